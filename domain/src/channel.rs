@@ -1,0 +1,183 @@
+//! The virtual channel of the lineup, and its number.
+
+use std::fmt;
+use std::str::FromStr;
+
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+use uuid::Uuid;
+
+use crate::ids::{ChannelId, StreamId};
+use crate::stream_profile::StreamProfile;
+
+/// A channel: what viewers choose, made of the streams that can play it.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Channel {
+    pub id: ChannelId,
+    /// What its address is made of. Never changes.
+    pub uuid: Uuid,
+    pub name: String,
+    pub number: Option<Number>,
+    pub group: Option<String>,
+    /// Address of a picture.
+    pub logo: Option<String>,
+    /// Its id in a guide.
+    pub tvg_id: Option<String>,
+    /// The failover order: first tried first.
+    pub streams: Vec<StreamId>,
+    /// How its streams are handed on, where they do not say it themselves.
+    pub stream_profile: Option<StreamProfile>,
+    pub enabled: bool,
+}
+
+/// A channel number: whole as `4`, or with up to three decimals as `4.1`. Never negative.
+///
+/// Exact, so that two channels have the same number when they look as if they had. As text on every wire.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Number {
+    thousandths: u64,
+}
+
+/// Why a text is no channel number.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub enum NumberError {
+    #[error("a channel number has digits and at most one dot, as in 4 or 4.1")]
+    NotANumber,
+    #[error("a channel number is at most {}", Number::WHOLE_MAX)]
+    TooLarge,
+    #[error("a channel number has at most three decimals")]
+    TooManyDecimals,
+}
+
+impl Number {
+    /// The largest whole number.
+    pub const WHOLE_MAX: u32 = 99_999_999;
+
+    /// A whole number. `None` above [`Number::WHOLE_MAX`].
+    pub fn whole(number: u32) -> Option<Self> {
+        (number <= Self::WHOLE_MAX).then_some(Self { thousandths: u64::from(number) * 1000 })
+    }
+
+    /// Zero is how many providers write "none".
+    pub fn is_zero(self) -> bool {
+        self.thousandths == 0
+    }
+
+    /// The next whole number after the largest of these; 1 if there are none.
+    /// `None` when the largest is the largest there can be.
+    pub fn next_after(numbers: impl IntoIterator<Item = Option<Self>>) -> Option<Self> {
+        let largest = numbers.into_iter().flatten().max().map_or(0, |it| it.thousandths / 1000);
+        u32::try_from(largest + 1).ok().and_then(Self::whole)
+    }
+}
+
+impl FromStr for Number {
+    type Err = NumberError;
+
+    fn from_str(text: &str) -> Result<Self, NumberError> {
+        let (whole, decimals) = text.split_once('.').unwrap_or((text, "0"));
+        let is_digits = |it: &str| !it.is_empty() && it.bytes().all(|digit| digit.is_ascii_digit());
+        if !is_digits(whole) || !is_digits(decimals) {
+            return Err(NumberError::NotANumber);
+        }
+        if decimals.len() > 3 {
+            return Err(NumberError::TooManyDecimals);
+        }
+        let whole: u64 = whole.parse().map_err(|_| NumberError::TooLarge)?;
+        let decimals: u64 = format!("{decimals:0<3}").parse().map_err(|_| NumberError::NotANumber)?;
+        let thousandths = whole.checked_mul(1000).ok_or(NumberError::TooLarge)? + decimals;
+        if thousandths > u64::from(Self::WHOLE_MAX) * 1000 {
+            return Err(NumberError::TooLarge);
+        }
+        Ok(Self { thousandths })
+    }
+}
+
+impl fmt::Display for Number {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (whole, decimals) = (self.thousandths / 1000, self.thousandths % 1000);
+        if decimals == 0 {
+            return f.pad(&whole.to_string());
+        }
+        f.pad(format!("{whole}.{decimals:03}").trim_end_matches('0'))
+    }
+}
+
+impl fmt::Debug for Number {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Number({self})")
+    }
+}
+
+impl Serialize for Number {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_str(self)
+    }
+}
+
+impl<'de> Deserialize<'de> for Number {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        String::deserialize(deserializer)?.parse().map_err(serde::de::Error::custom)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn number(text: &str) -> Number {
+        text.parse().unwrap()
+    }
+
+    #[test]
+    fn a_number_is_written_as_short_as_it_can_be() {
+        for (read, written) in [
+            ("4", "4"),
+            ("4.0", "4"),
+            ("4.10", "4.1"),
+            ("4.001", "4.001"),
+            ("0.5", "0.5"),
+            ("007", "7"),
+            ("99999999", "99999999"),
+        ] {
+            assert_eq!(number(read).to_string(), written);
+        }
+        assert_eq!(format!("{:>5}|{:<5}", number("4.1"), number("4")), "  4.1|4    ");
+    }
+
+    #[test]
+    fn what_is_no_number_is_refused_with_the_reason() {
+        use NumberError::{NotANumber, TooLarge, TooManyDecimals};
+        for text in ["", "-5", "+5", "abc", "NaN", "inf", "4.", ".5", "4.1.2", "1e3", "4,1", " 4", "٤"] {
+            assert_eq!(text.parse::<Number>(), Err(NotANumber), "{text:?}");
+        }
+        assert_eq!("1.2345".parse::<Number>(), Err(TooManyDecimals));
+        for text in ["100000000", "99999999.001", "99999999999999999999", "18446744073709551"] {
+            assert_eq!(text.parse::<Number>(), Err(TooLarge), "{text:?}");
+        }
+    }
+
+    #[test]
+    fn the_next_number_is_the_whole_one_after_the_largest() {
+        assert_eq!(Number::next_after([]), Some(number("1")));
+        assert_eq!(Number::next_after([Some(number("7")), None, Some(number("4"))]), Some(number("8")));
+        assert_eq!(Number::next_after([Some(number("7.9"))]), Some(number("8")));
+        assert_eq!(Number::next_after([Some(number("99999999"))]), None);
+    }
+
+    proptest! {
+        #[test]
+        fn reading_what_was_written_gives_the_same_number(thousandths in 0..=99_999_999_000_u64) {
+            let it = Number { thousandths };
+            prop_assert_eq!(it.to_string().parse::<Number>(), Ok(it));
+            let text = serde_json::to_string(&it).unwrap();
+            prop_assert_eq!(serde_json::from_str::<Number>(&text).unwrap(), it);
+        }
+
+        #[test]
+        fn no_text_is_too_odd(text in "\\PC*|[0-9.+-]{0,30}") {
+            let _ = text.parse::<Number>();
+        }
+    }
+}

@@ -1,0 +1,368 @@
+//! The fifteen events that others can subscribe to, and what each one says.
+//!
+//! A payload is one flat JSON object. Keys of the same meaning have the same name in every event, a key that
+//! an event has is always there, and no payload holds an address of a provider with its credentials.
+
+use std::net::IpAddr;
+
+use serde::ser::SerializeMap;
+use serde::{Serialize, Serializer};
+use uuid::Uuid;
+
+use crate::channel::Number;
+use crate::ids::StreamId;
+use crate::source_url::SourceUrl;
+use crate::stream_profile::StreamProfile;
+use crate::time::iso_millis;
+
+/// Something that happened. Serialised it is the payload.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Event {
+    /// Milliseconds since 1970.
+    pub at: i64,
+    pub body: EventBody,
+}
+
+/// What happened.
+#[derive(Debug, Clone, PartialEq)]
+pub enum EventBody {
+    /// The first stream of a channel plays.
+    ChannelStart {
+        channel: ChannelRef,
+        stream: StreamRef,
+    },
+    /// A channel has ended. `stream` is the one that played last.
+    ChannelStop {
+        channel: ChannelRef,
+        stream: Option<StreamRef>,
+        reason: String,
+        runtime_seconds: u64,
+        total_bytes: u64,
+    },
+    /// The same stream plays again after a loss.
+    ChannelReconnect {
+        channel: ChannelRef,
+        stream: StreamRef,
+        cause: String,
+        gap_ms: u64,
+    },
+    /// A channel could not start, or gives up.
+    ChannelError {
+        channel: ChannelRef,
+        error_message: String,
+        stream: Option<StreamRef>,
+    },
+    /// Another stream plays after a loss.
+    ChannelFailover {
+        channel: ChannelRef,
+        from: StreamRef,
+        to: StreamRef,
+        cause: String,
+        gap_ms: u64,
+    },
+    /// Another stream plays because someone, or a rule, wanted it.
+    StreamSwitch {
+        channel: ChannelRef,
+        from: StreamRef,
+        to: StreamRef,
+        cause: String,
+        gap_ms: u64,
+    },
+    ClientConnect {
+        channel: ChannelRef,
+        client: ClientRef,
+    },
+    ClientDisconnect {
+        channel: ChannelRef,
+        client: ClientRef,
+        reason: String,
+        duration_seconds: u64,
+        bytes_sent: u64,
+    },
+    RecordingStart {
+        channel: ChannelRef,
+        recording: RecordingRef,
+    },
+    RecordingEnd {
+        channel: ChannelRef,
+        recording: RecordingRef,
+        duration_seconds: u64,
+        file_size_bytes: u64,
+        interrupted: bool,
+    },
+    EpgRefresh {
+        source: RefreshRef,
+        programs_updated: u64,
+        duration_seconds: u64,
+    },
+    M3uRefresh {
+        source: RefreshRef,
+        streams_created: u64,
+        streams_updated: u64,
+        streams_deleted: u64,
+        duration_seconds: u64,
+    },
+    LoginFailed {
+        attempt: CallerRef,
+        reason: String,
+    },
+    EpgBlocked {
+        attempt: CallerRef,
+        reason: String,
+    },
+    M3uBlocked {
+        attempt: CallerRef,
+        reason: String,
+    },
+}
+
+/// The channel that an event is about.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ChannelRef {
+    pub uuid: Uuid,
+    pub name: String,
+    pub number: Option<Number>,
+}
+
+/// A stream that plays or played.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct StreamRef {
+    pub id: StreamId,
+    pub name: String,
+    /// Told without its credentials.
+    pub url: SourceUrl,
+    pub profile_used: StreamProfile,
+    pub account_name: String,
+}
+
+/// A connection that watches.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ClientRef {
+    pub connection_id: u64,
+    pub ip: IpAddr,
+    pub user_agent: String,
+    /// `None` for a viewer without a name.
+    pub user: Option<String>,
+}
+
+/// A recording.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct RecordingRef {
+    pub id: u32,
+    pub program_title: String,
+    pub file_path: String,
+}
+
+/// A playlist account or a guide source.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct RefreshRef {
+    pub id: u32,
+    pub name: String,
+}
+
+/// Someone who was turned away.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct CallerRef {
+    pub user: Option<String>,
+    pub ip: IpAddr,
+    pub user_agent: String,
+}
+
+impl EventBody {
+    /// The names of all events, in the order of the interface.
+    pub const NAMES: [&'static str; 15] = [
+        "channel_start",
+        "channel_stop",
+        "channel_reconnect",
+        "channel_error",
+        "channel_failover",
+        "stream_switch",
+        "recording_start",
+        "recording_end",
+        "epg_refresh",
+        "m3u_refresh",
+        "client_connect",
+        "client_disconnect",
+        "login_failed",
+        "epg_blocked",
+        "m3u_blocked",
+    ];
+
+    /// The name that subscribers know it by.
+    pub fn name(&self) -> &'static str {
+        match self {
+            Self::ChannelStart { .. } => "channel_start",
+            Self::ChannelStop { .. } => "channel_stop",
+            Self::ChannelReconnect { .. } => "channel_reconnect",
+            Self::ChannelError { .. } => "channel_error",
+            Self::ChannelFailover { .. } => "channel_failover",
+            Self::StreamSwitch { .. } => "stream_switch",
+            Self::RecordingStart { .. } => "recording_start",
+            Self::RecordingEnd { .. } => "recording_end",
+            Self::EpgRefresh { .. } => "epg_refresh",
+            Self::M3uRefresh { .. } => "m3u_refresh",
+            Self::ClientConnect { .. } => "client_connect",
+            Self::ClientDisconnect { .. } => "client_disconnect",
+            Self::LoginFailed { .. } => "login_failed",
+            Self::EpgBlocked { .. } => "epg_blocked",
+            Self::M3uBlocked { .. } => "m3u_blocked",
+        }
+    }
+
+    /// The channel that it is about, if it is about one.
+    pub fn channel(&self) -> Option<&ChannelRef> {
+        match self {
+            Self::ChannelStart { channel, .. }
+            | Self::ChannelStop { channel, .. }
+            | Self::ChannelReconnect { channel, .. }
+            | Self::ChannelError { channel, .. }
+            | Self::ChannelFailover { channel, .. }
+            | Self::StreamSwitch { channel, .. }
+            | Self::ClientConnect { channel, .. }
+            | Self::ClientDisconnect { channel, .. }
+            | Self::RecordingStart { channel, .. }
+            | Self::RecordingEnd { channel, .. } => Some(channel),
+            Self::EpgRefresh { .. }
+            | Self::M3uRefresh { .. }
+            | Self::LoginFailed { .. }
+            | Self::EpgBlocked { .. }
+            | Self::M3uBlocked { .. } => None,
+        }
+    }
+}
+
+impl Serialize for Event {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let mut map = serializer.serialize_map(None)?;
+        map.serialize_entry("event_type", self.body.name())?;
+        map.serialize_entry("timestamp", &iso_millis(self.at))?;
+        if let Some(channel) = self.body.channel() {
+            map.serialize_entry("channel_id", &channel.uuid)?;
+            map.serialize_entry("channel_name", &channel.name)?;
+            map.serialize_entry(
+                "channel_number",
+                &channel.number.map(|it| it.to_string()).unwrap_or_default(),
+            )?;
+        }
+        body(&mut map, &self.body)?;
+        map.end()
+    }
+}
+
+/// The keys of one kind of event, those of its channel apart.
+fn body<M: SerializeMap>(map: &mut M, event: &EventBody) -> Result<(), M::Error> {
+    match event {
+        EventBody::ChannelStart { stream, .. } => stream_keys(map, Some(stream)),
+        EventBody::ChannelStop { stream, reason, runtime_seconds, total_bytes, .. } => {
+            stream_keys(map, stream.as_ref())?;
+            map.serialize_entry("reason", reason)?;
+            map.serialize_entry("duration_seconds", runtime_seconds)?;
+            map.serialize_entry("runtime", runtime_seconds)?;
+            map.serialize_entry("total_bytes", total_bytes)
+        }
+        EventBody::ChannelReconnect { stream, cause, gap_ms, .. } => {
+            stream_keys(map, Some(stream))?;
+            gap_keys(map, cause, *gap_ms)
+        }
+        EventBody::ChannelError { error_message, stream, .. } => {
+            stream_keys(map, stream.as_ref())?;
+            map.serialize_entry("error_message", error_message)
+        }
+        EventBody::ChannelFailover { from, to, cause, gap_ms, .. }
+        | EventBody::StreamSwitch { from, to, cause, gap_ms, .. } => {
+            stream_keys(map, Some(to))?;
+            map.serialize_entry("previous_stream_id", &from.id)?;
+            map.serialize_entry("previous_stream_name", &from.name)?;
+            map.serialize_entry("previous_stream_url", &from.url.to_string())?;
+            map.serialize_entry("previous_provider_name", &from.account_name)?;
+            gap_keys(map, cause, *gap_ms)
+        }
+        EventBody::ClientConnect { client, .. } => client_keys(map, client),
+        EventBody::ClientDisconnect { client, reason, duration_seconds, bytes_sent, .. } => {
+            client_keys(map, client)?;
+            map.serialize_entry("reason", reason)?;
+            map.serialize_entry("duration_seconds", duration_seconds)?;
+            map.serialize_entry("duration", duration_seconds)?;
+            map.serialize_entry("bytes_sent", bytes_sent)
+        }
+        EventBody::RecordingStart { recording, .. } => recording_keys(map, recording),
+        EventBody::RecordingEnd { recording, duration_seconds, file_size_bytes, interrupted, .. } => {
+            recording_keys(map, recording)?;
+            map.serialize_entry("duration_seconds", duration_seconds)?;
+            map.serialize_entry("file_size_bytes", file_size_bytes)?;
+            map.serialize_entry("bytes_written", file_size_bytes)?;
+            map.serialize_entry("interrupted", interrupted)
+        }
+        EventBody::EpgRefresh { source, programs_updated, duration_seconds } => {
+            source_keys(map, source, *programs_updated, *duration_seconds)
+        }
+        EventBody::M3uRefresh {
+            source,
+            streams_created,
+            streams_updated,
+            streams_deleted,
+            duration_seconds,
+        } => {
+            source_keys(map, source, 0, *duration_seconds)?;
+            map.serialize_entry("account_name", &source.name)?;
+            map.serialize_entry("streams_created", streams_created)?;
+            map.serialize_entry("streams_updated", streams_updated)?;
+            map.serialize_entry("streams_deleted", streams_deleted)
+        }
+        EventBody::LoginFailed { attempt, reason }
+        | EventBody::EpgBlocked { attempt, reason }
+        | EventBody::M3uBlocked { attempt, reason } => {
+            map.serialize_entry("user", attempt.user.as_deref().unwrap_or_default())?;
+            map.serialize_entry("client_ip", &attempt.ip)?;
+            map.serialize_entry("user_agent", &attempt.user_agent)?;
+            map.serialize_entry("reason", reason)
+        }
+    }
+}
+
+/// The interface promises an address and a profile with every channel event, so they are empty texts where
+/// there is no stream. `channel_url` is the address once more, for templates written for similar services.
+fn stream_keys<M: SerializeMap>(map: &mut M, stream: Option<&StreamRef>) -> Result<(), M::Error> {
+    let url = stream.map(|it| it.url.to_string()).unwrap_or_default();
+    map.serialize_entry("stream_id", &stream.map(|it| it.id))?;
+    map.serialize_entry("stream_name", stream.map_or("", |it| &it.name))?;
+    map.serialize_entry("stream_url", &url)?;
+    map.serialize_entry("channel_url", &url)?;
+    map.serialize_entry("provider_name", stream.map_or("", |it| &it.account_name))?;
+    map.serialize_entry("profile_used", stream.map_or("", |it| it.profile_used.name()))
+}
+
+fn gap_keys<M: SerializeMap>(map: &mut M, cause: &str, gap_ms: u64) -> Result<(), M::Error> {
+    map.serialize_entry("reason", cause)?;
+    map.serialize_entry("gap_ms", &gap_ms)
+}
+
+fn client_keys<M: SerializeMap>(map: &mut M, client: &ClientRef) -> Result<(), M::Error> {
+    let id = client.connection_id.to_string();
+    map.serialize_entry("client_ip", &client.ip)?;
+    map.serialize_entry("user_agent", &client.user_agent)?;
+    map.serialize_entry("connection_id", &id)?;
+    map.serialize_entry("client_id", &id)?;
+    map.serialize_entry("username", client.user.as_deref().unwrap_or_default())
+}
+
+fn recording_keys<M: SerializeMap>(map: &mut M, recording: &RecordingRef) -> Result<(), M::Error> {
+    map.serialize_entry("recording_id", &recording.id.to_string())?;
+    map.serialize_entry("program_title", &recording.program_title)?;
+    map.serialize_entry("file_path", &recording.file_path)
+}
+
+fn source_keys<M: SerializeMap>(
+    map: &mut M,
+    source: &RefreshRef,
+    programs: u64,
+    seconds: u64,
+) -> Result<(), M::Error> {
+    map.serialize_entry("source_name", &source.name)?;
+    map.serialize_entry("source_id", &source.id)?;
+    map.serialize_entry("programs_updated", &programs)?;
+    map.serialize_entry("duration_seconds", &seconds)
+}
+
+#[cfg(test)]
+mod tests;

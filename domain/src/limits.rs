@@ -1,0 +1,185 @@
+//! Who may open one more upstream. Counting only: who holds what is the caller's to know.
+
+use crate::ids::ProfileId;
+
+/// A slot that cannot be given away at the moment.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Held {
+    /// The account profile that it belongs to.
+    pub pool: ProfileId,
+    /// Who has it: any key that the caller chooses. `None` for a slot that cools down: its connection is
+    /// closed, but the provider goes on counting it for a while.
+    pub holder: Option<u64>,
+    /// Its connection is being closed; it comes back within a moment.
+    pub closing: bool,
+}
+
+/// What to do with a request for a slot. The number is an index into its order.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Verdict {
+    /// This place is free: take it.
+    Grant(usize),
+    /// A slot of this place comes back by itself soon. Wait for it, nobody has to yield.
+    Wait(usize),
+    /// Nothing is free and nothing comes back by itself.
+    Full,
+}
+
+/// The first place of `order` that has a free slot for `asks`.
+///
+/// `order` is account profile and limit (0 is no limit) of each place, first wanted first; a profile may
+/// stand there more than once.
+///
+/// - A place that is full only because the asker's own old lease is still closing is worth waiting for: the
+///   asker keeps its place in the order instead of moving on to a lesser one.
+/// - A free place is taken before waiting for what others give back.
+/// - Only when nothing is free, a place is named where slots that are closing or cooling make room.
+pub fn first_free(order: &[(ProfileId, u32)], held: &[Held], asks: u64) -> Verdict {
+    for (index, place) in order.iter().enumerate() {
+        if has_room(*place, held, |_| true) {
+            return Verdict::Grant(index);
+        }
+        if has_room(*place, held, |it| !(it.closing && it.holder == Some(asks))) {
+            return Verdict::Wait(index);
+        }
+    }
+    let comes_back = |it: &Held| it.closing || it.holder.is_none();
+    order
+        .iter()
+        .position(|place| has_room(*place, held, |it| !comes_back(it)))
+        .map_or(Verdict::Full, Verdict::Wait)
+}
+
+/// Would one more fit, if only the slots that `counts` were held?
+fn has_room((pool, max): (ProfileId, u32), held: &[Held], counts: impl Fn(&Held) -> bool) -> bool {
+    max == 0 || held.iter().filter(|it| it.pool == pool && counts(it)).count() < max as usize
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    /// `order` and `held` in short: `"a:1 b:0"` is two places with their limits; `"a1 a2! a~"` is a slot of
+    /// pool a that 1 has, one that 2 has and is closing, and one that cools down. 1 asks.
+    #[track_caller]
+    fn check(order: &str, held: &str, expected: Verdict) {
+        let pool = |name: &str| ProfileId(u32::from(name.as_bytes()[0]));
+        let order: Vec<_> = order
+            .split_whitespace()
+            .map(|it| it.split_once(':').map(|(name, max)| (pool(name), max.parse().unwrap())).unwrap())
+            .collect();
+        let held: Vec<_> = held
+            .split_whitespace()
+            .map(|it| Held { pool: pool(it), holder: it[1..2].parse().ok(), closing: it.ends_with('!') })
+            .collect();
+        assert_eq!(first_free(&order, &held, 1), expected);
+    }
+
+    #[test]
+    fn the_first_free_place_is_granted() {
+        use Verdict::{Full, Grant, Wait};
+        check("a:1 b:1", "", Grant(0));
+        check("a:1 b:1", "a2", Grant(1));
+        check("a:2 b:1", "a2", Grant(0));
+        check("a:0", "a2 a3 a4", Grant(0)); // 0 is no limit
+        check("a:1 a:1 b:1", "a2", Grant(2)); // two streams of one account
+        check("a:1 b:1", "a2 b3", Full);
+        check("", "", Full);
+        // Its own closing lease is worth waiting for, even if a later place is free …
+        check("a:1 b:1", "a1!", Wait(0));
+        check("b:1 a:1", "a1!", Grant(0));
+        // … but not if others hold enough to keep it full, as after the limit was lowered.
+        check("a:1 b:1", "a1! a2", Grant(1));
+        check("a:1", "a1", Full); // its own, but not closing
+        // What others give back is waited for only when nothing is free.
+        check("a:1 b:1", "a2!", Grant(1));
+        check("a:1 b:1", "a2! b3", Wait(0));
+        check("a:1 b:1", "a2 b3!", Wait(1));
+        check("a:1 b:1", "a~", Grant(1));
+        check("a:1 b:1", "a2 b~", Wait(1));
+        check("a:1", "a~ a2", Full); // full without the cooling one
+    }
+
+    /// What can happen to leases, as the provider sees it.
+    #[derive(Debug, Clone)]
+    enum Step {
+        Ask {
+            holder: u64,
+            order: Vec<usize>,
+        },
+        BeginClosing(usize),
+        /// The connection is gone; does its slot cool down?
+        Closed(usize, bool),
+        Cooled(usize),
+    }
+
+    fn step() -> impl Strategy<Value = Step> {
+        prop_oneof![
+            4 => (0..5_u64, prop::collection::vec(0..3_usize, 0..5)).prop_map(|(holder, order)| Step::Ask { holder, order }),
+            2 => (0..9_usize).prop_map(Step::BeginClosing),
+            2 => (0..9_usize, any::<bool>()).prop_map(|(at, cools)| Step::Closed(at, cools)),
+            1 => (0..9_usize).prop_map(Step::Cooled),
+        ]
+    }
+
+    fn used(held: &[Held], pool: ProfileId) -> u32 {
+        held.iter().filter(|it| it.pool == pool).count() as u32
+    }
+
+    // Holds T-slot.1 as far as it is counting.
+    proptest! {
+        #[test]
+        fn whatever_happens_no_pool_is_overrun_and_no_free_place_is_passed_over(
+            maxima in prop::array::uniform3(0..3_u32),
+            steps in prop::collection::vec(step(), 0..60),
+        ) {
+            let pools: Vec<_> = maxima.iter().zip(1..).map(|(max, id)| (ProfileId(id), *max)).collect();
+            let mut held: Vec<Held> = Vec::new();
+            for step in steps {
+                match step {
+                    Step::Ask { holder, order } => {
+                        let order: Vec<_> = order.iter().map(|it| pools[*it]).collect();
+                        let free = |place: &(ProfileId, u32)| place.1 == 0 || used(&held, place.0) < place.1;
+                        let is_own = |place: &(ProfileId, u32)| {
+                            held.iter().any(|it| it.pool == place.0 && it.closing && it.holder == Some(holder))
+                        };
+                        match first_free(&order, &held, holder) {
+                            Verdict::Grant(index) => {
+                                prop_assert!(free(&order[index]));
+                                prop_assert!(!order[..index].iter().any(|it| free(it) || is_own(it)), "order is kept");
+                                held.push(Held { pool: order[index].0, holder: Some(holder), closing: false });
+                            }
+                            Verdict::Wait(index) => {
+                                prop_assert!(!order[..=index].iter().any(free));
+                                let returns = |it: &&Held| it.pool == order[index].0 && (it.closing || it.holder.is_none());
+                                prop_assert!(held.iter().any(|it| returns(&it)), "something comes back");
+                                prop_assert!(is_own(&order[index]) || !order.iter().any(free));
+                            }
+                            Verdict::Full => prop_assert!(!order.iter().any(|it| free(it) || is_own(it))),
+                        }
+                    }
+                    Step::BeginClosing(at) => {
+                        if let Some(it) = held.get_mut(at) {
+                            it.closing = it.holder.is_some();
+                        }
+                    }
+                    Step::Closed(at, cools) => {
+                        if held.get(at).is_some_and(|it| it.closing) {
+                            if cools { held[at] = Held { holder: None, closing: false, ..held[at] } } else { held.swap_remove(at); }
+                        }
+                    }
+                    Step::Cooled(at) => {
+                        if held.get(at).is_some_and(|it| it.holder.is_none()) {
+                            held.swap_remove(at);
+                        }
+                    }
+                }
+                for (pool, max) in &pools {
+                    prop_assert!(*max == 0 || used(&held, *pool) <= *max, "{:?}", held);
+                }
+            }
+        }
+    }
+}

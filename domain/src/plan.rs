@@ -1,0 +1,239 @@
+//! What a live channel needs to know to play: its candidates, in the order in which they are tried.
+//!
+//! A candidate is a stream together with an account profile that could play it.
+
+use std::time::Duration;
+
+use uuid::Uuid;
+
+use crate::account::{Account, AccountProfile};
+use crate::channel::{Channel, Number};
+use crate::ids::{AccountId, ProfileId, StreamId};
+use crate::playout::Place;
+use crate::source_url::SourceUrl;
+use crate::stream::{Headers, SourceKind, Stream, Unplayable};
+use crate::stream_profile::{self, StreamProfile};
+
+/// Everything a live channel knows of the records. Taken when it starts and when they change.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Plan {
+    pub uuid: Uuid,
+    pub name: String,
+    pub number: Option<Number>,
+    /// First tried first. Empty if nothing of the channel can be played.
+    pub candidates: Vec<Candidate>,
+    /// Streams that were left out because of what they are, with the reason. Each once.
+    pub unplayable: Vec<(StreamId, Unplayable)>,
+}
+
+/// One way to play a channel.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Candidate {
+    pub stream: StreamId,
+    pub stream_name: String,
+    pub url: SourceUrl,
+    pub kind: SourceKind,
+    /// The stream's headers over those of its account.
+    pub headers: Headers,
+    /// The profile in force for this stream on this channel.
+    pub profile: StreamProfile,
+    pub pool: Pool,
+}
+
+impl Candidate {
+    /// What the playout knows of this candidate.
+    pub fn place(&self) -> Place {
+        Place {
+            stream: self.stream,
+            profile: self.pool.profile,
+            redirect: self.profile == StreamProfile::Redirect,
+        }
+    }
+}
+
+/// The pool of slots that a candidate draws from: one per account profile.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Pool {
+    pub account: AccountId,
+    pub account_name: String,
+    pub profile: ProfileId,
+    /// Connections at one time; 0 is no limit.
+    pub max_streams: u32,
+    pub release_delay: Duration,
+}
+
+impl Pool {
+    fn new(account: &Account, profile: &AccountProfile) -> Self {
+        Self {
+            account: account.id,
+            account_name: account.name.clone(),
+            profile: profile.id,
+            max_streams: profile.max_streams,
+            release_delay: account.release_delay,
+        }
+    }
+}
+
+/// Makes the plan of a channel.
+///
+/// Streams in the order of the channel; within a stream the active profiles of its account, the default one
+/// first. Streams that are not there any more, and those of inactive accounts, are left out without a word.
+pub fn plan(
+    channel: &Channel,
+    streams: impl Fn(StreamId) -> Option<Stream>,
+    accounts: impl Fn(AccountId) -> Option<Account>,
+    default: StreamProfile,
+) -> Plan {
+    let mut plan = Plan {
+        uuid: channel.uuid,
+        name: channel.name.clone(),
+        number: channel.number,
+        candidates: Vec::new(),
+        unplayable: Vec::new(),
+    };
+    for stream in channel.streams.iter().filter_map(|id| streams(*id)) {
+        let Some(account) = accounts(stream.account).filter(|it| it.is_active) else { continue };
+        let profile = stream_profile::in_force(stream.profile, channel.stream_profile, default);
+        match profile_for_kind(&stream, profile) {
+            Ok(profile) => {
+                plan.candidates.extend(account.active_profiles().map(|account_profile| Candidate {
+                    stream: stream.id,
+                    stream_name: stream.name.clone(),
+                    url: stream.url.clone(),
+                    kind: stream.kind,
+                    headers: stream.headers.over(&account.headers),
+                    profile,
+                    pool: Pool::new(&account, account_profile),
+                }))
+            }
+            Err(reason) => plan.unplayable.push((stream.id, reason)),
+        }
+    }
+    plan
+}
+
+/// What the kind of a stream makes of the profile in force.
+///
+/// A redirect asks nothing of us, so any address that a viewer can be sent to over HTTP will do. A file is
+/// played even under *redirect*: its address means nothing to a viewer and tells how our disk looks.
+fn profile_for_kind(stream: &Stream, profile: StreamProfile) -> Result<StreamProfile, Unplayable> {
+    let is_http = ["http", "https"].iter().any(|it| stream.url.scheme().eq_ignore_ascii_case(it));
+    if profile == StreamProfile::Redirect && is_http {
+        return Ok(StreamProfile::Redirect);
+    }
+    stream.kind.playable().map(|()| StreamProfile::Proxy)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::ids::ChannelId;
+
+    fn stream(id: u32, account: u32, url: &str) -> Stream {
+        let url = SourceUrl::new(url);
+        Stream {
+            id: StreamId(id),
+            account: AccountId(account),
+            name: format!("stream {id}"),
+            kind: SourceKind::of(&url),
+            url,
+            headers: Headers::default(),
+            tvg_id: None,
+            group: None,
+            logo: None,
+            number: None,
+            profile: None,
+        }
+    }
+
+    /// An account whose profiles have the ids `id * 10`, `id * 10 + 1` …; the last one is the default.
+    fn account(id: u32, n_profiles: u32) -> Account {
+        let profile = |it| AccountProfile {
+            id: ProfileId(id * 10 + it),
+            name: String::new(),
+            is_default: it + 1 == n_profiles,
+            is_active: true,
+            max_streams: it,
+        };
+        Account {
+            id: AccountId(id),
+            name: format!("account {id}"),
+            is_active: true,
+            headers: Headers::default(),
+            release_delay: Duration::from_secs(id.into()),
+            profiles: (0..n_profiles).map(profile).collect(),
+        }
+    }
+
+    fn plan_of(streams: &[Stream], accounts: &[Account], default: StreamProfile) -> Plan {
+        let channel = Channel {
+            id: ChannelId(1),
+            uuid: Uuid::nil(),
+            name: "News".to_owned(),
+            number: None,
+            group: None,
+            logo: None,
+            tvg_id: None,
+            // One that is not there any more, too.
+            streams: streams.iter().map(|it| it.id).chain([StreamId(99)]).collect(),
+            stream_profile: None,
+            enabled: true,
+        };
+        plan(
+            &channel,
+            |id| streams.iter().find(|it| it.id == id).cloned(),
+            |id| accounts.iter().find(|it| it.id == id).cloned(),
+            default,
+        )
+    }
+
+    fn order(plan: &Plan) -> Vec<(u32, u32)> {
+        plan.candidates.iter().map(|it| (it.stream.0, it.pool.profile.0)).collect()
+    }
+
+    #[test]
+    fn candidates_are_streams_in_order_each_with_the_profiles_of_its_account_the_default_one_first() {
+        let streams = [stream(2, 1, "http://h/2"), stream(1, 2, "http://h/1"), stream(3, 1, "http://h/3")];
+        let plan = plan_of(&streams, &[account(1, 2), account(2, 1)], StreamProfile::Proxy);
+        assert_eq!(order(&plan), [(2, 11), (2, 10), (1, 20), (3, 11), (3, 10)]);
+        let pool = &plan.candidates[0].pool;
+        assert_eq!(
+            (pool.max_streams, pool.account_name.as_str(), pool.release_delay.as_secs()),
+            (1, "account 1", 1)
+        );
+    }
+
+    #[test]
+    fn what_is_inactive_or_gone_is_left_out() {
+        let streams = [stream(1, 1, "http://h/1"), stream(2, 2, "http://h/2"), stream(3, 3, "http://h/3")];
+        let (mut one, mut two) = (account(1, 2), account(2, 1));
+        one.profiles[1].is_active = false;
+        two.is_active = false;
+        let plan = plan_of(&streams, &[one, two], StreamProfile::Proxy);
+        assert_eq!(order(&plan), [(1, 10)]);
+        assert_eq!(plan.unplayable, []);
+    }
+
+    #[test]
+    fn a_stream_that_cannot_be_played_is_left_out_and_told_once() {
+        let streams =
+            [stream(1, 1, "http://h/1.m3u8"), stream(2, 1, "udp://@239.0.0.1:1"), stream(3, 1, "http://h/3")];
+        let plan = plan_of(&streams, &[account(1, 2)], StreamProfile::Proxy);
+        assert_eq!(order(&plan), [(3, 11), (3, 10)]);
+        let reasons: Vec<_> = plan.unplayable.iter().map(|(id, reason)| format!("{id}: {reason}")).collect();
+        assert_eq!(
+            reasons,
+            ["1: HLS addresses are not supported yet", "2: UDP addresses are not supported yet"]
+        );
+    }
+
+    #[test]
+    fn a_viewer_can_be_redirected_to_any_http_address_but_to_none_of_our_files() {
+        let streams =
+            [stream(1, 1, "http://h/1.m3u8"), stream(2, 1, "file:///secret/2.ts"), stream(3, 1, "rtp://h:1")];
+        let plan = plan_of(&streams, &[account(1, 1)], StreamProfile::Redirect);
+        let places: Vec<_> = plan.candidates.iter().map(|it| (it.stream.0, it.place().redirect)).collect();
+        assert_eq!(places, [(1, true), (2, false)]);
+        assert_eq!(plan.unplayable.len(), 1);
+    }
+}

@@ -1,0 +1,243 @@
+//! Makes accounts, streams and channels of playlists, without a store.
+//!
+//! Entries with the same guide id, or without one with the same name, become one channel. Its failover order
+//! is the order in which they were found, over all lists. A channel keeps its uuid from run to run, because
+//! that is made of the same id or name.
+
+use std::collections::{BTreeSet, HashMap};
+use std::time::Duration;
+
+use uuid::Uuid;
+
+use crate::account::{Account, AccountProfile};
+use crate::channel::{Channel, Number};
+use crate::ids::{AccountId, ChannelId, ProfileId, StreamId};
+use crate::playlist::m3u::Entry;
+use crate::stream::{Headers, SourceKind, Stream};
+
+/// What playlists come to.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct Catalogue {
+    pub accounts: Vec<Account>,
+    pub streams: Vec<Stream>,
+    /// In the order found; each has a number.
+    pub channels: Vec<Channel>,
+}
+
+/// Takes lists and entries, one after the other.
+#[derive(Debug, Default)]
+pub struct CatalogueBuilder {
+    catalogue: Catalogue,
+    /// Position of each channel by its uuid.
+    positions: HashMap<Uuid, usize>,
+    /// Numbers that lists asked for.
+    numbers: BTreeSet<Number>,
+}
+
+/// The name space of our channel uuids. If it changed, every address that a player has stored would be wrong.
+const NAMESPACE: Uuid = Uuid::from_u128(0x6f0d_4a52_93c1_4e0b_8d2a_51b7_c0e6_9f34);
+
+impl CatalogueBuilder {
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// One list: an account with one profile. `max_streams` 0 is no limit.
+    pub fn account(&mut self, name: &str, max_streams: u32, headers: Headers) -> AccountId {
+        let number = next_id(self.catalogue.accounts.len());
+        self.catalogue.accounts.push(Account {
+            id: AccountId(number),
+            name: name.to_owned(),
+            is_active: true,
+            headers,
+            release_delay: Duration::ZERO,
+            profiles: vec![AccountProfile {
+                id: ProfileId(number),
+                name: name.to_owned(),
+                is_default: true,
+                is_active: true,
+                max_streams,
+            }],
+        });
+        AccountId(number)
+    }
+
+    /// One entry of the account's list.
+    pub fn entry(&mut self, account: AccountId, entry: Entry) {
+        let tvg_id = entry.tvg_id.filter(|it| is_id(it));
+        let uuid = channel_uuid(tvg_id.as_deref(), &entry.name);
+        let stream = Stream {
+            id: StreamId(next_id(self.catalogue.streams.len())),
+            account,
+            name: entry.name,
+            kind: SourceKind::of(&entry.url),
+            url: entry.url,
+            headers: entry.headers,
+            tvg_id,
+            group: entry.group,
+            logo: entry.tvg_logo,
+            number: entry.tvg_chno,
+            profile: None,
+        };
+        let position = *self.positions.entry(uuid).or_insert_with(|| {
+            self.catalogue.channels.push(Channel {
+                id: ChannelId(next_id(self.catalogue.channels.len())),
+                uuid,
+                name: stream.name.clone(),
+                number: None,
+                group: None,
+                logo: None,
+                tvg_id: stream.tvg_id.clone(),
+                streams: Vec::new(),
+                stream_profile: None,
+                enabled: true,
+            });
+            self.catalogue.channels.len() - 1
+        });
+        let channel = &mut self.catalogue.channels[position];
+        channel.streams.push(stream.id);
+        // What the first stream does not say, a later one may.
+        channel.group = channel.group.take().or_else(|| stream.group.clone());
+        channel.logo = channel.logo.take().or_else(|| stream.logo.clone());
+        if channel.number.is_none()
+            && let Some(number) = stream.number
+            && self.numbers.insert(number)
+        {
+            channel.number = Some(number);
+        }
+        self.catalogue.streams.push(stream);
+    }
+
+    /// Numbers the channels that have none yet with the free whole numbers, from 1 on.
+    ///
+    /// Last, so that a channel without a wish does not take the number that a later one wishes for.
+    pub fn build(mut self) -> Catalogue {
+        let mut free =
+            (1..=Number::WHOLE_MAX).filter_map(Number::whole).filter(|it| !self.numbers.contains(it));
+        for channel in &mut self.catalogue.channels {
+            if channel.number.is_none() {
+                channel.number = free.next();
+            }
+        }
+        self.catalogue
+    }
+}
+
+/// The uuid of the channel with this guide id, or with this name where there is no id.
+pub fn channel_uuid(tvg_id: Option<&str>, name: &str) -> Uuid {
+    let key = tvg_id.map_or_else(|| format!("name:{name}"), |id| format!("tvg-id:{id}"));
+    Uuid::new_v5(&NAMESPACE, key.as_bytes())
+}
+
+/// Some providers write one word of these into every entry; all their channels would become one.
+fn is_id(text: &str) -> bool {
+    !["", "0", "-", "-1", "none", "null", "undefined", "unknown", "n/a"]
+        .iter()
+        .any(|it| text.eq_ignore_ascii_case(it))
+}
+
+/// Ids begin with 1: there are clients that take 0 for none.
+fn next_id(n_before: usize) -> u32 {
+    u32::try_from(n_before + 1).expect("less than four billion entries fit into memory")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::playlist::m3u::{self, Item, Limits};
+
+    /// Builds a catalogue of these lists; each line is the attributes and name of an entry, its address is
+    /// `http://LIST/LINE`, from 1.
+    fn catalogue(lists: &[&[&str]]) -> Catalogue {
+        let mut builder = CatalogueBuilder::new();
+        for (lines, list) in lists.iter().zip(1..) {
+            let account = builder.account(&format!("list {list}"), list, Headers::default());
+            for (line, number) in lines.iter().zip(1..) {
+                let text = format!("#EXTINF:-1 {line}\nhttp://{list}/{number}");
+                for item in m3u::parse(text.as_bytes(), Limits::default()).0 {
+                    if let Item::Entry(entry) = item {
+                        builder.entry(account, entry);
+                    }
+                }
+            }
+        }
+        builder.build()
+    }
+
+    /// Channels as `number name addresses`.
+    #[track_caller]
+    fn check(lists: &[&[&str]], expected: &[&str]) {
+        let catalogue = catalogue(lists);
+        let url = |id: &StreamId| {
+            catalogue.streams.iter().find(|it| it.id == *id).unwrap().url.expose()[7..].to_owned()
+        };
+        let show = |it: &Channel| {
+            let urls: Vec<_> = it.streams.iter().map(url).collect();
+            format!("{} {} {}", it.number.unwrap(), it.name, urls.join(" "))
+        };
+        assert_eq!(catalogue.channels.iter().map(show).collect::<Vec<_>>(), expected);
+    }
+
+    #[test]
+    fn entries_with_one_guide_id_or_else_one_name_become_one_channel_over_all_lists() {
+        let one = [r#"tvg-id="a",A"#, ",B", ",C"].as_slice();
+        let two = [",B", r#"tvg-id="a",Other"#, ",A", r#"tvg-id="b",B"#].as_slice();
+        check(&[one, two], &["1 A 1/1 2/2", "2 B 1/2 2/1", "3 C 1/3", "4 A 2/3", "5 B 2/4"]);
+    }
+
+    #[test]
+    fn a_word_for_no_id_is_no_id() {
+        check(
+            &[&[r#"tvg-id="none",A"#, r#"tvg-id="None",B"#, r#"tvg-id="0",C"#]],
+            &["1 A 1/1", "2 B 1/2", "3 C 1/3"],
+        );
+    }
+
+    #[test]
+    fn a_channel_has_the_number_it_asks_for_if_that_is_free_else_the_next_free_one() {
+        check(
+            &[&[
+                ",A",
+                r#"tvg-chno="1",B"#,
+                r#"tvg-chno="3",C"#,
+                r#"tvg-chno="1",D"#,
+                ",E",
+                r#"tvg-chno="4.1",F"#,
+            ]],
+            &["2 A 1/1", "1 B 1/2", "3 C 1/3", "4 D 1/4", "5 E 1/5", "4.1 F 1/6"],
+        );
+        check(&[&[",A", r#"tvg-chno="7",A"#]], &["7 A 1/1 1/2"]);
+        check(&[&[r#"tvg-chno="-5",A"#]], &["1 A 1/1"]);
+    }
+
+    #[test]
+    fn a_channel_takes_group_and_picture_from_the_first_stream_that_has_them() {
+        let catalogue = catalogue(&[&[",A", r#"group-title="G" tvg-logo="L",A"#, r#"group-title="H",A"#]]);
+        let channel = &catalogue.channels[0];
+        assert_eq!((channel.group.as_deref(), channel.logo.as_deref()), (Some("G"), Some("L")));
+    }
+
+    #[test]
+    fn each_list_is_an_account_with_its_own_limit() {
+        let catalogue = catalogue(&[&[",A"], &[",B"]]);
+        let profiles: Vec<_> = catalogue
+            .accounts
+            .iter()
+            .flat_map(|it| &it.profiles)
+            .map(|it| (it.id.0, it.max_streams))
+            .collect();
+        assert_eq!(profiles, [(1, 1), (2, 2)]);
+        assert_eq!(catalogue.streams.iter().map(|it| it.account.0).collect::<Vec<_>>(), [1, 2]);
+    }
+
+    // Players store these addresses: the expected values must never change.
+    #[test]
+    fn a_channel_keeps_its_uuid_from_run_to_run() {
+        let first = catalogue(&[&[r#"tvg-id="a",A"#, ",B"]]);
+        let second = catalogue(&[&[",B"], &[r#"tvg-chno="9" tvg-id="a",Renamed"#]]);
+        assert_eq!(first.channels[0].uuid, second.channels[1].uuid);
+        assert_eq!(first.channels[1].uuid, second.channels[0].uuid);
+        assert_eq!(channel_uuid(Some("a"), "A").to_string(), "b9d4bf45-f634-5991-9a6c-f96f25a580af");
+        assert_eq!(channel_uuid(None, "B").to_string(), "a35cd791-4177-552d-a758-13d5d6814aa5");
+    }
+}

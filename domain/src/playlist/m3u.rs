@@ -1,0 +1,380 @@
+//! Reads M3U playlists as providers send them: a byte stream in, entries out, whatever it looks like.
+//!
+//! Nothing ends the reading: an item that cannot be used is left out or repaired, and what it lost is told
+//! with the number of its line. Memory is bounded by one line and one item, time grows with the number of
+//! bytes, and how the bytes were cut into pieces makes no difference.
+//!
+//! ```text
+//!   bytes ─ lines ─▶ line ─┬─ #EXTM3U   ─▶ Header
+//!                          ├─ #EXTINF   ─┐ name, attributes
+//!                          ├─ #EXTVLCOPT ┤ headers, group …   all belong to the next address
+//!                          └─ address   ─┴▶ Entry
+//! ```
+
+mod extinf;
+mod item;
+mod lines;
+mod request_headers;
+mod text;
+
+pub use item::{Entry, Header, Item, Limits, Problem, ProblemKind, Summary};
+
+use crate::channel::Number;
+use crate::playlist::m3u::lines::{Line, Lines};
+use crate::source_url::{SourceUrl, is_scheme};
+use crate::stream::Headers;
+
+/// The parser. Push bytes as they come, then finish.
+///
+/// Not `Debug`, nor is anything in it: half a line may be half a password.
+pub struct Parser {
+    lines: Lines,
+    reader: Reader,
+}
+
+impl Parser {
+    pub fn new(limits: Limits) -> Self {
+        Self { lines: Lines::new(limits.line_bytes_max), reader: Reader::new(limits) }
+    }
+
+    /// Reads on; calls `out` for each item that is complete.
+    pub fn push(&mut self, bytes: &[u8], out: &mut impl FnMut(Item)) {
+        let reader = &mut self.reader;
+        self.lines.push(bytes, &mut |number, line| reader.line(number, line, out));
+    }
+
+    /// Reads the last line, which need not have an end.
+    pub fn finish(mut self, out: &mut impl FnMut(Item)) -> Summary {
+        let reader = &mut self.reader;
+        self.lines.finish(&mut |number, line| reader.line(number, line, out));
+        self.reader.drop_draft(out);
+        self.reader.summary
+    }
+}
+
+/// Parses a whole playlist at once. For tests and small lists.
+pub fn parse(bytes: &[u8], limits: Limits) -> (Vec<Item>, Summary) {
+    let mut items = Vec::new();
+    let mut parser = Parser::new(limits);
+    parser.push(bytes, &mut |item| items.push(item));
+    let summary = parser.finish(&mut |item| items.push(item));
+    (items, summary)
+}
+
+/// The state between two lines.
+struct Reader {
+    limits: Limits,
+    draft: Draft,
+    summary: Summary,
+    is_begun: bool,
+    /// The rest is not to be read.
+    is_over: bool,
+}
+
+/// What is known of the next entry before its address comes.
+#[derive(Default)]
+struct Draft {
+    /// Line of its `#EXTINF`, if that has come.
+    line: Option<u64>,
+    /// Its `#EXTINF` was lost, so its address goes too.
+    is_lost: bool,
+    name: String,
+    duration: Option<f64>,
+    tvg_id: Option<String>,
+    tvg_name: Option<String>,
+    tvg_logo: Option<String>,
+    tvg_chno: Option<Number>,
+    group_title: Option<String>,
+    group_directive: Option<String>,
+    headers: Headers,
+    attributes: Vec<(String, String)>,
+}
+
+/// Where items go.
+type Out<'a> = &'a mut dyn FnMut(Item);
+
+impl Reader {
+    fn new(limits: Limits) -> Self {
+        Self { limits, draft: Draft::default(), summary: Summary::default(), is_begun: false, is_over: false }
+    }
+
+    fn line(&mut self, number: u64, line: Line<'_>, out: Out<'_>) {
+        self.summary.lines = number;
+        if self.is_over {
+            return;
+        }
+        match line {
+            Line::Whole(bytes) => {
+                let bytes = text::trim(bytes);
+                match bytes.first() {
+                    None => {}
+                    Some(b'#') => self.directive(number, &text::decode(bytes), out),
+                    Some(b'<' | b'{' | b'[') if !self.is_begun => {
+                        self.is_over = true;
+                        self.problem(number, ProblemKind::NotAPlaylist, "this is no playlist", out);
+                    }
+                    Some(_) => self.address(number, &text::decode_address(bytes), out),
+                }
+                self.is_begun |= !bytes.is_empty();
+            }
+            Line::TooLong { start, bytes } => {
+                self.is_begun = true;
+                let text = format!("line has {bytes} bytes, {} are allowed", self.limits.line_bytes_max);
+                self.problem(number, ProblemKind::LineTooLong, text, out);
+                self.lost_line(text::trim(start), out);
+            }
+        }
+    }
+
+    /// An entry whose line is lost is lost as a whole; half of it would be a channel without its name.
+    fn lost_line(&mut self, start: &[u8], out: Out<'_>) {
+        if text::after_prefix_bytes(start, b"#EXTINF").is_some() {
+            self.drop_draft(out);
+            self.draft.is_lost = true;
+        } else if !start.starts_with(b"#") {
+            self.draft = Draft::default();
+        }
+    }
+
+    fn directive(&mut self, number: u64, line: &str, out: Out<'_>) {
+        // In the order of how often they come.
+        if let Some(rest) = text::after_prefix(line, "#EXTINF") {
+            self.extinf(number, rest, out);
+        } else if let Some(rest) = text::after_prefix(line, "#EXTGRP") {
+            self.draft.group_directive = self.named(number, rest.trim_start_matches(':'), out);
+        } else if let Some(rest) = text::after_prefix(line, "#EXTVLCOPT:") {
+            self.player_option(number, rest, out);
+        } else if let Some(rest) = text::after_prefix(line, "#EXTHTTP:") {
+            self.json_headers(number, rest, out);
+        } else if let Some(rest) = text::after_prefix(line, "#KODIPROP:") {
+            let is_headers = |key: &str| key.trim_end().ends_with("_headers");
+            if let Some((_, list)) = rest.split_once('=').filter(|(key, _)| is_headers(key)) {
+                self.header_list(number, list, out);
+            }
+        } else if let Some(rest) = text::after_prefix(line, "#EXTM3U") {
+            self.header(number, rest, out);
+        } else if ["#EXT-X-TARGETDURATION", "#EXT-X-STREAM-INF", "#EXT-X-MEDIA-SEQUENCE"]
+            .iter()
+            .any(|it| text::after_prefix(line, it).is_some())
+        {
+            self.is_over = true;
+            self.draft = Draft::default();
+            let text = "this is the playlist of one HLS stream, not a list of channels";
+            self.problem(number, ProblemKind::MediaPlaylist, text, out);
+        }
+        // Anything else is a comment.
+    }
+
+    fn header(&mut self, number: u64, rest: &str, out: Out<'_>) {
+        self.summary.has_header = true;
+        let mut header = Header::default();
+        let mut n_dropped = 0;
+        let found = extinf::attributes(rest, |key, value| {
+            let is_guide = ["x-tvg-url", "url-tvg", "tvg-url"].iter().any(|it| key.eq_ignore_ascii_case(it));
+            let value = text::clean(value);
+            if header.attributes.len() + header.guide_urls.len() >= self.limits.attributes_max {
+                n_dropped += 1;
+            } else if is_guide {
+                let urls = value.split(',').map(str::trim).filter(|it| is_address(it)).map(SourceUrl::new);
+                for url in urls.take(self.limits.attributes_max) {
+                    if !header.guide_urls.contains(&url) {
+                        header.guide_urls.push(url);
+                    }
+                }
+            } else if !value.is_empty() {
+                header.attributes.push((key.to_ascii_lowercase(), value));
+            }
+        });
+        self.attribute_problems(number, found.is_unterminated, n_dropped, out);
+        out(Item::Header(header));
+    }
+
+    fn extinf(&mut self, number: u64, rest: &str, out: Out<'_>) {
+        // What came before the first `#EXTINF` belongs to it; what came after belongs to the one that ends here.
+        if self.draft.line.is_some() || self.draft.is_lost {
+            self.drop_draft(out);
+        }
+        let (duration, rest) = extinf::duration(rest);
+        self.draft.line = Some(number);
+        self.draft.duration = duration;
+        let mut n_dropped = 0;
+        let found = extinf::attributes(rest, |key, value| {
+            n_dropped += u32::from(!self.attribute(number, key, value, out));
+        });
+        self.attribute_problems(number, found.is_unterminated, n_dropped, out);
+        self.draft.name = self.named(number, found.name, out).unwrap_or_default();
+    }
+
+    /// Takes one attribute of an entry; the first of a name that says something counts.
+    /// False if there was no room for it.
+    fn attribute(&mut self, number: u64, key: &str, value: &str, out: Out<'_>) -> bool {
+        fn keep<T>(field: &mut Option<T>, value: Option<T>) {
+            if field.is_none() {
+                *field = value;
+            }
+        }
+        let is = |names: &[&str]| names.iter().any(|it| key.eq_ignore_ascii_case(it));
+        if is(&["tvg-id"]) {
+            let value = self.short(number, "tvg-id", value, self.limits.name_chars_max, out);
+            keep(&mut self.draft.tvg_id, value);
+        } else if is(&["tvg-name"]) {
+            let value = self.named(number, value, out);
+            keep(&mut self.draft.tvg_name, value);
+        } else if is(&["group-title"]) {
+            let value = self.named(number, value, out);
+            keep(&mut self.draft.group_title, value);
+        } else if is(&["tvg-logo"]) {
+            let value = self.short(number, "tvg-logo", value, self.limits.url_bytes_max, out);
+            keep(&mut self.draft.tvg_logo, value);
+        } else if is(&["tvg-chno", "tv-chno", "tvg-channel-number", "channel-number"]) {
+            let value = self.number(number, value, out);
+            keep(&mut self.draft.tvg_chno, value);
+        } else if is(&["http-user-agent", "user-agent"]) {
+            self.request_header(number, "User-Agent", value, out);
+        } else if is(&["http-referrer", "http-referer", "referrer", "referer"]) {
+            self.request_header(number, "Referer", value, out);
+        } else if self.draft.attributes.len() >= self.limits.attributes_max {
+            return false;
+        } else if let Some(value) = self.short(number, "an attribute", value, self.limits.url_bytes_max, out)
+        {
+            self.draft.attributes.push((key.to_ascii_lowercase(), value));
+        }
+        true
+    }
+
+    fn attribute_problems(&mut self, number: u64, is_unterminated: bool, n_dropped: u32, out: Out<'_>) {
+        if is_unterminated {
+            let text = "a quote is not closed; where its value ends is a guess";
+            self.problem(number, ProblemKind::UnterminatedQuote, text, out);
+        }
+        if n_dropped > 0 {
+            let text = format!("{n_dropped} attributes above {} are left out", self.limits.attributes_max);
+            self.problem(number, ProblemKind::TooManyAttributes, text, out);
+        }
+    }
+
+    /// A line that is no directive: the address that completes an entry.
+    fn address(&mut self, number: u64, line: &str, out: Out<'_>) {
+        let (address, list) = match line.split_once('|') {
+            Some((address, list)) if list.contains('=') => (address.trim_end(), list),
+            _ => (line, ""),
+        };
+        if std::mem::take(&mut self.draft.is_lost) {
+            self.draft = Draft::default();
+            return;
+        }
+        if self.summary.entries >= self.limits.entries_max {
+            self.is_over = true;
+            let text = format!("only {} entries are taken", self.limits.entries_max);
+            return self.problem(number, ProblemKind::TooManyEntries, text, out);
+        }
+        if !is_address(address) {
+            self.draft = Draft::default();
+            return self.problem(
+                number,
+                ProblemKind::NotAnAddress,
+                "this is neither an address nor a directive",
+                out,
+            );
+        }
+        if address.len() > self.limits.url_bytes_max {
+            self.draft = Draft::default();
+            let text =
+                format!("address has {} bytes, {} are allowed", address.len(), self.limits.url_bytes_max);
+            return self.problem(number, ProblemKind::AddressTooLong, text, out);
+        }
+        self.header_list(number, list, out);
+        let draft = std::mem::take(&mut self.draft);
+        let url = SourceUrl::new(address);
+        let line = draft.line.unwrap_or(number);
+        let name = if !draft.name.is_empty() {
+            draft.name
+        } else if let Some(name) = &draft.tvg_name {
+            name.clone()
+        } else {
+            let name = name_of_address(&url).unwrap_or_else(|| format!("line {line}"));
+            self.named(number, &name, out).unwrap_or_else(|| format!("line {line}"))
+        };
+        self.summary.entries += 1;
+        out(Item::Entry(Entry {
+            line,
+            name,
+            url,
+            duration: draft.duration,
+            tvg_id: draft.tvg_id,
+            tvg_name: draft.tvg_name,
+            tvg_logo: draft.tvg_logo,
+            tvg_chno: draft.tvg_chno,
+            group: draft.group_title.or(draft.group_directive),
+            headers: draft.headers,
+            attributes: draft.attributes,
+        }));
+    }
+
+    /// Forgets the entry that was begun, and says so if it had a line of its own.
+    fn drop_draft(&mut self, out: Out<'_>) {
+        let draft = std::mem::take(&mut self.draft);
+        if let (Some(line), false) = (draft.line, self.is_over) {
+            self.problem(line, ProblemKind::NoAddress, "the entry has no address", out);
+        }
+    }
+
+    /// A text for people: cut when it is too long, `None` when it is empty.
+    fn named(&mut self, number: u64, value: &str, out: Out<'_>) -> Option<String> {
+        let mut value = text::clean(value);
+        let max = self.limits.name_chars_max;
+        if value.len() > max
+            && let Some((end, _)) = value.char_indices().nth(max)
+        {
+            value.truncate(end);
+            value.truncate(value.trim_end().len());
+            self.problem(number, ProblemKind::NameTooLong, format!("a name is cut to {max} characters"), out);
+        }
+        (!value.is_empty()).then_some(value)
+    }
+
+    /// A text for machines: dropped when it is too long, because half of it would be another one.
+    fn short(&mut self, number: u64, what: &str, value: &str, max: usize, out: Out<'_>) -> Option<String> {
+        let value = text::clean(value);
+        if value.len() > max {
+            let text = format!("the value of {what} has {} bytes, {max} are allowed", value.len());
+            self.problem(number, ProblemKind::ValueTooLong, text, out);
+            return None;
+        }
+        (!value.is_empty()).then_some(value)
+    }
+
+    /// A channel number. `0` and `-1` are how many write that there is none.
+    fn number(&mut self, number: u64, value: &str, out: Out<'_>) -> Option<Number> {
+        let value = value.trim();
+        if value.is_empty() || value == "-1" {
+            return None;
+        }
+        match value.parse::<Number>() {
+            Ok(number) => (!number.is_zero()).then_some(number),
+            Err(error) => {
+                self.problem(number, ProblemKind::BadNumber, error.to_string(), out);
+                None
+            }
+        }
+    }
+
+    fn problem(&mut self, line: u64, kind: ProblemKind, text: impl Into<String>, out: Out<'_>) {
+        self.summary.problems += 1;
+        out(Item::Problem(Problem { line, kind, text: text.into() }));
+    }
+}
+
+/// `scheme://` and something behind it.
+fn is_address(text: &str) -> bool {
+    text.split_once("://").is_some_and(|(scheme, rest)| is_scheme(scheme) && !rest.is_empty())
+}
+
+/// The last piece of the path, or the host.
+fn name_of_address(url: &SourceUrl) -> Option<String> {
+    let piece = url.path().rsplit('/').find(|it| !it.is_empty()).map(text::percent_decode);
+    piece.map(|it| text::clean(&it)).filter(|it| !it.is_empty()).or_else(|| url.host().map(str::to_owned))
+}
+
+#[cfg(test)]
+mod tests;

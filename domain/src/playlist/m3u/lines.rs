@@ -1,0 +1,170 @@
+//! Cuts bytes into lines: LF, CRLF or CR, in UTF-8 and its relatives or in UTF-16 with a mark.
+
+use memchr::memchr2;
+
+/// A line without its end.
+#[derive(Clone, Copy)]
+pub(crate) enum Line<'a> {
+    Whole(&'a [u8]),
+    /// Only its beginning is still there.
+    TooLong {
+        start: &'a [u8],
+        bytes: u64,
+    },
+}
+
+/// What is left of the last piece: never more than one line.
+pub(crate) struct Lines {
+    line_bytes_max: usize,
+    /// The beginning of the present line, up to the limit.
+    buffer: Vec<u8>,
+    /// Bytes of the present line so far, those that are not kept included.
+    n_bytes: u64,
+    /// Of the present line, from 1.
+    number: u64,
+    /// The last line ended with CR, so an LF right here belongs to it.
+    is_after_cr: bool,
+    encoding: Encoding,
+}
+
+enum Encoding {
+    /// The first two bytes decide.
+    Undecided(Option<u8>),
+    /// Bytes are text as they are.
+    Bytes,
+    Utf16 {
+        is_big_endian: bool,
+        odd: Option<u8>,
+        high: Option<u16>,
+    },
+}
+
+impl Lines {
+    pub(crate) fn new(line_bytes_max: usize) -> Self {
+        Self {
+            line_bytes_max,
+            buffer: Vec::new(),
+            n_bytes: 0,
+            number: 1,
+            is_after_cr: false,
+            encoding: Encoding::Undecided(None),
+        }
+    }
+
+    pub(crate) fn push(&mut self, mut bytes: &[u8], take: &mut impl FnMut(u64, Line<'_>)) {
+        while let Encoding::Undecided(first) = self.encoding {
+            let Some((&byte, rest)) = bytes.split_first() else { return };
+            bytes = rest;
+            let Some(first) = first else {
+                self.encoding = Encoding::Undecided(Some(byte));
+                continue;
+            };
+            let utf16 = |is_big_endian| Encoding::Utf16 { is_big_endian, odd: None, high: None };
+            self.encoding = match (first, byte) {
+                (0xFF, 0xFE) => utf16(false),
+                (0xFE, 0xFF) => utf16(true),
+                _ => Encoding::Bytes,
+            };
+            self.decode(&[first, byte], take);
+        }
+        self.decode(bytes, take);
+    }
+
+    /// The last line, if it has no end.
+    pub(crate) fn finish(&mut self, take: &mut impl FnMut(u64, Line<'_>)) {
+        if let Encoding::Undecided(Some(first)) = self.encoding {
+            self.encoding = Encoding::Bytes;
+            self.split(&[first], take);
+        }
+        if self.n_bytes > 0 {
+            self.end_line(&[], take);
+        }
+    }
+
+    /// Bytes that are kept until the next push.
+    #[cfg(test)]
+    pub(crate) fn n_kept(&self) -> usize {
+        self.buffer.len()
+    }
+
+    fn decode(&mut self, mut bytes: &[u8], take: &mut impl FnMut(u64, Line<'_>)) {
+        let Encoding::Utf16 { is_big_endian, mut odd, mut high } = self.encoding else {
+            return self.split(bytes, take);
+        };
+        // In pieces, so that a large push needs no large copy.
+        let mut text = String::with_capacity(4096);
+        while let Some((&byte, rest)) = bytes.split_first() {
+            bytes = rest;
+            let Some(first) = odd.take() else {
+                odd = Some(byte);
+                continue;
+            };
+            let pair = [first, byte];
+            let unit = if is_big_endian { u16::from_be_bytes(pair) } else { u16::from_le_bytes(pair) };
+            if let Some(high) = high.take() {
+                if let Some(Ok(decoded)) = char::decode_utf16([high, unit]).next() {
+                    text.push(decoded);
+                    continue;
+                }
+                text.push(char::REPLACEMENT_CHARACTER);
+            }
+            match unit {
+                // The first half of a pair waits for the second.
+                0xD800..0xDC00 => high = Some(unit),
+                _ => text.push(char::from_u32(u32::from(unit)).unwrap_or(char::REPLACEMENT_CHARACTER)),
+            }
+            if text.len() > 4000 {
+                self.split(text.as_bytes(), take);
+                text.clear();
+            }
+        }
+        self.encoding = Encoding::Utf16 { is_big_endian, odd, high };
+        self.split(text.as_bytes(), take);
+    }
+
+    fn split(&mut self, mut bytes: &[u8], take: &mut impl FnMut(u64, Line<'_>)) {
+        if bytes.is_empty() {
+            return;
+        }
+        if std::mem::take(&mut self.is_after_cr) {
+            bytes = bytes.strip_prefix(b"\n").unwrap_or(bytes);
+        }
+        while let Some(at) = memchr2(b'\n', b'\r', bytes) {
+            self.end_line(&bytes[..at], take);
+            let is_cr = bytes[at] == b'\r';
+            bytes = &bytes[at + 1..];
+            if is_cr {
+                match bytes.first() {
+                    Some(b'\n') => bytes = &bytes[1..],
+                    Some(_) => {}
+                    None => self.is_after_cr = true,
+                }
+            }
+        }
+        self.keep(bytes);
+    }
+
+    fn end_line(&mut self, end: &[u8], take: &mut impl FnMut(u64, Line<'_>)) {
+        // Most lines lie within one piece and are never copied.
+        if self.n_bytes == 0 && end.len() <= self.line_bytes_max {
+            take(self.number, Line::Whole(end));
+        } else {
+            self.keep(end);
+            let line = if self.n_bytes > self.line_bytes_max as u64 {
+                Line::TooLong { start: &self.buffer, bytes: self.n_bytes }
+            } else {
+                Line::Whole(&self.buffer)
+            };
+            take(self.number, line);
+            self.buffer.clear();
+            self.n_bytes = 0;
+        }
+        self.number += 1;
+    }
+
+    fn keep(&mut self, bytes: &[u8]) {
+        let room = self.line_bytes_max.saturating_sub(self.buffer.len());
+        self.buffer.extend_from_slice(&bytes[..bytes.len().min(room)]);
+        self.n_bytes += bytes.len() as u64;
+    }
+}

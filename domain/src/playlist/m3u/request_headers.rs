@@ -1,0 +1,66 @@
+//! The request headers of an entry: there are four ways to write them, and all are in use.
+
+use super::{Out, ProblemKind, Reader, text};
+
+impl Reader {
+    /// `http-user-agent=…` and its like; other options of the player are its own.
+    pub(super) fn player_option(&mut self, number: u64, rest: &str, out: Out<'_>) {
+        let Some((key, value)) = rest.split_once('=') else { return };
+        let value = text::unquote(value.trim());
+        let name = match key.trim().trim_start_matches('-').to_ascii_lowercase().as_str() {
+            "http-user-agent" => "User-Agent",
+            "http-referrer" | "http-referer" => "Referer",
+            "http-origin" => "Origin",
+            "http-cookie" | "http-cookies" => "Cookie",
+            _ => return,
+        };
+        self.request_header(number, name, value, out);
+    }
+
+    /// `{"User-Agent": "…", "Cookie": "…"}`.
+    pub(super) fn json_headers(&mut self, number: u64, rest: &str, out: Out<'_>) {
+        let Ok(map) = serde_json::from_str::<serde_json::Map<String, serde_json::Value>>(rest.trim()) else {
+            return self.problem(number, ProblemKind::BadHeader, "#EXTHTTP is no JSON object", out);
+        };
+        for (name, value) in &map {
+            match value {
+                serde_json::Value::String(value) => self.request_header(number, name, value, out),
+                serde_json::Value::Number(value) => {
+                    self.request_header(number, name, &value.to_string(), out)
+                }
+                _ => self.problem(number, ProblemKind::BadHeader, "a header in #EXTHTTP is no text", out),
+            }
+        }
+    }
+
+    /// `User-Agent=…&Referer=…`, each value percent-encoded.
+    pub(super) fn header_list(&mut self, number: u64, list: &str, out: Out<'_>) {
+        // Words that players put among the headers and that are none.
+        const OPTIONS: [&str; 8] = [
+            "acceptencoding",
+            "active-remote",
+            "auth",
+            "connection-timeout",
+            "failonerror",
+            "redirect-limit",
+            "seekable",
+            "verifypeer",
+        ];
+        for (name, value) in list.split('&').filter_map(|it| it.split_once('=')) {
+            let name = text::percent_decode(name.trim().trim_start_matches('!'));
+            if !OPTIONS.iter().any(|it| name.eq_ignore_ascii_case(it)) {
+                self.request_header(number, &name, &text::percent_decode(value), out);
+            }
+        }
+    }
+
+    pub(super) fn request_header(&mut self, number: u64, name: &str, value: &str, out: Out<'_>) {
+        let value = text::clean(value);
+        if value.is_empty() {
+            return;
+        }
+        if value.len() > self.limits.url_bytes_max || !self.draft.headers.set(name, &value) {
+            self.problem(number, ProblemKind::BadHeader, "a request header cannot be used", out);
+        }
+    }
+}

@@ -1,0 +1,116 @@
+//! Text as providers write it: in several encodings at once, with control characters in it.
+
+use std::borrow::Cow;
+
+/// Without a byte-order mark, and without white space and control characters at both ends.
+pub(crate) fn trim(bytes: &[u8]) -> &[u8] {
+    let mut bytes = bytes;
+    while let Some(rest) = bytes.strip_prefix(b"\xEF\xBB\xBF") {
+        bytes = rest;
+    }
+    let is_blank = |it: &u8| *it <= b' ';
+    let start = bytes.iter().position(|it| !is_blank(it)).unwrap_or(bytes.len());
+    let end = bytes.iter().rposition(|it| !is_blank(it)).map_or(start, |it| it + 1);
+    &bytes[start..end]
+}
+
+/// UTF-8 where it is; each byte that is not is taken as Windows-1252, which contains Latin-1.
+///
+/// Byte by byte and not line by line, so that one bad byte does not spoil the good ones beside it.
+pub(crate) fn decode(bytes: &[u8]) -> Cow<'_, str> {
+    decode_with(bytes, |byte, text| text.push(windows_1252(byte)))
+}
+
+/// The same for an address. What is not UTF-8 must reach the provider as it was, so it is percent-encoded;
+/// control characters mean nothing there and are left out.
+pub(crate) fn decode_address(bytes: &[u8]) -> Cow<'_, str> {
+    let text = decode_with(bytes, |byte, text| text.push_str(&format!("%{byte:02X}")));
+    let may_have_control = text.bytes().any(|it| it < b' ' || it == 0x7F || it == 0xC2);
+    if may_have_control && text.contains(char::is_control) {
+        text.replace(char::is_control, "").into()
+    } else {
+        text
+    }
+}
+
+fn decode_with(bytes: &[u8], mut foreign: impl FnMut(u8, &mut String)) -> Cow<'_, str> {
+    if let Ok(text) = std::str::from_utf8(bytes) {
+        return text.into();
+    }
+    let mut text = String::with_capacity(bytes.len() + 16);
+    for chunk in bytes.utf8_chunks() {
+        text.push_str(chunk.valid());
+        chunk.invalid().iter().for_each(|byte| foreign(*byte, &mut text));
+    }
+    text.into()
+}
+
+fn windows_1252(byte: u8) -> char {
+    const FROM_80_TO_9F: [char; 32] = [
+        '€', '\u{81}', '‚', 'ƒ', '„', '…', '†', '‡', 'ˆ', '‰', 'Š', '‹', 'Œ', '\u{8D}', 'Ž', '\u{8F}',
+        '\u{90}', '‘', '’', '“', '”', '•', '–', '—', '˜', '™', 'š', '›', 'œ', '\u{9D}', 'ž', 'Ÿ',
+    ];
+    match byte {
+        0x80..=0x9F => FROM_80_TO_9F[usize::from(byte - 0x80)],
+        _ => char::from(byte),
+    }
+}
+
+/// Without control characters and outer white space; a tab is a blank.
+pub(crate) fn clean(text: &str) -> String {
+    let text = text.trim();
+    // By bytes first, which is many times faster: 0xC2 begins the control characters above ASCII, and others.
+    if !text.bytes().any(|it| it < b' ' || it == 0x7F || it == 0xC2) {
+        return text.to_owned();
+    }
+    let text: String = text
+        .chars()
+        .filter_map(|it| match it {
+            '\t' => Some(' '),
+            it if it.is_control() => None,
+            it => Some(it),
+        })
+        .collect();
+    text.trim().to_owned()
+}
+
+/// Without one pair of quotes around it.
+pub(crate) fn unquote(text: &str) -> &str {
+    let between = |quote: char| text.strip_prefix(quote)?.strip_suffix(quote);
+    between('"').or_else(|| between('\'')).unwrap_or(text)
+}
+
+/// What comes behind `prefix`, whose case does not matter. `prefix` is ASCII.
+pub(crate) fn after_prefix<'a>(text: &'a str, prefix: &str) -> Option<&'a str> {
+    after_prefix_bytes(text.as_bytes(), prefix.as_bytes())?;
+    Some(&text[prefix.len()..])
+}
+
+pub(crate) fn after_prefix_bytes<'a>(text: &'a [u8], prefix: &[u8]) -> Option<&'a [u8]> {
+    let (start, rest) = text.split_at_checked(prefix.len())?;
+    start.eq_ignore_ascii_case(prefix).then_some(rest)
+}
+
+/// `%41` becomes `A`; a `%` that begins no code stays. What is no UTF-8 then is read as in [`decode`].
+pub(crate) fn percent_decode(text: &str) -> String {
+    if !text.contains('%') {
+        return text.to_owned();
+    }
+    let mut bytes = Vec::with_capacity(text.len());
+    let mut rest = text.as_bytes();
+    while let Some((&byte, behind)) = rest.split_first() {
+        let digit = |at: usize| behind.get(at).and_then(|it| char::from(*it).to_digit(16));
+        match (byte, digit(0), digit(1)) {
+            (b'%', Some(high), Some(low)) => {
+                // Two hexadecimal digits fit a byte.
+                bytes.push((high * 16 + low) as u8);
+                rest = &behind[2..];
+            }
+            _ => {
+                bytes.push(byte);
+                rest = behind;
+            }
+        }
+    }
+    decode(&bytes).into_owned()
+}

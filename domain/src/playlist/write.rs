@@ -1,0 +1,129 @@
+//! Writes playlists that every player reads.
+
+use std::fmt::Write;
+
+use crate::channel::Number;
+
+/// One line of a playlist to be written.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Line<'a> {
+    pub name: &'a str,
+    /// Where a player gets it. Written as it is, without line breaks.
+    pub url: &'a str,
+    pub tvg_id: &'a str,
+    /// Address of a picture; empty if there is none.
+    pub tvg_logo: &'a str,
+    pub tvg_chno: Option<Number>,
+    pub group: &'a str,
+}
+
+/// The first line. The guide's address goes into both attributes that players look for.
+pub fn header(out: &mut String, guide_url: Option<&str>) {
+    out.push_str("#EXTM3U");
+    if let Some(url) = guide_url {
+        attribute(out, "x-tvg-url", url);
+        attribute(out, "url-tvg", url);
+    }
+    out.push('\n');
+}
+
+/// One entry: two lines.
+pub fn entry(out: &mut String, line: &Line<'_>) {
+    out.push_str("#EXTINF:-1");
+    attribute(out, "tvg-id", line.tvg_id);
+    attribute(out, "tvg-name", line.name);
+    attribute(out, "tvg-logo", line.tvg_logo);
+    if let Some(number) = line.tvg_chno {
+        write!(out, " tvg-chno=\"{number}\"").expect("a String takes all");
+    }
+    attribute(out, "group-title", line.group);
+    out.push(',');
+    text(out, line.name, false);
+    out.push('\n');
+    text(out, line.url, false);
+    out.push('\n');
+}
+
+/// Players have no way to quote a quote, and one in a name costs them the attributes behind it.
+fn attribute(out: &mut String, key: &str, value: &str) {
+    out.push(' ');
+    out.push_str(key);
+    out.push_str("=\"");
+    text(out, value, true);
+    out.push('"');
+}
+
+/// Without line breaks and other control characters: they would end the line, and begin one of the name's own.
+fn text(out: &mut String, value: &str, is_quoted: bool) {
+    out.extend(value.chars().map(|it| match it {
+        '"' if is_quoted => '\'',
+        it if it.is_control() || matches!(it, '\u{2028}' | '\u{2029}') => ' ',
+        it => it,
+    }));
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::playlist::m3u::{self, Item, Limits};
+
+    #[test]
+    fn a_playlist_is_written_as_players_expect_it() {
+        let mut out = String::new();
+        header(&mut out, Some("http://h/guide?a=b"));
+        let number = "4.0".parse().ok();
+        entry(
+            &mut out,
+            &Line {
+                name: "News",
+                url: "http://h/1",
+                tvg_id: "news",
+                tvg_logo: "http://h/l",
+                tvg_chno: number,
+                group: "All",
+            },
+        );
+        entry(
+            &mut out,
+            &Line { name: "The \"Best\",\nTV", url: "http://h/2", group: "A\"B\r", ..Line::default() },
+        );
+        assert_eq!(
+            out,
+            "#EXTM3U x-tvg-url=\"http://h/guide?a=b\" url-tvg=\"http://h/guide?a=b\"\n\
+             #EXTINF:-1 tvg-id=\"news\" tvg-name=\"News\" tvg-logo=\"http://h/l\" tvg-chno=\"4\" group-title=\"All\",News\n\
+             http://h/1\n\
+             #EXTINF:-1 tvg-id=\"\" tvg-name=\"The 'Best', TV\" tvg-logo=\"\" group-title=\"A'B \",The \"Best\", TV\n\
+             http://h/2\n"
+        );
+    }
+
+    #[test]
+    fn a_list_without_a_guide_names_none() {
+        let mut out = String::new();
+        header(&mut out, None);
+        assert_eq!(out, "#EXTM3U\n");
+    }
+
+    proptest! {
+        #[test]
+        fn our_parser_reads_what_we_write(
+            name in "[^\\p{Cc}]{0,30}|tvg-[a-z]=['\"]x['\"]",
+            id in "[^\\p{Cc}\"]{0,30}",
+            group in "[\"'a-z=, ]{0,30}",
+        ) {
+            let mut out = String::new();
+            header(&mut out, None);
+            let line = Line { name: &name, url: "http://h/1", tvg_id: &id, tvg_logo: "l", group: &group, tvg_chno: None };
+            entry(&mut out, &line);
+            let (items, summary) = m3u::parse(out.as_bytes(), Limits::default());
+            prop_assert_eq!((summary.entries, summary.lines), (1, 3));
+            let Some(Item::Entry(read)) = items.last() else { panic!("no entry") };
+            prop_assert_eq!(read.url.expose(), "http://h/1");
+            // What a value of ours can hold must not spill into the next.
+            prop_assert_eq!(read.tvg_logo.as_deref(), Some("l"));
+            prop_assert_eq!(read.tvg_id.as_deref().unwrap_or_default(), id.trim());
+        }
+    }
+}

@@ -1,0 +1,534 @@
+//! A model of the owner of a playout, and of the world around it, driven by random schedules.
+//!
+//! The model carries out every action as a live channel would and checks after each that the two still agree:
+//! who holds a lease, what the pump follows, which request is out, what a caller of a switch was told. The
+//! world may answer anything at any time, late, twice, or never. Used by the property test and the fuzz target.
+
+use std::time::{Duration, Instant};
+
+use super::{
+    Action, Attempt, Change, Failure, Input, Place, Playout, PlayoutSettings, Scope, State, Step, Switch, Why,
+};
+use crate::ids::{ProfileId, StreamId};
+
+/// Something that happens.
+#[derive(Debug, Clone, Copy)]
+pub enum Op {
+    Start,
+    /// The attempt under way gets one step further: granted (the nth of its places), opened, playing.
+    Good(u8),
+    /// The attempt under way is answered with "full", or fails.
+    Bad(Failure),
+    /// What plays is lost.
+    Lose(Failure),
+    /// News of an attempt that is over, or that never was.
+    Stale(u8),
+    /// News of a current attempt that does not fit where it stands.
+    Rogue(u8),
+    Switch(Switch),
+    /// So much time passes, in units of 10 ms. Ticks come when they are due.
+    Wait(u16),
+    /// So much time passes and the owner is busy: the tick comes late.
+    Late(u16),
+    /// Time passes until the next tick, and the tick comes.
+    Deadline,
+    Yield,
+    /// The plan is another: one of those that the byte stands for.
+    Replan(u8),
+    Stop,
+}
+
+impl Op {
+    /// Every three bytes mean something.
+    pub fn from_bytes([kind, a, b]: [u8; 3]) -> Self {
+        let number = u16::from_le_bytes([a, b]);
+        let failure = Failure {
+            scope: if a & 1 == 0 { Scope::Stream } else { Scope::Candidate },
+            retry: a & 2 == 0,
+            just_released: a & 12 == 12,
+        };
+        match kind % 32 {
+            0..=2 => Self::Start,
+            3..=10 => Self::Good(a),
+            11..=15 => Self::Bad(failure),
+            16..=18 => Self::Lose(failure),
+            19 => Self::Stale(a),
+            20 => Self::Rogue(a),
+            21 => Self::Switch(Switch::Next),
+            22 => Self::Switch(Switch::To(usize::from(a % 8))),
+            23 => Self::Switch(if a % 4 == 0 { Switch::Preferred } else { Switch::To(usize::from(a % 4)) }),
+            24 | 25 => Self::Wait(number % 8192),
+            26 => Self::Late(number),
+            27 | 28 => Self::Deadline,
+            29 => Self::Replan(a),
+            30 => Self::Yield,
+            // Stopping ends all that is interesting, so it is rare.
+            _ if b == 0 => Self::Stop,
+            _ => Self::Deadline,
+        }
+    }
+}
+
+/// Runs a schedule made of bytes, and then every way to end it. Panics where a promise is broken.
+pub fn run_bytes(bytes: &[u8]) {
+    let [plan, options, rest @ ..] = bytes else { return };
+    let ops: Vec<Op> = rest.as_chunks::<3>().0.iter().copied().map(Op::from_bytes).collect();
+    run(*plan, *options, &ops);
+}
+
+/// The same with the schedule spelt out.
+pub fn run(plan: u8, options: u8, ops: &[Op]) {
+    let mut world = World::new(plan, options);
+    for op in ops {
+        world.happens(*op);
+    }
+    world.clone().nobody_answers();
+    world.clone().everything_fails();
+    world.clone().everything_works();
+    world.stops();
+}
+
+/// The places that a byte stands for: up to six, of up to three streams and two profiles, some redirects.
+fn plan(byte: u8) -> Vec<Place> {
+    let n_places = usize::from(byte % 7);
+    (0..n_places as u32)
+        .map(|it| {
+            let twist = u32::from(byte / 7);
+            Place {
+                stream: StreamId((it + twist) / (1 + twist % 2) % 6),
+                profile: ProfileId((it + twist) % (1 + twist % 3)),
+                redirect: twist >= 24 && (it + twist) % 4 == 0,
+            }
+        })
+        .collect()
+}
+
+#[derive(Debug, Clone)]
+struct World {
+    playout: Playout,
+    settings: PlayoutSettings,
+    begin: Instant,
+    now: Instant,
+    /// The plan in force.
+    plan: Vec<Place>,
+    /// The request at Slots.
+    request: Option<(Attempt, Vec<usize>)>,
+    /// A lease that has just come, for `Open`.
+    granted: Option<(Attempt, usize)>,
+    /// The opener at work, with its lease.
+    opener: Option<(Attempt, usize)>,
+    /// A source that has just been opened, for `Follow`.
+    opened: Option<Attempt>,
+    /// The source that the pump follows.
+    pump: Option<Attempt>,
+    last_attempt: u64,
+    /// Until when somebody who asked for a switch must have heard how it ended.
+    switch_due: Option<Instant>,
+    /// Questions since time last moved or somebody outside asked for something.
+    n_asks_at_once: usize,
+    /// The largest number of places and questions so far: what the limits are reckoned with.
+    n_places_max: usize,
+    n_asks: usize,
+    n_wanted: usize,
+}
+
+impl World {
+    fn new(byte: u8, options: u8) -> Self {
+        let settings = PlayoutSettings {
+            return_to_preferred_after: (options & 1 == 1)
+                .then_some(Duration::from_secs(u64::from(options) / 4)),
+            give_up_after: if options & 2 == 0 { Duration::from_secs(60) } else { Duration::from_secs(7) },
+            ..PlayoutSettings::default()
+        };
+        #[expect(clippy::disallowed_methods, reason = "any instant will do: from here on time is made up")]
+        let now = Instant::now();
+        let plan = plan(byte);
+        Self {
+            playout: Playout::new(plan.clone(), settings.clone(), u64::from(options)),
+            settings,
+            begin: now,
+            now,
+            n_places_max: plan.len(),
+            plan,
+            request: None,
+            granted: None,
+            opener: None,
+            opened: None,
+            pump: None,
+            last_attempt: 0,
+            switch_due: None,
+            n_asks_at_once: 0,
+            n_asks: 0,
+            n_wanted: 0,
+        }
+    }
+
+    fn happens(&mut self, op: Op) {
+        match op {
+            Op::Start => self.wanted(Input::Start),
+            Op::Yield => self.wanted(Input::Yield),
+            Op::Switch(to) => self.wanted(Input::Switch(to)),
+            Op::Stop => self.wanted(Input::Stop),
+            Op::Replan(byte) => {
+                let places = plan(byte);
+                if self.playout.state() != &State::Stopped {
+                    self.plan.clone_from(&places);
+                    self.n_places_max = self.n_places_max.max(places.len());
+                }
+                self.wanted(Input::Replan(places));
+            }
+            Op::Good(pick) => self.good(pick),
+            Op::Bad(failure) => self.bad(failure),
+            Op::Lose(failure) => {
+                if let State::Playing(_) | State::Switching { .. } = self.playout.state()
+                    && let Some(attempt) = self.pump.take()
+                {
+                    self.tell(Input::Lost { attempt, failure });
+                }
+            }
+            Op::Stale(byte) => self.stale(byte),
+            Op::Rogue(byte) => self.rogue(byte),
+            Op::Wait(time) => self.wait(Duration::from_millis(u64::from(time) * 10)),
+            Op::Late(time) => {
+                self.now += Duration::from_millis(u64::from(time) * 10);
+                self.n_asks_at_once = 0;
+                self.wait(Duration::ZERO);
+            }
+            Op::Deadline => {
+                if let Some(deadline) = self.playout.deadline() {
+                    self.wait(deadline.saturating_duration_since(self.now));
+                }
+            }
+        }
+    }
+
+    /// Somebody outside wants something, so another question may follow.
+    fn wanted(&mut self, input: Input) {
+        self.n_asks_at_once = 0;
+        self.n_wanted += 1;
+        self.tell(input);
+    }
+
+    fn good(&mut self, pick: u8) {
+        if let Some((attempt, order)) = self.request.take() {
+            let index = order[usize::from(pick) % order.len()];
+            self.granted = Some((attempt, index));
+            self.tell(Input::Granted { attempt, index });
+        } else if let Some((attempt, _)) = self.opener.take() {
+            self.opened = Some(attempt);
+            self.tell(Input::Opened { attempt });
+        } else if let State::Opening(opening) = self.playout.state()
+            && let Step::Following { .. } = opening.step
+        {
+            self.tell(Input::Playing { attempt: opening.attempt });
+        }
+    }
+
+    fn bad(&mut self, failure: Failure) {
+        if let Some((attempt, _)) = self.request.take() {
+            self.tell(Input::Full { attempt });
+        } else if let Some((attempt, _)) = self.opener.take() {
+            self.tell(Input::Lost { attempt, failure });
+        } else if let State::Opening(opening) = self.playout.state()
+            && let Step::Following { .. } = opening.step
+        {
+            self.pump = None;
+            self.tell(Input::Lost { attempt: opening.attempt, failure });
+        }
+    }
+
+    /// News that is late or invented: whatever it brings is sent back, and nothing else happens.
+    fn stale(&mut self, byte: u8) {
+        let attempt = Attempt(u64::from(byte) % (self.last_attempt + 3));
+        let known = [self.request.as_ref().map(|it| it.0), self.opener.map(|it| it.0), self.pump];
+        if known.contains(&Some(attempt)) {
+            return;
+        }
+        let failure = Failure { scope: Scope::Stream, retry: true, just_released: true };
+        let before = self.playout.clone();
+        let abandon = vec![Action::Abandon { attempt }];
+        for (input, expected) in [
+            (Input::Granted { attempt, index: 0 }, abandon.clone()),
+            (Input::Opened { attempt }, abandon),
+            (Input::Full { attempt }, Vec::new()),
+            (Input::Playing { attempt }, Vec::new()),
+            (Input::Lost { attempt, failure }, Vec::new()),
+        ] {
+            let answer = self.playout.on(input.clone(), self.now);
+            assert_eq!(answer, expected, "answer to {input:?}, which is stale");
+        }
+        assert_eq!(self.playout, before, "stale news changed something");
+    }
+
+    fn rogue(&mut self, byte: u8) {
+        if byte.is_multiple_of(4) {
+            // A lease for a place that was not asked for goes back.
+            if let Some((attempt, order)) = self.request.take() {
+                let index = (0..).find(|it| !order.contains(it)).expect("orders are finite");
+                self.granted = Some((attempt, index));
+                self.tell(Input::Granted { attempt, index });
+                assert_eq!(self.granted, None, "a lease for a place that was not asked for was kept");
+            }
+            return;
+        }
+        let before = self.playout.clone();
+        let mut wrong = Vec::new();
+        if let Some((attempt, _)) = self.request {
+            wrong.extend([Input::Opened { attempt }, Input::Playing { attempt }]);
+        }
+        if let Some((attempt, index)) = self.opener {
+            wrong.extend([
+                Input::Granted { attempt, index },
+                Input::Full { attempt },
+                Input::Playing { attempt },
+            ]);
+        }
+        if let Some(attempt) = self.pump {
+            let index = 0;
+            wrong.extend([
+                Input::Granted { attempt, index },
+                Input::Full { attempt },
+                Input::Opened { attempt },
+            ]);
+        }
+        for input in wrong {
+            assert_eq!(self.playout.on(input.clone(), self.now), [], "answer to {input:?}, out of place");
+        }
+        assert_eq!(self.playout, before, "news out of place changed something");
+    }
+
+    /// Time passes; ticks come exactly when they are due.
+    fn wait(&mut self, time: Duration) {
+        let end = self.now + time;
+        let mut n_ticks_at_once = 0;
+        while let Some(deadline) = self.playout.deadline().filter(|it| *it <= end) {
+            if deadline > self.now {
+                (self.now, self.n_asks_at_once, n_ticks_at_once) = (deadline, 0, 0);
+            }
+            n_ticks_at_once += 1;
+            assert!(n_ticks_at_once < 16, "deadlines stay in the past: {:?}", self.playout);
+            let before = self.playout.clone();
+            self.tell(Input::Tick);
+            assert_ne!(self.playout, before, "a tick at the deadline moved nothing");
+        }
+        if end > self.now {
+            (self.now, self.n_asks_at_once) = (end, 0);
+        }
+    }
+
+    /// Tells the playout, does what it says, and compares.
+    fn tell(&mut self, input: Input) {
+        let state_before = self.playout.state().clone();
+        let actions = self.playout.on(input.clone(), self.now);
+        if input == Input::Stop {
+            assert_eq!(self.playout.state(), &State::Stopped);
+        }
+        if state_before == State::Stopped {
+            assert_eq!(actions, [], "something happens after the end");
+        }
+        let last = actions.len().wrapping_sub(1);
+        for (it, action) in actions.iter().enumerate() {
+            if let Action::GiveUp(_) | Action::Redirect { .. } = action {
+                assert_eq!(it, last, "after the end of the matter there is nothing to do: {actions:?}");
+            }
+            self.carry_out(action, &input, &state_before);
+        }
+        self.check();
+    }
+
+    fn carry_out(&mut self, action: &Action, input: &Input, state_before: &State) {
+        match action {
+            Action::Ask { attempt, order, why } => {
+                assert!(attempt.0 > self.last_attempt, "attempt {attempt} was used before");
+                self.last_attempt = attempt.0;
+                assert!(self.request.is_none() && self.opener.is_none(), "two attempts at once");
+                assert!(!order.is_empty(), "asks for nothing");
+                for (at, index) in order.iter().enumerate() {
+                    assert!(!order[..at].contains(index), "asks twice for one place: {order:?}");
+                    assert!(!self.plan[*index].redirect, "asks for a redirect: {order:?}");
+                }
+                assert!(*why != Why::Start || self.pump.is_none(), "starts while something plays");
+                self.request = Some((*attempt, order.clone()));
+                self.n_asks += 1;
+                self.n_asks_at_once += 1;
+                let is_by_hand = match input {
+                    Input::Switch(_) => true,
+                    // A wish from before, or nothing of the kind.
+                    Input::Playing { .. } => *why == Why::Switch,
+                    _ => false,
+                };
+                if is_by_hand {
+                    assert_eq!(self.switch_due, None, "a second switch was begun");
+                    self.switch_due = Some(self.now + self.settings.switch_timeout);
+                }
+            }
+            Action::Open { attempt, index } => {
+                assert_eq!(self.granted.take(), Some((*attempt, *index)), "opens without a lease");
+                self.opener = Some((*attempt, *index));
+            }
+            Action::Follow { attempt } => {
+                assert_eq!(self.opened.take(), Some(*attempt), "follows what was not opened");
+                self.pump = Some(*attempt);
+            }
+            Action::Abandon { attempt } => {
+                let n_before = self.n_in_hand();
+                self.request.take_if(|it| it.0 == *attempt);
+                self.opener.take_if(|it| it.0 == *attempt);
+                self.granted.take_if(|it| it.0 == *attempt);
+                assert_eq!(self.n_in_hand(), n_before - 1, "abandons what is not there");
+            }
+            Action::Release => self.pump = None,
+            Action::Redirect { index } => {
+                assert!(self.plan[*index].redirect, "redirects to a place that is none");
+                assert_eq!(self.playout.state(), &State::Idle);
+            }
+            Action::GiveUp(_) => assert_eq!(self.playout.state(), &State::Stopped),
+            Action::Changed(change) => self.changed(change, input, state_before),
+        }
+    }
+
+    fn changed(&mut self, change: &Change, input: &Input, state_before: &State) {
+        let n_places = self.playout.places().len();
+        let begins_to_play = matches!(input, Input::Playing { .. });
+        match change {
+            Change::Started { index } | Change::Reconnected { index } => {
+                assert!(begins_to_play && *index < self.plan.len(), "{change:?}");
+            }
+            Change::FailedOver { from, to } => {
+                assert!(begins_to_play && from != to && *from < n_places && *to < self.plan.len());
+            }
+            Change::Switched { from, to } => {
+                assert!(begins_to_play && *from < n_places && *to < self.plan.len(), "{change:?}");
+                self.switch_due = None;
+            }
+            Change::SwitchFailed { to, returned_to } => {
+                assert!(*to < n_places, "{change:?}");
+                assert!(self.switch_due.take().is_some(), "nobody waits to hear of {change:?}");
+                assert_eq!(*returned_to, self.playout.playing().map(|it| it.1), "untrue: {change:?}");
+            }
+            Change::SwitchRefused(_) => {
+                assert!(matches!(input, Input::Switch(_)));
+                assert_eq!(self.playout.state(), state_before, "a refused switch changed something");
+            }
+            Change::SwitchNoted { to } => {
+                assert!(matches!(input, Input::Switch(_)) && *to < self.plan.len());
+                assert_eq!(self.playout.state(), state_before, "a noted switch changed something");
+            }
+            Change::Resting { until } => {
+                assert_eq!(self.playout.state(), &State::Resting { until: *until });
+                assert!(*until > self.now, "a rest that is none");
+            }
+        }
+    }
+
+    /// Requests, leases and sources that somebody holds, the pump's apart.
+    fn n_in_hand(&self) -> usize {
+        usize::from(self.request.is_some())
+            + usize::from(self.granted.is_some())
+            + usize::from(self.opener.is_some())
+            + usize::from(self.opened.is_some())
+    }
+
+    fn check(&self) {
+        let playout = &self.playout;
+        assert!(self.granted.is_none() && self.opened.is_none(), "a lease or source was forgotten: {self:?}");
+        let n_leases = usize::from(self.opener.is_some()) + usize::from(self.pump.is_some());
+        let n_under_way = |step: &Step| usize::from(!matches!(step, Step::Waiting { .. }));
+        let deadline = playout.deadline();
+        match playout.state() {
+            State::Idle | State::Stopped => {
+                assert_eq!((n_leases, self.n_in_hand(), deadline), (0, 0, None), "{self:?}");
+                assert_eq!(self.switch_due, None, "somebody still waits to hear how a switch ended");
+            }
+            State::Resting { .. } => assert_eq!((n_leases, self.n_in_hand()), (0, 0), "{self:?}"),
+            State::Opening(opening) => {
+                let n_followed = usize::from(self.pump.is_some());
+                assert_eq!(self.n_in_hand() + n_followed, n_under_way(&opening.step), "{self:?}");
+            }
+            State::Playing(playing) => {
+                assert_eq!((self.pump, self.n_in_hand()), (Some(playing.attempt), 0), "{self:?}");
+            }
+            State::Switching { playing, next } => {
+                assert_eq!(self.pump, Some(playing.attempt), "{self:?}");
+                assert_eq!(self.n_in_hand(), n_under_way(&next.step), "{self:?}");
+            }
+        }
+        assert!(n_leases <= 2, "{self:?}");
+        assert_eq!(playout.playing().is_some(), matches!(playout.state_name(), "playing" | "switching"));
+        assert!(playout.places().take(self.plan.len()).eq(self.plan.iter().copied()), "{self:?}");
+
+        let needs_deadline = matches!(playout.state_name(), "opening" | "switching" | "resting");
+        assert!(!needs_deadline || deadline.is_some(), "nothing ends this state: {self:?}");
+        if needs_deadline && let Some(deadline) = deadline {
+            assert!(deadline <= self.now + self.settings.give_up_after.max(self.settings.switch_timeout));
+        }
+        if let Some(due) = self.switch_due {
+            assert!(deadline.is_some_and(|it| it <= due), "a switch is answered too late: {self:?}");
+        }
+        if deadline.is_none_or(|it| it > self.now) {
+            let mut early = playout.clone();
+            assert_eq!(early.on(Input::Tick, self.now), [], "an early tick did something");
+            assert_eq!(&early, playout, "an early tick changed something");
+        }
+
+        // Never hot: at one instant each place may be tried once and retried with its two tokens, and one switch
+        // may run. Over time, no round is shorter than the shortest rest, and a pause costs half a second.
+        let n_round = 3 * self.n_places_max + 3;
+        assert!(self.n_asks_at_once <= n_round, "{} questions at once", self.n_asks_at_once);
+        let n_seconds = (self.now - self.begin).as_secs() as usize + 1;
+        assert!(self.n_asks <= n_round * (6 * n_seconds + self.n_wanted + 1), "{} questions", self.n_asks);
+    }
+
+    /// From here on nobody answers, so something must play already, or all ends.
+    fn nobody_answers(mut self) {
+        self.wait(self.settings.give_up_after + self.settings.switch_timeout);
+        assert!(
+            matches!(self.playout.state_name(), "idle" | "playing" | "switching" | "stopped"),
+            "{self:?}"
+        );
+    }
+
+    /// From here on everything fails: the channel ends, and on time.
+    fn everything_fails(mut self) {
+        let failure = Failure { scope: Scope::Candidate, retry: true, just_released: false };
+        self.happens(Op::Lose(failure));
+        let end = self.now + self.settings.give_up_after;
+        while self.now <= end && self.playout.state() != &State::Idle {
+            if self.request.is_none() && self.opener.is_none() && self.pump.is_none() {
+                self.happens(Op::Deadline);
+            }
+            if let Some((attempt, _)) = self.request {
+                // Not full: that would end a cold start at once.
+                self.good(0);
+                assert_ne!(self.request.as_ref().map(|it| it.0), Some(attempt));
+            }
+            self.bad(failure);
+            if self.playout.state() == &State::Stopped {
+                return;
+            }
+        }
+        assert!(matches!(self.playout.state_name(), "idle" | "stopped"), "{self:?}");
+    }
+
+    /// From here on everything works: if there is anything to play, it plays soon.
+    fn everything_works(mut self) {
+        let has_playable = self.plan.iter().any(|it| !it.redirect);
+        for _ in 0..8 {
+            self.good(0);
+            if self.request.is_none() && self.opener.is_none() && self.pump.is_none() {
+                self.happens(Op::Deadline);
+            }
+        }
+        let state = self.playout.state_name();
+        assert!(matches!(state, "playing" | "switching" | "idle" | "stopped") || !has_playable, "{self:?}");
+    }
+
+    fn stops(mut self) {
+        self.happens(Op::Stop);
+        for op in [Op::Start, Op::Stale(0), Op::Switch(Switch::Next), Op::Replan(3), Op::Yield, Op::Stop] {
+            self.happens(op);
+        }
+        assert_eq!(self.playout.on(Input::Tick, self.now), []);
+        assert_eq!((self.pump, self.n_in_hand()), (None, 0));
+    }
+}

@@ -1,0 +1,232 @@
+//! Whether the same place gets a second chance: buckets, and providers that still count a closed connection.
+
+use super::script::{Script, check, settings};
+
+// Holds T-fo.4, its first half.
+#[test]
+fn three_drops_in_a_day_do_not_change_the_source() {
+    check(
+        "a b",
+        &[
+            ("start", "ask a b"),
+            ("a plays", "started with a"),
+            ("after 8 h", "nothing"),
+            ("a is lost: reset", "let go, ask a b"),
+            ("a plays", "a is back"),
+            ("after 8 h", "nothing"),
+            ("a is lost: reset", "let go, ask a b"),
+            ("a plays", "a is back"),
+            ("after 8 h", "nothing"),
+            ("a is lost: reset", "let go, ask a b"),
+            ("a plays", "a is back"),
+        ],
+    );
+}
+
+#[test]
+fn a_hundred_drops_do_not_change_the_source_when_there_is_good_time_between_them() {
+    let mut script = Script::new("a b", settings());
+    script.happens("start");
+    script.happens("a plays");
+    for _ in 0..100 {
+        script.happens("after 10 min");
+        assert_eq!(script.happens("a is lost: reset"), "let go, ask a b");
+        assert_eq!(script.happens("a plays"), "a is back");
+    }
+}
+
+// Holds T-fo.4, its second half.
+#[test]
+fn three_drops_in_a_minute_change_the_source() {
+    check(
+        "a b",
+        &[
+            ("start", "ask a b"),
+            ("a plays", "started with a"),
+            ("after 20 s", "nothing"),
+            ("a is lost: reset", "let go, ask a b"),
+            ("a plays", "a is back"),
+            ("after 20 s", "nothing"),
+            ("a is lost: reset", "let go, ask a b"),
+            ("a plays", "a is back"),
+            ("after 20 s", "nothing"),
+            ("a is lost: reset", "let go, ask b"),
+            ("b plays", "failed over from a to b"),
+        ],
+    );
+}
+
+#[test]
+fn a_spent_token_comes_back_after_ten_minutes_of_play_and_no_earlier() {
+    let lines = |play, then| {
+        [
+            ("start", "ask a b"),
+            ("a plays", "started with a"),
+            ("a is lost: reset", "let go, ask a b"),
+            ("a plays", "a is back"),
+            ("a is lost: reset", "let go, ask a b"),
+            ("a plays", "a is back"),
+            (play, "nothing"),
+            ("a is lost: reset", then),
+        ]
+    };
+    check("a b", &lines("after 599 s", "let go, ask b"));
+    check("a b", &lines("after 600 s", "let go, ask a b"));
+}
+
+#[test]
+fn tokens_are_not_saved_up_beyond_two() {
+    check(
+        "a b",
+        &[
+            ("start", "ask a b"),
+            ("a plays", "started with a"),
+            ("after 100 h", "nothing"),
+            ("a is lost: reset", "let go, ask a b"),
+            ("a plays", "a is back"),
+            ("a is lost: reset", "let go, ask a b"),
+            ("a plays", "a is back"),
+            ("a is lost: reset", "let go, ask b"),
+        ],
+    );
+}
+
+#[test]
+fn the_play_of_one_place_earns_nothing_for_another() {
+    check(
+        "a b",
+        &[
+            ("start", "ask a b"),
+            ("a plays", "started with a"),
+            ("a is lost: reset", "let go, ask a b"),
+            ("a plays", "a is back"),
+            ("a is lost: reset", "let go, ask a b"),
+            ("a plays", "a is back"),
+            ("a is lost: reset", "let go, ask b"),
+            ("b plays", "failed over from a to b"),
+            ("after 24 h", "nothing"),
+            ("b is lost: 404", "let go, ask a"),
+            ("a plays", "failed over from b to a"),
+            ("a is lost: reset", "let go, rest 1s"),
+        ],
+    );
+}
+
+#[test]
+fn a_failure_that_a_retry_cannot_help_is_not_retried() {
+    check("a b", &[("start", "ask a b"), ("a plays", "started with a"), ("a is lost: 404", "let go, ask b")]);
+}
+
+#[test]
+fn a_retry_that_is_refused_has_answered_the_question() {
+    check(
+        "a b",
+        &[
+            ("start", "ask a b"),
+            ("a plays", "started with a"),
+            ("a is lost: reset", "let go, ask a b"),
+            ("a is lost: refused", "ask b"),
+            ("b plays", "failed over from a to b"),
+        ],
+    );
+}
+
+#[test]
+fn the_others_are_asked_for_with_the_retry_so_that_a_lost_slot_costs_no_time() {
+    check(
+        "a b",
+        &[
+            ("start", "ask a b"),
+            ("a plays", "started with a"),
+            ("a is lost: reset", "let go, ask a b"),
+            ("b plays", "failed over from a to b"),
+        ],
+    );
+}
+
+#[test]
+fn a_provider_that_still_counts_a_closed_connection_is_asked_again_before_the_place_has_failed() {
+    check(
+        "a b",
+        &[
+            ("start", "ask a b"),
+            ("a is lost: 429 too soon", "nothing"),
+            ("time passes", "after 500ms: ask a b"),
+            ("a is lost: 429 too soon", "nothing"),
+            ("time passes", "after 1s: ask a b"),
+            ("a is lost: 429 too soon", "nothing"),
+            ("time passes", "after 2s: ask a b"),
+            ("a is lost: 429 too soon", "ask b"),
+            ("b plays", "started with b"),
+        ],
+    );
+}
+
+#[test]
+fn waiting_for_such_a_provider_costs_no_token() {
+    check(
+        "a b",
+        &[
+            ("start", "ask a b"),
+            ("a plays", "started with a"),
+            ("a is lost: reset", "let go, ask a b"),
+            ("a is lost: 429 too soon", "nothing"),
+            ("time passes", "after 500ms: ask a b"),
+            ("a plays", "a is back"),
+            ("a is lost: reset", "let go, ask a b"),
+            ("a plays", "a is back"),
+            ("a is lost: reset", "let go, ask b"),
+        ],
+    );
+}
+
+#[test]
+fn each_place_is_waited_for_on_its_own_account() {
+    check(
+        "a b",
+        &[
+            ("start", "ask a b"),
+            ("a is lost: 429 too soon", "nothing"),
+            ("time passes", "after 500ms: ask a b"),
+            ("b is lost: 429 too soon", "nothing"),
+            ("time passes", "after 500ms: ask b a"),
+            ("a is lost: 429 too soon", "nothing"),
+            ("time passes", "after 1s: ask a b"),
+        ],
+    );
+}
+
+#[test]
+fn a_provider_that_only_needs_time_does_not_end_a_cold_start() {
+    check(
+        "a",
+        &[
+            ("start", "ask a"),
+            ("a is lost: 429 too soon", "nothing"),
+            ("time passes", "after 500ms: ask a"),
+            ("a is lost: 429 too soon", "nothing"),
+            ("time passes", "after 1s: ask a"),
+            ("a is lost: 429 too soon", "nothing"),
+            ("time passes", "after 2s: ask a"),
+            ("a is lost: 429 too soon", "rest 250ms"),
+            ("time passes", "after 250ms: ask a"),
+            ("a plays", "started with a"),
+        ],
+    );
+}
+
+#[test]
+fn nobody_can_hurry_the_pause_before_a_provider_is_asked_again() {
+    check(
+        "a b",
+        &[
+            ("start", "ask a b"),
+            ("a is lost: 429 too soon", "nothing"),
+            ("start", "nothing"),
+            ("tick", "nothing"),
+            ("old a is granted", "abandon"),
+            ("after 0.4 s", "nothing"),
+            ("yield", "nothing"),
+        ],
+    );
+}

@@ -1,0 +1,171 @@
+//! A cold start, and how it ends when nothing plays.
+
+use super::script::{check, check_with, settings};
+use crate::playout::PlayoutSettings;
+
+#[test]
+fn an_attempt_is_asked_for_opened_and_followed() {
+    check(
+        "a",
+        &[
+            ("start", "ask a"),
+            ("a is granted", "open a"),
+            ("a opens", "follow a"),
+            ("a plays", "started with a"),
+            ("after 1 h", "nothing"),
+        ],
+    );
+}
+
+#[test]
+fn a_second_viewer_starts_nothing() {
+    check(
+        "a b",
+        &[
+            ("start", "ask a b"),
+            ("start", "nothing"),
+            ("a is lost: refused", "ask a b"),
+            ("a plays", "started with a"),
+            ("start", "nothing"),
+        ],
+    );
+}
+
+#[test]
+fn without_a_place_there_is_nothing_to_try() {
+    check("", &[("start", "give up: no streams"), ("start", "nothing")]);
+}
+
+#[test]
+fn when_every_slot_is_taken_the_viewer_hears_it_at_once() {
+    check("a b", &[("start", "ask a b"), ("full", "give up: no slot")]);
+}
+
+#[test]
+fn when_the_next_place_has_no_slot_the_viewer_hears_it_too() {
+    check("a b", &[("start", "ask a b"), ("a is lost: 404", "ask b"), ("full", "give up: no slot")]);
+}
+
+// Holds T-fo.5: the viewer is refused as soon as it is known that waiting cannot help.
+#[test]
+fn when_every_place_fails_for_good_the_channel_gives_up_at_once() {
+    check("a", &[("start", "ask a"), ("a is lost: 404", "give up: nothing plays")]);
+    check(
+        "a1 a2 b1",
+        &[
+            ("start", "ask a1 a2 b1"),
+            ("a1 is lost: 404", "ask b1 a2"),
+            ("b1 is lost: 403", "ask a2"),
+            ("a2 is lost: 404", "give up: nothing plays"),
+        ],
+    );
+}
+
+#[test]
+fn when_one_of_them_may_recover_the_channel_rests_and_tries_again() {
+    check(
+        "a b",
+        &[
+            ("start", "ask a b"),
+            ("a is lost: refused", "ask a b"),
+            ("a is lost: refused", "ask b"),
+            ("b is lost: 404", "rest 1s"),
+            ("time passes", "after 1s: ask a b"),
+            ("a plays", "started with a"),
+        ],
+    );
+}
+
+#[test]
+fn hope_is_reckoned_anew_in_each_round() {
+    check(
+        "a b",
+        &[
+            ("start", "ask a b"),
+            ("a is lost: refused", "ask a b"),
+            ("a is lost: refused", "ask b"),
+            ("b is lost: 404", "rest 1s"),
+            ("time passes", "after 1s: ask a b"),
+            ("a is lost: 404", "ask b"),
+            ("b is lost: 404", "give up: nothing plays"),
+        ],
+    );
+}
+
+#[test]
+fn a_start_that_never_plays_gives_up_in_time() {
+    let settings = PlayoutSettings { give_up_after: std::time::Duration::from_secs(3), ..settings() };
+    check_with(
+        "a b",
+        settings,
+        &[
+            ("start", "ask a b"),
+            ("a is lost: refused", "ask a b"),
+            ("a is lost: refused", "ask b"),
+            ("b is granted", "open b"),
+            ("time passes", "after 3s: abandon, give up: nothing plays"),
+        ],
+    );
+}
+
+#[test]
+fn after_a_yield_a_start_begins_anew() {
+    check(
+        "a b",
+        &[
+            ("start", "ask a b"),
+            ("b plays", "started with b"),
+            ("yield", "let go"),
+            ("start", "ask a b"),
+            ("a plays", "started with a"),
+        ],
+    );
+}
+
+#[test]
+fn a_first_place_that_redirects_answers_the_viewer_and_starts_nothing() {
+    check("a> b", &[("start", "redirect to a"), ("start", "redirect to a"), ("after 1 h", "nothing")]);
+}
+
+#[test]
+fn a_redirect_behind_a_place_that_plays_is_not_used() {
+    check("a b> c", &[("start", "ask a"), ("a plays", "started with a")]);
+}
+
+#[test]
+fn a_redirect_is_the_first_place_that_would_play_when_those_before_it_are_full() {
+    check("a b> c", &[("start", "ask a"), ("full", "redirect to b"), ("start", "ask a")]);
+}
+
+#[test]
+fn a_redirect_is_the_first_place_when_those_before_it_failed_lately() {
+    check(
+        "a b>",
+        &[
+            ("start", "ask a"),
+            ("a is lost: refused", "ask a"),
+            ("a is lost: refused", "rest 250ms"),
+            ("yield", "nothing"),
+            ("start", "redirect to b"),
+            ("after 60 s", "nothing"),
+            ("start", "ask a"),
+        ],
+    );
+}
+
+#[test]
+fn a_failover_never_becomes_a_redirect() {
+    check(
+        "a b> c",
+        &[
+            ("start", "ask a"),
+            ("a is lost: 404", "ask c"),
+            ("c plays", "started with c"),
+            ("c is lost: 404", "let go, rest 1s"),
+            ("time passes", "after 1s: ask a c"),
+        ],
+    );
+    // Not even when there is nothing else: whoever waits was told to wait.
+    check("a b>", &[("start", "ask a"), ("a is lost: 404", "give up: nothing plays")]);
+    check("a b>", &[("start", "ask a"), ("a is lost: refused", "ask a"), ("full", "give up: no slot")]);
+}

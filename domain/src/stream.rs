@@ -1,0 +1,267 @@
+//! One address that a channel can play from: what it is, and what has to be sent to get it.
+
+use std::fmt;
+
+use serde::{Deserialize, Serialize};
+
+use crate::channel::Number;
+use crate::ids::{AccountId, StreamId};
+use crate::source_url::SourceUrl;
+use crate::stream_profile::StreamProfile;
+
+/// A stream as it stands in a playlist account.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Stream {
+    pub id: StreamId,
+    pub account: AccountId,
+    pub name: String,
+    pub url: SourceUrl,
+    pub kind: SourceKind,
+    /// Sent in place of the account's where both have one.
+    pub headers: Headers,
+    /// The id of its channel in a guide.
+    pub tvg_id: Option<String>,
+    pub group: Option<String>,
+    /// Address of a picture.
+    pub logo: Option<String>,
+    /// The channel number that the provider gives it.
+    pub number: Option<Number>,
+    /// How it is handed on, where that is not left to the channel.
+    pub profile: Option<StreamProfile>,
+}
+
+/// What has to be opened to read a stream. Decided once, at import, from the address alone.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum SourceKind {
+    /// Transport stream over HTTP or HTTPS. Also what an HTTP address is until it is opened.
+    HttpTs,
+    /// A file of ours.
+    File,
+    Hls,
+    Rtsp,
+    Rtmp,
+    Udp,
+    Rtp,
+    Unknown,
+}
+
+/// Why a stream cannot be played. A sentence for the person who asks.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error("{0}")]
+pub struct Unplayable(&'static str);
+
+impl SourceKind {
+    /// Tells the kind from scheme and path.
+    pub fn of(url: &SourceUrl) -> Self {
+        match url.scheme().to_ascii_lowercase().as_str() {
+            "http" | "https" => match extension(url.path()).to_ascii_lowercase().as_str() {
+                "m3u8" => Self::Hls,
+                "mpd" | "ism" | "isml" => Self::Unknown,
+                _ => Self::HttpTs,
+            },
+            "file" => Self::File,
+            "rtsp" | "rtsps" | "rtspu" | "rtspt" => Self::Rtsp,
+            "rtmp" | "rtmps" | "rtmpe" | "rtmpt" | "rtmpte" | "rtmpts" => Self::Rtmp,
+            "udp" => Self::Udp,
+            "rtp" => Self::Rtp,
+            _ => Self::Unknown,
+        }
+    }
+
+    /// Can this be read today?
+    pub fn playable(self) -> Result<(), Unplayable> {
+        Err(Unplayable(match self {
+            Self::HttpTs | Self::File => return Ok(()),
+            Self::Hls => "HLS addresses are not supported yet",
+            Self::Rtsp => "RTSP addresses are not supported yet",
+            Self::Rtmp => "RTMP addresses are not supported yet",
+            Self::Udp => "UDP addresses are not supported yet",
+            Self::Rtp => "RTP addresses are not supported yet",
+            Self::Unknown => "addresses of this kind are not supported",
+        }))
+    }
+}
+
+/// What stands behind the last dot of the last segment.
+fn extension(path: &str) -> &str {
+    let last = path.rsplit('/').next().unwrap_or_default();
+    last.rsplit_once('.').map_or("", |(_, extension)| extension)
+}
+
+/// Request headers that a stream or an account asks for.
+#[derive(Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Headers {
+    pub user_agent: Option<String>,
+    pub referrer: Option<String>,
+    /// Others, in the order found, each name once.
+    pub extra: Vec<(String, String)>,
+}
+
+impl Headers {
+    /// Most headers that one stream may have beside user agent and referrer.
+    pub const EXTRA_MAX: usize = 16;
+
+    /// Sets a header, in place of one with the same name. Says whether it was taken.
+    ///
+    /// Refused are names and values that are none, headers that belong to the connection and not to its
+    /// user (`Host`, `Connection`, `Content-Length` …), and more than [`Headers::EXTRA_MAX`].
+    pub fn set(&mut self, name: &str, value: &str) -> bool {
+        let value = value.trim();
+        if !is_token(name) || value.is_empty() || value.contains(char::is_control) || is_ours(name) {
+            return false;
+        }
+        if name.eq_ignore_ascii_case("user-agent") {
+            self.user_agent = Some(value.to_owned());
+        } else if name.eq_ignore_ascii_case("referer") || name.eq_ignore_ascii_case("referrer") {
+            self.referrer = Some(value.to_owned());
+        } else if let Some(known) = self.extra.iter_mut().find(|it| it.0.eq_ignore_ascii_case(name)) {
+            known.1 = value.to_owned();
+        } else if self.extra.len() < Self::EXTRA_MAX {
+            self.extra.push((name.to_owned(), value.to_owned()));
+        } else {
+            return false;
+        }
+        true
+    }
+
+    /// These headers, and those of `base` that are missing here.
+    pub fn over(&self, base: &Self) -> Self {
+        let mut extra = self.extra.clone();
+        let is_new = |it: &&(String, String)| !self.extra.iter().any(|own| own.0.eq_ignore_ascii_case(&it.0));
+        extra.extend(base.extra.iter().filter(is_new).cloned());
+        Self {
+            user_agent: self.user_agent.clone().or_else(|| base.user_agent.clone()),
+            referrer: self.referrer.clone().or_else(|| base.referrer.clone()),
+            extra,
+        }
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.user_agent.is_none() && self.referrer.is_none() && self.extra.is_empty()
+    }
+}
+
+/// Names only: a cookie, a token or a referrer with a key in it may be the credential.
+impl fmt::Debug for Headers {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Headers")
+            .field("user_agent", &self.user_agent)
+            .field("referrer", &self.referrer.as_ref().map(|_| "…"))
+            .field("extra", &self.extra.iter().map(|it| it.0.as_str()).collect::<Vec<_>>())
+            .finish()
+    }
+}
+
+/// Is this a header name as HTTP defines one?
+fn is_token(name: &str) -> bool {
+    let is_token_byte = |it: u8| it.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`~".contains(&it);
+    !name.is_empty() && name.bytes().all(is_token_byte)
+}
+
+/// Headers that say how a connection is used. Only the one who owns the connection can.
+fn is_ours(name: &str) -> bool {
+    const OURS: [&str; 11] = [
+        "host",
+        "connection",
+        "content-length",
+        "content-type",
+        "expect",
+        "keep-alive",
+        "proxy-connection",
+        "te",
+        "trailer",
+        "transfer-encoding",
+        "upgrade",
+    ];
+    OURS.iter().any(|it| name.eq_ignore_ascii_case(it))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_kind_is_told_from_scheme_and_path() {
+        for (url, kind) in [
+            ("http://h/live/u/p/1.ts", SourceKind::HttpTs),
+            ("HTTPS://h/1", SourceKind::HttpTs),
+            ("http://h", SourceKind::HttpTs),
+            ("http://h/list.m3u8?token=1", SourceKind::Hls),
+            ("http://h/LIST.M3U8", SourceKind::Hls),
+            ("http://h/one.ts?next=list.m3u8", SourceKind::HttpTs),
+            ("http://h/a.mpd", SourceKind::Unknown),
+            ("file:///films/one.ts", SourceKind::File),
+            ("rtsp://h/1", SourceKind::Rtsp),
+            ("rtmp://h/1", SourceKind::Rtmp),
+            ("udp://@239.0.0.1:1234", SourceKind::Udp),
+            ("udp://239.0.0.1:1234", SourceKind::Udp),
+            ("rtp://@239.0.0.1:1234", SourceKind::Rtp),
+            ("srt://h:1", SourceKind::Unknown),
+            ("plugin://x", SourceKind::Unknown),
+            ("no address", SourceKind::Unknown),
+        ] {
+            assert_eq!(SourceKind::of(&SourceUrl::new(url)), kind, "{url}");
+        }
+    }
+
+    #[test]
+    fn what_cannot_be_played_says_why() {
+        assert_eq!(SourceKind::HttpTs.playable(), Ok(()));
+        assert_eq!(
+            SourceKind::Hls.playable().unwrap_err().to_string(),
+            "HLS addresses are not supported yet"
+        );
+    }
+
+    #[test]
+    fn a_stream_sends_its_own_headers_and_those_of_its_account_that_it_lacks() {
+        let mut own = Headers::default();
+        let mut base = Headers::default();
+        assert!(own.set("user-agent", "own") && own.set("X-A", "own"));
+        assert!(
+            base.set("User-Agent", "base")
+                && base.set("Referer", "base")
+                && base.set("x-a", "base")
+                && base.set("X-B", "base")
+        );
+        let both = own.over(&base);
+        assert_eq!((both.user_agent.as_deref(), both.referrer.as_deref()), (Some("own"), Some("base")));
+        assert_eq!(both.extra, [("X-A".to_owned(), "own".to_owned()), ("X-B".to_owned(), "base".to_owned())]);
+        assert_eq!(Headers::default().over(&base), base);
+    }
+
+    #[test]
+    fn headers_that_would_change_the_request_are_refused() {
+        let mut headers = Headers::default();
+        for (name, value) in [
+            ("Host", "other"),
+            ("transfer-encoding", "chunked"),
+            ("Content-Length", "1"),
+            ("a b", "c"),
+            ("", "c"),
+            ("X-A", ""),
+            ("X-A", "1\r\nHost: other"),
+            ("X-Ä", "1"),
+        ] {
+            assert!(!headers.set(name, value), "{name}: {value}");
+        }
+        assert!(headers.is_empty());
+    }
+
+    #[test]
+    fn a_stream_has_only_so_many_headers() {
+        let mut headers = Headers::default();
+        assert_eq!((0..100).filter(|it| headers.set(&format!("x-{it}"), "1")).count(), Headers::EXTRA_MAX);
+        assert!(headers.set("X-0", "2"), "one that is there can be changed");
+    }
+
+    #[test]
+    fn headers_print_without_their_values() {
+        let mut headers = Headers::default();
+        headers.set("Cookie", "secret");
+        headers.set("Referer", "http://h/?token=secret");
+        assert!(!format!("{headers:?}").contains("secret"));
+    }
+}
