@@ -1,1 +1,37 @@
-//! placeholder
+//! What is happening now.
+//!
+//! Everything in this room dies with the process: live channels, their clients, who holds which slot, what was
+//! measured in the last second. An actor decides; what carries packets (pump, ring, tail) lives in `media` and
+//! never passes a mailbox.
+//!
+//! Reading order: [`system`] (who is started in which order and who restarts with what), [`switchboard`] (the only
+//! way to join a live channel), [`channel`] (failover order, source, ring, clients), [`slots`] (the profile limit),
+//! [`client`], [`bandwidth`], [`events`].
+//!
+//! Asks go down, news goes up: an actor may wait for an answer only from an actor below it, and no live channel
+//! waits for anybody. Every ask has a deadline ([`ask`]).
+
+mod ask;
+mod bandwidth;
+mod channel;
+mod channels;
+mod client;
+mod events;
+mod fetch;
+mod plans;
+mod registry;
+mod slots;
+mod switchboard;
+mod system;
+#[cfg(test)]
+mod testing;
+
+pub use ask::AskError;
+pub use channel::{ClientStatus, Refusal, Status, SwitchOutcome, SwitchTo, Viewer, Watch};
+pub use events::Events;
+pub use fetch::{Fetch, FetchBody, FetchError, FetchLimits};
+pub use plans::{MemoryPlans, Plans, Target};
+pub use registry::{Counts, StartTimes};
+pub use slots::{FullPool, LeaseInfo, Purpose};
+pub use switchboard::{StopOutcome, Switchboard, WatchRequest};
+pub use system::{Parts, StartError, System};

@@ -51,6 +51,16 @@ impl Candidate {
     }
 }
 
+impl Plan {
+    /// Whether a refusal by this pool's provider, right after a slot came back, is worth waiting for.
+    ///
+    /// A provider that counts connections may still count the closed one. Where a candidate of another account
+    /// profile can be tried meanwhile, a viewer is better served by that.
+    pub fn waits_for_release(&self, pool: &Pool) -> bool {
+        pool.max_streams != 0 && self.candidates.iter().all(|it| it.pool.profile == pool.profile)
+    }
+}
+
 /// The pool of slots that a candidate draws from: one per account profile.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Pool {
@@ -235,5 +245,26 @@ mod tests {
         let places: Vec<_> = plan.candidates.iter().map(|it| (it.stream.0, it.place().redirect)).collect();
         assert_eq!(places, [(1, true), (2, false)]);
         assert_eq!(plan.unplayable.len(), 1);
+    }
+
+    /// A refusal that may be late counting holds a viewer up only where nothing else can be tried.
+    #[test]
+    fn a_late_counting_provider_is_waited_for_only_where_everything_stands_on_its_limited_pool() {
+        let check = |profiles: &[(u32, u32)], expected| {
+            let mut candidates =
+                plan_of(&[stream(1, 1, "http://h/1")], &[account(1, 1)], StreamProfile::Proxy).candidates;
+            let candidate = candidates.remove(0);
+            let with = |&(profile, max_streams)| {
+                let pool = Pool { profile: ProfileId(profile), max_streams, ..candidate.pool.clone() };
+                Candidate { pool, ..candidate.clone() }
+            };
+            let mut plan = plan_of(&[], &[], StreamProfile::Proxy);
+            plan.candidates = profiles.iter().map(with).collect();
+            assert_eq!(plan.waits_for_release(&plan.candidates[0].pool), expected, "{profiles:?}");
+        };
+        check(&[(1, 1)], true);
+        check(&[(1, 1), (1, 1)], true);
+        check(&[(1, 1), (2, 1)], false);
+        check(&[(1, 0)], false);
     }
 }

@@ -14,7 +14,7 @@
 //!    └── Yield, from any  └──────────▶ Stopped ◀── Stop, any ───┘     ▼ because the pump dropped the old one
 //! ```
 //!
-//! What holds, whatever happens (see [`model`] for the proof by random schedules):
+//! What holds, whatever happens (`model.rs` holds it against random schedules):
 //! - one source plays or one attempt is under way; both at once only while switching, never more;
 //! - every state but Idle, Playing and Stopped has a deadline, and a `Tick` at the deadline always moves;
 //! - news of an attempt that is over changes nothing;

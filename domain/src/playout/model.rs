@@ -21,6 +21,8 @@ pub enum Op {
     Bad(Failure),
     /// What plays is lost.
     Lose(Failure),
+    /// What plays is judged too slow: the pump still follows it.
+    Slow(Failure),
     /// News of an attempt that is over, or that never was.
     Stale(u8),
     /// News of a current attempt that does not fit where it stands.
@@ -51,7 +53,8 @@ impl Op {
             0..=2 => Self::Start,
             3..=10 => Self::Good(a),
             11..=15 => Self::Bad(failure),
-            16..=18 => Self::Lose(failure),
+            16 | 17 => Self::Lose(failure),
+            18 => Self::Slow(failure),
             19 => Self::Stale(a),
             20 => Self::Rogue(a),
             21 => Self::Switch(Switch::Next),
@@ -85,6 +88,7 @@ pub fn run(plan: u8, options: u8, ops: &[Op]) {
     world.clone().nobody_answers();
     world.clone().everything_fails();
     world.clone().everything_works();
+    world.clone().everything_plays_for_a_moment();
     world.stops();
 }
 
@@ -180,9 +184,13 @@ impl World {
             Op::Good(pick) => self.good(pick),
             Op::Bad(failure) => self.bad(failure),
             Op::Lose(failure) => {
-                if let State::Playing(_) | State::Switching { .. } = self.playout.state()
-                    && let Some(attempt) = self.pump.take()
-                {
+                if let Some((attempt, _)) = self.playout.playing() {
+                    self.pump = None;
+                    self.tell(Input::Lost { attempt, failure });
+                }
+            }
+            Op::Slow(failure) => {
+                if let Some((attempt, _)) = self.playout.playing() {
                     self.tell(Input::Lost { attempt, failure });
                 }
             }
@@ -521,6 +529,18 @@ impl World {
         }
         let state = self.playout.state_name();
         assert!(matches!(state, "playing" | "switching" | "idle" | "stopped") || !has_playable, "{self:?}");
+    }
+
+    /// From here on every source plays, and is lost at once: no reason to be quick about it.
+    fn everything_plays_for_a_moment(mut self) {
+        let failure = Failure { scope: Scope::Candidate, retry: true, just_released: false };
+        for _ in 0..200 {
+            self.good(0);
+            self.happens(Op::Lose(failure));
+            if self.request.is_none() && self.opener.is_none() && self.pump.is_none() {
+                self.happens(Op::Deadline);
+            }
+        }
     }
 
     fn stops(mut self) {

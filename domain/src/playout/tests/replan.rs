@@ -54,6 +54,20 @@ fn a_request_under_way_is_put_anew() {
 }
 
 #[test]
+fn a_second_chance_is_remembered_under_a_new_plan() {
+    check(
+        "a b",
+        &[
+            ("start", "ask a b"),
+            ("a plays", "started with a"),
+            ("a is lost: reset", "let go, ask a b"),
+            ("the plan is c a b", "abandon, ask a b c"),
+            ("a is lost: refused", "ask b c"),
+        ],
+    );
+}
+
+#[test]
 fn an_attempt_goes_on_if_its_place_is_still_in_the_plan() {
     check(
         "a b",

@@ -66,6 +66,17 @@ fn a_broken_switch_that_fails_returns_to_the_old_stream() {
             ("b1 plays", "b1 is back, switch to c1 failed, b1 plays"),
         ],
     );
+    // Even where a retry of the new one might help: viewers wait.
+    check(
+        "a1 b1 c1",
+        &[
+            ("start", "ask a1 b1 c1"),
+            ("b1 plays", "started with b1"),
+            ("switch to c1", "ask c1 to switch"),
+            ("full", "let go, ask c1 b1 to switch"),
+            ("c1 is lost: refused", "ask b1 a1"),
+        ],
+    );
     // Somebody else was quicker.
     check(
         "a1 b1 c1",

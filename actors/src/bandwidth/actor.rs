@@ -1,0 +1,87 @@
+//! The loop of the bandwidth actor.
+
+use std::{sync::Arc, time::Duration};
+
+use domain::settings::{CLIENT_STALL_TIMEOUT, CLOCK_BEHIND_MAX};
+use ractor::{ActorProcessingErr, ActorRef};
+use tokio::time::{Instant, MissedTickBehavior};
+use tokio_util::task::AbortOnDropHandle;
+
+use super::{Message, Slow, Stalled};
+use crate::registry::Registry;
+
+/// How often the meters are read.
+const PERIOD: Duration = Duration::from_secs(1);
+
+pub(crate) struct Actor;
+
+pub(crate) struct Arguments {
+    pub(crate) registry: Arc<Registry>,
+    pub(crate) buffering_timeout: Duration,
+}
+
+pub(crate) struct State {
+    registry: Arc<Registry>,
+    buffering_timeout: Duration,
+    _ticker: AbortOnDropHandle<()>,
+}
+
+impl ractor::Actor for Actor {
+    type Msg = Message;
+    type State = State;
+    type Arguments = Arguments;
+
+    async fn pre_start(
+        &self,
+        myself: ActorRef<Message>,
+        arguments: Arguments,
+    ) -> Result<State, ActorProcessingErr> {
+        let ticker = tokio::spawn(async move {
+            let mut ticks = tokio::time::interval(PERIOD);
+            ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
+            loop {
+                ticks.tick().await;
+                if myself.cast(Message::Look).is_err() {
+                    return;
+                }
+            }
+        });
+        Ok(State {
+            registry: arguments.registry,
+            buffering_timeout: arguments.buffering_timeout,
+            _ticker: AbortOnDropHandle::new(ticker),
+        })
+    }
+
+    async fn handle(
+        &self,
+        _myself: ActorRef<Message>,
+        message: Message,
+        state: &mut State,
+    ) -> Result<(), ActorProcessingErr> {
+        match message {
+            Message::Look => state.look(),
+        }
+        Ok(())
+    }
+}
+
+impl State {
+    fn look(&self) {
+        for channel in self.registry.channels() {
+            let Some(clock) = channel.pump.clock() else { continue };
+            if clock.measured_for >= self.buffering_timeout && clock.behind > CLOCK_BEHIND_MAX {
+                // A channel that is gone needs no news.
+                let _ = channel.port.send_message(Slow { attempt: clock.attempt, behind: clock.behind });
+            }
+        }
+        let now = Instant::now();
+        for client in self.registry.clients() {
+            if let Some(blocked) = client.connection.meter.blocked_for(now)
+                && blocked >= CLIENT_STALL_TIMEOUT
+            {
+                let _ = client.port.send_message(Stalled { blocked });
+            }
+        }
+    }
+}

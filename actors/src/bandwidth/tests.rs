@@ -1,0 +1,32 @@
+//! Promises of the bandwidth actor.
+
+use std::time::Duration;
+
+use media::testing::{Behaviour, Play, TsSource};
+use tokio::time::{Instant, sleep};
+
+use crate::testing::{Story, channel, settings, stream};
+
+const SECOND: Duration = Duration::from_secs(1);
+
+#[tokio::test(start_paused = true)]
+async fn a_source_that_is_slower_than_the_wall_clock_is_left() {
+    let story = Story::of(settings(), [&[stream(1, "a"), stream(2, "b")]]).await;
+    story.provider.set("/a", Behaviour::Play(Play { speed: 0.7, ..Play::new(TsSource::new("a")) }));
+    let mut viewer = story.watch(channel(1)).await;
+    viewer.sees("b").await;
+    let counts = story.system.counts();
+    assert_eq!((counts.failovers, counts.losses), (1, 1));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_client_whose_socket_takes_nothing_for_half_a_minute_is_closed() {
+    let story = Story::of(settings(), [&[stream(1, "a")]]).await;
+    let (_watch, connection) = story.ask_as(channel(1), None, "phone").await;
+    connection.meter.blocked(Instant::now());
+    sleep(29 * SECOND).await;
+    assert!(!connection.cancel.is_cancelled());
+    sleep(3 * SECOND).await;
+    assert!(connection.cancel.is_cancelled());
+    story.is_quiet().await;
+}

@@ -1,0 +1,146 @@
+//! Who watches a live channel.
+
+use std::{collections::BTreeMap, sync::Arc};
+
+use domain::event::{ChannelRef, ClientRef, EventBody};
+use media::{
+    meter::{Connection, TailMeter},
+    ring::{Entry, Ring, Tail},
+};
+use ractor::{ActorCell, ActorId, ActorRef, ActorRuntime, SpawnErr};
+use tokio::time::Instant;
+
+use super::{ClientStatus, Viewer, Wish};
+use crate::{
+    client,
+    registry::{Registered, Registry, WatchedClient},
+};
+
+struct Client {
+    viewer: Viewer,
+    actor: ActorRef<client::Message>,
+    tail: Arc<TailMeter>,
+    connection: Arc<Connection>,
+    since: Instant,
+    _registered: Registered,
+}
+
+/// Who watches a live channel, by the number of their connection.
+#[derive(Default)]
+pub(super) struct Clients {
+    by_actor: BTreeMap<ActorId, (u64, Client)>,
+}
+
+/// What is known of a client that has left.
+pub(super) struct Gone {
+    pub(super) id: u64,
+    pub(super) viewer: Viewer,
+    pub(super) reason: String,
+    pub(super) event: EventBody,
+    pub(super) bytes: u64,
+    pub(super) missed_bytes: u64,
+}
+
+impl Clients {
+    pub(super) fn len(&self) -> usize {
+        self.by_actor.len()
+    }
+
+    /// Gives `wish` a place in the ring, watched over by a client actor of its own.
+    ///
+    /// # Errors
+    /// When the actor could not be spawned.
+    pub(super) fn admit(
+        &mut self,
+        id: u64,
+        wish: &Wish,
+        ring: &Ring,
+        entry: Entry,
+        parent: ActorCell,
+        registry: &Arc<Registry>,
+    ) -> Result<Tail, SpawnErr> {
+        let arguments = client::Arguments { connection: wish.connection.clone() };
+        let (actor, _started) = ActorRuntime::spawn_linked_instant(None, client::Actor, arguments, parent)?;
+        let tail = ring.tail(entry, Some(client::departure(actor.clone())));
+        let meter = tail.meter().clone();
+        let watched = WatchedClient { connection: wish.connection.clone(), port: actor.get_derived() };
+        let client = Client {
+            viewer: wish.viewer.clone(),
+            tail: meter,
+            connection: wish.connection.clone(),
+            since: Instant::now(),
+            _registered: registry.client(id, watched),
+            actor: actor.clone(),
+        };
+        self.by_actor.insert(actor.get_id(), (id, client));
+        Ok(tail)
+    }
+
+    /// A client actor ended; what is known of it.
+    pub(super) fn remove(&mut self, actor: ActorId, channel: &ChannelRef, reason: &str) -> Option<Gone> {
+        let (id, client) = self.by_actor.remove(&actor)?;
+        let reason = if client.tail.was_too_slow() { "too slow" } else { reason };
+        let event = EventBody::ClientDisconnect {
+            channel: channel.clone(),
+            client: client_ref(id, &client.viewer),
+            reason: reason.to_owned(),
+            duration_seconds: client.since.elapsed().as_secs(),
+            bytes_sent: client.tail.bytes(),
+        };
+        Some(Gone {
+            id,
+            reason: reason.to_owned(),
+            event,
+            bytes: client.tail.bytes(),
+            missed_bytes: client.tail.missed_bytes(),
+            viewer: client.viewer,
+        })
+    }
+
+    /// The only client, if there is just one.
+    pub(super) fn only(&self) -> Option<&Viewer> {
+        match self.by_actor.len() {
+            1 => self.by_actor.values().next().map(|(_, client)| &client.viewer),
+            _ => None,
+        }
+    }
+
+    /// Ends every client.
+    pub(super) fn kick_all(&self, reason: &'static str) {
+        for (_, client) in self.by_actor.values() {
+            let _ = client.actor.cast(client::Message::Kick(reason));
+        }
+    }
+
+    /// Ends one client; whether there was such a client.
+    pub(super) fn kick(&self, id: u64) -> bool {
+        let found = self.by_actor.values().find(|it| it.0 == id);
+        found.is_some_and(|(_, client)| client.actor.cast(client::Message::Kick("kicked")).is_ok())
+    }
+
+    pub(super) fn status(&self) -> Vec<ClientStatus> {
+        self.by_actor
+            .values()
+            .map(|(id, client)| ClientStatus {
+                id: *id,
+                address: client.connection.peer.ip(),
+                agent: client.viewer.agent.clone(),
+                user: client.viewer.user.clone(),
+                watching: client.since.elapsed(),
+                bytes: client.tail.bytes(),
+                missed_bytes: client.tail.missed_bytes(),
+                misses: client.tail.misses(),
+            })
+            .collect()
+    }
+}
+
+/// A client as events name it.
+pub(super) fn client_ref(id: u64, viewer: &Viewer) -> ClientRef {
+    ClientRef {
+        connection_id: id,
+        ip: viewer.address,
+        user_agent: viewer.agent.clone(),
+        user: viewer.user.clone(),
+    }
+}

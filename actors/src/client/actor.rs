@@ -1,0 +1,66 @@
+//! The loop of a client.
+
+use std::sync::Arc;
+
+use media::meter::Connection;
+use ractor::{ActorProcessingErr, ActorRef};
+
+use super::Message;
+
+pub(crate) struct Actor;
+
+pub(crate) struct Arguments {
+    pub(crate) connection: Arc<Connection>,
+}
+
+/// Holds the connection to its end. A client that dies of a bug or with its channel takes its connection along; one
+/// whose tail was dropped leaves it to the server, which may still be flushing the last bytes.
+pub(crate) struct State {
+    connection: Arc<Connection>,
+    left: bool,
+}
+
+impl Drop for State {
+    fn drop(&mut self) {
+        if !self.left {
+            self.connection.cancel.cancel();
+        }
+    }
+}
+
+impl ractor::Actor for Actor {
+    type Msg = Message;
+    type State = State;
+    type Arguments = Arguments;
+
+    async fn pre_start(
+        &self,
+        _myself: ActorRef<Message>,
+        arguments: Arguments,
+    ) -> Result<State, ActorProcessingErr> {
+        Ok(State { connection: arguments.connection, left: false })
+    }
+
+    async fn handle(
+        &self,
+        myself: ActorRef<Message>,
+        message: Message,
+        state: &mut State,
+    ) -> Result<(), ActorProcessingErr> {
+        match message {
+            Message::Left => {
+                state.left = true;
+                myself.stop(Some("left".to_owned()));
+            }
+            Message::Stalled(stalled) => {
+                state.connection.cancel.cancel();
+                myself.stop(Some(format!("took no byte for {} s", stalled.blocked.as_secs())));
+            }
+            Message::Kick(reason) => {
+                state.connection.cancel.cancel();
+                myself.stop(Some(reason.to_owned()));
+            }
+        }
+        Ok(())
+    }
+}

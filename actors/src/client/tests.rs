@@ -1,0 +1,47 @@
+//! Promises of a client.
+
+use std::{sync::Arc, time::Duration};
+
+use media::meter::Connection;
+
+use super::*;
+use crate::bandwidth::Stalled;
+
+async fn client() -> (ActorRef<Message>, tokio::task::JoinHandle<()>, Arc<Connection>) {
+    let connection = Arc::new(Connection::new(1, "10.0.0.1:4711".parse().unwrap()));
+    let arguments = Arguments { connection: connection.clone() };
+    let (actor, task) = ractor::Actor::spawn(None, Actor, arguments).await.unwrap();
+    (actor, task, connection)
+}
+
+#[tokio::test]
+async fn a_client_whose_tail_is_dropped_ends_and_leaves_the_connection_to_the_server() {
+    let (actor, task, connection) = client().await;
+    drop(departure(actor));
+    task.await.unwrap();
+    assert!(!connection.cancel.is_cancelled());
+}
+
+#[tokio::test]
+async fn a_client_that_stands_still_is_ended_by_closing_its_connection() {
+    let (actor, task, connection) = client().await;
+    actor.cast(Message::Stalled(Stalled { blocked: Duration::from_secs(31) })).unwrap();
+    task.await.unwrap();
+    assert!(connection.cancel.is_cancelled());
+}
+
+#[tokio::test]
+async fn a_kicked_client_loses_its_connection() {
+    let (actor, task, connection) = client().await;
+    actor.cast(Message::Kick("a test")).unwrap();
+    task.await.unwrap();
+    assert!(connection.cancel.is_cancelled());
+}
+
+#[tokio::test]
+async fn a_client_that_dies_takes_its_connection_along() {
+    let (actor, task, connection) = client().await;
+    actor.kill();
+    task.await.unwrap();
+    assert!(connection.cancel.is_cancelled());
+}

@@ -1,0 +1,68 @@
+//! One place where everything that happened arrives.
+//!
+//! Whoever knows tells; nobody waits. The bus keeps the newest [`HISTORY_MAX`] events and passes each on to whoever
+//! subscribed. A subscriber that falls behind loses the oldest and is told how many.
+
+mod actor;
+mod message;
+#[cfg(test)]
+mod tests;
+
+use std::{collections::VecDeque, sync::Arc};
+
+pub(crate) use actor::{Actor, Arguments};
+use domain::event::Event;
+pub(crate) use message::Message;
+use parking_lot::Mutex;
+use tokio::sync::broadcast;
+
+use crate::ask::Door;
+
+/// Events kept for whoever looks later.
+pub(crate) const HISTORY_MAX: usize = 200;
+
+/// Events a subscriber may fall behind before it loses the oldest.
+const SUBSCRIBER_LAG_MAX: usize = 256;
+
+/// What outlives the actor: the recent past, and the line to subscribers.
+pub(crate) struct Bus {
+    history: Mutex<VecDeque<Arc<Event>>>,
+    line: broadcast::Sender<Arc<Event>>,
+}
+
+impl Bus {
+    pub(crate) fn new() -> Arc<Self> {
+        Arc::new(Self {
+            history: Mutex::new(VecDeque::with_capacity(HISTORY_MAX)),
+            line: broadcast::Sender::new(SUBSCRIBER_LAG_MAX),
+        })
+    }
+}
+
+/// The door of the events actor.
+#[derive(Clone)]
+pub struct Events {
+    door: Door<Message>,
+    bus: Arc<Bus>,
+}
+
+impl Events {
+    pub(crate) fn new(door: Door<Message>, bus: Arc<Bus>) -> Self {
+        Self { door, bus }
+    }
+
+    /// Something happened. No answer, no wait.
+    pub(crate) fn happened(&self, event: Event) {
+        self.door.tell(Message::Happened(Arc::new(event)));
+    }
+
+    /// Every event from now on. Who lags more than 256 events behind loses the oldest.
+    pub fn subscribe(&self) -> broadcast::Receiver<Arc<Event>> {
+        self.bus.line.subscribe()
+    }
+
+    /// The newest events, oldest first; at most 200.
+    pub fn recent(&self) -> Vec<Arc<Event>> {
+        self.bus.history.lock().iter().cloned().collect()
+    }
+}

@@ -1,0 +1,58 @@
+//! Promises of the events actor.
+
+use domain::event::{CallerRef, EventBody};
+
+use super::*;
+
+fn event(at: i64) -> Event {
+    let attempt =
+        CallerRef { user: None, ip: "10.0.0.1".parse().expect("an address"), user_agent: String::new() };
+    Event { at, body: EventBody::LoginFailed { attempt, reason: "a test".into() } }
+}
+
+async fn events() -> Events {
+    let bus = Bus::new();
+    let (actor, _) = ractor::Actor::spawn(None, Actor, Arguments { bus: bus.clone() }).await.unwrap();
+    let door = Door::new();
+    door.set(actor);
+    Events::new(door, bus)
+}
+
+#[tokio::test]
+async fn a_subscriber_hears_everything_in_order() {
+    let events = events().await;
+    let mut subscriber = events.subscribe();
+    for at in 0..100 {
+        events.happened(event(at));
+    }
+    for at in 0..100 {
+        assert_eq!(subscriber.recv().await.unwrap().at, at);
+    }
+}
+
+#[tokio::test]
+async fn the_history_keeps_the_newest_and_nothing_more() {
+    let events = events().await;
+    let mut subscriber = events.subscribe();
+    for at in 0..=HISTORY_MAX as i64 {
+        events.happened(event(at));
+        assert_eq!(subscriber.recv().await.unwrap().at, at);
+    }
+    let recent = events.recent();
+    assert_eq!(
+        (recent.len(), recent[0].at, recent[HISTORY_MAX - 1].at),
+        (HISTORY_MAX, 1, HISTORY_MAX as i64)
+    );
+}
+
+#[tokio::test]
+async fn a_subscriber_that_does_not_read_holds_nobody_up_and_loses_the_oldest() {
+    let events = events().await;
+    let mut lazy = events.subscribe();
+    let mut keen = events.subscribe();
+    for at in 0..1000 {
+        events.happened(event(at));
+        assert_eq!(keen.recv().await.unwrap().at, at);
+    }
+    assert!(matches!(lazy.recv().await, Err(broadcast::error::RecvError::Lagged(744))));
+}

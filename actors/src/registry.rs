@@ -1,0 +1,223 @@
+//! Everything that is measured, in one value owned by the system.
+//!
+//! Live channels and clients register what there is to read; their registration is a guard, and its end adds what was
+//! counted to the totals in the same step, so that a total never goes back.
+
+use std::{
+    collections::HashMap,
+    sync::{
+        Arc,
+        atomic::{AtomicU64, Ordering},
+    },
+    time::Duration,
+};
+
+use media::{meter::Connection, pump::PumpHandle, ring::Ring};
+use parking_lot::Mutex;
+
+use crate::bandwidth::{ChannelPort, ClientPort};
+
+/// Upper bounds of the start time histogram, in seconds. From a warm zap to the start time-out.
+pub(crate) const START_BUCKETS: [f64; 10] = [0.1, 0.25, 0.5, 1.0, 1.5, 2.0, 4.0, 8.0, 15.0, 30.0];
+
+/// What of a live channel is read from outside.
+pub(crate) struct WatchedChannel {
+    pub(crate) pump: PumpHandle,
+    pub(crate) ring: Ring,
+    pub(crate) port: ChannelPort,
+}
+
+/// What of a client is read from outside.
+pub(crate) struct WatchedClient {
+    pub(crate) connection: Arc<Connection>,
+    pub(crate) port: ClientPort,
+}
+
+/// How many seconds live channels took from their first join to their first packets in the ring.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct StartTimes {
+    /// Upper bound in seconds, and how many starts took at most that long (cumulative).
+    pub buckets: Vec<(f64, u64)>,
+    /// All start times added up, in seconds.
+    pub sum_seconds: f64,
+    /// Number of starts.
+    pub count: u64,
+}
+
+/// One reading of everything that is counted. Totals never go back while the process lives.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Counts {
+    /// Leases out, those closing included.
+    pub leases: usize,
+    /// Leases whose socket is on its way out.
+    pub leases_closing: usize,
+    /// Upstream sockets open, those closing included.
+    pub sockets_open: usize,
+    /// Live channels.
+    pub channels: usize,
+    /// Clients watching.
+    pub clients: usize,
+    /// Bytes taken into rings, since start.
+    pub bytes_in: u64,
+    /// Bytes handed to clients' connections, since start.
+    pub bytes_out: u64,
+    /// How often a client's place had left the ring, since start.
+    pub misses: u64,
+    /// Bytes clients missed by that, since start.
+    pub missed_bytes: u64,
+    /// Failovers to another stream, since start.
+    pub failovers: u64,
+    /// Reconnects to the same stream, since start.
+    pub reconnects: u64,
+    /// Manual switches that succeeded, since start.
+    pub switches: u64,
+    /// Upstream losses of every kind, since start.
+    pub losses: u64,
+    /// Live channels started, since start.
+    pub channel_starts: u64,
+    /// Joins refused because every slot was taken, since start.
+    pub refused_full: u64,
+    /// Bytes held by all rings.
+    pub ring_bytes: usize,
+    /// How long starts took.
+    pub starts: StartTimes,
+}
+
+#[derive(Default)]
+struct Inner {
+    channels: HashMap<u64, Arc<WatchedChannel>>,
+    clients: HashMap<u64, Arc<WatchedClient>>,
+    /// Of what has ended.
+    bytes_in: u64,
+    bytes_out: u64,
+    misses: u64,
+    missed_bytes: u64,
+    start_buckets: [u64; START_BUCKETS.len()],
+    start_sum_seconds: f64,
+    start_count: u64,
+}
+
+/// Everything that is measured.
+#[derive(Default)]
+pub(crate) struct Registry {
+    inner: Mutex<Inner>,
+    pub(crate) failovers: Counter,
+    pub(crate) reconnects: Counter,
+    pub(crate) switches: Counter,
+    pub(crate) losses: Counter,
+    pub(crate) channel_starts: Counter,
+    pub(crate) refused_full: Counter,
+}
+
+/// A total that only rises.
+#[derive(Default)]
+pub(crate) struct Counter(AtomicU64);
+
+impl Counter {
+    pub(crate) fn add_one(&self) {
+        self.0.fetch_add(1, Ordering::Relaxed);
+    }
+
+    fn get(&self) -> u64 {
+        self.0.load(Ordering::Relaxed)
+    }
+}
+
+impl Registry {
+    /// Registers a live channel until the guard is dropped.
+    pub(crate) fn channel(self: &Arc<Self>, serial: u64, watched: WatchedChannel) -> Registered {
+        self.inner.lock().channels.insert(serial, Arc::new(watched));
+        Registered { registry: self.clone(), what: What::Channel(serial) }
+    }
+
+    /// Registers a client until the guard is dropped.
+    pub(crate) fn client(self: &Arc<Self>, id: u64, watched: WatchedClient) -> Registered {
+        self.inner.lock().clients.insert(id, Arc::new(watched));
+        Registered { registry: self.clone(), what: What::Client(id) }
+    }
+
+    pub(crate) fn channels(&self) -> Vec<Arc<WatchedChannel>> {
+        self.inner.lock().channels.values().cloned().collect()
+    }
+
+    pub(crate) fn clients(&self) -> Vec<Arc<WatchedClient>> {
+        self.inner.lock().clients.values().cloned().collect()
+    }
+
+    /// A live channel played its first packets this long after its first join.
+    pub(crate) fn started_after(&self, took: Duration) {
+        self.channel_starts.add_one();
+        let seconds = took.as_secs_f64();
+        let mut inner = self.inner.lock();
+        inner.start_count += 1;
+        inner.start_sum_seconds += seconds;
+        for (bound, count) in START_BUCKETS.iter().zip(inner.start_buckets.iter_mut()) {
+            if seconds <= *bound {
+                *count += 1;
+            }
+        }
+    }
+
+    /// Everything but leases and sockets, which others count.
+    pub(crate) fn counts(&self) -> Counts {
+        let inner = self.inner.lock();
+        let mut counts = Counts {
+            channels: inner.channels.len(),
+            clients: inner.clients.len(),
+            bytes_in: inner.bytes_in,
+            bytes_out: inner.bytes_out,
+            misses: inner.misses,
+            missed_bytes: inner.missed_bytes,
+            failovers: self.failovers.get(),
+            reconnects: self.reconnects.get(),
+            switches: self.switches.get(),
+            losses: self.losses.get(),
+            channel_starts: self.channel_starts.get(),
+            refused_full: self.refused_full.get(),
+            starts: StartTimes {
+                buckets: START_BUCKETS.iter().copied().zip(inner.start_buckets).collect(),
+                sum_seconds: inner.start_sum_seconds,
+                count: inner.start_count,
+            },
+            ..Counts::default()
+        };
+        for channel in inner.channels.values() {
+            let meter = channel.ring.meter();
+            counts.bytes_in += meter.bytes_in();
+            counts.bytes_out += meter.bytes_out();
+            counts.misses += meter.misses();
+            counts.missed_bytes += meter.missed_bytes();
+            counts.ring_bytes += channel.ring.fill().bytes;
+        }
+        counts
+    }
+}
+
+enum What {
+    Channel(u64),
+    Client(u64),
+}
+
+/// Keeps something registered; its end moves what was counted to the totals.
+pub(crate) struct Registered {
+    registry: Arc<Registry>,
+    what: What,
+}
+
+impl Drop for Registered {
+    fn drop(&mut self) {
+        let mut inner = self.registry.inner.lock();
+        match self.what {
+            What::Channel(serial) => {
+                if let Some(channel) = inner.channels.remove(&serial) {
+                    let meter = channel.ring.meter();
+                    inner.bytes_in += meter.bytes_in();
+                    inner.bytes_out += meter.bytes_out();
+                    inner.misses += meter.misses();
+                    inner.missed_bytes += meter.missed_bytes();
+                }
+            }
+            What::Client(id) => drop(inner.clients.remove(&id)),
+        }
+    }
+}

@@ -1,0 +1,258 @@
+//! Who holds which lease.
+
+use std::{
+    collections::{BTreeMap, HashMap},
+    sync::Arc,
+    time::Duration,
+};
+
+use domain::{
+    ids::ProfileId,
+    limits::{self, Held, Verdict},
+    plan::Pool,
+};
+use parking_lot::Mutex;
+use tokio::{sync::Notify, time::Instant};
+
+use super::{FullPool, HolderPort, Lease};
+
+/// For how long after a slot came back a refusal by the provider may be its late counting.
+const JUST_RELEASED: Duration = Duration::from_secs(5);
+
+/// What a lease is for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Purpose {
+    /// A live channel.
+    Live,
+    /// A preview of one stream.
+    Preview,
+}
+
+/// One lease as it stands.
+#[derive(Clone, Debug, PartialEq)]
+pub struct LeaseInfo {
+    /// Never used again.
+    pub id: u64,
+    /// The account profile whose slot it is.
+    pub profile: ProfileId,
+    /// The name of its account.
+    pub account: String,
+    /// What it is for.
+    pub purpose: Purpose,
+    /// The socket is on its way out; the provider may still see it.
+    pub closing: bool,
+    /// How long it is out.
+    pub age: Duration,
+}
+
+struct Entry {
+    pool: Pool,
+    holder: u64,
+    port: HolderPort,
+    purpose: Purpose,
+    closing: bool,
+    since: Instant,
+}
+
+/// A slot that its provider may still count although the connection is gone (`release_delay`).
+struct Cooling {
+    profile: ProfileId,
+    until: Instant,
+}
+
+#[derive(Default)]
+struct Inner {
+    leases: BTreeMap<u64, Entry>,
+    /// Bounded by the number of leases returned within the longest `release_delay`.
+    cooling: Vec<Cooling>,
+    /// When a slot of a profile last came back. One entry per account profile.
+    released: HashMap<ProfileId, Instant>,
+    last_id: u64,
+}
+
+/// The outcome of asking for a slot.
+pub(super) enum Taken {
+    /// The lease, and which of the places it is for.
+    Granted(usize, Lease),
+    /// Worth waiting for: a slot of an earlier place is about to come back.
+    Wait,
+    /// Nothing is free; the first place's account is at its limit.
+    Full,
+}
+
+/// Who holds which lease: a plain value owned by the system. Leases are guards on it, so what it says and what exists
+/// cannot differ.
+#[derive(Default)]
+pub(crate) struct SlotTable {
+    inner: Mutex<Inner>,
+    /// Rung at every return.
+    returned: Notify,
+}
+
+impl SlotTable {
+    /// An empty table; as empty as the sockets are at start.
+    pub(crate) fn new() -> Arc<Self> {
+        Arc::new(Self::default())
+    }
+
+    /// Takes the first free slot of `order` for `holder`, in one step.
+    pub(super) fn take(
+        self: &Arc<Self>,
+        order: &[(usize, Pool)],
+        holder: u64,
+        port: &HolderPort,
+        purpose: Purpose,
+    ) -> Taken {
+        let now = Instant::now();
+        let mut inner = self.inner.lock();
+        inner.cooling.retain(|it| it.until > now);
+        let places: Vec<_> = order.iter().map(|(_, pool)| (pool.profile, pool.max_streams)).collect();
+        match limits::first_free(&places, &inner.held(), holder) {
+            Verdict::Grant(place) => {
+                let (index, pool) = &order[place];
+                inner.last_id += 1;
+                let id = inner.last_id;
+                let just_released = inner
+                    .released
+                    .get(&pool.profile)
+                    .is_some_and(|it| now.duration_since(*it) < JUST_RELEASED);
+                inner.leases.insert(
+                    id,
+                    Entry {
+                        pool: pool.clone(),
+                        holder,
+                        port: port.clone(),
+                        purpose,
+                        closing: false,
+                        since: now,
+                    },
+                );
+                Taken::Granted(*index, Lease { id, table: self.clone(), just_released })
+            }
+            Verdict::Wait(_) => Taken::Wait,
+            Verdict::Full => Taken::Full,
+        }
+    }
+
+    /// The account a full order is stuck on, and since when.
+    pub(super) fn full(&self, order: &[(usize, Pool)]) -> FullPool {
+        self.inner.lock().full(order, Instant::now())
+    }
+
+    /// The socket of a lease is on its way out.
+    pub(super) fn closing(&self, id: u64) {
+        if let Some(entry) = self.inner.lock().leases.get_mut(&id) {
+            entry.closing = true;
+        }
+    }
+
+    /// A lease comes back.
+    pub(super) fn give_back(&self, id: u64) {
+        {
+            let mut inner = self.inner.lock();
+            if let Some(entry) = inner.leases.remove(&id) {
+                let now = Instant::now();
+                inner.released.insert(entry.pool.profile, now);
+                if !entry.pool.release_delay.is_zero() {
+                    inner
+                        .cooling
+                        .push(Cooling { profile: entry.pool.profile, until: now + entry.pool.release_delay });
+                }
+            }
+        }
+        self.returned.notify_waiters();
+    }
+
+    /// Resolves when a lease comes back. Made before looking, so that nothing is missed in between.
+    pub(super) fn next_return(&self) -> tokio::sync::futures::Notified<'_> {
+        self.returned.notified()
+    }
+
+    /// When the next cooling slot becomes free.
+    pub(super) fn cooled_at(&self) -> Option<Instant> {
+        self.inner.lock().cooling.iter().map(|it| it.until).min()
+    }
+
+    /// The holders that could make room for `order`: not `holder` itself, nothing that is closing already; in order
+    /// of the places, the youngest lease last.
+    pub(super) fn who_could_yield(&self, order: &[(usize, Pool)], holder: u64) -> Vec<(u64, HolderPort)> {
+        let inner = self.inner.lock();
+        let mut holders: Vec<(u64, HolderPort)> = Vec::new();
+        for (_, pool) in order {
+            for entry in inner.leases.values() {
+                let fits = entry.pool.profile == pool.profile && entry.holder != holder && !entry.closing;
+                if fits && !holders.iter().any(|it| it.0 == entry.holder) {
+                    holders.push((entry.holder, entry.port.clone()));
+                }
+            }
+        }
+        holders
+    }
+
+    /// Leases out, and how many of them are closing.
+    pub(crate) fn counts(&self) -> (usize, usize) {
+        let inner = self.inner.lock();
+        (inner.leases.len(), inner.leases.values().filter(|it| it.closing).count())
+    }
+
+    /// Every lease as it stands.
+    pub(crate) fn leases(&self) -> Vec<LeaseInfo> {
+        let now = Instant::now();
+        let inner = self.inner.lock();
+        inner
+            .leases
+            .iter()
+            .map(|(id, entry)| LeaseInfo {
+                id: *id,
+                profile: entry.pool.profile,
+                account: entry.pool.account_name.clone(),
+                purpose: entry.purpose,
+                closing: entry.closing,
+                age: now.duration_since(entry.since),
+            })
+            .collect()
+    }
+
+    /// Whether this holder has a lease out.
+    pub(crate) fn holds(&self, holder: u64) -> bool {
+        self.inner.lock().leases.values().any(|it| it.holder == holder)
+    }
+
+    /// Waits until every lease of a holder is back. Bounded by the closer, which takes at most half a second a socket.
+    pub(crate) async fn all_back(&self, holder: u64) {
+        loop {
+            let next = self.next_return();
+            tokio::pin!(next);
+            next.as_mut().enable();
+            if !self.holds(holder) {
+                return;
+            }
+            next.await;
+        }
+    }
+}
+
+impl Inner {
+    fn held(&self) -> Vec<Held> {
+        let leases = self.leases.values().map(|it| Held {
+            pool: it.pool.profile,
+            holder: Some(it.holder),
+            closing: it.closing,
+        });
+        let cooling = self.cooling.iter().map(|it| Held { pool: it.profile, holder: None, closing: true });
+        leases.chain(cooling).collect()
+    }
+
+    fn full(&self, order: &[(usize, Pool)], now: Instant) -> FullPool {
+        let Some((_, pool)) = order.first() else {
+            return FullPool { account: String::new(), since: Duration::ZERO, max_streams: 0 };
+        };
+        let oldest =
+            self.leases.values().filter(|it| it.pool.profile == pool.profile).map(|it| it.since).min();
+        FullPool {
+            account: pool.account_name.clone(),
+            since: oldest.map_or(Duration::ZERO, |it| now.duration_since(it)),
+            max_streams: pool.max_streams,
+        }
+    }
+}

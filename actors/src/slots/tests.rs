@@ -1,0 +1,415 @@
+//! Promises of the slots, told with paused time: no socket is involved, a lease is all a holder has.
+
+use std::{sync::Arc, time::Duration};
+
+use domain::{
+    ids::{AccountId, ProfileId},
+    plan::Pool,
+    playout::Attempt,
+};
+use media::Permit;
+use proptest::prelude::*;
+use tokio::{sync::mpsc, time::Instant};
+
+use super::*;
+use crate::{channel::Viewer, testing::inbox};
+
+fn pool(profile: u32, max_streams: u32) -> Pool {
+    Pool {
+        account: AccountId(profile),
+        account_name: format!("account {profile}"),
+        profile: ProfileId(profile),
+        max_streams,
+        release_delay: Duration::ZERO,
+    }
+}
+
+/// A slots actor, and holders to ask it.
+struct House {
+    table: Arc<SlotTable>,
+    slots: Slots,
+}
+
+impl House {
+    async fn new() -> Self {
+        let table = SlotTable::new();
+        let arguments = Arguments { table: table.clone() };
+        let (actor, _) = ractor::Actor::spawn(None, Actor, arguments).await.unwrap();
+        let door = Door::new();
+        door.set(actor);
+        Self { slots: Slots::new(door, table.clone()), table }
+    }
+
+    async fn holder(&self, id: u64) -> Holder {
+        let (actor, news) = inbox::<News>().await;
+        Holder { id, port: actor.get_derived(), actor, news, slots: self.slots.clone() }
+    }
+
+    fn out(&self) -> usize {
+        self.table.counts().0
+    }
+}
+
+struct Holder {
+    id: u64,
+    port: HolderPort,
+    actor: ractor::ActorRef<News>,
+    news: mpsc::UnboundedReceiver<News>,
+    slots: Slots,
+}
+
+impl Holder {
+    fn ask(&self, attempt: u64, order: &[Pool], asking: Asking) {
+        self.slots.request(Request {
+            holder: self.id,
+            port: self.port.clone(),
+            attempt: Attempt(attempt),
+            order: order.iter().cloned().enumerate().collect(),
+            asking,
+            purpose: Purpose::Live,
+        });
+    }
+
+    async fn news(&mut self) -> News {
+        self.news.recv().await.unwrap()
+    }
+
+    async fn granted(&mut self) -> (usize, Lease) {
+        match self.news().await {
+            News::Granted { index, lease, .. } => (index, lease),
+            other => panic!("expected a grant, got {other:?}"),
+        }
+    }
+
+    async fn full(&mut self) -> FullPool {
+        match self.news().await {
+            News::Full { full, .. } => full,
+            other => panic!("expected full, got {other:?}"),
+        }
+    }
+
+    async fn told_to_yield(&mut self) -> u64 {
+        match self.news().await {
+            News::Yield { asked_by, .. } => asked_by,
+            other => panic!("expected to be told to yield, got {other:?}"),
+        }
+    }
+}
+
+fn join() -> Asking {
+    Asking::Join(None)
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_first_free_place_is_granted() {
+    let house = House::new().await;
+    let (mut a, mut b) = (house.holder(1).await, house.holder(2).await);
+    let order = [pool(1, 1), pool(2, 1)];
+    a.ask(1, &order, join());
+    b.ask(1, &order, join());
+    assert_eq!(a.granted().await.0, 0);
+    assert_eq!(b.granted().await.0, 1);
+}
+
+/// Holds T-slot.2 at this door: the provider's own count is asserted where sockets are.
+#[tokio::test(start_paused = true)]
+async fn a_thousand_requests_at_once_get_as_many_leases_as_there_are_slots() {
+    let house = House::new().await;
+    let mut holders = Vec::new();
+    for id in 0..1000 {
+        let holder = house.holder(id).await;
+        holder.ask(1, &[pool(1, 7)], join());
+        holders.push(holder);
+    }
+    let mut leases = Vec::new();
+    let mut n_full = 0;
+    for holder in &mut holders {
+        loop {
+            match holder.news().await {
+                News::Granted { lease, .. } => leases.push(lease),
+                News::Full { .. } => n_full += 1,
+                News::Yield { asked_by, .. } => {
+                    holder.slots.kept(holder.id, asked_by);
+                    continue;
+                }
+            }
+            break;
+        }
+    }
+    assert_eq!((leases.len(), n_full, house.out()), (7, 993, 7));
+    drop(leases);
+    assert_eq!(house.out(), 0);
+}
+
+#[tokio::test(start_paused = true)]
+async fn who_waits_longest_gets_the_first_slot_that_comes_back() {
+    let house = House::new().await;
+    let (mut a, mut b, mut c) = (house.holder(1).await, house.holder(2).await, house.holder(3).await);
+    a.ask(1, &[pool(1, 1)], join());
+    let (_, lease) = a.granted().await;
+    b.ask(1, &[pool(1, 1)], join());
+    c.ask(1, &[pool(1, 1)], join());
+    let asked_by = a.told_to_yield().await;
+    house.slots.kept(1, asked_by);
+    tokio::time::sleep(Duration::from_secs(1)).await;
+    drop(lease);
+    let (_, _kept) = b.granted().await;
+    assert_eq!(c.full().await.account, "account 1");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_request_waits_three_seconds_and_is_then_told_which_account_is_full_and_since_when() {
+    let house = House::new().await;
+    let (mut a, mut b) = (house.holder(1).await, house.holder(2).await);
+    a.ask(1, &[pool(1, 1)], join());
+    let _lease = a.granted().await;
+    tokio::time::sleep(Duration::from_secs(10)).await;
+    let asked_at = Instant::now();
+    b.ask(1, &[pool(1, 1)], join());
+    let full = b.full().await;
+    assert_eq!(asked_at.elapsed().as_secs(), LEASE_WAIT_SECONDS);
+    assert_eq!((full.account.as_str(), full.since.as_secs(), full.max_streams), ("account 1", 13, 1));
+}
+
+const LEASE_WAIT_SECONDS: u64 = domain::settings::LEASE_WAIT.as_secs();
+
+#[tokio::test(start_paused = true)]
+async fn a_manual_switch_gets_a_slot_that_is_free_now_or_none() {
+    let house = House::new().await;
+    let (mut a, mut b) = (house.holder(1).await, house.holder(2).await);
+    a.ask(1, &[pool(1, 1)], join());
+    let _lease = a.granted().await;
+    let asked_at = Instant::now();
+    b.ask(1, &[pool(1, 1)], Asking::Switch);
+    b.full().await;
+    assert_eq!(asked_at.elapsed(), Duration::ZERO);
+}
+
+#[tokio::test(start_paused = true)]
+async fn holders_are_told_to_yield_one_at_a_time() {
+    let house = House::new().await;
+    let (mut a, mut b, mut c) = (house.holder(1).await, house.holder(2).await, house.holder(3).await);
+    a.ask(1, &[pool(1, 2)], join());
+    b.ask(1, &[pool(1, 2)], join());
+    let (_, _kept) = a.granted().await;
+    let (_, yielded) = b.granted().await;
+    c.ask(1, &[pool(1, 2)], join());
+    let asked_by = a.told_to_yield().await;
+    assert!(b.news.try_recv().is_err(), "the second holder was asked before the first had answered");
+    house.slots.kept(1, asked_by);
+    b.told_to_yield().await;
+    drop(yielded);
+    c.granted().await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_failover_names_no_viewer_whose_own_channel_may_be_replaced() {
+    let house = House::new().await;
+    let (mut a, b) = (house.holder(1).await, house.holder(2).await);
+    a.ask(1, &[pool(1, 1)], join());
+    let _lease = a.granted().await;
+    b.ask(1, &[pool(1, 1)], Asking::Failover);
+    assert!(matches!(a.news().await, News::Yield { viewer: None, .. }));
+    let c = house.holder(3).await;
+    let viewer =
+        Viewer { user: Some("ann".into()), address: "10.0.0.1".parse().unwrap(), agent: "player".into() };
+    c.ask(1, &[pool(1, 1)], Asking::Join(Some(viewer.clone())));
+    assert!(matches!(a.news().await, News::Yield { viewer: Some(it), .. } if it == viewer));
+}
+
+#[tokio::test(start_paused = true)]
+async fn whoever_loses_its_own_source_waits_for_its_closing_slot_and_keeps_its_place() {
+    let house = House::new().await;
+    let mut a = house.holder(1).await;
+    let order = [pool(1, 1), pool(2, 1)];
+    a.ask(1, &order, join());
+    let (_, mut lease) = a.granted().await;
+    lease.closing();
+    a.ask(2, &order, Asking::Failover);
+    tokio::time::sleep(Duration::from_millis(300)).await;
+    assert!(a.news.try_recv().is_err(), "the second place was taken although the first comes back");
+    drop(lease);
+    assert_eq!(a.granted().await.0, 0);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_slot_cools_down_for_the_release_delay_of_its_account() {
+    let house = House::new().await;
+    let (mut a, mut b) = (house.holder(1).await, house.holder(2).await);
+    let slow = Pool { release_delay: Duration::from_secs(2), ..pool(1, 1) };
+    a.ask(1, std::slice::from_ref(&slow), join());
+    drop(a.granted().await);
+    let released_at = Instant::now();
+    b.ask(1, &[slow], join());
+    b.granted().await;
+    assert_eq!(released_at.elapsed().as_secs(), 2);
+}
+
+/// Holds T-slot.8: nobody is kicked, nothing is granted until below, and nothing goes negative.
+#[tokio::test(start_paused = true)]
+async fn a_limit_lowered_below_its_use_ends_nobody_and_grants_nothing() {
+    let house = House::new().await;
+    let mut leases = Vec::new();
+    for id in 1..=3 {
+        let mut holder = house.holder(id).await;
+        holder.ask(1, &[pool(1, 3)], join());
+        leases.push(holder.granted().await.1);
+    }
+    let mut late = house.holder(9).await;
+    late.ask(1, &[pool(1, 1)], Asking::Switch);
+    late.full().await;
+    assert_eq!(house.out(), 3);
+    leases.truncate(1);
+    late.ask(2, &[pool(1, 1)], Asking::Switch);
+    late.full().await;
+    leases.clear();
+    late.ask(3, &[pool(1, 1)], Asking::Switch);
+    late.granted().await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_cancelled_request_gets_nothing() {
+    let house = House::new().await;
+    let (mut a, mut b) = (house.holder(1).await, house.holder(2).await);
+    a.ask(1, &[pool(1, 1)], join());
+    let (_, lease) = a.granted().await;
+    b.ask(1, &[pool(1, 1)], join());
+    a.told_to_yield().await;
+    house.slots.cancel(2, Attempt(1));
+    tokio::time::sleep(Duration::from_millis(1)).await;
+    drop(lease);
+    tokio::time::sleep(Duration::from_secs(5)).await;
+    assert!(b.news.try_recv().is_err());
+    assert_eq!(house.out(), 0);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_lease_granted_to_a_holder_that_died_comes_back() {
+    let house = House::new().await;
+    let (mut a, b) = (house.holder(1).await, house.holder(2).await);
+    a.ask(1, &[pool(1, 1)], join());
+    let (_, lease) = a.granted().await;
+    b.ask(1, &[pool(1, 1)], join());
+    a.told_to_yield().await;
+    b.actor.kill();
+    drop(b.news);
+    drop(lease);
+    let mut c = house.holder(3).await;
+    c.ask(1, &[pool(1, 1)], join());
+    c.granted().await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_grant_says_whether_the_provider_may_still_count_the_connection_before() {
+    let house = House::new().await;
+    let mut a = house.holder(1).await;
+    a.ask(1, &[pool(1, 1)], join());
+    let (_, lease) = a.granted().await;
+    assert!(!lease.just_released());
+    drop(lease);
+    a.ask(2, &[pool(1, 1)], join());
+    let (_, lease) = a.granted().await;
+    assert!(lease.just_released());
+    drop(lease);
+    tokio::time::sleep(Duration::from_secs(6)).await;
+    a.ask(3, &[pool(1, 1)], join());
+    assert!(!a.granted().await.1.just_released());
+}
+
+/// One step of a random evening.
+#[derive(Clone, Debug)]
+enum Step {
+    Ask { holder: u64, order: Vec<u32>, asking: u8 },
+    Cancel { holder: u64 },
+    Closing { holder: u64 },
+    Return { holder: u64 },
+    Restart,
+    Wait { ms: u64 },
+}
+
+fn step() -> impl Strategy<Value = Step> {
+    let holder = 0u64..6;
+    prop_oneof![
+        4 => (holder.clone(), prop::collection::vec(0u32..4, 1..4), 0u8..3)
+            .prop_map(|(holder, order, asking)| Step::Ask { holder, order, asking }),
+        1 => holder.clone().prop_map(|holder| Step::Cancel { holder }),
+        2 => holder.clone().prop_map(|holder| Step::Closing { holder }),
+        3 => holder.prop_map(|holder| Step::Return { holder }),
+        1 => Just(Step::Restart),
+        3 => (0u64..2000).prop_map(|ms| Step::Wait { ms }),
+    ]
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(64))]
+
+    /// Holds T-slot.1 at this door: whatever happens, deaths of the actor among it, no pool has more leases out than
+    /// its limit, what the table says is what holders have, and in the end nothing is out.
+    #[test]
+    fn leases_out_never_exceed_a_limit_and_all_come_back(steps in prop::collection::vec(step(), 1..80)) {
+        let runtime =
+            tokio::runtime::Builder::new_current_thread().enable_time().start_paused(true).build().unwrap();
+        runtime.block_on(random_evening(steps));
+    }
+}
+
+/// Pool 0 is unlimited, the others have as many slots as their number.
+async fn random_evening(steps: Vec<Step>) {
+    let table = SlotTable::new();
+    let start = async || {
+        let (actor, _) = ractor::Actor::spawn(None, Actor, Arguments { table: table.clone() }).await.unwrap();
+        actor
+    };
+    let door = Door::new();
+    door.set(start().await);
+    let house = House { table: table.clone(), slots: Slots::new(door.clone(), table.clone()) };
+    let mut holders = Vec::new();
+    for id in 0..6 {
+        holders.push((house.holder(id).await, Vec::<(u32, Lease)>::new(), Vec::<u32>::new()));
+    }
+    let mut attempt = 0;
+    for step in steps {
+        match step {
+            Step::Ask { holder, order, asking } => {
+                attempt += 1;
+                let asking = [join(), Asking::Failover, Asking::Switch][asking as usize].clone();
+                let pools: Vec<_> = order.iter().map(|it| pool(*it, *it)).collect();
+                let holder = &mut holders[holder as usize];
+                holder.0.ask(attempt, &pools, asking);
+                holder.2 = order;
+            }
+            Step::Cancel { holder } => house.slots.cancel(holder, Attempt(attempt)),
+            Step::Closing { holder } => holders[holder as usize].1.iter_mut().for_each(|it| it.1.closing()),
+            Step::Return { holder } => drop(holders[holder as usize].1.pop()),
+            Step::Restart => {
+                door.current().unwrap().kill();
+                door.set(start().await);
+            }
+            Step::Wait { ms } => tokio::time::sleep(Duration::from_millis(ms)).await,
+        }
+        tokio::time::sleep(Duration::from_millis(1)).await;
+        for (holder, leases, order) in &mut holders {
+            while let Ok(news) = holder.news.try_recv() {
+                match news {
+                    // The order of the request it answers may be an older one; the pool is read off the table.
+                    News::Granted { lease, .. } => leases.push((order.first().copied().unwrap_or(0), lease)),
+                    News::Full { .. } => {}
+                    News::Yield { asked_by, .. } if leases.len() > 1 => {
+                        drop(leases.pop());
+                        let _ = asked_by;
+                    }
+                    News::Yield { asked_by, .. } => house.slots.kept(holder.id, asked_by),
+                }
+            }
+        }
+        let in_hands: usize = holders.iter().map(|it| it.1.len()).sum();
+        assert_eq!(house.out(), in_hands, "the table and the leases differ");
+        for limit in 1..4u32 {
+            let out = table.leases().iter().filter(|it| it.profile == ProfileId(limit)).count();
+            assert!(out <= limit as usize, "{out} leases out of {limit} slots");
+        }
+    }
+    holders.clear();
+    tokio::time::sleep(Duration::from_secs(10)).await;
+    assert_eq!(table.counts(), (0, 0));
+}

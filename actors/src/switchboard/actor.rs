@@ -1,0 +1,283 @@
+//! The loop of the switchboard.
+
+use std::{
+    collections::HashMap,
+    sync::{
+        Arc,
+        atomic::{AtomicU64, Ordering},
+    },
+};
+
+use media::ring::End;
+use ractor::{ActorProcessingErr, ActorRef, ActorRuntime, RpcReplyPort};
+use tracing::error;
+
+use super::{Message, PARKED_MAX, StopOutcome};
+use crate::{
+    ask::{Door, answer},
+    channel::{self, Env, Join, Refusal, Report, SwitchOutcome, Watch, Wish},
+    channels::{ChannelTable, Live},
+    plans::Target,
+    slots::SlotTable,
+};
+
+pub(crate) struct Actor;
+
+/// What the switchboard stands on; it outlives the actor.
+#[derive(Clone)]
+pub(crate) struct Arguments {
+    pub(crate) env: Arc<Env>,
+    pub(crate) table: Arc<ChannelTable>,
+    pub(crate) slots: Arc<SlotTable>,
+    /// The parent of live channels.
+    pub(crate) channels: Door<()>,
+    /// Where live channels report to: this actor, or whoever comes after it.
+    pub(crate) door: Door<Message>,
+    /// Numbers joins and live channels; never goes back.
+    pub(crate) counter: Arc<AtomicU64>,
+}
+
+/// How far a target's live channel has come.
+enum Phase {
+    /// Takes joins. The number of the last one, if this switchboard forwarded it.
+    Live { live: Live, last_join: Option<u64> },
+    /// Takes no more joins; will be gone soon.
+    Leaving { serial: u64 },
+    /// Gone; its leases are on their way back.
+    Draining { serial: u64 },
+}
+
+struct Entry {
+    phase: Phase,
+    /// Joins for the next live channel of this target; at most [`PARKED_MAX`].
+    parked: Vec<(Wish, RpcReplyPort<Watch>)>,
+}
+
+pub(crate) struct State {
+    arguments: Arguments,
+    /// Bounded by the targets that are watched or ending.
+    entries: HashMap<Target, Entry>,
+    closing: bool,
+}
+
+impl ractor::Actor for Actor {
+    type Msg = Message;
+    type State = State;
+    type Arguments = Arguments;
+
+    async fn pre_start(
+        &self,
+        _myself: ActorRef<Message>,
+        arguments: Arguments,
+    ) -> Result<State, ActorProcessingErr> {
+        // After a restart: the channels play on, and are learned of again.
+        let entries = arguments
+            .table
+            .all()
+            .into_iter()
+            .map(|(target, live)| {
+                (target, Entry { phase: Phase::Live { live, last_join: None }, parked: vec![] })
+            })
+            .collect();
+        Ok(State { arguments, entries, closing: false })
+    }
+
+    async fn handle(
+        &self,
+        myself: ActorRef<Message>,
+        message: Message,
+        state: &mut State,
+    ) -> Result<(), ActorProcessingErr> {
+        match message {
+            Message::Watch { target, wish, reply } => state.watch(target, wish, reply),
+            Message::Reported { target, serial, report } => state.reported(target, serial, report),
+            Message::Ended { target, serial } => state.ended(target, serial, &myself),
+            Message::Drained { target, serial } => state.drained(target, serial),
+            Message::Stop { target, end, reply } => {
+                let told = state.live(target).is_some_and(|it| it.cast(channel::Message::Stop(end)).is_ok());
+                answer(reply, if told { StopOutcome::Stopping } else { StopOutcome::NotLive });
+            }
+            Message::Switch { target, to, reply } => match state.live(target) {
+                // The reply is forwarded; a channel that is gone drops it, which the asker sees at once.
+                Some(actor) => drop(actor.cast(channel::Message::Switch(to, reply))),
+                None => answer(reply, SwitchOutcome::NotLive),
+            },
+            Message::Kick { target, client, reply } => match state.live(target) {
+                Some(actor) => drop(actor.cast(channel::Message::Kick(client, reply))),
+                None => answer(reply, false),
+            },
+            Message::Status { target, reply } => state.status(target, reply),
+            Message::Reload => {
+                for (_, live) in state.arguments.table.all() {
+                    let _ = live.actor.cast(channel::Message::Reload);
+                }
+            }
+            Message::Close => state.close(),
+        }
+        Ok(())
+    }
+}
+
+impl State {
+    fn watch(&mut self, target: Target, wish: Wish, reply: RpcReplyPort<Watch>) {
+        if self.closing {
+            return answer(reply, Watch::Refused(Refusal::Stopping));
+        }
+        match self.entries.get_mut(&target) {
+            None => {
+                let Some(live) = self.start(target) else {
+                    return answer(reply, Watch::Refused(Refusal::Stopping));
+                };
+                let phase = Phase::Live { live, last_join: None };
+                self.entries.insert(target, Entry { phase, parked: Vec::new() });
+                self.forward(target, wish, reply);
+            }
+            Some(Entry { phase: Phase::Live { .. }, .. }) => self.forward(target, wish, reply),
+            Some(entry) => {
+                if entry.parked.len() >= PARKED_MAX {
+                    return answer(reply, Watch::Refused(Refusal::Stopping));
+                }
+                entry.parked.push((wish, reply));
+            }
+        }
+    }
+
+    /// Hands a join to the live channel of its target.
+    fn forward(&mut self, target: Target, wish: Wish, reply: RpcReplyPort<Watch>) {
+        let number = self.arguments.counter.fetch_add(1, Ordering::Relaxed) + 1;
+        let Some(entry) = self.entries.get_mut(&target) else { return };
+        let Phase::Live { live, last_join } = &mut entry.phase else { return };
+        *last_join = Some(number);
+        let join = Join { number, wish, reply };
+        match live.actor.cast(channel::Message::Join(join)) {
+            Ok(()) => {}
+            // It died and the news is on its way: the join waits for its successor.
+            Err(ractor::MessagingErr::SendErr(channel::Message::Join(join))) => {
+                entry.phase = Phase::Leaving { serial: live.serial };
+                entry.parked.push((join.wish, join.reply));
+            }
+            Err(_) => {}
+        }
+    }
+
+    fn start(&mut self, target: Target) -> Option<Live> {
+        let serial = self.arguments.counter.fetch_add(1, Ordering::Relaxed) + 1;
+        let door = self.arguments.door.clone();
+        let arguments = channel::Arguments {
+            env: self.arguments.env.clone(),
+            target,
+            serial,
+            report: Box::new(move |report| door.tell(Message::Reported { target, serial, report })),
+        };
+        let parent = self.arguments.channels.current()?.get_cell();
+        // Instant: the channel builds its state in a task of its own, and its mailbox takes joins meanwhile.
+        match ActorRuntime::spawn_linked_instant(None, channel::Actor, arguments, parent) {
+            Ok((actor, _)) => {
+                // Before any join; what cannot be delivered shows as the end of the channel.
+                let _ = actor.cast(channel::Message::Load);
+                let live = Live { serial, actor };
+                self.arguments.table.insert(target, live.clone());
+                Some(live)
+            }
+            Err(cause) => {
+                error!(channel.target = %target, "a live channel could not be started: {cause}");
+                None
+            }
+        }
+    }
+
+    fn reported(&mut self, target: Target, serial: u64, report: Report) {
+        let Some(entry) = self.entries.get_mut(&target) else { return };
+        match (report, &entry.phase) {
+            // A join that was forwarded since keeps it alive; one by a predecessor shows in the channel's own number.
+            (Report::Idle(number), Phase::Live { live, last_join })
+                if live.serial == serial && last_join.is_none_or(|it| it == number) =>
+            {
+                let _ = live.actor.cast(channel::Message::Retire(number));
+                entry.phase = Phase::Leaving { serial };
+            }
+            (Report::Ending, Phase::Live { live, .. }) if live.serial == serial => {
+                entry.phase = Phase::Leaving { serial };
+            }
+            (Report::Awake, Phase::Leaving { serial: leaving }) if *leaving == serial => {
+                self.awake(target, serial)
+            }
+            _ => {}
+        }
+    }
+
+    /// A channel that was told to retire lives on: a join of a predecessor's had come first.
+    fn awake(&mut self, target: Target, serial: u64) {
+        let live = self.arguments.table.all().into_iter().find(|it| it.0 == target && it.1.serial == serial);
+        let (Some((_, live)), Some(entry)) = (live, self.entries.get_mut(&target)) else { return };
+        entry.phase = Phase::Live { live, last_join: None };
+        for (wish, reply) in std::mem::take(&mut entry.parked) {
+            self.forward(target, wish, reply);
+        }
+    }
+
+    fn ended(&mut self, target: Target, serial: u64, myself: &ActorRef<Message>) {
+        let Some(entry) = self.entries.get_mut(&target) else { return };
+        let known = match &entry.phase {
+            Phase::Live { live, .. } => live.serial,
+            Phase::Leaving { serial } | Phase::Draining { serial } => *serial,
+        };
+        if known != serial {
+            return;
+        }
+        entry.phase = Phase::Draining { serial };
+        if !self.arguments.slots.holds(serial) {
+            return self.drained(target, serial);
+        }
+        let slots = self.arguments.slots.clone();
+        let myself = myself.clone();
+        // Ends by itself: the closer brings every lease back within its half second.
+        tokio::spawn(async move {
+            slots.all_back(serial).await;
+            let _ = myself.cast(Message::Drained { target, serial });
+        });
+    }
+
+    fn drained(&mut self, target: Target, serial: u64) {
+        let drained = matches!(self.entries.get(&target), Some(Entry { phase: Phase::Draining { serial: it }, .. }) if *it == serial);
+        if !drained {
+            return;
+        }
+        let Some(entry) = self.entries.remove(&target) else { return };
+        for (wish, reply) in entry.parked {
+            // Who went away while parked starts nothing.
+            if !reply.is_closed() {
+                self.watch(target, wish, reply);
+            }
+        }
+    }
+
+    fn status(&mut self, target: Target, reply: RpcReplyPort<Option<channel::Status>>) {
+        let Some(actor) = self.live(target) else { return answer(reply, None) };
+        let (tx, rx) = tokio::sync::oneshot::channel();
+        if actor.cast(channel::Message::Status(tx.into())).is_err() {
+            return answer(reply, None);
+        }
+        // The answer changes its shape on the way, so it cannot simply be forwarded; the wait is the asker's.
+        tokio::spawn(async move { answer(reply, rx.await.ok()) });
+    }
+
+    fn live(&self, target: Target) -> Option<ActorRef<channel::Message>> {
+        match &self.entries.get(&target)?.phase {
+            Phase::Live { live, .. } => Some(live.actor.clone()),
+            Phase::Leaving { .. } | Phase::Draining { .. } => None,
+        }
+    }
+
+    fn close(&mut self) {
+        self.closing = true;
+        for entry in self.entries.values_mut() {
+            for (_, reply) in entry.parked.drain(..) {
+                answer(reply, Watch::Refused(Refusal::Stopping));
+            }
+        }
+        for (_, live) in self.arguments.table.all() {
+            let _ = live.actor.cast(channel::Message::Stop(End::Stopped));
+        }
+    }
+}

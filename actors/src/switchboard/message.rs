@@ -1,0 +1,34 @@
+//! What the switchboard can be told.
+
+use media::ring::End;
+use ractor::RpcReplyPort;
+
+use super::StopOutcome;
+use crate::{
+    channel::{Report, Status, SwitchOutcome, SwitchTo, Watch, Wish},
+    plans::Target,
+};
+
+/// Everything the switchboard can be told.
+pub(crate) enum Message {
+    /// Someone wants to watch.
+    Watch { target: Target, wish: Wish, reply: RpcReplyPort<Watch> },
+    /// A live channel says how it stands.
+    Reported { target: Target, serial: u64, report: Report },
+    /// A live channel is gone.
+    Ended { target: Target, serial: u64 },
+    /// The leases of a channel that is gone are back.
+    Drained { target: Target, serial: u64 },
+    /// End a live channel.
+    Stop { target: Target, end: End, reply: RpcReplyPort<StopOutcome> },
+    /// Play another stream.
+    Switch { target: Target, to: SwitchTo, reply: RpcReplyPort<SwitchOutcome> },
+    /// End one client.
+    Kick { target: Target, client: u64, reply: RpcReplyPort<bool> },
+    /// How is it doing?
+    Status { target: Target, reply: RpcReplyPort<Option<Status>> },
+    /// The plans changed.
+    Reload,
+    /// Take no more joins and end everything.
+    Close,
+}

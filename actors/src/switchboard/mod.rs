@@ -1,0 +1,125 @@
+//! Finds the live channel a client asked for, or has it started; the only way to join one.
+//!
+//! All joins of a target pass here in one turn each, so that a thousand simultaneous first clients give one live
+//! channel. A channel that is ending takes no more joins: they are parked until it is gone and its leases are back,
+//! then a new live channel starts. So a provider never sees two sockets for one channel.
+//!
+//! ```text
+//!   (absent) ─Watch─► Live ─Idle(n), no join since─► Leaving ─Ended─► Draining ─leases back─► (absent, or Live again)
+//! ```
+
+mod actor;
+mod message;
+#[cfg(test)]
+mod tests;
+
+use std::{sync::Arc, time::Duration};
+
+pub(crate) use actor::{Actor, Arguments};
+use media::{meter::Connection, ring::End};
+pub(crate) use message::Message;
+
+use crate::{
+    ask::{ANSWER_TIMEOUT, AskError, Door},
+    channel::{Refusal, Status, SwitchOutcome, SwitchTo, Viewer, Watch, Wish},
+    plans::Target,
+};
+
+/// Longest wait for the answer to a join: an ending channel's farewell, its sockets' close, and the wait for a slot.
+const WATCH_TIMEOUT: Duration = Duration::from_secs(10);
+
+/// Longest wait for the outcome of a manual switch; the playout itself decides within 20 s.
+const SWITCH_TIMEOUT: Duration = Duration::from_secs(25);
+
+/// Most joins parked for one channel that is ending.
+const PARKED_MAX: usize = 4096;
+
+/// A request to watch.
+#[derive(Clone, Debug)]
+pub struct WatchRequest {
+    /// What to watch.
+    pub target: Target,
+    /// Who asks.
+    pub viewer: Viewer,
+    /// The connection the bytes will go to; cancelled when the client is ended.
+    pub connection: Arc<Connection>,
+}
+
+/// What came of stopping a channel.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum StopOutcome {
+    /// It was told to end; its clients get their last chunks.
+    Stopping,
+    /// Nobody was watching it.
+    NotLive,
+}
+
+/// The door of the switchboard.
+#[derive(Clone)]
+pub struct Switchboard {
+    door: Door<Message>,
+}
+
+impl Switchboard {
+    pub(crate) fn new(door: Door<Message>) -> Self {
+        Self { door }
+    }
+
+    /// Joins a live channel, starting it when nobody watches it yet.
+    ///
+    /// The answer comes when a slot is granted, at the latest after ten seconds; the first real chunk may still be on
+    /// its way then.
+    ///
+    /// # Errors
+    /// When the switchboard does not answer in time or the gateway is stopping.
+    pub async fn watch(&self, request: WatchRequest) -> Result<Watch, AskError> {
+        let WatchRequest { target, viewer, connection } = request;
+        let wish = Wish { viewer, connection };
+        self.door
+            .ask(WATCH_TIMEOUT, |reply| Message::Watch { target, wish: wish.clone(), reply })
+            .await
+            .or_else(|it| if it == AskError::Gone { Ok(Watch::Refused(Refusal::Stopping)) } else { Err(it) })
+    }
+
+    /// Ends a live channel and closes its clients.
+    ///
+    /// # Errors
+    /// When the switchboard does not answer in time.
+    pub async fn stop(&self, target: Target) -> Result<StopOutcome, AskError> {
+        self.door.ask(ANSWER_TIMEOUT, |reply| Message::Stop { target, end: End::Stopped, reply }).await
+    }
+
+    /// Plays another stream of a live channel; answers after it happened, at most after 25 seconds.
+    ///
+    /// # Errors
+    /// When there is no answer in time.
+    pub async fn switch(&self, target: Target, to: SwitchTo) -> Result<SwitchOutcome, AskError> {
+        self.door.ask(SWITCH_TIMEOUT, |reply| Message::Switch { target, to, reply }).await
+    }
+
+    /// Ends one client; whether there was such a client.
+    ///
+    /// # Errors
+    /// When there is no answer in time.
+    pub async fn kick(&self, target: Target, client: u64) -> Result<bool, AskError> {
+        self.door.ask(ANSWER_TIMEOUT, |reply| Message::Kick { target, client, reply }).await
+    }
+
+    /// How a live channel is doing; `None` when nobody watches it.
+    ///
+    /// # Errors
+    /// When there is no answer in time.
+    pub async fn status(&self, target: Target) -> Result<Option<Status>, AskError> {
+        self.door.ask(ANSWER_TIMEOUT, |reply| Message::Status { target, reply }).await
+    }
+
+    /// The plans changed: live channels read theirs again.
+    pub fn reload(&self) {
+        self.door.tell(Message::Reload);
+    }
+
+    /// Takes no more joins and ends every live channel.
+    pub(crate) fn close(&self) {
+        self.door.tell(Message::Close);
+    }
+}

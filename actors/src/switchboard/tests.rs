@@ -1,0 +1,93 @@
+//! Promises of the switchboard.
+
+use std::time::Duration;
+
+use domain::settings::Settings;
+use tokio::time::sleep;
+
+use crate::{
+    channel::{Refusal, Watch},
+    testing::{Story, Viewing, channel, settings, stream},
+};
+
+const SECOND: Duration = Duration::from_secs(1);
+
+/// Holds T-life.9.
+#[tokio::test(start_paused = true)]
+async fn a_thousand_first_clients_at_once_give_one_upstream() {
+    let story = Story::of(settings(), [&[stream(1, "a")]]).await;
+    let mut joins = Vec::new();
+    for _ in 0..1000 {
+        joins.push(story.ask(channel(1)));
+    }
+    let mut viewings = Vec::new();
+    for watch in futures(joins).await {
+        let Watch::Tail { tail, .. } = watch else { panic!("{watch:?}") };
+        viewings.push(Viewing { tail });
+    }
+    for viewing in &mut viewings {
+        viewing.sees("a").await;
+    }
+    assert_eq!((story.provider.n_accepted(), story.system.counts().clients), (1, 1000));
+    drop(viewings);
+    story.is_quiet().await;
+}
+
+/// Holds T-life.3: who comes during the end is served, and the provider never sees two sockets for one channel.
+#[tokio::test(start_paused = true)]
+async fn who_comes_while_a_channel_ends_is_served_by_the_next_one() {
+    let now = Settings { channel_shutdown_delay: Duration::ZERO, ..settings() };
+    let story = Story::of(now, [&[stream(1, "a")]]).await;
+    story.provider.set_stubborn(true);
+    for pause_ms in (0..600).step_by(7) {
+        let mut viewer = story.watch(channel(1)).await;
+        viewer.sees("a").await;
+        drop(viewer);
+        sleep(Duration::from_millis(pause_ms)).await;
+    }
+    assert_eq!(story.provider.peak(), 1);
+    story.is_quiet().await;
+}
+
+/// Holds T-life.7 at this door.
+#[tokio::test(start_paused = true)]
+async fn two_hundred_hops_leave_one_channel() {
+    let now = Settings { channel_shutdown_delay: Duration::ZERO, ..settings() };
+    let story = Story::of(now, [&[stream(1, "a")], &[stream(2, "b")], &[stream(3, "c")]]).await;
+    let mut viewer = None;
+    for hop in 0..200 {
+        viewer = Some(story.watch(channel(1 + hop % 3)).await);
+    }
+    sleep(SECOND).await;
+    let counts = story.system.counts();
+    assert_eq!((counts.channels, counts.clients, counts.leases, counts.sockets_open), (1, 1, 1, 1));
+    drop(viewer);
+    story.is_quiet().await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_channel_without_streams_and_an_unknown_one_are_refused() {
+    let story = Story::of(settings(), [&[]]).await;
+    assert!(matches!(story.ask(channel(1)).await, Watch::Refused(Refusal::NoStreams)));
+    assert!(matches!(story.ask(channel(99)).await, Watch::Refused(Refusal::NotFound)));
+    story.is_quiet().await;
+}
+
+/// Polls them all together, so that they begin in the same turn.
+async fn futures<F: Future>(all: Vec<F>) -> Vec<F::Output> {
+    let mut all: Vec<_> = all.into_iter().map(Box::pin).map(Some).collect();
+    let mut done: Vec<Option<F::Output>> = all.iter().map(|_| None).collect();
+    std::future::poll_fn(|cx| {
+        for (future, done) in all.iter_mut().zip(&mut done) {
+            if let Some(it) = future
+                && let std::task::Poll::Ready(output) = it.as_mut().poll(cx)
+            {
+                *done = Some(output);
+                *future = None;
+            }
+        }
+        if done.iter().all(Option::is_some) { std::task::Poll::Ready(()) } else { std::task::Poll::Pending }
+    })
+    .await;
+    done.into_iter().flatten().collect()
+}

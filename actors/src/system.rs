@@ -1,0 +1,370 @@
+//! Who is started in which order, who supervises whom, what restarts with what. The only file that knows this list.
+//!
+//! ```text
+//! System (root)
+//! ├── Events
+//! ├── Slots          grants before: queue and policy in front of the SlotTable
+//! ├── Bandwidth      measures during
+//! ├── Channels       parent only
+//! │   └── LiveChannel ── Client
+//! └── Switchboard    its table is rebuilt from the ChannelTable
+//! ```
+//!
+//! One for one: whoever dies restarts alone and no viewer notices, because what must agree with reality (leases,
+//! meters, the table of channels, the events of the recent past) is not in the actor but owned by the system.
+//! Channels is the exception: live channels end with it.
+
+#[cfg(test)]
+mod tests;
+
+use std::{
+    sync::{
+        Arc,
+        atomic::{AtomicBool, AtomicU64, Ordering},
+    },
+    time::Duration,
+};
+
+use domain::settings::{Settings, SettingsError};
+use media::{
+    closer::Closer,
+    dial::Dial,
+    ring::Budget,
+    source::{SourceSettings, Upstream},
+};
+use ractor::{ActorCell, ActorProcessingErr, ActorRef, SpawnErr, SupervisionEvent};
+use tokio::{runtime::Handle, task::JoinHandle};
+use tracing::{error, info};
+
+use crate::{
+    ask::Door,
+    bandwidth,
+    channel::Env,
+    channels::{self, ChannelTable},
+    events::{self, Bus, Events},
+    plans::Plans,
+    registry::{Counts, Registry},
+    slots::{self, LeaseInfo, SlotTable, Slots},
+    switchboard::{self, Switchboard},
+};
+
+/// How long live channels have to say farewell to their clients when the system stops.
+const CHANNELS_DEADLINE: Duration = Duration::from_secs(5);
+
+/// How long the sockets upstream have to close after that.
+const CLOSER_DEADLINE: Duration = Duration::from_secs(2);
+
+/// The share of memory all rings may hold together when nothing is configured.
+const RING_MEMORY_SHARE: u64 = 4;
+
+/// The bound of all rings together where the machine's memory is not known.
+const RING_BYTES_FALLBACK: u64 = 1 << 30;
+
+/// What a system needs from outside.
+pub struct Parts {
+    /// How upstreams are connected to.
+    pub dial: Arc<dyn Dial>,
+    /// The runtime that carries packets: openers, pumps and the closer run there.
+    pub packets: Handle,
+}
+
+/// Why a system did not start.
+#[derive(Debug, thiserror::Error)]
+pub enum StartError {
+    /// The settings contradict each other.
+    #[error("check the settings")]
+    Settings(#[source] SettingsError),
+    /// An actor did not start.
+    #[error("start an actor")]
+    Actor(#[source] SpawnErr),
+}
+
+/// What outlives every actor.
+#[derive(Clone)]
+struct Ground {
+    env: Arc<Env>,
+    slot_table: Arc<SlotTable>,
+    channel_table: Arc<ChannelTable>,
+    bus: Arc<Bus>,
+    counter: Arc<AtomicU64>,
+    stopping: Arc<AtomicBool>,
+    doors: Doors,
+}
+
+#[derive(Clone)]
+struct Doors {
+    events: Door<events::Message>,
+    slots: Door<slots::Message>,
+    bandwidth: Door<bandwidth::Message>,
+    channels: Door<()>,
+    switchboard: Door<switchboard::Message>,
+}
+
+/// Everything that happens now, as one value. A process may have several.
+pub struct System {
+    ground: Ground,
+    closer: Closer,
+    root: ActorRef<()>,
+    root_task: parking_lot::Mutex<Option<JoinHandle<()>>>,
+}
+
+impl System {
+    /// Starts the actors on the current runtime.
+    ///
+    /// # Errors
+    /// When the settings contradict each other.
+    pub async fn start(settings: Settings, plans: Arc<dyn Plans>, parts: Parts) -> Result<Self, StartError> {
+        settings.check().map_err(StartError::Settings)?;
+        let doors = Doors {
+            events: Door::new(),
+            slots: Door::new(),
+            bandwidth: Door::new(),
+            channels: Door::new(),
+            switchboard: Door::new(),
+        };
+        let closer = Closer::new(parts.packets.clone());
+        let bus = Bus::new();
+        let slot_table = SlotTable::new();
+        let upstream = Upstream {
+            dial: parts.dial,
+            closer: closer.clone(),
+            settings: SourceSettings {
+                connect_timeout: settings.connect_timeout,
+                first_packet_timeout: settings.first_packet_timeout,
+                ..SourceSettings::default()
+            },
+        };
+        let ring_bytes = settings.ring_budget_bytes.unwrap_or_else(default_ring_bytes);
+        let env = Arc::new(Env {
+            plans,
+            packets: parts.packets,
+            upstream,
+            budget: Budget::new(usize::try_from(ring_bytes).unwrap_or(usize::MAX)),
+            slots: Slots::new(doors.slots.clone(), slot_table.clone()),
+            events: Events::new(doors.events.clone(), bus.clone()),
+            registry: Arc::new(Registry::default()),
+            next_client: AtomicU64::new(1),
+            settings: parking_lot::RwLock::new(Arc::new(settings)),
+        });
+        let ground = Ground {
+            env,
+            slot_table,
+            channel_table: Arc::new(ChannelTable::default()),
+            bus,
+            counter: Arc::new(AtomicU64::new(0)),
+            stopping: Arc::new(AtomicBool::new(false)),
+            doors,
+        };
+        let (root, root_task) =
+            ractor::Actor::spawn(None, Root, ground.clone()).await.map_err(StartError::Actor)?;
+        Ok(Self { ground, closer, root, root_task: parking_lot::Mutex::new(Some(root_task)) })
+    }
+
+    /// The door to live channels.
+    pub fn switchboard(&self) -> Switchboard {
+        Switchboard::new(self.ground.doors.switchboard.clone())
+    }
+
+    /// The bus of events.
+    pub fn events(&self) -> Events {
+        self.ground.env.events.clone()
+    }
+
+    /// The plans live channels play from.
+    pub fn plans(&self) -> &Arc<dyn Plans> {
+        &self.ground.env.plans
+    }
+
+    /// The settings the engine runs with.
+    pub fn settings(&self) -> Arc<Settings> {
+        self.ground.env.settings()
+    }
+
+    /// Changes the settings. What plays goes on; waits that begin from now on, and channels that start, follow them.
+    ///
+    /// # Errors
+    /// When they contradict each other; nothing has changed then.
+    pub fn configure(&self, settings: Settings) -> Result<(), SettingsError> {
+        settings.check()?;
+        *self.ground.env.settings.write() = Arc::new(settings);
+        Ok(())
+    }
+
+    /// One reading of everything that is counted.
+    pub fn counts(&self) -> Counts {
+        let (leases, leases_closing) = self.ground.slot_table.counts();
+        let sockets_open = self.closer.n_sockets();
+        Counts { leases, leases_closing, sockets_open, ..self.ground.env.registry.counts() }
+    }
+
+    /// Every lease as it stands.
+    pub fn leases(&self) -> Vec<LeaseInfo> {
+        self.ground.slot_table.leases()
+    }
+
+    /// Ends every live channel, lets their clients take their last chunks and the sockets close, then ends the actors.
+    /// Answers whether everything ended by itself within its deadline. A second call does nothing.
+    pub async fn stop(&self) -> bool {
+        self.ground.stopping.store(true, Ordering::Relaxed);
+        self.switchboard().close();
+        let channels =
+            tokio::time::timeout(CHANNELS_DEADLINE, self.ground.channel_table.emptied()).await.is_ok();
+        let sockets = tokio::time::timeout(CLOSER_DEADLINE, self.closer.idle()).await.is_ok();
+        self.root.stop(None);
+        let task = self.root_task.lock().take();
+        if let Some(task) = task {
+            // The root ends with its children; how it ended was logged where it happened.
+            let _ = task.await;
+        }
+        info!(clean = channels && sockets, "engine stopped");
+        channels && sockets
+    }
+
+    #[cfg(test)]
+    pub(crate) fn kill(&self, who: Who) {
+        let doors = &self.ground.doors;
+        match who {
+            Who::Events => doors.events.current().expect("started").kill(),
+            Who::Slots => doors.slots.current().expect("started").kill(),
+            Who::Bandwidth => doors.bandwidth.current().expect("started").kill(),
+            Who::Channels => doors.channels.current().expect("started").kill(),
+            Who::Switchboard => doors.switchboard.current().expect("started").kill(),
+        }
+    }
+
+    #[cfg(test)]
+    pub(crate) fn kill_channel(&self, target: crate::plans::Target) {
+        for (it, live) in self.ground.channel_table.all() {
+            if it == target {
+                live.actor.kill();
+            }
+        }
+    }
+}
+
+impl Drop for System {
+    fn drop(&mut self) {
+        // Dropping the last reference ends no actor; a system that was not stopped is ended here.
+        self.ground.stopping.store(true, Ordering::Relaxed);
+        self.root.stop(None);
+    }
+}
+
+/// The children of the root.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Who {
+    Events,
+    Slots,
+    Bandwidth,
+    Channels,
+    Switchboard,
+}
+
+/// In the order of their start.
+const CHILDREN: [Who; 5] = [Who::Events, Who::Slots, Who::Bandwidth, Who::Channels, Who::Switchboard];
+
+struct Root;
+
+struct RootState {
+    ground: Ground,
+    children: Vec<(Who, ActorCell)>,
+}
+
+impl ractor::Actor for Root {
+    type Msg = ();
+    type State = RootState;
+    type Arguments = Ground;
+
+    async fn pre_start(&self, myself: ActorRef<()>, ground: Ground) -> Result<RootState, ActorProcessingErr> {
+        let mut children = Vec::with_capacity(CHILDREN.len());
+        for who in CHILDREN {
+            children.push((who, ground.start(who, myself.get_cell()).await?));
+        }
+        Ok(RootState { ground, children })
+    }
+
+    async fn handle_supervisor_evt(
+        &self,
+        myself: ActorRef<()>,
+        event: SupervisionEvent,
+        state: &mut RootState,
+    ) -> Result<(), ActorProcessingErr> {
+        let (gone, cause) = match &event {
+            SupervisionEvent::ActorTerminated(gone, _, reason) => {
+                (gone.get_id(), reason.clone().unwrap_or_else(|| "it stopped".to_owned()))
+            }
+            SupervisionEvent::ActorFailed(gone, cause) => (gone.get_id(), cause.to_string()),
+            _ => return Ok(()),
+        };
+        let Some(child) = state.children.iter_mut().find(|it| it.1.get_id() == gone) else { return Ok(()) };
+        if !state.ground.stopping.load(Ordering::Relaxed) {
+            error!(actor = ?child.0, "an actor ended and is restarted: {cause}");
+            child.1 = state.ground.start(child.0, myself.get_cell()).await?;
+        }
+        Ok(())
+    }
+}
+
+impl Ground {
+    async fn start(&self, who: Who, root: ActorCell) -> Result<ActorCell, SpawnErr> {
+        let doors = &self.doors;
+        match who {
+            Who::Events => {
+                let arguments = events::Arguments { bus: self.bus.clone() };
+                spawn(events::Actor, arguments, root, &doors.events).await
+            }
+            Who::Slots => {
+                let arguments = slots::Arguments { table: self.slot_table.clone() };
+                spawn(slots::Actor, arguments, root, &doors.slots).await
+            }
+            Who::Bandwidth => {
+                let arguments = bandwidth::Arguments {
+                    registry: self.env.registry.clone(),
+                    buffering_timeout: self.env.settings().buffering_timeout,
+                };
+                spawn(bandwidth::Actor, arguments, root, &doors.bandwidth).await
+            }
+            Who::Channels => {
+                let switchboard = doors.switchboard.clone();
+                let arguments = channels::Arguments {
+                    table: self.channel_table.clone(),
+                    ended: Arc::new(move |target, serial| {
+                        switchboard.tell(switchboard::Message::Ended { target, serial });
+                    }),
+                };
+                spawn(channels::Actor, arguments, root, &doors.channels).await
+            }
+            Who::Switchboard => {
+                let arguments = switchboard::Arguments {
+                    env: self.env.clone(),
+                    table: self.channel_table.clone(),
+                    slots: self.slot_table.clone(),
+                    channels: doors.channels.clone(),
+                    door: doors.switchboard.clone(),
+                    counter: self.counter.clone(),
+                };
+                spawn(switchboard::Actor, arguments, root, &doors.switchboard).await
+            }
+        }
+    }
+}
+
+async fn spawn<A: ractor::Actor>(
+    actor: A,
+    arguments: A::Arguments,
+    root: ActorCell,
+    door: &Door<A::Msg>,
+) -> Result<ActorCell, SpawnErr> {
+    let (actor, _) = ractor::Actor::spawn_linked(None, actor, arguments, root).await?;
+    door.set(actor.clone());
+    Ok(actor.get_cell())
+}
+
+/// A quarter of the machine's memory.
+fn default_ring_bytes() -> u64 {
+    let meminfo = std::fs::read_to_string("/proc/meminfo").unwrap_or_default();
+    let total_kib = meminfo.lines().find_map(|line| {
+        line.strip_prefix("MemTotal:")?.trim().strip_suffix("kB")?.trim().parse::<u64>().ok()
+    });
+    total_kib.map_or(RING_BYTES_FALLBACK, |it| it * 1024 / RING_MEMORY_SHARE)
+}

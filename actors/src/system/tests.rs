@@ -1,0 +1,290 @@
+//! Promises of the whole: what dies restarts or ends what it carries, and in the end nothing is left.
+
+use std::time::Duration;
+
+use media::{
+    ring::End,
+    testing::{Behaviour, Break, Play, TsSource},
+};
+use proptest::prelude::*;
+use tokio::time::sleep;
+
+use super::*;
+use crate::{
+    channel::{SwitchTo, Watch},
+    plans::Target,
+    testing::{Story, Viewing, channel, limited, settings, stream},
+};
+
+const SECOND: Duration = Duration::from_secs(1);
+
+#[tokio::test(start_paused = true)]
+async fn a_viewer_does_not_notice_the_death_of_what_only_decides() {
+    for who in [Who::Events, Who::Slots, Who::Bandwidth, Who::Switchboard] {
+        let story = Story::of(settings(), [&[limited(1, "a", 1, 1), stream(2, "b")]]).await;
+        let mut viewer = story.watch(channel(1)).await;
+        viewer.sees("a").await;
+        story.system.kill(who);
+        sleep(SECOND).await;
+        viewer.sees("a").await;
+        // And everything still works: a second viewer joins, the source fails over, the leases come back.
+        let mut second = story.watch(channel(1)).await;
+        second.sees("a").await;
+        assert_eq!(story.provider.n_accepted(), 1, "{who:?}: the second viewer opened a second upstream");
+        story.provider.set("/a", Behaviour::Status(404));
+        story.provider.break_now("/a", Break::Reset);
+        viewer.sees("b").await;
+        second.sees("b").await;
+        drop((viewer, second));
+        story.is_quiet().await;
+    }
+}
+
+/// What must agree with reality is not in the actor: a restarted Slots grants nothing twice.
+#[tokio::test(start_paused = true)]
+async fn a_restarted_slots_actor_knows_every_lease() {
+    let story = Story::of(settings(), [&[limited(1, "a", 1, 1)], &[limited(2, "b", 1, 1)]]).await;
+    let mut viewer = story.watch(channel(1)).await;
+    story.system.kill(Who::Slots);
+    sleep(SECOND).await;
+    assert!(matches!(story.ask(channel(2)).await, Watch::Refused(_)));
+    viewer.sees("a").await;
+    assert_eq!(story.provider.peak(), 1);
+    // It still knows whom to ask to yield.
+    drop(viewer);
+    sleep(SECOND).await;
+    story.watch(channel(2)).await.sees("b").await;
+    assert_eq!(story.provider.peak(), 1);
+}
+
+/// A request that dies with the slots actor is found by its asker's deadline.
+#[tokio::test(start_paused = true)]
+async fn a_slot_request_lost_with_the_slots_actor_does_not_hold_a_channel_for_ever() {
+    let story = Story::of(settings(), [&[limited(1, "a", 1, 1)], &[limited(2, "b", 1, 1)]]).await;
+    let viewer = story.watch(channel(1)).await;
+    let asked = story.ask(channel(2));
+    let kill = async {
+        sleep(SECOND).await;
+        story.system.kill(Who::Slots);
+    };
+    let (answer, ()) = tokio::join!(asked, kill);
+    assert!(matches!(answer, Watch::Refused(_)), "{answer:?}");
+    drop(viewer);
+    story.is_quiet().await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_live_channel_that_dies_takes_its_own_along_and_nothing_else() {
+    let story = Story::of(settings(), [&[limited(1, "a", 1, 1)], &[limited(2, "b", 2, 1)]]).await;
+    let (watch, connection) = story.ask_as(channel(1), None, "player").await;
+    let Watch::Tail { tail, .. } = watch else { panic!("{watch:?}") };
+    let mut dying = Viewing { tail };
+    dying.sees("a").await;
+    let mut other = story.watch(channel(2)).await;
+    story.system.kill_channel(channel(1));
+    assert_eq!(dying.ends().await, End::Closed);
+    assert!(connection.cancel.is_cancelled());
+    other.sees("b").await;
+    sleep(SECOND).await;
+    let counts = story.system.counts();
+    assert_eq!((counts.channels, counts.leases, counts.sockets_open), (1, 1, 1));
+    // The next join starts a new one, on the one slot there is.
+    story.watch(channel(1)).await.sees("a").await;
+    assert_eq!(story.system.counts().channels, 2);
+    drop((dying, other));
+    story.is_quiet().await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn who_joins_right_after_a_live_channel_died_waits_for_its_sockets() {
+    let story = Story::of(settings(), [&[limited(1, "a", 1, 1)]]).await;
+    story.provider.set_stubborn(true);
+    for _ in 0..10 {
+        let mut viewer = story.watch(channel(1)).await;
+        viewer.sees("a").await;
+        story.system.kill_channel(channel(1));
+    }
+    assert_eq!(story.provider.peak(), 1);
+    story.is_quiet().await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn live_channels_end_with_their_parent_and_new_ones_start() {
+    let story = Story::of(settings(), [&[stream(1, "a")]]).await;
+    let mut viewer = story.watch(channel(1)).await;
+    viewer.sees("a").await;
+    story.system.kill(Who::Channels);
+    viewer.ends().await;
+    sleep(SECOND).await;
+    story.watch(channel(1)).await.sees("a").await;
+    drop(viewer);
+    story.is_quiet().await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_stopped_system_gives_clients_their_last_chunks_and_leaves_nothing() {
+    let story = Story::of(settings(), [&[stream(1, "a")], &[stream(2, "b")]]).await;
+    let mut viewers = [story.watch(channel(1)).await, story.watch(channel(2)).await];
+    for (viewer, name) in viewers.iter_mut().zip(["a", "b"]) {
+        viewer.sees(name).await;
+    }
+    let farewells = async {
+        for viewer in &mut viewers {
+            assert_eq!(viewer.ends().await, End::Stopped);
+        }
+        drop(viewers);
+    };
+    let (clean, ()) = tokio::join!(story.system.stop(), farewells);
+    assert!(clean);
+    assert_eq!(story.provider.n_open(), 0);
+    assert!(matches!(story.ask(channel(1)).await, Watch::Refused(_)));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_dropped_system_ends_what_it_started() {
+    let story = Story::of(settings(), [&[stream(1, "a")]]).await;
+    let mut viewer = story.watch(channel(1)).await;
+    let Story { system, provider } = story;
+    drop(system);
+    viewer.ends().await;
+    sleep(2 * SECOND).await;
+    assert_eq!(provider.n_open(), 0);
+}
+
+#[tokio::test(start_paused = true)]
+async fn settings_that_contradict_each_other_change_nothing() {
+    let story = Story::of(settings(), [&[stream(1, "a")]]).await;
+    let before = story.system.settings();
+    let wrong = Settings { stall_timeout: Duration::ZERO, ..settings() };
+    assert!(story.system.configure(wrong).is_err());
+    assert_eq!(story.system.settings(), before);
+}
+
+/// One thing that happens on a random evening.
+#[derive(Clone, Debug)]
+enum Step {
+    Join { channel: u32 },
+    Leave { which: usize },
+    Kick { which: usize },
+    Stop { channel: u32 },
+    Switch { channel: u32 },
+    Break { stream: usize, how: usize },
+    Refuse { stream: usize, how: usize },
+    Mend { stream: usize },
+    Kill { who: usize },
+    KillChannel { channel: u32 },
+    Delay { ms: u64 },
+    Wait { ms: u64 },
+}
+
+const STREAMS: [&str; 5] = ["a", "b", "c", "d", "e"];
+
+fn step() -> impl Strategy<Value = Step> {
+    let channel = 1u32..4;
+    let stream = 0..STREAMS.len();
+    prop_oneof![
+        8 => channel.clone().prop_map(|channel| Step::Join { channel }),
+        6 => (0usize..8).prop_map(|which| Step::Leave { which }),
+        1 => (0usize..8).prop_map(|which| Step::Kick { which }),
+        1 => channel.clone().prop_map(|channel| Step::Stop { channel }),
+        2 => channel.clone().prop_map(|channel| Step::Switch { channel }),
+        4 => (stream.clone(), 0usize..6).prop_map(|(stream, how)| Step::Break { stream, how }),
+        3 => (stream.clone(), 0usize..5).prop_map(|(stream, how)| Step::Refuse { stream, how }),
+        3 => stream.prop_map(|stream| Step::Mend { stream }),
+        1 => (0usize..CHILDREN.len()).prop_map(|who| Step::Kill { who }),
+        1 => channel.prop_map(|channel| Step::KillChannel { channel }),
+        1 => (0u64..4000).prop_map(|ms| Step::Delay { ms }),
+        8 => (0u64..4000).prop_map(|ms| Step::Wait { ms }),
+    ]
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 24, max_shrink_iters: 200, ..ProptestConfig::default() })]
+
+    /// Holds T-slot.1 and T-life.1: joins, departures, failures, switches, kicks, stops, changed delays and deaths of
+    /// every actor in any order. At every moment the provider sees no more sockets than an account has slots; in the
+    /// end no channel, client, lease or socket is left.
+    #[test]
+    fn a_random_evening_never_exceeds_a_limit_and_leaves_nothing(steps in prop::collection::vec(step(), 5..60)) {
+        let runtime =
+            tokio::runtime::Builder::new_current_thread().enable_time().start_paused(true).build().unwrap();
+        runtime.block_on(random_evening(steps));
+    }
+}
+
+/// Three channels over five streams of one account with two slots; "a" is on all of them.
+async fn random_evening(steps: Vec<Step>) {
+    let on = |id: u32| limited(id, STREAMS[id as usize - 1], 1, 2);
+    let story = Story::of(settings(), [&[on(1), on(2)], &[on(1), on(3), on(4)], &[on(5), on(1)]]).await;
+    let small = |name: &str| {
+        let ts = TsSource { bitrate: 200_000, frame_rate: 5, gop: 5, ..TsSource::new(name) };
+        Behaviour::Play(Play::new(ts))
+    };
+    for name in STREAMS {
+        story.provider.set(&format!("/{name}"), small(name));
+    }
+    let switchboard = story.system.switchboard();
+    let mut viewers: Vec<(Target, u64, JoinHandle<()>)> = Vec::new();
+    for step in steps {
+        match step {
+            Step::Join { channel: number } => {
+                let target = channel(number);
+                if let Watch::Tail { client, mut tail } = story.ask(target).await {
+                    let reads = tokio::spawn(async move { while tail.chunk().await.is_ok() {} });
+                    viewers.push((target, client, reads));
+                }
+            }
+            Step::Leave { which } if which < viewers.len() => viewers.remove(which).2.abort(),
+            Step::Kick { which } if which < viewers.len() => {
+                let (target, client, reads) = viewers.remove(which);
+                // Whether it was still there is its own affair; the connection's end drops the tail.
+                let _ = switchboard.kick(target, client).await;
+                reads.abort();
+            }
+            Step::Leave { .. } | Step::Kick { .. } => {}
+            Step::Stop { channel: number } => drop(switchboard.stop(channel(number)).await),
+            Step::Switch { channel: number } => {
+                drop(switchboard.switch(channel(number), SwitchTo::Next).await)
+            }
+            Step::Break { stream, how } => {
+                let how = [
+                    Break::End,
+                    Break::Reset,
+                    Break::Silence,
+                    Break::Garbage,
+                    Break::Nulls,
+                    Break::UnknownPids,
+                ][how];
+                story.provider.break_now(&format!("/{}", STREAMS[stream]), how);
+            }
+            Step::Refuse { stream, how } => {
+                let how = [
+                    Behaviour::Status(404),
+                    Behaviour::Status(403),
+                    Behaviour::NoAnswer,
+                    Behaviour::Html,
+                    Behaviour::Reset,
+                ][how]
+                    .clone();
+                story.provider.set(&format!("/{}", STREAMS[stream]), how);
+            }
+            Step::Mend { stream } => {
+                story.provider.set(&format!("/{}", STREAMS[stream]), small(STREAMS[stream]));
+            }
+            Step::Kill { who } => story.system.kill(CHILDREN[who]),
+            Step::KillChannel { channel: number } => story.system.kill_channel(channel(number)),
+            Step::Delay { ms } => {
+                let channel_shutdown_delay = Duration::from_millis(ms);
+                story.system.configure(Settings { channel_shutdown_delay, ..settings() }).unwrap();
+            }
+            Step::Wait { ms } => sleep(Duration::from_millis(ms)).await,
+        }
+        let counts = story.system.counts();
+        assert!(counts.leases <= 2, "{} leases on two slots", counts.leases);
+    }
+    for (_, _, reads) in viewers {
+        reads.abort();
+    }
+    story.is_quiet().await;
+    assert!(story.provider.peak() <= 2, "the provider saw {} sockets on two slots", story.provider.peak());
+}

@@ -1,0 +1,233 @@
+//! What the tests of several actors share.
+
+use std::{sync::Arc, time::Duration};
+
+use domain::{
+    ids::{AccountId, ProfileId, StreamId},
+    plan::{Candidate, Plan, Pool},
+    settings::Settings,
+    source_url::SourceUrl,
+    stream::{Headers, SourceKind},
+    stream_profile::StreamProfile,
+};
+use media::{
+    meter::Connection,
+    ring::{End, Tail},
+    testing::{Behaviour, MemoryDial, MemoryProvider, labels_in},
+};
+use ractor::{ActorProcessingErr, ActorRef, Message};
+use tokio::{runtime::Handle, sync::mpsc};
+use uuid::Uuid;
+
+use crate::{
+    channel::{Status, Viewer, Watch},
+    plans::{MemoryPlans, Target},
+    switchboard::WatchRequest,
+    system::{Parts, System},
+};
+
+/// An actor that keeps everything it is told for a test to read.
+struct Inbox<M>(std::marker::PhantomData<fn(M)>);
+
+impl<M: Message> ractor::Actor for Inbox<M> {
+    type Msg = M;
+    type State = mpsc::UnboundedSender<M>;
+    type Arguments = mpsc::UnboundedSender<M>;
+
+    async fn pre_start(
+        &self,
+        _myself: ActorRef<M>,
+        out: mpsc::UnboundedSender<M>,
+    ) -> Result<mpsc::UnboundedSender<M>, ActorProcessingErr> {
+        Ok(out)
+    }
+
+    async fn handle(
+        &self,
+        _myself: ActorRef<M>,
+        message: M,
+        out: &mut mpsc::UnboundedSender<M>,
+    ) -> Result<(), ActorProcessingErr> {
+        // A test that no longer reads has ended.
+        let _ = out.send(message);
+        Ok(())
+    }
+}
+
+/// An address, and what arrives there.
+pub(crate) async fn inbox<M: Message>() -> (ActorRef<M>, mpsc::UnboundedReceiver<M>) {
+    let (tx, rx) = mpsc::unbounded_channel();
+    let (actor, _) =
+        ractor::Actor::spawn(None, Inbox(std::marker::PhantomData), tx).await.expect("an inbox starts");
+    (actor, rx)
+}
+
+/// A system whose provider is in memory, told about in channel letters: channel `1` has the streams `a`, `b`, … of
+/// provider `tv`, each with an account of its own unless told otherwise.
+pub(crate) struct Story {
+    pub(crate) system: System,
+    pub(crate) provider: MemoryProvider,
+}
+
+/// One stream of a story's channel: its path, and the account profile (with its limit) it stands on.
+pub(crate) struct Stream {
+    pub(crate) id: u32,
+    pub(crate) name: &'static str,
+    pub(crate) account: u32,
+    pub(crate) max_streams: u32,
+    pub(crate) release_delay: Duration,
+    pub(crate) profile: StreamProfile,
+}
+
+/// A stream with an unlimited account of its own.
+pub(crate) fn stream(id: u32, name: &'static str) -> Stream {
+    Stream {
+        id,
+        name,
+        account: id,
+        max_streams: 0,
+        release_delay: Duration::ZERO,
+        profile: StreamProfile::Proxy,
+    }
+}
+
+/// A stream on an account that others may share.
+pub(crate) fn limited(id: u32, name: &'static str, account: u32, max_streams: u32) -> Stream {
+    Stream { account, max_streams, ..stream(id, name) }
+}
+
+/// The channel with this number.
+pub(crate) fn channel(number: u32) -> Target {
+    Target::Channel(Uuid::from_u128(u128::from(number)))
+}
+
+fn plan(number: u32, streams: &[Stream]) -> Plan {
+    let candidates = streams
+        .iter()
+        .map(|it| Candidate {
+            stream: StreamId(it.id),
+            stream_name: it.name.to_owned(),
+            url: SourceUrl::new(format!("http://tv:80/{}", it.name)),
+            kind: SourceKind::HttpTs,
+            headers: Headers::default(),
+            profile: it.profile,
+            pool: Pool {
+                account: AccountId(it.account),
+                account_name: format!("account {}", it.account),
+                profile: ProfileId(it.account),
+                max_streams: it.max_streams,
+                release_delay: it.release_delay,
+            },
+        })
+        .collect();
+    Plan {
+        uuid: Uuid::from_u128(u128::from(number)),
+        name: format!("Channel {number}"),
+        number: None,
+        candidates,
+        unplayable: Vec::new(),
+    }
+}
+
+impl Story {
+    /// Channels 1, 2, … with these streams; every stream plays.
+    pub(crate) async fn of<const N: usize>(settings: Settings, channels: [&[Stream]; N]) -> Self {
+        let dial = MemoryDial::new();
+        let provider = dial.provider("tv:80");
+        let mut plans = Vec::new();
+        for (number, streams) in (1..).zip(channels) {
+            for it in streams {
+                provider.set(&format!("/{}", it.name), Behaviour::play(it.name));
+                plans.push((Target::Stream(StreamId(it.id)), plan(1000 + it.id, std::slice::from_ref(it))));
+            }
+            plans.push((channel(number), plan(number, streams)));
+        }
+        let parts = Parts { dial: Arc::new(dial), packets: Handle::current() };
+        let system = System::start(settings, Arc::new(MemoryPlans::of(plans)), parts).await.expect("starts");
+        Self { system, provider }
+    }
+
+    /// Asks to watch as a nameless viewer.
+    pub(crate) async fn ask(&self, target: Target) -> Watch {
+        self.ask_as(target, None, "player").await.0
+    }
+
+    /// Asks to watch as this user with this program; the connection is the viewer's.
+    pub(crate) async fn ask_as(
+        &self,
+        target: Target,
+        user: Option<&str>,
+        agent: &str,
+    ) -> (Watch, Arc<Connection>) {
+        let address = "10.0.0.1:4711".parse().expect("an address");
+        let connection = Arc::new(Connection::new(1, address));
+        let viewer = Viewer { user: user.map(str::to_owned), address: address.ip(), agent: agent.to_owned() };
+        let request = WatchRequest { target, viewer, connection: connection.clone() };
+        (self.system.switchboard().watch(request).await.expect("the switchboard answers"), connection)
+    }
+
+    /// Watches until the first real chunk is there.
+    pub(crate) async fn watch(&self, target: Target) -> Viewing {
+        match self.ask(target).await {
+            Watch::Tail { mut tail, .. } => {
+                tail.ready().await.expect("it plays");
+                Viewing { tail }
+            }
+            other => panic!("expected a tail of {target}, got {other:?}"),
+        }
+    }
+
+    pub(crate) async fn status(&self, target: Target) -> Option<Status> {
+        self.system.switchboard().status(target).await.expect("the switchboard answers")
+    }
+
+    /// Names of the events so far.
+    pub(crate) fn event_names(&self) -> Vec<&'static str> {
+        self.system.events().recent().iter().map(|it| it.body.name()).collect()
+    }
+
+    /// Waits until nothing is left: no channel, no lease, no socket.
+    pub(crate) async fn is_quiet(&self) {
+        for _ in 0..6000 {
+            let counts = self.system.counts();
+            if (counts.channels, counts.clients, counts.leases, counts.sockets_open) == (0, 0, 0, 0) {
+                assert_eq!(self.provider.n_open(), 0, "the provider sees a socket that we do not");
+                return;
+            }
+            tokio::time::sleep(Duration::from_millis(100)).await;
+        }
+        panic!("something is left after ten minutes: {:?}", self.system.counts());
+    }
+}
+
+/// A viewer who reads.
+pub(crate) struct Viewing {
+    pub(crate) tail: Tail,
+}
+
+impl Viewing {
+    /// Reads until this stream's name is in the picture.
+    pub(crate) async fn sees(&mut self, label: &str) {
+        loop {
+            let bytes =
+                self.tail.chunk().await.unwrap_or_else(|end| panic!("no {label} before the end: {end}"));
+            if labels_in(&bytes).iter().any(|it| it == label) {
+                return;
+            }
+        }
+    }
+
+    /// Reads to the end.
+    pub(crate) async fn ends(&mut self) -> End {
+        loop {
+            if let Err(end) = self.tail.chunk().await {
+                return end;
+            }
+        }
+    }
+}
+
+/// Settings without waits that a story does not need.
+pub(crate) fn settings() -> Settings {
+    Settings { ring_budget_bytes: Some(64 << 20), ..Settings::default() }
+}

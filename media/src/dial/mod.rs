@@ -1,0 +1,190 @@
+//! A connection to a provider: TCP, TLS over it, or an in-memory pair in tests.
+//!
+//! Addresses of a name are tried in turn and never raced: a provider that counts connections would see
+//! the losers too.
+
+#[cfg(test)]
+mod tests;
+
+use std::fmt;
+use std::future::Future;
+use std::io;
+use std::net::SocketAddr;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::time::Duration;
+
+use rustls::pki_types::{CertificateDer, ServerName};
+use rustls::{ClientConfig, RootCertStore};
+use socket2::SockRef;
+use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::net::{TcpStream, lookup_host};
+use tokio::time::{Instant, timeout, timeout_at};
+use tokio_rustls::TlsConnector;
+use tracing::{debug, warn};
+
+use crate::error::{Cause, UpstreamError};
+
+/// What a source reads from: anything that is read and written, and closed hard when dropped.
+///
+/// A socket that is dropped must be gone in the provider's eyes at once; for TCP that is SO_LINGER 0,
+/// set by whoever dialled it.
+pub trait Socket: AsyncRead + AsyncWrite + Send + Unpin {}
+
+impl<T: AsyncRead + AsyncWrite + Send + Unpin> Socket for T {}
+
+/// A socket of whatever kind the dialer makes.
+pub type BoxedSocket = Box<dyn Socket>;
+
+/// What a dial yields, later.
+pub type Dialling<'a> = Pin<Box<dyn Future<Output = Result<BoxedSocket, UpstreamError>> + Send + 'a>>;
+
+/// Opens connections.
+///
+/// Dropping the future closes whatever it had open. At no instant does it hold two connections.
+pub trait Dial: Send + Sync + 'static {
+    /// Opens one connection within `timeout`, which covers names, TCP and TLS.
+    fn dial<'a>(&'a self, address: &'a Address, timeout: Duration) -> Dialling<'a>;
+}
+
+/// Where to dial. Carries no credentials and may be printed.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct Address {
+    /// TLS or not.
+    pub secure: bool,
+    /// Name or literal address; an IPv6 literal without brackets.
+    pub host: String,
+    /// TCP port.
+    pub port: u16,
+}
+
+impl fmt::Display for Address {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if self.host.contains(':') {
+            write!(f, "[{}]:{}", self.host, self.port)
+        } else {
+            write!(f, "{}:{}", self.host, self.port)
+        }
+    }
+}
+
+/// How [`TcpDial`] dials.
+#[derive(Debug, Clone, Default)]
+pub struct DialSettings {
+    /// Certificate authorities beyond those of the machine.
+    pub authorities: Vec<CertificateDer<'static>>,
+}
+
+/// Dials TCP, with TLS where the address asks for it.
+pub struct TcpDial {
+    tls: TlsConnector,
+}
+
+impl TcpDial {
+    /// A dialer that trusts the authorities of the machine and of `settings`.
+    ///
+    /// Reads the machine's certificates from disk: make one and share it.
+    ///
+    /// # Errors
+    /// When the TLS library refuses its own defaults.
+    pub fn new(settings: DialSettings) -> Result<Self, UpstreamError> {
+        let mut roots = RootCertStore::empty();
+        let native = rustls_native_certs::load_native_certs();
+        for error in &native.errors {
+            warn!("some certificate authorities of the machine cannot be read: {error}");
+        }
+        let (n_added, n_ignored) = roots.add_parsable_certificates(native.certs);
+        debug!(n_added, n_ignored, "certificate authorities of the machine loaded");
+        roots.add_parsable_certificates(settings.authorities);
+        if roots.is_empty() {
+            warn!("no certificate authorities found: https sources will fail");
+        }
+        let provider = Arc::new(rustls::crypto::ring::default_provider());
+        let config = ClientConfig::builder_with_provider(provider)
+            .with_safe_default_protocol_versions()
+            .map_err(|error| Cause::Tls(error.to_string()))?
+            .with_root_certificates(roots)
+            .with_no_client_auth();
+        Ok(Self { tls: TlsConnector::from(Arc::new(config)) })
+    }
+
+    /// Connects to the first address that answers. Each gets an equal share of the time that is left, so
+    /// that one dead address cannot use up the time of the others.
+    async fn in_turn(
+        &self,
+        address: &Address,
+        addresses: &[SocketAddr],
+        deadline: Instant,
+    ) -> Result<BoxedSocket, UpstreamError> {
+        let mut last = Cause::ConnectTimeout;
+        for (index, &it) in addresses.iter().enumerate() {
+            let left = deadline.saturating_duration_since(Instant::now());
+            let n_left = u32::try_from(addresses.len() - index).unwrap_or(u32::MAX);
+            last = match timeout(left / n_left, self.connect(address, it)).await {
+                Ok(Ok(socket)) => return Ok(socket),
+                // Another address of the same name shows the same certificate.
+                Ok(Err(cause @ Cause::Tls(_))) => return Err(cause.into()),
+                Ok(Err(cause)) => cause,
+                Err(_) => Cause::ConnectTimeout,
+            };
+            debug!(address = %it, "address does not answer: {last}");
+        }
+        Err(last.into())
+    }
+
+    async fn connect(&self, address: &Address, it: SocketAddr) -> Result<BoxedSocket, Cause> {
+        let connect = |error: io::Error| Cause::Connect(io_text(&error));
+        let stream = TcpStream::connect(it).await.map_err(connect)?;
+        stream.set_nodelay(true).map_err(connect)?;
+        // From the first moment, so that a socket dropped anywhere is gone at once for the provider too.
+        SockRef::from(&stream).set_linger(Some(Duration::ZERO)).map_err(connect)?;
+        if !address.secure {
+            return Ok(Box::new(stream));
+        }
+        let name = ServerName::try_from(address.host.clone())
+            .map_err(|_| Cause::Tls("the host name cannot stand in a certificate".into()))?;
+        match self.tls.connect(name, stream).await {
+            Ok(stream) => Ok(Box::new(stream)),
+            Err(error) => Err(tls_cause(&error)),
+        }
+    }
+}
+
+impl Dial for TcpDial {
+    fn dial<'a>(&'a self, address: &'a Address, limit: Duration) -> Dialling<'a> {
+        Box::pin(async move {
+            let deadline = Instant::now() + limit;
+            let dialled = async { self.in_turn(address, &resolve(address).await?, deadline).await };
+            match timeout_at(deadline, dialled).await {
+                Ok(result) => result,
+                Err(_) => Err(Cause::ConnectTimeout.into()),
+            }
+        })
+    }
+}
+
+/// The addresses of a host, in the resolver's order.
+async fn resolve(address: &Address) -> Result<Vec<SocketAddr>, UpstreamError> {
+    let addresses: Vec<SocketAddr> = match lookup_host((address.host.as_str(), address.port)).await {
+        Ok(addresses) => addresses.collect(),
+        Err(error) => {
+            debug!(host = %address.host, "name not resolved: {error}");
+            return Err(Cause::Dns.into());
+        }
+    };
+    if addresses.is_empty() { Err(Cause::Dns.into()) } else { Ok(addresses) }
+}
+
+/// A handshake that fails for what the peer said or showed is a matter of TLS; a socket that breaks
+/// meanwhile is a lost connection.
+fn tls_cause(error: &io::Error) -> Cause {
+    match error.get_ref().and_then(|inner| inner.downcast_ref::<rustls::Error>()) {
+        Some(error) => Cause::Tls(error.to_string()),
+        None => Cause::Connect(format!("{} during the TLS handshake", io_text(error))),
+    }
+}
+
+/// The kind only: the full text of an error may quote what it was about.
+fn io_text(error: &io::Error) -> String {
+    error.kind().to_string()
+}

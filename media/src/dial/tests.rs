@@ -1,0 +1,171 @@
+//! The real dialer, on loopback and with the clock running.
+
+use std::net::{Ipv4Addr, TcpListener as StdListener};
+
+use rustls::ServerConfig;
+use rustls::pki_types::PrivateKeyDer;
+use socket2::{Domain, Socket as RawSocket, Type};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::TcpListener;
+use tokio_rustls::TlsAcceptor;
+
+use super::*;
+use crate::error::{Scope, Side};
+
+const LONG: Duration = Duration::from_secs(20);
+
+fn dialer() -> TcpDial {
+    TcpDial::new(DialSettings::default()).unwrap()
+}
+
+fn address(secure: bool, host: &str, port: u16) -> Address {
+    Address { secure, host: host.into(), port }
+}
+
+async fn cause(dial: &TcpDial, address: &Address, limit: Duration) -> Cause {
+    dial.dial(address, limit).await.err().expect("should not connect").cause().clone()
+}
+
+/// A port of loopback on which nobody listens.
+fn dead_port() -> u16 {
+    StdListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port()
+}
+
+/// A socket that is bound, does not answer, and stays so while it is held: its queue is full.
+fn blackhole() -> (SocketAddr, Vec<RawSocket>) {
+    let listener = RawSocket::new(Domain::IPV4, Type::STREAM, None).unwrap();
+    listener.bind(&SocketAddr::from((Ipv4Addr::LOCALHOST, 0)).into()).unwrap();
+    listener.listen(0).unwrap();
+    let address = listener.local_addr().unwrap();
+    let mut sockets = vec![listener];
+    for _ in 0..8 {
+        let filler = RawSocket::new(Domain::IPV4, Type::STREAM, None).unwrap();
+        filler.set_nonblocking(true).unwrap();
+        // In progress is as good as done.
+        let _ = filler.connect(&address);
+        sockets.push(filler);
+    }
+    (address.as_socket().unwrap(), sockets)
+}
+
+#[tokio::test]
+async fn a_refused_connection_and_an_unknown_name_are_told_at_once() {
+    let dial = dialer();
+    let refused = cause(&dial, &address(false, "127.0.0.1", dead_port()), LONG).await;
+    assert_eq!(refused, Cause::Connect("connection refused".into()));
+    let unknown = cause(&dial, &address(false, "no-such-host.invalid", 80), LONG).await;
+    assert_eq!(unknown, Cause::Dns);
+}
+
+#[tokio::test]
+async fn an_address_that_never_answers_costs_its_time_and_no_more() {
+    let (dead, _sockets) = blackhole();
+    let began = Instant::now();
+    let limit = Duration::from_millis(300);
+    let found = cause(&dialer(), &address(false, "127.0.0.1", dead.port()), limit).await;
+    assert_eq!(found, Cause::ConnectTimeout);
+    assert!(began.elapsed() >= limit);
+}
+
+#[tokio::test]
+async fn a_dead_address_leaves_the_next_one_its_share_of_the_time() {
+    let (dead, _sockets) = blackhole();
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let alive = listener.local_addr().unwrap();
+    let began = Instant::now();
+    let limit = Duration::from_secs(2);
+    let name = address(false, "two-addresses", 80);
+    let dial = dialer();
+    let dialled = dial.in_turn(&name, &[dead, alive], began + limit).await;
+    assert!(dialled.is_ok());
+    // Its half of the time first: the two are never tried at once.
+    assert!(began.elapsed() >= limit / 2);
+    assert!(listener.accept().await.is_ok());
+
+    // A port that refuses costs nothing.
+    let refuses = SocketAddr::from((Ipv4Addr::LOCALHOST, dead_port()));
+    assert!(dial.in_turn(&name, &[refuses, alive], Instant::now() + LONG).await.is_ok());
+}
+
+#[tokio::test]
+async fn a_dropped_socket_is_gone_for_the_other_side_at_once() {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let port = listener.local_addr().unwrap().port();
+    let socket = dialer().dial(&address(false, "127.0.0.1", port), LONG).await.unwrap();
+    let (mut theirs, _) = listener.accept().await.unwrap();
+    // Unread bytes on our side, and more on the way.
+    theirs.write_all(&[0x47; 10_000]).await.unwrap();
+    drop(socket);
+    let error = theirs.read(&mut [0; 16]).await.unwrap_err();
+    assert_eq!(error.kind(), io::ErrorKind::ConnectionReset);
+}
+
+/// Speaks TLS as `localhost`, and says hello to whoever gets through.
+async fn tls_server() -> u16 {
+    let certificate = CertificateDer::from(include_bytes!("testdata/server.der").to_vec());
+    let key = PrivateKeyDer::try_from(include_bytes!("testdata/server.key.der").to_vec()).unwrap();
+    let provider = Arc::new(rustls::crypto::ring::default_provider());
+    let config = ServerConfig::builder_with_provider(provider)
+        .with_safe_default_protocol_versions()
+        .unwrap()
+        .with_no_client_auth()
+        .with_single_cert(vec![certificate], key)
+        .unwrap();
+    let acceptor = TlsAcceptor::from(Arc::new(config));
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let port = listener.local_addr().unwrap().port();
+    tokio::spawn(async move {
+        while let Ok((stream, _)) = listener.accept().await {
+            if let Ok(mut stream) = acceptor.accept(stream).await {
+                let _ = stream.write_all(b"hello").await;
+                let _ = stream.shutdown().await;
+            }
+        }
+    });
+    port
+}
+
+#[tokio::test]
+async fn a_certificate_that_nobody_vouches_for_is_the_provider_s_fault_and_not_worth_a_retry() {
+    let port = tls_server().await;
+    let error = dialer().dial(&address(true, "localhost", port), LONG).await.err().unwrap();
+    assert!(matches!(error.cause(), Cause::Tls(_)), "{error}");
+    assert_eq!((error.side(), error.scope(), error.can_retry()), (Side::Upstream, Scope::Stream, false));
+}
+
+#[tokio::test]
+async fn an_authority_of_one_s_own_is_trusted_for_the_names_it_vouches_for() {
+    let port = tls_server().await;
+    let authority = CertificateDer::from(include_bytes!("testdata/authority.der").to_vec());
+    let dial = TcpDial::new(DialSettings { authorities: vec![authority] }).unwrap();
+    for host in ["localhost", "127.0.0.1"] {
+        let mut socket = dial.dial(&address(true, host, port), LONG).await.unwrap();
+        let mut text = String::new();
+        socket.read_to_string(&mut text).await.unwrap();
+        assert_eq!(text, "hello");
+    }
+    let name = address(true, "other-name", port);
+    let addresses = [SocketAddr::from((Ipv4Addr::LOCALHOST, port))];
+    let error = dial.in_turn(&name, &addresses, Instant::now() + LONG).await.err().unwrap();
+    assert!(matches!(error.cause(), Cause::Tls(_)), "{error}");
+}
+
+#[tokio::test]
+async fn no_tls_where_tls_was_asked_for_is_an_error_and_not_a_hang() {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let port = listener.local_addr().unwrap().port();
+    let server = tokio::spawn(async move {
+        let (mut plain, _) = listener.accept().await.unwrap();
+        let _ = plain.read(&mut [0; 16]).await;
+        let _ = plain.write_all(b"HTTP/1.1 400 Bad Request\r\n\r\n").await;
+        // And one that says nothing at all.
+        let (silent, _) = listener.accept().await.unwrap();
+        std::future::pending::<()>().await;
+        drop(silent);
+    });
+    let dial = dialer();
+    let target = address(true, "127.0.0.1", port);
+    assert!(matches!(cause(&dial, &target, LONG).await, Cause::Tls(_)));
+    assert_eq!(cause(&dial, &target, Duration::from_millis(300)).await, Cause::ConnectTimeout);
+    server.abort();
+}

@@ -1,0 +1,163 @@
+//! The programme clock held against the wall clock: does the source keep up?
+
+use std::collections::VecDeque;
+use std::time::Duration;
+
+use tokio::time::Instant;
+
+use crate::ts::clock::{PCR_HZ, PCR_MODULUS};
+
+/// A step further than this, or back, is a clock set anew: the measure begins again.
+const STEP_MAX: u64 = 5 * PCR_HZ;
+/// Providers send in bursts. Of each stretch of this length only the moment furthest ahead counts, so that
+/// the time between two bursts is not taken for slowness.
+const BURST: Duration = Duration::from_secs(3);
+/// How finely the past is kept.
+const SAMPLE: Duration = Duration::from_millis(500);
+
+/// How a source's programme clock holds against the wall clock.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct ClockReading {
+    /// Whose source was measured.
+    pub attempt: u64,
+    /// Over how long; at most the window, and anew after each jump of the clock.
+    pub measured_for: Duration,
+    /// How far the programme fell behind in that time; zero when it kept up.
+    pub behind: Duration,
+}
+
+/// Measures one source.
+pub(super) struct Clock {
+    attempt: u64,
+    window: Duration,
+    run: Option<Run>,
+}
+
+/// A stretch without a jump.
+struct Run {
+    began: Instant,
+    last_pcr: u64,
+    last_at: Instant,
+    /// How far the programme is ahead of the wall, in microseconds since `began`.
+    lead: i64,
+    /// Beginning of each sample, and the greatest lead in it.
+    samples: VecDeque<(Instant, i64)>,
+}
+
+impl Clock {
+    pub(super) fn new(attempt: u64, window: Duration) -> Self {
+        Self { attempt, window, run: None }
+    }
+
+    /// Takes a clock reference. `is_break` says that the stream declares a jump with it.
+    pub(super) fn pcr(&mut self, pcr: u64, is_break: bool, now: Instant) {
+        let begin = Run { began: now, last_pcr: pcr, last_at: now, lead: 0, samples: VecDeque::new() };
+        let run = self.run.get_or_insert(begin);
+        let step = (pcr + PCR_MODULUS - run.last_pcr) % PCR_MODULUS;
+        if is_break || step > STEP_MAX {
+            *run = Run { began: now, last_pcr: pcr, last_at: now, lead: 0, samples: VecDeque::new() };
+        } else {
+            let programme = i64::try_from(step * 1_000_000 / PCR_HZ).unwrap_or(i64::MAX);
+            run.lead = run.lead.saturating_add(programme).saturating_sub(micros(now - run.last_at));
+            // The remainder of a microsecond stays with the clock, or hours would add up to seconds.
+            run.last_pcr = (run.last_pcr + programme as u64 * PCR_HZ / 1_000_000) % PCR_MODULUS;
+            run.last_at = now;
+        }
+        match run.samples.back_mut() {
+            Some((began, lead)) if now - *began < SAMPLE => *lead = run.lead.max(*lead),
+            _ => run.samples.push_back((now, run.lead)),
+        }
+        let kept = self.window + BURST + SAMPLE;
+        while run.samples.front().is_some_and(|(began, _)| now - *began > kept) {
+            run.samples.pop_front();
+        }
+    }
+
+    pub(super) fn reading(&self, now: Instant) -> Option<ClockReading> {
+        let run = self.run.as_ref()?;
+        let furthest = |from: Duration, to: Duration| {
+            let ages = run.samples.iter().map(|(began, lead)| (now.saturating_duration_since(*began), *lead));
+            ages.filter(|(age, _)| (from..=to).contains(age)).map(|(_, lead)| lead).max()
+        };
+        // What a source sent ahead at its start is no debt when it is used up, so the start counts as zero.
+        let before = furthest(self.window, self.window + BURST).unwrap_or(0).min(0);
+        let lead = furthest(Duration::ZERO, BURST)
+            .unwrap_or_else(|| run.lead.saturating_sub(micros(now.saturating_duration_since(run.last_at))));
+        let behind = u64::try_from(before.saturating_sub(lead)).unwrap_or(0);
+        Some(ClockReading {
+            attempt: self.attempt,
+            measured_for: now.saturating_duration_since(run.began).min(self.window),
+            behind: Duration::from_micros(behind),
+        })
+    }
+}
+
+fn micros(duration: Duration) -> i64 {
+    i64::try_from(duration.as_micros()).unwrap_or(i64::MAX)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const WINDOW: Duration = Duration::from_secs(15);
+
+    /// Runs a clock for so many seconds; `programme` says where the programme is after so many seconds.
+    fn behind_after(seconds: u64, programme: impl Fn(f64) -> f64) -> ClockReading {
+        let begin = Instant::now();
+        let mut clock = Clock::new(1, WINDOW);
+        let mut now = begin;
+        for step in 0..=seconds * 25 {
+            let at = step as f64 / 25.0;
+            now = begin + Duration::from_secs_f64(at);
+            // Begins shortly before the wrap of the clock.
+            let pcr = PCR_MODULUS - PCR_HZ + (programme(at) * PCR_HZ as f64) as u64;
+            clock.pcr(pcr % PCR_MODULUS, false, now);
+        }
+        clock.reading(now).unwrap()
+    }
+
+    #[test]
+    fn a_clock_that_keeps_up_is_not_behind() {
+        let steady = behind_after(60, |at| at);
+        assert_eq!(steady, ClockReading { attempt: 1, measured_for: WINDOW, behind: Duration::ZERO });
+        assert!(
+            behind_after(3600, |at| at * 0.999).behind < Duration::from_millis(100),
+            "a slightly slow clock"
+        );
+        assert!(behind_after(60, |at| at * 1.1).behind.is_zero(), "a fast one");
+        assert!(
+            behind_after(60, |at| (at / 2.0).floor() * 2.0).behind < Duration::from_millis(600),
+            "bursts"
+        );
+        assert!(behind_after(60, |at| at.max(5.0)).behind.is_zero(), "the past sent first, used up later");
+    }
+
+    #[test]
+    fn a_clock_that_falls_behind_shows_it_over_the_window() {
+        let slow = behind_after(19, |at| at * 0.8);
+        assert_eq!(slow.measured_for, WINDOW);
+        assert!(slow.behind > Duration::from_secs(2), "{slow:?}");
+        let late = behind_after(320, |at| if at < 300.0 { at } else { 300.0 + (at - 300.0) * 0.5 });
+        assert!(late.behind > Duration::from_secs(5), "{late:?}");
+        assert!(behind_after(5, |at| at * 0.8).measured_for < WINDOW, "too early to judge");
+    }
+
+    #[test]
+    fn a_jump_of_the_clock_begins_the_measure_again() {
+        for jump in [-100.0, 100.0] {
+            let after = behind_after(30, |at| if at < 28.0 { 200.0 + at * 0.5 } else { 200.0 + at + jump });
+            assert!(after.behind.is_zero(), "{after:?}");
+            assert!(after.measured_for <= Duration::from_secs(2), "{after:?}");
+        }
+    }
+
+    #[test]
+    fn a_clock_that_stands_still_falls_behind() {
+        let begin = Instant::now();
+        let mut clock = Clock::new(1, WINDOW);
+        clock.pcr(0, false, begin);
+        let reading = clock.reading(begin + Duration::from_secs(10)).unwrap();
+        assert_eq!(reading.behind, Duration::from_secs(10));
+    }
+}

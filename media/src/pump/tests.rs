@@ -1,0 +1,392 @@
+//! The pump over an in-memory provider and virtual time.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
+
+use bytes::BytesMut;
+use tokio::runtime::Handle;
+use tokio::sync::mpsc;
+use tokio::task::JoinHandle;
+use tokio::time::{Instant, sleep, timeout};
+
+use super::*;
+use crate::closer::Closer;
+use crate::ring::{Budget, End, Entry, Ring, RingSettings, Tail, ring};
+use crate::source::{OpenRequest, SourceSettings, Upstream, open};
+use crate::testing::{Behaviour, Break, MemoryDial, MemoryProvider, PermitCount, Play, TsSource, labels_in};
+use crate::ts::packet::{NULL_PID, PACKET};
+
+/// A pump, its ring, and a provider for it.
+struct World {
+    provider: MemoryProvider,
+    upstream: Upstream,
+    permits: PermitCount,
+    pump: PumpHandle,
+    task: JoinHandle<()>,
+    ring: Ring,
+    /// Each news with the permits out that were not closing when it was told.
+    news: mpsc::UnboundedReceiver<(News, usize)>,
+}
+
+impl World {
+    fn new() -> Self {
+        Self::with(PumpSettings::default())
+    }
+
+    fn with(settings: PumpSettings) -> Self {
+        let dial = MemoryDial::new();
+        let provider = dial.provider("a:80");
+        let closer = Closer::new(Handle::current());
+        let upstream = Upstream { dial: Arc::new(dial), closer, settings: SourceSettings::default() };
+        let (writer, ring) = ring(RingSettings::default(), &Budget::new(64 << 20));
+        let permits = PermitCount::default();
+        let (tell, news) = mpsc::unbounded_channel();
+        let counted = permits.clone();
+        let (pump, running) = pump(writer, settings, move |it| {
+            let _ = tell.send((it, counted.n_out() - counted.n_closing()));
+        });
+        let task = tokio::spawn(running);
+        Self { provider, upstream, permits, pump, task, ring, news }
+    }
+
+    async fn open(&self, path: &str) -> Source {
+        let request = OpenRequest { url: format!("http://a{path}"), ..OpenRequest::default() };
+        open(request, self.permits.permit(|| ()), self.upstream.clone()).await.unwrap()
+    }
+
+    /// Follows what plays at `path`.
+    async fn follow(&self, attempt: u64, path: &str) {
+        self.pump.follow(attempt, self.open(path).await);
+    }
+
+    async fn plays(&mut self, attempt: u64) {
+        assert_eq!(self.news.recv().await.unwrap().0, News::Playing(attempt));
+    }
+
+    async fn loses(&mut self, attempt: u64) -> Cause {
+        let (news, n_open) = self.news.recv().await.unwrap();
+        let News::Lost { attempt: of, cause } = news else { panic!("{news:?}") };
+        assert_eq!(of, attempt);
+        assert_eq!(n_open, 0, "the socket is closing before the loss is told");
+        cause.cause().clone()
+    }
+
+    fn tail(&self) -> Tail {
+        self.ring.tail(Entry::Oldest, None)
+    }
+}
+
+/// Everything a tail gives in this time.
+async fn all_for(tail: &mut Tail, time: Duration) -> BytesMut {
+    let end = Instant::now() + time;
+    let mut bytes = BytesMut::new();
+    while let Ok(Ok(chunk)) = tokio::time::timeout_at(end, tail.chunk()).await {
+        assert!(chunk.len().is_multiple_of(PACKET), "whole packets only");
+        bytes.extend_from_slice(&chunk);
+    }
+    bytes
+}
+
+fn n_nulls(bytes: &[u8]) -> usize {
+    packets(bytes).filter(|it| Packet::new(it).pid() == NULL_PID).count()
+}
+
+/// Pieces of filler: seven null packets each.
+fn n_fillers(bytes: &[u8]) -> usize {
+    let n_nulls = n_nulls(bytes);
+    assert!(n_nulls.is_multiple_of(7));
+    n_nulls / 7
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_first_source_reaches_the_ring_at_once_and_as_it_was_sent() {
+    let mut world = World::new();
+    world.provider.set("/x", Behaviour::play("first"));
+    let began = Instant::now();
+    world.follow(1, "/x").await;
+    world.plays(1).await;
+    assert!(began.elapsed() < Duration::from_millis(50), "{:?}", began.elapsed());
+    let mut tail = world.tail();
+    let bytes = all_for(&mut tail, Duration::from_secs(3)).await;
+    assert_eq!(labels_in(&bytes), ["first"]);
+    let sent = TsSource::new("first").bytes(Duration::from_secs(60), Duration::from_secs(3));
+    assert!(bytes.len() > 600_000, "{}", bytes.len());
+    // A tail begins with a preamble of its own, so the end is what to compare.
+    let n = bytes.len() - 10 * PACKET;
+    let at = memchr::memmem::find(&sent, &bytes[10 * PACKET..][..PACKET]).unwrap();
+    assert_eq!(bytes[10 * PACKET..], sent[at..at + n]);
+    assert_eq!(world.pump.tables().unwrap().video().unwrap().codec(), "H.264");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_source_takes_over_from_another_without_a_torn_packet() {
+    let mut world = World::new();
+    world.provider.set("/1", Behaviour::play("one"));
+    let two =
+        TsSource { start: 5_000_000_000, pmt_pid: 0x50, video: Some((0x51, 0x1B)), ..TsSource::new("two") };
+    world.provider.set("/2", Behaviour::Play(Play::new(two)));
+    world.follow(1, "/1").await;
+    world.plays(1).await;
+    let mut tail = world.tail();
+    let mut bytes = all_for(&mut tail, Duration::from_secs(2)).await;
+    // While the old one still plays.
+    world.follow(2, "/2").await;
+    world.plays(2).await;
+    bytes.extend(all_for(&mut tail, Duration::from_secs(3)).await);
+    assert_eq!(labels_in(&bytes), ["one", "two"]);
+    world.upstream.closer.idle().await;
+    assert_eq!((world.permits.n_out(), world.provider.n_held()), (1, 1), "the old one is closed");
+    assert!(world.news.try_recv().is_err(), "being replaced is no loss");
+}
+
+// Holds T-fo.2 and T-fo.3 (media's part: the loss of a playing source, in its time).
+#[tokio::test(start_paused = true)]
+async fn each_way_to_stop_playing_is_told_with_its_cause_in_its_time() {
+    let cases = [
+        (Break::End, Cause::Ended, 0.0),
+        (Break::Reset, Cause::Reset("connection reset".into()), 0.0),
+        (Break::Silence, Cause::Stall, 5.0),
+        (Break::Nulls, Cause::Stall, 5.0),
+        (Break::UnknownPids, Cause::Stall, 5.0),
+        (Break::Garbage, Cause::SyncLost, 1.0),
+    ];
+    for (how, cause, seconds) in cases {
+        let mut world = World::new();
+        world.provider.set("/x", Behaviour::play("x"));
+        world.follow(7, "/x").await;
+        world.plays(7).await;
+        sleep(Duration::from_secs(3)).await;
+        let began = Instant::now();
+        world.provider.break_now("/x", how);
+        assert_eq!(world.loses(7).await, cause, "{how:?}");
+        let elapsed = began.elapsed().as_secs_f64();
+        assert!((seconds - 0.1..seconds + 0.1).contains(&elapsed), "{how:?} took {elapsed}");
+        world.upstream.closer.idle().await;
+        assert_eq!((world.permits.n_out(), world.provider.n_held()), (0, 0), "{how:?}");
+        sleep(Duration::from_secs(30)).await;
+        assert!(world.news.try_recv().is_err(), "{how:?}: told once");
+        assert!(!world.task.is_finished());
+        assert_eq!(world.pump.clock(), None);
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_gap_is_filled_with_valid_null_packets_and_not_for_ever() {
+    let mut world = World::new();
+    let play = Play { after: Some((1000, Break::End)), ..Play::new(TsSource::new("x")) };
+    world.provider.set("/x", Behaviour::Play(play));
+    sleep(Duration::from_secs(5)).await;
+    world.follow(1, "/x").await;
+    world.plays(1).await;
+    assert_eq!(world.ring.meter().filler_bytes(), 0, "nothing comes before the first real packet");
+    let mut tail = world.tail();
+    let real = all_for(&mut tail, Duration::from_millis(500)).await;
+    assert_eq!(n_nulls(&real), 0);
+    assert_eq!(world.loses(1).await, Cause::Ended);
+    let lost_at = Instant::now();
+    all_for(&mut tail, Duration::from_millis(400)).await;
+    let mut times = Vec::new();
+    while let Ok(Ok(chunk)) = timeout(Duration::from_secs(5), tail.chunk()).await {
+        times.push(lost_at.elapsed().as_millis());
+        assert!(n_nulls(&chunk) > 0 && chunk.len() <= 20 * PACKET, "one small chunk");
+        for packet in packets(&chunk).filter(|it| Packet::new(it).pid() == NULL_PID) {
+            let packet = Packet::new(packet);
+            assert!(packet.is_valid() && packet.has_payload() && !packet.has_adaptation());
+        }
+    }
+    assert!((119..=120).contains(&times.len()), "{}", times.len());
+    assert!(times.iter().enumerate().all(|(n, it)| it.abs_diff((n as u128 + 1) * 500) <= 10), "{times:?}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_gap_ends_with_the_next_source_and_begins_anew_with_the_next_loss() {
+    let mut world = World::new();
+    for (attempt, label) in [(1, "one"), (2, "two"), (3, "three")] {
+        world.provider.set("/x", Behaviour::play(label));
+        world.follow(attempt, "/x").await;
+        world.plays(attempt).await;
+        let mut tail = world.ring.tail(Entry::Live { behind: Duration::ZERO }, None);
+        let bytes = all_for(&mut tail, Duration::from_secs(3)).await;
+        assert_eq!(labels_in(&bytes).last().unwrap(), label);
+        world.provider.break_now("/x", Break::End);
+        assert_eq!(world.loses(attempt).await, Cause::Ended);
+        // Longer in all than a gap is filled.
+        let filler = all_for(&mut tail, Duration::from_secs(40)).await;
+        assert!((79..=81).contains(&n_fillers(&filler)), "{label}: {}", n_fillers(&filler));
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn sources_that_never_play_do_not_lengthen_the_time_a_gap_is_filled() {
+    let mut world = World::new();
+    world.provider.set("/good", Behaviour::play("good"));
+    // No place to begin, and an end before the wait for one is over.
+    let ts = TsSource { gop: u64::MAX, is_marked: false, ..TsSource::new("bad") };
+    world.provider.set("/bad", Behaviour::Play(Play { after: Some((400, Break::End)), ..Play::new(ts) }));
+    world.follow(0, "/good").await;
+    world.plays(0).await;
+    let mut tail = world.tail();
+    all_for(&mut tail, Duration::from_secs(2)).await;
+    world.provider.break_now("/good", Break::End);
+    world.loses(0).await;
+    let mut bytes = BytesMut::new();
+    for attempt in 1..=10 {
+        bytes.extend(all_for(&mut tail, Duration::from_secs(10)).await);
+        world.follow(attempt, "/bad").await;
+        world.loses(attempt).await;
+    }
+    assert!((110..=120).contains(&n_fillers(&bytes)), "{}", n_fillers(&bytes));
+    assert_eq!(n_nulls(&all_for(&mut tail, Duration::from_secs(60)).await), 0);
+}
+
+#[tokio::test(start_paused = true)]
+async fn nothing_is_written_before_something_has_played() {
+    let mut world = World::new();
+    // No place to begin, and an end before the wait for one is over.
+    let ts = TsSource { gop: u64::MAX, is_marked: false, ..TsSource::new("x") };
+    world.provider.set("/x", Behaviour::Play(Play { after: Some((100, Break::End)), ..Play::new(ts) }));
+    world.follow(1, "/x").await;
+    assert_eq!(world.loses(1).await, Cause::Ended);
+    sleep(Duration::from_secs(5)).await;
+    assert_eq!(world.ring.fill().chunks, 0);
+    assert!(world.news.try_recv().is_err());
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_source_that_ends_while_it_is_collected_is_lost_and_never_played() {
+    let mut world = World::new();
+    world.provider.set("/1", Behaviour::play("one"));
+    // The whole burst of the past comes at once, and then the end.
+    let burst = Play {
+        burst: Duration::from_secs(4),
+        after: Some((3000, Break::End)),
+        ..Play::new(TsSource::new("two"))
+    };
+    world.provider.set("/2", Behaviour::Play(burst));
+    world.follow(1, "/1").await;
+    world.plays(1).await;
+    let mut tail = world.tail();
+    all_for(&mut tail, Duration::from_secs(2)).await;
+    world.provider.break_now("/1", Break::Reset);
+    world.loses(1).await;
+    world.follow(2, "/2").await;
+    assert_eq!(world.loses(2).await, Cause::Ended);
+    let bytes = all_for(&mut tail, Duration::from_secs(5)).await;
+    assert!(!labels_in(&bytes).contains(&"two".to_owned()), "what was collected does not come out");
+    assert!(n_fillers(&bytes) >= 8, "the gap goes on");
+    assert!(world.news.try_recv().is_err());
+}
+
+#[tokio::test(start_paused = true)]
+async fn released_the_pump_follows_nothing_and_can_follow_again() {
+    let mut world = World::new();
+    world.provider.set("/x", Behaviour::play("x"));
+    world.follow(1, "/x").await;
+    world.plays(1).await;
+    world.pump.release();
+    sleep(Duration::from_secs(1)).await;
+    assert_eq!((world.permits.n_out(), world.provider.n_held()), (0, 0));
+    assert!(world.news.try_recv().is_err(), "being released is no loss");
+    world.follow(2, "/x").await;
+    world.plays(2).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn of_sources_given_at_once_the_last_is_followed_and_the_others_are_closed() {
+    let mut world = World::new();
+    world.provider.set("/x", Behaviour::play("x"));
+    let sources = [world.open("/x").await, world.open("/x").await, world.open("/x").await];
+    for (attempt, source) in (1..).zip(sources) {
+        world.pump.follow(attempt, source);
+    }
+    world.plays(3).await;
+    world.upstream.closer.idle().await;
+    assert_eq!((world.permits.n_out(), world.provider.n_held()), (1, 1));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_pump_ends_with_its_last_handle_and_takes_source_and_ring_with_it() {
+    let mut world = World::new();
+    world.provider.set("/x", Behaviour::play("x"));
+    world.follow(1, "/x").await;
+    world.plays(1).await;
+    let mut tail = world.tail();
+    let other = world.pump.clone();
+    drop(world.pump);
+    sleep(Duration::from_secs(1)).await;
+    assert!(!world.task.is_finished());
+    drop(other);
+    world.task.await.unwrap();
+    world.upstream.closer.idle().await;
+    assert_eq!((world.permits.n_out(), world.provider.n_held()), (0, 0));
+    let end = loop {
+        if let Err(end) = tail.chunk().await {
+            break end;
+        }
+    };
+    assert_eq!(end, End::Closed);
+}
+
+// Holds T-slot.3 (media's part: the hand-over to the pump).
+#[tokio::test(start_paused = true)]
+async fn a_dead_pump_keeps_no_source() {
+    // Dead while it follows, and given another afterwards.
+    let mut world = World::new();
+    world.provider.set("/x", Behaviour::play("x"));
+    world.follow(1, "/x").await;
+    world.plays(1).await;
+    let (waiting, late) = (world.open("/x").await, world.open("/x").await);
+    world.pump.follow(2, waiting);
+    world.task.abort();
+    assert!(world.task.await.unwrap_err().is_cancelled());
+    world.pump.follow(3, late);
+    assert_eq!(world.permits.n_out(), world.permits.n_closing());
+    world.upstream.closer.idle().await;
+    assert_eq!((world.permits.n_out(), world.provider.n_held()), (0, 0));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_slow_source_shows_in_the_clock_and_a_good_one_does_not() {
+    let mut world = World::new();
+    for (path, speed) in [("/good", 1.0), ("/slow", 0.7)] {
+        world.provider.set(path, Behaviour::Play(Play { speed, ..Play::new(TsSource::new(path)) }));
+    }
+    world.follow(1, "/good").await;
+    world.plays(1).await;
+    sleep(Duration::from_secs(30)).await;
+    let good = world.pump.clock().unwrap();
+    assert_eq!((good.attempt, good.measured_for), (1, Duration::from_secs(15)));
+    assert!(good.behind < Duration::from_millis(100), "{good:?}");
+    world.follow(2, "/slow").await;
+    world.plays(2).await;
+    assert!(world.pump.clock().unwrap().measured_for < Duration::from_secs(2), "measured anew");
+    sleep(Duration::from_secs(20)).await;
+    let slow = world.pump.clock().unwrap();
+    assert_eq!((slow.attempt, slow.measured_for), (2, Duration::from_secs(15)));
+    assert!(slow.behind > Duration::from_secs(2), "{slow:?}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_burst_lets_others_have_the_thread() {
+    let world = World::new();
+    let burst = Play { burst: Duration::from_secs(50), ..Play::new(TsSource::new("x")) };
+    world.provider.set("/x", Behaviour::Play(burst));
+    let n_turns = Arc::new(AtomicUsize::new(0));
+    let counted = n_turns.clone();
+    // Takes a turn whenever it gets one.
+    let other = tokio::spawn(std::future::poll_fn(move |cx| {
+        counted.fetch_add(1, Ordering::Relaxed);
+        cx.waker().wake_by_ref();
+        std::task::Poll::<()>::Pending
+    }));
+    let source = world.open("/x").await;
+    let turns = n_turns.load(Ordering::Relaxed);
+    world.pump.follow(1, source);
+    while world.ring.meter().bytes_in() < 12_000_000 {
+        yield_now().await;
+    }
+    let turns = n_turns.load(Ordering::Relaxed) - turns;
+    assert!(turns >= 12_000_000 / (2 * TURN_BYTES), "{turns}");
+    other.abort();
+}

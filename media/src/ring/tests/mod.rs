@@ -1,0 +1,483 @@
+//! Promises of the ring: who begins where, what a slow viewer misses, what everyone gets.
+
+mod model;
+mod threads;
+
+use std::collections::HashMap;
+use std::task::{Context, Poll, Waker};
+use std::time::Duration;
+
+use bytes::Bytes;
+use tokio::time::{Instant, advance};
+
+use super::{Budget, End, Entry, Ring, RingSettings, Tail, Writer, ring};
+use crate::ts::build::{AUDIO_PID, Builder, PMT_PID, VIDEO_PID};
+use crate::ts::packet::{NULL_PID, PACKET, PAT_PID, Packet, packets};
+use crate::ts::tables::TableReader;
+
+/// A ring and what is written to it.
+struct Station {
+    builder: Builder,
+    writer: Writer,
+    ring: Ring,
+}
+
+impl Station {
+    fn new(settings: RingSettings) -> Self {
+        Self::within(settings, &Budget::new(usize::MAX))
+    }
+
+    fn within(settings: RingSettings, budget: &Budget) -> Self {
+        let (writer, ring) = ring(settings, budget);
+        Self { builder: Builder::video(), writer, ring }
+    }
+
+    fn tables(&mut self) {
+        let packets = self.builder.tables().concat();
+        self.writer.push_packets(&packets, Instant::now());
+    }
+
+    /// A chunk that begins with a key frame, or one that does not, of this many packets.
+    fn chunk(&mut self, is_key: bool, n_packets: usize) {
+        let now = Instant::now();
+        self.writer.flush(now);
+        let first = if is_key { self.builder.key(0) } else { self.builder.data(VIDEO_PID) };
+        self.writer.push_packets(&first, now);
+        for index in 1..n_packets {
+            let pid = if index % 8 == 0 { AUDIO_PID } else { VIDEO_PID };
+            let packet = self.builder.data(pid);
+            self.writer.push_packets(&packet, now);
+        }
+        self.writer.flush(now);
+    }
+
+    fn filler(&mut self) {
+        self.writer.filler(Instant::now());
+    }
+
+    fn live(&self, behind_seconds: u64) -> Tail {
+        self.ring.tail(Entry::Live { behind: Duration::from_secs(behind_seconds) }, None)
+    }
+}
+
+fn settings(seconds: u64, bytes: usize, gop_bytes: usize) -> RingSettings {
+    RingSettings { seconds: Duration::from_secs(seconds), bytes, gop_bytes, ..RingSettings::default() }
+}
+
+fn poll(tail: &mut Tail) -> Option<Result<Bytes, End>> {
+    match tail.poll_chunk(&mut Context::from_waker(Waker::noop())) {
+        Poll::Ready(it) => Some(it),
+        Poll::Pending => None,
+    }
+}
+
+/// All bytes that can be had now, and the end if it is there.
+fn drain(tail: &mut Tail) -> (Vec<u8>, Option<End>) {
+    let mut bytes = Vec::new();
+    loop {
+        match poll(tail) {
+            Some(Ok(chunk)) => bytes.extend_from_slice(&chunk),
+            Some(Err(end)) => return (bytes, Some(end)),
+            None => return (bytes, None),
+        }
+    }
+}
+
+/// Checks what one viewer receives, as strictly as a viewer could.
+#[derive(Default)]
+struct Viewer {
+    counters: HashMap<u16, u8>,
+    tables: TableReader,
+    n_packets: usize,
+    n_filler: usize,
+    n_breaks: usize,
+    /// Packets that carry the programme.
+    n_payload: usize,
+}
+
+impl Viewer {
+    #[track_caller]
+    fn receives(&mut self, bytes: &[u8]) {
+        assert_eq!(bytes.len() % PACKET, 0, "a packet is cut");
+        for packet in packets(bytes) {
+            let view = Packet::new(packet);
+            assert!(view.is_valid(), "no packet begins here");
+            self.n_packets += 1;
+            self.tables.packet(packet);
+            let pid = view.pid();
+            if pid == NULL_PID {
+                self.n_filler += 1;
+                continue;
+            }
+            if pid != PAT_PID && pid != PMT_PID && view.has_payload() {
+                self.n_payload += 1;
+                assert!(self.tables.tables().is_some(), "payload comes before the tables");
+            }
+            let before = self.counters.insert(pid, view.cc());
+            if view.discontinuity() {
+                self.n_breaks += 1;
+            } else if let Some(before) = before {
+                let expected = before + u8::from(view.has_payload());
+                assert_eq!(view.cc(), expected & 0x0F, "an undeclared break on PID {pid:#x}");
+            }
+        }
+    }
+
+    #[track_caller]
+    fn takes(&mut self, tail: &mut Tail) -> Option<End> {
+        let (bytes, end) = drain(tail);
+        self.receives(&bytes);
+        end
+    }
+}
+
+/// Writes one chunk a second: `t`ables, `k`ey frame, `.` other, `f`iller; then a tail enters. Says the number of
+/// the chunk it begins with.
+async fn check(script: &str, entry: Entry, expected: Option<u64>) {
+    let mut station = Station::new(settings(10_000, usize::MAX, usize::MAX));
+    for step in script.chars() {
+        match step {
+            't' => station.tables(),
+            'k' => station.chunk(true, 3),
+            '.' => station.chunk(false, 3),
+            _ => station.filler(),
+        }
+        station.writer.flush(Instant::now());
+        advance(Duration::from_secs(1)).await;
+    }
+    let mut tail = station.ring.tail(entry, None);
+    let (bytes, end) = drain(&mut tail);
+    Viewer::default().receives(&bytes);
+    assert_eq!(end, None);
+    let n_chunks = station.ring.fill().head_sequence;
+    let begins = |it: u64| {
+        let state = station.ring.shared.state.lock();
+        let expected: Vec<u8> = (it..n_chunks).flat_map(|it| state.kept(it).unwrap().chunk.bytes()).collect();
+        bytes == expected || bytes[2 * PACKET..] == expected
+    };
+    match expected {
+        Some(number) => assert!(begins(number), "{script} {entry:?} does not begin at {number}"),
+        None => assert_eq!(bytes.len(), 0, "{script} {entry:?} has to wait"),
+    }
+}
+
+fn live(seconds: u64) -> Entry {
+    Entry::Live { behind: Duration::from_secs(seconds) }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_viewer_enters_at_a_random_access_point_and_never_before_filler() {
+    // Holds T-view.4 and the join point of T-view.
+    check("", live(2), None).await;
+    check("tk.k.k.", live(2), Some(5)).await;
+    check("tk.k.k.", live(3), Some(3)).await;
+    check("tk.k.k.", live(99), Some(1)).await;
+    check("tk.k.k.", live(0), Some(5)).await;
+    check("tk", live(2), Some(1)).await;
+    check("t....", live(2), Some(0)).await;
+    check("tk..f", live(2), None).await;
+    check("tk..ff.", live(2), Some(6)).await;
+    check("tk..ff.k.", live(2), Some(7)).await;
+    check("tk..ff.k.", live(9), Some(7)).await;
+    check("f", live(2), None).await;
+
+    check("tk.k.k.", Entry::Oldest, Some(1)).await;
+    check("t..", Entry::Oldest, Some(0)).await;
+    check("tk.fk.k", Entry::Oldest, Some(4)).await;
+    check("tk.f", Entry::Oldest, None).await;
+
+    check("tk.k.k.", Entry::At(4), Some(4)).await;
+    check("tk.k.k.", Entry::At(7), None).await;
+    check("tk.f.k.", Entry::At(1), Some(4)).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_viewer_in_a_gap_begins_with_the_next_real_chunk_and_sees_no_filler_before_it() {
+    // Holds T-view.4.
+    let mut station = Station::new(RingSettings::default());
+    station.tables();
+    station.chunk(true, 10);
+    station.filler();
+    assert!(!station.ring.has_real());
+    let (mut old, mut new) = (station.live(2), station.live(2));
+    let (bytes, _) = drain(&mut old);
+    assert_eq!(bytes.len(), 0);
+    station.filler();
+    assert_eq!(drain(&mut new).0.len(), 0);
+    station.chunk(false, 10);
+    assert!(station.ring.has_real());
+    station.filler();
+    for tail in [&mut old, &mut new] {
+        let mut viewer = Viewer::default();
+        viewer.takes(tail);
+        // The second had not looked before the second gap began: it waits on.
+        assert!(viewer.n_filler == 0 || viewer.n_payload > 0);
+    }
+    station.chunk(true, 10);
+    let mut viewer = Viewer::default();
+    viewer.takes(&mut new);
+    assert_eq!((viewer.n_filler, viewer.n_payload), (0, 10));
+}
+
+#[tokio::test(start_paused = true)]
+async fn who_watches_through_a_gap_is_sent_filler() {
+    let mut station = Station::new(RingSettings::default());
+    station.tables();
+    station.chunk(true, 10);
+    let mut tail = station.live(0);
+    let mut viewer = Viewer::default();
+    viewer.takes(&mut tail);
+    station.filler();
+    viewer.takes(&mut tail);
+    assert_eq!(viewer.n_filler, 7);
+    assert_eq!(tail.meter().filler_bytes(), 7 * PACKET as u64);
+    assert_eq!(station.ring.meter().filler_bytes(), 7 * PACKET as u64);
+    assert_eq!(station.ring.meter().packets(), 2 + 10);
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_preamble_continues_the_counters_of_what_follows_even_over_several_packets() {
+    let mut station = Station::new(RingSettings::default());
+    station.builder.pmt.streams[1].descriptors = vec![0x0A; 250];
+    for _ in 0..5 {
+        station.tables();
+        station.chunk(true, 10);
+    }
+    let mut tail = station.live(0);
+    let preamble = poll(&mut tail).unwrap().unwrap();
+    assert_eq!(preamble.len(), 3 * PACKET);
+    station.tables();
+    station.chunk(false, 1);
+    let mut viewer = Viewer::default();
+    viewer.receives(&preamble);
+    viewer.takes(&mut tail);
+    assert_eq!((viewer.n_breaks, viewer.n_payload), (0, 11));
+}
+
+#[tokio::test(start_paused = true)]
+async fn ready_waits_for_a_real_chunk_and_takes_nothing() {
+    let mut station = Station::new(RingSettings::default());
+    station.filler();
+    let mut tail = station.live(2);
+    let mut waiting = tokio_test_poll(&mut tail);
+    assert!(waiting());
+    station.filler();
+    let mut tail = station.live(2);
+    assert!(tokio_test_poll(&mut tail)());
+    station.tables();
+    station.chunk(true, 5);
+    tail.ready().await.unwrap();
+    tail.ready().await.unwrap();
+    let mut viewer = Viewer::default();
+    viewer.takes(&mut tail);
+    assert_eq!(viewer.n_payload, 5);
+}
+
+/// Whether `ready` is pending.
+fn tokio_test_poll(tail: &mut Tail) -> impl FnMut() -> bool {
+    move || {
+        let ready = std::pin::pin!(tail.ready());
+        ready.poll(&mut Context::from_waker(Waker::noop())).is_pending()
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_slow_viewer_is_bounded_moved_and_told_while_others_miss_nothing() {
+    // Holds T-view.3 and the ring's part of T-view.1.
+    let patient = RingSettings { slow_client_limit: u32::MAX, ..settings(2, 4_000_000, 8_000_000) };
+    let mut station = Station::new(patient);
+    station.tables();
+    station.chunk(true, 40);
+    let (mut fast_tail, mut slow_tail) = (station.live(0), station.live(0));
+    let (mut fast, mut slow) = (Viewer::default(), Viewer::default());
+    let (mut n_fast, mut slow_bytes) = (0, 0);
+    for step in 1..400 {
+        advance(Duration::from_millis(50)).await;
+        if step % 10 == 0 {
+            station.tables();
+        }
+        station.chunk(step % 20 == 0, 40);
+        let (bytes, end) = drain(&mut fast_tail);
+        assert_eq!(end, None);
+        fast.receives(&bytes);
+        n_fast += bytes.len();
+        // A quarter of the rate.
+        if step % 4 == 0
+            && let Some(Ok(bytes)) = poll(&mut slow_tail)
+        {
+            slow.receives(&bytes);
+            slow_bytes += bytes.len() as u64;
+        }
+        assert!(station.ring.fill().bytes <= 4_000_000);
+        assert!(station.ring.fill().seconds <= 2.1);
+    }
+    assert_eq!((fast.n_breaks, fast_tail.meter().misses(), fast_tail.meter().missed_bytes()), (0, 0, 0));
+    assert_eq!(fast_tail.meter().bytes(), n_fast as u64);
+    assert_eq!(fast_tail.meter().behind(), Duration::ZERO);
+    let meter = slow_tail.meter();
+    assert!(meter.misses() > 2 && slow.n_breaks as u64 == 4 * meter.misses());
+    assert_eq!(meter.bytes(), slow_bytes);
+    assert!(meter.behind() > Duration::from_millis(500), "{:?}", meter.behind());
+    assert_eq!(station.ring.meter().misses(), meter.misses());
+    // What it got, what it missed and what still lies before it are all there was. A preamble is two packets, one
+    // after a miss four more.
+    let preambles = (2 + 6 * meter.misses()) * PACKET as u64;
+    let (rest, _) = drain(&mut slow_tail);
+    let total = station.ring.meter().bytes_in() - 2 * PACKET as u64;
+    assert_eq!(slow_bytes - preambles + slow_tail.meter().missed_bytes() + rest.len() as u64, total);
+}
+
+#[tokio::test(start_paused = true)]
+async fn who_misses_too_often_within_a_minute_is_ended() {
+    let run = async |pause: Duration| {
+        let mut station = Station::new(settings(2, usize::MAX, usize::MAX));
+        station.tables();
+        station.chunk(true, 5);
+        let mut tail = station.live(0);
+        let mut n_misses = 0;
+        loop {
+            advance(pause).await;
+            station.chunk(true, 5);
+            advance(Duration::from_secs(3)).await;
+            station.chunk(true, 5);
+            match poll(&mut tail) {
+                Some(Ok(_)) => n_misses = tail.meter().misses(),
+                Some(Err(end)) => return (n_misses, Some(end)),
+                None => unreachable!("a chunk was written"),
+            }
+            drain(&mut tail);
+            if n_misses > 20 {
+                return (n_misses, None);
+            }
+        }
+    };
+    assert_eq!(run(Duration::from_secs(3)).await, (6, Some(End::TooSlow)));
+    assert_eq!(run(Duration::from_secs(8)).await.1, None);
+}
+
+#[tokio::test(start_paused = true)]
+async fn nobody_misses_filler() {
+    let mut station = Station::new(settings(2, usize::MAX, usize::MAX));
+    station.tables();
+    let mut tail = station.live(0);
+    station.chunk(true, 5);
+    let mut viewer = Viewer::default();
+    viewer.takes(&mut tail);
+    for _ in 0..20 {
+        advance(Duration::from_millis(500)).await;
+        station.filler();
+    }
+    station.chunk(true, 5);
+    // The key frame ends the old group of pictures: what is older than two seconds leaves.
+    station.chunk(true, 5);
+    assert!(station.ring.fill().tail_sequence > 3);
+    viewer.takes(&mut tail);
+    assert_eq!((tail.meter().misses(), viewer.n_breaks, viewer.n_payload), (0, 0, 15));
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_newest_group_of_pictures_stays_whole_up_to_its_own_limit() {
+    let mut station = Station::new(settings(1, 10 * PACKET, 1000 * PACKET));
+    station.tables();
+    for _ in 0..9 {
+        station.chunk(true, 20);
+    }
+    assert_eq!(station.ring.fill().chunks, 1);
+    for _ in 0..40 {
+        advance(Duration::from_secs(1)).await;
+        station.chunk(false, 20);
+    }
+    assert_eq!(station.ring.fill().chunks, 41);
+    for _ in 0..40 {
+        station.chunk(false, 20);
+    }
+    let fill = station.ring.fill();
+    assert!(fill.bytes <= 1000 * PACKET, "{fill:?}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn under_pressure_rings_with_the_fewest_viewers_shrink_first_and_keep_a_group_of_pictures() {
+    let budget = Budget::new(400 * PACKET);
+    let mut stations: Vec<Station> =
+        (0..3).map(|_| Station::within(settings(1000, usize::MAX, usize::MAX), &budget)).collect();
+    let _tails: Vec<Tail> = [1, 1, 2].iter().map(|it| stations[*it].live(0)).collect();
+    for station in &mut stations {
+        station.tables();
+        for _ in 0..13 {
+            station.chunk(true, 10);
+        }
+    }
+    // Each holds 132 packets; one chunk more is too much.
+    assert_eq!(budget.used(), 396 * PACKET);
+    stations[1].chunk(true, 10);
+    let held: Vec<usize> = stations.iter().map(|it| it.ring.fill().bytes / PACKET).collect();
+    assert_eq!(held, [120, 142, 132]);
+    for _ in 0..100 {
+        stations[1].chunk(true, 10);
+    }
+    let held: Vec<usize> = stations.iter().map(|it| it.ring.fill().bytes / PACKET).collect();
+    assert!(held[0] == 10 && held[1] > 250 && held[2] < 140, "{held:?}");
+    assert!(budget.used() <= 400 * PACKET);
+    let (kept, used) = (stations[0].ring.fill().bytes, budget.used());
+    drop(stations.remove(0));
+    assert_eq!(budget.used(), used - kept);
+    stations.clear();
+    drop(_tails);
+    assert_eq!(budget.used(), 0);
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_first_end_counts_and_what_is_left_comes_before_it() {
+    let mut station = Station::new(RingSettings::default());
+    station.tables();
+    station.chunk(true, 5);
+    let mut tail = station.live(0);
+    let waiting = station.ring.tail(Entry::At(99), None);
+    station.ring.end(End::Silent);
+    station.ring.end(End::Kicked);
+    station.chunk(true, 5);
+    let mut viewer = Viewer::default();
+    assert_eq!(viewer.takes(&mut tail), Some(End::Silent));
+    assert_eq!(viewer.n_payload, 5);
+    assert_eq!(poll(&mut tail), Some(Err(End::Silent)));
+    assert_eq!({ waiting }.ready().await, Err(End::Silent));
+    assert_eq!(station.ring.ended(), Some(End::Silent));
+}
+
+#[tokio::test(start_paused = true)]
+async fn who_is_kicked_gets_nothing_more() {
+    let mut station = Station::new(RingSettings::default());
+    station.tables();
+    station.chunk(true, 5);
+    let mut tail = station.live(0);
+    station.ring.end(End::Kicked);
+    assert_eq!(drain(&mut tail), (Vec::new(), Some(End::Kicked)));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_dropped_writer_delivers_what_it_had_collected() {
+    let mut station = Station::new(RingSettings::default());
+    let mut tail = station.live(0);
+    station.tables();
+    assert_eq!(poll(&mut tail), None);
+    drop(station.writer);
+    let (bytes, end) = drain(&mut tail);
+    assert_eq!((bytes.len(), end), (2 * PACKET, Some(End::Closed)));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_tail_tells_its_guard_and_gives_its_place_back() {
+    let station = Station::new(RingSettings::default());
+    let guard = std::sync::Arc::new(());
+    let tail = station.ring.tail(live(2), Some(Box::new(guard.clone())));
+    assert_eq!((station.ring.n_tails(), std::sync::Arc::strong_count(&guard)), (1, 2));
+    drop(tail);
+    assert_eq!((station.ring.n_tails(), std::sync::Arc::strong_count(&guard)), (0, 1));
+}
+
+#[test]
+fn a_tail_is_small_and_can_be_an_answer_body() {
+    fn is_body<T: Send + Sync + Unpin + 'static>() {}
+    is_body::<Tail>();
+    assert!(size_of::<Tail>() <= 256, "{}", size_of::<Tail>());
+}

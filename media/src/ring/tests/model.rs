@@ -1,0 +1,303 @@
+//! The ring against a model that keeps everything and looks at all of it each time.
+
+use proptest::prelude::*;
+
+use super::*;
+use crate::chunk::{Chunk, Chunker};
+
+#[derive(Clone, Debug)]
+enum Step {
+    Advance(u64),
+    Push(Vec<Kind>),
+    Filler,
+    Flush,
+    Tail(Entry),
+    Poll(usize, usize),
+    Drop(usize),
+    /// Another ring fills the budget.
+    Pressure(usize),
+    End(End),
+}
+
+#[derive(Clone, Copy, Debug)]
+enum Kind {
+    Tables,
+    Key,
+    Video,
+    Audio,
+}
+
+fn any_step() -> impl Strategy<Value = Step> {
+    let kind = prop_oneof![
+        1 => Just(Kind::Tables), 2 => Just(Kind::Key), 20 => Just(Kind::Video), 5 => Just(Kind::Audio),
+    ];
+    let entry = prop_oneof![
+        (0..8_u64).prop_map(|it| Entry::Live { behind: Duration::from_secs(it) }),
+        (0..60_u64).prop_map(Entry::At),
+        Just(Entry::Oldest),
+    ];
+    prop_oneof![
+        5 => (0..1500_u64).prop_map(Step::Advance),
+        12 => prop::collection::vec(kind, 1..40).prop_map(Step::Push),
+        2 => Just(Step::Filler),
+        2 => Just(Step::Flush),
+        4 => entry.prop_map(Step::Tail),
+        10 => (0..8_usize, 1..12_usize).prop_map(|(tail, n)| Step::Poll(tail, n)),
+        1 => (0..8_usize).prop_map(Step::Drop),
+        1 => (1..200_usize).prop_map(Step::Pressure),
+    ]
+}
+
+fn any_story() -> impl Strategy<Value = Vec<Step>> {
+    let end = prop_oneof![Just(End::Stopped), Just(End::Kicked), Just(End::Silent)];
+    let rest = prop::collection::vec(any_step(), 0..20);
+    (prop::collection::vec(any_step(), 1..120), end.prop_map(Step::End), rest).prop_map(
+        |(mut all, end, rest)| {
+            all.push(end);
+            all.extend(rest);
+            all
+        },
+    )
+}
+
+const SETTINGS: RingSettings = RingSettings {
+    seconds: Duration::from_secs(5),
+    bytes: 150 * PACKET,
+    gop_bytes: 250 * PACKET,
+    slow_client_limit: 3,
+};
+const BUDGET: usize = 400 * PACKET;
+
+/// Everything that was ever written.
+#[derive(Default)]
+struct Model {
+    all: Vec<Chunk>,
+    oldest: usize,
+    end: Option<End>,
+}
+
+struct ModelTail {
+    entry: Entry,
+    next: Option<usize>,
+    has_begun: bool,
+    preamble_due: bool,
+    has_missed: bool,
+    misses: Vec<Instant>,
+    missed_bytes: u64,
+    is_too_slow: bool,
+    viewer: Viewer,
+}
+
+#[derive(Debug, PartialEq)]
+enum Sees {
+    Nothing,
+    Preamble,
+    Chunk(Bytes),
+    End(End),
+}
+
+impl Model {
+    fn commit(&mut self, chunks: impl IntoIterator<Item = Chunk>, now: Instant) {
+        for chunk in chunks {
+            if self.end.is_some() {
+                return;
+            }
+            self.all.push(chunk);
+            while self.may_evict(now) {
+                self.oldest += 1;
+            }
+        }
+    }
+
+    fn may_evict(&self, now: Instant) -> bool {
+        let kept = &self.all[self.oldest..];
+        let bytes: usize = kept.iter().map(Chunk::len).sum();
+        let is_surplus = bytes > SETTINGS.bytes || now - kept[0].head().arrived > SETTINGS.seconds;
+        let begins_gop = self.all.iter().rposition(|it| it.head().random_access) == Some(self.oldest);
+        kept.len() > 1 && is_surplus && (!begins_gop || bytes > SETTINGS.gop_bytes)
+    }
+
+    /// Numbers of kept chunks after the newest filler.
+    fn enterable(&self) -> std::ops::Range<usize> {
+        let filler = self.all.iter().rposition(|it| it.head().filler).map_or(0, |it| it + 1);
+        self.oldest.max(filler)..self.all.len()
+    }
+
+    fn enter(&self, entry: Entry, now: Instant) -> Option<usize> {
+        let keys: Vec<usize> = self.enterable().filter(|it| self.all[*it].head().random_access).collect();
+        match entry {
+            Entry::Live { behind } => {
+                let old = keys.iter().rev().find(|it| now - self.all[**it].head().arrived >= behind);
+                old.or(keys.first()).copied().or(self.enterable().next())
+            }
+            Entry::Oldest => keys.first().copied().or(self.enterable().next()),
+            Entry::At(number) => self.enterable().find(|it| *it as u64 >= number),
+        }
+    }
+
+    fn real_bytes(&self, range: std::ops::Range<usize>) -> u64 {
+        self.all[range].iter().filter(|it| !it.head().filler).map(|it| it.len() as u64).sum()
+    }
+
+    fn poll(&self, tail: &mut ModelTail, now: Instant) -> Sees {
+        if tail.is_too_slow {
+            return Sees::End(End::TooSlow);
+        }
+        if self.end == Some(End::Kicked) {
+            return Sees::End(End::Kicked);
+        }
+        let nothing = self.end.clone().map_or(Sees::Nothing, Sees::End);
+        if tail.next.is_some_and(|it| it < self.oldest) && tail.preamble_due && !tail.has_missed {
+            tail.next = None;
+        }
+        if tail.next.is_none() {
+            tail.next = self.enter(tail.entry, now);
+        }
+        let Some(mut next) = tail.next else { return nothing };
+        if next < self.oldest && self.real_bytes(next..self.oldest) == 0 {
+            next = self.oldest;
+        }
+        if next < self.oldest {
+            let key = self.enterable().rev().find(|it| self.all[*it].head().random_access);
+            let to = key.or(self.enterable().next()).unwrap_or(self.all.len() - 1);
+            tail.missed_bytes += self.real_bytes(next..to);
+            tail.misses.push(now);
+            (next, tail.preamble_due, tail.has_missed) = (to, true, true);
+            tail.next = Some(next);
+            let recent = tail.misses.iter().filter(|it| now - **it <= Duration::from_secs(60)).count();
+            if recent as u32 > SETTINGS.slow_client_limit {
+                tail.is_too_slow = true;
+                return Sees::End(End::TooSlow);
+            }
+        }
+        while !tail.has_begun && self.all.get(next).is_some_and(|it| it.head().filler) {
+            next += 1;
+        }
+        tail.next = Some(next);
+        let Some(chunk) = self.all.get(next) else { return nothing };
+        if !chunk.head().filler && std::mem::take(&mut tail.preamble_due) && chunk.head().tables.is_some() {
+            return Sees::Preamble;
+        }
+        tail.has_begun |= !chunk.head().filler;
+        tail.next = Some(next + 1);
+        Sees::Chunk(chunk.bytes())
+    }
+}
+
+async fn run(story: Vec<Step>) {
+    let budget = Budget::new(BUDGET);
+    let (mut writer, ring) = ring(SETTINGS, &budget);
+    let roomy = RingSettings { bytes: usize::MAX, ..SETTINGS };
+    let mut other = Station::within(roomy, &budget);
+    let _crowd: Vec<Tail> = (0..20).map(|_| other.live(0)).collect();
+    let mut builder = Builder::video();
+    let mut chunker = Chunker::new();
+    let mut model = Model::default();
+    let mut tails: Vec<(Tail, ModelTail)> = Vec::new();
+    for step in story {
+        let now = Instant::now();
+        match step {
+            Step::Advance(millis) => advance(Duration::from_millis(millis)).await,
+            Step::Push(kinds) => {
+                let packets = kinds.iter().flat_map(|kind| match kind {
+                    Kind::Tables => builder.tables(),
+                    Kind::Key => vec![builder.key(0)],
+                    Kind::Video => vec![builder.data(VIDEO_PID)],
+                    Kind::Audio => vec![builder.data(AUDIO_PID)],
+                });
+                let packets: Vec<_> = packets.collect();
+                let closed: Vec<Chunk> = packets.iter().filter_map(|it| chunker.push(it, now)).collect();
+                model.commit(closed, now);
+                writer.push_packets(&packets.concat(), now);
+            }
+            Step::Filler => {
+                let (rest, filler) = (chunker.flush(), chunker.filler(now));
+                model.commit(rest.into_iter().chain([filler]), now);
+                writer.filler(now);
+            }
+            Step::Flush => {
+                model.commit(chunker.flush(), now);
+                writer.flush(now);
+            }
+            Step::Tail(entry) => {
+                let expected = ModelTail {
+                    entry,
+                    next: None,
+                    has_begun: false,
+                    preamble_due: true,
+                    has_missed: false,
+                    misses: Vec::new(),
+                    missed_bytes: 0,
+                    is_too_slow: false,
+                    viewer: Viewer::default(),
+                };
+                tails.push((ring.tail(entry, None), expected));
+            }
+            Step::Poll(index, times) if !tails.is_empty() => {
+                let index = index % tails.len();
+                let (tail, expected) = &mut tails[index];
+                for _ in 0..times {
+                    let sees = model.poll(expected, now);
+                    match (poll(tail), sees) {
+                        (None, Sees::Nothing) => break,
+                        (Some(Ok(bytes)), Sees::Preamble) => {
+                            let has_missed = Packet::new(bytes.first_chunk().unwrap()).discontinuity();
+                            assert_eq!(has_missed, expected.has_missed);
+                            expected.viewer.receives(&bytes);
+                        }
+                        (Some(Ok(bytes)), Sees::Chunk(chunk)) => {
+                            assert_eq!(bytes, chunk);
+                            // Before tables are known, what a viewer needs is not there yet.
+                            if model.all[0].head().tables.is_some()
+                                || expected.viewer.tables.tables().is_some()
+                            {
+                                expected.viewer.receives(&bytes);
+                            }
+                        }
+                        (Some(Err(end)), Sees::End(expected)) => assert_eq!(end, expected),
+                        (seen, sees) => panic!("saw {seen:?}, expected {sees:?}"),
+                    }
+                }
+                assert_eq!(tail.meter().missed_bytes(), expected.missed_bytes);
+                assert_eq!(tail.meter().misses(), expected.misses.len() as u64);
+            }
+            Step::Drop(index) if !tails.is_empty() => drop(tails.swap_remove(index % tails.len())),
+            Step::Poll(..) | Step::Drop(_) => {}
+            Step::Pressure(n_packets) => {
+                other.chunk(false, n_packets);
+            }
+            Step::End(end) => {
+                ring.end(end.clone());
+                model.end.get_or_insert(end);
+            }
+        }
+        let fill = ring.fill();
+        assert_eq!(fill.head_sequence, model.all.len() as u64);
+        // Pressure may take more than the ring's own limits, but never of the newest group or the last chunk.
+        let oldest = fill.tail_sequence as usize;
+        assert!(oldest >= model.oldest, "{oldest} is still kept");
+        if oldest > model.oldest {
+            assert!(budget.used() + 4 * 40 * PACKET > BUDGET / 2, "nobody pressed");
+            let newest_key = model.all.iter().rposition(|it| it.head().random_access);
+            assert!(newest_key.is_none_or(|it| oldest <= it || it < model.oldest));
+            assert!(oldest < model.all.len());
+            model.oldest = oldest;
+        }
+        let kept: usize = model.all[model.oldest..].iter().map(Chunk::len).sum();
+        assert_eq!(fill.bytes, kept);
+        assert_eq!(budget.used(), kept + other.ring.fill().bytes);
+        assert_eq!(ring.n_tails(), tails.len());
+    }
+    drop((writer, ring, tails, other, _crowd));
+    assert_eq!(budget.used(), 0);
+}
+
+proptest! {
+    // Stories are long: fewer of them, unless PROPTEST_CASES asks for more.
+    #![proptest_config(ProptestConfig { cases: ProptestConfig::default().cases / 3, ..ProptestConfig::default() })]
+    #[test]
+    fn the_ring_does_what_a_list_of_everything_would(story in any_story()) {
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_time().start_paused(true).build();
+        runtime.unwrap().block_on(run(story));
+    }
+}

@@ -1,0 +1,210 @@
+//! Looks at the first bytes of a body: is it a transport stream, and has its payload begun?
+
+use bytes::{Bytes, BytesMut};
+
+use crate::error::Cause;
+use crate::source::payload::ByteWatch;
+
+/// How much may come without a packet boundary before we say that it is something else.
+const UNSYNCED_BYTES_MAX: usize = 64 << 10;
+/// How much text we need to call it text.
+const TEXT_BYTES_MIN: usize = 1 << 10;
+/// How much of the beginning is kept to name what it is.
+const HEAD_BYTES: usize = 4 << 10;
+
+/// The opener's eye on a body.
+pub(super) struct Probe {
+    watch: ByteWatch,
+    /// The beginning, to say what it is when it is no transport stream.
+    head: BytesMut,
+    n_bytes: usize,
+    content_type: Option<String>,
+}
+
+impl Probe {
+    /// `content_type` is what the provider said, if it said something.
+    pub(super) fn new(content_type: Option<&str>) -> Self {
+        let content_type = content_type
+            .map(|it| it.split(';').next().unwrap_or_default().trim().to_ascii_lowercase())
+            .filter(|it| !it.is_empty());
+        Self { watch: ByteWatch::default(), head: BytesMut::new(), n_bytes: 0, content_type }
+    }
+
+    /// Takes the next piece; true once a payload packet has come.
+    ///
+    /// # Errors
+    /// `NotTs` as soon as that is clear.
+    pub(super) fn push(&mut self, bytes: &Bytes) -> Result<bool, Cause> {
+        self.n_bytes += bytes.len();
+        let room = HEAD_BYTES.saturating_sub(self.head.len());
+        self.head.extend_from_slice(&bytes[..bytes.len().min(room)]);
+        if self.watch.push(bytes.clone()) {
+            return Ok(true);
+        }
+        if self.watch.has_synced() {
+            return Ok(false);
+        }
+        let is_text = self.n_bytes >= TEXT_BYTES_MIN && (self.says_text() || self.looks_like().is_some());
+        if is_text || self.n_bytes >= UNSYNCED_BYTES_MAX || self.is_hls() {
+            return Err(self.not_ts());
+        }
+        Ok(false)
+    }
+
+    /// What to make of a body that ended before a payload packet came.
+    pub(super) fn end(&self) -> Cause {
+        if self.n_bytes == 0 {
+            Cause::Empty
+        } else if self.watch.has_synced() {
+            Cause::Ended
+        } else {
+            self.not_ts()
+        }
+    }
+
+    fn not_ts(&self) -> Cause {
+        // What the provider calls it says something only when it is not what we want.
+        let called = self
+            .content_type
+            .as_deref()
+            .filter(|it| !it.starts_with("video/") && *it != "application/octet-stream");
+        Cause::NotTs(self.looks_like().or(called).unwrap_or("unknown bytes").to_owned())
+    }
+
+    fn says_text(&self) -> bool {
+        let Some(content_type) = self.content_type.as_deref() else { return false };
+        content_type.starts_with("text/") || matches!(content_type, "application/json" | "application/xml")
+    }
+
+    fn is_hls(&self) -> bool {
+        without_bom(&self.head).starts_with(b"#EXTM3U")
+    }
+
+    /// What the beginning looks like, when it looks like something that providers send by mistake.
+    fn looks_like(&self) -> Option<&'static str> {
+        let head = without_bom(&self.head);
+        let begins = |text: &[u8]| head.len() >= text.len() && head[..text.len()].eq_ignore_ascii_case(text);
+        match head.first()? {
+            _ if self.is_hls() => Some("an HLS playlist"),
+            _ if begins(b"<?xml") => Some("text/xml"),
+            _ if begins(b"<!doctype html") || begins(b"<html") => Some("text/html"),
+            b'<' if head.get(1).is_some_and(|it| it.is_ascii_alphabetic() || b"!?".contains(it)) => {
+                Some("text/html")
+            }
+            b'{' | b'[' => Some("application/json"),
+            0x1f if begins(b"\x1f\x8b") => Some("compressed data"),
+            _ => None,
+        }
+    }
+}
+
+/// A text without byte order mark and leading blanks.
+fn without_bom(head: &[u8]) -> &[u8] {
+    head.strip_prefix(b"\xef\xbb\xbf").unwrap_or(head).trim_ascii_start()
+}
+
+/// Cuts off a head that stands inside a body: `ICY 200 OK` and the like.
+pub(super) struct InnerHead {
+    held: BytesMut,
+    /// What follows is body.
+    is_through: bool,
+}
+
+/// What [`InnerHead::push`] makes of a piece.
+pub(super) enum Inner {
+    /// The head is not complete yet.
+    More,
+    /// Body.
+    Body(Bytes),
+    /// The head says that there is no stream.
+    Status(u16),
+}
+
+/// Longest head inside a body.
+const INNER_HEAD_BYTES_MAX: usize = 16 << 10;
+
+impl InnerHead {
+    /// `is_through` at once when hyper has read a head already.
+    pub(super) fn new(is_through: bool) -> Self {
+        Self { held: BytesMut::new(), is_through }
+    }
+
+    /// Takes the next piece of what hyper calls the body.
+    pub(super) fn push(&mut self, bytes: Bytes) -> Inner {
+        if self.is_through {
+            return Inner::Body(bytes);
+        }
+        self.held.extend_from_slice(&bytes);
+        let may_be_head = [&b"ICY "[..], &b"HTTP"[..], &b"RTSP"[..]].iter().any(|it| {
+            let n = it.len().min(self.held.len());
+            self.held[..n] == it[..n]
+        });
+        if !may_be_head || self.held.len() > INNER_HEAD_BYTES_MAX {
+            self.is_through = true;
+            return Inner::Body(self.held.split().freeze());
+        }
+        let Some((head_bytes, gap)) = end_of_head(&self.held) else { return Inner::More };
+        let head = self.held.split_to(head_bytes + gap);
+        self.is_through = true;
+        let status =
+            std::str::from_utf8(&head).ok().and_then(|it| it.split_ascii_whitespace().nth(1)?.parse().ok());
+        match status {
+            Some(status) if !(200..300).contains(&status) => Inner::Status(status),
+            _ => Inner::Body(self.held.split().freeze()),
+        }
+    }
+}
+
+/// Where a head ends, and how long the blank line is.
+fn end_of_head(bytes: &[u8]) -> Option<(usize, usize)> {
+    let crlf = memchr::memmem::find(bytes, b"\r\n\r\n").map(|at| (at, 4));
+    let lf = memchr::memmem::find(bytes, b"\n\n").map(|at| (at, 2));
+    [crlf, lf].into_iter().flatten().min()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn body(pieces: &[&str]) -> String {
+        let mut inner = InnerHead::new(false);
+        let mut out = String::new();
+        for piece in pieces {
+            match inner.push(Bytes::copy_from_slice(piece.as_bytes())) {
+                Inner::More => out.push('.'),
+                Inner::Body(bytes) => out.push_str(std::str::from_utf8(&bytes).unwrap()),
+                Inner::Status(status) => out.push_str(&format!("!{status}")),
+            }
+        }
+        out
+    }
+
+    #[test]
+    fn a_head_inside_the_body_is_cut_off() {
+        assert_eq!(body(&["ICY 200 OK\r\nicy-name:x\r\n\r\nGabc", "G"]), "GabcG");
+        assert_eq!(body(&["IC", "Y 200 OK\n", "\nGabc"]), "..Gabc");
+        assert_eq!(body(&["ICY 403 Forbidden\r\n\r\n"]), "!403");
+        assert_eq!(body(&["Gabc", "def"]), "Gabcdef");
+        assert_eq!(body(&["HTTP/2.5 404 No\r\n\r\n"]), "!404");
+    }
+
+    #[test]
+    fn what_is_no_transport_stream_is_named() {
+        let check = |content_type: Option<&str>, text: &str, what: Cause| {
+            let mut probe = Probe::new(content_type);
+            let cause = match probe.push(&Bytes::copy_from_slice(text.as_bytes())) {
+                Err(cause) => cause,
+                Ok(_) => probe.end(),
+            };
+            assert_eq!(cause, what, "{text}");
+        };
+        let not_ts = |what: &str| Cause::NotTs(what.into());
+        check(None, "", Cause::Empty);
+        check(Some("text/html; charset=utf-8"), "Account expired", not_ts("text/html"));
+        check(Some("video/mp2t"), "<!DOCTYPE html><p>no</p>", not_ts("text/html"));
+        check(None, " {\"user\": 0}", not_ts("application/json"));
+        check(None, "\u{feff}#EXTM3U\n#EXT-X-VERSION:3\n", not_ts("an HLS playlist"));
+        check(Some("video/mp2t"), "no", not_ts("unknown bytes"));
+        check(None, &"a lot of nothing".repeat(5000), not_ts("unknown bytes"));
+    }
+}

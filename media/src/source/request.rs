@@ -1,0 +1,199 @@
+//! The request a provider gets: what is always sent, what was asked for, and what stays at home.
+
+use std::fmt;
+
+use bytes::Bytes;
+use http::header::{ACCEPT, AUTHORIZATION, CONNECTION, HOST, HeaderMap, HeaderName, HeaderValue, USER_AGENT};
+use http::{Method, Request, Uri};
+use http_body_util::Empty;
+use tracing::debug;
+
+use crate::error::Cause;
+use crate::source::target::Target;
+
+/// How we introduce ourselves where nobody asked for something else.
+const USER_AGENT_DEFAULT: HeaderValue = HeaderValue::from_static("Headwater/0.1");
+
+/// What to open. Prints itself without address and headers: both carry credentials.
+#[derive(Clone, Default)]
+pub struct OpenRequest {
+    /// `http://`, `https://`, `file://` or a plain path.
+    pub url: String,
+    /// Headers to send beyond the usual ones; a later one of the same name replaces an earlier one.
+    pub headers: Vec<(String, String)>,
+    /// The user agent to show; without one the headers' or ours.
+    pub user_agent: Option<String>,
+}
+
+impl fmt::Debug for OpenRequest {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("OpenRequest").field("n_headers", &self.headers.len()).finish_non_exhaustive()
+    }
+}
+
+/// Headers that tell nothing secret and go to whatever host a redirect names. All others stay with the
+/// host they were meant for: a token may have any name.
+const HARMLESS: [&str; 6] = ["user-agent", "accept", "accept-language", "referer", "origin", "cache-control"];
+
+/// Headers that are ours to set: with another value of these we could not read the answer.
+/// (`Icy-MetaData` would put titles between the packets.)
+const OURS: [&str; 8] = [
+    "connection",
+    "content-length",
+    "transfer-encoding",
+    "accept-encoding",
+    "te",
+    "upgrade",
+    "keep-alive",
+    "icy-metadata",
+];
+
+/// The request for `target`. `trusted` says whether what the user meant for the first host may be sent.
+pub(crate) fn request(
+    open: &OpenRequest,
+    target: &Target,
+    trusted: bool,
+) -> Result<Request<Empty<Bytes>>, Cause> {
+    let uri: Uri = target.path.parse().map_err(|_| Cause::Address("its path cannot be sent".into()))?;
+    let host = HeaderValue::try_from(target.host_header())
+        .map_err(|_| Cause::Address("its host cannot be sent".into()))?;
+    let mut headers = HeaderMap::new();
+    // In the order in which players send them; some providers look.
+    headers.insert(HOST, host);
+    headers.insert(USER_AGENT, USER_AGENT_DEFAULT);
+    headers.insert(ACCEPT, HeaderValue::from_static("*/*"));
+    if let Some((user, password)) = &target.login {
+        let mut value = HeaderValue::try_from(format!("Basic {}", base64(&format!("{user}:{password}"))))
+            .map_err(|_| Cause::Address("its login cannot be sent".into()))?;
+        value.set_sensitive(true);
+        headers.insert(AUTHORIZATION, value);
+    }
+    for (name, value) in &open.headers {
+        let Ok(name) = HeaderName::try_from(name.trim()) else {
+            debug!("a header of the request has an invalid name and is left out");
+            continue;
+        };
+        if OURS.contains(&name.as_str()) || (!trusted && !HARMLESS.contains(&name.as_str())) {
+            continue;
+        }
+        match HeaderValue::from_bytes(value.trim().as_bytes()) {
+            Ok(value) => {
+                headers.insert(name, value);
+            }
+            Err(_) => debug!(header = %name, "a header of the request has an invalid value and is left out"),
+        }
+    }
+    if let Some(agent) = &open.user_agent
+        && let Ok(agent) = HeaderValue::from_bytes(agent.trim().as_bytes())
+    {
+        headers.insert(USER_AGENT, agent);
+    }
+    headers.insert(CONNECTION, HeaderValue::from_static("close"));
+
+    let mut request = Request::new(Empty::new());
+    *request.method_mut() = Method::GET;
+    *request.uri_mut() = uri;
+    *request.headers_mut() = headers;
+    Ok(request)
+}
+
+/// Base64 with padding, as a login header wants it.
+fn base64(text: &str) -> String {
+    const LETTERS: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+    let mut out = String::with_capacity(text.len().div_ceil(3) * 4);
+    for group in text.as_bytes().chunks(3) {
+        let mut bits = 0u32;
+        for index in 0..3 {
+            bits = bits << 8 | u32::from(group.get(index).copied().unwrap_or_default());
+        }
+        for index in 0..4 {
+            if index <= group.len() {
+                out.push(char::from(LETTERS[(bits >> (18 - 6 * index)) as usize & 63]));
+            } else {
+                out.push('=');
+            }
+        }
+    }
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn sent(open: &OpenRequest, url: &str, trusted: bool) -> Vec<String> {
+        let request = request(open, &Target::parse(url).unwrap(), trusted).unwrap();
+        let line = |(name, value): (&HeaderName, &HeaderValue)| {
+            format!("{name}: {}", String::from_utf8_lossy(value.as_bytes()))
+        };
+        request.headers().iter().map(line).collect()
+    }
+
+    #[test]
+    fn the_usual_headers_are_sent_in_the_usual_order() {
+        assert_eq!(
+            sent(&OpenRequest::default(), "http://a:81/x", true),
+            ["host: a:81", "user-agent: Headwater/0.1", "accept: */*", "connection: close"]
+        );
+    }
+
+    #[test]
+    fn headers_that_were_asked_for_are_sent_and_ours_cannot_be_replaced() {
+        let open = OpenRequest {
+            headers: vec![
+                ("Referer".into(), "http://b/".into()),
+                ("User-Agent".into(), "Player/1".into()),
+                ("Accept-Encoding".into(), "gzip".into()),
+                ("Connection".into(), "keep-alive".into()),
+                ("Icy-MetaData".into(), "1".into()),
+                ("bad name".into(), "x".into()),
+                ("X-Bad".into(), "a\r\nb: c".into()),
+            ],
+            ..OpenRequest::default()
+        };
+        assert_eq!(
+            sent(&open, "http://a/x", true),
+            ["host: a", "user-agent: Player/1", "accept: */*", "referer: http://b/", "connection: close"]
+        );
+    }
+
+    #[test]
+    fn credentials_stay_with_the_host_they_were_meant_for() {
+        let open = OpenRequest {
+            headers: vec![
+                ("Authorization".into(), "Bearer t".into()),
+                ("Cookie".into(), "c=1".into()),
+                ("X-Api-Key".into(), "k".into()),
+                ("Referer".into(), "http://b/".into()),
+            ],
+            user_agent: Some("Player/1".into()),
+            ..OpenRequest::default()
+        };
+        assert_eq!(
+            sent(&open, "http://other/x", false),
+            ["host: other", "user-agent: Player/1", "accept: */*", "referer: http://b/", "connection: close"]
+        );
+        assert_eq!(sent(&open, "http://a/x", true).len(), 8);
+    }
+
+    #[test]
+    fn a_login_in_the_address_becomes_basic_authentication() {
+        let check = |url: &str, value: &str| {
+            let sent = sent(&OpenRequest::default(), url, true);
+            assert!(sent.contains(&format!("authorization: Basic {value}")), "{sent:?}");
+        };
+        check("http://a:b@h/", "YTpi");
+        check("http://user:@h/", "dXNlcjo=");
+        check("http://Aladdin:open%20sesame@h/", "QWxhZGRpbjpvcGVuIHNlc2FtZQ==");
+    }
+
+    #[test]
+    fn a_request_prints_no_address_and_no_header() {
+        let open = OpenRequest {
+            url: "http://u:p@a/secret".into(),
+            headers: vec![("Cookie".into(), "secret".into())],
+            user_agent: None,
+        };
+        assert!(!format!("{open:?}").contains("secret"));
+    }
+}

@@ -1,0 +1,217 @@
+//! What an address text means: where to dial, what to ask for, with which login.
+
+use std::fmt;
+
+use url::{Host, Url};
+
+use crate::dial::Address;
+use crate::error::Cause;
+
+/// Longest address that we take; a redirect may not grow without bound either.
+const URL_BYTES_MAX: usize = 8192;
+
+/// An http or https address, taken apart. Prints itself without login, path and query.
+#[derive(Clone, PartialEq, Eq)]
+pub(crate) struct Target {
+    pub(crate) address: Address,
+    /// Path and query as given: panels hang on letters that a normaliser would change.
+    pub(crate) path: String,
+    /// User name and password, decoded.
+    pub(crate) login: Option<(String, String)>,
+}
+
+impl Target {
+    /// Reads an absolute address.
+    pub(crate) fn parse(text: &str) -> Result<Self, Cause> {
+        let text = text.trim();
+        if text.len() > URL_BYTES_MAX {
+            return Err(Cause::Address("it is too long".into()));
+        }
+        let url = Url::parse(text).map_err(|error| Cause::Address(error.to_string()))?;
+        let secure = match url.scheme() {
+            "http" => false,
+            "https" => true,
+            other => return Err(Cause::Unsupported(format!("the address scheme {other}"))),
+        };
+        let host = match url.host() {
+            Some(Host::Domain(name)) => name.to_owned(),
+            Some(Host::Ipv4(address)) => address.to_string(),
+            Some(Host::Ipv6(address)) => address.to_string(),
+            None => return Err(Cause::Address("it names no host".into())),
+        };
+        let port = url.port_or_known_default().ok_or_else(|| Cause::Address("it names no port".into()))?;
+        let login = (!url.username().is_empty() || url.password().is_some())
+            .then(|| (decode(url.username()), decode(url.password().unwrap_or_default())));
+        Ok(Self { address: Address { secure, host, port }, path: path_of(text), login })
+    }
+
+    /// Where a `Location` leads from here; relative ones are allowed.
+    ///
+    /// The login of this address goes along only to the same host, as browsers do.
+    pub(crate) fn join(&self, location: &str) -> Result<Self, Cause> {
+        let location = location.trim();
+        if location.is_empty() {
+            return Err(Cause::BadRedirect);
+        }
+        let text = if let Some(rest) = location.strip_prefix("//") {
+            format!("{}://{rest}", self.scheme())
+        } else if has_scheme(location) {
+            location.to_owned()
+        } else if location.starts_with('/') {
+            format!("{}://{}{location}", self.scheme(), self.address)
+        } else {
+            let base = format!("{}://{}{}", self.scheme(), self.address, self.path);
+            let base = Url::parse(&base).map_err(|_| Cause::BadRedirect)?;
+            base.join(location).map_err(|_| Cause::BadRedirect)?.to_string()
+        };
+        let mut target = Self::parse(&text).map_err(|cause| match cause {
+            Cause::Unsupported(_) => cause,
+            _ => Cause::BadRedirect,
+        })?;
+        if target.login.is_none() && self.may_share_secrets_with(&target) {
+            target.login.clone_from(&self.login);
+        }
+        Ok(target)
+    }
+
+    /// Whether what was meant for this host may be sent to `other`: same host, and not from https to http.
+    pub(crate) fn may_share_secrets_with(&self, other: &Target) -> bool {
+        self.address.host.eq_ignore_ascii_case(&other.address.host)
+            && (other.address.secure || !self.address.secure)
+    }
+
+    /// The value of a `Host` header.
+    pub(crate) fn host_header(&self) -> String {
+        let standard = if self.address.secure { 443 } else { 80 };
+        let text = self.address.to_string();
+        match text.strip_suffix(&format!(":{}", self.address.port)) {
+            Some(host) if self.address.port == standard => host.to_owned(),
+            _ => text,
+        }
+    }
+
+    fn scheme(&self) -> &'static str {
+        if self.address.secure { "https" } else { "http" }
+    }
+}
+
+impl fmt::Debug for Target {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}://{}/…", self.scheme(), self.address)
+    }
+}
+
+/// Whether a text begins with a scheme, as in `http:`.
+fn has_scheme(text: &str) -> bool {
+    let Some((scheme, _)) = text.split_once(':') else { return false };
+    scheme.starts_with(|it: char| it.is_ascii_alphabetic())
+        && scheme.chars().all(|it| it.is_ascii_alphanumeric() || "+-.".contains(it))
+}
+
+/// Path and query of an absolute address, changed only where HTTP demands it.
+fn path_of(text: &str) -> String {
+    let rest = text.split_once(':').map_or(text, |(_, rest)| rest).trim_start_matches(['/', '\\']);
+    let path = rest.find(['/', '?', '#', '\\']).map_or("", |at| &rest[at..]);
+    let path = path.split('#').next().unwrap_or_default();
+    let mut out = String::with_capacity(path.len() + 1);
+    if !path.starts_with('/') {
+        out.push('/');
+    }
+    let path = path.strip_prefix('\\').unwrap_or(path);
+    for byte in path.bytes() {
+        match byte {
+            b'\t' | b'\r' | b'\n' => {}
+            0..=b' ' | b'"' | b'<' | b'>' | b'\\' | b'^' | b'`' | b'{' | b'|' | b'}' | 0x7f.. => {
+                out.push_str(&format!("%{byte:02X}"));
+            }
+            _ => out.push(char::from(byte)),
+        }
+    }
+    out
+}
+
+/// Undoes percent-encoding; what is not valid stays as it is.
+pub(super) fn decode(text: &str) -> String {
+    let bytes = text.as_bytes();
+    let mut out = Vec::with_capacity(bytes.len());
+    let mut at = 0;
+    while at < bytes.len() {
+        let hex = bytes.get(at + 1..at + 3).and_then(|it| std::str::from_utf8(it).ok());
+        match hex.and_then(|it| u8::from_str_radix(it, 16).ok()) {
+            Some(byte) if bytes[at] == b'%' => {
+                out.push(byte);
+                at += 3;
+            }
+            _ => {
+                out.push(bytes[at]);
+                at += 1;
+            }
+        }
+    }
+    String::from_utf8_lossy(&out).into_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_address_is_taken_apart_and_its_path_left_alone() {
+        let check = |text: &str, address: &str, path: &str, host: &str| {
+            let target = Target::parse(text).unwrap();
+            assert_eq!(target.address.to_string(), address, "{text}");
+            assert_eq!(target.path, path, "{text}");
+            assert_eq!(target.host_header(), host, "{text}");
+        };
+        check("http://tv.example/live/u/p/1.ts", "tv.example:80", "/live/u/p/1.ts", "tv.example");
+        check("http://tv.example:8080/a?b=c#d", "tv.example:8080", "/a?b=c", "tv.example:8080");
+        check("https://tv.example", "tv.example:443", "/", "tv.example");
+        check("http://tv_1.example?x=1", "tv_1.example:80", "/?x=1", "tv_1.example");
+        check("http://u:p@[::1]:81/x", "[::1]:81", "/x", "[::1]:81");
+        check("http://a/b/../c/./d//e%2fF%zz", "a:80", "/b/../c/./d//e%2fF%zz", "a");
+        check("http://a/ü b|c", "a:80", "/%C3%BC%20b%7Cc", "a");
+        check("HTTP://A/x", "a:80", "/x", "a");
+    }
+
+    #[test]
+    fn a_login_is_decoded_and_never_printed() {
+        let target = Target::parse("http://user%40home:p%3Ass@a:81/secret?token=1").unwrap();
+        assert_eq!(target.login, Some(("user@home".into(), "p:ss".into())));
+        assert_eq!(format!("{target:?}"), "http://a:81/…");
+    }
+
+    #[test]
+    fn only_http_addresses_with_a_host_are_taken() {
+        for text in ["rtsp://a/b", "udp://@239.0.0.1:1234", "file:///etc/passwd", "javascript:1"] {
+            assert!(matches!(Target::parse(text), Err(Cause::Unsupported(_))), "{text}");
+        }
+        for text in ["", "a/b", "http://", "http://a:99999/"] {
+            assert!(matches!(Target::parse(text), Err(Cause::Address(_))), "{text}");
+        }
+    }
+
+    #[test]
+    fn a_location_may_be_relative() {
+        let check = |location: &str, address: &str, path: &str| {
+            let target = Target::parse("http://u:p@a:81/x/y?z=1").unwrap().join(location).unwrap();
+            assert_eq!(target.address.to_string(), address, "{location}");
+            assert_eq!(target.path, path, "{location}");
+        };
+        check("http://b/c?d=e", "b:80", "/c?d=e");
+        check("//b:82/c", "b:82", "/c");
+        check("/c", "a:81", "/c");
+        check("c?d=http://e", "a:81", "/x/c?d=http://e");
+        check("?d", "a:81", "/x/y?d");
+        check("../c", "a:81", "/c");
+    }
+
+    #[test]
+    fn a_login_follows_a_redirect_to_the_same_host_only() {
+        let from = Target::parse("https://u:p@a/x").unwrap();
+        assert!(from.join("/y").unwrap().login.is_some());
+        assert!(from.join("https://a:8443/y").unwrap().login.is_some());
+        assert!(from.join("http://a/y").unwrap().login.is_none());
+        assert!(from.join("https://b/y").unwrap().login.is_none());
+        assert_eq!(from.join("https://v:q@b/y").unwrap().login, Some(("v".into(), "q".into())));
+    }
+}

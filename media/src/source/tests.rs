@@ -1,0 +1,578 @@
+//! Opening, reading and closing, over an in-memory provider and virtual time.
+
+use std::future::{Future, poll_fn};
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::task::Poll;
+use std::time::Duration;
+
+use bytes::{Bytes, BytesMut};
+use parking_lot::Mutex;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::runtime::Handle;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use tokio::task::JoinSet;
+use tokio::time::timeout;
+
+use super::*;
+use crate::dial::{Address, DialSettings, Dialling, TcpDial};
+use crate::error::{Scope, Side};
+use crate::testing::{
+    Behaviour, Break, Head, MemoryDial, MemoryProvider, PermitCount, Play, Reach, TestPermit, TsSource,
+    labels_in,
+};
+
+/// A world with two providers, `a` and `b`.
+struct World {
+    a: MemoryProvider,
+    b: MemoryProvider,
+    upstream: Upstream,
+    permits: PermitCount,
+    /// How many sockets providers could still see whenever a permit came back.
+    held_at_return: Arc<Mutex<Vec<usize>>>,
+}
+
+impl World {
+    fn new() -> Self {
+        let dial = MemoryDial::new();
+        let (a, b) = (dial.provider("a:80"), dial.provider("b:80"));
+        let closer = Closer::new(Handle::current());
+        let upstream = Upstream { dial: Arc::new(dial), closer, settings: SourceSettings::default() };
+        Self { a, b, upstream, permits: PermitCount::default(), held_at_return: Arc::default() }
+    }
+
+    fn permit(&self) -> Box<TestPermit> {
+        let (a, b, held) = (self.a.clone(), self.b.clone(), self.held_at_return.clone());
+        self.permits.permit(move || held.lock().push(a.n_held() + b.n_held()))
+    }
+
+    fn open(&self, url: &str) -> impl Future<Output = Result<Source, UpstreamError>> + use<> {
+        self.open_request(OpenRequest { url: url.into(), ..OpenRequest::default() })
+    }
+
+    fn open_request(
+        &self,
+        request: OpenRequest,
+    ) -> impl Future<Output = Result<Source, UpstreamError>> + use<> {
+        open(request, self.permit(), self.upstream.clone())
+    }
+
+    /// Opens what must fail; the cause and after how long.
+    async fn failure(&self, url: &str) -> (Cause, Duration) {
+        let began = Instant::now();
+        let error = self.open(url).await.expect_err("should not open");
+        let elapsed = began.elapsed();
+        self.is_clean().await;
+        (error.cause().clone(), elapsed)
+    }
+
+    /// Everything is back: no permit out, no socket anywhere, and never a permit before its socket.
+    async fn is_clean(&self) {
+        self.upstream.closer.idle().await;
+        assert_eq!(self.permits.n_out(), 0, "permits out");
+        assert_eq!(self.upstream.closer.n_sockets(), 0, "sockets counted");
+        assert_eq!(self.a.n_held() + self.b.n_held(), 0, "sockets held");
+        assert!(self.held_at_return.lock().iter().all(|it| *it == 0), "a permit came back before its socket");
+    }
+}
+
+/// Reads until so many bytes are there, or the end.
+async fn read_bytes(source: &mut Source, n: usize) -> (BytesMut, Option<UpstreamError>) {
+    let mut bytes = BytesMut::new();
+    while bytes.len() < n {
+        match source.read().await {
+            Ok(it) => bytes.extend_from_slice(&it),
+            Err(error) => return (bytes, Some(error)),
+        }
+    }
+    (bytes, None)
+}
+
+/// Polls a future at most `n` times and drops it where it stands.
+async fn drop_after<F: Future>(n: usize, future: F) -> Option<F::Output> {
+    let mut future = Box::pin(future);
+    let mut n_left = n;
+    poll_fn(|cx| {
+        if n_left > 0 {
+            n_left -= 1;
+            if let Poll::Ready(output) = future.as_mut().poll(cx) {
+                return Poll::Ready(Some(output));
+            }
+        }
+        if n_left == 0 { Poll::Ready(None) } else { Poll::Pending }
+    })
+    .await
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_source_opens_with_its_first_payload_and_hands_on_every_byte() {
+    let world = World::new();
+    world.a.set("/live/u/p/1.ts?x=%20", Behaviour::play("one"));
+    let mut source = world.open("http://a/live/u/p/1.ts?x=%20").await.unwrap();
+    assert_eq!(source.info().place, "a:80");
+    assert!(source.info().opened_in < Duration::from_millis(50));
+    let (bytes, error) = read_bytes(&mut source, 1_000_000).await;
+    assert_eq!(error, None);
+    let expected = TsSource::new("one").bytes(Duration::from_secs(60), Duration::from_secs(5));
+    assert_eq!(bytes[..1_000_000], expected[..1_000_000]);
+    assert_eq!(world.permits.n_out(), 1);
+    assert_eq!(world.upstream.closer.n_sockets(), 1);
+    drop(source);
+    assert_eq!(world.permits.n_closing(), 1, "closing is said at once");
+    world.is_clean().await;
+}
+
+// Holds T-fo.2 (media's part: which cause, how soon).
+#[tokio::test(start_paused = true)]
+async fn each_way_to_fail_is_told_with_its_cause_within_its_time() {
+    let world = World::new();
+    let not_ts = |what: &str| Cause::NotTs(what.into());
+    let after = |n, how| Behaviour::Play(Play { after: Some((n, how)), ..Play::new(TsSource::new("x")) });
+    let first = Duration::from_secs(4);
+    let cases = [
+        ("401", Behaviour::Status(401), Cause::Status(401), Duration::ZERO),
+        ("403", Behaviour::Status(403), Cause::Status(403), Duration::ZERO),
+        ("404", Behaviour::Status(404), Cause::Status(404), Duration::ZERO),
+        ("429", Behaviour::Status(429), Cause::Status(429), Duration::ZERO),
+        ("503", Behaviour::Status(503), Cause::Status(503), Duration::ZERO),
+        ("304", Behaviour::Status(304), Cause::Status(304), Duration::ZERO),
+        ("204", Behaviour::Raw("HTTP/1.1 204 None\r\n\r\n".into()), Cause::Empty, Duration::ZERO),
+        ("html", Behaviour::Html, not_ts("text/html"), Duration::ZERO),
+        ("json", Behaviour::Json, not_ts("application/json"), Duration::ZERO),
+        ("hls", Behaviour::Hls, not_ts("an HLS playlist"), Duration::ZERO),
+        ("empty", Behaviour::Empty, Cause::Empty, Duration::ZERO),
+        ("close", Behaviour::Close, Cause::Reset("closed without an answer".into()), Duration::ZERO),
+        ("reset", Behaviour::Reset, Cause::Reset("connection reset".into()), Duration::ZERO),
+        ("no answer", Behaviour::NoAnswer, Cause::FirstPacketTimeout, first),
+        ("garbage", Behaviour::Garbage, not_ts("unknown bytes"), Duration::from_millis(400)),
+        ("nulls", after(0, Break::Nulls), Cause::FirstPacketTimeout, first),
+        ("unknown PIDs", after(0, Break::UnknownPids), Cause::FirstPacketTimeout, first),
+        ("tables, then silence", after(2, Break::Silence), Cause::FirstPacketTimeout, first),
+        ("tables, then the end", after(2, Break::End), Cause::Ended, Duration::ZERO),
+        ("tables, then nulls", after(2, Break::Nulls), Cause::FirstPacketTimeout, first),
+        ("ICY 403", Behaviour::Raw("ICY 403 No\r\n\r\n".into()), Cause::Status(403), Duration::ZERO),
+        ("not even HTTP", Behaviour::Raw("SSH-2.0-x\r\n".into()), not_ts("unknown bytes"), Duration::ZERO),
+        ("to nowhere", Behaviour::Raw("HTTP/1.1 302 F\r\n\r\n".into()), Cause::BadRedirect, Duration::ZERO),
+        ("loop", Behaviour::Redirect("/x".into()), Cause::RedirectLoop, Duration::ZERO),
+    ];
+    for (name, behaviour, cause, bound) in cases {
+        world.a.set("/x", behaviour);
+        let (found, elapsed) = world.failure("http://a/x").await;
+        assert_eq!(found, cause, "{name}");
+        assert!(elapsed <= bound + Duration::from_millis(20), "{name} took {elapsed:?}");
+        world.is_clean().await;
+    }
+    let reaches = [
+        (Reach::Refuses, Cause::Connect("connection refused".into()), Duration::ZERO),
+        (Reach::Unknown, Cause::Dns, Duration::ZERO),
+        (Reach::BadCertificate, Cause::Tls("invalid peer certificate: Expired".into()), Duration::ZERO),
+        (Reach::Silent, Cause::ConnectTimeout, Duration::from_secs(3)),
+        (Reach::After(Duration::from_secs(9)), Cause::ConnectTimeout, Duration::from_secs(3)),
+    ];
+    for (reach, cause, bound) in reaches {
+        world.a.set_reach(reach);
+        let (found, elapsed) = world.failure("http://a/x").await;
+        assert_eq!(found, cause, "{reach:?}");
+        assert!(elapsed <= bound + Duration::from_millis(20), "{reach:?} took {elapsed:?}");
+        world.is_clean().await;
+    }
+    let requests = world.a.n_accepted();
+    for url in ["rtsp://a/x", "nonsense", "http://"] {
+        let error = world.open(url).await.expect_err("should not open");
+        assert_eq!(error.side(), Side::Ours, "{url}");
+    }
+    assert_eq!(world.a.n_accepted(), requests, "no connection for what cannot be asked for");
+    world.is_clean().await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_connection_that_takes_its_time_leaves_the_rest_of_the_time_for_the_first_packet() {
+    let world = World::new();
+    world.a.set("/x", Behaviour::NoAnswer);
+    world.a.set_reach(Reach::After(Duration::from_millis(2500)));
+    let (cause, elapsed) = world.failure("http://a/x").await;
+    assert_eq!((cause, elapsed.as_secs()), (Cause::FirstPacketTimeout, 4));
+    world.is_clean().await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn loose_answers_play() {
+    let world = World::new();
+    for head in [Head::Plain, Head::Chunked, Head::Icy, Head::Broken, Head::Missing, Head::Length(1 << 40)] {
+        world.a.set("/x", Behaviour::Play(Play { head, ..Play::new(TsSource::new("loose")) }));
+        let mut source = world.open("http://a/x").await.unwrap_or_else(|error| panic!("{head:?}: {error}"));
+        let (bytes, error) = read_bytes(&mut source, 100_000).await;
+        assert_eq!(error, None, "{head:?}");
+        assert_eq!(bytes[0], 0x47, "{head:?}: the head is no part of the stream");
+        assert_eq!(labels_in(&bytes), ["loose"], "{head:?}");
+        drop(source);
+        world.is_clean().await;
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_playing_source_tells_how_it_ended() {
+    let world = World::new();
+    let cases = [
+        (Head::Plain, Break::End, Cause::Ended),
+        (Head::Chunked, Break::End, Cause::Ended),
+        (Head::Icy, Break::End, Cause::Ended),
+        (Head::Length(1 << 40), Break::End, Cause::Ended),
+        (Head::Plain, Break::Reset, Cause::Reset("connection reset".into())),
+        (Head::Chunked, Break::Reset, Cause::Reset("connection reset".into())),
+    ];
+    for (head, how, cause) in cases {
+        let play = Play { head, after: Some((500, how)), ..Play::new(TsSource::new("x")) };
+        world.a.set("/x", Behaviour::Play(play));
+        let mut source = world.open("http://a/x").await.unwrap();
+        let (bytes, error) = read_bytes(&mut source, usize::MAX).await;
+        assert_eq!(bytes.len(), 500 * 188, "{head:?} {how:?}: nothing is lost before the end");
+        let error = error.unwrap();
+        assert_eq!(error.cause(), &cause, "{head:?} {how:?}");
+        assert!(error.can_retry());
+        drop(source);
+        world.is_clean().await;
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_read_that_is_cancelled_loses_nothing() {
+    let world = World::new();
+    world.a.set("/x", Behaviour::play("x"));
+    let mut source = world.open("http://a/x").await.unwrap();
+    let mut bytes = BytesMut::new();
+    while bytes.len() < 300_000 {
+        if let Ok(read) = timeout(Duration::from_millis(7), source.read()).await {
+            bytes.extend_from_slice(&read.unwrap());
+        }
+    }
+    let expected = TsSource::new("x").bytes(Duration::from_secs(60), Duration::from_secs(3));
+    assert_eq!(bytes[..300_000], expected[..300_000]);
+}
+
+// Holds T-slot.3 (media's part).
+#[tokio::test(start_paused = true)]
+async fn an_opening_dropped_at_any_point_gives_its_permit_back_after_its_socket() {
+    let cases = [
+        ("play", Behaviour::play("x")),
+        ("no answer", Behaviour::NoAnswer),
+        ("html", Behaviour::Html),
+        ("refused", Behaviour::Status(403)),
+        ("redirect", Behaviour::Redirect("http://b/1".into())),
+    ];
+    for is_stubborn in [false, true] {
+        for (name, behaviour) in cases.clone() {
+            let world = World::new();
+            for provider in [&world.a, &world.b] {
+                provider.set_stubborn(is_stubborn);
+                provider.set_reach(Reach::After(Duration::from_millis(10)));
+            }
+            world.a.set("/x", behaviour);
+            world.b.set("/1", Behaviour::Redirect("/2".into()));
+            world.b.set("/2", Behaviour::Redirect("http://a/y".into()));
+            world.a.set("/y", Behaviour::play("y"));
+            let mut n = 0;
+            loop {
+                let opening = world.open("http://a/x");
+                let opened = drop_after(n, opening).await;
+                assert!(
+                    world.permits.n_out() == world.permits.n_closing() || opened.is_some(),
+                    "{name} at {n}: what is not back is closing"
+                );
+                let is_through = opened.is_some();
+                drop(opened);
+                let began = Instant::now();
+                world.is_clean().await;
+                assert!(began.elapsed() <= crate::closer::CLOSE_TIMEOUT, "{name} at {n}");
+                if is_through {
+                    break;
+                }
+                n += 1;
+            }
+            assert!(n > 3, "{name}: dropped at {n} points");
+            assert!(world.a.peak() <= 1 && world.b.peak() <= 1, "{name}");
+        }
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_aborted_opener_and_a_panic_give_the_permit_back() {
+    struct Panics;
+    impl Dial for Panics {
+        fn dial<'a>(&'a self, _: &'a Address, _: Duration) -> Dialling<'a> {
+            Box::pin(async { panic!("a bug") })
+        }
+    }
+    let mut world = World::new();
+    world.a.set("/x", Behaviour::NoAnswer);
+    let task = tokio::spawn(world.open("http://a/x"));
+    tokio::time::sleep(Duration::from_secs(1)).await;
+    assert_eq!(world.a.n_open(), 1);
+    task.abort();
+    assert!(task.await.unwrap_err().is_cancelled());
+    world.is_clean().await;
+
+    world.upstream.dial = Arc::new(Panics);
+    assert!(tokio::spawn(world.open("http://a/x")).await.unwrap_err().is_panic());
+    world.is_clean().await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_provider_that_does_not_close_is_cut_off_after_half_a_second() {
+    let world = World::new();
+    world.a.set_stubborn(true);
+    world.a.set("/x", Behaviour::play("x"));
+    let source = world.open("http://a/x").await.unwrap();
+    let began = Instant::now();
+    drop(source);
+    tokio::time::sleep(Duration::from_millis(490)).await;
+    assert_eq!((world.permits.n_out(), world.upstream.closer.n_closing()), (1, 1));
+    world.is_clean().await;
+    assert_eq!(began.elapsed().as_millis() / 10, 50);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_provider_that_closes_in_order_has_its_slot_back_at_once() {
+    let world = World::new();
+    world.a.set("/x", Behaviour::play("x"));
+    drop(world.open("http://a/x").await.unwrap());
+    let began = Instant::now();
+    world.is_clean().await;
+    assert!(began.elapsed() < Duration::from_millis(5));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_chain_of_redirects_never_shows_the_provider_two_sockets() {
+    for is_stubborn in [false, true] {
+        let world = World::new();
+        world.a.set_stubborn(is_stubborn);
+        world.a.set("/0", Behaviour::Redirect("1?a=b".into()));
+        world.a.set("/1?a=b", Behaviour::Redirect("http://a/2".into()));
+        world.a.set("/2", Behaviour::Redirect("//a:80/3".into()));
+        world.a.set("/3", Behaviour::Redirect("/4".into()));
+        world.a.set("/4", Behaviour::Redirect("/5".into()));
+        world.a.set("/5", Behaviour::play("end"));
+        let source = world.open("http://a/0").await.unwrap();
+        assert_eq!((source.info().n_redirects, source.info().place.as_str()), (5, "a:80"));
+        assert_eq!(world.a.n_accepted(), 6);
+        assert_eq!(world.a.peak(), 1);
+        assert_eq!(world.permits.n_out(), 1);
+        assert_eq!(world.permits.n_closing(), 0, "the permit is still in use");
+        drop(source);
+        world.is_clean().await;
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn redirects_have_a_limit_and_only_lead_to_http() {
+    let world = World::new();
+    for n in 0..9 {
+        world.a.set(&format!("/{n}"), Behaviour::Redirect(format!("/{}", n + 1)));
+    }
+    assert_eq!(world.failure("http://a/0").await.0, Cause::TooManyRedirects);
+    assert_eq!(world.a.n_accepted(), 6);
+    for (location, cause) in [
+        ("file:///etc/passwd", Cause::Unsupported("the address scheme file".into())),
+        ("rtsp://a/x", Cause::Unsupported("the address scheme rtsp".into())),
+        ("http://", Cause::BadRedirect),
+        (" ", Cause::BadRedirect),
+        ("http://nobody/", Cause::Dns),
+    ] {
+        world.a.set("/x", Behaviour::Redirect(location.into()));
+        assert_eq!(world.failure("http://a/x").await.0, cause, "{location}");
+    }
+    world.a.set("/x", Behaviour::Redirect("http://b/y".into()));
+    world.b.set("/y", Behaviour::Redirect("http://a/x".into()));
+    assert_eq!(world.failure("http://a/x").await.0, Cause::RedirectLoop);
+    world.is_clean().await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn slow_redirects_share_the_time_of_the_first_packet() {
+    let world = World::new();
+    world.a.set_reach(Reach::After(Duration::from_secs(2)));
+    world.a.set("/0", Behaviour::Redirect("/1".into()));
+    world.a.set("/1", Behaviour::Redirect("/2".into()));
+    world.a.set("/2", Behaviour::play("x"));
+    let (cause, elapsed) = world.failure("http://a/0").await;
+    assert_eq!((cause, elapsed.as_secs()), (Cause::FirstPacketTimeout, 4));
+    world.is_clean().await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn credentials_are_not_sent_to_another_host() {
+    let world = World::new();
+    world.a.set("/x", Behaviour::Redirect("/y".into()));
+    world.a.set("/y", Behaviour::Redirect("http://b/z".into()));
+    world.b.set("/z", Behaviour::play("z"));
+    let request = OpenRequest {
+        url: "http://user:secret@a/x".into(),
+        headers: vec![("Cookie".into(), "secret".into()), ("Referer".into(), "http://r/".into())],
+        user_agent: Some("Player/1".into()),
+    };
+    drop(world.open_request(request).await.unwrap());
+    let expected =
+        ["host: a", "user-agent: Player/1", "accept: */*", "authorization: Basic dXNlcjpzZWNyZXQ="];
+    for request in world.a.requests() {
+        let headers: Vec<String> = request.headers.iter().map(|it| lower_name(it)).collect();
+        assert_eq!(headers[..4], expected);
+        assert_eq!(headers[4..], ["cookie: secret", "referer: http://r/", "connection: close"]);
+    }
+    let headers: Vec<String> = world.b.requests()[0].headers.iter().map(|it| lower_name(it)).collect();
+    assert_eq!(
+        headers,
+        ["host: b", "user-agent: Player/1", "accept: */*", "referer: http://r/", "connection: close"]
+    );
+    world.is_clean().await;
+}
+
+fn lower_name(line: &str) -> String {
+    let (name, value) = line.split_once(": ").unwrap();
+    format!("{}: {value}", name.to_ascii_lowercase())
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_full_provider_refuses_the_account_and_not_the_stream() {
+    let world = World::new();
+    world.a.set("/x", Behaviour::play("x"));
+    world.a.set_limit(1, 429);
+    let first = world.open("http://a/x").await.unwrap();
+    let error = world.open("http://a/x").await.unwrap_err();
+    assert_eq!((error.cause(), error.scope()), (&Cause::Status(429), Scope::Candidate));
+    world.upstream.closer.idle().await;
+    assert_eq!((world.permits.n_out(), world.a.n_held()), (1, 1));
+    // The second permit came back while the first socket was open, as it should.
+    world.held_at_return.lock().clear();
+    drop(first);
+    world.is_clean().await;
+    // The slot is free when the permit is back.
+    drop(world.open("http://a/x").await.unwrap());
+}
+
+#[tokio::test(start_paused = true)]
+async fn errors_and_sources_print_no_address() {
+    let world = World::new();
+    world.a.set("/secret", Behaviour::play("x"));
+    let source = world.open("http://user:secret@a/secret").await.unwrap();
+    assert!(!format!("{source:?}").contains("secret"));
+    for url in ["http://user:secret@nobody/secret", "secret", "rtsp://secret@a/secret", "/secret/file"] {
+        let error = world.open(url).await.unwrap_err();
+        assert!(!format!("{error} {error:?}").contains("secret"), "{error}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_flood_without_payload_does_not_fill_the_memory() {
+    let world = World::new();
+    let mut flood =
+        TsSource::new("x").bytes(Duration::ZERO, Duration::from_millis(40)).slice(..2 * 188).to_vec();
+    flood.extend(crate::ts::packet::null_packet().repeat(40_000));
+    let mut raw = BytesMut::from("HTTP/1.1 200 OK\r\n\r\n");
+    raw.extend_from_slice(&flood);
+    raw.extend_from_slice(&TsSource::new("x").bytes(Duration::ZERO, Duration::from_millis(200)));
+    world.a.set("/x", Behaviour::Raw(raw.freeze()));
+    let source = world.open("http://a/x").await.unwrap();
+    let kept: usize = source.read_ahead.iter().map(Bytes::len).sum();
+    assert!(kept <= READ_AHEAD_BYTES_MAX, "{kept}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_file_plays_at_the_speed_of_its_clock_and_ends() {
+    let world = World::new();
+    let file = tempfile::NamedTempFile::new().unwrap();
+    // Across the wrap of the clock, which is the same moment for every stamp.
+    let source = TsSource { start: (1 << 33) - 270_000, ..TsSource::new("file") };
+    let bytes = source.bytes(Duration::ZERO, Duration::from_secs(10));
+    std::fs::write(file.path(), &bytes).unwrap();
+    let began = Instant::now();
+    let mut source = world.open(&format!("file://{}", file.path().display())).await.unwrap();
+    assert_eq!(source.info().place, "file");
+    let (read, error) = read_bytes(&mut source, usize::MAX).await;
+    assert_eq!(error.unwrap().cause(), &Cause::Ended);
+    assert_eq!(read, bytes);
+    let elapsed = began.elapsed().as_secs_f64();
+    assert!((9.8..10.2).contains(&elapsed), "{elapsed}");
+    drop(source);
+    assert_eq!(world.permits.n_out(), 0);
+
+    std::fs::write(file.path(), "<html>").unwrap();
+    let error = world.open(&file.path().display().to_string()).await.unwrap_err();
+    assert!(matches!(error.cause(), Cause::NotTs(_)), "{error}");
+    let error = world.open("file:///no/such/file").await.unwrap_err();
+    assert_eq!((error.side(), error.can_retry()), (Side::Ours, false));
+    assert!(matches!(world.open("/").await.unwrap_err().cause(), Cause::File(_)));
+    assert_eq!(world.permits.n_out(), 0);
+}
+
+#[tokio::test]
+async fn over_tcp_a_dropped_source_is_closed_in_order_before_its_permit_is_back() {
+    let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let url = format!("http://{}/x", listener.local_addr().unwrap());
+    let n_open = Arc::new(AtomicUsize::new(0));
+    let counted = n_open.clone();
+    let server = tokio::spawn(async move {
+        let (mut socket, _) = listener.accept().await.unwrap();
+        counted.fetch_add(1, Ordering::SeqCst);
+        socket.write_all(b"HTTP/1.1 200 OK\r\n\r\n").await.unwrap();
+        let bytes = TsSource::new("tcp").bytes(Duration::ZERO, Duration::from_secs(1));
+        socket.write_all(&bytes).await.unwrap();
+        // The end of what the client sends: it has hung up.
+        while socket.read(&mut [0; 1024]).await.unwrap() > 0 {}
+        counted.fetch_sub(1, Ordering::SeqCst);
+    });
+    let dial = Arc::new(TcpDial::new(DialSettings::default()).unwrap());
+    let closer = Closer::new(Handle::current());
+    let long = Duration::from_secs(30);
+    let settings = SourceSettings { connect_timeout: long, first_packet_timeout: long, redirects_max: 5 };
+    let upstream = Upstream { dial, closer: closer.clone(), settings };
+    let permits = PermitCount::default();
+    let seen = Arc::new(Mutex::new(None));
+    let (n, result) = (n_open.clone(), seen.clone());
+    let permit = permits.permit(move || *result.lock() = Some(n.load(Ordering::SeqCst)));
+    let mut source = open(OpenRequest { url, ..OpenRequest::default() }, permit, upstream).await.unwrap();
+    let (bytes, _) = read_bytes(&mut source, 50_000).await;
+    assert_eq!(labels_in(&bytes), ["tcp"]);
+    assert_eq!((n_open.load(Ordering::SeqCst), closer.n_sockets()), (1, 1));
+    drop(source);
+    closer.idle().await;
+    assert_eq!(*seen.lock(), Some(0), "the provider had seen the end when the permit came back");
+    assert_eq!((permits.n_out(), closer.n_sockets()), (0, 0));
+    server.await.unwrap();
+}
+
+/// A slot, as a permit.
+struct Slot(#[expect(dead_code, reason = "held for its drop")] OwnedSemaphorePermit);
+
+impl Permit for Slot {
+    fn closing(&mut self) {}
+}
+
+// Holds T-slot.2 (media's part: with as many permits as slots, whatever is done with sources).
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn a_provider_never_sees_more_sockets_than_there_are_permits() {
+    const N_SLOTS: usize = 3;
+    let world = World::new();
+    world.a.set("/play", Behaviour::play("x"));
+    world.a.set("/hop", Behaviour::Redirect("/play".into()));
+    world.a.set("/no", Behaviour::Status(403));
+    let slots = Arc::new(Semaphore::new(N_SLOTS));
+    let mut tasks = JoinSet::new();
+    for n in 0..300 {
+        let (slots, upstream) = (slots.clone(), world.upstream.clone());
+        tasks.spawn(async move {
+            let permit = Box::new(Slot(slots.acquire_owned().await.unwrap()));
+            let url = format!("http://a/{}", ["play", "hop", "no"][n % 3]);
+            let opening = open(OpenRequest { url, ..OpenRequest::default() }, permit, upstream);
+            if n % 5 == 0 {
+                drop(drop_after(n % 7, opening).await);
+            } else if let Ok(mut source) = opening.await {
+                let _ = source.read().await;
+            }
+        });
+    }
+    tasks.join_all().await;
+    world.upstream.closer.idle().await;
+    assert_eq!(slots.available_permits(), N_SLOTS);
+    assert_eq!((world.a.n_held(), world.upstream.closer.n_sockets()), (0, 0));
+    assert!(world.a.peak() <= N_SLOTS, "{}", world.a.peak());
+    assert!(world.a.n_accepted() > 200);
+}

@@ -1,0 +1,118 @@
+//! Random sources over random changes.
+use proptest::prelude::*;
+
+use super::*;
+
+/// Clocks near the wrap as often as anywhere else.
+fn start() -> impl Strategy<Value = u64> {
+    let end = 1u64 << 33;
+    prop_oneof![0..end, end - 12 * 90_000..end, 0..900_000u64]
+}
+
+fn spec(has_clock: bool) -> impl Strategy<Value = Spec> {
+    let streams = (
+        prop_oneof![3 => Just(Some(H264)), 1 => Just(Some(MPEG2)), 1 => Just(Some(HEVC)), 1 => Just(None)],
+        prop::collection::vec(prop_oneof![Just(AAC), Just(MP2), Just(AC3)], 1..4),
+        0x20u16..0x1F00,
+        0x20u16..0x1F00,
+        1u16..,
+    );
+    let shape = (start(), 2u32..20, 0u32..4, 50i64..1_000, -300i64..300, any::<bool>());
+    let counters = (0u8..16, prop_oneof![Just(0usize), 3usize..50], any::<bool>());
+    let clock = if has_clock {
+        prop_oneof![Just(Clock::Stream), Just(Clock::Own)].boxed()
+    } else {
+        Just(Clock::Nobody).boxed()
+    };
+    (streams, shape, counters, clock).prop_map(move |(streams, shape, counters, clock)| {
+        let (video, audio, first_pid, pmt_pid, program) = streams;
+        let (start, gop, b_frames, delay_ms, audio_lead_ms, is_flagged) = shape;
+        let is_taken = |pid: u16| (pid..pid + 41).contains(&pmt_pid);
+        Spec {
+            id: 0,
+            video,
+            audio,
+            first_pid: if is_taken(first_pid) { first_pid - 1 } else { first_pid }.max(0x20),
+            pmt_pid: if is_taken(first_pid) { first_pid + 50 } else { pmt_pid },
+            program,
+            clock,
+            start,
+            gop,
+            b_frames,
+            // Where stamps stand in for the clock, they have to be comparable.
+            delay_ms: if has_clock { delay_ms } else { 300 },
+            audio_lead_ms: if has_clock { audio_lead_ms } else { 0 },
+            is_flagged,
+            counter: counters.0,
+            duplicate_every: counters.1,
+            has_nulls: counters.2,
+        }
+    })
+}
+
+fn acts() -> impl Strategy<Value = Vec<Act>> {
+    let act = |has_clock| (spec(has_clock), 0u64..5_000, 3_000u64..7_000, 0u64..8_000);
+    any::<bool>().prop_flat_map(move |has_clock| prop::collection::vec(act(has_clock), 2..5)).prop_map(
+        |acts| {
+            let mut now = 0;
+            let mut result = Vec::new();
+            for (n, (spec, gap_ms, length_ms, burst_ms)) in acts.into_iter().enumerate() {
+                let connects = if n == 0 { 0 } else { now + gap_ms };
+                now = connects + length_ms;
+                let spec = Spec { id: n as u8, ..spec };
+                result.push(Act { spec, connects: ms(connects), burst_ms, lost: ms(now) });
+            }
+            result
+        },
+    )
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 60, failure_persistence: None, ..ProptestConfig::default() })]
+
+    // Holds T-view.1 for the splice.
+    #[test]
+    fn any_sources_make_one_conformant_stream(acts in acts()) {
+        let played = play(&acts);
+        check_length(&played, &acts);
+        for (n, act) in acts.iter().enumerate() {
+            prop_assert!(played.began[n].is_some(), "source {} is heard", n);
+            let first = first_pes(&played, act.spec.id);
+            // Unless it lies further behind the sound or picture of those before than a source is waited for.
+            let shown = |spec: &Spec| spec.delay_ms + spec.audio_lead_ms.max(40 * (i64::from(spec.b_frames) + 2));
+            let behind = acts[..n].iter().map(|act| shown(&act.spec)).max().unwrap_or(0) - act.spec.delay_ms;
+            if behind.max(0) + 40 * i64::from(act.spec.gop) < 900 {
+                prop_assert!(first.is_key, "source {} begins at a random-access point", n);
+            }
+        }
+        for (pid, types) in &played.checker.types {
+            prop_assert_eq!(types.len(), 1, "PID {:#x}", pid);
+        }
+    }
+
+    #[test]
+    fn any_bytes_come_through_or_not_but_in_whole_packets(
+        acts in acts(),
+        damage in prop::collection::vec((any::<prop::sample::Index>(), 0usize..188, any::<u8>()), 0..400),
+        changes in prop::collection::vec(any::<prop::sample::Index>(), 0..6),
+    ) {
+        let mut input: Vec<_> = acts.iter().flat_map(|act| act.spec.arrivals(act.connects, 500, act.lost)).collect();
+        for (place, at, byte) in damage {
+            let n = input.len();
+            input[place.index(n)].1[at] = byte;
+        }
+        let changes: Vec<usize> = changes.iter().map(|change| change.index(input.len())).collect();
+        let mut splice = Splice::new(SpliceSettings::default());
+        let mut out = BytesMut::new();
+        for (n, (at, packet)) in input.iter().enumerate() {
+            if changes.contains(&n) {
+                splice.change(*at);
+            }
+            splice.packet(packet, *at, &mut out);
+            if n % 50 == 0 {
+                splice.tick(*at, &mut out);
+            }
+        }
+        prop_assert_eq!(out.len() % 188, 0);
+    }
+}

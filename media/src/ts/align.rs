@@ -1,0 +1,302 @@
+//! Finds where packets begin in a run of bytes.
+
+use bytes::{Buf, Bytes, BytesMut};
+
+use super::packet::{PACKET, SYNC};
+
+/// Distances between sync bytes: plain packets, with a four-byte time code before each (M2TS), with sixteen bytes
+/// of error correction behind each.
+const STRIDES: [usize; 3] = [PACKET, 192, 204];
+/// Sync bytes at one distance that make us believe it.
+const SYNCS_WANTED: usize = 3;
+/// Packets of a longer stride are gathered into runs of at most this many bytes.
+const RUN_BYTES_MAX: usize = 64 * 1024 / PACKET * PACKET;
+
+/// Cuts bytes, however they arrive, into runs of whole 188-byte packets.
+///
+/// In sync, plain packets are handed out as parts of what was pushed, without copying, but for the one that lies
+/// across two pushes. Packets of 192 and 204 bytes are stripped to 188. Out of sync, bytes are skipped and counted
+/// until packets are found again. What is kept between calls is less than what was pushed last plus a few packets.
+#[derive(Debug, Default)]
+pub struct Aligner {
+    /// Bytes that come before those of `input`: less than one packet in sync, the area of search out of sync.
+    carry: BytesMut,
+    input: Bytes,
+    /// Distance of packets, while in sync.
+    stride: Option<usize>,
+    n_skipped: u64,
+}
+
+impl Aligner {
+    /// An aligner that has seen nothing.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Adds bytes. What is left of earlier ones is kept, so [`Aligner::next`] should be called until it has no more.
+    pub fn push(&mut self, bytes: Bytes) {
+        if self.input.is_empty() {
+            self.input = bytes;
+        } else {
+            let mut both = BytesMut::with_capacity(self.input.len() + bytes.len());
+            both.extend_from_slice(&self.input);
+            both.extend_from_slice(&bytes);
+            self.input = both.freeze();
+        }
+    }
+
+    /// The next run of whole packets, each beginning with the sync byte; nothing until more is pushed.
+    #[expect(clippy::should_implement_trait, reason = "it ends only until the next push")]
+    pub fn next(&mut self) -> Option<Bytes> {
+        loop {
+            let Some(stride) = self.stride else {
+                self.search();
+                self.stride?;
+                continue;
+            };
+            if self.carry.is_empty() && self.input.is_empty() {
+                return None;
+            }
+            let run = match () {
+                () if !self.carry.is_empty() => self.across_pushes(stride),
+                () if stride == PACKET => self.plain_run(),
+                () => self.stripped_run(stride),
+            };
+            match run {
+                Run::Packets(run) => return Some(run),
+                Run::More => return None,
+                Run::OutOfSync => self.stride = None,
+            }
+        }
+    }
+
+    /// Whether packets were found and no byte has been out of place since.
+    pub fn in_sync(&self) -> bool {
+        self.stride.is_some()
+    }
+
+    /// Bytes that belonged to no packet.
+    pub fn n_skipped(&self) -> u64 {
+        self.n_skipped
+    }
+
+    /// The packet that began in an earlier push.
+    fn across_pushes(&mut self, stride: usize) -> Run {
+        let wanted = stride.saturating_sub(self.carry.len()).min(self.input.len());
+        self.carry.extend_from_slice(&self.input[..wanted]);
+        self.input.advance(wanted);
+        if self.carry[0] != SYNC {
+            return Run::OutOfSync;
+        }
+        if self.carry.len() < stride {
+            return Run::More;
+        }
+        let mut unit = self.carry.split_to(stride);
+        unit.truncate(PACKET);
+        Run::Packets(unit.freeze())
+    }
+
+    /// All packets at the beginning of the input, as they lie.
+    fn plain_run(&mut self) -> Run {
+        let n_packets = self.input.chunks_exact(PACKET).take_while(|it| it[0] == SYNC).count();
+        if n_packets > 0 {
+            return Run::Packets(self.input.split_to(n_packets * PACKET));
+        }
+        self.rest(PACKET)
+    }
+
+    /// The same without what lies between packets.
+    fn stripped_run(&mut self, stride: usize) -> Run {
+        let units = self.input.chunks_exact(stride).take_while(|it| it[0] == SYNC);
+        let mut run = BytesMut::new();
+        let mut n_units = 0;
+        for unit in units.take(RUN_BYTES_MAX / PACKET) {
+            run.extend_from_slice(&unit[..PACKET]);
+            n_units += 1;
+        }
+        if n_units > 0 {
+            self.input.advance(n_units * stride);
+            return Run::Packets(run.freeze());
+        }
+        self.rest(stride)
+    }
+
+    /// The input does not begin with a whole packet: either it is too short for one or it is none.
+    fn rest(&mut self, stride: usize) -> Run {
+        if self.input[0] != SYNC || self.input.len() >= stride {
+            return Run::OutOfSync;
+        }
+        self.carry.extend_from_slice(&self.input);
+        self.input.clear();
+        Run::More
+    }
+
+    /// Looks for packets from the beginning; skips what cannot be one.
+    fn search(&mut self) {
+        self.carry.extend_from_slice(&self.input);
+        self.input.clear();
+        let mut at = 0;
+        let found = loop {
+            let Some(offset) = memchr::memchr(SYNC, &self.carry[at..]) else {
+                at = self.carry.len();
+                break None;
+            };
+            at += offset;
+            match stride_at(&self.carry[at..]) {
+                Guess::Stride(stride) => break Some(stride),
+                Guess::Unclear => break None,
+                Guess::No => at += 1,
+            }
+        };
+        self.n_skipped += at as u64;
+        self.carry.advance(at);
+        self.stride = found;
+        if found.is_some() {
+            // From here on without copying.
+            self.input = self.carry.split().freeze();
+        }
+    }
+}
+
+enum Run {
+    Packets(Bytes),
+    More,
+    OutOfSync,
+}
+
+enum Guess {
+    Stride(usize),
+    Unclear,
+    No,
+}
+
+/// Whether `bytes`, which begin with a sync byte, begin with packets, and at what distance. Two whole packets that
+/// end exactly with the bytes are believed as well: a short answer may hold no more.
+fn stride_at(bytes: &[u8]) -> Guess {
+    let mut guess = Guess::No;
+    for stride in STRIDES {
+        let mut syncs = (0..SYNCS_WANTED).map(|index| bytes.get(index * stride).map(|it| *it == SYNC));
+        if syncs.clone().all(|it| it == Some(true)) || (bytes.len() == 2 * stride && bytes[stride] == SYNC) {
+            return Guess::Stride(stride);
+        }
+        if syncs.all(|it| it != Some(false)) {
+            guess = Guess::Unclear;
+        }
+    }
+    guess
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn packet(number: usize, fill: u8) -> Vec<u8> {
+        let mut packet = vec![fill; PACKET];
+        packet[..4].copy_from_slice(&[SYNC, 0x01, number as u8, 0x10 | number as u8 & 0x0F]);
+        packet
+    }
+
+    fn stream(n_packets: usize) -> Vec<u8> {
+        (0..n_packets).flat_map(|it| packet(it, it as u8)).collect()
+    }
+
+    /// Pushes pieces of this size and gathers what comes.
+    fn aligned(bytes: &[u8], piece: usize) -> (Vec<u8>, Aligner) {
+        let mut aligner = Aligner::new();
+        let mut out = Vec::new();
+        for piece in bytes.chunks(piece) {
+            aligner.push(Bytes::copy_from_slice(piece));
+            while let Some(run) = aligner.next() {
+                assert!(!run.is_empty() && run.len() % PACKET == 0);
+                assert!(run.chunks(PACKET).all(|it| it[0] == SYNC));
+                out.extend_from_slice(&run);
+            }
+        }
+        (out, aligner)
+    }
+
+    #[test]
+    fn packets_come_out_whole_however_they_arrive() {
+        let bytes = stream(40);
+        for piece in [1, 7, 187, 188, 189, 500, 1316, 4096, bytes.len()] {
+            let (out, aligner) = aligned(&bytes, piece);
+            assert!(out == bytes, "in pieces of {piece}");
+            assert!(aligner.in_sync() && aligner.n_skipped() == 0);
+        }
+    }
+
+    #[test]
+    fn whole_packets_are_handed_out_without_copying() {
+        let bytes = Bytes::from(stream(10));
+        let mut aligner = Aligner::new();
+        aligner.push(Bytes::from(stream(10)));
+        while aligner.next().is_some() {}
+        aligner.push(bytes.clone());
+        assert_eq!(aligner.next().unwrap().as_ptr(), bytes.as_ptr());
+    }
+
+    #[test]
+    fn two_packets_alone_are_enough() {
+        assert_eq!(aligned(&stream(2), 1000).0, stream(2));
+        assert_eq!(aligned(&stream(1), 1000).0, Vec::<u8>::new());
+    }
+
+    #[test]
+    fn rubbish_before_and_between_packets_is_skipped_and_counted() {
+        let mut bytes = b"HTTP rubbish, G even with sync bytes, GGG".to_vec();
+        let rubbish = bytes.len() as u64;
+        bytes.extend(stream(6));
+        bytes.extend([0x47; 5].map(|it| it ^ 1));
+        bytes.extend(stream(6));
+        for piece in [1, 100, 5000] {
+            let (out, aligner) = aligned(&bytes, piece);
+            assert_eq!(out, [stream(6), stream(6)].concat());
+            assert_eq!(aligner.n_skipped(), rubbish + 5);
+        }
+    }
+
+    #[test]
+    fn longer_packets_are_stripped() {
+        let m2ts: Vec<u8> = (0..20).flat_map(|it| [vec![1, 2, 3, 4], packet(it, 0)].concat()).collect();
+        let fec: Vec<u8> = (0..20).flat_map(|it| [packet(it, 0), vec![9; 16]].concat()).collect();
+        let expected: Vec<u8> = (0..20).flat_map(|it| packet(it, 0)).collect();
+        for piece in [1, 191, 1000, 100_000] {
+            // The last packet is out when what follows it has come.
+            assert_eq!(aligned(&m2ts, piece).0, expected[..19 * PACKET]);
+            assert_eq!(aligned(&fec, piece).0, expected);
+        }
+    }
+
+    #[test]
+    fn the_area_of_search_is_bounded() {
+        let mut aligner = Aligner::new();
+        for _ in 0..200 {
+            aligner.push(Bytes::from(vec![0x46; 10_000]));
+            assert!(aligner.next().is_none());
+            assert!(aligner.carry.len() < 2 * 204);
+        }
+        assert_eq!(aligner.n_skipped(), 2_000_000);
+    }
+
+    proptest! {
+        #[test]
+        fn any_bytes_in_any_pieces_give_whole_packets_and_little_is_kept(
+            pieces in prop::collection::vec(
+                prop_oneof![
+                    prop::collection::vec(any::<u8>(), 0..400),
+                    prop::collection::vec(prop_oneof![Just(SYNC), any::<u8>()], 0..400),
+                    (1..8_usize).prop_map(stream),
+                ],
+                0..20,
+            ),
+            size in 1..600_usize,
+        ) {
+            let bytes = pieces.concat();
+            let (out, aligner) = aligned(&bytes, size);
+            let kept = aligner.carry.len() + aligner.input.len();
+            prop_assert!(out.len() + kept + aligner.n_skipped() as usize <= bytes.len());
+            prop_assert!(kept < 204 * 2 + size);
+        }
+    }
+}

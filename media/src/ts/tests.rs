@@ -1,0 +1,276 @@
+//! Promises about packets, tables and clocks.
+
+use proptest::prelude::*;
+
+use super::align::Aligner;
+use super::build::{AUDIO_PID, Builder, PMT_PID, VIDEO_PID};
+use super::clock::{
+    PCR_MODULUS, RandomAccess, STAMP_MODULUS, Stamps, Unwrap, distance, is_pes_start, map_stamps, stamps,
+};
+use super::packet::{
+    NULL_PID, PACKET, PAT_PID, Packet, PacketBytes, SYNC, discontinuity_packet, null_packet, packets, set_cc,
+    set_discontinuity, set_pcr, set_pid,
+};
+use super::tables::{ElementaryStream, Pat, Pmt, StreamKind, TableReader, descriptors};
+
+fn any_packet() -> impl Strategy<Value = PacketBytes> {
+    // Half of them with plausible headers, so that the deeper branches are reached.
+    prop_oneof![
+        prop::collection::vec(any::<u8>(), PACKET),
+        (prop::collection::vec(any::<u8>(), PACKET), 0..4_u16, any::<bool>(), 1..4_u8, 0..16_u8).prop_map(
+            |(mut bytes, pid, pusi, afc, adaptation)| {
+                let pid = [PAT_PID, PMT_PID, VIDEO_PID, NULL_PID][usize::from(pid)];
+                bytes[0] = SYNC;
+                bytes[1] = if pusi { 0x40 } else { 0 } | (pid >> 8) as u8;
+                bytes[2] = pid as u8;
+                bytes[3] = afc << 4 | bytes[3] & 0x0F;
+                if afc & 2 != 0 {
+                    bytes[4] = adaptation;
+                }
+                bytes
+            }
+        ),
+        Just(Builder::video().tables().concat()).prop_map(|it| it[..PACKET].to_vec()),
+        Just(Builder::video().tables().concat()).prop_map(|it| it[PACKET..2 * PACKET].to_vec()),
+    ]
+    .prop_map(|bytes| bytes.try_into().unwrap())
+}
+
+#[test]
+fn a_null_packet_is_valid_and_carries_nothing() {
+    // Holds the second measured defect of T-view: the header promises a payload, as it must.
+    let packet = null_packet();
+    let view = Packet::new(&packet);
+    assert!(view.is_valid() && view.has_payload() && !view.has_adaptation() && !view.pusi());
+    assert_eq!(view.pid(), NULL_PID);
+}
+
+#[test]
+fn a_discontinuity_packet_declares_itself_and_does_not_count_on() {
+    let packet = discontinuity_packet(0x123, 9);
+    let view = Packet::new(&packet);
+    assert!(view.is_valid() && view.discontinuity() && !view.has_payload());
+    assert_eq!((view.pid(), view.cc(), view.payload()), (0x123, 9, &[][..]));
+}
+
+#[test]
+fn a_packet_without_room_for_a_flag_or_a_clock_says_so() {
+    let mut plain = Builder::video().data(VIDEO_PID);
+    assert!(!set_pcr(&mut plain, 5) && !set_discontinuity(&mut plain));
+    let mut key = Builder::video().key(5);
+    assert!(set_pcr(&mut key, PCR_MODULUS + 7) && set_discontinuity(&mut key));
+    assert_eq!(Packet::new(&key).pcr(), Some(7));
+    assert!(Packet::new(&key).discontinuity() && Packet::new(&key).random_access());
+}
+
+#[test]
+fn tables_survive_the_way_through_packets() {
+    let mut builder = Builder::video();
+    builder.pat.programs.insert(0, (0, 0x10));
+    builder.pmt.program_info = vec![0x05, 4, b'H', b'D', b'M', b'V'];
+    // Long enough for three packets.
+    builder.pmt.streams[1].descriptors = vec![0x0A; 200];
+    builder.pmt.streams[0].descriptors = [vec![0x52, 201], vec![7; 201]].concat();
+    let packets = builder.tables();
+    assert_eq!(packets.len(), 4);
+    let mut reader = TableReader::new();
+    let changes: Vec<bool> = packets.iter().map(|it| reader.packet(it)).collect();
+    assert_eq!(changes, [false, false, false, true]);
+    let tables = reader.tables().unwrap();
+    assert_eq!((&tables.pat, &tables.pmt, tables.pmt_pid), (&builder.pat, &builder.pmt, PMT_PID));
+    // Again and again is no change; a new version is one, and so is a programme that moves.
+    assert!(!builder.tables().iter().any(|it| reader.packet(it)));
+    builder.pmt.version = 1;
+    assert!(builder.tables().iter().any(|it| reader.packet(it)));
+    builder.pat.programs[1].1 = 0x200;
+    assert!(reader.packet(&builder.tables()[0]));
+    assert_eq!(reader.tables(), None);
+}
+
+#[test]
+fn a_table_with_a_lost_packet_or_a_wrong_checksum_is_not_taken() {
+    let mut builder = Builder::video();
+    builder.pmt.streams[1].descriptors = vec![0x0A; 200];
+    let mut reader = TableReader::new();
+    let mut packets = builder.tables();
+    packets.remove(2);
+    packets.iter().for_each(|it| assert!(!reader.packet(it)));
+    let mut packets = builder.tables();
+    packets[1][30] ^= 1;
+    packets.iter().for_each(|it| assert!(!reader.packet(it)));
+    assert!(builder.tables().iter().any(|it| reader.packet(it)));
+}
+
+#[test]
+fn the_first_programme_is_followed_unless_it_never_comes() {
+    let pat = Pat { stream_id: 1, version: 0, programs: vec![(0, 0x10), (1, 0x100), (2, 0x200)] };
+    let mut first = super::build::pmt(&[(0x1B, 0x101)]);
+    let second = Pmt { program: 2, ..super::build::pmt(&[(0x1B, 0x201)]) };
+    first.program_info = vec![];
+    let run = |n_rounds: u8, with_first: bool| {
+        let mut reader = TableReader::new();
+        for cc in 0..n_rounds {
+            reader.packet(&pat.packets(cc)[0]);
+            reader.packet(&second.packets(0x200, cc)[0]);
+            if with_first {
+                reader.packet(&first.packets(0x100, cc)[0]);
+            }
+        }
+        reader.tables().map(|it| it.pmt.program)
+    };
+    assert_eq!(run(1, true), Some(1));
+    assert_eq!(run(20, true), Some(1));
+    assert_eq!(run(2, false), None);
+    assert_eq!(run(20, false), Some(2));
+}
+
+#[test]
+fn stream_kinds_are_told_by_type_and_descriptor() {
+    let check = |stream_type, descriptors: &[u8], kind, codec| {
+        let stream = ElementaryStream { stream_type, pid: 1, descriptors: descriptors.to_vec() };
+        assert_eq!((stream.kind(), stream.codec()), (kind, codec));
+    };
+    check(0x1B, &[], StreamKind::Video, "H.264");
+    check(0x24, &[], StreamKind::Video, "H.265");
+    check(0x02, &[], StreamKind::Video, "MPEG-2 video");
+    check(0x0F, &[], StreamKind::Audio, "AAC");
+    check(0x81, &[], StreamKind::Audio, "AC-3");
+    check(0x06, &[0x0A, 1, 0, 0x6A, 1, 0], StreamKind::Audio, "AC-3");
+    check(0x06, &[0x05, 4, b'O', b'p', b'u', b's'], StreamKind::Audio, "Opus");
+    check(0x06, &[0x56, 0], StreamKind::Other, "teletext");
+    check(0x06, &[0x6A, 9], StreamKind::Other, "private data");
+}
+
+#[test]
+fn pids_of_a_programme_are_its_streams_and_its_clock_each_once() {
+    let mut builder = Builder::video();
+    builder.pmt.pcr_pid = 0x1FE;
+    builder.pmt.streams.push(builder.pmt.streams[0].clone());
+    let mut reader = TableReader::new();
+    builder.tables().iter().for_each(|it| _ = reader.packet(it));
+    let tables = reader.tables().unwrap();
+    assert_eq!(tables.pids().collect::<Vec<_>>(), [VIDEO_PID, AUDIO_PID, 0x1FE]);
+    assert!(tables.is_payload(0x1FE) && !tables.is_payload(NULL_PID) && !tables.is_payload(PMT_PID));
+}
+
+/// A packet that begins a PES packet with these stamps.
+fn stamped(pts: u64, dts: Option<u64>) -> PacketBytes {
+    let mut packet = Builder::video().pes(VIDEO_PID, &[]);
+    let (flags, length) = if dts.is_some() { (0xC0, 10) } else { (0x80, 5) };
+    packet[10..13].copy_from_slice(&[0x80, flags, length]);
+    packet[13..23].copy_from_slice(&[0x21, 0, 1, 0, 1, 0x11, 0, 1, 0, 1]);
+    let mut both = [Some(pts), dts].into_iter().flatten();
+    assert!(map_stamps(&mut packet, |_| both.next().unwrap()));
+    packet
+}
+
+#[test]
+fn stamps_are_read_as_they_were_written() {
+    for (pts, dts) in [(0, None), (STAMP_MODULUS - 1, Some(STAMP_MODULUS - 3601)), (0x1_2345_6789, Some(1))] {
+        let packet = stamped(pts, dts);
+        assert_eq!(stamps(Packet::new(&packet)), Stamps { pts: Some(pts), dts });
+        assert_eq!(packet[13] & 0xF1, 0x21);
+    }
+    assert_eq!(stamps(Packet::new(&Builder::video().data(VIDEO_PID))), Stamps::default());
+}
+
+#[test]
+fn a_counter_that_wraps_becomes_one_that_does_not() {
+    let mut clock = Unwrap::stamps();
+    let mut check = |value, expected| assert_eq!(clock.unwrap(value), expected);
+    check(STAMP_MODULUS - 10, STAMP_MODULUS - 10);
+    check(5, STAMP_MODULUS + 5);
+    check(STAMP_MODULUS - 1, STAMP_MODULUS - 1);
+    check(100, STAMP_MODULUS + 100);
+    let mut clock = Unwrap::pcr();
+    assert_eq!(clock.unwrap(3), 3);
+    assert_eq!(clock.unwrap(PCR_MODULUS - 3), PCR_MODULUS - 3);
+    assert_eq!(distance(5, 2, STAMP_MODULUS), -3);
+    assert_eq!(distance(STAMP_MODULUS - 5, 2, STAMP_MODULUS), 7);
+}
+
+#[test]
+fn key_frames_are_seen_where_the_encoder_does_not_flag_them() {
+    let check = |stream_type, data: &[u8], expected| {
+        let packet = Builder::video().pes(VIDEO_PID, data);
+        let wanted = RandomAccess::Video { pid: VIDEO_PID, stream_type };
+        assert_eq!(wanted.begins_at(Packet::new(&packet)), expected, "type {stream_type:#x}, {data:x?}");
+    };
+    check(0x1B, &[0, 0, 0, 1, 0x09, 0xF0, 0, 0, 0, 1, 0x67, 1], true); // Delimiter, SPS.
+    check(0x1B, &[0, 0, 1, 0x65, 1], true); // IDR.
+    check(0x1B, &[0, 0, 0, 1, 0x09, 0xF0, 0, 0, 1, 0x41], false); // A picture that needs others.
+    check(0x24, &[0, 0, 0, 1, 0x46, 1, 0x50, 0, 0, 1, 0x40, 1], true); // Delimiter, VPS.
+    check(0x24, &[0, 0, 1, 21 << 1, 1], true); // CRA.
+    check(0x24, &[0, 0, 1, 1 << 1, 1], false); // A trailing picture.
+    check(0x02, &[0, 0, 1, 0xB3], true); // Sequence header.
+    check(0x02, &[0, 0, 1, 0x00], false); // A picture.
+    check(0x42, &[0, 0, 1, 0x65], false); // A codec we cannot look into.
+}
+
+#[test]
+fn sound_alone_can_be_entered_at_each_pes_start() {
+    let mut builder = Builder::radio();
+    let wanted = RandomAccess::Audio { pid: AUDIO_PID };
+    assert!(wanted.begins_at(Packet::new(&builder.pes(AUDIO_PID, &[]))));
+    assert!(!wanted.begins_at(Packet::new(&builder.data(AUDIO_PID))));
+    assert!(is_pes_start(Packet::new(&builder.pes(AUDIO_PID, &[]))));
+}
+
+proptest! {
+    #[test]
+    fn what_is_set_is_read_back_and_nothing_else_changes(
+        original in any_packet(), pid in 0..0x2000_u16, cc in 0..16_u8, pcr in 0..PCR_MODULUS,
+    ) {
+        let mut packet = original;
+        let before = Packet::new(&original);
+        set_pid(&mut packet, pid);
+        set_cc(&mut packet, cc);
+        let has_pcr = set_pcr(&mut packet, pcr);
+        let after = Packet::new(&packet);
+        prop_assert_eq!((after.pid(), after.cc(), after.pusi()), (pid, cc, before.pusi()));
+        prop_assert_eq!(after.pcr(), has_pcr.then_some(pcr));
+        if !has_pcr {
+            prop_assert_eq!(after.payload(), before.payload());
+        }
+    }
+
+    #[test]
+    fn no_packet_makes_a_reader_panic(all in prop::collection::vec(any_packet(), 0..60)) {
+        let mut reader = TableReader::new();
+        let mut aligner = Aligner::new();
+        for mut packet in all {
+            reader.packet(&packet);
+            let view = Packet::new(&packet);
+            prop_assert!(view.payload().len() < PACKET);
+            prop_assert!(view.pcr().is_none_or(|it| it < PCR_MODULUS));
+            if let Some(wanted) = reader.tables().and_then(RandomAccess::of) {
+                wanted.begins_at(view);
+            }
+            stamps(view);
+            descriptors(view.payload()).for_each(drop);
+            map_stamps(&mut packet, |it| it + 1);
+            aligner.push(packet.to_vec().into());
+            while aligner.next().is_some() {}
+        }
+    }
+
+    #[test]
+    fn tables_that_were_read_can_be_written(
+        programs in prop::collection::vec((1..u16::MAX, 0x20..0x1FFF_u16), 1..40),
+        info in prop::collection::vec(any::<u8>(), 0..60),
+        streams in prop::collection::vec((any::<u8>(), 0x20..0x1FFF_u16, prop::collection::vec(any::<u8>(), 0..60)), 0..12),
+        cc in 0..16_u8,
+    ) {
+        let pat = Pat { stream_id: 7, version: 31, programs: programs.clone() };
+        let streams = streams.into_iter()
+            .map(|(stream_type, pid, descriptors)| ElementaryStream { stream_type, pid, descriptors });
+        let pmt = Pmt { program: programs[0].0, version: 9, pcr_pid: 0x99, program_info: info, streams: streams.collect() };
+        let mut reader = TableReader::new();
+        for packet in pat.packets(cc).iter().chain(&pmt.packets(programs[0].1, cc)) {
+            reader.packet(packet);
+        }
+        let tables = reader.tables();
+        prop_assert_eq!(tables.map(|it| (&it.pat, &it.pmt)), Some((&pat, &pmt)));
+        prop_assert!(packets(&pmt.packets(5, cc).concat()).all(|it| Packet::new(it).is_valid()));
+    }
+}

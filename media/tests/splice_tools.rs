@@ -1,0 +1,400 @@
+//! What other people's tools say of the splice's output: ffprobe, ffmpeg, tshark and tsreport read a recording over
+//! several sources made by ffmpeg.
+//!
+//! Needs ffmpeg, tshark and tstools; a missing one is a failure that names its package.
+
+mod slow {
+    use std::path::{Path, PathBuf};
+    use std::process::{Command, Output};
+    use std::time::Duration;
+
+    use bytes::BytesMut;
+    use media::splice::{Splice, SpliceSettings};
+    use media::ts::clock::{STAMP_MODULUS, distance};
+    use media::ts::packet::{Packet, PacketBytes, packets};
+    use media::ts::tables::TableReader;
+    use tempfile::TempDir;
+
+    /// Where 33 bits of 90 kHz are used up, in seconds.
+    const WRAP: f64 = STAMP_MODULUS as f64 / 90_000.0;
+
+    /// Arguments for ffmpeg that make 12 s of one kind of source.
+    const H264_AAC: &[&str] =
+        &["-c:v", "libx264", "-preset", "ultrafast", "-bf", "2", "-g", "25", "-c:a", "aac"];
+    const MPEG2_MP2: &[&str] = &["-c:v", "mpeg2video", "-bf", "2", "-g", "12", "-b:v", "600k", "-c:a", "mp2"];
+    const HEVC_AC3: &[&str] = &[
+        "-c:v",
+        "libx265",
+        "-preset",
+        "ultrafast",
+        "-x265-params",
+        "log-level=none:keyint=25:bframes=2",
+        "-c:a",
+        "ac3",
+    ];
+    const RADIO: &[&str] = &["-map", "1:a", "-c:a", "aac"];
+    /// PIDs and numbers unlike ffmpeg's own.
+    const OTHER_PIDS: &[&str] = &[
+        "-streamid",
+        "0:68",
+        "-streamid",
+        "1:69",
+        "-mpegts_pmt_start_pid",
+        "48",
+        "-mpegts_service_id",
+        "77",
+        "-mpegts_transport_stream_id",
+        "9",
+    ];
+
+    fn run(program: &str, package: &str, arguments: &[&str]) -> Output {
+        match Command::new(program).args(arguments).output() {
+            Ok(output) => output,
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
+                panic!("this test needs {program}: apt-get install {package}")
+            }
+            Err(error) => panic!("failed to run {program}: {error}"),
+        }
+    }
+
+    fn text(output: &Output) -> String {
+        [output.stdout.as_slice(), output.stderr.as_slice()].map(String::from_utf8_lossy).concat()
+    }
+
+    fn make_clip(folder: &Path, name: &str, start: f64, arguments: &[&[&str]]) -> Clip {
+        let path = folder.join(format!("{name}.ts"));
+        let start = start.to_string();
+        let mut all = vec!["-v", "error", "-y", "-f", "lavfi", "-i", "testsrc2=size=160x120:rate=25"];
+        all.extend(["-f", "lavfi", "-i", "sine=frequency=440:sample_rate=48000", "-t", "12"]);
+        all.extend(arguments.iter().flat_map(|it| it.iter()));
+        all.extend(["-output_ts_offset", &start, "-f", "mpegts", path.to_str().unwrap()]);
+        let output = run("ffmpeg", "ffmpeg", &all);
+        assert!(output.status.success(), "make clip {name}: {}", text(&output));
+        Clip::read(&std::fs::read(path).unwrap())
+    }
+
+    /// Packets with the programme time at which a source would send them, from zero on.
+    struct Clip(Vec<(Duration, PacketBytes)>);
+
+    impl Clip {
+        fn read(bytes: &[u8]) -> Clip {
+            let mut reader = TableReader::new();
+            let mut first = None;
+            // Place and time of each PCR; between two of them packets are sent evenly.
+            let mut clocks: Vec<(usize, f64)> = Vec::new();
+            for (index, bytes) in packets(bytes).enumerate() {
+                reader.packet(bytes);
+                let packet = Packet::new(bytes);
+                let pcr_pid = reader.tables().map(|tables| tables.pmt.pcr_pid);
+                if let Some(pcr) = packet.pcr().filter(|_| pcr_pid == Some(packet.pid())) {
+                    let since = distance(*first.get_or_insert(pcr / 300), pcr / 300, STAMP_MODULUS);
+                    clocks.push((index, since as f64 / 90_000.0));
+                }
+            }
+            let time = |index: usize| {
+                let next = clocks.partition_point(|clock| clock.0 <= index);
+                let before = clocks[next.saturating_sub(1)];
+                let after = clocks.get(next).copied().unwrap_or((before.0 + 1, before.1));
+                let way = (after.0 - before.0).max(1) as f64;
+                let share = (index.saturating_sub(before.0) as f64 / way).min(1.0);
+                Duration::from_secs_f64(before.1 + (after.1 - before.1) * share)
+            };
+            Clip(packets(bytes).enumerate().map(|(index, packet)| (time(index), *packet)).collect())
+        }
+    }
+
+    /// A recording that is being made: sources come and go, the wall clock runs.
+    struct Recording {
+        splice: Splice,
+        now: Duration,
+        out: BytesMut,
+        n_gaps: u32,
+        /// Programme that the first source sent ahead of the wall clock.
+        ahead: Duration,
+        has_begun: bool,
+    }
+
+    impl Recording {
+        fn new() -> Self {
+            Recording {
+                splice: Splice::new(SpliceSettings::default()),
+                now: Duration::ZERO,
+                out: BytesMut::new(),
+                n_gaps: 0,
+                ahead: Duration::ZERO,
+                has_begun: false,
+            }
+        }
+
+        /// Plays `seconds` of a clip, after `burst` of it have come at once; it is lost wherever it is then.
+        fn play(&mut self, clip: &Clip, burst: f64, seconds: f64) {
+            self.play_until(clip, burst, seconds, |_| true);
+        }
+
+        /// Like [`Self::play`], but it is lost just before the next frame.
+        fn play_whole_frames(&mut self, clip: &Clip, burst: f64, seconds: f64) {
+            self.play_until(clip, burst, seconds, |packet| packet.pusi());
+        }
+
+        fn play_until(
+            &mut self,
+            clip: &Clip,
+            burst: f64,
+            seconds: f64,
+            can_end: impl Fn(Packet<'_>) -> bool,
+        ) {
+            let (burst, seconds) = (Duration::from_secs_f64(burst), Duration::from_secs_f64(seconds));
+            if !std::mem::replace(&mut self.has_begun, true) {
+                self.ahead = burst;
+            }
+            let connected = self.now;
+            for (time, packet) in &clip.0 {
+                if *time >= burst + seconds && can_end(Packet::new(packet)) {
+                    break;
+                }
+                let at = connected + time.saturating_sub(burst);
+                self.wait_until(at);
+                self.splice.packet(packet, at, &mut self.out);
+            }
+            self.wait_until(self.now.max(connected + seconds));
+        }
+
+        /// The source is lost; the next is there after `seconds`.
+        fn gap(&mut self, seconds: f64) {
+            self.splice.change(self.now);
+            self.n_gaps += 1;
+            self.wait_until(self.now + Duration::from_secs_f64(seconds));
+        }
+
+        fn wait_until(&mut self, at: Duration) {
+            while let Some(deadline) = self.splice.deadline().filter(|it| *it <= at) {
+                self.splice.tick(deadline, &mut self.out);
+            }
+            self.now = at;
+        }
+
+        fn write(&self, folder: &Path) -> PathBuf {
+            let path = folder.join("recording.ts");
+            std::fs::write(&path, &self.out).unwrap();
+            path
+        }
+
+        /// Asks all tools.
+        fn check(&self, folder: &Path) {
+            let path = self.write(folder);
+            let path = path.to_str().unwrap();
+            let expected = (self.now + self.ahead).as_secs_f64();
+            let length = length(path);
+            println!("ffprobe: {length:.3} s over {} gaps, wall time {expected:.3} s", self.n_gaps);
+            let within = 0.2 * f64::from(self.n_gaps);
+            assert!((length - expected).abs() <= within, "{length:.3} s long, it took {expected:.3} s");
+            for findings in [
+                running_back(path),
+                complaints(path, Depth::Packets),
+                lost_packets(path),
+                clock_running_back(path),
+            ] {
+                assert_eq!(findings, Vec::<String>::new());
+            }
+        }
+    }
+
+    const PROBE_ALL: [&str; 4] = ["-probesize", "500M", "-analyzeduration", "500M"];
+
+    /// Stream, PTS, DTS and duration of every packet, as ffprobe reads them.
+    fn stamps(path: &str) -> Vec<(i64, i64, i64, i64)> {
+        let what = [
+            "-v",
+            "error",
+            "-show_entries",
+            "packet=stream_index,pts,dts,duration",
+            "-of",
+            "compact=p=0:nk=1",
+        ];
+        let output = run("ffprobe", "ffmpeg", &[&PROBE_ALL[..], &what, &[path]].concat());
+        let read = |line: &str| {
+            let mut fields = line.split('|').map(|field| field.parse::<i64>().ok());
+            let mut field = || fields.next().flatten();
+            let (stream, pts, dts, duration) = (field(), field(), field(), field());
+            Some((stream?, pts?, dts?, duration.unwrap_or(0)))
+        };
+        String::from_utf8_lossy(&output.stdout)
+            .lines()
+            .filter(|line| !line.is_empty())
+            .map(|line| read(line).unwrap_or_else(|| panic!("a packet without time stamps: {line}")))
+            .collect()
+    }
+
+    /// From the first to the last picture or sound, in seconds.
+    fn length(path: &str) -> f64 {
+        let stamps = stamps(path);
+        let begin = stamps.iter().map(|packet| packet.1).min().unwrap();
+        let end = stamps.iter().map(|packet| packet.1 + packet.3).max().unwrap();
+        (end - begin) as f64 / 90_000.0
+    }
+
+    /// ffprobe: decoding times rise in every stream, and nothing is shown before it is decoded.
+    fn running_back(path: &str) -> Vec<String> {
+        let mut newest = std::collections::BTreeMap::new();
+        let mut findings = Vec::new();
+        for (stream, pts, dts, _) in stamps(path) {
+            let before = newest.insert(stream, dts);
+            if pts < dts || before.is_some_and(|before| dts <= before) {
+                findings.push(format!("stream {stream}: PTS {pts}, DTS {dts} after {before:?}"));
+            }
+        }
+        findings
+    }
+
+    /// How closely ffmpeg looks.
+    #[derive(PartialEq)]
+    enum Depth {
+        Packets,
+        Pictures,
+    }
+
+    /// ffmpeg: what it complains of. The packet that was under way when a source was lost stays incomplete, so where
+    /// it reads no further than packets, what it says of such a one is left out.
+    fn complaints(path: &str, depth: Depth) -> Vec<String> {
+        // A stream that pauses for more than ten seconds, because the sources between do not have it, would count
+        // as a clock that jumped.
+        let patient = ["-v", "warning", "-dts_delta_threshold", "1000"];
+        let copy: &[&str] = if depth == Depth::Packets { &["-c", "copy"] } else { &[] };
+        let (input, output) = (["-i", path, "-map", "0"], ["-f", "null", "-"]);
+        let output = run("ffmpeg", "ffmpeg", &[&patient[..], &PROBE_ALL, &input, copy, &output].concat());
+        assert!(output.status.success(), "ffmpeg cannot read it: {}", text(&output));
+        let incomplete =
+            ["PES packet size mismatch", "Packet corrupt", "corrupt input packet", "Last message repeated"];
+        let is_expected = |line: &&str| {
+            // Said of streams that the last source did not have.
+            line.contains("no PTS found at end of file, duration not set")
+                || depth == Depth::Packets && incomplete.iter().any(|it| line.contains(it))
+        };
+        text(&output).lines().filter(|line| !is_expected(line)).map(str::to_owned).collect()
+    }
+
+    /// tshark: packets that it misses.
+    fn lost_packets(path: &str) -> Vec<String> {
+        let fields = ["-T", "fields", "-e", "frame.number", "-e", "mp2t.pid", "-e", "mp2t.cc.drop"];
+        let output = run("tshark", "tshark", &[&["-r", path, "-Y", "mp2t.cc.drop"], &fields[..]].concat());
+        assert!(output.status.success(), "tshark cannot read it: {}", text(&output));
+        String::from_utf8_lossy(&output.stdout).lines().map(str::to_owned).collect()
+    }
+
+    /// tsreport: a programme clock that runs back, but for its wrap.
+    fn clock_running_back(path: &str) -> Vec<String> {
+        let output = run("tsreport", "tstools", &["-timing", path]);
+        let report = text(&output);
+        assert!(output.status.success(), "tsreport cannot read it: {report}");
+        let clock = |line: &str| line.split_once(".. PCR")?.1.split_whitespace().next()?.parse::<u64>().ok();
+        let clocks: Vec<u64> = report.lines().filter_map(clock).collect();
+        assert!(clocks.len() > 10, "tsreport saw no clock: {report}");
+        let is_back = |pair: &&[u64]| distance(pair[0], pair[1], STAMP_MODULUS * 300) <= 0;
+        clocks.windows(2).filter(is_back).map(|pair| format!("PCR {} after {}", pair[1], pair[0])).collect()
+    }
+
+    /// tsreport: what it marks when it follows the streams of the programme, if they stay on their PIDs.
+    fn marked_in_buffers(path: &str) -> Vec<String> {
+        let output = run("tsreport", "tstools", &["-buffering", path]);
+        let report = text(&output);
+        assert!(
+            output.status.success() && report.contains("PCRs found"),
+            "tsreport cannot read it: {report}"
+        );
+        report.lines().filter(|line| line.contains("###")).map(str::to_owned).collect()
+    }
+
+    // Holds T-view.1 for what a recorder sees.
+    #[test]
+    fn a_recording_over_sources_of_every_codec_is_one_clean_file() {
+        let folder = TempDir::new().unwrap();
+        let h264 = make_clip(folder.path(), "h264", 0.0, &[H264_AAC]);
+        let mpeg2 = make_clip(folder.path(), "mpeg2", WRAP - 5.0, &[MPEG2_MP2, OTHER_PIDS]);
+        let hevc = make_clip(folder.path(), "hevc", 40_000.0, &[HEVC_AC3, &["-mpegts_start_pid", "500"]]);
+        let radio = make_clip(folder.path(), "radio", 7.0, &[RADIO]);
+        let mut recording = Recording::new();
+        recording.play(&h264, 0.0, 6.3);
+        recording.gap(1.5);
+        recording.play(&mpeg2, 3.0, 6.0);
+        recording.gap(0.4);
+        recording.play(&hevc, 0.0, 6.55);
+        recording.gap(3.0);
+        recording.play(&radio, 0.0, 4.0);
+        recording.gap(0.0);
+        recording.play(&h264, 5.0, 5.0);
+        recording.check(folder.path());
+    }
+
+    #[test]
+    fn a_recording_that_passes_the_wrap_of_the_clock_is_one_clean_file() {
+        let folder = TempDir::new().unwrap();
+        let wraps = make_clip(folder.path(), "wraps", WRAP - 8.0, &[H264_AAC]);
+        let other = make_clip(folder.path(), "other", 12_345.6, &[H264_AAC, OTHER_PIDS]);
+        let mut recording = Recording::new();
+        recording.play(&wraps, 2.0, 4.7);
+        recording.gap(2.0);
+        recording.play(&other, 4.0, 5.0);
+        // The same source again, from the beginning.
+        recording.gap(0.7);
+        recording.play(&wraps, 0.0, 11.0);
+        recording.check(folder.path());
+    }
+
+    #[test]
+    fn sources_of_one_codec_look_like_one_programme() {
+        let folder = TempDir::new().unwrap();
+        let first = make_clip(folder.path(), "first", 5.0, &[H264_AAC]);
+        // Its clock wraps while it plays.
+        let other = make_clip(folder.path(), "other", WRAP - 6.0, &[H264_AAC, OTHER_PIDS]);
+        let mut recording = Recording::new();
+        recording.play(&first, 0.0, 5.1);
+        recording.gap(1.0);
+        recording.play(&other, 4.0, 5.0);
+        recording.gap(0.2);
+        recording.play(&first, 2.0, 5.0);
+        recording.check(folder.path());
+        let path = recording.write(folder.path());
+        // Sound, picture and clock of all three agree.
+        assert_eq!(marked_in_buffers(path.to_str().unwrap()), Vec::<String>::new());
+    }
+
+    #[test]
+    fn where_the_last_frame_is_whole_a_decoder_notices_nothing() {
+        let folder = TempDir::new().unwrap();
+        let h264 = make_clip(folder.path(), "h264", 5.0, &[H264_AAC]);
+        let mpeg2 = make_clip(folder.path(), "mpeg2", WRAP - 6.0, &[MPEG2_MP2, OTHER_PIDS]);
+        let hevc = make_clip(folder.path(), "hevc", 777.0, &[HEVC_AC3]);
+        let mut recording = Recording::new();
+        for (clip, burst) in
+            [(&h264, 3.0), (&mpeg2, 0.0), (&h264, 4.0), (&hevc, 5.0), (&mpeg2, 2.0), (&hevc, 0.0)]
+        {
+            recording.play_whole_frames(clip, burst, 4.5);
+            recording.gap(0.8);
+        }
+        recording.play_whole_frames(&h264, 0.0, 3.0);
+        recording.check(folder.path());
+        let path = recording.write(folder.path());
+        assert_eq!(complaints(path.to_str().unwrap(), Depth::Pictures), Vec::<String>::new());
+    }
+
+    #[test]
+    fn the_tools_do_see_what_is_wrong_where_there_is_no_splice() {
+        let folder = TempDir::new().unwrap();
+        let clips = [
+            make_clip(folder.path(), "one", 50.0, &[H264_AAC]),
+            make_clip(folder.path(), "two", 0.0, &[H264_AAC]),
+        ];
+        let path = folder.path().join("glued.ts");
+        let bytes: Vec<u8> = clips.iter().flat_map(|clip| clip.0[..700].iter().flat_map(|it| it.1)).collect();
+        std::fs::write(&path, bytes).unwrap();
+        let path = path.to_str().unwrap();
+        for findings in [
+            running_back(path),
+            complaints(path, Depth::Pictures),
+            lost_packets(path),
+            clock_running_back(path),
+        ] {
+            assert!(!findings.is_empty());
+        }
+    }
+}
