@@ -98,6 +98,12 @@ struct Try {
     stage: Stage,
 }
 
+/// A time without a source that plays. Losses of those that are tried in it do not change why it began.
+struct Gap {
+    since: Instant,
+    cause: &'static str,
+}
+
 /// A manual switch whose asker waits.
 struct Switching {
     reply: RpcReplyPort<SwitchOutcome>,
@@ -136,7 +142,7 @@ pub(crate) struct State {
 
     born: Instant,
     asked_to_start: Option<Instant>,
-    lost_at: Option<Instant>,
+    gap: Option<Gap>,
     has_played: bool,
     last_stream: Option<StreamRef>,
     end_reason: String,
@@ -289,7 +295,7 @@ impl State {
             switching: None,
             born: Instant::now(),
             asked_to_start: None,
-            lost_at: None,
+            gap: None,
             has_played: false,
             last_stream: None,
             end_reason: String::new(),
@@ -524,7 +530,7 @@ impl State {
         );
         if was_playing {
             self.playing = None;
-            self.lost_at.get_or_insert_with(Instant::now);
+            self.gap.get_or_insert_with(|| Gap { since: Instant::now(), cause: cause.label() });
         }
         let scope = match cause.scope() {
             media::error::Scope::Stream => Scope::Stream,
@@ -559,7 +565,7 @@ impl State {
             !is_followed
         });
         if self.playing.take().is_some() {
-            self.lost_at.get_or_insert_with(Instant::now);
+            self.gap.get_or_insert_with(|| Gap { since: Instant::now(), cause: "released" });
         }
     }
 
@@ -661,8 +667,8 @@ impl State {
     }
 
     fn changed(&mut self, change: Change) {
-        let gap_ms = self.lost_at.map_or(0, |it| it.elapsed().as_millis() as u64);
-        let cause = self.last_cause.as_ref().map_or("", |it| it.label()).to_owned();
+        let gap_ms = self.gap.as_ref().map_or(0, |it| it.since.elapsed().as_millis() as u64);
+        let cause = self.gap.as_ref().map_or("", |it| it.cause).to_owned();
         let channel = self.channel_ref();
         match change {
             Change::Started { index } => {
@@ -736,7 +742,7 @@ impl State {
 
     /// The stream at this place of the plan plays from now on.
     fn now_playing(&mut self, index: usize) -> Option<StreamRef> {
-        self.lost_at = None;
+        self.gap = None;
         self.last_full = None;
         let (attempt, _) = self.playout.playing()?;
         let candidate = self.candidate(index)?;

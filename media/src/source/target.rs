@@ -74,10 +74,13 @@ impl Target {
         Ok(target)
     }
 
-    /// Whether what was meant for this host may be sent to `other`: same host, and not from https to http.
+    /// Whether what was meant for this server may be sent to `other`: the same host and port, or its secure door.
+    /// Another port may be another's server.
     pub(crate) fn may_share_secrets_with(&self, other: &Target) -> bool {
-        self.address.host.eq_ignore_ascii_case(&other.address.host)
-            && (other.address.secure || !self.address.secure)
+        let (own, other) = (&self.address, &other.address);
+        let same_door = (own.secure, own.port) == (other.secure, other.port);
+        let to_secure_door = (own.secure, own.port, other.secure, other.port) == (false, 80, true, 443);
+        own.host.eq_ignore_ascii_case(&other.host) && (same_door || to_secure_door)
     }
 
     /// The value of a `Host` header.
@@ -206,10 +209,11 @@ mod tests {
     }
 
     #[test]
-    fn a_login_follows_a_redirect_to_the_same_host_only() {
+    fn a_login_follows_a_redirect_to_the_same_server_only() {
         let from = Target::parse("https://u:p@a/x").unwrap();
         assert!(from.join("/y").unwrap().login.is_some());
-        assert!(from.join("https://a:8443/y").unwrap().login.is_some());
+        assert!(from.join("https://a:8443/y").unwrap().login.is_none());
+        assert!(Target::parse("http://u:p@a/x").unwrap().join("https://a/y").unwrap().login.is_some());
         assert!(from.join("http://a/y").unwrap().login.is_none());
         assert!(from.join("https://b/y").unwrap().login.is_none());
         assert_eq!(from.join("https://v:q@b/y").unwrap().login, Some(("v".into(), "q".into())));
