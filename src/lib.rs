@@ -1,1 +1,19 @@
+//! HTTP in front, wiring behind.
+//!
+//! Reading order: [`Gateway`] (what is started in which order, and stopped in reverse), [`config`], `http/accept.rs`
+//! (the front door), `player/stream.rs` (what a gateway is for), [`play`] and [`demo`] (what is served).
+//!
+//! This room knows `actors` by their doors, of `media` only `media::door`, and no actor library. It is the only one
+//! with an HTTP server in it.
 
+pub mod config;
+pub mod demo;
+mod gateway;
+mod http;
+mod metrics;
+pub mod play;
+mod player;
+mod status;
+pub mod telemetry;
+
+pub use self::gateway::{Gateway, Runtimes, StartError, Stopped, install_tls, raise_file_limit};

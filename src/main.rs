@@ -1,1 +1,54 @@
-fn main() {}
+//! Arguments, logging, start, wait for a signal, drain.
+
+use std::process::ExitCode;
+
+use clap::Parser;
+use headwater::config::{Args, Command, load};
+use headwater::{Runtimes, demo, play, raise_file_limit, telemetry};
+use tokio::runtime::{Builder, Runtime};
+use tokio::signal::unix::{SignalKind, signal};
+
+fn main() -> ExitCode {
+    run().unwrap_or_else(|error| {
+        play::say_error(&format!("headwater: {error:#}"));
+        ExitCode::FAILURE
+    })
+}
+
+fn run() -> anyhow::Result<ExitCode> {
+    let args = Args::parse();
+    let loaded = load(&args, std::env::vars())?;
+    telemetry::start(&loaded.config.log);
+    loaded.tell_oddities(raise_file_limit());
+
+    let packets = runtime("packets")?;
+    let work = runtime("work")?;
+    let runtimes = Runtimes { packets: packets.handle().clone(), work: work.handle().clone() };
+    let ended = work.block_on(async {
+        let mut term = signal(SignalKind::terminate())?;
+        let mut int = signal(SignalKind::interrupt())?;
+        // The code is what a shell shows for a program that the signal has killed.
+        let mut told = async move || tokio::select! { _ = term.recv() => 143_u8, _ = int.recv() => 130 };
+        let started = async {
+            anyhow::Ok(match args.command {
+                Command::Play { .. } => (play::run(loaded.config, runtimes).await?, None),
+                Command::Demo { source_listen } => {
+                    let (gateway, source) = demo::run(loaded.config, source_listen, runtimes).await?;
+                    (gateway, Some(source))
+                }
+            })
+        };
+        let (gateway, _source) =
+            tokio::select! { started = started => started?, _ = told() => return Ok(ExitCode::SUCCESS) };
+        told().await;
+        Ok(tokio::select! { _ = gateway.stop() => ExitCode::SUCCESS, code = told() => ExitCode::from(code) })
+    });
+    // What still runs is of no interest any more, and may not hold up the end.
+    work.shutdown_background();
+    packets.shutdown_background();
+    ended
+}
+
+fn runtime(name: &'static str) -> std::io::Result<Runtime> {
+    Builder::new_multi_thread().thread_name(name).enable_all().build()
+}

@@ -1,1 +1,24 @@
-fn main() {}
+//! The promises of the gateway, told as stories: a provider on a real socket, a gateway on port 0, players.
+//!
+//! One module per feature. What takes long on purpose stands in modules called `slow`.
+
+#![expect(
+    clippy::unwrap_used,
+    unreachable_pub,
+    reason = "a test binary: nothing is published, and unwrap says where"
+)]
+
+mod clients;
+mod conformance;
+mod demo;
+mod door;
+mod failover;
+mod lifecycle;
+mod limits;
+mod playlist;
+mod self_test;
+mod shutdown;
+mod streaming;
+mod support;
+mod switching;
+mod tidy;

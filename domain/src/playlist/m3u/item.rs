@@ -124,6 +124,8 @@ pub enum ProblemKind {
     NoAddress,
     /// The line, and the entry that it belongs to: it is no address.
     NotAnAddress,
+    /// The entry: it names a file of this machine, and the list came from another. Found by whoever fetched it.
+    LocalFile,
     /// The entry.
     AddressTooLong,
     /// The end of a name or group.

@@ -1,0 +1,78 @@
+//! How long is a viewer without programme when its source resets and a healthy next one exists?
+//!
+//! Fifty channels, one after the other: play, reset the first stream (which then refuses), wait for the second. The
+//! gap is taken at the viewer; beside it stands what the next source itself takes from the request to its first
+//! random-access point.
+//!
+//! `cargo bench --bench failover_gap -- [--channels 50]`
+
+#![expect(clippy::print_stdout, unreachable_pub, reason = "a program of its own that prints a table")]
+
+mod support;
+#[path = "../tests/it/support/mod.rs"]
+#[expect(dead_code, reason = "a bench needs less than the tests do")]
+mod test_support;
+
+use serde_json::json;
+use std::time::Duration;
+use support::percentile;
+use test_support::gateway::{Setup, TestGateway};
+use test_support::signal::{FRAME, Picture};
+use test_support::upstream::{Answer, Cut, Provider};
+
+const GOP_FRAMES: u64 = 12;
+
+#[tokio::main(worker_threads = 2)]
+async fn main() {
+    let arguments: Vec<String> = std::env::args().collect();
+    let at = arguments.iter().position(|argument| argument == "--channels");
+    let n: usize = at.map_or(50, |at| arguments[at + 1].parse().expect("--channels N"));
+    let provider = Provider::start();
+    let mut list = String::from("#EXTM3U\n");
+    for number in 0..n {
+        for label in ["first", "second"] {
+            let path = format!("/live/bench/{label}-{number}.ts");
+            let picture = Picture::new(label).bits_per_second(4_000_000).frames_per_gop(GOP_FRAMES);
+            provider.path(&path).plays(picture);
+            list.push_str(&format!("#EXTINF:-1 tvg-id=\"{number}\",{number}\n{}\n", provider.url(&path)));
+        }
+    }
+    let gateway = Setup::new().list(&list).start().await;
+    let (mut gaps, mut own, mut beyond) = (Vec::new(), Vec::new(), Vec::new());
+    for number in 0..n {
+        let (gap, start) = one(&provider, &gateway, number).await;
+        gaps.push(gap);
+        own.push(start);
+        beyond.push(gap - start);
+    }
+    let row = |name: &str, values: &mut Vec<f64>| {
+        let [p50, p99, max] = [0.5, 0.99, 1.0].map(|p| (percentile(values, p) * 1_000.0).round() / 1_000.0);
+        println!("{name:>28}  p50 {p50:6.3} s  p99 {p99:6.3} s  max {max:6.3} s");
+        json!({ "p50_seconds": p50, "p99_seconds": p99, "max_seconds": max })
+    };
+    let results = json!({
+        "channels": n,
+        "gap_at_the_viewer": row("gap at the viewer", &mut gaps),
+        "next_source_own_start": row("the next source's own start", &mut own),
+        "beyond_own_start": row("beyond it", &mut beyond),
+    });
+    support::record("failover_gap", results);
+}
+
+/// Gap at the viewer, and what the next source took by itself, in seconds.
+async fn one(provider: &Provider, gateway: &TestGateway, number: usize) -> (f64, f64) {
+    let (first, second) =
+        (format!("/live/bench/first-{number}.ts"), format!("/live/bench/second-{number}.ts"));
+    let player = gateway.watch(&number.to_string()).await;
+    player.until("some play", |r| r.ts.programme_seconds() > 1.5).await;
+    provider.path(&first).answers(Answer::status(503)).cut(Cut::Reset);
+    player.sees("second").await;
+    let gap = player.received(|r| r.longest_silence_of_payload());
+    let asked = provider.path(&second).requests()[0].at;
+    let age = asked.duration_since(provider.began());
+    let gop = FRAME * GOP_FRAMES as u32;
+    let into = Duration::from_nanos((age.as_nanos() % gop.as_nanos()) as u64);
+    // A picture that began before the request is sent from its start: only then there is nothing to wait for.
+    let start = if into < FRAME { Duration::ZERO } else { gop - into };
+    (gap.as_secs_f64(), start.as_secs_f64())
+}

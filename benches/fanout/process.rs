@@ -1,0 +1,68 @@
+//! Child processes and what they cost.
+
+use std::io::{BufRead, BufReader};
+use std::net::SocketAddr;
+use std::process::{Child, ChildStdout, Command, Stdio};
+use std::time::Duration;
+
+/// A process of this bench, killed when it is dropped.
+#[derive(Debug)]
+pub struct Process {
+    child: Child,
+    lines: Option<BufReader<ChildStdout>>,
+}
+
+impl Process {
+    pub fn spawn(command: &mut Command) -> Process {
+        let mut child =
+            command.stdin(Stdio::null()).stdout(Stdio::piped()).spawn().expect("the program starts");
+        let lines = child.stdout.take().map(BufReader::new);
+        Process { child, lines }
+    }
+
+    /// This program again, in another role.
+    pub fn role(role: &str, arguments: &[String]) -> Process {
+        let program = std::env::current_exe().expect("a program knows where it is");
+        Process::spawn(Command::new(program).arg(role).args(arguments))
+    }
+
+    /// The next line of its output.
+    pub fn line(&mut self) -> String {
+        let mut line = String::new();
+        let lines = self.lines.as_mut().expect("output is piped");
+        lines.read_line(&mut line).expect("output can be read");
+        assert!(!line.is_empty(), "the process ended before its work was done");
+        line.trim_end().to_owned()
+    }
+
+    /// Processor time of all threads so far.
+    pub fn cpu(&self) -> Duration {
+        let tasks = std::fs::read_dir(format!("/proc/{}/task", self.child.id())).expect("the process runs");
+        let nanos = tasks.flatten().filter_map(|task| {
+            let text = std::fs::read_to_string(task.path().join("schedstat")).ok()?;
+            text.split(' ').next()?.parse::<u64>().ok()
+        });
+        Duration::from_nanos(nanos.sum())
+    }
+
+    /// Resident memory in bytes.
+    pub fn resident(&self) -> u64 {
+        let status = std::fs::read_to_string(format!("/proc/{}/status", self.child.id())).expect("it runs");
+        let line = status.lines().find(|line| line.starts_with("VmRSS:")).expect("a process has memory");
+        line.split_whitespace().nth(1).and_then(|kib| kib.parse::<u64>().ok()).expect("a number of KiB")
+            * 1024
+    }
+}
+
+impl Drop for Process {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+/// A port that was free a moment ago.
+pub fn free_port() -> SocketAddr {
+    let listener = std::net::TcpListener::bind("127.0.0.1:0").expect("a free port");
+    listener.local_addr().expect("an address")
+}

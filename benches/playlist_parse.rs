@@ -1,0 +1,106 @@
+//! How fast is a large playlist read, and how much memory does that take?
+//!
+//! 500,000 entries as a provider writes them come in pieces of 64 KiB. Once the items are dropped at once, which
+//! is the parser alone; then a catalogue is built of them. Only the time inside parser and builder counts.
+//!
+//! `cargo bench --bench playlist_parse -- [--entries 500000]`
+
+#![expect(clippy::print_stdout, reason = "a bench tells what it measured")]
+#![expect(clippy::disallowed_methods, reason = "nothing here pauses time")]
+
+#[expect(dead_code, reason = "this bench has one process")]
+mod support;
+
+use domain::playlist::catalogue::CatalogueBuilder;
+use domain::playlist::m3u::{Item, Limits, Parser};
+use domain::stream::Headers;
+use serde_json::{Value, json};
+use std::fmt::Write;
+use std::time::{Duration, Instant};
+
+const PIECE_BYTES: usize = 64 * 1024;
+const MIB: f64 = 1024.0 * 1024.0;
+
+fn main() {
+    let arguments: Vec<String> = std::env::args().collect();
+    let entries =
+        arguments.iter().position(|it| it == "--entries").and_then(|at| arguments.get(at + 1)?.parse().ok());
+    let entries: u64 = entries.unwrap_or(500_000);
+
+    let parser = measure("parser alone", entries, &mut |_| {});
+    // Holds T-pl.6. Generous: it is the bound that must hold on any machine, and the list is larger than it.
+    let peak = peak_resident_bytes() as f64 / MIB;
+    assert!(peak < 32.0, "the parser alone needed {peak:.0} MiB");
+    let mut builder = CatalogueBuilder::new();
+    let account = builder.account("bench", 0, Headers::default());
+    let catalogue = measure("with catalogue", entries, &mut |item| {
+        if let Item::Entry(entry) = item {
+            builder.entry(account, entry);
+        }
+    });
+    let started = Instant::now();
+    let n_channels = builder.build().channels.len();
+    println!("{n_channels} channels numbered in {:.0} ms", started.elapsed().as_secs_f64() * 1000.0);
+    support::record("playlist_parse", json!({ "parser_alone": parser, "with_catalogue": catalogue }));
+}
+
+/// Reads a playlist of so many entries.
+fn measure(what: &str, entries: u64, out: &mut impl FnMut(Item)) -> Value {
+    const ENTRIES_AT_ONCE: u64 = 2_000;
+    let mut parser = Parser::new(Limits::default());
+    let mut spent = Duration::ZERO;
+    let mut bytes = 0;
+    let mut text = String::from("#EXTM3U url-tvg=\"http://guide.example/xmltv.xml\"\n");
+    for first in (0..entries).step_by(ENTRIES_AT_ONCE as usize) {
+        (first..entries.min(first + ENTRIES_AT_ONCE)).for_each(|it| entry(&mut text, it));
+        bytes += text.len();
+        for piece in text.as_bytes().chunks(PIECE_BYTES) {
+            let started = Instant::now();
+            parser.push(piece, out);
+            spent += started.elapsed();
+        }
+        text.clear();
+    }
+    let summary = parser.finish(out);
+    assert_eq!((summary.entries, summary.problems), (entries, 0), "every entry is read");
+
+    let seconds = spent.as_secs_f64();
+    let (mib, peak) = (bytes as f64 / MIB, peak_resident_bytes() as f64 / MIB);
+    println!(
+        "{what:>14}: {mib:.0} MiB in {seconds:.3} s, {:.0} MiB/s, {:.0} entries/s, peak memory {peak:.1} MiB",
+        mib / seconds,
+        entries as f64 / seconds,
+    );
+    json!({
+        "entries": entries,
+        "mib": mib,
+        "seconds": seconds,
+        "mib_per_second": mib / seconds,
+        "entries_per_second": entries as f64 / seconds,
+        "peak_resident_mib": peak,
+    })
+}
+
+/// Two lines, and for one entry in eight a third one; one name in sixteen is not ASCII.
+fn entry(text: &mut String, number: u64) {
+    let group = number / 250;
+    let name = if number.is_multiple_of(16) { "Télévision" } else { "Channel" };
+    write!(
+        text,
+        "#EXTINF:-1 tvg-id=\"{name}{number}.example\" tvg-name=\"{name} {number} HD\" \
+         tvg-logo=\"http://logos.example/images/{number}.png\" group-title=\"Group {group}, all\",{name} {number} HD\n"
+    )
+    .expect("a String takes all");
+    if number.is_multiple_of(8) {
+        text.push_str("#EXTVLCOPT:http-user-agent=Example/1.0\n");
+    }
+    writeln!(text, "http://provider.example:8080/live/user/password/{number}.ts")
+        .expect("a String takes all");
+}
+
+/// The most memory that this process ever had.
+fn peak_resident_bytes() -> u64 {
+    let status = std::fs::read_to_string("/proc/self/status").expect("this runs on Linux");
+    let line = status.lines().find(|it| it.starts_with("VmHWM:")).expect("a process has memory");
+    line.split_whitespace().nth(1).and_then(|it| it.parse::<u64>().ok()).expect("a number of KiB") * 1024
+}

@@ -1,0 +1,65 @@
+//! Playlists of any kind: nothing panics, every item is within its limits, and how the bytes were cut makes no
+//! difference. What was read can be made into a catalogue and written, and is then read again.
+#![no_main]
+
+use domain::playlist::catalogue::CatalogueBuilder;
+use domain::playlist::m3u::{self, Item, Limits, Parser};
+use domain::playlist::write::{self, Line};
+use domain::stream::Headers;
+use libfuzzer_sys::fuzz_target;
+
+/// Small, so that small inputs reach them.
+const LIMITS: Limits =
+    Limits { line_bytes_max: 256, name_chars_max: 32, url_bytes_max: 64, attributes_max: 3, entries_max: 20 };
+
+fuzz_target!(|data: &[u8]| {
+    // The first byte says into what pieces the rest is cut.
+    let Some((cut, playlist)) = data.split_first() else { return };
+    let (items, summary) = m3u::parse(playlist, LIMITS);
+
+    let mut again = Vec::new();
+    let mut parser = Parser::new(LIMITS);
+    for piece in playlist.chunks(usize::from(*cut).max(1)) {
+        parser.push(piece, &mut |item| again.push(item));
+    }
+    let summary_again = parser.finish(&mut |item| again.push(item));
+    // By what is printed too: a duration that is no number equals nothing.
+    assert_eq!(format!("{items:?}"), format!("{again:?}"));
+    assert_eq!(items, again);
+    assert_eq!(summary, summary_again);
+
+    let mut builder = CatalogueBuilder::new();
+    let account = builder.account("fuzz", 0, Headers::default());
+    let mut n_entries = 0;
+    for item in items {
+        let Item::Entry(entry) = item else { continue };
+        n_entries += 1;
+        assert!(!entry.name.is_empty() && entry.name.chars().count() <= LIMITS.name_chars_max);
+        assert!(entry.url.expose().len() <= LIMITS.url_bytes_max);
+        assert!(!format!("{}{}", entry.name, entry.url.expose()).contains(char::is_control));
+        assert!(entry.attributes.len() <= LIMITS.attributes_max);
+        builder.entry(account, entry);
+    }
+    assert_eq!(n_entries, summary.entries);
+
+    let catalogue = builder.build();
+    assert_eq!(catalogue.channels.iter().map(|it| it.streams.len() as u64).sum::<u64>(), n_entries);
+    let mut out = String::new();
+    write::header(&mut out, None);
+    for channel in &catalogue.channels {
+        let line = Line {
+            name: &channel.name,
+            url: "http://gateway.example/1",
+            tvg_id: channel.tvg_id.as_deref().unwrap_or_default(),
+            tvg_logo: channel.logo.as_deref().unwrap_or_default(),
+            tvg_chno: channel.number,
+            group: channel.group.as_deref().unwrap_or_default(),
+        };
+        write::entry(&mut out, &line);
+    }
+    let (items, summary) = m3u::parse(out.as_bytes(), Limits::default());
+    assert_eq!(summary.entries, catalogue.channels.len() as u64);
+    let urls =
+        items.iter().filter_map(|it| if let Item::Entry(it) = it { Some(it.url.expose()) } else { None });
+    urls.for_each(|url| assert_eq!(url, "http://gateway.example/1"));
+});

@@ -1,0 +1,67 @@
+//! Hostile sources one after the other through the splice.
+//!
+//! A byte 0x47 with 187 behind it is a packet; any other byte is something that happens: the source changes, a tick
+//! is due, time goes by. So a plain transport stream is a valid input.
+
+#![no_main]
+
+use std::time::Duration;
+
+use bytes::BytesMut;
+use libfuzzer_sys::fuzz_target;
+use media::splice::{Splice, SpliceSettings};
+use media::ts::packet::{PACKET, PAT_PID, Packet, SYNC, packets};
+
+fuzz_target!(|data: &[u8]| {
+    // Small enough for an input to reach it.
+    let settings = SpliceSettings { held_bytes_max: 40 * PACKET, ..SpliceSettings::default() };
+    let mut splice = Splice::new(settings);
+    let mut now = Duration::ZERO;
+    let mut rest = data;
+    while let Some((first, after)) = rest.split_first() {
+        let mut out = BytesMut::new();
+        let was_through = splice.is_through();
+        let mut n_most = 1;
+        if *first == SYNC
+            && let Some((packet, after)) = rest.split_first_chunk::<PACKET>()
+        {
+            now += Duration::from_millis(1);
+            splice.packet(packet, now, &mut out);
+            rest = after;
+        } else {
+            rest = after;
+            match first % 4 {
+                0 => splice.change(now),
+                1 => splice.tick(now, &mut out),
+                2 => now += Duration::from_millis(u64::from(*first)),
+                // Now and then for longer than the clocks need to wrap.
+                _ => now += Duration::from_secs(u64::from(*first).pow(2)),
+            }
+        }
+        n_most += n_ticks(&mut splice, now, &mut out);
+        assert!(n_most < 6, "a deadline that does not go away");
+        check(&out, was_through);
+    }
+});
+
+/// Ticks as long as one is due.
+fn n_ticks(splice: &mut Splice, now: Duration, out: &mut BytesMut) -> u32 {
+    let mut n = 0;
+    while n < 10 && splice.deadline().is_some_and(|deadline| deadline <= now) {
+        splice.tick(now, out);
+        n += 1;
+    }
+    n
+}
+
+/// Whole packets; a source begins with its tables.
+fn check(out: &[u8], was_through: bool) {
+    assert_eq!(out.len() % PACKET, 0);
+    for (index, bytes) in packets(out).enumerate() {
+        assert_eq!(bytes[0], SYNC);
+        let packet = Packet::new(bytes);
+        if !was_through && index == 0 {
+            assert!(packet.pid() == PAT_PID && packet.pusi() && packet.has_payload());
+        }
+    }
+}

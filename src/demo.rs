@@ -1,0 +1,124 @@
+//! `headwater demo`: a gateway together with a source of its own, so that a newcomer sees a channel play within
+//! seconds, and can break it.
+//!
+//! The source is an HTTP server on loopback that plays embedded clips, each for ever and in real time, and can be
+//! told to stop and start. To the gateway it is a provider like any other: two playlists, two accounts.
+
+mod source;
+
+use std::net::SocketAddr;
+
+use domain::playlist::catalogue::{Catalogue, CatalogueBuilder};
+use domain::playlist::m3u::{Item, Limits, Parser};
+use domain::stream::Headers;
+
+pub use self::source::Source;
+use self::source::SourceError;
+use crate::config::Config;
+use crate::gateway::{Gateway, Runtimes, StartError};
+use crate::play::{addresses_text, local_authority, say};
+use crate::player::stream_url;
+
+/// One embedded clip.
+pub(crate) struct Feature {
+    /// Its name in addresses.
+    pub(crate) name: &'static str,
+    /// The channel that it is a stream of.
+    channel: &'static str,
+    bytes: &'static [u8],
+}
+
+/// Two for each channel: the first is played first.
+pub(crate) const FEATURES: [Feature; 6] = [
+    Feature { name: "testcard-a", channel: "Test Card", bytes: include_bytes!("demo/testcard-a.ts") },
+    Feature { name: "testcard-b", channel: "Test Card", bytes: include_bytes!("demo/testcard-b.ts") },
+    Feature { name: "fractal-a", channel: "Fractal", bytes: include_bytes!("demo/fractal-a.ts") },
+    Feature { name: "fractal-b", channel: "Fractal", bytes: include_bytes!("demo/fractal-b.ts") },
+    Feature { name: "colours-a", channel: "Colours", bytes: include_bytes!("demo/colours-a.ts") },
+    Feature { name: "colours-b", channel: "Colours", bytes: include_bytes!("demo/colours-b.ts") },
+];
+
+/// Why there is no demo.
+#[derive(Debug, thiserror::Error)]
+pub enum DemoError {
+    #[error("failed to start the built-in source")]
+    Source(#[from] SourceError),
+    #[error(transparent)]
+    Start(#[from] StartError),
+}
+
+/// Starts the source and a gateway for it, and says what to try.
+pub async fn run(
+    config: Config,
+    source_listen: SocketAddr,
+    runtimes: Runtimes,
+) -> Result<(Gateway, Source), DemoError> {
+    let source = Source::start(source_listen, &runtimes).await?;
+    let catalogue = catalogue(source.address());
+    let channels = catalogue.channels.clone();
+    let gateway = Gateway::start(config, catalogue, runtimes).await?;
+
+    let player = local_authority(gateway.player_addr());
+    let mut text = String::from("Three channels are on air, each with a stream A and a backup stream B.\n\n");
+    for channel in &channels {
+        text += &format!("  {:<10} {}\n", channel.name, stream_url(&player, channel));
+    }
+    let first = stream_url(&player, &channels[0]);
+    text +=
+        &format!("\nWatch the first one with one of\n  ffplay {first}\n  vlc {first}\n  ffprobe {first}\n");
+    text += "\nStop a stream and see its channel go on with the other one; start it again:\n";
+    for feature in &FEATURES {
+        text += &format!("  curl -X POST {}\n", source.control(feature.name, "stop"));
+        text += &format!("  curl -X POST {}\n", source.control(feature.name, "start"));
+    }
+    say(&format!("{text}\n{}", addresses_text(&gateway, &channels[0])));
+    Ok((gateway, source))
+}
+
+/// The channels of the source at this address, by way of two playlists, as they would come from two providers.
+pub fn catalogue(source: SocketAddr) -> Catalogue {
+    let mut catalogue = CatalogueBuilder::new();
+    for (account, suffix) in [("demo provider A", "-a"), ("demo provider B", "-b")] {
+        let account = catalogue.account(account, 0, Headers::default());
+        let mut parser = Parser::new(Limits::default());
+        let mut take = |item| {
+            if let Item::Entry(entry) = item {
+                catalogue.entry(account, entry);
+            }
+        };
+        parser.push(playlist(source, suffix).as_bytes(), &mut take);
+        parser.finish(&mut take);
+    }
+    catalogue.build()
+}
+
+fn playlist(source: SocketAddr, suffix: &str) -> String {
+    let mut text = "#EXTM3U\n".to_owned();
+    for feature in FEATURES.iter().filter(|it| it.name.ends_with(suffix)) {
+        let Feature { name, channel, .. } = feature;
+        let id = name.trim_end_matches(suffix);
+        text += &format!("#EXTINF:-1 tvg-id=\"{id}.demo\" group-title=\"Demo\",{channel}\n");
+        text += &format!("http://{source}/{name}.ts\n");
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_demo_has_three_channels_of_two_streams_each() {
+        let catalogue = catalogue("127.0.0.1:1".parse().unwrap());
+        let channels: Vec<_> =
+            catalogue.channels.iter().map(|it| (it.name.as_str(), it.streams.len())).collect();
+        assert_eq!(channels, [("Test Card", 2), ("Fractal", 2), ("Colours", 2)]);
+    }
+
+    #[test]
+    fn channels_of_the_demo_keep_their_addresses_from_run_to_run() {
+        let uuids =
+            |port| catalogue(SocketAddr::from(([127, 0, 0, 1], port))).channels.into_iter().map(|it| it.uuid);
+        assert!(uuids(1).eq(uuids(2)));
+    }
+}

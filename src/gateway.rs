@@ -1,0 +1,313 @@
+//! The gateway as one value: started, asked for its addresses, stopped.
+
+use std::io;
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use actors::{Counts, Events, MemoryPlans, Parts, Plans, Switchboard, System};
+use domain::playlist::catalogue::Catalogue;
+use media::door::{DialSettings, TcpDial};
+use socket2::{Domain, Protocol, Socket, Type};
+use tokio::net::TcpListener;
+use tokio::runtime::Handle;
+use tokio::time::Instant;
+use tracing::info;
+use warp::Filter;
+
+use crate::config::{Config, Listen};
+use crate::http::accept::Door;
+use crate::http::admission::Admission;
+use crate::http::route_table;
+use crate::metrics::Metrics;
+use crate::player::{self, PlayerParts};
+use crate::status::{self, StatusParts};
+
+/// Connections that wait to be accepted, at most.
+const BACKLOG: i32 = 1024;
+
+/// The two runtimes. A test passes its own handle twice.
+#[derive(Clone, Debug)]
+pub struct Runtimes {
+    /// Carries packets: accept loops, connections, openers, pumps, and the closer.
+    pub packets: Handle,
+    /// Everything else: actors and handlers. What happens here may not hold up a packet.
+    pub work: Handle,
+}
+
+impl Runtimes {
+    /// Both on the runtime of the caller.
+    pub fn current() -> Self {
+        Runtimes { packets: Handle::current(), work: Handle::current() }
+    }
+}
+
+/// Why a gateway did not start.
+#[derive(Debug, thiserror::Error)]
+pub enum StartError {
+    #[error("failed to listen on {listen}")]
+    Listen { listen: Listen, source: io::Error },
+    #[error("failed to start the actors")]
+    Actors(#[source] actors::StartError),
+    #[error("failed to prepare connections to providers: {0}")]
+    Dial(String),
+    #[error("a runtime is shut down")]
+    Runtime,
+}
+
+/// How a gateway ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Stopped {
+    /// Every connection ended by itself, and every actor in time.
+    pub is_clean: bool,
+}
+
+/// A running gateway. Dropping it closes its ports and cancels its connections at once; [`Gateway::stop`] lets
+/// them end.
+pub struct Gateway {
+    system: Arc<System>,
+    api: Door,
+    player: Door,
+    api_addr: SocketAddr,
+    player_addr: SocketAddr,
+    draining: Arc<AtomicBool>,
+    drain_timeout: Duration,
+}
+
+impl Gateway {
+    /// Starts a gateway for these channels: the actors, then the two ports. When this returns, both ports answer.
+    pub async fn start(
+        config: Config,
+        catalogue: Catalogue,
+        runtimes: Runtimes,
+    ) -> Result<Gateway, StartError> {
+        install_tls();
+        // Bound before anything is started: a port that is taken is the likeliest reason not to start.
+        let (api_listener, api_addr) = bind(config.api_listen, &runtimes.packets)?;
+        let (player_listener, player_addr) = bind(config.player_listen, &runtimes.packets)?;
+
+        let catalogue = Arc::new(catalogue);
+        let plans: Arc<dyn Plans> =
+            Arc::new(MemoryPlans::new(&catalogue, config.engine.default_stream_profile));
+        let dial =
+            TcpDial::new(DialSettings::default()).map_err(|error| StartError::Dial(error.to_string()))?;
+        let parts = Parts { dial: Arc::new(dial), packets: runtimes.packets.clone() };
+        let system = System::start(config.engine.clone(), Arc::clone(&plans), parts);
+        let system = runtimes.work.spawn(system).await.map_err(|_| StartError::Runtime)?;
+        let system = Arc::new(system.map_err(StartError::Actors)?);
+
+        let limits = &config.limits;
+        let admission = Admission::new(limits.connections_max, limits.connections_per_address_max);
+        let draining = Arc::new(AtomicBool::new(false));
+        let counts = {
+            let system = Arc::downgrade(&system);
+            Arc::new(move || system.upgrade().map(|it| it.counts()).unwrap_or_default())
+        };
+        let status = status::routes(StatusParts {
+            metrics: Arc::new(Metrics::new(counts, Arc::clone(&admission))),
+            networks: Arc::new(config.metrics_networks.clone()),
+            draining: Arc::clone(&draining),
+        });
+        let player = player::routes(PlayerParts {
+            switchboard: system.switchboard(),
+            plans,
+            catalogue,
+            settings: Arc::new(config.engine.clone()),
+            networks: Arc::new(config.stream_networks.clone()),
+        });
+        // Clients know one host and one port, and that is the players': it answers what the other one answers too.
+        let api_routes = status.clone();
+        let player_routes = player.or(status).unify().boxed();
+
+        let open = |listener, routes| {
+            let handler = route_table(routes, runtimes.work.clone());
+            Door::open(listener, handler, Arc::clone(&admission), limits.header_timeout, &runtimes.packets)
+        };
+        let gateway = Gateway {
+            system,
+            api: open(api_listener, api_routes),
+            player: open(player_listener, player_routes),
+            api_addr,
+            player_addr,
+            draining,
+            drain_timeout: limits.drain_timeout,
+        };
+        info!(api.address = %api_addr, player.address = %player_addr, "gateway started");
+        Ok(gateway)
+    }
+
+    /// Where administrators' programs call: the port as bound.
+    pub fn api_addr(&self) -> SocketAddr {
+        self.api_addr
+    }
+
+    /// Where players call: the port as bound.
+    pub fn player_addr(&self) -> SocketAddr {
+        self.player_addr
+    }
+
+    /// The door to live channels.
+    pub fn switchboard(&self) -> Switchboard {
+        self.system.switchboard()
+    }
+
+    /// What happens, as it happens.
+    pub fn events(&self) -> Events {
+        self.system.events()
+    }
+
+    /// One reading of everything that is counted.
+    pub fn counts(&self) -> Counts {
+        self.system.counts()
+    }
+
+    /// Stops in the reverse order of the start: no new connection, every stream ends after its last packets, open
+    /// answers may finish until the drain time-out, upstream sockets are closed.
+    pub async fn stop(self) -> Stopped {
+        info!("gateway stopping");
+        self.draining.store(true, Ordering::Relaxed);
+        let deadline = Instant::now() + self.drain_timeout;
+        self.api.drain();
+        self.player.drain();
+        let (actors_ended, api_ended, player_ended) =
+            tokio::join!(self.system.stop(), self.api.drained(deadline), self.player.drained(deadline));
+        let is_clean = actors_ended && api_ended && player_ended;
+        info!(clean = is_clean, "gateway stopped");
+        Stopped { is_clean }
+    }
+}
+
+/// Makes the TLS provider of this process, once. Later calls do nothing.
+pub fn install_tls() {
+    // An error says that there is one already.
+    let _ = rustls::crypto::ring::default_provider().install_default();
+}
+
+/// Lets this process open as many files as the system allows it: every viewer is one, and the usual soft limit of
+/// 1,024 is for programs that use `select`. Says how many there are now.
+pub fn raise_file_limit() -> Option<u64> {
+    use rustix::process::{Resource, getrlimit, setrlimit};
+    let mut limit = getrlimit(Resource::Nofile);
+    if limit.current != limit.maximum {
+        let before = limit.current;
+        limit.current = limit.maximum;
+        if setrlimit(Resource::Nofile, limit).is_err() {
+            limit.current = before;
+        }
+    }
+    limit.current
+}
+
+/// Binds a port. "All addresses" is both IPv6 and IPv4 where there is IPv6, else IPv4.
+pub(crate) fn bind(listen: Listen, packets: &Handle) -> Result<(TcpListener, SocketAddr), StartError> {
+    let address = listen.address();
+    let bound = match bind_to(address) {
+        Err(error) if listen.is_everywhere() && is_no_ipv6(&error) => {
+            bind_to(SocketAddr::new(IpAddr::V4(Ipv4Addr::UNSPECIFIED), address.port()))
+        }
+        bound => bound,
+    };
+    let _entered = packets.enter();
+    bound
+        .and_then(TcpListener::from_std)
+        .and_then(|listener| Ok((listener.local_addr()?, listener)))
+        .map(|(address, listener)| (listener, address))
+        .map_err(|source| StartError::Listen { listen, source })
+}
+
+fn bind_to(address: SocketAddr) -> io::Result<std::net::TcpListener> {
+    let socket = Socket::new(Domain::for_address(address), Type::STREAM, Some(Protocol::TCP))?;
+    if address.is_ipv6() {
+        socket.set_only_v6(false)?;
+    }
+    // A restart must not wait for connections of the last run to be forgotten.
+    socket.set_reuse_address(true)?;
+    socket.set_nonblocking(true)?;
+    socket.bind(&address.into())?;
+    socket.listen(BACKLOG)?;
+    Ok(socket.into())
+}
+
+/// The kernel has no IPv6, or no address of it. (Address family not supported: 97 on Linux, without a kind of its
+/// own in the standard library.)
+fn is_no_ipv6(error: &io::Error) -> bool {
+    const EAFNOSUPPORT: i32 = 97;
+    error.raw_os_error() == Some(EAFNOSUPPORT) || error.kind() == io::ErrorKind::AddrNotAvailable
+}
+
+#[cfg(test)]
+mod tests {
+    use tokio::io::{AsyncReadExt, AsyncWriteExt};
+    use tokio::net::TcpStream;
+
+    use super::*;
+    use crate::demo::{self, Source};
+
+    fn config(listen: &str) -> Config {
+        let listen: Listen = listen.parse().unwrap();
+        Config { api_listen: listen, player_listen: listen, ..Config::default() }
+    }
+
+    async fn start(config: Config) -> Gateway {
+        Gateway::start(config, Catalogue::default(), Runtimes::current()).await.unwrap()
+    }
+
+    async fn ask(port: u16, request: &str) -> String {
+        let mut socket = TcpStream::connect((Ipv4Addr::LOCALHOST, port)).await.unwrap();
+        socket.write_all(format!("{request}\r\nHost: a\r\n\r\n").as_bytes()).await.unwrap();
+        let mut answer = Vec::new();
+        socket.read_to_end(&mut answer).await.unwrap();
+        String::from_utf8_lossy(&answer).into_owned()
+    }
+
+    #[tokio::test]
+    async fn both_ports_say_what_they_are_and_count_and_refuse_what_they_do_not_know() {
+        let gateway = start(config("127.0.0.1:0")).await;
+        for port in [gateway.api_addr().port(), gateway.player_addr().port()] {
+            assert!(ask(port, "GET / HTTP/1.0").await.contains("\"name\":\"headwater\""));
+            assert!(ask(port, "GET /healthz HTTP/1.0").await.ends_with("ok\n"));
+            assert!(ask(port, "GET /metrics HTTP/1.0").await.contains("\nheadwater_connections 1\n"));
+            assert!(ask(port, "GET /api/channels/ HTTP/1.0").await.starts_with("HTTP/1.0 404"));
+        }
+        let api = gateway.api_addr().port();
+        assert!(ask(api, "GET /playlist.m3u HTTP/1.0").await.starts_with("HTTP/1.0 404"));
+        assert_eq!(gateway.stop().await, Stopped { is_clean: true });
+    }
+
+    #[tokio::test]
+    async fn all_addresses_are_ipv4_too() {
+        let gateway = start(config("0")).await;
+        assert!(ask(gateway.player_addr().port(), "GET /healthz HTTP/1.0").await.ends_with("ok\n"));
+    }
+
+    #[tokio::test]
+    async fn a_port_that_is_taken_is_named() {
+        let taken = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+        let address = taken.local_addr().unwrap();
+        let started =
+            Gateway::start(config(&address.to_string()), Catalogue::default(), Runtimes::current()).await;
+        let text = started.err().unwrap().to_string();
+        assert_eq!(text, format!("failed to listen on {address}"));
+    }
+
+    #[tokio::test(flavor = "multi_thread")]
+    async fn the_demo_plays_and_ends_its_viewers_when_it_stops() {
+        let source = Source::start("127.0.0.1:0".parse().unwrap(), &Runtimes::current()).await.unwrap();
+        let catalogue = demo::catalogue(source.address());
+        let uuid = catalogue.channels[0].uuid;
+        let gateway = Gateway::start(config("127.0.0.1:0"), catalogue, Runtimes::current()).await.unwrap();
+
+        let mut viewer = TcpStream::connect(gateway.player_addr()).await.unwrap();
+        let request = format!("GET /proxy/ts/stream/{uuid}.ts/?x=y HTTP/1.0\r\nRange: bytes=0-\r\n\r\n");
+        viewer.write_all(request.as_bytes()).await.unwrap();
+        let mut begin = vec![0; 4096];
+        viewer.read_exact(&mut begin).await.unwrap();
+        assert!(begin.starts_with(b"HTTP/1.0 200"), "{}", String::from_utf8_lossy(&begin));
+        let head = begin.windows(4).position(|it| it == b"\r\n\r\n").unwrap() + 4;
+        assert_eq!((begin[head], begin[head + 188], begin[head + 376]), (0x47, 0x47, 0x47));
+
+        let (stopped, ended) = tokio::join!(gateway.stop(), viewer.read_to_end(&mut begin));
+        assert_eq!((stopped.is_clean, ended.is_ok()), (true, true));
+    }
+}

@@ -1,0 +1,190 @@
+//! `/metrics`: what the gateway counts, in the text format of Prometheus.
+//!
+//! The registry is a value, so that several gateways can live in one process. Nothing is counted here: each scrape
+//! takes one reading from those who count.
+
+use std::fmt;
+use std::sync::Arc;
+
+use actors::Counts;
+use prometheus_client::collector::Collector;
+use prometheus_client::encoding::{DescriptorEncoder, EncodeMetric};
+use prometheus_client::metrics::MetricType;
+use prometheus_client::metrics::counter::ConstCounter;
+use prometheus_client::metrics::gauge::ConstGauge;
+use prometheus_client::registry::{Registry, Unit};
+
+use crate::http::admission::Admission;
+
+/// Where a reading of everything that is counted comes from.
+pub(crate) type ReadCounts = Arc<dyn Fn() -> Counts + Send + Sync>;
+
+/// Everything that one gateway counts.
+pub(crate) struct Metrics(Registry);
+
+impl Metrics {
+    pub(crate) fn new(counts: ReadCounts, admission: Arc<Admission>) -> Self {
+        let mut registry = Registry::with_prefix("headwater");
+        registry.register_collector(Box::new(Reading { counts, admission }));
+        Metrics(registry)
+    }
+
+    /// The present reading as text.
+    pub(crate) fn text(&self) -> Result<String, fmt::Error> {
+        let mut text = String::new();
+        prometheus_client::encoding::text::encode(&mut text, &self.0)?;
+        Ok(text)
+    }
+}
+
+struct Reading {
+    counts: ReadCounts,
+    admission: Arc<Admission>,
+}
+
+impl fmt::Debug for Reading {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Reading").finish_non_exhaustive()
+    }
+}
+
+impl Collector for Reading {
+    fn encode(&self, encoder: DescriptorEncoder<'_>) -> Result<(), fmt::Error> {
+        let counts = (self.counts)();
+        let mut page = Page(encoder);
+        page.gauge("leases", "Leases on provider slots, those closing included", counts.leases as u64)?;
+        page.gauge("leases_closing", "Leases whose socket is being closed", counts.leases_closing as u64)?;
+        page.gauge("upstream_sockets", "Sockets open at providers", counts.sockets_open as u64)?;
+        page.gauge("live_channels", "Channels that are being watched", counts.channels as u64)?;
+        page.gauge("clients", "Clients that watch", counts.clients as u64)?;
+        page.bytes("received", "Bytes received from providers", counts.bytes_in)?;
+        page.bytes("sent", "Bytes handed to clients", counts.bytes_out)?;
+        page.counter("client_misses", "Times a client fell out of the past that is kept", counts.misses)?;
+        page.bytes("client_missed", "Bytes that clients missed that way", counts.missed_bytes)?;
+        page.counter("losses", "Sources lost", counts.losses)?;
+        page.counter("failovers", "Changes to another stream after a loss", counts.failovers)?;
+        page.counter("reconnects", "Reconnections to the same stream after a loss", counts.reconnects)?;
+        page.counter("switches", "Changes of stream that were asked for", counts.switches)?;
+        page.counter("channel_starts", "Channels started", counts.channel_starts)?;
+        page.counter("refused_full", "Requests refused because an account was full", counts.refused_full)?;
+        page.gauge("ring_bytes", "Bytes kept of the past of live channels", counts.ring_bytes as u64)?;
+        page.start_times(&counts)?;
+
+        page.gauge("connections", "Connections open at our ports", self.admission.n_open() as u64)?;
+        page.counter("connections_accepted", "Connections accepted", self.admission.n_accepted())?;
+        page.counter("connections_refused", "Connections over the limit", self.admission.n_refused())?;
+        if let Some(process) = Process::read() {
+            page.gauge("process_resident_bytes", "Memory of this process", process.resident_bytes)?;
+            page.gauge("process_open_files", "File descriptors of this process", process.n_open_files)?;
+        }
+        Ok(())
+    }
+}
+
+/// Writes one metric after the other.
+struct Page<'a>(DescriptorEncoder<'a>);
+
+impl Page<'_> {
+    fn gauge(&mut self, name: &str, help: &str, value: u64) -> fmt::Result {
+        let encoder = self.0.encode_descriptor(name, help, None, MetricType::Gauge)?;
+        ConstGauge::new(value).encode(encoder)
+    }
+
+    fn counter(&mut self, name: &str, help: &str, value: u64) -> fmt::Result {
+        let encoder = self.0.encode_descriptor(name, help, None, MetricType::Counter)?;
+        ConstCounter::new(value).encode(encoder)
+    }
+
+    fn bytes(&mut self, name: &str, help: &str, value: u64) -> fmt::Result {
+        let encoder = self.0.encode_descriptor(name, help, Some(&Unit::Bytes), MetricType::Counter)?;
+        ConstCounter::new(value).encode(encoder)
+    }
+
+    /// The encoder wants the count of each bucket alone and adds them up itself.
+    fn start_times(&mut self, counts: &Counts) -> fmt::Result {
+        let starts = &counts.starts;
+        let mut below = 0;
+        let mut buckets: Vec<(f64, u64)> = Vec::with_capacity(starts.buckets.len() + 1);
+        for (bound, cumulative) in &starts.buckets {
+            buckets.push((*bound, cumulative.saturating_sub(below)));
+            below = *cumulative;
+        }
+        buckets.push((f64::INFINITY, starts.count.saturating_sub(below)));
+        let help = "From the first request for a channel to its first packets";
+        let name = "channel_start";
+        let mut encoder =
+            self.0.encode_descriptor(name, help, Some(&Unit::Seconds), MetricType::Histogram)?;
+        encoder.encode_histogram::<prometheus_client::encoding::NoLabelSet>(
+            starts.sum_seconds,
+            starts.count,
+            &buckets,
+            None,
+        )
+    }
+}
+
+/// What the system says about this process.
+struct Process {
+    resident_bytes: u64,
+    n_open_files: u64,
+}
+
+impl Process {
+    /// `None` where there is no `/proc`.
+    fn read() -> Option<Process> {
+        let status = std::fs::read_to_string("/proc/self/status").ok()?;
+        let line = status.lines().find_map(|it| it.strip_prefix("VmRSS:"))?;
+        let kib: u64 = line.trim().trim_end_matches("kB").trim_end().parse().ok()?;
+        // One of them is the listing itself.
+        let n_open_files = std::fs::read_dir("/proc/self/fd").ok()?.count().saturating_sub(1) as u64;
+        Some(Process { resident_bytes: kib << 10, n_open_files })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use actors::StartTimes;
+
+    use super::*;
+
+    fn text(counts: Counts) -> String {
+        let metrics = Metrics::new(Arc::new(move || counts.clone()), Admission::new(0, 0));
+        metrics.text().unwrap()
+    }
+
+    #[track_caller]
+    fn has(text: &str, line: &str) {
+        assert!(text.lines().any(|it| it == line), "`{line}` is missing in:\n{text}");
+    }
+
+    #[test]
+    fn a_scrape_shows_what_was_counted() {
+        let text = text(Counts {
+            leases: 3,
+            leases_closing: 1,
+            clients: 7,
+            failovers: 2,
+            bytes_in: 1000,
+            ..Counts::default()
+        });
+        has(&text, "headwater_leases 3");
+        has(&text, "headwater_leases_closing 1");
+        has(&text, "headwater_clients 7");
+        has(&text, "headwater_failovers_total 2");
+        has(&text, "headwater_received_bytes_total 1000");
+        has(&text, "headwater_connections 0");
+        assert!(text.contains("headwater_process_resident_bytes "), "{text}");
+        assert!(text.ends_with("# EOF\n"));
+    }
+
+    #[test]
+    fn start_times_are_a_histogram_whose_buckets_add_up() {
+        let starts = StartTimes { buckets: vec![(0.5, 2), (1.0, 5)], sum_seconds: 9.5, count: 6 };
+        let text = text(Counts { starts, ..Counts::default() });
+        has(&text, "headwater_channel_start_seconds_bucket{le=\"0.5\"} 2");
+        has(&text, "headwater_channel_start_seconds_bucket{le=\"1.0\"} 5");
+        has(&text, "headwater_channel_start_seconds_bucket{le=\"+Inf\"} 6");
+        has(&text, "headwater_channel_start_seconds_count 6");
+        has(&text, "headwater_channel_start_seconds_sum 9.5");
+    }
+}

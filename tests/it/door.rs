@@ -1,0 +1,192 @@
+//! The front door: whatever knocks, it stays open for the others.
+
+use crate::support::client::{Player, Request, connect, fetch, say};
+use crate::support::eventually;
+use crate::support::gateway::{Setup, TestGateway};
+use crate::support::signal::Picture;
+use crate::support::upstream::Provider;
+use std::time::Duration;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+
+const NEWS: &str = "/live/anna/news.ts";
+
+fn list() -> (Provider, String) {
+    let provider = Provider::start();
+    provider.path(NEWS).plays(Picture::new("news"));
+    let list = provider.playlist(&[("news", "News", NEWS)]);
+    (provider, list)
+}
+
+fn status_of(answer: &[u8]) -> u16 {
+    let text = String::from_utf8_lossy(answer);
+    text.split(' ').nth(1).and_then(|code| code.parse().ok()).unwrap_or(0)
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn rubbish_is_answered_or_hung_up_on_and_the_next_one_is_served() {
+    let (provider, list) = list();
+    let gateway =
+        Setup::new().list(&list).config(|it| it.limits.header_timeout = Duration::from_secs(2)).start().await;
+    let long = "x".repeat(40_000);
+    let many = "x: y\r\n".repeat(400);
+    let rubbish: Vec<(Vec<u8>, &[u16])> = vec![
+        (b"\r\n\r\n".to_vec(), &[0, 400]),
+        (b"hello\r\n\r\n".to_vec(), &[400]),
+        (vec![0; 1000], &[0, 400]),
+        (vec![0xFF; 5000], &[0, 400]),
+        (b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03".to_vec(), &[0, 400]),
+        (format!("GET /{long} HTTP/1.1\r\n\r\n").into_bytes(), &[400, 414, 431]),
+        (format!("GET / HTTP/1.1\r\nHost: {long}\r\n\r\n").into_bytes(), &[400, 431]),
+        (format!("GET / HTTP/1.1\r\n{many}\r\n").into_bytes(), &[431]),
+        (b"GET / HTTP/9.9\r\n\r\n".to_vec(), &[400, 505]),
+        (b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n".to_vec(), &[0, 400, 505]),
+        (b"GET /proxy/ts/stream/%ff%00 HTTP/1.1\r\nConnection: close\r\n\r\n".to_vec(), &[404]),
+        (b"GET /proxy/ts/stream/../../etc/passwd HTTP/1.1\r\nConnection: close\r\n\r\n".to_vec(), &[404]),
+        (b"GET http://elsewhere.example/ HTTP/1.1\r\nConnection: close\r\n\r\n".to_vec(), &[200, 400, 404]),
+        (b"CONNECT elsewhere.example:443 HTTP/1.1\r\nConnection: close\r\n\r\n".to_vec(), &[400, 404, 405]),
+        (b"GET /healthz HTTP/1.1\r\nContent-Length: x\r\n\r\n".to_vec(), &[400]),
+        (
+            b"GET /healthz HTTP/1.1\r\nTransfer-Encoding: chunked\r\nConnection: close\r\n\r\nzz\r\n"
+                .to_vec(),
+            &[0, 200, 400],
+        ),
+    ];
+    for (bytes, expected) in rubbish {
+        for address in [gateway.address, gateway.api] {
+            let mut bytes = bytes.clone();
+            let answer = say(address, &bytes).await;
+            bytes.truncate(60);
+            let shown = String::from_utf8_lossy(&bytes).into_owned();
+            assert!(
+                expected.contains(&status_of(&answer)),
+                "{shown:?} got {}",
+                String::from_utf8_lossy(&answer)
+            );
+        }
+    }
+    gateway.watch("News").await.sees("news").await;
+    assert_eq!(provider.accepted(), 1);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_request_that_never_comes_to_its_end_is_hung_up_on() {
+    let (_provider, list) = list();
+    let gateway =
+        Setup::new().list(&list).config(|it| it.limits.header_timeout = Duration::from_secs(1)).start().await;
+    let mut silent = connect(gateway.address, None).await;
+    let mut slow = connect(gateway.address, None).await;
+    slow.write_all(b"GET /healthz HTTP/1.1\r\nX-Slow: ").await.unwrap();
+    for socket in [&mut silent, &mut slow] {
+        let mut answer = Vec::new();
+        let ended = tokio::time::timeout(crate::support::PATIENCE, socket.read_to_end(&mut answer)).await;
+        assert!(ended.is_ok(), "the gateway hangs up");
+    }
+    assert_eq!(fetch(gateway.address, Request::get("/healthz")).await.status(), 200);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_connection_over_the_limit_hears_503_and_the_others_go_on() {
+    let (_provider, list) = list();
+    for per_address in [false, true] {
+        let setup = Setup::new().list(&list).config(|it| match per_address {
+            true => it.limits.connections_per_address_max = 3,
+            false => it.limits.connections_max = 3,
+        });
+        let gateway = setup.start().await;
+        let mut watching = Vec::new();
+        for _ in 0..3 {
+            let player = gateway.watch("News").await;
+            player.sees("news").await;
+            watching.push(player);
+        }
+        for address in [gateway.address, gateway.api] {
+            let answer = fetch(address, Request::get("/healthz")).await;
+            assert_eq!(answer.status(), 503);
+            assert!(answer.header("retry-after").is_some());
+        }
+        for player in &watching {
+            player.more_bytes(50_000).await;
+            player.received(|r| r.ts.assert_clean());
+        }
+        watching.pop();
+        crate::support::until_async("a place that is free again", async || {
+            fetch(gateway.address, Request::get("/healthz")).await.status() == 200
+        })
+        .await;
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn strangers_get_no_stream_no_list_and_no_counters_but_may_ask_after_our_health() {
+    let (provider, list) = list();
+    // As loopback is all that a test has, the networks that are allowed are others.
+    let setup = Setup::new().list(&list).config(|it| {
+        it.stream_networks = "10.0.0.0/8".parse().unwrap();
+        it.metrics_networks = "10.0.0.0/8".parse().unwrap();
+    });
+    let gateway = setup.start().await;
+    let stream = gateway.path("News");
+    for path in [stream.as_str(), "/playlist.m3u", "/metrics"] {
+        let answer = fetch(gateway.address, Request::get(path)).await;
+        assert_eq!(answer.status(), 403, "{path}");
+        assert!(!answer.text().contains("127.0.0.1"), "{path}: {}", answer.text());
+    }
+    assert_eq!(fetch(gateway.address, Request::head(&stream)).await.status(), 403);
+    assert_eq!(fetch(gateway.api, Request::get("/metrics")).await.status(), 403);
+    for address in [gateway.address, gateway.api] {
+        assert_eq!(fetch(address, Request::get("/healthz")).await.status(), 200);
+    }
+    assert_eq!(provider.accepted(), 0);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_does_not_exist_is_404_and_what_cannot_be_done_405() {
+    let (_provider, list) = list();
+    let gateway = TestGateway::of(&list).await;
+    let unknown = "/proxy/ts/stream/00000000-0000-4000-8000-000000000000";
+    for path in [
+        unknown,
+        "/proxy/ts/stream/7",
+        "/proxy/ts/stream/",
+        "/proxy/ts/stream/x/y",
+        "/nothing",
+        "/api/nothing/",
+    ] {
+        let answer = fetch(gateway.address, Request::get(path)).await;
+        assert_eq!(answer.status(), 404, "{path}");
+        assert_eq!(answer.header("content-type"), Some("application/json"), "{path}");
+    }
+    let stream = gateway.path("News");
+    for (path, method) in [(stream.as_str(), "POST"), (stream.as_str(), "DELETE"), ("/playlist.m3u", "PUT")] {
+        let answer = fetch(gateway.address, Request::get(path).method(method)).await;
+        assert_eq!(answer.status(), 405, "{method} {path}");
+        assert!(answer.header("allow").is_some_and(|value| value.contains("GET")), "{method} {path}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn connections_are_kept_for_the_next_request_and_pipelined_ones_are_all_answered() {
+    let (_provider, list) = list();
+    let gateway = TestGateway::of(&list).await;
+    let one = "GET /healthz HTTP/1.1\r\nHost: x\r\n\r\n";
+    let last = "GET /healthz HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n";
+    let answers = say(gateway.address, format!("{one}{one}{last}").as_bytes()).await;
+    assert_eq!(String::from_utf8_lossy(&answers).matches("HTTP/1.1 200 OK").count(), 3);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn viewers_that_hang_up_leave_no_connection_behind() {
+    let (_provider, list) = list();
+    let gateway = TestGateway::of(&list).await;
+    for _ in 0..20 {
+        let player = Player::watch(gateway.address, &gateway.path("News")).await;
+        player.head().await;
+        player.reset().await;
+    }
+    gateway.is_quiet().await;
+    crate::support::until_async("one connection, the one that asks", async || {
+        gateway.metrics().await["headwater_connections"] == 1.0
+    })
+    .await;
+    eventually("twenty departures", || gateway.n_events("client_disconnect") == 20).await;
+}

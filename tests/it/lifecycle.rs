@@ -1,0 +1,183 @@
+//! A live channel begins with its first viewer and ends with all that belongs to it.
+
+use crate::support::client::Player;
+use crate::support::gateway::Setup;
+use crate::support::signal::Picture;
+use crate::support::upstream::{Answer, ClosedPort, Cut, Mood, Provider};
+use crate::support::{PATIENCE, eventually, until_async};
+use actors::Target;
+use domain::settings::Settings;
+use std::time::Duration;
+
+const NEWS: &str = "/live/anna/news.ts";
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_start_that_fails_at_any_step_ends_with_503_and_nothing_left() {
+    // Holds T-life.2.
+    let provider = Provider::start();
+    let closed = ClosedPort::new();
+    let mut list = format!("#EXTM3U\n#EXTINF:-1,closed\n{}\n", closed.url("/x.ts"));
+    let mut names = vec!["closed".to_owned()];
+    for (name, answer) in [
+        ("mute", Answer::mute()),
+        ("refused", Answer::status(403)),
+        ("missing", Answer::status(404)),
+        ("page", Answer::html()),
+        ("silent", Answer::silent_body()),
+        ("empty", Answer::empty()),
+        ("short", Answer::play(Picture::new("x")).until(100, Cut::End)),
+    ] {
+        let path = format!("/live/anna/{name}.ts");
+        provider.path(&path).answers(answer);
+        list.push_str(&format!("#EXTINF:-1,{name}\n{}\n", provider.url(&path)));
+        names.push(name.into());
+    }
+    let brief = |it: &mut Settings| {
+        it.start_timeout = Duration::from_secs(3);
+        it.give_up_after = Duration::from_secs(3);
+        it.first_packet_timeout = Duration::from_secs(1);
+    };
+    let gateway = Setup::new().list(&list).engine(brief).start().await;
+    let mut players = Vec::new();
+    for name in &names {
+        players.push(gateway.watch(name).await);
+    }
+    for (name, player) in names.iter().zip(&players) {
+        let answer = player.answer().await;
+        assert_eq!(answer.status(), 503, "{name}: {}", answer.text());
+    }
+    gateway.is_quiet().await;
+    assert_eq!(provider.open(), 0);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_viewer_that_comes_while_the_channel_ends_plays_and_there_is_never_a_second_socket() {
+    // Holds T-life.3.
+    let provider = Provider::start();
+    provider.path(NEWS).plays(Picture::new("news").frames_per_gop(2));
+    provider.close_delay(Duration::from_millis(150));
+    let list = provider.playlist(&[("news", "News", NEWS)]);
+    let gateway =
+        Setup::new().list(&list).engine(|it| it.channel_shutdown_delay = Duration::ZERO).start().await;
+    for round in 0..24_u64 {
+        let player = gateway.watch("News").await;
+        let status = player.status().await;
+        if status == 503 {
+            assert!(player.head().await.header("retry-after").is_some(), "round {round}");
+            continue;
+        }
+        assert_eq!(status, 200, "round {round}");
+        player.sees("news").await;
+        player.received(|r| r.ts.assert_clean());
+        player.leave().await;
+        // Into the departure, a little later each time.
+        tokio::time::sleep(Duration::from_millis(round * 10)).await;
+    }
+    assert_eq!(provider.peak(), 1);
+    gateway.is_quiet().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn two_hundred_hops_leave_one_channel() {
+    // Holds T-life.7.
+    let provider = Provider::start();
+    let mut list = String::from("#EXTM3U\n");
+    for number in 0..20 {
+        let path = format!("/live/anna/{number}.ts");
+        provider
+            .path(&path)
+            .plays(Picture::new(&number.to_string()).bits_per_second(300_000).frames_per_gop(1));
+        list.push_str(&format!("#EXTINF:-1,Channel {number}\n{}\n", provider.url(&path)));
+    }
+    let gateway =
+        Setup::new().list(&list).engine(|it| it.channel_shutdown_delay = Duration::ZERO).start().await;
+    let mut watching: Option<Player> = None;
+    for hop in 0..200 {
+        let next = gateway.watch(&format!("Channel {}", hop % 20)).await;
+        if hop % 10 == 0 {
+            next.sees(&(hop % 20).to_string()).await;
+        }
+        if let Some(before) = watching.replace(next) {
+            if hop % 2 == 0 { before.reset().await } else { before.leave().await }
+        }
+    }
+    eventually("one channel", || gateway.gateway.counts().channels == 1).await;
+    eventually("one socket", || provider.open() == 1).await;
+    watching.expect("the last one").sees("19").await;
+    gateway.is_quiet().await;
+    assert_eq!((gateway.gateway.counts().ring_bytes, provider.open()), (0, 0));
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_lingering_channel_is_joined_without_a_new_upstream() {
+    let provider = Provider::start();
+    provider.path(NEWS).plays(Picture::new("news"));
+    let list = provider.playlist(&[("news", "News", NEWS)]);
+    let gateway = Setup::new().list(&list).engine(|it| it.channel_shutdown_delay = PATIENCE).start().await;
+    for _ in 0..4 {
+        let player = gateway.watch("News").await;
+        player.sees("news").await;
+        player.leave().await;
+        gateway.has_clients(0).await;
+    }
+    assert_eq!((provider.accepted(), gateway.n_events("channel_start")), (1, 1));
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_channel_that_is_stopped_lets_its_viewers_go_and_can_be_watched_again() {
+    let provider = Provider::start();
+    provider.path(NEWS).plays(Picture::new("news"));
+    let list = provider.playlist(&[("news", "News", NEWS)]);
+    let gateway = Setup::new().limited_list(&list, 1).start().await;
+    let target = Target::Channel(gateway.catalogue.channels[0].uuid);
+    for _ in 0..2 {
+        let player = gateway.watch("News").await;
+        player.sees("news").await;
+        gateway.gateway.switchboard().stop(target).await.unwrap();
+        player.ended().await;
+        player.received(|r| r.ts.assert_clean());
+    }
+    gateway.is_quiet().await;
+    assert_eq!(provider.peak(), 1);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_channel_whose_source_fails_after_the_last_viewer_left_ends_too() {
+    let provider = Provider::start();
+    provider.path(NEWS).plays(Picture::new("news"));
+    let list = provider.playlist(&[("news", "News", NEWS)]);
+    let gateway = Setup::new()
+        .list(&list)
+        .engine(|it| it.channel_shutdown_delay = Duration::from_secs(1))
+        .start()
+        .await;
+    for trouble in [Mood::Stalled, Mood::Garbage, Mood::OnlyNulls] {
+        provider.path(NEWS).is_now(Mood::Healthy);
+        let player = gateway.watch("News").await;
+        player.sees("news").await;
+        provider.path(NEWS).is_now(trouble);
+        player.leave().await;
+        gateway.is_quiet().await;
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn events_tell_the_life_of_a_channel_in_order() {
+    let provider = Provider::start();
+    provider.path(NEWS).plays(Picture::new("news"));
+    let list = provider.playlist(&[("news", "News", NEWS)]);
+    let gateway = Setup::new().list(&list).start().await;
+    let player = gateway.watch("News").await;
+    player.sees("news").await;
+    player.leave().await;
+    gateway.is_quiet().await;
+    until_async("the stop to be told", async || gateway.n_events("channel_stop") == 1).await;
+    let mut names = gateway.event_names();
+    // A client is there from the moment it asks, so these two may come in either order.
+    names[..2].sort_unstable();
+    assert_eq!(names, ["channel_start", "client_connect", "client_disconnect", "channel_stop"]);
+    for event in gateway.events() {
+        let text = serde_json::to_string(event.as_ref()).unwrap();
+        assert!(!text.contains("anna"), "an address may carry credentials: {text}");
+    }
+}

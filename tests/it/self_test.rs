@@ -1,0 +1,218 @@
+//! The tools of the stories, tried on each other: what they say can be believed.
+
+use crate::support::client::{Ended, Player, Reading, Request, fetch};
+use crate::support::eventually;
+use crate::support::signal::{Picture, Programme};
+use crate::support::ts_check::Checker;
+use crate::support::upstream::{Answer, ClosedPort, Cut, Mood, Provider};
+use std::time::Duration;
+
+const NEWS: &str = "/live/anna/news.ts";
+
+/// A minute of a picture, without a socket.
+fn minute(picture: Picture) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    Programme::from(picture).tune_in(Duration::from_secs(5)).take(Duration::from_secs(60), &mut bytes);
+    bytes
+}
+
+#[test]
+fn the_synthetic_programme_is_clean_over_a_turn_of_its_clock() {
+    let nearly_over = (1_u64 << 33) - 20 * 90_000;
+    for picture in
+        [Picture::new("a"), Picture::new("a").radio(), Picture::new("a").bits_per_second(8_000_000)]
+    {
+        let checked = Checker::of(&minute(picture.starts_at(nearly_over)));
+        // It starts in the middle of a group of pictures, as providers do; nothing else is wrong with it.
+        let others: Vec<_> =
+            checked.complaints.iter().filter(|c| !c.contains("random-access point")).collect();
+        assert!(others.is_empty(), "{others:?}");
+        assert_eq!(checked.labels, ["a"]);
+        assert!((checked.programme_seconds() - 60.0).abs() < 0.1, "{}", checked.programme_seconds());
+    }
+}
+
+#[test]
+fn the_synthetic_programme_has_the_bit_rate_asked_for() {
+    for bits in [500_000, 2_000_000, 8_000_000] {
+        let sent = minute(Picture::new("a").bits_per_second(bits)).len() as u64 * 8 / 60;
+        assert!(sent.abs_diff(bits) < bits / 10, "{sent} for {bits}");
+    }
+}
+
+#[test]
+fn the_checker_complains_about_what_is_wrong() {
+    let good = minute(Picture::new("a").frames_per_gop(1));
+    let complaint = |bytes: &[u8]| Checker::of(bytes).complaints.join("; ");
+    let changed = |at: usize, change: &dyn Fn(&mut [u8])| {
+        let mut bytes = good.clone();
+        change(&mut bytes[at * 188..(at + 1) * 188]);
+        complaint(&bytes)
+    };
+    let without = |at: usize| {
+        let mut bytes = good.clone();
+        bytes.drain(at * 188..(at + 1) * 188);
+        complaint(&bytes)
+    };
+    assert_eq!(complaint(&good), "");
+    assert!(without(0).contains("before the first PAT"));
+    assert!(without(40).contains("undeclared"), "{}", without(40));
+    assert!(complaint(&good[..good.len() - 1]).contains("187 bytes into a packet"));
+    assert!(changed(9, &|packet| packet[0] = 0).contains("sync byte"));
+    assert!(changed(9, &|packet| packet[3] &= 0x0F).contains("00"));
+    assert!(changed(1, &|packet| packet[20] ^= 1).contains("checksum"));
+    let again = [&good[..], &good[..]].concat();
+    assert!(complaint(&again).contains("the PCR goes back by 60"), "{}", complaint(&again));
+    assert!(complaint(&again).contains("PID 0x100 goes back by"));
+    let null = [&[0x47, 0x1F, 0xFF, 0x10][..], &[0; 184]].concat();
+    assert!(complaint(&[&null[..], &good[..]].concat()).contains("null packet before the first real one"));
+}
+
+#[tokio::test]
+async fn a_player_gets_a_clean_programme_in_every_framing() {
+    let provider = Provider::start();
+    for answer in [Answer::play(Picture::new("news").frames_per_gop(1)), {
+        Answer::play(Picture::new("news").frames_per_gop(1)).chunked()
+    }] {
+        provider.path(NEWS).answers(answer.with_burst(Duration::from_secs(2)));
+        let player = Player::watch(provider.address, NEWS).await;
+        player.sees("news").await;
+        player.more_bytes(100_000).await;
+        player.received(|r| r.ts.assert_clean());
+        assert_eq!(player.status().await, 200);
+        player.leave().await;
+        eventually("the provider to see the player leave", || provider.open() == 0).await;
+    }
+    assert_eq!(provider.peak_of("anna"), 1);
+    let seen = provider.path(NEWS).requests();
+    assert_eq!(seen.iter().map(|it| it.method.as_str()).collect::<Vec<_>>(), ["GET", "GET"]);
+    assert!(provider.began() < seen[0].at && seen[0].at < seen[1].at);
+}
+
+#[tokio::test]
+async fn the_provider_counts_what_is_open_at_one_time() {
+    let provider = Provider::start();
+    provider.path(NEWS).plays(Picture::new("news"));
+    for _ in 0..20 {
+        let player = Player::watch(provider.address, NEWS).await;
+        player.more_bytes(1_000).await;
+        player.reset().await;
+    }
+    assert_eq!((provider.peak(), provider.peak_of("anna")), (1, 1));
+    let first = Player::watch(provider.address, NEWS).await;
+    let second = Player::watch(provider.address, NEWS).await;
+    first.more_bytes(1_000).await;
+    second.more_bytes(1_000).await;
+    assert_eq!((provider.open(), provider.peak_of("anna"), provider.path(NEWS).open()), (2, 2, 2));
+}
+
+#[tokio::test]
+async fn the_provider_refuses_what_is_over_the_limit_and_counts_the_closed_for_a_while() {
+    let provider = Provider::start();
+    provider.path(NEWS).plays(Picture::new("news"));
+    provider.limit("anna", 1, 403, Duration::from_millis(700));
+    let first = Player::watch(provider.address, NEWS).await;
+    first.more_bytes(1_000).await;
+    assert_eq!(fetch(provider.address, Request::get(NEWS)).await.status(), 403);
+    first.leave().await;
+    assert_eq!(fetch(provider.address, Request::get(NEWS)).await.status(), 403);
+    let deadline = tokio::time::Instant::now() + super::support::PATIENCE;
+    while Player::watch(provider.address, NEWS).await.status().await != 200 {
+        assert!(tokio::time::Instant::now() < deadline, "the slot never came back");
+    }
+    assert!(provider.refusals() >= 2);
+}
+
+#[tokio::test]
+async fn the_provider_misbehaves_as_it_is_told() {
+    let provider = Provider::start();
+    let at = provider.address;
+    let path = provider.path(NEWS);
+    path.answers(Answer::html());
+    assert!(fetch(at, Request::get(NEWS)).await.text().starts_with("<!DOCTYPE html>"));
+    path.answers(Answer::redirect("/elsewhere"));
+    assert_eq!(fetch(at, Request::get(NEWS)).await.header("location"), Some("/elsewhere"));
+    path.answers(Answer::play(Picture::new("news")).until(10_000, Cut::End));
+    assert_eq!(fetch(at, Request::get(NEWS)).await.bytes.len(), 10_000);
+    path.plays(Picture::new("news"));
+
+    let player = Player::watch(at, NEWS).await;
+    player.sees("news").await;
+    path.is_now(Mood::OnlyNulls);
+    player.until("null packets", |r| r.ts.null_packets > 100).await;
+    path.is_now(Mood::Garbage);
+    player.until("garbage", |r| r.ts.complaints.iter().any(|c| c.contains("sync byte"))).await;
+    path.is_now(Mood::Stalled);
+    tokio::time::sleep(Duration::from_millis(300)).await;
+    path.is_now(Mood::Healthy);
+    let before = player.received(|r| r.ts.payload_packets);
+    player.until("the programme again", |r| r.ts.payload_packets > before + 10).await;
+    assert!(player.received(|r| r.longest_silence_of_payload()) >= Duration::from_millis(200));
+    path.is_now(Mood::Healthy).cut(Cut::Reset);
+    assert_eq!(player.ended().await, Ended::Reset);
+
+    let player = Player::watch(at, NEWS).await;
+    player.sees("news").await;
+    path.cut(Cut::End);
+    assert_eq!(player.ended().await, Ended::Whole);
+    player.received(|r| assert_ne!(r.n_bytes % 188, 0, "a cut leaves a part of a packet"));
+}
+
+#[tokio::test]
+async fn an_unplugged_provider_refuses_and_comes_back_on_the_same_port() {
+    let provider = Provider::start();
+    provider.path(NEWS).plays(Picture::new("news"));
+    let player = Player::watch(provider.address, NEWS).await;
+    player.sees("news").await;
+    provider.unplug().await;
+    assert_eq!(player.ended().await, Ended::Reset);
+    let refused = tokio::net::TcpStream::connect(provider.address).await;
+    assert_eq!(refused.expect_err("nobody listens").kind(), std::io::ErrorKind::ConnectionRefused);
+    provider.plug_in();
+    Player::watch(provider.address, NEWS).await.sees("news").await;
+    assert!(ClosedPort::new().url("/x").starts_with("http://127.0.0.1:"));
+}
+
+#[tokio::test]
+async fn a_player_that_stops_reading_makes_the_sender_wait_and_can_go_on() {
+    let provider = Provider::start();
+    provider.path(NEWS).answers(Answer::play(Picture::new("news").bits_per_second(200_000_000)));
+    let request = Request::get(NEWS).receive_buffer(8 << 10).without_recording();
+    let player = Player::ask(provider.address, request).await;
+    player.sees("news").await;
+    player.read(Reading::Nothing);
+    let before = player.received(|r| r.n_bytes);
+    tokio::time::sleep(Duration::from_millis(300)).await;
+    let after = player.received(|r| r.n_bytes);
+    assert!(after - before <= 64 << 10, "one read may have been under way, not more");
+    player.read(Reading::Freely);
+    player.more_bytes(10_000_000).await;
+}
+
+/// These need ffmpeg.
+mod slow {
+    use super::*;
+    use crate::support::signal::Clip;
+    use crate::support::tools;
+
+    #[tokio::test]
+    async fn a_clip_is_paced_by_its_own_clock_and_ffprobe_reads_it() {
+        let clip = Clip::make(
+            "self-test-mpeg2",
+            &["-f", "lavfi", "-i", "testsrc=size=320x180:rate=25", "-f", "lavfi", "-i", "sine=frequency=440"],
+            &["-t", "4", "-c:v", "mpeg2video", "-g", "12", "-b:v", "600k", "-c:a", "mp2"],
+        )
+        .await;
+        assert!((3.0..4.5).contains(&clip.seconds()), "{}", clip.seconds());
+        Checker::of(clip.bytes()).assert_clean();
+        let provider = Provider::start();
+        provider.path(NEWS).plays(clip.clone());
+        let player = Player::watch(provider.address, NEWS).await;
+        let answer = player.answer().await;
+        assert_eq!(answer.bytes, clip.bytes());
+        let file = tools::saved(&answer.bytes);
+        let path = file.path().to_string_lossy().into_owned();
+        let arguments = ["-v", "error", "-show_entries", "stream=codec_name", "-of", "csv=p=0", &path];
+        assert!(tools::text_of("ffprobe", &arguments).await.contains("mpeg2video"));
+    }
+}

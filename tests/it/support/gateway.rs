@@ -1,0 +1,166 @@
+//! A whole gateway on free ports, made of playlists, in the process and on the runtime of the test.
+
+use super::client::{Player, Request, fetch};
+use super::eventually;
+use domain::event::{Event, EventBody};
+use domain::playlist::catalogue::{Catalogue, CatalogueBuilder};
+use domain::playlist::m3u::{Item, Limits, parse};
+use domain::settings::Settings;
+use domain::stream::Headers;
+use headwater::config::{Config, Listen};
+use headwater::{Gateway, Runtimes};
+use std::collections::BTreeMap;
+use std::net::{Ipv4Addr, SocketAddr};
+use std::sync::Arc;
+use std::time::Duration;
+
+/// What a gateway is to be made of.
+pub struct Setup {
+    catalogue: CatalogueBuilder,
+    n_lists: usize,
+    config: Config,
+    release_delay: Duration,
+}
+
+/// Settings that let a story pass quickly; the rest is as for everybody.
+fn brisk() -> Settings {
+    Settings {
+        channel_shutdown_delay: Duration::from_millis(200),
+        stall_timeout: Duration::from_secs(1),
+        ..Settings::default()
+    }
+}
+
+impl Setup {
+    pub fn new() -> Setup {
+        let local = Listen::at(SocketAddr::from((Ipv4Addr::LOCALHOST, 0)));
+        let config = Config { api_listen: local, player_listen: local, engine: brisk(), ..Config::default() };
+        Setup { catalogue: CatalogueBuilder::new(), n_lists: 0, config, release_delay: Duration::ZERO }
+    }
+
+    /// A playlist as an account of its own without a limit.
+    pub fn list(self, text: &str) -> Setup {
+        self.limited_list(text, 0)
+    }
+
+    pub fn limited_list(mut self, text: &str, max_streams: u32) -> Setup {
+        self.n_lists += 1;
+        let account =
+            self.catalogue.account(&format!("list {}", self.n_lists), max_streams, Headers::default());
+        for item in parse(text.as_bytes(), Limits::default()).0 {
+            if let Item::Entry(entry) = item {
+                self.catalogue.entry(account, entry);
+            }
+        }
+        self
+    }
+
+    pub fn engine(mut self, change: impl FnOnce(&mut Settings)) -> Setup {
+        change(&mut self.config.engine);
+        self
+    }
+
+    pub fn config(mut self, change: impl FnOnce(&mut Config)) -> Setup {
+        change(&mut self.config);
+        self
+    }
+
+    /// How long every provider counts a connection that was closed.
+    pub fn release_delay(mut self, delay: Duration) -> Setup {
+        self.release_delay = delay;
+        self
+    }
+
+    pub async fn start(self) -> TestGateway {
+        let mut catalogue = self.catalogue.build();
+        for account in &mut catalogue.accounts {
+            account.release_delay = self.release_delay;
+        }
+        let started = Gateway::start(self.config, catalogue.clone(), Runtimes::current()).await;
+        let gateway = started.expect("the gateway starts");
+        TestGateway { address: gateway.player_addr(), api: gateway.api_addr(), gateway, catalogue }
+    }
+}
+
+/// A gateway that runs until it is dropped.
+pub struct TestGateway {
+    /// Where players call.
+    pub address: SocketAddr,
+    /// Where administrators' programs call.
+    pub api: SocketAddr,
+    pub gateway: Gateway,
+    pub catalogue: Catalogue,
+}
+
+impl TestGateway {
+    /// One list without a limit, with brisk settings.
+    pub async fn of(list: &str) -> TestGateway {
+        Setup::new().list(list).start().await
+    }
+
+    /// The path of a channel's stream, by the channel's name.
+    pub fn path(&self, channel: &str) -> String {
+        let found = self.catalogue.channels.iter().find(|it| it.name == channel);
+        let channel = found.unwrap_or_else(|| panic!("no channel {channel} in the lists"));
+        format!("/proxy/ts/stream/{}", channel.uuid)
+    }
+
+    pub fn get(&self, channel: &str) -> Request {
+        Request::get(self.path(channel))
+    }
+
+    /// Asks for a channel; the answer is recorded in the background.
+    pub async fn watch(&self, channel: &str) -> Player {
+        Player::watch(self.address, &self.path(channel)).await
+    }
+
+    /// Events of the past, oldest first.
+    pub fn events(&self) -> Vec<Arc<Event>> {
+        self.gateway.events().recent()
+    }
+
+    pub fn event_names(&self) -> Vec<&'static str> {
+        self.events().iter().map(|event| event.body.name()).collect()
+    }
+
+    pub fn n_events(&self, name: &str) -> usize {
+        self.event_names().iter().filter(|it| **it == name).count()
+    }
+
+    /// `(from, to, cause)` of each failover, in order.
+    pub fn failovers(&self) -> Vec<(String, String, String)> {
+        let failover = |event: &Arc<Event>| match &event.body {
+            EventBody::ChannelFailover { from, to, cause, .. } => {
+                Some((from.name.clone(), to.name.clone(), cause.clone()))
+            }
+            _ => None,
+        };
+        self.events().iter().filter_map(failover).collect()
+    }
+
+    /// The page of metrics: name, with labels if there are any, and value.
+    pub async fn metrics(&self) -> BTreeMap<String, f64> {
+        let answer = fetch(self.address, Request::get("/metrics")).await;
+        assert_eq!(answer.status(), 200, "{}", answer.text());
+        let text = answer.text();
+        let lines = text.lines().filter(|line| !line.starts_with('#'));
+        lines
+            .filter_map(|line| line.rsplit_once(' '))
+            .map(|(name, value)| (name.to_owned(), value.parse().unwrap_or(f64::NAN)))
+            .collect()
+    }
+
+    /// Waits until nothing is left of what was watched: no client, channel, lease or socket.
+    #[track_caller]
+    pub fn is_quiet(&self) -> impl Future<Output = ()> + '_ {
+        eventually("no client, channel, lease or socket", || {
+            let counts = self.gateway.counts();
+            (counts.clients, counts.channels, counts.leases, counts.sockets_open) == (0, 0, 0, 0)
+        })
+    }
+
+    #[track_caller]
+    pub fn has_clients(&self, n: usize) -> impl Future<Output = ()> + '_ {
+        eventually("the number of clients", move || self.gateway.counts().clients == n)
+    }
+}

@@ -1,0 +1,343 @@
+//! What a provider sends: a synthetic programme with a label in every picture, or a clip made by ffmpeg,
+//! both paced by their own clock.
+
+use super::tools;
+use std::sync::Arc;
+use std::time::Duration;
+
+const PACKET: usize = 188;
+/// One picture and one sound packet per frame, 25 of them a second.
+pub const FRAME: Duration = Duration::from_millis(40);
+const FRAME_90K: u64 = 3_600;
+const TURN_90K: u64 = 1 << 33;
+
+/// A programme that never ends: H.264-like pictures and AAC-like sound that carry a label, for tests that
+/// ask who is on. No decoder likes the pictures; for those that decode there are clips.
+#[derive(Debug, Clone)]
+pub struct Picture {
+    label: String,
+    bits_per_second: u64,
+    frames_per_gop: u64,
+    /// PCR of the provider's first frame, 90 kHz.
+    start: u64,
+    pmt_pid: u16,
+    video_pid: Option<u16>,
+    audio_pid: u16,
+}
+
+impl Picture {
+    pub fn new(label: &str) -> Picture {
+        Picture {
+            label: label.into(),
+            bits_per_second: 1_000_000,
+            frames_per_gop: 12,
+            start: 900_000,
+            pmt_pid: 0x1000,
+            video_pid: Some(0x100),
+            audio_pid: 0x101,
+        }
+    }
+
+    pub fn bits_per_second(mut self, bits: u64) -> Picture {
+        self.bits_per_second = bits;
+        self
+    }
+
+    pub fn frames_per_gop(mut self, frames: u64) -> Picture {
+        self.frames_per_gop = frames;
+        self
+    }
+
+    /// Where the clocks stand when the provider starts, in 90 kHz units.
+    pub fn starts_at(mut self, pcr_90k: u64) -> Picture {
+        self.start = pcr_90k % TURN_90K;
+        self
+    }
+
+    pub fn pids(mut self, pmt: u16, video: u16, audio: u16) -> Picture {
+        (self.pmt_pid, self.video_pid, self.audio_pid) = (pmt, Some(video), audio);
+        self
+    }
+
+    pub fn radio(mut self) -> Picture {
+        self.video_pid = None;
+        self
+    }
+}
+
+/// What can be played on a path.
+#[derive(Debug, Clone)]
+pub enum Programme {
+    Picture(Picture),
+    Clip(Arc<Clip>),
+}
+
+impl From<Picture> for Programme {
+    fn from(picture: Picture) -> Programme {
+        Programme::Picture(picture)
+    }
+}
+
+impl From<Arc<Clip>> for Programme {
+    fn from(clip: Arc<Clip>) -> Programme {
+        Programme::Clip(clip)
+    }
+}
+
+impl Programme {
+    /// A programme that is live: `age` says for how long it has been running when the connection is made.
+    /// A clip starts from its beginning for everyone.
+    pub fn tune_in(&self, age: Duration) -> Tuned {
+        match self {
+            Programme::Picture(picture) => {
+                let frame = (age.as_nanos() / FRAME.as_nanos()) as u64;
+                let counter = (frame % 16) as u8;
+                Tuned::Picture {
+                    picture: picture.clone(),
+                    first: frame,
+                    next: frame,
+                    counters: Counters { pat: counter, pmt: counter, video: counter, audio: counter },
+                }
+            }
+            Programme::Clip(clip) => Tuned::Clip { clip: Arc::clone(clip), next: 0 },
+        }
+    }
+}
+
+/// One connection's place in a programme.
+#[derive(Debug)]
+pub enum Tuned {
+    Picture { picture: Picture, first: u64, next: u64, counters: Counters },
+    Clip { clip: Arc<Clip>, next: usize },
+}
+
+#[derive(Debug, Clone, Copy)]
+pub struct Counters {
+    pat: u8,
+    pmt: u8,
+    video: u8,
+    audio: u8,
+}
+
+impl Tuned {
+    /// Appends the packets that are due until `time` after tuning in.
+    pub fn take(&mut self, time: Duration, out: &mut Vec<u8>) {
+        match self {
+            Tuned::Picture { picture, first, next, counters } => {
+                let due = *first + (time.as_nanos() / FRAME.as_nanos()) as u64;
+                while *next <= due {
+                    frame(picture, *next, *next == *first, counters, out);
+                    *next += 1;
+                }
+            }
+            Tuned::Clip { clip, next } => {
+                while *next < clip.due.len() && clip.due[*next] <= time {
+                    out.extend_from_slice(&clip.bytes[*next * PACKET..(*next + 1) * PACKET]);
+                    *next += 1;
+                }
+            }
+        }
+    }
+
+    pub fn is_over(&self) -> bool {
+        matches!(self, Tuned::Clip { clip, next } if *next == clip.due.len())
+    }
+}
+
+fn frame(picture: &Picture, number: u64, first: bool, counters: &mut Counters, out: &mut Vec<u8>) {
+    let before = out.len();
+    let pcr = (picture.start + number * FRAME_90K) % TURN_90K;
+    let time = (pcr + 18_000) % TURN_90K;
+    let is_key = number.is_multiple_of(picture.frames_per_gop);
+    if first || is_key || number.is_multiple_of(3) {
+        tables(picture, counters, out);
+    }
+    let marker = format!("<<{}>>", picture.label);
+    let frame_bytes = (picture.bits_per_second * FRAME.as_millis() as u64 / 8_000) as usize;
+    let mut sound = vec![0xFF, 0xF1];
+    sound.extend_from_slice(marker.as_bytes());
+    if let Some(video_pid) = picture.video_pid {
+        sound.resize(150, 0x55);
+        let mut image = vec![0, 0, 0, 1, 0x09, 0xF0];
+        if is_key {
+            image
+                .extend_from_slice(&[0, 0, 0, 1, 0x67, 0x42, 0xC0, 0x1E, 0, 0, 0, 1, 0x68, 0xCE, 0x38, 0x80]);
+        }
+        image.extend_from_slice(&[0, 0, 0, 1, if is_key { 0x65 } else { 0x41 }]);
+        image.extend_from_slice(marker.as_bytes());
+        let used = out.len() - before + 2 * PACKET;
+        image.resize(image.len().max(frame_bytes.saturating_sub(used) * 184 / 188), 0xAA);
+        unit(video_pid, 0xE0, time, Some(pcr), is_key, &image, &mut counters.video, out);
+        unit(picture.audio_pid, 0xC0, time, None, false, &sound, &mut counters.audio, out);
+    } else {
+        sound.resize(frame_bytes.saturating_sub(out.len() - before).max(150), 0x55);
+        unit(picture.audio_pid, 0xC0, time, Some(pcr), true, &sound, &mut counters.audio, out);
+    }
+}
+
+fn tables(picture: &Picture, counters: &mut Counters, out: &mut Vec<u8>) {
+    let [high, low] = (picture.pmt_pid | 0xE000).to_be_bytes();
+    section(0, &[0x00, 0, 1, 0xC1, 0, 0, 0, 1, high, low], &mut counters.pat, out);
+    let clock_pid = picture.video_pid.unwrap_or(picture.audio_pid);
+    let [high, low] = (clock_pid | 0xE000).to_be_bytes();
+    let mut body = vec![0x02, 0, 1, 0xC1, 0, 0, high, low, 0xF0, 0];
+    for (stream_type, pid) in [(0x1B, picture.video_pid), (0x0F, Some(picture.audio_pid))] {
+        if let Some(pid) = pid {
+            let [high, low] = (pid | 0xE000).to_be_bytes();
+            body.extend_from_slice(&[stream_type, high, low, 0xF0, 0]);
+        }
+    }
+    section(picture.pmt_pid, &body, &mut counters.pmt, out);
+}
+
+/// `body` is table id and everything after the section length.
+fn section(pid: u16, body: &[u8], counter: &mut u8, out: &mut Vec<u8>) {
+    let mut bytes = vec![body[0], 0xB0, (body.len() - 1 + 4) as u8];
+    bytes.extend_from_slice(&body[1..]);
+    let crc = bytes.iter().fold(u32::MAX, |crc, &byte| {
+        (0..8).fold(crc ^ u32::from(byte) << 24, |crc, _| {
+            if crc >> 31 == 1 { crc << 1 ^ 0x04C1_1DB7 } else { crc << 1 }
+        })
+    });
+    let start = out.len();
+    out.extend_from_slice(&[0x47, 0x40 | (pid >> 8) as u8, pid as u8, 0x10 | *counter, 0]);
+    out.extend_from_slice(&bytes);
+    out.extend_from_slice(&crc.to_be_bytes());
+    out.resize(start + PACKET, 0xFF);
+    *counter = (*counter + 1) & 0x0F;
+}
+
+#[expect(clippy::too_many_arguments, reason = "one packetised unit has these parts")]
+fn unit(
+    pid: u16,
+    id: u8,
+    time: u64,
+    pcr: Option<u64>,
+    random_access: bool,
+    body: &[u8],
+    counter: &mut u8,
+    out: &mut Vec<u8>,
+) {
+    let t = time;
+    let length = if id == 0xE0 { 0 } else { (body.len() + 8) as u16 };
+    let mut bytes = vec![0, 0, 1, id, (length >> 8) as u8, length as u8, 0x80, 0x80, 5];
+    bytes.extend_from_slice(&[
+        0x21 | ((t >> 30) as u8 & 7) << 1,
+        (t >> 22) as u8,
+        ((t >> 15) as u8) << 1 | 1,
+        (t >> 7) as u8,
+        (t as u8) << 1 | 1,
+    ]);
+    bytes.extend_from_slice(body);
+    let mut rest = bytes.as_slice();
+    let mut first = true;
+    while !rest.is_empty() {
+        let mut field = Vec::new();
+        if first && (pcr.is_some() || random_access) {
+            field.push(if random_access { 0x40 } else { 0 } | if pcr.is_some() { 0x10 } else { 0 });
+            if let Some(pcr) = pcr {
+                field.extend_from_slice(&((pcr >> 1) as u32).to_be_bytes());
+                field.extend_from_slice(&[(pcr as u8 & 1) << 7 | 0x7E, 0]);
+            }
+        }
+        let mut room = PACKET - 4 - if field.is_empty() { 0 } else { field.len() + 1 };
+        let mut stuffed = !field.is_empty();
+        if rest.len() < room {
+            // What the packet is too long for goes into the adaptation field.
+            let mut missing = room - rest.len();
+            if !stuffed {
+                missing -= 1;
+                stuffed = true;
+                if missing > 0 {
+                    field.push(0);
+                    missing -= 1;
+                }
+            }
+            field.resize(field.len() + missing, 0xFF);
+            room = rest.len();
+        }
+        let unit_start = if first { 0x40 } else { 0 };
+        let control = if stuffed { 0x30 } else { 0x10 };
+        out.extend_from_slice(&[0x47, unit_start | (pid >> 8) as u8, pid as u8, control | *counter]);
+        if stuffed {
+            out.push(field.len() as u8);
+            out.extend_from_slice(&field);
+        }
+        out.extend_from_slice(&rest[..room]);
+        rest = &rest[room..];
+        *counter = (*counter + 1) & 0x0F;
+        first = false;
+    }
+}
+
+/// The label in the first packet of a packetised unit, if it is one of ours.
+pub fn label_of(payload: &[u8]) -> Option<String> {
+    let start = payload.windows(2).position(|pair| pair == b"<<")? + 2;
+    let length = payload[start..].windows(2).position(|pair| pair == b">>")?;
+    String::from_utf8(payload[start..start + length].to_vec()).ok()
+}
+
+/// A transport stream made by ffmpeg, with the time each of its packets is due.
+pub struct Clip {
+    bytes: Vec<u8>,
+    due: Vec<Duration>,
+}
+
+impl std::fmt::Debug for Clip {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "a clip of {} packets", self.due.len())
+    }
+}
+
+impl Clip {
+    /// Makes a clip with ffmpeg, once per target directory: `output` are the encoder's and muxer's arguments.
+    pub async fn make(name: &str, inputs: &[&str], output: &[&str]) -> Arc<Clip> {
+        let path = tools::clips().join(format!("{name}.ts"));
+        if !path.exists() {
+            // Two tests may make it at the same time; the last rename wins and both are right.
+            let draft = tools::clips().join(format!("{name}.{}.draft.ts", uuid::Uuid::new_v4()));
+            let draft_text = draft.to_string_lossy().into_owned();
+            let mut arguments = vec!["-hide_banner", "-loglevel", "error", "-y"];
+            arguments.extend_from_slice(inputs);
+            arguments.extend_from_slice(output);
+            arguments.extend_from_slice(&["-f", "mpegts", &draft_text]);
+            tools::text_of("ffmpeg", &arguments).await;
+            std::fs::rename(&draft, &path).expect("the target directory can be written");
+        }
+        Arc::new(Clip::of(std::fs::read(&path).expect("the clip can be read")))
+    }
+
+    /// Each packet is due at the PCR before it plus its share of the way to the next one.
+    pub fn of(bytes: Vec<u8>) -> Clip {
+        let mut clocks = Vec::new();
+        for (at, packet) in bytes.chunks_exact(PACKET).enumerate() {
+            if packet[3] & 0x20 != 0 && packet[4] >= 7 && packet[5] & 0x10 != 0 {
+                let base = u64::from(u32::from_be_bytes([packet[6], packet[7], packet[8], packet[9]])) << 1;
+                clocks.push((at, base | u64::from(packet[10] >> 7)));
+            }
+        }
+        let n = bytes.len() / PACKET;
+        let start = clocks.first().map_or(0, |clock| clock.1);
+        let since = |clock: u64| Duration::from_micros((clock + TURN_90K - start) % TURN_90K * 100 / 9);
+        let mut due = vec![Duration::ZERO; n];
+        for pair in clocks.windows(2) {
+            let (from, to) = (since(pair[0].1), since(pair[1].1));
+            let gap = (pair[1].0 - pair[0].0) as u32;
+            for step in 0..gap {
+                due[pair[0].0 + step as usize] = from + to.saturating_sub(from) * step / gap;
+            }
+        }
+        if let Some(last) = clocks.last() {
+            due[last.0..].fill(since(last.1));
+        }
+        Clip { bytes, due }
+    }
+
+    pub fn bytes(&self) -> &[u8] {
+        &self.bytes
+    }
+
+    pub fn seconds(&self) -> f64 {
+        self.due.last().map_or(0.0, Duration::as_secs_f64)
+    }
+}

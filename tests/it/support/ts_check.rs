@@ -1,0 +1,427 @@
+//! A strict reader of transport streams: says what a demanding player would complain about.
+//!
+//! It shares no code with the gateway, so that a mistake made there is not made here again.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+pub const PACKET: usize = 188;
+const NULL_PID: u16 = 0x1FFF;
+/// One turn of the 33-bit 90 kHz clock.
+const TURN_90K: i64 = 1 << 33;
+const VIDEO_TYPES: [u8; 4] = [0x01, 0x02, 0x1B, 0x24];
+
+/// What was seen of one packet identifier.
+#[derive(Debug, Default, Clone)]
+struct Pid {
+    counter: Option<u8>,
+    last_packet: Vec<u8>,
+    repeated: bool,
+    pcr: Option<Clock>,
+    decode_time: Option<Clock>,
+}
+
+/// A wrapped 90 kHz time, unwrapped against the one before it.
+#[derive(Debug, Clone, Copy)]
+struct Clock {
+    raw: i64,
+    unwrapped: i64,
+}
+
+impl Clock {
+    fn next(before: Option<Clock>, raw: i64) -> Clock {
+        let Some(before) = before else { return Clock { raw, unwrapped: raw } };
+        let mut step = (raw - before.raw).rem_euclid(TURN_90K);
+        if step > TURN_90K / 2 {
+            step -= TURN_90K;
+        }
+        Clock { raw, unwrapped: before.unwrapped + step }
+    }
+}
+
+/// A step forward of the programme clock that is longer than a conformant source would make.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Step {
+    /// Where in the stream, in packets.
+    pub at_packet: u64,
+    pub seconds: f64,
+    pub declared: bool,
+}
+
+/// Feeds on bytes as they arrive; every complaint is a sentence with the packet's number in front.
+#[derive(Debug, Default)]
+pub struct Checker {
+    carry: Vec<u8>,
+    pids: BTreeMap<u16, Pid>,
+    pat: Section,
+    pmt: Section,
+    pmt_pid: Option<u16>,
+    pcr_pid: Option<u16>,
+    streams: BTreeMap<u16, u8>,
+    video_began: bool,
+    null_run: u64,
+    first_pcr: Option<i64>,
+    last_pcr: Option<i64>,
+    /// Whole packets so far.
+    pub packets: u64,
+    pub null_packets: u64,
+    /// Packets on an elementary stream that the tables in force name.
+    pub payload_packets: u64,
+    /// Longest run of null packets among the first mebibyte, in packets.
+    pub early_null_run: u64,
+    /// Everything that breaks the standard or a promise of ours.
+    pub complaints: Vec<String>,
+    /// Declared discontinuities of a continuity counter.
+    pub declared_discontinuities: u64,
+    /// Steps forward of the PCR by more than half a second.
+    pub steps: Vec<Step>,
+    /// Pictures, in the order they were first seen in a row: `["A", "B", "A"]` is a return to A.
+    pub labels: Vec<String>,
+    pub n_pat: u64,
+    pub n_pmt: u64,
+    /// Stream type of each elementary stream that was ever announced.
+    pub announced: BTreeMap<u16, BTreeSet<u8>>,
+}
+
+/// A table of one section, gathered over packets.
+#[derive(Debug, Default)]
+struct Section {
+    bytes: Vec<u8>,
+    gathering: bool,
+    last: Vec<u8>,
+}
+
+impl Checker {
+    pub fn new() -> Checker {
+        Checker::default()
+    }
+
+    /// Reads a whole recording at once.
+    pub fn of(bytes: &[u8]) -> Checker {
+        let mut checker = Checker::new();
+        checker.push(bytes);
+        checker.finish();
+        checker
+    }
+
+    pub fn push(&mut self, bytes: &[u8]) {
+        let mut rest = bytes;
+        if !self.carry.is_empty() {
+            let missing = PACKET - self.carry.len();
+            let taken = missing.min(rest.len());
+            self.carry.extend_from_slice(&rest[..taken]);
+            rest = &rest[taken..];
+            if self.carry.len() < PACKET {
+                return;
+            }
+            let packet = std::mem::take(&mut self.carry);
+            self.packet(&packet);
+        }
+        let mut packets = rest.chunks_exact(PACKET);
+        for packet in &mut packets {
+            self.packet(packet);
+        }
+        self.carry.extend_from_slice(packets.remainder());
+    }
+
+    /// The stream is over: nothing may be left of a packet.
+    pub fn finish(&mut self) {
+        if !self.carry.is_empty() {
+            let n = self.carry.len();
+            self.complain(format!("the stream ends {n} bytes into a packet"));
+        }
+    }
+
+    /// From the first to the last PCR, in seconds.
+    pub fn programme_seconds(&self) -> f64 {
+        match (self.first_pcr, self.last_pcr) {
+            (Some(first), Some(last)) => (last - first) as f64 / 90_000.0,
+            _ => 0.0,
+        }
+    }
+
+    /// Panics with all complaints when there is one.
+    #[track_caller]
+    pub fn assert_clean(&self) {
+        assert!(self.complaints.is_empty(), "the stream is not clean:\n  {}", self.complaints.join("\n  "));
+        assert!(self.payload_packets > 0, "the stream holds no payload at all ({} packets)", self.packets);
+    }
+
+    pub fn saw(&self, label: &str) -> bool {
+        self.labels.iter().any(|seen| seen == label)
+    }
+
+    /// The picture that was on last.
+    pub fn showing(&self) -> Option<&str> {
+        self.labels.last().map(String::as_str)
+    }
+
+    fn complain(&mut self, text: impl Into<String>) {
+        // A broken stream complains about every packet; the first hundred tell the story.
+        if self.complaints.len() < 100 {
+            self.complaints.push(format!("packet {}: {}", self.packets, text.into()));
+        }
+    }
+
+    fn packet(&mut self, packet: &[u8]) {
+        self.check_packet(packet);
+        self.packets += 1;
+    }
+
+    fn check_packet(&mut self, packet: &[u8]) {
+        if packet[0] != 0x47 {
+            return self.complain(format!("starts with {:#04x} instead of the sync byte", packet[0]));
+        }
+        let pid = u16::from_be_bytes([packet[1] & 0x1F, packet[2]]);
+        let starts_unit = packet[1] & 0x40 != 0;
+        let control = packet[3] >> 4 & 0b11;
+        let counter = packet[3] & 0x0F;
+        let has_payload = control & 0b01 != 0;
+        if packet[1] & 0x80 != 0 {
+            self.complain("carries the transport error indicator");
+        }
+        if control == 0 {
+            return self.complain("has the reserved adaptation field control 00");
+        }
+        if pid == NULL_PID {
+            return self.null();
+        }
+        self.null_run = 0;
+        let (flags, pcr, payload) = match adaptation(packet, control) {
+            Ok(parts) => parts,
+            Err(text) => return self.complain(text),
+        };
+        let discontinuity = flags & 0x80 != 0;
+        let random_access = flags & 0x40 != 0;
+        if self.n_pat == 0 && pid >= 0x20 {
+            self.complain(format!("PID {pid:#x} comes before the first PAT"));
+        }
+        let repeated = self.count(pid, counter, has_payload, discontinuity, packet);
+        if let Some(pcr) = pcr {
+            self.pcr(pid, pcr, discontinuity);
+        }
+        if repeated || !has_payload {
+            return;
+        }
+        if pid == 0 {
+            self.table(true, starts_unit, payload);
+        } else if Some(pid) == self.pmt_pid {
+            self.table(false, starts_unit, payload);
+        } else if let Some(&stream_type) = self.streams.get(&pid) {
+            self.payload_packets += 1;
+            if starts_unit {
+                self.unit(pid, stream_type, random_access, payload);
+            }
+        }
+    }
+
+    fn null(&mut self) {
+        self.null_packets += 1;
+        self.null_run += 1;
+        if self.payload_packets == 0 {
+            self.complain("a null packet before the first real one");
+        }
+        if self.packets < (1 << 20) / PACKET as u64 {
+            self.early_null_run = self.early_null_run.max(self.null_run);
+        }
+    }
+
+    /// Follows the continuity counter; true when the packet is a permitted repetition.
+    fn count(
+        &mut self,
+        pid: u16,
+        counter: u8,
+        has_payload: bool,
+        discontinuity: bool,
+        packet: &[u8],
+    ) -> bool {
+        let seen = self.pids.entry(pid).or_default();
+        let before = seen.counter;
+        let same = packet == seen.last_packet.as_slice();
+        let mut repeated = false;
+        let mut complaint = None;
+        if let Some(before) = before {
+            let next = if has_payload { (before + 1) & 0x0F } else { before };
+            if discontinuity {
+                if counter != next {
+                    self.declared_discontinuities += 1;
+                }
+            } else if counter == next {
+            } else if has_payload && counter == before && same && !seen.repeated {
+                repeated = true;
+            } else {
+                complaint = Some(format!("PID {pid:#x} counts {counter} after {before}, undeclared"));
+            }
+        }
+        seen.counter = Some(counter);
+        seen.repeated = repeated;
+        seen.last_packet.clear();
+        seen.last_packet.extend_from_slice(packet);
+        if let Some(complaint) = complaint {
+            self.complain(complaint);
+        }
+        repeated
+    }
+
+    fn pcr(&mut self, pid: u16, pcr: i64, discontinuity: bool) {
+        if self.pcr_pid != Some(pid) {
+            return;
+        }
+        // One clock for the programme, even when its PID changes with the source.
+        let before = self.pids.get(&u16::MAX).and_then(|clock| clock.pcr);
+        let clock = Clock::next(before, pcr);
+        self.pids.entry(u16::MAX).or_default().pcr = Some(clock);
+        self.first_pcr.get_or_insert(clock.unwrapped);
+        self.last_pcr = Some(clock.unwrapped);
+        let Some(before) = before else { return };
+        let step = (clock.unwrapped - before.unwrapped) as f64 / 90_000.0;
+        if step < 0.0 {
+            self.complain(format!("the PCR goes back by {:.3} s", -step));
+        } else if step > 0.5 {
+            self.steps.push(Step { at_packet: self.packets, seconds: step, declared: discontinuity });
+        }
+    }
+
+    fn table(&mut self, is_pat: bool, starts_unit: bool, payload: &[u8]) {
+        let section = if is_pat { &mut self.pat } else { &mut self.pmt };
+        if starts_unit {
+            let pointer = usize::from(payload[0]);
+            section.bytes.clear();
+            section.gathering = true;
+            section.bytes.extend_from_slice(payload.get(1 + pointer..).unwrap_or_default());
+        } else if section.gathering {
+            section.bytes.extend_from_slice(payload);
+        }
+        if !section.gathering || section.bytes.len() < 3 {
+            return;
+        }
+        let length = 3 + (usize::from(section.bytes[1] & 0x0F) << 8 | usize::from(section.bytes[2]));
+        if section.bytes.len() < length {
+            return;
+        }
+        section.gathering = false;
+        let whole = section.bytes[..length].to_vec();
+        let name = if is_pat { "PAT" } else { "PMT" };
+        if length < 12 || crc32(&whole) != 0 {
+            return self.complain(format!("the {name} has a wrong checksum"));
+        }
+        let before =
+            std::mem::replace(if is_pat { &mut self.pat.last } else { &mut self.pmt.last }, whole.clone());
+        if !before.is_empty() && before != whole && (before[5] ^ whole[5]) & 0x3E == 0 {
+            self.complain(format!("the {name} changed its content and kept its version"));
+        }
+        if is_pat { self.read_pat(&whole) } else { self.read_pmt(&whole) }
+    }
+
+    fn read_pat(&mut self, section: &[u8]) {
+        self.n_pat += 1;
+        let mut programmes = section[8..section.len() - 4].chunks_exact(4);
+        let first = programmes.find(|entry| entry[0] != 0 || entry[1] != 0);
+        match first {
+            Some(entry) => self.pmt_pid = Some(u16::from_be_bytes([entry[2] & 0x1F, entry[3]])),
+            None => self.complain("the PAT names no programme"),
+        }
+    }
+
+    fn read_pmt(&mut self, section: &[u8]) {
+        self.n_pmt += 1;
+        self.pcr_pid = Some(u16::from_be_bytes([section[8] & 0x1F, section[9]]));
+        let info = usize::from(section[10] & 0x0F) << 8 | usize::from(section[11]);
+        let mut rest = &section[12 + info..section.len() - 4];
+        self.streams.clear();
+        while rest.len() >= 5 {
+            let pid = u16::from_be_bytes([rest[1] & 0x1F, rest[2]]);
+            self.streams.insert(pid, rest[0]);
+            self.announced.entry(pid).or_default().insert(rest[0]);
+            let descriptors = usize::from(rest[3] & 0x0F) << 8 | usize::from(rest[4]);
+            rest = rest.get(5 + descriptors..).unwrap_or_default();
+        }
+    }
+
+    /// A packetised elementary stream packet begins.
+    fn unit(&mut self, pid: u16, stream_type: u8, random_access: bool, payload: &[u8]) {
+        if payload.len() < 9 || payload[..3] != [0, 0, 1] {
+            return self.complain(format!("PID {pid:#x} starts a unit without a PES start code"));
+        }
+        if VIDEO_TYPES.contains(&stream_type) && !self.video_began {
+            self.video_began = true;
+            if !random_access && !is_key_frame(stream_type, payload) {
+                self.complain("the first picture is not a random-access point");
+            }
+        }
+        let (pts, dts) = times(payload);
+        if let Some(raw) = dts.or(pts) {
+            let before = self.pids.get(&pid).and_then(|seen| seen.decode_time);
+            let clock = Clock::next(before, raw);
+            if let Some(before) = before.filter(|before| clock.unwrapped < before.unwrapped) {
+                let back = (before.unwrapped - clock.unwrapped) as f64 / 90_000.0;
+                self.complain(format!("PID {pid:#x} goes back by {back:.3} s"));
+            }
+            if let Some(seen) = self.pids.get_mut(&pid) {
+                seen.decode_time = Some(clock);
+            }
+        }
+        if let Some(label) = super::signal::label_of(payload)
+            && self.labels.last() != Some(&label)
+        {
+            self.labels.push(label);
+        }
+    }
+}
+
+type Adaptation<'a> = (u8, Option<i64>, &'a [u8]);
+
+/// Flags of the adaptation field, PCR in 90 kHz, payload.
+fn adaptation(packet: &[u8], control: u8) -> Result<Adaptation<'_>, String> {
+    if control & 0b10 == 0 {
+        return Ok((0, None, &packet[4..]));
+    }
+    let length = usize::from(packet[4]);
+    let longest = if control == 0b11 { 182 } else { 183 };
+    if length > longest {
+        return Err(format!("has an adaptation field of {length} bytes"));
+    }
+    let flags = if length > 0 { packet[5] } else { 0 };
+    let pcr = (flags & 0x10 != 0 && length >= 7).then(|| {
+        i64::from(u32::from_be_bytes([packet[6], packet[7], packet[8], packet[9]])) << 1
+            | i64::from(packet[10] >> 7)
+    });
+    Ok((flags, pcr, &packet[5 + length..]))
+}
+
+fn times(payload: &[u8]) -> (Option<i64>, Option<i64>) {
+    let time = |at: usize| {
+        payload.get(at..at + 5).map(|b| {
+            i64::from(b[0] >> 1 & 0x07) << 30
+                | i64::from(b[1]) << 22
+                | i64::from(b[2] >> 1) << 15
+                | i64::from(b[3]) << 7
+                | i64::from(b[4] >> 1)
+        })
+    };
+    match payload[7] >> 6 {
+        0b10 => (time(9), None),
+        0b11 => (time(9), time(14)),
+        _ => (None, None),
+    }
+}
+
+/// Sequence header (MPEG-2), IDR or SPS (H.264), IRAP or VPS/SPS (H.265) within the first packet of the unit.
+fn is_key_frame(stream_type: u8, payload: &[u8]) -> bool {
+    let header = 9 + usize::from(payload[8]);
+    payload.get(header..).unwrap_or_default().windows(4).any(|w| {
+        w[..3] == [0, 0, 1]
+            && match stream_type {
+                0x1B => matches!(w[3] & 0x1F, 5 | 7),
+                0x24 => matches!(w[3] >> 1 & 0x3F, 16..=21 | 32 | 33),
+                _ => w[3] == 0xB3,
+            }
+    })
+}
+
+fn crc32(bytes: &[u8]) -> u32 {
+    bytes.iter().fold(u32::MAX, |crc, &byte| {
+        (0..8).fold(crc ^ u32::from(byte) << 24, |crc, _| {
+            if crc & 0x8000_0000 != 0 { crc << 1 ^ 0x04C1_1DB7 } else { crc << 1 }
+        })
+    })
+}

@@ -1,0 +1,807 @@
+//! A provider on a real socket that counts its own connections and can misbehave in every way we know of.
+//!
+//! It runs on a thread and runtime of its own, as another machine would, so that a gateway that is busy cannot
+//! blur its counting. An *account* is the second segment of a path: `/live/anna/news.ts` belongs to `anna`.
+
+use super::signal::{Programme, Tuned};
+use parking_lot::Mutex;
+use socket2::{Domain, SockRef, Socket, Type};
+use std::collections::BTreeMap;
+use std::mem::MaybeUninit;
+use std::net::{Ipv4Addr, SocketAddr};
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::net::TcpStream;
+use tokio::task::JoinHandle;
+use tokio::time::Instant;
+use tokio_util::sync::CancellationToken;
+
+const TICK: Duration = Duration::from_millis(10);
+const PACKET: usize = 188;
+
+/// What a path answers to a new request.
+#[derive(Debug, Clone)]
+pub struct Answer {
+    head: Head,
+    body: Body,
+    /// Wait before the first byte of the head.
+    delay: Duration,
+    /// How much of its past a live programme sends at once.
+    burst: Duration,
+    /// After how many bytes of body this connection ends by itself.
+    fate: Option<(u64, Cut)>,
+}
+
+#[derive(Debug, Clone)]
+enum Head {
+    Plain,
+    Chunked,
+    Icy,
+    /// The body alone, as the oldest servers do.
+    None,
+    Status(u16, String),
+    Redirect(String),
+    /// The request is read and never answered.
+    Never,
+}
+
+#[derive(Debug, Clone)]
+enum Body {
+    Programme(Programme),
+    Text(&'static str, String),
+    /// The head promises a stream and nothing comes.
+    Nothing,
+    /// The head promises a stream and the connection ends.
+    Empty,
+}
+
+impl Answer {
+    pub fn play(programme: impl Into<Programme>) -> Answer {
+        Answer::of(Head::Plain, Body::Programme(programme.into()))
+    }
+
+    pub fn status(code: u16) -> Answer {
+        Answer::of(Head::Status(code, String::new()), Body::Text("text/plain", format!("status {code}\n")))
+    }
+
+    /// A status with further header lines, each ended by CR LF.
+    pub fn status_with(code: u16, headers: &str) -> Answer {
+        Answer::of(Head::Status(code, headers.into()), Body::Text("text/plain", format!("status {code}\n")))
+    }
+
+    pub fn html() -> Answer {
+        let page =
+            "<!DOCTYPE html><html><body><h1>Your subscription has expired</h1></body></html>".repeat(40);
+        Answer::text("text/html", page)
+    }
+
+    pub fn text(content_type: &'static str, body: String) -> Answer {
+        Answer::of(Head::Plain, Body::Text(content_type, body))
+    }
+
+    pub fn empty() -> Answer {
+        Answer::of(Head::Plain, Body::Empty)
+    }
+
+    /// Takes the request and says nothing.
+    pub fn mute() -> Answer {
+        Answer::of(Head::Never, Body::Nothing)
+    }
+
+    /// A proper head and then nothing.
+    pub fn silent_body() -> Answer {
+        Answer::of(Head::Plain, Body::Nothing)
+    }
+
+    pub fn redirect(to: impl Into<String>) -> Answer {
+        Answer::of(Head::Redirect(to.into()), Body::Text("text/plain", "moved\n".into()))
+    }
+
+    fn of(head: Head, body: Body) -> Answer {
+        Answer { head, body, delay: Duration::ZERO, burst: Duration::ZERO, fate: None }
+    }
+
+    pub fn chunked(mut self) -> Answer {
+        self.head = Head::Chunked;
+        self
+    }
+
+    pub fn icy(mut self) -> Answer {
+        self.head = Head::Icy;
+        self
+    }
+
+    pub fn headless(mut self) -> Answer {
+        self.head = Head::None;
+        self
+    }
+
+    pub fn after(mut self, delay: Duration) -> Answer {
+        self.delay = delay;
+        self
+    }
+
+    pub fn with_burst(mut self, past: Duration) -> Answer {
+        self.burst = past;
+        self
+    }
+
+    /// Every connection ends like this once it has sent so many bytes of body.
+    pub fn until(mut self, bytes: u64, cut: Cut) -> Answer {
+        self.fate = Some((bytes, cut));
+        self
+    }
+}
+
+/// What a path's running connections send at the moment.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum Mood {
+    Healthy,
+    Stalled,
+    /// Real packets, at this share of their rate.
+    Trickle(f64),
+    Garbage,
+    OnlyNulls,
+    /// Whole packets of a programme that no table announces.
+    Unannounced,
+    /// Some bytes are missing now and then, so packets are torn.
+    Torn,
+}
+
+/// How a connection ends: always in the middle of a packet.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Cut {
+    Reset,
+    End,
+    /// The connection stays and nothing comes any more.
+    Stall,
+}
+
+/// A request as it was seen.
+#[derive(Debug, Clone)]
+pub struct Seen {
+    pub at: Instant,
+    pub method: String,
+    pub path: String,
+    pub head: String,
+}
+
+impl Seen {
+    pub fn header(&self, name: &str) -> Option<&str> {
+        let lines = self.head.split("\r\n").filter_map(|line| line.split_once(':'));
+        lines.into_iter().find(|(key, _)| key.eq_ignore_ascii_case(name)).map(|(_, value)| value.trim())
+    }
+}
+
+/// What an account allows.
+#[derive(Debug, Clone)]
+struct Account {
+    max: usize,
+    refusal: u16,
+    /// A closed connection counts for so long.
+    release: Duration,
+}
+
+#[derive(Debug)]
+struct Connection {
+    socket: Option<Arc<TcpStream>>,
+    account: Option<String>,
+    path: Option<String>,
+    /// Connections that were open when this one was accepted.
+    beside: Vec<u64>,
+    closed_at: Option<Instant>,
+    /// Number of cuts of its path when it began.
+    cuts_seen: usize,
+    resets_seen: usize,
+    /// A connection that was refused never counted as a stream.
+    refused: bool,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    connections: BTreeMap<u64, Connection>,
+    accepted: u64,
+    peak: usize,
+    peaks: BTreeMap<String, usize>,
+    requests: Vec<Seen>,
+    answers: BTreeMap<String, Answer>,
+    moods: BTreeMap<String, Mood>,
+    cuts: BTreeMap<String, Vec<Cut>>,
+    accounts: BTreeMap<String, Account>,
+    resets: usize,
+    close_delay: Duration,
+    refusals: usize,
+}
+
+impl State {
+    /// Looks for the end of every connection at the kernel, before anything is counted.
+    fn sweep(&mut self) {
+        let delayed = !self.close_delay.is_zero();
+        for connection in self.connections.values_mut().filter(|c| c.closed_at.is_none()) {
+            let Some(socket) = &connection.socket else { continue };
+            let socket = SockRef::from(socket.as_ref());
+            let broken = !matches!(socket.take_error(), Ok(None));
+            let finished = match socket.peek(&mut [MaybeUninit::uninit()]) {
+                Ok(n) => n == 0,
+                Err(error) if error.kind() == std::io::ErrorKind::WouldBlock => false,
+                Err(_) => true,
+            };
+            if broken || (finished && !delayed) {
+                connection.closed_at = Some(Instant::now());
+            }
+        }
+    }
+
+    fn open(&self, account: Option<&str>) -> usize {
+        let of_account = |c: &&Connection| account.is_none() || c.account.as_deref() == account;
+        self.connections.values().filter(|c| c.closed_at.is_none()).filter(of_account).count()
+    }
+
+    /// A connection said whom it belongs to: the peak counts those that were open when it was accepted.
+    fn assign(&mut self, id: u64, path: &str) -> Option<u16> {
+        self.sweep();
+        let account = account_of(path);
+        let cuts_seen = self.cuts.get(path).map_or(0, Vec::len);
+        let connection = self.connections.get_mut(&id)?;
+        connection.account = Some(account.clone());
+        connection.path = Some(path.into());
+        connection.cuts_seen = cuts_seen;
+        let beside = std::mem::take(&mut connection.beside);
+        let of_account = |c: &&Connection| c.account.as_deref() == Some(account.as_str());
+        let n = beside.iter().filter_map(|id| self.connections.get(id)).filter(of_account).count();
+        let peak = self.peaks.entry(account.clone()).or_default();
+        *peak = (*peak).max(n + 1);
+        let limits = self.accounts.get(&account)?;
+        let counts = |c: &&Connection| match c.closed_at {
+            _ if c.refused => false,
+            None => true,
+            Some(at) => at.elapsed() < limits.release,
+        };
+        let others = self.connections.iter().filter(|(other, _)| **other != id).map(|(_, c)| c);
+        let taken = others.filter(|c| c.account.as_deref() == Some(account.as_str())).filter(counts).count();
+        if limits.max > 0 && taken >= limits.max {
+            let refusal = limits.refusal;
+            self.refusals += 1;
+            self.connections.get_mut(&id)?.refused = true;
+            return Some(refusal);
+        }
+        None
+    }
+}
+
+fn account_of(path: &str) -> String {
+    path.split('/').nth(2).unwrap_or_default().to_owned()
+}
+
+/// The provider. Dropping it closes all its sockets.
+#[derive(Debug)]
+pub struct Provider {
+    pub address: SocketAddr,
+    state: Arc<Mutex<State>>,
+    began: Instant,
+    stop: CancellationToken,
+    listener: Mutex<Option<(CancellationToken, JoinHandle<()>)>>,
+    /// Keeps the port while nobody listens on it.
+    reserved: Mutex<Option<Socket>>,
+    runtime: tokio::runtime::Handle,
+    thread: Option<std::thread::JoinHandle<()>>,
+}
+
+impl Provider {
+    pub fn start() -> Provider {
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
+        let handle = runtime.handle().clone();
+        let stop = CancellationToken::new();
+        let stopped = stop.clone().cancelled_owned();
+        let thread = std::thread::spawn(move || runtime.block_on(stopped));
+        let socket = bound(SocketAddr::from((Ipv4Addr::LOCALHOST, 0)));
+        let address = socket.local_addr().ok().and_then(|address| address.as_socket()).expect("an address");
+        let provider = Provider {
+            address,
+            state: Arc::default(),
+            began: Instant::now(),
+            stop,
+            listener: Mutex::new(None),
+            reserved: Mutex::new(Some(socket)),
+            runtime: handle,
+            thread: Some(thread),
+        };
+        provider.plug_in();
+        provider
+    }
+
+    /// One path of the provider; it answers 404 until it is told otherwise.
+    pub fn path<'a>(&'a self, path: &'a str) -> Path<'a> {
+        Path { provider: self, path }
+    }
+
+    pub fn url(&self, path: &str) -> String {
+        format!("http://{}{path}", self.address)
+    }
+
+    /// When its programmes began to run.
+    pub fn began(&self) -> Instant {
+        self.began
+    }
+
+    /// An account takes at most `max` connections; further ones are answered with `refusal`, and one that was
+    /// closed counts for `release` more.
+    pub fn limit(&self, account: &str, max: usize, refusal: u16, release: Duration) {
+        self.state.lock().accounts.insert(account.into(), Account { max, refusal, release });
+    }
+
+    /// How long the provider takes to close its side after we closed ours; it counts the connection meanwhile.
+    pub fn close_delay(&self, delay: Duration) {
+        self.state.lock().close_delay = delay;
+    }
+
+    /// Connections that are open now.
+    pub fn open(&self) -> usize {
+        let mut state = self.state.lock();
+        state.sweep();
+        state.open(None)
+    }
+
+    /// Connections of one path that are open now.
+    pub fn open_on(&self, path: &str) -> usize {
+        let mut state = self.state.lock();
+        state.sweep();
+        let open = state.connections.values().filter(|c| c.closed_at.is_none());
+        open.filter(|c| c.path.as_deref() == Some(path)).count()
+    }
+
+    /// The most connections that were ever open at one time.
+    pub fn peak(&self) -> usize {
+        self.state.lock().peak
+    }
+
+    pub fn peak_of(&self, account: &str) -> usize {
+        self.state.lock().peaks.get(account).copied().unwrap_or(0)
+    }
+
+    /// Connections ever accepted, with a request or without.
+    pub fn accepted(&self) -> u64 {
+        self.state.lock().accepted
+    }
+
+    /// Requests that were refused because the account was at its limit.
+    pub fn refusals(&self) -> usize {
+        self.state.lock().refusals
+    }
+
+    pub fn requests(&self) -> Vec<Seen> {
+        self.state.lock().requests.clone()
+    }
+
+    /// A playlist of (tvg-id, name, path).
+    pub fn playlist(&self, entries: &[(&str, &str, &str)]) -> String {
+        let mut text = String::from("#EXTM3U\n");
+        for (id, name, path) in entries {
+            let id = if id.is_empty() { String::new() } else { format!(" tvg-id=\"{id}\"") };
+            text.push_str(&format!("#EXTINF:-1{id} tvg-name=\"{name}\",{name}\n{}\n", self.url(path)));
+        }
+        text
+    }
+
+    /// Pulls the plug: all connections are reset, new ones refused.
+    pub async fn unplug(&self) {
+        let listener = self.listener.lock().take();
+        let Some((listening, task)) = listener else { return };
+        listening.cancel();
+        let _ = task.await;
+        let reserved = bound(self.address);
+        *self.reserved.lock() = Some(reserved);
+        self.state.lock().resets += 1;
+        super::eventually("the provider's sockets to be reset", || self.open() == 0).await;
+    }
+
+    /// Listens again on the same port.
+    pub fn plug_in(&self) {
+        let Some(socket) = self.reserved.lock().take() else { return };
+        socket.listen(1024).expect("the port is ours");
+        socket.set_nonblocking(true).expect("a socket can be made non-blocking");
+        let listening = self.stop.child_token();
+        let stopped = listening.clone();
+        let (state, began) = (Arc::clone(&self.state), self.began);
+        let task = self.runtime.spawn(async move {
+            let listener = tokio::net::TcpListener::from_std(socket.into()).expect("a listening socket");
+            loop {
+                let accepted = tokio::select! {
+                    _ = stopped.cancelled() => return,
+                    accepted = listener.accept() => accepted,
+                };
+                let Ok((socket, _)) = accepted else { continue };
+                let socket = Arc::new(socket);
+                let id = register(&state, &socket);
+                let state = Arc::clone(&state);
+                tokio::spawn(async move {
+                    serve(&state, began, id, &socket).await;
+                });
+            }
+        });
+        *self.listener.lock() = Some((listening, task));
+    }
+}
+
+impl Drop for Provider {
+    fn drop(&mut self) {
+        self.stop.cancel();
+        if let Some(thread) = self.thread.take() {
+            let _ = thread.join();
+        }
+    }
+}
+
+/// A port where nobody listens and nobody else can: connections are refused.
+#[derive(Debug)]
+pub struct ClosedPort(Socket);
+
+impl ClosedPort {
+    pub fn new() -> ClosedPort {
+        ClosedPort(bound(SocketAddr::from((Ipv4Addr::LOCALHOST, 0))))
+    }
+
+    pub fn url(&self, path: &str) -> String {
+        let address = self.0.local_addr().ok().and_then(|address| address.as_socket()).expect("an address");
+        format!("http://{address}{path}")
+    }
+}
+
+/// What one path does, and what happens on it.
+#[derive(Debug, Clone, Copy)]
+pub struct Path<'a> {
+    provider: &'a Provider,
+    path: &'a str,
+}
+
+impl Path<'_> {
+    /// For requests from now on.
+    pub fn answers(self, answer: Answer) -> Self {
+        self.provider.state.lock().answers.insert(self.path.into(), answer);
+        self
+    }
+
+    pub fn plays(self, programme: impl Into<Programme>) -> Self {
+        self.answers(Answer::play(programme))
+    }
+
+    /// For connections that run, and those to come.
+    pub fn is_now(self, mood: Mood) -> Self {
+        self.provider.state.lock().moods.insert(self.path.into(), mood);
+        self
+    }
+
+    /// Ends the connections that run on this path, each in the middle of a packet.
+    pub fn cut(self, cut: Cut) -> Self {
+        self.provider.state.lock().cuts.entry(self.path.into()).or_default().push(cut);
+        self
+    }
+
+    pub fn requests(self) -> Vec<Seen> {
+        self.provider.requests().into_iter().filter(|seen| seen.path == self.path).collect()
+    }
+
+    pub fn n_requests(self) -> usize {
+        self.requests().len()
+    }
+
+    pub fn open(self) -> usize {
+        self.provider.open_on(self.path)
+    }
+}
+
+fn bound(address: SocketAddr) -> Socket {
+    let socket = Socket::new(Domain::IPV4, Type::STREAM, None).expect("a socket");
+    socket.set_reuse_address(true).expect("an address can be used again");
+    socket.bind(&address.into()).expect("the port is free");
+    socket
+}
+
+/// Counts a new connection, after a look at which of the old ones have ended.
+fn register(state: &Mutex<State>, socket: &Arc<TcpStream>) -> u64 {
+    let mut state = state.lock();
+    state.sweep();
+    let id = state.accepted;
+    state.accepted += 1;
+    let beside = state.connections.iter().filter(|(_, c)| c.closed_at.is_none()).map(|(id, _)| *id).collect();
+    let connection = Connection {
+        socket: Some(Arc::clone(socket)),
+        account: None,
+        path: None,
+        beside,
+        closed_at: None,
+        cuts_seen: 0,
+        resets_seen: state.resets,
+        refused: false,
+    };
+    state.connections.insert(id, connection);
+    state.peak = state.peak.max(state.open(None));
+    id
+}
+
+/// What a connection has to do next, decided under the lock.
+enum Order {
+    Send(Mood),
+    Cut(Cut),
+}
+
+async fn serve(state: &Mutex<State>, began: Instant, id: u64, socket: &TcpStream) {
+    let outcome = converse(state, began, id, socket).await;
+    if outcome.is_none() {
+        let _ = SockRef::from(socket).set_linger(Some(Duration::ZERO));
+    }
+    let mut state = state.lock();
+    if let Some(connection) = state.connections.get_mut(&id) {
+        connection.closed_at.get_or_insert_with(Instant::now);
+        connection.socket = None;
+    }
+}
+
+/// One connection from request to end; `None` when it must end by a reset.
+async fn converse(state: &Mutex<State>, began: Instant, id: u64, socket: &TcpStream) -> Option<()> {
+    let Some(head) = read_head(socket).await else { return Some(()) };
+    let mut words = head.split(' ');
+    let method = words.next().unwrap_or_default().to_owned();
+    let path = words.next().unwrap_or_default().to_owned();
+    let (refused, answer) = {
+        let mut state = state.lock();
+        let refused = state.assign(id, &path);
+        state.requests.push(Seen { at: Instant::now(), method, path: path.clone(), head });
+        (refused, state.answers.get(&path).cloned())
+    };
+    let answer = match refused {
+        Some(code) => Answer::status(code),
+        None => answer.unwrap_or_else(|| Answer::status(404)),
+    };
+    let line = Line { state, id, socket, path };
+    let Some(end) = line.answer(answer, began).await else { return Some(()) };
+    match end {
+        Cut::Reset => None,
+        Cut::End => Some(()),
+        Cut::Stall => {
+            line.hold().await;
+            Some(())
+        }
+    }
+}
+
+async fn read_head(socket: &TcpStream) -> Option<String> {
+    let mut head = Vec::new();
+    while !head.ends_with(b"\r\n\r\n") {
+        socket.readable().await.ok()?;
+        let mut buffer = [0; 4096];
+        match socket.try_read(&mut buffer) {
+            Ok(0) => return None,
+            Ok(n) => head.extend_from_slice(&buffer[..n]),
+            Err(error) if error.kind() == std::io::ErrorKind::WouldBlock => {}
+            Err(_) => return None,
+        }
+    }
+    Some(String::from_utf8_lossy(&head).into_owned())
+}
+
+/// A connection whose request is known.
+struct Line<'a> {
+    state: &'a Mutex<State>,
+    id: u64,
+    socket: &'a TcpStream,
+    path: String,
+}
+
+impl Line<'_> {
+    /// `None`: the other side has gone. Otherwise how the connection is to end.
+    async fn answer(&self, answer: Answer, began: Instant) -> Option<Cut> {
+        let type_of_body = match &answer.body {
+            Body::Text(kind, text) => format!("Content-Type: {kind}\r\nContent-Length: {}\r\n", text.len()),
+            _ => "Content-Type: video/mp2t\r\n".into(),
+        };
+        let chunked = matches!(answer.head, Head::Chunked);
+        let head = match &answer.head {
+            Head::Plain => format!("HTTP/1.1 200 OK\r\nConnection: close\r\n{type_of_body}\r\n"),
+            Head::Chunked => format!("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n{type_of_body}\r\n"),
+            Head::Icy => "ICY 200 OK\r\nicy-name: test\r\nContent-Type: video/mp2t\r\n\r\n".into(),
+            Head::None => String::new(),
+            Head::Status(code, more) => {
+                format!("HTTP/1.1 {code} Whatever\r\nConnection: close\r\n{more}{type_of_body}\r\n")
+            }
+            Head::Redirect(to) => {
+                format!("HTTP/1.1 302 Found\r\nConnection: close\r\nLocation: {to}\r\n{type_of_body}\r\n")
+            }
+            Head::Never => return Some(Cut::Stall),
+        };
+        self.wait(answer.delay).await?;
+        self.write(head.as_bytes()).await?;
+        match answer.body {
+            Body::Text(_, text) => {
+                self.write(text.as_bytes()).await?;
+                Some(Cut::End)
+            }
+            Body::Nothing => Some(Cut::Stall),
+            Body::Empty => Some(Cut::End),
+            Body::Programme(programme) => {
+                let tuned = programme.tune_in(began.elapsed().saturating_sub(answer.burst));
+                let sender = Sender { line: self, chunked, sent: 0, fate: answer.fate };
+                sender.play(tuned, answer.burst).await
+            }
+        }
+    }
+
+    fn order(&self) -> Order {
+        let mut state = self.state.lock();
+        let mood = state.moods.get(&self.path).copied().unwrap_or(Mood::Healthy);
+        let resets = state.resets;
+        let cuts = state.cuts.get(&self.path).cloned().unwrap_or_default();
+        let Some(connection) = state.connections.get_mut(&self.id) else { return Order::Cut(Cut::Reset) };
+        if connection.resets_seen < resets {
+            return Order::Cut(Cut::Reset);
+        }
+        if let Some(&cut) = cuts.get(connection.cuts_seen) {
+            connection.cuts_seen += 1;
+            return Order::Cut(cut);
+        }
+        Order::Send(mood)
+    }
+
+    /// Writes everything; `None` when the other side has gone.
+    async fn write(&self, mut bytes: &[u8]) -> Option<()> {
+        while !bytes.is_empty() {
+            tokio::select! {
+                _ = self.gone() => return None,
+                ready = self.socket.writable() => ready.ok()?,
+            }
+            match self.socket.try_write(bytes) {
+                Ok(n) => bytes = &bytes[n..],
+                Err(error) if error.kind() == std::io::ErrorKind::WouldBlock => {
+                    if let Order::Cut(Cut::Reset) = self.order() {
+                        let _ = SockRef::from(self.socket).set_linger(Some(Duration::ZERO));
+                        return None;
+                    }
+                }
+                Err(_) => return None,
+            }
+        }
+        Some(())
+    }
+
+    async fn wait(&self, time: Duration) -> Option<()> {
+        tokio::select! {
+            _ = self.gone() => None,
+            _ = tokio::time::sleep(time) => Some(()),
+        }
+    }
+
+    /// The connection stays without a byte until the other side goes or a cut comes.
+    async fn hold(&self) {
+        while self.wait(TICK).await.is_some() {
+            if let Order::Cut(cut) = self.order() {
+                if cut == Cut::Reset {
+                    let _ = SockRef::from(self.socket).set_linger(Some(Duration::ZERO));
+                }
+                if cut != Cut::Stall {
+                    return;
+                }
+            }
+        }
+    }
+
+    /// Returns when the other side has closed, and we have taken our time to do the same.
+    async fn gone(&self) {
+        let mut buffer = [0; 512];
+        loop {
+            if self.socket.readable().await.is_err() {
+                return;
+            }
+            match self.socket.try_read(&mut buffer) {
+                Ok(0) => break,
+                Ok(_) => {}
+                Err(error) if error.kind() == std::io::ErrorKind::WouldBlock => {}
+                Err(_) => return,
+            }
+        }
+        let delay = self.state.lock().close_delay;
+        if !delay.is_zero() {
+            let reset = async {
+                while matches!(SockRef::from(self.socket).take_error(), Ok(None)) {
+                    tokio::time::sleep(TICK).await;
+                }
+            };
+            let _ = tokio::time::timeout(delay, reset).await;
+        }
+    }
+}
+
+/// Sends a programme at the pace of its clock.
+struct Sender<'a> {
+    line: &'a Line<'a>,
+    chunked: bool,
+    sent: u64,
+    fate: Option<(u64, Cut)>,
+}
+
+impl Sender<'_> {
+    async fn play(mut self, mut tuned: Tuned, burst: Duration) -> Option<Cut> {
+        let start = Instant::now();
+        let mut noise = 0x2545_F491_4F6C_DD1D_u64;
+        // A slow mood makes the programme fall behind; it never catches up.
+        let (mut programme_time, mut last) = (burst, start);
+        let mut due = Vec::new();
+        loop {
+            let order = self.line.order();
+            let now = Instant::now();
+            let step = now - last;
+            last = now;
+            let mood = match order {
+                Order::Cut(cut) => return self.torn(&mut tuned, programme_time, cut).await,
+                Order::Send(mood) => mood,
+            };
+            programme_time += if let Mood::Trickle(share) = mood { step.mul_f64(share) } else { step };
+            due.clear();
+            tuned.take(programme_time, &mut due);
+            spoil(mood, &mut due, &mut noise);
+            if let Some((bytes, cut)) = self.fate
+                && self.sent + due.len() as u64 >= bytes
+            {
+                due.truncate((bytes - self.sent) as usize);
+                self.send(&due).await?;
+                return Some(cut);
+            }
+            self.send(&due).await?;
+            if tuned.is_over() {
+                if self.chunked {
+                    self.line.write(b"0\r\n\r\n").await?;
+                }
+                return Some(Cut::End);
+            }
+            self.line.wait(TICK).await?;
+        }
+    }
+
+    /// The last the connection says is a part of a packet.
+    async fn torn(&mut self, tuned: &mut Tuned, time: Duration, cut: Cut) -> Option<Cut> {
+        let mut due = Vec::new();
+        tuned.take(time + super::signal::FRAME * 2, &mut due);
+        due.truncate((due.len() / PACKET).saturating_sub(1) * PACKET + 77);
+        self.send(&due).await?;
+        Some(cut)
+    }
+
+    async fn send(&mut self, bytes: &[u8]) -> Option<()> {
+        if bytes.is_empty() {
+            return Some(());
+        }
+        self.sent += bytes.len() as u64;
+        if !self.chunked {
+            return self.line.write(bytes).await;
+        }
+        let mut chunk = format!("{:x}\r\n", bytes.len()).into_bytes();
+        chunk.extend_from_slice(bytes);
+        chunk.extend_from_slice(b"\r\n");
+        self.line.write(&chunk).await
+    }
+}
+
+/// Makes of good packets what the mood asks for.
+fn spoil(mood: Mood, packets: &mut Vec<u8>, noise: &mut u64) {
+    match mood {
+        Mood::Healthy | Mood::Trickle(_) => {}
+        Mood::Stalled => packets.clear(),
+        Mood::Garbage => packets.iter_mut().for_each(|byte| {
+            *noise = noise.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+            *byte = ((*noise >> 56) as u8 & 0xBF).max(1) ^ 0x80;
+        }),
+        Mood::OnlyNulls => packets.chunks_mut(PACKET).for_each(|packet| {
+            packet[1..4].copy_from_slice(&[0x1F, 0xFF, 0x10]);
+        }),
+        Mood::Unannounced => packets.chunks_mut(PACKET).for_each(|packet| {
+            // Tables stay as they are, so that they go on announcing what does not come.
+            if packet[1] & 0x1F != 0x10 && packet[1..3] != [0x40, 0] {
+                (packet[1], packet[2]) = (0x1A, 0x80 | packet[2]);
+            }
+        }),
+        Mood::Torn => {
+            if packets.len() > 20 * PACKET {
+                packets.drain(5 * PACKET + 31..6 * PACKET);
+            }
+        }
+    }
+}

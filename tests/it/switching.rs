@@ -1,0 +1,127 @@
+//! Someone asks for another stream of a live channel, or looks at a stream by itself.
+
+use crate::support::gateway::{Setup, TestGateway};
+use crate::support::signal::Picture;
+use crate::support::upstream::{Answer, Provider};
+use crate::support::{PATIENCE, eventually};
+use actors::{SwitchOutcome, SwitchTo, Target, Viewer, Watch, WatchRequest};
+use domain::ids::StreamId;
+use media::door::{Connection, ConnectionMeter, End};
+use std::sync::Arc;
+
+const FIRST: &str = "/live/anna/first.ts";
+const SECOND: &str = "/live/anna/second.ts";
+
+async fn house(max_streams: u32) -> (Provider, TestGateway, Target) {
+    let provider = Provider::start();
+    provider.path(FIRST).plays(Picture::new("first"));
+    provider.path(SECOND).plays(Picture::new("second").pids(0x20, 0x41, 0x42).starts_at(77));
+    let list = provider.playlist(&[("news", "News", FIRST), ("news", "News backup", SECOND)]);
+    let gateway = Setup::new().limited_list(&list, max_streams).start().await;
+    let target = Target::Channel(gateway.catalogue.channels[0].uuid);
+    (provider, gateway, target)
+}
+
+fn stream(gateway: &TestGateway, number: usize) -> StreamId {
+    gateway.catalogue.streams[number].id
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_manual_switch_is_answered_after_it_happened() {
+    // Holds T-fo.6, the half that goes well; with a slot to spare and without one.
+    for max_streams in [0, 2, 1] {
+        let (provider, gateway, target) = house(max_streams).await;
+        let player = gateway.watch("News").await;
+        player.sees("first").await;
+        let switchboard = gateway.gateway.switchboard();
+        for (number, label) in [(1, "second"), (0, "first"), (1, "second")] {
+            let stream = stream(&gateway, number);
+            let outcome = switchboard.switch(target, SwitchTo::Stream(stream)).await.unwrap();
+            assert_eq!(outcome, SwitchOutcome::Switched { stream });
+            let status = switchboard.status(target).await.unwrap().expect("the channel is live");
+            assert_eq!(status.playing, Some(stream), "the status is true when the answer is there");
+            player.sees(label).await;
+        }
+        let outcome = switchboard.switch(target, SwitchTo::Next).await.unwrap();
+        assert_eq!(outcome, SwitchOutcome::Switched { stream: stream(&gateway, 0) });
+        player.sees("first").await;
+        player.received(|r| r.ts.assert_clean());
+        eventually("the switches to be told", || gateway.n_events("stream_switch") == 4).await;
+        assert!(max_streams == 0 || provider.peak() <= max_streams as usize, "{} sockets", provider.peak());
+        assert_eq!(gateway.n_events("channel_failover"), 0);
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_switch_that_fails_leaves_the_old_stream_playing_and_says_so() {
+    // Holds T-fo.6, the half that goes wrong.
+    for max_streams in [0, 1] {
+        let (provider, gateway, target) = house(max_streams).await;
+        provider.path(SECOND).answers(Answer::status(404));
+        let player = gateway.watch("News").await;
+        player.sees("first").await;
+        let switchboard = gateway.gateway.switchboard();
+        let (first, second) = (stream(&gateway, 0), stream(&gateway, 1));
+        let outcome = switchboard.switch(target, SwitchTo::Stream(second)).await.unwrap();
+        assert!(
+            matches!(outcome, SwitchOutcome::Failed { playing: Some(it), .. } if it == first),
+            "{outcome:?}"
+        );
+        let status = switchboard.status(target).await.unwrap().expect("the channel is live");
+        assert_eq!(status.playing, Some(first));
+        player.more_bytes(100_000).await;
+        player.received(|r| {
+            r.ts.assert_clean();
+            assert_eq!(r.ts.labels, ["first"]);
+        });
+        assert!(max_streams == 0 || provider.peak() == 1, "{} sockets", provider.peak());
+        let unknown = switchboard.switch(target, SwitchTo::Stream(StreamId(99))).await.unwrap();
+        assert_eq!(unknown, SwitchOutcome::NoSuchStream);
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_switch_of_a_channel_that_nobody_watches_starts_nothing() {
+    let (provider, gateway, target) = house(0).await;
+    let outcome = gateway.gateway.switchboard().switch(target, SwitchTo::Next).await.unwrap();
+    assert_eq!((outcome, provider.accepted()), (SwitchOutcome::NotLive, 0));
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_stream_that_is_looked_at_and_a_channel_with_the_same_number_are_two_leases() {
+    // Holds T-slot.5.
+    let (provider, gateway, channel) = house(2).await;
+    let preview = Target::Stream(stream(&gateway, 0));
+    let player = gateway.watch("News").await;
+    player.sees("first").await;
+    let switchboard = gateway.gateway.switchboard();
+    let connection = Arc::new(Connection {
+        id: u64::MAX,
+        peer: "127.0.0.1:1".parse().unwrap(),
+        cancel: tokio_util::sync::CancellationToken::new(),
+        meter: ConnectionMeter::default(),
+    });
+    let viewer = Viewer { user: None, address: connection.peer.ip(), agent: "test".into() };
+    let watch = switchboard.watch(WatchRequest { target: preview, viewer, connection }).await.unwrap();
+    let Watch::Tail { mut tail, .. } = watch else { panic!("no tail: {watch:?}") };
+    tokio::time::timeout(PATIENCE, tail.ready()).await.expect("it plays").unwrap();
+    eventually("two leases", || gateway.gateway.counts().leases == 2).await;
+    assert_eq!((provider.open(), provider.open_on(FIRST)), (2, 2));
+
+    switchboard.stop(channel).await.unwrap();
+    player.ended().await;
+    eventually("one lease", || gateway.gateway.counts().leases == 1).await;
+    assert!(tokio::time::timeout(PATIENCE, tail.chunk()).await.expect("it plays on").is_ok());
+    switchboard.stop(preview).await.unwrap();
+    let end = async {
+        loop {
+            if let Err(end) = tail.chunk().await {
+                return end;
+            }
+        }
+    };
+    assert_eq!(tokio::time::timeout(PATIENCE, end).await.expect("it ends"), End::Stopped);
+    drop(tail);
+    gateway.is_quiet().await;
+    assert_eq!(provider.open(), 0);
+}
