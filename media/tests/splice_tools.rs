@@ -3,6 +3,7 @@
 //!
 //! Needs ffmpeg, tshark and tstools; a missing one is a failure that names its package.
 
+#[cfg(test)]
 mod slow {
     use std::path::{Path, PathBuf};
     use std::process::{Command, Output};

@@ -148,31 +148,14 @@ mod slow {
             let input = tools::saved(&self.bytes);
             let output = tools::saved(&[]);
             let (input, output) = (input.path().to_string_lossy(), output.path().to_string_lossy());
-            let arguments = [
-                "-y",
-                "-nostdin",
-                "-hide_banner",
-                "-loglevel",
-                "warning",
-                "-i",
-                &input,
-                "-map",
-                "0",
-                "-c",
-                "copy",
-                &output,
-            ];
+            let before = ["-y", "-nostdin", "-hide_banner", "-loglevel", "warning"];
+            let arguments = [&before[..], &["-i", &input, "-map", "0", "-c", "copy", &output]].concat();
             let ran = tools::run("ffmpeg", &arguments).await;
             let said = String::from_utf8_lossy(&ran.stderr).into_owned();
             assert!(ran.status.success(), "{said}");
-            for bad in [
-                "on-monoton",
-                "timestamp discontinuity",
-                "imestamps are unset",
-                "Continuity",
-                "out of order",
-                "Invalid",
-            ] {
+            let about_clocks =
+                ["on-monoton", "timestamp discontinuity", "imestamps are unset", "out of order"];
+            for bad in about_clocks {
                 assert!(!said.contains(bad), "ffmpeg: {said}");
             }
         }

@@ -7,7 +7,7 @@ use crate::splice::output::Output;
 use crate::splice::pace::{JUMP, Pace, SECOND, Ticks};
 use crate::splice::timeline::Timeline;
 use crate::ts::clock::{RandomAccess, is_pes_start, stamps};
-use crate::ts::packet::{NULL_PID, PACKET, Packet, PacketBytes};
+use crate::ts::packet::{NULL_PID, Packet, PacketBytes};
 use crate::ts::tables::TableReader;
 
 /// A source whose time stamps do not come to lie after the last output for this long past the wait for a
@@ -103,7 +103,7 @@ impl Gathering {
         if !packet.is_valid() || packet.pid() == NULL_PID {
             return None;
         }
-        if self.held.len() >= (settings.held_bytes_max / PACKET).max(2) {
+        if self.held.len() >= (settings.held_bytes_max / size_of::<Held>()).max(2) {
             self.make_room();
         }
         self.held.push(Held { at: now, packet: *bytes, mark: Mark::None, stamp: None, clock: None });
@@ -193,6 +193,8 @@ impl Gathering {
         self.shift = None;
         self.looked_at = 0;
         for index in 0..self.held.len() {
+            let held = &mut self.held[index];
+            (held.mark, held.stamp, held.clock) = (Mark::None, None, None);
             self.look_at(index);
         }
     }

@@ -1,10 +1,10 @@
 //! Counters, PIDs, tables and time stamps carried over a change of source. Pure: packets and time in, packets out.
 //!
 //! The first source passes as it is; from the first [`Splice::change`] on, the output stays the transport stream that
-//! it was, whatever the next source looks like. Each source is *gathered* ([`gather`]) until there is a place to
-//! begin, then *carried* ([`carry`]) onto the *output* ([`output`]), whose state outlives all sources.
+//! it was, whatever the next source looks like. Each source is *gathered* (`gather.rs`) until there is a place to
+//! begin, then *carried* (`carry.rs`) onto the *output* (`output.rs`), whose state outlives all sources.
 //!
-//! Programme time and wall time are tied together in [`pace`]: the programme that is due when a source is lost, plus
+//! Programme time and wall time are tied together in `pace.rs`: the programme that is due when a source is lost, plus
 //! the time until the next one speaks, is where the next one's newest packet belongs.
 //!
 //! ```text
@@ -39,7 +39,7 @@ pub struct SpliceSettings {
     pub random_access_wait: Duration,
     /// Longest time a source's opening burst is collected, from its first payload on.
     pub burst_max: Duration,
-    /// Most bytes of packets kept before the output of a source begins.
+    /// Most memory for packets held before the output of a source begins.
     pub held_bytes_max: usize,
 }
 
@@ -65,21 +65,21 @@ pub struct Splice {
 
 #[derive(Debug)]
 enum Phase {
-    Gathering(Box<Gathering>),
+    Gathering(Gathering),
     Carrying(Carrier),
 }
 
 impl Splice {
     /// A splice that has seen no source yet.
     pub fn new(settings: SpliceSettings) -> Self {
-        Splice { settings, output: Output::new(), phase: Phase::Gathering(Box::new(Gathering::new())) }
+        Splice { settings, output: Output::new(), phase: Phase::Gathering(Gathering::new()) }
     }
 
     /// Packets from here on come from another source, or from the same one connected anew. What was held of the
     /// source before is dropped.
     pub fn change(&mut self, now: Duration) {
         tracing::trace!(now_ms = now.as_millis(), "another source");
-        self.phase = Phase::Gathering(Box::new(Gathering::new()));
+        self.phase = Phase::Gathering(Gathering::new());
     }
 
     /// Takes one packet that arrived at `now`; what can be sent because of it is appended to `out`, always whole
@@ -117,9 +117,9 @@ impl Splice {
 
     fn begin(&mut self, begin: Option<Begin>, out: &mut BytesMut) {
         let Some(begin) = begin else { return };
-        let nothing = Phase::Gathering(Box::new(Gathering::new()));
+        let nothing = Phase::Gathering(Gathering::new());
         if let Phase::Gathering(gathering) = std::mem::replace(&mut self.phase, nothing) {
-            self.phase = Phase::Carrying(Carrier::begin(*gathering, &begin, &mut self.output, out));
+            self.phase = Phase::Carrying(Carrier::begin(gathering, &begin, &mut self.output, out));
         }
     }
 }

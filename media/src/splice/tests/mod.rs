@@ -97,7 +97,10 @@ impl Stage {
     }
 
     fn finish(self) -> Played {
-        let mut checker = Checker::default();
+        self.finish_with(Checker::default())
+    }
+
+    fn finish_with(self, mut checker: Checker) -> Played {
         for (at, bytes) in &self.output {
             checker.read(bytes, *at);
         }
@@ -520,6 +523,201 @@ fn of_several_programmes_only_the_first_is_sent() {
     let checker = stage.finish().checker;
     assert_eq!(checker.pes.iter().map(|pes| pes.source).max(), Some(1));
     assert_eq!(checker.programs.len(), 1);
+}
+
+#[test]
+fn versions_of_the_map_go_round() {
+    let mut stage = Stage::new();
+    let mut now = ms(0);
+    for id in 0..40 {
+        let spec = Spec { id, ..Spec::default() };
+        for (at, packet) in spec.arrivals(now, 0, now + ms(700)) {
+            stage.packet(&packet, at);
+        }
+        now += ms(700);
+        stage.change(now);
+    }
+    // The checker wants each to be one more than the last, modulo 32.
+    let versions = stage.finish().checker.pmt_versions;
+    assert_eq!((versions.len(), versions.first(), versions.last()), (40, Some(&9), Some(&16)));
+}
+
+#[test]
+fn silence_after_a_burst_is_enough_to_begin() {
+    let mut stage = Stage::new();
+    for (at, packet) in Spec::default().arrivals(ms(0), 0, ms(2_000)) {
+        stage.packet(&packet, at);
+    }
+    stage.change(ms(2_000));
+    // Three seconds of the past, then nothing.
+    for (_, packet) in (Spec { id: 1, ..another() }).packets(0, 3_000) {
+        stage.packet(&packet, ms(4_000));
+    }
+    stage.wait_until(ms(5_000));
+    assert!(stage.splice.deadline().is_none());
+    let played = stage.finish();
+    assert_eq!(played.began[1], Some(ms(4_100)));
+}
+
+#[test]
+fn a_clock_that_jumps_within_a_source_does_not_confuse_the_next() {
+    for jump in [-40_000_000_i64, -3_000_000, 50_000_000, 4_000_000_000] {
+        let first = Spec::default();
+        let jumped = Spec { start: (900_000 + jump).rem_euclid(1 << 33) as u64, ..Spec::default() };
+        let mut stage = Stage::new();
+        for (at, packet) in first.packets(0, 4_000) {
+            stage.packet(&packet, ms(at));
+        }
+        let mut last = 0;
+        for (at, packet) in jumped.packets(4_000, 4_000) {
+            stage.packet(&packet, ms(at));
+            last = crate::ts::clock::stamps(crate::ts::packet::Packet::new(&packet)).pts.unwrap_or(last);
+        }
+        stage.change(ms(8_000));
+        for (at, packet) in (Spec { id: 1, ..another() }).arrivals(ms(9_000), 0, ms(12_000)) {
+            stage.packet(&packet, at);
+        }
+        let output = stage.output.iter().filter(|it| it.0 >= ms(9_000)).flat_map(|it| it.1.clone());
+        let output: Vec<u8> = output.collect();
+        let stamp = packets(&output)
+            .find_map(|packet| crate::ts::clock::stamps(crate::ts::packet::Packet::new(packet)).pts)
+            .unwrap();
+        let step = crate::ts::clock::distance(last, stamp, 1 << 33) / 90;
+        assert!((1_000..2_000).contains(&step), "jump {jump}: then a step of {step} ms");
+    }
+}
+
+#[test]
+fn a_pcr_that_has_nothing_to_do_with_the_time_stamps_is_not_believed() {
+    for (first_error, second_error) in [(0, 5_000_000), (5_000_000, 0), (7_000_000, 90_000_000)] {
+        let strange = |packets: Vec<(Duration, PacketBytes)>, error: u64| {
+            packets.into_iter().map(move |(at, mut packet)| {
+                if let Some(pcr) = crate::ts::packet::Packet::new(&packet).pcr() {
+                    crate::ts::packet::set_pcr(&mut packet, pcr + error * 300);
+                }
+                (at, packet)
+            })
+        };
+        let acts = two(Spec::default(), another(), 2_000, 1_000);
+        let mut stage = Stage::new();
+        for (at, packet) in strange(acts[0].spec.arrivals(ms(0), 0, acts[0].lost), first_error) {
+            stage.packet(&packet, at);
+        }
+        stage.change(acts[0].lost);
+        for (at, packet) in
+            strange(acts[1].spec.arrivals(acts[1].connects, 1_000, acts[1].lost), second_error)
+        {
+            stage.packet(&packet, at);
+        }
+        let played = stage.finish_with(Checker::without_clock());
+        let step = (first_pes(&played, 1).show - last_show(&played, 0)) / 90;
+        assert!((1_000..3_000).contains(&step), "a step of {step} ms");
+    }
+}
+
+/// A packet of sections on a PID.
+fn section_packet(pid: u16, counter: u8) -> PacketBytes {
+    let mut packet = [0xFF; 188];
+    packet[..9].copy_from_slice(&[
+        0x47,
+        0x40 | (pid >> 8) as u8,
+        pid as u8,
+        0x10 | counter & 15,
+        0,
+        0x74,
+        0x70,
+        1,
+        0,
+    ]);
+    packet
+}
+
+/// Which source PIDs of sections come through, in a first source and after a change.
+fn section_pids(stream_type: u8, pid: u16) -> (bool, bool) {
+    let spec = Spec { audio: vec![AAC, stream_type], ..Spec::default() };
+    let mut stage = Stage::new();
+    let mut counter = 0;
+    for round in 0..2u64 {
+        for (at, packet) in spec.packets(0, 3_000) {
+            let is_sound = packet[1] & 0x1F == 1 && packet[2] == 2;
+            let packet = if is_sound { section_packet(pid, counter) } else { packet };
+            counter += u8::from(is_sound) & 15;
+            counter &= 15;
+            stage.packet(&packet, ms(round * 4_000 + at));
+        }
+        if round == 0 {
+            stage.change(ms(3_000));
+        }
+    }
+    let is_through = |from: u64| {
+        let late = stage.output.iter().filter(|it| it.0 >= ms(from) && it.0 < ms(from + 3_000));
+        late.flat_map(|it| it.1.chunks(188)).any(|packet| packet[5..7] == [0x74, 0x70])
+    };
+    (is_through(0), is_through(4_000))
+}
+
+#[test]
+fn sections_without_times_go_on_and_others_end_at_a_change() {
+    assert_eq!(section_pids(0x05, 0x102), (true, true));
+    // Cue messages name times of the source.
+    assert_eq!(section_pids(0x86, 0x102), (true, false));
+    // Service information is not announced by the map: it speaks of the first source's services.
+    assert_eq!(section_pids(0x05, 0x11), (true, false));
+}
+
+#[test]
+fn scrambled_packets_do_not_come_through_after_a_change() {
+    let mut stage = Stage::new();
+    for (at, packet) in Spec::default().packets(0, 2_000) {
+        stage.packet(&packet, ms(at));
+    }
+    stage.change(ms(2_000));
+    let other = Spec { id: 1, ..another() };
+    for (at, mut packet) in other.packets(0, 3_000) {
+        // The sound cannot be read: it could not be moved in time.
+        if packet[2] == 0x45 {
+            packet[3] |= 0x80;
+        }
+        stage.packet(&packet, ms(2_500 + at));
+    }
+    let played = stage.finish();
+    assert!(played.checker.pes.iter().filter(|pes| pes.source == 1).all(|pes| pes.pid == 0x100));
+}
+
+#[test]
+fn a_new_map_in_the_first_source_passes_and_is_remembered() {
+    let spec = Spec::default();
+    let (_, mut pmt) = spec.tables();
+    pmt.version += 1;
+    pmt.streams.truncate(1);
+    let mut new_map = pmt.packets(spec.pmt_pid, 0).remove(0);
+    let mut stage = Stage::new();
+    let mut input = Vec::new();
+    for (at, packet) in spec.packets(0, 3_000) {
+        let pid = u16::from_be_bytes([packet[1] & 0x1F, packet[2]]);
+        let mut packet = packet;
+        if pid == spec.pmt_pid && at >= 1_000 {
+            set_cc(&mut new_map, packet[3]);
+            packet = new_map;
+        }
+        // The sound ends when it is no longer announced.
+        if pid != 0x101 || at < 900 {
+            input.push(packet);
+            stage.packet(&packet, ms(at));
+        }
+    }
+    let passed: Vec<u8> = stage.output.iter().flat_map(|it| it.1.clone()).collect();
+    assert_eq!(
+        packets(&passed).skip(4).collect::<Vec<_>>(),
+        input.iter().skip(2).skip(2).collect::<Vec<_>>()
+    );
+    stage.change(ms(3_000));
+    for (at, packet) in (Spec { id: 1, ..another() }).arrivals(ms(3_500), 0, ms(6_000)) {
+        stage.packet(&packet, at);
+    }
+    let played = stage.finish();
+    assert_eq!(played.checker.pmt_versions, [9, 10, 11]);
+    assert_eq!(played.checker.streams.keys().copied().collect::<Vec<_>>(), [0x100, 0x101]);
 }
 
 #[test]
