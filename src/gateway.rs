@@ -89,7 +89,7 @@ impl Gateway {
 
         let catalogue = Arc::new(catalogue);
         let plans: Arc<dyn Plans> =
-            Arc::new(MemoryPlans::new(&catalogue, config.engine.default_stream_profile));
+            Arc::new(MemoryPlans::new(Arc::clone(&catalogue), config.engine.default_stream_profile));
         let dial =
             TcpDial::new(DialSettings::default()).map_err(|error| StartError::Dial(error.to_string()))?;
         let parts = Parts { dial: Arc::new(dial), packets: runtimes.packets.clone() };

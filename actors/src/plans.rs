@@ -5,7 +5,6 @@
 use std::{collections::HashMap, fmt, sync::Arc};
 
 use domain::{
-    account::Account,
     ids::{AccountId, StreamId},
     plan::{self, Plan},
     playlist::catalogue::Catalogue,
@@ -44,39 +43,52 @@ pub trait Plans: Send + Sync + 'static {
     }
 }
 
-/// Plans of a catalogue that never changes, ready made.
+/// Plans of a catalogue that never changes.
 pub struct MemoryPlans {
-    plans: HashMap<Target, Arc<Plan>>,
+    catalogue: Arc<Catalogue>,
+    default: StreamProfile,
+    /// Where in the catalogue each of them stands.
+    channels: HashMap<Uuid, usize>,
+    streams: HashMap<StreamId, usize>,
+    accounts: HashMap<AccountId, usize>,
 }
 
 impl MemoryPlans {
-    /// Makes the plan of every channel and of every stream of the catalogue.
-    pub fn new(catalogue: &Catalogue, default: StreamProfile) -> Self {
-        let streams: HashMap<StreamId, &Stream> = catalogue.streams.iter().map(|it| (it.id, it)).collect();
-        let accounts: HashMap<AccountId, &Account> =
-            catalogue.accounts.iter().map(|it| (it.id, it)).collect();
-        let stream = |id| streams.get(&id).map(|it| (*it).clone());
-        let account = |id| accounts.get(&id).map(|it| (*it).clone());
-        let mut plans = HashMap::new();
-        for channel in catalogue.channels.iter().filter(|it| it.enabled) {
-            let plan = plan::plan(channel, stream, account, default);
-            plans.insert(Target::Channel(channel.uuid), Arc::new(plan));
+    /// Plans for every enabled channel of the catalogue, and for the preview of every stream.
+    pub fn new(catalogue: Arc<Catalogue>, default: StreamProfile) -> Self {
+        let channels = catalogue.channels.iter().enumerate().filter(|it| it.1.enabled);
+        Self {
+            channels: channels.map(|(at, it)| (it.uuid, at)).collect(),
+            streams: catalogue.streams.iter().enumerate().map(|(at, it)| (it.id, at)).collect(),
+            accounts: catalogue.accounts.iter().enumerate().map(|(at, it)| (it.id, at)).collect(),
+            catalogue,
+            default,
         }
-        Self { plans }
     }
 
-    /// Plans that were made elsewhere (tests).
-    pub fn of(plans: impl IntoIterator<Item = (Target, Plan)>) -> Self {
-        Self { plans: plans.into_iter().map(|(target, plan)| (target, Arc::new(plan))).collect() }
+    fn stream(&self, id: StreamId) -> Option<&Stream> {
+        self.streams.get(&id).map(|at| &self.catalogue.streams[*at])
     }
 }
 
 impl Plans for MemoryPlans {
     fn plan(&self, target: &Target) -> Option<Arc<Plan>> {
-        self.plans.get(target).cloned()
+        let streams = |id| self.stream(id).cloned();
+        let accounts = |id| self.accounts.get(&id).map(|at| self.catalogue.accounts[*at].clone());
+        let plan = match target {
+            Target::Channel(uuid) => {
+                let channel = &self.catalogue.channels[*self.channels.get(uuid)?];
+                plan::plan(channel, streams, accounts, self.default)
+            }
+            Target::Stream(id) => plan::preview(self.stream(*id)?, accounts, self.default),
+        };
+        Some(Arc::new(plan))
     }
 
     fn exists(&self, target: &Target) -> bool {
-        self.plans.contains_key(target)
+        match target {
+            Target::Channel(uuid) => self.channels.contains_key(uuid),
+            Target::Stream(id) => self.streams.contains_key(id),
+        }
     }
 }

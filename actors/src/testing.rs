@@ -1,6 +1,6 @@
 //! What the tests of several actors share.
 
-use std::{sync::Arc, time::Duration};
+use std::{collections::HashMap, sync::Arc, time::Duration};
 
 use domain::{
     ids::{AccountId, ProfileId, StreamId},
@@ -21,7 +21,7 @@ use uuid::Uuid;
 
 use crate::{
     channel::{Status, Viewer, Watch},
-    plans::{MemoryPlans, Target},
+    plans::{Plans, Target},
     switchboard::WatchRequest,
     system::{Parts, System},
 };
@@ -129,21 +129,31 @@ fn plan(number: u32, streams: &[Stream]) -> Plan {
     }
 }
 
+/// Plans that a story wrote itself.
+struct FixedPlans(HashMap<Target, Arc<Plan>>);
+
+impl Plans for FixedPlans {
+    fn plan(&self, target: &Target) -> Option<Arc<Plan>> {
+        self.0.get(target).cloned()
+    }
+}
+
 impl Story {
     /// Channels 1, 2, … with these streams; every stream plays.
     pub(crate) async fn of<const N: usize>(settings: Settings, channels: [&[Stream]; N]) -> Self {
         let dial = MemoryDial::new();
         let provider = dial.provider("tv:80");
-        let mut plans = Vec::new();
+        let mut plans = HashMap::new();
         for (number, streams) in (1..).zip(channels) {
             for it in streams {
                 provider.set(&format!("/{}", it.name), Behaviour::play(it.name));
-                plans.push((Target::Stream(StreamId(it.id)), plan(1000 + it.id, std::slice::from_ref(it))));
+                let preview = plan(1000 + it.id, std::slice::from_ref(it));
+                plans.insert(Target::Stream(StreamId(it.id)), Arc::new(preview));
             }
-            plans.push((channel(number), plan(number, streams)));
+            plans.insert(channel(number), Arc::new(plan(number, streams)));
         }
         let parts = Parts { dial: Arc::new(dial), packets: Handle::current() };
-        let system = System::start(settings, Arc::new(MemoryPlans::of(plans)), parts).await.expect("starts");
+        let system = System::start(settings, Arc::new(FixedPlans(plans)), parts).await.expect("starts");
         Self { system, provider }
     }
 

@@ -8,7 +8,7 @@ use uuid::Uuid;
 
 use crate::account::{Account, AccountProfile};
 use crate::channel::{Channel, Number};
-use crate::ids::{AccountId, ProfileId, StreamId};
+use crate::ids::{AccountId, ChannelId, ProfileId, StreamId};
 use crate::playout::Place;
 use crate::source_url::SourceUrl;
 use crate::stream::{Headers, SourceKind, Stream, Unplayable};
@@ -122,6 +122,29 @@ pub fn plan(
     plan
 }
 
+/// Makes the plan of one stream alone, as somebody looks at it who decides about it.
+///
+/// It has a uuid of its own, derived from the stream's id, so that no channel is taken for it.
+pub fn preview(
+    stream: &Stream,
+    accounts: impl Fn(AccountId) -> Option<Account>,
+    default: StreamProfile,
+) -> Plan {
+    let channel = Channel {
+        id: ChannelId(0),
+        uuid: Uuid::new_v5(&Uuid::NAMESPACE_OID, format!("stream:{}", stream.id).as_bytes()),
+        name: stream.name.clone(),
+        number: None,
+        group: stream.group.clone(),
+        logo: stream.logo.clone(),
+        tvg_id: stream.tvg_id.clone(),
+        streams: vec![stream.id],
+        stream_profile: None,
+        enabled: true,
+    };
+    plan(&channel, |id| (id == stream.id).then(|| stream.clone()), accounts, default)
+}
+
 /// What the kind of a stream makes of the profile in force.
 ///
 /// A redirect asks nothing of us, so any address that a viewer can be sent to over HTTP will do. A file is
@@ -137,7 +160,6 @@ fn profile_for_kind(stream: &Stream, profile: StreamProfile) -> Result<StreamPro
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::ids::ChannelId;
 
     fn stream(id: u32, account: u32, url: &str) -> Stream {
         let url = SourceUrl::new(url);
@@ -211,6 +233,14 @@ mod tests {
             (pool.max_streams, pool.account_name.as_str(), pool.release_delay.as_secs()),
             (1, "account 1", 1)
         );
+    }
+
+    #[test]
+    fn a_preview_plays_one_stream_from_every_profile_of_its_account_under_a_uuid_of_its_own() {
+        let preview_of =
+            |id| preview(&stream(id, 1, "http://h/x"), |_| Some(account(1, 2)), StreamProfile::Proxy);
+        assert_eq!(order(&preview_of(7)), [(7, 11), (7, 10)]);
+        assert_ne!(preview_of(7).uuid, preview_of(8).uuid);
     }
 
     #[test]

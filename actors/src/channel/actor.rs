@@ -392,7 +392,7 @@ impl State {
         let Some(gone) = self.clients.remove(client, &self.channel_ref(), reason) else { return };
         info!(
             channel.target = %self.target, client.id = gone.id, client.address = %gone.viewer.address,
-            client.bytes = gone.bytes, client.missed_bytes = gone.missed_bytes, "client left: {}", gone.reason
+            client.bytes = gone.bytes, client.missed_bytes = gone.missed_bytes, reason = gone.reason, "client left"
         );
         self.happened(gone.event);
     }

@@ -50,7 +50,7 @@ impl ractor::Actor for Actor {
         match message {
             Message::Left => {
                 state.left = true;
-                myself.stop(Some("left".to_owned()));
+                myself.stop(Some("its stream was closed".to_owned()));
             }
             Message::Stalled(stalled) => {
                 state.connection.cancel.cancel();
