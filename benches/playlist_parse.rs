@@ -85,10 +85,10 @@ fn measure(what: &str, entries: u64, out: &mut impl FnMut(Item)) -> Value {
 fn entry(text: &mut String, number: u64) {
     let group = number / 250;
     let name = if number.is_multiple_of(16) { "Télévision" } else { "Channel" };
-    write!(
+    writeln!(
         text,
         "#EXTINF:-1 tvg-id=\"{name}{number}.example\" tvg-name=\"{name} {number} HD\" \
-         tvg-logo=\"http://logos.example/images/{number}.png\" group-title=\"Group {group}, all\",{name} {number} HD\n"
+         tvg-logo=\"http://logos.example/images/{number}.png\" group-title=\"Group {group}, all\",{name} {number} HD"
     )
     .expect("a String takes all");
     if number.is_multiple_of(8) {

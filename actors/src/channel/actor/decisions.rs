@@ -1,0 +1,219 @@
+//! What the playout decides, carried out and told.
+
+use domain::{
+    event::{EventBody, StreamRef},
+    plan::Candidate,
+    playout::{Action, Change, GiveUp, Input, State as Playout, Switch, SwitchRefusal},
+};
+use media::ring::End;
+use ractor::RpcReplyPort;
+use tokio::time::Instant;
+use tokio_util::task::AbortOnDropHandle;
+use tracing::{debug, info, warn};
+
+use super::{State, Switching, telling::stream_ref};
+use crate::{
+    ask::answer,
+    channel::{Message, Refusal, SwitchOutcome, SwitchTo, Watch},
+};
+
+impl State {
+    pub(super) fn input(&mut self, input: Input) {
+        let actions = self.playout.on(input, Instant::now().into_std());
+        for action in actions {
+            self.carry_out(action);
+        }
+        self.arm();
+    }
+
+    pub(super) fn carry_out(&mut self, action: Action) {
+        match action {
+            Action::Ask { attempt, order, why } => self.ask(attempt, &order, why),
+            Action::Open { attempt, .. } => self.open(attempt),
+            Action::Follow { attempt } => self.follow(attempt),
+            Action::Abandon { attempt } => {
+                self.tries.remove(&attempt);
+                self.env.slots.cancel(self.serial, attempt);
+            }
+            Action::Release => self.release(),
+            Action::Redirect { index } => self.redirect(index),
+            Action::Changed(change) => self.changed(change),
+            Action::GiveUp(reason) => self.give_up(reason),
+        }
+    }
+
+    /// Wakes the playout up at its deadline.
+    pub(super) fn arm(&mut self) {
+        let deadline = self.playout.deadline().map(Instant::from_std);
+        match (deadline, &self.deadline) {
+            (None, _) => self.deadline = None,
+            (Some(at), Some((armed, _))) if at == *armed => {}
+            (Some(at), _) => {
+                let myself = self.myself.clone();
+                let timer = tokio::spawn(async move {
+                    tokio::time::sleep_until(at).await;
+                    let _ = myself.cast(Message::Tick);
+                });
+                self.deadline = Some((at, AbortOnDropHandle::new(timer)));
+            }
+        }
+    }
+
+    pub(super) fn redirect(&mut self, index: usize) {
+        let Some(Candidate { url, .. }) = self.candidate(index) else { return };
+        for join in self.waiting.drain(..) {
+            answer(join.reply, Watch::Redirect(url.clone()));
+        }
+    }
+
+    pub(super) fn changed(&mut self, change: Change) {
+        let gap_ms = self.gap.as_ref().map_or(0, |it| it.since.elapsed().as_millis() as u64);
+        let cause = self.gap.as_ref().map_or("", |it| it.cause).to_owned();
+        let channel = self.channel_ref();
+        match change {
+            Change::Started { index } => {
+                let Some(stream) = self.now_playing(index) else { return };
+                if let Some(asked) = self.asked_to_start.take() {
+                    self.env.registry.started_after(asked.elapsed());
+                }
+                info!(channel.target = %self.target, stream.id = %stream.id, "channel plays");
+                self.has_played = true;
+                self.happened(EventBody::ChannelStart { channel, stream });
+            }
+            Change::Reconnected { index } => {
+                let Some(stream) = self.now_playing(index) else { return };
+                self.env.registry.reconnects.add_one();
+                info!(channel.target = %self.target, stream.id = %stream.id, gap_ms, "channel reconnected");
+                self.happened(EventBody::ChannelReconnect { channel, stream, cause, gap_ms });
+            }
+            Change::FailedOver { to, .. } => {
+                let (Some(from), Some(to)) = (self.last_stream.clone(), self.now_playing(to)) else { return };
+                self.n_failovers += 1;
+                self.env.registry.failovers.add_one();
+                warn!(
+                    channel.target = %self.target, stream.from = %from.id, stream.to = %to.id, gap_ms,
+                    "channel failed over"
+                );
+                self.happened(EventBody::ChannelFailover { channel, from, to, cause, gap_ms });
+            }
+            Change::Switched { to, .. } => {
+                let (Some(from), Some(to)) = (self.last_stream.clone(), self.now_playing(to)) else { return };
+                self.env.registry.switches.add_one();
+                info!(
+                    channel.target = %self.target, stream.from = %from.id, stream.to = %to.id, gap_ms,
+                    "channel switched"
+                );
+                let (cause, stream) = ("manual".to_owned(), to.id);
+                self.happened(EventBody::StreamSwitch { channel, from, to, cause, gap_ms });
+                self.answer_switch(|_| SwitchOutcome::Switched { stream });
+            }
+            Change::SwitchFailed { .. } => {
+                let reason = self.why_nothing_plays();
+                warn!(channel.target = %self.target, "switch failed: {reason}");
+                return self.answer_switch(|it| SwitchOutcome::Failed {
+                    playing: it.playing.as_ref().map(|it| it.1.stream),
+                    reason,
+                });
+            }
+            Change::SwitchRefused(why) => {
+                return self.answer_switch(|_| match why {
+                    SwitchRefusal::Busy => SwitchOutcome::Busy,
+                    SwitchRefusal::NoSuchPlace => SwitchOutcome::NoSuchStream,
+                });
+            }
+            Change::SwitchNoted { to } => {
+                let noted = self.candidate(to).map(|it| it.stream);
+                if let Some(switching) = &mut self.switching {
+                    switching.noted = noted;
+                }
+                return;
+            }
+            Change::Resting { until } => {
+                let pause = Instant::from_std(until).saturating_duration_since(Instant::now());
+                debug!(channel.target = %self.target, pause_ms = pause.as_millis() as u64, "channel rests");
+                return;
+            }
+        }
+        let noted = self.switching.as_ref().and_then(|it| it.noted);
+        if let Some(stream) = self.playing.as_ref().map(|it| it.1.stream).filter(|it| noted == Some(*it)) {
+            self.answer_switch(|_| SwitchOutcome::Switched { stream });
+        }
+    }
+
+    /// The stream at this place of the plan plays from now on.
+    pub(super) fn now_playing(&mut self, index: usize) -> Option<StreamRef> {
+        self.gap = None;
+        self.last_full = None;
+        let (attempt, _) = self.playout.playing()?;
+        let candidate = self.candidate(index)?;
+        // Whoever played before is done with: the pump dropped its source when it followed this one.
+        self.tries.retain(|it, _| *it >= attempt);
+        let stream = stream_ref(&candidate);
+        self.playing = Some((attempt, candidate));
+        self.last_stream = Some(stream.clone());
+        Some(stream)
+    }
+
+    pub(super) fn give_up(&mut self, reason: GiveUp) {
+        let why = self.why_nothing_plays();
+        let (refusal, end) = match reason {
+            GiveUp::NoStreams => {
+                let unplayable = self.plan.as_ref().and_then(|it| it.unplayable.first());
+                let refusal =
+                    unplayable.map_or(Refusal::NoStreams, |(_, why)| Refusal::Unplayable(why.to_string()));
+                let end = End::NothingPlays(refusal.to_string().into());
+                (refusal, end)
+            }
+            GiveUp::NoSlot => {
+                self.env.registry.refused_full.add_one();
+                let refusal = self.last_full.clone().map_or(Refusal::Stopping, Refusal::Full);
+                let end = End::NoSlot(refusal.to_string().into());
+                (refusal, end)
+            }
+            GiveUp::NothingPlays => (Refusal::NothingPlays(why.clone()), End::NothingPlays(why.into())),
+            GiveUp::Silent => (Refusal::NothingPlays(why), End::Silent),
+        };
+        warn!(channel.target = %self.target, "channel gives up: {refusal}");
+        self.happened(EventBody::ChannelError {
+            channel: self.channel_ref(),
+            error_message: refusal.to_string(),
+            stream: self.last_stream.clone(),
+        });
+        self.refuse_waiting(&refusal);
+        self.end(end);
+    }
+
+    pub(super) fn why_nothing_plays(&self) -> String {
+        match (&self.last_cause, &self.last_full) {
+            (Some(cause), _) => cause.to_string(),
+            (None, Some(full)) => Refusal::Full(full.clone()).to_string(),
+            (None, None) => "no stream answered in time".to_owned(),
+        }
+    }
+
+    pub(super) fn switch(&mut self, to: SwitchTo, reply: RpcReplyPort<SwitchOutcome>) {
+        let to = match (to, &self.plan) {
+            (SwitchTo::Next, _) => Some(Switch::Next),
+            (SwitchTo::Stream(stream), Some(plan)) => {
+                plan.candidates.iter().position(|it| it.stream == stream).map(Switch::To)
+            }
+            (SwitchTo::Stream(_), None) => None,
+        };
+        let Some(to) = to else { return answer(reply, SwitchOutcome::NoSuchStream) };
+        if matches!(self.playout.state(), Playout::Idle) || self.ending.is_some() {
+            return answer(reply, SwitchOutcome::NotLive);
+        }
+        // One whose asker went away keeps nobody out.
+        if self.switching.as_ref().is_some_and(|it| !it.reply.is_closed()) {
+            return answer(reply, SwitchOutcome::Busy);
+        }
+        self.switching = Some(Switching { reply, noted: None });
+        self.input(Input::Switch(to));
+    }
+
+    pub(super) fn answer_switch(&mut self, outcome: impl FnOnce(&Self) -> SwitchOutcome) {
+        if let Some(switching) = self.switching.take() {
+            answer(switching.reply, outcome(self));
+        }
+    }
+}

@@ -1,0 +1,104 @@
+//! Who joins, who leaves, and how long a channel waits for the next one.
+
+use domain::{event::EventBody, playout::Input};
+use media::ring::{End, Entry};
+use tokio::time::Instant;
+use tracing::{error, info};
+
+use super::State;
+use crate::{
+    ask::answer,
+    channel::{Join, Message, Refusal, WAITING_MAX, Watch, actor::Report, clients::client_ref},
+};
+
+impl State {
+    pub(super) fn join(&mut self, join: Join) {
+        self.last_join = join.number;
+        if self.ending.is_some() || self.waiting.len() >= WAITING_MAX {
+            return answer(join.reply, Watch::Refused(Refusal::Stopping));
+        }
+        if self.plan.is_none() {
+            answer(join.reply, Watch::Refused(Refusal::NotFound));
+            return self.end(End::Closed);
+        }
+        if self.admitting {
+            return self.admit(join);
+        }
+        self.waiting.push(join);
+        if matches!(self.playout.state(), domain::playout::State::Idle) {
+            self.asked_to_start = Some(Instant::now());
+            self.input(Input::Start);
+        }
+    }
+
+    pub(super) fn admit(&mut self, join: Join) {
+        let id = self.env.next_client.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
+        let entry = Entry::Live { behind: self.env.settings().new_client_behind_seconds };
+        let parent = self.myself.get_cell();
+        let tail = match self.clients.admit(id, &join.wish, &self.ring, entry, parent, &self.env.registry) {
+            Ok(tail) => tail,
+            Err(cause) => {
+                error!(channel.target = %self.target, "a client could not be started: {cause}");
+                return answer(join.reply, Watch::Refused(Refusal::Stopping));
+            }
+        };
+        let viewer = &join.wish.viewer;
+        info!(
+            channel.target = %self.target, client.id = id, client.address = %viewer.address,
+            client.agent = %viewer.agent, "client joined"
+        );
+        let client = client_ref(id, viewer);
+        self.happened(EventBody::ClientConnect { channel: self.channel_ref(), client });
+        answer(join.reply, Watch::Tail { client: id, tail });
+    }
+
+    pub(super) fn admit_waiting(&mut self) {
+        for join in std::mem::take(&mut self.waiting) {
+            // Who went away while waiting was never a client.
+            if !join.reply.is_closed() {
+                self.admit(join);
+            }
+        }
+    }
+
+    pub(super) fn refuse_waiting(&mut self, refusal: &Refusal) {
+        for join in self.waiting.drain(..) {
+            answer(join.reply, Watch::Refused(refusal.clone()));
+        }
+    }
+
+    pub(super) fn client_gone(&mut self, client: ractor::ActorId, reason: &str) {
+        let Some(gone) = self.clients.remove(client, &self.channel_ref(), reason) else { return };
+        info!(
+            channel.target = %self.target, client.id = gone.id, client.address = %gone.viewer.address,
+            client.bytes = gone.bytes, client.missed_bytes = gone.missed_bytes, reason = gone.reason, "client left"
+        );
+        self.happened(gone.event);
+    }
+
+    /// Nobody watches and nobody waits to.
+    pub(super) fn is_deserted(&mut self) -> bool {
+        self.waiting.retain(|it| !it.reply.is_closed());
+        self.clients.len() == 0 && self.waiting.is_empty()
+    }
+
+    /// After every message: the linger timer runs exactly while nobody watches, from the latest departure on.
+    pub(super) fn settle(&mut self) {
+        if self.ending.is_some() || !self.is_deserted() {
+            self.linger = None;
+        } else if self.linger.is_none() && self.last_join > 0 {
+            self.env.slots.lingering(self.serial);
+            let number = self.last_join;
+            let delay = self.env.settings().channel_shutdown_delay;
+            self.linger = Some(self.after(delay, Message::Lingered(number)));
+        }
+    }
+
+    pub(super) fn retire(&mut self, number: u64) {
+        if number == self.last_join && self.is_deserted() {
+            self.end(End::Closed);
+        } else if self.ending.is_none() {
+            (self.report)(Report::Awake);
+        }
+    }
+}
