@@ -54,7 +54,7 @@ doc:
 
 # Benches are built, so that they cannot rot; `just bench` measures.
 bench-build:
-    cargo bench --workspace --locked --no-run
+    cargo bench --package headwater --bench '*' --locked --no-run
 
 # One bench, or all of them.
 bench *names:

@@ -23,7 +23,7 @@ const PROBLEMS_TOLD_MAX: usize = 20;
 /// Channels that are named at the start.
 const CHANNELS_NAMED_MAX: usize = 10;
 /// What we call ourselves where the configuration does not say it.
-pub(crate) const USER_AGENT: &str = concat!("headwater/", env!("CARGO_PKG_VERSION"));
+pub(crate) const USER_AGENT: &str = concat!("Headwater/", env!("CARGO_PKG_VERSION"));
 
 /// Why nothing is played.
 #[derive(Debug, thiserror::Error)]
@@ -208,7 +208,7 @@ impl fmt::Display for Report {
         match &self.read {
             Ok(summary) if !summary.has_header && self.n_entries == 0 => write!(f, "; is it a playlist?")?,
             Ok(_) => {}
-            Err(error) => write!(f, "; failed to read on: {error}")?,
+            Err(error) => write!(f, "; failed to read: {error}")?,
         }
         for problem in &self.problems {
             write!(f, "\n  line {}: {}", problem.line, printable(&problem.text))?;
@@ -394,7 +394,7 @@ mod tests {
             vec![ListSource::File(directory.path().join("missing.m3u")), ListSource::File(good)];
         let (catalogue, reports) = read_lists(&config).await.unwrap();
         assert_eq!(catalogue.channels.len(), 1);
-        assert!(reports[0].to_string().contains("failed to read on: "), "{}", reports[0]);
+        assert!(reports[0].to_string().contains("failed to read: "), "{}", reports[0]);
     }
 
     #[tokio::test]

@@ -17,6 +17,8 @@ pub(crate) fn record(name: &str, results: Value) {
         let output = Command::new(program).args(arguments).output().ok()?;
         Some(String::from_utf8_lossy(&output.stdout).trim().to_owned())
     };
+    let arguments: Vec<String> = std::env::args().skip(1).filter(|argument| argument != "--bench").collect();
+    let kernel = text_of("uname", &["-r"]).unwrap_or_default();
     let date = text_of("date", &["+%F"]).unwrap_or_default();
     let cpu_info = std::fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
     let cpu =
@@ -25,11 +27,11 @@ pub(crate) fn record(name: &str, results: Value) {
     let folder =
         PathBuf::from(env!("CARGO_MANIFEST_DIR")).join(format!("benches/baselines/{date}-{cores}-cores"));
     let report = json!({
-        "command": format!("cargo bench --bench {name} -- {}", std::env::args().skip(1).collect::<Vec<_>>().join(" ")),
+        "command": format!("cargo bench --bench {name} -- {}", arguments.join(" ")),
         "commit": text_of("git", &["rev-parse", "--short", "HEAD"]),
         "cpu": cpu,
         "cores": cores,
-        "kernel": text_of("uname", &["-r"]),
+        "kernel": kernel.split('.').take(2).collect::<Vec<_>>().join("."),
         "load_average": std::fs::read_to_string("/proc/loadavg").unwrap_or_default().trim(),
         "results": results,
     });

@@ -76,13 +76,13 @@ async fn answer(parts: &PlayerParts, name: &str, method: &Method, caller: Caller
     match parts.switchboard.watch(request).await {
         Ok(Watch::Tail { client, tail }) => {
             let tail = first_packets(tail, parts.settings.start_timeout).await.inspect_err(|refusal| {
-                info!(channel.uuid = %uuid, client.id = client, client.address = %client_address, "client got no packets: {refusal}");
+                info!(channel.target = %target, client.id = client, client.address = %client_address, "client got no packets: {refusal}");
             })?;
             Ok(streaming(warp::reply::stream(TailBody::new(tail))))
         }
         Ok(Watch::Redirect(url)) => redirect(&url),
         Ok(Watch::Refused(reason)) => {
-            info!(channel.uuid = %uuid, client.address = %client_address, "client refused: {reason}");
+            info!(channel.target = %target, client.address = %client_address, "client refused: {reason}");
             Err(no_watch(&reason))
         }
         Err(AskError::Timeout) => Err(busy("the gateway does not answer in time")),

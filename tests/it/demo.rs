@@ -27,7 +27,7 @@ async fn the_demo_plays_and_goes_on_when_its_first_stream_is_stopped_by_the_line
     let (source, path) = order(&program, "testcard-a");
     let answer = fetch(source, Request::get(path).method("POST")).await;
     assert!(answer.status() < 300, "{}", answer.text());
-    eventually("the other stream", || program.output().contains("stream.id=4")).await;
+    eventually("the other stream", || program.output().contains("stream.to=4")).await;
     let before = player.received(|r| r.ts.programme_seconds());
     player.until("more programme", |r| r.ts.programme_seconds() > before + 2.0).await;
     player.received(|r| r.ts.assert_clean());

@@ -23,7 +23,7 @@ fn second() -> Picture {
 fn brisk(settings: &mut Settings) {
     settings.first_packet_timeout = Duration::from_secs(2);
     // Longer than a source may be out of step, so that the two can be told apart.
-    settings.stall_timeout = Duration::from_secs(2);
+    settings.stall_timeout = Duration::from_millis(1_500);
     settings.buffering_timeout = Duration::from_secs(3);
     // However busy the machine is, these do not end the story.
     settings.start_timeout = Duration::from_secs(50);
@@ -140,7 +140,7 @@ async fn a_viewer_keeps_watching_when_the_first_stream_fails_in_any_way() {
         ("is null packets", first(), Trouble::Mood(Mood::OnlyNulls), "stall"),
         ("is packets that nobody announced", first(), Trouble::Mood(Mood::Unannounced), "stall"),
         ("is noise", first(), Trouble::Mood(Mood::Garbage), "sync_lost"),
-        ("trickles", first(), Trouble::Mood(Mood::Trickle(0.02)), "stall"),
+        ("trickles", first(), Trouble::Mood(Mood::Trickle(0.005)), "stall"),
         ("is too slow", first().frames_per_gop(5), Trouble::Mood(Mood::Trickle(0.2)), "clock_behind"),
         ("ends again and again", first().frames_per_gop(2), Trouble::Fate(Cut::End), "ended"),
         ("is reset again and again", first().frames_per_gop(2), Trouble::Fate(Cut::Reset), "reset"),

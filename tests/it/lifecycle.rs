@@ -59,7 +59,7 @@ async fn a_viewer_that_comes_while_the_channel_ends_plays_and_there_is_never_a_s
     let list = provider.playlist(&[("news", "News", NEWS)]);
     let gateway =
         Setup::new().list(&list).engine(|it| it.channel_shutdown_delay = Duration::ZERO).start().await;
-    for round in 0..24_u64 {
+    for round in 0..12_u64 {
         let player = gateway.watch("News").await;
         let status = player.status().await;
         if status == 503 {
@@ -71,7 +71,7 @@ async fn a_viewer_that_comes_while_the_channel_ends_plays_and_there_is_never_a_s
         player.received(|r| r.ts.assert_clean());
         player.leave().await;
         // Into the departure, a little later each time.
-        tokio::time::sleep(Duration::from_millis(round * 10)).await;
+        tokio::time::sleep(Duration::from_millis(round * 25)).await;
     }
     assert_eq!(provider.peak(), 1);
     gateway.is_quiet().await;

@@ -8,6 +8,7 @@
     reason = "a test binary: nothing is published, and unwrap says where"
 )]
 
+mod chaos;
 mod clients;
 mod conformance;
 mod demo;

@@ -126,7 +126,7 @@ pub(crate) struct State {
     _registered: Registered,
 
     clients: Clients,
-    /// Joins that wait for the first slot; at most [`WAITING_MAX`].
+    /// Joins that wait for the first slot; at most [`super::WAITING_MAX`].
     waiting: Vec<Join>,
     /// A slot was granted since the last start: who joins gets a tail at once.
     admitting: bool,

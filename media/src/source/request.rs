@@ -12,7 +12,8 @@ use crate::error::Cause;
 use crate::source::target::Target;
 
 /// How we introduce ourselves where nobody asked for something else.
-const USER_AGENT_DEFAULT: HeaderValue = HeaderValue::from_static("Headwater/0.1");
+const USER_AGENT_DEFAULT: HeaderValue =
+    HeaderValue::from_static(concat!("Headwater/", env!("CARGO_PKG_VERSION")));
 
 /// What to open. Prints itself without address and headers: both carry credentials.
 #[derive(Clone, Default)]
@@ -133,7 +134,12 @@ mod tests {
     fn the_usual_headers_are_sent_in_the_usual_order() {
         assert_eq!(
             sent(&OpenRequest::default(), "http://a:81/x", true),
-            ["host: a:81", "user-agent: Headwater/0.1", "accept: */*", "connection: close"]
+            [
+                "host: a:81",
+                concat!("user-agent: Headwater/", env!("CARGO_PKG_VERSION")),
+                "accept: */*",
+                "connection: close"
+            ]
         );
     }
 

@@ -379,7 +379,10 @@ async fn listen(
         }
     }
     let mut received = received.lock();
-    received.ts.finish();
+    if ended == Some(Ended::Whole) {
+        // Who was cut off may have been cut off anywhere.
+        received.ts.finish();
+    }
     received.ended = ended;
 }
 

@@ -1,7 +1,7 @@
 //! A whole gateway on free ports, made of playlists, in the process and on the runtime of the test.
 
 use super::client::{Player, Request, fetch};
-use super::eventually;
+use super::{PATIENCE, eventually};
 use domain::event::{Event, EventBody};
 use domain::playlist::catalogue::{Catalogue, CatalogueBuilder};
 use domain::playlist::m3u::{Item, Limits, parse};
@@ -13,6 +13,7 @@ use std::collections::BTreeMap;
 use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::Arc;
 use std::time::Duration;
+use tokio::time::Instant;
 
 /// What a gateway is to be made of.
 pub struct Setup {
@@ -75,6 +76,10 @@ impl Setup {
         let mut catalogue = self.catalogue.build();
         for account in &mut catalogue.accounts {
             account.release_delay = self.release_delay;
+        }
+        // `RUST_LOG=debug cargo test … -- --nocapture` shows what the gateway says.
+        if let Ok(filter) = std::env::var("RUST_LOG") {
+            let _ = tracing_subscriber::fmt().with_env_filter(filter).with_test_writer().try_init();
         }
         let started = Gateway::start(self.config, catalogue.clone(), Runtimes::current()).await;
         let gateway = started.expect("the gateway starts");
@@ -153,10 +158,22 @@ impl TestGateway {
     /// Waits until nothing is left of what was watched: no client, channel, lease or socket.
     #[track_caller]
     pub fn is_quiet(&self) -> impl Future<Output = ()> + '_ {
-        eventually("no client, channel, lease or socket", || {
-            let counts = self.gateway.counts();
-            (counts.clients, counts.channels, counts.leases, counts.sockets_open) == (0, 0, 0, 0)
-        })
+        let story = std::panic::Location::caller();
+        async move {
+            let left = || {
+                let counts = self.gateway.counts();
+                [counts.clients, counts.channels, counts.leases, counts.sockets_open]
+            };
+            let deadline = Instant::now() + PATIENCE;
+            while left() != [0; 4] {
+                assert!(
+                    Instant::now() < deadline,
+                    "{story}: clients, channels, leases, sockets left: {:?}",
+                    left()
+                );
+                tokio::time::sleep(Duration::from_millis(10)).await;
+            }
+        }
     }
 
     #[track_caller]

@@ -5,9 +5,9 @@
 
 use super::signal::{Programme, Tuned};
 use parking_lot::Mutex;
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use socket2::{Domain, SockRef, Socket, Type};
 use std::collections::BTreeMap;
-use std::mem::MaybeUninit;
 use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::Arc;
 use std::time::Duration;
@@ -219,13 +219,12 @@ impl State {
         let delayed = !self.close_delay.is_zero();
         for connection in self.connections.values_mut().filter(|c| c.closed_at.is_none()) {
             let Some(socket) = &connection.socket else { continue };
-            let socket = SockRef::from(socket.as_ref());
-            let broken = !matches!(socket.take_error(), Ok(None));
-            let finished = match socket.peek(&mut [MaybeUninit::uninit()]) {
-                Ok(n) => n == 0,
-                Err(error) if error.kind() == std::io::ErrorKind::WouldBlock => false,
-                Err(_) => true,
-            };
+            // Not by reading: a request that nobody has read yet would hide the end behind it.
+            let mut look = [PollFd::new(socket.as_ref(), PollFlags::RDHUP)];
+            let looked = poll(&mut look, Some(&Timespec::default()));
+            let seen = look[0].revents();
+            let broken = looked.is_err() || seen.intersects(PollFlags::ERR | PollFlags::HUP);
+            let finished = seen.contains(PollFlags::RDHUP);
             if broken || (finished && !delayed) {
                 connection.closed_at = Some(Instant::now());
             }
@@ -724,6 +723,7 @@ impl Sender<'_> {
         let mut noise = 0x2545_F491_4F6C_DD1D_u64;
         // A slow mood makes the programme fall behind; it never catches up.
         let (mut programme_time, mut last) = (burst, start);
+        let mut lossy = false;
         let mut due = Vec::new();
         loop {
             let order = self.line.order();
@@ -731,9 +731,12 @@ impl Sender<'_> {
             let step = now - last;
             last = now;
             let mood = match order {
+                // What was lost before is not to be continued as if nothing had been.
+                Order::Cut(cut) if lossy => return Some(cut),
                 Order::Cut(cut) => return self.torn(&mut tuned, programme_time, cut).await,
                 Order::Send(mood) => mood,
             };
+            lossy = !matches!(mood, Mood::Healthy | Mood::Trickle(_));
             programme_time += if let Mood::Trickle(share) = mood { step.mul_f64(share) } else { step };
             due.clear();
             tuned.take(programme_time, &mut due);

@@ -90,7 +90,7 @@ impl State {
             return;
         };
         let lease_id = lease.id();
-        info!(
+        debug!(
             channel.target = %self.target, stream.id = %candidate.stream, account = candidate.pool.account_name,
             "channel opens a stream"
         );
