@@ -54,6 +54,9 @@ const CHANNELS_DEADLINE: Duration = Duration::from_secs(5);
 /// How long the sockets upstream have to close after that.
 const CLOSER_DEADLINE: Duration = Duration::from_secs(2);
 
+/// How long an actor has to handle what it was told before it is ended with the root.
+const ACTOR_DEADLINE: Duration = Duration::from_secs(1);
+
 /// The share of memory all rings may hold together when nothing is configured.
 const RING_MEMORY_SHARE: u64 = 4;
 
@@ -98,6 +101,19 @@ struct Doors {
     bandwidth: Door<bandwidth::Message>,
     channels: Door<()>,
     switchboard: Door<switchboard::Message>,
+}
+
+impl Doors {
+    /// Who lives behind the door of `who` now.
+    fn of(&self, who: Who) -> Option<ActorCell> {
+        match who {
+            Who::Events => self.events.current().map(|it| it.get_cell()),
+            Who::Slots => self.slots.current().map(|it| it.get_cell()),
+            Who::Bandwidth => self.bandwidth.current().map(|it| it.get_cell()),
+            Who::Channels => self.channels.current().map(|it| it.get_cell()),
+            Who::Switchboard => self.switchboard.current().map(|it| it.get_cell()),
+        }
+    }
 }
 
 /// Everything that happens now, as one value. A process may have several.
@@ -210,6 +226,13 @@ impl System {
         let channels =
             tokio::time::timeout(CHANNELS_DEADLINE, self.ground.channel_table.emptied()).await.is_ok();
         let sockets = tokio::time::timeout(CLOSER_DEADLINE, self.closer.idle()).await.is_ok();
+        // In the reverse order of their start, each with what it was told: nothing that happened goes untold.
+        for who in CHILDREN.iter().rev() {
+            if let Some(actor) = self.ground.doors.of(*who) {
+                // One that does not end in time ends with the root.
+                let _ = actor.drain_and_wait(Some(ACTOR_DEADLINE)).await;
+            }
+        }
         self.root.stop(None);
         let task = self.root_task.lock().take();
         if let Some(task) = task {
@@ -222,14 +245,7 @@ impl System {
 
     #[cfg(test)]
     pub(crate) fn kill(&self, who: Who) {
-        let doors = &self.ground.doors;
-        match who {
-            Who::Events => doors.events.current().expect("started").kill(),
-            Who::Slots => doors.slots.current().expect("started").kill(),
-            Who::Bandwidth => doors.bandwidth.current().expect("started").kill(),
-            Who::Channels => doors.channels.current().expect("started").kill(),
-            Who::Switchboard => doors.switchboard.current().expect("started").kill(),
-        }
+        self.ground.doors.of(who).expect("started").kill();
     }
 
     #[cfg(test)]

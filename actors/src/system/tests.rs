@@ -137,6 +137,9 @@ async fn a_stopped_system_gives_clients_their_last_chunks_and_leaves_nothing() {
     let (clean, ()) = tokio::join!(story.system.stop(), farewells);
     assert!(clean);
     assert_eq!(story.provider.n_open(), 0);
+    // Nothing that happened went untold.
+    let names = story.event_names();
+    assert_eq!(names.iter().filter(|it| **it == "channel_stop").count(), 2, "{names:?}");
     assert!(matches!(story.ask(channel(1)).await, Watch::Refused(_)));
 }
 
