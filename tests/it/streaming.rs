@@ -76,6 +76,24 @@ async fn head_answers_the_headers_and_opens_nothing() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_page_of_another_origin_may_read_a_stream_and_why_there_is_none() {
+    let (provider, gateway) = house(Answer::play(Picture::new("news"))).await;
+    let path = gateway.path("News");
+    let unknown = "/proxy/ts/stream/00000000-0000-0000-0000-000000000000";
+    for (request, status) in [
+        (Request::get(&path).method("OPTIONS"), 204),
+        (Request::head(&path), 200),
+        (Request::get(unknown), 404),
+    ] {
+        let answer = fetch(gateway.address, request).await;
+        assert_eq!((answer.status(), answer.header("access-control-allow-origin")), (status, Some("*")));
+    }
+    let list = fetch(gateway.address, Request::get("/playlist.m3u")).await;
+    assert_eq!((list.status(), list.header("access-control-allow-origin")), (200, None));
+    assert_eq!(provider.accepted(), 0);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_stream_has_no_length_no_ranges_and_no_redirect_whatever_is_asked_with_it() {
     let (_provider, gateway) = house(Answer::play(Picture::new("news"))).await;
     let path = gateway.path("News");
