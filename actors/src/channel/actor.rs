@@ -179,8 +179,7 @@ impl ractor::Actor for Actor {
                 state.deadline = None;
                 state.input(Input::Tick);
             }
-            Message::Lingered(number) if number == state.last_join => (state.report)(Report::Idle(number)),
-            Message::Lingered(_) => {}
+            Message::Lingered(number) => state.lingered(number),
             Message::Retire(number) => state.retire(number),
             Message::Stop(end) => state.end(end),
             Message::Farewell => {

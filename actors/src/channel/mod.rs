@@ -129,5 +129,8 @@ pub(crate) struct Wish {
 /// How long the clients of an ending channel have to take their last chunks.
 const FAREWELL: Duration = Duration::from_secs(2);
 
+/// How often a channel that nobody watches says so.
+const IDLE_AGAIN: Duration = Duration::from_secs(5);
+
 /// Most joins that wait for one channel's first slot.
 const WAITING_MAX: usize = 4096;

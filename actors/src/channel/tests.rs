@@ -123,6 +123,17 @@ async fn a_channel_lingers_from_the_latest_departure() {
     assert_eq!(story.provider.n_accepted(), 1);
 }
 
+/// A channel that had given its slot away stayed for ever when somebody asked for it and hung up at once: its timer
+/// spoke of an earlier join, and nobody spoke of the last.
+#[tokio::test(start_paused = true)]
+async fn a_channel_whose_last_caller_hung_up_before_it_was_heard_still_goes() {
+    let story = Story::of(settings(), [&[limited(1, "a", 1, 1)], &[limited(2, "b", 1, 1)]]).await;
+    drop(story.watch(channel(1)).await);
+    drop(story.watch(channel(2)).await);
+    assert!(tokio::time::timeout(Duration::ZERO, story.ask(channel(1))).await.is_err());
+    story.is_quiet().await;
+}
+
 #[tokio::test(start_paused = true)]
 async fn a_probe_followed_by_a_play_uses_one_upstream() {
     let story = Story::of(settings(), [&[stream(1, "a")]]).await;

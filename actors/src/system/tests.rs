@@ -167,6 +167,7 @@ async fn settings_that_contradict_each_other_change_nothing() {
 #[derive(Clone, Debug)]
 enum Step {
     Join { channel: u32 },
+    HangUp { channel: u32, after_ms: u64 },
     Leave { which: usize },
     Kick { which: usize },
     Stop { channel: u32 },
@@ -187,6 +188,7 @@ fn step() -> impl Strategy<Value = Step> {
     let stream = 0..STREAMS.len();
     prop_oneof![
         8 => channel.clone().prop_map(|channel| Step::Join { channel }),
+        3 => (channel.clone(), 0u64..3).prop_map(|(channel, after_ms)| Step::HangUp { channel, after_ms }),
         6 => (0usize..8).prop_map(|which| Step::Leave { which }),
         1 => (0usize..8).prop_map(|which| Step::Kick { which }),
         1 => channel.clone().prop_map(|channel| Step::Stop { channel }),
@@ -236,6 +238,11 @@ async fn random_evening(steps: Vec<Step>) {
                     let reads = tokio::spawn(async move { while tail.chunk().await.is_ok() {} });
                     viewers.push((target, client, reads));
                 }
+            }
+            Step::HangUp { channel: number, after_ms } => {
+                // Somebody who asks and is gone before, or just when, the answer comes.
+                let asked = story.ask(channel(number));
+                drop(tokio::time::timeout(Duration::from_millis(after_ms), asked).await);
             }
             Step::Leave { which } if which < viewers.len() => viewers.remove(which).2.abort(),
             Step::Kick { which } if which < viewers.len() => {

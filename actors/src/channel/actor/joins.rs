@@ -8,12 +8,15 @@ use tracing::{error, info};
 use super::State;
 use crate::{
     ask::answer,
-    channel::{Join, Message, Refusal, WAITING_MAX, Watch, actor::Report, clients::client_ref},
+    channel::{IDLE_AGAIN, Join, Message, Refusal, WAITING_MAX, Watch, actor::Report, clients::client_ref},
 };
 
 impl State {
     pub(super) fn join(&mut self, join: Join) {
         self.last_join = join.number;
+        // The timer that runs, or has run out, speaks of an earlier join; should this one come to nothing, the
+        // channel lingers anew.
+        self.linger = None;
         if self.ending.is_some() || self.waiting.len() >= WAITING_MAX {
             return answer(join.reply, Watch::Refused(Refusal::Stopping));
         }
@@ -91,6 +94,14 @@ impl State {
             let number = self.last_join;
             let delay = self.env.settings().channel_shutdown_delay;
             self.linger = Some(self.after(delay, Message::Lingered(number)));
+        }
+    }
+
+    /// Says that nobody watches, and says it again later should the word get lost with a dying switchboard.
+    pub(super) fn lingered(&mut self, number: u64) {
+        if number == self.last_join {
+            (self.report)(Report::Idle(number));
+            self.linger = Some(self.after(IDLE_AGAIN, Message::Lingered(number)));
         }
     }
 
