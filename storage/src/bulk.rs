@@ -127,7 +127,7 @@ impl<T: Record> Bulk<T> {
                 }
             }),
         };
-        if !self.store.tell(job) {
+        if !self.store.hand_in(job) {
             return Err(Error::Closed.into());
         }
         let done = answer.blocking_recv().unwrap_or_else(|_| Err(self.store.unanswered().into()));

@@ -287,14 +287,16 @@ impl Store {
         answer.blocking_recv().unwrap_or_else(|_| Err(self.unanswered()))
     }
 
-    /// Hands in a job without waiting for room; false if that was not possible.
-    pub(crate) fn tell(&self, job: Job) -> bool {
-        match self.queue.try_send(job) {
-            Ok(()) => true,
-            Err(mpsc::error::TrySendError::Full(job)) if tokio::runtime::Handle::try_current().is_err() => {
-                self.queue.blocking_send(job).is_ok()
-            }
-            Err(_) => false,
+    /// Hands in a job and waits for room if there is none. False once the store is closed.
+    pub(crate) fn hand_in(&self, job: Job) -> bool {
+        self.queue.blocking_send(job).is_ok()
+    }
+
+    /// Hands in a job from where one must not wait.
+    pub(crate) fn tell(&self, job: Job) {
+        if let Err(mpsc::error::TrySendError::Full(job)) = self.queue.try_send(job) {
+            let queue = self.queue.clone();
+            std::thread::spawn(move || drop(queue.blocking_send(job)));
         }
     }
 

@@ -163,3 +163,98 @@ fn ids_of_a_bulk_write_are_new_even_when_others_take_some_meanwhile() {
     assert!(!mine.contains(&theirs));
     assert_eq!(store.collection::<Item>().len(), 2_501);
 }
+
+#[test]
+fn what_was_replaced_and_not_yet_swept_never_counts_again() {
+    let place = Place::new();
+    let store = place.open();
+    let names = |name: &str| (1..=300).map(|id| note(id, &format!("{name} {id}"))).collect::<Vec<_>>();
+    put(&store, names("first")).unwrap();
+    replace(&store, 1, &items(1, 1..501, "first")).unwrap();
+    let image = Place::new();
+    let mut is_done = false;
+    // While someone reads a whole owner nothing is swept.
+    store
+        .collection::<Item>()
+        .for_each_of(1, |_| {
+            if std::mem::replace(&mut is_done, true) {
+                return;
+            }
+            put(&store, names("second")).unwrap();
+            replace(&store, 1, &items(1, 1..101, "second")).unwrap();
+            // Gone, and gone and there again: what lies below must not come through.
+            store
+                .write_blocking(|write| {
+                    write.remove::<Note>(5)?;
+                    write.remove::<Note>(6)?;
+                    (1..101).try_for_each(|id| write.remove::<Item>(id).map(drop))
+                })
+                .unwrap();
+            put(&store, [note(6, "third")]).unwrap();
+            store.write_blocking(|write| write.put(&item(7, 1, "third"))).unwrap();
+            store
+                .write_blocking(|write| (1..=250).try_for_each(|id| write.remove::<Note>(id).map(drop)))
+                .unwrap();
+            put(&store, [note(9, "fourth")]).unwrap();
+            copy(place.folder.path(), image.folder.path());
+        })
+        .unwrap();
+    // As if the machine had been switched off there.
+    for (at, found) in [(&place, store), (&image, image.open())] {
+        let notes = found.collection::<Note>().ids();
+        assert_eq!(notes, std::iter::once(9).chain(251..=300).collect::<Vec<_>>(), "{:?}", at.folder);
+        assert_eq!(found.collection::<Note>().get(9).unwrap(), Some(note(9, "fourth")));
+        assert_eq!(found.collection::<Note>().get(300).unwrap(), Some(note(300, "second 300")));
+        assert_eq!(found.collection::<Item>().all().unwrap(), [item(7, 1, "third")]);
+    }
+}
+
+#[test]
+fn a_bulk_write_counts_above_what_small_writes_made_while_it_was_staged() {
+    let place = Place::new();
+    let store = place.open();
+    replace(&store, 1, &items(1, 1..501, "first")).unwrap();
+    let image = Place::new();
+    let mut is_done = false;
+    store
+        .collection::<Item>()
+        .for_each_of(1, |_| {
+            if std::mem::replace(&mut is_done, true) {
+                return;
+            }
+            replace(&store, 1, &items(1, 1..301, "second")).unwrap();
+            store
+                .write_blocking(|write| {
+                    write.remove_owner::<Item>(1);
+                    Ok::<_, Error>(())
+                })
+                .unwrap();
+            let mut bulk = store.bulk::<Item>(1).unwrap();
+            for item in items(1, 1..151, "third") {
+                bulk.put(&item).unwrap();
+            }
+            // Over what is not swept yet, so these blocks have a number above that of the stage.
+            store
+                .write_blocking(|write| (1..351).try_for_each(|id| write.put(&item(id, 1, "meanwhile"))))
+                .unwrap();
+            bulk.land(|_, _| Ok::<_, Error>(())).unwrap();
+            copy(place.folder.path(), image.folder.path());
+        })
+        .unwrap();
+    for found in [store, image.open()] {
+        assert_eq!(found.collection::<Item>().all().unwrap(), items(1, 1..151, "third"));
+    }
+}
+
+fn copy(from: &std::path::Path, to: &std::path::Path) {
+    for entry in std::fs::read_dir(from).unwrap().flatten() {
+        let target = to.join(entry.file_name());
+        match entry.file_type().unwrap().is_dir() {
+            true => {
+                std::fs::create_dir(&target).unwrap();
+                copy(&entry.path(), &target);
+            }
+            false => drop(std::fs::copy(entry.path(), target).unwrap()),
+        }
+    }
+}
