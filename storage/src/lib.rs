@@ -18,6 +18,8 @@ mod check;
 mod collection;
 mod disk;
 mod error;
+#[cfg(fuzzing)]
+pub mod fuzzing;
 mod load;
 mod record;
 pub mod records;

@@ -6,6 +6,7 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 
 use crate::error::{Error, Result};
+use crate::value::NAME_MAX;
 
 /// Most bytes that one record may have. Pictures, guides and archives are files.
 pub const RECORD_BYTES_MAX: usize = 1024 * 1024;
@@ -168,7 +169,7 @@ impl Schema {
         let name = T::COLLECTION;
         let is_plain = |it: u8| it.is_ascii_lowercase() || it.is_ascii_digit() || it == b'_';
         assert!(
-            (1..=32).contains(&name.len()) && name.bytes().all(is_plain),
+            (1..=NAME_MAX).contains(&name.len()) && name.bytes().all(is_plain),
             "{name:?} is no collection name"
         );
         assert!(self.nouns.iter().all(|it| it.name != name), "two nouns are called {name}");

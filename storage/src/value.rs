@@ -11,6 +11,8 @@ use crate::error::{Error, Result};
 pub(crate) const MAGIC: [u8; 4] = [0xd7, b'H', b'w', 0x91];
 /// Of the envelope and of the layout of keys. The payload of a record has a version of its own.
 pub(crate) const FORMAT: u8 = 1;
+/// Most bytes in the name of a collection.
+pub(crate) const NAME_MAX: usize = 32;
 const HEAD: usize = 4 + 4 + 4 + 1 + 1 + 8 + 1;
 
 /// A key, taken apart.
@@ -62,7 +64,7 @@ impl Place {
     pub(crate) fn parse(key: &[u8]) -> Option<Self> {
         let (&letter, rest) = key.split_first()?;
         let named = || {
-            let end = rest.iter().position(|it| *it == 0)?;
+            let end = rest.iter().position(|it| *it == 0).filter(|end| (1..=NAME_MAX).contains(end))?;
             Some((std::str::from_utf8(&rest[..end]).ok()?.to_owned(), &rest[end + 1..]))
         };
         Some(match letter {
@@ -200,7 +202,18 @@ mod tests {
         for (place, key) in places().iter().zip(&keys) {
             assert_eq!(Place::parse(key).as_ref(), Some(place));
         }
-        for junk in [&b""[..], b"x", b"r", b"rname", b"rname\0", b"rname\0\0\0\0\x01", b"s\0", b"mm"] {
+        for junk in [
+            &b""[..],
+            b"x",
+            b"r",
+            b"rname",
+            b"rname\0",
+            &[b'c'; 300],
+            b"c\0",
+            b"rname\0\0\0\0\x01",
+            b"s\0",
+            b"mm",
+        ] {
             assert_eq!(Place::parse(junk), None, "{junk:?}");
         }
     }
