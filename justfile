@@ -58,7 +58,7 @@ bench-build:
 
 # One bench, or all of them.
 bench *names:
-    cargo bench --package headwater {{ if names == "" { "" } else { "--bench " + replace(names, " ", " --bench ") } }}
+    cargo bench --package headwater --package storage {{ if names == "" { "" } else { "--bench " + replace(names, " ", " --bench ") } }}
 
 # Builds every fuzz target and runs each for some seconds.
 fuzz seconds="20":

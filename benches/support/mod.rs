@@ -24,8 +24,10 @@ pub(crate) fn record(name: &str, results: Value) {
     let cpu =
         cpu_info.lines().find(|line| line.starts_with("model name")).and_then(|line| line.split(": ").nth(1));
     let cores = std::thread::available_parallelism().map_or(0, usize::from);
-    let folder =
-        PathBuf::from(env!("CARGO_MANIFEST_DIR")).join(format!("benches/baselines/{date}-{cores}-cores"));
+    // A bench may belong to a room below the root.
+    let room = PathBuf::from(env!("CARGO_MANIFEST_DIR"));
+    let root = room.ancestors().find(|it| it.join("benches/baselines").is_dir()).unwrap_or(&room);
+    let folder = root.join(format!("benches/baselines/{date}-{cores}-cores"));
     let report = json!({
         "command": format!("cargo bench --bench {name} -- {}", arguments.join(" ")),
         "commit": text_of("git", &["rev-parse", "--short", "HEAD"]),

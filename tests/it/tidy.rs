@@ -8,12 +8,12 @@ use std::path::{Component, Path, PathBuf};
 /// The picture that the first two tests hold; printed with every failure of theirs.
 const PICTURE: &str = "
         domain        media          two leaves that do not know each other
-           ▲  ▲        ▲  ▲
-           │  └─actors─┘  │          actors: domain, media; the only home of ractor and reqwest
-           │      ▲       │
-           └──── src ─────┘          src: actors, domain, and of media only `media::door`; the only home of warp
+        ▲  ▲  ▲        ▲  ▲
+  storage  │  └─actors─┘  │          storage: domain; the only home of sled
+        ▲  │      ▲       │          actors: domain, media; the only home of ractor and reqwest
+        └──┴──── src ─────┘          src: actors, storage, domain, and of media only `media::door`; the only home of warp
                   ▲
-           tests, benches            fuzz → domain, media
+           tests, benches            fuzz → domain, media, storage
 
 A new edge is a decision: write a page in docs/decisions, then change tests/it/tidy.rs.
 ";
@@ -25,18 +25,22 @@ struct Room {
     may_know: &'static [&'static str],
 }
 
-const ROOMS: [Room; 5] = [
+const ROOMS: [Room; 6] = [
     Room { name: "domain", folder: "domain", may_know: &[] },
     Room { name: "media", folder: "media", may_know: &[] },
+    Room { name: "storage", folder: "storage", may_know: &["domain"] },
     Room { name: "actors", folder: "actors", may_know: &["domain", "media"] },
-    Room { name: "headwater", folder: ".", may_know: &["actors", "domain", "media"] },
-    Room { name: "fuzz", folder: "fuzz", may_know: &["domain", "media"] },
+    Room { name: "headwater", folder: ".", may_know: &["actors", "domain", "media", "storage"] },
+    Room { name: "fuzz", folder: "fuzz", may_know: &["domain", "media", "storage"] },
 ];
 
 /// Libraries that shape the code around them, each with its one room.
-const ONE_ROOM_ONLY: [(&str, &str); 10] = [
+const ONE_ROOM_ONLY: [(&str, &str); 13] = [
     ("ractor", "actors"),
     ("reqwest", "actors"),
+    ("sled", "storage"),
+    ("rmp-serde", "storage"),
+    ("chacha20poly1305", "storage"),
     ("tokio-rustls", "media"),
     ("rustls-native-certs", "media"),
     ("anyhow", "headwater"),
@@ -108,9 +112,18 @@ fn the_front_of_the_house_takes_of_media_only_its_door() {
 
 #[test]
 fn no_actor_library_is_named_outside_the_room_of_actors() {
-    for folder in ["src", "domain/src", "media/src"] {
+    for folder in ["src", "domain/src", "media/src", "storage/src"] {
         for file in rust_files(folder) {
             assert!(!read(&file).contains("ractor::"), "{} names the actor library\n{PICTURE}", shown(&file));
+        }
+    }
+}
+
+#[test]
+fn one_file_of_the_store_names_its_database() {
+    for folder in ["src", "domain/src", "media/src", "actors/src", "storage/src"] {
+        for file in rust_files(folder).into_iter().filter(|file| !file.ends_with("storage/src/disk.rs")) {
+            assert!(!code_of(&file).contains("sled::"), "{} names sled\n{PICTURE}", shown(&file));
         }
     }
 }

@@ -1,0 +1,194 @@
+//! What does it cost to keep 500,000 streams, and what does a small write cost beside that?
+//!
+//! The streams come through a bulk write as an import brings them; then they are read, and the store is opened again by
+//! a process of its own, whose memory is what a gateway idles with. A small durable write (one channel) is timed
+//! beside one bare write and flush of the same disk, alone and while an import runs.
+//!
+//! `cargo bench -p storage --bench store -- [--streams 500000]`
+
+#![expect(clippy::print_stdout, reason = "a program of its own that prints a table")]
+#![expect(clippy::disallowed_methods, reason = "nothing here pauses time")]
+
+mod support;
+
+use std::fs;
+use std::io::Write as _;
+use std::path::Path;
+use std::process::Command;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Instant;
+
+use domain::channel::Channel;
+use domain::ids::{AccountId, ChannelId, StreamId};
+use domain::source_url::SourceUrl;
+use domain::stream::{Headers, SourceKind, Stream};
+use serde_json::{Value, json};
+use storage::records::schema;
+use storage::{Error, Store};
+use support::percentile;
+use uuid::Uuid;
+
+const MIB: f64 = 1024.0 * 1024.0;
+const SMALL_WRITES: usize = 500;
+
+fn main() {
+    let arguments: Vec<String> = std::env::args().skip(1).filter(|argument| argument != "--bench").collect();
+    if let [command, folder] = &*arguments
+        && command == "open"
+    {
+        return open_only(Path::new(folder));
+    }
+    let at = arguments.iter().position(|argument| argument == "--streams");
+    let n: u32 = at.map_or(500_000, |at| arguments[at + 1].parse().expect("--streams N"));
+    let folder = tempfile::tempdir().expect("a folder");
+
+    let before = resident_bytes();
+    let store = open(folder.path());
+    let load = seconds(|| import(&store, 1, n));
+    let memory = resident_bytes() - before;
+    let disk = store.figures().disk_bytes as f64;
+    println!("{n} streams loaded in {load:.2} s; memory {:.0} MiB, disk {:.0} MiB", memory / MIB, disk / MIB);
+
+    let streams = store.collection::<Stream>();
+    let mut n_read = 0;
+    let all = seconds(|| streams.for_each(|_| n_read += 1).expect("all are read"));
+    assert_eq!(n_read, n);
+    let mut one: Vec<f64> = (0..1_000u32)
+        .map(|at| {
+            let id = at.wrapping_mul(2_654_435_761) % n + 1;
+            micros(|| drop(streams.get(id).expect("it reads").expect("it is there")))
+        })
+        .collect();
+    println!("all read in {all:.2} s; one in {:.0} us (p50)", percentile(&mut one, 0.5));
+
+    let alone = small_writes(&store, folder.path(), SMALL_WRITES, || true);
+    let is_importing = Arc::new(AtomicBool::new(true));
+    let importer = {
+        let (store, is_importing) = (store.clone(), Arc::clone(&is_importing));
+        std::thread::spawn(move || {
+            let took = seconds(|| import(&store, 2, n));
+            is_importing.store(false, Ordering::SeqCst);
+            took
+        })
+    };
+    let beside = small_writes(&store, folder.path(), usize::MAX, || is_importing.load(Ordering::SeqCst));
+    let import_beside = importer.join().expect("the import ends");
+    println!("a second import beside them took {import_beside:.2} s");
+    let heaviest = store.figures().slice_weight_max;
+    store
+        .write_blocking(|write| {
+            write.remove_owner::<Stream>(2);
+            Ok::<_, Error>(())
+        })
+        .expect("it lands");
+    drop(store);
+
+    let program = std::env::current_exe().expect("this program");
+    let output = Command::new(program).arg("open").arg(folder.path()).output().expect("it runs");
+    let opened: Value = serde_json::from_slice(&output.stdout).expect("what it measured");
+    println!("opened by a process of its own: {opened}");
+    support::record(
+        "store",
+        json!({
+            "streams": n,
+            "load_seconds": load,
+            "memory_after_load_mib": memory / MIB,
+            "disk_mib": disk / MIB,
+            "read_all_seconds": all,
+            "read_one_p50_us": percentile(&mut one, 0.5),
+            "small_write_alone": alone,
+            "small_write_beside_an_import": beside,
+            "import_beside_small_writes_seconds": import_beside,
+            "heaviest_slice": heaviest,
+            "open": opened,
+        }),
+    );
+}
+
+fn open(folder: &Path) -> Store {
+    Store::open(&folder.join("store"), &folder.join("key"), schema()).expect("the store opens")
+}
+
+/// The other process: opens, and says how long that took and what it weighs.
+fn open_only(folder: &Path) {
+    let before = resident_bytes();
+    let mut store = None;
+    let took = seconds(|| store = Some(open(folder)));
+    let n = store.as_ref().map_or(0, |it| it.collection::<Stream>().len());
+    println!("{}", json!({ "seconds": took, "memory_mib": (resident_bytes() - before) / MIB, "streams": n }));
+}
+
+fn import(store: &Store, account: u32, n: u32) {
+    let mut bulk = store.bulk::<Stream>(u64::from(account)).expect("it begins");
+    for _ in 0..n {
+        let id = bulk.next_id().expect("there are ids");
+        bulk.put(&stream(id, account)).expect("it is taken");
+    }
+    bulk.land(|_, _| Ok::<_, Error>(())).expect("it lands");
+}
+
+fn stream(id: u32, account: u32) -> Stream {
+    let url = SourceUrl::new(format!("http://provider.example:8080/live/user/password/{id}.ts"));
+    Stream {
+        id: StreamId(id),
+        account: AccountId(account),
+        name: format!("Channel {id} HD"),
+        kind: SourceKind::of(&url),
+        url,
+        headers: Headers::default(),
+        tvg_id: Some(format!("channel{id}.example")),
+        group: Some(format!("Group {}, all", id / 250)),
+        logo: Some(format!("http://logos.example/images/{id}.png")),
+        number: None,
+        profile: None,
+    }
+}
+
+/// One channel, durable, and each time one bare write and flush beside it. In milliseconds.
+fn small_writes(store: &Store, folder: &Path, n_max: usize, go_on: impl Fn() -> bool) -> Value {
+    let mut file = fs::File::create(folder.join("bare")).expect("a file");
+    let (mut ours, mut bare) = (Vec::new(), Vec::new());
+    while ours.len() < n_max && go_on() {
+        let id = u32::try_from(ours.len() % 50).expect("small") + 1;
+        let channel = Channel {
+            id: ChannelId(id),
+            uuid: Uuid::from_u128(u128::from(id)),
+            name: format!("Channel {}", ours.len()),
+            number: None,
+            group: None,
+            logo: None,
+            tvg_id: None,
+            streams: vec![StreamId(id)],
+            stream_profile: None,
+            enabled: true,
+        };
+        ours.push(micros(|| store.write_blocking(move |write| write.put(&channel)).expect("it lands")) / 1e3);
+        bare.push(
+            micros(|| file.write_all(&[7; 200]).and_then(|()| file.sync_data()).expect("a disk")) / 1e3,
+        );
+    }
+    let row = |name: &str, values: &mut Vec<f64>| {
+        let [p50, p99, max] = [0.5, 0.99, 1.0].map(|p| (percentile(values, p) * 1e3).round() / 1e3);
+        println!("{name:>24}: p50 {p50:.2} ms  p99 {p99:.2} ms  max {max:.2} ms  ({} times)", values.len());
+        json!({ "p50_ms": p50, "p99_ms": p99, "max_ms": max, "n": values.len() })
+    };
+    json!({ "write": row("small durable write", &mut ours), "bare_flush": row("bare flush", &mut bare) })
+}
+
+fn seconds(work: impl FnOnce()) -> f64 {
+    let started = Instant::now();
+    work();
+    started.elapsed().as_secs_f64()
+}
+
+fn micros(work: impl FnOnce()) -> f64 {
+    seconds(work) * 1e6
+}
+
+/// The memory of this process.
+fn resident_bytes() -> f64 {
+    let status = fs::read_to_string("/proc/self/status").expect("this runs on Linux");
+    let line = status.lines().find(|it| it.starts_with("VmRSS:")).expect("a process has memory");
+    line.split_whitespace().nth(1).and_then(|it| it.parse::<f64>().ok()).expect("a number of KiB") * 1024.0
+}

@@ -1,0 +1,45 @@
+//! What is remembered: typed records on sled, one writer, durable before the answer.
+//!
+//! A [`Store`] keeps nouns that implement [`Record`]. Everyone reads through [`Store::collection`]; everyone writes
+//! through [`Store::write`], which runs a function on the one writer thread and answers when what it wrote is on the
+//! disk, whole. What comes by the hundred thousand goes through [`Store::bulk`]. Who wants to know what changed
+//! subscribes to [`Store::changes`]; who must not wait for a disk keeps a [`View`].
+//!
+//! This room knows no actor and no HTTP. Nothing that carries packets calls it: reads may wait as long as a slice of a
+//! write takes, some milliseconds at most.
+//!
+//! Reading order: `record`, `store`, `write`, `writer` (how a commit lands), `disk` (sled and its faults), `load`
+//! (what is checked at open), `check` (what can be done when that fails).
+
+mod block;
+mod bulk;
+mod changes;
+mod check;
+mod collection;
+mod disk;
+mod error;
+#[cfg(fuzzing)]
+pub mod fuzzing;
+mod load;
+mod record;
+pub mod records;
+mod shared;
+mod state;
+mod store;
+mod value;
+mod vault;
+mod view;
+mod witness;
+mod write;
+mod writer;
+
+pub use bulk::Bulk;
+pub use changes::{Change, Changes, Ids, News, Touched};
+pub use check::{Report, Salvaged, check, salvage};
+pub use collection::Collection;
+pub use error::{Error, Result};
+pub use record::{Keys, Kind, RECORD_BYTES_MAX, Record, Schema, decode};
+pub use store::{Figures, Reader, Store};
+pub use vault::{Sealed, Vault};
+pub use view::View;
+pub use write::Write;

@@ -1,0 +1,20 @@
+//! Channels.
+
+use domain::channel::Channel;
+
+use crate::record::{Keys, Record};
+
+impl Record for Channel {
+    const COLLECTION: &'static str = "channels";
+
+    fn id(&self) -> u32 {
+        self.id.0
+    }
+
+    fn keys(&self, keys: &mut Keys) {
+        keys.unique("uuid", self.uuid.as_bytes());
+        for stream in &self.streams {
+            keys.plain("stream", stream.0.to_be_bytes());
+        }
+    }
+}

@@ -1,0 +1,24 @@
+//! Streams, in blocks per account: a playlist has hundreds of thousands.
+
+use domain::stream::Stream;
+
+use crate::record::{Keys, Kind, Record};
+
+impl Record for Stream {
+    const COLLECTION: &'static str = "streams";
+    const KIND: Kind = Kind::Paged;
+    /// Addresses carry user and password.
+    const SEALED: bool = true;
+
+    fn id(&self) -> u32 {
+        self.id.0
+    }
+
+    fn owner(&self) -> u64 {
+        u64::from(self.account.0)
+    }
+
+    fn keys(&self, keys: &mut Keys) {
+        keys.plain("url", self.url.expose());
+    }
+}

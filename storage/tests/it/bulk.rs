@@ -1,0 +1,260 @@
+//! Replacing everything an owner has while others read and write.
+
+use storage::{Error, Figures, Ids, News, Store};
+
+use crate::support::{Item, Note, Place, item, note, put, replace, schema};
+
+fn items(owner: u64, ids: std::ops::Range<u32>, name: &str) -> Vec<Item> {
+    ids.map(|id| item(id, owner, name)).collect()
+}
+
+#[test]
+fn a_bulk_write_is_seen_when_it_lands_and_not_before() {
+    let store = Store::temporary(schema()).unwrap();
+    replace(&store, 1, &items(1, 1..1_001, "old")).unwrap();
+    let mut changes = store.changes();
+    let mut bulk = store.bulk::<Item>(1).unwrap();
+    for item in items(1, 500..4_000, "new") {
+        bulk.put(&item).unwrap();
+    }
+    assert_eq!(store.collection::<Item>().len_of(1), 1_000);
+    assert!(store.collection::<Item>().by("name", "new").unwrap().is_empty());
+    bulk.land(|write, touched| {
+        assert!(touched.is_empty());
+        assert_eq!(write.get::<Item>(600)?, Some(item(600, 1, "new")));
+        assert_eq!(write.get::<Item>(1)?, None);
+        write.put(&note(1, "refreshed"))
+    })
+    .unwrap();
+    assert_eq!(store.collection::<Item>().ids(), (500..4_000).collect::<Vec<_>>());
+    assert!(store.collection::<Item>().by("name", "old").unwrap().is_empty());
+    assert_eq!(store.collection::<Note>().len(), 1);
+    let Some(News::Changed(change)) = changes.try_next() else { panic!("no change was told") };
+    assert_eq!((change.of("items"), change.of("notes")), (Some(&Ids::Many), Some(&Ids::Few(vec![1]))));
+    assert_eq!(changes.try_next(), None);
+    assert!(store.figures().slice_weight_max <= Figures::SLICE_WEIGHT_MAX);
+}
+
+#[test]
+fn others_write_during_a_bulk_write_and_the_landing_is_told_what() {
+    let store = Store::temporary(schema()).unwrap();
+    replace(&store, 1, &items(1, 1..301, "old")).unwrap();
+    let mut bulk = store.bulk::<Item>(1).unwrap();
+    for item in items(1, 1..201, "new") {
+        bulk.put(&item).unwrap();
+    }
+    put(&store, [note(1, "meanwhile")]).unwrap();
+    store
+        .write_blocking(|write| {
+            write.put(&item(7, 1, "edited"))?;
+            write.put(&item(900, 1, "added"))?;
+            write.put(&item(901, 2, "of another owner"))?;
+            write.remove::<Item>(250).map(drop)
+        })
+        .unwrap();
+    let touched = bulk
+        .land(|write, touched| {
+            write.put(&item(7, 1, "edited again"))?;
+            Ok::<_, Error>(touched.to_vec())
+        })
+        .unwrap();
+    assert_eq!(touched, [7, 250, 900]);
+    let found = store.collection::<Item>();
+    assert_eq!(found.get(7).unwrap(), Some(item(7, 1, "edited again")));
+    assert_eq!((found.get(900).unwrap(), found.get(250).unwrap()), (None, None));
+    assert_eq!((found.len_of(1), found.len_of(2)), (200, 1));
+}
+
+#[test]
+fn what_small_writes_added_during_a_bulk_write_does_not_come_back_after_reopening() {
+    let place = Place::new();
+    let store = place.open();
+    replace(&store, 1, &items(1, 1..101, "old")).unwrap();
+    let mut bulk = store.bulk::<Item>(1).unwrap();
+    for item in items(1, 1..51, "new") {
+        bulk.put(&item).unwrap();
+    }
+    // Enough for blocks beyond those of the bulk write.
+    store
+        .write_blocking(|write| (1_000..1_300).try_for_each(|id| write.put(&item(id, 1, "meanwhile"))))
+        .unwrap();
+    bulk.land(|_, _| Ok::<_, Error>(())).unwrap();
+    store.write_blocking(|write| write.put(&item(2_000, 1, "after"))).unwrap();
+    let all = store.collection::<Item>().ids();
+    assert_eq!(all.len(), 51);
+    drop(store);
+    assert_eq!(place.open().collection::<Item>().ids(), all);
+}
+
+#[test]
+fn an_abandoned_bulk_write_leaves_no_trace() {
+    let place = Place::new();
+    let store = place.open();
+    replace(&store, 1, &items(1, 1..101, "old")).unwrap();
+    let mut bulk = store.bulk::<Item>(1).unwrap();
+    for item in items(1, 1..3_001, "new") {
+        bulk.put(&item).unwrap();
+    }
+    assert!(matches!(store.bulk::<Item>(1), Err(Error::Busy("items"))));
+    drop(bulk);
+    // The same owner can begin again, and a refusal at the landing is no landing.
+    let mut bulk = store.bulk::<Item>(1).unwrap();
+    bulk.put(&item(1, 1, "new")).unwrap();
+    assert!(bulk.land(|_, _| Err::<(), _>(Error::Closed)).is_err());
+    assert_eq!(store.collection::<Item>().by("name", "old").unwrap().len(), 100);
+    drop(store);
+    let store = place.open();
+    assert_eq!(store.collection::<Item>().by("name", "old").unwrap().len(), 100);
+    drop(store);
+    assert_eq!(storage::check(&place.store()).unwrap().values["items"], 1);
+}
+
+#[test]
+fn an_id_belongs_to_one_owner_and_comes_once() {
+    let store = Store::temporary(schema()).unwrap();
+    replace(&store, 1, &items(1, 1..11, "x")).unwrap();
+    let elsewhere = replace(&store, 2, &items(2, 10..12, "x")).unwrap_err();
+    assert!(matches!(elsewhere, Error::Taken { index: "id", by: 10, .. }), "{elsewhere}");
+    let twice = replace(&store, 3, &[item(20, 3, "x"), item(20, 3, "y")]).unwrap_err();
+    assert!(matches!(twice, Error::Taken { index: "id", by: 20, .. }), "{twice}");
+    // One record may move, though.
+    store.write_blocking(|write| write.put(&item(10, 2, "moved"))).unwrap();
+    assert_eq!(store.collection::<Item>().len_of(1), 9);
+    assert_eq!(store.collection::<Item>().len_of(2), 1);
+}
+
+#[test]
+fn who_reads_an_owner_while_it_is_replaced_sees_it_as_it_was() {
+    let store = Store::temporary(schema()).unwrap();
+    replace(&store, 1, &items(1, 1..2_001, "old")).unwrap();
+    let mut seen = Vec::new();
+    store
+        .collection::<Item>()
+        .for_each_of(1, |it| {
+            if seen.is_empty() {
+                replace(&store, 1, &items(1, 1..3_001, "new")).unwrap();
+                put(&store, [note(1, "and another write")]).unwrap();
+            }
+            seen.push(it);
+        })
+        .unwrap();
+    assert_eq!(seen, items(1, 1..2_001, "old"));
+    assert_eq!(store.collection::<Item>().len(), 3_000);
+}
+
+#[test]
+fn ids_of_a_bulk_write_are_new_even_when_others_take_some_meanwhile() {
+    let store = Store::temporary(schema()).unwrap();
+    let mut bulk = store.bulk::<Item>(1).unwrap();
+    let mut mine = Vec::new();
+    for _ in 0..2_500 {
+        let id = bulk.next_id().unwrap();
+        bulk.put(&item(id, 1, "x")).unwrap();
+        mine.push(id);
+    }
+    let theirs = store
+        .write_blocking(|write| {
+            let id = write.next_id::<Item>()?;
+            write.put(&item(id, 2, "y"))?;
+            Ok::<_, Error>(id)
+        })
+        .unwrap();
+    bulk.land(|_, _| Ok::<_, Error>(())).unwrap();
+    assert!(!mine.contains(&theirs));
+    assert_eq!(store.collection::<Item>().len(), 2_501);
+}
+
+#[test]
+fn what_was_replaced_and_not_yet_swept_never_counts_again() {
+    let place = Place::new();
+    let store = place.open();
+    let names = |name: &str| (1..=300).map(|id| note(id, &format!("{name} {id}"))).collect::<Vec<_>>();
+    put(&store, names("first")).unwrap();
+    replace(&store, 1, &items(1, 1..501, "first")).unwrap();
+    let image = Place::new();
+    let mut is_done = false;
+    // While someone reads a whole owner nothing is swept.
+    store
+        .collection::<Item>()
+        .for_each_of(1, |_| {
+            if std::mem::replace(&mut is_done, true) {
+                return;
+            }
+            put(&store, names("second")).unwrap();
+            replace(&store, 1, &items(1, 1..101, "second")).unwrap();
+            // Gone, and gone and there again: what lies below must not come through.
+            store
+                .write_blocking(|write| {
+                    write.remove::<Note>(5)?;
+                    write.remove::<Note>(6)?;
+                    (1..101).try_for_each(|id| write.remove::<Item>(id).map(drop))
+                })
+                .unwrap();
+            put(&store, [note(6, "third")]).unwrap();
+            store.write_blocking(|write| write.put(&item(7, 1, "third"))).unwrap();
+            store
+                .write_blocking(|write| (1..=250).try_for_each(|id| write.remove::<Note>(id).map(drop)))
+                .unwrap();
+            put(&store, [note(9, "fourth")]).unwrap();
+            copy(place.folder.path(), image.folder.path());
+        })
+        .unwrap();
+    // As if the machine had been switched off there.
+    for (at, found) in [(&place, store), (&image, image.open())] {
+        let notes = found.collection::<Note>().ids();
+        assert_eq!(notes, std::iter::once(9).chain(251..=300).collect::<Vec<_>>(), "{:?}", at.folder);
+        assert_eq!(found.collection::<Note>().get(9).unwrap(), Some(note(9, "fourth")));
+        assert_eq!(found.collection::<Note>().get(300).unwrap(), Some(note(300, "second 300")));
+        assert_eq!(found.collection::<Item>().all().unwrap(), [item(7, 1, "third")]);
+    }
+}
+
+#[test]
+fn a_bulk_write_counts_above_what_small_writes_made_while_it_was_staged() {
+    let place = Place::new();
+    let store = place.open();
+    replace(&store, 1, &items(1, 1..501, "first")).unwrap();
+    let image = Place::new();
+    let mut is_done = false;
+    store
+        .collection::<Item>()
+        .for_each_of(1, |_| {
+            if std::mem::replace(&mut is_done, true) {
+                return;
+            }
+            replace(&store, 1, &items(1, 1..301, "second")).unwrap();
+            store
+                .write_blocking(|write| {
+                    write.remove_owner::<Item>(1);
+                    Ok::<_, Error>(())
+                })
+                .unwrap();
+            let mut bulk = store.bulk::<Item>(1).unwrap();
+            for item in items(1, 1..151, "third") {
+                bulk.put(&item).unwrap();
+            }
+            // Over what is not swept yet, so these blocks have a number above that of the stage.
+            store
+                .write_blocking(|write| (1..351).try_for_each(|id| write.put(&item(id, 1, "meanwhile"))))
+                .unwrap();
+            bulk.land(|_, _| Ok::<_, Error>(())).unwrap();
+            copy(place.folder.path(), image.folder.path());
+        })
+        .unwrap();
+    for found in [store, image.open()] {
+        assert_eq!(found.collection::<Item>().all().unwrap(), items(1, 1..151, "third"));
+    }
+}
+
+fn copy(from: &std::path::Path, to: &std::path::Path) {
+    for entry in std::fs::read_dir(from).unwrap().flatten() {
+        let target = to.join(entry.file_name());
+        match entry.file_type().unwrap().is_dir() {
+            true => {
+                std::fs::create_dir(&target).unwrap();
+                copy(&entry.path(), &target);
+            }
+            false => drop(std::fs::copy(entry.path(), target).unwrap()),
+        }
+    }
+}

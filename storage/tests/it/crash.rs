@@ -1,0 +1,153 @@
+//! A process that writes is killed at any moment; what it was answered is there, and nothing else by half.
+//!
+//! *Dramatis personae: the child*, this same binary, writing and saying what was answered; *the test*, which kills it
+//! and reads what is left.
+
+use std::io::{BufRead, BufReader, Write as _};
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::time::Duration;
+
+use storage::{Error, Store};
+
+use crate::support::{Item, Note, Place, item, note, replace, schema};
+
+/// Where the child finds the store.
+const FOLDER: &str = "HEADWATER_CRASH_FOLDER";
+/// Notes of one large write, in a row of ids that nothing else uses.
+const LARGE: std::ops::Range<u32> = 10_000..10_250;
+const ITEMS: u32 = 2_500;
+
+/// Round `n` of the child: small writes to two collections, a large one, a bulk one.
+fn write_round(store: &Store, n: u32) -> Result<(), Error> {
+    let round = n.to_string();
+    match n % 5 {
+        3 => {
+            let name = round.clone();
+            store.write_blocking(move |write| {
+                LARGE.clone().try_for_each(|id| write.put(&note(id, &format!("{name} {id}"))))?;
+                write.put(&note(3, &name))
+            })
+        }
+        4 => {
+            let items: Vec<_> = (0..ITEMS).map(|at| item(100_000 + at, 1, &round)).collect();
+            let mut bulk = store.bulk::<Item>(1)?;
+            items.iter().try_for_each(|it| bulk.put(it))?;
+            bulk.land(move |write, _| write.put(&note(4, &round)))
+        }
+        other => store.write_blocking(move |write| {
+            write.put(&note(other, &round))?;
+            write.put(&item(other + 1, 2, &round))?;
+            // Something comes and goes in each round.
+            write.remove::<Note>(100 + n % 7)?;
+            write.put(&note(200 + n % 50, &format!("row {n}")))
+        }),
+    }
+}
+
+#[test]
+#[ignore = "the other half of the tests beside it, which start it"]
+fn child() {
+    let Some(folder) = std::env::var_os(FOLDER) else { return };
+    let folder = PathBuf::from(folder);
+    let store = Store::open(&folder.join("store"), &folder.join("key"), schema()).unwrap();
+    let first = latest(&store) + 1;
+    let mut out = std::io::stdout();
+    for n in first.. {
+        write_round(&store, n).unwrap();
+        writeln!(out, "answered {n}").unwrap();
+        out.flush().unwrap();
+    }
+}
+
+/// The last round that left a trace.
+fn latest(store: &Store) -> u32 {
+    let notes = store.collection::<Note>();
+    (0..5).filter_map(|id| notes.get(id).unwrap()?.name.parse().ok()).max().unwrap_or(0)
+}
+
+/// Starts the child, kills it after a while, and gives the last round it was answered.
+fn kill_after(folder: &Path, delay: Duration) -> u32 {
+    let mut child = Command::new(std::env::current_exe().unwrap())
+        .args(["--exact", "crash::child", "--ignored", "--nocapture"])
+        .env(FOLDER, folder)
+        .stdout(Stdio::piped())
+        .stderr(Stdio::inherit())
+        .spawn()
+        .unwrap();
+    let lines = BufReader::new(child.stdout.take().unwrap());
+    let reader = std::thread::spawn(move || {
+        let answered = |line: String| line.rsplit_once("answered ")?.1.parse::<u32>().ok();
+        lines.lines().map_while(Result::ok).filter_map(answered).last().unwrap_or(0)
+    });
+    std::thread::sleep(delay);
+    child.kill().unwrap();
+    child.wait().unwrap();
+    reader.join().unwrap()
+}
+
+fn verify(store: &Store, answered: u32) {
+    let notes = store.collection::<Note>();
+    let items = store.collection::<Item>();
+    let named = |id: u32| notes.get(id).unwrap().and_then(|it| it.name.parse::<u32>().ok());
+    let found = latest(store);
+    assert!(found >= answered, "round {answered} was answered, the store knows {found}");
+    for kind in 0..5 {
+        // The last answered round of each kind, or one after it.
+        let due = (1..=answered).rev().find(|n| n % 5 == kind);
+        assert!(named(kind) >= due, "{due:?} was answered, the store has {:?}", named(kind));
+    }
+    for id in 0..3 {
+        let other = items.get(id + 1).unwrap().map(|it| it.name);
+        assert_eq!(other, notes.get(id).unwrap().map(|it| it.name), "half of a small write");
+    }
+    let large: Vec<_> = LARGE.filter_map(|id| notes.get(id).unwrap()).collect();
+    if let Some(round) = named(3) {
+        let all: Vec<_> = LARGE.map(|id| note(id, &format!("{round} {id}"))).collect();
+        assert_eq!(large, all, "half of a large write");
+    } else {
+        assert!(large.is_empty());
+    }
+    let mut bulk = Vec::new();
+    items.for_each_of(1, |it| bulk.push(it)).unwrap();
+    if let Some(round) = named(4) {
+        let all: Vec<_> = (0..ITEMS).map(|at| item(100_000 + at, 1, &round.to_string())).collect();
+        assert_eq!(bulk, all, "half of a bulk write");
+    } else {
+        assert!(bulk.is_empty());
+    }
+    for it in notes.all().unwrap() {
+        assert_eq!(notes.by("name", &it.name).unwrap(), [it]);
+    }
+}
+
+fn rounds(n: u64, seed: u64) {
+    let place = Place::new();
+    drop(place.open());
+    let mut total = 0;
+    for round in 0..n {
+        // Spread over what a round of the child takes, start included.
+        let delay = Duration::from_millis(60 + (round * 7919 + seed * 104_729) % 700);
+        let answered = kill_after(place.folder.path(), delay);
+        let store = place.open();
+        verify(&store, answered);
+        total = total.max(answered);
+        // And it goes on from there.
+        replace(&store, 9, &[item(1_000_000, 9, "after")]).unwrap();
+    }
+    assert!(total > 0, "the child never got to write");
+    let report = storage::check(&place.store()).unwrap();
+    assert!(report.is_well(), "{report:?}");
+}
+
+#[test]
+fn a_killed_process_loses_nothing_that_was_answered() {
+    rounds(4, 1);
+}
+
+mod slow {
+    #[test]
+    fn fifty_killed_processes_lose_nothing_that_was_answered() {
+        super::rounds(50, 2);
+    }
+}

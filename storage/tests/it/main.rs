@@ -1,0 +1,11 @@
+//! The promises of the store, told through its door.
+
+#![expect(clippy::unwrap_used, reason = "helpers of tests may unwrap as tests do")]
+
+mod behaviour;
+mod bulk;
+mod crash;
+mod damage;
+mod golden;
+mod model;
+mod support;

@@ -1,0 +1,128 @@
+//! Nouns to store, and a store in a folder of its own.
+
+use std::path::PathBuf;
+
+use serde::{Deserialize, Serialize};
+use storage::{Keys, Kind, Record, Result, Schema, Store};
+use tempfile::TempDir;
+
+/// Something people edit.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Note {
+    pub(crate) id: u32,
+    pub(crate) name: String,
+    pub(crate) tag: u8,
+}
+
+impl Record for Note {
+    const COLLECTION: &'static str = "notes";
+
+    fn id(&self) -> u32 {
+        self.id
+    }
+
+    fn keys(&self, keys: &mut Keys) {
+        keys.unique("name", &self.name);
+        keys.plain("tag", [self.tag]);
+    }
+}
+
+/// Something that comes by the hundred thousand.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Item {
+    pub(crate) id: u32,
+    pub(crate) owner: u64,
+    pub(crate) name: String,
+}
+
+impl Record for Item {
+    const COLLECTION: &'static str = "items";
+    const KIND: Kind = Kind::Paged;
+
+    fn id(&self) -> u32 {
+        self.id
+    }
+
+    fn owner(&self) -> u64 {
+        self.owner
+    }
+
+    fn keys(&self, keys: &mut Keys) {
+        keys.plain("name", &self.name);
+    }
+}
+
+/// Something nobody else may read.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Credential {
+    pub(crate) id: u32,
+    pub(crate) password: String,
+}
+
+impl Record for Credential {
+    const COLLECTION: &'static str = "credentials";
+    const SEALED: bool = true;
+
+    fn id(&self) -> u32 {
+        self.id
+    }
+}
+
+pub(crate) fn note(id: u32, name: &str) -> Note {
+    Note { id, name: name.to_owned(), tag: (id % 3) as u8 }
+}
+
+pub(crate) fn item(id: u32, owner: u64, name: &str) -> Item {
+    Item { id, owner, name: name.to_owned() }
+}
+
+pub(crate) fn schema() -> Schema {
+    Schema::new().with::<Note>().with::<Item>().with::<Credential>()
+}
+
+/// Where a store lies; the folder goes with it.
+pub(crate) struct Place {
+    pub(crate) folder: TempDir,
+}
+
+impl Place {
+    pub(crate) fn new() -> Self {
+        Self { folder: tempfile::tempdir().unwrap() }
+    }
+
+    pub(crate) fn store(&self) -> PathBuf {
+        self.folder.path().join("store")
+    }
+
+    pub(crate) fn key(&self) -> PathBuf {
+        self.folder.path().join("key")
+    }
+
+    pub(crate) fn open(&self) -> Store {
+        self.try_open().unwrap()
+    }
+
+    pub(crate) fn try_open(&self) -> Result<Store> {
+        Store::open(&self.store(), &self.key(), schema())
+    }
+
+    /// The file of the database.
+    pub(crate) fn database(&self) -> PathBuf {
+        self.store().join("db-000001").join("db")
+    }
+}
+
+/// Puts notes in one write.
+pub(crate) fn put(store: &Store, notes: impl IntoIterator<Item = Note>) -> Result<()> {
+    let notes: Vec<_> = notes.into_iter().collect();
+    store.write_blocking(move |write| notes.iter().try_for_each(|it| write.put(it)))
+}
+
+/// Replaces the items of an owner.
+pub(crate) fn replace(store: &Store, owner: u64, items: &[Item]) -> Result<()> {
+    let mut bulk = store.bulk::<Item>(owner)?;
+    for item in items {
+        bulk.put(item)?;
+    }
+    bulk.land(|_, _| Ok(()))
+}
