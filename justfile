@@ -34,7 +34,7 @@ lint:
 
 # Licences, duplicate and banned crates, where crates come from.
 deny:
-    cargo deny --offline check --hide-inclusion-graph bans licenses sources
+    cargo deny --offline --workspace check --hide-inclusion-graph bans licenses sources
 
 # Known vulnerabilities; needs a network that reaches the advisory database.
 advisories:
@@ -54,7 +54,7 @@ doc:
 
 # Benches are built, so that they cannot rot; `just bench` measures.
 bench-build:
-    cargo bench --package headwater --bench '*' --locked --no-run
+    cargo bench --package headwater --package storage --bench '*' --locked --no-run
 
 # One bench, or all of them.
 bench *names:

@@ -171,7 +171,8 @@ mod slow {
             futures_util::future::join_all(viewers),
         );
         gateway.is_quiet().await;
-        assert_eq!(provider.open(), 0, "evening {seed}");
+        // A dial that was given up before its request may still wait to be accepted there.
+        eventually("the provider's sockets to be gone", || provider.open() == 0).await;
         let peak = provider.peak_of("anna");
         assert!(max_streams == 0 || peak <= max_streams as usize, "evening {seed}: {peak} sockets at once");
         let counts = gateway.gateway.counts();
