@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use domain::settings::Settings;
 use media::testing::{Behaviour, Play, TsSource};
 use tokio::time::{Instant, sleep};
 
@@ -17,6 +18,18 @@ async fn a_source_that_is_slower_than_the_wall_clock_is_left() {
     viewer.sees("b").await;
     let counts = story.system.counts();
     assert_eq!((counts.failovers, counts.losses), (1, 1));
+}
+
+/// A longer patience than the pump's own default was never reached: such a source was kept for ever.
+#[tokio::test(start_paused = true)]
+async fn a_slow_source_is_left_after_the_configured_time_also_when_that_is_long() {
+    let patient = Settings { buffering_timeout: 25 * SECOND, ..settings() };
+    let story = Story::of(patient, [&[stream(1, "a"), stream(2, "b")]]).await;
+    story.provider.set("/a", Behaviour::Play(Play { speed: 0.7, ..Play::new(TsSource::new("a")) }));
+    let mut viewer = story.watch(channel(1)).await;
+    let joined_at = Instant::now();
+    let seen = tokio::time::timeout(300 * SECOND, viewer.sees("b")).await;
+    assert!(seen.is_ok() && joined_at.elapsed() >= 25 * SECOND, "{:?}", joined_at.elapsed());
 }
 
 #[tokio::test(start_paused = true)]

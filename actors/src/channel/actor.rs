@@ -251,6 +251,7 @@ impl State {
                 stall_timeout: settings.stall_timeout,
                 give_up_after: settings.give_up_after,
                 random_access_wait: settings.random_access_wait,
+                buffering_timeout: settings.buffering_timeout,
                 ..PumpSettings::default()
             },
             move |news| {
