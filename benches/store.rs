@@ -22,7 +22,7 @@ use std::time::Instant;
 use domain::channel::Channel;
 use domain::ids::{AccountId, ChannelId, StreamId};
 use domain::source_url::SourceUrl;
-use domain::stream::{Headers, SourceKind, Stream};
+use domain::stream::{Facts, Headers, Stream};
 use serde_json::{Value, json};
 use storage::records::schema;
 use storage::{Error, Store};
@@ -129,20 +129,16 @@ fn import(store: &Store, account: u32, n: u32) {
 }
 
 fn stream(id: u32, account: u32) -> Stream {
-    let url = SourceUrl::new(format!("http://provider.example:8080/live/user/password/{id}.ts"));
-    Stream {
-        id: StreamId(id),
-        account: AccountId(account),
+    let facts = Facts {
         name: format!("Channel {id} HD"),
-        kind: SourceKind::of(&url),
-        url,
+        url: SourceUrl::new(format!("http://provider.example:8080/live/user/password/{id}.ts")),
         headers: Headers::default(),
         tvg_id: Some(format!("channel{id}.example")),
         group: Some(format!("Group {}, all", id / 250)),
         logo: Some(format!("http://logos.example/images/{id}.png")),
         number: None,
-        profile: None,
-    }
+    };
+    Stream::new(StreamId(id), AccountId(account), facts, 0)
 }
 
 /// One channel, durable, and each time one bare write and flush beside it. In milliseconds.
@@ -151,18 +147,8 @@ fn small_writes(store: &Store, folder: &Path, n_max: usize, go_on: impl Fn() -> 
     let (mut ours, mut bare) = (Vec::new(), Vec::new());
     while ours.len() < n_max && go_on() {
         let id = u32::try_from(ours.len() % 50).expect("small") + 1;
-        let channel = Channel {
-            id: ChannelId(id),
-            uuid: Uuid::from_u128(u128::from(id)),
-            name: format!("Channel {}", ours.len()),
-            number: None,
-            group: None,
-            logo: None,
-            tvg_id: None,
-            streams: vec![StreamId(id)],
-            stream_profile: None,
-            enabled: true,
-        };
+        let uuid = Uuid::from_u128(u128::from(id));
+        let channel = Channel::new(ChannelId(id), uuid, format!("Channel {}", ours.len()), 0);
         ours.push(micros(|| store.write_blocking(move |write| write.put(&channel)).expect("it lands")) / 1e3);
         bare.push(
             micros(|| file.write_all(&[7; 200]).and_then(|()| file.sync_data()).expect("a disk")) / 1e3,

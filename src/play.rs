@@ -236,7 +236,7 @@ fn channels_text(catalogue: &Catalogue) -> String {
         writeln!(text, "  and {more} more").expect("a String takes all");
     }
     let mut unplayable = std::collections::BTreeMap::<String, usize>::new();
-    for reason in catalogue.streams.iter().filter_map(|it| it.kind.playable().err()) {
+    for reason in catalogue.streams.iter().filter_map(|it| it.kind().playable().err()) {
         *unplayable.entry(reason.to_string()).or_default() += 1;
     }
     for (reason, count) in unplayable {

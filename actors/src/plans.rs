@@ -5,11 +5,12 @@
 use std::{collections::HashMap, fmt, sync::Arc};
 
 use domain::{
-    ids::{AccountId, StreamId},
+    account::Account,
+    ids::{AccountId, StreamId, StreamProfileId},
     plan::{self, Plan},
     playlist::catalogue::Catalogue,
     stream::Stream,
-    stream_profile::StreamProfile,
+    stream_profile::{Delivery, StreamProfile},
 };
 use uuid::Uuid;
 
@@ -46,7 +47,7 @@ pub trait Plans: Send + Sync + 'static {
 /// Plans of a catalogue that never changes.
 pub struct MemoryPlans {
     catalogue: Arc<Catalogue>,
-    default: StreamProfile,
+    default: Delivery,
     /// Where in the catalogue each of them stands.
     channels: HashMap<Uuid, usize>,
     streams: HashMap<StreamId, usize>,
@@ -55,7 +56,7 @@ pub struct MemoryPlans {
 
 impl MemoryPlans {
     /// Plans for every enabled channel of the catalogue, and for the preview of every stream.
-    pub fn new(catalogue: Arc<Catalogue>, default: StreamProfile) -> Self {
+    pub fn new(catalogue: Arc<Catalogue>, default: Delivery) -> Self {
         let channels = catalogue.channels.iter().enumerate().filter(|it| it.1.enabled);
         Self {
             channels: channels.map(|(at, it)| (it.uuid, at)).collect(),
@@ -66,21 +67,34 @@ impl MemoryPlans {
         }
     }
 
-    fn stream(&self, id: StreamId) -> Option<&Stream> {
+    fn find_stream(&self, id: StreamId) -> Option<&Stream> {
         self.streams.get(&id).map(|at| &self.catalogue.streams[*at])
+    }
+}
+
+impl plan::Records for MemoryPlans {
+    fn stream(&self, id: StreamId) -> Option<Arc<Stream>> {
+        self.find_stream(id).cloned().map(Arc::new)
+    }
+
+    fn account(&self, id: AccountId) -> Option<Arc<Account>> {
+        self.accounts.get(&id).map(|at| Arc::new(self.catalogue.accounts[*at].clone()))
+    }
+
+    fn stream_profile(&self, id: StreamProfileId) -> Option<Arc<StreamProfile>> {
+        StreamProfile::built_in().into_iter().find(|it| it.id == id).map(Arc::new)
+    }
+
+    fn default_delivery(&self) -> Delivery {
+        self.default
     }
 }
 
 impl Plans for MemoryPlans {
     fn plan(&self, target: &Target) -> Option<Arc<Plan>> {
-        let streams = |id| self.stream(id).cloned();
-        let accounts = |id| self.accounts.get(&id).map(|at| self.catalogue.accounts[*at].clone());
         let plan = match target {
-            Target::Channel(uuid) => {
-                let channel = &self.catalogue.channels[*self.channels.get(uuid)?];
-                plan::plan(channel, streams, accounts, self.default)
-            }
-            Target::Stream(id) => plan::preview(self.stream(*id)?, accounts, self.default),
+            Target::Channel(uuid) => plan::plan(&self.catalogue.channels[*self.channels.get(uuid)?], self),
+            Target::Stream(id) => plan::preview(self.find_stream(*id)?, self),
         };
         Some(Arc::new(plan))
     }

@@ -8,7 +8,7 @@ use domain::{
     settings::Settings,
     source_url::SourceUrl,
     stream::{Headers, SourceKind},
-    stream_profile::StreamProfile,
+    stream_profile::Delivery,
 };
 use media::{
     meter::Connection,
@@ -76,19 +76,12 @@ pub(crate) struct Stream {
     pub(crate) account: u32,
     pub(crate) max_streams: u32,
     pub(crate) release_delay: Duration,
-    pub(crate) profile: StreamProfile,
+    pub(crate) profile: Delivery,
 }
 
 /// A stream with an unlimited account of its own.
 pub(crate) fn stream(id: u32, name: &'static str) -> Stream {
-    Stream {
-        id,
-        name,
-        account: id,
-        max_streams: 0,
-        release_delay: Duration::ZERO,
-        profile: StreamProfile::Proxy,
-    }
+    Stream { id, name, account: id, max_streams: 0, release_delay: Duration::ZERO, profile: Delivery::Proxy }
 }
 
 /// A stream on an account that others may share.

@@ -4,10 +4,11 @@ use std::fmt;
 use std::str::FromStr;
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
+use serde_json::{Map, Value};
 use uuid::Uuid;
 
-use crate::ids::{ChannelId, StreamId};
-use crate::stream_profile::StreamProfile;
+use crate::ids::{ChannelId, GroupId, StreamId, StreamProfileId};
+use crate::user::Level;
 
 /// A channel: what viewers choose, made of the streams that can play it.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -16,17 +17,61 @@ pub struct Channel {
     /// What its address is made of. Never changes.
     pub uuid: Uuid,
     pub name: String,
+    /// Unique.
     pub number: Option<Number>,
-    pub group: Option<String>,
+    #[serde(default)]
+    pub group: Option<GroupId>,
     /// Address of a picture.
+    #[serde(default)]
     pub logo: Option<String>,
     /// Its id in a guide.
+    #[serde(default)]
     pub tvg_id: Option<String>,
     /// The failover order: first tried first.
     pub streams: Vec<StreamId>,
     /// How its streams are handed on, where they do not say it themselves.
-    pub stream_profile: Option<StreamProfile>,
+    #[serde(default)]
+    pub stream_profile: Option<StreamProfileId>,
     pub enabled: bool,
+    /// Users of a lower level do not see it.
+    #[serde(default)]
+    pub user_level: Level,
+    /// Users who hide adult content do not see it.
+    #[serde(default)]
+    pub is_adult: bool,
+    #[serde(default)]
+    pub custom_properties: Map<String, Value>,
+    /// Milliseconds since 1970.
+    #[serde(default)]
+    pub created_at: i64,
+    #[serde(default)]
+    pub updated_at: i64,
+}
+
+/// Characters that a channel's name may have.
+pub const NAME_CHARS_MAX: usize = 255;
+
+impl Channel {
+    /// A channel with a name and nothing else.
+    pub fn new(id: ChannelId, uuid: Uuid, name: impl Into<String>, at: i64) -> Self {
+        Self {
+            id,
+            uuid,
+            name: name.into(),
+            number: None,
+            group: None,
+            logo: None,
+            tvg_id: None,
+            streams: Vec::new(),
+            stream_profile: None,
+            enabled: true,
+            user_level: Level::default(),
+            is_adult: false,
+            custom_properties: Map::new(),
+            created_at: at,
+            updated_at: at,
+        }
+    }
 }
 
 /// A channel number: whole as `4`, or with up to three decimals as `4.1`. Never negative.

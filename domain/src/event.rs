@@ -12,7 +12,7 @@ use uuid::Uuid;
 use crate::channel::Number;
 use crate::ids::StreamId;
 use crate::source_url::SourceUrl;
-use crate::stream_profile::StreamProfile;
+use crate::stream_profile::Delivery;
 use crate::time::iso_millis;
 
 /// Something that happened. Serialised it is the payload.
@@ -131,7 +131,7 @@ pub struct StreamRef {
     pub name: String,
     /// Told without its credentials.
     pub url: SourceUrl,
-    pub profile_used: StreamProfile,
+    pub profile_used: Delivery,
     pub account_name: String,
 }
 

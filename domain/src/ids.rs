@@ -35,3 +35,18 @@ id! {
     /// A channel of the lineup. Channels that play are known by their uuid; this one is for lists and tuners.
     ChannelId
 }
+
+id! {
+    /// A channel group.
+    GroupId
+}
+
+id! {
+    /// A stream profile: a way to hand streams on.
+    StreamProfileId
+}
+
+id! {
+    /// A user of ours. Not a user at a provider.
+    UserId
+}

@@ -7,8 +7,9 @@
 //! The nouns know no file format; [`playlist`] knows the nouns. In reading order:
 //!
 //! 1. What there is: a [`channel`] has [`stream`]s, a stream is an address ([`source_url`]) of an [`account`],
-//!    and a [`stream_profile`] says how it is handed on. [`ids`] names them all, [`settings`] are the
-//!    operator's.
+//!    and a [`stream_profile`] says how it is handed on; a [`group`] sorts channels, a [`user`] watches them, a
+//!    [`secret`] never shows. [`ids`] names them all, [`settings`] are the operator's, a
+//!    [`setting`] is how an admin's are kept.
 //! 2. What is decided: the [`plan`] of a live channel, who gets a slot ([`limits`]), and what plays next
 //!    ([`playout`]).
 //! 3. What is told: an [`event`], with its [`time`].
@@ -17,13 +18,17 @@
 pub mod account;
 pub mod channel;
 pub mod event;
+pub mod group;
 pub mod ids;
 pub mod limits;
 pub mod plan;
 pub mod playlist;
 pub mod playout;
+pub mod secret;
+pub mod setting;
 pub mod settings;
 pub mod source_url;
 pub mod stream;
 pub mod stream_profile;
 pub mod time;
+pub mod user;

@@ -2,17 +2,18 @@
 //!
 //! A candidate is a stream together with an account profile that could play it.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use uuid::Uuid;
 
 use crate::account::{Account, AccountProfile};
 use crate::channel::{Channel, Number};
-use crate::ids::{AccountId, ChannelId, ProfileId, StreamId};
+use crate::ids::{AccountId, ChannelId, ProfileId, StreamId, StreamProfileId};
 use crate::playout::Place;
 use crate::source_url::SourceUrl;
 use crate::stream::{Headers, SourceKind, Stream, Unplayable};
-use crate::stream_profile::{self, StreamProfile};
+use crate::stream_profile::{Delivery, StreamProfile};
 
 /// Everything a live channel knows of the records. Taken when it starts and when they change.
 #[derive(Debug, Clone, PartialEq)]
@@ -36,7 +37,7 @@ pub struct Candidate {
     /// The stream's headers over those of its account.
     pub headers: Headers,
     /// The profile in force for this stream on this channel.
-    pub profile: StreamProfile,
+    pub profile: Delivery,
     pub pool: Pool,
 }
 
@@ -46,7 +47,7 @@ impl Candidate {
         Place {
             stream: self.stream,
             profile: self.pool.profile,
-            redirect: self.profile == StreamProfile::Redirect,
+            redirect: self.profile == Delivery::Redirect,
         }
     }
 }
@@ -84,16 +85,21 @@ impl Pool {
     }
 }
 
+/// Where a plan finds the records that it is made of.
+pub trait Records {
+    fn stream(&self, id: StreamId) -> Option<Arc<Stream>>;
+    fn account(&self, id: AccountId) -> Option<Arc<Account>>;
+    /// `None` also where it is inactive.
+    fn stream_profile(&self, id: StreamProfileId) -> Option<Arc<StreamProfile>>;
+    /// For streams and channels that refer to no profile.
+    fn default_delivery(&self) -> Delivery;
+}
+
 /// Makes the plan of a channel.
 ///
 /// Streams in the order of the channel; within a stream the active profiles of its account, the default one
-/// first. Streams that are not there any more, and those of inactive accounts, are left out without a word.
-pub fn plan(
-    channel: &Channel,
-    streams: impl Fn(StreamId) -> Option<Stream>,
-    accounts: impl Fn(AccountId) -> Option<Account>,
-    default: StreamProfile,
-) -> Plan {
+/// first. A stream is handed on by its own stream profile, else by its channel's, else by default. Streams that are not there any more, and those of inactive accounts, are left out without a word.
+pub fn plan(channel: &Channel, records: &impl Records) -> Plan {
     let mut plan = Plan {
         uuid: channel.uuid,
         name: channel.name.clone(),
@@ -101,18 +107,25 @@ pub fn plan(
         candidates: Vec::new(),
         unplayable: Vec::new(),
     };
-    for stream in channel.streams.iter().filter_map(|id| streams(*id)) {
-        let Some(account) = accounts(stream.account).filter(|it| it.is_active) else { continue };
-        let profile = stream_profile::in_force(stream.profile, channel.stream_profile, default);
-        match profile_for_kind(&stream, profile) {
-            Ok(profile) => {
+    let profile_of = |id: Option<StreamProfileId>| id.and_then(|it| records.stream_profile(it));
+    let channel_profile = profile_of(channel.stream_profile);
+    for stream in channel.streams.iter().filter_map(|id| records.stream(*id)) {
+        let Some(account) = records.account(stream.account).filter(|it| it.is_active) else { continue };
+        let profile = profile_of(stream.stream_profile).or_else(|| channel_profile.clone());
+        let delivery = profile.as_ref().map_or_else(|| records.default_delivery(), |it| it.delivery);
+        match delivery_for_kind(&stream, delivery) {
+            Ok(delivery) => {
+                let mut headers = stream.provider.headers.over(&account.headers);
+                if let Some(agent) = profile.as_ref().and_then(|it| it.user_agent.as_ref()) {
+                    headers.user_agent = Some(agent.clone());
+                }
                 plan.candidates.extend(account.active_profiles().map(|account_profile| Candidate {
                     stream: stream.id,
-                    stream_name: stream.name.clone(),
-                    url: stream.url.clone(),
-                    kind: stream.kind,
-                    headers: stream.headers.over(&account.headers),
-                    profile,
+                    stream_name: stream.name().to_owned(),
+                    url: stream.url().clone(),
+                    kind: stream.kind(),
+                    headers: headers.clone(),
+                    profile: delivery,
                     pool: Pool::new(&account, account_profile),
                 }))
             }
@@ -125,98 +138,94 @@ pub fn plan(
 /// Makes the plan of one stream alone, as somebody looks at it who decides about it.
 ///
 /// It has a uuid of its own, derived from the stream's id, so that no channel is taken for it.
-pub fn preview(
-    stream: &Stream,
-    accounts: impl Fn(AccountId) -> Option<Account>,
-    default: StreamProfile,
-) -> Plan {
-    let channel = Channel {
-        id: ChannelId(0),
-        uuid: Uuid::new_v5(&Uuid::NAMESPACE_OID, format!("stream:{}", stream.id).as_bytes()),
-        name: stream.name.clone(),
-        number: None,
-        group: stream.group.clone(),
-        logo: stream.logo.clone(),
-        tvg_id: stream.tvg_id.clone(),
-        streams: vec![stream.id],
-        stream_profile: None,
-        enabled: true,
-    };
-    plan(&channel, |id| (id == stream.id).then(|| stream.clone()), accounts, default)
+pub fn preview(stream: &Stream, records: &impl Records) -> Plan {
+    let uuid = Uuid::new_v5(&Uuid::NAMESPACE_OID, format!("stream:{}", stream.id).as_bytes());
+    let mut channel = Channel::new(ChannelId(0), uuid, stream.name(), 0);
+    channel.streams = vec![stream.id];
+    plan(&channel, records)
 }
 
 /// What the kind of a stream makes of the profile in force.
 ///
 /// A redirect asks nothing of us, so any address that a viewer can be sent to over HTTP will do. A file is
 /// played even under *redirect*: its address means nothing to a viewer and tells how our disk looks.
-fn profile_for_kind(stream: &Stream, profile: StreamProfile) -> Result<StreamProfile, Unplayable> {
-    let is_http = ["http", "https"].iter().any(|it| stream.url.scheme().eq_ignore_ascii_case(it));
-    if profile == StreamProfile::Redirect && is_http {
-        return Ok(StreamProfile::Redirect);
+fn delivery_for_kind(stream: &Stream, delivery: Delivery) -> Result<Delivery, Unplayable> {
+    let is_http = ["http", "https"].iter().any(|it| stream.url().scheme().eq_ignore_ascii_case(it));
+    if delivery == Delivery::Redirect && is_http {
+        return Ok(Delivery::Redirect);
     }
-    stream.kind.playable().map(|()| StreamProfile::Proxy)
+    stream.kind().playable().map(|()| Delivery::Proxy)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::account::List;
+    use crate::stream::Facts;
 
     fn stream(id: u32, account: u32, url: &str) -> Stream {
-        let url = SourceUrl::new(url);
-        Stream {
-            id: StreamId(id),
-            account: AccountId(account),
+        let facts = Facts {
             name: format!("stream {id}"),
-            kind: SourceKind::of(&url),
-            url,
+            url: SourceUrl::new(url),
             headers: Headers::default(),
             tvg_id: None,
             group: None,
             logo: None,
             number: None,
-            profile: None,
-        }
+        };
+        Stream::new(StreamId(id), AccountId(account), facts, 0)
     }
 
     /// An account whose profiles have the ids `id * 10`, `id * 10 + 1` …; the last one is the default.
     fn account(id: u32, n_profiles: u32) -> Account {
         let profile = |it| AccountProfile {
-            id: ProfileId(id * 10 + it),
-            name: String::new(),
             is_default: it + 1 == n_profiles,
-            is_active: true,
-            max_streams: it,
+            ..AccountProfile::default_of(ProfileId(id * 10 + it), "", it)
         };
+        let first = AccountProfile::default_of(ProfileId(0), "", 0);
         Account {
-            id: AccountId(id),
-            name: format!("account {id}"),
-            is_active: true,
-            headers: Headers::default(),
             release_delay: Duration::from_secs(id.into()),
             profiles: (0..n_profiles).map(profile).collect(),
+            ..Account::new(AccountId(id), format!("account {id}"), List::None, first, 0)
         }
     }
 
-    fn plan_of(streams: &[Stream], accounts: &[Account], default: StreamProfile) -> Plan {
-        let channel = Channel {
-            id: ChannelId(1),
-            uuid: Uuid::nil(),
-            name: "News".to_owned(),
-            number: None,
-            group: None,
-            logo: None,
-            tvg_id: None,
-            // One that is not there any more, too.
-            streams: streams.iter().map(|it| it.id).chain([StreamId(99)]).collect(),
-            stream_profile: None,
-            enabled: true,
-        };
-        plan(
-            &channel,
-            |id| streams.iter().find(|it| it.id == id).cloned(),
-            |id| accounts.iter().find(|it| it.id == id).cloned(),
-            default,
-        )
+    /// Records in memory.
+    struct Shelf {
+        streams: Vec<Stream>,
+        accounts: Vec<Account>,
+        profiles: Vec<StreamProfile>,
+        default: Delivery,
+    }
+
+    impl Records for Shelf {
+        fn stream(&self, id: StreamId) -> Option<Arc<Stream>> {
+            self.streams.iter().find(|it| it.id == id).cloned().map(Arc::new)
+        }
+
+        fn account(&self, id: AccountId) -> Option<Arc<Account>> {
+            self.accounts.iter().find(|it| it.id == id).cloned().map(Arc::new)
+        }
+
+        fn stream_profile(&self, id: StreamProfileId) -> Option<Arc<StreamProfile>> {
+            self.profiles.iter().find(|it| it.id == id && it.is_active).cloned().map(Arc::new)
+        }
+
+        fn default_delivery(&self) -> Delivery {
+            self.default
+        }
+    }
+
+    fn shelf(streams: &[Stream], accounts: &[Account], default: Delivery) -> Shelf {
+        let profiles = StreamProfile::built_in().to_vec();
+        Shelf { streams: streams.to_vec(), accounts: accounts.to_vec(), profiles, default }
+    }
+
+    fn plan_of(streams: &[Stream], accounts: &[Account], default: Delivery) -> Plan {
+        let mut channel = Channel::new(ChannelId(1), Uuid::nil(), "News", 0);
+        // One that is not there any more, too.
+        channel.streams = streams.iter().map(|it| it.id).chain([StreamId(99)]).collect();
+        plan(&channel, &shelf(streams, accounts, default))
     }
 
     fn order(plan: &Plan) -> Vec<(u32, u32)> {
@@ -226,7 +235,7 @@ mod tests {
     #[test]
     fn candidates_are_streams_in_order_each_with_the_profiles_of_its_account_the_default_one_first() {
         let streams = [stream(2, 1, "http://h/2"), stream(1, 2, "http://h/1"), stream(3, 1, "http://h/3")];
-        let plan = plan_of(&streams, &[account(1, 2), account(2, 1)], StreamProfile::Proxy);
+        let plan = plan_of(&streams, &[account(1, 2), account(2, 1)], Delivery::Proxy);
         assert_eq!(order(&plan), [(2, 11), (2, 10), (1, 20), (3, 11), (3, 10)]);
         let pool = &plan.candidates[0].pool;
         assert_eq!(
@@ -237,10 +246,28 @@ mod tests {
 
     #[test]
     fn a_preview_plays_one_stream_from_every_profile_of_its_account_under_a_uuid_of_its_own() {
-        let preview_of =
-            |id| preview(&stream(id, 1, "http://h/x"), |_| Some(account(1, 2)), StreamProfile::Proxy);
+        let preview_of = |id| {
+            let stream = stream(id, 1, "http://h/x");
+            preview(&stream, &shelf(std::slice::from_ref(&stream), &[account(1, 2)], Delivery::Proxy))
+        };
         assert_eq!(order(&preview_of(7)), [(7, 11), (7, 10)]);
         assert_ne!(preview_of(7).uuid, preview_of(8).uuid);
+    }
+
+    #[test]
+    fn the_profile_of_a_stream_comes_before_that_of_its_channel_and_an_inactive_one_counts_as_none() {
+        let mut redirected = stream(1, 1, "http://h/1");
+        redirected.stream_profile = Some(StreamProfileId(2));
+        let mut shelf = shelf(&[redirected], &[account(1, 1)], Delivery::Proxy);
+        let mut channel = Channel::new(ChannelId(1), Uuid::nil(), "News", 0);
+        channel.streams = vec![StreamId(1)];
+        channel.stream_profile = Some(StreamProfileId(1));
+        assert_eq!(plan(&channel, &shelf).candidates[0].profile, Delivery::Redirect);
+        shelf.profiles[1].is_active = false;
+        shelf.profiles[0].user_agent = Some("agent".to_owned());
+        let candidate = plan(&channel, &shelf).candidates.remove(0);
+        assert_eq!(candidate.profile, Delivery::Proxy);
+        assert_eq!(candidate.headers.user_agent.as_deref(), Some("agent"));
     }
 
     #[test]
@@ -249,7 +276,7 @@ mod tests {
         let (mut one, mut two) = (account(1, 2), account(2, 1));
         one.profiles[1].is_active = false;
         two.is_active = false;
-        let plan = plan_of(&streams, &[one, two], StreamProfile::Proxy);
+        let plan = plan_of(&streams, &[one, two], Delivery::Proxy);
         assert_eq!(order(&plan), [(1, 10)]);
         assert_eq!(plan.unplayable, []);
     }
@@ -258,7 +285,7 @@ mod tests {
     fn a_stream_that_cannot_be_played_is_left_out_and_told_once() {
         let streams =
             [stream(1, 1, "http://h/1.m3u8"), stream(2, 1, "udp://@239.0.0.1:1"), stream(3, 1, "http://h/3")];
-        let plan = plan_of(&streams, &[account(1, 2)], StreamProfile::Proxy);
+        let plan = plan_of(&streams, &[account(1, 2)], Delivery::Proxy);
         assert_eq!(order(&plan), [(3, 11), (3, 10)]);
         let reasons: Vec<_> = plan.unplayable.iter().map(|(id, reason)| format!("{id}: {reason}")).collect();
         assert_eq!(
@@ -271,7 +298,7 @@ mod tests {
     fn a_viewer_can_be_redirected_to_any_http_address_but_to_none_of_our_files() {
         let streams =
             [stream(1, 1, "http://h/1.m3u8"), stream(2, 1, "file:///secret/2.ts"), stream(3, 1, "rtp://h:1")];
-        let plan = plan_of(&streams, &[account(1, 1)], StreamProfile::Redirect);
+        let plan = plan_of(&streams, &[account(1, 1)], Delivery::Redirect);
         let places: Vec<_> = plan.candidates.iter().map(|it| (it.stream.0, it.place().redirect)).collect();
         assert_eq!(places, [(1, true), (2, false)]);
         assert_eq!(plan.unplayable.len(), 1);
@@ -282,13 +309,13 @@ mod tests {
     fn a_late_counting_provider_is_waited_for_only_where_everything_stands_on_its_limited_pool() {
         let check = |profiles: &[(u32, u32)], expected| {
             let mut candidates =
-                plan_of(&[stream(1, 1, "http://h/1")], &[account(1, 1)], StreamProfile::Proxy).candidates;
+                plan_of(&[stream(1, 1, "http://h/1")], &[account(1, 1)], Delivery::Proxy).candidates;
             let candidate = candidates.remove(0);
             let with = |&(profile, max_streams)| {
                 let pool = Pool { profile: ProfileId(profile), max_streams, ..candidate.pool.clone() };
                 Candidate { pool, ..candidate.clone() }
             };
-            let mut plan = plan_of(&[], &[], StreamProfile::Proxy);
+            let mut plan = plan_of(&[], &[], Delivery::Proxy);
             plan.candidates = profiles.iter().map(with).collect();
             assert_eq!(plan.waits_for_release(&plan.candidates[0].pool), expected, "{profiles:?}");
         };

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
-use crate::stream_profile::StreamProfile;
+use crate::stream_profile::Delivery;
 
 /// Longest time that a request for a slot is parked when nothing is free.
 pub const LEASE_WAIT: Duration = Duration::from_secs(3);
@@ -74,7 +74,7 @@ pub struct Settings {
     pub return_to_preferred_after: Option<Duration>,
     pub at_limit: AtLimit,
     /// For streams and channels that do not say it themselves.
-    pub default_stream_profile: StreamProfile,
+    pub default_stream_profile: Delivery,
 }
 
 /// What happens when a viewer changes channels and the account is full.
@@ -108,7 +108,7 @@ impl Default for Settings {
             slow_client_limit: 6,
             return_to_preferred_after: None,
             at_limit: AtLimit::default(),
-            default_stream_profile: StreamProfile::default(),
+            default_stream_profile: Delivery::default(),
         }
     }
 }
@@ -240,7 +240,7 @@ mod tests {
             return_to_preferred_after: Some(Duration::from_secs(90)),
             ring_budget_bytes: Some(1 << 30),
             at_limit: AtLimit::Refuse,
-            default_stream_profile: StreamProfile::Redirect,
+            default_stream_profile: Delivery::Redirect,
             ..Settings::default()
         };
         let text = serde_json::to_string(&settings).unwrap();

@@ -5,29 +5,146 @@ use std::fmt;
 use serde::{Deserialize, Serialize};
 
 use crate::channel::Number;
-use crate::ids::{AccountId, StreamId};
+use crate::ids::{AccountId, StreamId, StreamProfileId};
 use crate::source_url::SourceUrl;
-use crate::stream_profile::StreamProfile;
 
-/// A stream as it stands in a playlist account.
+/// A stream of an account: what its provider says, what rules and admins make of that, and where it stands.
+///
+/// The three are kept apart, so that a refresh cannot lose an edit and an edit that is taken back shows the
+/// provider's value again. Readers ask for the value in force: [`Stream::name`], [`Stream::url`] and so on.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Stream {
     pub id: StreamId,
     pub account: AccountId,
+    /// As the provider said at the last refresh, or as whoever made it by hand did.
+    pub provider: Facts,
+    /// What the account's rules made of that.
+    #[serde(default, skip_serializing_if = "Edits::is_empty")]
+    pub rule: Edits,
+    /// What admins changed.
+    #[serde(default, skip_serializing_if = "Edits::is_empty")]
+    pub manual: Edits,
+    /// Which one it is of those with the same identity in one list, in the order of the list; 0 is the first.
+    #[serde(default)]
+    pub nth: u32,
+    /// How it is handed on, where that is not left to the channel.
+    #[serde(default)]
+    pub stream_profile: Option<StreamProfileId>,
+    /// When it was first seen or made, in milliseconds since 1970.
+    #[serde(default)]
+    pub added_at: i64,
+    /// When something of it last changed, in milliseconds since 1970.
+    #[serde(default)]
+    pub updated_at: i64,
+    /// Of a stream that has vanished from its list: when it was last seen there. Such a stream is *stale*.
+    #[serde(default)]
+    pub last_seen: Option<i64>,
+}
+
+/// What is said about a stream.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Facts {
     pub name: String,
     pub url: SourceUrl,
-    pub kind: SourceKind,
     /// Sent in place of the account's where both have one.
+    #[serde(default, skip_serializing_if = "Headers::is_empty")]
     pub headers: Headers,
     /// The id of its channel in a guide.
+    #[serde(default)]
     pub tvg_id: Option<String>,
+    /// The name of its group.
+    #[serde(default)]
     pub group: Option<String>,
     /// Address of a picture.
+    #[serde(default)]
     pub logo: Option<String>,
     /// The channel number that the provider gives it.
+    #[serde(default)]
     pub number: Option<Number>,
-    /// How it is handed on, where that is not left to the channel.
-    pub profile: Option<StreamProfile>,
+}
+
+/// Values that stand in place of others. An empty text stands for "none".
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Edits {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub name: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub url: Option<SourceUrl>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub tvg_id: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub group: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub logo: Option<String>,
+}
+
+impl Edits {
+    pub fn is_empty(&self) -> bool {
+        *self == Self::default()
+    }
+}
+
+impl Stream {
+    /// A stream as it is when it is first seen.
+    pub fn new(id: StreamId, account: AccountId, provider: Facts, at: i64) -> Self {
+        Self {
+            id,
+            account,
+            provider,
+            rule: Edits::default(),
+            manual: Edits::default(),
+            nth: 0,
+            stream_profile: None,
+            added_at: at,
+            updated_at: at,
+            last_seen: None,
+        }
+    }
+
+    /// Its name.
+    pub fn name(&self) -> &str {
+        self.manual.name.as_ref().or(self.rule.name.as_ref()).unwrap_or(&self.provider.name)
+    }
+
+    /// Where it is.
+    pub fn url(&self) -> &SourceUrl {
+        self.manual.url.as_ref().or(self.rule.url.as_ref()).unwrap_or(&self.provider.url)
+    }
+
+    /// What has to be opened to read it.
+    pub fn kind(&self) -> SourceKind {
+        SourceKind::of(self.url())
+    }
+
+    /// The id of its channel in a guide.
+    pub fn tvg_id(&self) -> Option<&str> {
+        text(&self.manual.tvg_id, &self.rule.tvg_id, &self.provider.tvg_id)
+    }
+
+    /// The name of its group.
+    pub fn group(&self) -> Option<&str> {
+        text(&self.manual.group, &self.rule.group, &self.provider.group)
+    }
+
+    /// Address of a picture.
+    pub fn logo(&self) -> Option<&str> {
+        text(&self.manual.logo, &self.rule.logo, &self.provider.logo)
+    }
+
+    /// Has it vanished from its list?
+    pub fn is_stale(&self) -> bool {
+        self.last_seen.is_some()
+    }
+}
+
+/// The text in force; an empty one is none.
+fn text<'a>(
+    manual: &'a Option<String>,
+    rule: &'a Option<String>,
+    provider: &'a Option<String>,
+) -> Option<&'a str> {
+    manual.as_deref().or(rule.as_deref()).or(provider.as_deref()).filter(|it| !it.is_empty())
 }
 
 /// What has to be opened to read a stream. Decided once, at import, from the address alone.
@@ -204,6 +321,35 @@ mod tests {
         ] {
             assert_eq!(SourceKind::of(&SourceUrl::new(url)), kind, "{url}");
         }
+    }
+
+    #[test]
+    fn an_edit_stands_before_a_rule_and_a_rule_before_the_provider_and_an_empty_one_for_none() {
+        let provider = Facts {
+            name: "p".to_owned(),
+            url: SourceUrl::new("http://p/1.m3u8"),
+            headers: Headers::default(),
+            tvg_id: Some("p".to_owned()),
+            group: Some("p".to_owned()),
+            logo: None,
+            number: None,
+        };
+        let mut stream = Stream::new(StreamId(1), AccountId(1), provider, 0);
+        let shown =
+            |it: &Stream| format!("{} {} {:?} {:?}", it.name(), it.url().expose(), it.tvg_id(), it.group());
+        assert_eq!(shown(&stream), r#"p http://p/1.m3u8 Some("p") Some("p")"#);
+        stream.rule = Edits { name: Some("r".to_owned()), tvg_id: Some("r".to_owned()), ..Edits::default() };
+        assert_eq!(shown(&stream), r#"r http://p/1.m3u8 Some("r") Some("p")"#);
+        stream.manual = Edits {
+            name: Some("m".to_owned()),
+            url: Some(SourceUrl::new("http://m/1")),
+            group: Some(String::new()),
+            ..Edits::default()
+        };
+        assert_eq!(shown(&stream), r#"m http://m/1 Some("r") None"#);
+        assert_eq!(stream.kind(), SourceKind::HttpTs, "of the address in force");
+        stream.manual = Edits::default();
+        assert_eq!(shown(&stream), r#"r http://p/1.m3u8 Some("r") Some("p")"#);
     }
 
     #[test]

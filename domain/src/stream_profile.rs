@@ -1,13 +1,47 @@
-//! How a stream is handed on, and whose setting wins.
+//! How a stream is handed on.
 
 use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
+use crate::ids::StreamProfileId;
+
+/// A stream profile: a named way to hand streams on, which streams and channels refer to.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct StreamProfile {
+    pub id: StreamProfileId,
+    /// Unique.
+    pub name: String,
+    pub delivery: Delivery,
+    /// Sent to the provider in place of what account and stream say.
+    #[serde(default)]
+    pub user_agent: Option<String>,
+    /// Streams and channels that refer to an inactive one are handed on as if they referred to none.
+    pub is_active: bool,
+    /// One of ours, which can neither be changed nor deleted.
+    #[serde(default)]
+    pub locked: bool,
+}
+
+impl StreamProfile {
+    /// The profiles that every store begins with. Their ids never change.
+    pub fn built_in() -> [Self; 2] {
+        let profile = |id, name: &str, delivery| Self {
+            id: StreamProfileId(id),
+            name: name.to_owned(),
+            delivery,
+            user_agent: None,
+            is_active: true,
+            locked: true,
+        };
+        [profile(1, "Proxy", Delivery::Proxy), profile(2, "Redirect", Delivery::Redirect)]
+    }
+}
+
 /// What a viewer gets of a stream.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum StreamProfile {
+pub enum Delivery {
     /// The gateway reads the stream once and serves it to all.
     #[default]
     Proxy,
@@ -15,7 +49,7 @@ pub enum StreamProfile {
     Redirect,
 }
 
-impl StreamProfile {
+impl Delivery {
     /// The name that the interface and its events use.
     pub fn name(self) -> &'static str {
         match self {
@@ -25,30 +59,8 @@ impl StreamProfile {
     }
 }
 
-impl fmt::Display for StreamProfile {
+impl fmt::Display for Delivery {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.name())
-    }
-}
-
-/// The profile that counts: the stream's own, else the channel's, else the default.
-pub fn in_force(
-    stream: Option<StreamProfile>,
-    channel: Option<StreamProfile>,
-    default: StreamProfile,
-) -> StreamProfile {
-    stream.or(channel).unwrap_or(default)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::StreamProfile::{Proxy, Redirect};
-    use super::*;
-
-    #[test]
-    fn the_stream_decides_before_the_channel_and_the_channel_before_the_default() {
-        assert_eq!(in_force(Some(Proxy), Some(Redirect), Redirect), Proxy);
-        assert_eq!(in_force(None, Some(Redirect), Proxy), Redirect);
-        assert_eq!(in_force(None, None, Redirect), Redirect);
     }
 }

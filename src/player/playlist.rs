@@ -1,6 +1,7 @@
 //! `/playlist.m3u`: every channel that is served, for players that take one address and nothing else.
 
 use domain::channel::Channel;
+use domain::playlist::catalogue::Catalogue;
 use domain::playlist::write::{Line, entry, header};
 use http::header::{CACHE_CONTROL, CONTENT_DISPOSITION, HeaderValue};
 use http::{Method, StatusCode};
@@ -26,7 +27,7 @@ fn answer(parts: &PlayerParts, caller: &Caller) -> Reply {
     if !parts.networks.contains(caller.address()) {
         return Refusal::network().into_response();
     }
-    let text = playlist(&parts.catalogue.channels, &caller.host);
+    let text = playlist(&parts.catalogue, &caller.host);
     let mut response = with_type(StatusCode::OK, "audio/x-mpegurl", text);
     let headers = response.headers_mut();
     headers.insert(CACHE_CONTROL, HeaderValue::from_static("no-cache"));
@@ -35,17 +36,20 @@ fn answer(parts: &PlayerParts, caller: &Caller) -> Reply {
 }
 
 /// Addresses are made with the host and port that the caller used: what reached us once will do so again.
-fn playlist(channels: &[Channel], host: &str) -> String {
+fn playlist(catalogue: &Catalogue, host: &str) -> String {
     let mut text = String::new();
     header(&mut text, None);
-    for channel in channels.iter().filter(|it| it.enabled) {
+    let group = |channel: &Channel| {
+        catalogue.groups.iter().find(|it| Some(it.id) == channel.group).map(|it| it.name.as_str())
+    };
+    for channel in catalogue.channels.iter().filter(|it| it.enabled) {
         let line = Line {
             name: &channel.name,
             url: &stream_url(host, channel),
             tvg_id: channel.tvg_id.as_deref().unwrap_or_default(),
             tvg_logo: channel.logo.as_deref().unwrap_or_default(),
             tvg_chno: channel.number,
-            group: channel.group.as_deref().unwrap_or_default(),
+            group: group(channel).unwrap_or_default(),
         };
         entry(&mut text, &line);
     }
@@ -66,22 +70,18 @@ mod tests {
 
     fn channel(name: &str, enabled: bool) -> Channel {
         Channel {
-            id: ChannelId(1),
-            uuid: Uuid::from_u128(7),
-            name: name.to_owned(),
             number: Some("4.1".parse().unwrap()),
-            group: None,
-            logo: None,
             tvg_id: Some("one.example".to_owned()),
-            streams: Vec::new(),
-            stream_profile: None,
             enabled,
+            ..Channel::new(ChannelId(1), Uuid::from_u128(7), name, 0)
         }
     }
 
     #[test]
     fn a_playlist_names_each_channel_with_an_address_on_the_host_that_was_asked() {
-        let text = playlist(&[channel("One \"HD\"", true), channel("Off", false)], "tv.example:9191");
+        let channels = vec![channel("One \"HD\"", true), channel("Off", false)];
+        let catalogue = Catalogue { channels, ..Catalogue::default() };
+        let text = playlist(&catalogue, "tv.example:9191");
         let lines: Vec<_> = text.lines().collect();
         assert_eq!(lines.len(), 3);
         assert_eq!(lines[0], "#EXTM3U");

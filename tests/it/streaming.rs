@@ -5,7 +5,7 @@ use crate::support::gateway::{Setup, TestGateway};
 use crate::support::signal::Picture;
 use crate::support::upstream::{Answer, Cut, Provider};
 use crate::support::{PATIENCE, eventually, until_async};
-use domain::stream_profile::StreamProfile;
+use domain::stream_profile::Delivery;
 use std::time::Duration;
 
 const NEWS: &str = "/live/anna/news.ts";
@@ -263,7 +263,7 @@ async fn headers_of_the_list_go_to_the_provider_but_not_to_another_host() {
 async fn under_the_redirect_profile_a_viewer_is_sent_on_and_nothing_is_opened() {
     let provider = Provider::start();
     let list = provider.playlist(&[("news", "News", NEWS)]);
-    let redirect = |it: &mut domain::settings::Settings| it.default_stream_profile = StreamProfile::Redirect;
+    let redirect = |it: &mut domain::settings::Settings| it.default_stream_profile = Delivery::Redirect;
     let gateway = Setup::new().limited_list(&list, 1).engine(redirect).start().await;
     let answer = fetch(gateway.address, gateway.get("News")).await;
     assert_eq!((answer.status(), answer.header("location")), (302, Some(provider.url(NEWS).as_str())));

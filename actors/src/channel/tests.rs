@@ -6,7 +6,7 @@ use domain::{
     event::EventBody,
     ids::StreamId,
     settings::{AtLimit, Settings},
-    stream_profile::StreamProfile,
+    stream_profile::Delivery,
 };
 use media::{
     ring::End,
@@ -370,7 +370,7 @@ async fn another_device_of_the_same_user_and_a_nameless_viewer_replace_nobody() 
 
 #[tokio::test(start_paused = true)]
 async fn a_redirect_opens_nothing_and_takes_no_lease() {
-    let redirect = crate::testing::Stream { profile: StreamProfile::Redirect, ..stream(1, "a") };
+    let redirect = crate::testing::Stream { profile: Delivery::Redirect, ..stream(1, "a") };
     let story = Story::of(settings(), [&[redirect]]).await;
     let Watch::Redirect(url) = story.ask(channel(1)).await else { panic!("not redirected") };
     assert_eq!(url.expose(), "http://tv:80/a");
@@ -380,7 +380,7 @@ async fn a_redirect_opens_nothing_and_takes_no_lease() {
 
 #[tokio::test(start_paused = true)]
 async fn a_failover_never_turns_a_running_answer_into_a_redirect() {
-    let redirect = crate::testing::Stream { profile: StreamProfile::Redirect, ..stream(2, "b") };
+    let redirect = crate::testing::Stream { profile: Delivery::Redirect, ..stream(2, "b") };
     let story = Story::of(settings(), [&[stream(1, "a"), redirect, stream(3, "c")]]).await;
     let mut viewer = story.watch(channel(1)).await;
     viewer.sees("a").await;

@@ -13,7 +13,7 @@ fn stream(id: u32) -> StreamRef {
         id: StreamId(id),
         name: format!("News {id}"),
         url: SourceUrl::new(format!("http://user:secret@tv.example:8080/live/secret/{id}.ts?secret")),
-        profile_used: StreamProfile::Proxy,
+        profile_used: Delivery::Proxy,
         account_name: "Provider".to_owned(),
     }
 }

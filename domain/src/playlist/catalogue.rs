@@ -5,20 +5,21 @@
 //! that is made of the same id or name.
 
 use std::collections::{BTreeSet, HashMap};
-use std::time::Duration;
 
 use uuid::Uuid;
 
-use crate::account::{Account, AccountProfile};
+use crate::account::{Account, AccountProfile, CUSTOM, List};
 use crate::channel::{Channel, Number};
-use crate::ids::{AccountId, ChannelId, ProfileId, StreamId};
+use crate::group::Group;
+use crate::ids::{AccountId, ChannelId, GroupId, ProfileId, StreamId};
 use crate::playlist::m3u::Entry;
-use crate::stream::{Headers, SourceKind, Stream};
+use crate::stream::{Facts, Headers, Stream};
 
 /// What playlists come to.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Catalogue {
     pub accounts: Vec<Account>,
+    pub groups: Vec<Group>,
     pub streams: Vec<Stream>,
     /// In the order found; each has a number.
     pub channels: Vec<Channel>,
@@ -30,6 +31,7 @@ pub struct CatalogueBuilder {
     catalogue: Catalogue,
     /// Position of each channel by its uuid.
     positions: HashMap<Uuid, usize>,
+    groups: HashMap<String, GroupId>,
     /// Numbers that lists asked for.
     numbers: BTreeSet<Number>,
 }
@@ -44,21 +46,11 @@ impl CatalogueBuilder {
 
     /// One list: an account with one profile. `max_streams` 0 is no limit.
     pub fn account(&mut self, name: &str, max_streams: u32, headers: Headers) -> AccountId {
-        let number = next_id(self.catalogue.accounts.len());
-        self.catalogue.accounts.push(Account {
-            id: AccountId(number),
-            name: name.to_owned(),
-            is_active: true,
-            headers,
-            release_delay: Duration::ZERO,
-            profiles: vec![AccountProfile {
-                id: ProfileId(number),
-                name: name.to_owned(),
-                is_default: true,
-                is_active: true,
-                max_streams,
-            }],
-        });
+        // The first id is that of the account for streams made by hand.
+        let number = next_id(self.catalogue.accounts.len()) + CUSTOM.0;
+        let profile = AccountProfile::default_of(ProfileId(number), name, max_streams);
+        let account = Account::new(AccountId(number), name, List::None, profile, 0);
+        self.catalogue.accounts.push(Account { headers, ..account });
         AccountId(number)
     }
 
@@ -66,46 +58,48 @@ impl CatalogueBuilder {
     pub fn entry(&mut self, account: AccountId, entry: Entry) {
         let tvg_id = entry.tvg_id.filter(|it| is_id(it));
         let uuid = channel_uuid(tvg_id.as_deref(), &entry.name);
-        let stream = Stream {
-            id: StreamId(next_id(self.catalogue.streams.len())),
-            account,
+        let facts = Facts {
             name: entry.name,
-            kind: SourceKind::of(&entry.url),
             url: entry.url,
             headers: entry.headers,
             tvg_id,
             group: entry.group,
             logo: entry.tvg_logo,
             number: entry.tvg_chno,
-            profile: None,
         };
+        let group = facts.group.as_deref().map(|name| self.group(name));
+        let id = StreamId(next_id(self.catalogue.streams.len()));
+        let stream = Stream::new(id, account, facts, 0);
         let position = *self.positions.entry(uuid).or_insert_with(|| {
-            self.catalogue.channels.push(Channel {
-                id: ChannelId(next_id(self.catalogue.channels.len())),
-                uuid,
-                name: stream.name.clone(),
-                number: None,
-                group: None,
-                logo: None,
-                tvg_id: stream.tvg_id.clone(),
-                streams: Vec::new(),
-                stream_profile: None,
-                enabled: true,
-            });
+            let id = ChannelId(next_id(self.catalogue.channels.len()));
+            let mut channel = Channel::new(id, uuid, stream.name(), 0);
+            channel.tvg_id = stream.tvg_id().map(str::to_owned);
+            self.catalogue.channels.push(channel);
             self.catalogue.channels.len() - 1
         });
         let channel = &mut self.catalogue.channels[position];
         channel.streams.push(stream.id);
         // What the first stream does not say, a later one may.
-        channel.group = channel.group.take().or_else(|| stream.group.clone());
-        channel.logo = channel.logo.take().or_else(|| stream.logo.clone());
+        channel.group = channel.group.or(group);
+        channel.logo = channel.logo.take().or_else(|| stream.logo().map(str::to_owned));
         if channel.number.is_none()
-            && let Some(number) = stream.number
+            && let Some(number) = stream.provider.number
             && self.numbers.insert(number)
         {
             channel.number = Some(number);
         }
         self.catalogue.streams.push(stream);
+    }
+
+    /// The group of this name, which is made where there is none.
+    fn group(&mut self, name: &str) -> GroupId {
+        if let Some(id) = self.groups.get(name) {
+            return *id;
+        }
+        let id = GroupId(next_id(self.catalogue.groups.len()));
+        self.catalogue.groups.push(Group::new(id, name));
+        self.groups.insert(name.to_owned(), id);
+        id
     }
 
     /// Numbers the channels that have none yet with the free whole numbers, from 1 on.
@@ -169,7 +163,7 @@ mod tests {
     fn check(lists: &[&[&str]], expected: &[&str]) {
         let catalogue = catalogue(lists);
         let url = |id: &StreamId| {
-            catalogue.streams.iter().find(|it| it.id == *id).unwrap().url.expose()[7..].to_owned()
+            catalogue.streams.iter().find(|it| it.id == *id).unwrap().url().expose()[7..].to_owned()
         };
         let show = |it: &Channel| {
             let urls: Vec<_> = it.streams.iter().map(url).collect();
@@ -214,7 +208,8 @@ mod tests {
     fn a_channel_takes_group_and_picture_from_the_first_stream_that_has_them() {
         let catalogue = catalogue(&[&[",A", r#"group-title="G" tvg-logo="L",A"#, r#"group-title="H",A"#]]);
         let channel = &catalogue.channels[0];
-        assert_eq!((channel.group.as_deref(), channel.logo.as_deref()), (Some("G"), Some("L")));
+        assert_eq!((channel.group, channel.logo.as_deref()), (Some(GroupId(1)), Some("L")));
+        assert_eq!(catalogue.groups.iter().map(|it| it.name.as_str()).collect::<Vec<_>>(), ["G", "H"]);
     }
 
     #[test]
@@ -226,8 +221,8 @@ mod tests {
             .flat_map(|it| &it.profiles)
             .map(|it| (it.id.0, it.max_streams))
             .collect();
-        assert_eq!(profiles, [(1, 1), (2, 2)]);
-        assert_eq!(catalogue.streams.iter().map(|it| it.account.0).collect::<Vec<_>>(), [1, 2]);
+        assert_eq!(profiles, [(2, 1), (3, 2)]);
+        assert_eq!(catalogue.streams.iter().map(|it| it.account.0).collect::<Vec<_>>(), [2, 3]);
     }
 
     // Players store these addresses: the expected values must never change.

@@ -6,7 +6,7 @@ use crate::record::{Keys, Record};
 
 impl Record for Account {
     const COLLECTION: &'static str = "accounts";
-    /// Headers may be credentials.
+    /// Addresses and headers may be credentials.
     const SEALED: bool = true;
 
     fn id(&self) -> u32 {

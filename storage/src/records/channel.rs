@@ -13,6 +13,9 @@ impl Record for Channel {
 
     fn keys(&self, keys: &mut Keys) {
         keys.unique("uuid", self.uuid.as_bytes());
+        if let Some(number) = self.number {
+            keys.unique("number", number.to_string());
+        }
         for stream in &self.streams {
             keys.plain("stream", stream.0.to_be_bytes());
         }

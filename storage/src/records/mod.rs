@@ -2,7 +2,12 @@
 
 mod account;
 mod channel;
+mod group;
+mod refresh;
+mod setting;
 mod stream;
+mod stream_profile;
+mod user;
 
 use crate::record::Schema;
 
@@ -10,6 +15,12 @@ use crate::record::Schema;
 pub fn schema() -> Schema {
     Schema::new()
         .with::<domain::account::Account>()
+        .with::<domain::account::Refresh>()
         .with::<domain::channel::Channel>()
+        .with::<domain::group::Group>()
+        .with::<domain::secret::ServerKeys>()
+        .with::<domain::setting::Setting>()
         .with::<domain::stream::Stream>()
+        .with::<domain::stream_profile::StreamProfile>()
+        .with::<domain::user::User>()
 }

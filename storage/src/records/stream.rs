@@ -2,7 +2,7 @@
 
 use domain::stream::Stream;
 
-use crate::record::{Keys, Kind, Record};
+use crate::record::{Kind, Record};
 
 impl Record for Stream {
     const COLLECTION: &'static str = "streams";
@@ -16,9 +16,5 @@ impl Record for Stream {
 
     fn owner(&self) -> u64 {
         u64::from(self.account.0)
-    }
-
-    fn keys(&self, keys: &mut Keys) {
-        keys.plain("url", self.url.expose());
     }
 }

@@ -1,0 +1,56 @@
+//! A channel group: how channels and streams are sorted for people.
+
+use serde::{Deserialize, Serialize};
+
+use crate::ids::GroupId;
+
+/// Characters that a group's name may have.
+pub const NAME_CHARS_MAX: usize = 255;
+
+/// A group of channels, and of the streams whose providers call their group by one of its names.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Group {
+    pub id: GroupId,
+    /// Unique over the names and aliases of all groups.
+    pub name: String,
+    /// What it was called before it was renamed: providers go on calling it so.
+    #[serde(default)]
+    pub aliases: Vec<String>,
+}
+
+impl Group {
+    pub fn new(id: GroupId, name: impl Into<String>) -> Self {
+        Self { id, name: name.into(), aliases: Vec::new() }
+    }
+
+    /// Its name and its aliases.
+    pub fn names(&self) -> impl Iterator<Item = &str> {
+        std::iter::once(&self.name).chain(&self.aliases).map(String::as_str)
+    }
+
+    /// Gives it another name, under which it is found beside the old one.
+    pub fn rename(&mut self, name: impl Into<String>) {
+        let name = name.into();
+        self.aliases.retain(|it| *it != name);
+        let old = std::mem::replace(&mut self.name, name);
+        if old != self.name {
+            self.aliases.push(old);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_renamed_group_is_found_by_its_old_names_too() {
+        let mut group = Group::new(GroupId(1), "a");
+        group.rename("b");
+        group.rename("b");
+        group.rename("c");
+        assert_eq!(group.names().collect::<Vec<_>>(), ["c", "a", "b"]);
+        group.rename("a");
+        assert_eq!(group.names().collect::<Vec<_>>(), ["a", "b", "c"]);
+    }
+}

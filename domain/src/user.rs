@@ -1,0 +1,275 @@
+//! A user of the gateway: who may watch, see and change what.
+
+use std::fmt;
+
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+use serde_json::{Map, Value};
+
+use crate::channel::Channel;
+use crate::ids::UserId;
+use crate::secret::Secret;
+
+/// A person or a program that logs in. Fields and meanings are those of the interface's *User*.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct User {
+    pub id: UserId,
+    /// Unique, whatever the case of its letters.
+    pub username: String,
+    #[serde(default)]
+    pub email: String,
+    #[serde(default)]
+    pub first_name: String,
+    #[serde(default)]
+    pub last_name: String,
+    /// The hash of the account's password, in PHC form. `None`: cannot log in by password.
+    pub password: Option<Secret>,
+    /// What player apps log in with, where that is not the password. In clear, because panels say it back.
+    pub player_password: Option<Secret>,
+    /// An API key, if there is one.
+    pub api_key: Option<ApiKey>,
+    /// An inactive user is refused everywhere.
+    pub is_active: bool,
+    #[serde(default)]
+    pub is_staff: bool,
+    /// Passes every check of level.
+    #[serde(default)]
+    pub is_superuser: bool,
+    pub level: Level,
+    /// The lineups that limit what is seen; none of them is no limit.
+    #[serde(default)]
+    pub lineups: Vec<u32>,
+    /// Things watched at one time; 0 is no limit.
+    #[serde(default)]
+    pub stream_limit: u32,
+    /// Channels marked as adult do not exist for this user.
+    #[serde(default)]
+    pub hide_adult: bool,
+    #[serde(default)]
+    pub avatar: Map<String, Value>,
+    #[serde(default)]
+    pub custom_properties: Map<String, Value>,
+    /// Milliseconds since 1970.
+    #[serde(default)]
+    pub joined_at: i64,
+    #[serde(default)]
+    pub last_login: Option<i64>,
+    /// Tokens of an earlier generation are not accepted: it grows when the password changes.
+    #[serde(default)]
+    pub generation: u32,
+}
+
+/// An API key as it is kept.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ApiKey {
+    /// The key itself: its owner can ask for it.
+    pub key: Secret,
+    /// What it is looked up by: its keyed hash, so that neither an index nor the time of a comparison tells the key.
+    pub digest: [u8; 32],
+}
+
+/// What a user may do. Ordered.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
+pub enum Level {
+    /// Watches assigned channels.
+    #[default]
+    Streamer,
+    /// Sees channels and state, too.
+    Standard,
+    /// May do everything.
+    Admin,
+}
+
+impl Level {
+    pub const ALL: [Self; 3] = [Self::Streamer, Self::Standard, Self::Admin];
+
+    /// The number that the interface uses.
+    pub fn number(self) -> u8 {
+        match self {
+            Self::Streamer => 0,
+            Self::Standard => 1,
+            Self::Admin => 10,
+        }
+    }
+
+    /// The level with this number.
+    pub fn of(number: u64) -> Option<Self> {
+        Self::ALL.into_iter().find(|it| u64::from(it.number()) == number)
+    }
+}
+
+impl fmt::Display for Level {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.number().fmt(f)
+    }
+}
+
+impl Serialize for Level {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_u8(self.number())
+    }
+}
+
+impl<'de> Deserialize<'de> for Level {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let number = u64::deserialize(deserializer)?;
+        Self::of(number).ok_or_else(|| serde::de::Error::custom(format!("{number} is no user level")))
+    }
+}
+
+impl User {
+    /// A user with a name and a level, who cannot log in yet.
+    pub fn new(id: UserId, username: impl Into<String>, level: Level, at: i64) -> Self {
+        Self {
+            id,
+            username: username.into(),
+            email: String::new(),
+            first_name: String::new(),
+            last_name: String::new(),
+            password: None,
+            player_password: None,
+            api_key: None,
+            is_active: true,
+            is_staff: false,
+            is_superuser: false,
+            level,
+            lineups: Vec::new(),
+            stream_limit: 0,
+            hide_adult: false,
+            avatar: Map::new(),
+            custom_properties: Map::new(),
+            joined_at: at,
+            last_login: None,
+            generation: 0,
+        }
+    }
+
+    /// What this user may do: a superuser everything.
+    pub fn effective_level(&self) -> Level {
+        if self.is_superuser { Level::Admin } else { self.level }
+    }
+
+    /// Has this user at least that level?
+    pub fn may(&self, level: Level) -> bool {
+        self.is_active && self.effective_level() >= level
+    }
+
+    /// The name that users are told apart by.
+    pub fn name_key(username: &str) -> String {
+        username.to_lowercase()
+    }
+}
+
+/// Does this channel exist for this user? The one rule for lists, playlists, guides, tuners and playing.
+pub fn sees(user: &User, channel: &Channel) -> bool {
+    if user.effective_level() == Level::Admin {
+        return channel.enabled;
+    }
+    channel.enabled && user.level >= channel.user_level && !(user.hide_adult && channel.is_adult)
+}
+
+/// First segments of addresses of ours. A user of such a name could not play by the short address `/{user}/…`.
+const RESERVED: [&str; 21] = [
+    "accounts",
+    "api",
+    "epg.xml",
+    "get.php",
+    "healthz",
+    "live",
+    "metrics",
+    "movie",
+    "output",
+    "panel_api.php",
+    "player_api.php",
+    "playlist.m3u",
+    "proxy",
+    "series",
+    "static",
+    "streaming",
+    "timeshift",
+    "tuner",
+    "hdhr",
+    "ws",
+    "xmltv.php",
+];
+
+/// Characters of a user name, at most.
+pub const USERNAME_CHARS_MAX: usize = 150;
+
+/// Why a text is no user name.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub enum UsernameError {
+    #[error("a user name has 1 to {USERNAME_CHARS_MAX} characters")]
+    Length,
+    #[error("a user name has letters, digits and @ . + - _ only")]
+    Characters,
+    #[error("this name is part of our own addresses; choose another one")]
+    Reserved,
+}
+
+/// Can this be a user's name? It stands in the addresses of streams, so it is plain and not one of ours.
+pub fn check_username(text: &str) -> Result<(), UsernameError> {
+    if text.is_empty() || text.chars().count() > USERNAME_CHARS_MAX {
+        return Err(UsernameError::Length);
+    }
+    let is_plain = |it: char| it.is_alphanumeric() || "@.+-_".contains(it);
+    if !text.chars().all(is_plain) || text.chars().all(|it| it == '.') {
+        return Err(UsernameError::Characters);
+    }
+    if is_reserved(text) {
+        return Err(UsernameError::Reserved);
+    }
+    Ok(())
+}
+
+/// Is this the first segment of an address of ours?
+pub fn is_reserved(segment: &str) -> bool {
+    RESERVED.iter().any(|it| it.eq_ignore_ascii_case(segment))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn levels_are_ordered_and_only_three_numbers_are_levels() {
+        assert!(Level::Streamer < Level::Standard && Level::Standard < Level::Admin);
+        for level in Level::ALL {
+            assert_eq!(Level::of(u64::from(level.number())), Some(level));
+        }
+        for number in [2, 7, 11, 256, u64::MAX] {
+            assert_eq!(Level::of(number), None);
+        }
+        assert_eq!(serde_json::from_str::<Level>("10").unwrap(), Level::Admin);
+        assert!(serde_json::from_str::<Level>("7").is_err());
+    }
+
+    #[test]
+    fn a_superuser_may_do_everything_and_an_inactive_user_nothing() {
+        let mut user = User::new(UserId(1), "a", Level::Streamer, 0);
+        assert!(user.may(Level::Streamer) && !user.may(Level::Standard));
+        user.is_superuser = true;
+        assert!(user.may(Level::Admin));
+        user.is_active = false;
+        assert!(!user.may(Level::Streamer));
+    }
+
+    #[test]
+    fn names_that_would_be_taken_for_addresses_are_refused() {
+        for name in ["anna", "Anna.Maria", "a@b.example", "admin", "überall", "live1"] {
+            assert_eq!(check_username(name), Ok(()), "{name}");
+        }
+        for (name, error) in [
+            ("", UsernameError::Length),
+            ("a b", UsernameError::Characters),
+            ("a/b", UsernameError::Characters),
+            ("..", UsernameError::Characters),
+            ("a%20b", UsernameError::Characters),
+            ("live", UsernameError::Reserved),
+            ("API", UsernameError::Reserved),
+            ("player_api.php", UsernameError::Reserved),
+        ] {
+            assert_eq!(check_username(name), Err(error), "{name}");
+        }
+        assert_eq!(check_username(&"a".repeat(151)), Err(UsernameError::Length));
+    }
+}

@@ -1,0 +1,17 @@
+//! Core settings.
+
+use domain::setting::Setting;
+
+use crate::record::{Keys, Record};
+
+impl Record for Setting {
+    const COLLECTION: &'static str = "settings";
+
+    fn id(&self) -> u32 {
+        self.id
+    }
+
+    fn keys(&self, keys: &mut Keys) {
+        keys.unique("key", &self.key);
+    }
+}

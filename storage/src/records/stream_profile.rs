@@ -1,0 +1,17 @@
+//! Stream profiles.
+
+use domain::stream_profile::StreamProfile;
+
+use crate::record::{Keys, Record};
+
+impl Record for StreamProfile {
+    const COLLECTION: &'static str = "stream_profiles";
+
+    fn id(&self) -> u32 {
+        self.id.0
+    }
+
+    fn keys(&self, keys: &mut Keys) {
+        keys.unique("name", &self.name);
+    }
+}

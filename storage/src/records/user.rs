@@ -1,0 +1,33 @@
+//! Users, and the keys of this installation that their credentials depend on.
+
+use domain::secret::ServerKeys;
+use domain::user::User;
+
+use crate::record::{Keys, Record};
+
+impl Record for User {
+    const COLLECTION: &'static str = "users";
+    /// Player passwords and API keys are kept in clear.
+    const SEALED: bool = true;
+
+    fn id(&self) -> u32 {
+        self.id.0
+    }
+
+    fn keys(&self, keys: &mut Keys) {
+        keys.unique("username", User::name_key(&self.username));
+        if let Some(key) = &self.api_key {
+            keys.unique("api_key", key.digest);
+        }
+    }
+}
+
+impl Record for ServerKeys {
+    const COLLECTION: &'static str = "server_keys";
+    const SEALED: bool = true;
+
+    /// There is one.
+    fn id(&self) -> u32 {
+        1
+    }
+}
