@@ -13,7 +13,7 @@ use crate::disk::{BLOCK_WEIGHT, SLICE_WEIGHT_MAX, Slice};
 use crate::error::{Error, Result};
 use crate::record::{Keys, Kind, Record, encode};
 use crate::shared::Shared;
-use crate::state::{BlockAt, Group, Pairs, pair_of};
+use crate::state::{At, Group, Pairs, pair_of};
 use crate::store::{Store, settle};
 use crate::write::Write;
 use crate::writer::Job;
@@ -145,8 +145,8 @@ impl<T: Record> Bulk<T> {
         if self.slice.weight() + Slice::weight_of(&key, value.len()).max(BLOCK_WEIGHT) > SLICE_WEIGHT_MAX {
             self.send()?;
         }
+        self.group.blocks.insert(number, At::new(self.stage, self.stage, &key, value.len()));
         self.slice.put(key, value);
-        self.group.blocks.insert(number, BlockAt { version: self.stage, commit: self.stage });
         Ok(())
     }
 
@@ -159,7 +159,7 @@ impl<T: Record> Bulk<T> {
 impl<T: Record> Drop for Bulk<T> {
     fn drop(&mut self) {
         if !self.has_landed {
-            let place = |(number, at): (&u32, &BlockAt)| {
+            let place = |(number, at): (&u32, &At)| {
                 self.shared.block_place(self.noun, self.owner, *number, at.version).key()
             };
             let keys = self.group.blocks.iter().map(place).collect();

@@ -6,7 +6,7 @@
 use std::marker::PhantomData;
 
 use crate::error::Result;
-use crate::record::{Key, Keys, Kind, Record, decode};
+use crate::record::{Key, Keys, Kind, Record, decode, fingerprint};
 use crate::shared::Shared;
 use crate::state::pair_of;
 use crate::write::has;
@@ -37,10 +37,10 @@ impl<'a, T: Record> Collection<'a, T> {
             Kind::Single => {
                 // The lock is held over the read, so that no commit comes between place and value.
                 let state = self.shared.state.read();
-                let Some(version) = state.directories[self.noun].singles.get(&id).copied() else {
+                let Some(at) = state.directories[self.noun].singles.get(&id).copied() else {
                     return Ok(None);
                 };
-                let bytes = self.shared.single(self.noun, id, version)?;
+                let bytes = self.shared.single(self.noun, id, at.version)?;
                 drop(state);
                 decode(&bytes).map(Some)
             }
@@ -56,6 +56,31 @@ impl<'a, T: Record> Collection<'a, T> {
                 decode(block.get(id).ok_or_else(missing)?).map(Some)
             }
         }
+    }
+
+    /// A number that is another one whenever the record may be: the commit that last wrote the record, or the block
+    /// it lies in. `None` where there is no record. Reads no disk. The same after reopening.
+    pub fn stamp(&self, id: u32) -> Option<u64> {
+        let state = self.shared.state.read();
+        let directory = &state.directories[self.noun];
+        match T::KIND {
+            Kind::Single => directory.singles.get(&id).map(|it| it.commit),
+            Kind::Paged => {
+                let (owner, number) = directory.locate(id)?;
+                directory.groups.get(&owner)?.blocks.get(&number).map(|it| it.commit)
+            }
+        }
+    }
+
+    /// A number that is another one whenever anything of this owner may be. Reads no disk, and takes some tens of
+    /// microseconds for an owner with half a million records. The same after reopening, and for all owners without
+    /// records. Paged collections only.
+    pub fn fingerprint_of(&self, owner: u64) -> u64 {
+        const { assert!(matches!(T::KIND, Kind::Paged), "fingerprints are for paged collections") };
+        let state = self.shared.state.read();
+        let group = state.directories[self.noun].groups.get(&owner);
+        let blocks = group.into_iter().flat_map(|it| &it.blocks).map(|(number, at)| (*number, at.commit));
+        fingerprint(blocks)
     }
 
     /// All records with this value of an index, by id.

@@ -3,7 +3,7 @@
 //! A [`Store`] keeps nouns that implement [`Record`]. Everyone reads through [`Store::collection`]; everyone writes
 //! through [`Store::write`], which runs a function on the one writer thread and answers when what it wrote is on the
 //! disk, whole. What comes by the hundred thousand goes through [`Store::bulk`]. Who wants to know what changed
-//! subscribes to [`Store::changes`]; who must not wait for a disk keeps a [`View`].
+//! subscribes to [`Store::changes`]; who must not wait for a disk keeps a [`View`], of a [`Table`] for instance.
 //!
 //! This room knows no actor and no HTTP. Nothing that carries packets calls it: reads may wait as long as a slice of a
 //! write takes, some milliseconds at most.
@@ -26,6 +26,7 @@ pub mod records;
 mod shared;
 mod state;
 mod store;
+mod table;
 mod value;
 mod vault;
 mod view;
@@ -40,6 +41,7 @@ pub use collection::Collection;
 pub use error::{Error, Result};
 pub use record::{Keys, Kind, RECORD_BYTES_MAX, Record, Schema, decode};
 pub use store::{Figures, Reader, Store};
+pub use table::Table;
 pub use vault::{Sealed, Vault};
 pub use view::View;
 pub use write::Write;

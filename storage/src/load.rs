@@ -6,7 +6,7 @@ use crate::block::Block;
 use crate::error::{Error, Result};
 use crate::record::Kind;
 use crate::shared::Shared;
-use crate::state::{BlockAt, Directory, Group, Pairs, State, pair_of};
+use crate::state::{At, Directory, Group, Pairs, State, pair_of};
 use crate::value::{FORMAT, Place, Value};
 use crate::witness::Statement;
 
@@ -17,13 +17,12 @@ pub(crate) struct Loaded {
     pub(crate) last: u64,
     /// What a crash left behind.
     pub(crate) leftovers: BTreeSet<Vec<u8>>,
-    pub(crate) live_bytes: u64,
 }
 
 /// A group in the making.
 #[derive(Default)]
 struct Draft {
-    blocks: BTreeMap<u32, BlockAt>,
+    blocks: BTreeMap<u32, At>,
     ids: Vec<(u32, u32)>,
     index: Vec<(u32, u32)>,
 }
@@ -35,7 +34,6 @@ struct Loading<'a> {
     groups: BTreeMap<(usize, u64), Draft>,
     counters: BTreeMap<usize, u32>,
     last: u64,
-    live_bytes: u64,
     meta: Option<Value>,
 }
 
@@ -61,7 +59,6 @@ pub(crate) fn load(shared: &Shared, statement: &Statement) -> Result<Loaded> {
         groups: BTreeMap::new(),
         counters: BTreeMap::new(),
         last: 0,
-        live_bytes: 0,
         meta: None,
     };
     let mut leftovers = BTreeSet::new();
@@ -132,7 +129,6 @@ impl Loading<'_> {
 
     /// Takes in what counts.
     fn take(&mut self, place: Place, value: Value) -> Result<()> {
-        self.live_bytes += (2 * value.key.len() + value.payload.len() + 32) as u64;
         match &place {
             Place::Meta => self.meta = Some(value),
             Place::Counter(collection) => {
@@ -144,20 +140,23 @@ impl Loading<'_> {
             }
             Place::Single { collection, id, version } => {
                 let noun = self.position(collection, Kind::Single)?;
+                let at = value.at(*version);
                 let bytes = self.shared.unseal(noun, &place, value)?;
                 let (found, _, keys) = (self.shared.noun(noun).read)(&bytes)?;
                 if found != *id {
                     return Err(Error::DamagedRecord(format!("{} says that it is {found}", shown(&place))));
                 }
-                self.directories[noun].singles.insert(*id, *version);
+                self.directories[noun].singles.insert(*id, at);
+                self.directories[noun].count_bytes(None, Some(at));
                 self.indexes[noun].extend(keys.iter().map(|key| (pair_of(key), *id)));
             }
             Place::Block { collection, owner, block, version } => {
                 let noun = self.position(collection, Kind::Paged)?;
-                let at = BlockAt { version: *version, commit: value.commit };
+                let at = value.at(*version);
                 let payload = self.shared.unseal(noun, &place, value)?;
                 let draft = self.groups.entry((noun, *owner)).or_default();
                 draft.blocks.insert(*block, at);
+                self.directories[noun].count_bytes(None, Some(at));
                 for (id, bytes) in Block::decode(&payload)?.records {
                     let (_, _, keys) = (self.shared.noun(noun).read)(&bytes)?;
                     draft.ids.push((id, *block));
@@ -212,6 +211,6 @@ impl Loading<'_> {
             }
         }
         let state = State { directories: self.directories, commit };
-        Ok(Loaded { state, last: self.last.max(commit), leftovers, live_bytes: self.live_bytes })
+        Ok(Loaded { state, last: self.last.max(commit), leftovers })
     }
 }

@@ -93,6 +93,18 @@ pub(crate) fn hash(index: &str, value: &[u8]) -> u64 {
     hasher.finish()
 }
 
+/// One number for a list of blocks and the commits that wrote them. Different lists have different numbers but for
+/// bad luck of one in many billions; it guards no secret.
+pub(crate) fn fingerprint(blocks: impl Iterator<Item = (u32, u64)>) -> u64 {
+    #[expect(deprecated, reason = "the one hasher of the standard library whose keys are fixed")]
+    let mut hasher = std::hash::SipHasher::new();
+    for (number, commit) in blocks {
+        hasher.write_u32(number);
+        hasher.write_u64(commit);
+    }
+    hasher.finish()
+}
+
 pub(crate) fn encode<T: Record>(record: &T) -> Result<Vec<u8>> {
     let mut bytes = vec![T::VERSION];
     rmp_serde::encode::write_named(&mut bytes, record)

@@ -14,7 +14,7 @@ use crate::changes::Change;
 use crate::disk::Disk;
 use crate::error::{Error, Result};
 use crate::record::{Noun, Schema};
-use crate::state::{BlockAt, State};
+use crate::state::{At, State};
 use crate::value::{Place, Value};
 use crate::vault::Vault;
 
@@ -87,13 +87,7 @@ impl Shared {
     }
 
     /// `None` if the block was replaced and swept in the meantime.
-    pub(crate) fn block(
-        &self,
-        noun: usize,
-        owner: u64,
-        block: u32,
-        at: BlockAt,
-    ) -> Result<Option<Arc<Block>>> {
+    pub(crate) fn block(&self, noun: usize, owner: u64, block: u32, at: At) -> Result<Option<Arc<Block>>> {
         let key = (noun, owner, block, at.commit);
         if let Some(found) = self.cache.lock().get(&key) {
             return Ok(Some(found));
@@ -111,7 +105,7 @@ impl Shared {
         noun: usize,
         owner: u64,
         block: u32,
-        at: BlockAt,
+        at: At,
     ) -> Result<Option<Block>> {
         let place = self.block_place(noun, owner, block, at.version);
         self.read(noun, &place)?.map(|payload| Block::decode(&payload)).transpose()

@@ -60,18 +60,28 @@ impl Pairs {
     }
 }
 
-/// Where one block lies.
+/// Where one record or block lies.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct BlockAt {
+pub(crate) struct At {
     pub(crate) version: u64,
-    /// The commit that wrote it; what the cache goes by.
+    /// The commit that wrote it; what the cache and stamps go by.
     pub(crate) commit: u64,
+    /// What it takes of the disk, key and value.
+    pub(crate) bytes: u32,
+}
+
+impl At {
+    pub(crate) fn new(version: u64, commit: u64, key: &[u8], value_bytes: usize) -> Self {
+        // A value beyond this is refused long before.
+        let bytes = u32::try_from(key.len() + value_bytes).unwrap_or(u32::MAX);
+        Self { version, commit, bytes }
+    }
 }
 
 /// The records of one owner in a paged collection.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Group {
-    pub(crate) blocks: BTreeMap<u32, BlockAt>,
+    pub(crate) blocks: BTreeMap<u32, At>,
     /// Id and block.
     pub(crate) ids: Pairs,
     /// Half hash and id.
@@ -82,6 +92,11 @@ impl Group {
     pub(crate) fn block_of(&self, id: u32) -> Option<u32> {
         let (least, most) = self.ids.bounds()?;
         if id < least || id > most { None } else { self.ids.with(id).next() }
+    }
+
+    /// What it takes of the disk.
+    pub(crate) fn bytes(&self) -> u64 {
+        self.blocks.values().map(|it| u64::from(it.bytes)).sum()
     }
 
     pub(crate) fn has_in_common(&self, other: &Self) -> Option<u32> {
@@ -98,17 +113,32 @@ impl Group {
 #[derive(Debug)]
 pub(crate) struct Directory {
     pub(crate) kind: Kind,
-    /// Id and version.
-    pub(crate) singles: BTreeMap<u32, u64>,
+    /// By id.
+    pub(crate) singles: BTreeMap<u32, At>,
     /// Of the single records.
     pub(crate) index: Pairs,
     pub(crate) groups: BTreeMap<u64, Group>,
     pub(crate) next_id: u32,
+    /// What its records take of the disk.
+    pub(crate) live_bytes: u64,
 }
 
 impl Directory {
     pub(crate) fn new(kind: Kind) -> Self {
-        Self { kind, singles: BTreeMap::new(), index: Pairs::default(), groups: BTreeMap::new(), next_id: 1 }
+        Self {
+            kind,
+            singles: BTreeMap::new(),
+            index: Pairs::default(),
+            groups: BTreeMap::new(),
+            next_id: 1,
+            live_bytes: 0,
+        }
+    }
+
+    /// One record or block takes the place of another, or goes, or comes.
+    pub(crate) fn count_bytes(&mut self, before: Option<At>, after: Option<At>) {
+        let bytes = |at: Option<At>| at.map_or(0, |it| u64::from(it.bytes));
+        self.live_bytes = self.live_bytes + bytes(after) - bytes(before);
     }
 
     pub(crate) fn len(&self) -> usize {
@@ -130,6 +160,13 @@ pub(crate) struct State {
     pub(crate) directories: Vec<Directory>,
     /// The last commit.
     pub(crate) commit: u64,
+}
+
+impl State {
+    /// What all records take of the disk.
+    pub(crate) fn live_bytes(&self) -> u64 {
+        self.directories.iter().map(|it| it.live_bytes).sum()
+    }
 }
 
 /// The half of a key's hash that is kept.

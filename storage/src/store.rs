@@ -16,9 +16,10 @@ use crate::collection::Collection;
 use crate::disk::Disk;
 use crate::error::{Error, Result};
 use crate::load;
-use crate::record::{Record, Schema};
+use crate::record::{Kind, Record, Schema};
 use crate::shared::{Cache, Shared};
 use crate::state::{Directory, State};
+use crate::table::{self, Table};
 use crate::vault::Vault;
 use crate::view::{self, View};
 use crate::witness::{Statement, Witness};
@@ -88,6 +89,9 @@ pub struct Figures {
     /// Slices written since the start, and the weight of the heaviest; see [`Figures::SLICE_WEIGHT_MAX`].
     pub n_slices: usize,
     pub slice_weight_max: usize,
+    /// What the records take of the disk, and what the database does. The second is several times the first when
+    /// the store should be rewritten.
+    pub live_bytes: u64,
     pub disk_bytes: u64,
     pub cache_bytes: usize,
 }
@@ -250,6 +254,20 @@ impl Store {
         })
     }
 
+    /// A copy of a whole collection in memory that follows every commit before that is answered. Every call makes
+    /// another copy: make one and clone the view. For a thread that may block.
+    ///
+    /// Of single records only, up to some ten thousands; another collection does not compile.
+    pub fn table<T: Record>(&self) -> Result<View<Table<T>>> {
+        const { assert!(matches!(T::KIND, Kind::Single), "a table is for single records") };
+        self.view(const { &[T::COLLECTION] }, table::following())
+    }
+
+    /// The number of the last commit. Grows with each, with gaps; the same after reopening.
+    pub fn version(&self) -> u64 {
+        self.shared.state.read().commit
+    }
+
     /// Rewrites the store, so that the disk holds what lives and nothing else. Other writes wait. Blocks.
     pub fn compact(&self) -> Result<()> {
         self.ask(Job::Compact)
@@ -258,10 +276,15 @@ impl Store {
     pub fn figures(&self) -> Figures {
         let disk = self.shared.disk();
         let (n_slices, slice_weight_max) = disk.slices();
+        let (version, live_bytes) = {
+            let state = self.shared.state.read();
+            (state.commit, state.live_bytes())
+        };
         Figures {
-            version: self.shared.state.read().commit,
+            version,
             n_slices,
             slice_weight_max,
+            live_bytes,
             disk_bytes: disk.bytes(),
             cache_bytes: self.shared.cache.lock().bytes(),
         }
@@ -363,10 +386,11 @@ impl Writer {
         disk.sync()?;
         *self.shared.state.write() = loaded.state;
         let disk_bytes = disk.bytes();
-        if disk_bytes > COMPACT_BYTES_MIN && disk_bytes > AMPLIFICATION_MAX * loaded.live_bytes {
+        let live_bytes = self.shared.state.read().live_bytes();
+        if disk_bytes > COMPACT_BYTES_MIN && disk_bytes > AMPLIFICATION_MAX * live_bytes {
             tracing::info!(
                 disk_bytes,
-                live_bytes = loaded.live_bytes,
+                live_bytes,
                 "the store takes several times what lives in it and is rewritten"
             );
             drop(disk);

@@ -7,6 +7,7 @@
 //! magic, checksum, length, the commit that wrote it, its key, and the payload.
 
 use crate::error::{Error, Result};
+use crate::state::At;
 
 pub(crate) const MAGIC: [u8; 4] = [0xd7, b'H', b'w', 0x91];
 /// Of the envelope and of the layout of keys. The payload of a record has a version of its own.
@@ -124,6 +125,11 @@ pub(crate) struct Value {
 }
 
 impl Value {
+    /// Where it lies and what it takes, once it is there.
+    pub(crate) fn at(&self, version: u64) -> At {
+        At::new(version, self.commit, &self.key, HEAD + self.key.len() + self.payload.len())
+    }
+
     pub(crate) fn encode(&self) -> Vec<u8> {
         let length = HEAD + self.key.len() + self.payload.len();
         let mut bytes = Vec::with_capacity(length);

@@ -179,8 +179,8 @@ impl Write<'_> {
                 if let Some(changed) = self.overlay.singles.get(&(noun, id)) {
                     return Ok(changed.clone());
                 }
-                let version = self.shared.state.read().directories[noun].singles.get(&id).copied();
-                version.map(|version| self.shared.single(noun, id, version).map(Arc::from)).transpose()
+                let at = self.shared.state.read().directories[noun].singles.get(&id).copied();
+                at.map(|at| self.shared.single(noun, id, at.version).map(Arc::from)).transpose()
             }
             Kind::Paged => {
                 let Some((owner, block)) = self.locate(noun, id) else { return Ok(None) };

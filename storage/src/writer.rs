@@ -17,7 +17,7 @@ use crate::disk::{Disk, SLICE_WEIGHT_MAX, Slice};
 use crate::error::{Error, Result};
 use crate::record::Kind;
 use crate::shared::Shared;
-use crate::state::{BlockAt, Group};
+use crate::state::{At, Group};
 use crate::store::Reader;
 use crate::value::{FORMAT, Place, Value};
 use crate::view::{Keep, Kept};
@@ -302,25 +302,25 @@ impl Writer {
         plan: &mut Plan,
     ) -> Result<()> {
         for ((noun, id), bytes) in &overlay.singles {
-            let present = self.shared.state.read().directories[*noun].singles.get(id).copied();
+            let present = self.shared.state.read().directories[*noun].singles.get(id).map(|it| it.version);
             let place = |version| self.shared.single_place(*noun, *id, version);
-            let version = match (staged, bytes) {
+            let at = match (staged, bytes) {
                 (Some(staged), Some(bytes)) => {
-                    batch.put(&place(staged), self.shared.seal(*noun, &place(staged), commit, bytes)?)?;
+                    let value = self.shared.seal(*noun, &place(staged), commit, bytes)?;
                     plan.leftovers.extend(present.map(|version| place(version).key()));
-                    Some(staged)
+                    Some(batch.put(&place(staged), commit, value)?)
                 }
                 (Some(staged), None) => {
                     if let Some(present) = present {
-                        batch.put(&place(staged), gone(&place(staged), commit))?;
+                        batch.put(&place(staged), commit, gone(&place(staged), commit))?;
                         plan.leftovers.extend([place(present).key(), place(staged).key()]);
                     }
                     None
                 }
                 (None, Some(bytes)) => {
                     let version = self.version_for(commit, present, &place(0));
-                    batch.put(&place(version), self.shared.seal(*noun, &place(version), commit, bytes)?)?;
-                    Some(version)
+                    let value = self.shared.seal(*noun, &place(version), commit, bytes)?;
+                    Some(batch.put(&place(version), commit, value)?)
                 }
                 (None, None) => {
                     if let Some(present) = present {
@@ -329,7 +329,7 @@ impl Writer {
                     None
                 }
             };
-            plan.singles.push((*noun, *id, version));
+            plan.singles.push((*noun, *id, at));
         }
         Ok(())
     }
@@ -362,7 +362,7 @@ impl Writer {
                     Some(staged) if at.version < staged => {
                         plan.leftovers.push(present.key());
                         if !is_new {
-                            batch.put(&place(staged), gone(&place(staged), commit))?;
+                            batch.put(&place(staged), commit, gone(&place(staged), commit))?;
                             plan.leftovers.push(place(staged).key());
                         }
                     }
@@ -400,17 +400,16 @@ impl Writer {
             let at = match staged {
                 Some(staged) if is_gone => {
                     if let Some(present) = present {
-                        batch.put(&place(staged), gone(&place(staged), commit))?;
+                        batch.put(&place(staged), commit, gone(&place(staged), commit))?;
                         plan.leftovers.extend([place(present).key(), place(staged).key()]);
                     }
                     None
                 }
                 Some(staged) => {
                     let bytes = self.shared.seal(*noun, &place(staged), commit, &block.encode())?;
-                    batch.put(&place(staged), bytes)?;
                     let replaced = present.filter(|version| *version != staged);
                     plan.leftovers.extend(replaced.map(|version| place(version).key()));
-                    Some(staged)
+                    Some(batch.put(&place(staged), commit, bytes)?)
                 }
                 None if is_gone => {
                     if let Some(present) = present {
@@ -423,11 +422,9 @@ impl Writer {
                         plan.present.iter().find(|it| it.0 == (*noun, *owner, *number)).map(|it| it.1);
                     let version = self.version_for(commit, present.or(replaced), &place(0));
                     let bytes = self.shared.seal(*noun, &place(version), commit, &block.encode())?;
-                    batch.put(&place(version), bytes)?;
-                    Some(version)
+                    Some(batch.put(&place(version), commit, bytes)?)
                 }
             };
-            let at = at.map(|version| BlockAt { version, commit });
             plan.blocks.push(((*noun, *owner, *number), at));
         }
         Ok(())
@@ -626,8 +623,11 @@ pub(crate) struct Batch<'a> {
 }
 
 impl Batch<'_> {
-    fn put(&mut self, place: &Place, value: Vec<u8>) -> Result<()> {
-        self.add(place.key(), value)
+    fn put(&mut self, place: &Place, commit: u64, value: Vec<u8>) -> Result<At> {
+        let key = place.key();
+        let at = At::new(place.version(), commit, &key, value.len());
+        self.add(key, value)?;
+        Ok(at)
     }
 
     pub(crate) fn add(&mut self, key: Vec<u8>, value: Vec<u8>) -> Result<()> {
@@ -648,8 +648,8 @@ impl Batch<'_> {
 /// What has to change in memory when a commit lands.
 #[derive(Default)]
 struct Plan {
-    singles: Vec<(usize, u32, Option<u64>)>,
-    blocks: Vec<((usize, u64, u32), Option<BlockAt>)>,
+    singles: Vec<(usize, u32, Option<At>)>,
+    blocks: Vec<((usize, u64, u32), Option<At>)>,
     /// Blocks of a replaced group that are written over, and their version.
     present: Vec<((usize, u64, u32), u64)>,
     leftovers: Vec<Vec<u8>>,
@@ -666,16 +666,21 @@ impl Plan {
         places: &Places,
         pairs: &Pending,
     ) {
-        for (noun, id, version) in &self.singles {
-            match version {
-                Some(version) => drop(directories[*noun].singles.insert(*id, *version)),
-                None => drop(directories[*noun].singles.remove(id)),
-            }
+        for (noun, id, at) in &self.singles {
+            let directory = &mut directories[*noun];
+            let before = match at {
+                Some(at) => directory.singles.insert(*id, *at),
+                None => directory.singles.remove(id),
+            };
+            directory.count_bytes(before, *at);
         }
         let mut seen: BTreeSet<_> = self.blocks.iter().map(|it| (it.0.0, it.0.1)).collect();
         for ((noun, owner), group) in replaced {
             seen.insert((noun, owner));
-            directories[noun].groups.insert(owner, group);
+            let directory = &mut directories[noun];
+            directory.live_bytes += group.bytes();
+            let before = directory.groups.insert(owner, group);
+            directory.live_bytes -= before.map_or(0, |it| it.bytes());
         }
         let mut ids = PairChanges::new();
         for ((noun, id), place) in places {
@@ -687,11 +692,13 @@ impl Plan {
             }
         }
         for ((noun, owner, number), at) in &self.blocks {
-            let group = directories[*noun].groups.entry(*owner).or_default();
-            match at {
-                Some(at) => drop(group.blocks.insert(*number, *at)),
-                None => drop(group.blocks.remove(number)),
-            }
+            let directory = &mut directories[*noun];
+            let group = directory.groups.entry(*owner).or_default();
+            let before = match at {
+                Some(at) => group.blocks.insert(*number, *at),
+                None => group.blocks.remove(number),
+            };
+            directory.count_bytes(before, *at);
         }
         for ((noun, owner), mut changes) in ids {
             // A pair that goes and comes again stays.

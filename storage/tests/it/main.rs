@@ -9,3 +9,4 @@ mod damage;
 mod golden;
 mod model;
 mod support;
+mod tables;

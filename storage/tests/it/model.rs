@@ -122,8 +122,11 @@ impl Model {
                 assert!(done.is_err());
             }
             Step::Reopen => {
+                let live_bytes = open.figures().live_bytes;
                 *store = None;
                 *store = Some(place.open());
+                let counted_again = store.as_ref().unwrap().figures().live_bytes;
+                assert_eq!(live_bytes, counted_again);
             }
             Step::Compact => open.compact().unwrap(),
         }
@@ -156,9 +159,15 @@ fn run(steps: Vec<Step>) {
     let place = Place::new();
     let mut store = Some(place.open());
     let mut model = Model::default();
+    let mut table = store.as_ref().unwrap().table::<Note>().unwrap();
     for step in &steps {
         model.take(step, &mut store, &place);
-        model.compare(store.as_ref().unwrap());
+        let open = store.as_ref().unwrap();
+        if matches!(step, Step::Reopen) {
+            table = open.table::<Note>().unwrap();
+        }
+        model.compare(open);
+        assert!(table.load().iter().map(|it| &**it).eq(model.notes.values()));
     }
     drop(store);
     model.compare(&place.open());
