@@ -9,6 +9,7 @@ use std::path::{Path, PathBuf};
 use crate::block::Block;
 use crate::disk::{Disk, Slice, folder_bytes};
 use crate::error::{Error, Result};
+use crate::format::FORMATS;
 use crate::load::shown;
 use crate::store::{database, databases, lock};
 use crate::value::{MAGIC, Place, Value};
@@ -127,7 +128,7 @@ pub fn salvage(folder: &Path, into: &Path) -> Result<Salvaged> {
     }
     salvaged.values = count(&live);
     // The counts are not known until the store is opened: commit 1 is before every commit there is.
-    let statement = Statement { generation: 1, commit: 1, counts: BTreeMap::new() };
+    let statement = Statement { commit: 1, ..Statement::first(FORMATS.now) };
     let disk = Disk::open(&database(into, 1))?;
     let mut batch = Batch { disk: &disk, slice: Slice::default(), is_staged: true };
     for (_, value) in live {

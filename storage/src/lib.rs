@@ -9,21 +9,25 @@
 //! write takes, some milliseconds at most.
 //!
 //! Reading order: `record`, `store`, `write`, `writer` (how a commit lands), `disk` (sled and its faults), `load`
-//! (what is checked at open), `check` (what can be done when that fails).
+//! (what is checked at open), `check` (what can be done when that fails), `compact` and `format` (how everything is
+//! written anew).
 
 mod block;
 mod bulk;
 mod changes;
 mod check;
 mod collection;
+mod compact;
 mod disk;
 mod error;
+mod format;
 #[cfg(fuzzing)]
 pub mod fuzzing;
 mod load;
 mod record;
 pub mod records;
 mod shared;
+mod space;
 mod state;
 mod store;
 mod table;

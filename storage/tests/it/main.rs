@@ -8,5 +8,6 @@ mod crash;
 mod damage;
 mod golden;
 mod model;
+mod space;
 mod support;
 mod tables;
