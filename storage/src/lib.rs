@@ -24,6 +24,7 @@ mod format;
 #[cfg(fuzzing)]
 pub mod fuzzing;
 mod load;
+mod models;
 mod record;
 pub mod records;
 mod shared;
@@ -43,6 +44,7 @@ pub use changes::{Change, Changes, Ids, News, Touched};
 pub use check::{Report, Salvaged, check, salvage};
 pub use collection::Collection;
 pub use error::{Error, Result};
+pub use models::{Models, begin, keep};
 pub use record::{Keys, Kind, RECORD_BYTES_MAX, Record, Schema, decode};
 pub use store::{Figures, Reader, Store};
 pub use table::Table;

@@ -8,6 +8,7 @@ mod crash;
 mod damage;
 mod golden;
 mod model;
+mod models;
 mod space;
 mod support;
 mod tables;
