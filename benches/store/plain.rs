@@ -37,7 +37,7 @@ impl Plain {
                 let bytes = rmp_serde::to_vec_named(&stream).expect("it is written");
                 records.insert(id, &*bytes).expect("it is taken");
                 by_account.insert((stream.account.0, id), ()).expect("it is taken");
-                by_url.insert((stream.url.expose(), id), ()).expect("it is taken");
+                by_url.insert((stream.url().expose(), id), ()).expect("it is taken");
             }
         }
         write.commit().expect("it lands");
