@@ -18,6 +18,7 @@ use std::net::IpAddr;
 use std::sync::Arc;
 use std::time::SystemTime;
 
+use actors::Events;
 use domain::event::{CallerRef, Event, EventBody};
 use domain::secret::{Secret, ServerKeys};
 use domain::user::{ApiKey, USERNAME_CHARS_MAX, User};
@@ -25,7 +26,7 @@ use governor::clock::DefaultClock;
 use http::HeaderMap;
 use http::header::{AUTHORIZATION, HeaderValue};
 use serde_json::json;
-use storage::{Table, View};
+use storage::{Models, Table, View};
 use tracing::info;
 
 use self::passwords::Passwords;
@@ -57,6 +58,9 @@ impl fmt::Debug for Auth {
     }
 }
 
+/// The id of the one record of keys.
+const SERVER_KEYS: u32 = 1;
+
 /// Where events go.
 type Tell = Box<dyn Fn(Event) + Send + Sync>;
 
@@ -87,12 +91,17 @@ impl From<Denied> for Refusal {
             Denied::ApiKey => Refusal::unauthorized("Invalid API key"),
             Denied::Inactive => Refusal::unauthorized("User inactive"),
             Denied::Token { expired } => {
-                let message = json!({ "token_class": "AccessToken", "token_type": "access", "message": token(expired) });
-                Refusal::unauthorized("Given token not valid for any token type")
-                    .with(json!({ "code": "token_not_valid", "messages": [message] }))
+                let detail = "Given token not valid for any token type";
+                let message = token(expired);
+                let message =
+                    json!({ "token_class": "AccessToken", "token_type": "access", "message": message });
+                let body = json!({ "detail": detail, "code": "token_not_valid", "messages": [message] });
+                Refusal::unauthorized(detail).with_body(body)
             }
             Denied::Refresh { expired } => {
-                Refusal::unauthorized(token(expired)).with(json!({ "code": "token_not_valid" }))
+                let detail = token(expired);
+                let body = json!({ "detail": detail, "code": "token_not_valid" });
+                Refusal::unauthorized(detail).with_body(body)
             }
             Denied::Login => Refusal::unauthorized("No active account found with the given credentials"),
             Denied::Busy => Refusal::unavailable("too many log in at once").retry_soon(),
@@ -110,8 +119,18 @@ enum Door {
 }
 
 impl Auth {
-    /// Blocks for as long as one password takes to hash.
-    pub(crate) fn over(
+    /// Over the users of this store, with the keys that it began with. For a thread that may block.
+    ///
+    /// # Errors
+    /// When the store cannot be read, or has no keys.
+    pub(crate) fn new(models: &Models, events: Events, limits: &AuthLimits) -> Result<Self, storage::Error> {
+        let keys = models.store.collection::<ServerKeys>().get(SERVER_KEYS)?;
+        let keys =
+            keys.ok_or_else(|| storage::Error::Key("the store has no keys for credentials".to_owned()))?;
+        Ok(Self::over(models.users.clone(), &keys, limits, move |event| events.happened(event)))
+    }
+
+    fn over(
         users: View<Table<User>>,
         keys: &ServerKeys,
         limits: &AuthLimits,

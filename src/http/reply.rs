@@ -19,8 +19,8 @@ pub(crate) struct Refusal {
     tuner_error: Option<TunerError>,
     may_retry: bool,
     allow: Option<&'static str>,
-    /// What the body says beside `detail`.
-    more: Option<serde_json::Value>,
+    /// In place of the detail.
+    body: Option<serde_json::Value>,
 }
 
 impl std::fmt::Display for Refusal {
@@ -59,7 +59,7 @@ impl Refusal {
             tuner_error: None,
             may_retry: false,
             allow: None,
-            more: None,
+            body: None,
         }
     }
 
@@ -108,16 +108,13 @@ impl Refusal {
         Refusal { may_retry: true, ..self }
     }
 
-    /// Lets the body say more than `detail`. `members` is an object.
-    pub(crate) fn with(self, members: serde_json::Value) -> Self {
-        Refusal { more: Some(members), ..self }
+    /// The same with a body of its own in place of `{"detail": …}`.
+    pub(crate) fn with_body(self, body: serde_json::Value) -> Self {
+        Refusal { body: Some(body), ..self }
     }
 
     pub(crate) fn into_response(self) -> Reply {
-        let mut body = serde_json::json!({ "detail": self.detail });
-        if let (Some(serde_json::Value::Object(more)), Some(body)) = (self.more, body.as_object_mut()) {
-            body.extend(more);
-        }
+        let body = self.body.unwrap_or_else(|| serde_json::json!({ "detail": self.detail }));
         let mut response = json(self.status, &body);
         let headers = response.headers_mut();
         if self.status == StatusCode::UNAUTHORIZED {
