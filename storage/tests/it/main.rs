@@ -4,6 +4,7 @@
 
 mod behaviour;
 mod bulk;
+mod commands;
 mod crash;
 mod damage;
 mod golden;
