@@ -17,12 +17,13 @@ use crate::disk::Disk;
 use crate::error::{Error, Result};
 use crate::evidence::COPY;
 use crate::format::{FORMATS, Formats, bring_up_to_date, refuse_newer};
-use crate::load;
+use crate::load::{self, Harmed, shown};
 use crate::record::{Kind, Record, Schema};
 use crate::shared::{Cache, Shared};
 use crate::space::is_wasteful;
 use crate::state::{Directory, State};
 use crate::table::{self, Table};
+use crate::value::{Place, Value};
 use crate::vault::Vault;
 use crate::view::{self, View};
 use crate::witness::{Statement, Witness};
@@ -168,7 +169,7 @@ impl Store {
             folder: folder.to_owned(),
             schema,
             format: formats.now,
-            state: RwLock::new(State { directories, commit: 0 }),
+            state: RwLock::new(State { directories, commit: 0, aside: Vec::new() }),
             disk: RwLock::new(Arc::new(disk)),
             vault,
             cache: Mutex::new(Cache::default()),
@@ -301,6 +302,12 @@ impl Store {
         }
     }
 
+    /// Records that did not read when the store was opened, now or before, in words: they are put out of the way and
+    /// everything else goes on. Only of nouns that [may be missed](Record::MAY_BE_MISSED).
+    pub fn set_aside(&self) -> Vec<String> {
+        self.shared.state.read().aside.iter().map(shown).collect()
+    }
+
     /// The secrets of this store.
     pub fn vault(&self) -> &Vault {
         &self.shared.vault
@@ -374,7 +381,7 @@ impl Writer {
         self.last = 1;
         let disk = self.shared.disk();
         let mut slice = crate::disk::Slice::default();
-        slice.put(crate::value::Place::Meta.key(), meta(&self.shared, 1)?);
+        slice.put(Place::Meta.key(), meta(&self.shared, 1)?);
         disk.apply(slice)?;
         disk.sync()?;
         crate::vault::sync_parent(&database(&self.shared.folder, self.generation))
@@ -396,7 +403,13 @@ impl Writer {
             sweep(&disk, &mut self.leftovers)?;
         }
         disk.sync()?;
-        *self.shared.state.write() = loaded.state;
+        let mut state = loaded.state;
+        // After the sweep: no older version of them is there any more that could count again.
+        set_aside(&disk, loaded.harmed, &mut state)?;
+        for place in &state.aside {
+            tracing::error!("{} does not read and was set aside; all else goes on", shown(place));
+        }
+        *self.shared.state.write() = state;
         let (disk_bytes, live_bytes) = (disk.bytes(), self.shared.state.read().live_bytes());
         drop(disk);
         if is_wasteful(disk_bytes, live_bytes) {
@@ -412,6 +425,24 @@ impl Writer {
         }
         Ok(())
     }
+}
+
+/// Puts records that do not read out of the way, durably.
+fn set_aside(disk: &Disk, harmed: Vec<Harmed>, state: &mut State) -> Result<()> {
+    if harmed.is_empty() {
+        return Ok(());
+    }
+    for Harmed { place, bytes, why } in harmed {
+        tracing::error!("{} is damaged: {why}", shown(&place));
+        let aside = Place::Aside(Box::new(place.clone()));
+        let value = Value { key: aside.key(), commit: state.commit, is_gone: false, payload: bytes };
+        let mut slice = crate::disk::Slice::default();
+        slice.put(aside.key(), value.encode());
+        slice.remove(place.key());
+        disk.apply(slice)?;
+        state.aside.push(place);
+    }
+    disk.sync()
 }
 
 /// The folder of one generation of the database.

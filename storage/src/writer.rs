@@ -2,7 +2,7 @@
 //!
 //! It takes what waits, lets each function fill the same overlay (a function that fails leaves no trace in it), and
 //! commits the overlay: one slice if it is small, several if it is not. Several slices are *staged* first: their
-//! values get a version that nobody reads, and one last slice makes them current by removing the stage's mark.
+//! values get a version that nobody reads, and one last slice makes them current by crossing out the stage's mark.
 //! What they replace is swept afterwards, a slice at a time, between other writes.
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -241,7 +241,10 @@ impl Writer {
         self.put_blocks(&overlay, commit, version, &mut batch, &mut plan)?;
         if let Some(version) = version {
             batch.send()?;
-            last_slice.remove(Place::Stage(version).key());
+            // Not only removed: who has to search the bare file can tell this stage from one that never landed.
+            let mark = Place::Stage(version);
+            last_slice.put(mark.key(), gone(&mark, commit));
+            plan.leftovers.push(mark.key());
         } else {
             last_slice = batch.slice;
         }
