@@ -1,5 +1,5 @@
-//! What lies on the disk, read with more patience than a store that opens has: by [`check`](crate::check) and
-//! [`salvage`](crate::salvage).
+//! What lies on the disk, read with more patience than a store that opens has: by [`check`](crate::check()) and
+//! [`salvage`](crate::salvage()).
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::fs::{self, File};
@@ -12,7 +12,7 @@ use crate::error::{Error, Result};
 use crate::format::{FORMATS, refuse_newer};
 use crate::load::shown;
 use crate::record::{Noun, Schema};
-use crate::store::{database, databases, lock};
+use crate::start::{database, databases, lock};
 use crate::value::{MAGIC, Place, Value};
 use crate::vault::Vault;
 use crate::witness::{self, Statement, Witness};
@@ -72,7 +72,7 @@ pub(crate) struct ReadCopy {
 impl ReadCopy {
     pub(crate) fn of(database: &Path, beside: &Path) -> Result<Self> {
         let folder = beside.join(COPY);
-        crate::store::remove_folder(&folder)?;
+        crate::start::remove_folder(&folder)?;
         copy_folder(database, &folder).map_err(|error| Error::disk("copy the database", error))?;
         Ok(Self { folder })
     }

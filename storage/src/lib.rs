@@ -26,11 +26,13 @@ mod format;
 #[cfg(fuzzing)]
 pub mod fuzzing;
 mod load;
+mod plan;
 mod record;
 pub mod records;
 mod salvage;
 mod shared;
 mod space;
+mod start;
 mod state;
 mod store;
 mod table;

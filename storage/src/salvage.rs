@@ -12,7 +12,7 @@ use crate::error::{Error, Result};
 use crate::evidence::{Found, Inspector, ReadCopy, Values, collection_of, find};
 use crate::format::FORMATS;
 use crate::record::Schema;
-use crate::store::{database, databases, lock};
+use crate::start::{database, databases, lock};
 use crate::value::Place;
 use crate::vault::Vault;
 use crate::witness::{Statement, Witness};
