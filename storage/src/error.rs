@@ -14,6 +14,9 @@ pub enum Error {
     /// The store is open already, by another process or by this one.
     #[error("the store at {0} is in use: Headwater is already running")]
     AlreadyRunning(PathBuf),
+    /// Nothing in this folder is a store.
+    #[error("there is no store at {0}")]
+    NoStore(PathBuf),
     /// What is on the disk is less than what was acknowledged, or is not ours, or cannot be read.
     #[error("the store at {at} is damaged: {what}; restore a back-up, or run `headwater store salvage`")]
     Damaged { at: PathBuf, what: String },

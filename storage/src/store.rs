@@ -15,6 +15,7 @@ use crate::changes::{BACKLOG, Change, Changes};
 use crate::collection::Collection;
 use crate::disk::Disk;
 use crate::error::{Error, Result};
+use crate::evidence::COPY;
 use crate::format::{FORMATS, Formats, bring_up_to_date, refuse_newer};
 use crate::load;
 use crate::record::{Kind, Record, Schema};
@@ -153,6 +154,8 @@ impl Store {
             return Err(Error::Damaged { at: folder.to_owned(), what });
         }
         let vault = vault(is_new)?;
+        // Of a check that was ended half-way.
+        remove_folder(&folder.join(COPY))?;
         for other in databases(folder)?.iter().filter(|it| **it != database) {
             remove_folder(other)?;
         }

@@ -142,7 +142,7 @@ fn a_store_opens_once_and_says_so() {
     let second = place.try_open().err().unwrap();
     assert!(matches!(second, Error::AlreadyRunning(_)));
     assert!(second.to_string().contains("already running"), "{second}");
-    assert!(matches!(storage::check(&place.store()), Err(Error::AlreadyRunning(_))));
+    assert!(matches!(place.check(), Err(Error::AlreadyRunning(_))));
     drop(store);
     place.open();
 }
@@ -283,7 +283,7 @@ fn a_store_rewritten_takes_less_and_has_everything() {
     assert_eq!(store.collection::<Note>().all().unwrap(), all);
     put(&store, [note(1, "after")]).unwrap();
     drop(store);
-    assert!(storage::check(&place.store()).unwrap().is_well());
+    assert!(place.check().unwrap().is_well());
     let store = place.open();
     assert_eq!(store.collection::<Note>().get(1).unwrap(), Some(note(1, "after")));
     assert_eq!(store.collection::<Note>().len(), 300);

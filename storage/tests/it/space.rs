@@ -33,7 +33,7 @@ fn the_figures_say_what_lives_in_the_store_and_not_what_lived_there_once() {
     assert!(with_items > filled);
     replace(&store, 1, &(1..=1_000).map(|id| item(id, 1, "x")).collect::<Vec<_>>()).unwrap();
     assert_eq!(live(&store), with_items);
-    let report = storage::check(&place.store());
+    let report = place.check();
     assert!(matches!(report, Err(Error::AlreadyRunning(_))));
     store.compact().unwrap();
     assert_eq!(live(&store), with_items);
@@ -113,7 +113,7 @@ fn a_store_is_rewritten_while_others_write_and_read_and_nothing_is_lost() {
     compare(&store);
     drop(store);
     compare(&place.open());
-    assert!(storage::check(&place.store()).unwrap().is_well());
+    assert!(place.check().unwrap().is_well());
 }
 
 #[test]
