@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-use http::header::{ALLOW, CONTENT_TYPE, HeaderName, HeaderValue, RETRY_AFTER};
+use http::header::{ALLOW, CONTENT_TYPE, HeaderName, HeaderValue, RETRY_AFTER, WWW_AUTHENTICATE};
 use http::{Response, StatusCode};
 use warp::reply::Response as Reply;
 
@@ -10,6 +10,8 @@ use warp::reply::Response as Reply;
 const TUNER_ERROR: HeaderName = HeaderName::from_static("x-hdhomerun-error");
 /// Seconds after which a caller may try again when what was missing may come back any moment.
 const RETRY_SOON: HeaderValue = HeaderValue::from_static("3");
+/// How a caller can show who they are.
+const CHALLENGE: HeaderValue = HeaderValue::from_static("Bearer realm=\"api\"");
 
 /// Why a caller cannot have what they asked for.
 #[derive(Debug)]
@@ -71,6 +73,11 @@ impl Refusal {
         Refusal::new(StatusCode::BAD_REQUEST, detail)
     }
 
+    /// Credentials are missing, or are none.
+    pub(crate) fn unauthorized(detail: impl Into<String>) -> Self {
+        Refusal::new(StatusCode::UNAUTHORIZED, detail)
+    }
+
     /// The caller's network is not allowed here.
     pub(crate) fn network() -> Self {
         Refusal::new(StatusCode::FORBIDDEN, "this address is not allowed here")
@@ -120,6 +127,9 @@ impl Refusal {
         let body = self.body.unwrap_or_else(|| serde_json::json!({ "detail": self.detail }));
         let mut response = json(self.status, &body);
         let headers = response.headers_mut();
+        if self.status == StatusCode::UNAUTHORIZED {
+            headers.insert(WWW_AUTHENTICATE, CHALLENGE);
+        }
         if let Some(error) = self.tuner_error {
             headers.insert(TUNER_ERROR, HeaderValue::from_static(error.text()));
         }

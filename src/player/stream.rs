@@ -75,7 +75,7 @@ async fn answer(parts: &PlayerParts, name: &str, method: &Method, caller: Caller
     let request = WatchRequest { target, viewer, connection: caller.connection };
     match parts.switchboard.watch(request).await {
         Ok(Watch::Tail { client, tail }) => {
-            let tail = first_packets(tail, parts.settings.start_timeout).await.inspect_err(|refusal| {
+            let tail = first_packets(tail, parts.settings.load().start_timeout).await.inspect_err(|refusal| {
                 info!(channel.target = %target, client.id = client, client.address = %client_address, "client got no packets: {refusal}");
             })?;
             Ok(streaming(warp::reply::stream(TailBody::new(tail))))
