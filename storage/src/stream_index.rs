@@ -280,3 +280,150 @@ impl Follower {
         Ok(())
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use domain::source_url::SourceUrl;
+    use domain::stream::{Facts, Headers};
+    use domain::streams::Query;
+    use proptest::collection::vec;
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::records::schema;
+
+    fn stream(id: u32, account: u32, name: u32) -> Stream {
+        let facts = Facts {
+            name: format!("name {name}"),
+            url: SourceUrl::new("http://h/1"),
+            headers: Headers::default(),
+            tvg_id: None,
+            group: None,
+            logo: None,
+            number: None,
+        };
+        Stream::new(StreamId(id), AccountId(account), facts, 0)
+    }
+
+    /// What happens between two looks at the feed.
+    #[derive(Debug, Clone)]
+    enum Op {
+        Put(u32, u32, u32),
+        Remove(u32),
+        Import(u32, u32, u32),
+    }
+
+    fn op() -> impl Strategy<Value = Op> {
+        prop_oneof![
+            5 => (1u32..40, 1u32..4, 0u32..9).prop_map(|(id, account, name)| Op::Put(id, account, name)),
+            2 => (1u32..40).prop_map(Op::Remove),
+            // Ids of its own for each account, as an id belongs to one.
+            1 => (1u32..4, 0u32..20, 0u32..9).prop_map(|(account, n, name)| Op::Import(account, n, name)),
+        ]
+    }
+
+    fn carry_out(store: &Store, op: &Op) {
+        match *op {
+            Op::Put(id, account, name) => {
+                let stream = stream(id, account, name);
+                store.write_blocking(move |write| write.put(&stream)).unwrap();
+            }
+            Op::Remove(id) => {
+                store.write_blocking(move |write| write.remove::<Stream>(id).map(drop)).unwrap();
+            }
+            Op::Import(account, n, name) => {
+                let mut bulk = store.bulk::<Stream>(account.into()).unwrap();
+                (0..n).for_each(|at| bulk.put(&stream(account * 100 + at, account, name)).unwrap());
+                bulk.land(|_, _| Ok::<_, Error>(())).unwrap();
+            }
+        }
+    }
+
+    fn follower(store: &Store) -> (Follower, watch::Sender<()>) {
+        let (sender, stop) = watch::channel(());
+        let follower = Follower {
+            index: Arc::default(),
+            fingerprints: HashMap::new(),
+            version: store.version(),
+            is_behind: true,
+            store: Arc::downgrade(store.shared()),
+            stop,
+        };
+        (follower, sender)
+    }
+
+    /// Ids with account and name, from the store and from the index.
+    fn both(store: &Store, index: &Index) -> [Vec<(StreamId, AccountId, bool)>; 2] {
+        let query = Query { name: Some("name 1".to_owned()), ..Query::default() };
+        let named = index.ids(&query);
+        let of_index = index.ids(&Query::default()).into_iter().map(|id| {
+            let account = index.contains(id).expect("what is listed is there");
+            (id, account, named.contains(&id))
+        });
+        let of_index = of_index.collect();
+        let all = store.collection::<Stream>().all().unwrap();
+        let mut of_store: Vec<_> = all.iter().map(|it| (it.id, it.account, it.name() == "name 1")).collect();
+        of_store.sort();
+        [of_store, of_index]
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig { cases: 48, failure_persistence: None, ..ProptestConfig::default() })]
+
+        // The feed forgets what is too old for a slow follower; that must not cost a single change.
+        #[test]
+        fn whatever_of_the_feed_is_missed_the_index_is_what_the_store_is(
+            looks in vec((vec(op(), 1..6), any::<bool>(), any::<bool>()), 1..10),
+        ) {
+            let store = Store::temporary(schema()).unwrap();
+            let (mut follower, _sender) = follower(&store);
+            follower.follow(store.shared(), &Batch::default()).unwrap();
+            let mut changes = store.changes();
+            for (ops, is_missed, comes_late) in looks {
+                let (before, behind) = ops.split_at(if comes_late { ops.len() / 2 } else { ops.len() });
+                before.iter().for_each(|it| carry_out(&store, it));
+                let mut batch = Batch::default();
+                if is_missed {
+                    while changes.try_next().is_some() {}
+                    batch.take(News::Missed);
+                }
+                while let Some(news) = changes.try_next() {
+                    batch.take(news);
+                }
+                // The store is ahead of what was heard of.
+                behind.iter().for_each(|it| carry_out(&store, it));
+                follower.follow(store.shared(), &batch).unwrap();
+            }
+            let mut batch = Batch::default();
+            while let Some(news) = changes.try_next() {
+                batch.take(news);
+            }
+            follower.follow(store.shared(), &batch).unwrap();
+            let [of_store, of_index] = both(&store, &follower.index);
+            prop_assert_eq!(of_store, of_index);
+            prop_assert_eq!(follower.version, store.version());
+        }
+    }
+
+    #[test]
+    fn after_a_failed_reading_everything_is_read_again() {
+        let store = Store::temporary(schema()).unwrap();
+        carry_out(&store, &Op::Import(1, 10, 1));
+        let (mut follower, _sender) = follower(&store);
+        follower.follow(store.shared(), &Batch::default()).unwrap();
+        let mut changes = store.changes();
+        carry_out(&store, &Op::Put(5, 2, 1));
+        // Heard of, and lost with the failure.
+        drop(changes.try_next());
+        follower.fingerprints.clear();
+        follower.is_behind = true;
+        carry_out(&store, &Op::Put(6, 1, 1));
+        let mut batch = Batch::default();
+        while let Some(news) = changes.try_next() {
+            batch.take(news);
+        }
+        follower.follow(store.shared(), &batch).unwrap();
+        let [of_store, of_index] = both(&store, &follower.index);
+        assert_eq!(of_store, of_index);
+    }
+}
