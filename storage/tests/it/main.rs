@@ -4,9 +4,12 @@
 
 mod behaviour;
 mod bulk;
+mod commands;
 mod crash;
 mod damage;
 mod golden;
 mod model;
+mod models;
+mod space;
 mod support;
 mod tables;
