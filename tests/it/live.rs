@@ -39,7 +39,7 @@ async fn status(gateway: &TestGateway, request: Request) -> u16 {
 async fn channel_changed(gateway: &TestGateway, name: &str, change: impl FnOnce(&mut Channel)) {
     let mut channel = gateway.channel(name).clone();
     change(&mut channel);
-    gateway.store.write(move |write| write.put(&channel)).await.unwrap();
+    gateway.change(move |write| write.put(&channel)).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

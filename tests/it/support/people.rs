@@ -11,6 +11,7 @@ use hmac::{Hmac, KeyInit, Mac};
 use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
 use sha2::Sha256;
 use std::time::{SystemTime, UNIX_EPOCH};
+use storage::Write;
 
 /// A user, with a password for players and an API key.
 pub struct Person {
@@ -32,6 +33,7 @@ pub async fn person(gateway: &TestGateway, name: &str, change: impl FnOnce(&mut 
     };
     change(&mut user);
     let id = gateway
+        .models()
         .store
         .write(move |write| {
             user.id = UserId(write.next_id::<User>()?);
@@ -46,18 +48,17 @@ pub async fn person(gateway: &TestGateway, name: &str, change: impl FnOnce(&mut 
 /// Changes a user who is there.
 pub async fn changed(gateway: &TestGateway, person: &Person, change: impl FnOnce(&mut User) + Send + 'static) {
     let id = person.id.0;
-    let written = gateway.store.write(move |write| {
+    let change = move |write: &mut Write<'_>| {
         let mut user = write.get::<User>(id)?.expect("the user is there");
         change(&mut user);
         write.put(&user)
-    });
-    written.await.expect("a user can be changed");
+    };
+    gateway.change(change).await;
 }
 
 pub async fn deleted(gateway: &TestGateway, person: &Person) {
     let id = person.id.0;
-    let written = gateway.store.write(move |write| write.remove::<User>(id).map(drop));
-    written.await.expect("a user can be deleted");
+    gateway.change(move |write| write.remove::<User>(id).map(drop)).await;
 }
 
 impl Person {
@@ -94,7 +95,7 @@ impl Person {
 
 /// The keys of the installation under test.
 fn keys(gateway: &TestGateway) -> ServerKeys {
-    gateway.store.collection::<ServerKeys>().get(1).expect("the store can be read").expect("it has keys")
+    gateway.models().store.collection::<ServerKeys>().get(1).expect("the store can be read").expect("it has keys")
 }
 
 fn signed(key: &[u8; 32], message: &[u8]) -> [u8; 32] {
