@@ -33,7 +33,9 @@ use media::{
     source::{SourceSettings, Upstream},
 };
 use ractor::{ActorCell, ActorProcessingErr, ActorRef, SpawnErr, SupervisionEvent};
+use storage::Models;
 use tokio::{runtime::Handle, task::JoinHandle};
+use tokio_util::task::AbortOnDropHandle;
 use tracing::{error, info};
 
 use crate::{
@@ -44,6 +46,7 @@ use crate::{
     events::{self, Bus, Events},
     plans::Plans,
     registry::{Counts, Registry},
+    reload::{self, LiveSettings},
     seats::SeatTable,
     slots::{self, LeaseInfo, SlotTable, Slots},
     switchboard::{self, Switchboard},
@@ -124,6 +127,8 @@ pub struct System {
     closer: Closer,
     root: ActorRef<()>,
     root_task: parking_lot::Mutex<Option<JoinHandle<()>>>,
+    /// What follows the store, if anything does; ends with the system.
+    follower: parking_lot::Mutex<Option<AbortOnDropHandle<()>>>,
 }
 
 impl System {
@@ -146,11 +151,8 @@ impl System {
         let upstream = Upstream {
             dial: parts.dial,
             closer: closer.clone(),
-            settings: SourceSettings {
-                connect_timeout: settings.connect_timeout,
-                first_packet_timeout: settings.first_packet_timeout,
-                ..SourceSettings::default()
-            },
+            // The time-outs are looked up at each opening.
+            settings: SourceSettings::default(),
         };
         let ring_bytes = settings.ring_budget_bytes.unwrap_or_else(default_ring_bytes);
         let env = Arc::new(Env {
@@ -162,7 +164,7 @@ impl System {
             events: Events::new(doors.events.clone(), bus.clone()),
             registry: Arc::new(Registry::default()),
             next_client: AtomicU64::new(1),
-            settings: parking_lot::RwLock::new(Arc::new(settings)),
+            settings: LiveSettings::new(settings),
         });
         let ground = Ground {
             env,
@@ -176,7 +178,8 @@ impl System {
         };
         let (root, root_task) =
             ractor::Actor::spawn(None, Root, ground.clone()).await.map_err(StartError::Actor)?;
-        Ok(Self { ground, closer, root, root_task: parking_lot::Mutex::new(Some(root_task)) })
+        let root_task = parking_lot::Mutex::new(Some(root_task));
+        Ok(Self { ground, closer, root, root_task, follower: parking_lot::Mutex::new(None) })
     }
 
     /// The door to live channels.
@@ -200,14 +203,25 @@ impl System {
         self.ground.env.settings()
     }
 
+    /// The same for who asks again and again; it does not keep the system alive.
+    pub fn live_settings(&self) -> LiveSettings {
+        self.ground.env.settings.clone()
+    }
+
+    /// From now on plans and settings follow what is committed: live channels read theirs again, and core settings
+    /// lie over `base`, which is what file, environment and arguments say. Runs on the current runtime until the
+    /// system ends; a second call takes the place of the first.
+    pub fn follow(&self, models: Models, base: Settings) {
+        let following = reload::follow(models, base, self.ground.env.settings.clone(), self.switchboard());
+        *self.follower.lock() = Some(AbortOnDropHandle::new(tokio::spawn(following)));
+    }
+
     /// Changes the settings. What plays goes on; waits that begin from now on, and channels that start, follow them.
     ///
     /// # Errors
     /// When they contradict each other; nothing has changed then.
     pub fn configure(&self, settings: Settings) -> Result<(), SettingsError> {
-        settings.check()?;
-        *self.ground.env.settings.write() = Arc::new(settings);
-        Ok(())
+        self.ground.env.settings.set(settings)
     }
 
     /// One reading of everything that is counted.
@@ -227,6 +241,7 @@ impl System {
     /// Answers whether everything ended by itself within its deadline. A second call does nothing.
     pub async fn stop(&self) -> bool {
         self.ground.stopping.store(true, Ordering::Relaxed);
+        self.follower.lock().take();
         self.switchboard().close();
         let channels =
             tokio::time::timeout(CHANNELS_DEADLINE, self.ground.channel_table.emptied()).await.is_ok();
@@ -339,10 +354,7 @@ impl Ground {
                 spawn(slots::Actor, arguments, root, &doors.slots).await
             }
             Who::Bandwidth => {
-                let arguments = bandwidth::Arguments {
-                    registry: self.env.registry.clone(),
-                    buffering_timeout: self.env.settings().buffering_timeout,
-                };
+                let arguments = bandwidth::Arguments { registry: self.env.registry.clone() };
                 spawn(bandwidth::Actor, arguments, root, &doors.bandwidth).await
             }
             Who::Channels => {

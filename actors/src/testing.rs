@@ -5,6 +5,10 @@ use std::{collections::HashMap, sync::Arc, time::Duration};
 use domain::{
     ids::{AccountId, ProfileId, StreamId},
     plan::{Candidate, Plan, Pool},
+    playlist::{
+        catalogue::CatalogueBuilder,
+        m3u::{Item, Limits, parse},
+    },
     settings::Settings,
     source_url::SourceUrl,
     stream::{Headers, SourceKind},
@@ -16,6 +20,7 @@ use media::{
     testing::{Behaviour, MemoryDial, MemoryProvider, labels_in},
 };
 use ractor::{ActorProcessingErr, ActorRef, Message};
+use storage::{Models, Store};
 use tokio::{runtime::Handle, sync::mpsc};
 use uuid::Uuid;
 
@@ -146,9 +151,34 @@ impl Story {
             }
             plans.insert(channel(number), Arc::new(plan(number, streams)));
         }
+        Self::told(settings, Arc::new(FixedPlans(plans)), dial, provider).await
+    }
+
+    /// With plans of another kind.
+    pub(crate) async fn told(
+        settings: Settings,
+        plans: Arc<dyn Plans>,
+        dial: MemoryDial,
+        provider: MemoryProvider,
+    ) -> Self {
         let parts = Parts { dial: Arc::new(dial), packets: Handle::current() };
-        let system = System::start(settings, Arc::new(FixedPlans(plans)), parts).await.expect("starts");
+        let system = System::start(settings, plans, parts).await.expect("starts");
         Self { system, provider }
+    }
+
+    /// As the channels and streams that this store has, which are followed; its streams play under the last part of
+    /// their addresses.
+    pub(crate) async fn of_store(settings: Settings, plans: Arc<dyn Plans>, models: Models) -> Self {
+        let dial = MemoryDial::new();
+        let provider = dial.provider("tv:80");
+        let streams = models.store.collection::<domain::stream::Stream>().all().expect("streams");
+        for stream in streams {
+            let name = stream.url().expose().rsplit('/').next().expect("a path").to_owned();
+            provider.set(&format!("/{name}"), Behaviour::play(&name));
+        }
+        let story = Self::told(settings.clone(), plans, dial, provider).await;
+        story.system.follow(models, settings);
+        story
     }
 
     /// Asks to watch as a nameless viewer.
@@ -224,6 +254,41 @@ impl Story {
         }
         panic!("something is left after ten minutes: {:?}", self.system.counts());
     }
+}
+
+/// A store with these lists of `(channel, stream)`, one account for each, whose streams are at `http://tv:80/`.
+pub(crate) fn models(lists: &[&[(&str, &str)]]) -> Models {
+    let mut catalogue = CatalogueBuilder::new();
+    for list in lists {
+        let account = catalogue.account("tv", 1, Headers::default());
+        for (channel, stream) in *list {
+            let text = format!("#EXTINF:-1,{channel}\nhttp://tv:80/{stream}\n");
+            for item in parse(text.as_bytes(), Limits::default()).0 {
+                if let Item::Entry(entry) = item {
+                    catalogue.entry(account, entry);
+                }
+            }
+        }
+    }
+    let catalogue = catalogue.build();
+    // Not on the thread of the runtime: there it may not block.
+    let made = std::thread::spawn(move || {
+        let store = Store::temporary(storage::records::schema())?;
+        storage::begin(&store)?;
+        storage::keep(&store, catalogue)?;
+        Models::of(store)
+    });
+    made.join().expect("no panic").expect("a store")
+}
+
+/// Writes, and lets no time pass meanwhile.
+pub(crate) fn write<F>(models: &Models, fill: F)
+where
+    F: FnOnce(&mut storage::Write<'_>) -> storage::Result<()> + Send + 'static,
+{
+    let store = models.store.clone();
+    let written = std::thread::spawn(move || store.write_blocking(fill));
+    written.join().expect("no panic").expect("it is written");
 }
 
 /// A viewer who reads.

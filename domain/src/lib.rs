@@ -9,7 +9,7 @@
 //! 1. What there is: a [`channel`] has [`stream`]s, a stream is an address ([`source_url`]) of an [`account`],
 //!    and a [`stream_profile`] says how it is handed on; a [`group`] sorts channels, a [`user`] watches them, a
 //!    [`secret`] never shows. [`ids`] names them all, [`settings`] are the operator's, a
-//!    [`setting`] is how an admin's are kept.
+//!    [`setting`] is how an admin's are kept and [`core_settings`] what they mean.
 //! 2. What is decided: the [`plan`] of a live channel, who gets a slot ([`limits`]), and what plays next
 //!    ([`playout`]).
 //! 3. What is told: an [`event`], with its [`time`].
@@ -17,6 +17,7 @@
 
 pub mod account;
 pub mod channel;
+pub mod core_settings;
 pub mod event;
 pub mod group;
 pub mod ids;

@@ -1,6 +1,6 @@
 //! The shapes of answers: refusals become a status and a JSON body here and nowhere else.
 
-use http::header::{ALLOW, CONTENT_TYPE, HeaderName, HeaderValue, RETRY_AFTER};
+use http::header::{ALLOW, CONTENT_TYPE, HeaderName, HeaderValue, RETRY_AFTER, WWW_AUTHENTICATE};
 use http::{Response, StatusCode};
 use warp::reply::Response as Reply;
 
@@ -8,6 +8,8 @@ use warp::reply::Response as Reply;
 const TUNER_ERROR: HeaderName = HeaderName::from_static("x-hdhomerun-error");
 /// Seconds after which a caller may try again when what was missing may come back any moment.
 const RETRY_SOON: HeaderValue = HeaderValue::from_static("3");
+/// How a caller can show who they are.
+const CHALLENGE: HeaderValue = HeaderValue::from_static("Bearer realm=\"api\"");
 
 /// Why a caller cannot have what they asked for.
 #[derive(Debug)]
@@ -17,6 +19,8 @@ pub(crate) struct Refusal {
     tuner_error: Option<TunerError>,
     may_retry: bool,
     allow: Option<&'static str>,
+    /// In place of the detail.
+    body: Option<serde_json::Value>,
 }
 
 impl std::fmt::Display for Refusal {
@@ -49,7 +53,14 @@ impl TunerError {
 
 impl Refusal {
     fn new(status: StatusCode, detail: impl Into<String>) -> Self {
-        Refusal { status, detail: detail.into(), tuner_error: None, may_retry: false, allow: None }
+        Refusal {
+            status,
+            detail: detail.into(),
+            tuner_error: None,
+            may_retry: false,
+            allow: None,
+            body: None,
+        }
     }
 
     pub(crate) fn not_found(detail: impl Into<String>) -> Self {
@@ -58,6 +69,16 @@ impl Refusal {
 
     pub(crate) fn bad_request(detail: impl Into<String>) -> Self {
         Refusal::new(StatusCode::BAD_REQUEST, detail)
+    }
+
+    /// Credentials are missing, or are none.
+    pub(crate) fn unauthorized(detail: impl Into<String>) -> Self {
+        Refusal::new(StatusCode::UNAUTHORIZED, detail)
+    }
+
+    /// The caller is known, and may not.
+    pub(crate) fn forbidden() -> Self {
+        Refusal::new(StatusCode::FORBIDDEN, "You do not have permission to perform this action.")
     }
 
     /// The caller's network is not allowed here.
@@ -92,9 +113,18 @@ impl Refusal {
         Refusal { may_retry: true, ..self }
     }
 
+    /// The same with a body of its own in place of `{"detail": …}`.
+    pub(crate) fn with_body(self, body: serde_json::Value) -> Self {
+        Refusal { body: Some(body), ..self }
+    }
+
     pub(crate) fn into_response(self) -> Reply {
-        let mut response = json(self.status, &serde_json::json!({ "detail": self.detail }));
+        let body = self.body.unwrap_or_else(|| serde_json::json!({ "detail": self.detail }));
+        let mut response = json(self.status, &body);
         let headers = response.headers_mut();
+        if self.status == StatusCode::UNAUTHORIZED {
+            headers.insert(WWW_AUTHENTICATE, CHALLENGE);
+        }
         if let Some(error) = self.tuner_error {
             headers.insert(TUNER_ERROR, HeaderValue::from_static(error.text()));
         }

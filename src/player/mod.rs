@@ -8,10 +8,8 @@ mod watch;
 
 use std::sync::Arc;
 
-use actors::{Plans, Switchboard};
-use domain::playlist::catalogue::Catalogue;
+use actors::{LiveSettings, Plans, Switchboard};
 use domain::ids::UserId;
-use domain::settings::Settings;
 use storage::Models;
 use warp::Filter;
 
@@ -25,10 +23,9 @@ use crate::http::Routes;
 pub(crate) struct PlayerParts {
     pub(crate) switchboard: Switchboard,
     pub(crate) plans: Arc<dyn Plans>,
-    pub(crate) catalogue: Arc<Catalogue>,
-    pub(crate) settings: Arc<Settings>,
-    pub(crate) networks: Arc<Networks>,
     pub(crate) models: Models,
+    pub(crate) settings: LiveSettings,
+    pub(crate) networks: Arc<Networks>,
     pub(crate) auth: Auth,
 }
 

@@ -60,7 +60,7 @@ pub(super) async fn watch(
             if user.is_some_and(|it| !parts.is_active(it.id)) {
                 return Err(Denied::Inactive.into());
             }
-            let tail = first_packets(tail, parts.settings.start_timeout).await.inspect_err(|refusal| {
+            let tail = first_packets(tail, parts.settings.load().start_timeout).await.inspect_err(|refusal| {
                 info!(channel.target = %target, client.id = client, client.address = %client_address, "client got no packets: {refusal}");
             })?;
             Ok(streaming(warp::reply::stream(TailBody::new(tail))))

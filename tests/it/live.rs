@@ -13,6 +13,7 @@ use headwater::config::Config;
 use parking_lot::Mutex;
 use std::io::Write;
 use std::sync::Arc;
+use std::time::Duration;
 
 const NEWS: &str = "/live/anna/news.ts";
 const FILM: &str = "/live/anna/film.ts";
@@ -87,7 +88,7 @@ async fn credentials_in_an_address_are_percent_decoded_and_a_plus_is_a_plus() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn an_unknown_user_a_wrong_password_and_an_inactive_user_look_the_same() {
-    let (provider, gateway) = house(|_| {}).await;
+    let (provider, gateway) = house(|it| it.auth.failure_delay_max = Duration::ZERO).await;
     let anna = person(&gateway, "anna", |_| {}).await;
     let gone = person(&gateway, "gone", |it| it.is_active = false).await;
     let unknown = Person { name: "nobody".to_owned(), ..person(&gateway, "somebody", |_| {}).await };
@@ -141,7 +142,9 @@ async fn a_channel_that_a_user_does_not_see_is_answered_like_one_that_does_not_e
 async fn what_names_no_channel_or_another_format_is_404_and_nobody_logs_in_for_it() {
     let (_provider, gateway) = house(|_| {}).await;
     let anna = person(&gateway, "anna", |_| {}).await;
-    for file in ["1.m3u8", "1.mp4", "abc.ts", "abc", "+1.ts", "-1", "1.0", "4294967296.ts", "%31x", ".ts", "1/2"] {
+    for file in
+        ["1.m3u8", "1.mp4", "abc.ts", "abc", "+1.ts", "-1", "1.0", "4294967296.ts", "%31x", ".ts", "1/2"]
+    {
         for path in [anna.live(file), anna.path(file), anna.live(file).replace("anna", "nobody")] {
             let answer = fetch(gateway.address, Request::get(&path)).await;
             assert_eq!(answer.status(), 404, "{file}");
@@ -175,7 +178,8 @@ async fn a_name_of_one_of_our_addresses_is_nobodys_and_every_other_name_plays() 
     // Holds T-url.2.
     let (_provider, gateway) = house(|_| {}).await;
     let id = gateway.channel("News").id;
-    for name in ["admin", "api", "live", "movie", "series", "proxy", "hdhr", "static", "ws", "Live", "livetv"] {
+    for name in ["admin", "api", "live", "movie", "series", "proxy", "hdhr", "static", "ws", "Live", "livetv"]
+    {
         if user::check_username(name).is_err() {
             // Such a user is not made; and the address is not taken for a login.
             let answer = fetch(gateway.address, Request::get(format!("/{name}/secret/{id}.ts"))).await;
@@ -225,7 +229,7 @@ async fn a_single_stream_is_shown_to_admins_only_and_from_any_network() {
         let admin = person(&gateway, "admin", |it| it.level = Level::Admin).await;
         let standard = person(&gateway, "standard", |it| it.level = Level::Standard).await;
         let gone = person(&gateway, "gone", |it| (it.level, it.is_active) = (Level::Admin, false)).await;
-        let stream = gateway.catalogue.streams.iter().find(|it| it.name == "News").unwrap().id;
+        let stream = gateway.catalogue.streams.iter().find(|it| it.name() == "News").unwrap().id;
         let path = format!("/proxy/ts/stream/{stream}");
         let with_token = |token: &str| Request::get(format!("{path}?x=1&token={token}"));
         let with_key = |key: &str| Request::get(&path).header("X-API-Key", key);
@@ -314,7 +318,11 @@ async fn no_log_line_no_event_and_no_refusal_tells_a_password_a_key_or_a_token()
 
     let (_provider, gateway) = house(only_elsewhere).await;
     let admin = person(&gateway, "admin", |it| (it.level, it.stream_limit) = (Level::Admin, 1)).await;
-    let wrong = Person { password: "Wrong-Password".to_owned(), api_key: "Wrong-Key".to_owned(), ..person(&gateway, "b", |_| {}).await };
+    let wrong = Person {
+        password: "Wrong-Password".to_owned(),
+        api_key: "Wrong-Key".to_owned(),
+        ..person(&gateway, "b", |_| {}).await
+    };
     let token = admin.token(&gateway);
     let player = Player::ask(gateway.address, admin.asks(&gateway, "News", "tv")).await;
     player.sees("news").await;
@@ -368,8 +376,17 @@ async fn ffprobe_plays_by_the_address_that_a_panel_would_give() {
     let gateway = TestGateway::of(&provider.playlist(&[("news", "News", NEWS)])).await;
     let anna = person(&gateway, "anna", |it| it.stream_limit = 1).await;
     let url = format!("http://{}{}", gateway.address, anna.live("1.ts"));
-    let arguments =
-        ["-v", "error", "-read_intervals", "%+2", "-show_entries", "packet=codec_type", "-of", "csv=p=0", &url];
+    let arguments = [
+        "-v",
+        "error",
+        "-read_intervals",
+        "%+2",
+        "-show_entries",
+        "packet=codec_type",
+        "-of",
+        "csv=p=0",
+        &url,
+    ];
     let text = tokio::time::timeout(PATIENCE, tools::text_of("ffprobe", &arguments)).await.unwrap();
     assert!(text.lines().filter(|it| it.starts_with("video")).count() > 10, "{text}");
     gateway.is_quiet().await;

@@ -21,6 +21,7 @@ mod playlist;
 mod seats;
 mod self_test;
 mod shutdown;
+mod store;
 mod streaming;
 mod support;
 mod switching;

@@ -12,8 +12,9 @@ use crate::account::{Account, AccountProfile, CUSTOM, List};
 use crate::channel::{Channel, Number};
 use crate::group::Group;
 use crate::ids::{AccountId, ChannelId, GroupId, ProfileId, StreamId};
+use crate::playlist::delta;
 use crate::playlist::m3u::Entry;
-use crate::stream::{Facts, Headers, Stream};
+use crate::stream::{Headers, Stream};
 
 /// What playlists come to.
 #[derive(Debug, Clone, PartialEq, Default)]
@@ -66,17 +67,8 @@ impl CatalogueBuilder {
 
     /// One entry of the account's list.
     pub fn entry(&mut self, account: AccountId, entry: Entry) {
-        let tvg_id = entry.tvg_id.filter(|it| is_id(it));
-        let uuid = channel_uuid(tvg_id.as_deref(), &entry.name);
-        let facts = Facts {
-            name: entry.name,
-            url: entry.url,
-            headers: entry.headers,
-            tvg_id,
-            group: entry.group,
-            logo: entry.tvg_logo,
-            number: entry.tvg_chno,
-        };
+        let facts = delta::facts(entry);
+        let uuid = channel_uuid(facts.tvg_id.as_deref(), &facts.name);
         let group = facts.group.as_deref().map(|name| self.group(name));
         let id = StreamId(next_id(self.catalogue.streams.len()));
         let stream = Stream::new(id, account, facts, 0);
@@ -134,7 +126,7 @@ pub fn channel_uuid(tvg_id: Option<&str>, name: &str) -> Uuid {
 }
 
 /// Some providers write one word of these into every entry; all their channels would become one.
-fn is_id(text: &str) -> bool {
+pub(super) fn is_id(text: &str) -> bool {
     !["", "0", "-", "-1", "none", "null", "undefined", "unknown", "n/a"]
         .iter()
         .any(|it| text.eq_ignore_ascii_case(it))

@@ -2,6 +2,7 @@
 
 use super::client::{Player, Request, fetch};
 use super::{PATIENCE, eventually};
+use domain::channel::Channel;
 use domain::event::{Event, EventBody};
 use domain::playlist::catalogue::{Catalogue, CatalogueBuilder};
 use domain::playlist::m3u::{Item, Limits, parse};
@@ -13,6 +14,7 @@ use std::collections::BTreeMap;
 use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::Arc;
 use std::time::Duration;
+use storage::{Models, Write};
 use tokio::time::Instant;
 
 /// What a gateway is to be made of.
@@ -81,7 +83,8 @@ impl Setup {
         if let Ok(filter) = std::env::var("RUST_LOG") {
             let _ = tracing_subscriber::fmt().with_env_filter(filter).with_test_writer().try_init();
         }
-        let started = Gateway::start(self.config, catalogue.clone(), Runtimes::current()).await;
+        let store = headwater::play::temporary(catalogue.clone()).await.expect("a store");
+        let started = Gateway::start(self.config, store, Runtimes::current()).await;
         let gateway = started.expect("the gateway starts");
         TestGateway { address: gateway.player_addr(), api: gateway.api_addr(), gateway, catalogue }
     }
@@ -98,16 +101,33 @@ pub struct TestGateway {
 }
 
 impl TestGateway {
+    /// What the gateway remembers.
+    pub fn models(&self) -> &Models {
+        self.gateway.models()
+    }
+
+    /// Changes what is remembered, as an admin would, and waits until that is answered.
+    pub async fn change<F>(&self, change: F)
+    where
+        F: FnOnce(&mut Write<'_>) -> storage::Result<()> + Send + 'static,
+    {
+        self.models().store.write(change).await.expect("it is written");
+    }
+
     /// One list without a limit, with brisk settings.
     pub async fn of(list: &str) -> TestGateway {
         Setup::new().list(list).start().await
     }
 
+    /// A channel as it was at the start, by its name.
+    pub fn channel(&self, name: &str) -> &Channel {
+        let found = self.catalogue.channels.iter().find(|it| it.name == name);
+        found.unwrap_or_else(|| panic!("no channel {name} in the lists"))
+    }
+
     /// The path of a channel's stream, by the channel's name.
     pub fn path(&self, channel: &str) -> String {
-        let found = self.catalogue.channels.iter().find(|it| it.name == channel);
-        let channel = found.unwrap_or_else(|| panic!("no channel {channel} in the lists"));
-        format!("/proxy/ts/stream/{}", channel.uuid)
+        format!("/proxy/ts/stream/{}", self.channel(channel).uuid)
     }
 
     pub fn get(&self, channel: &str) -> Request {

@@ -46,7 +46,11 @@ pub async fn person(gateway: &TestGateway, name: &str, change: impl FnOnce(&mut 
 }
 
 /// Changes a user who is there.
-pub async fn changed(gateway: &TestGateway, person: &Person, change: impl FnOnce(&mut User) + Send + 'static) {
+pub async fn changed(
+    gateway: &TestGateway,
+    person: &Person,
+    change: impl FnOnce(&mut User) + Send + 'static,
+) {
     let id = person.id.0;
     let change = move |write: &mut Write<'_>| {
         let mut user = write.get::<User>(id)?.expect("the user is there");
@@ -87,7 +91,8 @@ impl Person {
             "generation": 0,
         });
         let part = |it: &serde_json::Value| URL_SAFE_NO_PAD.encode(it.to_string());
-        let message = format!("{}.{}", part(&serde_json::json!({ "alg": "HS256", "typ": "JWT" })), part(&claims));
+        let message =
+            format!("{}.{}", part(&serde_json::json!({ "alg": "HS256", "typ": "JWT" })), part(&claims));
         let signature = URL_SAFE_NO_PAD.encode(signed(&keys(gateway).tokens, message.as_bytes()));
         format!("{message}.{signature}")
     }
@@ -95,7 +100,13 @@ impl Person {
 
 /// The keys of the installation under test.
 fn keys(gateway: &TestGateway) -> ServerKeys {
-    gateway.models().store.collection::<ServerKeys>().get(1).expect("the store can be read").expect("it has keys")
+    gateway
+        .models()
+        .store
+        .collection::<ServerKeys>()
+        .get(1)
+        .expect("the store can be read")
+        .expect("it has keys")
 }
 
 fn signed(key: &[u8; 32], message: &[u8]) -> [u8; 32] {

@@ -1,0 +1,228 @@
+//! Promises about fetching, kept against a server on a real socket that says whatever it likes.
+
+use std::sync::Arc;
+
+use parking_lot::Mutex;
+use tokio::{
+    io::{AsyncReadExt, AsyncWriteExt},
+    net::TcpListener,
+    sync::Notify,
+};
+
+use super::*;
+
+/// What a server does with each connection after the other.
+#[derive(Clone)]
+enum Answer {
+    /// These bytes, and the end.
+    Bytes(Vec<u8>),
+    /// These bytes, and then nothing for ever.
+    Hold(Vec<u8>),
+    /// The head, and then a byte whenever the other side has read one.
+    Drip,
+}
+
+struct Server {
+    address: String,
+    heads: Arc<Mutex<Vec<String>>>,
+}
+
+impl Server {
+    async fn start(answers: impl IntoIterator<Item = Answer>) -> Self {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let address = listener.local_addr().unwrap().to_string();
+        let heads = Arc::new(Mutex::new(Vec::new()));
+        let (seen, answers) = (heads.clone(), answers.into_iter().collect::<Vec<_>>());
+        tokio::spawn(async move {
+            for answer in answers {
+                let (mut socket, _) = listener.accept().await.unwrap();
+                let mut head = Vec::new();
+                while !head.ends_with(b"\r\n\r\n") {
+                    head.push(socket.read_u8().await.unwrap());
+                }
+                seen.lock().push(String::from_utf8(head).unwrap().to_ascii_lowercase());
+                match answer {
+                    Answer::Bytes(bytes) => socket.write_all(&bytes).await.unwrap(),
+                    Answer::Hold(bytes) => {
+                        socket.write_all(&bytes).await.unwrap();
+                        tokio::spawn(async move {
+                            Notify::new().notified().await;
+                            drop(socket);
+                        });
+                    }
+                    Answer::Drip => {
+                        socket.write_all(b"HTTP/1.1 200 OK\r\n\r\n").await.unwrap();
+                        while socket.write_all(b".").await.is_ok() {
+                            tokio::task::yield_now().await;
+                        }
+                    }
+                }
+            }
+        });
+        Self { address, heads }
+    }
+
+    fn url(&self) -> String {
+        format!("http://{}/get.php?password=secret", self.address)
+    }
+
+    fn heads(&self) -> Vec<String> {
+        self.heads.lock().clone()
+    }
+}
+
+fn ok(body: &str) -> Answer {
+    Answer::Bytes(
+        format!("HTTP/1.1 200 OK\r\nContent-Length: {}\r\nConnection: close\r\n\r\n{body}", body.len())
+            .into(),
+    )
+}
+
+fn redirect(to: &str) -> Answer {
+    Answer::Bytes(
+        format!("HTTP/1.1 302 Found\r\nLocation: {to}\r\nContent-Length: 0\r\nConnection: close\r\n\r\n")
+            .into(),
+    )
+}
+
+fn fetch(limits: FetchLimits) -> Fetch {
+    // The second test of this process finds the first one's.
+    let _ = rustls::crypto::ring::default_provider().install_default();
+    Fetch::new(limits).unwrap()
+}
+
+/// Small limits in time, for what is to run into them.
+fn hasty() -> FetchLimits {
+    FetchLimits { total_timeout: Duration::from_millis(300), ..FetchLimits::default() }
+}
+
+async fn read(fetch: &Fetch, url: &str, headers: &Headers) -> Result<String, FetchError> {
+    let mut body = fetch.get_with(url, headers).await?;
+    let mut bytes = Vec::new();
+    while let Some(piece) = body.next().await? {
+        bytes.extend_from_slice(&piece);
+    }
+    Ok(String::from_utf8(bytes).unwrap())
+}
+
+fn headers() -> Headers {
+    let mut headers = Headers::default();
+    for (name, value) in [
+        ("User-Agent", "Box/1"),
+        ("Referer", "http://r/?key=k1"),
+        ("X-Token", "k2"),
+        ("Accept-Encoding", "br"),
+    ] {
+        assert!(headers.set(name, value));
+    }
+    headers
+}
+
+#[tokio::test]
+async fn the_headers_of_an_account_go_to_its_server_and_to_no_other() {
+    let other = Server::start([ok("there")]).await;
+    let server = Server::start([redirect("/again"), redirect(&other.url())]).await;
+    let text = read(&fetch(FetchLimits::default()), &server.url(), &headers()).await.unwrap();
+    assert_eq!(text, "there");
+    for head in server.heads() {
+        for line in ["user-agent: box/1", "referer: http://r/?key=k1", "x-token: k2", "accept-encoding: gzip"]
+        {
+            assert!(head.contains(&format!("\r\n{line}\r\n")), "{line} is not in {head}");
+        }
+        assert_eq!(head.matches("accept-encoding").count(), 1, "{head}");
+    }
+    assert_eq!(server.heads().len(), 2, "the same server got them again");
+    let head = other.heads().join("");
+    assert!(head.contains("user-agent: box/1"), "{head}");
+    assert!(!head.contains("k1") && !head.contains("k2") && !head.contains("referer"), "{head}");
+}
+
+#[tokio::test]
+async fn a_login_in_the_address_does_not_travel_with_a_redirect() {
+    let other = Server::start([ok("there")]).await;
+    let server = Server::start([redirect(&other.url())]).await;
+    let url = server.url().replace("http://", "http://anna:hunter2@");
+    read(&fetch(FetchLimits::default()), &url, &Headers::default()).await.unwrap();
+    assert!(server.heads()[0].contains("\r\nauthorization: basic "), "{:?}", server.heads());
+    assert!(!other.heads()[0].contains("authorization"), "{:?}", other.heads());
+}
+
+#[tokio::test]
+async fn a_redirect_leads_to_the_network_only_and_not_on_and_on() {
+    for to in ["file:///etc/passwd", "ftp://127.0.0.1/x", "data:,x"] {
+        let server = Server::start([redirect(to)]).await;
+        let refused = read(&fetch(FetchLimits::default()), &server.url(), &Headers::default()).await;
+        assert!(matches!(refused, Err(FetchError::Address)), "{to}: {refused:?}");
+    }
+    let server = Server::start((0..20).map(|_| redirect("/again"))).await;
+    let refused = read(&fetch(FetchLimits::default()), &server.url(), &Headers::default()).await;
+    assert!(matches!(refused, Err(FetchError::Redirect { .. })), "{refused:?}");
+    assert_eq!(server.heads().len(), REDIRECTS_MAX + 1);
+}
+
+#[tokio::test]
+async fn a_body_that_breaks_off_is_an_error_and_says_so_without_the_address() {
+    let answers: [&[u8]; 3] = [
+        b"HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\nhalf",
+        b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n4\r\nhalf\r\n",
+        b"",
+    ];
+    for answer in answers {
+        let server = Server::start([Answer::Bytes(answer.into())]).await;
+        let error =
+            read(&fetch(FetchLimits::default()), &server.url(), &Headers::default()).await.unwrap_err();
+        assert!(matches!(error, FetchError::Transfer { .. }), "{error:?}");
+        let text = error.with_causes();
+        assert!(text.starts_with("fetch from \"127.0.0.1\": ") && !text.contains("secret"), "{text}");
+    }
+}
+
+#[tokio::test]
+async fn a_body_that_is_too_long_is_not_read_to_its_end() {
+    let endless = || Answer::Hold(format!("HTTP/1.1 200 OK\r\n\r\n{}", "x".repeat(100_000)).into());
+    let said = || Answer::Hold(b"HTTP/1.1 200 OK\r\nContent-Length: 100000\r\n\r\n".to_vec());
+    for answer in [endless(), said()] {
+        let server = Server::start([answer]).await;
+        let fetch = fetch(FetchLimits { bytes_max: 1000, ..FetchLimits::default() });
+        let error = read(&fetch, &server.url(), &Headers::default()).await.unwrap_err();
+        assert!(matches!(error, FetchError::TooLong { bytes_max: 1000, .. }), "{error:?}");
+    }
+}
+
+/// Each read comes in time; all together do not.
+#[tokio::test]
+async fn a_body_that_drips_for_ever_is_ended_by_the_limit_on_the_whole() {
+    let server = Server::start([Answer::Drip]).await;
+    let error = read(&fetch(hasty()), &server.url(), &Headers::default()).await.unwrap_err();
+    assert!(matches!(error, FetchError::Slow { .. }), "{error:?}");
+}
+
+#[tokio::test]
+async fn a_server_that_falls_silent_is_not_waited_for_without_end() {
+    let limits = FetchLimits { read_timeout: Duration::from_millis(100), ..FetchLimits::default() };
+    for head in [&b""[..], b"HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\nhalf"] {
+        let server = Server::start([Answer::Hold(head.to_vec())]).await;
+        let error = read(&fetch(limits), &server.url(), &Headers::default()).await.unwrap_err();
+        assert!(matches!(error, FetchError::Transfer { .. }), "{error:?}");
+    }
+}
+
+#[tokio::test]
+async fn an_encoding_that_was_not_asked_for_is_refused() {
+    let answer =
+        b"HTTP/1.1 200 OK\r\nContent-Encoding: br\r\nContent-Length: 1\r\nConnection: close\r\n\r\nx";
+    let server = Server::start([Answer::Bytes(answer.to_vec())]).await;
+    let error = read(&fetch(FetchLimits::default()), &server.url(), &Headers::default()).await.unwrap_err();
+    assert!(matches!(error, FetchError::Encoding { .. }), "{error:?}");
+}
+
+#[tokio::test]
+async fn a_refusal_is_told_with_its_status() {
+    for status in [401, 403, 404, 500, 509] {
+        let answer = format!("HTTP/1.1 {status} No\r\nContent-Length: 0\r\nConnection: close\r\n\r\n");
+        let server = Server::start([Answer::Bytes(answer.into())]).await;
+        let error =
+            read(&fetch(FetchLimits::default()), &server.url(), &Headers::default()).await.unwrap_err();
+        assert!(error.to_string().starts_with(&format!("\"127.0.0.1\" answered {status}")), "{error}");
+    }
+}

@@ -1,0 +1,259 @@
+//! When a list is refreshed by itself: pure functions of a schedule, a time zone and the time.
+//!
+//! A schedule is a number of hours or a cron expression. What should have happened while the gateway was down happens
+//! once after the start, and not for all accounts in the same second.
+
+use domain::account::Schedule;
+use domain::ids::AccountId;
+use jiff::{Timestamp, tz::TimeZone};
+
+use croner::{
+    Cron,
+    parser::{CronParser, Seconds, Year},
+};
+
+const HOUR_MS: i64 = 3_600_000;
+
+/// Refreshes that were due before the start begin within this time after it, in milliseconds.
+const SPREAD_MS: i64 = 120_000;
+
+/// What is known of an account when its next refresh is looked for. Times are milliseconds since 1970.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Known {
+    pub(crate) account: AccountId,
+    /// When the last try ended.
+    pub(crate) tried_at: Option<i64>,
+    /// When an admin last changed the account: a schedule does not look back beyond the day it was made.
+    pub(crate) updated_at: i64,
+    /// When the gateway started.
+    pub(crate) started_at: i64,
+}
+
+/// When the next refresh is due, in milliseconds since 1970; `None` is never.
+///
+/// Hours count from the last try, and without one the first is due at once. A cron expression counts from the last try
+/// or the last change of the account, whichever is later.
+pub(crate) fn next_due(schedule: &Schedule, zone: &TimeZone, known: &Known) -> Option<i64> {
+    let due = if !schedule.cron.is_empty() {
+        let since = known.tried_at.map_or(known.updated_at, |it| it.max(known.updated_at));
+        next_of_cron(&schedule.cron, zone, since)?
+    } else if schedule.interval_hours > 0 {
+        let interval = i64::from(schedule.interval_hours) * HOUR_MS;
+        known.tried_at.map_or(known.updated_at, |it| it.saturating_add(interval))
+    } else {
+        return None;
+    };
+    let overdue = due < known.started_at;
+    Some(if overdue { known.started_at.saturating_add(spread(known.account)) } else { due })
+}
+
+/// The first time after `since` that the expression names.
+fn next_of_cron(expression: &str, zone: &TimeZone, since: i64) -> Option<i64> {
+    let since = Timestamp::from_millisecond(since).ok()?.to_zoned(zone.clone());
+    let next = parse(expression).ok()?.find_next_occurrence(&since, false).ok()?;
+    Some(next.timestamp().as_millisecond())
+}
+
+/// Is this a cron expression that is ever due? Five fields: minute, hour, day of month, month, day of week.
+///
+/// # Errors
+/// A sentence about what is wrong with it.
+pub fn check_cron(expression: &str) -> Result<(), String> {
+    /// None of these is near the edge of the calendar.
+    const SOME_DAY: Timestamp = Timestamp::constant(1_700_000_000, 0);
+    let cron = parse(expression)?;
+    let start = SOME_DAY.to_zoned(TimeZone::UTC);
+    match cron.find_next_occurrence(&start, false) {
+        Ok(_) => Ok(()),
+        Err(_) => Err("The cron expression names a time that never comes.".to_owned()),
+    }
+}
+
+fn parse(expression: &str) -> Result<Cron, String> {
+    /// What a person writes is much shorter; longer is no expression.
+    const BYTES_MAX: usize = 256;
+    let wrong =
+        || "A cron expression has five fields: minute, hour, day of month, month, day of week.".to_owned();
+    // The library also takes names such as `@hourly`, and six fields when asked; five is what the field says.
+    if expression.len() > BYTES_MAX || expression.split_ascii_whitespace().count() != 5 {
+        return Err(wrong());
+    }
+    let parser = CronParser::builder().seconds(Seconds::Disallowed).year(Year::Disallowed).build();
+    parser.parse(expression).map_err(|error| format!("This is no cron expression: {error}."))
+}
+
+/// The time zone with this name of the IANA database, such as `Europe/Berlin`.
+///
+/// # Errors
+/// A sentence, when there is none.
+pub fn check_time_zone(name: &str) -> Result<(), String> {
+    TimeZone::get(name).map(|_| ()).map_err(|_| "There is no time zone with this name.".to_owned())
+}
+
+/// The zone that schedules are read in; UTC where the name is none.
+pub(crate) fn time_zone(name: Option<&str>) -> TimeZone {
+    name.and_then(|it| TimeZone::get(it).ok()).unwrap_or(TimeZone::UTC)
+}
+
+/// The same for an account every time, and different for neighbours.
+fn spread(account: AccountId) -> i64 {
+    // Multiples of the golden ratio lie far apart, however many there are.
+    let mixed = u64::from(account.0).wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 32;
+    i64::try_from(mixed).map_or(0, |it| it % SPREAD_MS)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn ms(text: &str) -> i64 {
+        text.parse::<Timestamp>().unwrap().as_millisecond()
+    }
+
+    fn said(at: Option<i64>) -> String {
+        at.map_or("never".to_owned(), |it| Timestamp::from_millisecond(it).unwrap().to_string())
+    }
+
+    /// Since when, and when it is due next.
+    #[track_caller]
+    fn check(cron: &str, zone: &str, since: &str, due: &str) {
+        let zone = TimeZone::get(zone).unwrap();
+        assert_eq!(said(next_of_cron(cron, &zone, ms(since))), due, "{cron} after {since}");
+    }
+
+    #[test]
+    fn a_cron_expression_is_read_in_its_time_zone() {
+        check("0 4 * * *", "UTC", "2026-01-01T00:00:00Z", "2026-01-01T04:00:00Z");
+        check("0 4 * * *", "UTC", "2026-01-01T04:00:00Z", "2026-01-02T04:00:00Z");
+        check("0 4 * * *", "Europe/Berlin", "2026-01-01T00:00:00Z", "2026-01-01T03:00:00Z");
+        check("0 4 * * *", "Europe/Berlin", "2026-07-01T00:00:00Z", "2026-07-01T02:00:00Z");
+        check("0 4 * * *", "Asia/Kolkata", "2026-01-01T00:00:00Z", "2026-01-01T22:30:00Z");
+        check("*/15 * * * *", "UTC", "2026-01-01T00:07:00Z", "2026-01-01T00:15:00Z");
+        check("30 3 * * MON", "UTC", "2026-01-01T00:00:00Z", "2026-01-05T03:30:00Z");
+        check("30 3 * * 7", "UTC", "2026-01-01T00:00:00Z", "2026-01-04T03:30:00Z");
+        check("0 0 29 2 *", "UTC", "2026-01-01T00:00:00Z", "2028-02-29T00:00:00Z");
+    }
+
+    #[test]
+    fn a_time_that_the_clocks_skip_is_due_right_after_the_gap() {
+        // 02:00 becomes 03:00 in Berlin.
+        check("30 2 * * *", "Europe/Berlin", "2026-03-28T12:00:00Z", "2026-03-29T01:00:00Z");
+        check("30 2 * * *", "Europe/Berlin", "2026-03-29T01:00:00Z", "2026-03-30T00:30:00Z");
+        check("0 * * * *", "Europe/Berlin", "2026-03-29T00:00:00Z", "2026-03-29T01:00:00Z");
+    }
+
+    #[test]
+    fn a_time_that_the_clocks_show_twice_is_due_once() {
+        // 03:00 becomes 02:00 in Berlin.
+        check("30 2 * * *", "Europe/Berlin", "2026-10-24T12:00:00Z", "2026-10-25T00:30:00Z");
+        check("30 2 * * *", "Europe/Berlin", "2026-10-25T00:30:00Z", "2026-10-26T01:30:00Z");
+        // What is due every hour is due in both.
+        check("0 * * * *", "Europe/Berlin", "2026-10-25T00:00:00Z", "2026-10-25T01:00:00Z");
+    }
+
+    #[test]
+    fn what_is_no_cron_expression_is_refused_with_a_sentence() {
+        for good in ["* * * * *", "0 4 * * *", "*/15 0-6 1,15 * MON-FRI", "0 0 L * *", "0 0 29 2 *"] {
+            assert_eq!(check_cron(good), Ok(()), "{good}");
+        }
+        let long = "0,".repeat(1000) + "0 * * * *";
+        for bad in [
+            "",
+            "hello",
+            "* * * *",
+            "* * * * * *",
+            "* * * * * * *",
+            "60 * * * *",
+            "* 24 * * *",
+            "* * 0 * *",
+            "* * * 13 *",
+            "* * * * 8",
+            "@hourly",
+            "*/0 * * * *",
+            "5-1 * * * *",
+            "a b c d e",
+            "0 0 30 2 *",
+            "é * * * *",
+            &long,
+        ] {
+            let refused = check_cron(bad);
+            assert!(refused.as_ref().is_err_and(|it| it.ends_with('.')), "{bad}: {refused:?}");
+        }
+    }
+
+    #[test]
+    fn a_time_zone_is_known_by_its_name_and_an_unknown_one_is_refused() {
+        assert_eq!(check_time_zone("Europe/Berlin"), Ok(()));
+        assert_eq!(check_time_zone("UTC"), Ok(()));
+        assert!(check_time_zone("Europe/Atlantis").is_err());
+        assert_eq!(time_zone(Some("Europe/Atlantis")), TimeZone::UTC);
+        assert_eq!(time_zone(None), TimeZone::UTC);
+    }
+
+    fn hours(interval_hours: u32) -> Schedule {
+        Schedule { interval_hours, cron: String::new() }
+    }
+
+    fn cron(expression: &str) -> Schedule {
+        Schedule { interval_hours: 24, cron: expression.to_owned() }
+    }
+
+    #[test]
+    fn hours_count_from_the_last_try_and_a_cron_expression_comes_before_them() {
+        let updated_at = ms("2026-01-01T00:00:00Z");
+        let started_at = updated_at;
+        let known = |tried: Option<&str>| Known {
+            account: AccountId(7),
+            tried_at: tried.map(ms),
+            updated_at,
+            started_at,
+        };
+        let due = |schedule: Schedule, tried: Option<&str>| {
+            said(next_due(&schedule, &TimeZone::UTC, &known(tried)))
+        };
+        assert_eq!(due(hours(0), None), "never");
+        assert_eq!(due(hours(6), None), "2026-01-01T00:00:00Z", "a first refresh is due at once");
+        assert_eq!(due(hours(6), Some("2026-01-01T10:00:00Z")), "2026-01-01T16:00:00Z");
+        assert_eq!(due(cron("0 4 * * *"), Some("2026-01-01T10:00:00Z")), "2026-01-02T04:00:00Z");
+        assert_eq!(due(cron("0 4 * * *"), None), "2026-01-01T04:00:00Z");
+        assert_eq!(due(cron("nonsense"), None), "never");
+        assert_eq!(due(cron("0 0 30 2 *"), None), "never");
+        let far = next_due(&hours(u32::MAX), &TimeZone::UTC, &known(Some("2026-01-01T10:00:00Z")));
+        assert!(
+            far.is_some_and(|it| it > updated_at),
+            "a number of hours beyond the calendar does not overflow"
+        );
+    }
+
+    #[test]
+    fn a_new_cron_expression_is_not_due_for_a_time_before_it_was_made() {
+        let known = Known {
+            account: AccountId(7),
+            tried_at: Some(ms("2026-01-01T12:00:00Z")),
+            updated_at: ms("2026-01-02T10:00:00Z"),
+            started_at: 0,
+        };
+        assert_eq!(said(next_due(&cron("0 4 * * *"), &TimeZone::UTC, &known)), "2026-01-03T04:00:00Z");
+    }
+
+    #[test]
+    fn after_a_restart_what_is_overdue_is_due_once_and_spread() {
+        let started_at = ms("2026-01-10T00:00:00Z");
+        let due = |account: u32, schedule: &Schedule, tried_at: i64| {
+            let known =
+                Known { account: AccountId(account), tried_at: Some(tried_at), updated_at: 0, started_at };
+            next_due(schedule, &TimeZone::UTC, &known).unwrap()
+        };
+        for schedule in [hours(24), cron("0 4 * * *")] {
+            let days_ago = ms("2026-01-01T00:00:00Z");
+            let times: Vec<_> = (2..52).map(|it| due(it, &schedule, days_ago)).collect();
+            assert!(times.iter().all(|it| (0..SPREAD_MS).contains(&(it - started_at))), "{times:?}");
+            let mut seconds: Vec<_> = times.iter().map(|it| it / 1000).collect();
+            seconds.sort_unstable();
+            seconds.dedup();
+            assert!(seconds.len() > 40, "{seconds:?}");
+            // It was done: the next is a day later and not another one of those that were missed.
+            assert!(due(2, &schedule, times[0]) > started_at + 3 * HOUR_MS);
+        }
+    }
+}
