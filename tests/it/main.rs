@@ -18,6 +18,7 @@ mod lifecycle;
 mod limits;
 mod playlist;
 mod self_test;
+mod serve;
 mod shutdown;
 mod store;
 mod streaming;
