@@ -17,6 +17,7 @@ mod http;
 mod metrics;
 pub mod play;
 mod player;
+pub mod rest;
 mod status;
 pub mod telemetry;
 

@@ -47,6 +47,7 @@ use crate::{
     plans::Plans,
     registry::{Counts, Registry},
     reload::{self, LiveSettings},
+    seats::SeatTable,
     slots::{self, LeaseInfo, SlotTable, Slots},
     switchboard::{self, Switchboard},
 };
@@ -90,6 +91,7 @@ pub enum StartError {
 struct Ground {
     env: Arc<Env>,
     slot_table: Arc<SlotTable>,
+    seat_table: Arc<SeatTable>,
     channel_table: Arc<ChannelTable>,
     bus: Arc<Bus>,
     counter: Arc<AtomicU64>,
@@ -167,6 +169,7 @@ impl System {
         let ground = Ground {
             env,
             slot_table,
+            seat_table: SeatTable::new(),
             channel_table: Arc::new(ChannelTable::default()),
             bus,
             counter: Arc::new(AtomicU64::new(0)),
@@ -181,7 +184,8 @@ impl System {
 
     /// The door to live channels.
     pub fn switchboard(&self) -> Switchboard {
-        Switchboard::new(self.ground.doors.switchboard.clone())
+        let ground = &self.ground;
+        Switchboard::new(ground.doors.switchboard.clone(), ground.env.clone(), ground.seat_table.clone())
     }
 
     /// The bus of events.
@@ -224,7 +228,8 @@ impl System {
     pub fn counts(&self) -> Counts {
         let (leases, leases_closing) = self.ground.slot_table.counts();
         let sockets_open = self.closer.n_sockets();
-        Counts { leases, leases_closing, sockets_open, ..self.ground.env.registry.counts() }
+        let seats = self.ground.seat_table.len();
+        Counts { leases, leases_closing, sockets_open, seats, ..self.ground.env.registry.counts() }
     }
 
     /// Every lease as it stands.

@@ -27,6 +27,7 @@ use uuid::Uuid;
 use crate::{
     channel::{Status, Viewer, Watch},
     plans::{Plans, Target},
+    seats::SeatWish,
     switchboard::WatchRequest,
     system::{Parts, System},
 };
@@ -192,10 +193,30 @@ impl Story {
         user: Option<&str>,
         agent: &str,
     ) -> (Watch, Arc<Connection>) {
+        self.ask_with(target, user, agent, None).await
+    }
+
+    /// Asks to watch as a user, with a device that is known by its program.
+    pub(crate) async fn ask_seated(
+        &self,
+        target: Target,
+        seat: SeatWish,
+        device: &str,
+    ) -> (Watch, Arc<Connection>) {
+        self.ask_with(target, Some(&format!("user {}", seat.user)), device, Some(seat)).await
+    }
+
+    async fn ask_with(
+        &self,
+        target: Target,
+        user: Option<&str>,
+        agent: &str,
+        seat: Option<SeatWish>,
+    ) -> (Watch, Arc<Connection>) {
         let address = "10.0.0.1:4711".parse().expect("an address");
         let connection = Arc::new(Connection::new(1, address));
         let viewer = Viewer { user: user.map(str::to_owned), address: address.ip(), agent: agent.to_owned() };
-        let request = WatchRequest { target, viewer, connection: connection.clone() };
+        let request = WatchRequest { target, viewer, connection: connection.clone(), seat };
         (self.system.switchboard().watch(request).await.expect("the switchboard answers"), connection)
     }
 
@@ -219,11 +240,13 @@ impl Story {
         self.system.events().recent().iter().map(|it| it.body.name()).collect()
     }
 
-    /// Waits until nothing is left: no channel, no lease, no socket.
+    /// Waits until nothing is left: no channel, no lease, no socket, no seat.
     pub(crate) async fn is_quiet(&self) {
         for _ in 0..6000 {
             let counts = self.system.counts();
-            if (counts.channels, counts.clients, counts.leases, counts.sockets_open) == (0, 0, 0, 0) {
+            if (counts.channels, counts.clients, counts.leases, counts.sockets_open, counts.seats)
+                == (0, 0, 0, 0, 0)
+            {
                 assert_eq!(self.provider.n_open(), 0, "the provider sees a socket that we do not");
                 return;
             }

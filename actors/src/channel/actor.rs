@@ -290,7 +290,7 @@ impl State {
             pump,
             _pump: AbortOnDropHandle::new(running),
             _registered: registered,
-            clients: Clients::default(),
+            clients: Clients::new(env.registry.clone()),
             waiting: Vec::new(),
             admitting: false,
             last_join: 0,
