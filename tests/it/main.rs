@@ -20,6 +20,7 @@ mod live;
 mod playlist;
 mod seats;
 mod self_test;
+mod serve;
 mod shutdown;
 mod store;
 mod streaming;
