@@ -13,7 +13,7 @@
 //! 2. What is decided: the [`plan`] of a live channel, who gets a slot ([`limits`]), and what plays next
 //!    ([`playout`]).
 //! 3. What is told: an [`event`], with its [`time`].
-//! 4. What is read and written: [`playlist`].
+//! 4. What is read and written: [`playlist`]. What admins make of texts: a [`pattern`].
 
 pub mod account;
 pub mod channel;
@@ -21,6 +21,7 @@ pub mod event;
 pub mod group;
 pub mod ids;
 pub mod limits;
+pub mod pattern;
 pub mod plan;
 pub mod playlist;
 pub mod playout;

@@ -2,6 +2,8 @@
 //!
 //! A candidate is a stream together with an account profile that could play it.
 
+use std::borrow::Cow;
+use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -10,6 +12,7 @@ use uuid::Uuid;
 use crate::account::{Account, AccountProfile};
 use crate::channel::{Channel, Number};
 use crate::ids::{AccountId, ChannelId, ProfileId, StreamId, StreamProfileId};
+use crate::pattern::Pattern;
 use crate::playout::Place;
 use crate::source_url::SourceUrl;
 use crate::stream::{Headers, SourceKind, Stream, Unplayable};
@@ -32,6 +35,7 @@ pub struct Plan {
 pub struct Candidate {
     pub stream: StreamId,
     pub stream_name: String,
+    /// The stream's address as the account profile rewrites it.
     pub url: SourceUrl,
     pub kind: SourceKind,
     /// The stream's headers over those of its account.
@@ -98,7 +102,9 @@ pub trait Records {
 /// Makes the plan of a channel.
 ///
 /// Streams in the order of the channel; within a stream the active profiles of its account, the default one
-/// first. A stream is handed on by its own stream profile, else by its channel's, else by default. Streams that are not there any more, and those of inactive accounts, are left out without a word.
+/// first, each with the address as the profile rewrites it. A stream is handed on by its own stream profile, else by
+/// its channel's, else by default. Streams that are not there any more, and those of inactive accounts, are left out
+/// without a word.
 pub fn plan(channel: &Channel, records: &impl Records) -> Plan {
     let mut plan = Plan {
         uuid: channel.uuid,
@@ -109,30 +115,54 @@ pub fn plan(channel: &Channel, records: &impl Records) -> Plan {
     };
     let profile_of = |id: Option<StreamProfileId>| id.and_then(|it| records.stream_profile(it));
     let channel_profile = profile_of(channel.stream_profile);
+    let mut rewrites = Rewrites::default();
     for stream in channel.streams.iter().filter_map(|id| records.stream(*id)) {
         let Some(account) = records.account(stream.account).filter(|it| it.is_active) else { continue };
         let profile = profile_of(stream.stream_profile).or_else(|| channel_profile.clone());
         let delivery = profile.as_ref().map_or_else(|| records.default_delivery(), |it| it.delivery);
-        match delivery_for_kind(&stream, delivery) {
-            Ok(delivery) => {
-                let mut headers = stream.provider.headers.over(&account.headers);
-                if let Some(agent) = profile.as_ref().and_then(|it| it.user_agent.as_ref()) {
-                    headers.user_agent = Some(agent.clone());
-                }
-                plan.candidates.extend(account.active_profiles().map(|account_profile| Candidate {
+        let mut headers = stream.provider.headers.over(&account.headers);
+        if let Some(agent) = profile.as_ref().and_then(|it| it.user_agent.as_ref()) {
+            headers.user_agent = Some(agent.clone());
+        }
+        let n_before = plan.candidates.len();
+        let mut reason = None;
+        for account_profile in account.active_profiles() {
+            let url = rewrites.apply(account_profile, stream.url());
+            match delivery_for(&url, delivery) {
+                Ok(delivery) => plan.candidates.push(Candidate {
                     stream: stream.id,
                     stream_name: stream.name().to_owned(),
-                    url: stream.url().clone(),
-                    kind: stream.kind(),
+                    kind: SourceKind::of(&url),
+                    url,
                     headers: headers.clone(),
                     profile: delivery,
                     pool: Pool::new(&account, account_profile),
-                }))
+                }),
+                Err(why) => reason = reason.or(Some(why)),
             }
-            Err(reason) => plan.unplayable.push((stream.id, reason)),
+        }
+        if let Some(reason) = reason.filter(|_| plan.candidates.len() == n_before) {
+            plan.unplayable.push((stream.id, reason));
         }
     }
     plan
+}
+
+/// The patterns of account profiles, each compiled once per plan.
+#[derive(Default)]
+struct Rewrites(HashMap<ProfileId, Option<Pattern>>);
+
+impl Rewrites {
+    /// The address as this profile plays it. A pattern that does not compile changes nothing: it is refused when it is
+    /// written, so here it can only be an old one, and the account's own login still plays.
+    fn apply(&mut self, profile: &AccountProfile, url: &SourceUrl) -> SourceUrl {
+        let compile = || Pattern::new(&profile.search_pattern, &profile.replace_pattern).ok();
+        let pattern = self.0.entry(profile.id).or_insert_with(compile);
+        match pattern.as_ref().map(|it| it.apply(url.expose())) {
+            Some(Cow::Owned(text)) => SourceUrl::new(text),
+            _ => url.clone(),
+        }
+    }
 }
 
 /// Makes the plan of one stream alone, as somebody looks at it who decides about it.
@@ -145,16 +175,16 @@ pub fn preview(stream: &Stream, records: &impl Records) -> Plan {
     plan(&channel, records)
 }
 
-/// What the kind of a stream makes of the profile in force.
+/// What the kind of an address makes of the profile in force.
 ///
 /// A redirect asks nothing of us, so any address that a viewer can be sent to over HTTP will do. A file is
 /// played even under *redirect*: its address means nothing to a viewer and tells how our disk looks.
-fn delivery_for_kind(stream: &Stream, delivery: Delivery) -> Result<Delivery, Unplayable> {
-    let is_http = ["http", "https"].iter().any(|it| stream.url().scheme().eq_ignore_ascii_case(it));
+fn delivery_for(url: &SourceUrl, delivery: Delivery) -> Result<Delivery, Unplayable> {
+    let is_http = ["http", "https"].iter().any(|it| url.scheme().eq_ignore_ascii_case(it));
     if delivery == Delivery::Redirect && is_http {
         return Ok(Delivery::Redirect);
     }
-    stream.kind().playable().map(|()| Delivery::Proxy)
+    SourceKind::of(url).playable().map(|()| Delivery::Proxy)
 }
 
 #[cfg(test)]
@@ -292,6 +322,38 @@ mod tests {
             reasons,
             ["1: HLS addresses are not supported yet", "2: UDP addresses are not supported yet"]
         );
+    }
+
+    #[test]
+    fn an_account_profile_plays_the_streams_of_the_account_with_its_own_login() {
+        let urls = |find: &str, replace: &str| {
+            let mut account = account(1, 2);
+            account.profiles[0].search_pattern = find.to_owned();
+            account.profiles[0].replace_pattern = replace.to_owned();
+            let streams = [stream(1, 1, "http://h/live/u/p/1.ts"), stream(2, 1, "http://h/other/2")];
+            let plan = plan_of(&streams, &[account], Delivery::Proxy);
+            plan.candidates.iter().map(|it| it.url.expose().to_owned()).collect::<Vec<_>>()
+        };
+        let same =
+            ["http://h/live/u/p/1.ts", "http://h/live/u/p/1.ts", "http://h/other/2", "http://h/other/2"];
+        assert_eq!(urls("", ""), same);
+        assert_eq!(urls("/u/p/", "/u2/p2/")[..2], ["http://h/live/u/p/1.ts", "http://h/live/u2/p2/1.ts"]);
+        assert_eq!(urls("/u/p/", "/u2/p2/")[2..], same[2..], "an address that does not match stays");
+        assert_eq!(
+            urls("^(http://)[^/]+/live/[^/]+/[^/]+/", r"\1h2/live/a/b/")[1],
+            "http://h2/live/a/b/1.ts"
+        );
+        assert_eq!(urls("(", "x"), same, "a pattern that cannot be used leaves the address alone");
+    }
+
+    #[test]
+    fn what_can_be_played_is_told_from_the_address_that_the_profile_makes() {
+        let mut account = account(1, 2);
+        account.profiles[0].search_pattern = "m3u8$".to_owned();
+        account.profiles[0].replace_pattern = "ts".to_owned();
+        let plan = plan_of(&[stream(1, 1, "http://h/1.m3u8")], &[account], Delivery::Proxy);
+        assert_eq!((order(&plan), plan.candidates[0].kind), (vec![(1, 10)], SourceKind::HttpTs));
+        assert_eq!(plan.unplayable, []);
     }
 
     #[test]

@@ -73,13 +73,13 @@ impl<T: Record> Bulk<T> {
     /// Adds a record of this owner. Each id once.
     pub fn put(&mut self, record: &T) -> Result<()> {
         assert_eq!(record.owner(), self.owner, "a bulk write has one owner");
-        let (id, bytes) = (record.id(), encode(record)?);
+        let (id, bytes, keys) = (record.id(), encode(record)?, Keys::checked(record)?);
         if !self.block.takes(bytes.len()) {
             self.close_block()?;
         }
         let number = self.group.blocks.len() as u32;
         self.ids.push((id, number));
-        self.index.extend(Keys::of(record).iter().map(|key| (pair_of(key), id)));
+        self.index.extend(keys.iter().map(|key| (pair_of(key), id)));
         self.block.records.push((id, bytes));
         Ok(())
     }

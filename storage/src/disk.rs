@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 use std::fs::{self, File};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::time::Duration;
 
 use crate::error::{Error, Result};
@@ -63,9 +63,27 @@ impl Slice {
 pub(crate) struct Disk {
     db: sled::Db,
     file: File,
-    folder: PathBuf,
     n_slices: AtomicUsize,
     weight_max: AtomicUsize,
+    written_bytes: AtomicU64,
+    /// The last of all fields, so that sled has let go of its files.
+    end: End,
+}
+
+/// Removes the folder of a database that another has taken the place of.
+struct End {
+    folder: PathBuf,
+    is_replaced: AtomicBool,
+}
+
+impl Drop for End {
+    fn drop(&mut self) {
+        if self.is_replaced.load(Ordering::SeqCst)
+            && let Err(error) = fs::remove_dir_all(&self.folder)
+        {
+            tracing::warn!("an old database stays until the next start: {error}");
+        }
+    }
 }
 
 impl Disk {
@@ -103,9 +121,10 @@ impl Disk {
         Ok(Self {
             db,
             file,
-            folder: folder.to_owned(),
             n_slices: AtomicUsize::new(0),
             weight_max: AtomicUsize::new(0),
+            written_bytes: AtomicU64::new(0),
+            end: End { folder: folder.to_owned(), is_replaced: AtomicBool::new(false) },
         })
     }
 
@@ -122,6 +141,9 @@ impl Disk {
         // One value heavier than a slice is a slice by itself.
         let weight = if slice.operations.len() == 1 { 1 } else { slice.weight };
         self.weight_max.fetch_max(weight, Ordering::Relaxed);
+        let bytes = |it: (&Vec<u8>, &Option<Vec<u8>>)| it.0.len() + it.1.as_ref().map_or(0, Vec::len);
+        let bytes: usize = slice.operations.iter().map(bytes).sum();
+        self.written_bytes.fetch_add(bytes as u64, Ordering::Relaxed);
         self.guarded("write the database", || {
             let mut batch = sled::Batch::default();
             for (key, value) in slice.operations {
@@ -165,7 +187,18 @@ impl Disk {
 
     /// What the database takes of the disk.
     pub(crate) fn bytes(&self) -> u64 {
-        folder_bytes(&self.folder)
+        folder_bytes(&self.end.folder)
+    }
+
+    /// Bytes of keys and values applied so far.
+    pub(crate) fn written_bytes(&self) -> u64 {
+        self.written_bytes.load(Ordering::Relaxed)
+    }
+
+    /// Another has taken its place: its files go when nobody reads in them any more. sled keeps large values in files
+    /// of their own and opens them to read, so they must not go before.
+    pub(crate) fn remove_with_last_reader(&self) {
+        self.end.is_replaced.store(true, Ordering::SeqCst);
     }
 
     /// Slices applied so far, and the weight of the heaviest.

@@ -8,9 +8,15 @@ pub enum Error {
     /// A record with this value of a unique index is there already, under another id.
     #[error("{collection} already has a record with the same {index}")]
     Taken { collection: &'static str, index: &'static str, by: u32 },
+    /// A noun of a paged collection names a unique index, which nobody would keep unique. A bug in the noun.
+    #[error("{collection} are paged and cannot have the unique index {index}; make it a plain one")]
+    NotUnique { collection: &'static str, index: &'static str },
     /// The store is open already, by another process or by this one.
     #[error("the store at {0} is in use: Headwater is already running")]
     AlreadyRunning(PathBuf),
+    /// Nothing in this folder is a store.
+    #[error("there is no store at {0}")]
+    NoStore(PathBuf),
     /// What is on the disk is less than what was acknowledged, or is not ours, or cannot be read.
     #[error("the store at {at} is damaged: {what}; restore a back-up, or run `headwater store salvage`")]
     Damaged { at: PathBuf, what: String },

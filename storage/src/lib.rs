@@ -9,21 +9,28 @@
 //! write takes, some milliseconds at most.
 //!
 //! Reading order: `record`, `store`, `write`, `writer` (how a commit lands), `disk` (sled and its faults), `load`
-//! (what is checked at open), `check` (what can be done when that fails).
+//! (what is checked at open), `check` and `salvage` (what can be done when that fails), `compact` and `format` (how everything is
+//! written anew).
 
 mod block;
 mod bulk;
 mod changes;
 mod check;
 mod collection;
+mod compact;
+mod damage;
 mod disk;
 mod error;
+mod evidence;
+mod format;
 #[cfg(fuzzing)]
 pub mod fuzzing;
 mod load;
 mod record;
 pub mod records;
+mod salvage;
 mod shared;
+mod space;
 mod state;
 mod store;
 mod table;
@@ -36,10 +43,13 @@ mod writer;
 
 pub use bulk::Bulk;
 pub use changes::{Change, Changes, Ids, News, Touched};
-pub use check::{Report, Salvaged, check, salvage};
+pub use check::{Report, check};
 pub use collection::Collection;
+pub use damage::{Damage, Damaged};
 pub use error::{Error, Result};
+
 pub use record::{Keys, Kind, RECORD_BYTES_MAX, Record, Schema, decode};
+pub use salvage::{Salvaged, salvage};
 pub use store::{Figures, Reader, Store};
 pub use table::Table;
 pub use vault::{Sealed, Vault};

@@ -7,7 +7,7 @@ use crate::error::{Error, Result};
 use crate::record::Kind;
 use crate::shared::Shared;
 use crate::state::{At, Directory, Group, Pairs, State, pair_of};
-use crate::value::{FORMAT, Place, Value};
+use crate::value::{Place, Value};
 use crate::witness::Statement;
 
 /// A store as it was found.
@@ -175,8 +175,8 @@ impl Loading<'_> {
         };
         let (format, proof) =
             meta.payload.split_first().ok_or_else(|| damaged("it has no format".to_owned()))?;
-        if *format > FORMAT {
-            return Err(Error::TooNew { found: *format, known: FORMAT });
+        if *format > self.shared.format {
+            return Err(Error::TooNew { found: *format, known: self.shared.format });
         }
         self.shared.vault.unseal_bytes(b"meta", proof)?;
         let commit = meta.commit;

@@ -65,7 +65,8 @@ pub(crate) struct Key {
 }
 
 impl Keys {
-    /// At most one record has this value. Checked for single records; in a paged collection it is a plain key.
+    /// At most one record has this value. For single records only: a noun of a paged collection that names one is
+    /// refused with its first record, because nobody looks through half a million others at every one of an import.
     pub fn unique(&mut self, index: &'static str, value: impl AsRef<[u8]>) {
         self.all.push(Key { index, is_unique: true, value: value.as_ref().to_vec() });
     }
@@ -73,6 +74,15 @@ impl Keys {
     /// Any number of records have this value.
     pub fn plain(&mut self, index: &'static str, value: impl AsRef<[u8]>) {
         self.all.push(Key { index, is_unique: false, value: value.as_ref().to_vec() });
+    }
+
+    /// The keys of a record that is to be written.
+    pub(crate) fn checked<T: Record>(record: &T) -> Result<Vec<Key>> {
+        let keys = Self::of(record);
+        match keys.iter().find(|it| it.is_unique && T::KIND == Kind::Paged) {
+            Some(key) => Err(Error::NotUnique { collection: T::COLLECTION, index: key.index }),
+            None => Ok(keys),
+        }
     }
 
     pub(crate) fn of<T: Record>(record: &T) -> Vec<Key> {

@@ -24,6 +24,8 @@ const CACHE_BYTES_MAX: usize = 16 * 1024 * 1024;
 pub(crate) struct Shared {
     pub(crate) folder: PathBuf,
     pub(crate) schema: Schema,
+    /// Of the store as a whole, as it is written.
+    pub(crate) format: u8,
     /// Written by the writer alone, together with the slice that makes a commit current.
     pub(crate) state: RwLock<State>,
     /// Changes when the store is rewritten.

@@ -15,9 +15,12 @@ use crate::changes::{BACKLOG, Change, Changes};
 use crate::collection::Collection;
 use crate::disk::Disk;
 use crate::error::{Error, Result};
+use crate::evidence::COPY;
+use crate::format::{FORMATS, Formats, bring_up_to_date, refuse_newer};
 use crate::load;
 use crate::record::{Kind, Record, Schema};
 use crate::shared::{Cache, Shared};
+use crate::space::is_wasteful;
 use crate::state::{Directory, State};
 use crate::table::{self, Table};
 use crate::vault::Vault;
@@ -28,10 +31,6 @@ use crate::writer::{Answer, Job, Writer, meta, sweep};
 
 /// Writes that wait for the writer before a caller has to wait to hand in another.
 const QUEUE: usize = 256;
-/// At open a store is rewritten when its file is this many times what lives in it …
-const AMPLIFICATION_MAX: u64 = 4;
-/// … and at least this large.
-const COMPACT_BYTES_MIN: u64 = 64 * 1024 * 1024;
 
 /// What is remembered. A handle: clones are the same store.
 #[derive(Clone)]
@@ -106,10 +105,14 @@ impl Store {
     ///
     /// The key file lies elsewhere; it is made together with the store and has to be there ever after.
     pub fn open(folder: &Path, key_file: &Path, schema: Schema) -> Result<Self> {
+        Self::open_as(folder, key_file, schema, &FORMATS)
+    }
+
+    pub(crate) fn open_as(folder: &Path, key_file: &Path, schema: Schema, formats: &Formats) -> Result<Self> {
         fs::create_dir_all(folder).map_err(|error| Error::disk("make the folder of the store", error))?;
         let lock = lock(folder)?;
         let vault = |is_new: bool| Vault::open(key_file, is_new);
-        Self::start(folder, lock, vault, schema, None)
+        Self::start(folder, lock, vault, schema, None, formats)
     }
 
     /// A store that is gone with its last handle, under a key that is nowhere written.
@@ -118,7 +121,7 @@ impl Store {
         let folder = std::env::temp_dir().join(format!("headwater-{}-{n:016x}", std::process::id()));
         fs::create_dir(&folder).map_err(|error| Error::disk("make the folder of the store", error))?;
         let lock = lock(&folder)?;
-        Self::start(&folder, lock, |_| Vault::of_the_moment(), schema, Some(folder.clone()))
+        Self::start(&folder, lock, |_| Vault::of_the_moment(), schema, Some(folder.clone()), &FORMATS)
     }
 
     fn start(
@@ -127,18 +130,20 @@ impl Store {
         vault: impl Fn(bool) -> Result<Vault>,
         schema: Schema,
         temporary: Option<PathBuf>,
+        formats: &Formats,
     ) -> Result<Self> {
-        let (witness, statement) = match Witness::open(folder)? {
+        let (mut witness, mut statement) = match Witness::open(folder)? {
             Some(found) => found,
             None => {
                 if let Some(database) = databases(folder)?.first() {
                     let what = format!("the commit file beside {} is missing", database.display());
                     return Err(Error::Damaged { at: folder.to_owned(), what });
                 }
-                let statement = Statement { generation: 1, ..Statement::default() };
+                let statement = Statement::first(formats.now);
                 (Witness::create(folder, &statement)?, statement)
             }
         };
+        refuse_newer(&statement, formats)?;
         let database = database(folder, statement.generation);
         // Nothing was ever acknowledged: a first start that did not get to its end.
         let is_new = statement.commit == 0;
@@ -149,14 +154,20 @@ impl Store {
             return Err(Error::Damaged { at: folder.to_owned(), what });
         }
         let vault = vault(is_new)?;
+        // Of a check that was ended half-way.
+        remove_folder(&folder.join(COPY))?;
         for other in databases(folder)?.iter().filter(|it| **it != database) {
             remove_folder(other)?;
         }
-        let disk = Disk::open(&database)?;
+        let mut disk = Disk::open(&database)?;
+        if !is_new {
+            (disk, statement) = bring_up_to_date(folder, disk, statement, &mut witness, &vault, formats)?;
+        }
         let directories = schema.nouns.iter().map(|it| Directory::new(it.kind)).collect();
         let shared = Arc::new(Shared {
             folder: folder.to_owned(),
             schema,
+            format: formats.now,
             state: RwLock::new(State { directories, commit: 0 }),
             disk: RwLock::new(Arc::new(disk)),
             vault,
@@ -371,7 +382,8 @@ impl Writer {
         let mut state = self.shared.state.write();
         state.commit = 1;
         let counts = crate::writer::counts(&self.shared, &state.directories);
-        self.witness.write(&Statement { generation: self.generation, commit: 1, counts })
+        let (format, generation) = (self.shared.format, self.generation);
+        self.witness.write(&Statement { format, generation, commit: 1, counts })
     }
 
     /// Reads everything, compares it with what was acknowledged, and clears away what a crash left.
@@ -385,16 +397,18 @@ impl Writer {
         }
         disk.sync()?;
         *self.shared.state.write() = loaded.state;
-        let disk_bytes = disk.bytes();
-        let live_bytes = self.shared.state.read().live_bytes();
-        if disk_bytes > COMPACT_BYTES_MIN && disk_bytes > AMPLIFICATION_MAX * live_bytes {
+        let (disk_bytes, live_bytes) = (disk.bytes(), self.shared.state.read().live_bytes());
+        drop(disk);
+        if is_wasteful(disk_bytes, live_bytes) {
             tracing::info!(
                 disk_bytes,
                 live_bytes,
                 "the store takes several times what lives in it and is rewritten"
             );
-            drop(disk);
-            self.compact()?;
+            if let Err(error) = self.compact() {
+                tracing::warn!("the store was not rewritten: {error}");
+                self.may_write()?;
+            }
         }
         Ok(())
     }

@@ -23,14 +23,28 @@ const MAGIC: [u8; 4] = *b"HwC1";
 const PLACE: usize = 8 * 1024;
 
 /// What the commit file says.
-#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Statement {
+    /// Of the store as a whole. The first one was not written down.
+    #[serde(default = "first_format")]
+    pub(crate) format: u8,
     /// Which folder the database is in.
     pub(crate) generation: u64,
     /// The last commit that was acknowledged; 0 while nothing ever was.
     pub(crate) commit: u64,
     /// Records per collection after that commit.
     pub(crate) counts: BTreeMap<String, u64>,
+}
+
+fn first_format() -> u8 {
+    1
+}
+
+impl Statement {
+    /// Of a store in which nothing was committed yet.
+    pub(crate) fn first(format: u8) -> Self {
+        Self { format, generation: 1, commit: 0, counts: BTreeMap::new() }
+    }
 }
 
 /// The open commit file.
@@ -130,7 +144,8 @@ mod tests {
     use super::*;
 
     fn statement(commit: u64) -> Statement {
-        Statement { generation: 1, commit, counts: BTreeMap::from([("channels".to_owned(), commit * 2)]) }
+        let counts = BTreeMap::from([("channels".to_owned(), commit * 2)]);
+        Statement { commit, counts, ..Statement::first(1) }
     }
 
     #[test]

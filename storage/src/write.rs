@@ -117,7 +117,7 @@ impl Write<'_> {
     /// Adds a record, or puts it in the place of the one with its id.
     pub fn put<T: Record>(&mut self, record: &T) -> Result<()> {
         let noun = self.shared.schema.number::<T>();
-        let (id, bytes, keys) = (record.id(), encode(record)?, Keys::of(record));
+        let (id, bytes, keys) = (record.id(), encode(record)?, Keys::checked(record)?);
         if id >= self.next(noun) {
             self.overlay.counters.insert(noun, id.checked_add(1).ok_or(Error::NoIdLeft(T::COLLECTION))?);
         }

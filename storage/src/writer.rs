@@ -17,9 +17,10 @@ use crate::disk::{Disk, SLICE_WEIGHT_MAX, Slice};
 use crate::error::{Error, Result};
 use crate::record::Kind;
 use crate::shared::Shared;
+use crate::space::Watch;
 use crate::state::{At, Group};
 use crate::store::Reader;
-use crate::value::{FORMAT, Place, Value};
+use crate::value::{Place, Value};
 use crate::view::{Keep, Kept};
 use crate::witness::{Statement, Witness};
 use crate::write::{Overlay, Pending, Places, Write};
@@ -91,6 +92,7 @@ pub(crate) struct Writer {
     pub(crate) leftovers: BTreeSet<Vec<u8>>,
     stages: BTreeMap<u64, Open>,
     kept: Vec<Kept>,
+    pub(crate) watch: Watch,
 }
 
 impl Writer {
@@ -103,6 +105,7 @@ impl Writer {
             leftovers: BTreeSet::new(),
             stages: BTreeMap::new(),
             kept: Vec::new(),
+            watch: Watch::default(),
         }
     }
 
@@ -136,12 +139,11 @@ impl Writer {
                 }
                 Job::Keep(keep) => self.kept.extend(keep(&Reader::new(&self.shared))),
                 Job::Compact(reply) => {
-                    let done = self.may_write().and_then(|()| self.compact());
-                    self.stop_after(&done);
-                    drop(reply.send(done));
+                    drop(reply.send(self.may_write().and_then(|()| self.compact())));
                 }
                 Job::Close => break,
             }
+            self.watch_space();
         }
         // What was flushed is safe already; this only spares the next start some work.
         if let Err(error) = self.shared.disk().sync() {
@@ -184,12 +186,12 @@ impl Writer {
         next
     }
 
-    fn may_write(&self) -> Result<()> {
+    pub(crate) fn may_write(&self) -> Result<()> {
         self.shared.stopped.lock().clone().map_or(Ok(()), |why| Err(Error::Stopped(why)))
     }
 
     /// After a failure on the way to the disk nobody knows what is there.
-    fn stop_after<T>(&self, done: &Result<T>) {
+    pub(crate) fn stop_after<T>(&self, done: &Result<T>) {
         if let Err(error) = done {
             tracing::error!("the store takes no more writes: {error}");
             self.shared.stopped.lock().get_or_insert(error.to_string());
@@ -264,7 +266,8 @@ impl Writer {
         };
         self.leftovers.extend(plan.leftovers);
         disk.sync()?;
-        self.witness.write(&Statement { generation: self.generation, commit, counts })?;
+        let (format, generation) = (shared.format, self.generation);
+        self.witness.write(&Statement { format, generation, commit, counts })?;
         Ok(Change { version: commit, touched })
     }
 
@@ -559,37 +562,6 @@ impl Writer {
         self.stop_after(&done);
         done.is_ok()
     }
-
-    /// Copies everything into a fresh database, which takes the place of this one.
-    pub(crate) fn compact(&mut self) -> Result<()> {
-        let shared = Arc::clone(&self.shared);
-        let old = shared.disk();
-        let generation = self.generation + 1;
-        let folder = crate::store::database(&shared.folder, generation);
-        crate::store::remove_folder(&folder)?;
-        let new = Disk::open(&folder)?;
-        // A pass that begins now goes by what is current, so only an older one can still want what was replaced.
-        let skipped = match shared.n_passes.load(Ordering::SeqCst) {
-            0 => std::mem::take(&mut self.leftovers),
-            _ => BTreeSet::new(),
-        };
-        copy(&old, &new, &skipped)?;
-        new.sync()?;
-        crate::vault::sync_parent(&folder)
-            .map_err(|error| Error::disk("sync the folder of the store", error))?;
-        let (commit, counts) = {
-            let state = shared.state.read();
-            (state.commit, counts(&shared, &state.directories))
-        };
-        // This one write decides which of the two counts.
-        self.witness.write(&Statement { generation, commit, counts })?;
-        let old_folder = crate::store::database(&shared.folder, self.generation);
-        self.generation = generation;
-        *shared.disk.write() = Arc::new(new);
-        drop(old);
-        // It may still be read by someone; an open file stays readable without its name.
-        crate::store::remove_folder(&old_folder)
-    }
 }
 
 /// A slice of leftovers, oldest versions first.
@@ -601,18 +573,6 @@ pub(crate) fn sweep(disk: &Disk, leftovers: &mut BTreeSet<Vec<u8>>) -> Result<()
         slice.remove(key);
     }
     disk.apply(slice).and_then(|()| disk.flush())
-}
-
-/// Everything but some keys from one database into another, as it is.
-fn copy(from: &Disk, to: &Disk, skipped: &BTreeSet<Vec<u8>>) -> Result<()> {
-    let mut batch = Batch { disk: to, slice: Slice::default(), is_staged: true };
-    for item in from.scan(b"") {
-        let (key, value) = item?;
-        if !skipped.contains(&key) {
-            batch.add(key, value)?;
-        }
-    }
-    batch.send()
 }
 
 /// Values on their way to the disk, a slice at a time if they are staged.
@@ -738,7 +698,7 @@ fn gone(place: &Place, commit: u64) -> Vec<u8> {
 
 /// The value that says which commit was the last: format and a proof of the key.
 pub(crate) fn meta(shared: &Shared, commit: u64) -> Result<Vec<u8>> {
-    let mut payload = vec![FORMAT];
+    let mut payload = vec![shared.format];
     payload.extend(shared.vault.seal_bytes(b"meta", b"headwater")?);
     Ok(Value { key: Place::Meta.key(), commit, is_gone: false, payload }.encode())
 }

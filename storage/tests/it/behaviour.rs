@@ -142,7 +142,7 @@ fn a_store_opens_once_and_says_so() {
     let second = place.try_open().err().unwrap();
     assert!(matches!(second, Error::AlreadyRunning(_)));
     assert!(second.to_string().contains("already running"), "{second}");
-    assert!(matches!(storage::check(&place.store()), Err(Error::AlreadyRunning(_))));
+    assert!(matches!(place.check(), Err(Error::AlreadyRunning(_))));
     drop(store);
     place.open();
 }
@@ -283,7 +283,7 @@ fn a_store_rewritten_takes_less_and_has_everything() {
     assert_eq!(store.collection::<Note>().all().unwrap(), all);
     put(&store, [note(1, "after")]).unwrap();
     drop(store);
-    assert!(storage::check(&place.store()).unwrap().is_well());
+    assert!(place.check().unwrap().is_well());
     let store = place.open();
     assert_eq!(store.collection::<Note>().get(1).unwrap(), Some(note(1, "after")));
     assert_eq!(store.collection::<Note>().len(), 300);
@@ -372,4 +372,36 @@ fn a_collection_that_nobody_knows_is_an_error_and_not_forgotten() {
     let unknown = Store::open(&place.store(), &place.key(), Schema::new().with::<Item>()).err().unwrap();
     assert!(unknown.to_string().contains("\"notes\""), "{unknown}");
     assert_eq!(place.open().collection::<Note>().len(), 1);
+}
+
+/// A noun whose author believed that names stay unique.
+#[derive(Serialize, Deserialize)]
+struct Mistaken {
+    id: u32,
+    name: String,
+}
+
+impl Record for Mistaken {
+    const COLLECTION: &'static str = "mistaken";
+    const KIND: Kind = Kind::Paged;
+
+    fn id(&self) -> u32 {
+        self.id
+    }
+
+    fn keys(&self, keys: &mut storage::Keys) {
+        keys.unique("name", &self.name);
+    }
+}
+
+#[test]
+fn a_unique_index_of_a_paged_collection_is_refused_with_the_first_record() {
+    let store = Store::temporary(Schema::new().with::<Mistaken>()).unwrap();
+    let one = || Mistaken { id: 1, name: "one".to_owned() };
+    let small: Result<()> = store.write_blocking(move |write| write.put(&one()));
+    let bulk = store.bulk::<Mistaken>(0).unwrap().put(&one());
+    for refused in [small.unwrap_err(), bulk.unwrap_err()] {
+        assert!(matches!(refused, Error::NotUnique { collection: "mistaken", index: "name" }), "{refused}");
+    }
+    assert!(store.collection::<Mistaken>().is_empty());
 }

@@ -106,7 +106,7 @@ fn an_abandoned_bulk_write_leaves_no_trace() {
     let store = place.open();
     assert_eq!(store.collection::<Item>().by("name", "old").unwrap().len(), 100);
     drop(store);
-    assert_eq!(storage::check(&place.store()).unwrap().values["items"], 1);
+    assert_eq!(place.check().unwrap().values["items"], 1);
 }
 
 #[test]

@@ -136,7 +136,7 @@ fn rounds(n: u64, seed: u64) {
         replace(&store, 9, &[item(1_000_000, 9, "after")]).unwrap();
     }
     assert!(total > 0, "the child never got to write");
-    let report = storage::check(&place.store()).unwrap();
+    let report = place.check().unwrap();
     assert!(report.is_well(), "{report:?}");
 }
 

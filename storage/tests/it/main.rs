@@ -4,9 +4,11 @@
 
 mod behaviour;
 mod bulk;
+mod commands;
 mod crash;
 mod damage;
 mod golden;
 mod model;
+mod space;
 mod support;
 mod tables;

@@ -171,7 +171,7 @@ fn run(steps: Vec<Step>) {
     }
     drop(store);
     model.compare(&place.open());
-    let report = storage::check(&place.store()).unwrap();
+    let report = place.check().unwrap();
     assert!(report.is_well(), "{report:?}");
 }
 

@@ -1,9 +1,9 @@
 //! Nouns to store, and a store in a folder of its own.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
-use storage::{Keys, Kind, Record, Result, Schema, Store};
+use storage::{Keys, Kind, Record, Report, Result, Salvaged, Schema, Store};
 use tempfile::TempDir;
 
 /// Something people edit.
@@ -104,6 +104,14 @@ impl Place {
 
     pub(crate) fn try_open(&self) -> Result<Store> {
         Store::open(&self.store(), &self.key(), schema())
+    }
+
+    pub(crate) fn check(&self) -> Result<Report> {
+        storage::check(&self.store(), &self.key(), &schema())
+    }
+
+    pub(crate) fn salvage(&self, into: &Path) -> Result<Salvaged> {
+        storage::salvage(&self.store(), into, &self.key(), &schema())
     }
 
     /// The file of the database.

@@ -1,0 +1,153 @@
+//! How much the store takes, and rewriting it while others go on.
+
+use std::fs;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use storage::{Error, Store};
+
+use crate::support::{Item, Note, Place, item, note, put, replace};
+
+fn databases(place: &Place) -> Vec<PathBuf> {
+    let entries = fs::read_dir(place.store()).unwrap().flatten().map(|it| it.path());
+    entries.filter(|it| it.file_name().unwrap().to_str().unwrap().starts_with("db-")).collect()
+}
+
+#[test]
+fn the_figures_say_what_lives_in_the_store_and_not_what_lived_there_once() {
+    let place = Place::new();
+    let store = place.open();
+    let live = |store: &Store| store.figures().live_bytes;
+    assert_eq!(live(&store), 0);
+    let large = "x".repeat(2_000);
+    put(&store, (1..=200).map(|id| note(id, &format!("{id} {large}")))).unwrap();
+    let filled = live(&store);
+    assert!((400_000..440_000).contains(&filled), "{filled}");
+    for _ in 0..3 {
+        put(&store, (1..=200).map(|id| note(id, &format!("{id} {large}")))).unwrap();
+    }
+    assert_eq!(live(&store), filled);
+    replace(&store, 1, &(1..=1_000).map(|id| item(id, 1, "x")).collect::<Vec<_>>()).unwrap();
+    let with_items = live(&store);
+    assert!(with_items > filled);
+    replace(&store, 1, &(1..=1_000).map(|id| item(id, 1, "x")).collect::<Vec<_>>()).unwrap();
+    assert_eq!(live(&store), with_items);
+    let report = place.check();
+    assert!(matches!(report, Err(Error::AlreadyRunning(_))));
+    store.compact().unwrap();
+    assert_eq!(live(&store), with_items);
+    drop(store);
+    let store = place.open();
+    assert_eq!(live(&store), with_items);
+    store
+        .write_blocking(|write| {
+            write.remove_owner::<Item>(1);
+            (1..=200).try_for_each(|id| write.remove::<Note>(id).map(drop))
+        })
+        .unwrap();
+    assert_eq!(live(&store), 0);
+}
+
+#[test]
+fn a_store_is_rewritten_while_others_write_and_read_and_nothing_is_lost() {
+    const ROUNDS: u32 = 60;
+    let place = Place::new();
+    let store = place.open();
+    replace(&store, 1, &(1..=2_000).map(|id| item(id, 1, "0")).collect::<Vec<_>>()).unwrap();
+    // Of a size that sled keeps in files of their own.
+    put(&store, [note(1_000, &"large".repeat(150_000))]).unwrap();
+    let is_over = Arc::new(AtomicBool::new(false));
+    let small = {
+        let store = store.clone();
+        std::thread::spawn(move || {
+            for round in 1..=ROUNDS {
+                put(&store, [note(1, &format!("round {round}")), note(100 + round, &round.to_string())])
+                    .unwrap();
+                store.write_blocking(move |write| write.put(&item(10_000 + round, 2, "small"))).unwrap();
+            }
+        })
+    };
+    let bulk = {
+        let store = store.clone();
+        std::thread::spawn(move || {
+            for round in 1..=5 {
+                let name = round.to_string();
+                replace(&store, 1, &(1..=2_000).map(|id| item(id, 1, &name)).collect::<Vec<_>>()).unwrap();
+            }
+        })
+    };
+    let reader = {
+        let (store, is_over) = (store.clone(), Arc::clone(&is_over));
+        std::thread::spawn(move || {
+            let mut n_passes = 0;
+            while !is_over.load(Ordering::SeqCst) || n_passes == 0 {
+                let mut names = Vec::new();
+                store.collection::<Item>().for_each_of(1, |it| names.push(it.name)).unwrap();
+                assert_eq!(names.len(), 2_000);
+                assert!(names.iter().all(|it| *it == names[0]), "two states of an owner were seen at once");
+                assert_eq!(store.collection::<Note>().get(1_000).unwrap().unwrap().name.len(), 750_000);
+                n_passes += 1;
+            }
+        })
+    };
+    let mut n_compactions = 0;
+    while !small.is_finished() || !bulk.is_finished() || n_compactions < 3 {
+        store.compact().unwrap();
+        n_compactions += 1;
+    }
+    small.join().unwrap();
+    bulk.join().unwrap();
+    is_over.store(true, Ordering::SeqCst);
+    reader.join().unwrap();
+    assert_eq!(databases(&place).len(), 1, "the databases of before are gone");
+
+    let compare = |store: &Store| {
+        let notes = store.collection::<Note>();
+        assert_eq!(notes.get(1).unwrap().unwrap().name, format!("round {ROUNDS}"));
+        let rounds = (1..=ROUNDS).map(|round| 100 + round);
+        assert_eq!(notes.ids(), std::iter::once(1).chain(rounds).chain([1_000]).collect::<Vec<_>>());
+        assert_eq!(store.collection::<Item>().len_of(2), ROUNDS as usize);
+        assert_eq!(store.collection::<Item>().by("name", "5").unwrap().len(), 2_000);
+    };
+    compare(&store);
+    drop(store);
+    compare(&place.open());
+    assert!(place.check().unwrap().is_well());
+}
+
+#[test]
+fn a_bulk_write_begun_before_the_store_is_rewritten_lands_after_it() {
+    let place = Place::new();
+    let store = place.open();
+    replace(&store, 1, &(1..=300).map(|id| item(id, 1, "old")).collect::<Vec<_>>()).unwrap();
+    let mut bulk = store.bulk::<Item>(1).unwrap();
+    // Some of it lies on the disk already, some is still on its way.
+    (1..=2_550).try_for_each(|id| bulk.put(&item(id, 1, "new"))).unwrap();
+    store.compact().unwrap();
+    assert_eq!(store.collection::<Item>().by("name", "old").unwrap().len(), 300);
+    (2_551..=3_000).try_for_each(|id| bulk.put(&item(id, 1, "new"))).unwrap();
+    bulk.land(|_, _| Ok::<_, Error>(())).unwrap();
+    store.compact().unwrap();
+    drop(store);
+    assert_eq!(place.open().collection::<Item>().by("name", "new").unwrap().len(), 3_000);
+}
+
+#[test]
+fn when_rewriting_fails_the_store_goes_on_as_it_was() {
+    let place = Place::new();
+    let store = place.open();
+    put(&store, (1..=300).map(|id| note(id, &id.to_string()))).unwrap();
+    // Something is in the way of the new database.
+    let in_the_way = place.store().join("db-000002");
+    fs::write(&in_the_way, "a file").unwrap();
+    store.compact().unwrap_err();
+    put(&store, [note(1, "after")]).unwrap();
+    fs::remove_file(&in_the_way).unwrap();
+    store.compact().unwrap();
+    put(&store, [note(2, "after all")]).unwrap();
+    drop(store);
+    let store = place.open();
+    assert_eq!(store.collection::<Note>().len(), 300);
+    assert_eq!(store.collection::<Note>().get(2).unwrap(), Some(note(2, "after all")));
+}
