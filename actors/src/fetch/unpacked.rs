@@ -122,8 +122,8 @@ mod tests {
 
     #[test]
     fn a_small_file_that_unpacks_to_a_large_one_is_not_read_to_its_end() {
-        let bomb = gzip(&vec![b'a'; 10 << 20]);
-        assert!(bomb.len() < 20_000);
+        let bomb = gzip(&vec![b'a'; 1 << 20]);
+        assert!(bomb.len() < 2_000);
         assert_eq!(unpack(bomb, 1000), Err("it is longer than 1000 bytes".to_owned()));
         assert_eq!(unpack(gzip(&[b'a'; 1000]), 1000).map(|it| it.len()), Ok(1000));
     }
