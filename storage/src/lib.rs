@@ -26,6 +26,7 @@ mod format;
 #[cfg(fuzzing)]
 pub mod fuzzing;
 mod load;
+mod models;
 mod record;
 pub mod records;
 mod salvage;
@@ -47,6 +48,7 @@ pub use check::{Report, check};
 pub use collection::Collection;
 pub use damage::{Damage, Damaged};
 pub use error::{Error, Result};
+pub use models::{Models, begin, keep};
 
 pub use record::{Keys, Kind, RECORD_BYTES_MAX, Record, Schema, decode};
 pub use salvage::{Salvaged, salvage};

@@ -118,7 +118,7 @@ impl Vault {
     }
 }
 
-fn random<const N: usize>() -> Result<[u8; N]> {
+pub(crate) fn random<const N: usize>() -> Result<[u8; N]> {
     let mut bytes = [0; N];
     getrandom::fill(&mut bytes).map_err(|error| Error::disk("get random bytes from the system", error))?;
     Ok(bytes)

@@ -9,6 +9,7 @@ mod crash;
 mod damage;
 mod golden;
 mod model;
+mod models;
 mod space;
 mod support;
 mod tables;

@@ -1,0 +1,69 @@
+//! The gateway's own store: what it begins with, and what is kept of it in memory.
+
+use domain::account::Account;
+use domain::playlist::catalogue::{Catalogue, CatalogueBuilder};
+use domain::playlist::m3u::{Item, Limits, parse};
+use domain::secret::ServerKeys;
+use domain::stream::{Headers, Stream};
+use domain::stream_profile::StreamProfile;
+use storage::records::schema;
+use storage::{Error, Models, Store, begin, keep};
+
+/// Two lists that have a channel in common.
+fn catalogue() -> Catalogue {
+    let mut builder = CatalogueBuilder::new();
+    let lists = [
+        "#EXTINF:-1 tvg-id=\"one\" group-title=\"News\",One\nhttp://a.example/1\n#EXTINF:-1,Two\nhttp://a.example/2\n",
+        "#EXTINF:-1 tvg-id=\"one\",Uno\nhttp://b.example/1\n",
+    ];
+    for (name, list) in ["a", "b"].into_iter().zip(lists) {
+        let account = builder.account(name, 1, Headers::default());
+        for item in parse(list.as_bytes(), Limits::default()).0 {
+            if let Item::Entry(entry) = item {
+                builder.entry(account, entry);
+            }
+        }
+    }
+    builder.build()
+}
+
+#[test]
+fn a_store_begins_with_what_no_store_is_without_and_keeps_it_at_the_next_start() {
+    let store = Store::temporary(schema()).unwrap();
+    begin(&store).unwrap();
+    let keys = store.collection::<ServerKeys>().get(1).unwrap().unwrap();
+    assert_ne!(keys.tokens, keys.lookup);
+    let version = store.version();
+    begin(&store).unwrap();
+    assert_eq!(store.version(), version, "there was nothing to write");
+    assert_eq!(store.collection::<ServerKeys>().all().unwrap(), [keys]);
+    assert_eq!(store.collection::<Account>().all().unwrap(), [Account::custom()]);
+    assert_eq!(store.collection::<StreamProfile>().all().unwrap(), StreamProfile::built_in());
+}
+
+#[test]
+fn a_catalogue_is_kept_under_its_own_ids_and_what_is_added_gets_others() {
+    let store = Store::temporary(schema()).unwrap();
+    begin(&store).unwrap();
+    let catalogue = catalogue();
+    keep(&store, catalogue.clone()).unwrap();
+    let models = Models::of(store.clone()).unwrap();
+    let (accounts, channels) = (models.accounts.load(), models.channels.load());
+    assert!(accounts.iter().skip(1).map(|it| &**it).eq(&catalogue.accounts));
+    assert!(models.groups.load().iter().map(|it| &**it).eq(&catalogue.groups));
+    assert!(channels.iter().map(|it| &**it).eq(&catalogue.channels));
+    assert_eq!(channels.one_by("uuid", catalogue.channels[1].uuid.as_bytes()).unwrap().name, "Two");
+    let mut streams = store.collection::<Stream>().all().unwrap();
+    streams.sort_by_key(|it| it.id);
+    assert_eq!(streams, catalogue.streams);
+    let next = store.write_blocking(|write| write.next_id::<Stream>()).unwrap();
+    assert!(streams.iter().all(|it| it.id.0 < next), "{next} was given already");
+}
+
+#[test]
+fn two_accounts_of_one_name_are_not_kept() {
+    let store = Store::temporary(schema()).unwrap();
+    let mut catalogue = catalogue();
+    catalogue.accounts[1].name = "a".to_owned();
+    assert!(matches!(keep(&store, catalogue), Err(Error::Taken { index: "name", .. })));
+}
