@@ -32,7 +32,7 @@ pub use ask::AskError;
 pub use channel::{ClientStatus, Refusal, Status, SwitchOutcome, SwitchTo, Viewer, Watch};
 pub use events::Events;
 pub use fetch::{Fetch, FetchBody, FetchError, FetchLimits};
-pub use importer::{ImportError, ImportOptions, Imported, Phase, Progress, import};
+pub use importer::{ImportError, ImportOptions, Imported, Importer, Phase, Progress, RefreshStart, import};
 pub use plans::{MemoryPlans, Plans, Target};
 pub use registry::{Counts, StartTimes};
 pub use schedule::{check_cron, check_time_zone};

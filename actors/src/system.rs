@@ -7,7 +7,8 @@
 //! ├── Bandwidth      measures during
 //! ├── Channels       parent only
 //! │   └── LiveChannel ── Client
-//! └── Switchboard    its table is rebuilt from the ChannelTable
+//! ├── Switchboard    its table is rebuilt from the ChannelTable
+//! └── Importer       refreshes playlists; what runs ends with it
 //! ```
 //!
 //! One for one: whoever dies restarts alone and no viewer notices, because what must agree with reality (leases,
@@ -19,7 +20,7 @@ mod tests;
 
 use std::{
     sync::{
-        Arc,
+        Arc, OnceLock,
         atomic::{AtomicBool, AtomicU64, Ordering},
     },
     time::Duration,
@@ -33,7 +34,9 @@ use media::{
     source::{SourceSettings, Upstream},
 };
 use ractor::{ActorCell, ActorProcessingErr, ActorRef, SpawnErr, SupervisionEvent};
+use storage::Models;
 use tokio::{runtime::Handle, task::JoinHandle};
+use tokio_util::sync::CancellationToken;
 use tracing::{error, info};
 
 use crate::{
@@ -42,6 +45,8 @@ use crate::{
     channel::Env,
     channels::{self, ChannelTable},
     events::{self, Bus, Events},
+    fetch::Fetch,
+    importer::{self, Board, Importer, Imports},
     plans::Plans,
     registry::{Counts, Registry},
     slots::{self, LeaseInfo, SlotTable, Slots},
@@ -91,6 +96,10 @@ struct Ground {
     bus: Arc<Bus>,
     counter: Arc<AtomicU64>,
     stopping: Arc<AtomicBool>,
+    imports: Arc<OnceLock<Imports>>,
+    import_board: Arc<Board>,
+    /// Ends what is imported as soon as the system stops.
+    import_stop: CancellationToken,
     doors: Doors,
 }
 
@@ -101,6 +110,7 @@ struct Doors {
     bandwidth: Door<bandwidth::Message>,
     channels: Door<()>,
     switchboard: Door<switchboard::Message>,
+    importer: Door<importer::Message>,
 }
 
 impl Doors {
@@ -112,6 +122,7 @@ impl Doors {
             Who::Bandwidth => self.bandwidth.current().map(|it| it.get_cell()),
             Who::Channels => self.channels.current().map(|it| it.get_cell()),
             Who::Switchboard => self.switchboard.current().map(|it| it.get_cell()),
+            Who::Importer => self.importer.current().map(|it| it.get_cell()),
         }
     }
 }
@@ -137,6 +148,7 @@ impl System {
             bandwidth: Door::new(),
             channels: Door::new(),
             switchboard: Door::new(),
+            importer: Door::new(),
         };
         let closer = Closer::new(parts.packets.clone());
         let bus = Bus::new();
@@ -169,6 +181,9 @@ impl System {
             bus,
             counter: Arc::new(AtomicU64::new(0)),
             stopping: Arc::new(AtomicBool::new(false)),
+            imports: Arc::new(OnceLock::new()),
+            import_board: Arc::new(Board::default()),
+            import_stop: CancellationToken::new(),
             doors,
         };
         let (root, root_task) =
@@ -179,6 +194,17 @@ impl System {
     /// The door to live channels.
     pub fn switchboard(&self) -> Switchboard {
         Switchboard::new(self.ground.doors.switchboard.clone())
+    }
+
+    /// The door to refreshes of playlists. Nothing is refreshed before [`System::import_into`].
+    pub fn importer(&self) -> Importer {
+        Importer::new(self.ground.doors.importer.clone(), self.ground.import_board.clone())
+    }
+
+    /// From now on the playlists of these accounts are refreshed, by schedule and by wish. Once; a later call does
+    /// nothing.
+    pub fn import_into(&self, models: Models, fetch: Fetch) {
+        let _ = self.ground.imports.set(Imports::of(models, fetch));
     }
 
     /// The bus of events.
@@ -222,6 +248,7 @@ impl System {
     /// Answers whether everything ended by itself within its deadline. A second call does nothing.
     pub async fn stop(&self) -> bool {
         self.ground.stopping.store(true, Ordering::Relaxed);
+        self.ground.import_stop.cancel();
         self.switchboard().close();
         let channels =
             tokio::time::timeout(CHANNELS_DEADLINE, self.ground.channel_table.emptied()).await.is_ok();
@@ -262,6 +289,7 @@ impl Drop for System {
     fn drop(&mut self) {
         // Dropping the last reference ends no actor; a system that was not stopped is ended here.
         self.ground.stopping.store(true, Ordering::Relaxed);
+        self.ground.import_stop.cancel();
         self.root.stop(None);
     }
 }
@@ -274,10 +302,12 @@ pub(crate) enum Who {
     Bandwidth,
     Channels,
     Switchboard,
+    Importer,
 }
 
 /// In the order of their start.
-const CHILDREN: [Who; 5] = [Who::Events, Who::Slots, Who::Bandwidth, Who::Channels, Who::Switchboard];
+const CHILDREN: [Who; 6] =
+    [Who::Events, Who::Slots, Who::Bandwidth, Who::Channels, Who::Switchboard, Who::Importer];
 
 struct Root;
 
@@ -360,6 +390,15 @@ impl Ground {
                     counter: self.counter.clone(),
                 };
                 spawn(switchboard::Actor, arguments, root, &doors.switchboard).await
+            }
+            Who::Importer => {
+                let arguments = importer::Arguments {
+                    imports: self.imports.clone(),
+                    board: self.import_board.clone(),
+                    events: self.env.events.clone(),
+                    stop: self.import_stop.child_token(),
+                };
+                spawn(importer::Actor, arguments, root, &doors.importer).await
             }
         }
     }

@@ -7,7 +7,7 @@ use domain::{
     channel::Channel,
     group,
     playlist::{
-        delta::{Counts, Fate, Known, Taken, Vanishing},
+        delta::{Counts, Fate, Gone, Known, Taken, Vanishing, Verdict},
         rules::Rules,
     },
     stream::Stream,
@@ -35,7 +35,7 @@ pub(super) struct Compared {
     /// New and changed entries, if there are few changes in all.
     pub(super) few: Option<Vec<Taken>>,
     /// Known streams that the list does not have.
-    pub(super) gone: Vec<(StreamId, Fate)>,
+    pub(super) gone: Vec<Gone>,
     /// Names of groups that new and changed entries have and that there are none of yet.
     pub(super) groups: BTreeSet<String>,
     pub(super) vanishing: Vanishing,
@@ -47,13 +47,13 @@ pub(super) struct Compared {
 
 impl Compared {
     pub(super) fn n_gone(&self, fate: Fate) -> u64 {
-        self.gone.iter().filter(|it| it.1 == fate).count() as u64
+        self.gone.iter().filter(|it| it.fate == fate).count() as u64
     }
 
     /// Is everything stored as the list has it?
     pub(super) fn is_same(&self) -> bool {
         let Counts { n_new, n_changed, .. } = self.counts;
-        n_new + n_changed == 0 && self.gone.iter().all(|it| it.1 == Fate::StaysStale)
+        n_new + n_changed == 0 && self.gone.iter().all(|it| it.fate == Fate::StaysStale)
     }
 
     pub(super) fn imported(&self, list: &ReadList) -> Imported {
@@ -61,7 +61,7 @@ impl Compared {
             n_entries: list.n_entries(),
             n_new: self.counts.n_new,
             n_changed: self.counts.n_changed,
-            n_stale: self.n_gone(Fate::BecomesStale),
+            n_stale: self.n_gone(Fate::Vanishes),
             n_removed: self.n_gone(Fate::Removed),
             problems: list.problems.clone(),
             n_problems: list.n_problems,
@@ -87,7 +87,7 @@ pub(super) fn compare(job: &Job, list: &ReadList) -> Result<Compared, ImportErro
     list.entries.for_each(|facts| {
         job.go_on()?;
         let taken = known.take(reading::entry(facts));
-        if matches!(taken.verdict, domain::playlist::delta::Verdict::Same(_)) {
+        if matches!(taken.verdict, Verdict::Same(_)) {
             return Ok(());
         }
         if let Some(name) = group_of(&taken)
@@ -100,7 +100,9 @@ pub(super) fn compare(job: &Job, list: &ReadList) -> Result<Compared, ImportErro
         if n_new > FEW_NEW_MAX as u64 || n_changed > FEW_CHANGED_MAX as u64 {
             few = None;
         }
-        few.iter_mut().for_each(|it| it.push(taken));
+        if let Some(few) = &mut few {
+            few.push(taken);
+        }
         Ok::<_, ImportError>(())
     })?;
     let refresh = models.refreshes.load().get(account.id.0).cloned();
@@ -112,7 +114,7 @@ pub(super) fn compare(job: &Job, list: &ReadList) -> Result<Compared, ImportErro
     };
     let channels = models.channels.load();
     let gone = known.finish(vanishing, |id| is_used(&channels, id));
-    let n_going = gone.iter().filter(|it| it.1 != Fate::StaysStale).count();
+    let n_going = gone.iter().filter(|it| it.fate != Fate::StaysStale).count();
     let few = few.filter(|_| known.counts().n_changed as usize + n_going <= FEW_CHANGED_MAX);
     Ok(Compared { counts: known.counts(), known, few, gone, groups: names, vanishing, channels, fingerprint })
 }

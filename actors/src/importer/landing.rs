@@ -10,7 +10,7 @@ use domain::{
     channel::Channel,
     group::Group,
     ids::{AccountId, GroupId, StreamId},
-    playlist::delta::{Fate, Taken, Vanishing, Verdict},
+    playlist::delta::{Fate, Gone, Known, Taken, Vanishing, Verdict},
     stream::Stream,
 };
 use storage::{Bulk, Store, Table, View, Write};
@@ -70,7 +70,7 @@ pub(super) fn land(
     let mut known = known;
     known.rewind();
     put_all(job, list, &mut known, &gone, vanishing, &mut bulk)?;
-    let removed: Vec<StreamId> = gone.iter().filter(|it| it.1 == Fate::Removed).map(|it| it.0).collect();
+    let removed: Vec<Gone> = gone.into_iter().filter(|it| it.fate == Fate::Removed).collect();
     let (before, view, channels_then) = (store.clone(), job.models.channels.clone(), channels);
     bulk.land(move |write, touched| {
         merge(write, &before, frame.account.id, touched, frame.now, vanishing)?;
@@ -120,7 +120,7 @@ fn put_few(
     write: &mut Write<'_>,
     account: &Account,
     taken: Vec<Taken>,
-    gone: &[(StreamId, Fate)],
+    gone: &[Gone],
     vanishing: Vanishing,
     channels: &View<Table<Channel>>,
 ) -> Result<(), ImportError> {
@@ -142,12 +142,14 @@ fn put_few(
         }
     }
     let channels = channels.load();
-    for (id, fate) in gone {
-        match (fate, of_account(write.get::<Stream>(id.0)?, account.id)) {
-            (Fate::StaysStale, _) | (_, None) => {}
-            (Fate::Removed, Some(_)) if !is_used(&channels, *id) => drop(write.remove::<Stream>(id.0)?),
-            (_, Some(mut stream)) => {
-                stream.vanish(vanishing);
+    for it in gone.iter().filter(|it| it.fate != Fate::StaysStale) {
+        match of_account(write.get::<Stream>(it.id.0)?, account.id) {
+            None => {}
+            Some(_) if it.fate == Fate::Removed && !is_used(&channels, it.id) => {
+                write.remove::<Stream>(it.id.0)?;
+            }
+            Some(mut stream) => {
+                stream.vanish(it.nth, vanishing);
                 write.put(&stream)?;
             }
         }
@@ -163,8 +165,8 @@ fn of_account(stream: Option<Stream>, account: AccountId) -> Option<Stream> {
 fn put_all(
     job: &Job,
     list: &ReadList,
-    known: &mut domain::playlist::delta::Known,
-    gone: &[(StreamId, Fate)],
+    known: &mut Known,
+    gone: &[Gone],
     vanishing: Vanishing,
     bulk: &mut Bulk<Stream>,
 ) -> Result<(), ImportError> {
@@ -178,10 +180,10 @@ fn put_all(
         Ok::<_, ImportError>(())
     })?;
     // By id, which is nearly the order in which they lie.
-    for (id, _) in gone.iter().filter(|it| it.1 != Fate::Removed) {
+    for it in gone.iter().filter(|it| it.fate != Fate::Removed) {
         job.go_on()?;
-        if let Some(mut stream) = of_account(streams.get(id.0)?, job.account.id) {
-            stream.vanish(vanishing);
+        if let Some(mut stream) = of_account(streams.get(it.id.0)?, job.account.id) {
+            stream.vanish(it.nth, vanishing);
             bulk.put(&stream)?;
         }
     }
@@ -205,7 +207,7 @@ fn merge(
             (Some(mut theirs), Some(ours)) => {
                 match ours.last_seen {
                     None => drop(theirs.refreshed(ours.provider, ours.rule, ours.nth, now)),
-                    Some(_) => theirs.vanish(vanishing),
+                    Some(_) => theirs.vanish(ours.nth, vanishing),
                 }
                 write.put(&theirs)?;
             }
@@ -222,13 +224,13 @@ fn keep_used(
     write: &mut Write<'_>,
     before: &Store,
     channels: &Table<Channel>,
-    removed: &[StreamId],
+    removed: &[Gone],
     vanishing: Vanishing,
 ) -> Result<(), ImportError> {
     let streams = before.collection::<Stream>();
-    for id in removed.iter().filter(|it| is_used(channels, **it)) {
-        if let Some(mut stream) = streams.get(id.0)? {
-            stream.vanish(vanishing);
+    for it in removed.iter().filter(|it| is_used(channels, it.id)) {
+        if let Some(mut stream) = streams.get(it.id.0)? {
+            stream.vanish(it.nth, vanishing);
             write.put(&stream)?;
         }
     }

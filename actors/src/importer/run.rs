@@ -178,8 +178,11 @@ impl Job {
 /// How far an import is, told whenever it changes.
 pub(super) struct Teller {
     progress: Mutex<Progress>,
-    report: Box<dyn Fn(Progress) + Send + Sync>,
+    report: Box<Reporting>,
 }
+
+/// Whoever is told how far an import is.
+pub(super) type Reporting = dyn Fn(Progress) + Send + Sync;
 
 impl Teller {
     fn new(progress: Progress, report: impl Fn(Progress) + Send + Sync + 'static) -> Self {
@@ -323,7 +326,8 @@ pub(super) fn first(account: AccountId) -> Refresh {
     }
 }
 
-fn finish(progress: &mut Progress, done: &Result<Imported, ImportError>) {
+/// Shows how it ended.
+pub(super) fn finish(progress: &mut Progress, done: &Result<Imported, ImportError>) {
     progress.phase = Phase::Done;
     match done {
         Ok(imported) => {

@@ -12,8 +12,9 @@ use crate::account::{Account, AccountProfile, CUSTOM, List};
 use crate::channel::{Channel, Number};
 use crate::group::Group;
 use crate::ids::{AccountId, ChannelId, GroupId, ProfileId, StreamId};
+use crate::playlist::delta;
 use crate::playlist::m3u::Entry;
-use crate::stream::{Facts, Headers, Stream};
+use crate::stream::{Headers, Stream};
 
 /// What playlists come to.
 #[derive(Debug, Clone, PartialEq, Default)]
@@ -44,39 +45,20 @@ impl CatalogueBuilder {
         Self::default()
     }
 
-    /// One list: an account with one profile. `max_streams` 0 is no limit. A name that is taken gets a number.
+    /// One list: an account with one profile. `max_streams` 0 is no limit.
     pub fn account(&mut self, name: &str, max_streams: u32, headers: Headers) -> AccountId {
-        // The first id, and a name, are those of the account for streams made by hand.
+        // The first id is that of the account for streams made by hand.
         let number = next_id(self.catalogue.accounts.len()) + CUSTOM.0;
-        let custom = Account::custom().name;
-        let is_free = |it: &str| it != custom && self.catalogue.accounts.iter().all(|other| other.name != it);
-        let mut free = name.to_owned();
-        // One more than there are accounts is enough: two numbers never make one name.
-        for n in 2.. {
-            if is_free(&free) {
-                break;
-            }
-            free = format!("{name} {n}");
-        }
-        let profile = AccountProfile::default_of(ProfileId(number), &free, max_streams);
-        let account = Account::new(AccountId(number), free, List::None, profile, 0);
+        let profile = AccountProfile::default_of(ProfileId(number), name, max_streams);
+        let account = Account::new(AccountId(number), name, List::None, profile, 0);
         self.catalogue.accounts.push(Account { headers, ..account });
         AccountId(number)
     }
 
     /// One entry of the account's list.
     pub fn entry(&mut self, account: AccountId, entry: Entry) {
-        let tvg_id = entry.tvg_id.filter(|it| is_id(it));
-        let uuid = channel_uuid(tvg_id.as_deref(), &entry.name);
-        let facts = Facts {
-            name: entry.name,
-            url: entry.url,
-            headers: entry.headers,
-            tvg_id,
-            group: entry.group,
-            logo: entry.tvg_logo,
-            number: entry.tvg_chno,
-        };
+        let facts = delta::facts(entry);
+        let uuid = channel_uuid(facts.tvg_id.as_deref(), &facts.name);
         let group = facts.group.as_deref().map(|name| self.group(name));
         let id = StreamId(next_id(self.catalogue.streams.len()));
         let stream = Stream::new(id, account, facts, 0);
@@ -134,7 +116,7 @@ pub fn channel_uuid(tvg_id: Option<&str>, name: &str) -> Uuid {
 }
 
 /// Some providers write one word of these into every entry; all their channels would become one.
-fn is_id(text: &str) -> bool {
+pub(super) fn is_id(text: &str) -> bool {
     !["", "0", "-", "-1", "none", "null", "undefined", "unknown", "n/a"]
         .iter()
         .any(|it| text.eq_ignore_ascii_case(it))
@@ -180,16 +162,6 @@ mod tests {
             format!("{} {} {}", it.number.unwrap(), it.name, urls.join(" "))
         };
         assert_eq!(catalogue.channels.iter().map(show).collect::<Vec<_>>(), expected);
-    }
-
-    #[test]
-    fn lists_of_one_name_become_accounts_of_different_names() {
-        let mut builder = CatalogueBuilder::new();
-        for name in ["tv.example", "tv.example", "custom", "tv.example"] {
-            builder.account(name, 0, Headers::default());
-        }
-        let names: Vec<_> = builder.build().accounts.into_iter().map(|it| it.name).collect();
-        assert_eq!(names, ["tv.example", "tv.example 2", "custom 2", "tv.example 3"]);
     }
 
     #[test]
