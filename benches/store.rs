@@ -1,14 +1,18 @@
 //! What does it cost to keep 500,000 streams, and what does a small write cost beside that?
 //!
 //! The streams come through a bulk write as an import brings them; then they are read, and the store is opened again by
-//! a process of its own, whose memory is what a gateway idles with. A small durable write (one channel) is timed
-//! beside one bare write and flush of the same disk, alone and while an import runs.
+//! a process of its own, whose memory is what a gateway idles with: that is the start of a gateway as far as the store
+//! goes, tables of its channels included. A small durable write (one channel) is timed beside one bare write and flush
+//! of the same disk, alone and while an import runs. redb does the same work beside it, plainly: no compression, no
+//! encryption, no checks of its contents at open.
 //!
 //! `cargo bench -p storage --bench store -- [--streams 500000]`
 
 #![expect(clippy::print_stdout, reason = "a program of its own that prints a table")]
 #![expect(clippy::disallowed_methods, reason = "nothing here pauses time")]
 
+#[path = "store/plain.rs"]
+mod plain;
 mod support;
 
 use std::fs;
@@ -23,6 +27,7 @@ use domain::channel::Channel;
 use domain::ids::{AccountId, ChannelId, StreamId};
 use domain::source_url::SourceUrl;
 use domain::stream::{Facts, Headers, Stream};
+use plain::Plain;
 use serde_json::{Value, json};
 use storage::records::schema;
 use storage::{Error, Store};
@@ -31,13 +36,14 @@ use uuid::Uuid;
 
 const MIB: f64 = 1024.0 * 1024.0;
 const SMALL_WRITES: usize = 500;
+const CHANNELS: u32 = 5_000;
 
 fn main() {
     let arguments: Vec<String> = std::env::args().skip(1).filter(|argument| argument != "--bench").collect();
     if let [command, folder] = &*arguments
-        && command == "open"
+        && (command == "open" || command == "open-plain")
     {
-        return open_only(Path::new(folder));
+        return open_only(Path::new(folder), command == "open-plain");
     }
     let at = arguments.iter().position(|argument| argument == "--streams");
     let n: u32 = at.map_or(500_000, |at| arguments[at + 1].parse().expect("--streams N"));
@@ -49,6 +55,18 @@ fn main() {
     let memory = resident_bytes() - before;
     let disk = store.figures().disk_bytes as f64;
     println!("{n} streams loaded in {load:.2} s; memory {:.0} MiB, disk {:.0} MiB", memory / MIB, disk / MIB);
+    let before = resident_bytes();
+    let plain = Plain::open(folder.path());
+    let plain_load = seconds(|| plain.import((1..=n).map(|id| stream(id, 1))));
+    let plain_memory = resident_bytes() - before;
+    let plain_disk = fs::metadata(folder.path().join("plain.redb")).expect("a file").len() as f64;
+    println!(
+        "{:>24}: {plain_load:.2} s; memory {:.0} MiB, disk {:.0} MiB",
+        "redb",
+        plain_memory / MIB,
+        plain_disk / MIB
+    );
+    put_channels(&store, &plain);
 
     let streams = store.collection::<Stream>();
     let mut n_read = 0;
@@ -61,8 +79,18 @@ fn main() {
         })
         .collect();
     println!("all read in {all:.2} s; one in {:.0} us (p50)", percentile(&mut one, 0.5));
+    let mut n_read = 0;
+    let plain_all = seconds(|| plain.for_each(|_| n_read += 1));
+    assert_eq!(n_read, n);
+    let mut plain_one: Vec<f64> = (0..1_000u32)
+        .map(|at| {
+            let id = at.wrapping_mul(2_654_435_761) % n + 1;
+            micros(|| assert!(plain.stream(id).is_some()))
+        })
+        .collect();
+    println!("{:>24}: {plain_all:.2} s; one in {:.0} us (p50)", "redb", percentile(&mut plain_one, 0.5));
 
-    let alone = small_writes(&store, folder.path(), SMALL_WRITES, || true);
+    let alone = small_writes(&store, Some(&plain), folder.path(), SMALL_WRITES, || true);
     let is_importing = Arc::new(AtomicBool::new(true));
     let importer = {
         let (store, is_importing) = (store.clone(), Arc::clone(&is_importing));
@@ -72,7 +100,8 @@ fn main() {
             took
         })
     };
-    let beside = small_writes(&store, folder.path(), usize::MAX, || is_importing.load(Ordering::SeqCst));
+    let beside =
+        small_writes(&store, None, folder.path(), usize::MAX, || is_importing.load(Ordering::SeqCst));
     let import_beside = importer.join().expect("the import ends");
     println!("a second import beside them took {import_beside:.2} s");
     let heaviest = store.figures().slice_weight_max;
@@ -83,11 +112,12 @@ fn main() {
         })
         .expect("it lands");
     drop(store);
+    drop(plain);
 
-    let program = std::env::current_exe().expect("this program");
-    let output = Command::new(program).arg("open").arg(folder.path()).output().expect("it runs");
-    let opened: Value = serde_json::from_slice(&output.stdout).expect("what it measured");
+    let opened = open_elsewhere("open", folder.path());
     println!("opened by a process of its own: {opened}");
+    let plain_opened = open_elsewhere("open-plain", folder.path());
+    println!("{:>24}: {plain_opened}", "redb");
     support::record(
         "store",
         json!({
@@ -102,6 +132,14 @@ fn main() {
             "import_beside_small_writes_seconds": import_beside,
             "heaviest_slice": heaviest,
             "open": opened,
+            "redb": {
+                "load_seconds": plain_load,
+                "memory_after_load_mib": plain_memory / MIB,
+                "disk_mib": plain_disk / MIB,
+                "read_all_seconds": plain_all,
+                "read_one_p50_us": percentile(&mut plain_one, 0.5),
+                "open": plain_opened,
+            },
         }),
     );
 }
@@ -110,13 +148,54 @@ fn open(folder: &Path) -> Store {
     Store::open(&folder.join("store"), &folder.join("key"), schema()).expect("the store opens")
 }
 
+/// Opens in a process of its own; with the time from its start to its end.
+fn open_elsewhere(command: &str, folder: &Path) -> Value {
+    let program = std::env::current_exe().expect("this program");
+    let mut opened = Value::Null;
+    let took = seconds(|| {
+        let output = Command::new(program).arg(command).arg(folder).output().expect("it runs");
+        opened = serde_json::from_slice(&output.stdout).expect("what it measured");
+    });
+    opened["process_seconds"] = json!(took);
+    opened
+}
+
 /// The other process: opens, and says how long that took and what it weighs.
-fn open_only(folder: &Path) {
+fn open_only(folder: &Path, is_plain: bool) {
     let before = resident_bytes();
+    if is_plain {
+        let mut plain = None;
+        let took = seconds(|| plain = Some(Plain::open(folder)));
+        let is_there = plain.is_some_and(|it| it.stream(1).is_some());
+        let memory = (resident_bytes() - before) / MIB;
+        return println!("{}", json!({ "seconds": took, "memory_mib": memory, "is_there": is_there }));
+    }
     let mut store = None;
     let took = seconds(|| store = Some(open(folder)));
-    let n = store.as_ref().map_or(0, |it| it.collection::<Stream>().len());
-    println!("{}", json!({ "seconds": took, "memory_mib": (resident_bytes() - before) / MIB, "streams": n }));
+    let store = store.expect("it was opened");
+    let mut channels = None;
+    let tables = seconds(|| channels = Some(store.table::<Channel>().expect("a table")));
+    let row = json!({
+        "seconds": took,
+        "table_of_channels_seconds": tables,
+        "channels": channels.map(|it| it.load().len()),
+        "memory_mib": (resident_bytes() - before) / MIB,
+        "streams": store.collection::<Stream>().len(),
+    });
+    println!("{row}");
+}
+
+/// A house full of channels, for both.
+fn put_channels(store: &Store, plain: &Plain) {
+    let channels: Vec<Channel> = (1..=CHANNELS).map(|id| channel(id, 0)).collect();
+    channels.iter().take(50).for_each(|it| plain.put(it));
+    store.write_blocking(move |write| channels.iter().try_for_each(|it| write.put(it))).expect("they land");
+}
+
+fn channel(id: u32, round: usize) -> Channel {
+    let uuid = Uuid::from_u128(u128::from(id));
+    let name = format!("Channel {id} {round}");
+    Channel { streams: vec![StreamId(id)], ..Channel::new(ChannelId(id), uuid, name, 0) }
 }
 
 fn import(store: &Store, account: u32, n: u32) {
@@ -142,13 +221,21 @@ fn stream(id: u32, account: u32) -> Stream {
 }
 
 /// One channel, durable, and each time one bare write and flush beside it. In milliseconds.
-fn small_writes(store: &Store, folder: &Path, n_max: usize, go_on: impl Fn() -> bool) -> Value {
+fn small_writes(
+    store: &Store,
+    plain: Option<&Plain>,
+    folder: &Path,
+    n_max: usize,
+    go_on: impl Fn() -> bool,
+) -> Value {
     let mut file = fs::File::create(folder.join("bare")).expect("a file");
-    let (mut ours, mut bare) = (Vec::new(), Vec::new());
+    let (mut ours, mut bare, mut redb) = (Vec::new(), Vec::new(), Vec::new());
     while ours.len() < n_max && go_on() {
         let id = u32::try_from(ours.len() % 50).expect("small") + 1;
-        let uuid = Uuid::from_u128(u128::from(id));
-        let channel = Channel::new(ChannelId(id), uuid, format!("Channel {}", ours.len()), 0);
+        let channel = channel(id, ours.len());
+        if let Some(plain) = plain {
+            redb.push(micros(|| plain.put(&channel)) / 1e3);
+        }
         ours.push(micros(|| store.write_blocking(move |write| write.put(&channel)).expect("it lands")) / 1e3);
         bare.push(
             micros(|| file.write_all(&[7; 200]).and_then(|()| file.sync_data()).expect("a disk")) / 1e3,
@@ -159,7 +246,12 @@ fn small_writes(store: &Store, folder: &Path, n_max: usize, go_on: impl Fn() -> 
         println!("{name:>24}: p50 {p50:.2} ms  p99 {p99:.2} ms  max {max:.2} ms  ({} times)", values.len());
         json!({ "p50_ms": p50, "p99_ms": p99, "max_ms": max, "n": values.len() })
     };
-    json!({ "write": row("small durable write", &mut ours), "bare_flush": row("bare flush", &mut bare) })
+    let mut rows =
+        json!({ "write": row("small durable write", &mut ours), "bare_flush": row("bare flush", &mut bare) });
+    if !redb.is_empty() {
+        rows["redb"] = row("redb", &mut redb);
+    }
+    rows
 }
 
 fn seconds(work: impl FnOnce()) -> f64 {

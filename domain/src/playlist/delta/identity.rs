@@ -1,0 +1,75 @@
+//! What is the same stream in an address as panels make them.
+
+use crate::source_url::SourceUrl;
+
+/// What a panel sends under an address.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub(super) enum Kind {
+    Live,
+    Movie,
+    Series,
+}
+
+/// The kind and the stream id in `/live/user/password/ID.ts`, `/user/password/ID`, `/movie/…` and `/series/…`, on any
+/// host, with any extension or none. `None` for any other address.
+pub(super) fn panel_id(url: &SourceUrl) -> Option<(Kind, &str)> {
+    if !["http", "https"].iter().any(|it| url.scheme().eq_ignore_ascii_case(it)) {
+        return None;
+    }
+    let mut segments = url.path().strip_prefix('/')?.rsplit('/');
+    let last = segments.next()?;
+    let id = last.split_once('.').map_or(last, |(id, _)| id);
+    let is_id = !id.is_empty() && id.bytes().all(|it| it.is_ascii_digit());
+    let has_login = segments.next().is_some_and(|it| !it.is_empty())
+        && segments.next().is_some_and(|it| !it.is_empty() && kind(it).is_none());
+    if !is_id || !has_login {
+        return None;
+    }
+    match segments.next() {
+        None => Some((Kind::Live, id)),
+        // A panel may live below a path of its own.
+        Some(segment) => kind(segment).map(|kind| (kind, id)),
+    }
+}
+
+fn kind(segment: &str) -> Option<Kind> {
+    match segment {
+        "live" => Some(Kind::Live),
+        "movie" => Some(Kind::Movie),
+        "series" => Some(Kind::Series),
+        _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_panel_address_is_told_by_its_shape_and_names_one_stream_whatever_the_login() {
+        for (url, expected) in [
+            ("http://h/live/u/p/7.ts", Some((Kind::Live, "7"))),
+            ("https://h:8080/live/u/p/7.m3u8?token=x", Some((Kind::Live, "7"))),
+            ("http://other/live/u2/p2/7", Some((Kind::Live, "7"))),
+            ("http://h/u/p/7", Some((Kind::Live, "7"))),
+            ("http://h/u/p/7.ts", Some((Kind::Live, "7"))),
+            ("http://h/movie/u/p/7.mkv", Some((Kind::Movie, "7"))),
+            ("http://h/series/u/p/7.mp4", Some((Kind::Series, "7"))),
+            ("http://h/panel/live/u/p/7.ts", Some((Kind::Live, "7"))),
+            ("http://h/live/u/p/news.ts", None),
+            ("http://h/live/u/p/", None),
+            ("http://h/live/p/7.ts", None),
+            ("http://h/p/7.ts", None),
+            ("http://h//p/7.ts", None),
+            ("http://h/7.ts", None),
+            ("http://h/a/b/c/7.ts", None),
+            ("http://h/live/u/p/.ts", None),
+            ("rtsp://h/live/u/p/7", None),
+            ("file:///u/p/7.ts", None),
+            ("http://h", None),
+            ("nothing", None),
+        ] {
+            assert_eq!(panel_id(&SourceUrl::new(url)), expected, "{url}");
+        }
+    }
+}

@@ -1,0 +1,195 @@
+//! A refresh as it would be written for ten streams, to hold against the one that is made for half a million. Used by
+//! property tests and the fuzz target.
+
+use std::convert::Infallible;
+
+use super::{Fate, Gone, Guard, Known, Vanishing, Verdict, guard, identity};
+use crate::account::{Identity, Rule, RuleField};
+use crate::ids::{AccountId, StreamId};
+use crate::playlist::m3u::{self, Entry, Item, Limits};
+use crate::playlist::rules::Rules;
+use crate::stream::Stream;
+
+/// The only account there is.
+pub const ACCOUNT: AccountId = AccountId(2);
+
+const DAY_MS: i64 = 24 * 60 * 60 * 1000;
+
+/// What a refresh goes by.
+#[derive(Debug, Clone)]
+pub struct Case {
+    pub identity: Identity,
+    pub rules: Rules,
+    pub at: Vanishing,
+    /// Streams with these ids are used by channels.
+    pub used: Vec<StreamId>,
+}
+
+impl Case {
+    /// At a time; the refresh before was an hour ago.
+    pub fn new(identity: Identity, now: i64) -> Self {
+        let at = Vanishing { last_good: now - 3_600_000, now, stale_stream_days: 7 };
+        Self { identity, rules: Rules::default(), at, used: Vec::new() }
+    }
+}
+
+/// The streams after a refresh, by id, made as an importer makes them: one pass that looks, one that writes.
+pub fn refresh(streams: &[Stream], list: &[Entry], case: &Case, last_id: &mut u32) -> Vec<Stream> {
+    let mut known = Known::new(ACCOUNT, case.identity, case.rules.clone());
+    known.expect(streams.len());
+    streams.iter().for_each(|it| known.add(it));
+    let looked: Vec<Verdict> = list.iter().map(|it| known.take(it.clone()).verdict).collect();
+    let counts = known.counts();
+    let gone = known.finish(case.at, |id| case.used.contains(&id));
+    known.rewind();
+
+    let mut after = Vec::new();
+    for (entry, verdict) in list.iter().zip(looked) {
+        let taken = known.take(entry.clone());
+        assert_eq!(taken.verdict, verdict, "a second pass sees something else");
+        let new_id = || {
+            *last_id += 1;
+            Ok::<_, Infallible>(StreamId(*last_id))
+        };
+        let before = |id| Ok(streams.iter().find(|it| it.id == id).cloned());
+        let Ok(stream) = taken.into_stream(case.at.now, new_id, before);
+        let is_as_before = streams.contains(&stream);
+        assert_eq!(matches!(verdict, Verdict::Same(_)), is_as_before, "{verdict:?}");
+        after.push(stream);
+    }
+    assert_eq!(known.counts(), counts);
+    assert_eq!(counts.n_new + counts.n_changed + counts.n_same, list.len() as u64);
+    assert_eq!(known.finish(case.at, |id| case.used.contains(&id)), gone);
+    assert_eq!(counts.n_changed + counts.n_same + gone.len() as u64, streams.len() as u64);
+    for Gone { id, fate, nth } in gone {
+        let mut stream = streams.iter().find(|it| it.id == id).cloned().expect("it was known");
+        match fate {
+            Fate::Removed => continue,
+            Fate::Vanishes => stream.vanish(nth, case.at),
+            Fate::StaysStale => {}
+        }
+        after.push(stream);
+    }
+    after.sort_unstable_by_key(|it| it.id);
+    after
+}
+
+/// The same, naively.
+fn expected(streams: &[Stream], list: &[Entry], case: &Case, last_id: &mut u32) -> Vec<Stream> {
+    let name = |stream: &Stream| match identity::panel_id(&stream.provider.url) {
+        Some(id) if case.identity == Identity::StreamId => format!("{id:?}"),
+        _ => stream.provider.url.expose().to_owned(),
+    };
+    // Where two have one name and place, the one with the larger id goes to the next free place.
+    let mut places: Vec<(String, u32, StreamId)> =
+        streams.iter().map(|it| (name(it), it.nth, it.id)).collect();
+    places.sort();
+    for at in 1..places.len() {
+        if places[at].0 == places[at - 1].0 && places[at].1 <= places[at - 1].1 {
+            places[at].1 = places[at - 1].1 + 1;
+        }
+    }
+    let mut after: Vec<Stream> = Vec::new();
+    let mut seen: Vec<String> = Vec::new();
+    for entry in list {
+        let facts = super::facts(entry.clone());
+        let rule = case.rules.apply(&facts);
+        let mut stream = Stream::new(StreamId(0), ACCOUNT, facts.clone(), case.at.now);
+        let name = name(&stream);
+        let nth = seen.iter().filter(|it| **it == name).count() as u32;
+        seen.push(name.clone());
+        let place = places.iter().find(|it| it.0 == name && it.1 == nth);
+        if let Some(old) = place.and_then(|place| streams.iter().find(|it| it.id == place.2)) {
+            stream = old.clone();
+        } else {
+            *last_id += 1;
+            stream.id = StreamId(*last_id);
+        }
+        stream.refreshed(facts, rule, nth, case.at.now);
+        after.push(stream);
+    }
+    for stream in streams {
+        if after.iter().any(|it| it.id == stream.id) {
+            continue;
+        }
+        let mut stream = stream.clone();
+        let stale_ms = i64::from(case.at.stale_stream_days) * DAY_MS;
+        let nth = places.iter().find(|it| it.2 == stream.id).map_or(0, |it| it.1);
+        match stream.last_seen {
+            Some(then) if case.at.now - then >= stale_ms && !case.used.contains(&stream.id) => continue,
+            Some(_) if nth == stream.nth => {}
+            _ => {
+                stream.nth = nth;
+                stream.last_seen = stream.last_seen.or(Some(case.at.last_good));
+                stream.updated_at = case.at.now;
+            }
+        }
+        after.push(stream);
+    }
+    after.sort_unstable_by_key(|it| it.id);
+    after
+}
+
+/// Reads a case and several lists from bytes, and refreshes with one after the other.
+///
+/// The first byte chooses identity and rules; lists end with a byte 0xff, and the byte behind it says what an admin
+/// does before the next one.
+pub fn run_bytes(bytes: &[u8]) {
+    const LIMITS: Limits = Limits {
+        line_bytes_max: 256,
+        name_chars_max: 32,
+        url_bytes_max: 64,
+        attributes_max: 3,
+        entries_max: 40,
+    };
+    let Some((choice, mut rest)) = bytes.split_first() else { return };
+    let identity = if choice & 1 == 0 { Identity::Url } else { Identity::StreamId };
+    let rule = Rule { field: RuleField::Name, find: "([a-f]+)".to_owned(), replace: "<$1>".to_owned() };
+    let rules = if choice & 2 == 0 { Vec::new() } else { vec![rule] };
+    let mut case = Case::new(identity, 1_000_000_000);
+    case.rules = Rules::new(&rules).expect("they are good rules");
+    case.at.stale_stream_days = u32::from(choice >> 2 & 3);
+    let (mut streams, mut last_id, mut last_id_expected) = (Vec::new(), 0, 0);
+    for _ in 0..8 {
+        let end = rest.iter().position(|it| *it == 0xff).unwrap_or(rest.len());
+        let (list, behind) = rest.split_at(end);
+        let mut entries: Vec<Entry> = Vec::new();
+        for item in m3u::parse(list, LIMITS).0 {
+            if let Item::Entry(entry) = item {
+                entries.push(entry);
+            }
+        }
+        if guard(streams.len() as u64, entries.len() as u64) != Guard::Empty {
+            let after = refresh(&streams, &entries, &case, &mut last_id);
+            assert_eq!(after, expected(&streams, &entries, &case, &mut last_id_expected));
+            // The same list again, at the same time: nothing changes but that what is overdue goes.
+            let is_overdue = |it: &Stream| {
+                let stale_ms = i64::from(case.at.stale_stream_days) * DAY_MS;
+                it.last_seen.is_some_and(|then| case.at.now - then >= stale_ms) && !case.used.contains(&it.id)
+            };
+            let again = refresh(&after, &entries, &case, &mut last_id);
+            assert!(again.iter().eq(after.iter().filter(|it| !is_overdue(it))));
+            streams = after;
+        }
+        let [_, what, behind @ ..] = behind else { return };
+        admin(&mut streams, *what, &mut case);
+        case.at.last_good = case.at.now;
+        case.at.now += i64::from(what >> 5) * 12 * 3_600_000;
+        rest = behind;
+    }
+}
+
+/// What an admin does between two refreshes.
+fn admin(streams: &mut [Stream], what: u8, case: &mut Case) {
+    let at = usize::from(what >> 3) % streams.len().max(1);
+    let Some(stream) = streams.get_mut(at) else { return };
+    match what & 7 {
+        0 => stream.manual.name = Some("edited".to_owned()),
+        1 => stream.manual = Default::default(),
+        2 => stream.stream_profile = Some(crate::ids::StreamProfileId(1)),
+        3 => case.used.push(stream.id),
+        4 => case.identity = Identity::StreamId,
+        5 => case.identity = Identity::Url,
+        _ => {}
+    }
+}

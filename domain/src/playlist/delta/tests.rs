@@ -1,0 +1,245 @@
+//! What a refresh keeps, told list by list.
+
+use proptest::collection::vec;
+use proptest::prelude::*;
+
+use super::model::{ACCOUNT, Case, refresh, run_bytes};
+use super::*;
+use crate::account::{Rule, RuleField};
+use crate::ids::StreamProfileId;
+use crate::playlist::m3u::{Item as M3uItem, Limits, parse};
+
+const DAY: i64 = 24 * 60 * 60 * 1000;
+
+/// Entries of `NAME ADDRESS` lines.
+fn list(lines: &[String]) -> Vec<Entry> {
+    let text: String = lines
+        .iter()
+        .filter_map(|it| it.split_once(' '))
+        .map(|(name, url)| format!("#EXTINF:-1,{name}\n{url}\n"))
+        .collect();
+    let entry = |it| match it {
+        M3uItem::Entry(entry) => Some(entry),
+        _ => None,
+    };
+    parse(text.as_bytes(), Limits::default()).0.into_iter().filter_map(entry).collect()
+}
+
+/// An account and its refreshes, a day apart.
+struct Account {
+    case: Case,
+    streams: Vec<Stream>,
+    last_id: u32,
+}
+
+impl Account {
+    fn new(identity: Identity) -> Self {
+        Self { case: Case::new(identity, 100 * DAY), streams: Vec::new(), last_id: 0 }
+    }
+
+    fn refresh(&mut self, lines: &[&str]) -> &mut Self {
+        let lines: Vec<String> = lines.iter().map(|it| (*it).to_owned()).collect();
+        self.case.at.last_good = self.case.at.now;
+        self.case.at.now += DAY;
+        self.streams = refresh(&self.streams, &list(&lines), &self.case, &mut self.last_id);
+        self
+    }
+
+    /// `ID:NAME`, with a `~` where it is stale.
+    #[track_caller]
+    fn shows(&mut self, expected: &[&str]) -> &mut Self {
+        let mark = |it: &Stream| if it.is_stale() { "~" } else { "" };
+        let shown: Vec<_> =
+            self.streams.iter().map(|it| format!("{}{}:{}", mark(it), it.id, it.name())).collect();
+        assert_eq!(shown, expected);
+        self
+    }
+}
+
+#[test]
+fn a_list_that_is_empty_is_never_taken_and_one_that_shrank_by_half_waits() {
+    for (before, now, expected) in [
+        (0, 0, Guard::Empty),
+        (100, 0, Guard::Empty),
+        (0, 1, Guard::Take),
+        (100, 50, Guard::Take),
+        (100, 49, Guard::Shrunken { before: 100, now: 49 }),
+        (101, 50, Guard::Shrunken { before: 101, now: 50 }),
+        (1, 1, Guard::Take),
+        (100, 1000, Guard::Take),
+        (u64::MAX, 1, Guard::Shrunken { before: u64::MAX, now: 1 }),
+    ] {
+        assert_eq!(guard(before, now), expected, "{before} {now}");
+    }
+}
+
+#[test]
+fn a_stream_keeps_its_id_as_long_as_its_address_is_the_same() {
+    let mut account = Account::new(Identity::Url);
+    account.refresh(&["a http://h/1", "b http://h/2"]).shows(&["1:a", "2:b"]);
+    account.refresh(&["B http://h/2", "a http://h/1"]).shows(&["1:a", "2:B"]);
+    account.refresh(&["B http://h/2", "c http://h/3"]).shows(&["~1:a", "2:B", "3:c"]);
+    account.refresh(&["a http://h/1", "B http://h/2"]).shows(&["1:a", "2:B", "~3:c"]);
+}
+
+#[test]
+fn a_stream_of_a_panel_keeps_its_id_when_login_and_host_change() {
+    let before = ["a http://h/live/u/p/1.ts", "b http://h/live/u/p/2.ts", "m http://h/movie/u/p/1.mkv"];
+    let after = ["a http://i/live/v/q/1.ts", "b http://i/v/q/2", "m http://i/movie/v/q/1.mkv"];
+    Account::new(Identity::StreamId).refresh(&before).refresh(&after).shows(&["1:a", "2:b", "3:m"]);
+    let mut account = Account::new(Identity::Url);
+    account.refresh(&before).refresh(&after);
+    account.shows(&["~1:a", "~2:b", "~3:m", "4:a", "5:b", "6:m"]);
+    // An account that is told late to go by stream ids keeps the streams that it has.
+    account.case.identity = Identity::StreamId;
+    account.refresh(&before).shows(&["1:a", "2:b", "3:m", "~4:a", "~5:b", "~6:m"]);
+}
+
+#[test]
+fn streams_with_one_address_are_kept_apart_by_their_order() {
+    let mut account = Account::new(Identity::Url);
+    account.refresh(&["a http://h/1", "b http://h/1", "c http://h/2"]).shows(&["1:a", "2:b", "3:c"]);
+    account.refresh(&["c http://h/2", "a http://h/1", "B http://h/1"]).shows(&["1:a", "2:B", "3:c"]);
+    account.refresh(&["c http://h/2", "a http://h/1"]).shows(&["1:a", "~2:B", "3:c"]);
+}
+
+// Holds the pure part of T-sync.2.
+#[test]
+fn the_same_list_twice_changes_nothing() {
+    let lines = ["a http://h/1", "b http://h/1", "c http://h/2"];
+    let mut account = Account::new(Identity::Url);
+    let rule = Rule { field: RuleField::Name, find: "a".to_owned(), replace: "A".to_owned() };
+    account.case.rules = Rules::new(&[rule]).unwrap();
+    account.refresh(&lines);
+    let before = account.streams.clone();
+    assert_eq!(account.refresh(&lines).streams, before);
+    let mut known = Known::new(ACCOUNT, Identity::Url, account.case.rules.clone());
+    before.iter().for_each(|it| known.add(it));
+    let verdicts: Vec<_> =
+        list(&lines.map(str::to_owned)).into_iter().map(|it| known.take(it).verdict).collect();
+    assert_eq!(verdicts, [1, 2, 3].map(|id| Verdict::Same(StreamId(id))));
+    assert_eq!(known.counts(), Counts { n_same: 3, ..Counts::default() });
+    assert_eq!(known.finish(account.case.at, |_| false), []);
+}
+
+// Holds the pure part of T-sync.4.
+#[test]
+fn an_edit_survives_refreshes_and_the_providers_value_shows_again_when_it_is_taken_back() {
+    let mut account = Account::new(Identity::Url);
+    account.refresh(&["a http://h/1", "b http://h/2"]);
+    account.streams[0].manual.name = Some("mine".to_owned());
+    account.streams[0].manual.group = Some(String::new());
+    account.streams[1].stream_profile = Some(StreamProfileId(7));
+    for name in ["b", "c", "d"] {
+        account.refresh(&[&format!("{name} http://h/1"), &format!("{name} http://h/2")]);
+        account.shows(&["1:mine", &format!("2:{name}")]);
+    }
+    assert_eq!(account.streams[1].stream_profile, Some(StreamProfileId(7)));
+    assert_eq!(account.streams[0].added_at, 101 * DAY);
+    account.streams[0].manual = Edits::default();
+    account.shows(&["1:d", "2:d"]).refresh(&["d http://h/1", "d http://h/2"]).shows(&["1:d", "2:d"]);
+}
+
+#[test]
+fn a_change_of_rules_changes_what_they_made_and_leaves_what_the_provider_said() {
+    let mut account = Account::new(Identity::Url);
+    let rule = |find: &str| Rule { field: RuleField::Name, find: find.to_owned(), replace: "x".to_owned() };
+    account.case.rules = Rules::new(&[rule("a")]).unwrap();
+    account.refresh(&["ab http://h/1"]).shows(&["1:xb"]);
+    account.case.rules = Rules::new(&[rule("b")]).unwrap();
+    account.refresh(&["ab http://h/1"]).shows(&["1:ax"]);
+    account.case.rules = Rules::default();
+    account.refresh(&["ab http://h/1"]).shows(&["1:ab"]);
+    assert_eq!(account.streams[0].rule, Edits::default());
+}
+
+#[test]
+fn a_vanished_stream_is_stale_for_its_days_and_removed_unless_a_channel_uses_it() {
+    let gone = ["a http://h/1"];
+    let check = |days: u32, n_refreshes: usize, used: &[u32], expected: &[&str]| {
+        let mut account = Account::new(Identity::Url);
+        account.case.at.stale_stream_days = days;
+        account.case.used = used.iter().copied().map(StreamId).collect();
+        account.refresh(&["a http://h/1", "b http://h/2"]);
+        for _ in 0..n_refreshes {
+            account.refresh(&gone);
+        }
+        account.shows(expected);
+    };
+    check(3, 1, &[], &["1:a", "~2:b"]);
+    check(3, 2, &[], &["1:a", "~2:b"]);
+    check(3, 3, &[], &["1:a"]);
+    check(3, 30, &[2], &["1:a", "~2:b"]);
+    // Never without having been stale: there may be weeks between two refreshes.
+    check(0, 1, &[], &["1:a", "~2:b"]);
+    check(0, 2, &[], &["1:a"]);
+}
+
+#[test]
+fn a_stream_says_when_it_was_last_seen_and_when_something_of_it_changed() {
+    let mut account = Account::new(Identity::Url);
+    let times =
+        |it: &Stream| [it.added_at, it.updated_at, it.last_seen.unwrap_or_default()].map(|it| it / DAY);
+    for (lines, expected) in [
+        (["a http://h/1", "b http://h/2"], [101, 101, 0]),
+        (["a http://h/1", "b http://h/2"], [101, 101, 0]),
+        (["a http://h/1", "c http://h/2"], [101, 103, 0]),
+        (["a http://h/1", "d http://h/4"], [101, 104, 103]),
+        (["a http://h/1", "d http://h/4"], [101, 104, 103]),
+        (["a http://h/1", "c http://h/2"], [101, 106, 0]),
+    ] {
+        account.refresh(&lines);
+        assert_eq!(times(&account.streams[1]), expected, "{lines:?}");
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
+
+    // Holds T-id.1 for streams.
+    #[test]
+    fn an_id_means_the_same_thing_through_shuffles_renames_and_gaps(
+        lists in vec(vec((0u32..12, 0u32..3), 1..20), 2..10),
+        is_panel in any::<bool>(),
+    ) {
+        let identity = if is_panel { Identity::StreamId } else { Identity::Url };
+        let mut account = Account::new(identity);
+        account.case.at.stale_stream_days = 1000;
+        let mut meanings = std::collections::BTreeMap::new();
+        for (n, entries) in lists.iter().enumerate() {
+            // The login of a panel changes with every list.
+            let login = if is_panel { n } else { 0 };
+            let line = |(id, name): &(u32, u32)| format!("n{name} http://h/live/u{login}/p/{id}.ts");
+            let lines: Vec<_> = entries.iter().map(line).collect();
+            account.refresh(&lines.iter().map(String::as_str).collect::<Vec<_>>());
+            for stream in &account.streams {
+                let thing = (stream.provider.url.path().rsplit('/').next().map(str::to_owned), stream.nth);
+                prop_assert_eq!(meanings.entry(stream.id).or_insert_with(|| thing.clone()), &thing);
+            }
+            // The list's own order is what the present streams are.
+            let n_present = account.streams.iter().filter(|it| !it.is_stale()).count();
+            prop_assert_eq!(n_present, entries.len());
+        }
+        let mut things: Vec<_> = meanings.values().collect();
+        things.sort();
+        things.dedup();
+        prop_assert_eq!(things.len(), meanings.len(), "one thing has one id");
+    }
+
+    #[test]
+    fn a_refresh_does_what_the_simple_model_does(choice in any::<u8>(), lists in vec((vec((0u32..6, 0u32..3, 0u32..2), 0..12), any::<u8>()), 0..8)) {
+        let mut bytes = vec![choice];
+        for (entries, admin) in lists {
+            for (id, name, login) in entries {
+                bytes.extend(format!("#EXTINF:-1,{}\nhttp://h/u{login}/p/{id}.ts\n", ["abc", "x", "y"][name as usize]).bytes());
+            }
+            bytes.extend([0xff, admin]);
+        }
+        run_bytes(&bytes);
+    }
+
+    #[test]
+    fn no_bytes_make_a_refresh_differ_from_the_simple_model(bytes in vec(prop_oneof![Just(0xffu8), Just(b'\n'), any::<u8>()], 0..200)) {
+        run_bytes(&bytes);
+    }
+}
