@@ -45,12 +45,22 @@ impl CatalogueBuilder {
         Self::default()
     }
 
-    /// One list: an account with one profile. `max_streams` 0 is no limit.
+    /// One list: an account with one profile. `max_streams` 0 is no limit. A name that is taken gets a number.
     pub fn account(&mut self, name: &str, max_streams: u32, headers: Headers) -> AccountId {
-        // The first id is that of the account for streams made by hand.
+        // The first id, and a name, are those of the account for streams made by hand.
         let number = next_id(self.catalogue.accounts.len()) + CUSTOM.0;
-        let profile = AccountProfile::default_of(ProfileId(number), name, max_streams);
-        let account = Account::new(AccountId(number), name, List::None, profile, 0);
+        let custom = Account::custom().name;
+        let is_free = |it: &str| it != custom && self.catalogue.accounts.iter().all(|other| other.name != it);
+        let mut free = name.to_owned();
+        // One more than there are accounts is enough: two numbers never make one name.
+        for n in 2.. {
+            if is_free(&free) {
+                break;
+            }
+            free = format!("{name} {n}");
+        }
+        let profile = AccountProfile::default_of(ProfileId(number), &free, max_streams);
+        let account = Account::new(AccountId(number), free, List::None, profile, 0);
         self.catalogue.accounts.push(Account { headers, ..account });
         AccountId(number)
     }
@@ -162,6 +172,16 @@ mod tests {
             format!("{} {} {}", it.number.unwrap(), it.name, urls.join(" "))
         };
         assert_eq!(catalogue.channels.iter().map(show).collect::<Vec<_>>(), expected);
+    }
+
+    #[test]
+    fn lists_of_one_name_become_accounts_of_different_names() {
+        let mut builder = CatalogueBuilder::new();
+        for name in ["tv.example", "tv.example", "custom", "tv.example"] {
+            builder.account(name, 0, Headers::default());
+        }
+        let names: Vec<_> = builder.build().accounts.into_iter().map(|it| it.name).collect();
+        assert_eq!(names, ["tv.example", "tv.example 2", "custom 2", "tv.example 3"]);
     }
 
     #[test]
