@@ -204,7 +204,12 @@ impl System {
     /// From now on the playlists of these accounts are refreshed, by schedule and by wish. Once; a later call does
     /// nothing.
     pub fn import_into(&self, models: Models, fetch: Fetch) {
-        let _ = self.ground.imports.set(Imports::of(models, fetch));
+        self.import(Imports::of(models, fetch));
+    }
+
+    pub(crate) fn import(&self, imports: Imports) {
+        // The second time.
+        let _ = self.ground.imports.set(imports);
     }
 
     /// The bus of events.

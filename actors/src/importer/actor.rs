@@ -40,8 +40,9 @@ const LOOK_PERIOD: Duration = Duration::from_secs(10);
 const STOP_DEADLINE: Duration = Duration::from_millis(800);
 
 /// One import, whoever does it.
-pub(crate) type Work =
-    dyn Fn(AccountId, ImportOptions, Box<Reporting>) -> Pin<Box<dyn Future<Output = Done> + Send>> + Send + Sync;
+pub(crate) type Work = dyn Fn(AccountId, ImportOptions, Box<Reporting>) -> Pin<Box<dyn Future<Output = Done> + Send>>
+    + Send
+    + Sync;
 type Done = Result<Imported, ImportError>;
 
 /// What imports need; there are none until it is there.
@@ -249,9 +250,12 @@ impl State {
         let now = (imports.now)();
         let started_at = *self.started_at.get_or_insert(now);
         let settings = imports.models.settings.load();
-        let zone = schedule::time_zone(Some(time_zone(settings.one_by("key", SYSTEM_SETTINGS).map(|it| &it.value))));
+        let zone =
+            schedule::time_zone(Some(time_zone(settings.one_by("key", SYSTEM_SETTINGS).map(|it| &it.value))));
         let refreshes = imports.models.refreshes.load();
-        for account in imports.models.accounts.load().iter().filter(|it| it.is_active && it.list != List::None) {
+        for account in
+            imports.models.accounts.load().iter().filter(|it| it.is_active && it.list != List::None)
+        {
             let written = refreshes.get(account.id.0).map(|it| it.tried_at);
             let tried_at = written.max(self.tried.get(&account.id).copied());
             if is_due(account, &zone, tried_at, started_at, now) && self.job_of(account.id).is_none() {

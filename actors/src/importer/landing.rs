@@ -30,11 +30,12 @@ struct Frame {
     now: i64,
 }
 
-/// Why it did not land.
+/// Did it land?
 pub(super) enum Landing {
     Done,
-    /// Somebody wrote streams of this account after they were compared: they have to be compared again.
-    Again,
+    /// Somebody wrote streams of this account between the comparison and the beginning of the bulk write. It has to be
+    /// compared again; what is written after this is known to the bulk write.
+    Again(Bulk<Stream>),
 }
 
 /// Writes what was found to differ.
@@ -43,6 +44,7 @@ pub(super) fn land(
     list: &ReadList,
     compared: Compared,
     imported: &Imported,
+    begun: Option<Bulk<Stream>>,
 ) -> Result<Landing, ImportError> {
     job.go_on()?;
     let is_same = compared.is_same();
@@ -63,10 +65,16 @@ pub(super) fn land(
         return Ok(Landing::Done);
     }
     let owner = u64::from(job.account.id.0);
-    let mut bulk = store.bulk::<Stream>(owner)?;
-    if store.collection::<Stream>().fingerprint_of(owner) != fingerprint {
-        return Ok(Landing::Again);
-    }
+    let mut bulk = match begun {
+        Some(bulk) => bulk,
+        None => {
+            let bulk = store.bulk::<Stream>(owner)?;
+            if store.collection::<Stream>().fingerprint_of(owner) != fingerprint {
+                return Ok(Landing::Again(bulk));
+            }
+            bulk
+        }
+    };
     let mut known = known;
     known.rewind();
     put_all(job, list, &mut known, &gone, vanishing, &mut bulk)?;

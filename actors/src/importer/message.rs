@@ -20,9 +20,13 @@ pub(crate) enum Message {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RefreshStart {
     /// It runs, or waits for its turn.
-    Started { job: Uuid },
+    Started {
+        job: Uuid,
+    },
     /// One runs or waits already; this wish came to nothing.
-    AlreadyRunning { job: Uuid },
+    AlreadyRunning {
+        job: Uuid,
+    },
     NoSuchAccount,
     Inactive,
     /// Its streams are made by hand.

@@ -38,9 +38,6 @@ use crate::fetch::{Fetch, FetchError};
 /// Pieces between the socket and the parser. With those of the socket itself this is all that waits.
 const PIECES_MAX: usize = 16;
 
-/// How often a list is compared again because somebody wrote to the same streams in just that moment.
-const COMPARED_MAX: usize = 5;
-
 /// Problems that are told one by one.
 pub(super) const PROBLEMS_TOLD_MAX: usize = 20;
 
@@ -261,7 +258,8 @@ pub(super) enum Source {
 fn run(job: &Job, source: Source, bytes_max: u64) -> Result<Imported, ImportError> {
     let list = reading::read(job, source, bytes_max)?;
     guard(job, &list)?;
-    for _ in 0..COMPARED_MAX {
+    let mut bulk = None;
+    loop {
         job.teller.tell(|it| it.phase = Phase::Comparing);
         let compared = compare::compare(job, &list)?;
         let imported = compared.imported(&list);
@@ -272,12 +270,12 @@ fn run(job: &Job, source: Source, bytes_max: u64) -> Result<Imported, ImportErro
             it.n_changed = imported.n_changed;
             it.n_gone = imported.n_stale + imported.n_removed;
         });
-        match landing::land(job, &list, compared, &imported)? {
+        match landing::land(job, &list, compared, &imported, bulk)? {
             Landing::Done => return Ok(imported),
-            Landing::Again => {}
+            // Once only: from here on the bulk write hears of what others do.
+            Landing::Again(begun) => bulk = Some(begun),
         }
     }
-    Err(ImportError::AccountChanged)
 }
 
 /// Is it a list, and one of the size that is expected?

@@ -37,6 +37,7 @@ impl<T: Serialize + DeserializeOwned> Spool<T> {
     /// When there is no room for it.
     pub(crate) fn push(&mut self, value: &T) -> io::Result<()> {
         serde_json::to_writer(&mut self.open, value)?;
+        self.open.push(b'\n');
         self.len += 1;
         if self.open.len() >= CHUNK_BYTES { self.close_chunk() } else { Ok(()) }
     }
