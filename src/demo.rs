@@ -16,7 +16,7 @@ pub use self::source::Source;
 use self::source::SourceError;
 use crate::config::Config;
 use crate::gateway::{Gateway, Runtimes, StartError};
-use crate::play::{addresses_text, local_authority, say};
+use crate::play::{addresses_text, local_authority, say, temporary};
 use crate::player::stream_url;
 
 /// One embedded clip.
@@ -44,6 +44,8 @@ pub enum DemoError {
     #[error("failed to start the built-in source")]
     Source(#[from] SourceError),
     #[error(transparent)]
+    Store(#[from] storage::Error),
+    #[error(transparent)]
     Start(#[from] StartError),
 }
 
@@ -56,7 +58,7 @@ pub async fn run(
     let source = Source::start(source_listen, &runtimes).await?;
     let catalogue = catalogue(source.address());
     let channels = catalogue.channels.clone();
-    let gateway = Gateway::start(config, catalogue, runtimes).await?;
+    let gateway = Gateway::start(config, temporary(catalogue).await?, runtimes).await?;
 
     let player = local_authority(gateway.player_addr());
     let mut text = String::from("Three channels are on air, each with a stream A and a backup stream B.\n\n");

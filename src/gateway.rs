@@ -6,10 +6,11 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use actors::{Counts, Events, MemoryPlans, Parts, Plans, Switchboard, System};
-use domain::playlist::catalogue::Catalogue;
+use actors::{Counts, Events, Parts, Plans, StorePlans, Switchboard, System, effective_settings};
+use domain::settings::Settings;
 use media::door::{DialSettings, TcpDial};
 use socket2::{Domain, Protocol, Socket, Type};
+use storage::{Models, Store};
 use tokio::net::TcpListener;
 use tokio::runtime::Handle;
 use tokio::time::Instant;
@@ -48,6 +49,8 @@ impl Runtimes {
 pub enum StartError {
     #[error("failed to listen on {listen}")]
     Listen { listen: Listen, source: io::Error },
+    #[error("failed to read the store")]
+    Store(#[source] storage::Error),
     #[error("failed to start the actors")]
     Actors(#[source] actors::StartError),
     #[error("failed to prepare connections to providers: {0}")]
@@ -67,6 +70,7 @@ pub struct Stopped {
 /// them end.
 pub struct Gateway {
     system: Arc<System>,
+    models: Models,
     api: Door,
     player: Door,
     api_addr: SocketAddr,
@@ -76,24 +80,30 @@ pub struct Gateway {
 }
 
 impl Gateway {
-    /// Starts a gateway for these channels: the actors, then the two ports. When this returns, both ports answer.
-    pub async fn start(
-        config: Config,
-        catalogue: Catalogue,
-        runtimes: Runtimes,
-    ) -> Result<Gateway, StartError> {
+    /// Starts a gateway on a store that was begun: the actors, then the two ports. When this returns, both ports
+    /// answer. What is committed from now on takes effect by itself.
+    pub async fn start(config: Config, store: Store, runtimes: Runtimes) -> Result<Gateway, StartError> {
         install_tls();
         // Bound before anything is started: a port that is taken is the likeliest reason not to start.
         let (api_listener, api_addr) = bind(config.api_listen, &runtimes.packets)?;
         let (player_listener, player_addr) = bind(config.player_listen, &runtimes.packets)?;
 
-        let catalogue = Arc::new(catalogue);
+        let models = runtimes.work.spawn_blocking(move || Models::of(store));
+        let models = models.await.map_err(|_| StartError::Runtime)?.map_err(StartError::Store)?;
         let plans: Arc<dyn Plans> =
-            Arc::new(MemoryPlans::new(Arc::clone(&catalogue), config.engine.default_stream_profile));
+            Arc::new(StorePlans::new(models.clone(), config.engine.default_stream_profile));
         let dial =
             TcpDial::new(DialSettings::default()).map_err(|error| StartError::Dial(error.to_string()))?;
         let parts = Parts { dial: Arc::new(dial), packets: runtimes.packets.clone() };
-        let system = System::start(config.engine.clone(), Arc::clone(&plans), parts);
+        let (base, followed) = (config.engine.clone(), models.clone());
+        let system = {
+            let (settings, plans) = (effective_settings(&models, &base), Arc::clone(&plans));
+            async move {
+                let system = System::start(settings, plans, parts).await?;
+                system.follow(followed, base);
+                Ok(system)
+            }
+        };
         let system = runtimes.work.spawn(system).await.map_err(|_| StartError::Runtime)?;
         let system = Arc::new(system.map_err(StartError::Actors)?);
 
@@ -112,8 +122,8 @@ impl Gateway {
         let player = player::routes(PlayerParts {
             switchboard: system.switchboard(),
             plans,
-            catalogue,
-            settings: Arc::new(config.engine.clone()),
+            models: models.clone(),
+            settings: system.live_settings(),
             networks: Arc::new(config.stream_networks.clone()),
         });
         // Clients know one host and one port, and that is the players': it answers what the other one answers too.
@@ -126,6 +136,7 @@ impl Gateway {
         };
         let gateway = Gateway {
             system,
+            models,
             api: open(api_listener, api_routes),
             player: open(player_listener, player_routes),
             api_addr,
@@ -152,6 +163,16 @@ impl Gateway {
         self.system.switchboard()
     }
 
+    /// What is remembered.
+    pub fn models(&self) -> &Models {
+        &self.models
+    }
+
+    /// The settings the engine runs with now.
+    pub fn settings(&self) -> Arc<Settings> {
+        self.system.settings()
+    }
+
     /// What happens, as it happens.
     pub fn events(&self) -> Events {
         self.system.events()
@@ -163,7 +184,7 @@ impl Gateway {
     }
 
     /// Stops in the reverse order of the start: no new connection, every stream ends after its last packets, open
-    /// answers may finish until the drain time-out, upstream sockets are closed.
+    /// answers may finish until the drain time-out, upstream sockets are closed; the store takes no more writes.
     pub async fn stop(self) -> Stopped {
         info!("gateway stopping");
         self.draining.store(true, Ordering::Relaxed);
@@ -172,7 +193,10 @@ impl Gateway {
         self.player.drain();
         let (actors_ended, api_ended, player_ended) =
             tokio::join!(self.system.stop(), self.api.drained(deadline), self.player.drained(deadline));
-        let is_clean = actors_ended && api_ended && player_ended;
+        // Only now: until the last answer somebody may have something to write.
+        let store = self.models.store.clone();
+        let closed = tokio::task::spawn_blocking(move || store.close()).await.is_ok();
+        let is_clean = actors_ended && api_ended && player_ended && closed;
         info!(clean = is_clean, "gateway stopped");
         Stopped { is_clean }
     }
@@ -238,19 +262,25 @@ fn is_no_ipv6(error: &io::Error) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use domain::playlist::catalogue::Catalogue;
     use tokio::io::{AsyncReadExt, AsyncWriteExt};
     use tokio::net::TcpStream;
 
     use super::*;
     use crate::demo::{self, Source};
+    use crate::play;
 
     fn config(listen: &str) -> Config {
         let listen: Listen = listen.parse().unwrap();
         Config { api_listen: listen, player_listen: listen, ..Config::default() }
     }
 
+    async fn store(catalogue: Catalogue) -> Store {
+        play::temporary(catalogue).await.unwrap()
+    }
+
     async fn start(config: Config) -> Gateway {
-        Gateway::start(config, Catalogue::default(), Runtimes::current()).await.unwrap()
+        Gateway::start(config, store(Catalogue::default()).await, Runtimes::current()).await.unwrap()
     }
 
     async fn ask(port: u16, request: &str) -> String {
@@ -285,8 +315,12 @@ mod tests {
     async fn a_port_that_is_taken_is_named() {
         let taken = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
         let address = taken.local_addr().unwrap();
-        let started =
-            Gateway::start(config(&address.to_string()), Catalogue::default(), Runtimes::current()).await;
+        let started = Gateway::start(
+            config(&address.to_string()),
+            store(Catalogue::default()).await,
+            Runtimes::current(),
+        )
+        .await;
         let text = started.err().unwrap().to_string();
         assert_eq!(text, format!("failed to listen on {address}"));
     }
@@ -296,7 +330,8 @@ mod tests {
         let source = Source::start("127.0.0.1:0".parse().unwrap(), &Runtimes::current()).await.unwrap();
         let catalogue = demo::catalogue(source.address());
         let uuid = catalogue.channels[0].uuid;
-        let gateway = Gateway::start(config("127.0.0.1:0"), catalogue, Runtimes::current()).await.unwrap();
+        let gateway =
+            Gateway::start(config("127.0.0.1:0"), store(catalogue).await, Runtimes::current()).await.unwrap();
 
         let mut viewer = TcpStream::connect(gateway.player_addr()).await.unwrap();
         let request = format!("GET /proxy/ts/stream/{uuid}.ts/?x=y HTTP/1.0\r\nRange: bytes=0-\r\n\r\n");

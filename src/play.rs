@@ -1,4 +1,4 @@
-//! `headwater play`: a gateway for some playlists, without a store.
+//! `headwater play`: a gateway for some playlists, on a store that is gone with it.
 //!
 //! Every list is an account. Entries of all lists become channels by the rule of [`CatalogueBuilder`]. What a list
 //! lost on the way is told with its line, and the rest is taken.
@@ -13,6 +13,7 @@ use domain::channel::Channel;
 use domain::playlist::catalogue::{Catalogue, CatalogueBuilder};
 use domain::playlist::m3u::{self, Item, Parser, Summary};
 use domain::stream::{Headers, SourceKind};
+use storage::Store;
 use tokio::io::AsyncReadExt;
 
 use crate::config::{Config, ListSource};
@@ -36,6 +37,8 @@ pub enum PlayError {
     NoChannels { n_lists: usize },
     #[error("failed to prepare for fetching")]
     Client(#[source] FetchError),
+    #[error(transparent)]
+    Store(#[from] storage::Error),
     #[error(transparent)]
     Start(#[from] StartError),
 }
@@ -74,9 +77,20 @@ pub async fn run(config: Config, runtimes: Runtimes) -> Result<Gateway, PlayErro
     }
     let channels = channels_text(&catalogue);
     let example = catalogue.channels[0].clone();
-    let gateway = Gateway::start(config, catalogue, runtimes).await?;
+    let gateway = Gateway::start(config, temporary(catalogue).await?, runtimes).await?;
     say(&format!("\n{channels}\n{}", addresses_text(&gateway, &example)));
     Ok(gateway)
+}
+
+/// A store with this catalogue that is gone with its last handle.
+pub async fn temporary(catalogue: Catalogue) -> Result<Store, storage::Error> {
+    let made = tokio::task::spawn_blocking(move || {
+        let store = Store::temporary(storage::records::schema())?;
+        storage::begin(&store)?;
+        storage::keep(&store, catalogue)?;
+        Ok(store)
+    });
+    made.await.unwrap_or(Err(storage::Error::Panicked))
 }
 
 /// Reads all lists, one after the other.

@@ -5,7 +5,7 @@
 //! never passes a mailbox.
 //!
 //! Reading order: [`system`] (who is started in which order and who restarts with what), [`switchboard`] (the only
-//! way to join a live channel), [`channel`] (failover order, source, ring, clients), [`slots`] (the profile limit),
+//! way to join a live channel), [`seats`] (the users' limit), [`channel`] (failover order, source, ring, clients), [`slots`] (the profile limit),
 //! [`client`], [`bandwidth`], [`events`].
 //!
 //! Asks go down, news goes up: an actor may wait for an answer only from an actor below it, and no live channel
@@ -21,7 +21,9 @@ mod fetch;
 mod importer;
 mod plans;
 mod registry;
+mod reload;
 mod schedule;
+mod seats;
 mod slots;
 mod switchboard;
 mod system;
@@ -33,9 +35,11 @@ pub use channel::{ClientStatus, Refusal, Status, SwitchOutcome, SwitchTo, Viewer
 pub use events::Events;
 pub use fetch::{Fetch, FetchBody, FetchError, FetchLimits};
 pub use importer::{ImportError, ImportOptions, Imported, Importer, Phase, Progress, RefreshStart, import};
-pub use plans::{MemoryPlans, Plans, Target};
+pub use plans::{Plans, StorePlans, Target};
 pub use registry::{Counts, StartTimes};
+pub use reload::{LiveSettings, effective_settings};
 pub use schedule::{check_cron, check_time_zone};
+pub use seats::{SeatInfo, SeatWish};
 pub use slots::{FullPool, LeaseInfo, Purpose};
 pub use switchboard::{StopOutcome, Switchboard, WatchRequest};
 pub use system::{Parts, StartError, System};

@@ -1,17 +1,20 @@
 //! What a live channel reads when it starts: its plan.
 //!
-//! A trait, so that a zap never queues behind a disk: from memory now, from the store's read model later.
+//! A trait, so that an actor can be told about with plans that were written by hand.
 
 use std::{collections::HashMap, fmt, sync::Arc};
 
 use domain::{
     account::Account,
+    core_settings::{STREAM_SETTINGS, default_stream_profile},
     ids::{AccountId, StreamId, StreamProfileId},
-    plan::{self, Plan},
-    playlist::catalogue::Catalogue,
+    plan::{self, Plan, Records},
     stream::Stream,
     stream_profile::{Delivery, StreamProfile},
 };
+use parking_lot::Mutex;
+use storage::Models;
+use tracing::error;
 use uuid::Uuid;
 
 /// What a client can ask to watch. Two key spaces that cannot collide: a channel and a stream with the same number
@@ -33,76 +36,123 @@ impl fmt::Display for Target {
     }
 }
 
-/// Where plans come from. Both calls answer from memory and never wait.
+/// Where plans come from. Made on every zap, so a call answers from memory, or after reading a few records.
 pub trait Plans: Send + Sync + 'static {
     /// The plan of a target as it stands now; `None` when there is no such target or it is disabled.
     fn plan(&self, target: &Target) -> Option<Arc<Plan>>;
 
-    /// Whether there is such a target, without making its plan.
+    /// Whether there is such a target, without making its plan. From memory.
     fn exists(&self, target: &Target) -> bool {
         self.plan(target).is_some()
     }
 }
 
-/// Plans of a catalogue that never changes.
-pub struct MemoryPlans {
-    catalogue: Arc<Catalogue>,
+/// Streams that are kept in memory, at most twice as many: those of all channels that are watched, and more.
+const STREAMS_KEPT: usize = 4_096;
+
+/// Plans of what the store says now.
+///
+/// Everything but streams is in memory anyway. A stream is read once, and kept until it changes or others push it out;
+/// the read takes some microseconds, or as long as a slice of a write.
+pub struct StorePlans {
+    models: Models,
+    /// Where the core settings name no stream profile.
     default: Delivery,
-    /// Where in the catalogue each of them stands.
-    channels: HashMap<Uuid, usize>,
-    streams: HashMap<StreamId, usize>,
-    accounts: HashMap<AccountId, usize>,
+    streams: Mutex<Kept>,
 }
 
-impl MemoryPlans {
-    /// Plans for every enabled channel of the catalogue, and for the preview of every stream.
-    pub fn new(catalogue: Arc<Catalogue>, default: Delivery) -> Self {
-        let channels = catalogue.channels.iter().enumerate().filter(|it| it.1.enabled);
-        Self {
-            channels: channels.map(|(at, it)| (it.uuid, at)).collect(),
-            streams: catalogue.streams.iter().enumerate().map(|(at, it)| (it.id, at)).collect(),
-            accounts: catalogue.accounts.iter().enumerate().map(|(at, it)| (it.id, at)).collect(),
-            catalogue,
-            default,
+impl StorePlans {
+    /// `default` is for streams and channels that refer to no stream profile, where the core settings name none
+    /// either.
+    pub fn new(models: Models, default: Delivery) -> Self {
+        Self { models, default, streams: Mutex::default() }
+    }
+}
+
+impl Records for StorePlans {
+    fn stream(&self, id: StreamId) -> Option<Arc<Stream>> {
+        let streams = self.models.store.collection::<Stream>();
+        // Taken before the record: if that is newer, it is read once more than needed.
+        let stamp = streams.stamp(id.0)?;
+        if let Some(stream) = self.streams.lock().get(id, stamp) {
+            return Some(stream);
+        }
+        match streams.get(id.0) {
+            Ok(stream) => {
+                let stream = Arc::new(stream?);
+                self.streams.lock().put(id, stamp, stream.clone());
+                Some(stream)
+            }
+            Err(cause) => {
+                error!(stream.id = %id, "a stream is left out, it cannot be read: {cause}");
+                None
+            }
         }
     }
 
-    fn find_stream(&self, id: StreamId) -> Option<&Stream> {
-        self.streams.get(&id).map(|at| &self.catalogue.streams[*at])
-    }
-}
-
-impl plan::Records for MemoryPlans {
-    fn stream(&self, id: StreamId) -> Option<Arc<Stream>> {
-        self.find_stream(id).cloned().map(Arc::new)
-    }
-
     fn account(&self, id: AccountId) -> Option<Arc<Account>> {
-        self.accounts.get(&id).map(|at| Arc::new(self.catalogue.accounts[*at].clone()))
+        self.models.accounts.load().get(id.0).cloned()
     }
 
     fn stream_profile(&self, id: StreamProfileId) -> Option<Arc<StreamProfile>> {
-        StreamProfile::built_in().into_iter().find(|it| it.id == id).map(Arc::new)
+        self.models.stream_profiles.load().get(id.0).filter(|it| it.is_active).cloned()
     }
 
     fn default_delivery(&self) -> Delivery {
-        self.default
+        let settings = self.models.settings.load();
+        let value = settings.one_by("key", STREAM_SETTINGS).map(|it| &it.value);
+        let profile = default_stream_profile(value).and_then(|it| self.stream_profile(it));
+        profile.map_or(self.default, |it| it.delivery)
     }
 }
 
-impl Plans for MemoryPlans {
+impl Plans for StorePlans {
     fn plan(&self, target: &Target) -> Option<Arc<Plan>> {
         let plan = match target {
-            Target::Channel(uuid) => plan::plan(&self.catalogue.channels[*self.channels.get(uuid)?], self),
-            Target::Stream(id) => plan::preview(self.find_stream(*id)?, self),
+            Target::Channel(uuid) => {
+                let channels = self.models.channels.load();
+                plan::plan(channels.one_by("uuid", uuid.as_bytes()).filter(|it| it.enabled)?, self)
+            }
+            Target::Stream(id) => plan::preview(&*self.stream(*id)?, self),
         };
         Some(Arc::new(plan))
     }
 
     fn exists(&self, target: &Target) -> bool {
         match target {
-            Target::Channel(uuid) => self.channels.contains_key(uuid),
-            Target::Stream(id) => self.streams.contains_key(id),
+            Target::Channel(uuid) => {
+                self.models.channels.load().one_by("uuid", uuid.as_bytes()).is_some_and(|it| it.enabled)
+            }
+            Target::Stream(id) => self.models.store.collection::<Stream>().stamp(id.0).is_some(),
         }
     }
 }
+
+/// Streams as they were read, each with the stamp that it had. Once the young are many they become the old, and the
+/// old of before, that nobody asked for since, are let go.
+#[derive(Default)]
+struct Kept {
+    young: HashMap<StreamId, (u64, Arc<Stream>)>,
+    old: HashMap<StreamId, (u64, Arc<Stream>)>,
+}
+
+impl Kept {
+    fn get(&mut self, id: StreamId, stamp: u64) -> Option<Arc<Stream>> {
+        if let Some((_, stream)) = self.young.get(&id).filter(|it| it.0 == stamp) {
+            return Some(stream.clone());
+        }
+        let (_, stream) = self.old.remove(&id).filter(|it| it.0 == stamp)?;
+        self.put(id, stamp, stream.clone());
+        Some(stream)
+    }
+
+    fn put(&mut self, id: StreamId, stamp: u64, stream: Arc<Stream>) {
+        if self.young.len() >= STREAMS_KEPT {
+            self.old = std::mem::take(&mut self.young);
+        }
+        self.young.insert(id, (stamp, stream));
+    }
+}
+
+#[cfg(test)]
+mod tests;

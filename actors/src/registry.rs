@@ -53,6 +53,8 @@ pub struct Counts {
     pub leases_closing: usize,
     /// Upstream sockets open, those closing included.
     pub sockets_open: usize,
+    /// Sessions of users, each of which holds a seat.
+    pub seats: usize,
     /// Live channels.
     pub channels: usize,
     /// Clients watching.
@@ -77,6 +79,8 @@ pub struct Counts {
     pub channel_starts: u64,
     /// Joins refused because every slot was taken, since start.
     pub refused_full: u64,
+    /// Requests refused because a user had no seat left, since start.
+    pub refused_seats: u64,
     /// Bytes held by all rings.
     pub ring_bytes: usize,
     /// How long starts took.
@@ -107,6 +111,7 @@ pub(crate) struct Registry {
     pub(crate) losses: Counter,
     pub(crate) channel_starts: Counter,
     pub(crate) refused_full: Counter,
+    pub(crate) refused_seats: Counter,
 }
 
 /// A total that only rises.
@@ -158,7 +163,7 @@ impl Registry {
         }
     }
 
-    /// Everything but leases and sockets, which others count.
+    /// Everything but leases, sockets and seats, which others count.
     pub(crate) fn counts(&self) -> Counts {
         let inner = self.inner.lock();
         let mut counts = Counts {
@@ -174,6 +179,7 @@ impl Registry {
             losses: self.losses.get(),
             channel_starts: self.channel_starts.get(),
             refused_full: self.refused_full.get(),
+            refused_seats: self.refused_seats.get(),
             starts: StartTimes {
                 buckets: START_BUCKETS.iter().copied().zip(inner.start_buckets).collect(),
                 sum_seconds: inner.start_sum_seconds,

@@ -36,7 +36,7 @@ use media::{
 use ractor::{ActorCell, ActorProcessingErr, ActorRef, SpawnErr, SupervisionEvent};
 use storage::Models;
 use tokio::{runtime::Handle, task::JoinHandle};
-use tokio_util::sync::CancellationToken;
+use tokio_util::{sync::CancellationToken, task::AbortOnDropHandle};
 use tracing::{error, info};
 
 use crate::{
@@ -49,6 +49,8 @@ use crate::{
     importer::{self, Board, Importer, Imports},
     plans::Plans,
     registry::{Counts, Registry},
+    reload::{self, LiveSettings},
+    seats::SeatTable,
     slots::{self, LeaseInfo, SlotTable, Slots},
     switchboard::{self, Switchboard},
 };
@@ -92,6 +94,7 @@ pub enum StartError {
 struct Ground {
     env: Arc<Env>,
     slot_table: Arc<SlotTable>,
+    seat_table: Arc<SeatTable>,
     channel_table: Arc<ChannelTable>,
     bus: Arc<Bus>,
     counter: Arc<AtomicU64>,
@@ -133,6 +136,8 @@ pub struct System {
     closer: Closer,
     root: ActorRef<()>,
     root_task: parking_lot::Mutex<Option<JoinHandle<()>>>,
+    /// What follows the store, if anything does; ends with the system.
+    follower: parking_lot::Mutex<Option<AbortOnDropHandle<()>>>,
 }
 
 impl System {
@@ -156,11 +161,8 @@ impl System {
         let upstream = Upstream {
             dial: parts.dial,
             closer: closer.clone(),
-            settings: SourceSettings {
-                connect_timeout: settings.connect_timeout,
-                first_packet_timeout: settings.first_packet_timeout,
-                ..SourceSettings::default()
-            },
+            // The time-outs are looked up at each opening.
+            settings: SourceSettings::default(),
         };
         let ring_bytes = settings.ring_budget_bytes.unwrap_or_else(default_ring_bytes);
         let env = Arc::new(Env {
@@ -172,11 +174,12 @@ impl System {
             events: Events::new(doors.events.clone(), bus.clone()),
             registry: Arc::new(Registry::default()),
             next_client: AtomicU64::new(1),
-            settings: parking_lot::RwLock::new(Arc::new(settings)),
+            settings: LiveSettings::new(settings),
         });
         let ground = Ground {
             env,
             slot_table,
+            seat_table: SeatTable::new(),
             channel_table: Arc::new(ChannelTable::default()),
             bus,
             counter: Arc::new(AtomicU64::new(0)),
@@ -188,12 +191,14 @@ impl System {
         };
         let (root, root_task) =
             ractor::Actor::spawn(None, Root, ground.clone()).await.map_err(StartError::Actor)?;
-        Ok(Self { ground, closer, root, root_task: parking_lot::Mutex::new(Some(root_task)) })
+        let root_task = parking_lot::Mutex::new(Some(root_task));
+        Ok(Self { ground, closer, root, root_task, follower: parking_lot::Mutex::new(None) })
     }
 
     /// The door to live channels.
     pub fn switchboard(&self) -> Switchboard {
-        Switchboard::new(self.ground.doors.switchboard.clone())
+        let ground = &self.ground;
+        Switchboard::new(ground.doors.switchboard.clone(), ground.env.clone(), ground.seat_table.clone())
     }
 
     /// The door to refreshes of playlists. Nothing is refreshed before [`System::import_into`].
@@ -204,10 +209,10 @@ impl System {
     /// From now on the playlists of these accounts are refreshed, by schedule and by wish. Once; a later call does
     /// nothing.
     pub fn import_into(&self, models: Models, fetch: Fetch) {
-        self.import(Imports::of(models, fetch));
+        self.set_imports(Imports::of(models, fetch));
     }
 
-    pub(crate) fn import(&self, imports: Imports) {
+    pub(crate) fn set_imports(&self, imports: Imports) {
         // The second time.
         let _ = self.ground.imports.set(imports);
     }
@@ -227,21 +232,33 @@ impl System {
         self.ground.env.settings()
     }
 
+    /// The same for who asks again and again; it does not keep the system alive.
+    pub fn live_settings(&self) -> LiveSettings {
+        self.ground.env.settings.clone()
+    }
+
+    /// From now on plans and settings follow what is committed: live channels read theirs again, and core settings
+    /// lie over `base`, which is what file, environment and arguments say. Runs on the current runtime until the
+    /// system ends; a second call takes the place of the first.
+    pub fn follow(&self, models: Models, base: Settings) {
+        let following = reload::follow(models, base, self.ground.env.settings.clone(), self.switchboard());
+        *self.follower.lock() = Some(AbortOnDropHandle::new(tokio::spawn(following)));
+    }
+
     /// Changes the settings. What plays goes on; waits that begin from now on, and channels that start, follow them.
     ///
     /// # Errors
     /// When they contradict each other; nothing has changed then.
     pub fn configure(&self, settings: Settings) -> Result<(), SettingsError> {
-        settings.check()?;
-        *self.ground.env.settings.write() = Arc::new(settings);
-        Ok(())
+        self.ground.env.settings.set(settings)
     }
 
     /// One reading of everything that is counted.
     pub fn counts(&self) -> Counts {
         let (leases, leases_closing) = self.ground.slot_table.counts();
         let sockets_open = self.closer.n_sockets();
-        Counts { leases, leases_closing, sockets_open, ..self.ground.env.registry.counts() }
+        let seats = self.ground.seat_table.len();
+        Counts { leases, leases_closing, sockets_open, seats, ..self.ground.env.registry.counts() }
     }
 
     /// Every lease as it stands.
@@ -254,6 +271,7 @@ impl System {
     pub async fn stop(&self) -> bool {
         self.ground.stopping.store(true, Ordering::Relaxed);
         self.ground.import_stop.cancel();
+        self.follower.lock().take();
         self.switchboard().close();
         let channels =
             tokio::time::timeout(CHANNELS_DEADLINE, self.ground.channel_table.emptied()).await.is_ok();
@@ -369,10 +387,7 @@ impl Ground {
                 spawn(slots::Actor, arguments, root, &doors.slots).await
             }
             Who::Bandwidth => {
-                let arguments = bandwidth::Arguments {
-                    registry: self.env.registry.clone(),
-                    buffering_timeout: self.env.settings().buffering_timeout,
-                };
+                let arguments = bandwidth::Arguments { registry: self.env.registry.clone() };
                 spawn(bandwidth::Actor, arguments, root, &doors.bandwidth).await
             }
             Who::Channels => {

@@ -5,6 +5,10 @@ use std::{collections::HashMap, sync::Arc, time::Duration};
 use domain::{
     ids::{AccountId, ProfileId, StreamId},
     plan::{Candidate, Plan, Pool},
+    playlist::{
+        catalogue::CatalogueBuilder,
+        m3u::{Item, Limits, parse},
+    },
     settings::Settings,
     source_url::SourceUrl,
     stream::{Headers, SourceKind},
@@ -16,12 +20,14 @@ use media::{
     testing::{Behaviour, MemoryDial, MemoryProvider, labels_in},
 };
 use ractor::{ActorProcessingErr, ActorRef, Message};
+use storage::{Models, Store};
 use tokio::{runtime::Handle, sync::mpsc};
 use uuid::Uuid;
 
 use crate::{
     channel::{Status, Viewer, Watch},
     plans::{Plans, Target},
+    seats::SeatWish,
     switchboard::WatchRequest,
     system::{Parts, System},
 };
@@ -145,9 +151,34 @@ impl Story {
             }
             plans.insert(channel(number), Arc::new(plan(number, streams)));
         }
+        Self::told(settings, Arc::new(FixedPlans(plans)), dial, provider).await
+    }
+
+    /// With plans of another kind.
+    pub(crate) async fn told(
+        settings: Settings,
+        plans: Arc<dyn Plans>,
+        dial: MemoryDial,
+        provider: MemoryProvider,
+    ) -> Self {
         let parts = Parts { dial: Arc::new(dial), packets: Handle::current() };
-        let system = System::start(settings, Arc::new(FixedPlans(plans)), parts).await.expect("starts");
+        let system = System::start(settings, plans, parts).await.expect("starts");
         Self { system, provider }
+    }
+
+    /// As the channels and streams that this store has, which are followed; its streams play under the last part of
+    /// their addresses.
+    pub(crate) async fn of_store(settings: Settings, plans: Arc<dyn Plans>, models: Models) -> Self {
+        let dial = MemoryDial::new();
+        let provider = dial.provider("tv:80");
+        let streams = models.store.collection::<domain::stream::Stream>().all().expect("streams");
+        for stream in streams {
+            let name = stream.url().expose().rsplit('/').next().expect("a path").to_owned();
+            provider.set(&format!("/{name}"), Behaviour::play(&name));
+        }
+        let story = Self::told(settings.clone(), plans, dial, provider).await;
+        story.system.follow(models, settings);
+        story
     }
 
     /// Asks to watch as a nameless viewer.
@@ -162,10 +193,30 @@ impl Story {
         user: Option<&str>,
         agent: &str,
     ) -> (Watch, Arc<Connection>) {
+        self.ask_with(target, user, agent, None).await
+    }
+
+    /// Asks to watch as a user, with a device that is known by its program.
+    pub(crate) async fn ask_seated(
+        &self,
+        target: Target,
+        seat: SeatWish,
+        device: &str,
+    ) -> (Watch, Arc<Connection>) {
+        self.ask_with(target, Some(&format!("user {}", seat.user)), device, Some(seat)).await
+    }
+
+    async fn ask_with(
+        &self,
+        target: Target,
+        user: Option<&str>,
+        agent: &str,
+        seat: Option<SeatWish>,
+    ) -> (Watch, Arc<Connection>) {
         let address = "10.0.0.1:4711".parse().expect("an address");
         let connection = Arc::new(Connection::new(1, address));
         let viewer = Viewer { user: user.map(str::to_owned), address: address.ip(), agent: agent.to_owned() };
-        let request = WatchRequest { target, viewer, connection: connection.clone() };
+        let request = WatchRequest { target, viewer, connection: connection.clone(), seat };
         (self.system.switchboard().watch(request).await.expect("the switchboard answers"), connection)
     }
 
@@ -189,11 +240,13 @@ impl Story {
         self.system.events().recent().iter().map(|it| it.body.name()).collect()
     }
 
-    /// Waits until nothing is left: no channel, no lease, no socket.
+    /// Waits until nothing is left: no channel, no lease, no socket, no seat.
     pub(crate) async fn is_quiet(&self) {
         for _ in 0..6000 {
             let counts = self.system.counts();
-            if (counts.channels, counts.clients, counts.leases, counts.sockets_open) == (0, 0, 0, 0) {
+            if (counts.channels, counts.clients, counts.leases, counts.sockets_open, counts.seats)
+                == (0, 0, 0, 0, 0)
+            {
                 assert_eq!(self.provider.n_open(), 0, "the provider sees a socket that we do not");
                 return;
             }
@@ -201,6 +254,41 @@ impl Story {
         }
         panic!("something is left after ten minutes: {:?}", self.system.counts());
     }
+}
+
+/// A store with these lists of `(channel, stream)`, one account for each, whose streams are at `http://tv:80/`.
+pub(crate) fn models(lists: &[&[(&str, &str)]]) -> Models {
+    let mut catalogue = CatalogueBuilder::new();
+    for list in lists {
+        let account = catalogue.account("tv", 1, Headers::default());
+        for (channel, stream) in *list {
+            let text = format!("#EXTINF:-1,{channel}\nhttp://tv:80/{stream}\n");
+            for item in parse(text.as_bytes(), Limits::default()).0 {
+                if let Item::Entry(entry) = item {
+                    catalogue.entry(account, entry);
+                }
+            }
+        }
+    }
+    let catalogue = catalogue.build();
+    // Not on the thread of the runtime: there it may not block.
+    let made = std::thread::spawn(move || {
+        let store = Store::temporary(storage::records::schema())?;
+        storage::begin(&store)?;
+        storage::keep(&store, catalogue)?;
+        Models::of(store)
+    });
+    made.join().expect("no panic").expect("a store")
+}
+
+/// Writes, and lets no time pass meanwhile.
+pub(crate) fn write<F>(models: &Models, fill: F)
+where
+    F: FnOnce(&mut storage::Write<'_>) -> storage::Result<()> + Send + 'static,
+{
+    let store = models.store.clone();
+    let written = std::thread::spawn(move || store.write_blocking(fill));
+    written.join().expect("no panic").expect("it is written");
 }
 
 /// A viewer who reads.

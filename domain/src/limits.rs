@@ -1,6 +1,8 @@
-//! Who may open one more upstream. Counting only: who holds what is the caller's to know.
+//! Who may open one more upstream, and who may watch one more thing. Counting only: who holds what is the caller's
+//! to know.
 
 use crate::ids::ProfileId;
+use crate::settings::AtLimit;
 
 /// A slot that cannot be given away at the moment.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -55,11 +57,132 @@ fn has_room((pool, max): (ProfileId, u32), held: &[Held], counts: impl Fn(&Held)
     max == 0 || held.iter().filter(|it| it.pool == pool && counts(it)).count() < max as usize
 }
 
+/// A session that holds a seat of a user, as the one of the user's devices sees it that asks for a seat.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Seated {
+    /// The asker's own device watches the same thing: the same session, perhaps with another connection.
+    Same,
+    /// The asker's own device watches something else.
+    Own,
+    /// Another device.
+    Other,
+}
+
+/// What to do with a request for a seat. Numbers are indices into the sessions held.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum SeatVerdict {
+    /// The session has a seat already: this is one more connection of it.
+    Share(usize),
+    /// There is room for one more session.
+    Take,
+    /// There is room once these sessions of the asker's own device are ended.
+    Replace(Vec<usize>),
+    /// There is none.
+    Full,
+}
+
+/// May a user with these sessions, oldest first, have one more? `limit` 0 is no limit.
+///
+/// - A session never competes with itself.
+/// - At the limit a device may give up what it watches for what it asks for, the oldest first, and only as much as is
+///   needed. Should that not be enough, nothing is given up.
+/// - Other devices are never touched: a limit that was lowered below its use ends nobody.
+pub fn seat(limit: u32, held: &[Seated], at_limit: AtLimit) -> SeatVerdict {
+    if let Some(same) = held.iter().position(|it| *it == Seated::Same) {
+        return SeatVerdict::Share(same);
+    }
+    let limit = limit as usize;
+    if limit == 0 || held.len() < limit {
+        return SeatVerdict::Take;
+    }
+    let surplus = held.len() - limit + 1;
+    let own = held.iter().enumerate().filter(|it| *it.1 == Seated::Own).map(|it| it.0);
+    let replaced: Vec<_> = own.take(surplus).collect();
+    if at_limit == AtLimit::ReplaceOwn && replaced.len() == surplus {
+        SeatVerdict::Replace(replaced)
+    } else {
+        SeatVerdict::Full
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use proptest::prelude::*;
 
     use super::*;
+
+    /// `held` in short, oldest first: `s`ame, `o`wn and other (`x`) sessions.
+    fn seated(held: &str) -> Vec<Seated> {
+        let one = |it| match it {
+            's' => Seated::Same,
+            'o' => Seated::Own,
+            _ => Seated::Other,
+        };
+        held.chars().map(one).collect()
+    }
+
+    #[track_caller]
+    fn check_seat(limit: u32, held: &str, expected: SeatVerdict) {
+        assert_eq!(seat(limit, &seated(held), AtLimit::ReplaceOwn), expected);
+    }
+
+    #[test]
+    fn a_seat_is_shared_taken_replaced_or_refused() {
+        use SeatVerdict::{Full, Replace, Share, Take};
+        check_seat(1, "", Take);
+        check_seat(0, "xxoo", Take); // 0 is no limit
+        check_seat(3, "xo", Take); // room: what the device watches goes on
+        check_seat(1, "x", Full);
+        check_seat(1, "o", Replace(vec![0]));
+        check_seat(2, "xo", Replace(vec![1]));
+        check_seat(2, "oo", Replace(vec![0])); // the oldest of its own
+        check_seat(1, "s", Share(0));
+        check_seat(2, "xs", Share(1));
+        check_seat(1, "xxos", Share(3)); // a session never competes with itself
+        // The limit was lowered below what is used.
+        check_seat(1, "xxx", Full);
+        check_seat(1, "xo", Full); // giving its own up would not be enough, so it is kept
+        check_seat(2, "oxo", Replace(vec![0, 2]));
+        check_seat(1, "oo", Replace(vec![0, 1]));
+    }
+
+    #[test]
+    fn under_refuse_a_device_that_is_at_the_limit_keeps_what_it_watches() {
+        let verdict = |limit, held| seat(limit, &seated(held), AtLimit::Refuse);
+        assert_eq!(verdict(1, "o"), SeatVerdict::Full);
+        assert_eq!(verdict(1, "s"), SeatVerdict::Share(0));
+        assert_eq!(verdict(2, "o"), SeatVerdict::Take);
+    }
+
+    fn any_seated() -> impl Strategy<Value = Seated> {
+        prop_oneof![1 => Just(Seated::Same), 3 => Just(Seated::Own), 3 => Just(Seated::Other)]
+    }
+
+    proptest! {
+        #[test]
+        fn no_verdict_on_a_seat_leads_over_the_limit_or_ends_more_than_it_must(
+            limit in 0..5_u32,
+            held in prop::collection::vec(any_seated(), 0..8),
+            replaces: bool,
+        ) {
+            let at_limit = if replaces { AtLimit::ReplaceOwn } else { AtLimit::Refuse };
+            let n_own = held.iter().filter(|it| **it == Seated::Own).count();
+            match seat(limit, &held, at_limit) {
+                SeatVerdict::Share(index) => prop_assert_eq!(held[index], Seated::Same),
+                SeatVerdict::Take => prop_assert!(limit == 0 || held.len() < limit as usize),
+                SeatVerdict::Replace(own) => {
+                    prop_assert!(replaces && own.iter().all(|it| held[*it] == Seated::Own));
+                    prop_assert!(own.is_sorted_by(|a, b| a < b));
+                    prop_assert_eq!(held.len() - own.len() + 1, limit as usize, "just enough");
+                }
+                SeatVerdict::Full => {
+                    prop_assert!(limit > 0 && !held.contains(&Seated::Same));
+                    prop_assert!(held.len() >= limit as usize);
+                    prop_assert!(!replaces || held.len() - n_own >= limit as usize, "its own would have sufficed");
+                }
+            }
+        }
+    }
 
     /// `order` and `held` in short: `"a:1 b:0"` is two places with their limits; `"a1 a2! a~"` is a slot of
     /// pool a that 1 has, one that 2 has and is closing, and one that cools down. 1 asks.

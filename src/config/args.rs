@@ -28,6 +28,7 @@ Configuration:
   Table [log]:             level format
   Table [limits]:          connections_max connections_per_address_max header_timeout drain_timeout
                            playlist_bytes_max playlist_timeout
+  Table [auth]:            failure_delay_max remember_login
   Table [play]:            lists max_streams
   Table [engine]:          connect_timeout first_packet_timeout stall_timeout buffering_timeout
                            random_access_wait start_timeout give_up_after channel_shutdown_delay

@@ -42,6 +42,7 @@ pub struct Config {
     pub metrics_networks: Networks,
     pub log: Log,
     pub limits: Limits,
+    pub auth: AuthLimits,
     pub engine: Settings,
     pub play: Play,
 }
@@ -76,6 +77,18 @@ pub struct Limits {
     pub playlist_timeout: Duration,
 }
 
+/// How people log in.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct AuthLimits {
+    /// The longest that the answer to a failed login is held back. The first few are not, and then longer and longer.
+    #[serde(with = "seconds")]
+    pub failure_delay_max: Duration,
+    /// How long a good login with a password is remembered, so that the next one costs nothing. Zero: not at all.
+    #[serde(with = "seconds")]
+    pub remember_login: Duration,
+}
+
 /// What `headwater play` plays.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
@@ -97,6 +110,7 @@ impl Default for Config {
             metrics_networks: Networks::at_home(),
             log: Log::default(),
             limits: Limits::default(),
+            auth: AuthLimits::default(),
             engine: Settings::default(),
             play: Play::default(),
         }
@@ -119,6 +133,12 @@ impl Default for Limits {
             playlist_bytes_max: 512 << 20,
             playlist_timeout: Duration::from_secs(120),
         }
+    }
+}
+
+impl Default for AuthLimits {
+    fn default() -> Self {
+        AuthLimits { failure_delay_max: Duration::from_secs(10), remember_login: Duration::from_secs(600) }
     }
 }
 

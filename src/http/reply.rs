@@ -1,6 +1,8 @@
 //! The shapes of answers: refusals become a status and a JSON body here and nowhere else.
 
-use http::header::{ALLOW, CONTENT_TYPE, HeaderName, HeaderValue, RETRY_AFTER};
+use std::borrow::Cow;
+
+use http::header::{ALLOW, CONTENT_TYPE, HeaderName, HeaderValue, RETRY_AFTER, WWW_AUTHENTICATE};
 use http::{Response, StatusCode};
 use warp::reply::Response as Reply;
 
@@ -8,6 +10,8 @@ use warp::reply::Response as Reply;
 const TUNER_ERROR: HeaderName = HeaderName::from_static("x-hdhomerun-error");
 /// Seconds after which a caller may try again when what was missing may come back any moment.
 const RETRY_SOON: HeaderValue = HeaderValue::from_static("3");
+/// How a caller can show who they are.
+const CHALLENGE: HeaderValue = HeaderValue::from_static("Bearer realm=\"api\"");
 
 /// Why a caller cannot have what they asked for.
 #[derive(Debug)]
@@ -16,7 +20,9 @@ pub(crate) struct Refusal {
     detail: String,
     tuner_error: Option<TunerError>,
     may_retry: bool,
-    allow: Option<&'static str>,
+    allow: Option<Cow<'static, str>>,
+    /// In place of the detail.
+    body: Option<serde_json::Value>,
 }
 
 impl std::fmt::Display for Refusal {
@@ -49,7 +55,14 @@ impl TunerError {
 
 impl Refusal {
     fn new(status: StatusCode, detail: impl Into<String>) -> Self {
-        Refusal { status, detail: detail.into(), tuner_error: None, may_retry: false, allow: None }
+        Refusal {
+            status,
+            detail: detail.into(),
+            tuner_error: None,
+            may_retry: false,
+            allow: None,
+            body: None,
+        }
     }
 
     pub(crate) fn not_found(detail: impl Into<String>) -> Self {
@@ -60,14 +73,22 @@ impl Refusal {
         Refusal::new(StatusCode::BAD_REQUEST, detail)
     }
 
+    /// Credentials are missing, or are none.
+    pub(crate) fn unauthorized(detail: impl Into<String>) -> Self {
+        Refusal::new(StatusCode::UNAUTHORIZED, detail)
+    }
+
     /// The caller's network is not allowed here.
     pub(crate) fn network() -> Self {
         Refusal::new(StatusCode::FORBIDDEN, "this address is not allowed here")
     }
 
     /// `allow` are the methods that the path knows, as the header of that name writes them.
-    pub(crate) fn method(allow: &'static str) -> Self {
-        Refusal { allow: Some(allow), ..Refusal::new(StatusCode::METHOD_NOT_ALLOWED, "method not allowed") }
+    pub(crate) fn method(allow: impl Into<Cow<'static, str>>) -> Self {
+        Refusal {
+            allow: Some(allow.into()),
+            ..Refusal::new(StatusCode::METHOD_NOT_ALLOWED, "method not allowed")
+        }
     }
 
     pub(crate) fn unavailable(detail: impl Into<String>) -> Self {
@@ -87,22 +108,38 @@ impl Refusal {
         Refusal { tuner_error: Some(error), ..self }
     }
 
+    /// The same with other words.
+    pub(crate) fn with_detail(self, detail: impl Into<String>) -> Self {
+        Refusal { detail: detail.into(), ..self }
+    }
+
+    /// The same with a body of its own in place of `{"detail": …}`.
+    pub(crate) fn with_body(self, body: serde_json::Value) -> Self {
+        Refusal { body: Some(body), ..self }
+    }
+
     /// Says when to try again.
     pub(crate) fn retry_soon(self) -> Self {
         Refusal { may_retry: true, ..self }
     }
 
     pub(crate) fn into_response(self) -> Reply {
-        let mut response = json(self.status, &serde_json::json!({ "detail": self.detail }));
+        let body = self.body.unwrap_or_else(|| serde_json::json!({ "detail": self.detail }));
+        let mut response = json(self.status, &body);
         let headers = response.headers_mut();
+        if self.status == StatusCode::UNAUTHORIZED {
+            headers.insert(WWW_AUTHENTICATE, CHALLENGE);
+        }
         if let Some(error) = self.tuner_error {
             headers.insert(TUNER_ERROR, HeaderValue::from_static(error.text()));
         }
         if self.may_retry {
             headers.insert(RETRY_AFTER, RETRY_SOON);
         }
-        if let Some(allow) = self.allow {
-            headers.insert(ALLOW, HeaderValue::from_static(allow));
+        if let Some(allow) = self.allow
+            && let Ok(allow) = HeaderValue::from_str(&allow)
+        {
+            headers.insert(ALLOW, allow);
         }
         response
     }

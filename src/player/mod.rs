@@ -6,9 +6,8 @@ mod stream;
 
 use std::sync::Arc;
 
-use actors::{Plans, Switchboard};
-use domain::playlist::catalogue::Catalogue;
-use domain::settings::Settings;
+use actors::{LiveSettings, Plans, Switchboard};
+use storage::Models;
 use warp::Filter;
 
 pub(crate) use self::playlist::stream_url;
@@ -20,8 +19,8 @@ use crate::http::Routes;
 pub(crate) struct PlayerParts {
     pub(crate) switchboard: Switchboard,
     pub(crate) plans: Arc<dyn Plans>,
-    pub(crate) catalogue: Arc<Catalogue>,
-    pub(crate) settings: Arc<Settings>,
+    pub(crate) models: Models,
+    pub(crate) settings: LiveSettings,
     pub(crate) networks: Arc<Networks>,
 }
 

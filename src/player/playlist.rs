@@ -1,10 +1,11 @@
 //! `/playlist.m3u`: every channel that is served, for players that take one address and nothing else.
 
 use domain::channel::Channel;
-use domain::playlist::catalogue::Catalogue;
+use domain::group::Group;
 use domain::playlist::write::{Line, entry, header};
 use http::header::{CACHE_CONTROL, CONTENT_DISPOSITION, HeaderValue};
 use http::{Method, StatusCode};
+use storage::Table;
 use warp::Filter;
 use warp::reply::Response as Reply;
 
@@ -27,7 +28,8 @@ fn answer(parts: &PlayerParts, caller: &Caller) -> Reply {
     if !parts.networks.contains(caller.address()) {
         return Refusal::network().into_response();
     }
-    let text = playlist(&parts.catalogue, &caller.host);
+    let (channels, groups) = (parts.models.channels.load(), parts.models.groups.load());
+    let text = playlist(&channels, &groups, &caller.host);
     let mut response = with_type(StatusCode::OK, "audio/x-mpegurl", text);
     let headers = response.headers_mut();
     headers.insert(CACHE_CONTROL, HeaderValue::from_static("no-cache"));
@@ -35,14 +37,15 @@ fn answer(parts: &PlayerParts, caller: &Caller) -> Reply {
     response
 }
 
-/// Addresses are made with the host and port that the caller used: what reached us once will do so again.
-fn playlist(catalogue: &Catalogue, host: &str) -> String {
+/// Channels in the order of their numbers, those without one last. Addresses are made with the host and port that the
+/// caller used: what reached us once will do so again.
+fn playlist(channels: &Table<Channel>, groups: &Table<Group>, host: &str) -> String {
     let mut text = String::new();
     header(&mut text, None);
-    let group = |channel: &Channel| {
-        catalogue.groups.iter().find(|it| Some(it.id) == channel.group).map(|it| it.name.as_str())
-    };
-    for channel in catalogue.channels.iter().filter(|it| it.enabled) {
+    let group = |channel: &Channel| groups.get(channel.group?.0).map(|it| it.name.as_str());
+    let mut channels: Vec<_> = channels.iter().filter(|it| it.enabled).collect();
+    channels.sort_by_key(|it| (it.number.is_none(), it.number));
+    for channel in channels {
         let line = Line {
             name: &channel.name,
             url: &stream_url(host, channel),
@@ -63,30 +66,49 @@ pub(crate) fn stream_url(host: &str, channel: &Channel) -> String {
 
 #[cfg(test)]
 mod tests {
-    use domain::ids::ChannelId;
+    use domain::ids::{ChannelId, GroupId};
+    use domain::playlist::catalogue::Catalogue;
+    use storage::Models;
     use uuid::Uuid;
 
     use super::*;
 
-    fn channel(name: &str, enabled: bool) -> Channel {
+    fn channel(id: u32, name: &str, number: Option<&str>) -> Channel {
         Channel {
-            number: Some("4.1".parse().unwrap()),
+            number: number.map(|it| it.parse().unwrap()),
             tvg_id: Some("one.example".to_owned()),
-            enabled,
-            ..Channel::new(ChannelId(1), Uuid::from_u128(7), name, 0)
+            ..Channel::new(ChannelId(id), Uuid::from_u128(id.into()), name, 0)
         }
     }
 
-    #[test]
-    fn a_playlist_names_each_channel_with_an_address_on_the_host_that_was_asked() {
-        let channels = vec![channel("One \"HD\"", true), channel("Off", false)];
-        let catalogue = Catalogue { channels, ..Catalogue::default() };
-        let text = playlist(&catalogue, "tv.example:9191");
-        let lines: Vec<_> = text.lines().collect();
+    /// The lines of the playlist of these channels, and of one group.
+    async fn lines(channels: Vec<Channel>) -> Vec<String> {
+        let groups = vec![Group::new(GroupId(1), "News")];
+        let store = crate::play::temporary(Catalogue { channels, groups, ..Catalogue::default() }).await;
+        let models = tokio::task::spawn_blocking(|| Models::of(store.unwrap())).await.unwrap().unwrap();
+        let text = playlist(&models.channels.load(), &models.groups.load(), "tv.example:9191");
+        text.lines().map(str::to_owned).collect()
+    }
+
+    #[tokio::test]
+    async fn a_playlist_names_each_channel_with_an_address_on_the_host_that_was_asked() {
+        let off = Channel { enabled: false, ..channel(8, "Off", None) };
+        let one = Channel { group: Some(GroupId(1)), ..channel(7, "One \"HD\"", Some("4.1")) };
+        let lines = lines(vec![one, off]).await;
         assert_eq!(lines.len(), 3);
         assert_eq!(lines[0], "#EXTM3U");
         assert!(lines[1].contains(r#"tvg-id="one.example" tvg-name="One 'HD'""#), "{}", lines[1]);
         assert!(lines[1].contains(r#"tvg-chno="4.1""#) && lines[1].ends_with(",One \"HD\""), "{}", lines[1]);
+        assert!(lines[1].contains(r#"group-title="News""#), "{}", lines[1]);
         assert_eq!(lines[2], "http://tv.example:9191/proxy/ts/stream/00000000-0000-0000-0000-000000000007");
+    }
+
+    #[tokio::test]
+    async fn channels_are_listed_by_number_and_those_without_one_last() {
+        let channels = [("A", None), ("B", Some("10")), ("C", Some("9.5")), ("D", None), ("E", Some("2"))];
+        let channels = (1..).zip(channels).map(|(id, (name, number))| channel(id, name, number)).collect();
+        let lines = lines(channels).await;
+        let names: Vec<_> = lines.iter().filter_map(|it| it.rsplit_once(',')).map(|it| it.1).collect();
+        assert_eq!(names, ["E", "C", "B", "A", "D"]);
     }
 }

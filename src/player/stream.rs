@@ -72,10 +72,10 @@ async fn answer(parts: &PlayerParts, name: &str, method: &Method, caller: Caller
     }
     let client_address = caller.address();
     let viewer = Viewer { user: None, address: client_address, agent: caller.agent };
-    let request = WatchRequest { target, viewer, connection: caller.connection };
+    let request = WatchRequest { target, viewer, connection: caller.connection, seat: None };
     match parts.switchboard.watch(request).await {
         Ok(Watch::Tail { client, tail }) => {
-            let tail = first_packets(tail, parts.settings.start_timeout).await.inspect_err(|refusal| {
+            let tail = first_packets(tail, parts.settings.load().start_timeout).await.inspect_err(|refusal| {
                 info!(channel.target = %target, client.id = client, client.address = %client_address, "client got no packets: {refusal}");
             })?;
             Ok(streaming(warp::reply::stream(TailBody::new(tail))))
@@ -127,6 +127,7 @@ fn no_watch(reason: &NoWatch) -> Refusal {
             Refusal::unavailable(detail).with_tuner_error(TunerError::AllTunersInUse).retry_soon()
         }
         NoWatch::NothingPlays(_) => Refusal::unavailable(detail).with_tuner_error(TunerError::NoVideoData),
+        NoWatch::Seats { .. } => Refusal::unavailable(detail).with_tuner_error(TunerError::AllTunersInUse),
         NoWatch::Stopping => busy("the channel is stopping"),
     }
 }

@@ -20,6 +20,7 @@ mod limits;
 mod playlist;
 mod self_test;
 mod shutdown;
+mod store;
 mod streaming;
 mod support;
 mod switching;

@@ -102,7 +102,8 @@ async fn a_stream_that_is_looked_at_and_a_channel_with_the_same_number_are_two_l
         meter: ConnectionMeter::default(),
     });
     let viewer = Viewer { user: None, address: connection.peer.ip(), agent: "test".into() };
-    let watch = switchboard.watch(WatchRequest { target: preview, viewer, connection }).await.unwrap();
+    let watch =
+        switchboard.watch(WatchRequest { target: preview, viewer, connection, seat: None }).await.unwrap();
     let Watch::Tail { mut tail, .. } = watch else { panic!("no tail: {watch:?}") };
     tokio::time::timeout(PATIENCE, tail.ready()).await.expect("it plays").unwrap();
     eventually("two leases", || gateway.gateway.counts().leases == 2).await;

@@ -17,12 +17,10 @@ pub(crate) struct Actor;
 
 pub(crate) struct Arguments {
     pub(crate) registry: Arc<Registry>,
-    pub(crate) buffering_timeout: Duration,
 }
 
 pub(crate) struct State {
     registry: Arc<Registry>,
-    buffering_timeout: Duration,
     _ticker: AbortOnDropHandle<()>,
 }
 
@@ -46,11 +44,7 @@ impl ractor::Actor for Actor {
                 }
             }
         });
-        Ok(State {
-            registry: arguments.registry,
-            buffering_timeout: arguments.buffering_timeout,
-            _ticker: AbortOnDropHandle::new(ticker),
-        })
+        Ok(State { registry: arguments.registry, _ticker: AbortOnDropHandle::new(ticker) })
     }
 
     async fn handle(
@@ -70,7 +64,7 @@ impl State {
     fn look(&self) {
         for channel in self.registry.channels() {
             let Some(clock) = channel.pump.clock() else { continue };
-            if clock.measured_for >= self.buffering_timeout && clock.behind > CLOCK_BEHIND_MAX {
+            if clock.measured_for >= clock.window && clock.behind > CLOCK_BEHIND_MAX {
                 // A channel that is gone needs no news.
                 let _ = channel.port.send_message(Slow { attempt: clock.attempt, behind: clock.behind });
             }

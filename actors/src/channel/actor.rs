@@ -20,7 +20,6 @@ use media::{
     ring::{self, Budget, End, Ring, RingSettings},
     source::{Source, Upstream},
 };
-use parking_lot::RwLock;
 use ractor::{ActorProcessingErr, ActorRef, RpcReplyPort, SupervisionEvent};
 use tokio::{runtime::Handle, time::Instant};
 use tokio_util::task::AbortOnDropHandle;
@@ -32,13 +31,14 @@ use crate::{
     events::Events,
     plans::{Plans, Target},
     registry::{Registered, Registry, WatchedChannel},
+    reload::LiveSettings,
     slots::{FullPool, Lease, Slots},
 };
 
 /// What every live channel stands on.
 pub(crate) struct Env {
     /// Changed by an admin while channels play; each reads it when it needs it.
-    pub(crate) settings: RwLock<Arc<Settings>>,
+    pub(crate) settings: LiveSettings,
     pub(crate) plans: Arc<dyn Plans>,
     /// The runtime of pumps and openers.
     pub(crate) packets: Handle,
@@ -53,7 +53,16 @@ pub(crate) struct Env {
 impl Env {
     /// The settings as they stand now.
     pub(crate) fn settings(&self) -> Arc<Settings> {
-        self.settings.read().clone()
+        self.settings.load()
+    }
+
+    /// How upstreams are opened now.
+    fn upstream(&self) -> Upstream {
+        let settings = self.settings();
+        let mut upstream = self.upstream.clone();
+        upstream.settings.connect_timeout = settings.connect_timeout;
+        upstream.settings.first_packet_timeout = settings.first_packet_timeout;
+        upstream
     }
 }
 
@@ -281,7 +290,7 @@ impl State {
             pump,
             _pump: AbortOnDropHandle::new(running),
             _registered: registered,
-            clients: Clients::default(),
+            clients: Clients::new(env.registry.clone()),
             waiting: Vec::new(),
             admitting: false,
             last_join: 0,

@@ -14,6 +14,7 @@ use super::{ClientStatus, Viewer, Wish};
 use crate::{
     client,
     registry::{Registered, Registry, WatchedClient},
+    seats::Seat,
 };
 
 struct Client {
@@ -26,9 +27,9 @@ struct Client {
 }
 
 /// Who watches a live channel, by the number of their connection.
-#[derive(Default)]
 pub(super) struct Clients {
     by_actor: BTreeMap<ActorId, (u64, Client)>,
+    registry: Arc<Registry>,
 }
 
 /// What is known of a client that has left.
@@ -42,6 +43,10 @@ pub(super) struct Gone {
 }
 
 impl Clients {
+    pub(super) fn new(registry: Arc<Registry>) -> Self {
+        Self { by_actor: BTreeMap::new(), registry }
+    }
+
     pub(super) fn len(&self) -> usize {
         self.by_actor.len()
     }
@@ -57,11 +62,11 @@ impl Clients {
         ring: &Ring,
         entry: Entry,
         parent: ActorCell,
-        registry: &Arc<Registry>,
+        seat: Option<Arc<Seat>>,
     ) -> Result<Tail, SpawnErr> {
         let arguments = client::Arguments { connection: wish.connection.clone() };
         let (actor, _started) = ActorRuntime::spawn_linked_instant(None, client::Actor, arguments, parent)?;
-        let tail = ring.tail(entry, Some(client::departure(actor.clone())));
+        let tail = ring.tail(entry, Some(client::departure(actor.clone(), seat)));
         let meter = tail.meter().clone();
         let watched = WatchedClient { connection: wish.connection.clone(), port: actor.get_derived() };
         let client = Client {
@@ -69,7 +74,7 @@ impl Clients {
             tail: meter,
             connection: wish.connection.clone(),
             since: Instant::now(),
-            _registered: registry.client(id, watched),
+            _registered: self.registry.client(id, watched),
             actor: actor.clone(),
         };
         self.by_actor.insert(actor.get_id(), (id, client));

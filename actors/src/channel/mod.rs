@@ -20,7 +20,11 @@ mod status;
 #[cfg(test)]
 mod tests;
 
-use std::{net::IpAddr, sync::Arc, time::Duration};
+use std::{
+    net::IpAddr,
+    sync::{Arc, Weak},
+    time::Duration,
+};
 
 pub(crate) use actor::{Actor, Arguments, Env, Report};
 use domain::source_url::SourceUrl;
@@ -28,7 +32,7 @@ use media::{meter::Connection, ring::Tail};
 pub(crate) use message::{Join, Message};
 pub use status::{ClientStatus, Status};
 
-use crate::slots::FullPool;
+use crate::{seats::Seat, slots::FullPool};
 
 /// Who watches, as far as it is known: decides whether a new request replaces an old one.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -79,6 +83,12 @@ pub enum Refusal {
     /// Every slot is taken and none came free.
     #[error("account \"{}\" is at its limit of {} streams", .0.account, .0.max_streams)]
     Full(FullPool),
+    /// The user watches as many things as the user may.
+    #[error("this user is at the limit of {limit} streams at one time")]
+    Seats {
+        /// Things this user may watch at one time.
+        limit: u32,
+    },
     /// Every stream was tried and none plays.
     #[error("no stream of the channel plays: {0}")]
     NothingPlays(String),
@@ -124,6 +134,21 @@ pub enum SwitchOutcome {
 pub(crate) struct Wish {
     pub(crate) viewer: Viewer,
     pub(crate) connection: Arc<Connection>,
+    /// The seat of a viewer with a user. Whoever waits for the answer holds it until a client does.
+    pub(crate) seat: Option<Weak<Seat>>,
+}
+
+/// Whoever made a wish no longer waits for it.
+pub(crate) struct AskerGone;
+
+impl Wish {
+    /// The seat for its client to hold.
+    ///
+    /// # Errors
+    /// When the asker, and with it the seat, is gone.
+    pub(crate) fn seat(&self) -> Result<Option<Arc<Seat>>, AskerGone> {
+        self.seat.as_ref().map(|it| it.upgrade().ok_or(AskerGone)).transpose()
+    }
 }
 
 /// How long the clients of an ending channel have to take their last chunks.

@@ -48,9 +48,9 @@ impl ractor::Actor for Actor {
         state: &mut State,
     ) -> Result<(), ActorProcessingErr> {
         match message {
-            Message::Left => {
+            Message::Left(reason) => {
                 state.left = true;
-                myself.stop(Some("its stream was closed".to_owned()));
+                myself.stop(Some(reason.to_owned()));
             }
             Message::Stalled(stalled) => {
                 state.connection.cancel.cancel();

@@ -5,8 +5,8 @@ use crate::bandwidth::Stalled;
 /// Everything a client can be told.
 #[derive(Debug)]
 pub(crate) enum Message {
-    /// Its tail was dropped: the player left, or the ring ended.
-    Left,
+    /// Its tail was dropped, with the reason for the log: the player left, the ring ended, or its seat was taken away.
+    Left(&'static str),
     /// Its socket takes no bytes any more.
     Stalled(Stalled),
     /// End it now, with the reason for the log.
@@ -25,7 +25,7 @@ impl TryFrom<Message> for Stalled {
     fn try_from(message: Message) -> Result<Self, ()> {
         match message {
             Message::Stalled(news) => Ok(news),
-            Message::Left | Message::Kick(_) => Err(()),
+            Message::Left(_) | Message::Kick(_) => Err(()),
         }
     }
 }

@@ -9,23 +9,29 @@ mod message;
 #[cfg(test)]
 mod tests;
 
-use std::any::Any;
+use std::{any::Any, sync::Arc};
 
 pub(crate) use actor::{Actor, Arguments};
 pub(crate) use message::Message;
 use ractor::ActorRef;
 
-/// Lives inside a tail; its end tells the client that the player left.
-struct Departure(ActorRef<Message>);
+use crate::seats::Seat;
+
+/// Lives inside a tail; its end tells the client that the player left, and returns the seat.
+struct Departure {
+    client: ActorRef<Message>,
+    seat: Option<Arc<Seat>>,
+}
 
 impl Drop for Departure {
     fn drop(&mut self) {
+        let why = self.seat.as_ref().and_then(|it| it.why_ended());
         // A client that ended first knows already.
-        let _ = self.0.cast(Message::Left);
+        let _ = self.client.cast(Message::Left(why.unwrap_or("its stream was closed")));
     }
 }
 
-/// The guard to put into the tail of this client.
-pub(crate) fn departure(client: ActorRef<Message>) -> Box<dyn Any + Send + Sync> {
-    Box::new(Departure(client))
+/// The guard to put into the tail of this client. The seat is taken as long as the tail is there.
+pub(crate) fn departure(client: ActorRef<Message>, seat: Option<Arc<Seat>>) -> Box<dyn Any + Send + Sync> {
+    Box::new(Departure { client, seat })
 }

@@ -52,7 +52,7 @@ impl Events {
     }
 
     /// Something happened. No answer, no wait.
-    pub(crate) fn happened(&self, event: Event) {
+    pub fn happened(&self, event: Event) {
         self.door.tell(Message::Happened(Arc::new(event)));
     }
 

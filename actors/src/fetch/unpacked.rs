@@ -52,8 +52,11 @@ impl Read for Unpacked {
     }
 }
 
+/// What was read, and the rest.
+type Whole<R> = Chain<Cursor<Vec<u8>>, R>;
+
 /// Is it gzip? And the reader with what was looked at put back.
-fn look<R: Read>(mut reader: R) -> io::Result<(bool, Chain<Cursor<Vec<u8>>, R>)> {
+fn look<R: Read>(mut reader: R) -> io::Result<(bool, Whole<R>)> {
     let mut start = Vec::with_capacity(GZIP.len());
     reader.by_ref().take(GZIP.len() as u64).read_to_end(&mut start)?;
     Ok((start == GZIP, Cursor::new(start).chain(reader)))

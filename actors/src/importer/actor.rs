@@ -9,6 +9,7 @@ use std::{
 
 use domain::{
     account::{Account, List},
+    core_settings::{SYSTEM_SETTINGS, time_zone},
     event::{Event, EventBody, RefreshRef},
     ids::AccountId,
 };
@@ -251,7 +252,7 @@ impl State {
         let started_at = *self.started_at.get_or_insert(now);
         let settings = imports.models.settings.load();
         let zone =
-            schedule::time_zone(Some(time_zone(settings.one_by("key", SYSTEM_SETTINGS).map(|it| &it.value))));
+            schedule::time_zone(time_zone(settings.one_by("key", SYSTEM_SETTINGS).map(|it| &it.value)));
         let refreshes = imports.models.refreshes.load();
         for account in
             imports.models.accounts.load().iter().filter(|it| it.is_active && it.list != List::None)
@@ -263,12 +264,6 @@ impl State {
             }
         }
     }
-}
-
-// TODO-MERGE
-const SYSTEM_SETTINGS: &str = "system_settings";
-fn time_zone(value: Option<&serde_json::Value>) -> &str {
-    value.and_then(|it| it.get("time_zone")?.as_str()).unwrap_or("UTC")
 }
 
 fn is_due(account: &Account, zone: &TimeZone, tried_at: Option<i64>, started_at: i64, now: i64) -> bool {

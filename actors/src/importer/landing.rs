@@ -35,7 +35,7 @@ pub(super) enum Landing {
     Done,
     /// Somebody wrote streams of this account between the comparison and the beginning of the bulk write. It has to be
     /// compared again; what is written after this is known to the bulk write.
-    Again(Bulk<Stream>),
+    Again(Box<Bulk<Stream>>),
 }
 
 /// Writes what was found to differ.
@@ -44,7 +44,7 @@ pub(super) fn land(
     list: &ReadList,
     compared: Compared,
     imported: &Imported,
-    begun: Option<Bulk<Stream>>,
+    begun: Option<Box<Bulk<Stream>>>,
 ) -> Result<Landing, ImportError> {
     job.go_on()?;
     let is_same = compared.is_same();
@@ -68,7 +68,7 @@ pub(super) fn land(
     let mut bulk = match begun {
         Some(bulk) => bulk,
         None => {
-            let bulk = store.bulk::<Stream>(owner)?;
+            let bulk = Box::new(store.bulk::<Stream>(owner)?);
             if store.collection::<Stream>().fingerprint_of(owner) != fingerprint {
                 return Ok(Landing::Again(bulk));
             }

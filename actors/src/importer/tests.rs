@@ -99,7 +99,7 @@ impl Turns {
             })
         });
         let now = Arc::new(move || START + i64::try_from(began.elapsed().as_millis()).unwrap());
-        story.system.import(Imports { models: models.clone(), work, now });
+        story.system.set_imports(Imports { models: models.clone(), work, now });
         let importer = story.system.importer();
         Self { story, importer, models, begun, n_at_once, ends }
     }

@@ -16,13 +16,16 @@ mod tests;
 use std::{sync::Arc, time::Duration};
 
 pub(crate) use actor::{Actor, Arguments};
+use domain::ids::UserId;
 use media::{meter::Connection, ring::End};
 pub(crate) use message::Message;
+use tracing::info;
 
 use crate::{
     ask::{ANSWER_TIMEOUT, AskError, Door},
-    channel::{Refusal, Status, SwitchOutcome, SwitchTo, Viewer, Watch, Wish},
+    channel::{Env, Refusal, Status, SwitchOutcome, SwitchTo, Viewer, Watch, Wish},
     plans::Target,
+    seats::{SeatInfo, SeatTable, SeatWish, SeatsTaken},
 };
 
 /// Longest wait for the answer to a join: an ending channel's farewell, its sockets' close, and the wait for a slot.
@@ -43,6 +46,8 @@ pub struct WatchRequest {
     pub viewer: Viewer,
     /// The connection the bytes will go to; cancelled when the client is ended.
     pub connection: Arc<Connection>,
+    /// Whose seat it takes; `None` where nobody logged in.
+    pub seat: Option<SeatWish>,
 }
 
 /// What came of stopping a channel.
@@ -58,27 +63,59 @@ pub enum StopOutcome {
 #[derive(Clone)]
 pub struct Switchboard {
     door: Door<Message>,
+    env: Arc<Env>,
+    seats: Arc<SeatTable>,
 }
 
 impl Switchboard {
-    pub(crate) fn new(door: Door<Message>) -> Self {
-        Self { door }
+    pub(crate) fn new(door: Door<Message>, env: Arc<Env>, seats: Arc<SeatTable>) -> Self {
+        Self { door, env, seats }
     }
 
     /// Joins a live channel, starting it when nobody watches it yet.
     ///
-    /// The answer comes when a slot is granted, at the latest after ten seconds; the first real chunk may still be on
-    /// its way then.
+    /// A viewer with a user needs a seat first, and may wait a second for one; its other sessions end as
+    /// [`domain::limits::seat`] says. The answer comes when a slot is granted, at the latest ten seconds after that;
+    /// the first real chunk may still be on its way then.
     ///
     /// # Errors
     /// When the switchboard does not answer in time or the gateway is stopping.
     pub async fn watch(&self, request: WatchRequest) -> Result<Watch, AskError> {
-        let WatchRequest { target, viewer, connection } = request;
-        let wish = Wish { viewer, connection };
+        let WatchRequest { target, viewer, connection, seat } = request;
+        let at_limit = self.env.settings().at_limit;
+        let seat = match seat {
+            None => None,
+            Some(wish) => match self.seats.take_soon(wish, &viewer, target, &connection, at_limit).await {
+                Ok(seat) => Some(Arc::new(seat)),
+                Err(taken) => return Ok(self.no_seat(wish, &viewer, target, &taken)),
+            },
+        };
+        // Held here until a client holds it: an asker that goes away while it waits gives it back at once.
+        let wish = Wish { viewer, connection, seat: seat.as_ref().map(Arc::downgrade) };
         self.door
             .ask(WATCH_TIMEOUT, |reply| Message::Watch { target, wish: wish.clone(), reply })
             .await
             .or_else(|it| if it == AskError::Gone { Ok(Watch::Refused(Refusal::Stopping)) } else { Err(it) })
+    }
+
+    fn no_seat(&self, wish: SeatWish, viewer: &Viewer, target: Target, taken: &SeatsTaken) -> Watch {
+        self.env.registry.refused_seats.add_one();
+        info!(
+            channel.target = %target, user.id = %wish.user, client.address = %viewer.address, limit = wish.limit,
+            "no seat is free: {taken}"
+        );
+        Watch::Refused(Refusal::Seats { limit: wish.limit })
+    }
+
+    /// Ends every session whose user may no longer watch, clients and all. Who asks at the same moment has to be
+    /// looked at again after the answer.
+    pub fn keep_users(&self, may_watch: impl Fn(UserId) -> bool) {
+        self.seats.keep_users(may_watch);
+    }
+
+    /// Every session that holds a seat.
+    pub fn seats(&self) -> Vec<SeatInfo> {
+        self.seats.all()
     }
 
     /// Ends a live channel and closes its clients.

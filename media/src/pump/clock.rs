@@ -22,6 +22,8 @@ pub struct ClockReading {
     pub attempt: u64,
     /// Over how long; at most the window, and anew after each jump of the clock.
     pub measured_for: Duration,
+    /// Over how long it is to be measured before it says anything.
+    pub window: Duration,
     /// How far the programme fell behind in that time; zero when it kept up.
     pub behind: Duration,
 }
@@ -87,6 +89,7 @@ impl Clock {
         Some(ClockReading {
             attempt: self.attempt,
             measured_for: now.saturating_duration_since(run.began).min(self.window),
+            window: self.window,
             behind: Duration::from_micros(behind),
         })
     }
@@ -120,7 +123,10 @@ mod tests {
     #[test]
     fn a_clock_that_keeps_up_is_not_behind() {
         let steady = behind_after(60, |at| at);
-        assert_eq!(steady, ClockReading { attempt: 1, measured_for: WINDOW, behind: Duration::ZERO });
+        assert_eq!(
+            steady,
+            ClockReading { attempt: 1, measured_for: WINDOW, window: WINDOW, behind: Duration::ZERO }
+        );
         assert!(
             behind_after(3600, |at| at * 0.999).behind < Duration::from_millis(100),
             "a slightly slow clock"

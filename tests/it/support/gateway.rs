@@ -13,6 +13,7 @@ use std::collections::BTreeMap;
 use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::Arc;
 use std::time::Duration;
+use storage::{Models, Write};
 use tokio::time::Instant;
 
 /// What a gateway is to be made of.
@@ -81,7 +82,8 @@ impl Setup {
         if let Ok(filter) = std::env::var("RUST_LOG") {
             let _ = tracing_subscriber::fmt().with_env_filter(filter).with_test_writer().try_init();
         }
-        let started = Gateway::start(self.config, catalogue.clone(), Runtimes::current()).await;
+        let store = headwater::play::temporary(catalogue.clone()).await.expect("a store");
+        let started = Gateway::start(self.config, store, Runtimes::current()).await;
         let gateway = started.expect("the gateway starts");
         TestGateway { address: gateway.player_addr(), api: gateway.api_addr(), gateway, catalogue }
     }
@@ -98,6 +100,19 @@ pub struct TestGateway {
 }
 
 impl TestGateway {
+    /// What the gateway remembers.
+    pub fn models(&self) -> &Models {
+        self.gateway.models()
+    }
+
+    /// Changes what is remembered, as an admin would, and waits until that is answered.
+    pub async fn change<F>(&self, change: F)
+    where
+        F: FnOnce(&mut Write<'_>) -> storage::Result<()> + Send + 'static,
+    {
+        self.models().store.write(change).await.expect("it is written");
+    }
+
     /// One list without a limit, with brisk settings.
     pub async fn of(list: &str) -> TestGateway {
         Setup::new().list(list).start().await

@@ -99,7 +99,7 @@ impl State {
             user_agent: candidate.headers.user_agent.clone(),
             headers: headers(&candidate),
         };
-        let upstream = self.env.upstream.clone();
+        let upstream = self.env.upstream();
         let myself = self.myself.clone();
         let panicked = UpstreamError::new(Cause::Panicked);
         let mut alarm = Alarm::new(myself.clone(), Message::Lost(attempt, panicked));

@@ -35,10 +35,11 @@ impl State {
     }
 
     pub(super) fn admit(&mut self, join: Join) {
+        let Ok(seat) = join.wish.seat() else { return };
         let id = self.env.next_client.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
         let entry = Entry::Live { behind: self.env.settings().new_client_behind_seconds };
         let parent = self.myself.get_cell();
-        let tail = match self.clients.admit(id, &join.wish, &self.ring, entry, parent, &self.env.registry) {
+        let tail = match self.clients.admit(id, &join.wish, &self.ring, entry, parent, seat) {
             Ok(tail) => tail,
             Err(cause) => {
                 error!(channel.target = %self.target, "a client could not be started: {cause}");

@@ -1,0 +1,99 @@
+//! Plans of what the store says.
+
+use domain::{channel::Channel, core_settings::STREAM_SETTINGS, ids::StreamId, setting::Setting};
+use serde_json::json;
+
+use super::*;
+use crate::testing::{models, write};
+
+fn plans(models: &Models) -> StorePlans {
+    StorePlans::new(models.clone(), Delivery::Proxy)
+}
+
+fn target(models: &Models, name: &str) -> Target {
+    let channels = models.channels.load();
+    Target::Channel(channels.iter().find(|it| it.name == name).unwrap().uuid)
+}
+
+fn change_channel(models: &Models, name: &'static str, change: impl FnOnce(&mut Channel) + Send + 'static) {
+    write(models, move |write| {
+        let mut channel = write.all::<Channel>()?.into_iter().find(|it| it.name == name).unwrap();
+        change(&mut channel);
+        write.put(&channel)
+    });
+}
+
+fn names(plans: &StorePlans, target: Target) -> Vec<String> {
+    plans.plan(&target).map_or(vec![], |it| it.candidates.iter().map(|it| it.stream_name.clone()).collect())
+}
+
+#[test]
+fn a_channel_is_planned_as_the_store_has_it_now() {
+    let models = models(&[&[("News", "a"), ("Film", "b")], &[("News", "c")]]);
+    let (plans, news) = (plans(&models), target(&models, "News"));
+    assert_eq!(names(&plans, news), ["News", "News"]);
+    assert!(plans.exists(&news) && !plans.exists(&Target::Channel(Uuid::nil())));
+
+    change_channel(&models, "News", |it| it.streams = vec![StreamId(2), StreamId(99)]);
+    assert_eq!(names(&plans, news), ["Film"]);
+
+    change_channel(&models, "News", |it| it.enabled = false);
+    assert!(plans.plan(&news).is_none() && !plans.exists(&news));
+}
+
+#[test]
+fn every_stream_that_is_there_can_be_previewed_whether_a_channel_has_it_or_not() {
+    let models = models(&[&[("News", "a")]]);
+    let plans = plans(&models);
+    write(&models, |write| write.remove::<Channel>(1).map(drop));
+    assert_eq!(names(&plans, Target::Stream(StreamId(1))), ["News"]);
+    assert!(plans.exists(&Target::Stream(StreamId(1))) && !plans.exists(&Target::Stream(StreamId(2))));
+    assert!(plans.plan(&Target::Stream(StreamId(2))).is_none());
+}
+
+#[test]
+fn a_stream_is_read_again_only_when_it_may_have_changed() {
+    let models = models(&[&[("News", "a")]]);
+    let plans = plans(&models);
+    let read = || plans.stream(StreamId(1)).unwrap();
+    let before = read();
+    assert!(Arc::ptr_eq(&before, &read()));
+    write(&models, |write| {
+        let mut stream = write.get::<Stream>(1)?.unwrap();
+        stream.provider.name = "Renamed".to_owned();
+        write.put(&stream)
+    });
+    assert_eq!(read().name(), "Renamed");
+    write(&models, |write| write.remove::<Stream>(1).map(drop));
+    assert!(plans.stream(StreamId(1)).is_none());
+}
+
+#[test]
+fn what_is_kept_of_streams_is_bounded_and_what_is_asked_for_stays() {
+    let models = models(&[&[("News", "a")]]);
+    let stream = plans(&models).stream(StreamId(1)).unwrap();
+    let mut kept = Kept::default();
+    for id in 0..10 * STREAMS_KEPT as u32 {
+        kept.put(StreamId(id), 1, stream.clone());
+        assert!(kept.get(StreamId(0), 1).is_some(), "asked for every time, gone at {id}");
+    }
+    assert!(kept.young.len() + kept.old.len() <= 2 * STREAMS_KEPT);
+    assert!(kept.get(StreamId(1), 1).is_none());
+    assert!(kept.get(StreamId(0), 2).is_none(), "a stamp of another time");
+}
+
+#[test]
+fn the_core_settings_name_the_profile_of_those_who_refer_to_none() {
+    let models = models(&[&[("News", "a")]]);
+    let (plans, news) = (plans(&models), target(&models, "News"));
+    let delivery = || plans.plan(&news).unwrap().candidates[0].profile;
+    assert_eq!(delivery(), Delivery::Proxy);
+    for (id, expected) in [(2, Delivery::Redirect), (1, Delivery::Proxy), (99, Delivery::Proxy)] {
+        write(&models, move |write| {
+            let value = json!({ "default_stream_profile": id });
+            let name = String::new();
+            write.put(&Setting { id: 1, key: STREAM_SETTINGS.to_owned(), name, value })
+        });
+        assert_eq!(delivery(), expected, "{id}");
+    }
+}

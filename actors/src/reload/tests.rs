@@ -1,0 +1,153 @@
+//! What becomes of live channels when records change under them.
+
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use domain::{plan::Plan, stream_profile::Delivery};
+use media::ring::End;
+use serde_json::json;
+
+use super::*;
+use crate::{
+    channel::{Refusal, Watch},
+    plans::{Plans, StorePlans, Target},
+    testing::{Story, models, settings, write},
+};
+
+async fn story(models: &Models) -> Story {
+    let plans = StorePlans::new(models.clone(), Delivery::Proxy);
+    Story::of_store(settings(), Arc::new(plans), models.clone()).await
+}
+
+fn news(models: &Models) -> Target {
+    Target::Channel(models.channels.load().get(1).expect("the first channel").uuid)
+}
+
+/// Holds T-slot.6 for channels.
+#[tokio::test(start_paused = true)]
+async fn a_channel_that_is_deleted_ends_its_viewers_gives_its_slot_back_and_takes_nobody_any_more() {
+    for is_disabled in [false, true] {
+        let models = models(&[&[("News", "a")]]);
+        let (story, news) = (story(&models).await, news(&models));
+        let mut viewer = story.watch(news).await;
+        viewer.sees("a").await;
+        write(&models, move |write| {
+            let mut channel = write.get::<Channel>(1)?.expect("it is there");
+            channel.enabled = false;
+            if is_disabled { write.put(&channel) } else { write.remove::<Channel>(1).map(drop) }
+        });
+        assert_eq!(viewer.ends().await, End::Stopped);
+        drop(viewer);
+        story.is_quiet().await;
+        assert!(matches!(story.ask(news).await, Watch::Refused(Refusal::NotFound)));
+        story.is_quiet().await;
+    }
+}
+
+/// Holds T-slot.6 for accounts and their profiles.
+#[tokio::test(start_paused = true)]
+async fn what_plays_on_an_account_or_profile_that_is_deleted_plays_on_and_its_slot_comes_back_after_the_last()
+{
+    for is_account in [true, false] {
+        let models = models(&[&[("News", "a")]]);
+        let (story, news) = (story(&models).await, news(&models));
+        let mut viewer = story.watch(news).await;
+        write(&models, move |write| {
+            if is_account {
+                write.remove_owner::<Stream>(2);
+                return write.remove::<Account>(2).map(drop);
+            }
+            let mut account = write.get::<Account>(2)?.expect("it is there");
+            account.profiles.clear();
+            write.put(&account)
+        });
+        // Longer than it takes to hear of it.
+        tokio::time::sleep(PAUSE * 10).await;
+        viewer.sees("a").await;
+        assert_eq!(story.system.counts().leases, 1);
+        drop(viewer);
+        story.is_quiet().await;
+        assert!(matches!(story.ask(news).await, Watch::Refused(Refusal::NoStreams)), "{is_account}");
+        story.is_quiet().await;
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_stream_that_is_added_to_a_channel_while_it_plays_takes_over_when_the_first_is_lost() {
+    let models = models(&[&[("News", "a"), ("Film", "b")]]);
+    let (story, news) = (story(&models).await, news(&models));
+    let mut viewer = story.watch(news).await;
+    viewer.sees("a").await;
+    write(&models, |write| {
+        let mut channel = write.get::<Channel>(1)?.expect("it is there");
+        channel.streams = vec![domain::ids::StreamId(1), domain::ids::StreamId(2)];
+        write.put(&channel)
+    });
+    tokio::time::sleep(PAUSE * 2).await;
+    story.provider.set("/a", media::testing::Behaviour::Status(404));
+    story.provider.break_now("/a", media::testing::Break::End);
+    viewer.sees("b").await;
+}
+
+/// Plans that count how often they are asked for.
+struct Counted(StorePlans, AtomicUsize);
+
+impl Plans for Counted {
+    fn plan(&self, target: &Target) -> Option<Arc<Plan>> {
+        self.1.fetch_add(1, Ordering::Relaxed);
+        self.0.plan(target)
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_burst_of_commits_is_followed_in_few_rounds_the_first_at_once() {
+    let models = models(&[&[("News", "a")]]);
+    let plans = Arc::new(Counted(StorePlans::new(models.clone(), Delivery::Proxy), AtomicUsize::new(0)));
+    let story = Story::of_store(settings(), plans.clone(), models.clone()).await;
+    let _viewer = story.watch(news(&models)).await;
+    tokio::time::sleep(PAUSE * 10).await;
+    let before = plans.1.load(Ordering::Relaxed);
+    let asked = || plans.1.load(Ordering::Relaxed) - before;
+    let rename = |name: String| {
+        write(&models, move |write| {
+            let mut channel = write.get::<Channel>(1)?.expect("it is there");
+            channel.name = name;
+            write.put(&channel)
+        });
+    };
+    rename("first".to_owned());
+    tokio::time::sleep(PAUSE / 10).await;
+    assert_eq!(asked(), 1);
+    for n in 0..50 {
+        rename(n.to_string());
+    }
+    tokio::time::sleep(PAUSE * 10).await;
+    assert_eq!(asked(), 2);
+    // What plans are not made of is not followed.
+    write(&models, |write| {
+        write.put(&domain::user::User::new(domain::ids::UserId(1), "anna", domain::user::Level::Admin, 0))
+    });
+    tokio::time::sleep(PAUSE * 10).await;
+    assert_eq!(asked(), 2);
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_an_admin_sets_is_in_force_until_it_is_taken_away_and_what_makes_no_sense_is_left_out() {
+    let models = models(&[&[("News", "a")]]);
+    let story = story(&models).await;
+    let live = story.system.live_settings();
+    let base = live.load();
+    for (value, expected) in [
+        (json!({"start_timeout": 3}), 3),
+        (json!({"start_timeout": 4, "ring_seconds": 1}), 15),
+        (json!({"start_timeout": 5, "no_such_setting": 1}), 5),
+        (json!({}), base.start_timeout.as_secs()),
+    ] {
+        let text = value.to_string();
+        write(&models, move |write| {
+            write.put(&Setting { id: 1, key: PROXY_SETTINGS.to_owned(), name: String::new(), value })
+        });
+        tokio::time::sleep(PAUSE * 2).await;
+        assert_eq!(live.load().start_timeout.as_secs(), expected, "{text}");
+    }
+    assert_eq!(effective_settings(&models, &base), *base);
+}
