@@ -14,6 +14,7 @@ mod conformance;
 mod demo;
 mod door;
 mod failover;
+mod import;
 mod lifecycle;
 mod limits;
 mod live;
