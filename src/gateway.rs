@@ -24,6 +24,7 @@ use crate::http::admission::Admission;
 use crate::http::route_table;
 use crate::metrics::Metrics;
 use crate::player::{self, PlayerParts};
+use crate::rest::{self, RestParts};
 use crate::status::{self, StatusParts};
 
 /// Connections that wait to be accepted, at most.
@@ -131,12 +132,19 @@ impl Gateway {
             models: models.clone(),
             settings: system.live_settings(),
             networks: Arc::new(config.stream_networks.clone()),
-            auth,
+            auth: auth.clone(),
         };
         let player = player::routes(player_parts.clone());
+        let rest = rest::filter(RestParts {
+            models: models.clone(),
+            auth,
+            engine: Arc::new(config.engine.clone()),
+            body_bytes_max: limits.body_bytes_max,
+            body_timeout: limits.body_timeout,
+        });
         // Clients know one host and one port, and that is the players': it answers what the other one answers too.
-        let api_routes = status.clone();
-        let player_routes = player.or(status).unify();
+        let api_routes = rest.or(status).unify().boxed();
+        let player_routes = api_routes.clone().or(player).unify();
         // Last of all: anything of three segments looks like it.
         let player_routes = player_routes.or(player::short_route(player_parts)).unify().boxed();
 

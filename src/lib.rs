@@ -15,6 +15,7 @@ mod http;
 mod metrics;
 pub mod play;
 mod player;
+pub mod rest;
 mod status;
 pub mod telemetry;
 

@@ -12,8 +12,9 @@
 //!    [`setting`] is how an admin's are kept and [`core_settings`] what they mean.
 //! 2. What is decided: the [`plan`] of a live channel, who gets a slot ([`limits`]), and what plays next
 //!    ([`playout`]).
-//! 3. What is told: an [`event`], with its [`time`].
-//! 4. What is read and written: [`playlist`]. What admins make of texts: a [`pattern`].
+//! 3. What is found: [`streams`], all of them in columns.
+//! 4. What is told: an [`event`], with its [`time`].
+//! 5. What is read and written: [`playlist`]. What admins make of texts: a [`pattern`].
 
 pub mod account;
 pub mod channel;
@@ -32,5 +33,6 @@ pub mod settings;
 pub mod source_url;
 pub mod stream;
 pub mod stream_profile;
+pub mod streams;
 pub mod time;
 pub mod user;

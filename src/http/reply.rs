@@ -1,5 +1,7 @@
 //! The shapes of answers: refusals become a status and a JSON body here and nowhere else.
 
+use std::borrow::Cow;
+
 use http::header::{ALLOW, CONTENT_TYPE, HeaderName, HeaderValue, RETRY_AFTER, WWW_AUTHENTICATE};
 use http::{Response, StatusCode};
 use warp::reply::Response as Reply;
@@ -18,7 +20,7 @@ pub(crate) struct Refusal {
     detail: String,
     tuner_error: Option<TunerError>,
     may_retry: bool,
-    allow: Option<&'static str>,
+    allow: Option<Cow<'static, str>>,
     /// In place of the detail.
     body: Option<serde_json::Value>,
 }
@@ -87,8 +89,11 @@ impl Refusal {
     }
 
     /// `allow` are the methods that the path knows, as the header of that name writes them.
-    pub(crate) fn method(allow: &'static str) -> Self {
-        Refusal { allow: Some(allow), ..Refusal::new(StatusCode::METHOD_NOT_ALLOWED, "method not allowed") }
+    pub(crate) fn method(allow: impl Into<Cow<'static, str>>) -> Self {
+        Refusal {
+            allow: Some(allow.into()),
+            ..Refusal::new(StatusCode::METHOD_NOT_ALLOWED, "method not allowed")
+        }
     }
 
     pub(crate) fn unavailable(detail: impl Into<String>) -> Self {
@@ -108,14 +113,19 @@ impl Refusal {
         Refusal { tuner_error: Some(error), ..self }
     }
 
-    /// Says when to try again.
-    pub(crate) fn retry_soon(self) -> Self {
-        Refusal { may_retry: true, ..self }
+    /// The same with other words.
+    pub(crate) fn with_detail(self, detail: impl Into<String>) -> Self {
+        Refusal { detail: detail.into(), ..self }
     }
 
     /// The same with a body of its own in place of `{"detail": …}`.
     pub(crate) fn with_body(self, body: serde_json::Value) -> Self {
         Refusal { body: Some(body), ..self }
+    }
+
+    /// Says when to try again.
+    pub(crate) fn retry_soon(self) -> Self {
+        Refusal { may_retry: true, ..self }
     }
 
     pub(crate) fn into_response(self) -> Reply {
@@ -131,8 +141,10 @@ impl Refusal {
         if self.may_retry {
             headers.insert(RETRY_AFTER, RETRY_SOON);
         }
-        if let Some(allow) = self.allow {
-            headers.insert(ALLOW, HeaderValue::from_static(allow));
+        if let Some(allow) = self.allow
+            && let Ok(allow) = HeaderValue::from_str(&allow)
+        {
+            headers.insert(ALLOW, allow);
         }
         response
     }

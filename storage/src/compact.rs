@@ -8,7 +8,7 @@ use std::sync::atomic::Ordering;
 use crate::disk::{Disk, Slice};
 use crate::error::{Error, Result};
 use crate::space::Watch;
-use crate::store::{database, remove_folder};
+use crate::start::{database, remove_folder};
 use crate::vault::sync_parent;
 use crate::witness::Statement;
 use crate::writer::{Batch, Writer, counts};

@@ -53,7 +53,7 @@ impl Slice {
     pub(crate) fn weight_of(key: &[u8], length: usize) -> usize {
         match key.first() {
             Some(b'p') => BLOCK_WEIGHT.max(length / BYTES_PER_WEIGHT),
-            Some(b'r') => 1 + length / BYTES_PER_WEIGHT,
+            Some(b'r' | b'a') => 1 + length / BYTES_PER_WEIGHT,
             _ => 0,
         }
     }

@@ -10,7 +10,7 @@ use std::path::Path;
 use crate::compact::fresh;
 use crate::disk::{Disk, Slice};
 use crate::error::{Error, Result};
-use crate::store::database;
+use crate::start::database;
 use crate::value::{Place, Value};
 use crate::vault::Vault;
 use crate::witness::{Statement, Witness};
@@ -108,7 +108,8 @@ mod tests {
 
     use super::*;
     use crate::record::{Record, Schema};
-    use crate::store::{Store, databases};
+    use crate::start::databases;
+    use crate::store::Store;
 
     #[derive(Debug, PartialEq, Serialize, Deserialize)]
     struct Old {

@@ -17,7 +17,19 @@ pub(crate) struct Loaded {
     pub(crate) last: u64,
     /// What a crash left behind.
     pub(crate) leftovers: BTreeSet<Vec<u8>>,
+    /// What does not read and may be missed, still where it was.
+    pub(crate) harmed: Vec<Harmed>,
 }
+
+/// A single record that counts and does not read.
+pub(crate) struct Harmed {
+    pub(crate) place: Place,
+    pub(crate) bytes: Vec<u8>,
+    pub(crate) why: Error,
+}
+
+/// More damaged records than this are no accident of one record: the store does not open.
+const HARMED_MAX: usize = 16;
 
 /// A group in the making.
 #[derive(Default)]
@@ -35,6 +47,9 @@ struct Loading<'a> {
     counters: BTreeMap<usize, u32>,
     last: u64,
     meta: Option<Value>,
+    harmed: Vec<Harmed>,
+    /// What was set aside before: where it was, and the commit at which it was.
+    aside: Vec<(Place, u64)>,
 }
 
 pub(crate) fn load(shared: &Shared, statement: &Statement) -> Result<Loaded> {
@@ -42,8 +57,12 @@ pub(crate) fn load(shared: &Shared, statement: &Statement) -> Result<Loaded> {
     let disk = shared.disk();
     let mut stages = HashSet::new();
     for item in disk.scan(b"s") {
-        let (key, _) = item?;
-        if let Some(Place::Stage(number)) = Place::parse(&key) {
+        let (key, bytes) = item?;
+        // What cannot be read is told below.
+        let has_landed = Value::of_key(&key, &bytes).is_ok_and(|it| it.is_gone);
+        if let Some(Place::Stage(number)) = Place::parse(&key)
+            && !has_landed
+        {
             stages.insert(number);
         }
     }
@@ -60,18 +79,26 @@ pub(crate) fn load(shared: &Shared, statement: &Statement) -> Result<Loaded> {
         counters: BTreeMap::new(),
         last: 0,
         meta: None,
+        harmed: Vec::new(),
+        aside: Vec::new(),
     };
     let mut leftovers = BTreeSet::new();
     // Versions of one thing follow each other, the highest last: it is known to count when the next thing comes.
-    let mut candidate: Option<(Place, Value)> = None;
+    let mut candidate: Option<(Place, Found)> = None;
     for item in disk.scan(b"") {
         let (key, bytes) = item.map_err(|error| damaged(error.to_string()))?;
         let Some(place) = Place::parse(&key) else {
             return Err(damaged("it has a key that this version does not know".to_owned()));
         };
-        let value =
-            Value::of_key(&key, &bytes).map_err(|error| damaged(format!("{}: {error}", shown(&place))))?;
-        loading.last = loading.last.max(value.commit).max(place.version());
+        let found = match Value::of_key(&key, &bytes) {
+            Ok(value) => {
+                loading.last = loading.last.max(value.commit);
+                Found::Whole(value)
+            }
+            Err(why) if loading.may_be_missed(&place) => Found::Harmed(bytes, why),
+            Err(error) => return Err(damaged(format!("{}: {error}", shown(&place)))),
+        };
+        loading.last = loading.last.max(place.version());
         if let Place::Stage(number) = place {
             loading.last = loading.last.max(number);
         }
@@ -79,23 +106,23 @@ pub(crate) fn load(shared: &Shared, statement: &Statement) -> Result<Loaded> {
             leftovers.insert(key);
             continue;
         }
-        if let Some((before, value)) = candidate.replace((place, value)) {
+        if let Some((before, found)) = candidate.replace((place, found)) {
             let is_same = candidate.as_ref().is_some_and(|(place, _)| place.stem() == before.stem());
-            if is_same || value.is_gone {
-                leftovers.insert(before.key());
-            } else {
-                loading.take(before, value).map_err(|error| in_store(shared, error))?;
-            }
+            loading
+                .settle(before, found, is_same, &mut leftovers)
+                .map_err(|error| in_store(shared, error))?;
         }
     }
-    if let Some((place, value)) = candidate {
-        if value.is_gone {
-            leftovers.insert(place.key());
-        } else {
-            loading.take(place, value).map_err(|error| in_store(shared, error))?;
-        }
+    if let Some((place, found)) = candidate {
+        loading.settle(place, found, false, &mut leftovers).map_err(|error| in_store(shared, error))?;
     }
     loading.finish(statement, leftovers).map_err(|error| in_store(shared, error))
+}
+
+/// What lies at a place.
+enum Found {
+    Whole(Value),
+    Harmed(Vec<u8>, Error),
 }
 
 /// A record that does not read makes the store as a whole one that needs care.
@@ -114,6 +141,7 @@ pub(crate) fn shown(place: &Place) -> String {
         Place::Block { collection, owner, block, .. } => format!("block {block} of {collection} of {owner}"),
         Place::Single { collection, id, .. } => format!("record {id} of {collection}"),
         Place::Stage(number) => format!("the mark of stage {number}"),
+        Place::Aside(place) => format!("{}, set aside,", shown(place)),
     }
 }
 
@@ -127,10 +155,39 @@ impl Loading<'_> {
         })
     }
 
-    /// Takes in what counts.
-    fn take(&mut self, place: Place, value: Value) -> Result<()> {
-        match &place {
-            Place::Meta => self.meta = Some(value),
+    fn may_be_missed(&self, place: &Place) -> bool {
+        let Place::Single { collection, .. } = place else { return false };
+        let noun = self.position(collection, Kind::Single);
+        noun.is_ok_and(|noun| self.shared.noun(noun).may_be_missed)
+    }
+
+    /// Decides about what lies at a place, now that it is known whether a higher version of the same follows.
+    fn settle(
+        &mut self,
+        place: Place,
+        found: Found,
+        is_replaced: bool,
+        leftovers: &mut BTreeSet<Vec<u8>>,
+    ) -> Result<()> {
+        match found {
+            _ if is_replaced => drop(leftovers.insert(place.key())),
+            Found::Whole(value) if value.is_gone => drop(leftovers.insert(place.key())),
+            Found::Harmed(bytes, why) => self.harmed.push(Harmed { place, bytes, why }),
+            Found::Whole(value) => match self.take(&place, &value) {
+                Err(why @ Error::DamagedRecord(_)) if self.may_be_missed(&place) => {
+                    self.harmed.push(Harmed { place, bytes: value.encode(), why });
+                }
+                other => other?,
+            },
+        }
+        Ok(())
+    }
+
+    /// Takes in what counts; all of it or, with an error, nothing that matters of a single record.
+    fn take(&mut self, place: &Place, value: &Value) -> Result<()> {
+        match place {
+            Place::Meta => self.meta = Some(value.clone()),
+            Place::Aside(place) => self.aside.push(((**place).clone(), value.commit)),
             Place::Counter(collection) => {
                 let noun = self.shared.schema.position(collection);
                 let next = <[u8; 4]>::try_from(&*value.payload).map(u32::from_be_bytes);
@@ -141,10 +198,10 @@ impl Loading<'_> {
             Place::Single { collection, id, version } => {
                 let noun = self.position(collection, Kind::Single)?;
                 let at = value.at(*version);
-                let bytes = self.shared.unseal(noun, &place, value)?;
+                let bytes = self.shared.unseal(noun, place, value)?;
                 let (found, _, keys) = (self.shared.noun(noun).read)(&bytes)?;
                 if found != *id {
-                    return Err(Error::DamagedRecord(format!("{} says that it is {found}", shown(&place))));
+                    return Err(Error::DamagedRecord(format!("{} says that it is {found}", shown(place))));
                 }
                 self.directories[noun].singles.insert(*id, at);
                 self.directories[noun].count_bytes(None, Some(at));
@@ -153,12 +210,17 @@ impl Loading<'_> {
             Place::Block { collection, owner, block, version } => {
                 let noun = self.position(collection, Kind::Paged)?;
                 let at = value.at(*version);
-                let payload = self.shared.unseal(noun, &place, value)?;
+                let payload = self.shared.unseal(noun, place, value)?;
                 let draft = self.groups.entry((noun, *owner)).or_default();
                 draft.blocks.insert(*block, at);
                 self.directories[noun].count_bytes(None, Some(at));
                 for (id, bytes) in Block::decode(&payload)?.records {
-                    let (_, _, keys) = (self.shared.noun(noun).read)(&bytes)?;
+                    let (found, _, keys) = (self.shared.noun(noun).read)(&bytes)?;
+                    if found != id {
+                        return Err(Error::DamagedRecord(format!(
+                            "record {id} of {collection} says that it is {found}"
+                        )));
+                    }
                     draft.ids.push((id, *block));
                     draft.index.extend(keys.iter().map(|key| (pair_of(key), id)));
                 }
@@ -196,21 +258,41 @@ impl Loading<'_> {
             directory.index = Pairs::of(index);
             let largest = directory.singles.keys().next_back().copied();
             let in_groups = directory.groups.values().filter_map(|it| it.ids.bounds()).map(|it| it.1).max();
-            let after = largest.max(in_groups).map_or(1, |id| id.saturating_add(1));
+            let name = self.shared.noun(noun).name;
+            let missed = self.harmed.iter().map(|it| &it.place).chain(self.aside.iter().map(|it| &it.0));
+            let missed = missed.filter_map(|place| match place {
+                Place::Single { collection, id, .. } if collection == name => Some(*id),
+                _ => None,
+            });
+            let after = missed.max().max(largest).max(in_groups).map_or(1, |id| id.saturating_add(1));
             directory.next_id = self.counters.get(&noun).copied().unwrap_or(1).max(after);
         }
         let counts = crate::writer::counts(self.shared, &self.directories);
         if commit == statement.commit {
             for (name, found) in &counts {
                 let acknowledged = statement.counts.get(name).copied().unwrap_or(0);
-                if *found != acknowledged {
+                let of_this =
+                    |place: &Place| matches!(place, Place::Single { collection, .. } if collection == name);
+                // Set aside since that commit, or about to be. One that was removed may be among them.
+                let n_missed = self.harmed.iter().filter(|it| of_this(&it.place)).count()
+                    + self.aside.iter().filter(|it| it.1 == commit && of_this(&it.0)).count();
+                if !(*found..=*found + n_missed as u64).contains(&acknowledged) {
                     return Err(damaged(format!(
                         "{name} has {found} records, {acknowledged} were acknowledged"
                     )));
                 }
             }
         }
-        let state = State { directories: self.directories, commit };
-        Ok(Loaded { state, last: self.last.max(commit), leftovers })
+        if self.harmed.len() > HARMED_MAX {
+            let (first, n) = (&self.harmed[0], self.harmed.len());
+            return Err(damaged(format!(
+                "{n} records do not read, {} for instance: {}",
+                shown(&first.place),
+                first.why
+            )));
+        }
+        let aside = self.aside.into_iter().map(|it| it.0).collect();
+        let state = State { directories: self.directories, commit, aside };
+        Ok(Loaded { state, last: self.last.max(commit), leftovers, harmed: self.harmed })
     }
 }

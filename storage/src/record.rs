@@ -30,6 +30,11 @@ pub trait Record: Serialize + DeserializeOwned + Send + Sync + 'static {
     const KIND: Kind = Kind::Single;
     /// Whether values are encrypted under the key file. For records that hold passwords or source addresses.
     const SEALED: bool = false;
+    /// Whether the store opens without a record of this noun that does not read. It is set aside then, and told by
+    /// [`Store::set_aside`](crate::Store::set_aside); its id is never given again. For single records that a house can
+    /// do without for a day. Never for what restricts or belongs to somebody: settings, users, what others refer to and
+    /// are removed without.
+    const MAY_BE_MISSED: bool = false;
     /// The format that is written. Older ones go through [`Record::upgrade`].
     const VERSION: u8 = 1;
 
@@ -152,6 +157,7 @@ pub(crate) struct Noun {
     pub(crate) name: &'static str,
     pub(crate) kind: Kind,
     pub(crate) is_sealed: bool,
+    pub(crate) may_be_missed: bool,
     pub(crate) read: fn(&[u8]) -> Result<Facts>,
 }
 
@@ -164,6 +170,7 @@ impl Noun {
             name: T::COLLECTION,
             kind: T::KIND,
             is_sealed: T::SEALED,
+            may_be_missed: T::MAY_BE_MISSED,
             read: |bytes| {
                 let record: T = decode(bytes)?;
                 Ok((record.id(), record.owner(), Keys::of(&record)))

@@ -12,7 +12,7 @@ use crate::error::{Error, Result};
 use crate::evidence::{Found, Inspector, ReadCopy, Values, collection_of, find};
 use crate::format::FORMATS;
 use crate::record::Schema;
-use crate::store::{database, databases, lock};
+use crate::start::{database, databases, lock};
 use crate::value::Place;
 use crate::vault::Vault;
 use crate::witness::{Statement, Witness};
@@ -129,9 +129,9 @@ fn write(
 fn read(found: &Found, folder: &Path, into: &Path, salvaged: &mut Salvaged) -> Result<Values> {
     let copy = ReadCopy::of(folder, into)?;
     let mut read = Values::default();
-    let is_whole = read.open(&copy.folder, &mut salvaged.problems, &mut salvaged.damage);
+    let is_read = read.open(&copy.folder, &mut salvaged.problems, &mut salvaged.damage);
     let is_short = read.values.get(&Place::Meta.key()).map(|it| it.commit) < found.commit;
-    if !is_whole || is_short {
+    if !is_read || is_short {
         salvaged.was_searched = true;
         salvaged.problems.push("the file was searched for records; removed ones may be back".to_owned());
         read.search(folder)?;

@@ -67,10 +67,10 @@ impl Shared {
         Ok(Value { key: place.key(), commit, is_gone: false, payload }.encode())
     }
 
-    pub(crate) fn unseal(&self, noun: usize, place: &Place, value: Value) -> Result<Vec<u8>> {
+    pub(crate) fn unseal(&self, noun: usize, place: &Place, value: &Value) -> Result<Vec<u8>> {
         match self.noun(noun).is_sealed {
             true => self.vault.unseal_bytes(&place.stem(), &value.payload),
-            false => Ok(value.payload),
+            false => Ok(value.payload.clone()),
         }
     }
 
@@ -79,7 +79,7 @@ impl Shared {
         let key = place.key();
         let Some(bytes) = self.disk().get(&key)? else { return Ok(None) };
         let value = Value::of_key(&key, &bytes)?;
-        self.unseal(noun, place, value).map(Some)
+        self.unseal(noun, place, &value).map(Some)
     }
 
     /// The encoded single record of this version.

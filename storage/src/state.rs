@@ -6,6 +6,7 @@
 use std::collections::BTreeMap;
 
 use crate::record::{Key, Kind, hash};
+use crate::value::Place;
 
 /// Pairs of numbers in order: half of a key's hash and an id, or an id and a block. Eight bytes each.
 #[derive(Debug, Clone, Default)]
@@ -160,6 +161,8 @@ pub(crate) struct State {
     pub(crate) directories: Vec<Directory>,
     /// The last commit.
     pub(crate) commit: u64,
+    /// Where what was set aside belongs.
+    pub(crate) aside: Vec<Place>,
 }
 
 impl State {

@@ -1,7 +1,6 @@
 //! Opening, closing, and the handle that everyone has.
 
 use std::fs::{self, File};
-use std::io::ErrorKind;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -17,17 +16,17 @@ use crate::disk::Disk;
 use crate::error::{Error, Result};
 use crate::evidence::COPY;
 use crate::format::{FORMATS, Formats, bring_up_to_date, refuse_newer};
-use crate::load;
+use crate::load::shown;
 use crate::record::{Kind, Record, Schema};
 use crate::shared::{Cache, Shared};
-use crate::space::is_wasteful;
+use crate::start::{database, databases, lock, remove_folder};
 use crate::state::{Directory, State};
 use crate::table::{self, Table};
 use crate::vault::Vault;
 use crate::view::{self, View};
 use crate::witness::{Statement, Witness};
 use crate::write::Write;
-use crate::writer::{Answer, Job, Writer, meta, sweep};
+use crate::writer::{Answer, Job, Writer};
 
 /// Writes that wait for the writer before a caller has to wait to hand in another.
 const QUEUE: usize = 256;
@@ -168,7 +167,7 @@ impl Store {
             folder: folder.to_owned(),
             schema,
             format: formats.now,
-            state: RwLock::new(State { directories, commit: 0 }),
+            state: RwLock::new(State { directories, commit: 0, aside: Vec::new() }),
             disk: RwLock::new(Arc::new(disk)),
             vault,
             cache: Mutex::new(Cache::default()),
@@ -236,6 +235,10 @@ impl Store {
         Bulk::begin(self.clone(), Arc::clone(&self.shared), owner)
     }
 
+    pub(crate) fn shared(&self) -> &Arc<Shared> {
+        &self.shared
+    }
+
     /// Hears of every commit from now on.
     pub fn changes(&self) -> Changes {
         Changes { receiver: self.shared.changes.subscribe() }
@@ -299,6 +302,12 @@ impl Store {
             disk_bytes: disk.bytes(),
             cache_bytes: self.shared.cache.lock().bytes(),
         }
+    }
+
+    /// Records that did not read when the store was opened, now or before, in words: they are put out of the way and
+    /// everything else goes on. Only of nouns that [may be missed](Record::MAY_BE_MISSED).
+    pub fn set_aside(&self) -> Vec<String> {
+        self.shared.state.read().aside.iter().map(shown).collect()
     }
 
     /// The secrets of this store.
@@ -365,90 +374,5 @@ where
             drop(reply.send(Err(error)));
             None
         }
-    }
-}
-
-impl Writer {
-    /// The first commit of a new store.
-    fn begin(&mut self) -> Result<()> {
-        self.last = 1;
-        let disk = self.shared.disk();
-        let mut slice = crate::disk::Slice::default();
-        slice.put(crate::value::Place::Meta.key(), meta(&self.shared, 1)?);
-        disk.apply(slice)?;
-        disk.sync()?;
-        crate::vault::sync_parent(&database(&self.shared.folder, self.generation))
-            .map_err(|error| Error::disk("sync the folder of the store", error))?;
-        let mut state = self.shared.state.write();
-        state.commit = 1;
-        let counts = crate::writer::counts(&self.shared, &state.directories);
-        let (format, generation) = (self.shared.format, self.generation);
-        self.witness.write(&Statement { format, generation, commit: 1, counts })
-    }
-
-    /// Reads everything, compares it with what was acknowledged, and clears away what a crash left.
-    fn load(&mut self, statement: &Statement) -> Result<()> {
-        let loaded = load::load(&self.shared, statement)?;
-        self.last = loaded.last.max(statement.commit);
-        self.leftovers = loaded.leftovers;
-        let disk = self.shared.disk();
-        while !self.leftovers.is_empty() {
-            sweep(&disk, &mut self.leftovers)?;
-        }
-        disk.sync()?;
-        *self.shared.state.write() = loaded.state;
-        let (disk_bytes, live_bytes) = (disk.bytes(), self.shared.state.read().live_bytes());
-        drop(disk);
-        if is_wasteful(disk_bytes, live_bytes) {
-            tracing::info!(
-                disk_bytes,
-                live_bytes,
-                "the store takes several times what lives in it and is rewritten"
-            );
-            if let Err(error) = self.compact() {
-                tracing::warn!("the store was not rewritten: {error}");
-                self.may_write()?;
-            }
-        }
-        Ok(())
-    }
-}
-
-/// The folder of one generation of the database.
-pub(crate) fn database(folder: &Path, generation: u64) -> PathBuf {
-    folder.join(format!("db-{generation:06}"))
-}
-
-/// All generations that lie there.
-pub(crate) fn databases(folder: &Path) -> Result<Vec<PathBuf>> {
-    let entries = fs::read_dir(folder).map_err(|error| Error::disk("read the folder of the store", error))?;
-    let is_database = |it: &PathBuf| {
-        let name = it.file_name().and_then(|it| it.to_str()).unwrap_or_default();
-        name.strip_prefix("db-").is_some_and(|digits| digits.bytes().all(|it| it.is_ascii_digit()))
-    };
-    Ok(entries.flatten().map(|it| it.path()).filter(is_database).collect())
-}
-
-pub(crate) fn remove_folder(folder: &Path) -> Result<()> {
-    match fs::remove_dir_all(folder) {
-        Err(error) if error.kind() != ErrorKind::NotFound => {
-            Err(Error::disk("remove an old database", error))
-        }
-        _ => Ok(()),
-    }
-}
-
-/// Held as long as the file is open; by one store at a time, in this process too.
-pub(crate) fn lock(folder: &Path) -> Result<File> {
-    let file = File::options()
-        .create(true)
-        .truncate(false)
-        .write(true)
-        .open(folder.join("lock"))
-        .map_err(|error| Error::disk("open the lock of the store", error))?;
-    match file.try_lock() {
-        Ok(()) => Ok(file),
-        Err(fs::TryLockError::WouldBlock) => Err(Error::AlreadyRunning(folder.to_owned())),
-        Err(fs::TryLockError::Error(error)) => Err(Error::disk("lock the store", error)),
     }
 }

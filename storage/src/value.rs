@@ -14,6 +14,8 @@ pub(crate) const MAGIC: [u8; 4] = [0xd7, b'H', b'w', 0x91];
 pub(crate) const FORMAT: u8 = 1;
 /// Most bytes in the name of a collection.
 pub(crate) const NAME_MAX: usize = 32;
+/// Most bytes in a key: that of a block.
+const KEY_MAX: usize = 1 + NAME_MAX + 1 + 8 + 4 + 8;
 const HEAD: usize = 4 + 4 + 4 + 1 + 1 + 8 + 1;
 
 /// A key, taken apart.
@@ -27,8 +29,10 @@ pub(crate) enum Place {
     Block { collection: String, owner: u64, block: u32, version: u64 },
     /// One record.
     Single { collection: String, id: u32, version: u64 },
-    /// A staged commit that has not landed.
+    /// A staged commit that has not landed, or has if the value says that it is gone.
     Stage(u64),
+    /// What did not read at open and was put out of the way: its bytes as they were found.
+    Aside(Box<Place>),
 }
 
 impl Place {
@@ -53,6 +57,10 @@ impl Place {
                 key.extend_from_slice(&id.to_be_bytes());
                 key.extend_from_slice(&version.to_be_bytes());
             }
+            Self::Aside(place) => {
+                key.push(b'a');
+                key.extend_from_slice(&place.key());
+            }
             // Last of all letters: what belongs to a stage is swept before its mark is.
             Self::Stage(number) => {
                 key.push(b's');
@@ -63,12 +71,17 @@ impl Place {
     }
 
     pub(crate) fn parse(key: &[u8]) -> Option<Self> {
+        // No key of ours is longer, and nothing nests deeply.
+        if key.len() > KEY_MAX {
+            return None;
+        }
         let (&letter, rest) = key.split_first()?;
         let named = || {
             let end = rest.iter().position(|it| *it == 0).filter(|end| (1..=NAME_MAX).contains(end))?;
             Some((std::str::from_utf8(&rest[..end]).ok()?.to_owned(), &rest[end + 1..]))
         };
         Some(match letter {
+            b'a' => Self::Aside(Box::new(Self::parse(rest).filter(|it| matches!(it, Self::Single { .. }))?)),
             b'c' => Self::Counter(named().filter(|(_, rest)| rest.is_empty())?.0),
             b'm' if rest.is_empty() => Self::Meta,
             b'p' => {
@@ -119,7 +132,7 @@ pub(crate) struct Value {
     pub(crate) key: Vec<u8>,
     /// The commit that wrote it.
     pub(crate) commit: u64,
-    /// Says that the thing is gone; only in staged commits, and swept after they landed.
+    /// Says that the thing is gone; around staged commits only, and swept after they landed.
     pub(crate) is_gone: bool,
     pub(crate) payload: Vec<u8>,
 }
@@ -193,6 +206,7 @@ mod tests {
     fn places() -> Vec<Place> {
         let collection = || "streams".to_owned();
         vec![
+            Place::Aside(Box::new(Place::Single { collection: collection(), id: 5, version: 0 })),
             Place::Counter(collection()),
             Place::Meta,
             Place::Block { collection: collection(), owner: 7, block: 3, version: 9 },
@@ -212,6 +226,9 @@ mod tests {
             &b""[..],
             b"x",
             b"r",
+            b"a",
+            b"am",
+            b"aam",
             b"rname",
             b"rname\0",
             &[b'c'; 300],
@@ -227,7 +244,7 @@ mod tests {
     #[test]
     fn no_flipped_bit_and_no_cut_of_a_value_goes_unnoticed() {
         let value =
-            Value { key: places()[3].key(), commit: 12, is_gone: false, payload: b"some record".to_vec() };
+            Value { key: places()[4].key(), commit: 12, is_gone: false, payload: b"some record".to_vec() };
         let bytes = value.encode();
         assert_eq!(Value::of_key(&value.key, &bytes).unwrap(), value);
         for length in 0..bytes.len() {
@@ -238,6 +255,6 @@ mod tests {
             flipped[bit / 8] ^= 1 << (bit % 8);
             assert!(Value::decode(&flipped).is_err(), "bit {bit}");
         }
-        assert!(Value::of_key(&places()[4].key(), &bytes).is_err());
+        assert!(Value::of_key(&places()[5].key(), &bytes).is_err());
     }
 }

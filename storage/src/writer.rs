@@ -2,7 +2,7 @@
 //!
 //! It takes what waits, lets each function fill the same overlay (a function that fails leaves no trace in it), and
 //! commits the overlay: one slice if it is small, several if it is not. Several slices are *staged* first: their
-//! values get a version that nobody reads, and one last slice makes them current by removing the stage's mark.
+//! values get a version that nobody reads, and one last slice makes them current by crossing out the stage's mark.
 //! What they replace is swept afterwards, a slice at a time, between other writes.
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -15,7 +15,7 @@ use tokio::sync::{mpsc, oneshot};
 use crate::changes::{Change, IDS_MAX, Ids, Touched};
 use crate::disk::{Disk, SLICE_WEIGHT_MAX, Slice};
 use crate::error::{Error, Result};
-use crate::record::Kind;
+use crate::plan::Plan;
 use crate::shared::Shared;
 use crate::space::Watch;
 use crate::state::{At, Group};
@@ -23,7 +23,7 @@ use crate::store::Reader;
 use crate::value::{Place, Value};
 use crate::view::{Keep, Kept};
 use crate::witness::{Statement, Witness};
-use crate::write::{Overlay, Pending, Places, Write};
+use crate::write::{Overlay, Write};
 
 /// Most single records or twenty times as many blocks in one write; more is for [`Bulk`](crate::Bulk).
 pub(crate) const WRITE_WEIGHT_MAX: usize = 10_000;
@@ -241,7 +241,10 @@ impl Writer {
         self.put_blocks(&overlay, commit, version, &mut batch, &mut plan)?;
         if let Some(version) = version {
             batch.send()?;
-            last_slice.remove(Place::Stage(version).key());
+            // Not only removed: who has to search the bare file can tell this stage from one that never landed.
+            let mark = Place::Stage(version);
+            last_slice.put(mark.key(), gone(&mark, commit));
+            plan.leftovers.push(mark.key());
         } else {
             last_slice = batch.slice;
         }
@@ -602,88 +605,6 @@ impl Batch<'_> {
     pub(crate) fn send(&mut self) -> Result<()> {
         self.disk.apply(std::mem::take(&mut self.slice))?;
         self.disk.flush()
-    }
-}
-
-/// What has to change in memory when a commit lands.
-#[derive(Default)]
-struct Plan {
-    singles: Vec<(usize, u32, Option<At>)>,
-    blocks: Vec<((usize, u64, u32), Option<At>)>,
-    /// Blocks of a replaced group that are written over, and their version.
-    present: Vec<((usize, u64, u32), u64)>,
-    leftovers: Vec<Vec<u8>>,
-}
-
-/// Changes to pairs of one group.
-type PairChanges = BTreeMap<(usize, u64), Vec<((u32, u32), bool)>>;
-
-impl Plan {
-    fn apply(
-        &self,
-        directories: &mut [crate::state::Directory],
-        replaced: Vec<((usize, u64), Group)>,
-        places: &Places,
-        pairs: &Pending,
-    ) {
-        for (noun, id, at) in &self.singles {
-            let directory = &mut directories[*noun];
-            let before = match at {
-                Some(at) => directory.singles.insert(*id, *at),
-                None => directory.singles.remove(id),
-            };
-            directory.count_bytes(before, *at);
-        }
-        let mut seen: BTreeSet<_> = self.blocks.iter().map(|it| (it.0.0, it.0.1)).collect();
-        for ((noun, owner), group) in replaced {
-            seen.insert((noun, owner));
-            let directory = &mut directories[noun];
-            directory.live_bytes += group.bytes();
-            let before = directory.groups.insert(owner, group);
-            directory.live_bytes -= before.map_or(0, |it| it.bytes());
-        }
-        let mut ids = PairChanges::new();
-        for ((noun, id), place) in places {
-            if let Some((owner, block)) = directories[*noun].locate(*id) {
-                ids.entry((*noun, owner)).or_default().push(((*id, block), false));
-            }
-            if let Some((owner, block)) = place {
-                ids.entry((*noun, *owner)).or_default().push(((*id, *block), true));
-            }
-        }
-        for ((noun, owner, number), at) in &self.blocks {
-            let directory = &mut directories[*noun];
-            let group = directory.groups.entry(*owner).or_default();
-            let before = match at {
-                Some(at) => group.blocks.insert(*number, *at),
-                None => group.blocks.remove(number),
-            };
-            directory.count_bytes(before, *at);
-        }
-        for ((noun, owner), mut changes) in ids {
-            // A pair that goes and comes again stays.
-            changes.sort_unstable();
-            let stays: BTreeMap<_, _> = changes.into_iter().collect();
-            let group = directories[noun].groups.entry(owner).or_default();
-            group.ids.change(&stays.into_iter().collect::<Vec<_>>());
-        }
-        for ((noun, owner), changes) in pairs {
-            let changes: Vec<_> = changes.iter().map(|(pair, is_there)| (*pair, *is_there)).collect();
-            let directory = &mut directories[*noun];
-            match directory.kind {
-                Kind::Single => directory.index.change(&changes),
-                Kind::Paged => {
-                    seen.insert((*noun, *owner));
-                    directory.groups.entry(*owner).or_default().index.change(&changes);
-                }
-            }
-        }
-        for (noun, owner) in seen {
-            let groups = &mut directories[noun].groups;
-            if groups.get(&owner).is_some_and(|group| group.blocks.is_empty()) {
-                groups.remove(&owner);
-            }
-        }
     }
 }
 

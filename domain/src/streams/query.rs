@@ -1,0 +1,310 @@
+//! What is asked of the streams, and how it is found.
+
+use std::cmp::Reverse;
+use std::collections::{BinaryHeap, HashSet};
+
+use memchr::memmem::Finder;
+
+use super::{Index, Row, Shard};
+use crate::ids::{AccountId, StreamId};
+
+/// Which streams, in which order. The default is all of them, by id.
+///
+/// Texts are found anywhere and in any case; an empty one asks for nothing.
+#[derive(Debug, Clone, Default)]
+pub struct Query {
+    pub ids: Option<HashSet<StreamId>>,
+    pub name: Option<String>,
+    pub tvg_id: Option<String>,
+    /// In the name, the guide id or the group.
+    pub search: Option<String>,
+    /// Any of these groups, by their exact names.
+    pub groups: Option<HashSet<String>>,
+    pub accounts: Option<HashSet<AccountId>>,
+    /// Nothing but these; as `ids`, for whoever asks beside the person who does.
+    pub only: Option<HashSet<StreamId>>,
+    /// None of these.
+    pub without: Option<HashSet<StreamId>>,
+    pub hide_stale: bool,
+    pub order: Order,
+    pub descending: bool,
+}
+
+/// By what streams are sorted. Texts without regard to case, none first; equal ones by id.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+pub enum Order {
+    #[default]
+    Id,
+    Name,
+    Group,
+    TvgId,
+    /// By the account's id.
+    Account,
+}
+
+/// Some of the streams that were found, and how many there are in all.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Page {
+    pub count: usize,
+    pub ids: Vec<StreamId>,
+}
+
+impl Index {
+    /// At most `limit` of the streams that are asked for, behind the first `offset`.
+    pub fn find(&self, query: &Query, offset: usize, limit: usize) -> Page {
+        let lists = self.lists(query);
+        let count = lists.iter().map(List::len).sum();
+        let n = limit.min(count - offset.min(count));
+        let ids = if n == 0 {
+            Vec::new()
+        } else if offset <= count - offset - n {
+            merge(&lists, query, query.descending, offset, n)
+        } else {
+            // From the nearer end.
+            let mut ids = merge(&lists, query, !query.descending, count - offset - n, n);
+            ids.reverse();
+            ids
+        };
+        Page { count, ids }
+    }
+
+    /// All streams that are asked for, in order.
+    pub fn ids(&self, query: &Query) -> Vec<StreamId> {
+        self.find(query, 0, usize::MAX).ids
+    }
+
+    /// What is found, in lists that are sorted each.
+    fn lists(&self, query: &Query) -> Vec<List<'_>> {
+        let wanted = Wanted::new(query);
+        let is_asked = |account| query.accounts.as_ref().is_none_or(|it| it.contains(&account));
+        let shards = self.shards.iter().filter(|it| is_asked(it.account()));
+        let mut lists: Vec<_> = shards.map(|it| List::Shard(it, self.rows(it, query, &wanted))).collect();
+        let edited = self.edited.iter().filter(|(_, row)| is_asked(row.account));
+        let edited = edited.filter(|(id, row)| wanted.has_id(**id) && wanted.has(&Look::of(row)));
+        let mut edited: Vec<_> = edited.map(|(id, row)| (*id, &**row)).collect();
+        edited.sort_by_cached_key(|(id, row)| edited_key(*id, row, query.order));
+        lists.push(List::Edited(edited));
+        lists.retain(|it| it.len() > 0);
+        lists
+    }
+
+    /// The rows of a shard that are asked for, in order.
+    fn rows(&self, shard: &Shard, query: &Query, wanted: &Wanted<'_>) -> Vec<u32> {
+        let is_hidden = |id: &StreamId| self.hidden.contains(&(*id, shard.account()));
+        let few = [&query.ids, &query.only].into_iter().flatten().min_by_key(|it| it.len());
+        if let Some(few) = few {
+            let ids = few.iter().filter(|id| wanted.has_id(**id) && !is_hidden(id));
+            let rows = ids.filter_map(|id| shard.row_of(*id));
+            let rows = rows.filter(|row| wanted.has(&Look::at(shard, *row))).map(|row| row as u32);
+            return sorted(shard, rows.collect(), query.order);
+        }
+        let mut marks = vec![true; shard.len()];
+        wanted.mark(shard, &mut marks);
+        let unwanted = query.without.iter().flatten();
+        for id in unwanted.chain(self.hidden.iter().map(|it| &it.0).filter(|id| is_hidden(id))) {
+            if let Some(row) = shard.row_of(*id) {
+                marks[row] = false;
+            }
+        }
+        let n = marks.iter().filter(|it| **it).count();
+        let marked = |row: &u32| marks[*row as usize];
+        if n * SORT_SHARE < shard.len() {
+            return sorted(shard, (0..shard.len() as u32).filter(marked).collect(), query.order);
+        }
+        match shard.rows_by(query.order) {
+            Some(rows) => rows.iter().copied().filter(marked).collect(),
+            None => (0..shard.len() as u32).filter(marked).collect(),
+        }
+    }
+}
+
+/// Fewer rows than one in so many are sorted when they are asked for; more are picked from the order of all.
+const SORT_SHARE: usize = 64;
+
+/// Sorts some rows of a shard.
+fn sorted(shard: &Shard, mut rows: Vec<u32>, order: Order) -> Vec<u32> {
+    rows.sort_unstable_by_key(|row| key_at(shard, *row as usize, order));
+    rows
+}
+
+/// Streams that were found, in ascending order.
+enum List<'a> {
+    Shard(&'a Shard, Vec<u32>),
+    Edited(Vec<(StreamId, &'a Row)>),
+}
+
+/// What streams are compared by.
+type Key<'a> = (AccountId, std::borrow::Cow<'a, [u8]>, StreamId);
+
+impl List<'_> {
+    fn len(&self) -> usize {
+        match self {
+            Self::Shard(_, rows) => rows.len(),
+            Self::Edited(rows) => rows.len(),
+        }
+    }
+
+    fn id(&self, at: usize) -> StreamId {
+        match self {
+            Self::Shard(shard, rows) => shard.id(rows[at] as usize),
+            Self::Edited(rows) => rows[at].0,
+        }
+    }
+
+    fn key(&self, at: usize, order: Order) -> Key<'_> {
+        match self {
+            Self::Shard(shard, rows) => key_at(shard, rows[at] as usize, order),
+            Self::Edited(rows) => edited_key(rows[at].0, rows[at].1, order),
+        }
+    }
+}
+
+fn key_at(shard: &Shard, row: usize, order: Order) -> Key<'_> {
+    let text = match order {
+        Order::Name => shard.name(row),
+        Order::TvgId => shard.tvg_id(row),
+        Order::Group => shard.group_lower(row).as_bytes(),
+        Order::Id | Order::Account => &[],
+    };
+    let account = if order == Order::Account { shard.account() } else { AccountId(0) };
+    (account, text.into(), shard.id(row))
+}
+
+fn edited_key(id: StreamId, row: &Row, order: Order) -> Key<'_> {
+    let text = match order {
+        Order::Name => row.name.as_bytes().into(),
+        Order::TvgId => row.tvg_id.as_bytes().into(),
+        Order::Group => row.group.to_lowercase().into_bytes().into(),
+        Order::Id | Order::Account => Default::default(),
+    };
+    let account = if order == Order::Account { row.account } else { AccountId(0) };
+    (account, text, id)
+}
+
+/// `n` ids behind the first `offset` of sorted lists. There are so many.
+fn merge(lists: &[List<'_>], query: &Query, descending: bool, offset: usize, n: usize) -> Vec<StreamId> {
+    let place = |list: &List<'_>, at: usize| if descending { list.len() - 1 - at } else { at };
+    if let [list] = lists {
+        return (offset..offset + n).map(|at| list.id(place(list, at))).collect();
+    }
+    // The heap gives the largest first, so keys are turned round for the smallest.
+    let key = |list: usize, at: usize| {
+        let key = lists[list].key(place(&lists[list], at), query.order);
+        if descending { (Some(key), None) } else { (None, Some(Reverse(key))) }
+    };
+    let mut heads: BinaryHeap<_> = (0..lists.len()).map(|list| (key(list, 0), list, 0)).collect();
+    let mut ids = Vec::with_capacity(n);
+    for passed in 0..offset + n {
+        let Some((_, list, at)) = heads.pop() else { break };
+        if passed >= offset {
+            ids.push(lists[list].id(place(&lists[list], at)));
+        }
+        if at + 1 < lists[list].len() {
+            heads.push((key(list, at + 1), list, at + 1));
+        }
+    }
+    ids
+}
+
+/// A query, made ready to be held against rows.
+struct Wanted<'a> {
+    query: &'a Query,
+    name: Option<Finder<'static>>,
+    tvg_id: Option<Finder<'static>>,
+    search: Option<Finder<'static>>,
+}
+
+/// One row, wherever it comes from.
+struct Look<'a> {
+    name: &'a [u8],
+    tvg_id: &'a [u8],
+    group: &'a str,
+    group_lower: std::borrow::Cow<'a, str>,
+    is_stale: bool,
+}
+
+impl<'a> Look<'a> {
+    fn of(row: &'a Row) -> Self {
+        Self {
+            name: row.name.as_bytes(),
+            tvg_id: row.tvg_id.as_bytes(),
+            group: &row.group,
+            group_lower: row.group.to_lowercase().into(),
+            is_stale: row.is_stale,
+        }
+    }
+
+    fn at(shard: &'a Shard, row: usize) -> Self {
+        Self {
+            name: shard.name(row),
+            tvg_id: shard.tvg_id(row),
+            group: shard.group(row),
+            group_lower: shard.group_lower(row).into(),
+            is_stale: shard.is_stale(row),
+        }
+    }
+}
+
+impl<'a> Wanted<'a> {
+    fn new(query: &'a Query) -> Self {
+        let finder = |text: &Option<String>| {
+            let text = text.as_deref().filter(|it| !it.is_empty())?;
+            Some(Finder::new(text.to_lowercase().as_bytes()).into_owned())
+        };
+        Self {
+            query,
+            name: finder(&query.name),
+            tvg_id: finder(&query.tvg_id),
+            search: finder(&query.search),
+        }
+    }
+
+    fn has_id(&self, id: StreamId) -> bool {
+        let may_be = |ids: &Option<HashSet<StreamId>>| ids.as_ref().is_none_or(|it| it.contains(&id));
+        may_be(&self.query.ids)
+            && may_be(&self.query.only)
+            && self.query.without.as_ref().is_none_or(|it| !it.contains(&id))
+    }
+
+    /// Whether a row has what is asked for beside its id and account.
+    fn has(&self, row: &Look<'_>) -> bool {
+        let has = |finder: &Option<Finder<'_>>, text: &[u8]| {
+            finder.as_ref().is_none_or(|it| it.find(text).is_some())
+        };
+        has(&self.name, row.name)
+            && has(&self.tvg_id, row.tvg_id)
+            && self.search.as_ref().is_none_or(|it| {
+                [row.name, row.tvg_id, row.group_lower.as_bytes()].iter().any(|text| it.find(text).is_some())
+            })
+            && self.query.groups.as_ref().is_none_or(|it| it.contains(row.group))
+            && !(self.query.hide_stale && row.is_stale)
+    }
+
+    /// The same for all rows of a shard at once: takes the mark from those that do not have it.
+    fn mark(&self, shard: &Shard, marks: &mut [bool]) {
+        let mut keep = |fill: &dyn Fn(&mut [bool])| {
+            let mut found = vec![false; shard.len()];
+            fill(&mut found);
+            marks.iter_mut().zip(found).for_each(|(mark, found)| *mark &= found);
+        };
+        if let Some(finder) = &self.name {
+            keep(&|found| shard.mark_names(finder, found));
+        }
+        if let Some(finder) = &self.tvg_id {
+            keep(&|found| shard.mark_tvg_ids(finder, found));
+        }
+        if let Some(finder) = &self.search {
+            keep(&|found| {
+                shard.mark_names(finder, found);
+                shard.mark_tvg_ids(finder, found);
+                shard.mark_groups(|_, lower| finder.find(lower.as_bytes()).is_some(), found);
+            });
+        }
+        if let Some(groups) = &self.query.groups {
+            keep(&|found| shard.mark_groups(|name, _| groups.contains(name), found));
+        }
+        if self.query.hide_stale {
+            marks.iter_mut().enumerate().for_each(|(row, mark)| *mark &= !shard.is_stale(row));
+        }
+    }
+}

@@ -1,0 +1,280 @@
+//! The streams of one account, in columns.
+
+use std::collections::HashMap;
+use std::sync::OnceLock;
+
+use memchr::memmem::Finder;
+
+use super::{Counts, Order, Row};
+use crate::ids::{AccountId, StreamId};
+use crate::stream::Stream;
+
+/// The streams of one account. Rows are in the order in which they were added.
+pub struct Shard {
+    account: AccountId,
+    ids: Vec<StreamId>,
+    /// Rows by id; empty where the rows are in that order.
+    by_id: Vec<u32>,
+    names: Column,
+    tvg_ids: Column,
+    /// Number of each row's group.
+    groups: Vec<u32>,
+    group_names: Vec<GroupName>,
+    stale: Vec<bool>,
+    n_stale: usize,
+    by_name: OnceLock<Vec<u32>>,
+    by_tvg_id: OnceLock<Vec<u32>>,
+    by_group: OnceLock<Vec<u32>>,
+}
+
+/// A group, and how many rows have it. The empty name is that of rows without one.
+struct GroupName {
+    name: String,
+    lower: String,
+    n_rows: usize,
+}
+
+/// Takes the streams of an account one by one.
+pub struct ShardBuilder {
+    shard: Shard,
+    numbers: HashMap<String, u32>,
+}
+
+impl ShardBuilder {
+    pub fn new(account: AccountId) -> Self {
+        let shard = Shard {
+            account,
+            ids: Vec::new(),
+            by_id: Vec::new(),
+            names: Column::default(),
+            tvg_ids: Column::default(),
+            groups: Vec::new(),
+            group_names: Vec::new(),
+            stale: Vec::new(),
+            n_stale: 0,
+            by_name: OnceLock::new(),
+            by_tvg_id: OnceLock::new(),
+            by_group: OnceLock::new(),
+        };
+        Self { shard, numbers: HashMap::new() }
+    }
+
+    /// Adds a stream of this account. Each once.
+    pub fn add(&mut self, stream: &Stream) {
+        let row = Row::of(stream);
+        let shard = &mut self.shard;
+        let number = *self.numbers.entry(row.group).or_insert_with_key(|name| {
+            let (name, lower) = (name.clone(), name.to_lowercase());
+            shard.group_names.push(GroupName { name, lower, n_rows: 0 });
+            number(shard.group_names.len() - 1)
+        });
+        shard.group_names[number as usize].n_rows += 1;
+        shard.ids.push(stream.id);
+        shard.names.push(&row.name);
+        shard.tvg_ids.push(&row.tvg_id);
+        shard.groups.push(number);
+        shard.stale.push(row.is_stale);
+        shard.n_stale += usize::from(row.is_stale);
+    }
+
+    pub fn build(mut self) -> Shard {
+        let shard = &mut self.shard;
+        if !shard.ids.is_sorted() {
+            let mut rows: Vec<u32> = (0..number(shard.ids.len())).collect();
+            rows.sort_unstable_by_key(|row| shard.ids[*row as usize]);
+            shard.by_id = rows;
+        }
+        shard.ids.shrink_to_fit();
+        shard.names.shrink_to_fit();
+        shard.tvg_ids.shrink_to_fit();
+        shard.groups.shrink_to_fit();
+        shard.stale.shrink_to_fit();
+        self.shard
+    }
+}
+
+/// A row or group as a number.
+fn number(at: usize) -> u32 {
+    u32::try_from(at).expect("streams have ids of 32 bits, so there are no more rows than that")
+}
+
+impl Shard {
+    pub fn account(&self) -> AccountId {
+        self.account
+    }
+
+    pub fn len(&self) -> usize {
+        self.ids.len()
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.ids.is_empty()
+    }
+
+    pub(super) fn has(&self, id: StreamId) -> bool {
+        self.row_of(id).is_some()
+    }
+
+    pub(super) fn row_of(&self, id: StreamId) -> Option<usize> {
+        if self.by_id.is_empty() {
+            return self.ids.binary_search(&id).ok();
+        }
+        let at = self.by_id.binary_search_by_key(&id, |row| self.ids[*row as usize]).ok()?;
+        Some(self.by_id[at] as usize)
+    }
+
+    pub(super) fn id(&self, row: usize) -> StreamId {
+        self.ids[row]
+    }
+
+    pub(super) fn name(&self, row: usize) -> &[u8] {
+        self.names.get(row)
+    }
+
+    pub(super) fn tvg_id(&self, row: usize) -> &[u8] {
+        self.tvg_ids.get(row)
+    }
+
+    pub(super) fn group(&self, row: usize) -> &str {
+        &self.group_names[self.groups[row] as usize].name
+    }
+
+    pub(super) fn group_lower(&self, row: usize) -> &str {
+        &self.group_names[self.groups[row] as usize].lower
+    }
+
+    pub(super) fn is_stale(&self, row: usize) -> bool {
+        self.stale[row]
+    }
+
+    pub(super) fn counts(&self) -> Counts {
+        Counts { n: self.len(), n_stale: self.n_stale }
+    }
+
+    pub(super) fn groups(&self) -> impl Iterator<Item = (&str, usize)> {
+        self.group_names.iter().map(|it| (&*it.name, it.n_rows))
+    }
+
+    /// Marks the rows that have this in their name.
+    pub(super) fn mark_names(&self, finder: &Finder<'_>, marks: &mut [bool]) {
+        self.names.mark(finder, marks);
+    }
+
+    /// Marks the rows that have this in their guide id.
+    pub(super) fn mark_tvg_ids(&self, finder: &Finder<'_>, marks: &mut [bool]) {
+        self.tvg_ids.mark(finder, marks);
+    }
+
+    /// Marks the rows of some groups, which are chosen by name and lower-cased name.
+    pub(super) fn mark_groups(&self, is_meant: impl Fn(&str, &str) -> bool, marks: &mut [bool]) {
+        let meant: Vec<bool> = self.group_names.iter().map(|it| is_meant(&it.name, &it.lower)).collect();
+        if meant.contains(&true) {
+            for (mark, group) in marks.iter_mut().zip(&self.groups) {
+                *mark |= meant[*group as usize];
+            }
+        }
+    }
+
+    /// All rows in this order. A text order is sorted when it is first asked for, and kept: 4 bytes per row.
+    pub(super) fn rows_by(&self, order: Order) -> Option<&[u32]> {
+        match order {
+            Order::Id | Order::Account if self.by_id.is_empty() => None,
+            Order::Id | Order::Account => Some(&self.by_id),
+            Order::Name => Some(self.by_name.get_or_init(|| self.sorted(|row| self.name(row)))),
+            Order::TvgId => Some(self.by_tvg_id.get_or_init(|| self.sorted(|row| self.tvg_id(row)))),
+            Order::Group => {
+                Some(self.by_group.get_or_init(|| self.sorted(|row| self.group_lower(row).as_bytes())))
+            }
+        }
+    }
+
+    /// All rows by a text, and by id where that is the same.
+    fn sorted<'a>(&'a self, text: impl Fn(usize) -> &'a [u8]) -> Vec<u32> {
+        // The beginning of each text beside its row: most comparisons then stay in the cache.
+        let prefix = |row: usize| {
+            let mut bytes = [0; 16];
+            let n = text(row).len().min(bytes.len());
+            bytes[..n].copy_from_slice(&text(row)[..n]);
+            u128::from_be_bytes(bytes)
+        };
+        let mut rows: Vec<(u128, u32)> = (0..self.len()).map(|row| (prefix(row), number(row))).collect();
+        rows.sort_unstable_by(|one, other| {
+            one.0.cmp(&other.0).then_with(|| {
+                let [one, other] = [one.1 as usize, other.1 as usize];
+                text(one).cmp(text(other)).then(self.ids[one].cmp(&self.ids[other]))
+            })
+        });
+        rows.into_iter().map(|it| it.1).collect()
+    }
+
+    pub(super) fn bytes(&self) -> usize {
+        let kept = [&self.by_name, &self.by_tvg_id, &self.by_group];
+        let kept: usize = kept.iter().filter_map(|it| it.get()).map(|it| it.len() * 4).sum();
+        let groups: usize = self.group_names.iter().map(|it| size_of_val(it) + it.name.len() * 2).sum();
+        let rows = self.len() * (size_of::<StreamId>() + 4 + 1) + self.by_id.len() * 4;
+        rows + self.names.bytes() + self.tvg_ids.bytes() + groups + kept
+    }
+}
+
+/// Texts behind each other.
+#[derive(Default)]
+struct Column {
+    text: Vec<u8>,
+    /// Where each ends.
+    ends: Vec<u32>,
+}
+
+impl Column {
+    fn push(&mut self, text: &str) {
+        // Four GiB of names of one account are more than any list has; what is beyond is not found by its text.
+        if u32::try_from(self.text.len() + text.len()).is_ok() {
+            self.text.extend_from_slice(text.as_bytes());
+        }
+        self.ends.push(u32::try_from(self.text.len()).unwrap_or(u32::MAX));
+    }
+
+    fn shrink_to_fit(&mut self) {
+        self.text.shrink_to_fit();
+        self.ends.shrink_to_fit();
+    }
+
+    fn start(&self, row: usize) -> usize {
+        row.checked_sub(1).map_or(0, |before| self.ends[before] as usize)
+    }
+
+    fn get(&self, row: usize) -> &[u8] {
+        &self.text[self.start(row)..self.ends[row] as usize]
+    }
+
+    /// Marks the rows that have this in them. Searches all texts as one, and looks which row a place belongs to.
+    fn mark(&self, finder: &Finder<'_>, marks: &mut [bool]) {
+        let n = finder.needle().len();
+        let (mut at, mut row) = (0, 0);
+        while let Some(found) = finder.find(&self.text[at..]) {
+            let found = at + found;
+            row = self.row_at(found, row);
+            let end = self.ends[row] as usize;
+            if found + n <= end {
+                marks[row] = true;
+                at = end;
+            } else {
+                // The end of one text and the beginning of the next.
+                at = found + 1;
+            }
+        }
+    }
+
+    /// The row that has this byte; it is not before `row`.
+    fn row_at(&self, byte: usize, row: usize) -> usize {
+        // Mostly it is one of the next.
+        let near = self.ends[row..].iter().take(8).position(|end| *end as usize > byte);
+        near.map_or_else(
+            || row + self.ends[row..].partition_point(|end| *end as usize <= byte),
+            |near| row + near,
+        )
+    }
+
+    fn bytes(&self) -> usize {
+        self.text.capacity() + self.ends.capacity() * 4
+    }
+}

@@ -1,0 +1,281 @@
+//! Filters and orders by table, and all of it against a list that is gone through naively.
+
+use proptest::collection::vec;
+use proptest::prelude::*;
+
+use super::*;
+use crate::source_url::SourceUrl;
+use crate::stream::{Facts, Headers};
+
+/// `NAME/TVG-ID/GROUP`, with a `~` in front where it is stale.
+fn stream(id: u32, account: u32, text: &str) -> Stream {
+    let mut parts = text.trim_start_matches('~').split('/').map(str::to_owned);
+    let facts = Facts {
+        name: parts.next().unwrap_or_default(),
+        url: SourceUrl::new("http://h/1"),
+        headers: Headers::default(),
+        tvg_id: parts.next(),
+        group: parts.next(),
+        logo: None,
+        number: None,
+    };
+    let mut stream = Stream::new(StreamId(id), AccountId(account), facts, 0);
+    stream.last_seen = text.starts_with('~').then_some(0);
+    stream
+}
+
+fn shard(account: u32, streams: &[Stream]) -> Shard {
+    let mut builder = ShardBuilder::new(AccountId(account));
+    streams.iter().for_each(|it| builder.add(it));
+    builder.build()
+}
+
+fn index(streams: &[Stream]) -> Index {
+    let mut index = Index::default();
+    for account in 1..=4 {
+        let own: Vec<_> = streams.iter().filter(|it| it.account.0 == account).cloned().collect();
+        index = index.with(shard(account, &own));
+    }
+    index
+}
+
+fn few() -> Vec<Stream> {
+    vec![
+        stream(1, 1, "BBC News HD/bbc.uk/UK News"),
+        stream(4, 1, "~Česká televize/ct1.cz/Ústí"),
+        stream(2, 1, "bbc one//UK"),
+        stream(3, 2, "CNN/cnn.us/news"),
+        stream(5, 2, "Ab"),
+        stream(6, 2, "c/ab.c/UK"),
+    ]
+}
+
+fn ids(ids: &[u32]) -> HashSet<StreamId> {
+    ids.iter().copied().map(StreamId).collect()
+}
+
+#[track_caller]
+fn check(query: Query, expected: &[u32]) {
+    let index = index(&few());
+    let expected: Vec<_> = expected.iter().copied().map(StreamId).collect();
+    assert_eq!(index.find(&query, 0, 100), Page { count: expected.len(), ids: expected });
+}
+
+#[test]
+fn each_filter_finds_what_it_says_and_several_find_what_all_of_them_do() {
+    let query = Query::default;
+    let text = |it: &str| Some(it.to_owned());
+    let groups = |it: &[&str]| Some(it.iter().map(|it| (*it).to_owned()).collect());
+    check(query(), &[1, 2, 3, 4, 5, 6]);
+    check(Query { ids: Some(ids(&[4, 1, 99])), ..query() }, &[1, 4]);
+    check(Query { ids: Some(ids(&[4, 1])), only: Some(ids(&[1, 2])), ..query() }, &[1]);
+    check(Query { ids: Some(ids(&[])), ..query() }, &[]);
+    check(Query { without: Some(ids(&[1, 3, 99])), ..query() }, &[2, 4, 5, 6]);
+    check(Query { ids: Some(ids(&[1, 3])), without: Some(ids(&[1])), ..query() }, &[3]);
+    check(Query { name: text("BBC"), ..query() }, &[1, 2]);
+    check(Query { name: text("česká"), ..query() }, &[4]);
+    check(Query { name: text("ČESKÁ"), ..query() }, &[4]);
+    // The end of one name and the beginning of the next are no name.
+    check(Query { name: text("hdč"), ..query() }, &[]);
+    check(Query { name: text("nnab"), ..query() }, &[]);
+    check(Query { name: text("abc"), ..query() }, &[]);
+    check(Query { name: text(""), ..query() }, &[1, 2, 3, 4, 5, 6]);
+    check(Query { tvg_id: text(".U"), ..query() }, &[1, 3]);
+    check(Query { search: text("news"), ..query() }, &[1, 3]);
+    check(Query { search: text("ab"), ..query() }, &[5, 6]);
+    check(Query { search: text("ÚSTÍ"), ..query() }, &[4]);
+    check(Query { groups: groups(&["UK"]), ..query() }, &[2, 6]);
+    check(Query { groups: groups(&["UK", "news"]), ..query() }, &[2, 3, 6]);
+    check(Query { groups: groups(&["uk"]), ..query() }, &[]);
+    check(Query { accounts: Some([AccountId(2), AccountId(9)].into()), ..query() }, &[3, 5, 6]);
+    check(Query { hide_stale: true, ..query() }, &[1, 2, 3, 5, 6]);
+    check(
+        Query { name: text("c"), groups: groups(&["UK"]), accounts: Some([AccountId(2)].into()), ..query() },
+        &[6],
+    );
+}
+
+#[test]
+fn streams_are_sorted_by_text_without_case_and_equal_ones_by_id() {
+    let by = |order, descending| Query { order, descending, ..Query::default() };
+    check(by(Order::Id, true), &[6, 5, 4, 3, 2, 1]);
+    check(by(Order::Name, false), &[5, 1, 2, 6, 3, 4]);
+    check(by(Order::Name, true), &[4, 3, 6, 2, 1, 5]);
+    check(by(Order::TvgId, false), &[2, 5, 6, 1, 3, 4]);
+    check(by(Order::Group, false), &[5, 3, 2, 6, 1, 4]);
+    check(by(Order::Account, false), &[1, 2, 4, 3, 5, 6]);
+}
+
+#[test]
+fn an_edit_is_seen_beside_its_shard_and_other_shards_are_shared() {
+    let before = index(&few());
+    let moved = stream(1, 2, "moved/x/UK");
+    let renamed = stream(2, 1, "~renamed//New");
+    let after = before.edited([
+        (StreamId(1), Some(&moved)),
+        (StreamId(2), Some(&renamed)),
+        (StreamId(5), None),
+        (StreamId(7), Some(&stream(7, 3, "first of its account"))),
+        (StreamId(99), None),
+    ]);
+    assert_eq!(after.ids(&Query::default()), [1, 2, 3, 4, 6, 7].map(StreamId));
+    let by_name = Query { order: Order::Name, ..Query::default() };
+    assert_eq!(after.ids(&by_name), [6, 3, 7, 1, 2, 4].map(StreamId));
+    assert_eq!((after.len(), before.len(), after.n_edited()), (6, 6, 3));
+    let where_is = |id| after.contains(StreamId(id)).map(|it| it.0);
+    assert_eq!([1, 2, 3, 5, 7, 99].map(where_is), [Some(2), Some(1), Some(2), None, Some(3), None]);
+    let counts = |account| after.account_counts(AccountId(account));
+    assert_eq!(counts(1), Counts { n: 2, n_stale: 2 });
+    assert_eq!(counts(2), Counts { n: 3, n_stale: 0 });
+    assert_eq!(counts(3), Counts { n: 1, n_stale: 0 });
+    let groups = |accounts: Option<HashSet<AccountId>>| {
+        let groups = after.groups(accounts.as_ref());
+        groups.iter().map(|(name, n)| format!("{name} {n}")).collect::<Vec<_>>()
+    };
+    assert_eq!(groups(None), ["New 1", "UK 2", "news 1", "Ústí 1"]);
+    assert_eq!(groups(Some([AccountId(1)].into())), ["New 1", "Ústí 1"]);
+
+    let replaced = after.with(shard(1, &[renamed, stream(4, 1, "z")]));
+    assert!(Arc::ptr_eq(replaced.shard(AccountId(2)).unwrap(), before.shard(AccountId(2)).unwrap()));
+    assert_eq!(replaced.ids(&Query::default()), [1, 2, 3, 4, 6, 7].map(StreamId));
+    assert_eq!(replaced.without(AccountId(2)).ids(&Query::default()), [2, 4, 7].map(StreamId));
+}
+
+/// What the index should find, gone through one by one.
+fn naive(streams: &BTreeMap<StreamId, Stream>, query: &Query) -> Vec<StreamId> {
+    let lower = |it: Option<&str>| it.unwrap_or_default().to_lowercase();
+    let has = |needle: &Option<String>, texts: &[String]| {
+        needle.as_ref().is_none_or(|needle| texts.iter().any(|it| it.contains(&needle.to_lowercase())))
+    };
+    let in_set = |set: &Option<HashSet<StreamId>>, id| set.as_ref().is_none_or(|it| it.contains(&id));
+    let mut found: Vec<_> = streams
+        .values()
+        .filter(|it| {
+            let [name, tvg_id, group] = [lower(Some(it.name())), lower(it.tvg_id()), lower(it.group())];
+            in_set(&query.ids, it.id)
+                && in_set(&query.only, it.id)
+                && query.without.as_ref().is_none_or(|ids| !ids.contains(&it.id))
+                && has(&query.name, std::slice::from_ref(&name))
+                && has(&query.tvg_id, std::slice::from_ref(&tvg_id))
+                && has(&query.search, &[name, tvg_id, group])
+                && query.groups.as_ref().is_none_or(|names| names.contains(it.group().unwrap_or_default()))
+                && query.accounts.as_ref().is_none_or(|accounts| accounts.contains(&it.account))
+                && !(query.hide_stale && it.is_stale())
+        })
+        .collect();
+    found.sort_by_key(|it| {
+        let text = match query.order {
+            Order::Id => String::new(),
+            Order::Name => lower(Some(it.name())),
+            Order::Group => lower(it.group()),
+            Order::TvgId => lower(it.tvg_id()),
+            Order::Account => format!("{:010}", it.account.0),
+        };
+        (text, it.id)
+    });
+    if query.descending {
+        found.reverse();
+    }
+    found.iter().map(|it| it.id).collect()
+}
+
+fn text() -> impl Strategy<Value = String> {
+    "~?[abAÄ]{0,3}(/[abÄ]{0,2})?(/[abA]{1,2})?"
+}
+
+fn query() -> impl Strategy<Value = Query> {
+    let needle = || proptest::option::weighted(0.3, "[abAÄ]{0,2}");
+    let set = || {
+        proptest::option::weighted(
+            0.2,
+            vec((0u32..60).prop_map(StreamId), 0..40).prop_map(|it| it.into_iter().collect()),
+        )
+    };
+    let groups =
+        proptest::option::weighted(0.3, vec("[abA]{1,2}", 0..3).prop_map(|it| it.into_iter().collect()));
+    let accounts = proptest::option::weighted(
+        0.3,
+        vec((1u32..5).prop_map(AccountId), 0..3).prop_map(|it| it.into_iter().collect()),
+    );
+    let order = prop_oneof![
+        Just(Order::Id),
+        Just(Order::Name),
+        Just(Order::Group),
+        Just(Order::TvgId),
+        Just(Order::Account)
+    ];
+    (
+        (set(), needle(), needle(), needle(), groups),
+        (accounts, set(), set(), any::<bool>(), order, any::<bool>()),
+    )
+        .prop_map(
+            |(
+                (ids, name, tvg_id, search, groups),
+                (accounts, only, without, hide_stale, order, descending),
+            )| Query {
+                ids,
+                name,
+                tvg_id,
+                search,
+                groups,
+                accounts,
+                only,
+                without,
+                hide_stale,
+                order,
+                descending,
+            },
+        )
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
+
+    #[test]
+    fn the_index_finds_what_a_naive_list_does_through_edits_and_new_shards(
+        rows in vec((0u32..60, 1u32..5, text()), 0..60),
+        steps in vec((vec((0u32..60, 1u32..5, proptest::option::of(text())), 0..6), proptest::option::of(1u32..5)), 0..4),
+        queries in vec((query(), 0usize..20, 0usize..20), 1..8),
+    ) {
+        let mut model: BTreeMap<StreamId, Stream> = BTreeMap::new();
+        for (id, account, text) in rows {
+            model.insert(StreamId(id), stream(id, account, &text));
+        }
+        // Not in the order of ids.
+        let mut streams: Vec<_> = model.values().cloned().collect();
+        streams.reverse();
+        let mut index = index(&streams);
+        for (edits, replaced) in steps {
+            let edits: BTreeMap<_, _> = edits.iter().map(|(id, account, text)| (StreamId(*id), text.as_ref().map(|it| stream(*id, *account, it)))).collect();
+            for (id, edit) in &edits {
+                match edit {
+                    Some(edit) => drop(model.insert(*id, edit.clone())),
+                    None => drop(model.remove(id)),
+                }
+            }
+            index = index.edited(edits.iter().map(|(id, edit)| (*id, edit.as_ref())));
+            if let Some(account) = replaced {
+                let own: Vec<_> = model.values().filter(|it| it.account.0 == account).cloned().collect();
+                index = index.with(shard(account, &own));
+            }
+        }
+        prop_assert_eq!(index.len(), model.len());
+        for id in (0..60).map(StreamId) {
+            prop_assert_eq!(index.contains(id), model.get(&id).map(|it| it.account));
+        }
+        for account in (1..5).map(AccountId) {
+            let own: Vec<_> = model.values().filter(|it| it.account == account).collect();
+            let n_stale = own.iter().filter(|it| it.is_stale()).count();
+            prop_assert_eq!(index.account_counts(account), Counts { n: own.len(), n_stale });
+            let mut groups: BTreeMap<String, usize> = BTreeMap::new();
+            own.iter().filter_map(|it| it.group()).for_each(|it| *groups.entry(it.to_owned()).or_default() += 1);
+            prop_assert_eq!(index.groups(Some(&[account].into())), groups.into_iter().collect::<Vec<_>>());
+        }
+        for (query, offset, limit) in queries {
+            let expected = naive(&model, &query);
+            let page: Vec<_> = expected.iter().skip(offset).take(limit).copied().collect();
+            prop_assert_eq!(index.find(&query, offset, limit), Page { count: expected.len(), ids: page });
+            prop_assert_eq!(index.ids(&query), expected);
+        }
+    }
+}

@@ -1,0 +1,145 @@
+//! One request on its way through a handler: who calls, what for, and what the gateway has to answer it with.
+
+use std::sync::Arc;
+
+use domain::account::Account;
+use domain::channel::Channel;
+use domain::group::Group;
+use domain::setting::Setting;
+use domain::stream::Stream;
+use domain::stream_profile::StreamProfile;
+use domain::user::User;
+use http::HeaderMap;
+use storage::{Record, Write};
+use uuid::Uuid;
+
+use super::RestParts;
+use super::input::Query;
+use crate::http::caller::Caller;
+use crate::http::reply::Refusal;
+
+/// What every handler is given.
+#[derive(Clone, Debug)]
+pub(crate) struct Call {
+    pub(crate) parts: RestParts,
+    pub(crate) caller: Caller,
+    pub(crate) headers: HeaderMap,
+    pub(super) user: Option<Arc<User>>,
+    pub(super) parameters: Vec<(&'static str, Parameter)>,
+    /// As it was asked for.
+    pub(super) path: String,
+    pub(super) query: Arc<Query>,
+}
+
+/// A parameter of the path, of the type that its name says.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Parameter {
+    Id(u32),
+    Uuid(Uuid),
+    Text(String),
+}
+
+impl Parameter {
+    /// `None`: this is no such parameter, and the path leads nowhere.
+    pub(super) fn read(name: &str, text: &str) -> Option<Self> {
+        if name.ends_with("uuid") {
+            Uuid::try_parse(text).ok().map(Self::Uuid)
+        } else if name.ends_with("id") {
+            let is_number = text.bytes().all(|it| it.is_ascii_digit());
+            text.parse().ok().filter(|_| is_number).map(Self::Id)
+        } else {
+            Some(Self::Text(text.to_owned()))
+        }
+    }
+}
+
+impl Call {
+    /// Who calls. Never missing where the route asks for a level.
+    pub(crate) fn user(&self) -> Result<&Arc<User>, Refusal> {
+        self.user.as_ref().ok_or_else(Refusal::no_credentials)
+    }
+
+    /// Who calls a route that is open to everybody, if they said so.
+    pub(crate) fn user_if_any(&self) -> Option<&Arc<User>> {
+        self.user.as_ref()
+    }
+
+    /// The number `{id}` in the path.
+    pub(crate) fn id(&self) -> Result<u32, Refusal> {
+        self.id_of("id")
+    }
+
+    /// The number of this name in the path. A route whose path has none is a bug, and answered as one.
+    pub(crate) fn id_of(&self, name: &str) -> Result<u32, Refusal> {
+        match self.parameter(name)? {
+            Parameter::Id(id) => Ok(*id),
+            _ => Err(Refusal::fault(format_args!("read {name} of {} as a number", self.path))),
+        }
+    }
+
+    /// The UUID of this name in the path.
+    pub(crate) fn uuid_of(&self, name: &str) -> Result<Uuid, Refusal> {
+        match self.parameter(name)? {
+            Parameter::Uuid(uuid) => Ok(*uuid),
+            _ => Err(Refusal::fault(format_args!("read {name} of {} as a UUID", self.path))),
+        }
+    }
+
+    /// The text of this name in the path.
+    pub(crate) fn text_of(&self, name: &str) -> Result<&str, Refusal> {
+        match self.parameter(name)? {
+            Parameter::Text(text) => Ok(text),
+            _ => Err(Refusal::fault(format_args!("read {name} of {} as a text", self.path))),
+        }
+    }
+
+    fn parameter(&self, name: &str) -> Result<&Parameter, Refusal> {
+        let found = self.parameters.iter().find(|it| it.0 == name);
+        found.map(|it| &it.1).ok_or_else(|| Refusal::fault(format_args!("find {name} in {}", self.path)))
+    }
+
+    /// Runs a function as one write: all of it lands, or nothing does when it refuses.
+    pub(crate) async fn write<R, F>(&self, fill: F) -> Result<R, Refusal>
+    where
+        F: FnOnce(&mut Write<'_>) -> Result<R, Refusal> + Send + 'static,
+        R: Send + 'static,
+    {
+        self.parts.models.store.write(fill).await
+    }
+
+    /// The address of another page of what was asked for, on the host that the caller used.
+    pub(super) fn url_of_page(&self, page: usize) -> String {
+        let url = format!("http://{}{}?", self.caller.host, self.path);
+        let others = self.query.pairs().iter().filter(|it| it.0 != "page");
+        let pairs = others.map(|it| (it.0.as_str(), it.1.as_str()));
+        let page = page.to_string();
+        let all = pairs.chain([("page", page.as_str())]);
+        url + &url::form_urlencoded::Serializer::new(String::new()).extend_pairs(all).finish()
+    }
+}
+
+/// The record of this id, for a write that changes or removes it.
+pub(crate) fn find<T: Record + Noun>(write: &Write<'_>, id: u32) -> Result<T, Refusal> {
+    write.get(id)?.ok_or_else(Refusal::unknown::<T>)
+}
+
+/// What a record is called where it is missing.
+pub(crate) trait Noun {
+    const NOUN: &'static str;
+}
+
+macro_rules! nouns {
+    ($($type:ty = $noun:literal),+ $(,)?) => {
+        $(impl Noun for $type { const NOUN: &'static str = $noun; })+
+    };
+}
+
+nouns! {
+    Account = "M3UAccount",
+    Channel = "Channel",
+    Group = "ChannelGroup",
+    Setting = "CoreSettings",
+    Stream = "Stream",
+    StreamProfile = "StreamProfile",
+    User = "User",
+}

@@ -1,0 +1,102 @@
+//! The REST interface: everything under `/api/`.
+//!
+//! A resource is a file: one table of fields, a list of routes, and the functions that answer them. From these come
+//! what is read and refused, the schema that is published, who may call what, and the tests that go over all routes.
+//! To add one, copy `channels/groups.rs`, change the nouns, and name it in [`routes`].
+//!
+//! Reading order: `channels/groups.rs` (a whole resource), `record.rs` (tables of fields), `route.rs` (an operation),
+//! `dispatch.rs` (what happens before a handler runs), `list.rs`, `refuse.rs`, `openapi.rs`.
+
+mod call;
+mod channels;
+#[cfg(test)]
+mod conform;
+mod core;
+mod dispatch;
+mod field;
+mod input;
+mod list;
+#[cfg(test)]
+mod matrix;
+mod openapi;
+mod record;
+mod refuse;
+mod root;
+mod route;
+mod router;
+mod schema;
+#[cfg(test)]
+mod testing;
+#[cfg(test)]
+mod tests;
+mod value;
+
+use std::fmt;
+use std::sync::Arc;
+use std::time::Duration;
+
+use domain::settings::Settings;
+use storage::Models;
+
+use self::route::{Access, Route};
+use crate::auth::Auth;
+use crate::http::Routes;
+
+/// What the handlers need. Clones are the same.
+#[derive(Clone)]
+pub(crate) struct RestParts {
+    pub(crate) models: Models,
+    pub(crate) auth: Auth,
+    /// What file, environment and arguments say of the engine.
+    pub(crate) engine: Arc<Settings>,
+    /// Bytes of a request's body, at most.
+    pub(crate) body_bytes_max: usize,
+    /// How long a body may take to arrive.
+    pub(crate) body_timeout: Duration,
+}
+
+impl fmt::Debug for RestParts {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("RestParts(…)")
+    }
+}
+
+/// The routes of `/api`, for a door. They answer everything there.
+pub(crate) fn filter(parts: RestParts) -> Routes {
+    dispatch::filter(parts, routes())
+}
+
+/// Every operation there is. The one list from which all else is made.
+fn routes() -> Vec<Route> {
+    [root::routes(), channels::routes(), core::routes(), schema::routes()].into_iter().flatten().collect()
+}
+
+/// An operation, as tests and tools see it. What it takes and answers is in [`openapi`].
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RouteInfo {
+    pub method: String,
+    /// With its parameters in braces.
+    pub path: &'static str,
+    /// The level that a user needs; `None` is open to everybody.
+    pub level: Option<u8>,
+    pub operation_id: String,
+}
+
+/// Every operation there is.
+pub fn table() -> Vec<RouteInfo> {
+    let info = |route: Route| RouteInfo {
+        method: route.method.to_string(),
+        path: route.path,
+        level: match route.access {
+            Access::Anyone => None,
+            Access::From(level) => Some(level.number()),
+        },
+        operation_id: route.operation_id(),
+    };
+    routes().into_iter().map(info).collect()
+}
+
+/// The document that describes the interface: OpenAPI 3.0.3.
+pub fn openapi() -> serde_json::Value {
+    openapi::document(&routes())
+}

@@ -1,0 +1,171 @@
+//! From a path to the routes that have it: a tree by segments, made once from the table.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use http::Method;
+use percent_encoding::percent_decode_str;
+
+use super::call::Parameter;
+use super::route::Route;
+
+/// All routes, by path.
+#[derive(Default)]
+pub(super) struct Router {
+    root: Node,
+}
+
+#[derive(Default)]
+struct Node {
+    /// What stands there literally goes before what fits a parameter.
+    literals: BTreeMap<&'static str, Node>,
+    parameter: Option<(&'static str, Box<Node>)>,
+    routes: Vec<Arc<Route>>,
+}
+
+/// A path of ours, with what stands for its parameters.
+pub(super) struct Found<'a> {
+    routes: &'a [Arc<Route>],
+    pub(super) parameters: Vec<(&'static str, Parameter)>,
+}
+
+impl Router {
+    /// Of two routes with the same method and path the first is found; a test sees to it that there are none.
+    pub(super) fn of(routes: impl IntoIterator<Item = Route>) -> Self {
+        let mut router = Router::default();
+        for route in routes {
+            let mut node = &mut router.root;
+            for segment in segments(route.path) {
+                node = match segment.strip_prefix('{').and_then(|it| it.strip_suffix('}')) {
+                    Some(name) => &mut node.parameter.get_or_insert_with(|| (name, Box::default())).1,
+                    None => node.literals.entry(segment).or_default(),
+                };
+            }
+            node.routes.push(Arc::new(route));
+        }
+        router
+    }
+
+    /// The routes of this path, with or without its last slash; `None` where there are none.
+    pub(super) fn find(&self, path: &str) -> Option<Found<'_>> {
+        let mut node = &self.root;
+        let mut parameters = Vec::new();
+        for segment in segments(path) {
+            let segment = percent_decode_str(segment).decode_utf8().ok()?;
+            node = match (node.literals.get(&*segment), &node.parameter) {
+                (Some(node), _) => node,
+                (None, Some((name, node))) => {
+                    parameters.push((*name, Parameter::read(name, &segment)?));
+                    node
+                }
+                (None, None) => return None,
+            };
+        }
+        (!node.routes.is_empty()).then_some(Found { routes: &node.routes, parameters })
+    }
+}
+
+impl Found<'_> {
+    /// The route for a method. HEAD is GET without its body, which the connection leaves out.
+    pub(super) fn route(&self, method: &Method) -> Option<&Arc<Route>> {
+        let method = if method == Method::HEAD { &Method::GET } else { method };
+        self.routes.iter().find(|it| it.method == *method)
+    }
+
+    /// The methods of this path, as the header `Allow` writes them.
+    pub(super) fn allow(&self) -> String {
+        let mut methods: Vec<&str> = self.routes.iter().map(|it| it.method.as_str()).collect();
+        if methods.contains(&"GET") {
+            methods.push("HEAD");
+        }
+        methods.push("OPTIONS");
+        methods.sort_unstable();
+        methods.join(", ")
+    }
+}
+
+fn segments(path: &str) -> impl Iterator<Item = &str> {
+    let path = path.strip_prefix('/').unwrap_or(path);
+    path.strip_suffix('/').unwrap_or(path).split('/')
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::call::Call;
+    use super::super::route::{Access, Done};
+    use super::*;
+    use crate::http::reply::Refusal;
+
+    async fn nothing(_: Call) -> Result<Done, Refusal> {
+        Ok(Done)
+    }
+
+    fn router() -> Router {
+        Router::of([
+            Route::get("/api/", Access::Anyone, "", nothing),
+            Route::get("/api/things/", Access::Anyone, "", nothing),
+            Route::post("/api/things/", Access::Anyone, "", nothing),
+            Route::get("/api/things/all/", Access::Anyone, "", nothing),
+            Route::get("/api/things/{id}/", Access::Anyone, "", nothing),
+            Route::delete("/api/things/{id}/parts/{part}/", Access::Anyone, "", nothing),
+            Route::get("/api/others/{uuid}/", Access::Anyone, "", nothing),
+        ])
+    }
+
+    fn check(path: &str, expected: Option<&str>) {
+        let router = router();
+        let found = router.find(path);
+        assert_eq!(found.as_ref().map(|it| it.routes[0].path), expected, "{path}");
+    }
+
+    #[test]
+    fn a_path_is_found_with_and_without_its_last_slash() {
+        check("/api/", Some("/api/"));
+        check("/api", Some("/api/"));
+        check("/api/things/", Some("/api/things/"));
+        check("/api/things", Some("/api/things/"));
+        check("/api/th%69ngs", Some("/api/things/"));
+        check("/api/things/all", Some("/api/things/all/"));
+        check("/api/things/7", Some("/api/things/{id}/"));
+        check("/api/things/7/parts/a%2Fb/", Some("/api/things/{id}/parts/{part}/"));
+        check("/api/others/00000000-0000-0000-0000-000000000007", Some("/api/others/{uuid}/"));
+    }
+
+    #[test]
+    fn a_path_that_is_not_quite_one_of_ours_is_not_found() {
+        for path in [
+            "/api//",
+            "/api//things/",
+            "/api/things//",
+            "/api/things/x/",
+            "/api/things/-1/",
+            "/api/things/+1/",
+            "/api/things/1.0/",
+            "/api/things/4294967296/",
+            "/api/things/%ff/",
+            "/api/things/7/parts/",
+            "/api/others/7/",
+            "/api/Things/",
+            "/api/thing/",
+        ] {
+            check(path, None);
+        }
+    }
+
+    #[test]
+    fn parameters_have_the_type_that_their_name_says() {
+        let router = router();
+        let found = router.find("/api/things/7/parts/a%2Fb/").unwrap();
+        let expected = [("id", Parameter::Id(7)), ("part", Parameter::Text("a/b".to_owned()))];
+        assert_eq!(found.parameters, expected);
+    }
+
+    #[test]
+    fn a_path_tells_its_methods() {
+        let router = router();
+        let found = router.find("/api/things/").unwrap();
+        assert_eq!(found.allow(), "GET, HEAD, OPTIONS, POST");
+        assert!(found.route(&Method::HEAD).is_some() && found.route(&Method::PUT).is_none());
+        assert_eq!(router.find("/api/things/1/parts/1/").unwrap().allow(), "DELETE, OPTIONS");
+    }
+}

@@ -1,0 +1,220 @@
+//! What holds for every route, whatever it is for.
+
+use std::collections::BTreeSet;
+use std::convert::Infallible;
+
+use http_body_util::StreamBody;
+use serde_json::{Value, json};
+
+use super::routes;
+use super::testing::{ADMIN, BODY_BYTES_MAX, Rest, STANDARD};
+
+const GROUPS: &str = "/api/channels/groups/";
+
+#[test]
+fn no_two_routes_have_the_same_method_and_path_or_the_same_operation_id() {
+    let (mut paths, mut ids) = (BTreeSet::new(), BTreeSet::new());
+    for route in routes() {
+        let is_well_formed = route.path.starts_with("/api/")
+            && (route.path.ends_with('/') || route.path.ends_with(".json"))
+            && !route.path.contains("//");
+        assert!(is_well_formed, "{}", route.path);
+        assert!(paths.insert((route.method.to_string(), route.path)), "{} {}", route.method, route.path);
+        assert!(ids.insert(route.operation_id()), "{}", route.operation_id());
+    }
+}
+
+#[test]
+fn routes_that_differ_in_a_parameter_call_it_by_the_same_name() {
+    for one in routes() {
+        for other in routes() {
+            let differs = one.path.split('/').zip(other.path.split('/')).find(|(a, b)| a != b);
+            let differ_in_name = differs.is_some_and(|(a, b)| a.starts_with('{') && b.starts_with('{'));
+            assert!(!differ_in_name, "{} and {}", one.path, other.path);
+        }
+    }
+}
+
+#[tokio::test]
+async fn api_without_a_slash_leads_to_api_with_one() {
+    let rest = Rest::start().await;
+    let answer = rest.send("GET", "/api?x=1", &[], "").await;
+    assert_eq!((answer.status, &answer.headers["location"]), (301, &"/api/?x=1".parse().unwrap()));
+    let answer = rest.send("GET", "/api/", &[], "").await;
+    assert_eq!((answer.status, &answer.body["name"]), (200, &json!("headwater")));
+}
+
+#[tokio::test]
+async fn an_unknown_path_a_wrong_method_and_options_are_answered_with_json_or_nothing() {
+    let rest = Rest::start().await;
+    for path in ["/api/nothing/", "/api/channels/", "/api/channels/groups/x/", "/api//", "/api/%ff/"] {
+        let answer = rest.send("GET", path, &[], "").await;
+        assert_eq!((answer.status, answer.body), (404, json!({ "detail": "Not found." })), "{path}");
+    }
+    let answer = rest.send("DELETE", GROUPS, &[], "").await;
+    assert_eq!(answer.status, 405);
+    assert_eq!(answer.body, json!({ "detail": "Method \"DELETE\" not allowed." }));
+    assert_eq!(answer.headers["allow"], "GET, HEAD, OPTIONS, POST");
+    let answer = rest.send("OPTIONS", GROUPS, &[], "").await;
+    assert_eq!((answer.status, answer.text.as_str()), (204, ""));
+    assert_eq!(answer.headers["allow"], "GET, HEAD, OPTIONS, POST");
+    let answer = rest.send("HEAD", "/api/core/version", &[], "").await;
+    assert_eq!(answer.status, 200);
+}
+
+#[tokio::test]
+async fn a_slash_at_the_end_may_be_left_out_whatever_the_method() {
+    let rest = Rest::start().await;
+    let made = rest.admin("POST", "/api/channels/groups", json!({ "name": "a" })).await;
+    assert_eq!(made.status, 201);
+    let one = format!("/api/channels/groups/{}", made.body["id"]);
+    assert_eq!(rest.admin("GET", &one, Value::Null).await.status, 200);
+    assert_eq!(rest.admin("PATCH", &one, json!({ "name": "b" })).await.status, 200);
+    assert_eq!(rest.admin("DELETE", &one, Value::Null).await.status, 204);
+}
+
+#[tokio::test]
+async fn who_says_nothing_gets_401_and_who_may_not_403_before_anything_is_read() {
+    let rest = Rest::start().await;
+    let broken = "{ this is no JSON";
+    let answer = rest.send("POST", GROUPS, &[], broken).await;
+    assert_eq!(answer.status, 401);
+    assert_eq!(answer.body, json!({ "detail": "Authentication credentials were not provided." }));
+    let answer = rest.send("POST", GROUPS, &[("authorization", "Bearer x")], broken).await;
+    assert_eq!(answer.status, 401);
+    let answer = rest.send("POST", GROUPS, &[("authorization", &rest.bearer(STANDARD))], broken).await;
+    assert_eq!(answer.status, 403);
+    assert_eq!(answer.body, json!({ "detail": "You do not have permission to perform this action." }));
+    // Where everybody may, wrong credentials are as good as none.
+    let answer = rest.send("GET", "/api/core/version/", &[("authorization", "Bearer x")], "").await;
+    assert_eq!(answer.status, 200);
+}
+
+#[tokio::test]
+async fn a_body_that_cannot_be_read_is_refused_with_the_reason() {
+    let rest = Rest::start().await;
+    let check = async |headers: &[(&str, &str)], body: String, status: u16, detail: &str| {
+        let bearer = rest.bearer(ADMIN);
+        let mut all = vec![("authorization", bearer.as_str())];
+        all.extend(headers);
+        let answer = rest.send("POST", GROUPS, &all, body).await;
+        let said = answer.body["detail"].as_str().unwrap_or_default();
+        assert_eq!(answer.status, status, "{}", answer.text);
+        assert!(said.starts_with(detail), "{said}");
+    };
+    let good = || json!({ "name": "a" }).to_string();
+    check(&[], "{".to_owned(), 400, "JSON parse error - ").await;
+    check(&[], "\u{0}".to_owned(), 400, "JSON parse error - ").await;
+    check(&[], "[".repeat(1_000), 400, "JSON parse error - recursion limit").await;
+    check(&[], " ".repeat(BODY_BYTES_MAX + 1), 413, "The body has more than").await;
+    check(&[("content-length", "4000000000")], good(), 413, "The body has more than").await;
+    check(&[("content-type", "text/plain")], good(), 415, "Unsupported media type \"text/plain\"").await;
+    check(&[("content-encoding", "gzip")], good(), 415, "Unsupported content coding").await;
+    check(&[("content-type", "Application/JSON; charset=utf-8")], good(), 201, "").await;
+}
+
+#[tokio::test]
+async fn the_message_of_each_wrong_field_stands_under_its_name() {
+    let rest = Rest::start().await;
+    let check = async |body: Value, errors: Value| {
+        let answer = rest.admin("POST", GROUPS, body.clone()).await;
+        assert_eq!((answer.status, answer.body), (400, errors), "{body}");
+    };
+    check(Value::Null, json!({ "name": ["This field is required."] })).await;
+    check(json!({ "name": null }), json!({ "name": ["This field may not be null."] })).await;
+    check(json!({ "name": "  " }), json!({ "name": ["This field may not be blank."] })).await;
+    check(json!({ "name": 7 }), json!({ "name": ["Not a valid string."] })).await;
+    check(json!({ "name": "a\u{0}" }), json!({ "name": ["Null characters are not allowed."] })).await;
+    let long = "ä".repeat(256);
+    check(json!({ "name": long }), json!({ "name": ["Ensure this field has no more than 255 characters."] }))
+        .await;
+    check(json!([1]), json!({ "non_field_errors": ["Invalid data. Expected an object."] })).await;
+    let answer = rest.admin("POST", GROUPS, json!({ "name": "ä".repeat(255), "id": 9, "else": 1 })).await;
+    assert_eq!(answer.status, 201, "{}", answer.text);
+    assert_ne!(answer.body["id"], 9, "what is read-only is ignored");
+}
+
+#[tokio::test]
+async fn a_list_comes_whole_until_a_page_is_asked_for() {
+    let rest = Rest::start().await;
+    for n in 0..60 {
+        rest.admin("POST", GROUPS, json!({ "name": format!("group {n:02}") })).await;
+    }
+    let whole = rest.standard("GET", GROUPS, Value::Null).await.body;
+    assert_eq!(
+        (&whole["count"], &whole["next"], &whole["previous"]),
+        (&json!(60), &Value::Null, &Value::Null)
+    );
+    assert_eq!(whole["results"].as_array().unwrap().len(), 60);
+
+    let headers = [("authorization", &*rest.bearer(STANDARD)), ("host", "tv.example:9191")];
+    let path = "/api/channels/groups?search=GROUP&page=2&page_size=25";
+    let page = rest.send("GET", path, &headers, "").await.body;
+    assert_eq!(page["results"][0]["name"], "group 25");
+    let other = |n| format!("http://tv.example:9191/api/channels/groups?search=GROUP&page_size=25&page={n}");
+    assert_eq!((&page["next"], &page["previous"]), (&json!(other(3)), &json!(other(1))));
+
+    let last = rest.standard("GET", "/api/channels/groups/?page=2", Value::Null).await.body;
+    assert_eq!((last["results"].as_array().unwrap().len(), &last["next"]), (10, &Value::Null));
+    let beyond = rest.standard("GET", "/api/channels/groups/?page=3", Value::Null).await;
+    assert_eq!((beyond.status, beyond.body), (404, json!({ "detail": "Invalid page." })));
+    let empty = rest.standard("GET", "/api/channels/groups/?search=nothing&page=1", Value::Null).await;
+    assert_eq!((empty.status, &empty.body["count"]), (200, &json!(0)));
+}
+
+#[tokio::test]
+async fn what_cannot_be_taken_of_a_query_is_told_by_name() {
+    let rest = Rest::start().await;
+    let check = async |query: &str, status: u16, errors: Value| {
+        let answer = rest.standard("GET", &format!("{GROUPS}?{query}"), Value::Null).await;
+        assert_eq!(answer.status, status, "{query}: {}", answer.text);
+        if status == 400 {
+            assert_eq!(answer.body, errors, "{query}");
+        }
+    };
+    let no_number = || json!(["A valid integer is required."]);
+    check("page=x", 400, json!({ "page": no_number() })).await;
+    check("page=0", 400, json!({ "page": ["Ensure this value is greater than or equal to 1."] })).await;
+    check(
+        "page=99999999999999999999&page_size=a",
+        400,
+        json!({ "page": no_number(), "page_size": no_number() }),
+    )
+    .await;
+    check("page=9223372036854775807&page_size=10000", 404, Value::Null).await;
+    let names = "\"size\" is not a valid choice. Choose one of: id, -id, name, -name.";
+    check("ordering=size", 400, json!({ "ordering": [names] })).await;
+    check("ordering=&page=&search=", 200, Value::Null).await;
+    check("unknown=1&%ff=%ff&&=", 200, Value::Null).await;
+}
+
+#[tokio::test]
+async fn names_are_written_as_they_are() {
+    let rest = Rest::start().await;
+    let made = rest.admin("POST", GROUPS, json!({ "name": "Überall & <b>日本</b> \"x\"" })).await;
+    assert!(made.text.contains(r#""name":"Überall & <b>日本</b> \"x\"""#), "{}", made.text);
+    assert_eq!(made.headers["content-type"], "application/json");
+}
+
+#[tokio::test]
+async fn a_body_that_does_not_come_is_not_waited_for() {
+    let rest = Rest::start().await;
+    let never = futures_util::stream::pending::<Result<hyper::body::Frame<bytes::Bytes>, Infallible>>();
+    let headers = [("authorization", &*rest.bearer(ADMIN))];
+    let answer = rest.send_body("POST", GROUPS, &headers, StreamBody::new(never)).await;
+    assert_eq!((answer.status, answer.body), (408, json!({ "detail": "request timeout" })));
+}
+
+/// Where the document is published.
+const DOCUMENT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/docs/openapi.json");
+
+/// After a change of the interface: `HEADWATER_WRITE_OPENAPI=1 cargo test openapi`.
+#[test]
+fn the_published_openapi_document_is_that_of_the_routes() {
+    let document = serde_json::to_string_pretty(&super::openapi()).unwrap() + "\n";
+    if std::env::var_os("HEADWATER_WRITE_OPENAPI").is_some() {
+        std::fs::write(DOCUMENT, &document).unwrap();
+    }
+    let published = std::fs::read_to_string(DOCUMENT).unwrap_or_default();
+    assert!(published == document, "docs/openapi.json is not up to date: `just openapi` writes it");
+}
