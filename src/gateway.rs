@@ -17,13 +17,19 @@ use tokio::time::Instant;
 use tracing::info;
 use warp::Filter;
 
+use crate::auth::Auth;
 use crate::config::{Config, Listen};
 use crate::http::accept::Door;
 use crate::http::admission::Admission;
+use crate::http::reply::Refusal;
 use crate::http::route_table;
 use crate::metrics::Metrics;
 use crate::player::{self, PlayerParts};
+use crate::rest::{self, RestParts};
 use crate::status::{self, StatusParts};
+
+/// Bytes of a body that the REST interface takes, at most. The longest list of ids that it takes is shorter.
+const REST_BODY_BYTES_MAX: usize = 8 << 20;
 
 /// Connections that wait to be accepted, at most.
 const BACKLOG: i32 = 1024;
@@ -119,6 +125,20 @@ impl Gateway {
             networks: Arc::new(config.metrics_networks.clone()),
             draining: Arc::clone(&draining),
         });
+        let auth = {
+            let (models, events, limits) = (models.clone(), system.events(), config.auth.clone());
+            runtimes.work.spawn_blocking(move || Auth::new(&models, events, &limits))
+        };
+        let auth = auth.await.map_err(|_| StartError::Runtime)?.map_err(StartError::Store)?;
+        let rest = rest::filter(RestParts {
+            models: models.clone(),
+            authenticate: {
+                let auth = auth.clone();
+                Arc::new(move |headers| auth.user_of(headers).map_err(Refusal::from))
+            },
+            auth,
+            body_bytes_max: REST_BODY_BYTES_MAX,
+        });
         let player = player::routes(PlayerParts {
             switchboard: system.switchboard(),
             plans,
@@ -127,8 +147,8 @@ impl Gateway {
             networks: Arc::new(config.stream_networks.clone()),
         });
         // Clients know one host and one port, and that is the players': it answers what the other one answers too.
-        let api_routes = status.clone();
-        let player_routes = player.or(status).unify().boxed();
+        let api_routes = rest.or(status).unify().boxed();
+        let player_routes = player.or(api_routes.clone()).unify().boxed();
 
         let open = |listener, routes| {
             let handler = route_table(routes, runtimes.work.clone());

@@ -7,6 +7,7 @@
 //! Reading order: `channels/groups.rs` (a whole resource), `record.rs` (tables of fields), `route.rs` (an operation),
 //! `dispatch.rs` (what happens before a handler runs), `list.rs`, `refuse.rs`, `openapi.rs`.
 
+mod accounts;
 mod call;
 mod channels;
 mod core;
@@ -35,6 +36,7 @@ use http::HeaderMap;
 use storage::Models;
 
 use self::route::{Access, Route};
+use crate::auth::Auth;
 use crate::http::Routes;
 use crate::http::reply::Refusal;
 
@@ -46,6 +48,8 @@ pub(crate) type Authenticate = Arc<dyn Fn(&HeaderMap) -> Result<Option<Arc<User>
 pub(crate) struct RestParts {
     pub(crate) models: Models,
     pub(crate) authenticate: Authenticate,
+    /// Logs people in, and makes their credentials.
+    pub(crate) auth: Auth,
     /// Bytes of a request's body, at most.
     pub(crate) body_bytes_max: usize,
 }
@@ -63,7 +67,10 @@ pub(crate) fn filter(parts: RestParts) -> Routes {
 
 /// Every operation there is. The one list from which all else is made.
 fn routes() -> Vec<Route> {
-    [root::routes(), channels::routes(), core::routes(), schema::routes()].into_iter().flatten().collect()
+    [root::routes(), accounts::routes(), channels::routes(), core::routes(), schema::routes()]
+        .into_iter()
+        .flatten()
+        .collect()
 }
 
 /// An operation, as tests and tools see it. What it takes and answers is in [`openapi`].

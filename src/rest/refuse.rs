@@ -7,6 +7,7 @@ use uuid::Uuid;
 
 use super::call::Noun;
 use super::input::FieldErrors;
+use crate::auth::Denied;
 use crate::http::reply::Refusal;
 
 impl Refusal {
@@ -37,7 +38,7 @@ impl Refusal {
 
     /// 401.
     pub(crate) fn no_credentials() -> Self {
-        Refusal::status(StatusCode::UNAUTHORIZED).with_detail("Authentication credentials were not provided.")
+        Denied::Nobody.into()
     }
 
     /// 403.

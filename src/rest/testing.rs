@@ -20,6 +20,7 @@ use tower_service::Service;
 use warp::Filter;
 
 use super::{RestParts, filter};
+use crate::auth::Auth;
 use crate::http::Routes;
 use crate::http::accept::LocalAddr;
 use crate::http::reply::Refusal;
@@ -54,6 +55,7 @@ impl Rest {
         let parts = RestParts {
             models: models.clone(),
             authenticate: Arc::new(authenticate),
+            auth: Auth::silent(&models),
             body_bytes_max: BODY_BYTES_MAX,
         };
         Rest { models, routes: filter(parts) }

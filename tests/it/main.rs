@@ -24,3 +24,4 @@ mod streaming;
 mod support;
 mod switching;
 mod tidy;
+mod users;
