@@ -28,3 +28,4 @@ mod streaming;
 mod support;
 mod switching;
 mod tidy;
+mod users;
