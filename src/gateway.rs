@@ -17,12 +17,14 @@ use tokio::time::Instant;
 use tracing::info;
 use warp::Filter;
 
+use crate::auth::Auth;
 use crate::config::{Config, Listen};
 use crate::http::accept::Door;
 use crate::http::admission::Admission;
 use crate::http::route_table;
 use crate::metrics::Metrics;
 use crate::player::{self, PlayerParts};
+use crate::rest::{self, RestParts};
 use crate::status::{self, StatusParts};
 
 /// Connections that wait to be accepted, at most.
@@ -119,16 +121,32 @@ impl Gateway {
             networks: Arc::new(config.metrics_networks.clone()),
             draining: Arc::clone(&draining),
         });
-        let player = player::routes(PlayerParts {
+        let auth = {
+            let (models, events, limits) = (models.clone(), system.events(), config.auth.clone());
+            runtimes.work.spawn_blocking(move || Auth::new(&models, events, &limits))
+        };
+        let auth = auth.await.map_err(|_| StartError::Runtime)?.map_err(StartError::Store)?;
+        let player_parts = PlayerParts {
             switchboard: system.switchboard(),
             plans,
             models: models.clone(),
             settings: system.live_settings(),
             networks: Arc::new(config.stream_networks.clone()),
+            auth: auth.clone(),
+        };
+        let player = player::routes(player_parts.clone());
+        let rest = rest::filter(RestParts {
+            models: models.clone(),
+            auth,
+            engine: Arc::new(config.engine.clone()),
+            body_bytes_max: limits.body_bytes_max,
+            body_timeout: limits.body_timeout,
         });
         // Clients know one host and one port, and that is the players': it answers what the other one answers too.
-        let api_routes = status.clone();
-        let player_routes = player.or(status).unify().boxed();
+        let api_routes = rest.or(status).unify().boxed();
+        let player_routes = api_routes.clone().or(player).unify();
+        // Last of all: anything of three segments looks like it.
+        let player_routes = player_routes.or(player::short_route(player_parts)).unify().boxed();
 
         let open = |listener, routes| {
             let handler = route_table(routes, runtimes.work.clone());

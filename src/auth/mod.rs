@@ -280,6 +280,12 @@ impl Auth {
         self.0.signer.both(user, now_seconds())
     }
 
+    /// The tokens of a user who logged in then.
+    #[cfg(test)]
+    pub(crate) fn tokens_of(&self, user: &User, at_seconds: i64) -> Tokens {
+        self.0.signer.both(user, at_seconds)
+    }
+
     /// An access token for a refresh token.
     ///
     /// # Errors

@@ -7,6 +7,7 @@ use uuid::Uuid;
 
 use super::call::Noun;
 use super::input::FieldErrors;
+use crate::auth::Denied;
 use crate::http::reply::Refusal;
 
 impl Refusal {
@@ -35,9 +36,9 @@ impl Refusal {
         Refusal::not_found(format!("No {} matches the given query.", T::NOUN))
     }
 
-    /// 401.
+    /// 401: no credentials are shown where some are needed.
     pub(crate) fn no_credentials() -> Self {
-        Refusal::status(StatusCode::UNAUTHORIZED).with_detail("Authentication credentials were not provided.")
+        Denied::Nobody.into()
     }
 
     /// 403.
