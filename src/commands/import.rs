@@ -28,8 +28,8 @@ enum AccountError {
     Store(#[from] storage::Error),
 }
 
-/// Imports a list for the account that has it, or for one that is made. Nothing else is changed by a list that cannot
-/// be read.
+/// Imports a list for the account that has it, or for one that is made. The account stays also where the list did not
+/// come: it is refreshed later.
 pub(super) fn run(config: &Config, new: &NewImport) -> anyhow::Result<ExitCode> {
     let source = ListSource::from(new.list.as_str());
     let list = list_of(&source)?;
@@ -54,8 +54,7 @@ pub(super) fn run(config: &Config, new: &NewImport) -> anyhow::Result<ExitCode> 
     let fetch = Fetch::new(fetch_limits(config)).context("failed to prepare for fetching")?;
     let models = Models::of(store.clone())?;
     let runtime = Builder::new_current_thread().enable_all().build()?;
-    // A list that an admin names now is meant as it is, however small.
-    let options = ImportOptions { confirm: true, ..ImportOptions::default() };
+    let options = ImportOptions { confirm: new.confirm, ..ImportOptions::default() };
     let done = runtime.block_on(import(&models, &fetch, account.id, options, |_| {}));
     let imported = done.map_err(|error| anyhow!("{source}: {error}"))?;
     store.close();
@@ -98,6 +97,8 @@ fn list_of(source: &ListSource) -> anyhow::Result<List> {
         ListSource::Url(url) => List::Url(url.clone()),
         ListSource::File(path) => {
             let whole = std::path::absolute(path)?;
+            // No account for a slip of the pen.
+            std::fs::metadata(&whole).with_context(|| format!("failed to read {}", whole.display()))?;
             let text = whole.to_str().with_context(|| format!("{} is no text", whole.display()))?;
             List::File(text.to_owned())
         }

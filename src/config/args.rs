@@ -128,6 +128,9 @@ pub struct NewImport {
     /// Streams that the account may play at once; 0 is no limit [default: as it is, 0 for a new account]
     #[arg(long, value_name = "N")]
     pub max_streams: Option<u32>,
+    /// Take the list also when it is much shorter than the last one
+    #[arg(long)]
+    pub confirm: bool,
 }
 
 /// The variable that a password can come from: a command line is seen by everybody on the machine.

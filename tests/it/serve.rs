@@ -290,6 +290,6 @@ async fn a_list_is_imported_for_its_account_again_and_again_and_another_list_doe
     let open = move || data.open().collection::<Account>().all().unwrap();
     let accounts = tokio::task::spawn_blocking(open).await.unwrap();
     let found: Vec<_> = accounts.iter().map(|it| (it.name.as_str(), it.profiles[0].max_streams)).collect();
-    assert_eq!(found, [("custom", 0), ("tv", 2), ("list", 0), ("other", 0)]);
+    assert_eq!(found, [("custom", 0), ("tv", 2), ("other", 0)]);
     assert_eq!(accounts[1].list, List::File(path));
 }
