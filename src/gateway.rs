@@ -21,15 +21,11 @@ use crate::auth::Auth;
 use crate::config::{Config, Listen};
 use crate::http::accept::Door;
 use crate::http::admission::Admission;
-use crate::http::reply::Refusal;
 use crate::http::route_table;
 use crate::metrics::Metrics;
 use crate::player::{self, PlayerParts};
 use crate::rest::{self, RestParts};
 use crate::status::{self, StatusParts};
-
-/// Bytes of a body that the REST interface takes, at most. The longest list of ids that it takes is shorter.
-const REST_BODY_BYTES_MAX: usize = 8 << 20;
 
 /// Connections that wait to be accepted, at most.
 const BACKLOG: i32 = 1024;
@@ -130,25 +126,27 @@ impl Gateway {
             runtimes.work.spawn_blocking(move || Auth::new(&models, events, &limits))
         };
         let auth = auth.await.map_err(|_| StartError::Runtime)?.map_err(StartError::Store)?;
-        let rest = rest::filter(RestParts {
-            models: models.clone(),
-            authenticate: {
-                let auth = auth.clone();
-                Arc::new(move |headers| auth.user_of(headers).map_err(Refusal::from))
-            },
-            auth,
-            body_bytes_max: REST_BODY_BYTES_MAX,
-        });
-        let player = player::routes(PlayerParts {
+        let player_parts = PlayerParts {
             switchboard: system.switchboard(),
             plans,
             models: models.clone(),
             settings: system.live_settings(),
             networks: Arc::new(config.stream_networks.clone()),
+            auth: auth.clone(),
+        };
+        let player = player::routes(player_parts.clone());
+        let rest = rest::filter(RestParts {
+            models: models.clone(),
+            auth,
+            engine: Arc::new(config.engine.clone()),
+            body_bytes_max: limits.body_bytes_max,
+            body_timeout: limits.body_timeout,
         });
         // Clients know one host and one port, and that is the players': it answers what the other one answers too.
         let api_routes = rest.or(status).unify().boxed();
-        let player_routes = player.or(api_routes.clone()).unify().boxed();
+        let player_routes = api_routes.clone().or(player).unify();
+        // Last of all: anything of three segments looks like it.
+        let player_routes = player_routes.or(player::short_route(player_parts)).unify().boxed();
 
         let open = |listener, routes| {
             let handler = route_table(routes, runtimes.work.clone());

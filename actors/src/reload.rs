@@ -1,4 +1,4 @@
-//! What is committed reaches what is live: new plans, and new settings.
+//! What is committed reaches what is live: new plans, new settings, and users who may no longer watch.
 
 use std::{sync::Arc, time::Duration};
 
@@ -10,6 +10,7 @@ use domain::{
     settings::{Settings, SettingsError},
     stream::Stream,
     stream_profile::StreamProfile,
+    user::User,
 };
 use parking_lot::RwLock;
 use storage::{Change, Changes, Models, News, Record};
@@ -66,7 +67,7 @@ pub fn effective_settings(models: &Models, base: &Settings) -> Settings {
 pub(crate) async fn follow(models: Models, base: Settings, live: LiveSettings, switchboard: Switchboard) {
     let mut changes = models.store.changes();
     // What was committed before the subscription.
-    let mut news = Some(Round { plans: true, settings: true });
+    let mut news = Some(Round::ALL);
     while let Some(round) = news {
         if round.settings {
             let settings = effective_settings(&models, &base);
@@ -75,6 +76,10 @@ pub(crate) async fn follow(models: Models, base: Settings, live: LiveSettings, s
             {
                 warn!("the settings stay as they are: {cause}");
             }
+        }
+        if round.users {
+            let users = models.users.load();
+            switchboard.keep_users(|it| users.get(it.0).is_some_and(|it| it.is_active));
         }
         if round.plans {
             switchboard.reload();
@@ -89,6 +94,7 @@ pub(crate) async fn follow(models: Models, base: Settings, live: LiveSettings, s
 struct Round {
     plans: bool,
     settings: bool,
+    users: bool,
 }
 
 /// Waits for a commit, and takes those along that came meanwhile. `None` once the store is closed.
@@ -98,7 +104,7 @@ async fn next_round(changes: &mut Changes) -> Option<Round> {
     loop {
         match news {
             News::Changed(change) => round.add(&change),
-            News::Missed => round = Round { plans: true, settings: true },
+            News::Missed => round = Round::ALL,
             News::Closed => return None,
         }
         match changes.try_next() {
@@ -109,9 +115,12 @@ async fn next_round(changes: &mut Changes) -> Option<Round> {
 }
 
 impl Round {
+    const ALL: Round = Round { plans: true, settings: true, users: true };
+
     fn add(&mut self, change: &Change) {
         self.plans |= OF_PLANS.iter().any(|it| change.of(it).is_some());
         self.settings |= change.of(Setting::COLLECTION).is_some();
+        self.users |= change.of(User::COLLECTION).is_some();
     }
 }
 

@@ -10,7 +10,7 @@
 mod query;
 mod shard;
 
-use std::collections::{BTreeMap, HashSet};
+use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::sync::Arc;
 
 use crate::ids::{AccountId, StreamId};
@@ -30,7 +30,7 @@ pub struct Index {
     /// Streams that came or changed since their shard was built.
     edited: BTreeMap<StreamId, Arc<Row>>,
     /// Those that a shard still has as they were, and which shard. Edited or gone.
-    hidden: BTreeMap<StreamId, AccountId>,
+    hidden: BTreeSet<(StreamId, AccountId)>,
 }
 
 /// What is kept of a stream. Texts that are looked for are in lower case.
@@ -78,7 +78,7 @@ impl Index {
         let mut next = self.clone();
         next.shards.retain(|it| it.account() != account);
         next.edited.retain(|_, it| it.account != account);
-        next.hidden.retain(|_, it| *it != account);
+        next.hidden.retain(|it| it.1 != account);
         next
     }
 
@@ -87,9 +87,8 @@ impl Index {
     pub fn edited<'a>(&self, streams: impl IntoIterator<Item = (StreamId, Option<&'a Stream>)>) -> Self {
         let mut next = self.clone();
         for (id, stream) in streams {
-            if let Some(account) = next.shards.iter().find(|it| it.has(id)).map(|it| it.account()) {
-                next.hidden.insert(id, account);
-            }
+            let shards = next.shards.iter().filter(|it| it.has(id));
+            next.hidden.extend(shards.map(|it| (id, it.account())));
             match stream {
                 Some(stream) => drop(next.edited.insert(id, Arc::new(Row::of(stream)))),
                 None => drop(next.edited.remove(&id)),
@@ -101,6 +100,15 @@ impl Index {
     /// How many streams are kept beside their shards.
     pub fn n_edited(&self) -> usize {
         self.edited.len().max(self.hidden.len())
+    }
+
+    /// The accounts of streams that are kept beside their shards, before and after.
+    pub fn edited_accounts(&self) -> Vec<AccountId> {
+        let mut accounts: Vec<_> = self.edited.values().map(|it| it.account).collect();
+        accounts.extend(self.hidden.iter().map(|it| it.1));
+        accounts.sort_unstable();
+        accounts.dedup();
+        accounts
     }
 
     /// The accounts that have a shard, or streams beside it.
@@ -131,8 +139,8 @@ impl Index {
         if let Some(row) = self.edited.get(&id) {
             return Some(row.account);
         }
-        let hidden = self.hidden.get(&id);
-        self.shards.iter().find(|it| Some(&it.account()) != hidden && it.has(id)).map(|it| it.account())
+        let mut shards = self.shards.iter().filter(|it| it.has(id)).map(|it| it.account());
+        shards.find(|account| !self.hidden.contains(&(id, *account)))
     }
 
     /// The streams of an account, and how many of them are stale.

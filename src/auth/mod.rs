@@ -130,13 +130,6 @@ impl Auth {
         Ok(Self::over(models.users.clone(), &keys, limits, move |event| events.happened(event)))
     }
 
-    /// Over the users of this store, for tests that look at something else: with keys of its own, and told to nobody.
-    #[cfg(test)]
-    pub(crate) fn silent(models: &Models) -> Self {
-        let keys = ServerKeys { tokens: keys::random(), lookup: keys::random() };
-        Self::over(models.users.clone(), &keys, &AuthLimits::default(), |_| {})
-    }
-
     fn over(
         users: View<Table<User>>,
         keys: &ServerKeys,
@@ -218,7 +211,6 @@ impl Auth {
     ///
     /// # Errors
     /// [`Denied::Login`], or [`Denied::Busy`] when too many wait.
-    #[cfg_attr(not(test), expect(dead_code, reason = "no player shows a name and a password yet"))]
     pub(crate) async fn player(
         &self,
         username: &str,
@@ -285,6 +277,12 @@ impl Auth {
     /// The tokens of a user who has just logged in.
     pub(crate) fn tokens(&self, user: &User) -> Tokens {
         self.0.signer.both(user, now_seconds())
+    }
+
+    /// The tokens of a user who logged in then.
+    #[cfg(test)]
+    pub(crate) fn tokens_of(&self, user: &User, at_seconds: i64) -> Tokens {
+        self.0.signer.both(user, at_seconds)
     }
 
     /// An access token for a refresh token.

@@ -27,7 +27,7 @@ Configuration:
   Keys outside of tables:  api_listen player_listen data_dir user_agent stream_networks metrics_networks
   Table [log]:             level format
   Table [limits]:          connections_max connections_per_address_max header_timeout drain_timeout
-                           playlist_bytes_max playlist_timeout
+                           body_bytes_max body_timeout playlist_bytes_max playlist_timeout
   Table [auth]:            failure_delay_max remember_login
   Table [play]:            lists max_streams
   Table [engine]:          connect_timeout first_packet_timeout stall_timeout buffering_timeout

@@ -70,6 +70,11 @@ pub struct Limits {
     /// How long open answers may take to end once the gateway is told to stop.
     #[serde(with = "seconds")]
     pub drain_timeout: Duration,
+    /// The largest body of a request that is read, in bytes.
+    pub body_bytes_max: usize,
+    /// How long the body of a request may take to arrive.
+    #[serde(with = "seconds")]
+    pub body_timeout: Duration,
     /// The largest playlist that is read, in bytes.
     pub playlist_bytes_max: u64,
     /// How long a playlist may take to arrive, whole.
@@ -130,6 +135,8 @@ impl Default for Limits {
             connections_per_address_max: 1024,
             header_timeout: Duration::from_secs(10),
             drain_timeout: Duration::from_secs(5),
+            body_bytes_max: 8 << 20,
+            body_timeout: Duration::from_secs(30),
             playlist_bytes_max: 512 << 20,
             playlist_timeout: Duration::from_secs(120),
         }

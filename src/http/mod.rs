@@ -67,7 +67,14 @@ where
         let method = request.method().clone();
         let path = printable_path(request.uri().path());
         let mut service = self.service.clone();
-        let task = AbortOnDropHandle::new(self.work.spawn(async move { service.call(request).await }));
+        // `CONNECT` and `OPTIONS *` name no path, and warp panics where the whole of it is read.
+        let has_path = request.uri().path().starts_with('/');
+        let task = AbortOnDropHandle::new(self.work.spawn(async move {
+            match has_path {
+                true => service.call(request).await,
+                false => Ok(Refusal::not_found("not found").into_response()),
+            }
+        }));
         async move {
             let response = match task.await {
                 Ok(Ok(response)) => response,

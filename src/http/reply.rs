@@ -78,6 +78,11 @@ impl Refusal {
         Refusal::new(StatusCode::UNAUTHORIZED, detail)
     }
 
+    /// The caller is known, and may not.
+    pub(crate) fn forbidden() -> Self {
+        Refusal::new(StatusCode::FORBIDDEN, "You do not have permission to perform this action.")
+    }
+
     /// The caller's network is not allowed here.
     pub(crate) fn network() -> Self {
         Refusal::new(StatusCode::FORBIDDEN, "this address is not allowed here")

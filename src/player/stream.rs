@@ -1,37 +1,36 @@
-//! `/proxy/ts/stream/{uuid}`: a channel as an endless transport stream.
+//! `/proxy/ts/stream/{uuid}`: a channel; `/proxy/ts/stream/{number}`: one stream alone, for admins.
 //!
 //! ```text
-//! HEAD, OPTIONS ─► headers at once, nothing is opened
-//! GET ─► network 403 ─► known 404 ─► switchboard ─┬─ Redirect ─► 302
-//!                                                 ├─ Refused ──► 404 or 503
-//!                                                 └─ Tail ─ first real chunk ─► 200, body
-//!                                                              └─ none in time ─► 503
+//! {uuid} ─► credentials shown ─┬─ none ─► network 403
+//!                              ├─ bad ──► 401
+//!                              └─ good ─► seen by the user 404, a seat 503
+//! {number} ─► credentials, or ?token= 401 ─► level 403
 //! ```
 
-use actors::{AskError, Refusal as NoWatch, Target, Viewer, Watch, WatchRequest};
-use domain::source_url::SourceUrl;
-use http::header::{
-    ACCESS_CONTROL_ALLOW_HEADERS, ACCESS_CONTROL_ALLOW_METHODS, ACCESS_CONTROL_ALLOW_ORIGIN,
-    ACCESS_CONTROL_MAX_AGE, ALLOW, CACHE_CONTROL, CONNECTION, CONTENT_TYPE, HeaderName, HeaderValue,
-    LOCATION,
-};
-use http::{HeaderMap, Method, StatusCode};
-use media::door::{End, Tail};
-use tokio::time::timeout;
-use tracing::info;
+use std::sync::Arc;
+
+use actors::Target;
+use domain::ids::StreamId;
+use domain::user::{self, Level, User};
+use http::{HeaderMap, Method};
+use serde::Deserialize;
 use uuid::Uuid;
 use warp::Filter;
 use warp::reply::Response as Reply;
 
 use super::PlayerParts;
-use super::body::TailBody;
+use super::watch::{METHODS, for_any_origin, preflight, unknown_channel, watch};
+use crate::auth::Denied;
 use crate::http::caller::{Caller, caller};
-use crate::http::reply::{Refusal, TunerError};
+use crate::http::reply::Refusal;
 use crate::http::{Routes, method, segment};
 
-const METHODS: &str = "GET, HEAD, OPTIONS";
-/// Tells reverse proxies to pass the stream on as it comes.
-const ACCEL_BUFFERING: HeaderName = HeaderName::from_static("x-accel-buffering");
+/// What is read of the query; the rest is nothing to us.
+#[derive(Debug, Default, Deserialize)]
+struct Query {
+    /// An access token, for players that can send no headers. A secret: an address with it is not logged.
+    token: Option<String>,
+}
 
 /// GET, HEAD and OPTIONS. A suffix `.ts`, a trailing slash, query parameters and `Range` mean nothing here.
 pub(super) fn route(parts: PlayerParts) -> Routes {
@@ -39,188 +38,92 @@ pub(super) fn route(parts: PlayerParts) -> Routes {
         .and(segment())
         .and(warp::path::end())
         .and(method(METHODS))
+        .and(warp::header::headers_cloned())
+        // A query that cannot be read shows no token.
+        .and(warp::query::<Query>().or(warp::any().map(Query::default)).unify())
         .and(caller())
-        .then(move |name: String, method: Method, caller: Caller| {
+        .then(move |name: String, method: Method, headers: HeaderMap, query: Query, caller: Caller| {
             let parts = parts.clone();
-            async move {
-                let mut response =
-                    answer(&parts, &name, &method, caller).await.unwrap_or_else(Refusal::into_response);
-                // Players in a browser live on a page of another origin, and need to read refusals too.
-                response.headers_mut().insert(ACCESS_CONTROL_ALLOW_ORIGIN, HeaderValue::from_static("*"));
-                response
-            }
+            async move { for_any_origin(answer(&parts, &name, &method, &headers, query, caller).await) }
         })
         .boxed()
 }
 
-async fn answer(parts: &PlayerParts, name: &str, method: &Method, caller: Caller) -> Result<Reply, Refusal> {
+async fn answer(
+    parts: &PlayerParts,
+    name: &str,
+    method: &Method,
+    headers: &HeaderMap,
+    query: Query,
+    caller: Caller,
+) -> Result<Reply, Refusal> {
     if method == Method::OPTIONS {
         return Ok(preflight());
     }
-    if !parts.networks.contains(caller.address()) {
+    let target = target(name);
+    let user = match target {
+        Some(Target::Stream(_)) => Some(admin(parts, headers, query)?),
+        _ => viewer(parts, headers, &caller)?,
+    };
+    let target = target.ok_or_else(unknown_channel)?;
+    if let (Target::Channel(uuid), Some(user)) = (target, &user) {
+        let channels = parts.models.channels.load();
+        let channel = channels.one_by("uuid", uuid.as_bytes());
+        channel.filter(|it| user::sees(user, it)).ok_or_else(unknown_channel)?;
+    }
+    watch(parts, target, user.as_deref(), method, caller).await
+}
+
+/// What a name means. Channels and streams have two kinds of names that cannot be taken for each other.
+fn target(name: &str) -> Option<Target> {
+    let name = name.strip_suffix(".ts").unwrap_or(name);
+    let is_number = name.bytes().all(|it| it.is_ascii_digit());
+    let number = name.parse().ok().filter(|_| is_number);
+    number.map(|it| Target::Stream(StreamId(it))).or_else(|| name.parse::<Uuid>().ok().map(Target::Channel))
+}
+
+/// Who watches a channel: a user who shows who they are, from anywhere, or anybody of the networks that are allowed.
+fn viewer(parts: &PlayerParts, headers: &HeaderMap, caller: &Caller) -> Result<Option<Arc<User>>, Refusal> {
+    let user = parts.auth.user_of(headers)?;
+    if user.is_none() && !parts.networks.contains(caller.address()) {
         return Err(Refusal::network());
     }
-    let uuid = name.strip_suffix(".ts").unwrap_or(name).parse::<Uuid>().map_err(|_| unknown_channel())?;
-    let target = Target::Channel(uuid);
-    if !parts.plans.exists(&target) {
-        return Err(unknown_channel());
-    }
-    if method == Method::HEAD {
-        return Ok(streaming(warp::reply::stream(futures_util::stream::empty::<
-            Result<Vec<u8>, std::io::Error>,
-        >())));
-    }
-    let client_address = caller.address();
-    let viewer = Viewer { user: None, address: client_address, agent: caller.agent };
-    let request = WatchRequest { target, viewer, connection: caller.connection, seat: None };
-    match parts.switchboard.watch(request).await {
-        Ok(Watch::Tail { client, tail }) => {
-            let tail = first_packets(tail, parts.settings.load().start_timeout).await.inspect_err(|refusal| {
-                info!(channel.target = %target, client.id = client, client.address = %client_address, "client got no packets: {refusal}");
-            })?;
-            Ok(streaming(warp::reply::stream(TailBody::new(tail))))
-        }
-        Ok(Watch::Redirect(url)) => redirect(&url),
-        Ok(Watch::Refused(reason)) => {
-            info!(channel.target = %target, client.address = %client_address, "client refused: {reason}");
-            Err(no_watch(&reason))
-        }
-        Err(AskError::Timeout) => Err(busy("the gateway does not answer in time")),
-        Err(AskError::Gone) => Err(busy("the gateway is stopping")),
-    }
+    Ok(user)
 }
 
-/// Waits for real packets: until they are there, no status is given away.
-async fn first_packets(mut tail: Tail, start_timeout: std::time::Duration) -> Result<Tail, Refusal> {
-    match timeout(start_timeout, tail.ready()).await {
-        Ok(Ok(())) => Ok(tail),
-        Ok(Err(end)) => Err(no_packets(&end)),
-        Err(_) => {
-            let detail = format!("no stream of the channel played within {} s", start_timeout.as_secs_f64());
-            Err(Refusal::unavailable(detail).with_tuner_error(TunerError::NoVideoData))
-        }
-    }
-}
-
-/// The answer to a client whose tail ended before it began.
-fn no_packets(end: &End) -> Refusal {
-    let refusal = Refusal::unavailable(end.to_string());
-    match end {
-        End::NoSlot(_) => refusal.with_tuner_error(TunerError::AllTunersInUse).retry_soon(),
-        End::NothingPlays(_) | End::Silent => refusal.with_tuner_error(TunerError::NoVideoData),
-        End::Closed | End::Stopped | End::Kicked | End::TooSlow => {
-            refusal.with_tuner_error(TunerError::SystemBusy).retry_soon()
-        }
-    }
-}
-
-/// The answer to a client that gets no tail.
-fn no_watch(reason: &NoWatch) -> Refusal {
-    let detail = reason.to_string();
-    match reason {
-        NoWatch::NotFound => unknown_channel(),
-        NoWatch::NoStreams | NoWatch::Unplayable(_) => {
-            Refusal::unavailable(detail).with_tuner_error(TunerError::TuneFailed)
-        }
-        NoWatch::Full(pool) => {
-            let detail = format!("{detail}; the longest has played for {} s", pool.since.as_secs());
-            Refusal::unavailable(detail).with_tuner_error(TunerError::AllTunersInUse).retry_soon()
-        }
-        NoWatch::NothingPlays(_) => Refusal::unavailable(detail).with_tuner_error(TunerError::NoVideoData),
-        NoWatch::Seats { .. } => Refusal::unavailable(detail).with_tuner_error(TunerError::AllTunersInUse),
-        NoWatch::Stopping => busy("the channel is stopping"),
-    }
-}
-
-fn unknown_channel() -> Refusal {
-    Refusal::not_found("no such channel").with_tuner_error(TunerError::UnknownChannel)
-}
-
-fn busy(detail: &str) -> Refusal {
-    Refusal::unavailable(detail).with_tuner_error(TunerError::SystemBusy).retry_soon()
-}
-
-/// The headers of a stream, with this body. It has no length and no end that anybody could seek to; and whoever is
-/// told that it is over must hang up, because media servers hold on to silent tuners.
-fn streaming(body: impl warp::Reply) -> Reply {
-    let mut response = body.into_response();
-    let headers = response.headers_mut();
-    headers.insert(CONTENT_TYPE, HeaderValue::from_static("video/mp2t"));
-    headers.insert(CACHE_CONTROL, HeaderValue::from_static("no-cache, no-store"));
-    headers.insert(ACCEL_BUFFERING, HeaderValue::from_static("no"));
-    headers.insert(CONNECTION, HeaderValue::from_static("close"));
-    response
-}
-
-fn redirect(url: &SourceUrl) -> Result<Reply, Refusal> {
-    let Ok(location) = HeaderValue::from_str(url.expose()) else {
-        return Err(Refusal::unavailable("the address of the stream cannot be sent")
-            .with_tuner_error(TunerError::TuneFailed));
+/// Who previews a stream. The networks that need no credentials do not count here.
+fn admin(parts: &PlayerParts, headers: &HeaderMap, query: Query) -> Result<Arc<User>, Refusal> {
+    let user = match (parts.auth.user_of(headers)?, query.token) {
+        (Some(user), _) => user,
+        (None, Some(token)) => parts.auth.user_of_token(&token)?,
+        (None, None) => return Err(Denied::Nobody.into()),
     };
-    let mut response = crate::http::reply::text(StatusCode::FOUND, "");
-    response.headers_mut().insert(LOCATION, location);
-    response.headers_mut().insert(CACHE_CONTROL, HeaderValue::from_static("no-cache, no-store"));
-    Ok(response)
-}
-
-/// What a browser asks before it lets a page read a stream. No credentials are involved, so no origin is special.
-fn preflight() -> Reply {
-    let mut response = crate::http::reply::text(StatusCode::NO_CONTENT, "");
-    let headers: &mut HeaderMap = response.headers_mut();
-    headers.remove(CONTENT_TYPE);
-    headers.insert(ALLOW, HeaderValue::from_static(METHODS));
-    headers.insert(ACCESS_CONTROL_ALLOW_METHODS, HeaderValue::from_static(METHODS));
-    headers.insert(ACCESS_CONTROL_ALLOW_HEADERS, HeaderValue::from_static("*"));
-    headers.insert(ACCESS_CONTROL_MAX_AGE, HeaderValue::from_static("86400"));
-    response
+    if user.may(Level::Admin) { Ok(user) } else { Err(Refusal::forbidden()) }
 }
 
 #[cfg(test)]
 mod tests {
-    use std::time::Duration;
-
-    use actors::FullPool;
-
     use super::*;
 
-    #[track_caller]
-    fn check(refusal: Refusal, status: u16, tuner_error: &str, retry_after: Option<&str>) {
-        let response = refusal.into_response();
-        let header = |name: &str| response.headers().get(name).map(|it| it.to_str().unwrap());
-        assert_eq!(response.status().as_u16(), status);
-        assert_eq!(header("x-hdhomerun-error"), Some(tuner_error));
-        assert_eq!(header("retry-after"), retry_after);
-        assert_eq!(header("content-type"), Some("application/json"));
-    }
-
     #[test]
-    fn a_refusal_says_what_a_tuner_would_say_and_whether_asking_again_soon_helps() {
-        let full = FullPool { account: "one".to_owned(), since: Duration::from_secs(90), max_streams: 1 };
-        check(no_watch(&NoWatch::Full(full)), 503, "805 All Tuners In Use", Some("3"));
-        check(no_watch(&NoWatch::Stopping), 503, "803 System Busy", Some("3"));
-        check(no_watch(&NoWatch::NoStreams), 503, "806 Tune Failed", None);
-        check(no_watch(&NoWatch::Unplayable("no".to_owned())), 503, "806 Tune Failed", None);
-        check(no_watch(&NoWatch::NothingPlays("no".to_owned())), 503, "807 No Video Data", None);
-        check(no_watch(&NoWatch::NotFound), 404, "801 Unknown Channel", None);
-        check(no_packets(&End::NoSlot("full".into())), 503, "805 All Tuners In Use", Some("3"));
-        check(no_packets(&End::NothingPlays("404".into())), 503, "807 No Video Data", None);
-        check(no_packets(&End::Stopped), 503, "803 System Busy", Some("3"));
-    }
-
-    #[test]
-    fn a_full_account_is_named_with_how_long_it_has_been_so() {
-        let full = FullPool { account: "one".to_owned(), since: Duration::from_secs(90), max_streams: 1 };
-        let text = no_watch(&NoWatch::Full(full)).to_string();
-        assert!(text.contains("\"one\"") && text.contains("90 s"), "{text}");
-    }
-
-    #[test]
-    fn a_redirect_whose_address_no_header_can_carry_is_a_refusal() {
-        assert!(redirect(&SourceUrl::new("http://a.example/\r\nx: y")).is_err());
-        let response = redirect(&SourceUrl::new("http://a.example/1.ts")).unwrap();
-        assert_eq!(
-            (response.status(), &response.headers()["location"]),
-            (StatusCode::FOUND, &HeaderValue::from_static("http://a.example/1.ts"))
-        );
+    fn a_number_is_a_stream_and_a_uuid_a_channel() {
+        let uuid = "00000000-0000-0000-0000-000000000007";
+        let channel = Some(Target::Channel(Uuid::from_u128(7)));
+        for (name, expected) in [
+            ("7", Some(Target::Stream(StreamId(7)))),
+            ("7.ts", Some(Target::Stream(StreamId(7)))),
+            (uuid, channel),
+            (&uuid.replace('-', ""), channel), // digits only, and too long for a number
+            (&format!("{uuid}.ts"), channel),
+            ("+7", None),
+            ("-7", None),
+            ("4294967296", None),
+            ("7.m3u8", None),
+            ("", None),
+            (".ts", None),
+            ("seven", None),
+        ] {
+            assert_eq!(target(name), expected, "{name}");
+        }
     }
 }

@@ -29,8 +29,6 @@ use crate::http::reply::Refusal;
 
 /// Bytes of a body from who has not said who they are.
 const STRANGER_BODY_BYTES_MAX: usize = 64 << 10;
-/// How long a body may take to arrive.
-const BODY_TIMEOUT: Duration = Duration::from_secs(30);
 
 /// Everything under `/api`, as one filter that always answers.
 pub(super) fn filter(parts: RestParts, routes: Vec<Route>) -> Routes {
@@ -77,9 +75,9 @@ async fn answer(
         return Err(Refusal::wrong_method(&request.method, found.allow()));
     };
     let user = match route.access {
-        Access::Anyone => (parts.authenticate)(&request.headers).ok().flatten(),
+        Access::Anyone => parts.auth.user_of(&request.headers).ok().flatten(),
         Access::From(level) => {
-            let user = (parts.authenticate)(&request.headers)?.ok_or_else(Refusal::no_credentials)?;
+            let user = parts.auth.user_of(&request.headers)?.ok_or_else(Refusal::no_credentials)?;
             if !user.may(level) {
                 return Err(Refusal::no_permission());
             }
@@ -91,7 +89,7 @@ async fn answer(
             Some(_) => parts.body_bytes_max,
             None => parts.body_bytes_max.min(STRANGER_BODY_BYTES_MAX),
         };
-        read_body(&request.headers, bytes_max, body).await?
+        read_body(&request.headers, bytes_max, parts.body_timeout, body).await?
     } else {
         Value::Null
     };
@@ -133,13 +131,14 @@ fn options(allow: &str) -> Reply {
 async fn read_body(
     headers: &HeaderMap,
     bytes_max: usize,
+    time_max: Duration,
     body: impl Stream<Item = Result<impl Buf, warp::Error>> + Send,
 ) -> Result<Value, Refusal> {
     let announced = headers.get(CONTENT_LENGTH).and_then(|it| it.to_str().ok()?.parse::<usize>().ok());
     if announced.is_some_and(|it| it > bytes_max) {
         return Err(Refusal::too_large(bytes_max));
     }
-    let read = timeout(BODY_TIMEOUT, collect(bytes_max, body));
+    let read = timeout(time_max, collect(bytes_max, body));
     let bytes = read.await.map_err(|_| Refusal::status(StatusCode::REQUEST_TIMEOUT))??;
     if bytes.is_empty() {
         return Ok(Map::new().into());

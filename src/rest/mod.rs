@@ -10,11 +10,15 @@
 mod accounts;
 mod call;
 mod channels;
+#[cfg(test)]
+mod conform;
 mod core;
 mod dispatch;
 mod field;
 mod input;
 mod list;
+#[cfg(test)]
+mod matrix;
 mod openapi;
 mod record;
 mod refuse;
@@ -30,28 +34,26 @@ mod value;
 
 use std::fmt;
 use std::sync::Arc;
+use std::time::Duration;
 
-use domain::user::User;
-use http::HeaderMap;
+use domain::settings::Settings;
 use storage::Models;
 
 use self::route::{Access, Route};
 use crate::auth::Auth;
 use crate::http::Routes;
-use crate::http::reply::Refusal;
-
-/// Says who calls by what their request shows: nobody, a user, or a refusal when what is shown is wrong.
-pub(crate) type Authenticate = Arc<dyn Fn(&HeaderMap) -> Result<Option<Arc<User>>, Refusal> + Send + Sync>;
 
 /// What the handlers need. Clones are the same.
 #[derive(Clone)]
 pub(crate) struct RestParts {
     pub(crate) models: Models,
-    pub(crate) authenticate: Authenticate,
-    /// Logs people in, and makes their credentials.
     pub(crate) auth: Auth,
+    /// What file, environment and arguments say of the engine.
+    pub(crate) engine: Arc<Settings>,
     /// Bytes of a request's body, at most.
     pub(crate) body_bytes_max: usize,
+    /// How long a body may take to arrive.
+    pub(crate) body_timeout: Duration,
 }
 
 impl fmt::Debug for RestParts {

@@ -36,7 +36,7 @@ impl Refusal {
         Refusal::not_found(format!("No {} matches the given query.", T::NOUN))
     }
 
-    /// 401.
+    /// 401: no credentials are shown where some are needed.
     pub(crate) fn no_credentials() -> Self {
         Denied::Nobody.into()
     }

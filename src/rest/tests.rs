@@ -1,11 +1,13 @@
 //! What holds for every route, whatever it is for.
 
 use std::collections::BTreeSet;
+use std::convert::Infallible;
 
+use http_body_util::StreamBody;
 use serde_json::{Value, json};
 
 use super::routes;
-use super::testing::{BODY_BYTES_MAX, Rest};
+use super::testing::{ADMIN, BODY_BYTES_MAX, Rest, STANDARD};
 
 const GROUPS: &str = "/api/channels/groups/";
 
@@ -36,9 +38,9 @@ fn routes_that_differ_in_a_parameter_call_it_by_the_same_name() {
 #[tokio::test]
 async fn api_without_a_slash_leads_to_api_with_one() {
     let rest = Rest::start().await;
-    let answer = rest.send("GET", "/api?x=1", &[], "".into()).await;
+    let answer = rest.send("GET", "/api?x=1", &[], "").await;
     assert_eq!((answer.status, &answer.headers["location"]), (301, &"/api/?x=1".parse().unwrap()));
-    let answer = rest.send("GET", "/api/", &[], "".into()).await;
+    let answer = rest.send("GET", "/api/", &[], "").await;
     assert_eq!((answer.status, &answer.body["name"]), (200, &json!("headwater")));
 }
 
@@ -46,17 +48,17 @@ async fn api_without_a_slash_leads_to_api_with_one() {
 async fn an_unknown_path_a_wrong_method_and_options_are_answered_with_json_or_nothing() {
     let rest = Rest::start().await;
     for path in ["/api/nothing/", "/api/channels/", "/api/channels/groups/x/", "/api//", "/api/%ff/"] {
-        let answer = rest.send("GET", path, &[], "".into()).await;
+        let answer = rest.send("GET", path, &[], "").await;
         assert_eq!((answer.status, answer.body), (404, json!({ "detail": "Not found." })), "{path}");
     }
-    let answer = rest.send("DELETE", GROUPS, &[], "".into()).await;
+    let answer = rest.send("DELETE", GROUPS, &[], "").await;
     assert_eq!(answer.status, 405);
     assert_eq!(answer.body, json!({ "detail": "Method \"DELETE\" not allowed." }));
     assert_eq!(answer.headers["allow"], "GET, HEAD, OPTIONS, POST");
-    let answer = rest.send("OPTIONS", GROUPS, &[], "".into()).await;
+    let answer = rest.send("OPTIONS", GROUPS, &[], "").await;
     assert_eq!((answer.status, answer.text.as_str()), (204, ""));
     assert_eq!(answer.headers["allow"], "GET, HEAD, OPTIONS, POST");
-    let answer = rest.send("HEAD", "/api/core/version", &[], "".into()).await;
+    let answer = rest.send("HEAD", "/api/core/version", &[], "").await;
     assert_eq!(answer.status, 200);
 }
 
@@ -74,17 +76,17 @@ async fn a_slash_at_the_end_may_be_left_out_whatever_the_method() {
 #[tokio::test]
 async fn who_says_nothing_gets_401_and_who_may_not_403_before_anything_is_read() {
     let rest = Rest::start().await;
-    let broken = || bytes::Bytes::from_static(b"{ this is no JSON");
-    let answer = rest.send("POST", GROUPS, &[], broken()).await;
+    let broken = "{ this is no JSON";
+    let answer = rest.send("POST", GROUPS, &[], broken).await;
     assert_eq!(answer.status, 401);
     assert_eq!(answer.body, json!({ "detail": "Authentication credentials were not provided." }));
-    let answer = rest.send("POST", GROUPS, &[("authorization", "level 7")], broken()).await;
+    let answer = rest.send("POST", GROUPS, &[("authorization", "Bearer x")], broken).await;
     assert_eq!(answer.status, 401);
-    let answer = rest.send("POST", GROUPS, &[("authorization", "level 1")], broken()).await;
+    let answer = rest.send("POST", GROUPS, &[("authorization", &rest.bearer(STANDARD))], broken).await;
     assert_eq!(answer.status, 403);
     assert_eq!(answer.body, json!({ "detail": "You do not have permission to perform this action." }));
     // Where everybody may, wrong credentials are as good as none.
-    let answer = rest.send("GET", "/api/core/version/", &[("authorization", "level 7")], "".into()).await;
+    let answer = rest.send("GET", "/api/core/version/", &[("authorization", "Bearer x")], "").await;
     assert_eq!(answer.status, 200);
 }
 
@@ -92,9 +94,10 @@ async fn who_says_nothing_gets_401_and_who_may_not_403_before_anything_is_read()
 async fn a_body_that_cannot_be_read_is_refused_with_the_reason() {
     let rest = Rest::start().await;
     let check = async |headers: &[(&str, &str)], body: String, status: u16, detail: &str| {
-        let mut all = vec![("authorization", "level 10")];
+        let bearer = rest.bearer(ADMIN);
+        let mut all = vec![("authorization", bearer.as_str())];
         all.extend(headers);
-        let answer = rest.send("POST", GROUPS, &all, body.into()).await;
+        let answer = rest.send("POST", GROUPS, &all, body).await;
         let said = answer.body["detail"].as_str().unwrap_or_default();
         assert_eq!(answer.status, status, "{}", answer.text);
         assert!(said.starts_with(detail), "{said}");
@@ -144,9 +147,9 @@ async fn a_list_comes_whole_until_a_page_is_asked_for() {
     );
     assert_eq!(whole["results"].as_array().unwrap().len(), 60);
 
-    let headers = [("authorization", "level 1"), ("host", "tv.example:9191")];
+    let headers = [("authorization", &*rest.bearer(STANDARD)), ("host", "tv.example:9191")];
     let path = "/api/channels/groups?search=GROUP&page=2&page_size=25";
-    let page = rest.ask("GET", path, &headers, Value::Null).await.body;
+    let page = rest.send("GET", path, &headers, "").await.body;
     assert_eq!(page["results"][0]["name"], "group 25");
     let other = |n| format!("http://tv.example:9191/api/channels/groups?search=GROUP&page_size=25&page={n}");
     assert_eq!((&page["next"], &page["previous"]), (&json!(other(3)), &json!(other(1))));
@@ -191,4 +194,27 @@ async fn names_are_written_as_they_are() {
     let made = rest.admin("POST", GROUPS, json!({ "name": "Überall & <b>日本</b> \"x\"" })).await;
     assert!(made.text.contains(r#""name":"Überall & <b>日本</b> \"x\"""#), "{}", made.text);
     assert_eq!(made.headers["content-type"], "application/json");
+}
+
+#[tokio::test]
+async fn a_body_that_does_not_come_is_not_waited_for() {
+    let rest = Rest::start().await;
+    let never = futures_util::stream::pending::<Result<hyper::body::Frame<bytes::Bytes>, Infallible>>();
+    let headers = [("authorization", &*rest.bearer(ADMIN))];
+    let answer = rest.send_body("POST", GROUPS, &headers, StreamBody::new(never)).await;
+    assert_eq!((answer.status, answer.body), (408, json!({ "detail": "request timeout" })));
+}
+
+/// Where the document is published.
+const DOCUMENT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/docs/openapi.json");
+
+/// After a change of the interface: `HEADWATER_WRITE_OPENAPI=1 cargo test openapi`.
+#[test]
+fn the_published_openapi_document_is_that_of_the_routes() {
+    let document = serde_json::to_string_pretty(&super::openapi()).unwrap() + "\n";
+    if std::env::var_os("HEADWATER_WRITE_OPENAPI").is_some() {
+        std::fs::write(DOCUMENT, &document).unwrap();
+    }
+    let published = std::fs::read_to_string(DOCUMENT).unwrap_or_default();
+    assert!(published == document, "docs/openapi.json is not up to date: `just openapi` writes it");
 }

@@ -162,6 +162,14 @@ impl<'a, T: Record> Collection<'a, T> {
     /// Goes through the records of one owner, in the order of blocks. A group that is replaced meanwhile is seen
     /// as it was.
     pub fn for_each_of(&self, owner: u64, mut see: impl FnMut(T)) -> Result<()> {
+        self.while_of(owner, |record| {
+            see(record);
+            true
+        })
+    }
+
+    /// The same until `see` says false.
+    pub(crate) fn while_of(&self, owner: u64, mut see: impl FnMut(T) -> bool) -> Result<()> {
         let _pass = self.shared.pass();
         let blocks = {
             let state = self.shared.state.read();
@@ -171,7 +179,9 @@ impl<'a, T: Record> Collection<'a, T> {
             // A block that shrank to nothing is gone; its records are too.
             if let Some(block) = self.shared.block_uncached(self.noun, owner, number, at)? {
                 for (_, bytes) in &block.records {
-                    see(decode(bytes)?);
+                    if !see(decode(bytes)?) {
+                        return Ok(());
+                    }
                 }
             }
         }

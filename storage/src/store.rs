@@ -235,6 +235,10 @@ impl Store {
         Bulk::begin(self.clone(), Arc::clone(&self.shared), owner)
     }
 
+    pub(crate) fn shared(&self) -> &Arc<Shared> {
+        &self.shared
+    }
+
     /// Hears of every commit from now on.
     pub fn changes(&self) -> Changes {
         Changes { receiver: self.shared.changes.subscribe() }

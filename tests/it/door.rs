@@ -44,6 +44,9 @@ async fn rubbish_is_answered_or_hung_up_on_and_the_next_one_is_served() {
         (b"GET /proxy/ts/stream/../../etc/passwd HTTP/1.1\r\nConnection: close\r\n\r\n".to_vec(), &[404]),
         (b"GET http://elsewhere.example/ HTTP/1.1\r\nConnection: close\r\n\r\n".to_vec(), &[200, 400, 404]),
         (b"CONNECT elsewhere.example:443 HTTP/1.1\r\nConnection: close\r\n\r\n".to_vec(), &[400, 404, 405]),
+        (b"GET elsewhere.example:80 HTTP/1.1\r\nConnection: close\r\n\r\n".to_vec(), &[400, 404]),
+        (b"GET http://elsewhere.example HTTP/1.1\r\nConnection: close\r\n\r\n".to_vec(), &[200, 400, 404]),
+        (b"OPTIONS * HTTP/1.1\r\nConnection: close\r\n\r\n".to_vec(), &[400, 404, 405]),
         (b"GET /healthz HTTP/1.1\r\nContent-Length: x\r\n\r\n".to_vec(), &[400]),
         (
             b"GET /healthz HTTP/1.1\r\nTransfer-Encoding: chunked\r\nConnection: close\r\n\r\nzz\r\n"
@@ -144,14 +147,7 @@ async fn what_does_not_exist_is_404_and_what_cannot_be_done_405() {
     let (_provider, list) = list();
     let gateway = TestGateway::of(&list).await;
     let unknown = "/proxy/ts/stream/00000000-0000-4000-8000-000000000000";
-    for path in [
-        unknown,
-        "/proxy/ts/stream/7",
-        "/proxy/ts/stream/",
-        "/proxy/ts/stream/x/y",
-        "/nothing",
-        "/api/nothing/",
-    ] {
+    for path in [unknown, "/proxy/ts/stream/", "/proxy/ts/stream/x/y", "/nothing", "/api/nothing/"] {
         let answer = fetch(gateway.address, Request::get(path)).await;
         assert_eq!(answer.status(), 404, "{path}");
         assert_eq!(answer.header("content-type"), Some("application/json"), "{path}");

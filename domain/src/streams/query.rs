@@ -90,7 +90,7 @@ impl Index {
 
     /// The rows of a shard that are asked for, in order.
     fn rows(&self, shard: &Shard, query: &Query, wanted: &Wanted<'_>) -> Vec<u32> {
-        let is_hidden = |id: &StreamId| self.hidden.get(id) == Some(&shard.account());
+        let is_hidden = |id: &StreamId| self.hidden.contains(&(*id, shard.account()));
         let few = [&query.ids, &query.only].into_iter().flatten().min_by_key(|it| it.len());
         if let Some(few) = few {
             let ids = few.iter().filter(|id| wanted.has_id(**id) && !is_hidden(id));
@@ -101,7 +101,7 @@ impl Index {
         let mut marks = vec![true; shard.len()];
         wanted.mark(shard, &mut marks);
         let unwanted = query.without.iter().flatten();
-        for id in unwanted.chain(self.hidden.keys().filter(|id| is_hidden(id))) {
+        for id in unwanted.chain(self.hidden.iter().map(|it| &it.0).filter(|id| is_hidden(id))) {
             if let Some(row) = shard.row_of(*id) {
                 marks[row] = false;
             }

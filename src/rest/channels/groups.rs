@@ -1,11 +1,12 @@
 //! `/api/channels/groups/`: channel groups.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::HashMap;
 
 use domain::channel::Channel;
 use domain::group::{Group, NAME_CHARS_MAX};
 use domain::ids::GroupId;
 use http::StatusCode;
+use storage::Write;
 
 use crate::http::reply::Refusal;
 use crate::rest::RestParts;
@@ -131,7 +132,7 @@ async fn remove(call: Call) -> Result<Done, Refusal> {
     let id = call.id()?;
     call.write(move |write| {
         find::<Group>(write, id)?;
-        if groups_in_use(write.all()?).contains(&GroupId(id)) {
+        if has_channels(write, id)? {
             return Err(Refusal::bad_request("A group that has channels cannot be deleted."));
         }
         write.remove::<Group>(id)?;
@@ -143,11 +144,12 @@ async fn remove(call: Call) -> Result<Done, Refusal> {
 async fn clean_up(call: Call) -> Result<GroupCleanup, Refusal> {
     let deleted_groups = call
         .write(|write| {
-            let in_use = groups_in_use(write.all()?);
             let mut names = Vec::new();
-            for group in write.all::<Group>()?.into_iter().filter(|it| !in_use.contains(&it.id)) {
-                write.remove::<Group>(group.id.0)?;
-                names.push(group.name);
+            for group in write.all::<Group>()? {
+                if !has_channels(write, group.id.0)? {
+                    write.remove::<Group>(group.id.0)?;
+                    names.push(group.name);
+                }
             }
             Ok(names)
         })
@@ -156,8 +158,8 @@ async fn clean_up(call: Call) -> Result<GroupCleanup, Refusal> {
     Ok(GroupCleanup { message: format!("Deleted {deleted_count} groups"), deleted_count, deleted_groups })
 }
 
-fn groups_in_use(channels: Vec<Channel>) -> HashSet<GroupId> {
-    channels.iter().filter_map(|it| it.group).collect()
+fn has_channels(write: &Write<'_>, group: u32) -> Result<bool, Refusal> {
+    Ok(!write.by::<Channel>("group", group.to_be_bytes())?.is_empty())
 }
 
 impl ChannelGroupEdit {

@@ -16,6 +16,12 @@ impl Record for Channel {
         if let Some(number) = self.number {
             keys.unique("number", number.to_string());
         }
+        if let Some(group) = self.group {
+            keys.plain("group", group.0.to_be_bytes());
+        }
+        if let Some(profile) = self.stream_profile {
+            keys.plain("stream_profile", profile.0.to_be_bytes());
+        }
         for stream in &self.streams {
             keys.plain("stream", stream.0.to_be_bytes());
         }

@@ -2,7 +2,7 @@
 
 use domain::stream::Stream;
 
-use crate::record::{Kind, Record};
+use crate::record::{Keys, Kind, Record};
 
 impl Record for Stream {
     const COLLECTION: &'static str = "streams";
@@ -12,6 +12,13 @@ impl Record for Stream {
 
     fn id(&self) -> u32 {
         self.id.0
+    }
+
+    fn keys(&self, keys: &mut Keys) {
+        // Few have one of their own.
+        if let Some(profile) = self.stream_profile {
+            keys.plain("stream_profile", profile.0.to_be_bytes());
+        }
     }
 
     fn owner(&self) -> u64 {

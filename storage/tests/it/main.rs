@@ -11,5 +11,6 @@ mod golden;
 mod model;
 mod models;
 mod space;
+mod stream_index;
 mod support;
 mod tables;

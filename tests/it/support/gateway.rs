@@ -2,6 +2,7 @@
 
 use super::client::{Player, Request, fetch};
 use super::{PATIENCE, eventually};
+use domain::channel::Channel;
 use domain::event::{Event, EventBody};
 use domain::playlist::catalogue::{Catalogue, CatalogueBuilder};
 use domain::playlist::m3u::{Item, Limits, parse};
@@ -118,11 +119,15 @@ impl TestGateway {
         Setup::new().list(list).start().await
     }
 
+    /// A channel as it was at the start, by its name.
+    pub fn channel(&self, name: &str) -> &Channel {
+        let found = self.catalogue.channels.iter().find(|it| it.name == name);
+        found.unwrap_or_else(|| panic!("no channel {name} in the lists"))
+    }
+
     /// The path of a channel's stream, by the channel's name.
     pub fn path(&self, channel: &str) -> String {
-        let found = self.catalogue.channels.iter().find(|it| it.name == channel);
-        let channel = found.unwrap_or_else(|| panic!("no channel {channel} in the lists"));
-        format!("/proxy/ts/stream/{}", channel.uuid)
+        format!("/proxy/ts/stream/{}", self.channel(channel).uuid)
     }
 
     pub fn get(&self, channel: &str) -> Request {

@@ -5,6 +5,7 @@ pub mod api;
 pub mod binary;
 pub mod client;
 pub mod gateway;
+pub mod people;
 pub mod signal;
 pub mod tools;
 pub mod ts_check;

@@ -1,0 +1,166 @@
+//! What does a page of 500,000 streams cost, with its filter and its exact count?
+//!
+//! The index is built as the follower builds it, of streams of four accounts; its memory is what the
+//! process grew by. Then pages of fifty are asked for: the first in an order, which sorts, apart from those behind it.
+//! What an edit and its read-your-writes take is measured through a store.
+//!
+//! `cargo bench -p storage --bench stream_list -- [--streams 500000]`
+
+#![expect(clippy::print_stdout, reason = "a program of its own that prints a table")]
+#![expect(clippy::disallowed_methods, reason = "nothing here pauses time")]
+
+mod support;
+
+use std::fs;
+use std::hint::black_box;
+use std::time::Instant;
+
+use domain::ids::{AccountId, StreamId};
+use domain::source_url::SourceUrl;
+use domain::stream::{Facts, Headers, Stream};
+use domain::streams::{Index, Order, Query, ShardBuilder};
+use serde_json::{Map, Value, json};
+use storage::records::schema;
+use storage::{Error, Store, StreamIndex};
+use support::percentile;
+
+const MIB: f64 = 1024.0 * 1024.0;
+const N_ACCOUNTS: u32 = 4;
+const N_PAGES: usize = 200;
+
+fn main() {
+    let arguments: Vec<String> = std::env::args().skip(1).filter(|argument| argument != "--bench").collect();
+    let at = arguments.iter().position(|argument| argument == "--streams");
+    let n: u32 = at.map_or(500_000, |at| arguments[at + 1].parse().expect("--streams N"));
+
+    let before = resident_bytes();
+    let mut index = Index::default();
+    let build = seconds(|| {
+        for account in 1..=N_ACCOUNTS {
+            let mut builder = ShardBuilder::new(AccountId(account));
+            (1..=n)
+                .filter(|id| id % N_ACCOUNTS + 1 == account)
+                .for_each(|id| builder.add(&stream(id, account)));
+            index = index.with(builder.build());
+        }
+    });
+    let memory = (resident_bytes() - before) / MIB;
+    let counted = index.bytes() as f64 / MIB;
+    println!(
+        "{n} streams built in {build:.2} s; memory {memory:.0} MiB, of which {counted:.0} MiB are columns"
+    );
+
+    let text = |it: &str| Some(it.to_owned());
+    let query = Query::default;
+    let group = format!("Group {}, all", n / 500);
+    let groups = Some([group].into());
+    let queries = [
+        ("all, by id", query()),
+        ("all, by name", Query { order: Order::Name, ..query() }),
+        ("all, by group", Query { order: Order::Group, ..query() }),
+        ("name ~ rare, by name", Query { name: text("1234 hd"), order: Order::Name, ..query() }),
+        ("name ~ one in nine, by name", Query { name: text("7 hd"), order: Order::Name, ..query() }),
+        ("name ~ all, by name", Query { name: text("channel"), order: Order::Name, ..query() }),
+        ("search ~ rare, by name", Query { search: text("4321"), order: Order::Name, ..query() }),
+        ("one group, by name", Query { groups, order: Order::Name, ..query() }),
+        ("no stale, by name", Query { hide_stale: true, order: Order::Name, ..query() }),
+    ];
+    let mut pages = Map::new();
+    for (name, query) in queries {
+        let first = micros(|| drop(black_box(index.find(&query, 0, 50)))) / 1e3;
+        let count = index.find(&query, 0, 0).count;
+        let mut later: Vec<f64> = (0..N_PAGES)
+            .map(|at| {
+                let offset = at * 50 % count.max(1);
+                micros(|| assert_eq!(black_box(index.find(&query, offset, 50)).count, count)) / 1e3
+            })
+            .collect();
+        let deep = micros(|| drop(black_box(index.find(&query, count / 2, 50)))) / 1e3;
+        let [p50, p99] = [0.5, 0.99].map(|p| percentile(&mut later, p));
+        println!(
+            "{name:>28}: {count:>6} found; first {first:.1} ms, p50 {p50:.2} ms, p99 {p99:.2} ms, in the middle {deep:.1} ms"
+        );
+        pages.insert(
+            name.to_owned(),
+            json!({ "count": count, "first_ms": first, "p50_ms": p50, "p99_ms": p99, "middle_ms": deep }),
+        );
+    }
+    let kept = index.bytes() as f64 / MIB;
+    println!("with the orders that were asked for: {kept:.0} MiB");
+    let through_store = through_store(n);
+    support::record(
+        "stream_list",
+        json!({
+            "streams": n,
+            "build_seconds": build,
+            "memory_mib": memory,
+            "columns_mib": counted,
+            "columns_and_orders_mib": kept,
+            "pages": pages,
+            "through_store": Value::Object(through_store),
+        }),
+    );
+}
+
+/// The same behind a store: how long the first reading takes, and until an edit or an import is seen.
+fn through_store(n: u32) -> Map<String, Value> {
+    let store = Store::temporary(schema()).expect("a store");
+    let import = |account: u32, ids: std::ops::RangeInclusive<u32>| {
+        let mut bulk = store.bulk::<Stream>(account.into()).expect("it begins");
+        ids.for_each(|id| bulk.put(&stream(id, account)).expect("it is taken"));
+        bulk.land(|_, _| Ok::<_, Error>(())).expect("it lands");
+    };
+    import(1, 1..=n);
+    let mut index = None;
+    let start = seconds(|| index = Some(StreamIndex::start(&store).expect("it reads")));
+    let index = index.expect("it was just made");
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build().expect("a runtime");
+    let see = || drop(runtime.block_on(index.at(store.version())).expect("it is seen"));
+    let mut edits: Vec<f64> = (1..=100u32)
+        .map(|id| {
+            let edited = stream(id * 977 % n + 1, 1);
+            store.write_blocking(move |write| write.put(&edited)).expect("it lands");
+            micros(see) / 1e3
+        })
+        .collect();
+    import(2, n + 1..=n + 10_000);
+    let small_import = micros(see) / 1e3;
+    let [p50, p99] = [0.5, 0.99].map(|p| percentile(&mut edits, p));
+    println!(
+        "behind a store: read in {start:.2} s; an edit is seen after p50 {p50:.2} ms, p99 {p99:.2} ms; an import of 10,000 beside it after {small_import:.0} ms"
+    );
+    let row = json!({ "start_seconds": start, "edit_seen_p50_ms": p50, "edit_seen_p99_ms": p99, "import_of_10000_seen_ms": small_import });
+    row.as_object().cloned().unwrap_or_default()
+}
+
+fn stream(id: u32, account: u32) -> Stream {
+    let facts = Facts {
+        name: format!("Channel {id} HD"),
+        url: SourceUrl::new(format!("http://provider.example:8080/live/user/password/{id}.ts")),
+        headers: Headers::default(),
+        tvg_id: Some(format!("channel{id}.example")),
+        group: Some(format!("Group {}, all", id / 250)),
+        logo: None,
+        number: None,
+    };
+    let mut stream = Stream::new(StreamId(id), AccountId(account), facts, 0);
+    stream.last_seen = id.is_multiple_of(50).then_some(0);
+    stream
+}
+
+fn seconds(work: impl FnOnce()) -> f64 {
+    let started = Instant::now();
+    work();
+    started.elapsed().as_secs_f64()
+}
+
+fn micros(work: impl FnOnce()) -> f64 {
+    seconds(work) * 1e6
+}
+
+/// The memory of this process.
+fn resident_bytes() -> f64 {
+    let status = fs::read_to_string("/proc/self/status").expect("this runs on Linux");
+    let line = status.lines().find(|it| it.starts_with("VmRSS:")).expect("a process has memory");
+    line.split_whitespace().nth(1).and_then(|it| it.parse::<f64>().ok()).expect("a number of KiB") * 1024.0
+}

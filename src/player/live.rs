@@ -1,0 +1,141 @@
+//! `/live/{user}/{password}/{channel id}` and the short form without `live`: a channel for players that log in by the
+//! address.
+//!
+//! Player apps make these addresses themselves, of what they know of a panel. So they are answered from any network,
+//! and a wrong password looks the same as an unknown user.
+
+use actors::Target;
+use domain::ids::ChannelId;
+use domain::user;
+use http::Method;
+use percent_encoding::percent_decode_str;
+use warp::Filter;
+use warp::path::Tail;
+use warp::reply::Response as Reply;
+
+use super::PlayerParts;
+use super::watch::{METHODS, for_any_origin, preflight, unknown_channel, watch};
+use crate::http::caller::{Caller, caller};
+use crate::http::reply::Refusal;
+use crate::http::{Routes, method};
+
+/// Who wants to watch what, as the address says. Has a password in it: it is never printed.
+struct Asked {
+    username: String,
+    password: String,
+    channel: ChannelId,
+}
+
+/// `/live/{user}/{password}/{channel id}[.ts]`. GET, HEAD and OPTIONS.
+pub(super) fn route(parts: PlayerParts) -> Routes {
+    warp::path("live").and(stream(parts, asked)).boxed()
+}
+
+/// `/{user}/{password}/{channel id}[.ts]`. To be tried last: anything of three segments looks like it.
+pub(super) fn short_route(parts: PlayerParts) -> Routes {
+    stream(parts, |path| asked(path).filter(|it| !user::is_reserved(&it.username))).boxed()
+}
+
+/// What `read` does not take is not our route. The rest of the path is read in one piece: warp's filter for a segment
+/// writes what it reads to the log.
+fn stream(parts: PlayerParts, read: fn(&str) -> Option<Asked>) -> Routes {
+    warp::path::tail()
+        .and_then(move |path: Tail| {
+            std::future::ready(read(path.as_str()).ok_or_else(warp::reject::not_found))
+        })
+        .and(method(METHODS))
+        .and(caller())
+        .then(move |asked: Asked, method: Method, caller: Caller| {
+            let parts = parts.clone();
+            async move { for_any_origin(answer(&parts, asked, &method, caller).await) }
+        })
+        .boxed()
+}
+
+/// Reads `{user}/{password}/{channel id}[.ts]`, percent-encoded, perhaps with a slash behind it. `None` for anything
+/// else, other formats among it: nobody logs in for that.
+fn asked(path: &str) -> Option<Asked> {
+    let mut segments = path.strip_suffix('/').unwrap_or(path).split('/');
+    let mut next = || percent_decode_str(segments.next()?).decode_utf8().ok().filter(|it| !it.is_empty());
+    let (username, password, file) = (next()?, next()?, next()?);
+    let is_whole = segments.next().is_none();
+    let channel = channel_id(&file).filter(|_| is_whole)?;
+    Some(Asked { username: username.into_owned(), password: password.into_owned(), channel })
+}
+
+/// The channel a file name means: its number, with or without `.ts`. Other extensions are other formats.
+fn channel_id(name: &str) -> Option<ChannelId> {
+    let number = name.strip_suffix(".ts").unwrap_or(name);
+    let is_number = number.bytes().all(|it| it.is_ascii_digit());
+    number.parse().ok().filter(|_| is_number).map(ChannelId)
+}
+
+async fn answer(
+    parts: &PlayerParts,
+    asked: Asked,
+    method: &Method,
+    caller: Caller,
+) -> Result<Reply, Refusal> {
+    if method == Method::OPTIONS {
+        return Ok(preflight());
+    }
+    let Asked { username, password, channel } = asked;
+    let user = parts.auth.player(&username, &password, caller.address(), &caller.agent).await?;
+    let uuid = {
+        let channels = parts.models.channels.load();
+        channels.get(channel.0).filter(|it| user::sees(&user, it)).map(|it| it.uuid)
+    };
+    let target = Target::Channel(uuid.ok_or_else(unknown_channel)?);
+    watch(parts, target, Some(&user), method, caller).await
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_address_is_decoded_and_a_plus_is_a_plus() {
+        let read = |path: &str| asked(path).map(|it| (it.username, it.password, it.channel.0));
+        let anna = |password: &str| Some(("anna".to_owned(), password.to_owned(), 7));
+        for (path, expected) in [
+            ("anna/pw/7.ts", anna("pw")),
+            ("anna/pw/7", anna("pw")),
+            ("anna/pw/7.ts/", anna("pw")),
+            ("%61nna/p%2Fw%20x/7", anna("p/w x")),
+            ("anna/p+w/7", anna("p+w")),
+            ("anna/p%2Bw/7", anna("p+w")),
+            ("anna/%C3%A4/7", anna("ä")),
+            ("anna/pw/7.ts//", None),
+            ("anna/pw/7/8", None),
+            ("anna/pw", None),
+            ("anna//7", None),
+            ("/anna/pw/7", None),
+            ("anna/%ff/7", None),
+            ("", None),
+            ("///", None),
+        ] {
+            assert_eq!(read(path), expected, "{path}");
+        }
+    }
+
+    #[test]
+    fn a_channel_is_named_by_its_number_and_nothing_else() {
+        for (name, expected) in [
+            ("7", Some(7)),
+            ("7.ts", Some(7)),
+            ("0007.ts", Some(7)),
+            ("7.m3u8", None),
+            ("7.mp4", None),
+            ("7.ts.ts", None),
+            ("+7", None),
+            ("-1", None),
+            ("7.0", None),
+            ("4294967296", None),
+            ("abc.ts", None),
+            (".ts", None),
+            ("", None),
+        ] {
+            assert_eq!(channel_id(name).map(|it| it.0), expected, "{name}");
+        }
+    }
+}

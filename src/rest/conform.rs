@@ -1,0 +1,82 @@
+//! Does an answer look as the published document says? What a JSON Schema can say and ours does, no more.
+
+use serde_json::Value;
+
+/// What is wrong with an answer to an operation; nothing if all is well.
+pub(super) fn check(document: &Value, path: &str, method: &str, status: u16, body: &Value) -> Vec<String> {
+    let operation = &document["paths"][path][method.to_lowercase()];
+    let response = &operation["responses"][status.to_string()];
+    let mut wrong = Vec::new();
+    match (response.is_object(), response.pointer("/content/application~1json/schema")) {
+        (false, _) => wrong.push(format!("{status} is not described")),
+        (true, Some(schema)) => conforms(document, schema, body, "answer", &mut wrong),
+        (true, None) if !body.is_null() => wrong.push("there should be no body".to_owned()),
+        (true, None) => {}
+    }
+    wrong
+}
+
+fn conforms(document: &Value, schema: &Value, value: &Value, at: &str, wrong: &mut Vec<String>) {
+    if let Some(reference) = schema["$ref"].as_str() {
+        let target = document.pointer(reference.trim_start_matches('#')).unwrap_or(&Value::Null);
+        return match target.is_object() {
+            true => conforms(document, target, value, at, wrong),
+            false => wrong.push(format!("{reference} leads nowhere")),
+        };
+    }
+    if value.is_null()
+        && (schema["nullable"] == true
+            || schema.as_object().is_some_and(|it| {
+                !it.contains_key("type") && !it.contains_key("allOf") && !it.contains_key("anyOf")
+            }))
+    {
+        return;
+    }
+    for all in schema["allOf"].as_array().into_iter().flatten() {
+        conforms(document, all, value, at, wrong);
+    }
+    if let Some(any) = schema["anyOf"].as_array() {
+        let fits = |it: &&Value| {
+            let mut wrong = Vec::new();
+            conforms(document, it, value, at, &mut wrong);
+            wrong.is_empty()
+        };
+        if any.iter().find(fits).is_none() {
+            wrong.push(format!("{at} is none of what it may be: {value}"));
+        }
+    }
+    let is_right = match schema["type"].as_str() {
+        Some("object") => value.is_object(),
+        Some("array") => value.is_array(),
+        Some("string") => value.is_string(),
+        Some("boolean") => value.is_boolean(),
+        Some("integer") => value.is_i64() || value.is_u64(),
+        Some("number") => value.is_number(),
+        Some(_) => false,
+        None => true,
+    };
+    if !is_right {
+        wrong.push(format!("{at} should be {}: {value}", schema["type"]));
+        return;
+    }
+    if let Some(choices) = schema["enum"].as_array().filter(|it| !it.contains(value)) {
+        wrong.push(format!("{at} is none of {choices:?}: {value}"));
+    }
+    for name in schema["required"].as_array().into_iter().flatten().filter_map(Value::as_str) {
+        if value.get(name).is_none() {
+            wrong.push(format!("{at} has no {name}"));
+        }
+    }
+    for (name, value) in value.as_object().into_iter().flatten() {
+        let at = format!("{at}.{name}");
+        match (&schema["properties"][name], &schema["additionalProperties"]) {
+            (known, _) if known.is_object() => conforms(document, known, value, &at, wrong),
+            (_, others) if others.is_object() => conforms(document, others, value, &at, wrong),
+            (_, others) if *others == true || schema.get("properties").is_none() => {}
+            _ => wrong.push(format!("{at} is not described")),
+        }
+    }
+    for (n, item) in value.as_array().into_iter().flatten().enumerate() {
+        conforms(document, &schema["items"], item, &format!("{at}[{n}]"), wrong);
+    }
+}

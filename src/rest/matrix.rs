@@ -1,0 +1,261 @@
+//! Every route, asked by everybody and with everything. Made from the table of routes, so it grows by itself.
+
+use domain::account::{Account, AccountProfile, List};
+use domain::channel::Channel;
+use domain::group::Group;
+use domain::ids::{AccountId, ChannelId, GroupId, ProfileId, StreamId};
+use domain::source_url::SourceUrl;
+use domain::stream::{Facts, Headers, Stream};
+use serde_json::{Value, json};
+use uuid::Uuid;
+
+use super::field::{Field, Kind};
+use super::input::BodyShape;
+use super::route::{Access, Route};
+use super::routes;
+use super::testing::{ADMIN, INACTIVE, Rest, SECRET, STANDARD, STREAMER, SUPERUSER};
+
+/// Holds T-acc.1.
+#[tokio::test]
+async fn every_route_lets_in_whom_it_should_and_nobody_else() {
+    let rest = furnished().await;
+    for route in routes() {
+        for (who, header, value, level) in everybody(&rest) {
+            for path in paths(&route) {
+                let method = route.method.as_str();
+                let answer = rest.send(method, &path, &[(header, &value)], "").await;
+                // The next one comes to the same house, also after somebody's key or somebody is gone.
+                rest.restore_users().await;
+                let expected = match (route.access, level) {
+                    (Access::Anyone, _) => None,
+                    (Access::From(_), None) => Some(401),
+                    (Access::From(needed), Some(level)) => (level < needed.number()).then_some(403),
+                };
+                match expected {
+                    Some(status) => assert_eq!(answer.status, status, "{who}: {method} {path}"),
+                    None => {
+                        let is_let_in = !matches!(answer.status, 401 | 403) || says(&route, answer.status);
+                        assert!(is_let_in, "{who}: {method} {path}: {} {}", answer.status, answer.text);
+                    }
+                }
+            }
+        }
+    }
+}
+
+/// Holds T-rest.1. That no answer is a failure of ours, that each looks as published, and that a refusal changes
+/// nothing, is seen to by [`Rest`].
+#[tokio::test]
+async fn whatever_is_sent_to_a_route_the_answer_is_one_that_is_described() {
+    let rest = furnished().await;
+    for route in routes() {
+        for path in paths(&route) {
+            for query in hostile_queries(&route) {
+                let path = format!("{path}?{query}");
+                rest.admin(route.method.as_str(), &path, Value::Null).await;
+            }
+            for body in hostile_bodies(&route) {
+                rest.admin(route.method.as_str(), &path, body).await;
+            }
+        }
+        for path in hostile_paths(&route) {
+            let answer = rest.admin(route.method.as_str(), &path, Value::Null).await;
+            assert!((400..500).contains(&answer.status), "{path}: {}", answer.status);
+        }
+    }
+}
+
+/// Name, header, its value, and the level that comes of it.
+fn everybody(rest: &Rest) -> Vec<(&'static str, &'static str, String, Option<u8>)> {
+    let bearer = |user| rest.bearer(user);
+    let expired = rest.auth.tokens_of(&rest.user(ADMIN), 1_000_000_000).access;
+    let refresh = rest.auth.tokens(&rest.user(ADMIN)).refresh;
+    let admin = rest.user(ADMIN);
+    let key = admin.api_key.as_ref().map(|it| it.key.expose().to_owned()).unwrap();
+    vec![
+        ("nobody", "accept", "*/*".to_owned(), None),
+        ("a liar", "authorization", "Bearer a.b.c".to_owned(), None),
+        ("somebody else's guest", "authorization", "Basic YTpi".to_owned(), None),
+        ("a liar with a key", "x-api-key", "wrong".to_owned(), None),
+        ("who was here long ago", "authorization", format!("Bearer {expired}"), None),
+        ("who shows the wrong token", "authorization", format!("Bearer {refresh}"), None),
+        ("an inactive user", "authorization", bearer(INACTIVE), None),
+        ("a streamer", "authorization", bearer(STREAMER), Some(0)),
+        ("a standard user", "authorization", bearer(STANDARD), Some(1)),
+        ("an admin", "authorization", bearer(ADMIN), Some(10)),
+        ("a superuser", "authorization", bearer(SUPERUSER), Some(10)),
+        ("a key", "x-api-key", key.clone(), Some(10)),
+        ("a key in the other header", "authorization", format!("ApiKey {key}"), Some(10)),
+    ]
+}
+
+/// Is this refusal one that the route itself names?
+fn says(route: &Route, status: u16) -> bool {
+    route.refusals.iter().any(|it| it.0.as_u16() == status)
+}
+
+/// The paths of a route for something that is there and for something that is not.
+fn paths(route: &Route) -> Vec<String> {
+    if route.path_parameters().next().is_none() {
+        return vec![route.path.to_owned()];
+    }
+    let with = |id: &str, uuid: &str, text: &str| {
+        let fill = |name: &str| match () {
+            () if name.ends_with("uuid") => uuid.to_owned(),
+            () if name.ends_with("id") => id.to_owned(),
+            () => text.to_owned(),
+        };
+        route
+            .path_parameters()
+            .fold(route.path.to_owned(), |path, name| path.replace(&format!("{{{name}}}"), &fill(name)))
+    };
+    // Last what is there: a route that deletes it comes to it once only.
+    vec![with("999999", &Uuid::from_u128(9).to_string(), "nothing"), with("1", &UUID.to_string(), "one")]
+}
+
+fn hostile_paths(route: &Route) -> Vec<String> {
+    let typed = route.path_parameters().filter(|it| it.ends_with("id"));
+    typed
+        .flat_map(|name| {
+            ["-1", "x", "4294967296", "1.5", "%00", "..%2f..%2f", "1e3", "%f0%9f%98%80"].map(|text| {
+                let path = route.path.replace(&format!("{{{name}}}"), text);
+                route.path_parameters().fold(path, |path, name| path.replace(&format!("{{{name}}}"), "1"))
+            })
+        })
+        .collect()
+}
+
+fn hostile_queries(route: &Route) -> Vec<String> {
+    let texts = [
+        "",
+        "-1",
+        "0",
+        "x",
+        "%00",
+        "%ff",
+        "NaN",
+        "1e400",
+        "9223372036854775807",
+        "99999999999999999999",
+        "true",
+        "maybe",
+        "1,2,x",
+        ",,,",
+        "%5B%5D",
+        "'%22;--",
+        "(a%2B)%2B$",
+        "-id",
+    ];
+    let of_field = |field: &Field| texts.map(|text| format!("{}={text}", field.name));
+    let mut queries: Vec<String> = route.inputs.query.iter().flat_map(of_field).collect();
+    let all = |text: &str| route.inputs.query.iter().map(|it| format!("{}={text}&", it.name)).collect();
+    queries.extend(["x", "1", ""].map(all));
+    queries.push("unknown=1&&=&%".to_owned());
+    queries
+}
+
+/// Each field with each value that it should not have, beside a good value for every other one.
+fn hostile_bodies(route: &Route) -> Vec<Value> {
+    let Some(shape) = route.inputs.body else { return vec![Value::Null] };
+    let (record, is_many) = match shape {
+        BodyShape::One(record) => (record, false),
+        BodyShape::Many(record, _) => (record, true),
+    };
+    let fields: Vec<&Field> = record.fields.iter().filter(|it| it.is_in_bodies()).collect();
+    let good =
+        || fields.iter().map(|it| (it.name.to_owned(), example(it))).collect::<serde_json::Map<_, _>>();
+    let mut objects = vec![Value::from(good()), json!({}), json!({ "unknown": [1] })];
+    for field in &fields {
+        for value in hostile_values(field) {
+            let mut body = good();
+            body.insert(field.name.to_owned(), value);
+            objects.push(body.into());
+        }
+    }
+    let mut bodies = vec![json!([]), json!("text"), json!(7), json!(true), json!([null, [], {}])];
+    bodies.extend(objects.into_iter().map(|it| if is_many { json!([it, it]) } else { it }));
+    bodies
+}
+
+fn hostile_values(field: &Field) -> Vec<Value> {
+    let mut values = vec![
+        Value::Null,
+        json!(true),
+        json!(0),
+        json!(-1),
+        json!(1.5),
+        json!(1e300),
+        json!(i64::MIN),
+        json!(u64::MAX),
+        json!(999_999),
+        json!(""),
+        json!("  "),
+        json!("\u{0}"),
+        json!("line\r\nbreak: x"),
+        json!("ä".repeat(field.chars_max.min(20_000) + 1)),
+        json!("http://[::1"),
+        json!("(a+)+$"),
+        json!([]),
+        json!([null]),
+        json!([1, 1, 1]),
+        json!([999_999, "x", {}]),
+        json!({}),
+        json!({ "a": { "b": [1, { "c": null }] } }),
+    ];
+    if let Kind::List(_) = field.kind {
+        values.push(vec![7; 10_000].into());
+    }
+    values
+}
+
+/// A value that a field may have.
+fn example(field: &Field) -> Value {
+    let of_text = |text: &str| serde_json::from_str(text).unwrap_or_else(|_| text.into());
+    match field.kind {
+        Kind::Text => field.example.unwrap_or("text").into(),
+        Kind::Url => "http://provider.example/list".into(),
+        Kind::Uuid => UUID.to_string().into(),
+        Kind::Time => "2031-05-04T07:08:09Z".into(),
+        Kind::Flag => true.into(),
+        Kind::Integer | Kind::Number => {
+            field.example.map_or_else(|| field.least.unwrap_or(1).into(), of_text)
+        }
+        Kind::Choice(names) => names[0].into(),
+        Kind::NumberChoice(numbers) => numbers[0].into(),
+        Kind::Object | Kind::Any => json!({}),
+        Kind::List(_) => field.example.map_or_else(|| json!([]), of_text),
+        Kind::Record(_) => json!({}),
+    }
+}
+
+const UUID: Uuid = Uuid::from_u128(1);
+
+/// With one of everything under the id 1, and a provider's password wherever there can be one.
+async fn furnished() -> Rest {
+    let rest = Rest::start().await;
+    let url = |path: &str| -> SourceUrl {
+        SourceUrl::new(format!(
+            "http://{SECRET}:{SECRET}@provider.example/live/{SECRET}/{path}?token={SECRET}"
+        ))
+    };
+    let profile = AccountProfile {
+        search_pattern: SECRET.to_owned(),
+        replace_pattern: SECRET.to_owned(),
+        ..AccountProfile::default_of(ProfileId(2), "default", 1)
+    };
+    rest.put([Account::new(AccountId(2), "provider", List::Url(url("list.m3u")), profile, 0)]).await;
+    let facts = Facts {
+        name: "one".to_owned(),
+        url: url("1.ts"),
+        headers: Headers::default(),
+        tvg_id: None,
+        group: Some("News".to_owned()),
+        logo: None,
+        number: None,
+    };
+    rest.put([Stream::new(StreamId(1), AccountId(2), facts, 0)]).await;
+    rest.put([Group::new(GroupId(1), "News")]).await;
+    let channel = Channel::new(ChannelId(1), UUID, "one", 0);
+    rest.put([Channel { streams: vec![StreamId(1)], group: Some(GroupId(1)), ..channel }]).await;
+    rest
+}

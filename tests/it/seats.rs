@@ -1,0 +1,204 @@
+//! `stream_limit` means: a user watches at most so many things at one time. A device that goes on to something else
+//! gives up what it watched; no other device is touched.
+
+use crate::support::client::{Player, Request, fetch};
+use crate::support::eventually;
+use crate::support::gateway::{Setup, TestGateway};
+use crate::support::people::{changed, deleted, person};
+use crate::support::signal::Picture;
+use crate::support::upstream::Provider;
+use domain::event::EventBody;
+use domain::settings::AtLimit;
+use domain::user::Level;
+use std::time::Duration;
+
+/// A gateway with channels `0`, `1`, … of one account that allows `max_streams`.
+async fn house(n: usize, max_streams: u32, at_limit: AtLimit) -> (Provider, TestGateway) {
+    let provider = Provider::start();
+    let mut list = String::from("#EXTM3U\n");
+    for number in 0..n {
+        let path = format!("/live/anna/{number}.ts");
+        let picture = Picture::new(&number.to_string()).bits_per_second(300_000).frames_per_gop(3);
+        provider.path(&path).plays(picture);
+        list.push_str(&format!("#EXTINF:-1,{number}\n{}\n", provider.url(&path)));
+    }
+    let setup = Setup::new().limited_list(&list, max_streams).engine(|it| it.at_limit = at_limit);
+    (provider, setup.start().await)
+}
+
+fn reasons(gateway: &TestGateway) -> Vec<String> {
+    let reason = |body: &EventBody| match body {
+        EventBody::ClientDisconnect { reason, .. } => Some(reason.clone()),
+        _ => None,
+    };
+    gateway.events().iter().filter_map(|it| reason(&it.body)).collect()
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn zapping_on_one_device_is_never_refused_and_the_provider_sees_one_connection() {
+    // Holds T-life.7 with a seat and a slot, both one.
+    let (provider, gateway) = house(20, 1, AtLimit::ReplaceOwn).await;
+    provider.limit("anna", 1, 403, Duration::ZERO);
+    provider.close_delay(Duration::from_millis(30));
+    let zapper = person(&gateway, "zapper", |it| it.stream_limit = 1).await;
+    let mut before: Option<Player> = None;
+    for number in 0..20 {
+        // As media servers do: the next one is opened before the last one is closed.
+        let label = number.to_string();
+        let player = Player::ask(gateway.address, zapper.asks(&gateway, &label, "tv")).await;
+        assert_eq!(player.status().await, 200, "channel {number}");
+        player.sees(&label).await;
+        if let Some(before) = before.replace(player) {
+            before.ended().await;
+        }
+        assert_eq!(gateway.gateway.counts().seats, 1);
+    }
+    assert_eq!((provider.peak_of("anna"), provider.refusals()), (1, 0));
+    drop(before);
+    gateway.is_quiet().await;
+    eventually("twenty departures", || reasons(&gateway).len() == 20).await;
+    let n_replaced = reasons(&gateway).iter().filter(|it| *it == "replaced by the same device").count();
+    assert_eq!((n_replaced, gateway.gateway.counts().seats), (19, 0));
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_second_device_is_refused_at_the_limit_and_the_first_one_plays_on() {
+    let (provider, gateway) = house(2, 0, AtLimit::ReplaceOwn).await;
+    let anna = person(&gateway, "anna", |it| it.stream_limit = 1).await;
+    let tv = Player::ask(gateway.address, anna.asks(&gateway, "0", "tv")).await;
+    tv.sees("0").await;
+    for channel in ["0", "1"] {
+        let answer = fetch(gateway.address, anna.asks(&gateway, channel, "phone")).await;
+        assert_eq!(answer.status(), 503);
+        assert_eq!(answer.header("x-hdhomerun-error"), Some("805 All Tuners In Use"));
+        assert_eq!(answer.header("retry-after"), Some("3"));
+        assert!(answer.text().contains("limit of 1 "), "{}", answer.text());
+    }
+    // A limit of its own: another user, and whoever has none.
+    let bert = person(&gateway, "bert", |it| it.stream_limit = 1).await;
+    let other = Player::ask(gateway.address, bert.asks(&gateway, "1", "phone")).await;
+    let nameless = gateway.watch("1").await;
+    other.sees("1").await;
+    nameless.sees("1").await;
+    tv.more_bytes(50_000).await;
+    tv.received(|r| r.ts.assert_clean());
+    assert_eq!((gateway.gateway.counts().seats, gateway.gateway.counts().refused_seats), (2, 2));
+    assert_eq!(provider.peak(), 2);
+    tv.leave().await;
+    let phone = Player::ask(gateway.address, anna.asks(&gateway, "0", "phone")).await;
+    phone.sees("0").await;
+    drop((phone, other, nameless));
+    gateway.is_quiet().await;
+    assert_eq!(gateway.gateway.counts().seats, 0);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_player_that_probes_and_plays_in_parallel_has_one_seat_at_every_address() {
+    let (provider, gateway) = house(1, 1, AtLimit::Refuse).await;
+    let anna = person(&gateway, "anna", |it| it.stream_limit = 1).await;
+    let by_key = gateway.get("0").header("X-API-Key", &anna.api_key).header("User-Agent", "tv");
+    let short = Request::get(anna.path("1")).header("User-Agent", "tv");
+    let mut players = Vec::new();
+    for request in [anna.asks(&gateway, "0", "tv"), by_key, short, anna.asks(&gateway, "0", "tv")] {
+        players.push(Player::ask(gateway.address, request).await);
+    }
+    for player in &players {
+        player.sees("0").await;
+    }
+    assert_eq!((gateway.gateway.counts().seats, provider.peak()), (1, 1));
+    for player in players {
+        assert_eq!(gateway.gateway.counts().seats, 1);
+        player.leave().await;
+    }
+    eventually("no seat taken", || gateway.gateway.counts().seats == 0).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn under_refuse_a_device_keeps_what_it_watches_and_is_told_that_there_is_no_seat() {
+    let (_provider, gateway) = house(2, 0, AtLimit::Refuse).await;
+    let anna = person(&gateway, "anna", |it| it.stream_limit = 1).await;
+    let tv = Player::ask(gateway.address, anna.asks(&gateway, "0", "tv")).await;
+    tv.sees("0").await;
+    assert_eq!(fetch(gateway.address, anna.asks(&gateway, "1", "tv")).await.status(), 503);
+    tv.more_bytes(50_000).await;
+    // The player closes what it watched right after it asked: the seat comes back in time.
+    let next = Player::ask(gateway.address, anna.asks(&gateway, "1", "tv")).await;
+    tv.leave().await;
+    next.sees("1").await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_limit_that_is_lowered_while_a_user_watches_ends_nobody() {
+    let (_provider, gateway) = house(3, 0, AtLimit::ReplaceOwn).await;
+    let anna = person(&gateway, "anna", |_| {}).await;
+    let devices = ["tv", "phone", "tablet"];
+    let mut players = Vec::new();
+    for (number, device) in devices.iter().enumerate() {
+        let player = Player::ask(gateway.address, anna.asks(&gateway, &number.to_string(), device)).await;
+        player.sees(&number.to_string()).await;
+        players.push(player);
+    }
+    changed(&gateway, &anna, |it| it.stream_limit = 1).await;
+    // Neither a new device nor one that zaps: to give its own up would not be enough.
+    for device in ["laptop", "tv"] {
+        assert_eq!(fetch(gateway.address, anna.asks(&gateway, "2", device)).await.status(), 503, "{device}");
+    }
+    for player in &players {
+        player.more_bytes(20_000).await;
+    }
+    players.truncate(1);
+    eventually("one seat", || gateway.gateway.counts().seats == 1).await;
+    let next = Player::ask(gateway.address, anna.asks(&gateway, "2", "tv")).await;
+    next.sees("2").await;
+    players[0].ended().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn admins_and_what_they_preview_count_like_everything_else() {
+    let (_provider, gateway) = house(2, 0, AtLimit::ReplaceOwn).await;
+    let admin = person(&gateway, "admin", |it| (it.level, it.stream_limit) = (Level::Admin, 1)).await;
+    let tv = Player::ask(gateway.address, admin.asks(&gateway, "0", "tv")).await;
+    tv.sees("0").await;
+    let stream = gateway.catalogue.streams[0].id;
+    let preview = |device: &str| {
+        let request = Request::get(format!("/proxy/ts/stream/{stream}")).header("User-Agent", device);
+        request.header("X-API-Key", &admin.api_key)
+    };
+    assert_eq!(fetch(gateway.address, preview("browser")).await.status(), 503);
+    let own = Player::ask(gateway.address, preview("tv")).await;
+    own.sees("0").await;
+    tv.ended().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_user_who_is_made_inactive_or_deleted_while_watching_is_ended_and_nobody_else() {
+    let (_provider, gateway) = house(1, 0, AtLimit::ReplaceOwn).await;
+    let stays = person(&gateway, "stays", |_| {}).await;
+    let stays = Player::ask(gateway.address, stays.asks(&gateway, "0", "tv")).await;
+    let nameless = gateway.watch("0").await;
+    for is_deleted in [false, true] {
+        let goes = person(&gateway, &format!("goes {is_deleted}").replace(' ', "_"), |_| {}).await;
+        let players = [
+            Player::ask(gateway.address, goes.asks(&gateway, "0", "tv")).await,
+            Player::ask(gateway.address, gateway.get("0").header("X-API-Key", &goes.api_key)).await,
+        ];
+        for player in &players {
+            player.sees("0").await;
+        }
+        if is_deleted {
+            deleted(&gateway, &goes).await;
+        } else {
+            changed(&gateway, &goes, |it| it.is_active = false).await;
+        }
+        for player in &players {
+            player.ended().await;
+        }
+        assert_eq!(fetch(gateway.address, goes.asks(&gateway, "0", "tv")).await.status(), 401);
+    }
+    gateway.has_clients(2).await;
+    for player in [&stays, &nameless] {
+        player.more_bytes(20_000).await;
+        player.received(|r| r.ts.assert_clean());
+    }
+    assert_eq!(reasons(&gateway), ["its user may no longer watch"; 4]);
+}
