@@ -7,7 +7,9 @@
 //! with an HTTP server in it.
 
 mod auth;
+pub mod commands;
 pub mod config;
+mod data;
 pub mod demo;
 mod gateway;
 mod http;
