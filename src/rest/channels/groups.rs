@@ -1,6 +1,6 @@
 //! `/api/channels/groups/`: channel groups.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 use domain::channel::Channel;
 use domain::group::{Group, NAME_CHARS_MAX};
@@ -24,6 +24,8 @@ record! {
             id: GroupId [example("7")],
             /// Channels that are in it.
             channel_count: u32 [example("12")],
+            /// Playlist accounts with streams that their provider, a rule or an admin puts into it.
+            m3u_account_count: u32 [example("1")],
         }
         edit {
             /// Unique over all groups, the names included that they had before.
@@ -174,22 +176,34 @@ impl ChannelGroupEdit {
     }
 }
 
-/// How many channels each group has, counted once per request.
-struct Counts(HashMap<GroupId, u32>);
+/// How much each group has, counted once per request.
+struct Counts {
+    channels: HashMap<GroupId, u32>,
+    /// By the name that streams call their group.
+    accounts: HashMap<String, u32>,
+}
 
 impl Counts {
     fn of(parts: &RestParts) -> Self {
-        let mut counts = HashMap::new();
+        let mut channels = HashMap::new();
         for group in parts.models.channels.load().iter().filter_map(|it| it.group) {
-            *counts.entry(group).or_default() += 1;
+            *channels.entry(group).or_default() += 1;
         }
-        Counts(counts)
+        let mut accounts = HashMap::new();
+        let streams = parts.models.streams.load();
+        for account in streams.accounts() {
+            for (name, _) in streams.groups(Some(&HashSet::from([account]))) {
+                *accounts.entry(name).or_default() += 1;
+            }
+        }
+        Counts { channels, accounts }
     }
 
     fn view(&self, group: &Group) -> ChannelGroup {
         ChannelGroup {
             id: group.id,
-            channel_count: self.0.get(&group.id).copied().unwrap_or(0),
+            channel_count: self.channels.get(&group.id).copied().unwrap_or(0),
+            m3u_account_count: group.names().filter_map(|it| self.accounts.get(it)).sum(),
             name: group.name.clone(),
         }
     }
@@ -225,7 +239,7 @@ mod tests {
     async fn a_group_is_made_shown_renamed_and_deleted() {
         let rest = Rest::start().await;
         let id = make(&rest, " News ").await;
-        let shown = json!({ "id": id, "name": "News", "channel_count": 0 });
+        let shown = json!({ "id": id, "name": "News", "channel_count": 0, "m3u_account_count": 0 });
         assert_eq!(rest.standard("GET", &one(id), Value::Null).await.body, shown);
         let renamed = rest.admin("PUT", &one(id), json!({ "name": "Sports" })).await;
         assert_eq!((renamed.status, &renamed.body["name"]), (200, &json!("Sports")));
