@@ -256,7 +256,13 @@ impl Schemas {
         let fields = record.fields.iter().filter(|it| it.is_in_bodies());
         let required = fields.clone().filter(|it| it.is_required && !is_partial).map(|it| it.name);
         let prefix = if is_partial { "Patched" } else { "" };
-        self.object(format!("{prefix}{}Request", record.name), record, fields.clone(), required.collect())
+        self.object(
+            format!("{prefix}{}Request", record.name),
+            record,
+            fields.clone(),
+            required.collect(),
+            true,
+        )
     }
 
     fn object<'a>(
@@ -270,7 +276,8 @@ impl Schemas {
         if !self.named.contains_key(&name) {
             // Taken first, so that a record that contains itself comes to an end.
             self.named.insert(name.clone(), Value::Null);
-            let properties: Map<_, _> = fields.map(|it| (it.name.to_owned(), self.property(it, is_sent))).collect();
+            let properties: Map<_, _> =
+                fields.map(|it| (it.name.to_owned(), self.property(it, is_sent))).collect();
             let mut schema = json!({
                 "type": "object",
                 "description": record.meaning.trim(),

@@ -4,7 +4,7 @@ use std::collections::{HashMap, HashSet};
 
 use domain::channel::Channel;
 use domain::group::{Group, NAME_CHARS_MAX};
-use domain::ids::GroupId;
+use domain::ids::{AccountId, GroupId};
 use http::StatusCode;
 use storage::Write;
 
@@ -25,7 +25,7 @@ record! {
             /// Channels that are in it.
             channel_count: u32 [example("12")],
             /// Playlist accounts with streams that their provider, a rule or an admin puts into it.
-            m3u_account_count: u32 [example("1")],
+            m3u_account_count: usize [example("1")],
         }
         edit {
             /// Unique over all groups, the names included that they had before.
@@ -78,7 +78,7 @@ pub(super) fn routes() -> Vec<Route> {
         Route::patch(ONE, ADMIN, "Renames a channel group.", update),
         Route::delete(ONE, ADMIN, "Deletes a channel group that has no channels.", remove)
             .refuses(StatusCode::BAD_REQUEST, "The group has channels."),
-        Route::post(CLEAN_UP, ADMIN, "Deletes every channel group that has no channels.", clean_up),
+        Route::post(CLEAN_UP, ADMIN, "Deletes every channel group without channels and streams.", clean_up),
     ]
 }
 
@@ -144,11 +144,14 @@ async fn remove(call: Call) -> Result<Done, Refusal> {
 }
 
 async fn clean_up(call: Call) -> Result<GroupCleanup, Refusal> {
+    let of_streams: HashSet<String> =
+        call.parts.models.streams.load().groups(None).into_iter().map(|it| it.0).collect();
     let deleted_groups = call
-        .write(|write| {
+        .write(move |write| {
             let mut names = Vec::new();
             for group in write.all::<Group>()? {
-                if !has_channels(write, group.id.0)? {
+                let has_streams = group.names().any(|it| of_streams.contains(it));
+                if !has_streams && !has_channels(write, group.id.0)? {
                     write.remove::<Group>(group.id.0)?;
                     names.push(group.name);
                 }
@@ -180,7 +183,7 @@ impl ChannelGroupEdit {
 struct Counts {
     channels: HashMap<GroupId, u32>,
     /// By the name that streams call their group.
-    accounts: HashMap<String, u32>,
+    accounts: HashMap<String, HashSet<AccountId>>,
 }
 
 impl Counts {
@@ -189,21 +192,23 @@ impl Counts {
         for group in parts.models.channels.load().iter().filter_map(|it| it.group) {
             *channels.entry(group).or_default() += 1;
         }
-        let mut accounts = HashMap::new();
+        let mut accounts: HashMap<String, HashSet<AccountId>> = HashMap::new();
         let streams = parts.models.streams.load();
         for account in streams.accounts() {
             for (name, _) in streams.groups(Some(&HashSet::from([account]))) {
-                *accounts.entry(name).or_default() += 1;
+                accounts.entry(name).or_default().insert(account);
             }
         }
         Counts { channels, accounts }
     }
 
     fn view(&self, group: &Group) -> ChannelGroup {
+        let accounts: HashSet<_> =
+            group.names().filter_map(|it| self.accounts.get(it)).flatten().copied().collect();
         ChannelGroup {
             id: group.id,
             channel_count: self.channels.get(&group.id).copied().unwrap_or(0),
-            m3u_account_count: group.names().filter_map(|it| self.accounts.get(it)).sum(),
+            m3u_account_count: accounts.len(),
             name: group.name.clone(),
         }
     }
@@ -211,7 +216,10 @@ impl Counts {
 
 #[cfg(test)]
 mod tests {
-    use domain::ids::ChannelId;
+    use domain::account::CUSTOM;
+    use domain::ids::{ChannelId, StreamId};
+    use domain::source_url::SourceUrl;
+    use domain::stream::{Facts, Headers, Stream};
     use serde_json::{Value, json};
     use uuid::Uuid;
 
@@ -261,6 +269,30 @@ mod tests {
             let errors = json!({ "name": ["This field must be unique."] });
             assert_eq!((refused.status, refused.body), (400, errors));
         }
+    }
+
+    #[tokio::test]
+    async fn a_group_that_streams_are_in_under_an_old_name_counts_their_accounts_and_is_not_cleared_away() {
+        let rest = Rest::start().await;
+        let id = make(&rest, "News").await;
+        rest.admin("PATCH", &one(id), json!({ "name": "World" })).await;
+        let stream = |id, group: &str| {
+            let facts = Facts {
+                name: "one".to_owned(),
+                url: SourceUrl::new("http://provider.example/1"),
+                headers: Headers::default(),
+                tvg_id: None,
+                group: Some(group.to_owned()),
+                logo: None,
+                number: None,
+            };
+            Stream::new(StreamId(id), CUSTOM, facts, 0)
+        };
+        rest.put([stream(1, "News"), stream(2, "World")]).await;
+        rest.models.streams.at(rest.models.store.version()).await.unwrap();
+        assert_eq!(rest.standard("GET", &one(id), Value::Null).await.body["m3u_account_count"], 1);
+        assert_eq!(rest.admin("POST", CLEAN_UP, Value::Null).await.body["deleted_count"], 0);
+        assert_eq!(rest.admin("DELETE", &one(id), Value::Null).await.status, 204);
     }
 
     #[tokio::test]
