@@ -6,7 +6,6 @@
 //! This room knows `actors` by their doors, of `media` only `media::door`, and no actor library. It is the only one
 //! with an HTTP server in it.
 
-#[expect(dead_code, reason = "no surface hands out tokens yet")]
 mod auth;
 pub mod commands;
 pub mod config;

@@ -30,3 +30,4 @@ mod streaming;
 mod support;
 mod switching;
 mod tidy;
+mod users;
