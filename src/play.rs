@@ -209,7 +209,7 @@ impl Taker<'_> {
 }
 
 /// How an account is called in logs and refusals.
-fn account_name(list: &ListSource) -> String {
+pub(crate) fn account_name(list: &ListSource) -> String {
     match list {
         ListSource::File(path) => path.file_stem().unwrap_or(path.as_os_str()).to_string_lossy().into_owned(),
         ListSource::Url(url) => url.host().unwrap_or("provider").to_owned(),
@@ -297,7 +297,7 @@ fn counted(count: usize, noun: &str) -> String {
 }
 
 /// Names come from strangers, and a terminal obeys control characters.
-fn printable(text: &str) -> String {
+pub(crate) fn printable(text: &str) -> String {
     text.chars().map(|it| if it.is_control() { ' ' } else { it }).collect()
 }
 

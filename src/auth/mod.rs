@@ -131,13 +131,6 @@ impl Auth {
         Ok(Self::over(models.users.clone(), &keys, limits, move |event| events.happened(event)))
     }
 
-    /// Over the users of this store, for tests that look at something else: with keys of its own, and told to nobody.
-    #[cfg(test)]
-    pub(crate) fn silent(models: &Models) -> Self {
-        let keys = ServerKeys { tokens: keys::random(), lookup: keys::random() };
-        Self::over(models.users.clone(), &keys, &AuthLimits::default(), |_| {})
-    }
-
     fn over(
         users: View<Table<User>>,
         keys: &ServerKeys,
@@ -219,7 +212,6 @@ impl Auth {
     ///
     /// # Errors
     /// [`Denied::Login`], or [`Denied::Busy`] when too many wait.
-    #[cfg_attr(not(test), expect(dead_code, reason = "no player shows a name and a password yet"))]
     pub(crate) async fn player(
         &self,
         username: &str,

@@ -1,5 +1,6 @@
 //! What `headwater` can be told to do, beside playing lists and showing itself.
 
+mod import;
 mod serve;
 mod store;
 mod user;
@@ -15,6 +16,7 @@ pub fn run(command: &Command, config: &Config) -> Option<anyhow::Result<ExitCode
         Command::Check => store::check(config),
         Command::Store { command: StoreCommand::Salvage { into } } => store::salvage(config, into),
         Command::User { command: UserCommand::Add(new) } => user::add(config, new),
+        Command::Import(new) => import::run(config, new),
         Command::Serve | Command::Play { .. } | Command::Demo { .. } => return None,
     })
 }

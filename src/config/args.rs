@@ -67,6 +67,10 @@ pub enum Command {
         #[command(subcommand)]
         command: StoreCommand,
     },
+    /// Take the streams of a playlist into the store, while the gateway does not run.
+    ///
+    /// Later imports of the same list change what differs and nothing else: streams keep their ids and edits.
+    Import(NewImport),
     /// Users, while the gateway does not run.
     User {
         #[command(subcommand)]
@@ -110,6 +114,23 @@ pub enum StoreCommand {
 pub enum UserCommand {
     /// Make a user. Without a password from standard input or the variable HEADWATER_PASSWORD one is made and printed.
     Add(NewUser),
+}
+
+/// A list to be imported.
+#[derive(Debug, clap::Args)]
+pub struct NewImport {
+    /// File or http(s) address of an M3U playlist
+    #[arg(value_name = "LIST.m3u|URL")]
+    pub list: String,
+    /// The account that it is the list of from now on [default: the one that has it, else a new one named after it]
+    #[arg(long, value_name = "NAME")]
+    pub account: Option<String>,
+    /// Streams that the account may play at once; 0 is no limit [default: as it is, 0 for a new account]
+    #[arg(long, value_name = "N")]
+    pub max_streams: Option<u32>,
+    /// Take the list also when it is much shorter than the last one
+    #[arg(long)]
+    pub confirm: bool,
 }
 
 /// The variable that a password can come from: a command line is seen by everybody on the machine.

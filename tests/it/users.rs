@@ -317,3 +317,32 @@ async fn no_answer_tells_a_secret_of_somebody_else() {
     assert!(own.text("api_key") == key && own.body["custom_properties"]["xc_password"] == "anna-remote");
     assert_eq!(admin.token(ADMIN, PASSWORD).await.status, 200);
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_user_plays_with_the_player_password_or_the_accounts_and_stops_when_made_inactive() {
+    let list = "#EXTM3U\n#EXTINF:-1 tvg-id=\"news\",News\nhttp://127.0.0.1:1/news.ts\n";
+    let setup = Setup::new().list(list).config(|it| it.auth.failure_delay_max = Duration::ZERO);
+    let gateway = setup.start().await;
+    let admin = Api::first_admin(&gateway).await;
+    let id = gateway.channel("News").id;
+    let made = admin.post(USERS, json!({ "username": "anna", "password": "right", "user_level": 0 })).await;
+    let path = format!("{USERS}{}/", made.body["id"]);
+    // HEAD says whether the stream would be given, and opens nothing.
+    let plays = async |password: &str| {
+        let head = Request::head(format!("/live/anna/{password}/{id}.ts"));
+        Api::stranger(&gateway).ask(head).await.status
+    };
+    let check = async |change: Value, right: u16, remote: u16, wrong: u16| {
+        assert_eq!(admin.patch(&path, change.clone()).await.status, 200);
+        let statuses = (plays("right").await, plays("remote").await, plays("wrong").await);
+        assert_eq!(statuses, (right, remote, wrong), "{change}");
+    };
+    check(json!({}), 200, 401, 401).await;
+    check(json!({ "custom_properties": { "xc_password": "remote" } }), 200, 200, 401).await;
+    check(json!({ "password": "another" }), 401, 200, 401).await;
+    check(json!({ "custom_properties": { "xc_password": null } }), 401, 401, 401).await;
+    check(json!({ "password": "right", "custom_properties": { "xc_password": "remote" } }), 200, 200, 401)
+        .await;
+    check(json!({ "is_active": false }), 401, 401, 401).await;
+    check(json!({ "is_active": true }), 200, 200, 401).await;
+}

@@ -49,8 +49,9 @@ async fn show(call: Call) -> Result<UserAccount, Refusal> {
 }
 
 async fn update(call: Call, mut edit: OwnEdit) -> Result<UserAccount, Refusal> {
-    let id = call.user()?.id.0;
-    let password = new_password(&call, edit.password.take()).await?;
+    let known = call.user()?;
+    let (id, password) = (known.id.0, edit.password.take());
+    let password = new_password(&call, known, password, |user| edit.clone().apply(user)).await?;
     let user = call
         .write(move |write| {
             let mut user = find::<User>(write, id)?;

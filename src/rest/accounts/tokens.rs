@@ -92,7 +92,7 @@ async fn login(call: Call, login: Login) -> Result<TokenPair, Refusal> {
 /// Nobody is kept out because the time could not be written.
 async fn note_login(call: &Call, user: &User) {
     let now = now_ms();
-    if user.last_login.is_some_and(|it| now - it < LOGIN_NOTED_EVERY_MS) {
+    if user.last_login.is_some_and(|it| now.saturating_sub(it) < LOGIN_NOTED_EVERY_MS) {
         return;
     }
     let id = user.id.0;

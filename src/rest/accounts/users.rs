@@ -133,8 +133,9 @@ async fn create(call: Call, mut edit: UserEdit) -> Result<Created<UserAccount>, 
     let password =
         edit.password.take().ok_or_else(|| Refusal::field("password", "This field is required."))?;
     let mut user = User::new(UserId(0), "", Level::Streamer, now_ms());
-    // Before the password is hashed, which costs more than all the rest.
     edit.apply(&mut user)?;
+    check_name_is_free(&call, &user)?;
+    // Last, because it costs more than all the rest.
     user.password = Some(call.parts.auth.hash(password.expose().to_owned()).await?);
     let user = call
         .write(move |write| {
@@ -148,8 +149,9 @@ async fn create(call: Call, mut edit: UserEdit) -> Result<Created<UserAccount>, 
 
 async fn update(call: Call, mut edit: UserEdit) -> Result<UserAccount, Refusal> {
     let id = call.id()?;
-    call.parts.models.users.load().get(id).ok_or_else(Refusal::unknown::<User>)?;
-    let password = new_password(&call, edit.password.take()).await?;
+    let known = call.parts.models.users.load().get(id).cloned().ok_or_else(Refusal::unknown::<User>)?;
+    let password = edit.password.take();
+    let password = new_password(&call, &known, password, |user| edit.clone().apply(user)).await?;
     let user = call
         .write(move |write| {
             let mut user = find::<User>(write, id)?;
@@ -191,12 +193,32 @@ fn is_last_root(write: &Write<'_>, id: u32) -> Result<bool, Refusal> {
     Ok(matches!(&roots[..], [only] if only.id.0 == id))
 }
 
-/// The hash of a password that was sent.
-pub(super) async fn new_password(call: &Call, password: Option<Secret>) -> Result<Option<Secret>, Refusal> {
-    match password {
-        Some(password) => Ok(Some(call.parts.auth.hash(password.expose().to_owned()).await?)),
-        None => Ok(None),
+/// The hash of a password that was sent. Made last, because it costs more than all the rest: what else was sent is
+/// tried first on the user as known.
+pub(super) async fn new_password(
+    call: &Call,
+    known: &User,
+    password: Option<Secret>,
+    apply: impl FnOnce(&mut User) -> Result<(), Refusal>,
+) -> Result<Option<Secret>, Refusal> {
+    let Some(password) = password else { return Ok(None) };
+    let mut user = known.clone();
+    apply(&mut user)?;
+    check_name_is_free(call, &user)?;
+    Ok(Some(call.parts.auth.hash(password.expose().to_owned()).await?))
+}
+
+/// For who is about to do something dear; that nobody has the name is certain only while it is written.
+fn check_name_is_free(call: &Call, user: &User) -> Result<(), Refusal> {
+    let users = call.parts.models.users.load();
+    match users.one_by("username", User::name_key(&user.username)) {
+        Some(other) if other.id != user.id => Err(name_is_taken()),
+        _ => Ok(()),
     }
+}
+
+fn name_is_taken() -> Refusal {
+    Refusal::field("username", "A user with that username already exists.")
 }
 
 /// A new password ends every token that was given for the one before.
@@ -211,7 +233,7 @@ pub(super) fn set_password(user: &mut User, hash: Option<Secret>) {
 pub(super) fn put(write: &mut Write<'_>, user: &User) -> Result<(), Refusal> {
     let same_name = write.by::<User>("username", User::name_key(&user.username))?;
     if same_name.iter().any(|it| it.id != user.id) {
-        return Err(Refusal::field("username", "A user with that username already exists."));
+        return Err(name_is_taken());
     }
     Ok(write.put(user)?)
 }
