@@ -6,7 +6,10 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use actors::{Counts, Events, Parts, Plans, StorePlans, Switchboard, System, effective_settings};
+use actors::{
+    Counts, Events, Fetch, FetchLimits, Importer, Parts, Plans, StorePlans, Switchboard, System,
+    effective_settings,
+};
 use domain::settings::Settings;
 use media::door::{DialSettings, TcpDial};
 use socket2::{Domain, Protocol, Socket, Type};
@@ -55,6 +58,8 @@ pub enum StartError {
     Store(#[source] storage::Error),
     #[error("failed to start the actors")]
     Actors(#[source] actors::StartError),
+    #[error("failed to prepare for fetching playlists")]
+    Fetch(#[source] actors::FetchError),
     #[error("failed to prepare connections to providers: {0}")]
     Dial(String),
     #[error("a runtime is shut down")]
@@ -96,13 +101,15 @@ impl Gateway {
             Arc::new(StorePlans::new(models.clone(), config.engine.default_stream_profile));
         let dial =
             TcpDial::new(DialSettings::default()).map_err(|error| StartError::Dial(error.to_string()))?;
+        let fetch = Fetch::new(fetch_limits(&config)).map_err(StartError::Fetch)?;
         let parts = Parts { dial: Arc::new(dial), packets: runtimes.packets.clone() };
         let (base, followed) = (config.engine.clone(), models.clone());
         let system = {
             let (settings, plans) = (effective_settings(&models, &base), Arc::clone(&plans));
             async move {
                 let system = System::start(settings, plans, parts).await?;
-                system.follow(followed, base);
+                system.follow(followed.clone(), base);
+                system.import_into(followed, fetch);
                 Ok(system)
             }
         };
@@ -186,6 +193,11 @@ impl Gateway {
         &self.models
     }
 
+    /// The door to refreshes of playlists.
+    pub fn importer(&self) -> Importer {
+        self.system.importer()
+    }
+
     /// The settings the engine runs with now.
     pub fn settings(&self) -> Arc<Settings> {
         self.system.settings()
@@ -217,6 +229,16 @@ impl Gateway {
         let is_clean = actors_ended && api_ended && player_ended && closed;
         info!(clean = is_clean, "gateway stopped");
         Stopped { is_clean }
+    }
+}
+
+/// How much of a playlist is fetched, and for how long.
+pub(crate) fn fetch_limits(config: &Config) -> FetchLimits {
+    let limits = &config.limits;
+    FetchLimits {
+        bytes_max: limits.playlist_bytes_max,
+        total_timeout: limits.playlist_timeout,
+        ..FetchLimits::default()
     }
 }
 

@@ -6,7 +6,7 @@
 //!
 //! Reading order: [`system`] (who is started in which order and who restarts with what), [`switchboard`] (the only
 //! way to join a live channel), [`seats`] (the users' limit), [`channel`] (failover order, source, ring, clients), [`slots`] (the profile limit),
-//! [`client`], [`bandwidth`], [`events`].
+//! [`client`], [`bandwidth`], [`events`]. Apart from all that: [`importer`], which brings playlists into the store.
 //!
 //! Asks go down, news goes up: an actor may wait for an answer only from an actor below it, and no live channel
 //! waits for anybody. Every ask has a deadline ([`ask`]).
@@ -18,6 +18,7 @@ mod channels;
 mod client;
 mod events;
 mod fetch;
+mod importer;
 mod plans;
 mod registry;
 mod reload;
@@ -33,6 +34,7 @@ pub use ask::AskError;
 pub use channel::{ClientStatus, Refusal, Status, SwitchOutcome, SwitchTo, Viewer, Watch};
 pub use events::Events;
 pub use fetch::{Fetch, FetchBody, FetchError, FetchLimits};
+pub use importer::{ImportError, ImportOptions, Imported, Importer, Phase, Progress, RefreshStart, import};
 pub use plans::{Plans, StorePlans, Target};
 pub use registry::{Counts, StartTimes};
 pub use reload::{LiveSettings, effective_settings};

@@ -7,6 +7,7 @@
 //! Reading order: `channels/groups.rs` (a whole resource), `record.rs` (tables of fields), `route.rs` (an operation),
 //! `dispatch.rs` (what happens before a handler runs), `list.rs`, `refuse.rs`, `openapi.rs`.
 
+mod accounts;
 mod call;
 mod channels;
 #[cfg(test)]
@@ -68,7 +69,10 @@ pub(crate) fn filter(parts: RestParts) -> Routes {
 
 /// Every operation there is. The one list from which all else is made.
 fn routes() -> Vec<Route> {
-    [root::routes(), channels::routes(), core::routes(), schema::routes()].into_iter().flatten().collect()
+    [root::routes(), accounts::routes(), channels::routes(), core::routes(), schema::routes()]
+        .into_iter()
+        .flatten()
+        .collect()
 }
 
 /// An operation, as tests and tools see it. What it takes and answers is in [`openapi`].

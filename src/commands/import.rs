@@ -1,0 +1,121 @@
+//! `headwater import`: a playlist into the store, as the difference to what is there.
+
+use std::process::ExitCode;
+use std::time::SystemTime;
+
+use actors::{Fetch, ImportOptions, Imported, import};
+use anyhow::{Context, anyhow};
+use domain::account::{Account, AccountProfile, List};
+use domain::ids::{AccountId, ProfileId};
+use storage::{Models, Write};
+use tokio::runtime::Builder;
+
+use crate::config::{Config, ListSource, NewImport};
+use crate::data::DataFolder;
+use crate::gateway::fetch_limits;
+use crate::play::{account_name, printable, say};
+
+/// Why there is no account for a list.
+#[derive(Debug, thiserror::Error)]
+enum AccountError {
+    #[error("account {0} has another list; name a new account, or this one, with --account")]
+    OtherList(String),
+    #[error("account {0} is for streams that are made by hand, and has no list")]
+    Custom(String),
+    #[error("no id is left for an account profile")]
+    NoIdLeft,
+    #[error(transparent)]
+    Store(#[from] storage::Error),
+}
+
+/// Imports a list for the account that has it, or for one that is made. The account stays also where the list did not
+/// come: it is refreshed later.
+pub(super) fn run(config: &Config, new: &NewImport) -> anyhow::Result<ExitCode> {
+    let source = ListSource::from(new.list.as_str());
+    let list = list_of(&source)?;
+    let store = DataFolder::new(&config.data_dir).open()?;
+    let account = {
+        let (name, max_streams) = (new.account.clone(), new.max_streams);
+        let (default_name, agent) = (account_name(&source), config.user_agent.clone());
+        store.write_blocking(move |write| {
+            let mut account = account_for(write, &list, name, default_name)?;
+            account.list = list;
+            account.headers.user_agent = account.headers.user_agent.or(agent);
+            if let Some(max_streams) = max_streams
+                && let Some(profile) = account.profiles.iter_mut().find(|it| it.is_default)
+            {
+                profile.max_streams = max_streams;
+            }
+            write.put(&account)?;
+            Ok::<_, AccountError>(account)
+        })?
+    };
+    crate::install_tls();
+    let fetch = Fetch::new(fetch_limits(config)).context("failed to prepare for fetching")?;
+    let models = Models::of(store.clone())?;
+    let runtime = Builder::new_current_thread().enable_all().build()?;
+    let options = ImportOptions { confirm: new.confirm, ..ImportOptions::default() };
+    let done = runtime.block_on(import(&models, &fetch, account.id, options, |_| {}));
+    let imported = done.map_err(|error| anyhow!("{source}: {error}"))?;
+    store.close();
+    say(&text(&source, &account, &imported));
+    Ok(ExitCode::SUCCESS)
+}
+
+/// The account of a list: the one that is named, else the one that has the list, else a new one.
+fn account_for(
+    write: &mut Write<'_>,
+    list: &List,
+    name: Option<String>,
+    default_name: String,
+) -> Result<Account, AccountError> {
+    let accounts = write.all::<Account>()?;
+    let is_named = name.is_some();
+    let with_name = |name: &str| accounts.iter().find(|it| it.name == name).cloned();
+    let found = match &name {
+        Some(name) => with_name(name),
+        None => accounts.iter().find(|it| it.list == *list).cloned().or_else(|| with_name(&default_name)),
+    };
+    match found {
+        Some(account) if account.is_custom() => Err(AccountError::Custom(account.name)),
+        Some(account) if is_named || account.list == *list => Ok(account),
+        Some(account) => Err(AccountError::OtherList(account.name)),
+        None => {
+            let profiles = accounts.iter().flat_map(|it| &it.profiles);
+            let last = profiles.map(|it| it.id.0).max().unwrap_or(0);
+            let profile = ProfileId(last.checked_add(1).ok_or(AccountError::NoIdLeft)?);
+            let profile = AccountProfile::default_of(profile, "default", 0);
+            let id = AccountId(write.next_id::<Account>()?);
+            Ok(Account::new(id, name.unwrap_or(default_name), list.clone(), profile, now()))
+        }
+    }
+}
+
+/// A file is named by its whole path: the gateway may be started from another folder.
+fn list_of(source: &ListSource) -> anyhow::Result<List> {
+    Ok(match source {
+        ListSource::Url(url) => List::Url(url.clone()),
+        ListSource::File(path) => {
+            let whole = std::path::absolute(path)?;
+            // No account for a slip of the pen.
+            std::fs::metadata(&whole).with_context(|| format!("failed to read {}", whole.display()))?;
+            let text = whole.to_str().with_context(|| format!("{} is no text", whole.display()))?;
+            List::File(text.to_owned())
+        }
+    })
+}
+
+fn text(source: &ListSource, account: &Account, imported: &Imported) -> String {
+    let mut text = format!("{source}, account {}: {}", printable(&account.name), imported.sentence());
+    for problem in &imported.problems {
+        text += &format!("\n  line {}: {}", problem.line, printable(&problem.text));
+    }
+    if let more @ 1.. = imported.n_problems.saturating_sub(imported.problems.len() as u64) {
+        text += &format!("\n  and {more} more");
+    }
+    text
+}
+
+fn now() -> i64 {
+    SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).map_or(0, |it| it.as_millis() as i64)
+}
