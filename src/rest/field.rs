@@ -61,6 +61,8 @@ pub(crate) enum Kind {
     /// Any JSON.
     Any,
     List(&'static Kind),
+    /// Any of these.
+    Either(&'static [Kind]),
     /// An object with fields of its own.
     Record(&'static Record),
 }

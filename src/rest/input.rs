@@ -71,6 +71,14 @@ impl FieldErrors {
         }
     }
 
+    /// The same with other words.
+    pub(crate) fn each(self, words: impl Fn(&str) -> String) -> Self {
+        let of_field = |(field, messages): (String, Vec<String>)| {
+            (field, messages.iter().map(|it| words(it)).collect())
+        };
+        FieldErrors(self.0.into_iter().map(of_field).collect())
+    }
+
     pub(crate) fn into_json(self) -> Value {
         self.0
             .into_iter()
@@ -237,12 +245,7 @@ impl<T: Element, const MAX: usize> Input for Many<T, MAX> {
         for (n, item) in items.iter().enumerate() {
             match T::of(item, given.is_partial) {
                 Ok(item) => read.push(item),
-                Err(of_item) => {
-                    for (field, messages) in of_item.0 {
-                        let messages = messages.into_iter().map(|it| format!("Item {}: {it}", n + 1));
-                        errors.0.entry(field).or_default().extend(messages);
-                    }
-                }
+                Err(of_item) => errors.append(of_item.each(|it| format!("Item {}: {it}", n + 1))),
             }
         }
         if errors.is_empty() { Ok(Many(read)) } else { Err(errors) }

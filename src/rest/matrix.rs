@@ -218,6 +218,7 @@ fn example(field: &Field) -> Value {
         Kind::NumberChoice(numbers) => numbers[0].into(),
         Kind::Object | Kind::Any => json!({}),
         Kind::List(_) => field.example.map_or_else(|| json!([]), of_text),
+        Kind::Either(_) => field.example.map_or_else(|| json!(1), of_text),
         Kind::Record(_) => json!({}),
     }
 }

@@ -318,7 +318,9 @@ impl Schemas {
             if schema.get("$ref").is_some() {
                 schema = json!({ "allOf": [schema] });
             }
-            schema["nullable"] = true.into();
+            // Beside a choice of types it would not count.
+            let of_type = if schema.get("anyOf").is_some() { &mut schema["anyOf"][0] } else { &mut schema };
+            of_type["nullable"] = true.into();
             if let Some(choices) = schema.get_mut("enum").and_then(Value::as_array_mut) {
                 choices.push(Value::Null);
             }
@@ -346,6 +348,10 @@ impl Schemas {
             Kind::Object => json!({ "type": "object", "additionalProperties": true }),
             Kind::Any => json!({}),
             Kind::List(items) => json!({ "type": "array", "items": self.of_kind(*items) }),
+            Kind::Either(kinds) => {
+                let kinds: Vec<Value> = kinds.iter().map(|it| self.of_kind(*it)).collect();
+                json!({ "anyOf": kinds })
+            }
             Kind::Record(record) => self.answer(record),
         }
     }
