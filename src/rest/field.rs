@@ -148,9 +148,3 @@ impl Field {
         matches!(self.place, Place::Read | Place::Edit)
     }
 }
-
-impl Record {
-    pub(crate) fn field(&self, name: &str) -> Option<&Field> {
-        self.fields.iter().find(|it| it.name == name)
-    }
-}
