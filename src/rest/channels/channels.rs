@@ -35,14 +35,6 @@ query! {
     }
 }
 
-query! {
-    /// How a channel is deleted.
-    Deleting {
-        /// Taken for clients that send it: what plays is stopped in any case.
-        stop_stream: bool,
-    }
-}
-
 body! {
     /// Which channels.
     ChannelsByUuid {
@@ -64,7 +56,12 @@ pub(super) fn routes() -> Vec<Route> {
             "Says which channels have numbers of a range.",
             bulk::numbers_in_range,
         ),
-        Route::post("/api/channels/channels/by-uuids/", STANDARD, "Shows the channels of these UUIDs.", by_uuids),
+        Route::post(
+            "/api/channels/channels/by-uuids/",
+            STANDARD,
+            "Shows the channels of these UUIDs.",
+            by_uuids,
+        ),
         Route::post("/api/channels/channels/assign/", ADMIN, "Numbers channels in a row.", bulk::assign),
         Route::patch("/api/channels/channels/edit/bulk/", ADMIN, "Changes many channels.", bulk::edit_many),
         Route::post("/api/channels/channels/bulk-delete/", ADMIN, "Deletes channels.", bulk::bulk_delete),
@@ -155,8 +152,9 @@ async fn update(call: Call, edit: ChannelEdit) -> Result<ChannelRecord, Refusal>
     Ok(ChannelViews::of(&call).channel(&channel))
 }
 
-/// The engine follows the store: a channel that is gone ends where it plays.
-async fn remove(call: Call, _: Deleting) -> Result<Done, Refusal> {
+/// The engine follows the store: a channel that is gone ends where it plays. So `stop_stream`, which clients send, says
+/// nothing new.
+async fn remove(call: Call) -> Result<Done, Refusal> {
     let id = call.id()?;
     call.write(move |write| {
         find::<Channel>(write, id)?;
