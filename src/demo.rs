@@ -73,7 +73,7 @@ pub async fn run(
         text += &format!("  curl -X POST {}\n", source.control(feature.name, "stop"));
         text += &format!("  curl -X POST {}\n", source.control(feature.name, "start"));
     }
-    say(&format!("{text}\n{}", addresses_text(&gateway, &channels[0])));
+    say(&format!("{text}\n{}", addresses_text(&gateway, Some(&channels[0]))));
     Ok((gateway, source))
 }
 

@@ -8,7 +8,9 @@
 
 #[expect(dead_code, reason = "no surface hands out tokens yet")]
 mod auth;
+pub mod commands;
 pub mod config;
+mod data;
 pub mod demo;
 mod gateway;
 mod http;

@@ -4,7 +4,7 @@ use std::process::ExitCode;
 
 use clap::Parser;
 use headwater::config::{Args, Command, load};
-use headwater::{Runtimes, demo, play, raise_file_limit, telemetry};
+use headwater::{Runtimes, commands, demo, play, raise_file_limit, telemetry};
 use tokio::runtime::{Builder, Runtime};
 use tokio::signal::unix::{SignalKind, signal};
 
@@ -21,6 +21,10 @@ fn run() -> anyhow::Result<ExitCode> {
     telemetry::start(&loaded.config.log);
     loaded.tell_oddities(raise_file_limit());
 
+    if let Some(done) = commands::run(&args.command, &loaded.config) {
+        return done;
+    }
+
     let packets = runtime("packets")?;
     let work = runtime("work")?;
     let runtimes = Runtimes { packets: packets.handle().clone(), work: work.handle().clone() };
@@ -36,6 +40,8 @@ fn run() -> anyhow::Result<ExitCode> {
                     let (gateway, source) = demo::run(loaded.config, source_listen, runtimes).await?;
                     (gateway, Some(source))
                 }
+                // `serve`: every other command was run above.
+                _ => (commands::serve(loaded.config, runtimes).await?, None),
             })
         };
         let (gateway, _source) =

@@ -78,7 +78,7 @@ pub async fn run(config: Config, runtimes: Runtimes) -> Result<Gateway, PlayErro
     let channels = channels_text(&catalogue);
     let example = catalogue.channels[0].clone();
     let gateway = Gateway::start(config, temporary(catalogue).await?, runtimes).await?;
-    say(&format!("\n{channels}\n{}", addresses_text(&gateway, &example)));
+    say(&format!("\n{channels}\n{}", addresses_text(&gateway, Some(&example))));
     Ok(gateway)
 }
 
@@ -260,15 +260,14 @@ fn channels_text(catalogue: &Catalogue) -> String {
 }
 
 /// Where to go from here.
-pub(crate) fn addresses_text(gateway: &Gateway, example: &Channel) -> String {
+pub(crate) fn addresses_text(gateway: &Gateway, example: Option<&Channel>) -> String {
     let player = local_authority(gateway.player_addr());
     let api = local_authority(gateway.api_addr());
-    let mut text = format!(
-        "Playlist for players  http://{player}/playlist.m3u\n\
-         One channel           {}\n\
-         Health and metrics    http://{api}/healthz  http://{api}/metrics\n",
-        crate::player::stream_url(&player, example),
-    );
+    let mut text = format!("Playlist for players  http://{player}/playlist.m3u\n");
+    if let Some(channel) = example {
+        text += &format!("One channel           {}\n", crate::player::stream_url(&player, channel));
+    }
+    text += &format!("Health and metrics    http://{api}/healthz  http://{api}/metrics\n");
     if gateway.player_addr().ip().is_unspecified() {
         text += "Other machines of your network use this machine's address in place of localhost.\n";
     }

@@ -91,8 +91,8 @@ pub fn check_time_zone(name: &str) -> Result<(), String> {
 }
 
 /// The zone that schedules are read in; UTC where the name is none.
-pub(crate) fn time_zone(name: Option<&str>) -> TimeZone {
-    name.and_then(|it| TimeZone::get(it).ok()).unwrap_or(TimeZone::UTC)
+pub(crate) fn time_zone(name: &str) -> TimeZone {
+    TimeZone::get(name).unwrap_or(TimeZone::UTC)
 }
 
 /// The same for an account every time, and different for neighbours.
@@ -186,8 +186,7 @@ mod tests {
         assert_eq!(check_time_zone("Europe/Berlin"), Ok(()));
         assert_eq!(check_time_zone("UTC"), Ok(()));
         assert!(check_time_zone("Europe/Atlantis").is_err());
-        assert_eq!(time_zone(Some("Europe/Atlantis")), TimeZone::UTC);
-        assert_eq!(time_zone(None), TimeZone::UTC);
+        assert_eq!(time_zone("Europe/Atlantis"), TimeZone::UTC);
     }
 
     fn hours(interval_hours: u32) -> Schedule {

@@ -7,7 +7,8 @@
 //! ├── Bandwidth      measures during
 //! ├── Channels       parent only
 //! │   └── LiveChannel ── Client
-//! └── Switchboard    its table is rebuilt from the ChannelTable
+//! ├── Switchboard    its table is rebuilt from the ChannelTable
+//! └── Importer       refreshes playlists; what runs ends with it
 //! ```
 //!
 //! One for one: whoever dies restarts alone and no viewer notices, because what must agree with reality (leases,
@@ -19,7 +20,7 @@ mod tests;
 
 use std::{
     sync::{
-        Arc,
+        Arc, OnceLock,
         atomic::{AtomicBool, AtomicU64, Ordering},
     },
     time::Duration,
@@ -35,7 +36,7 @@ use media::{
 use ractor::{ActorCell, ActorProcessingErr, ActorRef, SpawnErr, SupervisionEvent};
 use storage::Models;
 use tokio::{runtime::Handle, task::JoinHandle};
-use tokio_util::task::AbortOnDropHandle;
+use tokio_util::{sync::CancellationToken, task::AbortOnDropHandle};
 use tracing::{error, info};
 
 use crate::{
@@ -44,6 +45,8 @@ use crate::{
     channel::Env,
     channels::{self, ChannelTable},
     events::{self, Bus, Events},
+    fetch::Fetch,
+    importer::{self, Board, Importer, Imports},
     plans::Plans,
     registry::{Counts, Registry},
     reload::{self, LiveSettings},
@@ -96,6 +99,10 @@ struct Ground {
     bus: Arc<Bus>,
     counter: Arc<AtomicU64>,
     stopping: Arc<AtomicBool>,
+    imports: Arc<OnceLock<Imports>>,
+    import_board: Arc<Board>,
+    /// Ends what is imported as soon as the system stops.
+    import_stop: CancellationToken,
     doors: Doors,
 }
 
@@ -106,6 +113,7 @@ struct Doors {
     bandwidth: Door<bandwidth::Message>,
     channels: Door<()>,
     switchboard: Door<switchboard::Message>,
+    importer: Door<importer::Message>,
 }
 
 impl Doors {
@@ -117,6 +125,7 @@ impl Doors {
             Who::Bandwidth => self.bandwidth.current().map(|it| it.get_cell()),
             Who::Channels => self.channels.current().map(|it| it.get_cell()),
             Who::Switchboard => self.switchboard.current().map(|it| it.get_cell()),
+            Who::Importer => self.importer.current().map(|it| it.get_cell()),
         }
     }
 }
@@ -144,6 +153,7 @@ impl System {
             bandwidth: Door::new(),
             channels: Door::new(),
             switchboard: Door::new(),
+            importer: Door::new(),
         };
         let closer = Closer::new(parts.packets.clone());
         let bus = Bus::new();
@@ -174,6 +184,9 @@ impl System {
             bus,
             counter: Arc::new(AtomicU64::new(0)),
             stopping: Arc::new(AtomicBool::new(false)),
+            imports: Arc::new(OnceLock::new()),
+            import_board: Arc::new(Board::default()),
+            import_stop: CancellationToken::new(),
             doors,
         };
         let (root, root_task) =
@@ -186,6 +199,22 @@ impl System {
     pub fn switchboard(&self) -> Switchboard {
         let ground = &self.ground;
         Switchboard::new(ground.doors.switchboard.clone(), ground.env.clone(), ground.seat_table.clone())
+    }
+
+    /// The door to refreshes of playlists. Nothing is refreshed before [`System::import_into`].
+    pub fn importer(&self) -> Importer {
+        Importer::new(self.ground.doors.importer.clone(), self.ground.import_board.clone())
+    }
+
+    /// From now on the playlists of these accounts are refreshed, by schedule and by wish. Once; a later call does
+    /// nothing.
+    pub fn import_into(&self, models: Models, fetch: Fetch) {
+        self.set_imports(Imports::of(models, fetch));
+    }
+
+    pub(crate) fn set_imports(&self, imports: Imports) {
+        // The second time.
+        let _ = self.ground.imports.set(imports);
     }
 
     /// The bus of events.
@@ -241,6 +270,7 @@ impl System {
     /// Answers whether everything ended by itself within its deadline. A second call does nothing.
     pub async fn stop(&self) -> bool {
         self.ground.stopping.store(true, Ordering::Relaxed);
+        self.ground.import_stop.cancel();
         self.follower.lock().take();
         self.switchboard().close();
         let channels =
@@ -282,6 +312,7 @@ impl Drop for System {
     fn drop(&mut self) {
         // Dropping the last reference ends no actor; a system that was not stopped is ended here.
         self.ground.stopping.store(true, Ordering::Relaxed);
+        self.ground.import_stop.cancel();
         self.root.stop(None);
     }
 }
@@ -294,10 +325,12 @@ pub(crate) enum Who {
     Bandwidth,
     Channels,
     Switchboard,
+    Importer,
 }
 
 /// In the order of their start.
-const CHILDREN: [Who; 5] = [Who::Events, Who::Slots, Who::Bandwidth, Who::Channels, Who::Switchboard];
+const CHILDREN: [Who; 6] =
+    [Who::Events, Who::Slots, Who::Bandwidth, Who::Channels, Who::Switchboard, Who::Importer];
 
 struct Root;
 
@@ -377,6 +410,15 @@ impl Ground {
                     counter: self.counter.clone(),
                 };
                 spawn(switchboard::Actor, arguments, root, &doors.switchboard).await
+            }
+            Who::Importer => {
+                let arguments = importer::Arguments {
+                    imports: self.imports.clone(),
+                    board: self.import_board.clone(),
+                    events: self.env.events.clone(),
+                    stop: self.import_stop.child_token(),
+                };
+                spawn(importer::Actor, arguments, root, &doors.importer).await
             }
         }
     }

@@ -1,5 +1,6 @@
 //! A playlist account at a provider, its account profiles with their limits, and how its list is refreshed.
 
+use std::fmt;
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
@@ -88,7 +89,7 @@ pub struct Schedule {
 }
 
 /// One change of what a provider says.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Rule {
     pub field: RuleField,
     /// A regular expression.
@@ -109,7 +110,7 @@ pub enum RuleField {
 }
 
 /// Credentials of an account with a limit of their own.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct AccountProfile {
     pub id: ProfileId,
     /// Unique in its account.
@@ -146,6 +147,26 @@ impl AccountProfile {
             custom_properties: Map::new(),
             expires_at: None,
         }
+    }
+}
+
+/// Without its texts: what changes an address may have a login in it.
+impl fmt::Debug for Rule {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Rule").field("field", &self.field).finish_non_exhaustive()
+    }
+}
+
+/// Without its patterns, which are there to change a login, and without what others keep with it.
+impl fmt::Debug for AccountProfile {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("AccountProfile")
+            .field("id", &self.id)
+            .field("name", &self.name)
+            .field("is_default", &self.is_default)
+            .field("is_active", &self.is_active)
+            .field("max_streams", &self.max_streams)
+            .finish_non_exhaustive()
     }
 }
 
@@ -227,4 +248,21 @@ pub enum Outcome {
     Error,
     /// Nothing was changed: the list is much smaller than the last good one, and an admin has to agree.
     AwaitingConfirmation,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn neither_a_rule_nor_a_profile_prints_the_login_that_it_changes() {
+        let mut profile = AccountProfile::default_of(ProfileId(1), "second", 1);
+        profile.search_pattern = "/user/secret/".to_owned();
+        profile.replace_pattern = "/user2/secret2/".to_owned();
+        let rule = Rule { field: RuleField::Url, find: "secret".to_owned(), replace: "secret2".to_owned() };
+        let mut account = Account::new(AccountId(2), "a", List::None, profile, 0);
+        account.rules.push(rule);
+        let printed = format!("{account:?}");
+        assert!(!printed.contains("secret") && printed.contains("second"), "{printed}");
+    }
 }

@@ -29,6 +29,7 @@ use serde_json::json;
 use storage::{Models, Table, View};
 use tracing::info;
 
+pub(crate) use self::passwords::PASSWORD_BYTES_MAX;
 use self::passwords::Passwords;
 pub use self::passwords::hash_password;
 use self::throttle::Throttle;

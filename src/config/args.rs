@@ -10,6 +10,10 @@ use super::values::{Listen, LogFormat};
 
 const AFTER_HELP: &str = "\
 Examples:
+  headwater user add admin --superuser
+      The first user, in a new store. Prints the password that it made.
+  headwater serve
+      The gateway, with what it remembers.
   headwater demo
       Three channels of moving test pictures, each with a backup stream. Prints what to try.
   headwater play ~/tv.m3u
@@ -53,6 +57,21 @@ pub struct Args {
 /// What to do.
 #[derive(Debug, Subcommand)]
 pub enum Command {
+    /// Run the gateway: accounts, channels and users are kept in the data folder.
+    #[command(after_help = AFTER_HELP)]
+    Serve,
+    /// Read the store without changing it and say how it is; exits with 1 when it is damaged.
+    Check,
+    /// What to do with a store that does not open.
+    Store {
+        #[command(subcommand)]
+        command: StoreCommand,
+    },
+    /// Users, while the gateway does not run.
+    User {
+        #[command(subcommand)]
+        command: UserCommand,
+    },
     /// Serve the channels of one or more playlists.
     ///
     /// Entries with the same tvg-id (without one: the same name) become one channel with several streams, in the
@@ -75,6 +94,43 @@ pub enum Command {
     },
 }
 
+/// What to do with a store.
+#[derive(Debug, Subcommand)]
+pub enum StoreCommand {
+    /// Write what can be read of a damaged store into a new one; the old one stays as it is.
+    Salvage {
+        /// Where the new store goes: a folder that is empty or not there yet
+        #[arg(value_name = "NEW_FOLDER")]
+        into: PathBuf,
+    },
+}
+
+/// What to do with users.
+#[derive(Debug, Subcommand)]
+pub enum UserCommand {
+    /// Make a user. Without a password from standard input or the variable HEADWATER_PASSWORD one is made and printed.
+    Add(NewUser),
+}
+
+/// The variable that a password can come from: a command line is seen by everybody on the machine.
+pub const PASSWORD_VARIABLE: &str = "HEADWATER_PASSWORD";
+
+/// A user to be made.
+#[derive(Debug, clap::Args)]
+pub struct NewUser {
+    /// Letters, digits and @ . + - _
+    pub name: String,
+    /// May do everything
+    #[arg(long)]
+    pub superuser: bool,
+    /// 0 watches, 1 also looks around, 10 also changes things [default: 0, with --superuser 10]
+    #[arg(long, value_name = "N")]
+    pub level: Option<u8>,
+    /// Read the password from the first line of standard input
+    #[arg(long)]
+    pub password_stdin: bool,
+}
+
 /// What every command understands. Nothing has a default here: an option that is not given must not hide the file.
 #[derive(Debug, Default, clap::Args)]
 pub(super) struct Common {
@@ -95,7 +151,7 @@ pub(super) struct Common {
         help = "Where players call [default: [::]:9191, all addresses] [env: HEADWATER_PLAYER_LISTEN]"
     )]
     pub(super) player_listen: Option<Listen>,
-    /// Where data is kept; unused so far [env: HEADWATER_DATA_DIR]
+    /// Where the store and its key file are kept [env: HEADWATER_DATA_DIR]
     #[arg(long, global = true, value_name = "DIR")]
     pub(super) data_dir: Option<PathBuf>,
     /// What we call ourselves at providers whose playlist does not say it [env: HEADWATER_USER_AGENT]

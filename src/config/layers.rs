@@ -11,11 +11,13 @@ use toml::{Table, Value};
 use tracing::warn;
 
 use super::Config;
-use super::args::{Args, Command, Common};
+use super::args::{Args, Command, Common, PASSWORD_VARIABLE};
 
 const PREFIX: &str = "HEADWATER_";
 /// Names the file; not a key of it.
 const CONFIG_VARIABLE: &str = "HEADWATER_CONFIG";
+/// Variables that mean something to us and are keys of no file.
+const NO_KEYS: [&str; 2] = [CONFIG_VARIABLE, PASSWORD_VARIABLE];
 
 /// Files that are open beside the connections of clients: upstreams, logs, the runtime's own.
 const FILES_BESIDE: u64 = 256;
@@ -104,7 +106,7 @@ pub fn load(
     let known: Vec<String> = keys.keys().map(|key| variable(key)).collect();
     let unknown_variables = environment
         .into_keys()
-        .filter(|it| it.starts_with(PREFIX) && it != CONFIG_VARIABLE && !known.contains(it))
+        .filter(|it| it.starts_with(PREFIX) && !NO_KEYS.contains(&it.as_str()) && !known.contains(it))
         .collect();
     Ok(Loaded { config, unknown_variables })
 }

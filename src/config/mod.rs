@@ -19,7 +19,7 @@ use std::time::Duration;
 use domain::settings::{Settings, seconds};
 use serde::{Deserialize, Serialize};
 
-pub use self::args::{Args, Command};
+pub use self::args::{Args, Command, NewUser, PASSWORD_VARIABLE, StoreCommand, UserCommand};
 pub use self::layers::{ConfigError, Loaded, load};
 pub use self::values::{ListSource, Listen, LogFormat};
 pub use crate::http::network::{NetworkError, Networks};
@@ -32,7 +32,7 @@ pub struct Config {
     pub api_listen: Listen,
     /// Where players call.
     pub player_listen: Listen,
-    /// Where what must survive a restart will be kept. Nothing is written there yet.
+    /// Where what must survive a restart is kept: the store and, beside it, its key file.
     pub data_dir: PathBuf,
     /// What we call ourselves at providers whose playlist does not say it.
     pub user_agent: Option<String>,

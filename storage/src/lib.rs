@@ -52,7 +52,6 @@ pub use collection::Collection;
 pub use damage::{Damage, Damaged};
 pub use error::{Error, Result};
 pub use models::{Models, begin, keep};
-
 pub use record::{Keys, Kind, RECORD_BYTES_MAX, Record, Schema, decode};
 pub use salvage::{Salvaged, salvage};
 pub use store::{Figures, Reader, Store};

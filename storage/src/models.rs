@@ -13,6 +13,7 @@ use domain::user::User;
 use crate::error::Result;
 use crate::record::Record;
 use crate::store::Store;
+use crate::stream_index::StreamIndex;
 use crate::table::Table;
 use crate::vault::random;
 use crate::view::View;
@@ -21,7 +22,7 @@ use crate::write::Write;
 /// Records of a write; a catalogue may have more than one write can take.
 const RECORDS_AT_ONCE: usize = 1_000;
 
-/// The store, and its small collections in memory. Clones are the same.
+/// The store, its small collections in memory, and what lists show of its streams. Clones are the same.
 #[derive(Clone)]
 pub struct Models {
     pub store: Store,
@@ -32,10 +33,11 @@ pub struct Models {
     pub settings: View<Table<Setting>>,
     pub stream_profiles: View<Table<StreamProfile>>,
     pub users: View<Table<User>>,
+    pub streams: StreamIndex,
 }
 
 impl Models {
-    /// Reads the small collections, once; everyone clones what this returns. For a thread that may block.
+    /// Reads the small collections and all streams, once; everyone clones what this returns. For a thread that may block.
     pub fn of(store: Store) -> Result<Self> {
         Ok(Self {
             accounts: store.table()?,
@@ -45,6 +47,7 @@ impl Models {
             settings: store.table()?,
             stream_profiles: store.table()?,
             users: store.table()?,
+            streams: StreamIndex::start(&store)?,
             store,
         })
     }

@@ -52,8 +52,11 @@ impl Read for Unpacked {
     }
 }
 
+/// What was read, and the rest.
+type Whole<R> = Chain<Cursor<Vec<u8>>, R>;
+
 /// Is it gzip? And the reader with what was looked at put back.
-fn look<R: Read>(mut reader: R) -> io::Result<(bool, Chain<Cursor<Vec<u8>>, R>)> {
+fn look<R: Read>(mut reader: R) -> io::Result<(bool, Whole<R>)> {
     let mut start = Vec::with_capacity(GZIP.len());
     reader.by_ref().take(GZIP.len() as u64).read_to_end(&mut start)?;
     Ok((start == GZIP, Cursor::new(start).chain(reader)))
@@ -122,8 +125,8 @@ mod tests {
 
     #[test]
     fn a_small_file_that_unpacks_to_a_large_one_is_not_read_to_its_end() {
-        let bomb = gzip(&vec![b'a'; 10 << 20]);
-        assert!(bomb.len() < 20_000);
+        let bomb = gzip(&vec![b'a'; 1 << 20]);
+        assert!(bomb.len() < 2_000);
         assert_eq!(unpack(bomb, 1000), Err("it is longer than 1000 bytes".to_owned()));
         assert_eq!(unpack(gzip(&[b'a'; 1000]), 1000).map(|it| it.len()), Ok(1000));
     }

@@ -56,6 +56,7 @@ fn a_catalogue_is_kept_under_its_own_ids_and_what_is_added_gets_others() {
     let mut streams = store.collection::<Stream>().all().unwrap();
     streams.sort_by_key(|it| it.id);
     assert_eq!(streams, catalogue.streams);
+    assert_eq!(models.streams.load().ids(&Default::default()).len(), streams.len());
     let next = store.write_blocking(|write| write.next_id::<Stream>()).unwrap();
     assert!(streams.iter().all(|it| it.id.0 < next), "{next} was given already");
 }

@@ -8,12 +8,14 @@ use std::process::{ExitStatus, Stdio};
 use std::sync::Arc;
 use tokio::io::{AsyncBufReadExt, AsyncRead, BufReader};
 use tokio::process::{Child, Command};
+use tokio::task::JoinHandle;
 
 /// A running `headwater`; killed when it is dropped.
 #[derive(Debug)]
 pub struct Binary {
     child: Child,
     output: Arc<Mutex<String>>,
+    pipes: Vec<JoinHandle<()>>,
 }
 
 impl Binary {
@@ -30,9 +32,11 @@ impl Binary {
             .spawn()
             .expect("the program starts");
         let output = Arc::default();
-        gather(child.stdout.take().expect("piped"), &output);
-        gather(child.stderr.take().expect("piped"), &output);
-        Binary { child, output }
+        let pipes = vec![
+            gather(child.stdout.take().expect("piped"), &output),
+            gather(child.stderr.take().expect("piped"), &output),
+        ];
+        Binary { child, output, pipes }
     }
 
     /// What it has said so far, on both outputs.
@@ -73,17 +77,26 @@ impl Binary {
             .expect("a child can be waited for")
     }
 
+    /// Waits for its end: the exit code, and everything it said.
+    pub async fn outcome(mut self) -> (Option<i32>, String) {
+        let code = self.ended().await.code();
+        for pipe in self.pipes.drain(..) {
+            pipe.await.expect("the pipes are read to their end");
+        }
+        (code, self.output())
+    }
+
     pub fn is_running(&mut self) -> bool {
         matches!(self.child.try_wait(), Ok(None))
     }
 }
 
-fn gather(pipe: impl AsyncRead + Unpin + Send + 'static, output: &Arc<Mutex<String>>) {
+fn gather(pipe: impl AsyncRead + Unpin + Send + 'static, output: &Arc<Mutex<String>>) -> JoinHandle<()> {
     let output = Arc::clone(output);
     tokio::spawn(async move {
         let mut lines = BufReader::new(pipe).lines();
         while let Ok(Some(line)) = lines.next_line().await {
             output.lock().push_str(&(line + "\n"));
         }
-    });
+    })
 }

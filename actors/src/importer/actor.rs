@@ -1,0 +1,272 @@
+//! The loop of the importer: whose turn it is.
+
+use std::{
+    collections::{BTreeMap, VecDeque},
+    pin::Pin,
+    sync::{Arc, OnceLock},
+    time::Duration,
+};
+
+use domain::{
+    account::{Account, List},
+    core_settings::{SYSTEM_SETTINGS, time_zone},
+    event::{Event, EventBody, RefreshRef},
+    ids::AccountId,
+};
+use jiff::tz::TimeZone;
+use ractor::{ActorProcessingErr, ActorRef};
+use storage::Models;
+use tokio::time::{Instant, MissedTickBehavior, timeout};
+use tokio_util::{sync::CancellationToken, task::AbortOnDropHandle};
+use tracing::{info, warn};
+use uuid::Uuid;
+
+use super::{
+    Board, ImportError, ImportOptions, Imported, Message, Phase, Progress, RefreshStart,
+    run::{Reporting, finish},
+};
+use crate::{
+    ask::answer,
+    events::Events,
+    schedule::{self, Known},
+};
+
+/// Refreshes at one time. More would only take the processor from those who watch.
+const RUNNING_MAX: usize = 2;
+
+/// How often it is looked for what is due. Schedules are in minutes.
+const LOOK_PERIOD: Duration = Duration::from_secs(10);
+
+/// How long refreshes have to end when the system stops. They are asked before.
+const STOP_DEADLINE: Duration = Duration::from_millis(800);
+
+/// One import, whoever does it.
+pub(crate) type Work = dyn Fn(AccountId, ImportOptions, Box<Reporting>) -> Pin<Box<dyn Future<Output = Done> + Send>>
+    + Send
+    + Sync;
+type Done = Result<Imported, ImportError>;
+
+/// What imports need; there are none until it is there.
+#[derive(Clone)]
+pub(crate) struct Imports {
+    pub(crate) models: Models,
+    pub(crate) work: Arc<Work>,
+    /// Milliseconds since 1970.
+    pub(crate) now: Arc<dyn Fn() -> i64 + Send + Sync>,
+}
+
+pub(crate) struct Actor;
+
+pub(crate) struct Arguments {
+    pub(crate) imports: Arc<OnceLock<Imports>>,
+    pub(crate) board: Arc<Board>,
+    pub(crate) events: Events,
+    /// Cancelled when the system stops.
+    pub(crate) stop: CancellationToken,
+}
+
+pub(crate) struct State {
+    arguments: Arguments,
+    myself: ActorRef<Message>,
+    running: BTreeMap<AccountId, Running>,
+    /// Who waits for a turn. Bounded by the number of accounts: nobody is in it twice.
+    waiting: VecDeque<Waiting>,
+    /// When the last refresh of an account ended here, should it not have been written down.
+    tried: BTreeMap<AccountId, i64>,
+    /// Since when schedules are looked at.
+    started_at: Option<i64>,
+    _ticker: AbortOnDropHandle<()>,
+}
+
+struct Running {
+    job: Uuid,
+    name: String,
+    began: Instant,
+    task: AbortOnDropHandle<()>,
+}
+
+struct Waiting {
+    account: AccountId,
+    job: Uuid,
+    confirm: bool,
+}
+
+impl ractor::Actor for Actor {
+    type Msg = Message;
+    type State = State;
+    type Arguments = Arguments;
+
+    async fn pre_start(
+        &self,
+        myself: ActorRef<Message>,
+        arguments: Arguments,
+    ) -> Result<State, ActorProcessingErr> {
+        // Those of an actor before us ended with it.
+        arguments.board.break_off();
+        let (ticks, to) = (LOOK_PERIOD, myself.clone());
+        let ticker = tokio::spawn(async move {
+            let mut ticks = tokio::time::interval(ticks);
+            ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
+            loop {
+                ticks.tick().await;
+                if to.cast(Message::Look).is_err() {
+                    return;
+                }
+            }
+        });
+        Ok(State {
+            arguments,
+            myself,
+            running: BTreeMap::new(),
+            waiting: VecDeque::new(),
+            tried: BTreeMap::new(),
+            started_at: None,
+            _ticker: AbortOnDropHandle::new(ticker),
+        })
+    }
+
+    async fn handle(
+        &self,
+        _myself: ActorRef<Message>,
+        message: Message,
+        state: &mut State,
+    ) -> Result<(), ActorProcessingErr> {
+        let Some(imports) = state.arguments.imports.get().cloned() else {
+            if let Message::Refresh { reply, .. } = message {
+                answer(reply, RefreshStart::NoSuchAccount);
+            }
+            return Ok(());
+        };
+        match message {
+            Message::Refresh { account, confirm, reply } => {
+                answer(reply, state.wish(&imports, account, confirm));
+            }
+            Message::Look => state.look(&imports),
+            Message::Finished { account, job, done } => state.finished(&imports, account, job, done),
+        }
+        Ok(())
+    }
+
+    async fn post_stop(
+        &self,
+        _myself: ActorRef<Message>,
+        state: &mut State,
+    ) -> Result<(), ActorProcessingErr> {
+        state.arguments.stop.cancel();
+        let running = std::mem::take(&mut state.running);
+        let ended = async {
+            for (_, it) in running {
+                // How it ended is told by the task itself.
+                let _ = it.task.await;
+            }
+        };
+        // What does not end in time is dropped, and writes nothing.
+        let _ = timeout(STOP_DEADLINE, ended).await;
+        Ok(())
+    }
+}
+
+impl State {
+    fn wish(&mut self, imports: &Imports, account: AccountId, confirm: bool) -> RefreshStart {
+        match imports.models.accounts.load().get(account.0) {
+            None => return RefreshStart::NoSuchAccount,
+            Some(it) if it.list == List::None => return RefreshStart::NoList,
+            Some(it) if !it.is_active => return RefreshStart::Inactive,
+            Some(_) => {}
+        }
+        if let Some(job) = self.job_of(account) {
+            return RefreshStart::AlreadyRunning { job };
+        }
+        let job = Uuid::new_v4();
+        self.arguments.board.show(Progress::new(account, job, (imports.now)()));
+        self.waiting.push_back(Waiting { account, job, confirm });
+        self.start_next(imports);
+        RefreshStart::Started { job }
+    }
+
+    fn job_of(&self, account: AccountId) -> Option<Uuid> {
+        let waits = || self.waiting.iter().find(|it| it.account == account).map(|it| it.job);
+        self.running.get(&account).map(|it| it.job).or_else(waits)
+    }
+
+    fn start_next(&mut self, imports: &Imports) {
+        while self.running.len() < RUNNING_MAX && !self.arguments.stop.is_cancelled() {
+            let Some(Waiting { account, job, confirm }) = self.waiting.pop_front() else { return };
+            let name = imports.models.accounts.load().get(account.0).map(|it| it.name.clone());
+            let stop = self.arguments.stop.child_token();
+            let options = ImportOptions { confirm, job, stop, ..ImportOptions::default() };
+            let (board, shown) = (self.arguments.board.clone(), self.arguments.board.clone());
+            let myself = self.myself.clone();
+            let work = imports.work.clone();
+            let task = tokio::spawn(async move {
+                // A task of its own: what panics in it ends nothing else.
+                let report = Box::new(move |it| shown.show(it));
+                let import = tokio::spawn(async move { work(account, options, report).await });
+                let done = AbortOnDropHandle::new(import).await.unwrap_or(Err(ImportError::Panicked));
+                if let Some(mut last) = board.of(account).filter(|it| it.phase != Phase::Done) {
+                    finish(&mut last, &done);
+                    board.show(last);
+                }
+                // If nobody listens any more, the system has ended.
+                let _ = myself.cast(Message::Finished { account, job, done });
+            });
+            let running = Running {
+                job,
+                name: name.unwrap_or_default(),
+                began: Instant::now(),
+                task: AbortOnDropHandle::new(task),
+            };
+            self.running.insert(account, running);
+        }
+    }
+
+    fn finished(&mut self, imports: &Imports, account: AccountId, job: Uuid, done: Done) {
+        let Some(running) = self.running.remove(&account).filter(|it| it.job == job) else { return };
+        let at = (imports.now)();
+        self.tried.retain(|it, _| imports.models.accounts.load().get(it.0).is_some());
+        self.tried.insert(account, at);
+        let took = running.began.elapsed();
+        match done {
+            Ok(imported) => {
+                info!(account.id = %account, seconds = took.as_secs_f64(), "account \"{}\" refreshed: {}", running.name, imported.sentence());
+                let body = EventBody::M3uRefresh {
+                    source: RefreshRef { id: account.0, name: running.name },
+                    streams_created: imported.n_new,
+                    streams_updated: imported.n_changed,
+                    streams_deleted: imported.n_removed,
+                    duration_seconds: took.as_secs(),
+                };
+                self.arguments.events.happened(Event { at, body });
+            }
+            Err(ImportError::Stopped) => {}
+            Err(error) => {
+                warn!(account.id = %account, "account \"{}\" was not refreshed: {error}", running.name);
+            }
+        }
+        self.start_next(imports);
+    }
+
+    /// Starts what is due by its schedule.
+    fn look(&mut self, imports: &Imports) {
+        let now = (imports.now)();
+        let started_at = *self.started_at.get_or_insert(now);
+        let settings = imports.models.settings.load();
+        let zone =
+            schedule::time_zone(time_zone(settings.one_by("key", SYSTEM_SETTINGS).map(|it| &it.value)));
+        let refreshes = imports.models.refreshes.load();
+        for account in
+            imports.models.accounts.load().iter().filter(|it| it.is_active && it.list != List::None)
+        {
+            let written = refreshes.get(account.id.0).map(|it| it.tried_at);
+            let tried_at = written.max(self.tried.get(&account.id).copied());
+            if is_due(account, &zone, tried_at, started_at, now) && self.job_of(account.id).is_none() {
+                self.wish(imports, account.id, false);
+            }
+        }
+    }
+}
+
+fn is_due(account: &Account, zone: &TimeZone, tried_at: Option<i64>, started_at: i64, now: i64) -> bool {
+    let known = Known { account: account.id, tried_at, updated_at: account.updated_at, started_at };
+    schedule::next_due(&account.schedule, zone, &known).is_some_and(|due| due <= now)
+}

@@ -1,0 +1,131 @@
+//! What a list would change: every entry against what is stored, before anything is written.
+
+use std::{collections::BTreeSet, sync::Arc};
+
+use domain::ids::StreamId;
+use domain::{
+    channel::Channel,
+    group,
+    playlist::{
+        delta::{Counts, Fate, Gone, Known, Taken, Vanishing, Verdict},
+        rules::Rules,
+    },
+    stream::Stream,
+};
+use storage::Table;
+
+use super::{
+    error::ImportError,
+    reading::{self, ReadList},
+    run::{Imported, Job},
+};
+
+/// Changes that go through an ordinary write. New streams lie together, changed ones each in a block of their own, and
+/// while an ordinary write is filled every other one waits.
+const FEW_NEW_MAX: usize = 2_000;
+const FEW_CHANGED_MAX: usize = 500;
+
+/// Groups there may be for lists to still make new ones. People look at all of them at once.
+const GROUPS_MAX: usize = 10_000;
+
+/// What is to be done.
+pub(super) struct Compared {
+    pub(super) known: Known,
+    pub(super) counts: Counts,
+    /// New and changed entries, if there are few changes in all.
+    pub(super) few: Option<Vec<Taken>>,
+    /// Known streams that the list does not have.
+    pub(super) gone: Vec<Gone>,
+    /// Names of groups that new and changed entries have and that there are none of yet.
+    pub(super) groups: BTreeSet<String>,
+    pub(super) vanishing: Vanishing,
+    /// The channels by which it was decided what may be removed.
+    pub(super) channels: Arc<Table<Channel>>,
+    /// What was stored, as one number.
+    pub(super) fingerprint: u64,
+}
+
+impl Compared {
+    pub(super) fn n_gone(&self, fate: Fate) -> u64 {
+        self.gone.iter().filter(|it| it.fate == fate).count() as u64
+    }
+
+    /// Is everything stored as the list has it?
+    pub(super) fn is_same(&self) -> bool {
+        let Counts { n_new, n_changed, .. } = self.counts;
+        n_new + n_changed == 0 && self.gone.iter().all(|it| it.fate == Fate::StaysStale)
+    }
+
+    pub(super) fn imported(&self, list: &ReadList) -> Imported {
+        Imported {
+            n_entries: list.n_entries(),
+            n_new: self.counts.n_new,
+            n_changed: self.counts.n_changed,
+            n_stale: self.n_gone(Fate::Vanishes),
+            n_removed: self.n_gone(Fate::Removed),
+            problems: list.problems.clone(),
+            n_problems: list.n_problems,
+        }
+    }
+}
+
+/// Compares a whole list with what is stored of its account.
+pub(super) fn compare(job: &Job, list: &ReadList) -> Result<Compared, ImportError> {
+    let (models, account) = (&job.models, &job.account);
+    let owner = u64::from(account.id.0);
+    let streams = models.store.collection::<Stream>();
+    // Before the first is read: what changes from here on is noticed.
+    let fingerprint = streams.fingerprint_of(owner);
+    let mut known = Known::new(account.id, account.identity, Rules::new(&account.rules)?);
+    known.expect(streams.len_of(owner));
+    streams.for_each_of(owner, |stream: Stream| known.add(&stream))?;
+
+    let groups = models.groups.load();
+    let room = GROUPS_MAX.saturating_sub(groups.len());
+    let mut names = BTreeSet::new();
+    let mut few = Some(Vec::new());
+    list.entries.for_each(|facts| {
+        job.go_on()?;
+        let taken = known.take(reading::entry(facts));
+        if matches!(taken.verdict, Verdict::Same(_)) {
+            return Ok(());
+        }
+        if let Some(name) = group_of(&taken)
+            && names.len() < room
+            && groups.one_by("name", name).is_none()
+        {
+            names.insert(name.to_owned());
+        }
+        let Counts { n_new, n_changed, .. } = known.counts();
+        if n_new > FEW_NEW_MAX as u64 || n_changed > FEW_CHANGED_MAX as u64 {
+            few = None;
+        }
+        if let Some(few) = &mut few {
+            few.push(taken);
+        }
+        Ok::<_, ImportError>(())
+    })?;
+    let refresh = models.refreshes.load().get(account.id.0).cloned();
+    let now = job.options.now();
+    let vanishing = Vanishing {
+        last_good: refresh.and_then(|it| it.good_at).unwrap_or(now),
+        now,
+        stale_stream_days: account.stale_stream_days,
+    };
+    let channels = models.channels.load();
+    let gone = known.finish(vanishing, |id| is_used(&channels, id));
+    let n_going = gone.iter().filter(|it| it.fate != Fate::StaysStale).count();
+    let few = few.filter(|_| known.counts().n_changed as usize + n_going <= FEW_CHANGED_MAX);
+    Ok(Compared { counts: known.counts(), known, few, gone, groups: names, vanishing, channels, fingerprint })
+}
+
+/// Does a channel play this stream?
+pub(super) fn is_used(channels: &Table<Channel>, id: StreamId) -> bool {
+    channels.by("stream", id.0.to_be_bytes()).next().is_some()
+}
+
+/// The group in force, if it can be one.
+fn group_of(taken: &Taken) -> Option<&str> {
+    let name = taken.rule.group.as_deref().or(taken.facts.group.as_deref())?;
+    (!name.is_empty() && name.chars().count() <= group::NAME_CHARS_MAX).then_some(name)
+}

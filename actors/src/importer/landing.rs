@@ -1,0 +1,246 @@
+//! Writes what a list changes: all of it at once, or nothing.
+//!
+//! Others write meanwhile. What they did to a stream is never lost: an ordinary write reads each record again, and a
+//! bulk write is told what was touched since it began.
+
+use std::{collections::BTreeSet, sync::Arc};
+
+use domain::{
+    account::{Account, Outcome, Refresh},
+    channel::Channel,
+    group::Group,
+    ids::{AccountId, GroupId, StreamId},
+    playlist::delta::{Fate, Gone, Known, Taken, Vanishing, Verdict},
+    stream::Stream,
+};
+use storage::{Bulk, Store, Table, View, Write};
+
+use super::{
+    compare::{Compared, is_used},
+    error::ImportError,
+    reading::{self, ReadList},
+    run::{Imported, Job, first},
+};
+
+/// What is written beside the streams, whichever way they are.
+struct Frame {
+    account: Arc<Account>,
+    groups: BTreeSet<String>,
+    imported: Imported,
+    now: i64,
+}
+
+/// Did it land?
+pub(super) enum Landing {
+    Done,
+    /// Somebody wrote streams of this account between the comparison and the beginning of the bulk write. It has to be
+    /// compared again; what is written after this is known to the bulk write.
+    Again(Box<Bulk<Stream>>),
+}
+
+/// Writes what was found to differ.
+pub(super) fn land(
+    job: &Job,
+    list: &ReadList,
+    compared: Compared,
+    imported: &Imported,
+    begun: Option<Box<Bulk<Stream>>>,
+) -> Result<Landing, ImportError> {
+    job.go_on()?;
+    let is_same = compared.is_same();
+    let Compared { known, few, gone, groups, vanishing, channels, fingerprint, .. } = compared;
+    let frame =
+        Frame { account: job.account.clone(), groups, imported: imported.clone(), now: vanishing.now };
+    let store = &job.models.store;
+    if is_same {
+        store.write_blocking(move |write| frame.put(write))?;
+        return Ok(Landing::Done);
+    }
+    if let Some(taken) = few {
+        let channels = job.models.channels.clone();
+        store.write_blocking(move |write| {
+            put_few(write, &frame.account, taken, &gone, vanishing, &channels)?;
+            frame.put(write)
+        })?;
+        return Ok(Landing::Done);
+    }
+    let owner = u64::from(job.account.id.0);
+    let mut bulk = match begun {
+        Some(bulk) => bulk,
+        None => {
+            let bulk = Box::new(store.bulk::<Stream>(owner)?);
+            if store.collection::<Stream>().fingerprint_of(owner) != fingerprint {
+                return Ok(Landing::Again(bulk));
+            }
+            bulk
+        }
+    };
+    let mut known = known;
+    known.rewind();
+    put_all(job, list, &mut known, &gone, vanishing, &mut bulk)?;
+    let removed: Vec<Gone> = gone.into_iter().filter(|it| it.fate == Fate::Removed).collect();
+    let (before, view, channels_then) = (store.clone(), job.models.channels.clone(), channels);
+    bulk.land(move |write, touched| {
+        merge(write, &before, frame.account.id, touched, frame.now, vanishing)?;
+        let channels = view.load();
+        if !Arc::ptr_eq(&channels, &channels_then) {
+            keep_used(write, &before, &channels, &removed, vanishing)?;
+        }
+        frame.put(write)
+    })?;
+    Ok(Landing::Done)
+}
+
+impl Frame {
+    /// Groups, and how it ended. Nothing lands for an account that is gone or is another one now.
+    fn put(self, write: &mut Write<'_>) -> Result<(), ImportError> {
+        let id = self.account.id;
+        let now = write.get::<Account>(id.0)?.filter(|it| it.is_active).ok_or(ImportError::AccountChanged)?;
+        let is_as_read = |it: &Account| {
+            it.list == self.account.list
+                && it.identity == self.account.identity
+                && it.rules == self.account.rules
+        };
+        if !is_as_read(&now) {
+            return Err(ImportError::AccountChanged);
+        }
+        for name in self.groups {
+            if write.by::<Group>("name", &name)?.is_empty() {
+                let id = GroupId(write.next_id::<Group>()?);
+                write.put(&Group::new(id, name))?;
+            }
+        }
+        let before = write.get::<Refresh>(id.0)?.unwrap_or_else(|| first(id));
+        write.put(&Refresh {
+            outcome: Outcome::Success,
+            message: self.imported.sentence(),
+            tried_at: self.now,
+            good_at: Some(self.now),
+            n_good: self.imported.n_entries,
+            ..before
+        })?;
+        Ok(())
+    }
+}
+
+/// The few streams that differ, each as it is now.
+fn put_few(
+    write: &mut Write<'_>,
+    account: &Account,
+    taken: Vec<Taken>,
+    gone: &[Gone],
+    vanishing: Vanishing,
+    channels: &View<Table<Channel>>,
+) -> Result<(), ImportError> {
+    for taken in taken {
+        match taken.verdict {
+            Verdict::New => {
+                let id = StreamId(write.next_id::<Stream>()?);
+                let new = taken.into_stream(vanishing.now, || Ok::<_, ImportError>(id), |_| Ok(None))?;
+                write.put(&new)?;
+            }
+            Verdict::Changed(id) | Verdict::Same(id) => {
+                // One that an admin deleted meanwhile is not made again by the list that was read before.
+                if let Some(mut stream) = of_account(write.get(id.0)?, account.id)
+                    && stream.refreshed(taken.facts, taken.rule, taken.nth, vanishing.now)
+                {
+                    write.put(&stream)?;
+                }
+            }
+        }
+    }
+    let channels = channels.load();
+    for it in gone.iter().filter(|it| it.fate != Fate::StaysStale) {
+        match of_account(write.get::<Stream>(it.id.0)?, account.id) {
+            None => {}
+            Some(_) if it.fate == Fate::Removed && !is_used(&channels, it.id) => {
+                write.remove::<Stream>(it.id.0)?;
+            }
+            Some(mut stream) => {
+                stream.vanish(it.nth, vanishing);
+                write.put(&stream)?;
+            }
+        }
+    }
+    Ok(())
+}
+
+fn of_account(stream: Option<Stream>, account: AccountId) -> Option<Stream> {
+    stream.filter(|it| it.account == account)
+}
+
+/// All streams of the account as they will be.
+fn put_all(
+    job: &Job,
+    list: &ReadList,
+    known: &mut Known,
+    gone: &[Gone],
+    vanishing: Vanishing,
+    bulk: &mut Bulk<Stream>,
+) -> Result<(), ImportError> {
+    let streams = job.models.store.collection::<Stream>();
+    list.entries.for_each(|facts| {
+        job.go_on()?;
+        let taken = known.take(reading::entry(facts));
+        let stream =
+            taken.into_stream(vanishing.now, || bulk.next_id().map(StreamId), |id| streams.get(id.0))?;
+        bulk.put(&stream)?;
+        Ok::<_, ImportError>(())
+    })?;
+    // By id, which is nearly the order in which they lie.
+    for it in gone.iter().filter(|it| it.fate != Fate::Removed) {
+        job.go_on()?;
+        if let Some(mut stream) = of_account(streams.get(it.id.0)?, job.account.id) {
+            stream.vanish(it.nth, vanishing);
+            bulk.put(&stream)?;
+        }
+    }
+    Ok(())
+}
+
+/// Brings in what others did to streams of this account since the bulk write began.
+fn merge(
+    write: &mut Write<'_>,
+    before: &Store,
+    account: AccountId,
+    touched: &[u32],
+    now: i64,
+    vanishing: Vanishing,
+) -> Result<(), ImportError> {
+    // The bulk write is not current yet: this reads what the others wrote.
+    let theirs = before.collection::<Stream>();
+    for id in touched {
+        match (of_account(theirs.get(*id)?, account), write.get::<Stream>(*id)?) {
+            (None, Some(_)) => drop(write.remove::<Stream>(*id)?),
+            (Some(mut theirs), Some(ours)) => {
+                match ours.last_seen {
+                    None => drop(theirs.refreshed(ours.provider, ours.rule, ours.nth, now)),
+                    Some(_) => theirs.vanish(ours.nth, vanishing),
+                }
+                write.put(&theirs)?;
+            }
+            // Made meanwhile, or changed by somebody who therefore still wants it.
+            (Some(theirs), None) => write.put(&theirs)?,
+            (None, None) => {}
+        }
+    }
+    Ok(())
+}
+
+/// Keeps what a channel has begun to play meanwhile.
+fn keep_used(
+    write: &mut Write<'_>,
+    before: &Store,
+    channels: &Table<Channel>,
+    removed: &[Gone],
+    vanishing: Vanishing,
+) -> Result<(), ImportError> {
+    let streams = before.collection::<Stream>();
+    for it in removed.iter().filter(|it| is_used(channels, it.id)) {
+        if let Some(mut stream) = streams.get(it.id.0)? {
+            stream.vanish(it.nth, vanishing);
+            write.put(&stream)?;
+        }
+    }
+    Ok(())
+}

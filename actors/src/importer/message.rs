@@ -1,0 +1,34 @@
+//! What the importer can be told, and what it answers.
+
+use domain::ids::AccountId;
+use ractor::RpcReplyPort;
+use uuid::Uuid;
+
+use super::{error::ImportError, run::Imported};
+
+/// Everything the importer can be told.
+pub(crate) enum Message {
+    /// Somebody wants an account refreshed now.
+    Refresh { account: AccountId, confirm: bool, reply: RpcReplyPort<RefreshStart> },
+    /// See what is due.
+    Look,
+    /// A refresh is over.
+    Finished { account: AccountId, job: Uuid, done: Result<Imported, ImportError> },
+}
+
+/// What became of the wish for a refresh.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum RefreshStart {
+    /// It runs, or waits for its turn.
+    Started {
+        job: Uuid,
+    },
+    /// One runs or waits already; this wish came to nothing.
+    AlreadyRunning {
+        job: Uuid,
+    },
+    NoSuchAccount,
+    Inactive,
+    /// Its streams are made by hand.
+    NoList,
+}

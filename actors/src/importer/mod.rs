@@ -1,0 +1,80 @@
+//! Playlists become streams: fetched, compared with what is stored, and what differs is written.
+//!
+//! *Dramatis personae.* The **actor** knows whose turn it is: one refresh per account, two at a time, by wish or by
+//! schedule. An **import** is one refresh, and needs no actor: the command line does the same. The **board** shows how
+//! far each is; it outlives both.
+
+mod actor;
+mod compare;
+mod error;
+mod landing;
+mod message;
+mod progress;
+mod reading;
+mod run;
+mod spool;
+#[cfg(test)]
+mod tests;
+
+use std::sync::Arc;
+
+use domain::ids::AccountId;
+use storage::Models;
+
+pub(crate) use actor::{Actor, Arguments, Imports};
+pub use error::ImportError;
+pub(crate) use message::Message;
+pub use message::RefreshStart;
+pub(crate) use progress::Board;
+pub use progress::{Phase, Progress};
+pub use run::{ImportOptions, Imported, import};
+
+use crate::{
+    ask::{ANSWER_TIMEOUT, AskError, Door},
+    fetch::Fetch,
+};
+
+/// The door of the importer.
+#[derive(Clone)]
+pub struct Importer {
+    door: Door<Message>,
+    board: Arc<Board>,
+}
+
+impl Importer {
+    pub(crate) fn new(door: Door<Message>, board: Arc<Board>) -> Self {
+        Self { door, board }
+    }
+
+    /// Refreshes an account now, or when one of those that run is over. Answers at once; how it goes on is seen in
+    /// [`Importer::progress_of`], and how it ended in the account's `Refresh` record. `confirm` takes a list that is
+    /// much smaller than the last good one.
+    ///
+    /// # Errors
+    /// When the gateway stops.
+    pub async fn refresh(&self, account: AccountId, confirm: bool) -> Result<RefreshStart, AskError> {
+        self.door.ask(ANSWER_TIMEOUT, |reply| Message::Refresh { account, confirm, reply }).await
+    }
+
+    /// What runs, what waits, and what is over since not long ago; one row per account.
+    pub fn progress(&self) -> Vec<Progress> {
+        self.board.all()
+    }
+
+    /// The running or last refresh of an account, if it was not too long ago.
+    pub fn progress_of(&self, account: AccountId) -> Option<Progress> {
+        self.board.of(account)
+    }
+}
+
+impl Imports {
+    /// What the importer does in earnest.
+    pub(crate) fn of(models: Models, fetch: Fetch) -> Self {
+        let own = models.clone();
+        let work = Arc::new(move |account, options, report| {
+            let (models, fetch) = (own.clone(), fetch.clone());
+            Box::pin(async move { import(&models, &fetch, account, options, report).await }) as _
+        });
+        Self { models, work, now: Arc::new(run::now) }
+    }
+}

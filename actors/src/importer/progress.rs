@@ -1,0 +1,125 @@
+//! How far a refresh is, for whoever looks: in memory, while it runs and for a while after.
+
+use std::collections::BTreeMap;
+
+use domain::{account::Outcome, ids::AccountId};
+use parking_lot::Mutex;
+use uuid::Uuid;
+
+/// Refreshes that are over and still told of. One per account; the oldest are forgotten.
+const DONE_MAX: usize = 200;
+
+/// What a refresh is doing.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub enum Phase {
+    /// It waits for its turn.
+    #[default]
+    Waiting,
+    /// The server was asked and has not answered yet.
+    Fetching,
+    /// The list comes and is read on the way.
+    Parsing,
+    /// It is compared with what is stored.
+    Comparing,
+    /// What is new is written.
+    Writing,
+    /// It is over; the outcome says how it ended.
+    Done,
+}
+
+/// How far a refresh is.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Progress {
+    pub account: AccountId,
+    /// Tells this refresh from others of the same account.
+    pub job: Uuid,
+    pub phase: Phase,
+    /// Read so far, unpacked.
+    pub bytes: u64,
+    /// Found so far.
+    pub entries: u64,
+    pub n_new: u64,
+    pub n_changed: u64,
+    /// Streams that are no longer in the list: newly stale ones and removed ones.
+    pub n_gone: u64,
+    /// Once it is over, unless it was broken off because the gateway stops.
+    pub outcome: Option<Outcome>,
+    /// A sentence for the admin, without credentials. Empty while it runs.
+    pub message: String,
+    /// Milliseconds since 1970.
+    pub started_at: i64,
+}
+
+impl Progress {
+    pub(crate) fn new(account: AccountId, job: Uuid, started_at: i64) -> Self {
+        Self {
+            account,
+            job,
+            phase: Phase::default(),
+            bytes: 0,
+            entries: 0,
+            n_new: 0,
+            n_changed: 0,
+            n_gone: 0,
+            outcome: None,
+            message: String::new(),
+            started_at,
+        }
+    }
+}
+
+/// The last refresh of each account. Outlives the actor.
+#[derive(Default)]
+pub(crate) struct Board {
+    rows: Mutex<BTreeMap<AccountId, Progress>>,
+}
+
+impl Board {
+    /// Shows this in place of what was shown of the account.
+    pub(crate) fn show(&self, progress: Progress) {
+        let mut rows = self.rows.lock();
+        rows.insert(progress.account, progress);
+        let done = rows.values().filter(|it| it.phase == Phase::Done);
+        if done.clone().count() > DONE_MAX {
+            let oldest = done.min_by_key(|it| it.started_at).map(|it| it.account);
+            oldest.and_then(|it| rows.remove(&it));
+        }
+    }
+
+    /// What ran when its actor died will not report again.
+    pub(crate) fn break_off(&self) {
+        for row in self.rows.lock().values_mut().filter(|it| it.phase != Phase::Done) {
+            row.phase = Phase::Done;
+            row.outcome = Some(Outcome::Error);
+            row.message = "The refresh was broken off.".to_owned();
+        }
+    }
+
+    pub(crate) fn all(&self) -> Vec<Progress> {
+        self.rows.lock().values().cloned().collect()
+    }
+
+    pub(crate) fn of(&self, account: AccountId) -> Option<Progress> {
+        self.rows.lock().get(&account).cloned()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn refreshes_that_run_are_always_shown_and_of_the_others_the_latest() {
+        let board = Board::default();
+        let row = |account: u32, phase| Progress {
+            phase,
+            ..Progress::new(AccountId(account), Uuid::nil(), i64::from(account))
+        };
+        board.show(row(1, Phase::Parsing));
+        (2..1000).for_each(|it| board.show(row(it, Phase::Done)));
+        let shown: Vec<_> = board.all().iter().map(|it| it.account.0).collect();
+        assert_eq!(shown, [1].into_iter().chain(800..1000).collect::<Vec<_>>());
+        board.break_off();
+        assert_eq!(board.of(AccountId(1)).unwrap().outcome, Some(Outcome::Error));
+    }
+}

@@ -1,0 +1,293 @@
+//! Promises of whose turn it is, with paused time and work that does what the test says.
+
+use std::{
+    collections::BTreeMap,
+    sync::atomic::{AtomicUsize, Ordering},
+    time::Duration,
+};
+
+use domain::{
+    account::{Account, AccountProfile, List, Outcome, Schedule},
+    event::EventBody,
+    ids::ProfileId,
+};
+use parking_lot::Mutex;
+use storage::Store;
+use tokio::{
+    sync::Semaphore,
+    time::{Instant, sleep},
+};
+
+use super::*;
+use crate::{
+    system::Who,
+    testing::{Story, settings},
+};
+
+const SECOND: Duration = Duration::from_secs(1);
+const HOUR: Duration = Duration::from_secs(3600);
+/// When paused time begins, in milliseconds since 1970.
+const START: i64 = 1_900_000_000_000;
+
+/// A system with an importer whose work is told what to do.
+struct Turns {
+    story: Story,
+    importer: Importer,
+    models: Models,
+    /// Accounts whose import began, in order, and when.
+    begun: Arc<Mutex<Vec<(u32, Duration)>>>,
+    n_at_once: Arc<AtomicUsize>,
+    /// One permit lets one import end.
+    ends: Arc<Semaphore>,
+}
+
+/// What the import of an account with this name does.
+async fn behave(name: &str, ends: &Semaphore, options: &ImportOptions) -> Result<Imported, ImportError> {
+    match name {
+        "panics" => panic!("on purpose"),
+        "fails" => Err(ImportError::Empty),
+        _ => {
+            tokio::select! {
+                permit = ends.acquire() => permit.expect("open").forget(),
+                () = options.stop.cancelled() => return Err(ImportError::Stopped),
+            }
+            Ok(Imported {
+                n_entries: 9,
+                n_new: 3,
+                n_changed: 2,
+                n_stale: 5,
+                n_removed: 1,
+                ..Imported::default()
+            })
+        }
+    }
+}
+
+impl Turns {
+    async fn of(names: &[&str], change: impl Fn(&mut Account) + Send + 'static) -> Self {
+        let accounts: Vec<_> = (2..).zip(names).map(|(id, name)| account(id, name)).collect();
+        let models = tokio::task::spawn_blocking(move || {
+            let store = Store::temporary(storage::records::schema()).unwrap();
+            for mut it in accounts {
+                change(&mut it);
+                store.write_blocking(move |write| write.put(&it)).unwrap();
+            }
+            Models::of(store).unwrap()
+        });
+        Self::with(models.await.unwrap()).await
+    }
+
+    async fn with(models: Models) -> Self {
+        let story = Story::of(settings(), []).await;
+        let (began, begun) = (Instant::now(), Arc::new(Mutex::new(Vec::new())));
+        let n_at_once = Arc::new(AtomicUsize::new(0));
+        let ends = Arc::new(Semaphore::new(0));
+        let (seen, running, may_end, accounts) =
+            (begun.clone(), Arc::new(AtomicUsize::new(0)), ends.clone(), models.clone());
+        let most = n_at_once.clone();
+        let work: Arc<actor::Work> = Arc::new(move |account, options: ImportOptions, report| {
+            let name = accounts.accounts.load().get(account.0).map(|it| it.name.clone()).unwrap_or_default();
+            let (seen, running, may_end, most) =
+                (seen.clone(), running.clone(), may_end.clone(), most.clone());
+            Box::pin(async move {
+                seen.lock().push((account.0, began.elapsed()));
+                most.fetch_max(running.fetch_add(1, Ordering::SeqCst) + 1, Ordering::SeqCst);
+                report(Progress { phase: Phase::Parsing, ..Progress::new(account, options.job, 0) });
+                let done = behave(&name, &may_end, &options).await;
+                running.fetch_sub(1, Ordering::SeqCst);
+                done
+            })
+        });
+        let now = Arc::new(move || START + i64::try_from(began.elapsed().as_millis()).unwrap());
+        story.system.set_imports(Imports { models: models.clone(), work, now });
+        let importer = story.system.importer();
+        Self { story, importer, models, begun, n_at_once, ends }
+    }
+
+    async fn refresh(&self, account: u32) -> RefreshStart {
+        self.importer.refresh(AccountId(account), false).await.unwrap()
+    }
+
+    fn begun(&self) -> Vec<u32> {
+        self.begun.lock().iter().map(|it| it.0).collect()
+    }
+
+    fn phases(&self) -> BTreeMap<u32, (Phase, Option<Outcome>)> {
+        self.importer.progress().iter().map(|it| (it.account.0, (it.phase, it.outcome))).collect()
+    }
+}
+
+fn account(id: u32, name: &str) -> Account {
+    let profile = AccountProfile::default_of(ProfileId(id), "default", 1);
+    Account::new(AccountId(id), name, List::File("list.m3u".to_owned()), profile, START)
+}
+
+#[tokio::test(start_paused = true)]
+async fn two_refreshes_run_at_once_and_the_others_wait_for_their_turn() {
+    let turns = Turns::of(&["a", "b", "c", "d"], |_| {}).await;
+    for account in 2..6 {
+        assert!(matches!(turns.refresh(account).await, RefreshStart::Started { .. }));
+    }
+    sleep(SECOND).await;
+    assert_eq!(turns.begun(), [2, 3]);
+    let phases: Vec<_> = turns.phases().values().map(|it| it.0).collect();
+    assert_eq!(phases, [Phase::Parsing, Phase::Parsing, Phase::Waiting, Phase::Waiting]);
+    for n_begun in [3, 4, 4, 4] {
+        turns.ends.add_permits(1);
+        sleep(SECOND).await;
+        assert_eq!(turns.begun().len(), n_begun);
+    }
+    assert_eq!(turns.begun(), [2, 3, 4, 5]);
+    assert_eq!(turns.n_at_once.load(Ordering::SeqCst), 2);
+    assert!(
+        turns.phases().values().all(|it| *it == (Phase::Done, Some(Outcome::Success))),
+        "and stay readable"
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_account_is_refreshed_once_at_a_time_however_often_it_is_asked_for() {
+    let turns = Turns::of(&["a", "b", "c"], |_| {}).await;
+    for account in [2, 3, 4] {
+        let RefreshStart::Started { job } = turns.refresh(account).await else { panic!("{account}") };
+        // Whether it runs, as the first two, or waits, as the third.
+        assert_eq!(turns.refresh(account).await, RefreshStart::AlreadyRunning { job });
+    }
+    turns.ends.add_permits(3);
+    sleep(SECOND).await;
+    assert_eq!(turns.begun(), [2, 3, 4]);
+    assert!(
+        matches!(turns.refresh(2).await, RefreshStart::Started { .. }),
+        "when it is over it may begin again"
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_cannot_be_refreshed_is_told_at_once() {
+    let turns = Turns::of(&["a", "by hand", "off"], |it| match it.name.as_str() {
+        "by hand" => it.list = List::None,
+        "off" => it.is_active = false,
+        _ => {}
+    })
+    .await;
+    assert_eq!(turns.refresh(99).await, RefreshStart::NoSuchAccount);
+    assert_eq!(turns.refresh(3).await, RefreshStart::NoList);
+    assert_eq!(turns.refresh(4).await, RefreshStart::Inactive);
+    assert!(turns.importer.progress().is_empty());
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_refresh_that_panics_is_an_error_of_that_refresh_alone() {
+    let turns = Turns::of(&["panics", "a", "fails"], |_| {}).await;
+    for account in [2, 3, 4] {
+        turns.refresh(account).await;
+    }
+    turns.ends.add_permits(1);
+    sleep(SECOND).await;
+    let error = (Phase::Done, Some(Outcome::Error));
+    assert_eq!(
+        turns.phases(),
+        BTreeMap::from([(2, error), (3, (Phase::Done, Some(Outcome::Success))), (4, error)])
+    );
+    let message = turns.importer.progress_of(AccountId(2)).unwrap().message;
+    assert!(message.contains("a fault of the gateway's own"), "{message}");
+    assert!(matches!(turns.refresh(2).await, RefreshStart::Started { .. }));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_refresh_that_is_done_is_an_event_with_its_counts_and_one_that_failed_is_none() {
+    let turns = Turns::of(&["a", "fails"], |_| {}).await;
+    turns.refresh(2).await;
+    turns.refresh(3).await;
+    sleep(7 * SECOND).await;
+    turns.ends.add_permits(1);
+    sleep(SECOND).await;
+    let events: Vec<_> = turns.story.system.events().recent().iter().map(|it| it.body.clone()).collect();
+    let [
+        EventBody::M3uRefresh { source, streams_created, streams_updated, streams_deleted, duration_seconds },
+    ] = &events[..]
+    else {
+        panic!("{events:?}")
+    };
+    assert_eq!((source.id, source.name.as_str()), (2, "a"));
+    assert_eq!((*streams_created, *streams_updated, *streams_deleted, *duration_seconds), (3, 2, 1, 7));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_system_that_stops_breaks_refreshes_off_within_a_second_and_starts_no_more() {
+    let turns = Turns::of(&["a", "b", "c"], |_| {}).await;
+    for account in [2, 3, 4] {
+        turns.refresh(account).await;
+    }
+    sleep(SECOND).await;
+    let began = Instant::now();
+    assert!(turns.story.system.stop().await);
+    assert!(began.elapsed() < SECOND, "{:?}", began.elapsed());
+    assert_eq!(turns.begun(), [2, 3]);
+    assert_eq!(turns.phases()[&2], (Phase::Done, None), "it was nobody's fault");
+    assert_eq!(turns.importer.refresh(AccountId(2), false).await, Err(AskError::Gone));
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_importer_that_dies_comes_back_and_what_it_ran_is_told_as_broken_off() {
+    let turns = Turns::of(&["a"], |_| {}).await;
+    turns.refresh(2).await;
+    sleep(SECOND).await;
+    turns.story.system.kill(Who::Importer);
+    sleep(SECOND).await;
+    assert_eq!(turns.phases()[&2], (Phase::Done, Some(Outcome::Error)));
+    assert!(matches!(turns.refresh(2).await, RefreshStart::Started { .. }));
+    turns.ends.add_permits(1);
+    sleep(SECOND).await;
+    assert_eq!(turns.phases()[&2], (Phase::Done, Some(Outcome::Success)));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_schedule_refreshes_again_and_again_and_an_account_without_one_never_is() {
+    let turns = Turns::of(&["every hour", "never", "off", "fails"], |it| {
+        let interval_hours = u32::from(it.name != "never");
+        it.schedule = Schedule { interval_hours, cron: String::new() };
+        it.is_active = it.name != "off";
+    })
+    .await;
+    turns.ends.add_permits(100);
+    sleep(5 * HOUR + 60 * SECOND).await;
+    let times = |account: u32| -> Vec<u64> {
+        let begun = turns.begun.lock();
+        begun.iter().filter(|it| it.0 == account).map(|it| it.1.as_secs() / 3600).collect()
+    };
+    assert_eq!(times(2), [0, 1, 2, 3, 4, 5]);
+    assert_eq!(times(5), [0, 1, 2, 3, 4, 5], "one that fails is not tried more often");
+    assert_eq!((times(3), times(4)), (vec![], vec![]));
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_was_due_while_the_gateway_was_down_is_done_once_after_the_start_and_not_all_at_once() {
+    let names: Vec<_> = (0..20).map(|it| format!("account {it}")).collect();
+    let names: Vec<_> = names.iter().map(String::as_str).collect();
+    let turns = Turns::of(&names, |it| {
+        it.schedule = Schedule { interval_hours: 24, cron: "30 * * * *".to_owned() };
+        // Made three days before the start.
+        it.updated_at = START - 3 * 24 * 3_600_000;
+    })
+    .await;
+    turns.ends.add_permits(100);
+    sleep(200 * SECOND).await;
+    let begun = turns.begun.lock().clone();
+    assert_eq!(begun.len(), 20, "each once");
+    let looks: std::collections::BTreeSet<_> = begun.iter().map(|it| it.1.as_secs()).collect();
+    assert!(looks.len() > 5, "{looks:?}");
+    sleep(HOUR).await;
+    assert_eq!(turns.begun().len(), 40, "and then by the schedule");
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_account_that_is_deleted_is_not_refreshed_any_more() {
+    let turns = Turns::of(&["a"], |it| it.schedule.interval_hours = 1).await;
+    turns.ends.add_permits(100);
+    sleep(SECOND).await;
+    assert_eq!(turns.begun(), [2]);
+    turns.models.store.write(|write| write.remove::<Account>(2)).await.unwrap();
+    sleep(5 * HOUR).await;
+    assert_eq!(turns.begun(), [2]);
+}

@@ -1,0 +1,20 @@
+//! What `headwater` can be told to do, beside playing lists and showing itself.
+
+mod serve;
+mod store;
+mod user;
+
+use std::process::ExitCode;
+
+pub use self::serve::{ServeError, serve};
+use crate::config::{Command, Config, StoreCommand, UserCommand};
+
+/// Runs a command that starts no gateway. Blocks. `None`: this one does start one.
+pub fn run(command: &Command, config: &Config) -> Option<anyhow::Result<ExitCode>> {
+    Some(match command {
+        Command::Check => store::check(config),
+        Command::Store { command: StoreCommand::Salvage { into } } => store::salvage(config, into),
+        Command::User { command: UserCommand::Add(new) } => user::add(config, new),
+        Command::Serve | Command::Play { .. } | Command::Demo { .. } => return None,
+    })
+}

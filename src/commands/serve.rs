@@ -1,0 +1,47 @@
+//! `headwater serve`: the gateway on what it remembers.
+
+use std::fmt::Write;
+
+use crate::config::Config;
+use crate::data::{DataError, DataFolder};
+use crate::gateway::{Gateway, Runtimes, StartError};
+use crate::play::{addresses_text, say};
+
+/// Why nothing is served.
+#[derive(Debug, thiserror::Error)]
+pub enum ServeError {
+    #[error(transparent)]
+    Data(#[from] DataError),
+    #[error(transparent)]
+    Start(#[from] StartError),
+}
+
+/// Opens the store, starts the gateway on it, and says where it is and what to do next.
+pub async fn serve(config: Config, runtimes: Runtimes) -> Result<Gateway, ServeError> {
+    let folder = DataFolder::new(&config.data_dir);
+    let opening = {
+        let folder = folder.clone();
+        runtimes.work.spawn_blocking(move || folder.open())
+    };
+    let store = opening.await.map_err(|_| StartError::Runtime)??;
+    let gateway = Gateway::start(config, store, runtimes).await?;
+    say(&text(&gateway, &folder));
+    Ok(gateway)
+}
+
+fn text(gateway: &Gateway, folder: &DataFolder) -> String {
+    let models = gateway.models();
+    let channels = models.channels.load();
+    let mut text = addresses_text(gateway, channels.iter().find(|it| it.enabled).map(|it| &**it));
+    let root = folder.root().display();
+    write!(text, "Data                  {root}, {} channels\n", channels.len()).expect("a String takes all");
+    if models.users.load().is_empty() {
+        write!(
+            text,
+            "\nThere is no user yet. Stop Headwater, make one, and start it again:\n  \
+             headwater --data-dir {root} user add admin --superuser\n"
+        )
+        .expect("a String takes all");
+    }
+    text
+}

@@ -1,0 +1,35 @@
+//! `headwater check` and `headwater store salvage`: the store as it lies there, while no gateway runs on it.
+
+use std::path::Path;
+use std::process::ExitCode;
+
+use storage::records::schema;
+
+use crate::config::Config;
+use crate::data::DataFolder;
+use crate::play::say;
+
+/// Reads the store without changing it, and says how it is.
+pub(super) fn check(config: &Config) -> anyhow::Result<ExitCode> {
+    let folder = DataFolder::new(&config.data_dir);
+    let report = storage::check(&folder.store(), &folder.key(), &schema())?;
+    say(&report.to_string());
+    Ok(if report.is_well() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+}
+
+/// Writes what can be read of the store into a new one.
+pub(super) fn salvage(config: &Config, into: &Path) -> anyhow::Result<ExitCode> {
+    let folder = DataFolder::new(&config.data_dir);
+    let salvaged = storage::salvage(&folder.store(), into, &folder.key(), &schema())?;
+    let mut text = salvaged.to_string();
+    if salvaged.is_saved {
+        let (old, new) = (folder.store(), into);
+        text += &format!(
+            "to use it, move {} away and {} into its place; the key file stays where it is\n",
+            old.display(),
+            new.display()
+        );
+    }
+    say(&text);
+    Ok(if salvaged.is_saved { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+}

@@ -1,0 +1,71 @@
+//! `headwater user add`: the first user, who makes the others in the interface.
+
+use std::io::{BufRead, Read};
+use std::process::ExitCode;
+use std::time::SystemTime;
+
+use anyhow::{Context, bail, ensure};
+use domain::ids::UserId;
+use domain::user::{Level, User, check_username};
+use storage::Error;
+
+use crate::auth::{PASSWORD_BYTES_MAX, hash_password};
+use crate::config::{Config, NewUser, PASSWORD_VARIABLE};
+use crate::data::DataFolder;
+use crate::play::say;
+
+/// Characters of a password of our own making, of sixteen each.
+const PASSWORD_CHARS: usize = 24;
+
+/// Makes a user. The password comes from where the command says, and one of our own making is said once.
+pub(super) fn add(config: &Config, new: &NewUser) -> anyhow::Result<ExitCode> {
+    check_username(&new.name)?;
+    let level = match (new.level, new.superuser) {
+        (Some(number), _) => Level::of(number.into()).context("the levels are 0, 1 and 10")?,
+        (None, true) => Level::Admin,
+        (None, false) => Level::default(),
+    };
+    let given = given_password(new)?;
+    let password = given.clone().unwrap_or_else(made_password);
+    ensure!(!password.is_empty(), "the password is empty");
+    ensure!(password.len() <= PASSWORD_BYTES_MAX, "the password is longer than {PASSWORD_BYTES_MAX} bytes");
+
+    let store = DataFolder::new(&config.data_dir).open()?;
+    let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).map_or(0, |it| it.as_millis() as i64);
+    let mut user = User::new(UserId(0), &new.name, level, now);
+    user.password = Some(hash_password(&password));
+    user.is_superuser = new.superuser;
+    user.is_staff = new.superuser;
+    let written = store.write_blocking(move |write| {
+        user.id = UserId(write.next_id::<User>()?);
+        write.put(&user)
+    });
+    match written {
+        Err(Error::Taken { .. }) => bail!("there is a user {} already", new.name),
+        written => written?,
+    }
+    store.close();
+    say(&format!("user {} made, level {level}", new.name));
+    if given.is_none() {
+        say(&format!("password: {password}\nIt is not shown again."));
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+/// The password that came with the command: a line of standard input, or a variable.
+fn given_password(new: &NewUser) -> anyhow::Result<Option<String>> {
+    if !new.password_stdin {
+        return Ok(std::env::var(PASSWORD_VARIABLE).ok());
+    }
+    let mut line = String::new();
+    // One byte more than may be, and the end of the line.
+    let mut input = std::io::stdin().lock().take(PASSWORD_BYTES_MAX as u64 + 3);
+    input.read_line(&mut line).context("failed to read the password from standard input")?;
+    Ok(Some(line.trim_end_matches(['\r', '\n']).to_owned()))
+}
+
+fn made_password() -> String {
+    // Two of them, because some digits of each are not random.
+    let digits = format!("{}{}", uuid::Uuid::new_v4().simple(), uuid::Uuid::new_v4().simple());
+    digits.chars().skip(20).take(PASSWORD_CHARS).collect()
+}

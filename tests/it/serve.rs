@@ -1,0 +1,257 @@
+//! `headwater serve` and the commands for its data folder, with the real program.
+
+use crate::support::binary::Binary;
+use crate::support::client::Player;
+use crate::support::signal::Picture;
+use crate::support::upstream::Provider;
+use crate::support::{PATIENCE, eventually};
+use domain::playlist::catalogue::CatalogueBuilder;
+use domain::playlist::m3u::{Item, Limits, parse};
+use domain::stream::Headers;
+use domain::user::{Level, User};
+use std::io::Write;
+use std::path::{Path, PathBuf};
+use std::process::Stdio;
+use storage::Store;
+use storage::records::schema;
+use tempfile::TempDir;
+
+const NEWS: &str = "/live/anna/news.ts";
+const FILM: &str = "/live/anna/film.ts";
+
+/// A data folder for the program.
+struct Data {
+    folder: TempDir,
+}
+
+impl Data {
+    fn new() -> Data {
+        Data { folder: tempfile::tempdir().unwrap() }
+    }
+
+    fn root(&self) -> String {
+        self.folder.path().display().to_string()
+    }
+
+    fn store(&self) -> PathBuf {
+        self.folder.path().join("store")
+    }
+
+    fn key(&self) -> PathBuf {
+        self.folder.path().join("key")
+    }
+
+    /// Opens the store while no program has it. Blocks.
+    fn open(&self) -> Store {
+        Store::open(&self.store(), &self.key(), schema()).unwrap()
+    }
+
+    /// A store with the channels of this list.
+    async fn with_list(list: String) -> Data {
+        let fill = move || {
+            let data = Data::new();
+            let mut builder = CatalogueBuilder::new();
+            let account = builder.account("provider", 1, Headers::default());
+            for item in parse(list.as_bytes(), Limits::default()).0 {
+                if let Item::Entry(entry) = item {
+                    builder.entry(account, entry);
+                }
+            }
+            let store = data.open();
+            storage::begin(&store).unwrap();
+            storage::keep(&store, builder.build()).unwrap();
+            data
+        };
+        tokio::task::spawn_blocking(fill).await.unwrap()
+    }
+
+    /// The users as they are kept.
+    async fn users(self) -> Vec<User> {
+        tokio::task::spawn_blocking(move || self.open().collection::<User>().all().unwrap()).await.unwrap()
+    }
+
+    /// Starts the program on this folder.
+    fn run(&self, arguments: &[&str]) -> Binary {
+        Binary::start(&[arguments, &["--data-dir", &self.root()]].concat())
+    }
+
+    /// Runs it to its end: the code, and everything it said.
+    async fn ran(&self, arguments: &[&str]) -> (Option<i32>, String) {
+        self.run(arguments).outcome().await
+    }
+}
+
+async fn stage() -> (Provider, Data) {
+    let provider = Provider::start();
+    provider.path(NEWS).plays(Picture::new("news"));
+    provider.path(FILM).plays(Picture::new("film"));
+    let list = provider.playlist(&[("news", "News", NEWS), ("film", "Film", FILM)]);
+    let data = Data::with_list(list).await;
+    (provider, data)
+}
+
+/// Cuts the end off the database.
+fn harm(data: &Data) {
+    let is_database = |it: &PathBuf| it.join("db").exists();
+    let folders = std::fs::read_dir(data.store()).unwrap().map(|it| it.unwrap().path());
+    let database = folders.into_iter().find(is_database).unwrap().join("db");
+    let bytes = std::fs::read(&database).unwrap();
+    std::fs::write(&database, &bytes[..bytes.len() / 2]).unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_is_remembered_plays_again_after_a_kill_under_the_same_addresses() {
+    let (provider, data) = stage().await;
+    let mut paths = None;
+    for _ in 0..2 {
+        let mut program = data.run(&["serve"]);
+        let address = program.address().await;
+        let found = program.streams().await;
+        assert_eq!(found.len(), 2);
+        assert_eq!(paths.get_or_insert(found.clone()), &found, "an address is for ever");
+        let player = Player::watch(address, &found[0]).await;
+        player.sees("news").await;
+        program.signal("KILL");
+        assert_eq!(program.ended().await.code(), None);
+        eventually("the provider to see us go", || provider.open() == 0).await;
+    }
+    let (code, said) = data.ran(&["check"]).await;
+    assert!(code == Some(0) && said.contains("is well") && said.contains("2 channels"), "{said}");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_first_start_makes_its_folder_and_says_how_to_make_a_user() {
+    let data = Data::new();
+    let mut program = data.run(&["serve"]);
+    program.address().await;
+    let next = format!("headwater --data-dir {} user add admin --superuser", data.root());
+    eventually("what to do next", || program.output().contains(&next)).await;
+    assert!(data.key().exists() && data.store().exists());
+    program.signal("TERM");
+    assert_eq!(program.ended().await.code(), Some(0));
+
+    let arguments: Vec<_> = next.split_whitespace().skip(1).collect();
+    let (code, said) = Binary::start(&arguments).outcome().await;
+    assert_eq!(code, Some(0), "{said}");
+    let program = data.run(&["serve"]);
+    program.address().await;
+    assert!(!program.output().contains("no user yet"), "{}", program.output());
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn beside_a_running_gateway_every_command_that_needs_the_store_says_so_in_one_line() {
+    let (_provider, data) = stage().await;
+    let program = data.run(&["serve"]);
+    program.address().await;
+    let new = data.folder.path().join("new").display().to_string();
+    let commands: [&[&str]; 4] =
+        [&["serve"], &["check"], &["store", "salvage", &new], &["user", "add", "anna"]];
+    for command in commands {
+        let (code, said) = data.ran(command).await;
+        assert_eq!(code, Some(1), "{command:?}: {said}");
+        assert_eq!(said.lines().count(), 1, "{command:?}: {said}");
+        assert!(said.contains("in use") && said.contains(&data.root()), "{command:?}: {said}");
+    }
+    assert!(!Path::new(&new).exists());
+}
+
+// Holds T-bak.4, but for a full disk.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_data_folder_that_cannot_be_used_is_told_in_one_line_before_a_port_is_bound() {
+    type Harm = fn(&Data);
+    let cases: [(Harm, &str); 5] = [
+        (|data| std::fs::remove_file(data.key()).unwrap(), "is missing"),
+        (|data| std::fs::write(data.key(), "something else\n").unwrap(), "is not one of ours"),
+        (
+            |data| {
+                // The key of another store.
+                let other = Data::new();
+                std::thread::scope(|it| it.spawn(|| drop(other.open())).join().unwrap());
+                std::fs::copy(other.key(), data.key()).unwrap();
+            },
+            "key file",
+        ),
+        (harm, "headwater store salvage"),
+        (
+            |data| {
+                std::fs::remove_dir_all(data.store()).unwrap();
+                std::fs::write(data.store(), "").unwrap();
+            },
+            "--data-dir",
+        ),
+    ];
+    for (harm, expected) in cases {
+        let (_provider, data) = stage().await;
+        harm(&data);
+        let (code, said) = data.ran(&["serve"]).await;
+        assert_eq!(code, Some(1), "{expected}: {said}");
+        assert_eq!(said.lines().count(), 1, "{expected}: {said}");
+        assert!(said.starts_with("headwater: ") && said.contains(expected), "{expected}: {said}");
+        assert!(said.contains(&data.root()) || expected == "key file", "{said}");
+    }
+    // Where not even the administrator may make a folder.
+    let (code, said) = Binary::start(&["serve", "--data-dir", "/sys/headwater"]).outcome().await;
+    assert_eq!((code, said.lines().count()), (Some(1), 1), "{said}");
+    assert!(said.contains("/sys/headwater") && said.contains("--data-dir"), "{said}");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_can_be_read_of_a_damaged_store_is_saved_into_a_new_one_that_plays() {
+    let (_provider, data) = stage().await;
+    // A file that lost its commit file: all records are there, and nothing proves it.
+    let witness = std::fs::read_dir(data.store()).unwrap().map(|it| it.unwrap().path());
+    let witness = witness.into_iter().find(|it| it.is_file() && !it.ends_with("lock")).unwrap();
+    std::fs::remove_file(witness).unwrap();
+    let (code, said) = data.ran(&["check"]).await;
+    assert!(code == Some(1) && said.contains("is damaged"), "{said}");
+    assert_eq!(data.ran(&["serve"]).await.0, Some(1));
+
+    let new = data.folder.path().join("new");
+    let (code, said) = data.ran(&["store", "salvage", &new.display().to_string()]).await;
+    assert!(code == Some(0) && said.contains("to use it, move"), "{said}");
+    std::fs::rename(data.store(), data.folder.path().join("old")).unwrap();
+    std::fs::rename(new, data.store()).unwrap();
+    let program = data.run(&["serve"]);
+    let address = program.address().await;
+    let paths = program.streams().await;
+    Player::watch(address, &paths[1]).await.sees("film").await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_user_is_made_with_a_password_that_is_given_or_made_and_never_twice() {
+    let data = Data::new();
+    let (code, said) = data.ran(&["user", "add", "admin", "--superuser"]).await;
+    let made = said.lines().find_map(|it| it.strip_prefix("password: ")).map(str::to_owned);
+    assert!(code == Some(0) && made.as_ref().is_some_and(|it| it.len() == 24), "{said}");
+
+    let line = ["--data-dir", &data.root(), "user", "add", "anna", "--level", "1", "--password-stdin"];
+    let mut command = std::process::Command::new(env!("CARGO_BIN_EXE_headwater"));
+    let mut child = command
+        .args(line)
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    child.stdin.take().unwrap().write_all(b"correct horse\r\nnot this\n").unwrap();
+    let waiting = tokio::task::spawn_blocking(move || child.wait_with_output());
+    let output = tokio::time::timeout(PATIENCE, waiting).await.unwrap().unwrap().unwrap();
+    let said = String::from_utf8_lossy(&output.stdout).into_owned();
+    assert!(
+        output.status.success() && !said.contains("correct horse") && !said.contains("password:"),
+        "{said}"
+    );
+
+    for (name, expected) in [("Admin", "already"), ("a/b", "letters"), ("live", "choose another")] {
+        let (code, said) = data.ran(&["user", "add", name]).await;
+        assert!(code == Some(1) && said.contains(expected), "{name}: {said}");
+    }
+    let (code, said) = data.ran(&["user", "add", "bert", "--level", "5"]).await;
+    assert!(code == Some(1) && said.contains("0, 1 and 10"), "{said}");
+
+    let users = data.users().await;
+    let found: Vec<_> = users.iter().map(|it| (it.username.as_str(), it.level, it.is_superuser)).collect();
+    assert_eq!(found, [("admin", Level::Admin, true), ("anna", Level::Standard, false)]);
+    let hashes: Vec<_> = users.iter().filter_map(|it| it.password.as_ref()).map(|it| it.expose()).collect();
+    assert!(hashes.len() == 2 && hashes.iter().all(|it| it.starts_with("$argon2id$")));
+}
