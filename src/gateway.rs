@@ -6,7 +6,10 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use actors::{Counts, Events, Parts, Plans, StorePlans, Switchboard, System, effective_settings};
+use actors::{
+    Counts, Events, Fetch, FetchLimits, Importer, Parts, Plans, StorePlans, Switchboard, System,
+    effective_settings,
+};
 use domain::settings::Settings;
 use media::door::{DialSettings, TcpDial};
 use socket2::{Domain, Protocol, Socket, Type};
@@ -98,10 +101,17 @@ impl Gateway {
             TcpDial::new(DialSettings::default()).map_err(|error| StartError::Dial(error.to_string()))?;
         let parts = Parts { dial: Arc::new(dial), packets: runtimes.packets.clone() };
         let (base, followed) = (config.engine.clone(), models.clone());
+        let fetched = FetchLimits {
+            bytes_max: config.limits.playlist_bytes_max,
+            total_timeout: config.limits.playlist_timeout,
+            ..FetchLimits::default()
+        };
+        let fetch = Fetch::new(fetched).map_err(|error| StartError::Dial(error.with_causes()))?;
         let system = {
             let (settings, plans) = (effective_settings(&models, &base), Arc::clone(&plans));
             async move {
                 let system = System::start(settings, plans, parts).await?;
+                system.import_into(followed.clone(), fetch);
                 system.follow(followed, base);
                 Ok(system)
             }
@@ -135,9 +145,15 @@ impl Gateway {
             auth: auth.clone(),
         };
         let player = player::routes(player_parts.clone());
+        let leases = {
+            let system = Arc::downgrade(&system);
+            Arc::new(move || system.upgrade().map(|it| it.leases()).unwrap_or_default())
+        };
         let rest = rest::filter(RestParts {
             models: models.clone(),
             auth,
+            importer: system.importer(),
+            leases,
             engine: Arc::new(config.engine.clone()),
             body_bytes_max: limits.body_bytes_max,
             body_timeout: limits.body_timeout,
@@ -179,6 +195,11 @@ impl Gateway {
     /// The door to live channels.
     pub fn switchboard(&self) -> Switchboard {
         self.system.switchboard()
+    }
+
+    /// The door to refreshes of playlists.
+    pub fn importer(&self) -> Importer {
+        self.system.importer()
     }
 
     /// What is remembered.

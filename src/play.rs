@@ -209,7 +209,7 @@ impl Taker<'_> {
 }
 
 /// How an account is called in logs and refusals.
-fn account_name(list: &ListSource) -> String {
+pub(crate) fn account_name(list: &ListSource) -> String {
     match list {
         ListSource::File(path) => path.file_stem().unwrap_or(path.as_os_str()).to_string_lossy().into_owned(),
         ListSource::Url(url) => url.host().unwrap_or("provider").to_owned(),
@@ -288,7 +288,7 @@ pub(crate) fn local_authority(address: SocketAddr) -> String {
 }
 
 /// `1 stream`, `2 streams`, `3 entries`.
-fn counted(count: usize, noun: &str) -> String {
+pub(crate) fn counted(count: usize, noun: &str) -> String {
     match (count, noun.strip_suffix('y')) {
         (1, _) => format!("1 {noun}"),
         (_, Some(stem)) => format!("{count} {stem}ies"),
@@ -297,7 +297,7 @@ fn counted(count: usize, noun: &str) -> String {
 }
 
 /// Names come from strangers, and a terminal obeys control characters.
-fn printable(text: &str) -> String {
+pub(crate) fn printable(text: &str) -> String {
     text.chars().map(|it| if it.is_control() { ' ' } else { it }).collect()
 }
 

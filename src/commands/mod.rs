@@ -1,5 +1,6 @@
 //! What `headwater` can be told to do, beside playing lists and showing itself.
 
+mod import;
 mod serve;
 mod store;
 mod user;
@@ -13,6 +14,7 @@ use crate::config::{Command, Config, StoreCommand, UserCommand};
 pub fn run(command: &Command, config: &Config) -> Option<anyhow::Result<ExitCode>> {
     Some(match command {
         Command::Check => store::check(config),
+        Command::Import(list) => import::import(config, list),
         Command::Store { command: StoreCommand::Salvage { into } } => store::salvage(config, into),
         Command::User { command: UserCommand::Add(new) } => user::add(config, new),
         Command::Serve | Command::Play { .. } | Command::Demo { .. } => return None,

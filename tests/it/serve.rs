@@ -144,8 +144,13 @@ async fn beside_a_running_gateway_every_command_that_needs_the_store_says_so_in_
     let program = data.run(&["serve"]);
     program.address().await;
     let new = data.folder.path().join("new").display().to_string();
-    let commands: [&[&str]; 4] =
-        [&["serve"], &["check"], &["store", "salvage", &new], &["user", "add", "anna"]];
+    let commands: [&[&str]; 5] = [
+        &["serve"],
+        &["check"],
+        &["store", "salvage", &new],
+        &["user", "add", "anna"],
+        &["import", "http://127.0.0.1:1/"],
+    ];
     for command in commands {
         let (code, said) = data.ran(command).await;
         assert_eq!(code, Some(1), "{command:?}: {said}");

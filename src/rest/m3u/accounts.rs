@@ -2,17 +2,18 @@
 
 use std::collections::HashSet;
 
-use domain::account::{Account, AccountProfile, List, Refresh};
+use domain::account::{Account, AccountProfile, List, REFRESH_INTERVAL_HOURS, Refresh};
 use domain::channel::Channel;
-use domain::ids::{AccountId, ProfileId, StreamId};
+use domain::ids::{AccountId, StreamId};
 use domain::stream::Stream;
 use http::StatusCode;
 use storage::Write;
+use storage::records::next_profile_id;
 use tracing::warn;
 
-use super::edit::{Change, REFRESH_INTERVAL_HOURS};
+use super::edit::Change;
 use super::shown::{M3UAccount, M3UAccountEdit, Shown};
-use super::{LOCKED, find_unlocked, new_id, now};
+use super::{LOCKED, find_unlocked, now};
 use crate::http::reply::Refusal;
 use crate::rest::call::Call;
 use crate::rest::list::{Ordering, Page, WholeOrPages};
@@ -95,9 +96,9 @@ async fn create(call: Call, edit: M3UAccountEdit) -> Result<Created<M3UAccount>,
     let at = now();
     let account = call
         .write(move |write| {
-            let id = new_id(write)?;
-            let profile = AccountProfile::default_of(ProfileId(id), "Default", 0);
-            let mut account = Account::new(AccountId(id), "", List::None, profile, at);
+            let id = next_profile_id(write)?;
+            let profile = AccountProfile::default_of(id, "Default", 0);
+            let mut account = Account::new(AccountId(id.0), "", List::None, profile, at);
             account.schedule.interval_hours = REFRESH_INTERVAL_HOURS;
             change.apply(&mut account, at);
             write.put(&account)?;
@@ -151,13 +152,15 @@ async fn remove(call: Call) -> Result<Done, Refusal> {
 
 /// Takes the streams of an account out of channels, of so many at most. When none is left the account goes with its
 /// streams, and this answers that it is done. Other accounts are not looked at.
-fn remove_some(write: &mut Write<'_>, id: u32, channels_max: usize) -> Result<bool, Refusal> {
+pub(super) fn remove_some(write: &mut Write<'_>, id: u32, channels_max: usize) -> Result<bool, Refusal> {
     find_unlocked(write, id)?;
     let owner = u64::from(id);
-    let is_of_account = |write: &Write<'_>, stream: StreamId| write.owner_of::<Stream>(stream.0) == Some(owner);
+    let is_of_account =
+        |write: &Write<'_>, stream: StreamId| write.owner_of::<Stream>(stream.0) == Some(owner);
     let mut n_changed = 0;
     for mut channel in write.all::<Channel>()? {
-        let gone: HashSet<_> = channel.streams.iter().copied().filter(|it| is_of_account(write, *it)).collect();
+        let gone: HashSet<_> =
+            channel.streams.iter().copied().filter(|it| is_of_account(write, *it)).collect();
         if gone.is_empty() {
             continue;
         }

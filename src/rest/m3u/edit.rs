@@ -17,9 +17,6 @@ use super::text::sentence;
 use crate::http::reply::Refusal;
 use crate::rest::input::{FieldErrors, NO_FIELD};
 
-/// Hours between two refreshes where nobody says otherwise.
-pub(super) const REFRESH_INTERVAL_HOURS: u32 = 24;
-
 /// An edit of which everything can be taken.
 pub(super) struct Change {
     list: ListChange,
@@ -103,7 +100,8 @@ impl Change {
             profile.max_streams = max_streams;
         }
         account.schedule.interval_hours = edit.refresh_interval.unwrap_or(account.schedule.interval_hours);
-        account.schedule.cron = edit.cron_expression.unwrap_or_else(|| std::mem::take(&mut account.schedule.cron));
+        account.schedule.cron =
+            edit.cron_expression.unwrap_or_else(|| std::mem::take(&mut account.schedule.cron));
         account.stale_stream_days = edit.stale_stream_days.unwrap_or(account.stale_stream_days);
         account.priority = edit.priority.unwrap_or(account.priority);
         if let Some(properties) = edit.custom_properties {
@@ -124,7 +122,9 @@ impl ListChange {
     fn apply(self, list: &mut List) {
         match (self, &list) {
             (Self::Is(other), _) => *list = other,
-            (Self::None, _) | (Self::NoUrl, List::Url(_)) | (Self::NoFile, List::File(_)) => *list = List::None,
+            (Self::None, _) | (Self::NoUrl, List::Url(_)) | (Self::NoFile, List::File(_)) => {
+                *list = List::None
+            }
             (Self::Stays | Self::NoUrl | Self::NoFile, _) => {}
         }
     }

@@ -8,12 +8,13 @@ mod edit;
 mod profiles;
 mod refresh;
 mod shown;
+#[cfg(test)]
+mod tests;
 mod text;
 
 use std::time::SystemTime;
 
 use domain::account::Account;
-use domain::ids::ProfileId;
 use storage::Write;
 
 use super::call::find;
@@ -31,22 +32,6 @@ fn find_unlocked(write: &Write<'_>, id: u32) -> Result<Account, Refusal> {
 }
 
 const LOCKED: &str = "The account of streams that are made by hand cannot be changed or deleted.";
-
-/// An id that no account and no profile of one ever had.
-///
-/// Both are counted as one: leases are told apart by the id of their profile, so none may come again, not even after
-/// its account was deleted. The default profile of an account has the account's own id.
-fn new_id(write: &mut Write<'_>) -> Result<u32, Refusal> {
-    let taken: Vec<ProfileId> =
-        write.all::<Account>()?.iter().flat_map(|it| &it.profiles).map(|it| it.id).collect();
-    loop {
-        // Ends: every try counts on, and so many profiles there are not.
-        let id = write.next_id::<Account>()?;
-        if !taken.contains(&ProfileId(id)) {
-            return Ok(id);
-        }
-    }
-}
 
 /// Milliseconds since 1970.
 fn now() -> i64 {

@@ -5,10 +5,11 @@ use domain::ids::ProfileId;
 use domain::pattern::Pattern;
 use http::StatusCode;
 use storage::Write;
+use storage::records::next_profile_id;
 
 use super::shown::{M3UAccountProfile, M3UAccountProfileEdit, Shown};
 use super::text::{Exact, sentence};
-use super::{LOCKED, find_unlocked, new_id, now};
+use super::{LOCKED, find_unlocked, now};
 use crate::http::reply::Refusal;
 use crate::rest::call::Call;
 use crate::rest::input::FieldErrors;
@@ -91,7 +92,7 @@ async fn create(call: Call, edit: M3UAccountProfileEdit) -> Result<Created<M3UAc
                 }
                 return Err(errors.into());
             }
-            let profile_id = ProfileId(new_id(write)?);
+            let profile_id = next_profile_id(write)?;
             let mut profile =
                 AccountProfile { is_default: false, ..AccountProfile::default_of(profile_id, "", 0) };
             apply(edit, &mut profile)?;

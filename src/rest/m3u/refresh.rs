@@ -32,9 +32,11 @@ body! {
 view! {
     /// A refresh has begun.
     RefreshStarted {
+        /// Always true; what ended otherwise is seen later.
         success: bool,
         /// For people.
         message: String [example("The refresh of \"Provider\" has begun.")],
+        /// Whose list it is.
         account: AccountId [example("2")],
         /// Tells this refresh from others; what became of it is at `/api/m3u/refresh/{account}/`.
         task_id: Uuid,
@@ -44,6 +46,7 @@ view! {
 view! {
     /// Refreshes have begun.
     RefreshesStarted {
+        /// Always true; what ended otherwise is seen later.
         success: bool,
         /// For people.
         message: String [example("2 refreshes have begun.")],
@@ -55,6 +58,7 @@ view! {
 view! {
     /// One of several refreshes.
     RefreshTask {
+        /// Whose list it is.
         account: AccountId [example("2")],
         /// Tells this refresh from others of the account.
         task_id: Uuid,
@@ -64,7 +68,9 @@ view! {
 view! {
     /// How far the refresh of an account is, or how the last one ended.
     M3URefresh {
+        /// Whose list it is.
         account: AccountId [example("2")],
+        /// The name of the account.
         account_name: String [example("Provider")],
         /// The refresh that runs, or the last one since the gateway started.
         task_id: Option<Uuid>,
@@ -85,6 +91,7 @@ view! {
         outcome: Option<Named<Outcome>> [example("success")],
         /// The same in words, without credentials.
         message: Option<String>,
+        /// When it was asked for.
         started_at: Option<Time>,
         /// When the last refresh ended that was written down.
         tried_at: Option<Time>,
@@ -154,7 +161,9 @@ async fn refresh(
     let started = call.parts.importer.refresh(account, confirm).await.map_err(stopping)?;
     let (message, task_id) = match started {
         RefreshStart::Started { job } => (format!("The refresh of \"{name}\" has begun."), job),
-        RefreshStart::AlreadyRunning { job } => (format!("The refresh of \"{name}\" is running already."), job),
+        RefreshStart::AlreadyRunning { job } => {
+            (format!("The refresh of \"{name}\" is running already."), job)
+        }
         RefreshStart::NoSuchAccount => return Err(Refusal::unknown::<Account>()),
         RefreshStart::Inactive => return Err(Refusal::bad_request("The account is not active.")),
         RefreshStart::NoList => return Err(Refusal::bad_request("The account has no list.")),

@@ -8,6 +8,7 @@ use domain::account::{Account, AccountProfile, Identity, List, Outcome, Refresh,
 use domain::ids::{AccountId, ProfileId};
 use domain::source_url::SourceUrl;
 use domain::stream::{Headers, Stream};
+use domain::streams::Index;
 use domain::user::Level;
 use serde_json::{Map, Value};
 use storage::Table;
@@ -33,11 +34,14 @@ record! {
             profiles: Vec<M3UAccountProfile>,
             /// Streams of this account, stale ones included.
             stream_count: usize [example("1200")],
+            /// Those of them that have vanished from the list and are kept for a while.
+            stale_stream_count: usize [example("3")],
             /// What its list is at. `pending_confirmation`: the list is much smaller than the last good one, nothing
             /// was changed, and a refresh with `confirm` takes it.
             status: Named<Status> [example("success")],
             /// How the last refresh ended, for people.
             last_message: Option<String>,
+            /// When it was made.
             created_at: Time,
             /// When it was last changed or refreshed.
             updated_at: Time,
@@ -137,8 +141,11 @@ record! {
 view! {
     /// An account, as far as its profiles tell of it.
     M3UAccountName {
+        /// Its id.
         id: AccountId [example("2")],
+        /// Its name.
         name: String [example("Provider")],
+        /// What kind of account it is.
         account_type: AccountType [example("STD")],
     }
 }
@@ -173,6 +180,7 @@ pub(super) struct Shown<'a> {
     parts: &'a RestParts,
     is_admin: bool,
     refreshes: Arc<Table<Refresh>>,
+    streams: Arc<Index>,
     viewers: HashMap<ProfileId, usize>,
 }
 
@@ -185,6 +193,7 @@ impl<'a> Shown<'a> {
         Ok(Shown {
             is_admin: call.user()?.may(Level::Admin),
             refreshes: call.parts.models.refreshes.load(),
+            streams: call.parts.models.streams.load(),
             viewers,
             parts: &call.parts,
         })
@@ -206,6 +215,7 @@ impl<'a> Shown<'a> {
             server_group: None,
             profiles,
             stream_count: self.parts.models.store.collection::<Stream>().len_of(u64::from(account.id.0)),
+            stale_stream_count: self.streams.account_counts(account.id).n_stale,
             status: Named(state.status),
             last_message: state.message,
             created_at: Time(account.created_at),
