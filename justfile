@@ -64,12 +64,16 @@ bench *names:
 fuzz seconds="20":
     bash fuzz/run.sh {{ seconds }}
 
+# Writes docs/openapi.json, after the interface has changed.
+openapi:
+    HEADWATER_WRITE_OPENAPI=1 cargo test --package headwater --lib --quiet published_openapi
+
 # Installs what the checks need: Debian packages, and programs under target/tools.
 tools:
     bash .ci/tools
 
 [private]
 have-tools:
-    @for program in ffmpeg ffprobe tshark tsreport curl c++ cargo-nextest cargo-deny cargo-shear cargo-fuzz typos; do \
+    @for program in ffmpeg ffprobe tshark tsreport curl c++ cargo-nextest cargo-deny cargo-shear cargo-fuzz openapi-spec-validator typos; do \
         command -v "$program" >/dev/null || { echo "missing: $program; 'just tools' installs it"; exit 1; }; \
     done

@@ -58,6 +58,8 @@ pub enum StartError {
     Store(#[source] storage::Error),
     #[error("failed to start the actors")]
     Actors(#[source] actors::StartError),
+    #[error("failed to prepare for fetching playlists")]
+    Fetch(#[source] actors::FetchError),
     #[error("failed to prepare connections to providers: {0}")]
     Dial(String),
     #[error("a runtime is shut down")]
@@ -99,20 +101,15 @@ impl Gateway {
             Arc::new(StorePlans::new(models.clone(), config.engine.default_stream_profile));
         let dial =
             TcpDial::new(DialSettings::default()).map_err(|error| StartError::Dial(error.to_string()))?;
+        let fetch = Fetch::new(fetch_limits(&config)).map_err(StartError::Fetch)?;
         let parts = Parts { dial: Arc::new(dial), packets: runtimes.packets.clone() };
         let (base, followed) = (config.engine.clone(), models.clone());
-        let fetched = FetchLimits {
-            bytes_max: config.limits.playlist_bytes_max,
-            total_timeout: config.limits.playlist_timeout,
-            ..FetchLimits::default()
-        };
-        let fetch = Fetch::new(fetched).map_err(|error| StartError::Dial(error.with_causes()))?;
         let system = {
             let (settings, plans) = (effective_settings(&models, &base), Arc::clone(&plans));
             async move {
                 let system = System::start(settings, plans, parts).await?;
-                system.import_into(followed.clone(), fetch);
-                system.follow(followed, base);
+                system.follow(followed.clone(), base);
+                system.import_into(followed, fetch);
                 Ok(system)
             }
         };
@@ -238,6 +235,16 @@ impl Gateway {
         let is_clean = actors_ended && api_ended && player_ended && closed;
         info!(clean = is_clean, "gateway stopped");
         Stopped { is_clean }
+    }
+}
+
+/// How much of a playlist is fetched, and for how long.
+pub(crate) fn fetch_limits(config: &Config) -> FetchLimits {
+    let limits = &config.limits;
+    FetchLimits {
+        bytes_max: limits.playlist_bytes_max,
+        total_timeout: limits.playlist_timeout,
+        ..FetchLimits::default()
     }
 }
 

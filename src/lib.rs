@@ -1,12 +1,11 @@
 //! HTTP in front, wiring behind.
 //!
 //! Reading order: [`Gateway`] (what is started in which order, and stopped in reverse), [`config`], `http/accept.rs`
-//! (the front door), `player/stream.rs` (what a gateway is for), [`play`] and [`demo`] (what is served).
+//! (the front door), `player/watch.rs` (what a gateway is for), [`play`] and [`demo`] (what is served).
 //!
 //! This room knows `actors` by their doors, of `media` only `media::door`, and no actor library. It is the only one
 //! with an HTTP server in it.
 
-#[expect(dead_code, reason = "no surface hands out tokens yet")]
 mod auth;
 pub mod commands;
 pub mod config;

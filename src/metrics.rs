@@ -57,6 +57,7 @@ impl Collector for Reading {
         page.gauge("upstream_sockets", "Sockets open at providers", counts.sockets_open as u64)?;
         page.gauge("live_channels", "Channels that are being watched", counts.channels as u64)?;
         page.gauge("clients", "Clients that watch", counts.clients as u64)?;
+        page.gauge("seats", "Sessions of users, each of which holds a seat", counts.seats as u64)?;
         page.bytes("received", "Bytes received from providers", counts.bytes_in)?;
         page.bytes("sent", "Bytes handed to clients", counts.bytes_out)?;
         page.counter("client_misses", "Times a client fell out of the past that is kept", counts.misses)?;
@@ -67,6 +68,7 @@ impl Collector for Reading {
         page.counter("switches", "Changes of stream that were asked for", counts.switches)?;
         page.counter("channel_starts", "Channels started", counts.channel_starts)?;
         page.counter("refused_full", "Requests refused because an account was full", counts.refused_full)?;
+        page.counter("refused_seats", "Requests refused because a user had no seat", counts.refused_seats)?;
         page.gauge("ring_bytes", "Bytes kept of the past of live channels", counts.ring_bytes as u64)?;
         page.start_times(&counts)?;
 

@@ -288,7 +288,7 @@ pub(crate) fn local_authority(address: SocketAddr) -> String {
 }
 
 /// `1 stream`, `2 streams`, `3 entries`.
-pub(crate) fn counted(count: usize, noun: &str) -> String {
+fn counted(count: usize, noun: &str) -> String {
     match (count, noun.strip_suffix('y')) {
         (1, _) => format!("1 {noun}"),
         (_, Some(stem)) => format!("{count} {stem}ies"),

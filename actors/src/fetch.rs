@@ -149,14 +149,14 @@ impl Fetch {
         let mut url = Url::parse(url).map_err(|_| FetchError::Address)?;
         let deadline =
             Deadline { at: Instant::now() + self.limits.total_timeout, limit: self.limits.total_timeout };
-        let first = url.origin();
+        let first = url.clone();
         for _ in 0..=REDIRECTS_MAX {
             if !matches!(url.scheme(), "http" | "https") {
                 return Err(FetchError::Address);
             }
             let host = url.host_str().unwrap_or_default().to_owned();
             let request = self.client.get(url.clone());
-            let request = if url.origin() == first { with_all(request, headers) } else { request };
+            let request = if may_know(&first, &url) { with_all(request, headers) } else { request };
             let user_agent = headers.user_agent.as_deref().unwrap_or(OUR_USER_AGENT);
             let request = request.header(USER_AGENT, user_agent).header(ACCEPT_ENCODING, "gzip");
             let response = deadline.keep(&host, request.send()).await?;
@@ -175,6 +175,14 @@ impl Fetch {
     pub fn limits(&self) -> FetchLimits {
         self.limits
     }
+}
+
+/// May this address get what the user meant for the first one? The same server may, and the protected door of one that
+/// was asked at the usual unprotected one.
+fn may_know(first: &Url, now: &Url) -> bool {
+    let of = |it: &Url| (it.scheme().to_owned(), it.port_or_known_default());
+    let is_upgrade = of(first) == ("http".to_owned(), Some(80)) && of(now) == ("https".to_owned(), Some(443));
+    first.host() == now.host() && (of(first) == of(now) || is_upgrade)
 }
 
 /// Everything that is meant for this server. A header that cannot be sent is left out by no one: the request fails.

@@ -6,7 +6,7 @@
 //!
 //! Reading order: [`system`] (who is started in which order and who restarts with what), [`switchboard`] (the only
 //! way to join a live channel), [`seats`] (the users' limit), [`channel`] (failover order, source, ring, clients), [`slots`] (the profile limit),
-//! [`client`], [`bandwidth`], [`events`].
+//! [`client`], [`bandwidth`], [`events`]. Apart from all that: [`importer`], which brings playlists into the store.
 //!
 //! Asks go down, news goes up: an actor may wait for an answer only from an actor below it, and no live channel
 //! waits for anybody. Every ask has a deadline ([`ask`]).

@@ -14,9 +14,9 @@ use crate::config::{Command, Config, StoreCommand, UserCommand};
 pub fn run(command: &Command, config: &Config) -> Option<anyhow::Result<ExitCode>> {
     Some(match command {
         Command::Check => store::check(config),
-        Command::Import(list) => import::import(config, list),
         Command::Store { command: StoreCommand::Salvage { into } } => store::salvage(config, into),
         Command::User { command: UserCommand::Add(new) } => user::add(config, new),
+        Command::Import(new) => import::run(config, new),
         Command::Serve | Command::Play { .. } | Command::Demo { .. } => return None,
     })
 }

@@ -34,12 +34,12 @@ fn text(gateway: &Gateway, folder: &DataFolder) -> String {
     let channels = models.channels.load();
     let mut text = addresses_text(gateway, channels.iter().find(|it| it.enabled).map(|it| &**it));
     let root = folder.root().display();
-    write!(text, "Data                  {root}, {} channels\n", channels.len()).expect("a String takes all");
+    writeln!(text, "Data                  {root}, {} channels", channels.len()).expect("a String takes all");
     if models.users.load().is_empty() {
-        write!(
+        writeln!(
             text,
             "\nThere is no user yet. Stop Headwater, make one, and start it again:\n  \
-             headwater --data-dir {root} user add admin --superuser\n"
+             headwater --data-dir {root} user add admin --superuser"
         )
         .expect("a String takes all");
     }

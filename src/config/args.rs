@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use clap::{Parser, Subcommand};
 
 use super::Networks;
-use super::values::{ListSource, Listen, LogFormat};
+use super::values::{Listen, LogFormat};
 
 const AFTER_HELP: &str = "\
 Examples:
@@ -14,8 +14,6 @@ Examples:
       The first user, in a new store. Prints the password that it made.
   headwater serve
       The gateway, with what it remembers.
-  headwater import --max-streams 1 'http://provider.example/get.php?username=U&password=P&type=m3u_plus'
-      The streams of a playlist, into the store.
   headwater demo
       Three channels of moving test pictures, each with a backup stream. Prints what to try.
   headwater play ~/tv.m3u
@@ -69,12 +67,10 @@ pub enum Command {
         #[command(subcommand)]
         command: StoreCommand,
     },
-    /// Take the streams of a playlist into the store, while the gateway does not run. Exits with 1 when nothing was
-    /// taken.
+    /// Take the streams of a playlist into the store, while the gateway does not run.
     ///
-    /// The list becomes an account, or is compared with what its account has. A gateway that runs is told to do so in
-    /// its interface.
-    Import(ImportList),
+    /// Later imports of the same list change what differs and nothing else: streams keep their ids and edits.
+    Import(NewImport),
     /// Users, while the gateway does not run.
     User {
         #[command(subcommand)]
@@ -113,29 +109,28 @@ pub enum StoreCommand {
     },
 }
 
-/// A playlist to be taken.
-#[derive(Debug, clap::Args)]
-pub struct ImportList {
-    /// File or http(s) address of an M3U playlist
-    #[arg(value_name = "LIST.m3u|URL", value_parser = |text: &str| Ok::<_, std::convert::Infallible>(ListSource::from(text)))]
-    pub list: ListSource,
-    /// The account, by its name; one that is there gets this list in place of its own [default: the account that has
-    /// this list, else a new one called as the file or the host]
-    #[arg(long, value_name = "NAME")]
-    pub account: Option<String>,
-    /// Streams that the account may play at once; 0 is no limit [default: as it is, 0 for a new one]
-    #[arg(long, value_name = "N")]
-    pub max_streams: Option<u32>,
-    /// Take the list even if it is much smaller than the last good one
-    #[arg(long)]
-    pub confirm: bool,
-}
-
 /// What to do with users.
 #[derive(Debug, Subcommand)]
 pub enum UserCommand {
     /// Make a user. Without a password from standard input or the variable HEADWATER_PASSWORD one is made and printed.
     Add(NewUser),
+}
+
+/// A list to be imported.
+#[derive(Debug, clap::Args)]
+pub struct NewImport {
+    /// File or http(s) address of an M3U playlist
+    #[arg(value_name = "LIST.m3u|URL")]
+    pub list: String,
+    /// The account that it is the list of from now on [default: the one that has it, else a new one named after it]
+    #[arg(long, value_name = "NAME")]
+    pub account: Option<String>,
+    /// Streams that the account may play at once; 0 is no limit [default: as it is, 0 for a new account]
+    #[arg(long, value_name = "N")]
+    pub max_streams: Option<u32>,
+    /// Take the list also when it is much shorter than the last one
+    #[arg(long)]
+    pub confirm: bool,
 }
 
 /// The variable that a password can come from: a command line is seen by everybody on the machine.

@@ -78,8 +78,9 @@ async fn answer(
 fn target(name: &str) -> Option<Target> {
     let name = name.strip_suffix(".ts").unwrap_or(name);
     let is_number = name.bytes().all(|it| it.is_ascii_digit());
-    let number = name.parse().ok().filter(|_| is_number);
-    number.map(|it| Target::Stream(StreamId(it))).or_else(|| name.parse::<Uuid>().ok().map(Target::Channel))
+    let number = || name.parse().ok().filter(|_| is_number).map(|it| Target::Stream(StreamId(it)));
+    // First: a uuid may be all digits, and is then too long for a number but for its zeros.
+    name.parse::<Uuid>().ok().map(Target::Channel).or_else(number)
 }
 
 /// Who watches a channel: a user who shows who they are, from anywhere, or anybody of the networks that are allowed.
@@ -113,7 +114,7 @@ mod tests {
             ("7", Some(Target::Stream(StreamId(7)))),
             ("7.ts", Some(Target::Stream(StreamId(7)))),
             (uuid, channel),
-            (&uuid.replace('-', ""), channel), // digits only, and too long for a number
+            (&uuid.replace('-', ""), channel), // digits only
             (&format!("{uuid}.ts"), channel),
             ("+7", None),
             ("-7", None),

@@ -5,7 +5,10 @@ use serde_json::Value;
 /// What is wrong with an answer to an operation; nothing if all is well.
 pub(super) fn check(document: &Value, path: &str, method: &str, status: u16, body: &Value) -> Vec<String> {
     let operation = &document["paths"][path][method.to_lowercase()];
-    let response = &operation["responses"][status.to_string()];
+    let mut response = &operation["responses"][status.to_string()];
+    if let Some(shared) = response["$ref"].as_str() {
+        response = document.pointer(shared.trim_start_matches('#')).unwrap_or(&Value::Null);
+    }
     let mut wrong = Vec::new();
     match (response.is_object(), response.pointer("/content/application~1json/schema")) {
         (false, _) => wrong.push(format!("{status} is not described")),

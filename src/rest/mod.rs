@@ -7,6 +7,7 @@
 //! Reading order: `channels/groups.rs` (a whole resource), `record.rs` (tables of fields), `route.rs` (an operation),
 //! `dispatch.rs` (what happens before a handler runs), `list.rs`, `refuse.rs`, `openapi.rs`.
 
+mod accounts;
 mod call;
 mod channels;
 #[cfg(test)]
@@ -73,7 +74,7 @@ pub(crate) fn filter(parts: RestParts) -> Routes {
 
 /// Every operation there is. The one list from which all else is made.
 fn routes() -> Vec<Route> {
-    [root::routes(), channels::routes(), core::routes(), m3u::routes(), schema::routes()]
+    [root::routes(), accounts::routes(), channels::routes(), core::routes(), m3u::routes(), schema::routes()]
         .into_iter()
         .flatten()
         .collect()

@@ -31,6 +31,7 @@ pub(super) fn document(routes: &[Route]) -> Value {
         "paths": paths,
         "components": {
             "schemas": schemas.done(),
+            "responses": shared_refusals(),
             "securitySchemes": {
                 "bearer": { "type": "http", "scheme": "bearer", "bearerFormat": "JWT" },
                 "apiKey": { "type": "apiKey", "in": "header", "name": "X-API-Key" },
@@ -94,7 +95,7 @@ fn query_parameter(field: &Field, schemas: &mut Schemas) -> Value {
         "name": field.name,
         "in": "query",
         "description": field.meaning.trim(),
-        "schema": schemas.of_field(field),
+        "schema": schemas.of_field(field, true),
     });
     if field.is_required {
         parameter["required"] = true.into();
@@ -119,29 +120,62 @@ fn responses(route: &Route, schemas: &mut Schemas) -> Map<String, Value> {
     }
     responses.insert(route.status.as_str().to_owned(), good);
     for (status, when) in refusals(route) {
-        let schema = schemas.error(status);
-        let described = json!({
-            "description": when.join(" "),
-            "content": { "application/json": { "schema": schema } },
-        });
+        let described = match SHARED.contains(&(status, when.join(" ").as_str())) {
+            true => json!({ "$ref": format!("#/components/responses/{}", name_of(status)) }),
+            false => refusal(status, &when.join(" ")),
+        };
         responses.insert(status.as_str().to_owned(), described);
     }
     responses
+}
+
+fn refusal(status: StatusCode, when: &str) -> Value {
+    let reference = |name: &str| json!({ "$ref": format!("#/components/schemas/{name}") });
+    let schema = match status {
+        StatusCode::BAD_REQUEST => json!({ "anyOf": [reference("FieldErrors"), reference("Error")] }),
+        _ => reference("Error"),
+    };
+    json!({ "description": when, "content": { "application/json": { "schema": schema } } })
+}
+
+/// Refusals that most routes have, described once.
+const SHARED: [(StatusCode, &str); 7] = [
+    (StatusCode::UNAUTHORIZED, "There are no credentials, or none that are good."),
+    (StatusCode::FORBIDDEN, "The user may not do this."),
+    (StatusCode::REQUEST_TIMEOUT, "The body did not arrive in time."),
+    (StatusCode::PAYLOAD_TOO_LARGE, "The body is too large."),
+    (StatusCode::UNSUPPORTED_MEDIA_TYPE, "The body is not JSON by its type, or it is compressed."),
+    (
+        StatusCode::INTERNAL_SERVER_ERROR,
+        "The gateway failed; the log says more under the number in the answer.",
+    ),
+    (StatusCode::SERVICE_UNAVAILABLE, "Not at the moment; another try may help."),
+];
+
+fn shared_refusals() -> Map<String, Value> {
+    SHARED.into_iter().map(|(status, when)| (name_of(status), refusal(status, when))).collect()
+}
+
+fn name_of(status: StatusCode) -> String {
+    status.canonical_reason().unwrap_or("Refusal").replace(' ', "")
 }
 
 /// Every status beside the good one, and when it is given.
 fn refusals(route: &Route) -> BTreeMap<StatusCode, Vec<&'static str>> {
     let mut refusals: BTreeMap<StatusCode, Vec<&'static str>> = BTreeMap::new();
     let mut add = |status, when| refusals.entry(status).or_default().push(when);
-    if let Access::From(_) = route.access {
-        add(StatusCode::UNAUTHORIZED, "There are no credentials, or none that are good.");
-        add(StatusCode::FORBIDDEN, "The user may not do this.");
+    for (status, when) in SHARED {
+        let is_given = match status {
+            StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN => route.access != Access::Anyone,
+            StatusCode::INTERNAL_SERVER_ERROR | StatusCode::SERVICE_UNAVAILABLE => true,
+            _ => route.inputs.body.is_some(),
+        };
+        if is_given {
+            add(status, when);
+        }
     }
     if route.inputs.body.is_some() {
         add(StatusCode::BAD_REQUEST, "The body is no JSON, or has fields that cannot be taken.");
-        add(StatusCode::REQUEST_TIMEOUT, "The body did not arrive in time.");
-        add(StatusCode::PAYLOAD_TOO_LARGE, "The body is too large.");
-        add(StatusCode::UNSUPPORTED_MEDIA_TYPE, "The body is not JSON by its type, or it is compressed.");
     }
     if !route.inputs.query.is_empty() {
         add(StatusCode::BAD_REQUEST, "A parameter cannot be taken.");
@@ -210,19 +244,11 @@ impl Schemas {
         self.named
     }
 
-    fn error(&self, status: StatusCode) -> Value {
-        let reference = |name: &str| json!({ "$ref": format!("#/components/schemas/{name}") });
-        match status {
-            StatusCode::BAD_REQUEST => json!({ "anyOf": [reference("FieldErrors"), reference("Error")] }),
-            _ => reference("Error"),
-        }
-    }
-
     /// What is shown of a record.
     fn answer(&mut self, record: &'static Record) -> Value {
         let fields = record.fields.iter().filter(|it| it.is_in_answers());
         let all = fields.clone().map(|it| it.name).collect();
-        self.object(record.name.to_owned(), record, fields, all)
+        self.object(record.name.to_owned(), record, fields, all, false)
     }
 
     /// What is taken of a record.
@@ -230,7 +256,13 @@ impl Schemas {
         let fields = record.fields.iter().filter(|it| it.is_in_bodies());
         let required = fields.clone().filter(|it| it.is_required && !is_partial).map(|it| it.name);
         let prefix = if is_partial { "Patched" } else { "" };
-        self.object(format!("{prefix}{}Request", record.name), record, fields.clone(), required.collect())
+        self.object(
+            format!("{prefix}{}Request", record.name),
+            record,
+            fields.clone(),
+            required.collect(),
+            true,
+        )
     }
 
     fn object<'a>(
@@ -239,11 +271,13 @@ impl Schemas {
         record: &Record,
         fields: impl Iterator<Item = &'a Field>,
         required: Vec<&str>,
+        is_sent: bool,
     ) -> Value {
         if !self.named.contains_key(&name) {
             // Taken first, so that a record that contains itself comes to an end.
             self.named.insert(name.clone(), Value::Null);
-            let properties: Map<_, _> = fields.map(|it| (it.name.to_owned(), self.property(it))).collect();
+            let properties: Map<_, _> =
+                fields.map(|it| (it.name.to_owned(), self.property(it, is_sent))).collect();
             let mut schema = json!({
                 "type": "object",
                 "description": record.meaning.trim(),
@@ -257,8 +291,8 @@ impl Schemas {
         json!({ "$ref": format!("#/components/schemas/{name}") })
     }
 
-    fn property(&mut self, field: &Field) -> Value {
-        let mut schema = self.of_field(field);
+    fn property(&mut self, field: &Field, is_sent: bool) -> Value {
+        let mut schema = self.of_field(field, is_sent);
         if schema.get("$ref").is_some() {
             // Beside a reference nothing else counts.
             schema = json!({ "allOf": [schema] });
@@ -267,9 +301,9 @@ impl Schemas {
         schema
     }
 
-    fn of_field(&mut self, field: &Field) -> Value {
+    /// Limits are told of what is sent; what is shown may come from somewhere else, such as a playlist.
+    fn of_field(&mut self, field: &Field, is_sent: bool) -> Value {
         let mut schema = self.of_kind(field.kind);
-        let is_sent = !field.is_in_answers() || field.is_in_bodies();
         match field.kind {
             Kind::Text | Kind::Url if is_sent => {
                 schema["maxLength"] = field.chars_max.into();
@@ -277,7 +311,7 @@ impl Schemas {
                     schema["minLength"] = 1.into();
                 }
             }
-            Kind::Integer | Kind::Number => {
+            Kind::Integer | Kind::Number if is_sent => {
                 if let Some(least) = field.least {
                     schema["minimum"] = least.into();
                 }

@@ -184,7 +184,7 @@ macro_rules! read_from_body {
         $body:ident of ($record:expr) { $($(#[doc = $meaning:literal])+ $name:ident: $type:ty,)* }
     ) => {
         $(#[doc = $about])+
-        #[derive(Debug, Default)]
+        #[derive(Clone, Debug, Default)]
         pub(crate) struct $body {
             $($(#[doc = $meaning])+ pub(crate) $name: Option<$type>,)*
         }

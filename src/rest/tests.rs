@@ -90,6 +90,7 @@ async fn who_says_nothing_gets_401_and_who_may_not_403_before_anything_is_read()
     assert_eq!(answer.status, 200);
 }
 
+/// Holds T-acc.7.
 #[tokio::test]
 async fn a_body_that_cannot_be_read_is_refused_with_the_reason() {
     let rest = Rest::start().await;
@@ -217,4 +218,15 @@ fn the_published_openapi_document_is_that_of_the_routes() {
     }
     let published = std::fs::read_to_string(DOCUMENT).unwrap_or_default();
     assert!(published == document, "docs/openapi.json is not up to date: `just openapi` writes it");
+}
+
+/// Holds T-acc.7.
+#[tokio::test]
+async fn a_body_in_parts_is_refused_once_it_is_too_large() {
+    let rest = Rest::start().await;
+    let part = || Ok::<_, Infallible>(hyper::body::Frame::data(bytes::Bytes::from(vec![b' '; 10_000])));
+    let headers = [("authorization", &*rest.bearer(ADMIN))];
+    let endless = futures_util::stream::repeat_with(part);
+    let answer = rest.send_body("POST", GROUPS, &headers, StreamBody::new(endless)).await;
+    assert_eq!(answer.status, 413, "{}", answer.text);
 }

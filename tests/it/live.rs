@@ -376,17 +376,9 @@ async fn ffprobe_plays_by_the_address_that_a_panel_would_give() {
     let gateway = TestGateway::of(&provider.playlist(&[("news", "News", NEWS)])).await;
     let anna = person(&gateway, "anna", |it| it.stream_limit = 1).await;
     let url = format!("http://{}{}", gateway.address, anna.live("1.ts"));
-    let arguments = [
-        "-v",
-        "error",
-        "-read_intervals",
-        "%+2",
-        "-show_entries",
-        "packet=codec_type",
-        "-of",
-        "csv=p=0",
-        &url,
-    ];
+    let packets = ["-read_intervals", "%+#60", "-show_entries", "packet=codec_type", "-of", "csv=p=0"];
+    let hurried = ["-v", "error", "-analyzeduration", "1000000", "-probesize", "500000", &url];
+    let arguments: Vec<&str> = packets.into_iter().chain(hurried).collect();
     let text = tokio::time::timeout(PATIENCE, tools::text_of("ffprobe", &arguments)).await.unwrap();
     assert!(text.lines().filter(|it| it.starts_with("video")).count() > 10, "{text}");
     gateway.is_quiet().await;

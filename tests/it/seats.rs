@@ -82,7 +82,8 @@ async fn a_second_device_is_refused_at_the_limit_and_the_first_one_plays_on() {
     nameless.sees("1").await;
     tv.more_bytes(50_000).await;
     tv.received(|r| r.ts.assert_clean());
-    assert_eq!((gateway.gateway.counts().seats, gateway.gateway.counts().refused_seats), (2, 2));
+    let metrics = gateway.metrics().await;
+    assert_eq!((metrics["headwater_seats"], metrics["headwater_refused_seats_total"]), (2.0, 2.0));
     assert_eq!(provider.peak(), 2);
     tv.leave().await;
     let phone = Player::ask(gateway.address, anna.asks(&gateway, "0", "phone")).await;

@@ -5,6 +5,7 @@ use crate::support::client::Player;
 use crate::support::signal::Picture;
 use crate::support::upstream::Provider;
 use crate::support::{PATIENCE, eventually};
+use domain::account::{Account, List};
 use domain::playlist::catalogue::CatalogueBuilder;
 use domain::playlist::m3u::{Item, Limits, parse};
 use domain::stream::Headers;
@@ -144,13 +145,8 @@ async fn beside_a_running_gateway_every_command_that_needs_the_store_says_so_in_
     let program = data.run(&["serve"]);
     program.address().await;
     let new = data.folder.path().join("new").display().to_string();
-    let commands: [&[&str]; 5] = [
-        &["serve"],
-        &["check"],
-        &["store", "salvage", &new],
-        &["user", "add", "anna"],
-        &["import", "http://127.0.0.1:1/"],
-    ];
+    let commands: [&[&str]; 4] =
+        [&["serve"], &["check"], &["store", "salvage", &new], &["user", "add", "anna"]];
     for command in commands {
         let (code, said) = data.ran(command).await;
         assert_eq!(code, Some(1), "{command:?}: {said}");
@@ -259,4 +255,41 @@ async fn a_user_is_made_with_a_password_that_is_given_or_made_and_never_twice() 
     assert_eq!(found, [("admin", Level::Admin, true), ("anna", Level::Standard, false)]);
     let hashes: Vec<_> = users.iter().filter_map(|it| it.password.as_ref()).map(|it| it.expose()).collect();
     assert!(hashes.len() == 2 && hashes.iter().all(|it| it.starts_with("$argon2id$")));
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_list_is_imported_for_its_account_again_and_again_and_another_list_does_not_take_its_place() {
+    let (data, lists) = (Data::new(), Data::new());
+    let list = |text: &str| std::fs::write(lists.folder.path().join("tv.m3u"), text).unwrap();
+    let path = lists.folder.path().join("tv.m3u").display().to_string();
+    list(
+        "#EXTM3U\n#EXTINF:-1,One\nhttp://a.example/1\n#EXTINF:-1,Lost\n#EXTINF:-1,Two\nhttp://a.example/2\n",
+    );
+    let (code, said) = data.ran(&["import", &path, "--max-streams", "2"]).await;
+    assert!(code == Some(0) && said.contains("account tv: 2 entries: 2 new"), "{said}");
+    assert!(said.contains("line 4: "), "{said}");
+    list("#EXTM3U\n#EXTINF:-1,One\nhttp://a.example/1\n#EXTINF:-1,Three\nhttp://a.example/3\n");
+    let (code, said) = data.ran(&["import", &path]).await;
+    assert!(code == Some(0) && said.contains("1 new, 0 changed, 1 no longer listed"), "{said}");
+
+    let other = data.folder.path().join("tv.m3u");
+    std::fs::copy(&path, &other).unwrap();
+    let other = other.display().to_string();
+    for (arguments, expected) in [
+        (vec!["import", &other], "another list"),
+        (vec!["import", &other, "--account", "custom"], "made by hand"),
+        (vec!["import", "/no/such/list.m3u"], "/no/such/list.m3u"),
+    ] {
+        let (code, said) = data.ran(&arguments).await;
+        assert!(code == Some(1) && said.contains(expected), "{arguments:?}: {said}");
+        assert_eq!(said.lines().count(), 1, "{arguments:?}: {said}");
+    }
+    let (code, said) = data.ran(&["import", &other, "--account", "other"]).await;
+    assert!(code == Some(0) && said.contains("account other: 2 entries: 2 new"), "{said}");
+
+    let open = move || data.open().collection::<Account>().all().unwrap();
+    let accounts = tokio::task::spawn_blocking(open).await.unwrap();
+    let found: Vec<_> = accounts.iter().map(|it| (it.name.as_str(), it.profiles[0].max_streams)).collect();
+    assert_eq!(found, [("custom", 0), ("tv", 2), ("other", 0)]);
+    assert_eq!(accounts[1].list, List::File(path));
 }

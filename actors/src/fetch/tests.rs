@@ -226,3 +226,16 @@ async fn a_refusal_is_told_with_its_status() {
         assert!(error.to_string().starts_with(&format!("\"127.0.0.1\" answered {status}")), "{error}");
     }
 }
+
+#[test]
+fn what_is_meant_for_a_server_goes_to_that_server_and_to_its_protected_door() {
+    let check = |first: &str, now: &str| may_know(&Url::parse(first).unwrap(), &Url::parse(now).unwrap());
+    for now in ["http://h/other?a=b", "http://h:80/", "http://H/", "https://h/", "https://h:443/"] {
+        assert!(check("http://h/list", now), "{now}");
+    }
+    for now in ["http://h:8080/", "https://h:8443/", "http://other/", "https://other/", "http://h.example/"] {
+        assert!(!check("http://h/list", now), "{now}");
+    }
+    assert!(!check("https://h/list", "http://h/list"), "what was protected stays so");
+    assert!(!check("http://h:8080/list", "https://h/list"), "another port may be another's server");
+}

@@ -131,6 +131,10 @@ impl ractor::Actor for Actor {
         message: Message,
         state: &mut State,
     ) -> Result<(), ActorProcessingErr> {
+        if state.arguments.stop.is_cancelled() {
+            // Who asked finds no answer, and that is the answer.
+            return Ok(());
+        }
         let Some(imports) = state.arguments.imports.get().cloned() else {
             if let Message::Refresh { reply, .. } = message {
                 answer(reply, RefreshStart::NoSuchAccount);
@@ -190,7 +194,7 @@ impl State {
     }
 
     fn start_next(&mut self, imports: &Imports) {
-        while self.running.len() < RUNNING_MAX && !self.arguments.stop.is_cancelled() {
+        while self.running.len() < RUNNING_MAX {
             let Some(Waiting { account, job, confirm }) = self.waiting.pop_front() else { return };
             let name = imports.models.accounts.load().get(account.0).map(|it| it.name.clone());
             let stop = self.arguments.stop.child_token();

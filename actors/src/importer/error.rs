@@ -60,10 +60,13 @@ impl ImportError {
     /// The text as a sentence of its own.
     pub fn sentence(&self) -> String {
         let text = match self {
-            Self::Fetch(_) | Self::File(_) | Self::Unread(_) => format!("failed to {self}"),
+            Self::File(_)
+            | Self::Unread(_)
+            | Self::Fetch(FetchError::Transfer { .. } | FetchError::Client(_)) => {
+                format!("failed to {self}")
+            }
             _ => self.to_string(),
         };
-        let text = text.replace("failed to \"", "\"");
         let mut chars = text.chars();
         let first = chars.next().map(|it| it.to_ascii_uppercase());
         let end = if text.ends_with('.') { "" } else { "." };

@@ -22,6 +22,9 @@ use super::{
     run::{Imported, Job, first},
 };
 
+/// Streams that are written between two signs of life.
+const TOLD_EVERY: usize = 1_000;
+
 /// What is written beside the streams, whichever way they are.
 struct Frame {
     account: Arc<Account>,
@@ -181,6 +184,9 @@ fn put_all(
     let streams = job.models.store.collection::<Stream>();
     list.entries.for_each(|facts| {
         job.go_on()?;
+        if bulk.len().is_multiple_of(TOLD_EVERY) {
+            job.teller.tell(|_| {});
+        }
         let taken = known.take(reading::entry(facts));
         let stream =
             taken.into_stream(vanishing.now, || bulk.next_id().map(StreamId), |id| streams.get(id.0))?;

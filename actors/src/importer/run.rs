@@ -102,7 +102,7 @@ impl Imported {
 }
 
 /// Fetches the list of an account, compares it with what is stored and writes what differs. Says on the way how far it
-/// is, some times per second at most for a list of usual size.
+/// is, from whatever thread knows; `report` must not wait.
 ///
 /// How it ended is written to the account's [`Refresh`] record, unless there is no such account or it was stopped.
 /// Dropping the future ends it soon after, as [`ImportOptions::stop`] does.

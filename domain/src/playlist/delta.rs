@@ -1,6 +1,6 @@
 //! What a refresh changes: the streams of an account that are known, and the entries of the list that came.
 //!
-//! Made for half a million entries that are read one by one. Of a known stream some fifty bytes are kept and none of
+//! Made for half a million entries that are read one by one. Of a known stream 72 bytes are kept and none of
 //! its text; an entry is answered with a verdict and forgotten. So one pass over the list tells what would change, and
 //! a second one, after [`Known::rewind`], writes it.
 //!

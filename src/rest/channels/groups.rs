@@ -1,10 +1,10 @@
 //! `/api/channels/groups/`: channel groups.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 use domain::channel::Channel;
 use domain::group::{Group, NAME_CHARS_MAX};
-use domain::ids::GroupId;
+use domain::ids::{AccountId, GroupId};
 use http::StatusCode;
 use storage::Write;
 
@@ -24,6 +24,8 @@ record! {
             id: GroupId [example("7")],
             /// Channels that are in it.
             channel_count: u32 [example("12")],
+            /// Playlist accounts with streams that their provider, a rule or an admin puts into it.
+            m3u_account_count: usize [example("1")],
         }
         edit {
             /// Unique over all groups, the names included that they had before.
@@ -76,7 +78,7 @@ pub(super) fn routes() -> Vec<Route> {
         Route::patch(ONE, ADMIN, "Renames a channel group.", update),
         Route::delete(ONE, ADMIN, "Deletes a channel group that has no channels.", remove)
             .refuses(StatusCode::BAD_REQUEST, "The group has channels."),
-        Route::post(CLEAN_UP, ADMIN, "Deletes every channel group that has no channels.", clean_up),
+        Route::post(CLEAN_UP, ADMIN, "Deletes every channel group without channels and streams.", clean_up),
     ]
 }
 
@@ -142,11 +144,14 @@ async fn remove(call: Call) -> Result<Done, Refusal> {
 }
 
 async fn clean_up(call: Call) -> Result<GroupCleanup, Refusal> {
+    let of_streams: HashSet<String> =
+        call.parts.models.streams.load().groups(None).into_iter().map(|it| it.0).collect();
     let deleted_groups = call
-        .write(|write| {
+        .write(move |write| {
             let mut names = Vec::new();
             for group in write.all::<Group>()? {
-                if !has_channels(write, group.id.0)? {
+                let has_streams = group.names().any(|it| of_streams.contains(it));
+                if !has_streams && !has_channels(write, group.id.0)? {
                     write.remove::<Group>(group.id.0)?;
                     names.push(group.name);
                 }
@@ -174,22 +179,36 @@ impl ChannelGroupEdit {
     }
 }
 
-/// How many channels each group has, counted once per request.
-struct Counts(HashMap<GroupId, u32>);
+/// How much each group has, counted once per request.
+struct Counts {
+    channels: HashMap<GroupId, u32>,
+    /// By the name that streams call their group.
+    accounts: HashMap<String, HashSet<AccountId>>,
+}
 
 impl Counts {
     fn of(parts: &RestParts) -> Self {
-        let mut counts = HashMap::new();
+        let mut channels = HashMap::new();
         for group in parts.models.channels.load().iter().filter_map(|it| it.group) {
-            *counts.entry(group).or_default() += 1;
+            *channels.entry(group).or_default() += 1;
         }
-        Counts(counts)
+        let mut accounts: HashMap<String, HashSet<AccountId>> = HashMap::new();
+        let streams = parts.models.streams.load();
+        for account in streams.accounts() {
+            for (name, _) in streams.groups(Some(&HashSet::from([account]))) {
+                accounts.entry(name).or_default().insert(account);
+            }
+        }
+        Counts { channels, accounts }
     }
 
     fn view(&self, group: &Group) -> ChannelGroup {
+        let accounts: HashSet<_> =
+            group.names().filter_map(|it| self.accounts.get(it)).flatten().copied().collect();
         ChannelGroup {
             id: group.id,
-            channel_count: self.0.get(&group.id).copied().unwrap_or(0),
+            channel_count: self.channels.get(&group.id).copied().unwrap_or(0),
+            m3u_account_count: accounts.len(),
             name: group.name.clone(),
         }
     }
@@ -197,7 +216,10 @@ impl Counts {
 
 #[cfg(test)]
 mod tests {
-    use domain::ids::ChannelId;
+    use domain::account::CUSTOM;
+    use domain::ids::{ChannelId, StreamId};
+    use domain::source_url::SourceUrl;
+    use domain::stream::{Facts, Headers, Stream};
     use serde_json::{Value, json};
     use uuid::Uuid;
 
@@ -225,7 +247,7 @@ mod tests {
     async fn a_group_is_made_shown_renamed_and_deleted() {
         let rest = Rest::start().await;
         let id = make(&rest, " News ").await;
-        let shown = json!({ "id": id, "name": "News", "channel_count": 0 });
+        let shown = json!({ "id": id, "name": "News", "channel_count": 0, "m3u_account_count": 0 });
         assert_eq!(rest.standard("GET", &one(id), Value::Null).await.body, shown);
         let renamed = rest.admin("PUT", &one(id), json!({ "name": "Sports" })).await;
         assert_eq!((renamed.status, &renamed.body["name"]), (200, &json!("Sports")));
@@ -247,6 +269,30 @@ mod tests {
             let errors = json!({ "name": ["This field must be unique."] });
             assert_eq!((refused.status, refused.body), (400, errors));
         }
+    }
+
+    #[tokio::test]
+    async fn a_group_that_streams_are_in_under_an_old_name_counts_their_accounts_and_is_not_cleared_away() {
+        let rest = Rest::start().await;
+        let id = make(&rest, "News").await;
+        rest.admin("PATCH", &one(id), json!({ "name": "World" })).await;
+        let stream = |id, group: &str| {
+            let facts = Facts {
+                name: "one".to_owned(),
+                url: SourceUrl::new("http://provider.example/1"),
+                headers: Headers::default(),
+                tvg_id: None,
+                group: Some(group.to_owned()),
+                logo: None,
+                number: None,
+            };
+            Stream::new(StreamId(id), CUSTOM, facts, 0)
+        };
+        rest.put([stream(1, "News"), stream(2, "World")]).await;
+        rest.models.streams.at(rest.models.store.version()).await.unwrap();
+        assert_eq!(rest.standard("GET", &one(id), Value::Null).await.body["m3u_account_count"], 1);
+        assert_eq!(rest.admin("POST", CLEAN_UP, Value::Null).await.body["deleted_count"], 0);
+        assert_eq!(rest.admin("DELETE", &one(id), Value::Null).await.status, 204);
     }
 
     #[tokio::test]

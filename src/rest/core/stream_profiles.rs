@@ -5,7 +5,7 @@ use domain::core_settings::{STREAM_SETTINGS, default_stream_profile};
 use domain::ids::StreamProfileId;
 use domain::setting::Setting;
 use domain::stream::Stream;
-use domain::stream_profile::{Delivery, StreamProfile};
+use domain::stream_profile::{self, Delivery};
 use http::{HeaderValue, StatusCode};
 use storage::Write;
 
@@ -19,7 +19,7 @@ use crate::rest::value::{Named, choice};
 
 record! {
     /// A stream profile: a named way to hand streams on, which streams and channels refer to.
-    StreamProfileRecord / StreamProfileEdit {
+    StreamProfile / StreamProfileEdit {
         read {
             /// Given by the gateway; never given again.
             id: StreamProfileId [example("1")],
@@ -63,23 +63,23 @@ pub(super) fn routes() -> Vec<Route> {
     ]
 }
 
-async fn list(call: Call, paging: WholeOrPages) -> Result<Page<StreamProfileRecord>, Refusal> {
+async fn list(call: Call, paging: WholeOrPages) -> Result<Page<StreamProfile>, Refusal> {
     let profiles = call.parts.models.stream_profiles.load();
     let profiles: Vec<_> = profiles.iter().collect();
     paging.of(&call, &profiles, |it| view(it))
 }
 
-async fn retrieve(call: Call) -> Result<StreamProfileRecord, Refusal> {
+async fn retrieve(call: Call) -> Result<StreamProfile, Refusal> {
     let profiles = call.parts.models.stream_profiles.load();
-    let profile = profiles.get(call.id()?).ok_or_else(Refusal::unknown::<StreamProfile>)?;
+    let profile = profiles.get(call.id()?).ok_or_else(Refusal::unknown::<stream_profile::StreamProfile>)?;
     Ok(view(profile))
 }
 
-async fn create(call: Call, edit: StreamProfileEdit) -> Result<Created<StreamProfileRecord>, Refusal> {
+async fn create(call: Call, edit: StreamProfileEdit) -> Result<Created<StreamProfile>, Refusal> {
     let profile = call
         .write(move |write| {
-            let mut profile = StreamProfile {
-                id: StreamProfileId(write.next_id::<StreamProfile>()?),
+            let mut profile = stream_profile::StreamProfile {
+                id: StreamProfileId(write.next_id::<stream_profile::StreamProfile>()?),
                 name: String::new(),
                 delivery: Delivery::Proxy,
                 user_agent: None,
@@ -94,7 +94,7 @@ async fn create(call: Call, edit: StreamProfileEdit) -> Result<Created<StreamPro
     Ok(Created(view(&profile)))
 }
 
-async fn update(call: Call, edit: StreamProfileEdit) -> Result<StreamProfileRecord, Refusal> {
+async fn update(call: Call, edit: StreamProfileEdit) -> Result<StreamProfile, Refusal> {
     let id = call.id()?;
     let profile = call
         .write(move |write| {
@@ -114,14 +114,14 @@ async fn remove(call: Call) -> Result<Done, Refusal> {
         if let Some(user) = user_of(write, profile.id)? {
             return Err(Refusal::bad_request(format!("A stream profile that {user} cannot be deleted.")));
         }
-        write.remove::<StreamProfile>(id)?;
+        write.remove::<stream_profile::StreamProfile>(id)?;
         Ok(Done)
     })
     .await
 }
 
-fn find_unlocked(write: &Write<'_>, id: u32) -> Result<StreamProfile, Refusal> {
-    let profile: StreamProfile = find(write, id)?;
+fn find_unlocked(write: &Write<'_>, id: u32) -> Result<stream_profile::StreamProfile, Refusal> {
+    let profile: stream_profile::StreamProfile = find(write, id)?;
     match profile.locked {
         true => Err(Refusal::bad_request("A built-in stream profile cannot be changed or deleted.")),
         false => Ok(profile),
@@ -145,7 +145,7 @@ fn user_of(write: &Write<'_>, id: StreamProfileId) -> Result<Option<&'static str
 
 impl StreamProfileEdit {
     /// What was sent goes over what is there.
-    fn apply(self, profile: &mut StreamProfile) -> Result<(), FieldErrors> {
+    fn apply(self, profile: &mut stream_profile::StreamProfile) -> Result<(), FieldErrors> {
         let mut errors = FieldErrors::default();
         for (field, text) in [("command", self.command), ("parameters", self.parameters)] {
             if text.is_some_and(|it| !it.is_empty()) {
@@ -165,8 +165,8 @@ impl StreamProfileEdit {
     }
 }
 
-fn view(profile: &StreamProfile) -> StreamProfileRecord {
-    StreamProfileRecord {
+fn view(profile: &stream_profile::StreamProfile) -> StreamProfile {
+    StreamProfile {
         id: profile.id,
         locked: profile.locked,
         name: profile.name.clone(),

@@ -39,6 +39,7 @@ pub struct Request {
     path: String,
     version: &'static str,
     headers: Vec<(String, String)>,
+    body: String,
     receive_buffer: Option<u32>,
     reading: Reading,
     records: bool,
@@ -51,6 +52,7 @@ impl Request {
             path: path.into(),
             version: "HTTP/1.1",
             headers: Vec::new(),
+            body: String::new(),
             receive_buffer: None,
             reading: Reading::Freely,
             records: true,
@@ -74,6 +76,13 @@ impl Request {
     pub fn header(mut self, name: &str, value: &str) -> Request {
         self.headers.push((name.into(), value.into()));
         self
+    }
+
+    /// A body, with its length. An empty one is none.
+    pub fn body(mut self, content_type: &str, body: impl Into<String>) -> Request {
+        self.body = body.into();
+        let length = self.body.len().to_string();
+        self.header("Content-Type", content_type).header("Content-Length", &length)
     }
 
     /// A small receive buffer makes the kernel hold little on the player's behalf.
@@ -101,7 +110,7 @@ impl Request {
         for (name, value) in &self.headers {
             text.push_str(&format!("{name}: {value}\r\n"));
         }
-        text + "\r\n"
+        text + "\r\n" + &self.body
     }
 }
 

@@ -1,6 +1,7 @@
 //! What the stories are told with: a provider that counts and misbehaves, a gateway on port 0, players,
 //! and programs that are not ours.
 
+pub mod api;
 pub mod binary;
 pub mod client;
 pub mod gateway;

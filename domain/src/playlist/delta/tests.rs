@@ -74,6 +74,11 @@ fn a_list_that_is_empty_is_never_taken_and_one_that_shrank_by_half_waits() {
 }
 
 #[test]
+fn what_is_kept_of_a_known_stream_is_as_small_as_it_is_said_to_be() {
+    assert_eq!(size_of::<Item>(), 72);
+}
+
+#[test]
 fn a_stream_keeps_its_id_as_long_as_its_address_is_the_same() {
     let mut account = Account::new(Identity::Url);
     account.refresh(&["a http://h/1", "b http://h/2"]).shows(&["1:a", "2:b"]);

@@ -1,0 +1,145 @@
+//! How long does it take to import a large playlist, and how much memory?
+//!
+//! A server on this machine sends 500,000 entries as a provider writes them. They are imported into a new store; then
+//! once more without a change, with every hundredth entry changed, and with a hundred changed in all. The process has
+//! nothing but the store, its views and the import, so its peak memory is theirs.
+//!
+//! `cargo bench --bench import -- [--entries 500000]`
+
+#![expect(clippy::print_stdout, reason = "a bench tells what it measured")]
+#![expect(clippy::disallowed_methods, reason = "nothing here pauses time")]
+
+#[expect(dead_code, reason = "this bench has no percentiles")]
+mod support;
+
+use std::fmt::Write as _;
+use std::io::{BufRead, BufReader, BufWriter, Write};
+use std::net::TcpListener;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Instant;
+
+use actors::{Fetch, FetchLimits, ImportOptions, Imported, import};
+use domain::account::{Account, AccountProfile, List};
+use domain::ids::{AccountId, ProfileId};
+use domain::source_url::SourceUrl;
+use serde_json::{Value, json};
+use storage::{Models, Store};
+
+const MIB: f64 = 1024.0 * 1024.0;
+const ACCOUNT: AccountId = AccountId(2);
+
+fn main() {
+    let arguments: Vec<String> = std::env::args().collect();
+    let entries =
+        arguments.iter().position(|it| it == "--entries").and_then(|at| arguments.get(at + 1)?.parse().ok());
+    let entries: u64 = entries.unwrap_or(500_000);
+
+    let changed_every = Arc::new(AtomicU64::new(u64::MAX));
+    let url = serve(entries, changed_every.clone());
+    headwater::install_tls();
+    let store = Store::temporary(storage::records::schema()).expect("a store");
+    storage::begin(&store).expect("a store");
+    let list = List::Url(SourceUrl::new(url));
+    let account =
+        Account::new(ACCOUNT, "bench", list, AccountProfile::default_of(ProfileId(2), "default", 0), 0);
+    store.write_blocking(move |write| write.put(&account)).expect("an account");
+    let models = Models::of(store).expect("models");
+    let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build();
+    let runtime = runtime.expect("a runtime");
+    let fetch = Fetch::new(FetchLimits::default()).expect("a client");
+    println!("before: peak memory {:.0} MiB", peak_resident_bytes() as f64 / MIB);
+
+    let measure = |what: &str, every: u64| -> (Imported, Value) {
+        changed_every.store(every, Ordering::SeqCst);
+        let started = Instant::now();
+        let options = ImportOptions::default();
+        let done = runtime.block_on(import(&models, &fetch, ACCOUNT, options, |_| {}));
+        let seconds = started.elapsed().as_secs_f64();
+        let imported = done.expect("the list is good");
+        let peak = peak_resident_bytes() as f64 / MIB;
+        let Imported { n_new, n_changed, .. } = imported;
+        println!("{what:>20}: {seconds:.2} s, {n_new} new, {n_changed} changed, peak memory {peak:.0} MiB");
+        let result =
+            json!({ "seconds": seconds, "n_new": n_new, "n_changed": n_changed, "peak_resident_mib": peak });
+        (imported, result)
+    };
+    let (first, new) = measure("new", u64::MAX);
+    assert_eq!((first.n_entries, first.n_new, first.n_problems), (entries, entries, 0));
+    let (second, same) = measure("without a change", u64::MAX);
+    assert_eq!((second.n_new, second.n_changed, second.n_stale), (0, 0, 0));
+    let (third, hundredth) = measure("every hundredth", 100);
+    assert_eq!(third.n_changed, entries.div_ceil(100));
+    let (_, back) = measure("and back", u64::MAX);
+    let (fifth, few) = measure("a hundred", entries.div_ceil(100));
+    assert_eq!(fifth.n_changed, 100);
+    let figures = models.store.figures();
+    println!(
+        "on the disk {:.0} MiB, of which {:.0} live",
+        figures.disk_bytes as f64 / MIB,
+        figures.live_bytes as f64 / MIB
+    );
+    support::record(
+        "import",
+        json!({
+            "entries": entries,
+            "new": new,
+            "without_a_change": same,
+            "every_hundredth_changed": hundredth,
+            "every_hundredth_changed_back": back,
+            "a_hundred_changed": few,
+            "disk_mib": figures.disk_bytes as f64 / MIB,
+            "live_mib": figures.live_bytes as f64 / MIB,
+        }),
+    );
+}
+
+/// Serves the list, made on the way; every so many-th entry has another name.
+fn serve(entries: u64, changed_every: Arc<AtomicU64>) -> String {
+    let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
+    let url = format!("http://{}/list.m3u", listener.local_addr().expect("an address"));
+    std::thread::spawn(move || {
+        for socket in listener.incoming() {
+            let socket = socket.expect("a connection");
+            let mut lines = BufReader::new(socket.try_clone().expect("a handle")).lines();
+            while lines.next().is_some_and(|line| line.is_ok_and(|it| !it.is_empty())) {}
+            let every = changed_every.load(Ordering::SeqCst);
+            let mut out = BufWriter::with_capacity(1 << 16, socket);
+            let head =
+                "HTTP/1.1 200 OK\r\nContent-Type: audio/x-mpegurl\r\nConnection: close\r\n\r\n#EXTM3U\n";
+            let mut text = head.to_owned();
+            for number in 0..entries {
+                entry(&mut text, number, number.is_multiple_of(every) && every != u64::MAX);
+                out.write_all(text.as_bytes()).expect("somebody reads");
+                text.clear();
+            }
+            out.flush().expect("somebody reads");
+        }
+    });
+    url
+}
+
+/// Two lines, and for one entry in eight a third one; one name in sixteen is not ASCII.
+fn entry(text: &mut String, number: u64, is_changed: bool) {
+    let group = number / 250;
+    let name = if number.is_multiple_of(16) { "Télévision" } else { "Channel" };
+    let mark = if is_changed { " NEW" } else { "" };
+    writeln!(
+        text,
+        "#EXTINF:-1 tvg-id=\"{name}{number}.example\" tvg-name=\"{name} {number} HD\" \
+         tvg-logo=\"http://logos.example/images/{number}.png\" group-title=\"Group {group}, all\",{name} {number} HD{mark}"
+    )
+    .expect("a String takes all");
+    if number.is_multiple_of(8) {
+        text.push_str("#EXTVLCOPT:http-user-agent=Example/1.0\n");
+    }
+    writeln!(text, "http://provider.example:8080/live/user/password/{number}.ts")
+        .expect("a String takes all");
+}
+
+/// The most memory that this process ever had.
+fn peak_resident_bytes() -> u64 {
+    let status = std::fs::read_to_string("/proc/self/status").expect("this runs on Linux");
+    let line = status.lines().find(|it| it.starts_with("VmHWM:")).expect("a process has memory");
+    line.split_whitespace().nth(1).and_then(|it| it.parse::<u64>().ok()).expect("a number of KiB") * 1024
+}

@@ -1,0 +1,170 @@
+//! What stays the same stream, what goes, and what a refresh leaves alone.
+
+use super::house::{A, B, DAY, Dice, HOUR, House, MANY, START, ids, list, plain, url};
+use actors::ImportOptions;
+use domain::account::Identity;
+use domain::stream::Stream;
+use std::collections::{BTreeMap, BTreeSet};
+use storage::{Ids, News};
+
+// Holds T-id.1.
+#[tokio::test]
+async fn a_stream_keeps_its_id_over_ten_refreshes_with_shuffles_renames_and_gaps() {
+    let house = House::new().await;
+    let mut dice = Dice(7);
+    let mut known = BTreeMap::new();
+    for round in 0..10 {
+        let mut entries = Vec::new();
+        for number in 0..300 {
+            if dice.roll(10) > 0 {
+                entries.push((number, format!("Name {number} of {}", dice.roll(3))));
+            }
+        }
+        dice.shuffle(&mut entries);
+        house.server.body(list(entries.iter().cloned()));
+        house.import(A, START + round * HOUR).await.unwrap();
+        let streams = house.streams(A).await;
+        let now = ids(&streams);
+        for (url, id) in &known {
+            assert_eq!(now.get(url), Some(id), "round {round}: {url}");
+        }
+        let unique: BTreeSet<_> = now.values().collect();
+        assert_eq!(
+            (unique.len(), now.len()),
+            (streams.len(), streams.len()),
+            "round {round}: one id, one thing"
+        );
+        for (number, name) in &entries {
+            let stream = streams.iter().find(|it| it.provider.url.expose() == url(*number)).unwrap();
+            assert_eq!((stream.name(), stream.is_stale()), (name.as_str(), false), "round {round}");
+        }
+        assert_eq!(streams.iter().filter(|it| !it.is_stale()).count(), entries.len());
+        known = now;
+    }
+}
+
+#[tokio::test]
+async fn a_changed_password_or_host_changes_no_id_where_the_account_goes_by_stream_ids() {
+    let house = House::new().await;
+    house.account(A, |it| it.identity = Identity::StreamId).await;
+    house.server.body(plain(1..50));
+    house.import(A, START).await.unwrap();
+    let before: Vec<_> = house.streams(A).await.iter().map(|it| it.id).collect();
+    house.server.body(plain(1..50).replace("hunter2", "correct-horse").replace("tv.example", "tv2.example"));
+    let imported = house.import(A, START + HOUR).await.unwrap();
+    assert_eq!((imported.n_new, imported.n_changed, imported.n_stale), (0, 49, 0));
+    let after = house.streams(A).await;
+    assert_eq!(after.iter().map(|it| it.id).collect::<Vec<_>>(), before);
+    assert!(
+        after
+            .iter()
+            .all(|it| it.url().expose().starts_with("http://tv2.example:8080/live/anna/correct-horse/"))
+    );
+}
+
+#[tokio::test]
+async fn what_vanished_is_stale_then_removed_after_its_days_but_never_while_a_channel_plays_it() {
+    let house = House::new().await;
+    house.server.body(plain(0..10));
+    house.import(A, START).await.unwrap();
+    let first = ids(&house.streams(A).await);
+    let (used, unused) = (first[&url(8)], first[&url(9)]);
+    house.channel(1, &[used]).await;
+    house.server.body(plain(0..8));
+    let stale_at = |streams: &[Stream]| -> Vec<_> {
+        streams.iter().filter_map(|it| Some((it.id, it.last_seen?))).collect()
+    };
+
+    let imported = house.import(A, START + DAY).await.unwrap();
+    assert_eq!((imported.n_stale, imported.n_removed), (2, 0));
+    assert_eq!(
+        stale_at(&house.streams(A).await),
+        [(used, START), (unused, START)],
+        "last seen with the last good list"
+    );
+    let imported = house.import(A, START + 6 * DAY).await.unwrap();
+    assert_eq!((imported.n_stale, imported.n_removed), (0, 0), "seven days are not over");
+    let imported = house.import(A, START + 7 * DAY).await.unwrap();
+    assert_eq!((imported.n_stale, imported.n_removed), (0, 1));
+    assert_eq!(stale_at(&house.streams(A).await), [(used, START)]);
+    house.import(A, START + 70 * DAY).await.unwrap();
+    assert_eq!(stale_at(&house.streams(A).await), [(used, START)]);
+
+    // It comes back as what it was; the one that was removed is a new one.
+    house.server.body(plain(0..10));
+    let imported = house.import(A, START + 71 * DAY).await.unwrap();
+    assert_eq!((imported.n_new, imported.n_changed), (1, 1));
+    let streams = house.streams(A).await;
+    assert!(stale_at(&streams).is_empty());
+    assert_eq!(ids(&streams)[&url(8)], used);
+    assert!(!first.values().any(|it| *it == ids(&streams)[&url(9)]), "an id is never given out again");
+}
+
+// Holds T-sync.2.
+#[tokio::test]
+async fn the_same_list_again_writes_nothing_but_how_it_ended() {
+    for n_entries in [100, MANY] {
+        let house = House::new().await;
+        // Twice the same address, and an entry without a group or a guide id, are no exception.
+        let text = plain((0..n_entries).chain([3, 3])) + "#EXTINF:-1,Plain\nhttp://tv.example/plain\n";
+        house.server.body(&text);
+        let imported = house.import(A, START).await.unwrap();
+        assert_eq!(imported.n_new as usize, n_entries + 3);
+        let stored = house.streams(A).await;
+        let fingerprint = house.models.store.collection::<Stream>().fingerprint_of(2);
+        let mut changes = house.models.store.changes();
+        let imported = house.import(A, START + HOUR).await.unwrap();
+        assert_eq!((imported.n_new, imported.n_changed, imported.n_stale), (0, 0, 0));
+        let Some(News::Changed(change)) = changes.try_next() else { panic!("the refresh is recorded") };
+        let touched: Vec<_> = change.touched.iter().map(|it| (it.collection, it.ids.clone())).collect();
+        assert_eq!(touched, [("refreshes", Ids::Few(vec![2]))]);
+        assert_eq!(changes.try_next(), None);
+        assert_eq!(house.models.store.collection::<Stream>().fingerprint_of(2), fingerprint);
+        assert_eq!(house.streams(A).await, stored);
+    }
+}
+
+// Holds T-sync.3.
+#[tokio::test]
+async fn a_refresh_leaves_the_rows_of_every_other_account_as_they_are() {
+    let house = House::new().await;
+    let mut dice = Dice(11);
+    // Both have the same addresses, so nothing but the account tells them apart.
+    house.server.body(plain(0..MANY));
+    house.import(B, START).await.unwrap();
+    let theirs = house.streams(B).await;
+    let their_refresh = house.refresh(B);
+    for round in 0..12 {
+        let n_entries = [50, MANY + 100][dice.roll(2)];
+        let first = dice.roll(1000);
+        let mut entries: Vec<_> =
+            (first..first + n_entries).map(|it| (it, format!("{it} {}", dice.roll(4)))).collect();
+        dice.shuffle(&mut entries);
+        house.server.body(if dice.roll(6) == 0 { "<html>".to_owned() } else { list(entries) });
+        let options =
+            ImportOptions { confirm: true, at: Some(START + round * 4 * DAY), ..ImportOptions::default() };
+        let _ = house.import_with(A, options, |_| {}).await;
+        assert_eq!(house.streams(B).await, theirs, "round {round}");
+        assert_eq!(house.refresh(B), their_refresh);
+    }
+    let mine = house.streams(A).await;
+    assert!(!mine.is_empty() && mine.iter().all(|it| theirs.iter().all(|other| it.id != other.id)));
+}
+
+#[tokio::test]
+async fn two_entries_with_one_address_are_two_streams_and_stay_those_two() {
+    let house = House::new().await;
+    let twice = |first: &str, second: &str| {
+        format!(
+            "#EXTM3U\n#EXTINF:-1,{first}\nhttp://tv.example/1\n#EXTINF:-1,{second}\nhttp://tv.example/1\n"
+        )
+    };
+    house.server.body(twice("One", "Two"));
+    house.import(A, START).await.unwrap();
+    let before = house.streams(A).await;
+    house.server.body(twice("One", "Zwei"));
+    assert_eq!(house.import(A, START + HOUR).await.unwrap().n_changed, 1);
+    let after = house.streams(A).await;
+    assert_eq!(after[0], before[0]);
+    assert_eq!((after[1].id, after[1].name()), (before[1].id, "Zwei"));
+}

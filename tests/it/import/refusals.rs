@@ -1,0 +1,204 @@
+//! What changes nothing: bad lists, small ones, and accounts that are no longer what they were.
+
+use super::house::{A, After, DAY, HOUR, House, MANY, START, gzip, plain};
+use actors::{ImportError, ImportOptions, Phase};
+use domain::account::{Account, List, Outcome};
+use domain::ids::AccountId;
+use domain::source_url::SourceUrl;
+use storage::{Error, Write};
+
+// Holds T-sync.1.
+#[tokio::test]
+async fn an_answer_that_is_no_good_list_changes_nothing_and_says_why_without_credentials() {
+    let head = |status: &str, length: usize| {
+        format!("HTTP/1.1 {status}\r\nContent-Length: {length}\r\nConnection: close\r\n\r\n")
+    };
+    let whole = |status: &str, body: &str| (head(status, body.len()) + body).into_bytes();
+    let ok = |body: &str| whole("200 OK", body);
+    let good = plain(0..100);
+    // A little less: exactly one half is still enough.
+    let half = &good[..good.len() * 45 / 100];
+    let mut cut_gzip = gzip(good.as_bytes());
+    cut_gzip.truncate(cut_gzip.len() - 9);
+    let packed = |body: Vec<u8>| [head("200 OK", body.len()).into_bytes(), body].concat();
+    let hls = "#EXTM3U\n#EXT-X-TARGETDURATION:4\n#EXTINF:4,\none.ts\n";
+    let cases: Vec<(&str, Vec<u8>, After, &str)> = vec![
+        ("nothing", ok(""), After::Close, "There is no entry in the list."),
+        ("an empty list", ok("#EXTM3U\n"), After::Close, "There is no entry in the list."),
+        (
+            "a page",
+            ok("<!DOCTYPE html><html><body>expired</body></html>"),
+            After::Close,
+            "This is no playlist.",
+        ),
+        ("null", ok("null"), After::Close, "There is no entry in the list."),
+        ("{}", ok("{}"), After::Close, "This is no playlist."),
+        ("[]", ok("[]"), After::Close, "This is no playlist."),
+        ("false", ok("false"), After::Close, "There is no entry in the list."),
+        ("500", whole("500 Oops", &good), After::Close, "\"127.0.0.1\" answered 500 Internal Server Error."),
+        ("401", whole("401 No", &good), After::Close, "\"127.0.0.1\" answered 401 Unauthorized."),
+        ("no answer", Vec::new(), After::Close, "Failed to fetch from \"127.0.0.1\": "),
+        ("silence", Vec::new(), After::Hold, "Failed to fetch from \"127.0.0.1\": "),
+        ("half a list", ok(half), After::Close, "The list has 4 the last good one had 100;"),
+        (
+            "a body cut short",
+            (head("200 OK", good.len()) + half).into_bytes(),
+            After::Close,
+            "Failed to fetch from",
+        ),
+        (
+            "silence within",
+            (head("200 OK", good.len()) + half).into_bytes(),
+            After::Hold,
+            "Failed to fetch from",
+        ),
+        (
+            "a chunk cut short",
+            format!("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n{:x}\r\n{half}\r\n", half.len())
+                .into(),
+            After::Close,
+            "Failed to fetch from",
+        ),
+        ("cut gzip", packed(cut_gzip), After::Close, "Failed to read the list to its end: "),
+        ("a stream of its own", ok(hls), After::Close, "This is the playlist of one HLS stream"),
+        (
+            "another encoding",
+            whole("200 OK\r\nContent-Encoding: br", &good),
+            After::Close,
+            "\"127.0.0.1\" answered in an encoding",
+        ),
+        (
+            "files of ours",
+            ok("#EXTM3U\n#EXTINF:-1,x\nfile:///etc/passwd\n"),
+            After::Close,
+            "There is no entry in the list.",
+        ),
+    ];
+    let house = House::new().await;
+    house.server.body(&good);
+    house.import(A, START).await.unwrap();
+    house.channel(1, &[house.streams(A).await[0].id]).await;
+    let stored = house.streams(A).await;
+    let groups = house.groups();
+    let before = house.refresh(A);
+    assert_eq!((stored.len(), groups.len(), before.outcome, before.n_good), (100, 7, Outcome::Success, 100));
+    for (day, (what, answer, after, said)) in (1..).zip(cases) {
+        house.server.raw(answer, after);
+        let refused = house.import(A, START + day * 30 * DAY).await;
+        assert!(refused.is_err(), "{what}: {refused:?}");
+        assert_eq!(house.streams(A).await, stored, "{what}");
+        assert_eq!(house.groups(), groups, "{what}");
+        let refresh = house.refresh(A);
+        let waits = what == "half a list";
+        assert_eq!(
+            refresh.outcome,
+            if waits { Outcome::AwaitingConfirmation } else { Outcome::Error },
+            "{what}"
+        );
+        assert!(refresh.message.starts_with(said), "{what}: {}", refresh.message);
+        for secret in ["hunter2", "anna", "get.php"] {
+            assert!(!refresh.message.contains(secret), "{what}: {}", refresh.message);
+        }
+        assert_eq!(
+            (refresh.good_at, refresh.n_good),
+            (before.good_at, before.n_good),
+            "{what}: what was good stays"
+        );
+        assert_eq!(refresh.tried_at, START + day * 30 * DAY, "{what}");
+    }
+    // And the good list, long after, finds everything as it was.
+    house.server.body(&good);
+    let imported = house.import(A, START + 1000 * DAY).await.unwrap();
+    assert_eq!((imported.n_new, imported.n_changed, imported.n_stale, imported.n_removed), (0, 0, 0, 0));
+    assert_eq!(house.refresh(A).outcome, Outcome::Success);
+}
+
+#[tokio::test]
+async fn a_list_that_shrank_by_half_is_taken_once_an_admin_agrees() {
+    let house = House::new().await;
+    house.server.body(plain(0..100));
+    house.import(A, START).await.unwrap();
+    house.server.body(plain(0..50));
+    let imported = house.import(A, START + HOUR).await.unwrap();
+    assert_eq!(imported.n_stale, 50, "half is still enough");
+    house.server.body(plain(0..24));
+    for _ in 0..2 {
+        let refused = house.import(A, START + 2 * HOUR).await;
+        assert!(matches!(refused, Err(ImportError::Shrunken { before: 50, now: 24 })), "{refused:?}");
+    }
+    let options = ImportOptions { confirm: true, at: Some(START + 3 * HOUR), ..ImportOptions::default() };
+    assert_eq!(house.import_with(A, options.clone(), |_| {}).await.unwrap().n_stale, 26);
+    assert_eq!((house.refresh(A).outcome, house.refresh(A).n_good), (Outcome::Success, 24));
+    // Nobody can agree to nothing.
+    house.server.body("");
+    assert!(matches!(house.import_with(A, options, |_| {}).await, Err(ImportError::Empty)));
+}
+
+#[tokio::test]
+async fn an_account_that_is_deleted_or_switched_off_meanwhile_gets_nothing() {
+    type Change = fn(&mut Write<'_>) -> Result<(), Error>;
+    let switched_off: Change = |write| {
+        let account = write.get::<Account>(A.0)?.expect("it is there");
+        write.put(&Account { is_active: false, ..account })
+    };
+    let deleted: Change = |write| write.remove::<Account>(A.0).map(drop);
+    let moved: Change = |write| {
+        let account = write.get::<Account>(A.0)?.expect("it is there");
+        write.put(&Account { list: List::Url(SourceUrl::new("http://elsewhere.example/")), ..account })
+    };
+    for change in [switched_off, deleted, moved] {
+        for n_entries in [10, MANY] {
+            let house = House::new().await;
+            house.server.body(plain(0..n_entries));
+            let store = house.models.store.clone();
+            let options = ImportOptions { at: Some(START), ..ImportOptions::default() };
+            let refused = house
+                .import_with(A, options, move |progress| {
+                    if progress.phase == Phase::Writing {
+                        store.write_blocking(change).unwrap();
+                    }
+                })
+                .await;
+            assert!(matches!(refused, Err(ImportError::AccountChanged)), "{refused:?}");
+            assert!(house.streams(A).await.is_empty());
+            assert!(house.groups().is_empty());
+        }
+    }
+    let house = House::new().await;
+    assert!(matches!(house.import(AccountId(99), START).await, Err(ImportError::NoSuchAccount)));
+    assert!(matches!(house.import(AccountId(1), START).await, Err(ImportError::NoList)));
+    house.account(A, |it| it.is_active = false).await;
+    assert!(matches!(house.import(A, START).await, Err(ImportError::Inactive)));
+}
+
+#[tokio::test]
+async fn an_import_that_is_stopped_writes_nothing() {
+    let house = House::new().await;
+    house.server.body(plain(0..MANY));
+    for phase in [Phase::Fetching, Phase::Parsing, Phase::Comparing, Phase::Writing] {
+        let options = ImportOptions::default();
+        let stop = options.stop.clone();
+        let stopped = house
+            .import_with(A, options, move |progress| {
+                if progress.phase == phase {
+                    stop.cancel();
+                }
+            })
+            .await;
+        assert!(matches!(stopped, Err(ImportError::Stopped)), "{phase:?}: {stopped:?}");
+        assert!(house.streams(A).await.is_empty(), "{phase:?}");
+        assert!(house.models.refreshes.load().is_empty(), "{phase:?}: it was not the list's fault");
+    }
+    // A server that says nothing is not waited for.
+    house.server.raw("HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\n#EXTM3U", After::Hold);
+    let options = ImportOptions::default();
+    let stop = options.stop.clone();
+    let stopped = house
+        .import_with(A, options, move |it| {
+            if it.bytes > 0 {
+                stop.cancel()
+            }
+        })
+        .await;
+    assert!(matches!(stopped, Err(ImportError::Stopped)), "{stopped:?}");
+}

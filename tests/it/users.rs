@@ -1,0 +1,348 @@
+//! Users: the first one, logging in, what becomes of those who may less, and what nobody else is told.
+
+use super::support::api::{ADMIN, Api, PASSWORD, Said};
+use super::support::client::Request;
+use super::support::gateway::{Setup, TestGateway};
+use domain::event::EventBody;
+use serde_json::{Value, json};
+use std::time::Duration;
+
+const USERS: &str = "/api/accounts/users/";
+const ME: &str = "/api/accounts/users/me/";
+const SET_UP: &str = "/api/accounts/initialize-superuser/";
+
+/// Without holding answers to failures back, so that no story waits for them.
+async fn gateway() -> TestGateway {
+    Setup::new().config(|it| it.auth.failure_delay_max = Duration::ZERO).start().await
+}
+
+/// A gateway, its first admin, and a user `anna` of that level with password `right`.
+async fn with_anna(level: u8) -> (TestGateway, Api, Api, String) {
+    let gateway = gateway().await;
+    let admin = Api::first_admin(&gateway).await;
+    let anna = json!({ "username": "anna", "password": "right", "user_level": level });
+    let made = admin.post(USERS, anna).await;
+    assert_eq!(made.status, 201, "{made:?}");
+    let path = format!("{USERS}{}/", made.body["id"]);
+    let anna = admin.login("anna", "right").await;
+    (gateway, admin, anna, path)
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn of_two_who_set_up_at_once_one_becomes_the_first_admin_and_later_ones_change_nothing() {
+    let gateway = gateway().await;
+    let stranger = Api::stranger(&gateway);
+    let fresh = stranger.get(SET_UP).await;
+    assert_eq!(
+        fresh.body,
+        json!({ "superuser_exists": false, "client_ip": "127.0.0.1", "setup_allowed": true })
+    );
+
+    let proxied = Request::get(SET_UP).method("POST").header("X-Forwarded-For", "203.0.113.9");
+    let proxied = proxied.body("application/json", json!({ "username": "eve", "password": "x" }).to_string());
+    assert_eq!(stranger.ask(proxied).await.status, 403);
+
+    let first = |name: &str| stranger.post(SET_UP, json!({ "username": name, "password": PASSWORD }));
+    let (one, other) = tokio::join!(first("one"), first("other"));
+    for said in [one, other, first("third").await] {
+        assert_eq!(said.status, 200);
+        let expected = json!({ "superuser_exists": true, "client_ip": "127.0.0.1", "setup_allowed": false });
+        assert_eq!(said.body, expected);
+    }
+    let mut who = Vec::new();
+    for name in ["one", "other", "third"] {
+        if stranger.token(name, PASSWORD).await.status == 200 {
+            who.push(name);
+        }
+    }
+    assert!(who == ["one"] || who == ["other"], "{who:?}");
+    let me = stranger.login(who[0], PASSWORD).await.get(ME).await.body;
+    assert_eq!((&me["user_level"], &me["is_superuser"]), (&json!(10), &json!(true)));
+    assert_eq!(gateway.models().users.load().len(), 1);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_is_wrong_with_the_first_admin_is_said_by_field() {
+    let gateway = gateway().await;
+    let stranger = Api::stranger(&gateway);
+    for (body, errors) in [
+        (json!({ "username": "root" }), json!({ "password": ["This field is required."] })),
+        (
+            json!({ "username": "live", "password": "x" }),
+            json!({ "username": ["This name is part of an address of the gateway. Choose another one."] }),
+        ),
+    ] {
+        let said = stranger.post(SET_UP, body).await;
+        assert_eq!((said.status, said.body), (400, errors));
+    }
+    let broken = Request::get(SET_UP).method("POST").body("application/json", "{not json");
+    assert_eq!(stranger.ask(broken).await.status, 400);
+    assert_eq!(stranger.get(SET_UP).await.body["superuser_exists"], false);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn who_logged_in_is_known_by_token_and_by_key_at_both_ports() {
+    let (gateway, _, anna, _) = with_anna(0).await;
+    let stranger = Api::stranger(&gateway);
+    let tokens =
+        stranger.post("/api/accounts/auth/login/", json!({ "username": "ANNA", "password": "right" })).await;
+    let made = anna.post("/api/accounts/api-keys/generate/", json!({})).await;
+    assert_eq!(made.status, 201, "{made:?}");
+    let key = made.text("key");
+    assert_eq!((key.len(), made.body["user"]["api_key"].as_str()), (54, Some(key)));
+    assert_eq!(anna.get("/api/accounts/api-keys/").await.body, json!({ "key": key }));
+
+    let refreshed =
+        stranger.post("/api/accounts/token/refresh/", json!({ "refresh": tokens.text("refresh") })).await;
+    let by_scheme = Request::get(ME).header("Authorization", &format!("ApiKey {key}"));
+    assert_eq!(stranger.ask(by_scheme).await.status, 200);
+    for who in
+        [stranger.bearer(tokens.text("access")), stranger.bearer(refreshed.text("access")), stranger.key(key)]
+    {
+        for address in [gateway.address, gateway.api] {
+            let me = who.at(address).get(ME).await;
+            assert_eq!((me.status, me.text("username")), (200, "anna"));
+        }
+    }
+    assert_eq!(stranger.get(ME).await.status, 401);
+    assert_eq!(stranger.bearer(tokens.text("refresh")).get(ME).await.status, 401);
+    assert_eq!(anna.post("/api/accounts/auth/logout/", json!({})).await.status, 200);
+
+    assert_eq!(anna.post("/api/accounts/api-keys/revoke/", json!({})).await.body, json!({ "success": true }));
+    let refused = stranger.key(key).get(ME).await;
+    assert_eq!((refused.status, refused.text("detail")), (401, "Invalid API key"));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_user_who_is_lowered_or_made_inactive_or_deleted_is_so_at_the_next_request() {
+    let (gateway, admin, anna, path) = with_anna(10).await;
+    let key = anna.post("/api/accounts/api-keys/generate/", json!({})).await.text("key").to_owned();
+    let by_key = Api::stranger(&gateway).key(&key);
+    let statuses = async || (anna.get(USERS).await.status, by_key.get(USERS).await.status);
+    assert_eq!(statuses().await, (200, 200));
+
+    admin.patch(&path, json!({ "user_level": 1 })).await;
+    assert_eq!(statuses().await, (403, 403));
+    assert_eq!(anna.get(ME).await.body["user_level"], 1);
+
+    admin.patch(&path, json!({ "is_active": false })).await;
+    assert_eq!(statuses().await, (401, 401));
+    assert_eq!(anna.get(ME).await.text("detail"), "User inactive");
+    assert_eq!(anna.token("anna", "right").await.status, 401);
+
+    admin.patch(&path, json!({ "is_active": true })).await;
+    assert_eq!(anna.get(ME).await.status, 200);
+    assert_eq!(admin.delete(&path).await.status, 204);
+    assert_eq!(statuses().await, (401, 401));
+    assert_eq!(anna.token("anna", "right").await.status, 401);
+    assert_eq!(admin.get(&path).await.body, json!({ "detail": "No User matches the given query." }));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_unknown_user_a_wrong_password_and_an_inactive_user_cannot_be_told_apart() {
+    let (gateway, admin, _, path) = with_anna(0).await;
+    let stranger = Api::stranger(&gateway);
+    let shape = |said: Said| {
+        let mut headers = said.answer.head.headers;
+        headers.retain(|(name, _)| !name.eq_ignore_ascii_case("date"));
+        (said.status, said.answer.bytes, headers)
+    };
+    let wrong = shape(stranger.token("anna", "wrong").await);
+    let unknown = shape(stranger.token("nobody", "wrong").await);
+    admin.patch(&path, json!({ "is_active": false })).await;
+    let inactive = shape(stranger.token("anna", "right").await);
+    assert_eq!(wrong.0, 401);
+    assert_eq!((&unknown, &inactive), (&wrong, &wrong));
+
+    let reasons: Vec<String> = gateway
+        .events()
+        .iter()
+        .filter_map(|event| match &event.body {
+            EventBody::LoginFailed { attempt, reason } => {
+                Some(format!("{}: {reason}", attempt.user.as_deref()?))
+            }
+            _ => None,
+        })
+        .collect();
+    assert_eq!(reasons, ["anna: wrong password", "nobody: unknown user", "anna: inactive user"]);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_changed_password_ends_every_token_of_the_one_before() {
+    let (_gateway, _, anna, _) = with_anna(0).await;
+    let before = anna.token("anna", "right").await;
+    assert_eq!(anna.patch(ME, json!({ "password": "new one" })).await.status, 200);
+    assert_eq!(anna.get(ME).await.text("code"), "token_not_valid");
+    let refresh = json!({ "refresh": before.text("refresh") });
+    assert_eq!(anna.post("/api/accounts/token/refresh/", refresh).await.status, 401);
+    assert_eq!(anna.token("anna", "right").await.status, 401);
+    assert_eq!(anna.login("anna", "new one").await.get(ME).await.status, 200);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn users_change_of_themselves_only_what_is_theirs() {
+    let (_gateway, admin, anna, path) = with_anna(0).await;
+    let properties = json!({ "xc_password": "remote", "hide_adult_content": true, "navOrder": ["a"] });
+    admin.patch(&path, json!({ "custom_properties": properties, "stream_limit": 2 })).await;
+    let sent = json!({
+        "first_name": "Anna", "user_level": 10, "is_superuser": true, "is_staff": true, "is_active": false,
+        "stream_limit": 0, "custom_properties": {
+            "xc_password": "hack", "hide_adult_content": false, "navOrder": null, "theme": "dark",
+        },
+    });
+    let me = anna.patch(ME, sent).await;
+    assert_eq!(me.status, 200, "{me:?}");
+    let kept = json!({
+        "first_name": "Anna", "user_level": 0, "is_superuser": false, "is_staff": false, "is_active": true,
+        "stream_limit": 2,
+        "custom_properties": { "xc_password": "remote", "hide_adult_content": true, "theme": "dark" },
+    });
+    for (key, value) in kept.as_object().unwrap() {
+        assert_eq!(&me.body[key], value, "{key}");
+    }
+    assert_eq!(anna.post("/api/accounts/api-keys/generate/", json!({ "user_id": 1 })).await.status, 403);
+    assert_eq!(anna.post("/api/accounts/api-keys/revoke/", json!({ "user_id": 1 })).await.status, 403);
+    assert_eq!(admin.post("/api/accounts/api-keys/generate/", json!({ "user_id": 999 })).await.status, 404);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_last_active_superuser_can_neither_be_deleted_nor_lowered_nor_made_inactive() {
+    let (_gateway, admin, _, path) = with_anna(10).await;
+    let own = format!("{USERS}{}/", admin.get(ME).await.body["id"]);
+    let last = "The last active superuser stays one: make another one first.";
+    for (sent, field) in
+        [(json!({ "is_superuser": false }), "is_superuser"), (json!({ "is_active": false }), "is_active")]
+    {
+        let said = admin.patch(&own, sent).await;
+        assert_eq!((said.status, said.body), (400, json!({ field: [last] })));
+    }
+    let said = admin.delete(&own).await;
+    assert_eq!((said.status, said.body), (400, json!({ "detail": last })));
+    assert_eq!(admin.patch(&own, json!({ "user_level": 1, "first_name": "still there" })).await.status, 200);
+
+    admin.patch(&path, json!({ "is_superuser": true })).await;
+    assert_eq!(admin.patch(&own, json!({ "is_superuser": false, "user_level": 0 })).await.status, 200);
+    assert_eq!(admin.get(USERS).await.status, 403);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_is_wrong_with_a_user_is_said_by_field_and_nothing_is_written() {
+    let (gateway, admin, _, _) = with_anna(0).await;
+    let characters =
+        "Enter a valid username. This value may contain only letters, numbers, and @/./+/-/_ characters.";
+    let named = |name: &str| json!({ "username": name, "password": "x", "user_level": 0 });
+    let with = |key: &str, value: Value| {
+        let mut user = named("berta");
+        user[key] = value;
+        user
+    };
+    for (body, field, message) in [
+        (json!({ "password": "x", "user_level": 0 }), "username", "This field is required."),
+        (json!({ "username": "berta", "password": "x" }), "user_level", "This field is required."),
+        (json!({ "username": "berta", "user_level": 0 }), "password", "This field is required."),
+        (named("a+b c"), "username", characters),
+        (named("Anna"), "username", "A user with that username already exists."),
+        (with("user_level", json!("abc")), "user_level", "A valid integer is required."),
+        (with("user_level", json!(7)), "user_level", "\"7\" is not a valid choice."),
+        (with("password", json!("")), "password", "This field may not be blank."),
+        (with("email", json!("nobody")), "email", "Enter a valid email address."),
+        (
+            with("channel_profiles", json!([3])),
+            "channel_profiles",
+            "Invalid pk \"3\" - object does not exist.",
+        ),
+        (with("stream_limit", json!(-1)), "stream_limit", "Ensure this value is greater than or equal to 0."),
+        (
+            with("custom_properties", json!([])),
+            "custom_properties",
+            "Not a valid object of names and values.",
+        ),
+        (
+            with("custom_properties", json!({ "x": "y".repeat(102_400) })),
+            "custom_properties",
+            "Ensure this field has no more than 102400 bytes as JSON.",
+        ),
+    ] {
+        let said = admin.post(USERS, body).await;
+        assert_eq!((said.status, said.body), (400, json!({ field: [message] })));
+    }
+    assert_eq!(gateway.models().users.load().len(), 2);
+}
+
+/// Holds T-url.2.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_name_that_would_be_taken_for_an_address_of_ours_is_refused_and_others_log_in() {
+    let gateway = gateway().await;
+    let admin = Api::first_admin(&gateway).await;
+    for (name, status) in [
+        ("api", 400),
+        ("LIVE", 400),
+        ("movie", 400),
+        ("series", 400),
+        ("proxy", 400),
+        ("hdhr", 400),
+        ("static", 400),
+        ("ws", 400),
+        ("admin", 201),
+        ("live2", 201),
+    ] {
+        let made = admin.post(USERS, json!({ "username": name, "password": "x", "user_level": 0 })).await;
+        assert_eq!(made.status, status, "{name}: {made:?}");
+        assert_eq!(admin.token(name, "x").await.status == 200, status == 201, "{name}");
+    }
+}
+
+/// Holds T-acc.2: whoever asks for whatever is there to be asked for, nobody is told the secrets of somebody else.
+#[tokio::test(flavor = "multi_thread")]
+async fn no_answer_tells_a_secret_of_somebody_else() {
+    let (_gateway, admin, anna, path) = with_anna(1).await;
+    admin.patch(&path, json!({ "custom_properties": { "xc_password": "anna-remote" } })).await;
+    let key = anna.post("/api/accounts/api-keys/generate/", json!({})).await.text("key").to_owned();
+    let id = path.trim_end_matches('/').rsplit('/').next().unwrap();
+    for (name, level, player_password_is_shown) in
+        [("standard", 1, false), ("viewer", 0, false), ("boss", 10, true)]
+    {
+        admin.post(USERS, json!({ "username": name, "password": "x", "user_level": level })).await;
+        let who = admin.login(name, "x").await;
+        let mut is_shown = false;
+        for route in headwater::rest::table().iter().filter(|it| it.method == "GET") {
+            let path = route.path.replace("{id}", id);
+            let text = who.get(&path).await.answer.text();
+            assert!(!text.contains("$argon2") && !text.contains(&key), "{name} {path}: {text}");
+            is_shown |= text.contains("anna-remote");
+        }
+        assert_eq!(is_shown, player_password_is_shown, "{name}");
+    }
+    let own = anna.get(ME).await;
+    assert!(own.text("api_key") == key && own.body["custom_properties"]["xc_password"] == "anna-remote");
+    assert_eq!(admin.token(ADMIN, PASSWORD).await.status, 200);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_user_plays_with_the_player_password_or_the_accounts_and_stops_when_made_inactive() {
+    let list = "#EXTM3U\n#EXTINF:-1 tvg-id=\"news\",News\nhttp://127.0.0.1:1/news.ts\n";
+    let setup = Setup::new().list(list).config(|it| it.auth.failure_delay_max = Duration::ZERO);
+    let gateway = setup.start().await;
+    let admin = Api::first_admin(&gateway).await;
+    let id = gateway.channel("News").id;
+    let made = admin.post(USERS, json!({ "username": "anna", "password": "right", "user_level": 0 })).await;
+    let path = format!("{USERS}{}/", made.body["id"]);
+    // HEAD says whether the stream would be given, and opens nothing.
+    let plays = async |password: &str| {
+        let head = Request::head(format!("/live/anna/{password}/{id}.ts"));
+        Api::stranger(&gateway).ask(head).await.status
+    };
+    let check = async |change: Value, right: u16, remote: u16, wrong: u16| {
+        assert_eq!(admin.patch(&path, change.clone()).await.status, 200);
+        let statuses = (plays("right").await, plays("remote").await, plays("wrong").await);
+        assert_eq!(statuses, (right, remote, wrong), "{change}");
+    };
+    check(json!({}), 200, 401, 401).await;
+    check(json!({ "custom_properties": { "xc_password": "remote" } }), 200, 200, 401).await;
+    check(json!({ "password": "another" }), 401, 200, 401).await;
+    check(json!({ "custom_properties": { "xc_password": null } }), 401, 401, 401).await;
+    check(json!({ "password": "right", "custom_properties": { "xc_password": "remote" } }), 200, 200, 401)
+        .await;
+    check(json!({ "is_active": false }), 401, 401, 401).await;
+    check(json!({ "is_active": true }), 200, 200, 401).await;
+}
