@@ -132,21 +132,24 @@ impl Shape for String {
 }
 
 impl Readable for String {
+    /// White space around it is a slip of the hand.
     fn read(value: &Value, field: &Field) -> Result<Self, String> {
-        let text = value.as_str().ok_or("Not a valid string.")?;
-        // White space around a name is a slip of the hand; around a password it may be meant.
-        let text = if field.place == Place::Write { text } else { text.trim() };
-        if text.is_empty() && !field.may_be_blank {
-            return Err("This field may not be blank.".to_owned());
-        }
-        if text.contains('\0') {
-            return Err("Null characters are not allowed.".to_owned());
-        }
-        if text.chars().count() > field.chars_max {
-            return Err(format!("Ensure this field has no more than {} characters.", field.chars_max));
-        }
-        Ok(text.to_owned())
+        text(value.as_str().map(str::trim), field).map(str::to_owned)
     }
+}
+
+fn text<'a>(text: Option<&'a str>, field: &Field) -> Result<&'a str, String> {
+    let text = text.ok_or("Not a valid string.")?;
+    if text.is_empty() && !field.may_be_blank {
+        return Err("This field may not be blank.".to_owned());
+    }
+    if text.contains('\0') {
+        return Err("Null characters are not allowed.".to_owned());
+    }
+    if text.chars().count() > field.chars_max {
+        return Err(format!("Ensure this field has no more than {} characters.", field.chars_max));
+    }
+    Ok(text)
 }
 
 impl Shape for &'static str {
@@ -158,8 +161,9 @@ impl Shape for Secret {
 }
 
 impl Readable for Secret {
+    /// White space around it may be meant.
     fn read(value: &Value, field: &Field) -> Result<Self, String> {
-        String::read(value, field).map(Secret::new)
+        text(value.as_str(), field).map(Secret::new)
     }
 }
 
