@@ -194,14 +194,14 @@ impl Gateway {
         self.system.switchboard()
     }
 
-    /// The door to refreshes of playlists.
-    pub fn importer(&self) -> Importer {
-        self.system.importer()
-    }
-
     /// What is remembered.
     pub fn models(&self) -> &Models {
         &self.models
+    }
+
+    /// The door to refreshes of playlists.
+    pub fn importer(&self) -> Importer {
+        self.system.importer()
     }
 
     /// The settings the engine runs with now.
