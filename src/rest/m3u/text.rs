@@ -1,11 +1,12 @@
 //! Texts of accounts that are read in a way of their own.
 
 use domain::account::Rule;
+use domain::secret::Secret;
 use serde::Serialize;
 use serde_json::Value;
 
 use super::shown::{M3UAccountRule, M3UAccountRuleEdit};
-use crate::rest::field::{Field, Kind, Place};
+use crate::rest::field::{Field, Kind};
 use crate::rest::input::{Element, FieldErrors};
 use crate::rest::value::{Readable, Shape};
 
@@ -20,7 +21,7 @@ impl Shape for Exact {
 
 impl Readable for Exact {
     fn read(value: &Value, field: &Field) -> Result<Self, String> {
-        String::read(value, &Field { place: Place::Write, ..*field }).map(Exact)
+        Secret::read(value, field).map(|it| Exact(it.expose().to_owned()))
     }
 }
 
