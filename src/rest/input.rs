@@ -73,9 +73,8 @@ impl FieldErrors {
 
     /// The same with other words.
     pub(crate) fn each(self, words: impl Fn(&str) -> String) -> Self {
-        let of_field = |(field, messages): (String, Vec<String>)| {
-            (field, messages.iter().map(|it| words(it)).collect())
-        };
+        let of_field =
+            |(field, messages): (String, Vec<String>)| (field, messages.iter().map(|it| words(it)).collect());
         FieldErrors(self.0.into_iter().map(of_field).collect())
     }
 

@@ -64,7 +64,12 @@ pub(super) fn routes() -> Vec<Route> {
             "Says which channels have numbers of a range.",
             bulk::numbers_in_range,
         ),
-        Route::post("/api/channels/channels/by-uuids/", STANDARD, "Shows the channels of these UUIDs.", by_uuids),
+        Route::post(
+            "/api/channels/channels/by-uuids/",
+            STANDARD,
+            "Shows the channels of these UUIDs.",
+            by_uuids,
+        ),
         Route::post("/api/channels/channels/assign/", ADMIN, "Numbers channels in a row.", bulk::assign),
         Route::patch("/api/channels/channels/edit/bulk/", ADMIN, "Changes many channels.", bulk::edit_many),
         Route::post("/api/channels/channels/bulk-delete/", ADMIN, "Deletes channels.", bulk::bulk_delete),

@@ -1,6 +1,9 @@
 //! `/api/channels/`: channels, the streams that play them, and how both are sorted.
 
-#[expect(clippy::module_inception, reason = "the address is /api/channels/channels/, and the noun is the address")]
+#[expect(
+    clippy::module_inception,
+    reason = "the address is /api/channels/channels/, and the noun is the address"
+)]
 mod channels;
 mod groups;
 mod streams;

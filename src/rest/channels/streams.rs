@@ -117,12 +117,23 @@ pub(super) fn routes() -> Vec<Route> {
     vec![
         Route::get(LIST, STANDARD, "Lists streams.", list).refuses(StatusCode::SERVICE_UNAVAILABLE, LATE),
         Route::post(LIST, ADMIN, "Makes a stream by hand.", create),
-        Route::get(IDS, STANDARD, "Lists ids of streams.", ids).refuses(StatusCode::SERVICE_UNAVAILABLE, LATE),
+        Route::get(IDS, STANDARD, "Lists ids of streams.", ids)
+            .refuses(StatusCode::SERVICE_UNAVAILABLE, LATE),
         Route::get(GROUPS, STANDARD, "Names the groups that streams are in.", groups),
         Route::get(FILTER_OPTIONS, STANDARD, "Says what streams can be filtered by.", filter_options),
         Route::post(BY_IDS, STANDARD, "Shows the streams of these ids.", by_ids),
-        Route::post(BULK_DELETE, ADMIN, "Deletes streams, and takes them out of their channels.", bulk_delete),
-        Route::delete(BULK_DELETE, ADMIN, "Deletes streams, and takes them out of their channels.", bulk_remove),
+        Route::post(
+            BULK_DELETE,
+            ADMIN,
+            "Deletes streams, and takes them out of their channels.",
+            bulk_delete,
+        ),
+        Route::delete(
+            BULK_DELETE,
+            ADMIN,
+            "Deletes streams, and takes them out of their channels.",
+            bulk_remove,
+        ),
         Route::get(ONE, STANDARD, "Shows a stream.", retrieve),
         Route::put(ONE, ADMIN, "Changes a stream.", update),
         Route::patch(ONE, ADMIN, "Changes a stream.", update),
@@ -159,7 +170,8 @@ async fn filter_options(call: Call) -> Result<FilterOptions, Refusal> {
     let groups = group_names(&call).await?;
     let accounts = call.parts.models.accounts.load();
     let accounts = accounts.iter().filter(|it| it.id != CUSTOM);
-    let option = |it: &std::sync::Arc<domain::account::Account>| AccountOption { id: it.id, name: it.name.clone() };
+    let option =
+        |it: &std::sync::Arc<domain::account::Account>| AccountOption { id: it.id, name: it.name.clone() };
     Ok(FilterOptions { groups, m3u_accounts: accounts.map(option).collect() })
 }
 

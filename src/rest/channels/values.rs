@@ -52,7 +52,9 @@ impl Readable for ChannelNumber {
         };
         text.parse().map(ChannelNumber).map_err(|error: NumberError| match error {
             NumberError::NotANumber => "A valid channel number is required, such as 4 or 4.1.".to_owned(),
-            NumberError::TooLarge => format!("Ensure this value is less than or equal to {}.", Number::WHOLE_MAX),
+            NumberError::TooLarge => {
+                format!("Ensure this value is less than or equal to {}.", Number::WHOLE_MAX)
+            }
             NumberError::TooManyDecimals => "Ensure that there are no more than 3 decimal places.".to_owned(),
         })
     }
@@ -220,7 +222,15 @@ mod tests {
         ] {
             assert_eq!(read(url).unwrap().0.expose(), url);
         }
-        for url in ["foo bar", "tv.example/1.ts", "http://", "http://a b/", "http://[::1", "http://h/\r\nx", "mailto:a"] {
+        for url in [
+            "foo bar",
+            "tv.example/1.ts",
+            "http://",
+            "http://a b/",
+            "http://[::1",
+            "http://h/\r\nx",
+            "mailto:a",
+        ] {
             assert_eq!(read(url).unwrap_err(), "Enter a valid URL.", "{url}");
         }
         for url in ["file://localhost/etc/passwd", "ftp://tv.example/1.ts", "gopher://tv.example/"] {

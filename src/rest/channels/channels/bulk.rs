@@ -50,7 +50,10 @@ pub(super) async fn bulk_delete(call: Call, body: ChannelsToDelete) -> Result<Ch
     Ok(ChannelDeletion { message: format!("Deleted {deleted_count} channels"), deleted_count })
 }
 
-pub(super) async fn bulk_remove(call: Call, (query, body): (IdsInQuery, ChannelsToDelete)) -> Result<Done, Refusal> {
+pub(super) async fn bulk_remove(
+    call: Call,
+    (query, body): (IdsInQuery, ChannelsToDelete),
+) -> Result<Done, Refusal> {
     remove_all(&call, body.ids.or(query.ids).ok_or_else(no_ids)?).await?;
     Ok(Done)
 }
@@ -81,7 +84,10 @@ view! {
 }
 
 /// Changes many channels, each in its own way.
-pub(super) async fn edit_many(call: Call, Many(edits): Many<ChannelEdit, MANY>) -> Result<ChannelsChanged, Refusal> {
+pub(super) async fn edit_many(
+    call: Call,
+    Many(edits): Many<ChannelEdit, MANY>,
+) -> Result<ChannelsChanged, Refusal> {
     let channels = call
         .write(move |write| {
             let mut errors = FieldErrors::default();
@@ -150,7 +156,9 @@ pub(super) async fn assign(call: Call, body: NumbersToAssign) -> Result<NumbersA
             let (mut before, mut seen) = (Vec::new(), HashSet::new());
             for id in &ids {
                 match write.get::<Channel>(id.0)? {
-                    _ if !seen.insert(*id) => errors.add("channel_ids", format!("Channel {id} is there more than once.")),
+                    _ if !seen.insert(*id) => {
+                        errors.add("channel_ids", format!("Channel {id} is there more than once."))
+                    }
                     None => errors.add("channel_ids", no_such(id)),
                     Some(channel) => before.push(channel),
                 }
@@ -163,7 +171,10 @@ pub(super) async fn assign(call: Call, body: NumbersToAssign) -> Result<NumbersA
             for channel in before {
                 let free = loop {
                     let Some(it) = number else {
-                        return Err(Refusal::field("starting_number", "There are not enough numbers behind this one."));
+                        return Err(Refusal::field(
+                            "starting_number",
+                            "There are not enough numbers behind this one.",
+                        ));
                     };
                     number = it.next();
                     let other = holder(write, it)?.filter(|it| !seen.contains(&it.id));
@@ -216,9 +227,8 @@ view! {
 
 pub(super) async fn numbers_in_range(call: Call, range: NumberRange) -> Result<NumbersInRange, Refusal> {
     let groups = call.parts.models.groups.load();
-    let is_in = |it: Number| {
-        range.start.is_none_or(|start| start.0 <= it) && range.end.is_none_or(|end| it <= end.0)
-    };
+    let is_in =
+        |it: Number| range.start.is_none_or(|start| start.0 <= it) && range.end.is_none_or(|end| it <= end.0);
     let channels = call.parts.models.channels.load();
     let channels = channels.iter().filter(|it| visible(&call, it));
     let mut occupants: Vec<Occupant> = channels
@@ -266,12 +276,16 @@ pub(super) async fn reorder(call: Call, place: ChannelPlace) -> Result<ChannelMo
             let no_place = |message: String| Refusal::field("insert_after_id", message);
             let before = match after {
                 None => None,
-                Some(it) if it == channel.id => return Err(no_place("A channel cannot stand after itself.".to_owned())),
+                Some(it) if it == channel.id => {
+                    return Err(no_place("A channel cannot stand after itself.".to_owned()));
+                }
                 Some(it) => Some(write.get::<Channel>(it.0)?.ok_or_else(|| no_place(no_such(it)))?),
             };
             let last = match before {
                 None => None,
-                Some(it) => Some(it.number.ok_or_else(|| no_place("That channel has no number.".to_owned()))?),
+                Some(it) => {
+                    Some(it.number.ok_or_else(|| no_place("That channel has no number.".to_owned()))?)
+                }
             };
             let no_number_left = || no_place("No channel number is left there.".to_owned());
             let mut number = Number::next_after([last]).ok_or_else(no_number_left)?;

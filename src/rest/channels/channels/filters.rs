@@ -74,7 +74,8 @@ impl ChannelFilters {
             let group = channel.group.and_then(|it| groups.get(it.0));
             group.map(|it| it.name.to_lowercase()).unwrap_or_default()
         };
-        let [search, name, tvg_id] = [self.search, self.name, self.tvg_id].map(|it| it.map(|it| it.to_lowercase()));
+        let [search, name, tvg_id] =
+            [self.search, self.name, self.tvg_id].map(|it| it.map(|it| it.to_lowercase()));
         let has = |text: &str, part: &Option<String>| {
             part.as_ref().is_none_or(|it| text.to_lowercase().contains(it.as_str()))
         };

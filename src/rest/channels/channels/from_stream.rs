@@ -132,7 +132,11 @@ pub(super) async fn from_streams(call: Call, body: FromStreams) -> Result<Create
         })
         .await?;
     let created_count = channel_ids.len();
-    Ok(Created(ChannelsMade { message: format!("Created {created_count} channels"), created_count, channel_ids }))
+    Ok(Created(ChannelsMade {
+        message: format!("Created {created_count} channels"),
+        created_count,
+        channel_ids,
+    }))
 }
 
 /// The number that the provider says, if it is one and free; else the lowest free one.

@@ -40,7 +40,10 @@ impl Taken {
     /// The whole number after the highest.
     pub(super) fn after_highest(&mut self, write: &Write<'_>) -> Result<Number, Refusal> {
         let next = Number::next_after([self.numbers.last().copied()]);
-        self.next_from(write, next.ok_or_else(|| Refusal::field("channel_number", "No channel number is left."))?)
+        self.next_from(
+            write,
+            next.ok_or_else(|| Refusal::field("channel_number", "No channel number is left."))?,
+        )
     }
 
     /// This number, if it is free.

@@ -171,9 +171,10 @@ impl ChannelViews {
         let streams = channel.streams.iter();
         let streams = match &self.streams {
             None => streams.map(|id| StreamShown::Id(*id)).collect(),
-            Some(whole) => {
-                streams.filter_map(|id| whole.get(id)).map(|it| StreamShown::Whole(Box::new(it.clone()))).collect()
-            }
+            Some(whole) => streams
+                .filter_map(|id| whole.get(id))
+                .map(|it| StreamShown::Whole(Box::new(it.clone())))
+                .collect(),
         };
         let number = channel.number.map(ChannelNumber);
         let group = channel.group.and_then(|it| self.groups.get(it.0));

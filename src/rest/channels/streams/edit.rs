@@ -12,9 +12,7 @@ use domain::stream_profile::StreamProfile;
 use storage::Write;
 
 use crate::http::reply::Refusal;
-use crate::rest::channels::values::{
-    GroupRef, StreamUrl, Text, find_group, no_such, no_such_group, now_ms,
-};
+use crate::rest::channels::values::{GroupRef, StreamUrl, Text, find_group, no_such, no_such_group, now_ms};
 use crate::rest::input::FieldErrors;
 use crate::rest::record::body;
 use crate::rest::value::WebUrl;

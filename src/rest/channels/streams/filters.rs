@@ -118,7 +118,8 @@ impl StreamFilters {
     }
 
     fn accounts(&self, accounts: &storage::Table<Account>) -> HashSet<AccountId> {
-        let ids: Option<HashSet<AccountId>> = self.m3u_account.as_ref().map(|it| it.iter().copied().collect());
+        let ids: Option<HashSet<AccountId>> =
+            self.m3u_account.as_ref().map(|it| it.iter().copied().collect());
         let name = self.m3u_account_name.as_ref().map(|it| it.to_lowercase());
         let is_specific = ids.is_some() || self.ids.is_some() || self.assigned.is_some();
         let states = [self.m3u_account_is_active, self.enabled];
@@ -178,7 +179,8 @@ impl Wanted {
     pub(super) fn find(&self, index: &Index, mut offset: usize, mut limit: usize) -> Page {
         let Some(by_account) = &self.by_account else { return index.find(&self.query, offset, limit) };
         let mut all = Page::default();
-        let is_wanted = |it: &&AccountId| self.query.accounts.as_ref().is_none_or(|wanted| wanted.contains(it));
+        let is_wanted =
+            |it: &&AccountId| self.query.accounts.as_ref().is_none_or(|wanted| wanted.contains(it));
         for account in by_account.iter().filter(is_wanted) {
             let query = Query { accounts: Some(HashSet::from([*account])), ..self.query.clone() };
             let page = index.find(&query, offset, limit);
