@@ -21,6 +21,8 @@ mod live;
 mod openapi;
 mod playlist;
 mod rest;
+mod rest_channels;
+mod rest_streams;
 mod seats;
 mod self_test;
 mod serve;
