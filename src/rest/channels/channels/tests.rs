@@ -281,6 +281,7 @@ async fn who_is_no_admin_knows_only_of_the_channels_that_they_may_watch() {
             assert_eq!(rest.admin("GET", &path, Value::Null).await.status, 200, "{path}");
         }
     }
+    assert_eq!(rest.streamer("GET", LIST, Value::Null).await.status, 403);
     let all = rest.admin("GET", &format!("{LIST}summary/"), Value::Null).await.body;
     assert_eq!(all.as_array().unwrap().len(), 4);
     let off = rest.admin("GET", &format!("{LIST}?visibility_filter=hidden"), Value::Null).await.body;
@@ -489,4 +490,48 @@ async fn who_has_the_numbers_of_a_range_is_told_in_their_order() {
     assert_eq!(open["occupants"].as_array().unwrap().len(), 2);
     assert_eq!(rest.standard("GET", &path, Value::Null).await.status, 400);
     assert_eq!(rest.admin("GET", &format!("{path}?start=x"), Value::Null).await.status, 400);
+}
+
+// Holds T-rest.3 for channels and streams.
+#[tokio::test]
+async fn what_is_done_to_many_is_done_to_none_of_nothing_and_to_as_many_as_are_allowed() {
+    let rest = stage().await;
+    let all: Vec<u32> = (101..=5100).collect();
+    for some in all.chunks(1000) {
+        rest.put(some.iter().map(|id| stream(*id, "one", Some(&format!("group {id}")), None))).await;
+    }
+    let path = |action: &str| format!("{LIST}{action}/");
+    for (method, path, body) in [
+        ("POST", path("from-stream/bulk"), json!({ "stream_ids": [] })),
+        ("POST", path("assign"), json!({ "channel_ids": [] })),
+        ("PATCH", path("edit/bulk"), json!([])),
+        ("POST", path("by-uuids"), json!({ "uuids": [] })),
+        ("POST", path("bulk-delete"), json!({ "ids": [] })),
+        ("DELETE", path("bulk-delete"), json!({ "ids": [] })),
+        ("POST", "/api/channels/streams/by-ids/".to_owned(), json!({ "ids": [] })),
+        ("POST", "/api/channels/streams/bulk-delete/".to_owned(), json!({ "ids": [] })),
+    ] {
+        let version = rest.models.store.version();
+        let answer = rest.admin(method, &path, body).await;
+        assert!((200..300).contains(&answer.status), "{path}: {}", answer.text);
+        assert_eq!(rest.models.store.version(), version, "{path}");
+    }
+
+    let mut too_many = all.clone();
+    too_many.push(1);
+    let refused = rest.admin("POST", &path("from-stream/bulk"), json!({ "stream_ids": too_many })).await;
+    let errors = json!({ "stream_ids": ["Ensure this field has no more than 5000 elements."] });
+    assert_eq!((refused.status, refused.body), (400, errors));
+    let made = rest.admin("POST", &path("from-stream/bulk"), json!({ "stream_ids": all })).await;
+    assert_eq!(made.body["created_count"], 5000, "{}", made.text);
+    let ids = made.body["channel_ids"].clone();
+    let assigned = json!({ "channel_ids": ids, "starting_number": 3 });
+    let assigned = rest.admin("POST", &path("assign"), assigned).await.body;
+    assert_eq!(assigned["channel_numbers"][4999], 5002);
+
+    let gone = rest.admin("POST", "/api/channels/streams/bulk-delete/", json!({ "ids": all })).await;
+    assert_eq!(gone.body["deleted_count"], 5000, "{}", gone.text);
+    assert!(rest.models.channels.load().iter().all(|it| it.streams.is_empty()));
+    let gone = rest.admin("POST", &path("bulk-delete"), json!({ "ids": ids })).await;
+    assert_eq!(gone.body["deleted_count"], 5000, "{}", gone.text);
 }
