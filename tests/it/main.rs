@@ -21,12 +21,9 @@ mod live;
 mod openapi;
 mod playlist;
 mod rest;
-<<<<<<< HEAD
-mod rest_m3u;
-=======
 mod rest_channels;
+mod rest_m3u;
 mod rest_streams;
->>>>>>> channels
 mod seats;
 mod self_test;
 mod serve;
