@@ -142,9 +142,15 @@ impl Gateway {
             auth: auth.clone(),
         };
         let player = player::routes(player_parts.clone());
+        let leases = {
+            let system = Arc::downgrade(&system);
+            Arc::new(move || system.upgrade().map(|it| it.leases()).unwrap_or_default())
+        };
         let rest = rest::filter(RestParts {
             models: models.clone(),
             auth,
+            importer: system.importer(),
+            leases,
             engine: Arc::new(config.engine.clone()),
             body_bytes_max: limits.body_bytes_max,
             body_timeout: limits.body_timeout,

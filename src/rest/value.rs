@@ -85,6 +85,17 @@ impl Shape for Time {
     const KIND: Kind = Kind::Time;
 }
 
+impl Readable for Time {
+    /// Without an offset it is UTC, without a time of day the beginning of that day.
+    fn read(value: &Value, _: &Field) -> Result<Self, String> {
+        let text = value.as_str().unwrap_or_default().trim();
+        let of_utc = || text.parse::<jiff::civil::DateTime>().ok()?.to_zoned(jiff::tz::TimeZone::UTC).ok();
+        let read = text.parse::<jiff::Timestamp>().ok().or_else(|| Some(of_utc()?.timestamp()));
+        let time = read.ok_or("Datetime has wrong format. Use ISO 8601, as in 2031-05-04T07:08:09Z.")?;
+        Ok(Time(time.as_millisecond()))
+    }
+}
+
 impl Serialize for Time {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         serializer.serialize_str(&domain::time::iso_millis(self.0))

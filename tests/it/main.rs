@@ -22,6 +22,7 @@ mod openapi;
 mod playlist;
 mod rest;
 mod rest_channels;
+mod rest_m3u;
 mod rest_streams;
 mod seats;
 mod self_test;
