@@ -24,7 +24,7 @@ use bytes::{Bytes, BytesMut};
 use rustix::process::Signal;
 use tokio::io::AsyncReadExt;
 use tokio::net::unix::pipe::Receiver;
-use tokio::time::{Instant, timeout_at};
+use tokio::time::{Instant, sleep_until, timeout, timeout_at};
 
 use crate::Permit;
 use crate::closer::{Closer, SocketCount};
@@ -38,6 +38,8 @@ const READ_BYTES: usize = 256 << 10;
 const READ_BYTES_MIN: usize = 8 << 10;
 /// How long a program may take to exit once it has closed its output, so that we can say how it ended.
 const EXIT_WAIT: Duration = Duration::from_millis(500);
+/// How long a program's pipes are read after it has exited, while others hold them open.
+const LAST_WORDS_WAIT: Duration = Duration::from_millis(100);
 /// What a program sees of our environment. Our settings may hold secrets.
 const ENVIRONMENT: [&str; 14] = [
     "PATH",
@@ -69,7 +71,11 @@ pub(super) struct ProcessSource {
     stdout: Receiver,
     said: Said,
     buffer: BytesMut,
-    /// Until when we wait for it to exit; set when it has closed its output.
+    /// When it was seen that it has exited.
+    exited_at: Option<Instant>,
+    /// Nothing more is read of its output.
+    is_closed: bool,
+    /// Until when we wait for it to exit; set when its output is closed.
     exit_by: Option<Instant>,
     /// Taken only by `Drop`.
     held: Option<Held>,
@@ -101,20 +107,27 @@ impl ProcessSource {
     }
 
     /// What it has written since. May be cancelled: nothing is lost.
+    ///
+    /// # Errors
+    /// `Exited` when it has closed its output or is gone, even if a child of it still holds the output open.
     pub(super) async fn read(&mut self) -> Result<Bytes, UpstreamError> {
-        while self.exit_by.is_none() {
-            if self.buffer.capacity() < READ_BYTES_MIN {
-                self.buffer.reserve(READ_BYTES);
+        while !self.is_closed {
+            let Self { stdout, said, buffer, exited_at, held, .. } = self;
+            let Some(Held { group, .. }) = held else { break };
+            if buffer.capacity() < READ_BYTES_MIN {
+                buffer.reserve(READ_BYTES);
             }
             // Packets first. What is said meanwhile waits; a program that says too much waits for us.
             tokio::select! {
                 biased;
-                read = self.stdout.read_buf(&mut self.buffer) => match read {
-                    Ok(0) => self.exit_by = Some(Instant::now() + EXIT_WAIT),
-                    Ok(_) => return Ok(self.buffer.split().freeze()),
+                read = stdout.read_buf(buffer) => match read {
+                    Ok(0) => self.is_closed = true,
+                    Ok(_) => return Ok(buffer.split().freeze()),
                     Err(error) => return Err(UpstreamError::from_read(&error)),
                 },
-                () = self.said.read() => {}
+                () = group.exited(), if exited_at.is_none() => *exited_at = Some(Instant::now()),
+                () = last_words(*exited_at) => self.is_closed = true,
+                () = said.read() => {}
             }
         }
         Err(Cause::Exited(self.exit().await).into())
@@ -122,20 +135,16 @@ impl ProcessSource {
 
     /// How it ended, once it has closed its output.
     async fn exit(&mut self) -> String {
-        let (Some(Held { group, .. }), Some(exit_by)) = (&mut self.held, self.exit_by) else {
-            return String::new();
-        };
-        let exited = async {
-            loop {
-                tokio::select! {
-                    () = group.exited() => return,
-                    () = self.said.read() => {}
-                }
-            }
-        };
-        let has_exited = timeout_at(exit_by, exited).await.is_ok();
-        self.said.drain();
-        let how = match group.status().filter(|_| has_exited) {
+        let Self { said, exit_by, held, .. } = self;
+        let Some(Held { group, .. }) = held else { return String::new() };
+        let exit_by = *exit_by.get_or_insert_with(|| Instant::now() + EXIT_WAIT);
+        let has_exited = timeout_at(exit_by, said.read_while(group.exited())).await.is_ok();
+        if has_exited {
+            // Others may hold its log open.
+            let _ = timeout(LAST_WORDS_WAIT, said.read_to_end()).await;
+        }
+        said.close();
+        let how = match group.status() {
             None => "its output".to_owned(),
             Some(status) => match (status.exit_status(), status.terminating_signal()) {
                 (Some(code), _) => format!("with status {code}"),
@@ -167,6 +176,14 @@ impl Drop for ProcessSource {
             let held = &mut held;
             held.group.end().await;
         });
+    }
+}
+
+/// Waits until a program that has exited at this time has no more to say; for ever while it runs.
+async fn last_words(exited_at: Option<Instant>) {
+    match exited_at {
+        Some(exited_at) => sleep_until(exited_at + LAST_WORDS_WAIT).await,
+        None => std::future::pending().await,
     }
 }
 
@@ -208,6 +225,8 @@ fn spawn(
         stdout: Receiver::from_owned_fd(stdout).map_err(failed)?,
         said: Said::new(Receiver::from_owned_fd(stderr).map_err(failed)?, redactor),
         buffer: BytesMut::new(),
+        exited_at: None,
+        is_closed: false,
         exit_by: None,
         held: Some(held),
         closer,

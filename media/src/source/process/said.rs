@@ -1,6 +1,7 @@
 //! What a program says on its standard error: the last lines, without secrets, and how fast it is.
 
 use std::collections::VecDeque;
+use std::pin::pin;
 
 use tokio::io::AsyncReadExt;
 use tokio::net::unix::pipe::Receiver;
@@ -13,8 +14,6 @@ const LINES_MAX: usize = 20;
 const READ_LINE_BYTES_MAX: usize = 4 << 10;
 /// How much of one line is kept.
 const KEPT_CHARS_MAX: usize = 300;
-/// How much is read at the end, of what a program said last.
-const DRAIN_BYTES_MAX: usize = 64 << 10;
 
 /// The last lines of a program.
 pub(in crate::source) struct Said {
@@ -46,16 +45,28 @@ impl Said {
         }
     }
 
-    /// Takes what is there already, and the line that has no end yet.
-    pub(super) fn drain(&mut self) {
-        let mut bytes = [0; 4096];
-        for _ in 0..DRAIN_BYTES_MAX / bytes.len() {
-            match self.pipe.as_ref().map(|it| it.try_read(&mut bytes)) {
-                Some(Ok(n)) if n > 0 => self.push(&bytes[..n]),
-                _ => break,
+    /// Reads until something else has come to its end.
+    pub(super) async fn read_while(&mut self, other: impl Future<Output = ()>) {
+        let mut other = pin!(other);
+        loop {
+            tokio::select! {
+                () = &mut other => return,
+                () = self.read() => {}
             }
         }
-        self.close();
+    }
+
+    /// Reads until it is closed. May be cancelled.
+    pub(super) async fn read_to_end(&mut self) {
+        while self.pipe.is_some() {
+            self.read().await;
+        }
+    }
+
+    /// Reads no more. The line that has no end yet counts as one.
+    pub(super) fn close(&mut self) {
+        self.pipe = None;
+        self.end_line();
     }
 
     /// The last line.
@@ -71,11 +82,6 @@ impl Said {
     /// How much of the programme it makes in a second, in seconds, as ffmpeg says it.
     pub(in crate::source) fn speed(&self) -> Option<f32> {
         self.speed
-    }
-
-    fn close(&mut self) {
-        self.pipe = None;
-        self.end_line();
     }
 
     fn push(&mut self, bytes: &[u8]) {

@@ -107,8 +107,9 @@ async fn what_a_program_writes_is_the_stream_and_how_it_ends_is_the_cause() {
         ("echo 'a\nlast: http://x/pa55word anna' >&2; exit 3", "with status 3: last: (address) …"),
         ("kill -KILL $$", "by signal 9"),
         ("exec >&-; exec sleep 1000", "its output"),
-        // Somebody else holds the pipes open.
+        // Somebody else holds one of the pipes open, or both.
         ("sleep 1000 >&- & exit 4", "with status 4"),
+        ("sleep 1000 & echo bye >&2; kill -KILL $$", "by signal 9: bye"),
     ] {
         let world = World::new();
         let mut source = world.open(&format!("cat ts; {ending}")).await.unwrap();
