@@ -10,6 +10,7 @@ use actors::{
     Counts, Events, Fetch, FetchLimits, Importer, Parts, Plans, StorePlans, Switchboard, System,
     effective_settings,
 };
+use domain::plan::Capabilities;
 use domain::settings::Settings;
 use media::door::{DialSettings, TcpDial};
 use socket2::{Domain, Protocol, Socket, Type};
@@ -97,8 +98,9 @@ impl Gateway {
 
         let models = runtimes.work.spawn_blocking(move || Models::of(store));
         let models = models.await.map_err(|_| StartError::Runtime)?.map_err(StartError::Store)?;
-        let plans: Arc<dyn Plans> =
-            Arc::new(StorePlans::new(models.clone(), config.engine.default_stream_profile));
+        let capabilities = Capabilities { has_ffmpeg: media::source::find_program("ffmpeg").is_some() };
+        let plans = StorePlans::new(models.clone(), config.engine.default_stream_profile).on(capabilities);
+        let plans: Arc<dyn Plans> = Arc::new(plans);
         let dial =
             TcpDial::new(DialSettings::default()).map_err(|error| StartError::Dial(error.to_string()))?;
         let fetch = Fetch::new(fetch_limits(&config)).map_err(StartError::Fetch)?;

@@ -8,7 +8,7 @@ use domain::{
     account::Account,
     core_settings::{STREAM_SETTINGS, default_stream_profile},
     ids::{AccountId, StreamId, StreamProfileId},
-    plan::{self, Plan, Records},
+    plan::{self, Capabilities, Plan, Records},
     stream::Stream,
     stream_profile::{Delivery, StreamProfile},
 };
@@ -58,14 +58,20 @@ pub struct StorePlans {
     models: Models,
     /// Where the core settings name no stream profile.
     default: Delivery,
+    capabilities: Capabilities,
     streams: Mutex<Kept>,
 }
 
 impl StorePlans {
     /// `default` is for streams and channels that refer to no stream profile, where the core settings name none
-    /// either.
+    /// either. The machine counts as one that has nothing; see [`StorePlans::on`].
     pub fn new(models: Models, default: Delivery) -> Self {
-        Self { models, default, streams: Mutex::default() }
+        Self { models, default, capabilities: Capabilities::default(), streams: Mutex::default() }
+    }
+
+    /// The same on a machine that has this.
+    pub fn on(self, capabilities: Capabilities) -> Self {
+        Self { capabilities, ..self }
     }
 }
 
@@ -98,11 +104,15 @@ impl Records for StorePlans {
         self.models.stream_profiles.load().get(id.0).filter(|it| it.is_active).cloned()
     }
 
-    fn default_delivery(&self) -> Delivery {
+    fn default_profile(&self) -> Arc<StreamProfile> {
         let settings = self.models.settings.load();
         let value = settings.one_by("key", STREAM_SETTINGS).map(|it| &it.value);
         let profile = default_stream_profile(value).and_then(|it| self.stream_profile(it));
-        profile.map_or(self.default, |it| it.delivery)
+        profile.unwrap_or_else(|| Arc::new(StreamProfile::of(self.default)))
+    }
+
+    fn capabilities(&self) -> Capabilities {
+        self.capabilities
     }
 }
 

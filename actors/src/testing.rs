@@ -110,6 +110,7 @@ fn plan(number: u32, streams: &[Stream]) -> Plan {
             kind: SourceKind::HttpTs,
             headers: Headers::default(),
             profile: it.profile,
+            command: None,
             pool: Pool {
                 account: AccountId(it.account),
                 account_name: format!("account {}", it.account),

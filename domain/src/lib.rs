@@ -18,6 +18,7 @@
 
 pub mod account;
 pub mod channel;
+pub mod command;
 pub mod core_settings;
 pub mod event;
 pub mod group;

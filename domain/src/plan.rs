@@ -11,11 +11,12 @@ use uuid::Uuid;
 
 use crate::account::{Account, AccountProfile};
 use crate::channel::{Channel, Number};
+use crate::command::{Argv, Template, TemplateError, Values};
 use crate::ids::{AccountId, ChannelId, ProfileId, StreamId, StreamProfileId};
 use crate::pattern::Pattern;
 use crate::playout::Place;
 use crate::source_url::SourceUrl;
-use crate::stream::{Headers, SourceKind, Stream, Unplayable};
+use crate::stream::{Headers, Reader, SourceKind, Stream, Unplayable};
 use crate::stream_profile::{Delivery, StreamProfile};
 
 /// Everything a live channel knows of the records. Taken when it starts and when they change.
@@ -42,7 +43,15 @@ pub struct Candidate {
     pub headers: Headers,
     /// The profile in force for this stream on this channel.
     pub profile: Delivery,
+    /// The program that reads it in the gateway's place, where one does.
+    pub command: Option<Argv>,
     pub pool: Pool,
+}
+
+/// What the machine has that a plan may need.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Capabilities {
+    pub has_ffmpeg: bool,
 }
 
 impl Candidate {
@@ -96,15 +105,16 @@ pub trait Records {
     /// `None` also where it is inactive.
     fn stream_profile(&self, id: StreamProfileId) -> Option<Arc<StreamProfile>>;
     /// For streams and channels that refer to no profile.
-    fn default_delivery(&self) -> Delivery;
+    fn default_profile(&self) -> Arc<StreamProfile>;
+    fn capabilities(&self) -> Capabilities;
 }
 
 /// Makes the plan of a channel.
 ///
 /// Streams in the order of the channel; within a stream the active profiles of its account, the default one
 /// first, each with the address as the profile rewrites it. A stream is handed on by its own stream profile, else by
-/// its channel's, else by default. Streams that are not there any more, and those of inactive accounts, are left out
-/// without a word.
+/// its channel's, else by default. What the gateway does not read itself goes through ffmpeg, where there is one.
+/// Streams that are not there any more, and those of inactive accounts, are left out without a word.
 pub fn plan(channel: &Channel, records: &impl Records) -> Plan {
     let mut plan = Plan {
         uuid: channel.uuid,
@@ -116,26 +126,28 @@ pub fn plan(channel: &Channel, records: &impl Records) -> Plan {
     let profile_of = |id: Option<StreamProfileId>| id.and_then(|it| records.stream_profile(it));
     let channel_profile = profile_of(channel.stream_profile);
     let mut rewrites = Rewrites::default();
+    let mut readers = Readers::new(records.capabilities(), channel.uuid);
     for stream in channel.streams.iter().filter_map(|id| records.stream(*id)) {
         let Some(account) = records.account(stream.account).filter(|it| it.is_active) else { continue };
         let profile = profile_of(stream.stream_profile).or_else(|| channel_profile.clone());
-        let delivery = profile.as_ref().map_or_else(|| records.default_delivery(), |it| it.delivery);
+        let profile = profile.unwrap_or_else(|| records.default_profile());
         let mut headers = stream.provider.headers.over(&account.headers);
-        if let Some(agent) = profile.as_ref().and_then(|it| it.user_agent.as_ref()) {
+        if let Some(agent) = &profile.user_agent {
             headers.user_agent = Some(agent.clone());
         }
         let n_before = plan.candidates.len();
         let mut reason = None;
         for account_profile in account.active_profiles() {
             let url = rewrites.apply(account_profile, stream.url());
-            match delivery_for(&url, delivery) {
-                Ok(delivery) => plan.candidates.push(Candidate {
+            match readers.of(&url, &profile, &headers) {
+                Ok((delivery, command)) => plan.candidates.push(Candidate {
                     stream: stream.id,
                     stream_name: stream.name().to_owned(),
                     kind: SourceKind::of(&url),
                     url,
                     headers: headers.clone(),
                     profile: delivery,
+                    command,
                     pool: Pool::new(&account, account_profile),
                 }),
                 Err(why) => reason = reason.or(Some(why)),
@@ -175,16 +187,76 @@ pub fn preview(stream: &Stream, records: &impl Records) -> Plan {
     plan(&channel, records)
 }
 
-/// What the kind of an address makes of the profile in force.
-///
-/// A redirect asks nothing of us, so any address that a viewer can be sent to over HTTP will do. A file is
-/// played even under *redirect*: its address means nothing to a viewer and tells how our disk looks.
-fn delivery_for(url: &SourceUrl, delivery: Delivery) -> Result<Delivery, Unplayable> {
-    let is_http = ["http", "https"].iter().any(|it| url.scheme().eq_ignore_ascii_case(it));
-    if delivery == Delivery::Redirect && is_http {
-        return Ok(Delivery::Redirect);
+/// Who reads which address of one plan; each command is read once.
+struct Readers {
+    capabilities: Capabilities,
+    channel_id: String,
+    templates: HashMap<StreamProfileId, Option<Result<Template, TemplateError>>>,
+}
+
+impl Readers {
+    fn new(capabilities: Capabilities, channel: Uuid) -> Self {
+        Self { capabilities, channel_id: channel.to_string(), templates: HashMap::new() }
     }
-    SourceKind::of(url).playable().map(|()| Delivery::Proxy)
+
+    /// What the kind of an address makes of the profile in force.
+    ///
+    /// A redirect asks nothing of us, so any address that a viewer can be sent to over HTTP will do. A file is
+    /// played even under *redirect*: its address means nothing to a viewer and tells how our disk looks.
+    fn of(
+        &mut self,
+        url: &SourceUrl,
+        profile: &StreamProfile,
+        headers: &Headers,
+    ) -> Result<(Delivery, Option<Argv>), Unplayable> {
+        match profile.delivery {
+            Delivery::Redirect if is_http(url) => Ok((Delivery::Redirect, None)),
+            Delivery::Proxy | Delivery::Redirect => {
+                match SourceKind::of(url).reader(self.capabilities.has_ffmpeg)? {
+                    Reader::Gateway => Ok((Delivery::Proxy, None)),
+                    Reader::Ffmpeg => self.command(url, &StreamProfile::of(Delivery::Command), headers),
+                }
+            }
+            Delivery::Command => self.command(url, profile, headers),
+        }
+    }
+
+    fn command(
+        &mut self,
+        url: &SourceUrl,
+        profile: &StreamProfile,
+        headers: &Headers,
+    ) -> Result<(Delivery, Option<Argv>), Unplayable> {
+        if !is_for_programs(url) {
+            return Err(Unplayable::FOR_NO_PROGRAM);
+        }
+        let template = self.templates.entry(profile.id).or_insert_with(|| profile.template());
+        let Some(Ok(template)) = template else { return Err(Unplayable::COMMAND) };
+        let argv = template.fill(Values {
+            stream_url: url.expose(),
+            // Where nothing is said over HTTP there is nobody to say it to, and programs trip over the option.
+            user_agent: headers.user_agent.as_deref().filter(|_| is_http(url)),
+            channel_id: &self.channel_id,
+        });
+        Ok((Delivery::Command, Some(argv)))
+    }
+}
+
+fn is_http(url: &SourceUrl) -> bool {
+    ["http", "https"].iter().any(|it| url.scheme().eq_ignore_ascii_case(it))
+}
+
+/// Whether a program may be given this address. It comes from a provider's list, and must neither pass for an option
+/// nor make ffmpeg read our files under a name of its own.
+fn is_for_programs(url: &SourceUrl) -> bool {
+    const NO_PLACES: [&str; 13] = [
+        "async", "cache", "concat", "concatf", "crypto", "data", "fd", "ipfs", "md5", "pipe", "subfile",
+        "tee", "unix",
+    ];
+    let scheme = url.scheme().to_ascii_lowercase();
+    // Of `crypto+http` too.
+    let first = scheme.split('+').next().unwrap_or_default();
+    !first.is_empty() && !NO_PLACES.contains(&first) && !url.expose().contains('\0')
 }
 
 #[cfg(test)]
@@ -226,6 +298,7 @@ mod tests {
         accounts: Vec<Account>,
         profiles: Vec<StreamProfile>,
         default: Delivery,
+        has_ffmpeg: bool,
     }
 
     impl Records for Shelf {
@@ -241,14 +314,18 @@ mod tests {
             self.profiles.iter().find(|it| it.id == id && it.is_active).cloned().map(Arc::new)
         }
 
-        fn default_delivery(&self) -> Delivery {
-            self.default
+        fn default_profile(&self) -> Arc<StreamProfile> {
+            Arc::new(StreamProfile::of(self.default))
+        }
+
+        fn capabilities(&self) -> Capabilities {
+            Capabilities { has_ffmpeg: self.has_ffmpeg }
         }
     }
 
     fn shelf(streams: &[Stream], accounts: &[Account], default: Delivery) -> Shelf {
         let profiles = StreamProfile::built_in().to_vec();
-        Shelf { streams: streams.to_vec(), accounts: accounts.to_vec(), profiles, default }
+        Shelf { streams: streams.to_vec(), accounts: accounts.to_vec(), profiles, default, has_ffmpeg: false }
     }
 
     fn plan_of(streams: &[Stream], accounts: &[Account], default: Delivery) -> Plan {
@@ -320,8 +397,67 @@ mod tests {
         let reasons: Vec<_> = plan.unplayable.iter().map(|(id, reason)| format!("{id}: {reason}")).collect();
         assert_eq!(
             reasons,
-            ["1: HLS addresses are not supported yet", "2: UDP addresses are not supported yet"]
+            [
+                "1: HLS addresses need ffmpeg, which is not on this machine",
+                "2: UDP addresses need ffmpeg, which is not on this machine"
+            ]
         );
+    }
+
+    #[test]
+    fn what_the_gateway_does_not_read_itself_goes_through_ffmpeg_where_there_is_one() {
+        let check = |url: &str, default, delivery: Option<Delivery>| {
+            let streams = [stream(1, 1, url)];
+            let mut shelf = shelf(&streams, &[account(1, 1)], default);
+            shelf.has_ffmpeg = true;
+            let plan = preview(&streams[0], &shelf);
+            let candidate = plan.candidates.first();
+            assert_eq!(candidate.map(|it| it.profile), delivery, "{url}");
+            let command = candidate.and_then(|it| it.command.as_ref());
+            assert_eq!(command.is_some(), delivery == Some(Delivery::Command), "{url}");
+            if let Some(command) = command {
+                assert_eq!(command.program, "ffmpeg");
+                assert!(command.arguments.iter().any(|it| it == url), "{url}");
+            }
+        };
+        for url in ["http://h/1.m3u8", "rtsp://h/1", "rtmp://h/1", "udp://@239.0.0.1:1", "rtp://@239.0.0.1:1"]
+        {
+            check(url, Delivery::Proxy, Some(Delivery::Command));
+        }
+        check("http://h/1.ts", Delivery::Proxy, Some(Delivery::Proxy));
+        check("file:///1.ts", Delivery::Proxy, Some(Delivery::Proxy));
+        check("srt://h:1", Delivery::Proxy, None);
+        check("http://h/1.m3u8", Delivery::Redirect, Some(Delivery::Redirect));
+        check("rtsp://h/1", Delivery::Redirect, Some(Delivery::Command));
+        check("http://h/1.ts", Delivery::Command, Some(Delivery::Command));
+        check("srt://h:1", Delivery::Command, Some(Delivery::Command));
+        for url in
+            ["-f", "/etc/passwd", "concat:///etc/passwd", "crypto+file:///x", "subfile,,:/x", "pipe://0"]
+        {
+            check(url, Delivery::Command, None);
+        }
+    }
+
+    #[test]
+    fn a_program_is_given_address_channel_and_the_user_agent_in_force() {
+        let mut one = stream(1, 1, "http://h/a b");
+        one.stream_profile = Some(StreamProfileId(9));
+        let mut shelf = shelf(&[one], &[account(1, 1)], Delivery::Proxy);
+        shelf.profiles.push(StreamProfile {
+            id: StreamProfileId(9),
+            command: "/opt/x".to_owned(),
+            parameters: "-a {userAgent} {channelId} {streamUrl}".to_owned(),
+            user_agent: Some("agent 1".to_owned()),
+            ..StreamProfile::of(Delivery::Command)
+        });
+        let mut channel = Channel::new(ChannelId(1), Uuid::nil(), "News", 0);
+        channel.streams = vec![StreamId(1)];
+        let command = |shelf: &Shelf| plan(&channel, shelf).candidates.remove(0).command.unwrap();
+        let id = Uuid::nil().to_string();
+        assert_eq!(command(&shelf).program, "/opt/x");
+        assert_eq!(command(&shelf).arguments, ["-a", "agent 1", id.as_str(), "http://h/a b"]);
+        shelf.streams[0].provider.url = SourceUrl::new("udp://@239.0.0.1:1");
+        assert_eq!(command(&shelf).arguments, [id.as_str(), "udp://@239.0.0.1:1"]);
     }
 
     #[test]

@@ -125,6 +125,9 @@ pub struct SettingsError {
 
 /// Two chunks: less than that is not a past.
 const RING_BYTES_MIN: usize = 128 * 1024;
+/// Longest time until a program that reads a stream has written its first packet: it has to start, to connect, and
+/// to look at what it gets.
+pub const PROGRAM_START_TIMEOUT: Duration = Duration::from_secs(10);
 const HOUR: Duration = Duration::from_secs(3600);
 const DAY: Duration = Duration::from_secs(24 * 3600);
 
@@ -153,6 +156,12 @@ impl Settings {
         }
         if self.slow_client_limit == 0 {
             return Err(wrong("slow_client_limit", "must be 1 or more"));
+        }
+        if self.default_stream_profile == Delivery::Command {
+            return Err(wrong(
+                "default_stream_profile",
+                "must be proxy or redirect; a command is set in the core settings",
+            ));
         }
         self.return_to_preferred_after.map_or(Ok(()), |it| above_zero("return_to_preferred_after", it))
     }

@@ -186,18 +186,37 @@ impl SourceKind {
         }
     }
 
-    /// Can this be read today?
-    pub fn playable(self) -> Result<(), Unplayable> {
+    /// Who reads this, when nobody says otherwise.
+    ///
+    /// # Errors
+    /// When nobody can. `has_ffmpeg` is whether the machine has it.
+    pub fn reader(self, has_ffmpeg: bool) -> Result<Reader, Unplayable> {
         Err(Unplayable(match self {
-            Self::HttpTs | Self::File => return Ok(()),
-            Self::Hls => "HLS addresses are not supported yet",
-            Self::Rtsp => "RTSP addresses are not supported yet",
-            Self::Rtmp => "RTMP addresses are not supported yet",
-            Self::Udp => "UDP addresses are not supported yet",
-            Self::Rtp => "RTP addresses are not supported yet",
+            Self::HttpTs | Self::File => return Ok(Reader::Gateway),
             Self::Unknown => "addresses of this kind are not supported",
+            _ if has_ffmpeg => return Ok(Reader::Ffmpeg),
+            Self::Hls => "HLS addresses need ffmpeg, which is not on this machine",
+            Self::Rtsp => "RTSP addresses need ffmpeg, which is not on this machine",
+            Self::Rtmp => "RTMP addresses need ffmpeg, which is not on this machine",
+            Self::Udp => "UDP addresses need ffmpeg, which is not on this machine",
+            Self::Rtp => "RTP addresses need ffmpeg, which is not on this machine",
         }))
     }
+}
+
+/// Who reads a stream.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Reader {
+    Gateway,
+    Ffmpeg,
+}
+
+impl Unplayable {
+    /// The address is none that a program may be given: without a scheme it could pass for an option or a file, and
+    /// some schemes are no places but ways to put local files together.
+    pub(crate) const FOR_NO_PROGRAM: Self = Self("addresses of this kind are not given to programs");
+    /// An old record, from before commands were checked.
+    pub(crate) const COMMAND: Self = Self("the command of its stream profile cannot be read");
 }
 
 /// What stands behind the last dot of the last segment.
@@ -354,11 +373,14 @@ mod tests {
 
     #[test]
     fn what_cannot_be_played_says_why() {
-        assert_eq!(SourceKind::HttpTs.playable(), Ok(()));
+        assert_eq!(SourceKind::HttpTs.reader(false), Ok(Reader::Gateway));
+        assert_eq!(SourceKind::Hls.reader(true), Ok(Reader::Ffmpeg));
+        let refusal = |kind: SourceKind, has_ffmpeg| kind.reader(has_ffmpeg).unwrap_err().to_string();
         assert_eq!(
-            SourceKind::Hls.playable().unwrap_err().to_string(),
-            "HLS addresses are not supported yet"
+            refusal(SourceKind::Hls, false),
+            "HLS addresses need ffmpeg, which is not on this machine"
         );
+        assert_eq!(refusal(SourceKind::Unknown, true), "addresses of this kind are not supported");
     }
 
     #[test]

@@ -59,17 +59,22 @@ impl Closer {
         );
     }
 
+    /// Runs what ends something else than a socket: a program.
+    pub(crate) fn run(&self, ending: impl Future<Output = ()> + Send + 'static) {
+        self.tasks.spawn_on(ending, &self.packets);
+    }
+
     /// Waits until nothing is closing any more.
     pub async fn idle(&self) {
         self.tasks.wait().await;
     }
 
-    /// Sockets that are closing now.
+    /// Sockets and programs that are closing now.
     pub fn n_closing(&self) -> usize {
         self.tasks.len()
     }
 
-    /// Sockets that a provider can see: being dialled, open, or closing.
+    /// Sockets that a provider can see: being dialled, open, or closing. A program counts as one.
     pub fn n_sockets(&self) -> usize {
         self.n_sockets.load(Ordering::SeqCst)
     }

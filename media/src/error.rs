@@ -57,6 +57,10 @@ pub enum Cause {
     Unsupported(String),
     /// A file could not be opened or read.
     File(String),
+    /// A program could not be started; the text names it and says why.
+    Program(String),
+    /// A program ended; the text says how, and what it said last, without secrets.
+    Exited(String),
     /// Our own code panicked while it opened or read the source.
     Panicked,
 }
@@ -93,7 +97,11 @@ impl UpstreamError {
     /// Whose failure it was.
     pub fn side(&self) -> Side {
         match self.cause {
-            Cause::Address(_) | Cause::Unsupported(_) | Cause::File(_) | Cause::Panicked => Side::Ours,
+            Cause::Address(_)
+            | Cause::Unsupported(_)
+            | Cause::File(_)
+            | Cause::Program(_)
+            | Cause::Panicked => Side::Ours,
             _ => Side::Upstream,
         }
     }
@@ -112,7 +120,12 @@ impl UpstreamError {
     /// viewer from the next candidate.
     pub fn can_retry(&self) -> bool {
         match self.cause {
-            Cause::Dns | Cause::Connect(_) | Cause::Ended | Cause::Reset(_) | Cause::SyncLost => true,
+            Cause::Dns
+            | Cause::Connect(_)
+            | Cause::Ended
+            | Cause::Reset(_)
+            | Cause::SyncLost
+            | Cause::Exited(_) => true,
             Cause::Status(status) => status >= 500,
             _ => false,
         }
@@ -141,6 +154,8 @@ impl UpstreamError {
             Cause::ClockBehind => "clock_behind",
             Cause::Unsupported(_) => "unsupported",
             Cause::File(_) => "file",
+            Cause::Program(_) => "program",
+            Cause::Exited(_) => "exited",
             Cause::Panicked => "panicked",
         }
     }
@@ -190,6 +205,8 @@ impl fmt::Display for Cause {
             Cause::ClockBehind => f.write_str("the stream comes too slowly"),
             Cause::Unsupported(what) => write!(f, "{what} cannot be played yet"),
             Cause::File(why) => write!(f, "the file cannot be read: {why}"),
+            Cause::Program(why) => write!(f, "the program cannot be started: {why}"),
+            Cause::Exited(how) => write!(f, "the program ended {how}"),
             Cause::Panicked => f.write_str("an internal error"),
         }
     }

@@ -20,6 +20,7 @@ mod limits;
 mod live;
 mod openapi;
 mod playlist;
+mod programs;
 mod rest;
 mod rest_channels;
 mod rest_m3u;

@@ -12,7 +12,7 @@ use domain::{
     ids::StreamId,
     plan::{Candidate, Plan},
     playout::{Attempt, Input, Playout, PlayoutSettings},
-    settings::Settings,
+    settings::{PROGRAM_START_TIMEOUT, Settings},
 };
 use media::{
     error::UpstreamError,
@@ -62,6 +62,7 @@ impl Env {
         let mut upstream = self.upstream.clone();
         upstream.settings.connect_timeout = settings.connect_timeout;
         upstream.settings.first_packet_timeout = settings.first_packet_timeout;
+        upstream.settings.program_start_timeout = PROGRAM_START_TIMEOUT.max(settings.first_packet_timeout);
         upstream
     }
 }
@@ -319,7 +320,7 @@ impl State {
         self.plan = self.env.plans.plan(&self.target);
         if let Some(plan) = &self.plan {
             let places = plan.candidates.iter().map(Candidate::place).collect();
-            let settings = PlayoutSettings::from(&*self.env.settings());
+            let settings = PlayoutSettings::from(&*self.env.settings()).with_programs();
             self.playout = Playout::new(places, settings, self.serial);
         }
     }

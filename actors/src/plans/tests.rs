@@ -88,7 +88,9 @@ fn the_core_settings_name_the_profile_of_those_who_refer_to_none() {
     let (plans, news) = (plans(&models), target(&models, "News"));
     let delivery = || plans.plan(&news).unwrap().candidates[0].profile;
     assert_eq!(delivery(), Delivery::Proxy);
-    for (id, expected) in [(2, Delivery::Redirect), (1, Delivery::Proxy), (99, Delivery::Proxy)] {
+    let cases =
+        [(2, Delivery::Redirect), (1, Delivery::Proxy), (3, Delivery::Command), (99, Delivery::Proxy)];
+    for (id, expected) in cases {
         write(&models, move |write| {
             let value = json!({ "default_stream_profile": id });
             let name = String::new();

@@ -45,10 +45,19 @@ impl Default for PlayoutSettings {
     }
 }
 
+/// Our deadlines stand behind those of opener and pump, which know the better reason.
+const MARGIN: Duration = Duration::from_secs(2);
+
+impl PlayoutSettings {
+    /// The same for a channel some of whose streams are read by programs, which need longer to begin.
+    pub fn with_programs(self) -> Self {
+        let open_timeout = self.open_timeout.max(settings::PROGRAM_START_TIMEOUT + MARGIN);
+        Self { open_timeout, ..self }
+    }
+}
+
 impl From<&Settings> for PlayoutSettings {
     fn from(settings: &Settings) -> Self {
-        // Our deadlines stand behind those of opener and pump, which know the better reason.
-        const MARGIN: Duration = Duration::from_secs(2);
         let opener = settings.connect_timeout.max(settings.first_packet_timeout);
         let pump = settings.random_access_wait + Duration::from_secs(1);
         Self {

@@ -1,12 +1,13 @@
 //! One opened upstream, and how it is opened.
 //!
-//! A source owns its socket and the permit to hold it. Dropping it hands both to the closer; the permit
-//! comes back when the provider can no longer see the socket.
+//! A source owns its socket, or its program, and the permit to hold it. Dropping it hands both to the closer; the
+//! permit comes back when the provider can no longer see the socket, and nobody of the program is left.
 
 mod file;
 mod http;
 pub(crate) mod payload;
 mod probe;
+mod process;
 mod request;
 mod target;
 #[cfg(test)]
@@ -30,8 +31,10 @@ use crate::error::{Cause, UpstreamError};
 use crate::source::file::FileSource;
 use crate::source::http::{Line, is_headless};
 use crate::source::probe::{Inner, InnerHead, Probe};
+use crate::source::process::ProcessSource;
 use crate::source::target::Target;
 
+pub use crate::source::process::find_program;
 pub use crate::source::request::OpenRequest;
 
 /// How much is kept of what comes before the first payload packet. A flood of other packets must not
@@ -45,6 +48,8 @@ pub struct SourceSettings {
     pub connect_timeout: Duration,
     /// From the start of the first dial until a payload packet has come, redirects included.
     pub first_packet_timeout: Duration,
+    /// The same for a program, which has to start, to connect, and to look at what it gets.
+    pub program_start_timeout: Duration,
     /// Most redirects that are followed.
     pub redirects_max: usize,
 }
@@ -54,6 +59,7 @@ impl Default for SourceSettings {
         Self {
             connect_timeout: Duration::from_secs(3),
             first_packet_timeout: Duration::from_secs(4),
+            program_start_timeout: Duration::from_secs(10),
             redirects_max: 5,
         }
     }
@@ -73,7 +79,7 @@ pub struct Upstream {
 /// What is known of an opened source.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SourceInfo {
-    /// Host and port, or "file", of where the packets come from in the end. Carries no credentials.
+    /// Host and port, "file", or the program's name, of where the packets come from in the end. Carries no credentials.
     pub place: String,
     /// How many redirects led there.
     pub n_redirects: usize,
@@ -94,6 +100,16 @@ pub struct Source {
 enum Kind {
     Http(Line),
     File(Box<FileSource>),
+    Process(Box<ProcessSource>),
+}
+
+/// What a program has said of itself.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct ProgramNews {
+    /// Its last lines, the oldest first, without addresses and what else may be secret.
+    pub lines: Vec<String>,
+    /// How much of the programme it makes in a second, in seconds, where it says so as ffmpeg does.
+    pub speed: Option<f32>,
 }
 
 /// Opens an upstream and waits for its first payload packet.
@@ -109,6 +125,9 @@ pub async fn open(
     upstream: Upstream,
 ) -> Result<Source, UpstreamError> {
     let started = Instant::now();
+    if let Some(command) = &request.command {
+        return open_program(command, &request.url, permit, upstream).await;
+    }
     if let Some(path) = file_path(&request.url) {
         let mut file = FileSource::open(path, permit).await?;
         let read_ahead = VecDeque::from([file.read().await?]);
@@ -126,6 +145,52 @@ pub async fn open(
     let info = SourceInfo { place: target.address.to_string(), n_redirects, opened_in: started.elapsed() };
     debug!(place = %info.place, n_redirects, "upstream opened");
     Ok(Source { info, read_ahead, kind: Kind::Http(line) })
+}
+
+async fn open_program(
+    command: &[String],
+    url: &str,
+    permit: Box<dyn Permit>,
+    upstream: Upstream,
+) -> Result<Source, UpstreamError> {
+    let started = Instant::now();
+    let mut program = Box::new(ProcessSource::start(command, url, permit, upstream.closer).await?);
+    let deadline = started + upstream.settings.program_start_timeout;
+    let first_payload = async {
+        let mut probe = Probe::new(None);
+        let mut read_ahead = ReadAhead::default();
+        loop {
+            let bytes = program.read().await?;
+            let has_payload = probe.push(&bytes)?;
+            read_ahead.push(bytes);
+            if has_payload {
+                return Ok::<_, UpstreamError>(read_ahead.pieces);
+            }
+        }
+    };
+    let opened = timeout_at(deadline, first_payload).await;
+    let read_ahead = opened.unwrap_or_else(|_| Err(Cause::FirstPacketTimeout.into()))?;
+    let name = command.first().map_or("", |it| it.rsplit('/').next().unwrap_or(it));
+    let info = SourceInfo { place: name.to_owned(), n_redirects: 0, opened_in: started.elapsed() };
+    debug!(place = %info.place, "program started");
+    Ok(Source { info, read_ahead, kind: Kind::Process(program) })
+}
+
+/// What is read before the source is there, the last of it.
+#[derive(Default)]
+struct ReadAhead {
+    pieces: VecDeque<Bytes>,
+    n_bytes: usize,
+}
+
+impl ReadAhead {
+    fn push(&mut self, bytes: Bytes) {
+        self.n_bytes += bytes.len();
+        self.pieces.push_back(bytes);
+        while self.n_bytes > READ_AHEAD_BYTES_MAX && self.pieces.len() > 1 {
+            self.n_bytes -= self.pieces.pop_front().map_or(0, |it| it.len());
+        }
+    }
 }
 
 async fn open_http(
@@ -186,8 +251,7 @@ async fn first_payload(
 ) -> Result<VecDeque<Bytes>, UpstreamError> {
     let mut inner = InnerHead::new(!is_headless);
     let mut probe = Probe::new(content_type);
-    let mut read_ahead = VecDeque::new();
-    let mut n_bytes = 0;
+    let mut read_ahead = ReadAhead::default();
     while let Some(bytes) = line.read().await? {
         let bytes = match inner.push(bytes) {
             Inner::More => continue,
@@ -196,13 +260,9 @@ async fn first_payload(
             Inner::Body(bytes) => bytes,
         };
         let has_payload = probe.push(&bytes)?;
-        n_bytes += bytes.len();
-        read_ahead.push_back(bytes);
-        while n_bytes > READ_AHEAD_BYTES_MAX && read_ahead.len() > 1 {
-            n_bytes -= read_ahead.pop_front().map_or(0, |it| it.len());
-        }
+        read_ahead.push(bytes);
         if has_payload {
-            return Ok(read_ahead);
+            return Ok(read_ahead.pieces);
         }
     }
     Err(probe.end().into())
@@ -230,7 +290,15 @@ impl Source {
         match &mut self.kind {
             Kind::Http(line) => line.read().await?.ok_or_else(|| Cause::Ended.into()),
             Kind::File(file) => file.read().await,
+            Kind::Process(program) => program.read().await,
         }
+    }
+
+    /// What the program has said until now; `None` if this is none.
+    pub fn program_news(&self) -> Option<ProgramNews> {
+        let Kind::Process(program) = &self.kind else { return None };
+        let said = program.said();
+        Some(ProgramNews { lines: said.lines().map(str::to_owned).collect(), speed: said.speed() })
     }
 
     /// What is known of it.

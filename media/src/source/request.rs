@@ -24,6 +24,9 @@ pub struct OpenRequest {
     pub headers: Vec<(String, String)>,
     /// The user agent to show; without one the headers' or ours.
     pub user_agent: Option<String>,
+    /// A program to run in place of opening the address, which its arguments hold already: its name or absolute path,
+    /// then the arguments. Headers and user agent are its own business.
+    pub command: Option<Vec<String>>,
 }
 
 impl fmt::Debug for OpenRequest {
@@ -199,6 +202,7 @@ mod tests {
             url: "http://u:p@a/secret".into(),
             headers: vec![("Cookie".into(), "secret".into())],
             user_agent: None,
+            ..OpenRequest::default()
         };
         assert!(!format!("{open:?}").contains("secret"));
     }

@@ -408,6 +408,7 @@ async fn credentials_are_not_sent_to_another_host() {
         url: "http://user:secret@a/x".into(),
         headers: vec![("Cookie".into(), "secret".into()), ("Referer".into(), "http://r/".into())],
         user_agent: Some("Player/1".into()),
+        ..OpenRequest::default()
     };
     drop(world.open_request(request).await.unwrap());
     let expected =
@@ -522,7 +523,8 @@ async fn over_tcp_a_dropped_source_is_closed_in_order_before_its_permit_is_back(
     let dial = Arc::new(TcpDial::new(DialSettings::default()).unwrap());
     let closer = Closer::new(Handle::current());
     let long = Duration::from_secs(30);
-    let settings = SourceSettings { connect_timeout: long, first_packet_timeout: long, redirects_max: 5 };
+    let settings =
+        SourceSettings { connect_timeout: long, first_packet_timeout: long, ..SourceSettings::default() };
     let upstream = Upstream { dial, closer: closer.clone(), settings };
     let permits = PermitCount::default();
     let seen = Arc::new(Mutex::new(None));

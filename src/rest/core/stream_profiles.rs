@@ -29,12 +29,16 @@ record! {
         edit {
             /// Unique over all stream profiles.
             name: String [required(), chars_max(255), example("Proxy")],
-            /// What viewers get: the stream through the gateway, or the address of the provider.
+            /// What viewers get: the stream through the gateway, the address of the provider, or what a program makes of
+            /// the stream. `command` when a command is sent and this is not.
             delivery: Named<Delivery> [example("proxy")],
-            /// Always empty: no program is run for a stream.
-            command: String [blank(), chars_max(255), example("")],
-            /// Always empty, as is the command.
-            parameters: String [blank(), example("")],
+            /// The program that reads the stream: a name that is looked for in `PATH`, or an absolute path. Empty unless
+            /// `delivery` is `command`.
+            command: String [blank(), chars_max(255), example("ffmpeg")],
+            /// The program's arguments, split at blanks as a shell does it, with quotes and backslashes; no shell is
+            /// involved. `{streamUrl}`, `{userAgent}` and `{channelId}` stand for what they say, and stay one argument
+            /// each. The program writes a transport stream to its standard output.
+            parameters: String [blank(), chars_max(4096), example("-i {streamUrl} -c copy -f mpegts pipe:1")],
             /// Streams and channels that refer to an inactive one are handed on as if they referred to none.
             is_active: bool,
             /// Sent to the provider in place of what account and stream say.
@@ -43,7 +47,7 @@ record! {
     }
 }
 
-choice!(Delivery { Proxy = "proxy", Redirect = "redirect" });
+choice!(Delivery { Proxy = "proxy", Redirect = "redirect", Command = "command" });
 
 const LIST: &str = "/api/core/streamprofiles/";
 const ONE: &str = "/api/core/streamprofiles/{id}/";
@@ -82,6 +86,8 @@ async fn create(call: Call, edit: StreamProfileEdit) -> Result<Created<StreamPro
                 id: StreamProfileId(write.next_id::<stream_profile::StreamProfile>()?),
                 name: String::new(),
                 delivery: Delivery::Proxy,
+                command: String::new(),
+                parameters: String::new(),
                 user_agent: None,
                 is_active: true,
                 locked: false,
@@ -147,9 +153,26 @@ impl StreamProfileEdit {
     /// What was sent goes over what is there.
     fn apply(self, profile: &mut stream_profile::StreamProfile) -> Result<(), FieldErrors> {
         let mut errors = FieldErrors::default();
-        for (field, text) in [("command", self.command), ("parameters", self.parameters)] {
-            if text.is_some_and(|it| !it.is_empty()) {
-                errors.add(field, "No program is run for a stream; leave this field empty.");
+        let meant = match (&self.delivery, self.command.as_deref(), profile.delivery) {
+            (Some(delivery), ..) => delivery.0,
+            (None, Some(command), _) if !command.is_empty() => Delivery::Command,
+            (None, Some(_), Delivery::Command) => Delivery::Proxy,
+            (None, _, delivery) => delivery,
+        };
+        // Leaving the program behind takes its command along, where nothing else is said of it.
+        if meant != Delivery::Command && profile.delivery == Delivery::Command {
+            profile.command.clear();
+            profile.parameters.clear();
+        }
+        profile.delivery = meant;
+        profile.command = self.command.unwrap_or_else(|| std::mem::take(&mut profile.command));
+        profile.parameters = self.parameters.unwrap_or_else(|| std::mem::take(&mut profile.parameters));
+        if let Some(Err(wrong)) = profile.template() {
+            errors.add(wrong.field, wrong.reason);
+        }
+        for (field, text) in [("command", &profile.command), ("parameters", &profile.parameters)] {
+            if meant != Delivery::Command && !text.is_empty() {
+                errors.add(field, "Only delivery by a command runs a program; leave this field empty.");
             }
         }
         if let Some(agent) = self.user_agent {
@@ -159,7 +182,6 @@ impl StreamProfileEdit {
             errors.add("user_agent", "This cannot be sent in a header.");
         }
         profile.name = self.name.unwrap_or_else(|| std::mem::take(&mut profile.name));
-        profile.delivery = self.delivery.map_or(profile.delivery, |it| it.0);
         profile.is_active = self.is_active.unwrap_or(profile.is_active);
         if errors.is_empty() { Ok(()) } else { Err(errors) }
     }
@@ -171,8 +193,8 @@ fn view(profile: &stream_profile::StreamProfile) -> StreamProfile {
         locked: profile.locked,
         name: profile.name.clone(),
         delivery: Named(profile.delivery),
-        command: String::new(),
-        parameters: String::new(),
+        command: profile.command.clone(),
+        parameters: profile.parameters.clone(),
         is_active: profile.is_active,
         user_agent: profile.user_agent.clone(),
     }
@@ -205,7 +227,7 @@ mod tests {
         });
         assert_eq!((changed.status, &changed.body), (200, &shown));
         assert_eq!(rest.standard("GET", &one, Value::Null).await.body, shown);
-        assert_eq!(rest.standard("GET", LIST, Value::Null).await.body["count"], 3);
+        assert_eq!(rest.standard("GET", LIST, Value::Null).await.body["count"], 6);
         assert_eq!(rest.admin("DELETE", &one, Value::Null).await.status, 204);
         assert_eq!(rest.standard("GET", &one, Value::Null).await.status, 404);
     }
@@ -222,14 +244,41 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_command_is_refused_because_it_would_not_be_run() {
+    async fn a_command_is_kept_as_it_was_written() {
         let rest = Rest::start().await;
-        let body =
-            json!({ "name": "ffmpeg", "command": "ffmpeg", "parameters": "-i {url}", "user_agent": "a\nb" });
-        let refused = rest.admin("POST", LIST, body).await;
-        let fields: Vec<_> = refused.body.as_object().unwrap().keys().map(String::as_str).collect();
-        assert_eq!((refused.status, fields), (400, vec!["command", "parameters", "user_agent"]));
+        let parameters = "-i {streamUrl} 'a b' -f mpegts pipe:1";
+        let id = make(&rest, json!({ "name": "x", "command": "ffmpeg", "parameters": parameters })).await;
+        let one = format!("{LIST}{id}/");
+        let of = |body: &Value| json!([body["delivery"], body["command"], body["parameters"]]);
+        let shown = rest.standard("GET", &one, Value::Null).await.body;
+        assert_eq!(of(&shown), json!(["command", "ffmpeg", parameters]));
+        let renamed = rest.admin("PATCH", &one, json!({ "name": "y" })).await;
+        assert_eq!(of(&renamed.body), of(&shown), "{}", renamed.text);
+        let proxied = rest.admin("PATCH", &one, json!({ "delivery": "proxy" })).await;
+        assert_eq!(of(&proxied.body), json!(["proxy", "", ""]), "{}", proxied.text);
         make(&rest, json!({ "name": "none", "command": "", "parameters": "" })).await;
+    }
+
+    #[tokio::test]
+    async fn a_command_that_cannot_be_run_is_refused_with_its_field() {
+        let rest = Rest::start().await;
+        for (body, fields) in [
+            (
+                json!({ "command": "ffmpeg", "parameters": "-i {url}", "user_agent": "a\nb" }),
+                "parameters user_agent",
+            ),
+            (json!({ "command": "ffmpeg", "parameters": "'a" }), "parameters"),
+            (json!({ "command": "bin/x" }), "command"),
+            (json!({ "delivery": "command" }), "command"),
+            (json!({ "delivery": "proxy", "command": "ffmpeg", "parameters": "x" }), "command parameters"),
+            (json!({ "parameters": "x" }), "parameters"),
+        ] {
+            let mut with_name = body.clone();
+            with_name["name"] = json!("x");
+            let refused = rest.admin("POST", LIST, with_name).await;
+            let told: Vec<_> = refused.body.as_object().unwrap().keys().map(String::as_str).collect();
+            assert_eq!((refused.status, told.join(" ").as_str()), (400, fields), "{body}");
+        }
     }
 
     #[tokio::test]

@@ -106,7 +106,7 @@ fn stream(id: u32) -> Stream {
 }
 
 fn stream_profile() -> StreamProfile {
-    let [proxy, _] = StreamProfile::built_in();
+    let [proxy, ..] = StreamProfile::built_in();
     proxy
 }
 

@@ -98,6 +98,10 @@ impl State {
             url: candidate.url.expose().to_owned(),
             user_agent: candidate.headers.user_agent.clone(),
             headers: headers(&candidate),
+            command: candidate.command.as_ref().map(|it| {
+                let program = std::iter::once(it.program.clone());
+                program.chain(it.arguments.iter().cloned()).collect()
+            }),
         };
         let upstream = self.env.upstream();
         let myself = self.myself.clone();

@@ -1,0 +1,271 @@
+//! The command of a stream profile: a program that reads a stream in the gateway's place.
+//!
+//! No shell is involved. The text is split into words before anything is put in, so an address stays one argument
+//! whatever it holds.
+
+use std::fmt;
+
+/// What stands for a value in the parameters of a command.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Token {
+    StreamUrl,
+    UserAgent,
+    ChannelId,
+}
+
+impl Token {
+    const ALL: [(&'static str, Self); 3] = [
+        ("{streamUrl}", Self::StreamUrl),
+        ("{userAgent}", Self::UserAgent),
+        ("{channelId}", Self::ChannelId),
+    ];
+}
+
+/// A program and the arguments it is run with, some of them still to be filled in.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Template {
+    program: String,
+    arguments: Vec<Vec<Piece>>,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+enum Piece {
+    Text(String),
+    Token(Token),
+}
+
+/// What is put in for the tokens.
+#[derive(Clone, Copy)]
+pub struct Values<'a> {
+    /// For `{streamUrl}`.
+    pub stream_url: &'a str,
+    /// For `{userAgent}`. Without one, an argument that is this token alone is left out, and the option before it.
+    pub user_agent: Option<&'a str>,
+    /// For `{channelId}`.
+    pub channel_id: &'a str,
+}
+
+/// Why a command cannot be used.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{field}: {reason}")]
+pub struct TemplateError {
+    /// `command` or `parameters`.
+    pub field: &'static str,
+    /// A sentence for the person who wrote it.
+    pub reason: String,
+}
+
+impl Template {
+    /// Reads the program's name or absolute path, which is one word whatever it holds, and its parameters, which are
+    /// split as a shell would split them, with single quotes, double quotes and backslashes.
+    ///
+    /// # Errors
+    /// When there is no program, a quote is not closed, or a `{word}` is no token.
+    pub fn new(command: &str, parameters: &str) -> Result<Self, TemplateError> {
+        let wrong = |field, reason: &str| TemplateError { field, reason: reason.to_owned() };
+        let program = command.trim();
+        if program.is_empty() {
+            return Err(wrong("command", "A program is needed."));
+        }
+        if program.contains('\0') || (program.contains('/') && !program.starts_with('/')) {
+            return Err(wrong("command", "This is neither the name of a program nor an absolute path."));
+        }
+        let words = split(parameters).map_err(|reason| wrong("parameters", reason))?;
+        let arguments = words.iter().map(|it| pieces(it)).collect::<Result<_, _>>();
+        let arguments = arguments.map_err(|reason| TemplateError { field: "parameters", reason })?;
+        Ok(Self { program: program.to_owned(), arguments })
+    }
+
+    /// The command with its values in. A value is never looked through for tokens.
+    pub fn fill(&self, values: Values<'_>) -> Argv {
+        let mut arguments: Vec<String> = Vec::with_capacity(self.arguments.len());
+        for pieces in &self.arguments {
+            if values.user_agent.is_none() && pieces[..] == [Piece::Token(Token::UserAgent)] {
+                arguments.pop_if(|it| it.starts_with('-'));
+                continue;
+            }
+            let text = pieces.iter().map(|it| match it {
+                Piece::Text(text) => text.as_str(),
+                Piece::Token(Token::StreamUrl) => values.stream_url,
+                Piece::Token(Token::UserAgent) => values.user_agent.unwrap_or_default(),
+                Piece::Token(Token::ChannelId) => values.channel_id,
+            });
+            arguments.push(text.collect());
+        }
+        Argv { program: self.program.clone(), arguments }
+    }
+}
+
+/// A command as it is run. Prints itself without its arguments: they hold addresses and what was given to them.
+#[derive(Clone, PartialEq, Eq)]
+pub struct Argv {
+    /// A name that is looked for in `PATH`, or an absolute path.
+    pub program: String,
+    pub arguments: Vec<String>,
+}
+
+impl fmt::Debug for Argv {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Argv({} and {} arguments)", self.program, self.arguments.len())
+    }
+}
+
+/// Splits a text into words as a shell does, without anything else that a shell does.
+fn split(text: &str) -> Result<Vec<String>, &'static str> {
+    let mut words = Vec::new();
+    // `None` between words; quotes make a word even when nothing is in them.
+    let mut word: Option<String> = None;
+    let mut chars = text.chars();
+    while let Some(it) = chars.next() {
+        match it {
+            '\0' => return Err("This holds a character that no argument can."),
+            it if it.is_whitespace() => words.extend(word.take()),
+            '\'' => {
+                let word = word.get_or_insert_default();
+                loop {
+                    match chars.next() {
+                        Some('\'') => break,
+                        Some('\0') | None => return Err("A single quote is not closed."),
+                        Some(it) => word.push(it),
+                    }
+                }
+            }
+            '"' => {
+                let word = word.get_or_insert_default();
+                loop {
+                    match chars.next() {
+                        Some('"') => break,
+                        Some('\\') => match chars.next() {
+                            Some(it @ ('"' | '\\' | '$' | '`')) => word.push(it),
+                            Some('\n') => {}
+                            Some(it) => word.extend(['\\', it]),
+                            None => return Err("A double quote is not closed."),
+                        },
+                        Some('\0') | None => return Err("A double quote is not closed."),
+                        Some(it) => word.push(it),
+                    }
+                }
+            }
+            '\\' => match chars.next() {
+                Some('\0') | None => return Err("Nothing follows the backslash at the end."),
+                Some('\n') => {}
+                Some(it) => word.get_or_insert_default().push(it),
+            },
+            it => word.get_or_insert_default().push(it),
+        }
+    }
+    words.extend(word);
+    Ok(words)
+}
+
+/// Finds the tokens of a word.
+fn pieces(word: &str) -> Result<Vec<Piece>, String> {
+    let mut pieces = Vec::new();
+    let mut text = String::new();
+    let mut rest = word;
+    while let Some(first) = rest.chars().next() {
+        if let Some((name, token)) = Token::ALL.into_iter().find(|it| rest.starts_with(it.0)) {
+            if !text.is_empty() {
+                pieces.push(Piece::Text(std::mem::take(&mut text)));
+            }
+            pieces.push(Piece::Token(token));
+            rest = &rest[name.len()..];
+            continue;
+        }
+        if let Some(name) = looks_like_token(rest) {
+            let known = Token::ALL.map(|it| it.0).join(", ");
+            return Err(format!("{name} is not known; there are {known}."));
+        }
+        text.push(first);
+        rest = &rest[first.len_utf8()..];
+    }
+    if !text.is_empty() || pieces.is_empty() {
+        pieces.push(Piece::Text(text));
+    }
+    Ok(pieces)
+}
+
+/// A word in braces at the beginning of a text. Other braces, as of JSON, are text.
+fn looks_like_token(text: &str) -> Option<&str> {
+    let name = text.strip_prefix('{')?;
+    let end = name.find(|it: char| !it.is_ascii_alphanumeric() && it != '_')?;
+    (end > 0 && name[end..].starts_with('}')).then(|| &text[..end + 2])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn filled(parameters: &str, stream_url: &str, user_agent: Option<&str>) -> Vec<String> {
+        let values = Values { stream_url, user_agent, channel_id: "c1" };
+        Template::new("p", parameters).unwrap().fill(values).arguments
+    }
+
+    #[test]
+    fn parameters_are_split_as_a_shell_would_split_them() {
+        let check = |text: &str, words: &[&str]| assert_eq!(filled(text, "u", None), words, "{text}");
+        check("", &[]);
+        check("  -i  a\tb\n", &["-i", "a", "b"]);
+        check(r#"'a b' "c d" e\ f"#, &["a b", "c d", "e f"]);
+        check(r#"a'b'"c"d"#, &["abcd"]);
+        check(r#"'' """#, &["", ""]);
+        check(r#"'a\b' "a\b" "a\"b\\" \'"#, &[r"a\b", r"a\b", r#"a"b\"#, "'"]);
+        check("a\\\nb", &["ab"]);
+        check(
+            "$HOME `ls` $(ls) ; | > * ~ # x",
+            &["$HOME", "`ls`", "$(ls)", ";", "|", ">", "*", "~", "#", "x"],
+        );
+        check(r#"'{"a": {}}' {} {a:b}"#, &[r#"{"a": {}}"#, "{}", "{a:b}"]);
+    }
+
+    // Holds T-rx.3.
+    #[test]
+    fn an_address_stays_one_argument_whatever_it_holds() {
+        for url in [
+            "http://h/a b/c.ts",
+            "http://h/\"a\" 'b",
+            "http://h/a;rm -rf /",
+            "http://h/$(id)`id`${HOME}",
+            r"http://h/a\ \\b\",
+            "http://h/{userAgent}{channelId}{streamUrl}",
+            "http://h/a&b|c>d<e*?~#\n-f x",
+            "",
+        ] {
+            let expected = ["-i", url, &format!("--u={url},c1"), url, "-f", "mpegts"];
+            let parameters = r#"-i {streamUrl} --u={streamUrl},{channelId} "{streamUrl}" -f mpegts"#;
+            assert_eq!(filled(parameters, url, Some("agent")), expected, "{url}");
+            assert_eq!(filled("-a {userAgent}", "u", Some(url)), ["-a", url]);
+        }
+    }
+
+    #[test]
+    fn without_a_user_agent_its_option_is_left_out() {
+        let parameters = "-y {userAgent} -i {streamUrl} x {userAgent} a={userAgent}";
+        assert_eq!(filled(parameters, "u", None), ["-i", "u", "x", "a="]);
+        assert_eq!(filled(parameters, "u", Some("p 1")), ["-y", "p 1", "-i", "u", "x", "p 1", "a=p 1"]);
+    }
+
+    #[test]
+    fn a_command_that_cannot_be_used_is_refused_with_its_field() {
+        let check = |command: &str, parameters: &str, field: &str, part: &str| {
+            let error = Template::new(command, parameters).unwrap_err();
+            assert!(error.field == field && error.reason.contains(part), "{command} {parameters}: {error}");
+        };
+        check(" ", "", "command", "program is needed");
+        check("bin/x", "", "command", "absolute path");
+        check("x\0", "", "command", "absolute path");
+        check("x", "'a", "parameters", "single quote");
+        check("x", "\"a\\", "parameters", "double quote");
+        check("x", "a\\", "parameters", "backslash");
+        check("x", "a\0", "parameters", "no argument");
+        check("x", "-i {streamURL}", "parameters", "{streamURL} is not known");
+        assert!(Template::new("/opt/my tools/x", "").is_ok());
+    }
+
+    #[test]
+    fn a_command_prints_without_its_arguments() {
+        let values = Values { stream_url: "http://u:secret@h", user_agent: None, channel_id: "" };
+        let argv = Template::new("p", "-i {streamUrl}").unwrap().fill(values);
+        assert_eq!(format!("{argv:?}"), "Argv(p and 2 arguments)");
+    }
+}

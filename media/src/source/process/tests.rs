@@ -1,0 +1,262 @@
+//! Programs that behave badly, as shell scripts. Real processes and real time: every wait is for something that is
+//! told or that can be looked up under `/proc`.
+
+use std::fs;
+use std::future::Future;
+use std::sync::Arc;
+
+use parking_lot::Mutex;
+use tempfile::TempDir;
+use tokio::runtime::Handle;
+
+use crate::source::{OpenRequest, Source, SourceSettings, Upstream, open};
+use crate::testing::{MemoryDial, PermitCount, TsSource, labels_in};
+
+use super::*;
+
+/// A folder with a stream in it, and what it takes to run scripts that write it.
+struct World {
+    folder: TempDir,
+    upstream: Upstream,
+    permits: PermitCount,
+    /// Who was left of the group whenever a permit came back.
+    left_at_return: Arc<Mutex<Vec<String>>>,
+}
+
+/// An address that no script may give away.
+const ADDRESS: &str = "http://anna:pa55word@tv/live/1.ts";
+
+impl World {
+    fn new() -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        let bytes = TsSource::new("program").bytes(Duration::ZERO, Duration::from_secs(2));
+        fs::write(folder.path().join("ts"), bytes).unwrap();
+        let closer = Closer::new(Handle::current());
+        let settings =
+            SourceSettings { program_start_timeout: Duration::from_secs(60), ..SourceSettings::default() };
+        let upstream = Upstream { dial: Arc::new(MemoryDial::new()), closer, settings };
+        Self { folder, upstream, permits: PermitCount::default(), left_at_return: Arc::default() }
+    }
+
+    /// Runs a script in the folder; it finds the stream as `ts`, and the first line is added that leaves its number.
+    fn open(&self, script: &str) -> impl Future<Output = Result<Source, UpstreamError>> + use<> {
+        let folder = self.folder.path().display().to_string();
+        let script = format!("cd {folder}; echo $$ >pid.new; mv pid.new pid; {script}");
+        self.run(&["/bin/sh", "-c", &script])
+    }
+
+    fn run(&self, command: &[&str]) -> impl Future<Output = Result<Source, UpstreamError>> + use<> {
+        let (left, pid) = (self.left_at_return.clone(), self.folder.path().join("pid"));
+        let permit = self.permits.permit(move || {
+            let pid = fs::read_to_string(&pid).unwrap_or_default();
+            left.lock().extend(group(pid.trim()));
+        });
+        let command = Some(command.iter().map(|it| (*it).to_owned()).collect());
+        let request = OpenRequest { url: ADDRESS.into(), command, ..OpenRequest::default() };
+        open(request, permit, self.upstream.clone())
+    }
+
+    /// The group of the script that runs, or ran last.
+    fn pid(&self) -> String {
+        fs::read_to_string(self.folder.path().join("pid")).unwrap().trim().to_owned()
+    }
+
+    /// Nobody is left, no zombie either, nobody was when the permit came back, and it is back.
+    async fn is_clean(&self) {
+        self.upstream.closer.idle().await;
+        assert_eq!((self.permits.n_out(), self.upstream.closer.n_sockets()), (0, 0));
+        assert_eq!(*self.left_at_return.lock(), Vec::<String>::new(), "a permit came back too early");
+    }
+}
+
+/// Everybody in a process group: state and name, zombies included.
+fn group(pgid: &str) -> Vec<String> {
+    let stats =
+        fs::read_dir("/proc").unwrap().filter_map(|it| fs::read_to_string(it.ok()?.path().join("stat")).ok());
+    let members = stats.filter_map(|stat| {
+        let (name, rest) = stat.rsplit_once(')')?;
+        let mut fields = rest.split_whitespace();
+        let state = fields.next()?;
+        (fields.nth(1)? == pgid).then(|| format!("{state} {name}"))
+    });
+    members.collect()
+}
+
+/// Waits until so many of a group are in a state, as `/proc` names it.
+async fn until(pgid: &str, n: usize, state: &str) {
+    while group(pgid).iter().filter(|it| it.starts_with(state)).count() != n {
+        tokio::time::sleep(Duration::from_millis(5)).await;
+    }
+}
+
+/// Reads to the end; what was read, and why it ended.
+async fn read_all(source: &mut Source) -> (Vec<u8>, Cause) {
+    let mut bytes = Vec::new();
+    loop {
+        match source.read().await {
+            Ok(it) => bytes.extend_from_slice(&it),
+            Err(error) => return (bytes, error.cause().clone()),
+        }
+    }
+}
+
+#[tokio::test]
+async fn what_a_program_writes_is_the_stream_and_how_it_ends_is_the_cause() {
+    for (ending, cause) in [
+        ("exit 0", "with status 0"),
+        ("echo 'a\nlast: http://x/pa55word anna' >&2; exit 3", "with status 3: last: (address) …"),
+        ("kill -KILL $$", "by signal 9"),
+        ("exec >&-; exec sleep 1000", "its output"),
+        // Somebody else holds one of the pipes open, or both.
+        ("sleep 1000 >&- & exit 4", "with status 4"),
+        ("sleep 1000 & echo bye >&2; kill -KILL $$", "by signal 9: bye"),
+    ] {
+        let world = World::new();
+        let mut source = world.open(&format!("cat ts; {ending}")).await.unwrap();
+        assert_eq!(source.info().place, "sh");
+        let (bytes, told) = read_all(&mut source).await;
+        assert_eq!(bytes, fs::read(world.folder.path().join("ts")).unwrap(), "{ending}");
+        assert_eq!(told, Cause::Exited(cause.to_owned()), "{ending}");
+        assert_eq!(world.permits.n_out(), 1, "{ending}");
+        drop(source);
+        world.is_clean().await;
+    }
+}
+
+// Holds T-life.6 (media's part).
+#[tokio::test]
+async fn a_program_that_does_not_want_to_end_is_ended_with_all_that_it_started() {
+    for (script, n, state) in [
+        ("cat ts; exec sleep 1000", 1, "S"),
+        ("trap '' TERM; cat ts; while :; do sleep 1000; done", 2, "S"),
+        ("cat ts; kill -STOP $$", 1, "T"),
+        ("trap '' TERM; cat ts; kill -STOP $$", 1, "T"),
+        ("sleep 1000 & (trap '' TERM; sleep 1000; sleep 1000) & cat ts; wait", 4, "S"),
+    ] {
+        let world = World::new();
+        let mut source = world.open(script).await.unwrap();
+        let pid = world.pid();
+        tokio::select! {
+            // Its output is full until it is read.
+            (_, cause) = read_all(&mut source) => panic!("{script} ended: {cause}"),
+            () = until(&pid, n, state) => {}
+        }
+        assert_eq!((world.permits.n_out(), world.upstream.closer.n_sockets()), (1, 1));
+        drop(source);
+        assert_eq!(world.permits.n_closing(), 1, "closing is said at once");
+        world.is_clean().await;
+        assert_eq!(group(&world.pid()), Vec::<String>::new(), "{script}");
+    }
+}
+
+#[tokio::test]
+async fn children_of_a_program_that_ended_are_ended_too() {
+    let world = World::new();
+    let script = "(trap '' TERM; sleep 1000; sleep 1000) >/dev/null 2>&1 & cat ts; exit 1";
+    let mut source = world.open(script).await.unwrap();
+    assert_eq!(read_all(&mut source).await.1, Cause::Exited("with status 1".into()));
+    until(&world.pid(), 2, "S").await;
+    drop(source);
+    world.is_clean().await;
+}
+
+#[tokio::test]
+async fn a_program_that_is_killed_or_ends_before_it_plays_is_told_with_its_last_words() {
+    let world = World::new();
+    let error = world.open(&format!("echo '{ADDRESS}: 404 Not Found' >&2; exit 8")).await.unwrap_err();
+    assert_eq!(error.to_string(), "the program ended with status 8: …: 404 Not Found");
+    assert!(error.can_retry());
+    world.is_clean().await;
+}
+
+#[tokio::test]
+async fn a_program_that_floods_its_log_plays_on() {
+    let world = World::new();
+    let script = "while :; do echo \"flood $0\" >&2; done & while cat ts; do :; done";
+    let mut source = world.open(script).await.unwrap();
+    let mut n_bytes = 0;
+    while n_bytes < 20_000_000 || source.program_news().is_none_or(|it| it.lines.len() < 20) {
+        n_bytes += source.read().await.unwrap().len();
+    }
+    assert_eq!(source.program_news().unwrap().lines, ["flood /bin/sh"; 20]);
+    drop(source);
+    world.is_clean().await;
+}
+
+#[tokio::test]
+async fn a_program_that_says_nothing_in_time_is_given_up() {
+    let mut world = World::new();
+    world.upstream.settings.program_start_timeout = Duration::from_millis(200);
+    let error = world.open("exec sleep 1000").await.unwrap_err();
+    assert_eq!(error.cause(), &Cause::FirstPacketTimeout);
+    world.is_clean().await;
+}
+
+#[tokio::test]
+async fn a_program_whose_opener_goes_away_is_ended() {
+    let world = World::new();
+    let opening = tokio::spawn(world.open("exec sleep 1000"));
+    while !world.folder.path().join("pid").exists() {
+        tokio::time::sleep(Duration::from_millis(5)).await;
+    }
+    opening.abort();
+    assert!(opening.await.unwrap_err().is_cancelled());
+    world.is_clean().await;
+    assert_eq!(group(&world.pid()), Vec::<String>::new());
+    // Dropped while it is being started.
+    let mut opening = Box::pin(world.open("exec sleep 1000"));
+    assert!(futures_poll(&mut opening).await);
+    drop(opening);
+    // The thread that starts it has no other way to tell.
+    while world.permits.n_out() > 0 {
+        tokio::time::sleep(Duration::from_millis(5)).await;
+    }
+    world.is_clean().await;
+}
+
+/// Polls once; true when it is not ready.
+async fn futures_poll<F: Future + Unpin>(future: &mut F) -> bool {
+    std::future::poll_fn(|cx| std::task::Poll::Ready(std::pin::Pin::new(&mut *future).poll(cx).is_pending()))
+        .await
+}
+
+#[tokio::test]
+async fn a_program_that_is_not_there_is_our_fault_and_not_worth_a_retry() {
+    let world = World::new();
+    for (command, cause) in [
+        (&["no-such-program"][..], "no-such-program is not on this machine"),
+        (&["/no/such/program"], "program is not on this machine"),
+        (&["/etc"], "etc: permission denied"),
+        (&[], "there is none"),
+    ] {
+        let error = world.run(command).await.unwrap_err();
+        assert_eq!(error.cause(), &Cause::Program(cause.to_owned()));
+        assert_eq!((error.side(), error.can_retry()), (crate::error::Side::Ours, false));
+        world.is_clean().await;
+    }
+    assert!(find_program("sh").is_some() && find_program("/bin/sh").is_some());
+    assert!(find_program("no-such-program").is_none());
+}
+
+#[tokio::test]
+async fn a_program_sees_nothing_of_our_settings() {
+    let world = World::new();
+    let mut source = world.open("env >&2; cat ts").await.unwrap();
+    let (bytes, _) = read_all(&mut source).await;
+    assert_eq!(labels_in(&bytes).first().map(String::as_str), Some("program"));
+    let lines = source.program_news().unwrap().lines;
+    let names: Vec<_> = lines.iter().filter_map(|it| Some(it.split_once('=')?.0)).collect();
+    // The shell sets the last three itself.
+    let known = |it: &&&str| ENVIRONMENT.contains(*it) || ["PWD", "OLDPWD", "SHLVL", "_"].contains(*it);
+    assert_eq!(names.iter().filter(|it| !known(it)).collect::<Vec<_>>(), Vec::<&&str>::new());
+    assert!(names.contains(&"PATH"));
+}
+
+#[tokio::test]
+async fn a_program_prints_no_address() {
+    let world = World::new();
+    let source = world.open("cat ts; exec sleep 1000").await.unwrap();
+    assert!(!format!("{source:?}").contains("pa55word"));
+    drop(source);
+    world.is_clean().await;
+}

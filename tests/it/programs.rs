@@ -1,0 +1,164 @@
+//! Streams that a program reads in the gateway's place.
+
+use crate::support::client::Player;
+use crate::support::gateway::{Setup, TestGateway};
+use crate::support::signal::{Picture, Programme};
+use crate::support::tools;
+use crate::support::upstream::Provider;
+use domain::ids::StreamProfileId;
+use domain::stream_profile::{Delivery, StreamProfile};
+use std::path::Path;
+use std::time::Duration;
+
+/// Hands the first stream of a channel on by a command.
+async fn run_first(gateway: &TestGateway, channel: &str, command: &str, parameters: String) {
+    let stream = gateway.channel(channel).streams[0];
+    let profile = StreamProfile {
+        id: StreamProfileId(100),
+        name: "Mine".to_owned(),
+        delivery: Delivery::Command,
+        command: command.to_owned(),
+        parameters,
+        user_agent: None,
+        is_active: true,
+        locked: false,
+    };
+    gateway
+        .change(move |write| {
+            write.put(&profile)?;
+            let mut stream = write.get::<domain::stream::Stream>(stream.0)?.expect("a stream");
+            stream.stream_profile = Some(profile.id);
+            write.put(&stream)
+        })
+        .await;
+}
+
+/// Some seconds of a picture as a file.
+fn recorded(label: &str, folder: &Path) {
+    let mut bytes = Vec::new();
+    Programme::from(Picture::new(label)).tune_in(Duration::ZERO).take(Duration::from_secs(4), &mut bytes);
+    std::fs::write(folder.join("ts"), bytes).unwrap();
+}
+
+// Holds T-life.6.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_viewer_keeps_watching_when_the_program_of_the_first_stream_is_killed() {
+    let folder = tempfile::tempdir().unwrap();
+    recorded("first", folder.path());
+    let provider = Provider::start();
+    provider.path("/second.ts").plays(Picture::new("second").pids(0x20, 0x41, 0x42));
+    let list = provider.playlist(&[("news", "News", "/first.ts"), ("news", "News backup", "/second.ts")]);
+    let setup = Setup::new().limited_list(&list, 1).engine(|it| {
+        it.stall_timeout = Duration::from_secs(60);
+        it.buffering_timeout = Duration::from_secs(60);
+    });
+    let gateway = setup.start().await;
+    // Plays once, ignores whoever asks it to end, and has a child.
+    let script = "cd \"$1\" && test \"$2\" && ! test -e pid && trap \"\" TERM && echo $$ >pid.new && \
+                  mv pid.new pid && cat ts && sleep 1000";
+    let parameters = format!("-c '{script}' sh {} {{streamUrl}}", folder.path().display());
+    run_first(&gateway, "News", "/bin/sh", parameters).await;
+
+    let player = gateway.watch("News").await;
+    player.sees("first").await;
+    let pid = std::fs::read_to_string(folder.path().join("pid")).unwrap();
+    assert!(Path::new(&format!("/proc/{}", pid.trim())).exists());
+    tools::text_of("kill", &["-KILL", pid.trim()]).await;
+    player.sees("second").await;
+    // One slot: the second stream got it, so the first had given it back.
+    assert!(!Path::new(&format!("/proc/{}", pid.trim())).exists(), "its leader is left");
+    assert!(provider.requests().iter().all(|it| it.path != "/first.ts"), "the gateway read it itself");
+    drop(player);
+    gateway.is_quiet().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_stream_whose_program_is_missing_is_passed_over() {
+    let provider = Provider::start();
+    provider.path("/second.ts").plays(Picture::new("second"));
+    let list = provider.playlist(&[("news", "News", "/first.ts"), ("news", "News backup", "/second.ts")]);
+    let gateway = TestGateway::of(&list).await;
+    run_first(&gateway, "News", "no-such-program", "{streamUrl}".to_owned()).await;
+    let player = Player::ask(gateway.address, gateway.get("News")).await;
+    player.sees("second").await;
+    drop(player);
+    gateway.is_quiet().await;
+}
+
+/// These need ffmpeg.
+mod slow {
+    use super::*;
+    use crate::support::signal::Clip;
+    use crate::support::upstream::Answer;
+
+    async fn clip() -> std::sync::Arc<Clip> {
+        Clip::make(
+            "programs",
+            &["-f", "lavfi", "-i", "testsrc=size=320x180:rate=25", "-f", "lavfi", "-i", "sine"],
+            &["-t", "20", "-c:v", "libx264", "-preset", "ultrafast", "-g", "25", "-c:a", "aac"],
+        )
+        .await
+    }
+
+    /// What ffprobe makes of what a player got: the codecs, in order.
+    async fn codecs(player: &Player) -> Vec<String> {
+        let file = tools::saved(&player.recording());
+        let path = file.path().display().to_string();
+        let fields = ["-v", "error", "-show_entries", "stream=codec_name", "-of", "csv=p=0", &path];
+        let text = tools::text_of("ffprobe", &fields).await;
+        // Programmes list their streams too.
+        let mut codecs: Vec<_> = text
+            .split_whitespace()
+            .map(|it| it.trim_matches(',').to_owned())
+            .filter(|it| !it.is_empty())
+            .collect();
+        codecs.sort();
+        codecs.dedup();
+        codecs
+    }
+
+    #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+    async fn an_hls_address_plays_through_ffmpeg() {
+        let provider = Provider::start();
+        let playlist = format!(
+            "#EXTM3U\n#EXT-X-VERSION:3\n#EXT-X-TARGETDURATION:20\n#EXT-X-MEDIA-SEQUENCE:1\n#EXTINF:20,\n{}\n",
+            provider.url("/live/anna/1.ts")
+        );
+        let list = provider.path("/live/anna/1.m3u8");
+        list.answers(Answer::text("application/vnd.apple.mpegurl", playlist));
+        provider.path("/live/anna/1.ts").answers(Answer::play(clip().await));
+        let gateway = TestGateway::of(&provider.playlist(&[("news", "News", "/live/anna/1.m3u8")])).await;
+        let player = gateway.watch("News").await;
+        player.until("four seconds", |r| r.ts.programme_seconds() > 4.0).await;
+        assert_eq!(codecs(&player).await, ["aac", "h264"]);
+        assert_eq!(gateway.n_events("channel_start"), 1);
+        drop(player);
+        gateway.is_quiet().await;
+    }
+
+    #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+    async fn a_stream_is_transcoded_by_the_built_in_profile() {
+        let clip = Clip::make(
+            "programs-mpeg2",
+            &["-f", "lavfi", "-i", "testsrc=size=320x180:rate=25", "-f", "lavfi", "-i", "sine"],
+            &["-t", "20", "-c:v", "mpeg2video", "-g", "12", "-b:v", "800k", "-c:a", "mp2"],
+        )
+        .await;
+        let provider = Provider::start();
+        provider.path("/1.ts").answers(Answer::play(clip));
+        let gateway = TestGateway::of(&provider.playlist(&[("news", "News", "/1.ts")])).await;
+        let stream = gateway.channel("News").streams[0];
+        gateway
+            .change(move |write| {
+                let mut stream = write.get::<domain::stream::Stream>(stream.0)?.expect("a stream");
+                stream.stream_profile = Some(StreamProfileId(4));
+                write.put(&stream)
+            })
+            .await;
+        let player = gateway.watch("News").await;
+        player.until("four seconds", |r| r.ts.programme_seconds() > 4.0).await;
+        assert_eq!(codecs(&player).await, ["aac", "h264"]);
+        drop(player);
+        gateway.is_quiet().await;
+    }
+}
