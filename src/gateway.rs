@@ -145,6 +145,8 @@ impl Gateway {
         let rest = rest::filter(RestParts {
             models: models.clone(),
             auth,
+            switchboard: system.switchboard(),
+            events: system.events(),
             engine: Arc::new(config.engine.clone()),
             body_bytes_max: limits.body_bytes_max,
             body_timeout: limits.body_timeout,

@@ -44,7 +44,7 @@ fn operation(route: &Route, schemas: &mut Schemas) -> Value {
     let mut operation = json!({
         "operationId": route.operation_id(),
         "summary": route.summary,
-        "tags": [route.path.split('/').nth(2).filter(|it| !it.is_empty()).unwrap_or("api")],
+        "tags": [route.path.trim_matches('/').split('/').find(|it| *it != "api").unwrap_or("api")],
         "responses": responses(route, schemas),
         "security": match route.access {
             Access::Anyone => json!([]),

@@ -1,6 +1,6 @@
 //! From a path to the routes that have it: a tree by segments, made once from the table.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use http::Method;
@@ -13,6 +13,8 @@ use super::route::Route;
 #[derive(Default)]
 pub(super) struct Router {
     root: Node,
+    /// Where the routes lie: `/api`, and of others what stands before their parameters.
+    areas: BTreeSet<&'static str>,
 }
 
 #[derive(Default)]
@@ -41,9 +43,17 @@ impl Router {
                     None => node.literals.entry(segment).or_default(),
                 };
             }
+            router.areas.insert(area(route.path));
             node.routes.push(Arc::new(route));
         }
         router
+    }
+
+    /// Whether this path is for us to answer, be it with a 404.
+    pub(super) fn covers(&self, path: &str) -> bool {
+        let is_in =
+            |area: &&str| path.strip_prefix(area).is_some_and(|it| it.is_empty() || it.starts_with('/'));
+        self.areas.iter().any(|it| is_in(&it))
     }
 
     /// The routes of this path, with or without its last slash; `None` where there are none.
@@ -82,6 +92,14 @@ impl Found<'_> {
         methods.sort_unstable();
         methods.join(", ")
     }
+}
+
+/// All of `/api` is ours. Elsewhere others have routes too, so there it is as little as can be.
+fn area(path: &'static str) -> &'static str {
+    if path.starts_with("/api/") {
+        return "/api";
+    }
+    path.split('{').next().unwrap_or(path).trim_end_matches('/')
 }
 
 fn segments(path: &str) -> impl Iterator<Item = &str> {
@@ -149,6 +167,24 @@ mod tests {
             "/api/thing/",
         ] {
             check(path, None);
+        }
+    }
+
+    #[test]
+    fn beside_routes_of_others_only_what_lies_below_ours_is_covered() {
+        let router = Router::of([
+            Route::get("/api/things/", Access::Anyone, "", nothing),
+            Route::get("/proxy/ts/status", Access::Anyone, "", nothing),
+            Route::get("/proxy/ts/stop/{uuid}", Access::Anyone, "", nothing),
+        ]);
+        for path in ["/api", "/api/", "/api/x", "/proxy/ts/status", "/proxy/ts/status/", "/proxy/ts/stop/x/y"]
+        {
+            assert!(router.covers(path), "{path}");
+        }
+        for path in
+            ["/", "/apis", "/proxy/ts", "/proxy/ts/stream/x", "/proxy/ts/stop_it", "/proxy/ts/stops/x"]
+        {
+            assert!(!router.covers(path), "{path}");
         }
     }
 
