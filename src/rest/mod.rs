@@ -17,6 +17,7 @@ mod dispatch;
 mod field;
 mod input;
 mod list;
+mod m3u;
 #[cfg(test)]
 mod matrix;
 mod openapi;
@@ -37,7 +38,7 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
-use actors::{Events, Switchboard};
+use actors::{Events, Importer, LeaseInfo, Switchboard};
 use domain::settings::Settings;
 use storage::Models;
 
@@ -52,6 +53,9 @@ pub(crate) struct RestParts {
     pub(crate) auth: Auth,
     pub(crate) switchboard: Switchboard,
     pub(crate) events: Events,
+    pub(crate) importer: Importer,
+    /// The slots of account profiles that are out.
+    pub(crate) leases: Arc<dyn Fn() -> Vec<LeaseInfo> + Send + Sync>,
     /// What file, environment and arguments say of the engine.
     pub(crate) engine: Arc<Settings>,
     /// Bytes of a request's body, at most.
@@ -73,7 +77,14 @@ pub(crate) fn filter(parts: RestParts) -> Routes {
 
 /// Every operation there is. The one list from which all else is made.
 fn routes() -> Vec<Route> {
-    let api = [root::routes(), accounts::routes(), channels::routes(), core::routes(), schema::routes()];
+    let api = [
+        root::routes(),
+        accounts::routes(),
+        channels::routes(),
+        core::routes(),
+        m3u::routes(),
+        schema::routes(),
+    ];
     api.into_iter().chain([proxy::routes()]).flatten().collect()
 }
 

@@ -21,6 +21,7 @@ mod live;
 mod openapi;
 mod playlist;
 mod rest;
+mod rest_m3u;
 mod seats;
 mod self_test;
 mod serve;

@@ -95,7 +95,7 @@ pub(super) fn routes() -> Vec<Route> {
 }
 
 async fn retrieve(call: Call) -> Result<ChannelTimeline, Refusal> {
-    let uuid = call.uuid_of("uuid")?;
+    let uuid = call.uuid()?;
     let sessions = call.parts.switchboard.timeline(uuid);
     let newest = sessions.first().ok_or_else(|| {
         Refusal::not_found(format!("Nobody watches channel {uuid}, and nobody did lately."))
