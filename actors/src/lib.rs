@@ -44,4 +44,4 @@ pub use seats::{SeatInfo, SeatWish};
 pub use slots::{FullPool, LeaseInfo, Purpose};
 pub use switchboard::{Overview, StopOutcome, Switchboard, WatchRequest};
 pub use system::{Parts, StartError, System};
-pub use timeline::{Line, LineStream, Session, What};
+pub use timeline::{Line, LineStream, Run, What};

@@ -1,6 +1,6 @@
 //! What happened to a live channel, line by line: why it switched, why it stopped.
 //!
-//! One session is one life of a channel, from its first join to its end. Lines are in memory, bounded, and outlive the
+//! One run is one life of a channel, from its first join to its end. Lines are in memory, bounded, and outlive the
 //! channel for a while; nothing in them carries an address or a password.
 
 #[cfg(test)]
@@ -21,13 +21,13 @@ use tokio::time::Instant;
 
 use crate::plans::Target;
 
-/// Lines kept of one session; the oldest go first.
+/// Lines kept of one run; the oldest go first.
 pub(crate) const LINES_MAX: usize = 200;
 
-/// Sessions that are kept after their end; who ended first goes first.
+/// Runs that are kept after their end; who ended first goes first.
 pub(crate) const ENDED_MAX: usize = 100;
 
-/// How long a session is kept after its end.
+/// How long a run is kept after its end.
 pub(crate) const ENDED_KEPT_FOR: Duration = Duration::from_secs(60 * 60);
 
 /// Characters of a detail; providers have a say in some of them.
@@ -44,7 +44,7 @@ pub enum What {
     Opening,
     /// A stream ended, or never began.
     Lost,
-    /// The first stream of the session plays.
+    /// The first stream of the run plays.
     Started,
     /// The stream that played last plays again.
     Reconnected,
@@ -93,7 +93,7 @@ pub struct Line {
     pub upstream_status: Option<u16>,
     /// How long nothing had played.
     pub gap: Option<Duration>,
-    /// Bytes the session had taken in by then.
+    /// Bytes the run had taken in by then.
     pub bytes_in: u64,
 }
 
@@ -150,7 +150,7 @@ impl Line {
 
 /// One life of a channel.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Session {
+pub struct Run {
     /// What was watched.
     pub target: Target,
     /// Its name at the start.
@@ -174,15 +174,15 @@ struct Kept {
     lines: VecDeque<Line>,
 }
 
-/// The timelines of all sessions, those that ended a while ago included.
+/// The timelines of all runs, those that ended a while ago included.
 #[derive(Default)]
 pub(crate) struct Timelines {
     /// By the serial of the live channel. Bounded by the live channels and [`ENDED_MAX`].
-    sessions: Mutex<BTreeMap<u64, Kept>>,
+    runs: Mutex<BTreeMap<u64, Kept>>,
 }
 
 impl Timelines {
-    /// A session begins. It ends when what this returns is dropped.
+    /// A run begins. It ends when what this returns is dropped.
     pub(crate) fn begin(self: &Arc<Self>, serial: u64, target: Target, name: &str) -> Timeline {
         let kept = Kept {
             target,
@@ -192,17 +192,17 @@ impl Timelines {
             n_dropped: 0,
             lines: VecDeque::new(),
         };
-        let mut sessions = self.sessions.lock();
-        sessions.insert(serial, kept);
-        forget(&mut sessions);
+        let mut runs = self.runs.lock();
+        runs.insert(serial, kept);
+        forget(&mut runs);
         Timeline { all: self.clone(), serial }
     }
 
-    /// The sessions of a target, newest first.
-    pub(crate) fn of(&self, is_wanted: impl Fn(Target) -> bool) -> Vec<Session> {
-        let mut sessions = self.sessions.lock();
-        forget(&mut sessions);
-        let session = |kept: &Kept| Session {
+    /// The runs of a target, newest first.
+    pub(crate) fn of(&self, is_wanted: impl Fn(Target) -> bool) -> Vec<Run> {
+        let mut runs = self.runs.lock();
+        forget(&mut runs);
+        let run = |kept: &Kept| Run {
             target: kept.target,
             name: kept.name.clone(),
             started_at: kept.started_at,
@@ -210,19 +210,19 @@ impl Timelines {
             n_dropped: kept.n_dropped,
             lines: kept.lines.iter().cloned().collect(),
         };
-        sessions.values().rev().filter(|it| is_wanted(it.target)).map(session).collect()
+        runs.values().rev().filter(|it| is_wanted(it.target)).map(run).collect()
     }
 }
 
 /// Lets go of what ended long ago, and of the first to end where there are too many.
-fn forget(sessions: &mut BTreeMap<u64, Kept>) {
-    sessions.retain(|_, it| it.ended.is_none_or(|(at, _)| at.elapsed() < ENDED_KEPT_FOR));
+fn forget(runs: &mut BTreeMap<u64, Kept>) {
+    runs.retain(|_, it| it.ended.is_none_or(|(at, _)| at.elapsed() < ENDED_KEPT_FOR));
     let ended = |(serial, it): (&u64, &Kept)| it.ended.map(|(at, _)| (at, *serial));
-    let mut all: Vec<_> = sessions.iter().filter_map(ended).collect();
+    let mut all: Vec<_> = runs.iter().filter_map(ended).collect();
     all.sort_unstable();
     let n_over = all.len().saturating_sub(ENDED_MAX);
     for (_, serial) in &all[..n_over] {
-        sessions.remove(serial);
+        runs.remove(serial);
     }
 }
 
@@ -234,23 +234,23 @@ pub(crate) struct Timeline {
 
 impl Timeline {
     pub(crate) fn write(&self, line: Line) {
-        let mut sessions = self.all.sessions.lock();
-        let Some(session) = sessions.get_mut(&self.serial) else { return };
-        if session.lines.len() >= LINES_MAX {
-            session.lines.pop_front();
-            session.n_dropped += 1;
+        let mut runs = self.all.runs.lock();
+        let Some(run) = runs.get_mut(&self.serial) else { return };
+        if run.lines.len() >= LINES_MAX {
+            run.lines.pop_front();
+            run.n_dropped += 1;
         }
-        session.lines.push_back(line);
+        run.lines.push_back(line);
     }
 }
 
 impl Drop for Timeline {
     fn drop(&mut self) {
-        let mut sessions = self.all.sessions.lock();
-        if let Some(session) = sessions.get_mut(&self.serial) {
-            session.ended = Some((Instant::now(), now_ms()));
+        let mut runs = self.all.runs.lock();
+        if let Some(run) = runs.get_mut(&self.serial) {
+            run.ended = Some((Instant::now(), now_ms()));
         }
-        forget(&mut sessions);
+        forget(&mut runs);
     }
 }
 

@@ -209,6 +209,24 @@ async fn another_stream_plays_when_the_answer_says_so_whichever_way_it_was_asked
     assert_eq!(house.provider.requests().len(), asked, "nothing is opened that is no stream of the channel");
 }
 
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_next_stream_of_a_channel_with_only_one_is_that_one_opened_again() {
+    let provider = Provider::start();
+    provider.path(FIRST).plays(Picture::new("first"));
+    let gateway = TestGateway::of(&provider.playlist(&[("news", "News", FIRST)])).await;
+    let admin = Api::first_admin(&gateway).await;
+    let house = House { provider, gateway, admin };
+    let player = house.watch().await;
+    let said = house.post("next_stream", json!({})).await;
+    assert_eq!((said.status, said.text("outcome")), (200, "reopened"), "{said:?}");
+    assert_eq!(
+        (&said.body["previous_stream_id"], &said.body["stream_id"]),
+        (&json!(house.stream(0)), &json!(house.stream(0)))
+    );
+    assert_eq!(house.provider.path(FIRST).n_requests(), 2);
+    player.more_bytes(50_000).await;
+}
+
 /// Holds T-fo.6 at this door, the half that goes wrong.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_change_to_a_stream_that_does_not_play_leaves_the_old_one_and_says_so() {
@@ -251,8 +269,8 @@ async fn the_timeline_says_why_a_channel_failed_over_and_why_it_stopped_also_aft
     house.provider.path(FIRST).answers(Answer::status(404)).cut(Cut::Reset);
     player.sees("second").await;
     let before = house.get("timeline").await.body;
-    assert_eq!((&before["count"], &before["sessions"][0]["ended_at"]), (&json!(1), &Value::Null));
-    let entries = before["sessions"][0]["entries"].as_array().unwrap();
+    assert_eq!((&before["count"], &before["runs"][0]["ended_at"]), (&json!(1), &Value::Null));
+    let entries = before["runs"][0]["entries"].as_array().unwrap();
     let of = |event: &str| entries.iter().filter(|it| it["event"] == event).collect::<Vec<_>>();
     let (lost, failed_over) = (of("lost"), of("failed_over"));
     assert_eq!((&lost[0]["cause"], &lost[0]["stream_id"]), (&json!("reset"), &json!(house.stream(0))));
@@ -270,13 +288,13 @@ async fn the_timeline_says_why_a_channel_failed_over_and_why_it_stopped_also_aft
     player.ended().await;
     house.gateway.is_quiet().await;
     let after = house.get("timeline").await.body;
-    let session = &after["sessions"][0];
-    let last = session["entries"].as_array().unwrap().last().unwrap();
+    let run = &after["runs"][0];
+    let last = run["entries"].as_array().unwrap().last().unwrap();
     assert_eq!(
         (&last["event"], &last["cause"], &last["state"]),
         (&json!("ended"), &json!("stopped"), &json!("stopped"))
     );
-    assert!(session["ended_at"].is_string(), "{session}");
+    assert!(run["ended_at"].is_string(), "{run}");
 
     let events = told(house.admin.get("/api/core/system-events/?event_type=channel_failover").await).body;
     assert_eq!((&events["total"], &events["events"][0]["details"]["reason"]), (&json!(1), &json!("reset")));

@@ -555,9 +555,9 @@ async fn the_timeline_says_why_a_channel_switched_and_why_it_stopped() {
     switchboard.switch(channel(1), SwitchTo::Next).await.unwrap();
     drop(viewer);
     story.is_quiet().await;
-    let sessions = switchboard.timeline(channel(1).uuid());
-    assert_eq!(sessions.len(), 1);
-    let lines = &sessions[0].lines;
+    let runs = switchboard.timeline(channel(1).uuid());
+    assert_eq!(runs.len(), 1);
+    let lines = &runs[0].lines;
     let shown: Vec<_> =
         lines.iter().map(|it| (it.what, it.cause, it.stream.as_ref().map(|it| it.id.0))).collect();
     assert_eq!(
@@ -587,8 +587,8 @@ async fn the_timeline_says_why_a_channel_switched_and_why_it_stopped() {
         (Some(404), true, "playing")
     );
     assert!(lines[3].bytes_in > 0 && lines[3].bytes_in <= lines[9].bytes_in);
-    assert!(sessions[0].ended_at.is_some());
-    // The next one has a session of its own.
+    assert!(runs[0].ended_at.is_some());
+    // The next one has a run of its own.
     let _viewer = story.watch(channel(1)).await;
     assert_eq!(switchboard.timeline(channel(1).uuid()).len(), 2);
 }

@@ -27,7 +27,7 @@ use crate::{
     channel::{Env, Refusal, Status, SwitchOutcome, SwitchTo, Viewer, Watch, Wish},
     plans::Target,
     seats::{SeatInfo, SeatTable, SeatWish, SeatsTaken},
-    timeline::Session,
+    timeline::Run,
 };
 
 /// Longest wait for the answer to a join: an ending channel's farewell, its sockets' close, and the wait for a slot.
@@ -173,8 +173,8 @@ impl Switchboard {
         self.door.ask(ANSWER_TIMEOUT, |reply| Message::Overview { reply }).await
     }
 
-    /// What happened to the channel of this uuid: its session that lives and those that ended lately, newest first.
-    pub fn timeline(&self, uuid: Uuid) -> Vec<Session> {
+    /// What happened to the channel of this uuid: its run that goes on and those that ended lately, newest first.
+    pub fn timeline(&self, uuid: Uuid) -> Vec<Run> {
         self.env.timelines.of(|it| it.uuid() == uuid)
     }
 

@@ -9,20 +9,20 @@ fn target(number: u128) -> Target {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_session_keeps_its_newest_lines_and_counts_the_others() {
+async fn a_run_keeps_its_newest_lines_and_counts_the_others() {
     let all = Arc::new(Timelines::default());
     let timeline = all.begin(1, target(1), "News");
     for n in 0..LINES_MAX + 7 {
         timeline.write(Line::new(What::Lost).detail(n));
     }
-    let session = all.of(|it| it == target(1)).remove(0);
-    assert_eq!((session.lines.len(), session.n_dropped, session.ended_at), (LINES_MAX, 7, None));
-    assert_eq!((session.lines[0].detail.as_str(), session.name.as_str()), ("7", "News"));
+    let run = all.of(|it| it == target(1)).remove(0);
+    assert_eq!((run.lines.len(), run.n_dropped, run.ended_at), (LINES_MAX, 7, None));
+    assert_eq!((run.lines[0].detail.as_str(), run.name.as_str()), ("7", "News"));
     assert_eq!(all.of(|it| it == target(2)), []);
 }
 
 #[tokio::test(start_paused = true)]
-async fn of_ended_sessions_the_newest_are_kept_and_not_for_ever() {
+async fn of_ended_runs_the_newest_are_kept_and_not_for_ever() {
     let all = Arc::new(Timelines::default());
     let live = all.begin(0, target(0), "lives on");
     for serial in 1..=ENDED_MAX as u64 + 5 {

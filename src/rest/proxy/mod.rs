@@ -50,3 +50,15 @@ fn no_answer(error: AskError) -> Refusal {
         AskError::Gone => Refusal::unavailable("The gateway is stopping."),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn who_waits_in_vain_is_told_whether_to_try_again() {
+        for (error, status) in [(AskError::Timeout, 504), (AskError::Gone, 503)] {
+            assert_eq!(no_answer(error).into_response().status().as_u16(), status, "{error}");
+        }
+    }
+}

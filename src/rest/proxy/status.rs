@@ -2,11 +2,11 @@
 
 use actors::{ClientStatus, Overview, Status, Target};
 use domain::ids::{ProfileId, StreamId};
+use storage::Models;
 use uuid::Uuid;
 
 use super::{live, no_answer};
 use crate::http::reply::Refusal;
-use crate::rest::RestParts;
 use crate::rest::call::Call;
 use crate::rest::record::view;
 use crate::rest::route::{ADMIN, Route};
@@ -100,7 +100,7 @@ pub(super) fn routes() -> Vec<Route> {
 
 async fn list(call: Call) -> Result<LiveChannels, Refusal> {
     let all = call.parts.switchboard.overview().await.map_err(no_answer)?;
-    let channels: Vec<_> = all.iter().map(|it| view(&call.parts, it)).collect();
+    let channels: Vec<_> = all.iter().map(|it| view(&call.parts.models, it)).collect();
     Ok(LiveChannels { count: channels.len(), channels })
 }
 
@@ -108,10 +108,10 @@ async fn retrieve(call: Call) -> Result<LiveChannel, Refusal> {
     Ok(answered(live(&call).await?.1))
 }
 
-fn view(parts: &RestParts, overview: &Overview) -> LiveChannel {
+fn view(models: &Models, overview: &Overview) -> LiveChannel {
     match &overview.status {
         Some(status) => answered(status.clone()),
-        None => unanswered(parts, overview.target),
+        None => unanswered(models, overview.target),
     }
 }
 
@@ -157,9 +157,9 @@ fn client(client: ClientStatus) -> LiveClient {
 }
 
 /// What is known of a channel without asking it.
-fn unanswered(parts: &RestParts, target: Target) -> LiveChannel {
+fn unanswered(models: &Models, target: Target) -> LiveChannel {
     let uuid = target.uuid();
-    let channels = parts.models.channels.load();
+    let channels = models.channels.load();
     let name = channels.one_by("uuid", uuid.as_bytes()).map(|it| it.name.clone());
     LiveChannel {
         channel_id: uuid,
@@ -191,8 +191,9 @@ fn tenths(number: f64) -> f64 {
 mod tests {
     use std::time::Duration;
 
+    use domain::channel::Channel;
     use domain::event::StreamRef;
-    use domain::ids::UserId;
+    use domain::ids::{ChannelId, UserId};
     use domain::source_url::SourceUrl;
     use domain::stream_profile::Delivery;
     use serde_json::{Value, json};
@@ -284,6 +285,18 @@ mod tests {
         {
             assert_eq!(shown[key], Value::Null, "{key}");
         }
+    }
+
+    #[tokio::test]
+    async fn a_channel_that_does_not_answer_is_shown_by_its_name_and_as_such() {
+        let rest = Rest::start().await;
+        let uuid = Uuid::from_u128(1);
+        rest.put([Channel::new(ChannelId(1), uuid, "News", 0)]).await;
+        let shown = view(&rest.models, &Overview { target: Target::Channel(uuid), status: None });
+        let shown = serde_json::to_value(shown).unwrap();
+        assert_eq!((&shown["channel_id"], &shown["channel_name"]), (&json!(uuid), &json!("News")));
+        assert_eq!((&shown["state"], &shown["uptime"]), (&json!("no_answer"), &Value::Null));
+        assert_eq!((&shown["client_count"], &shown["clients"]), (&json!(0), &json!([])));
     }
 
     #[tokio::test]

@@ -1,6 +1,6 @@
 //! `/proxy/ts/timeline`: why a channel switched, why it stopped.
 
-use actors::{Line, Session, What};
+use actors::{Line, Run, What};
 use domain::ids::{ProfileId, StreamId};
 use uuid::Uuid;
 
@@ -18,15 +18,15 @@ view! {
         /// Its name.
         channel_name: String [example("News")],
         /// From the first viewer to the end of the channel, each; the newest first. The last one may still be going on.
-        sessions: Vec<TimelineSession>,
-        /// How many sessions there are.
+        runs: Vec<TimelineRun>,
+        /// How many runs there are.
         count: usize [example("1")],
     }
 }
 
 view! {
     /// One life of a channel.
-    TimelineSession {
+    TimelineRun {
         /// When it was first asked for.
         started_at: Time,
         /// When it ended; null while it goes on.
@@ -63,7 +63,7 @@ view! {
         upstream_status: Option<u16> [example("404")],
         /// Milliseconds in which nothing had played.
         gap_ms: Option<u64> [example("2100")],
-        /// Bytes that the session had taken in by then.
+        /// Bytes that the run had taken in by then.
         bytes_in: u64 [example("7500000")],
     }
 }
@@ -96,24 +96,24 @@ pub(super) fn routes() -> Vec<Route> {
 
 async fn retrieve(call: Call) -> Result<ChannelTimeline, Refusal> {
     let uuid = call.uuid()?;
-    let sessions = call.parts.switchboard.timeline(uuid);
-    let newest = sessions.first().ok_or_else(|| {
+    let runs = call.parts.switchboard.timeline(uuid);
+    let newest = runs.first().ok_or_else(|| {
         Refusal::not_found(format!("Nobody watches channel {uuid}, and nobody did lately."))
     })?;
     Ok(ChannelTimeline {
         channel_id: uuid,
         channel_name: newest.name.clone(),
-        count: sessions.len(),
-        sessions: sessions.into_iter().map(session).collect(),
+        count: runs.len(),
+        runs: runs.into_iter().map(run).collect(),
     })
 }
 
-fn session(session: Session) -> TimelineSession {
-    TimelineSession {
-        started_at: Time(session.started_at),
-        ended_at: session.ended_at.map(Time),
-        dropped: session.n_dropped,
-        entries: session.lines.into_iter().map(entry).collect(),
+fn run(run: Run) -> TimelineRun {
+    TimelineRun {
+        started_at: Time(run.started_at),
+        ended_at: run.ended_at.map(Time),
+        dropped: run.n_dropped,
+        entries: run.lines.into_iter().map(entry).collect(),
     }
 }
 
