@@ -13,6 +13,8 @@ use serde_json::{Value, json};
 use uuid::Uuid;
 
 use super::accounts::{LIST, remove_some};
+use super::profiles::PatternTrial;
+use super::shown::{M3UAccount, M3UAccountProfile};
 use crate::rest::testing::{Rest, SECRET};
 
 async fn make(rest: &Rest, body: Value) -> u32 {
@@ -482,4 +484,74 @@ async fn a_pattern_that_is_tried_makes_of_an_address_what_playing_makes_of_it() 
     }
     let body = json!({ "url": url, "search_pattern": "(", "replace_pattern": "" });
     assert_eq!(rest.admin("POST", &format!("{}test/", profiles(id)), body).await.status, 400);
+}
+
+#[tokio::test]
+async fn what_is_shown_of_an_account_or_profile_can_be_sent_back_and_changes_nothing() {
+    let rest = Rest::start().await;
+    let body = json!({
+        "name": "a", "server_url": "http://u:p@h/list?x=1", "user_agent": "VLC", "priority": 3, "release_delay": 0.25,
+        "headers": { "Referer": "http://r/", "X-A": "b" }, "cron_expression": "0 4 * * *", "is_active": false,
+        "rules": [{ "field": "tvg_id", "find": " $", "replace": "" }], "stream_identity": "stream_id",
+    });
+    let account = make(&rest, body).await;
+    let mut second = login("b");
+    second["exp_date"] = json!("2031-05-04");
+    second["custom_properties"] = json!({ "notes": "n" });
+    let profile = make_profile(&rest, account, second).await;
+    for path in [one(account), format!("{}{profile}/", profiles(account))] {
+        let mut shown = rest.admin("GET", &path, Value::Null).await.body;
+        let back = rest.admin("PUT", &path, shown.clone()).await;
+        assert_eq!(back.status, 200, "{}", back.text);
+        let mut now = back.body;
+        [&mut shown, &mut now].map(|it| it["updated_at"].take());
+        assert_eq!(now, shown);
+    }
+}
+
+/// The generated tests know no account that may be changed. The helper sees to it that nothing fails, that a refusal
+/// changes nothing, and that each answer is one that is published.
+#[tokio::test]
+async fn whatever_is_sent_for_an_account_or_profile_that_is_there_is_taken_or_refused() {
+    let rest = Rest::start().await;
+    let account = make(&rest, json!({ "name": "a" })).await;
+    let profile = make_profile(&rest, account, login("b")).await;
+    let profile = format!("{}{profile}/", profiles(account));
+    let trial = format!("{}test/", profiles(account));
+    let mut n_taken = 0;
+    for (method, path, record) in [
+        ("PATCH", one(account), &M3UAccount::RECORD),
+        ("PATCH", profile, &M3UAccountProfile::RECORD),
+        ("POST", trial, &PatternTrial::RECORD),
+    ] {
+        for field in record.fields.iter().filter(|it| it.is_in_bodies()) {
+            for value in [
+                Value::Null,
+                json!(true),
+                json!(-1),
+                json!(1e300),
+                json!(u64::MAX),
+                json!(""),
+                json!(" "),
+                json!("\u{0}"),
+                json!("a\r\nb: c"),
+                json!("ä".repeat(5_000)),
+                json!("http://[::1"),
+                json!("(a+)+$"),
+                json!([null]),
+                json!([{ "field": "url", "find": "(", "replace": "$9" }]),
+                json!({ "a\r\n": "b", "": {}, "Host": ["c"] }),
+                json!("+99999-01-01T00:00:00Z"),
+            ] {
+                let mut body = json!({ "url": "http://h/", "search_pattern": "h", "replace_pattern": "i" });
+                if method == "PATCH" {
+                    body = json!({});
+                }
+                body[field.name] = value;
+                let answer = rest.admin(method, &path, body).await;
+                n_taken += u32::from(answer.status == 200);
+            }
+        }
+    }
+    assert!(n_taken > 20, "{n_taken}");
 }

@@ -1,5 +1,6 @@
 //! Which channels a list is asked for.
 
+use std::collections::HashSet;
 use std::sync::Arc;
 
 use domain::channel::Channel;
@@ -79,6 +80,7 @@ impl ChannelFilters {
         let has = |text: &str, part: &Option<String>| {
             part.as_ref().is_none_or(|it| text.to_lowercase().contains(it.as_str()))
         };
+        let ids: Option<HashSet<ChannelId>> = self.ids.map(HashSet::from_iter);
         let of_groups = self.channel_group.map(|it| GroupFilter::of(it, &groups).ids);
         let state = match self.visibility_filter {
             Some(Named(Visibility::Active)) => Some(true),
@@ -91,7 +93,7 @@ impl ChannelFilters {
             visible(call, channel)
                 && states.into_iter().flatten().all(|it| it == channel.enabled)
                 && of_groups.as_ref().is_none_or(|it| channel.group.is_some_and(|group| it.contains(&group)))
-                && self.ids.as_ref().is_none_or(|it| it.contains(&channel.id))
+                && ids.as_ref().is_none_or(|it| it.contains(&channel.id))
                 && (self.only_streamless != Some(true) || channel.streams.is_empty())
                 && has(&channel.name, &name)
                 && has(guide, &tvg_id)
