@@ -151,6 +151,8 @@ impl Gateway {
         let rest = rest::filter(RestParts {
             models: models.clone(),
             auth,
+            switchboard: system.switchboard(),
+            events: system.events(),
             importer: system.importer(),
             leases,
             engine: Arc::new(config.engine.clone()),

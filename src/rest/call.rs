@@ -11,6 +11,7 @@ use domain::stream_profile::StreamProfile;
 use domain::user::User;
 use http::HeaderMap;
 use storage::{Record, Write};
+use uuid::Uuid;
 
 use super::RestParts;
 use super::input::Query;
@@ -24,10 +25,29 @@ pub(crate) struct Call {
     pub(crate) caller: Caller,
     pub(crate) headers: HeaderMap,
     pub(super) user: Option<Arc<User>>,
-    pub(super) parameters: Vec<(&'static str, u32)>,
+    pub(super) parameters: Vec<(&'static str, Parameter)>,
     /// As it was asked for.
     pub(super) path: String,
     pub(super) query: Arc<Query>,
+}
+
+/// A parameter of the path, of the type that its name says.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Parameter {
+    /// The number of a record.
+    Id(u32),
+    Uuid(Uuid),
+}
+
+impl Parameter {
+    /// `None`: this is no such parameter, and the path leads nowhere. Signs, points and numbers that no record can have
+    /// are none.
+    pub(super) fn read(name: &str, text: &str) -> Option<Self> {
+        match name {
+            "uuid" => Uuid::try_parse(text).ok().map(Self::Uuid),
+            _ => text.parse().ok().filter(|_| text.bytes().all(|it| it.is_ascii_digit())).map(Self::Id),
+        }
+    }
 }
 
 impl Call {
@@ -43,8 +63,22 @@ impl Call {
 
     /// The number of this name in the path. A route whose path has none is a bug, and answered as one.
     pub(crate) fn id_of(&self, name: &str) -> Result<u32, Refusal> {
-        let found = self.parameters.iter().find(|it| it.0 == name);
-        found.map(|it| it.1).ok_or_else(|| Refusal::fault(format_args!("find {name} in {}", self.path)))
+        match self.parameter(name) {
+            Some(Parameter::Id(id)) => Ok(id),
+            _ => Err(Refusal::fault(format_args!("find the number {name} in {}", self.path))),
+        }
+    }
+
+    /// The uuid in the path.
+    pub(crate) fn uuid(&self) -> Result<Uuid, Refusal> {
+        match self.parameter("uuid") {
+            Some(Parameter::Uuid(uuid)) => Ok(uuid),
+            _ => Err(Refusal::fault(format_args!("find the uuid in {}", self.path))),
+        }
+    }
+
+    fn parameter(&self, name: &str) -> Option<Parameter> {
+        self.parameters.iter().find(|it| it.0 == name).map(|it| it.1)
     }
 
     /// Runs a function as one write: all of it lands, or nothing does when it refuses.

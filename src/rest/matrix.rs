@@ -99,12 +99,15 @@ fn paths(route: &Route) -> Vec<String> {
     if route.path_parameters().next().is_none() {
         return vec![route.path.to_owned()];
     }
-    let with = |id: &str| {
-        let fill = |path: String, name| path.replace(&format!("{{{name}}}"), id);
+    let with = |id: &str, uuid: Uuid| {
+        let uuid = uuid.to_string();
+        let fill = |path: String, name| {
+            path.replace(&format!("{{{name}}}"), if name == "uuid" { &uuid } else { id })
+        };
         route.path_parameters().fold(route.path.to_owned(), fill)
     };
     // Last what is there: a route that deletes it comes to it once only.
-    vec![with("999999"), with("1")]
+    vec![with("999999", Uuid::from_u128(9)), with("1", UUID)]
 }
 
 fn hostile_paths(route: &Route) -> Vec<String> {

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use http::{Method, StatusCode};
 use serde_json::{Map, Value, json};
 
+use super::call::Parameter;
 use super::field::{Field, Kind, Record};
 use super::input::BodyShape;
 use super::route::{Access, AnswerShape, Route};
@@ -43,7 +44,7 @@ fn operation(route: &Route, schemas: &mut Schemas) -> Value {
     let mut operation = json!({
         "operationId": route.operation_id(),
         "summary": route.summary,
-        "tags": [route.path.split('/').nth(2).filter(|it| !it.is_empty()).unwrap_or("api")],
+        "tags": [route.path.trim_matches('/').split('/').find(|it| *it != "api").unwrap_or("api")],
         "responses": responses(route, schemas),
         "security": match route.access {
             Access::Anyone => json!([]),
@@ -78,7 +79,11 @@ fn operation(route: &Route, schemas: &mut Schemas) -> Value {
 }
 
 fn path_parameter(name: &str) -> Value {
-    let schema = json!({ "type": "integer", "minimum": 0, "maximum": u32::MAX });
+    // As it is read: a number is no uuid.
+    let schema = match Parameter::read(name, "1") {
+        Some(_) => json!({ "type": "integer", "minimum": 0, "maximum": u32::MAX }),
+        None => json!({ "type": "string", "format": "uuid" }),
+    };
     json!({ "name": name, "in": "path", "required": true, "schema": schema })
 }
 

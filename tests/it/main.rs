@@ -29,6 +29,7 @@ mod seats;
 mod self_test;
 mod serve;
 mod shutdown;
+mod status;
 mod store;
 mod streaming;
 mod support;
