@@ -198,7 +198,12 @@ impl System {
     /// The door to live channels.
     pub fn switchboard(&self) -> Switchboard {
         let ground = &self.ground;
-        Switchboard::new(ground.doors.switchboard.clone(), ground.env.clone(), ground.seat_table.clone())
+        Switchboard::new(
+            ground.doors.switchboard.clone(),
+            ground.env.clone(),
+            ground.seat_table.clone(),
+            ground.channel_table.clone(),
+        )
     }
 
     /// The door to refreshes of playlists. Nothing is refreshed before [`System::import_into`].

@@ -20,6 +20,7 @@ mod limits;
 mod live;
 mod openapi;
 mod playlist;
+mod push;
 mod rest;
 mod seats;
 mod self_test;

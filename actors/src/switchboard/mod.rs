@@ -24,6 +24,7 @@ use tracing::info;
 use crate::{
     ask::{ANSWER_TIMEOUT, AskError, Door},
     channel::{Env, Refusal, Status, SwitchOutcome, SwitchTo, Viewer, Watch, Wish},
+    channels::ChannelTable,
     plans::Target,
     seats::{SeatInfo, SeatTable, SeatWish, SeatsTaken},
 };
@@ -65,11 +66,17 @@ pub struct Switchboard {
     door: Door<Message>,
     env: Arc<Env>,
     seats: Arc<SeatTable>,
+    channels: Arc<ChannelTable>,
 }
 
 impl Switchboard {
-    pub(crate) fn new(door: Door<Message>, env: Arc<Env>, seats: Arc<SeatTable>) -> Self {
-        Self { door, env, seats }
+    pub(crate) fn new(
+        door: Door<Message>,
+        env: Arc<Env>,
+        seats: Arc<SeatTable>,
+        channels: Arc<ChannelTable>,
+    ) -> Self {
+        Self { door, env, seats, channels }
     }
 
     /// Joins a live channel, starting it when nobody watches it yet.
@@ -148,6 +155,11 @@ impl Switchboard {
     /// When there is no answer in time.
     pub async fn status(&self, target: Target) -> Result<Option<Status>, AskError> {
         self.door.ask(ANSWER_TIMEOUT, |reply| Message::Status { target, reply }).await
+    }
+
+    /// What is being watched now, in no order; from memory. One that is ending may be among them.
+    pub fn live_targets(&self) -> Vec<Target> {
+        self.channels.all().into_iter().map(|(target, _)| target).collect()
     }
 
     /// The plans changed: live channels read theirs again.
