@@ -151,9 +151,15 @@ impl Gateway {
             models: models.clone(),
             auth: auth.clone(),
         });
+        let leases = {
+            let system = Arc::downgrade(&system);
+            Arc::new(move || system.upgrade().map(|it| it.leases()).unwrap_or_default())
+        };
         let rest = rest::filter(RestParts {
             models: models.clone(),
             auth,
+            importer: system.importer(),
+            leases,
             engine: Arc::new(config.engine.clone()),
             body_bytes_max: limits.body_bytes_max,
             body_timeout: limits.body_timeout,
@@ -347,7 +353,7 @@ mod tests {
             assert!(ask(port, "GET / HTTP/1.0").await.contains("\"name\":\"headwater\""));
             assert!(ask(port, "GET /healthz HTTP/1.0").await.ends_with("ok\n"));
             assert!(ask(port, "GET /metrics HTTP/1.0").await.contains("\nheadwater_connections 1\n"));
-            assert!(ask(port, "GET /api/channels/ HTTP/1.0").await.starts_with("HTTP/1.0 404"));
+            assert!(ask(port, "GET /api/channels/ HTTP/1.0").await.starts_with("HTTP/1.0 401"));
         }
         let api = gateway.api_addr().port();
         assert!(ask(api, "GET /playlist.m3u HTTP/1.0").await.starts_with("HTTP/1.0 404"));

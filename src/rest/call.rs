@@ -11,7 +11,6 @@ use domain::stream_profile::StreamProfile;
 use domain::user::User;
 use http::HeaderMap;
 use storage::{Record, Write};
-use uuid::Uuid;
 
 use super::RestParts;
 use super::input::Query;
@@ -25,43 +24,16 @@ pub(crate) struct Call {
     pub(crate) caller: Caller,
     pub(crate) headers: HeaderMap,
     pub(super) user: Option<Arc<User>>,
-    pub(super) parameters: Vec<(&'static str, Parameter)>,
+    pub(super) parameters: Vec<(&'static str, u32)>,
     /// As it was asked for.
     pub(super) path: String,
     pub(super) query: Arc<Query>,
-}
-
-/// A parameter of the path, of the type that its name says.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Parameter {
-    Id(u32),
-    Uuid(Uuid),
-    Text(String),
-}
-
-impl Parameter {
-    /// `None`: this is no such parameter, and the path leads nowhere.
-    pub(super) fn read(name: &str, text: &str) -> Option<Self> {
-        if name.ends_with("uuid") {
-            Uuid::try_parse(text).ok().map(Self::Uuid)
-        } else if name.ends_with("id") {
-            let is_number = text.bytes().all(|it| it.is_ascii_digit());
-            text.parse().ok().filter(|_| is_number).map(Self::Id)
-        } else {
-            Some(Self::Text(text.to_owned()))
-        }
-    }
 }
 
 impl Call {
     /// Who calls. Never missing where the route asks for a level.
     pub(crate) fn user(&self) -> Result<&Arc<User>, Refusal> {
         self.user.as_ref().ok_or_else(Refusal::no_credentials)
-    }
-
-    /// Who calls a route that is open to everybody, if they said so.
-    pub(crate) fn user_if_any(&self) -> Option<&Arc<User>> {
-        self.user.as_ref()
     }
 
     /// The number `{id}` in the path.
@@ -71,31 +43,8 @@ impl Call {
 
     /// The number of this name in the path. A route whose path has none is a bug, and answered as one.
     pub(crate) fn id_of(&self, name: &str) -> Result<u32, Refusal> {
-        match self.parameter(name)? {
-            Parameter::Id(id) => Ok(*id),
-            _ => Err(Refusal::fault(format_args!("read {name} of {} as a number", self.path))),
-        }
-    }
-
-    /// The UUID of this name in the path.
-    pub(crate) fn uuid_of(&self, name: &str) -> Result<Uuid, Refusal> {
-        match self.parameter(name)? {
-            Parameter::Uuid(uuid) => Ok(*uuid),
-            _ => Err(Refusal::fault(format_args!("read {name} of {} as a UUID", self.path))),
-        }
-    }
-
-    /// The text of this name in the path.
-    pub(crate) fn text_of(&self, name: &str) -> Result<&str, Refusal> {
-        match self.parameter(name)? {
-            Parameter::Text(text) => Ok(text),
-            _ => Err(Refusal::fault(format_args!("read {name} of {} as a text", self.path))),
-        }
-    }
-
-    fn parameter(&self, name: &str) -> Result<&Parameter, Refusal> {
         let found = self.parameters.iter().find(|it| it.0 == name);
-        found.map(|it| &it.1).ok_or_else(|| Refusal::fault(format_args!("find {name} in {}", self.path)))
+        found.map(|it| it.1).ok_or_else(|| Refusal::fault(format_args!("find {name} in {}", self.path)))
     }
 
     /// Runs a function as one write: all of it lands, or nothing does when it refuses.

@@ -17,6 +17,7 @@ mod dispatch;
 mod field;
 mod input;
 mod list;
+mod m3u;
 #[cfg(test)]
 mod matrix;
 mod openapi;
@@ -36,6 +37,7 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
+use actors::{Importer, LeaseInfo};
 use domain::settings::Settings;
 use storage::Models;
 
@@ -48,6 +50,9 @@ use crate::http::Routes;
 pub(crate) struct RestParts {
     pub(crate) models: Models,
     pub(crate) auth: Auth,
+    pub(crate) importer: Importer,
+    /// The slots of account profiles that are out.
+    pub(crate) leases: Arc<dyn Fn() -> Vec<LeaseInfo> + Send + Sync>,
     /// What file, environment and arguments say of the engine.
     pub(crate) engine: Arc<Settings>,
     /// Bytes of a request's body, at most.
@@ -69,7 +74,7 @@ pub(crate) fn filter(parts: RestParts) -> Routes {
 
 /// Every operation there is. The one list from which all else is made.
 fn routes() -> Vec<Route> {
-    [root::routes(), accounts::routes(), channels::routes(), core::routes(), schema::routes()]
+    [root::routes(), accounts::routes(), channels::routes(), core::routes(), m3u::routes(), schema::routes()]
         .into_iter()
         .flatten()
         .collect()

@@ -35,8 +35,7 @@ pub(crate) const ADMIN: Access = Access::From(Level::Admin);
 #[derive(Clone)]
 pub(crate) struct Route {
     pub(crate) method: Method,
-    /// With its parameters in braces: one whose name ends in `id` is a number, in `uuid` a UUID, others are texts.
-    /// Begins with `/api/` and ends with a slash.
+    /// With its parameters in braces; each is the number of a record. Begins with `/api/` and ends with a slash.
     pub(crate) path: &'static str,
     pub(crate) access: Access,
     /// A sentence for people.

@@ -91,6 +91,9 @@ impl Rest {
         let parts = RestParts {
             models: models.clone(),
             auth: auth.clone(),
+            // Refreshes nothing: what it writes would be taken for what a refusal has changed.
+            importer: system.importer(),
+            leases: Arc::new(Vec::new),
             engine: Arc::new(engine),
             body_bytes_max: BODY_BYTES_MAX,
             body_timeout: Duration::from_millis(100),

@@ -22,6 +22,7 @@ mod openapi;
 mod playlist;
 mod push;
 mod rest;
+mod rest_m3u;
 mod seats;
 mod self_test;
 mod serve;

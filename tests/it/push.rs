@@ -2,11 +2,11 @@
 
 use super::support::api::Api;
 use super::support::client::{Request, fetch};
-use super::support::until_async;
 use super::support::gateway::{Setup, TestGateway};
 use super::support::people::{Person, changed, deleted, person};
 use super::support::push::{Listener, upgrade};
 use super::support::signal::Picture;
+use super::support::until_async;
 use super::support::upstream::{Answer, Cut, Provider};
 use domain::account::{Account, AccountProfile, List};
 use domain::channel::Channel;
@@ -137,7 +137,8 @@ async fn an_admin_sees_a_channel_play_and_fail_over_as_it_happens() {
     assert_eq!((&started["channel_id"], &started["stream_name"]), (&uuid, &json!("News")));
     let plays = |it: &Value| {
         let channel = &it["stats"]["channels"][0];
-        channel["state"] == "playing" && channel["bitrate_kbps"].as_u64() > Some(0)
+        let is_watched = channel["state"] == "playing" && channel["client_count"] == 1;
+        is_watched && channel["bitrate_kbps"].as_u64() > Some(0)
     };
     let playing = admin.until("channel_stats", plays).await;
     let channel = &playing["stats"]["channels"][0];
@@ -195,7 +196,10 @@ async fn level_1_is_told_channels_states_and_counts_and_level_0_nothing() {
     }
     admin.until("channel_stats", |it| it["stats"]["count"] == 2).await;
     let is_start = |it: &Value| it["data"]["type"] == "channel_start";
-    let is_playing = |it: &Value| it["data"]["stats"]["channels"][0]["state"] == "playing";
+    let is_playing = |it: &Value| {
+        let channel = &it["data"]["stats"]["channels"][0];
+        channel["state"] == "playing" && channel["client_count"] == 1
+    };
     let mut frames = Vec::new();
     while !(frames.iter().any(is_start) && frames.iter().any(is_playing)) {
         frames.push(standard.next().await.unwrap());
