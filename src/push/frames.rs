@@ -122,13 +122,13 @@ pub(super) fn lost(count: u64) -> Arc<Happening> {
 /// How far a refresh of a playlist is.
 pub(super) fn refresh(progress: &Progress, now_ms: i64) -> Arc<Happening> {
     let (action, status) = match (progress.phase, progress.outcome) {
-        (Phase::Waiting, _) => ("waiting", "idle"),
+        (Phase::Waiting, _) => ("waiting", "fetching"),
         (Phase::Fetching, _) => ("downloading", "fetching"),
         (Phase::Parsing, _) => ("parsing", "parsing"),
         (Phase::Comparing, _) => ("comparing", "parsing"),
         (Phase::Writing, _) => ("writing", "parsing"),
         (Phase::Done, Some(Outcome::Success)) => ("done", "success"),
-        (Phase::Done, Some(Outcome::AwaitingConfirmation)) => ("done", "awaiting_confirmation"),
+        (Phase::Done, Some(Outcome::AwaitingConfirmation)) => ("done", "pending_confirmation"),
         (Phase::Done, _) => ("done", "error"),
     };
     Happening::for_admins(json!({
@@ -146,4 +146,139 @@ pub(super) fn refresh(progress: &Progress, now_ms: i64) -> Arc<Happening> {
         "started_at": iso_millis(progress.started_at),
         "elapsed_time": now_ms.saturating_sub(progress.started_at).max(0) as f64 / 1000.0,
     }))
+}
+
+#[cfg(test)]
+mod tests {
+    use domain::event::{CallerRef, ChannelRef, ClientRef, RecordingRef, RefreshRef};
+    use domain::ids::AccountId;
+
+    use super::*;
+
+    #[test]
+    fn those_who_are_no_admins_hear_of_channels_alone() {
+        let channel = || ChannelRef { uuid: Uuid::from_u128(7), name: "News".into(), number: None };
+        let ip = "192.0.2.9".parse().unwrap();
+        let client =
+            || ClientRef { connection_id: 1, ip, user_agent: "VLC".into(), user: Some("anna".into()) };
+        let attempt = || CallerRef { user: Some("anna".into()), ip, user_agent: "VLC".into() };
+        let recording =
+            || RecordingRef { id: 3, program_title: "The news".into(), file_path: "/srv/a.ts".into() };
+        let source = || RefreshRef { id: 4, name: "panel".into() };
+        let error_message = "no stream of panel works".to_owned();
+        let error = EventBody::ChannelError { channel: channel(), error_message, stream: None };
+        let reason = String::new();
+        let stop = EventBody::ChannelStop {
+            channel: channel(),
+            stream: None,
+            reason: "idle".into(),
+            runtime_seconds: 1,
+            total_bytes: 1,
+        };
+        let gone = EventBody::ClientDisconnect {
+            channel: channel(),
+            client: client(),
+            reason: reason.clone(),
+            duration_seconds: 1,
+            bytes_sent: 1,
+        };
+        let recorded = EventBody::RecordingEnd {
+            channel: channel(),
+            recording: recording(),
+            duration_seconds: 1,
+            file_size_bytes: 1,
+            interrupted: false,
+        };
+        let refreshed = EventBody::M3uRefresh {
+            source: source(),
+            streams_created: 1,
+            streams_updated: 1,
+            streams_deleted: 1,
+            duration_seconds: 1,
+        };
+        let guide = EventBody::EpgRefresh { source: source(), programs_updated: 1, duration_seconds: 1 };
+        // (event, its kind, whether all hear of it); no kind where nobody does.
+        let cases = [
+            (error, Some("channel_error"), true),
+            (stop, Some("channel_stop"), true),
+            (
+                EventBody::ClientConnect { channel: channel(), client: client() },
+                Some("client_connect"),
+                false,
+            ),
+            (gone, Some("client_disconnect"), false),
+            (
+                EventBody::RecordingStart { channel: channel(), recording: recording() },
+                Some("recording_started"),
+                false,
+            ),
+            (recorded, Some("recording_ended"), false),
+            (guide, Some("epg_refresh"), false),
+            (refreshed, None, false),
+            (EventBody::LoginFailed { attempt: attempt(), reason }, Some("login_failed"), false),
+        ];
+        for (body, kind, is_for_all) in cases {
+            let told = event(&Event { at: 0, body });
+            assert_eq!(told.is_some(), kind.is_some(), "{kind:?}");
+            let Some(told) = told else { continue };
+            let frame: Value = serde_json::from_str(&told.admin).unwrap();
+            assert_eq!((&frame["type"], &frame["data"]["type"]), (&json!("update"), &json!(kind)));
+            assert_eq!(frame["data"]["success"], true);
+            assert_eq!(told.standard.is_some(), is_for_all, "{kind:?}");
+            if let Some((channel, text)) = &told.standard {
+                assert_eq!(*channel, Uuid::from_u128(7));
+                let data: Value = serde_json::from_str(text).unwrap();
+                assert_eq!(
+                    (&data["data"]["type"], data["data"]["channel_name"].as_str()),
+                    (&json!(kind), Some("News"))
+                );
+                assert!(!text.contains("panel") && !text.contains("idle"), "{text}");
+            }
+        }
+    }
+
+    #[test]
+    fn a_refresh_is_told_by_what_it_does_and_how_it_ended() {
+        for (phase, outcome, action, status) in [
+            (Phase::Waiting, None, "waiting", "fetching"),
+            (Phase::Fetching, None, "downloading", "fetching"),
+            (Phase::Parsing, None, "parsing", "parsing"),
+            (Phase::Comparing, None, "comparing", "parsing"),
+            (Phase::Writing, None, "writing", "parsing"),
+            (Phase::Done, Some(Outcome::Success), "done", "success"),
+            (Phase::Done, Some(Outcome::Error), "done", "error"),
+            (Phase::Done, Some(Outcome::AwaitingConfirmation), "done", "pending_confirmation"),
+            (Phase::Done, None, "done", "error"),
+        ] {
+            let progress = Progress {
+                account: AccountId(2),
+                job: Uuid::nil(),
+                phase,
+                bytes: 9,
+                entries: 8,
+                n_new: 7,
+                n_changed: 6,
+                n_gone: 5,
+                outcome,
+                message: String::new(),
+                started_at: 1_000,
+            };
+            let told = refresh(&progress, 3_500);
+            let data = &serde_json::from_str::<Value>(&told.admin).unwrap()["data"];
+            assert_eq!((&data["action"], &data["status"]), (&json!(action), &json!(status)));
+            assert_eq!((&data["account"], &data["elapsed_time"]), (&json!(2), &json!(2.5)));
+            assert!(told.standard.is_none());
+        }
+    }
+
+    #[test]
+    fn keys_of_the_house_are_not_even_told_to_have_changed() {
+        let touched = |collection| storage::Touched { collection, ids: Ids::Few(vec![1]) };
+        let change = |touched| changed(&Change { version: 3, touched });
+        assert!(change(vec![touched("server_keys")]).is_none());
+        let told = change(vec![touched("server_keys"), touched("users")]).unwrap();
+        assert!(told.admin.contains("users") && !told.admin.contains("server_keys"), "{}", told.admin);
+        let many = storage::Touched { collection: "streams", ids: Ids::Many };
+        assert!(change(vec![many]).unwrap().admin.contains("\"ids\":null"));
+    }
 }

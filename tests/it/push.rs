@@ -60,6 +60,22 @@ fn happens(gateway: &TestGateway, number: i64, bytes: usize) {
     gateway.gateway.events().happened(Event { at: number, body });
 }
 
+/// Every member of a frame stands in the page about frames.
+#[track_caller]
+fn is_explained(value: &Value) {
+    let page = include_str!("../../docs/websocket.md");
+    match value {
+        Value::Object(members) => {
+            for (name, value) in members {
+                assert!(page.contains(&format!("`{name}`")), "docs/websocket.md does not explain {name}");
+                is_explained(value);
+            }
+        }
+        Value::Array(values) => values.iter().for_each(is_explained),
+        _ => {}
+    }
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_socket_opens_for_every_kind_of_credentials_at_both_ports() {
     let gateway = Setup::new().start().await;
@@ -151,6 +167,7 @@ async fn an_admin_sees_a_channel_play_and_fail_over_as_it_happens() {
     );
     assert_eq!(playing["stats"]["totals"]["client_count"], 1);
     let first_stream = channel["stream_id"].clone();
+    is_explained(&playing);
 
     provider.path(FIRST).answers(Answer::status(404)).cut(Cut::Reset);
     let failover = admin.kind("channel_failover").await;
@@ -350,6 +367,8 @@ async fn admins_are_told_which_records_changed_and_how_a_refresh_goes() {
     let done = admin.until("m3u_refresh", |it| it["action"] == "done").await;
     assert_eq!((&done["status"], &done["account"]), (&json!("success"), &json!(account)), "{done}");
     assert_eq!((&done["streams_processed"], &done["streams_created"]), (&json!(1), &json!(1)));
+    is_explained(&told);
+    is_explained(&done);
     let job = done["job"].as_str().unwrap();
     assert!(format!("{started:?}").contains(job), "{started:?} {job}");
 }
