@@ -186,6 +186,26 @@ async fn an_admin_sees_a_channel_play_and_fail_over_as_it_happens() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn all_are_told_the_same_reading_and_nothing_is_read_while_nobody_listens() {
+    let gateway = Setup::new().start().await;
+    let root = of_level(&gateway, "root", Level::Admin).await;
+    for _ in 0..2 {
+        let mut first = listens(&gateway, &root).await;
+        assert_eq!(first.kind("channel_stats").await["sequence"], 1, "begins anew");
+        first.until("channel_stats", |it| it["sequence"] == 2).await;
+        let mut second = listens(&gateway, &root).await;
+        let told = second.kind("channel_stats").await;
+        assert!(told["sequence"].as_u64() >= Some(2), "does not wait for the next: {told}");
+        let told = second.kind("channel_stats").await;
+        let same = first.until("channel_stats", |it| it["sequence"] == told["sequence"]).await;
+        assert_eq!(same, told);
+        drop((first, second));
+        let is_alone = async || gateway.metrics().await["headwater_connections"] == 1.0;
+        until_async("the sockets to be gone", is_alone).await;
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn level_1_is_told_channels_states_and_counts_and_level_0_nothing() {
     let provider = Provider::start();
     provider.path(FIRST).plays(Picture::new("first"));

@@ -97,12 +97,16 @@ impl Listener {
     /// Everything up to the end, and how it ended.
     pub async fn rest(&mut self) -> (Vec<Value>, Closed) {
         let mut frames = Vec::new();
-        loop {
-            match self.next().await {
-                Ok(frame) => frames.push(frame),
-                Err(closed) => return (frames, closed),
+        let end = async {
+            loop {
+                match self.next().await {
+                    Ok(frame) => frames.push(frame),
+                    Err(closed) => return closed,
+                }
             }
-        }
+        };
+        let closed = timeout(PATIENCE, end).await.expect("the socket ends");
+        (frames, closed)
     }
 
     pub async fn says(&mut self, text: &str) {
