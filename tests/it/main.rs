@@ -21,6 +21,7 @@ mod live;
 mod openapi;
 mod playlist;
 mod programs;
+mod push;
 mod rest;
 mod rest_channels;
 mod rest_m3u;

@@ -5,10 +5,10 @@ use std::sync::Arc;
 use domain::account::{Account, AccountProfile, CUSTOM, List, Refresh};
 use domain::channel::Channel;
 use domain::ids::{AccountId, ChannelId, ProfileId, StreamId};
-use domain::plan::{Records, plan};
+use domain::plan::{Capabilities, Records, plan};
 use domain::source_url::SourceUrl;
 use domain::stream::{Facts, Headers, Stream};
-use domain::stream_profile::{Delivery, StreamProfile};
+use domain::stream_profile::StreamProfile;
 use serde_json::{Value, json};
 use uuid::Uuid;
 
@@ -445,8 +445,13 @@ impl Records for Shelf {
         None
     }
 
-    fn default_delivery(&self) -> Delivery {
-        Delivery::Proxy
+    fn default_profile(&self) -> Arc<StreamProfile> {
+        let [proxy, ..] = StreamProfile::built_in();
+        Arc::new(proxy)
+    }
+
+    fn capabilities(&self) -> Capabilities {
+        Capabilities::default()
     }
 }
 
