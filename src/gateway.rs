@@ -99,7 +99,7 @@ impl Gateway {
 
         let models = runtimes.work.spawn_blocking(move || Models::of(store));
         let models = models.await.map_err(|_| StartError::Runtime)?.map_err(StartError::Store)?;
-        let capabilities = Capabilities { has_ffmpeg: media::source::find_program("ffmpeg").is_some() };
+        let capabilities = Capabilities { has_ffmpeg: media::door::find_program("ffmpeg").is_some() };
         let plans = StorePlans::new(models.clone(), config.engine.default_stream_profile).on(capabilities);
         let plans: Arc<dyn Plans> = Arc::new(plans);
         let dial =

@@ -59,8 +59,12 @@ pub fn begin(store: &Store) -> Result<()> {
     let keys = ServerKeys { tokens: random()?, lookup: random()? };
     store.write_blocking(move |write| {
         put_missing(write, &Account::custom())?;
+        let known: Vec<StreamProfile> = write.all()?;
         for profile in StreamProfile::built_in() {
-            put_missing(write, &profile)?;
+            // An older store may have given its name away; what somebody made is not taken from them.
+            if known.iter().all(|it| it.name != profile.name) {
+                put_missing(write, &profile)?;
+            }
         }
         put_missing(write, &keys)
     })

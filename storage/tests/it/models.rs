@@ -1,6 +1,7 @@
 //! The gateway's own store: what it begins with, and what is kept of it in memory.
 
 use domain::account::Account;
+use domain::ids::StreamProfileId;
 use domain::playlist::catalogue::{Catalogue, CatalogueBuilder};
 use domain::playlist::m3u::{Item, Limits, parse};
 use domain::secret::ServerKeys;
@@ -39,6 +40,22 @@ fn a_store_begins_with_what_no_store_is_without_and_keeps_it_at_the_next_start()
     assert_eq!(store.collection::<ServerKeys>().all().unwrap(), [keys]);
     assert_eq!(store.collection::<Account>().all().unwrap(), [Account::custom()]);
     assert_eq!(store.collection::<StreamProfile>().all().unwrap(), StreamProfile::built_in());
+}
+
+#[test]
+fn a_store_from_before_a_built_in_stream_profile_keeps_what_has_its_id_or_name() {
+    let store = Store::temporary(schema()).unwrap();
+    let [proxy, _, copy, transcode, _] = StreamProfile::built_in();
+    let mine = [
+        StreamProfile { id: copy.id, name: "mine".to_owned(), ..proxy.clone() },
+        StreamProfile { id: StreamProfileId(9), name: transcode.name, ..proxy },
+    ];
+    let put = mine.clone();
+    store.write_blocking(move |write| put.iter().try_for_each(|it| write.put(it))).unwrap();
+    begin(&store).unwrap();
+    let all = store.collection::<StreamProfile>().all().unwrap();
+    assert_eq!(all.iter().map(|it| it.id.0).collect::<Vec<_>>(), [1, 2, 3, 5, 9]);
+    assert!(mine.iter().all(|it| all.contains(it)));
 }
 
 #[test]
