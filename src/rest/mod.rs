@@ -88,7 +88,7 @@ fn routes() -> Vec<Route> {
     api.into_iter().chain([proxy::routes()]).flatten().collect()
 }
 
-/// An operation, as tests and tools see it. What it takes and answers is in [`openapi`].
+/// An operation, as tests and tools see it. What it takes and answers is in [`openapi()`].
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RouteInfo {
     pub method: String,

@@ -15,8 +15,8 @@ use uuid::Uuid;
 
 const ACCOUNTS: &str = "/api/m3u/accounts/";
 /// Where the provider has its list; with the password in it.
-const LIST: &str = "/get.php?username=anna&password=hunter2-5ecret";
-const SECRET: &str = "hunter2-5ecret";
+const LIST: &str = "/get.php?username=anna&password=hunter2-kept";
+const SECRET: &str = "hunter2-kept";
 
 /// A gateway without anything but an admin, and a provider with as many streams as wanted.
 struct House {
