@@ -28,6 +28,7 @@ use crate::http::admission::Admission;
 use crate::http::route_table;
 use crate::metrics::Metrics;
 use crate::player::{self, PlayerParts};
+use crate::push::{self, PushParts};
 use crate::rest::{self, RestParts};
 use crate::status::{self, StatusParts};
 
@@ -126,7 +127,7 @@ impl Gateway {
             Arc::new(move || system.upgrade().map(|it| it.counts()).unwrap_or_default())
         };
         let status = status::routes(StatusParts {
-            metrics: Arc::new(Metrics::new(counts, Arc::clone(&admission))),
+            metrics: Arc::new(Metrics::new(counts.clone(), Arc::clone(&admission))),
             networks: Arc::new(config.metrics_networks.clone()),
             draining: Arc::clone(&draining),
         });
@@ -144,15 +145,31 @@ impl Gateway {
             auth: auth.clone(),
         };
         let player = player::routes(player_parts.clone());
+        let push = push::route(PushParts {
+            switchboard: system.switchboard(),
+            importer: system.importer(),
+            events: system.events(),
+            counts,
+            models: models.clone(),
+            auth: auth.clone(),
+        });
+        let leases = {
+            let system = Arc::downgrade(&system);
+            Arc::new(move || system.upgrade().map(|it| it.leases()).unwrap_or_default())
+        };
         let rest = rest::filter(RestParts {
             models: models.clone(),
             auth,
+            switchboard: system.switchboard(),
+            events: system.events(),
+            importer: system.importer(),
+            leases,
             engine: Arc::new(config.engine.clone()),
             body_bytes_max: limits.body_bytes_max,
             body_timeout: limits.body_timeout,
         });
         // Clients know one host and one port, and that is the players': it answers what the other one answers too.
-        let api_routes = rest.or(status).unify().boxed();
+        let api_routes = rest.or(status).unify().or(push).unify().boxed();
         let player_routes = api_routes.clone().or(player).unify();
         // Last of all: anything of three segments looks like it.
         let player_routes = player_routes.or(player::short_route(player_parts)).unify().boxed();
@@ -340,7 +357,7 @@ mod tests {
             assert!(ask(port, "GET / HTTP/1.0").await.contains("\"name\":\"headwater\""));
             assert!(ask(port, "GET /healthz HTTP/1.0").await.ends_with("ok\n"));
             assert!(ask(port, "GET /metrics HTTP/1.0").await.contains("\nheadwater_connections 1\n"));
-            assert!(ask(port, "GET /api/channels/ HTTP/1.0").await.starts_with("HTTP/1.0 404"));
+            assert!(ask(port, "GET /api/channels/ HTTP/1.0").await.starts_with("HTTP/1.0 401"));
         }
         let api = gateway.api_addr().port();
         assert!(ask(api, "GET /playlist.m3u HTTP/1.0").await.starts_with("HTTP/1.0 404"));

@@ -16,6 +16,7 @@ mod http;
 mod metrics;
 pub mod play;
 mod player;
+mod push;
 pub mod rest;
 mod status;
 pub mod telemetry;

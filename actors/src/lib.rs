@@ -29,10 +29,11 @@ mod switchboard;
 mod system;
 #[cfg(test)]
 mod testing;
+mod timeline;
 
 pub use ask::AskError;
 pub use channel::{ClientStatus, Refusal, Status, SwitchOutcome, SwitchTo, Viewer, Watch};
-pub use events::Events;
+pub use events::{Events, Numbered};
 pub use fetch::{Fetch, FetchBody, FetchError, FetchLimits};
 pub use importer::{ImportError, ImportOptions, Imported, Importer, Phase, Progress, RefreshStart, import};
 pub use plans::{Plans, StorePlans, Target};
@@ -41,5 +42,6 @@ pub use reload::{LiveSettings, effective_settings};
 pub use schedule::{check_cron, check_time_zone};
 pub use seats::{SeatInfo, SeatWish};
 pub use slots::{FullPool, LeaseInfo, Purpose};
-pub use switchboard::{StopOutcome, Switchboard, WatchRequest};
+pub use switchboard::{Overview, StopOutcome, Switchboard, WatchRequest};
 pub use system::{Parts, StartError, System};
+pub use timeline::{Line, LineStream, Run, What};

@@ -27,6 +27,16 @@ pub enum Target {
     Stream(StreamId),
 }
 
+impl Target {
+    /// What it is called by in the interface: a channel's own uuid, or that which a preview of a stream goes by.
+    pub fn uuid(&self) -> Uuid {
+        match self {
+            Target::Channel(uuid) => *uuid,
+            Target::Stream(id) => plan::preview_uuid(*id),
+        }
+    }
+}
+
 impl fmt::Display for Target {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {

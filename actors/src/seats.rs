@@ -267,6 +267,11 @@ pub(crate) struct Seat {
 }
 
 impl Seat {
+    /// Whose it is.
+    pub(crate) fn user(&self) -> UserId {
+        self.session.0
+    }
+
     /// Why its session was ended by us, if it was.
     pub(crate) fn why_ended(&self) -> Option<&'static str> {
         self.table.inner.lock().sessions.get(&self.session).and_then(|it| it.ended)

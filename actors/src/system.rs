@@ -53,6 +53,7 @@ use crate::{
     seats::SeatTable,
     slots::{self, LeaseInfo, SlotTable, Slots},
     switchboard::{self, Switchboard},
+    timeline::Timelines,
 };
 
 /// How long live channels have to say farewell to their clients when the system stops.
@@ -174,6 +175,7 @@ impl System {
             events: Events::new(doors.events.clone(), bus.clone()),
             registry: Arc::new(Registry::default()),
             next_client: AtomicU64::new(1),
+            timelines: Arc::new(Timelines::default()),
             settings: LiveSettings::new(settings),
         });
         let ground = Ground {

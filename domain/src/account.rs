@@ -170,6 +170,8 @@ impl fmt::Debug for AccountProfile {
     }
 }
 
+/// Hours between two refreshes of an account that is made, where nobody says otherwise.
+pub const REFRESH_INTERVAL_HOURS: u32 = 24;
 /// Days after which a vanished stream is removed, where nobody says otherwise.
 pub const STALE_STREAM_DAYS: u32 = 7;
 

@@ -97,6 +97,9 @@ impl Number {
     /// The largest whole number.
     pub const WHOLE_MAX: u32 = 99_999_999;
 
+    /// What counting begins with.
+    pub const ONE: Self = Self { thousandths: 1000 };
+
     /// A whole number. `None` above [`Number::WHOLE_MAX`].
     pub fn whole(number: u32) -> Option<Self> {
         (number <= Self::WHOLE_MAX).then_some(Self { thousandths: u64::from(number) * 1000 })
@@ -105,6 +108,12 @@ impl Number {
     /// Zero is how many providers write "none".
     pub fn is_zero(self) -> bool {
         self.thousandths == 0
+    }
+
+    /// The number that is one more: 5.5 after 4.5. `None` where that is too large.
+    pub fn next(self) -> Option<Self> {
+        let thousandths = self.thousandths + 1000;
+        (thousandths <= u64::from(Self::WHOLE_MAX) * 1000).then_some(Self { thousandths })
     }
 
     /// The next whole number after the largest of these; 1 if there are none.
@@ -209,6 +218,14 @@ mod tests {
         assert_eq!(Number::next_after([Some(number("7")), None, Some(number("4"))]), Some(number("8")));
         assert_eq!(Number::next_after([Some(number("7.9"))]), Some(number("8")));
         assert_eq!(Number::next_after([Some(number("99999999"))]), None);
+    }
+
+    #[test]
+    fn one_more_keeps_the_decimals() {
+        assert_eq!(Number::ONE.next(), Some(number("2")));
+        assert_eq!(number("4.5").next(), Some(number("5.5")));
+        assert_eq!(number("99999998.001").next(), None);
+        assert_eq!(number("99999999").next(), None);
     }
 
     proptest! {

@@ -181,10 +181,14 @@ impl Rewrites {
 ///
 /// It has a uuid of its own, derived from the stream's id, so that no channel is taken for it.
 pub fn preview(stream: &Stream, records: &impl Records) -> Plan {
-    let uuid = Uuid::new_v5(&Uuid::NAMESPACE_OID, format!("stream:{}", stream.id).as_bytes());
-    let mut channel = Channel::new(ChannelId(0), uuid, stream.name(), 0);
+    let mut channel = Channel::new(ChannelId(0), preview_uuid(stream.id), stream.name(), 0);
     channel.streams = vec![stream.id];
     plan(&channel, records)
+}
+
+/// The uuid of a preview of this stream.
+pub fn preview_uuid(stream: StreamId) -> Uuid {
+    Uuid::new_v5(&Uuid::NAMESPACE_OID, format!("stream:{stream}").as_bytes())
 }
 
 /// Who reads which address of one plan; each command is read once.

@@ -16,7 +16,7 @@ mod tokens;
 use std::fmt;
 use std::net::IpAddr;
 use std::sync::Arc;
-use std::time::SystemTime;
+use std::time::{Duration, SystemTime};
 
 use actors::Events;
 use domain::event::{CallerRef, Event, EventBody};
@@ -173,6 +173,16 @@ impl Auth {
     /// When it is not good, or its user is inactive, has another password since, or is gone.
     pub(crate) fn user_of_token(&self, token: &str) -> Result<Arc<User>, Denied> {
         self.subject(token, Use::Access, |expired| Denied::Token { expired })
+    }
+
+    /// For how long the access token in these headers is still good; `None` where they show none, such as an API key,
+    /// which is good until it is taken back. Whether it is good at all is what [`user_of`](Self::user_of) says.
+    pub(crate) fn good_for(&self, headers: &HeaderMap) -> Option<Duration> {
+        let (scheme, rest) = scheme(headers.get(AUTHORIZATION)?);
+        let is_bearer = scheme.eq_ignore_ascii_case(b"bearer");
+        let token = str::from_utf8(rest).ok().filter(|_| is_bearer)?;
+        let seconds = self.0.signer.ends_at(token)?.saturating_sub(now_seconds());
+        Some(Duration::from_secs(u64::try_from(seconds).unwrap_or(0)))
     }
 
     fn user_of_key(&self, key: &[u8]) -> Result<Arc<User>, Denied> {

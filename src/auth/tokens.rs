@@ -108,12 +108,7 @@ impl Signer {
 
     /// Whom a token speaks of, if it is one of ours, for this use and still good.
     pub(super) fn read(&self, token: &str, wanted: Use, now: i64) -> Result<Subject, Fault> {
-        if token.len() > TOKEN_BYTES_MAX {
-            return Err(Fault::Invalid);
-        }
-        let claims = jsonwebtoken::decode::<Claims>(token, &self.decode, &self.validation)
-            .map_err(|_| Fault::Invalid)?
-            .claims;
+        let claims = self.claims(token)?;
         if claims.token_type != wanted {
             return Err(Fault::Invalid);
         }
@@ -122,6 +117,19 @@ impl Signer {
         }
         let user = claims.user_id.parse().map_err(|_| Fault::Invalid)?;
         Ok(Subject { user: UserId(user), generation: claims.generation })
+    }
+
+    /// From which second on a token of ours is not good any more, whatever it is for.
+    pub(super) fn ends_at(&self, token: &str) -> Option<i64> {
+        self.claims(token).ok().map(|it| it.exp)
+    }
+
+    fn claims(&self, token: &str) -> Result<Claims, Fault> {
+        if token.len() > TOKEN_BYTES_MAX {
+            return Err(Fault::Invalid);
+        }
+        let read = jsonwebtoken::decode::<Claims>(token, &self.decode, &self.validation);
+        read.map(|it| it.claims).map_err(|_| Fault::Invalid)
     }
 }
 

@@ -5,8 +5,9 @@ use std::time::SystemTime;
 
 use actors::{Fetch, ImportOptions, Imported, import};
 use anyhow::{Context, anyhow};
-use domain::account::{Account, AccountProfile, List};
-use domain::ids::{AccountId, ProfileId};
+use domain::account::{Account, AccountProfile, List, REFRESH_INTERVAL_HOURS};
+use domain::ids::AccountId;
+use storage::records::next_profile_id;
 use storage::{Models, Write};
 use tokio::runtime::Builder;
 
@@ -22,8 +23,6 @@ enum AccountError {
     OtherList(String),
     #[error("account {0} is for streams that are made by hand, and has no list")]
     Custom(String),
-    #[error("no id is left for an account profile")]
-    NoIdLeft,
     #[error(transparent)]
     Store(#[from] storage::Error),
 }
@@ -81,12 +80,12 @@ fn account_for(
         Some(account) if is_named || account.list == *list => Ok(account),
         Some(account) => Err(AccountError::OtherList(account.name)),
         None => {
-            let profiles = accounts.iter().flat_map(|it| &it.profiles);
-            let last = profiles.map(|it| it.id.0).max().unwrap_or(0);
-            let profile = ProfileId(last.checked_add(1).ok_or(AccountError::NoIdLeft)?);
-            let profile = AccountProfile::default_of(profile, "default", 0);
-            let id = AccountId(write.next_id::<Account>()?);
-            Ok(Account::new(id, name.unwrap_or(default_name), list.clone(), profile, now()))
+            let id = next_profile_id(write)?;
+            let profile = AccountProfile::default_of(id, "Default", 0);
+            let name = name.unwrap_or(default_name);
+            let mut account = Account::new(AccountId(id.0), name, list.clone(), profile, now());
+            account.schedule.interval_hours = REFRESH_INTERVAL_HOURS;
+            Ok(account)
         }
     }
 }

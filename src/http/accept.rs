@@ -33,6 +33,7 @@ use tokio::sync::Semaphore;
 use tokio::time::{sleep, timeout};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
+use tokio_util::task::task_tracker::TaskTrackerToken;
 
 use super::admission::{Admission, Admitted, Crowded};
 use super::socket::{MeteredIo, prepare};
@@ -58,6 +59,27 @@ pub(crate) trait Handler: Clone + Send + Sync + 'static {
 /// The address of ours that a connection came in on, for requests that do not say which host they mean.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct LocalAddr(pub(crate) SocketAddr);
+
+/// What keeps a connection counted after it stopped speaking HTTP: its place among those admitted, and among those
+/// that a closing door waits for. Whoever upgrades a connection holds it for as long as the connection is open.
+#[derive(Clone)]
+pub(crate) struct Stay {
+    _admitted: Arc<Admitted>,
+    drain: CancellationToken,
+    tasks: TaskTracker,
+}
+
+impl Stay {
+    /// From now on the door waits for whoever holds what this returns.
+    pub(crate) fn token(&self) -> TaskTrackerToken {
+        self.tasks.token()
+    }
+
+    /// Waits until the door is closing. The connection may say farewell then.
+    pub(crate) async fn draining(&self) {
+        self.drain.cancelled().await;
+    }
+}
 
 /// Where connections come from: a listener, or in tests one that fails.
 pub(crate) trait Listen: Send + 'static {
@@ -208,8 +230,12 @@ impl<H: Handler> Host<H> {
         let io = TokioIo::new(MeteredIo::new(socket, Arc::clone(&connection)));
         let cancel = connection.cancel.clone();
         let handler = self.handler.clone();
+        let admitted = Arc::new(admitted);
+        let stay =
+            Stay { _admitted: Arc::clone(&admitted), drain: self.drain.clone(), tasks: self.tasks.clone() };
         let service = service_fn(move |mut request: Request<Incoming>| {
             request.extensions_mut().insert(Arc::clone(&connection));
+            request.extensions_mut().insert(stay.clone());
             request.extensions_mut().insert(local);
             let handler = handler.clone();
             async move { Ok::<_, Infallible>(handler.answer(request).await) }

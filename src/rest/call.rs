@@ -32,23 +32,20 @@ pub(crate) struct Call {
 }
 
 /// A parameter of the path, of the type that its name says.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Parameter {
+    /// The number of a record.
     Id(u32),
     Uuid(Uuid),
-    Text(String),
 }
 
 impl Parameter {
-    /// `None`: this is no such parameter, and the path leads nowhere.
+    /// `None`: this is no such parameter, and the path leads nowhere. Signs, points and numbers that no record can have
+    /// are none.
     pub(super) fn read(name: &str, text: &str) -> Option<Self> {
-        if name.ends_with("uuid") {
-            Uuid::try_parse(text).ok().map(Self::Uuid)
-        } else if name.ends_with("id") {
-            let is_number = text.bytes().all(|it| it.is_ascii_digit());
-            text.parse().ok().filter(|_| is_number).map(Self::Id)
-        } else {
-            Some(Self::Text(text.to_owned()))
+        match name {
+            "uuid" => Uuid::try_parse(text).ok().map(Self::Uuid),
+            _ => text.parse().ok().filter(|_| text.bytes().all(|it| it.is_ascii_digit())).map(Self::Id),
         }
     }
 }
@@ -59,11 +56,6 @@ impl Call {
         self.user.as_ref().ok_or_else(Refusal::no_credentials)
     }
 
-    /// Who calls a route that is open to everybody, if they said so.
-    pub(crate) fn user_if_any(&self) -> Option<&Arc<User>> {
-        self.user.as_ref()
-    }
-
     /// The number `{id}` in the path.
     pub(crate) fn id(&self) -> Result<u32, Refusal> {
         self.id_of("id")
@@ -71,31 +63,22 @@ impl Call {
 
     /// The number of this name in the path. A route whose path has none is a bug, and answered as one.
     pub(crate) fn id_of(&self, name: &str) -> Result<u32, Refusal> {
-        match self.parameter(name)? {
-            Parameter::Id(id) => Ok(*id),
-            _ => Err(Refusal::fault(format_args!("read {name} of {} as a number", self.path))),
+        match self.parameter(name) {
+            Some(Parameter::Id(id)) => Ok(id),
+            _ => Err(Refusal::fault(format_args!("find the number {name} in {}", self.path))),
         }
     }
 
-    /// The UUID of this name in the path.
-    pub(crate) fn uuid_of(&self, name: &str) -> Result<Uuid, Refusal> {
-        match self.parameter(name)? {
-            Parameter::Uuid(uuid) => Ok(*uuid),
-            _ => Err(Refusal::fault(format_args!("read {name} of {} as a UUID", self.path))),
+    /// The uuid in the path.
+    pub(crate) fn uuid(&self) -> Result<Uuid, Refusal> {
+        match self.parameter("uuid") {
+            Some(Parameter::Uuid(uuid)) => Ok(uuid),
+            _ => Err(Refusal::fault(format_args!("find the uuid in {}", self.path))),
         }
     }
 
-    /// The text of this name in the path.
-    pub(crate) fn text_of(&self, name: &str) -> Result<&str, Refusal> {
-        match self.parameter(name)? {
-            Parameter::Text(text) => Ok(text),
-            _ => Err(Refusal::fault(format_args!("read {name} of {} as a text", self.path))),
-        }
-    }
-
-    fn parameter(&self, name: &str) -> Result<&Parameter, Refusal> {
-        let found = self.parameters.iter().find(|it| it.0 == name);
-        found.map(|it| &it.1).ok_or_else(|| Refusal::fault(format_args!("find {name} in {}", self.path)))
+    fn parameter(&self, name: &str) -> Option<Parameter> {
+        self.parameters.iter().find(|it| it.0 == name).map(|it| it.1)
     }
 
     /// Runs a function as one write: all of it lands, or nothing does when it refuses.

@@ -30,11 +30,20 @@ use crate::http::reply::Refusal;
 /// Bytes of a body from who has not said who they are.
 const STRANGER_BODY_BYTES_MAX: usize = 64 << 10;
 
-/// Everything under `/api`, as one filter that always answers.
+/// Everything that the routes cover, as one filter. It always answers there, and nowhere else.
 pub(super) fn filter(parts: RestParts, routes: Vec<Route>) -> Routes {
     let router = Arc::new(Router::of(routes));
     let query = warp::query::raw().or(warp::any().map(String::new)).unify();
-    warp::path("api")
+    let is_covered = {
+        let router = Arc::clone(&router);
+        move |path: warp::path::FullPath| {
+            let is_covered = router.covers(path.as_str());
+            async move { if is_covered { Ok(()) } else { Err(warp::reject::not_found()) } }
+        }
+    };
+    warp::path::full()
+        .and_then(is_covered)
+        .untuple_one()
         .and(warp::method())
         .and(warp::path::full())
         .and(query)

@@ -61,6 +61,8 @@ pub(crate) enum Kind {
     /// Any JSON.
     Any,
     List(&'static Kind),
+    /// Any of these.
+    Either(&'static [Kind]),
     /// An object with fields of its own.
     Record(&'static Record),
 }
@@ -144,11 +146,5 @@ impl Field {
 
     pub(crate) fn is_in_answers(&self) -> bool {
         matches!(self.place, Place::Read | Place::Edit)
-    }
-}
-
-impl Record {
-    pub(crate) fn field(&self, name: &str) -> Option<&Field> {
-        self.fields.iter().find(|it| it.name == name)
     }
 }

@@ -71,6 +71,13 @@ impl FieldErrors {
         }
     }
 
+    /// The same with other words.
+    pub(crate) fn each(self, words: impl Fn(&str) -> String) -> Self {
+        let of_field =
+            |(field, messages): (String, Vec<String>)| (field, messages.iter().map(|it| words(it)).collect());
+        FieldErrors(self.0.into_iter().map(of_field).collect())
+    }
+
     pub(crate) fn into_json(self) -> Value {
         self.0
             .into_iter()
@@ -237,14 +244,148 @@ impl<T: Element, const MAX: usize> Input for Many<T, MAX> {
         for (n, item) in items.iter().enumerate() {
             match T::of(item, given.is_partial) {
                 Ok(item) => read.push(item),
-                Err(of_item) => {
-                    for (field, messages) in of_item.0 {
-                        let messages = messages.into_iter().map(|it| format!("Item {}: {it}", n + 1));
-                        errors.0.entry(field).or_default().extend(messages);
-                    }
-                }
+                Err(of_item) => errors.append(of_item.each(|it| format!("Item {}: {it}", n + 1))),
             }
         }
         if errors.is_empty() { Ok(Many(read)) } else { Err(errors) }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use domain::secret::Secret;
+    use serde_json::json;
+
+    use super::*;
+    use crate::rest::record::{body, query};
+    use crate::rest::value::WebUrl;
+
+    body! {
+        /// One of each.
+        Everything {
+            /// A name.
+            name: String [required(), chars_max(5)],
+            /// A text that may be empty.
+            note: Option<String> [blank()],
+            /// As it was typed.
+            number: u32 [at_least(1), at_most(10), also(&["no"])],
+            /// With decimals.
+            ratio: f64 [at_least(0)],
+            /// Yes or no.
+            flag: bool,
+            /// An address.
+            url: WebUrl,
+            /// A few.
+            ids: Vec<u32> [items_max(3)],
+            /// A password.
+            secret: Secret,
+            /// Anything inside.
+            extra: Map<String, Value>,
+        }
+    }
+
+    query! {
+        /// The same in an address.
+        Question {
+            /// A few.
+            ids: Vec<u32> [items_max(3)],
+            /// Yes or no.
+            flag: bool,
+            /// A text.
+            text: String,
+        }
+    }
+
+    fn read(body: Value) -> Result<Everything, Value> {
+        Everything::of(&body, true).map_err(FieldErrors::into_json)
+    }
+
+    #[test]
+    fn a_value_is_taken_as_clients_write_it() {
+        let read = read(json!({
+            "name": " a ", "note": "", "no": "7", "ratio": "0.5", "flag": "True", "url": "https://a.example/b c",
+            "secret": " a ", "ids": [1, "2", 3.0], "extra": { "a": [1] }, "unknown": 1,
+        }));
+        let it = read.unwrap();
+        assert_eq!((it.name.as_deref(), it.note, it.number), (Some("a"), Some(Some(String::new())), Some(7)));
+        assert_eq!((it.ratio, it.flag, it.ids), (Some(0.5), Some(true), Some(vec![1, 2, 3])));
+        assert_eq!(it.url, Some(WebUrl("https://a.example/b c".to_owned())));
+        assert_eq!(it.secret, Some(Secret::new(" a ")), "white space around a password may be meant");
+        assert_eq!(it.extra.map(Value::from), Some(json!({ "a": [1] })));
+    }
+
+    #[test]
+    fn what_is_not_sent_is_not_there_and_null_is_a_value_only_where_it_may_be() {
+        let it = read(json!({ "note": null })).unwrap();
+        assert_eq!((it.name, it.note), (None, Some(None)));
+        let fields = ["name", "number", "ratio", "flag", "url", "ids", "extra"];
+        let nulls: Map<String, Value> = fields.iter().map(|it| ((*it).to_owned(), Value::Null)).collect();
+        let errors = read(nulls.into()).unwrap_err();
+        for field in fields {
+            assert_eq!(errors[field], json!(["This field may not be null."]), "{field}");
+        }
+        assert_eq!(
+            Everything::of(&json!({}), false).unwrap_err(),
+            FieldErrors::of("name", "This field is required.")
+        );
+    }
+
+    #[track_caller]
+    fn refused(field: &str, values: impl IntoIterator<Item = Value>, message: &str) {
+        for value in values {
+            let errors = read(json!({ field: value })).unwrap_err();
+            assert_eq!(errors, json!({ field: [message] }), "{value}");
+        }
+    }
+
+    #[test]
+    fn what_a_field_cannot_have_is_refused_in_words() {
+        refused("name", [json!(1), json!([]), json!(true)], "Not a valid string.");
+        refused("name", [json!("ääääää")], "Ensure this field has no more than 5 characters.");
+        for value in [json!("x"), json!(1.5), json!(true), json!(1e300), json!({}), json!(""), json!("1.0")] {
+            refused("number", [value], "A valid integer is required.");
+        }
+        refused("number", [json!(0), json!(-1)], "Ensure this value is greater than or equal to 1.");
+        refused("number", [json!(11)], "Ensure this value is less than or equal to 10.");
+        refused("ratio", [json!("NaN"), json!("inf"), json!([])], "A valid number is required.");
+        refused("ratio", [json!(-0.1)], "Ensure this value is greater than or equal to 0.");
+        refused("flag", [json!(1), json!("yes"), json!([])], "Must be a valid boolean.");
+        let urls = ["ftp://a/b", "file:///etc/passwd", "a", "http://", "//a/b", "javascript:alert(1)"];
+        refused("url", urls.map(Value::from), "Enter a valid URL.");
+        refused("ids", [json!("1,2"), json!({}), json!(1)], "Expected a list of items.");
+        refused("ids", [json!([1, 2, 3, 4])], "Ensure this field has no more than 3 elements.");
+        refused("ids", [json!([1, null])], "Item 2: This field may not be null.");
+        refused("ids", [json!([-1])], "Item 1: Ensure this value is greater than or equal to 0.");
+        refused("extra", [json!([]), json!("{}")], "Not a valid object of names and values.");
+    }
+
+    #[test]
+    fn of_an_array_all_are_good_or_none_is_taken() {
+        let given = |body| Given { body, is_partial: true, ..Given::default() };
+        let good = Many::<Everything, 2>::read(&given(json!([{ "name": "a" }, {}]))).unwrap();
+        assert_eq!((good.0.len(), good.0[0].name.as_deref()), (2, Some("a")));
+        let wrong = Many::<Everything, 2>::read(&given(json!([{ "flag": 1 }, { "flag": 1, "name": 1 }])));
+        let errors = json!({
+            "flag": ["Item 1: Must be a valid boolean.", "Item 2: Must be a valid boolean."],
+            "name": ["Item 2: Not a valid string."],
+        });
+        assert_eq!(wrong.unwrap_err().into_json(), errors);
+        let many = Many::<Everything, 2>::read(&given(json!([{}, {}, {}]))).unwrap_err();
+        assert_eq!(many, FieldErrors::of(NO_FIELD, "Ensure this list has no more than 2 elements."));
+        assert!(Many::<Everything, 2>::read(&given(json!({}))).is_err());
+    }
+
+    #[test]
+    fn a_list_in_a_query_has_commas_or_comes_in_parts_and_nothing_is_nothing() {
+        let ask = |text: &str| Question::read(&Given { query: Query::parse(text), ..Given::default() });
+        let it = ask("ids=1,2&ids=3&flag=1&text=a+b%2Bc&x").unwrap();
+        assert_eq!((it.ids, it.flag, it.text), (Some(vec![1, 2, 3]), Some(true), Some("a b+c".to_owned())));
+        let it = ask("ids=&flag=&text=").unwrap();
+        assert_eq!((it.ids, it.flag, it.text), (None, None, None));
+        let errors = ask("ids=1,x&flag=maybe").unwrap_err().into_json();
+        let expected = json!({
+            "ids": ["Item 2: A valid integer is required."], "flag": ["Must be a valid boolean."],
+        });
+        assert_eq!(errors, expected);
     }
 }

@@ -99,23 +99,20 @@ fn paths(route: &Route) -> Vec<String> {
     if route.path_parameters().next().is_none() {
         return vec![route.path.to_owned()];
     }
-    let with = |id: &str, uuid: &str, text: &str| {
-        let fill = |name: &str| match () {
-            () if name.ends_with("uuid") => uuid.to_owned(),
-            () if name.ends_with("id") => id.to_owned(),
-            () => text.to_owned(),
+    let with = |id: &str, uuid: Uuid| {
+        let uuid = uuid.to_string();
+        let fill = |path: String, name| {
+            path.replace(&format!("{{{name}}}"), if name == "uuid" { &uuid } else { id })
         };
-        route
-            .path_parameters()
-            .fold(route.path.to_owned(), |path, name| path.replace(&format!("{{{name}}}"), &fill(name)))
+        route.path_parameters().fold(route.path.to_owned(), fill)
     };
     // Last what is there: a route that deletes it comes to it once only.
-    vec![with("999999", &Uuid::from_u128(9).to_string(), "nothing"), with("1", &UUID.to_string(), "one")]
+    vec![with("999999", Uuid::from_u128(9)), with("1", UUID)]
 }
 
 fn hostile_paths(route: &Route) -> Vec<String> {
-    let typed = route.path_parameters().filter(|it| it.ends_with("id"));
-    typed
+    route
+        .path_parameters()
         .flat_map(|name| {
             ["-1", "x", "4294967296", "1.5", "%00", "..%2f..%2f", "1e3", "%f0%9f%98%80"].map(|text| {
                 let path = route.path.replace(&format!("{{{name}}}"), text);
@@ -224,6 +221,7 @@ fn example(field: &Field) -> Value {
         Kind::NumberChoice(numbers) => numbers[0].into(),
         Kind::Object | Kind::Any => json!({}),
         Kind::List(_) => field.example.map_or_else(|| json!([]), of_text),
+        Kind::Either(_) => field.example.map_or_else(|| json!(1), of_text),
         Kind::Record(_) => json!({}),
     }
 }

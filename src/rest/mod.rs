@@ -1,4 +1,4 @@
-//! The REST interface: everything under `/api/`.
+//! The REST interface: everything under `/api/`, and under `/proxy/ts/` all that is no stream.
 //!
 //! A resource is a file: one table of fields, a list of routes, and the functions that answer them. From these come
 //! what is read and refused, the schema that is published, who may call what, and the tests that go over all routes.
@@ -17,9 +17,11 @@ mod dispatch;
 mod field;
 mod input;
 mod list;
+mod m3u;
 #[cfg(test)]
 mod matrix;
 mod openapi;
+mod proxy;
 mod record;
 mod refuse;
 mod root;
@@ -36,6 +38,7 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
+use actors::{Events, Importer, LeaseInfo, Switchboard};
 use domain::settings::Settings;
 use storage::Models;
 
@@ -48,6 +51,11 @@ use crate::http::Routes;
 pub(crate) struct RestParts {
     pub(crate) models: Models,
     pub(crate) auth: Auth,
+    pub(crate) switchboard: Switchboard,
+    pub(crate) events: Events,
+    pub(crate) importer: Importer,
+    /// The slots of account profiles that are out.
+    pub(crate) leases: Arc<dyn Fn() -> Vec<LeaseInfo> + Send + Sync>,
     /// What file, environment and arguments say of the engine.
     pub(crate) engine: Arc<Settings>,
     /// Bytes of a request's body, at most.
@@ -62,17 +70,22 @@ impl fmt::Debug for RestParts {
     }
 }
 
-/// The routes of `/api`, for a door. They answer everything there.
+/// The routes of the table, for a door. They answer everything under `/api`, and elsewhere what lies below one of them.
 pub(crate) fn filter(parts: RestParts) -> Routes {
     dispatch::filter(parts, routes())
 }
 
 /// Every operation there is. The one list from which all else is made.
 fn routes() -> Vec<Route> {
-    [root::routes(), accounts::routes(), channels::routes(), core::routes(), schema::routes()]
-        .into_iter()
-        .flatten()
-        .collect()
+    let api = [
+        root::routes(),
+        accounts::routes(),
+        channels::routes(),
+        core::routes(),
+        m3u::routes(),
+        schema::routes(),
+    ];
+    api.into_iter().chain([proxy::routes()]).flatten().collect()
 }
 
 /// An operation, as tests and tools see it. What it takes and answers is in [`openapi`].

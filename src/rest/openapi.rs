@@ -44,7 +44,7 @@ fn operation(route: &Route, schemas: &mut Schemas) -> Value {
     let mut operation = json!({
         "operationId": route.operation_id(),
         "summary": route.summary,
-        "tags": [route.path.split('/').nth(2).filter(|it| !it.is_empty()).unwrap_or("api")],
+        "tags": [route.path.trim_matches('/').split('/').find(|it| *it != "api").unwrap_or("api")],
         "responses": responses(route, schemas),
         "security": match route.access {
             Access::Anyone => json!([]),
@@ -54,7 +54,7 @@ fn operation(route: &Route, schemas: &mut Schemas) -> Value {
     if let Access::From(level) = route.access {
         operation["description"] = json!(format!("For users of level {level} and above."));
     }
-    let in_path = route.path_parameters().map(|name| path_parameter(name));
+    let in_path = route.path_parameters().map(path_parameter);
     let in_query = route.inputs.query.iter().map(|it| query_parameter(it, schemas));
     let parameters: Vec<Value> = in_path.chain(in_query).collect();
     if !parameters.is_empty() {
@@ -79,13 +79,10 @@ fn operation(route: &Route, schemas: &mut Schemas) -> Value {
 }
 
 fn path_parameter(name: &str) -> Value {
-    // What is read there is what is told here.
-    let schema = if Parameter::read(name, "1").is_some_and(|it| matches!(it, Parameter::Id(_))) {
-        json!({ "type": "integer", "minimum": 0, "maximum": u32::MAX })
-    } else if Parameter::read(name, "1").is_none() {
-        json!({ "type": "string", "format": "uuid" })
-    } else {
-        json!({ "type": "string" })
+    // As it is read: a number is no uuid.
+    let schema = match Parameter::read(name, "1") {
+        Some(_) => json!({ "type": "integer", "minimum": 0, "maximum": u32::MAX }),
+        None => json!({ "type": "string", "format": "uuid" }),
     };
     json!({ "name": name, "in": "path", "required": true, "schema": schema })
 }
@@ -326,7 +323,9 @@ impl Schemas {
             if schema.get("$ref").is_some() {
                 schema = json!({ "allOf": [schema] });
             }
-            schema["nullable"] = true.into();
+            // Beside a choice of types it would not count.
+            let of_type = if schema.get("anyOf").is_some() { &mut schema["anyOf"][0] } else { &mut schema };
+            of_type["nullable"] = true.into();
             if let Some(choices) = schema.get_mut("enum").and_then(Value::as_array_mut) {
                 choices.push(Value::Null);
             }
@@ -354,6 +353,10 @@ impl Schemas {
             Kind::Object => json!({ "type": "object", "additionalProperties": true }),
             Kind::Any => json!({}),
             Kind::List(items) => json!({ "type": "array", "items": self.of_kind(*items) }),
+            Kind::Either(kinds) => {
+                let kinds: Vec<Value> = kinds.iter().map(|it| self.of_kind(*it)).collect();
+                json!({ "anyOf": kinds })
+            }
             Kind::Record(record) => self.answer(record),
         }
     }

@@ -35,8 +35,8 @@ pub(crate) const ADMIN: Access = Access::From(Level::Admin);
 #[derive(Clone)]
 pub(crate) struct Route {
     pub(crate) method: Method,
-    /// With its parameters in braces: one whose name ends in `id` is a number, in `uuid` a UUID, others are texts.
-    /// Begins with `/api/` and ends with a slash.
+    /// With its parameters in braces; `{uuid}` is the uuid of a channel, each other one the number of a record. Begins
+    /// with `/api/` and ends with a slash, or lies where the engine is looked at and controlled.
     pub(crate) path: &'static str,
     pub(crate) access: Access,
     /// A sentence for people.
@@ -162,11 +162,13 @@ impl Route {
             _ => "destroy",
         };
         let mut words: Vec<String> = Vec::new();
-        let mut segments = self.path.trim_matches('/').split('/').skip(1).peekable();
+        let is_api = self.path.starts_with("/api/");
+        let mut segments = self.path.trim_matches('/').split('/').skip(usize::from(is_api)).peekable();
         while let Some(segment) = segments.next() {
             match segment.strip_prefix('{').and_then(|it| it.strip_suffix('}')) {
                 // The record itself is said by the verb; one on the way to something else has to be named.
-                Some(_) if segments.peek().is_none() && self.method != Method::POST => {
+                // Elsewhere one answer shows several records and another one of them, under one address.
+                Some(_) if is_api && segments.peek().is_none() && self.method != Method::POST => {
                     if verb == "list" {
                         words.push("by".to_owned());
                     }

@@ -1,6 +1,6 @@
 //! From a path to the routes that have it: a tree by segments, made once from the table.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use http::Method;
@@ -13,6 +13,8 @@ use super::route::Route;
 #[derive(Default)]
 pub(super) struct Router {
     root: Node,
+    /// Where the routes lie: `/api`, and of others what stands before their parameters.
+    areas: BTreeSet<&'static str>,
 }
 
 #[derive(Default)]
@@ -41,9 +43,17 @@ impl Router {
                     None => node.literals.entry(segment).or_default(),
                 };
             }
+            router.areas.insert(area(route.path));
             node.routes.push(Arc::new(route));
         }
         router
+    }
+
+    /// Whether this path is for us to answer, be it with a 404.
+    pub(super) fn covers(&self, path: &str) -> bool {
+        let is_in =
+            |area: &&str| path.strip_prefix(area).is_some_and(|it| it.is_empty() || it.starts_with('/'));
+        self.areas.iter().any(is_in)
     }
 
     /// The routes of this path, with or without its last slash; `None` where there are none.
@@ -84,6 +94,14 @@ impl Found<'_> {
     }
 }
 
+/// All of `/api` is ours. Elsewhere others have routes too, so there it is as little as can be.
+fn area(path: &'static str) -> &'static str {
+    if path.starts_with("/api/") {
+        return "/api";
+    }
+    path.split('{').next().unwrap_or(path).trim_end_matches('/')
+}
+
 fn segments(path: &str) -> impl Iterator<Item = &str> {
     let path = path.strip_prefix('/').unwrap_or(path);
     path.strip_suffix('/').unwrap_or(path).split('/')
@@ -107,8 +125,8 @@ mod tests {
             Route::post("/api/things/", Access::Anyone, "", nothing),
             Route::get("/api/things/all/", Access::Anyone, "", nothing),
             Route::get("/api/things/{id}/", Access::Anyone, "", nothing),
-            Route::delete("/api/things/{id}/parts/{part}/", Access::Anyone, "", nothing),
-            Route::get("/api/others/{uuid}/", Access::Anyone, "", nothing),
+            Route::delete("/api/things/{id}/parts/{part_id}/", Access::Anyone, "", nothing),
+            Route::get("/proxy/others/{uuid}", Access::Anyone, "", nothing),
         ])
     }
 
@@ -127,8 +145,8 @@ mod tests {
         check("/api/th%69ngs", Some("/api/things/"));
         check("/api/things/all", Some("/api/things/all/"));
         check("/api/things/7", Some("/api/things/{id}/"));
-        check("/api/things/7/parts/a%2Fb/", Some("/api/things/{id}/parts/{part}/"));
-        check("/api/others/00000000-0000-0000-0000-000000000007", Some("/api/others/{uuid}/"));
+        check("/proxy/others/00000000-0000-0000-0000-000000000007/", Some("/proxy/others/{uuid}"));
+        check("/api/things/7/parts/%38/", Some("/api/things/{id}/parts/{part_id}/"));
     }
 
     #[test]
@@ -144,7 +162,7 @@ mod tests {
             "/api/things/4294967296/",
             "/api/things/%ff/",
             "/api/things/7/parts/",
-            "/api/others/7/",
+            "/proxy/others/7",
             "/api/Things/",
             "/api/thing/",
         ] {
@@ -153,11 +171,28 @@ mod tests {
     }
 
     #[test]
-    fn parameters_have_the_type_that_their_name_says() {
+    fn beside_routes_of_others_only_what_lies_below_ours_is_covered() {
+        let router = Router::of([
+            Route::get("/api/things/", Access::Anyone, "", nothing),
+            Route::get("/proxy/ts/status", Access::Anyone, "", nothing),
+            Route::get("/proxy/ts/stop/{uuid}", Access::Anyone, "", nothing),
+        ]);
+        for path in ["/api", "/api/", "/api/x", "/proxy/ts/status", "/proxy/ts/status/", "/proxy/ts/stop/x/y"]
+        {
+            assert!(router.covers(path), "{path}");
+        }
+        for path in
+            ["/", "/apis", "/proxy/ts", "/proxy/ts/stream/x", "/proxy/ts/stop_it", "/proxy/ts/stops/x"]
+        {
+            assert!(!router.covers(path), "{path}");
+        }
+    }
+
+    #[test]
+    fn parameters_are_known_by_their_names() {
         let router = router();
-        let found = router.find("/api/things/7/parts/a%2Fb/").unwrap();
-        let expected = [("id", Parameter::Id(7)), ("part", Parameter::Text("a/b".to_owned()))];
-        assert_eq!(found.parameters, expected);
+        let found = router.find("/api/things/7/parts/0008/").unwrap();
+        assert_eq!(found.parameters, [("id", Parameter::Id(7)), ("part_id", Parameter::Id(8))]);
     }
 
     #[test]

@@ -44,7 +44,7 @@ pub(crate) const SECRET: &str = "hidden-5p1c3";
 pub(crate) struct Rest {
     pub(crate) models: Models,
     pub(crate) auth: Auth,
-    _system: System,
+    pub(crate) system: System,
     /// As they were at the start.
     users: [User; 5],
     routes: Routes,
@@ -91,6 +91,11 @@ impl Rest {
         let parts = RestParts {
             models: models.clone(),
             auth: auth.clone(),
+            switchboard: system.switchboard(),
+            events: system.events(),
+            // Refreshes nothing: what it writes would be taken for what a refusal has changed.
+            importer: system.importer(),
+            leases: Arc::new(Vec::new),
             engine: Arc::new(engine),
             body_bytes_max: BODY_BYTES_MAX,
             body_timeout: Duration::from_millis(100),
@@ -98,7 +103,7 @@ impl Rest {
         let router = Router::of(routes());
         let users = users(&auth);
         let (routes, document) = (filter(parts), openapi());
-        let rest = Rest { models, auth, _system: system, users, routes, router, document };
+        let rest = Rest { models, auth, system, users, routes, router, document };
         rest.restore_users().await;
         rest
     }

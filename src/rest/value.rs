@@ -85,6 +85,17 @@ impl Shape for Time {
     const KIND: Kind = Kind::Time;
 }
 
+impl Readable for Time {
+    /// Without an offset it is UTC, without a time of day the beginning of that day.
+    fn read(value: &Value, _: &Field) -> Result<Self, String> {
+        let text = value.as_str().unwrap_or_default().trim();
+        let of_utc = || text.parse::<jiff::civil::DateTime>().ok()?.to_zoned(jiff::tz::TimeZone::UTC).ok();
+        let read = text.parse::<jiff::Timestamp>().ok().or_else(|| Some(of_utc()?.timestamp()));
+        let time = read.ok_or("Datetime has wrong format. Use ISO 8601, as in 2031-05-04T07:08:09Z.")?;
+        Ok(Time(time.as_millisecond()))
+    }
+}
+
 impl Serialize for Time {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         serializer.serialize_str(&domain::time::iso_millis(self.0))
@@ -121,21 +132,24 @@ impl Shape for String {
 }
 
 impl Readable for String {
+    /// White space around it is a slip of the hand.
     fn read(value: &Value, field: &Field) -> Result<Self, String> {
-        let text = value.as_str().ok_or("Not a valid string.")?;
-        // White space around a name is a slip of the hand; around a password it may be meant.
-        let text = if field.place == Place::Write { text } else { text.trim() };
-        if text.is_empty() && !field.may_be_blank {
-            return Err("This field may not be blank.".to_owned());
-        }
-        if text.contains('\0') {
-            return Err("Null characters are not allowed.".to_owned());
-        }
-        if text.chars().count() > field.chars_max {
-            return Err(format!("Ensure this field has no more than {} characters.", field.chars_max));
-        }
-        Ok(text.to_owned())
+        text(value.as_str().map(str::trim), field).map(str::to_owned)
     }
+}
+
+fn text<'a>(text: Option<&'a str>, field: &Field) -> Result<&'a str, String> {
+    let text = text.ok_or("Not a valid string.")?;
+    if text.is_empty() && !field.may_be_blank {
+        return Err("This field may not be blank.".to_owned());
+    }
+    if text.contains('\0') {
+        return Err("Null characters are not allowed.".to_owned());
+    }
+    if text.chars().count() > field.chars_max {
+        return Err(format!("Ensure this field has no more than {} characters.", field.chars_max));
+    }
+    Ok(text)
 }
 
 impl Shape for &'static str {
@@ -147,8 +161,9 @@ impl Shape for Secret {
 }
 
 impl Readable for Secret {
+    /// White space around it may be meant.
     fn read(value: &Value, field: &Field) -> Result<Self, String> {
-        String::read(value, field).map(Secret::new)
+        text(value.as_str(), field).map(Secret::new)
     }
 }
 

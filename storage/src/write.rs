@@ -64,6 +64,11 @@ impl Write<'_> {
         self.bytes(self.shared.schema.number::<T>(), id)?.map(|bytes| decode(&bytes)).transpose()
     }
 
+    /// Whose a record of a paged collection is, if it is there. Reads no record.
+    pub fn owner_of<T: Record>(&self, id: u32) -> Option<u64> {
+        self.locate(self.shared.schema.number::<T>(), id).map(|it| it.0)
+    }
+
     /// All records with this value of an index, by id.
     pub fn by<T: Record>(&self, index: &'static str, value: impl AsRef<[u8]>) -> Result<Vec<T>> {
         let noun = self.shared.schema.number::<T>();

@@ -37,13 +37,17 @@ async fn a_manual_switch_is_answered_after_it_happened() {
         for (number, label) in [(1, "second"), (0, "first"), (1, "second")] {
             let stream = stream(&gateway, number);
             let outcome = switchboard.switch(target, SwitchTo::Stream(stream)).await.unwrap();
-            assert_eq!(outcome, SwitchOutcome::Switched { stream });
+            assert!(
+                matches!(outcome, SwitchOutcome::Switched { stream: it, .. } if it == stream),
+                "{outcome:?}"
+            );
             let status = switchboard.status(target).await.unwrap().expect("the channel is live");
             assert_eq!(status.playing, Some(stream), "the status is true when the answer is there");
             player.sees(label).await;
         }
         let outcome = switchboard.switch(target, SwitchTo::Next).await.unwrap();
-        assert_eq!(outcome, SwitchOutcome::Switched { stream: stream(&gateway, 0) });
+        let first = stream(&gateway, 0);
+        assert!(matches!(outcome, SwitchOutcome::Switched { stream: it, .. } if it == first), "{outcome:?}");
         player.sees("first").await;
         player.received(|r| r.ts.assert_clean());
         eventually("the switches to be told", || gateway.n_events("stream_switch") == 4).await;

@@ -33,6 +33,7 @@ use crate::{
     registry::{Registered, Registry, WatchedChannel},
     reload::LiveSettings,
     slots::{FullPool, Lease, Slots},
+    timeline::{Line, Timeline, Timelines, What, now_ms},
 };
 
 /// What every live channel stands on.
@@ -48,6 +49,7 @@ pub(crate) struct Env {
     pub(crate) events: Events,
     pub(crate) registry: Arc<Registry>,
     pub(crate) next_client: std::sync::atomic::AtomicU64,
+    pub(crate) timelines: Arc<Timelines>,
 }
 
 impl Env {
@@ -114,6 +116,8 @@ struct Switching {
     reply: RpcReplyPort<SwitchOutcome>,
     /// The stream it was noted for while nothing played: it is fulfilled however that comes to play.
     noted: Option<StreamId>,
+    /// The stream that played last before it.
+    from: Option<StreamId>,
 }
 
 pub(crate) struct State {
@@ -144,8 +148,15 @@ pub(crate) struct State {
     linger: Option<AbortOnDropHandle<()>>,
     ending: Option<AbortOnDropHandle<()>>,
     switching: Option<Switching>,
+    /// Who waits for a client to be gone; at most [`super::KICKING_MAX`].
+    kicking: Vec<(u64, RpcReplyPort<bool>)>,
+    /// Where it is written down what happens; `None` where there is no plan.
+    timeline: Option<Timeline>,
 
     born: Instant,
+    /// Milliseconds since 1970.
+    born_at: i64,
+    first_played: Option<Instant>,
     asked_to_start: Option<Instant>,
     gap: Option<Gap>,
     has_played: bool,
@@ -197,7 +208,7 @@ impl ractor::Actor for Actor {
                 myself.stop(None);
             }
             Message::Switch(to, reply) => state.switch(to, reply),
-            Message::Kick(client, reply) => answer(reply, state.clients.kick(client)),
+            Message::Kick(client, reply) => state.kick(client, reply),
             Message::Reload => state.reload(),
             Message::Status(reply) => answer(reply, state.status()),
         }
@@ -298,7 +309,11 @@ impl State {
             linger: None,
             ending: None,
             switching: None,
+            kicking: Vec::new(),
+            timeline: None,
             born: Instant::now(),
+            born_at: now_ms(),
+            first_played: None,
             asked_to_start: None,
             gap: None,
             has_played: false,
@@ -319,6 +334,7 @@ impl State {
     fn load(&mut self) {
         self.plan = self.env.plans.plan(&self.target);
         if let Some(plan) = &self.plan {
+            self.timeline = Some(self.env.timelines.begin(self.serial, self.target, &plan.name));
             let places = plan.candidates.iter().map(Candidate::place).collect();
             let settings = PlayoutSettings::from(&*self.env.settings()).with_programs();
             self.playout = Playout::new(places, settings, self.serial);
@@ -330,8 +346,13 @@ impl State {
             None => self.end(End::Stopped),
             Some(plan) => {
                 let places = plan.candidates.iter().map(Candidate::place).collect();
+                let is_other = self.plan.as_ref() != Some(&plan);
                 self.plan = Some(plan);
-                self.input(Input::Replan(places));
+                // Most changes are somebody else's.
+                match is_other {
+                    true => self.input_told(Input::Replan(places), Line::new(What::PlanChanged)),
+                    false => self.input(Input::Replan(places)),
+                }
             }
         }
     }
@@ -341,6 +362,7 @@ impl State {
             return;
         }
         self.end_reason = end.to_string();
+        let line = Line::new(What::Ended).cause(end_label(&end)).detail(&end);
         self.ring.end(end);
         self.refuse_waiting(&Refusal::Stopping);
         self.answer_switch(|_| SwitchOutcome::Failed {
@@ -348,12 +370,25 @@ impl State {
             reason: "the channel ended".to_owned(),
         });
         self.ending = Some(self.after(FAREWELL, Message::Farewell));
-        self.input(Input::Stop);
+        self.input_told(Input::Stop, line);
         self.tries.clear();
         (self.report)(Report::Ending);
         if self.clients.len() == 0 {
             self.myself.stop(None);
         }
+    }
+}
+
+/// One word for the end of a channel.
+fn end_label(end: &End) -> &'static str {
+    match end {
+        End::Closed => "nobody_watches",
+        End::Stopped => "stopped",
+        End::NoSlot(_) => "no_slot",
+        End::NothingPlays(_) => "nothing_plays",
+        End::Silent => "silent",
+        End::Kicked => "kicked",
+        End::TooSlow => "too_slow",
     }
 }
 

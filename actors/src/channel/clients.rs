@@ -2,7 +2,10 @@
 
 use std::{collections::BTreeMap, sync::Arc};
 
-use domain::event::{ChannelRef, ClientRef, EventBody};
+use domain::{
+    event::{ChannelRef, ClientRef, EventBody},
+    ids::UserId,
+};
 use media::{
     meter::{Connection, TailMeter},
     ring::{Entry, Ring, Tail},
@@ -15,6 +18,7 @@ use crate::{
     client,
     registry::{Registered, Registry, WatchedClient},
     seats::Seat,
+    timeline::now_ms,
 };
 
 struct Client {
@@ -23,6 +27,8 @@ struct Client {
     tail: Arc<TailMeter>,
     connection: Arc<Connection>,
     since: Instant,
+    joined_at: i64,
+    user_id: Option<UserId>,
     _registered: Registered,
 }
 
@@ -64,6 +70,7 @@ impl Clients {
         parent: ActorCell,
         seat: Option<Arc<Seat>>,
     ) -> Result<Tail, SpawnErr> {
+        let user_id = seat.as_ref().map(|it| it.user());
         let arguments = client::Arguments { connection: wish.connection.clone() };
         let (actor, _started) = ActorRuntime::spawn_linked_instant(None, client::Actor, arguments, parent)?;
         let tail = ring.tail(entry, Some(client::departure(actor.clone(), seat)));
@@ -74,6 +81,8 @@ impl Clients {
             tail: meter,
             connection: wish.connection.clone(),
             since: Instant::now(),
+            joined_at: now_ms(),
+            user_id,
             _registered: self.registry.client(id, watched),
             actor: actor.clone(),
         };
@@ -131,6 +140,8 @@ impl Clients {
                 address: client.connection.peer.ip(),
                 agent: client.viewer.agent.clone(),
                 user: client.viewer.user.clone(),
+                user_id: client.user_id,
+                joined_at: client.joined_at,
                 watching: client.since.elapsed(),
                 bytes: client.tail.bytes(),
                 missed_bytes: client.tail.missed_bytes(),

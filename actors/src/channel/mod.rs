@@ -113,6 +113,10 @@ pub enum SwitchOutcome {
     Switched {
         /// The stream that plays.
         stream: domain::ids::StreamId,
+        /// The stream that played before.
+        previous: Option<domain::ids::StreamId>,
+        /// Milliseconds without a source that played; 0 where the old one played until the new one did.
+        gap_ms: u64,
     },
     /// The new stream did not play; what plays now, if anything.
     Failed {
@@ -156,6 +160,9 @@ const FAREWELL: Duration = Duration::from_secs(2);
 
 /// How often a channel that nobody watches says so.
 const IDLE_AGAIN: Duration = Duration::from_secs(5);
+
+/// Most callers that wait for one channel's clients to be gone.
+const KICKING_MAX: usize = 256;
 
 /// Most joins that wait for one channel's first slot.
 const WAITING_MAX: usize = 4096;

@@ -2,12 +2,19 @@
 
 use std::{net::IpAddr, time::Duration};
 
-use domain::ids::{ProfileId, StreamId};
+use domain::{
+    event::StreamRef,
+    ids::{ProfileId, StreamId, UserId},
+};
 use uuid::Uuid;
+
+use crate::plans::Target;
 
 /// How a live channel is doing.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Status {
+    /// What is watched.
+    pub target: Target,
     /// The channel.
     pub uuid: Uuid,
     /// Its name.
@@ -16,10 +23,16 @@ pub struct Status {
     pub state: &'static str,
     /// The stream that plays.
     pub playing: Option<StreamId>,
+    /// The same as events name it.
+    pub stream: Option<StreamRef>,
     /// The account profile it plays from.
     pub profile: Option<ProfileId>,
+    /// When it began, in milliseconds since 1970.
+    pub started_at: i64,
     /// Since the first join.
     pub uptime: Duration,
+    /// Since its first stream played.
+    pub since_first_play: Option<Duration>,
     /// Upstream losses since it lives.
     pub n_losses: u64,
     /// Failovers since it lives.
@@ -45,6 +58,10 @@ pub struct ClientStatus {
     pub agent: String,
     /// Who logged in.
     pub user: Option<String>,
+    /// The user's id, where a seat is held.
+    pub user_id: Option<UserId>,
+    /// When it came, in milliseconds since 1970.
+    pub joined_at: i64,
     /// For how long it watches.
     pub watching: Duration,
     /// Bytes handed to its connection.

@@ -243,7 +243,7 @@ async fn a_manual_switch_is_answered_when_the_new_stream_plays() {
     viewer.sees("a").await;
     let switchboard = story.system.switchboard();
     let outcome = switchboard.switch(channel(1), SwitchTo::Next).await.unwrap();
-    assert_eq!(outcome, SwitchOutcome::Switched { stream: StreamId(2) });
+    assert!(matches!(outcome, SwitchOutcome::Switched { stream: StreamId(2), .. }), "{outcome:?}");
     assert_eq!(story.status(channel(1)).await.unwrap().playing, Some(StreamId(2)));
     viewer.sees("b").await;
     assert_eq!(story.event_names(), ["client_connect", "channel_start", "stream_switch"]);
@@ -273,7 +273,7 @@ async fn a_switch_on_a_full_account_breaks_tries_and_returns() {
     viewer.sees("a").await;
     let switchboard = story.system.switchboard();
     let outcome = switchboard.switch(channel(1), SwitchTo::Next).await.unwrap();
-    assert_eq!(outcome, SwitchOutcome::Switched { stream: StreamId(2) });
+    assert!(matches!(outcome, SwitchOutcome::Switched { stream: StreamId(2), .. }), "{outcome:?}");
     viewer.sees("b").await;
     story.provider.set("/a", Behaviour::Status(404));
     let outcome = switchboard.switch(channel(1), SwitchTo::Next).await.unwrap();
@@ -509,4 +509,86 @@ async fn a_provider_out_of_reach_costs_the_connect_timeout_and_no_more() {
     assert!(matches!(end, Err(End::NothingPlays(_))), "{end:?}");
     assert!(asked_at.elapsed() < settings().connect_timeout + SECOND, "{:?}", asked_at.elapsed());
     story.is_quiet().await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_switch_says_what_played_before_and_how_long_nothing_did() {
+    let story =
+        Story::of(settings(), [&[limited(1, "a", 1, 1), limited(2, "b", 1, 1), stream(3, "c")]]).await;
+    let mut viewer = story.watch(channel(1)).await;
+    viewer.sees("a").await;
+    let switchboard = story.system.switchboard();
+    let switch = async |to| match switchboard.switch(channel(1), SwitchTo::Stream(StreamId(to))).await {
+        Ok(SwitchOutcome::Switched { stream, previous, gap_ms }) => {
+            (stream.0, previous.unwrap().0, gap_ms > 0)
+        }
+        other => panic!("{other:?}"),
+    };
+    // On the one slot there is, the old stream ends before the new one begins.
+    assert_eq!(switch(2).await, (2, 1, true));
+    assert_eq!(switch(3).await, (3, 2, false));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_client_that_was_ended_is_gone_when_the_answer_is_there() {
+    let story = Story::of(settings(), [&[stream(1, "a")]]).await;
+    let viewers = [story.watch(channel(1)).await, story.watch(channel(1)).await];
+    let clients = story.status(channel(1)).await.unwrap().clients;
+    let switchboard = story.system.switchboard();
+    assert!(switchboard.kick(channel(1), clients[0].id).await.unwrap());
+    let left: Vec<_> = story.status(channel(1)).await.unwrap().clients.iter().map(|it| it.id).collect();
+    assert_eq!(left, [clients[1].id]);
+    assert!(!switchboard.kick(channel(1), clients[0].id).await.unwrap());
+    drop(viewers);
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_timeline_says_why_a_channel_switched_and_why_it_stopped() {
+    use crate::timeline::What::*;
+    let story = Story::of(settings(), [&[stream(1, "a"), stream(2, "b")]]).await;
+    let mut viewer = story.watch(channel(1)).await;
+    viewer.sees("a").await;
+    story.provider.set("/a", Behaviour::Status(404));
+    story.provider.break_now("/a", Break::Reset);
+    viewer.sees("b").await;
+    let switchboard = story.system.switchboard();
+    switchboard.switch(channel(1), SwitchTo::Next).await.unwrap();
+    drop(viewer);
+    story.is_quiet().await;
+    let runs = switchboard.timeline(channel(1).uuid());
+    assert_eq!(runs.len(), 1);
+    let lines = &runs[0].lines;
+    let shown: Vec<_> =
+        lines.iter().map(|it| (it.what, it.cause, it.stream.as_ref().map(|it| it.id.0))).collect();
+    assert_eq!(
+        shown,
+        [
+            (AskedForSlot, Some("start"), None),
+            (Opening, None, Some(1)),
+            (Started, None, Some(1)),
+            (Lost, Some("reset"), Some(1)),
+            (AskedForSlot, Some("failover"), None),
+            (Opening, None, Some(1)),
+            (Lost, Some("status"), Some(1)),
+            (AskedForSlot, Some("failover"), None),
+            (Opening, None, Some(2)),
+            (FailedOver, Some("reset"), Some(2)),
+            (SwitchAsked, Some("manual"), None),
+            (AskedForSlot, Some("switch"), None),
+            (Opening, None, Some(1)),
+            (Lost, Some("status"), Some(1)),
+            (SwitchFailed, None, Some(2)),
+            (Deserted, None, None),
+            (Ended, Some("nobody_watches"), None),
+        ]
+    );
+    assert_eq!(
+        (lines[6].upstream_status, lines[9].gap.is_some(), lines[9].state),
+        (Some(404), true, "playing")
+    );
+    assert!(lines[3].bytes_in > 0 && lines[3].bytes_in <= lines[9].bytes_in);
+    assert!(runs[0].ended_at.is_some());
+    // The next one has a run of its own.
+    let _viewer = story.watch(channel(1)).await;
+    assert_eq!(switchboard.timeline(channel(1).uuid()).len(), 2);
 }

@@ -37,7 +37,8 @@ impl ractor::Actor for Actor {
                 if history.len() == HISTORY_MAX {
                     history.pop_front();
                 }
-                history.push_back(event.clone());
+                let number = history.back().map_or(1, |it| it.0 + 1);
+                history.push_back((number, event.clone()));
                 drop(history);
                 // No subscriber is no error.
                 let _ = bus.line.send(event);

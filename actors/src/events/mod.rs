@@ -24,9 +24,12 @@ pub(crate) const HISTORY_MAX: usize = 200;
 /// Events a subscriber may fall behind before it loses the oldest.
 const SUBSCRIBER_LAG_MAX: usize = 256;
 
+/// An event of the past, by its number since the start: the first is 1, and none is given twice.
+pub type Numbered = (u64, Arc<Event>);
+
 /// What outlives the actor: the recent past, and the line to subscribers.
 pub(crate) struct Bus {
-    history: Mutex<VecDeque<Arc<Event>>>,
+    history: Mutex<VecDeque<Numbered>>,
     line: broadcast::Sender<Arc<Event>>,
 }
 
@@ -63,6 +66,11 @@ impl Events {
 
     /// The newest events, oldest first; at most 200.
     pub fn recent(&self) -> Vec<Arc<Event>> {
-        self.bus.history.lock().iter().cloned().collect()
+        self.bus.history.lock().iter().map(|it| it.1.clone()).collect()
+    }
+
+    /// The same with their numbers, newest first.
+    pub fn history(&self) -> Vec<Numbered> {
+        self.bus.history.lock().iter().rev().cloned().collect()
     }
 }

@@ -43,6 +43,11 @@ async fn the_history_keeps_the_newest_and_nothing_more() {
         (recent.len(), recent[0].at, recent[HISTORY_MAX - 1].at),
         (HISTORY_MAX, 1, HISTORY_MAX as i64)
     );
+    let numbers: Vec<_> = events.history().iter().map(|it| (it.0, it.1.at)).collect();
+    assert_eq!(
+        (numbers[0], numbers[HISTORY_MAX - 1]),
+        ((HISTORY_MAX as u64 + 1, HISTORY_MAX as i64), (2, 1))
+    );
 }
 
 #[tokio::test]

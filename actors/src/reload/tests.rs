@@ -124,7 +124,7 @@ async fn a_burst_of_commits_is_followed_in_few_rounds_the_first_at_once() {
     assert_eq!(asked(), 2);
     // What plans are not made of is not followed.
     write(&models, |write| {
-        write.put(&domain::user::User::new(domain::ids::UserId(1), "anna", domain::user::Level::Admin, 0))
+        write.put(&User::new(domain::ids::UserId(1), "anna", domain::user::Level::Admin, 0))
     });
     tokio::time::sleep(PAUSE * 10).await;
     assert_eq!(asked(), 2);

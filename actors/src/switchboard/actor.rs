@@ -12,7 +12,7 @@ use media::ring::End;
 use ractor::{ActorProcessingErr, ActorRef, ActorRuntime, RpcReplyPort};
 use tracing::error;
 
-use super::{Message, PARKED_MAX, StopOutcome};
+use super::{Message, OVERVIEW_TIMEOUT, Overview, PARKED_MAX, StopOutcome};
 use crate::{
     ask::{Door, answer},
     channel::{self, Env, Join, Refusal, Report, SwitchOutcome, Watch, Wish},
@@ -107,6 +107,7 @@ impl ractor::Actor for Actor {
                 None => answer(reply, false),
             },
             Message::Status { target, reply } => state.status(target, reply),
+            Message::Overview { reply } => state.overview(reply),
             Message::Reload => {
                 for (_, live) in state.arguments.table.all() {
                     let _ = live.actor.cast(channel::Message::Reload);
@@ -260,6 +261,35 @@ impl State {
         }
         // The answer changes its shape on the way, so it cannot simply be forwarded; the wait is the asker's.
         tokio::spawn(async move { answer(reply, rx.await.ok()) });
+    }
+
+    /// Asks all that live at once, and answers with what they said by the deadline.
+    fn overview(&self, reply: RpcReplyPort<Vec<Overview>>) {
+        let mut asked = Vec::with_capacity(self.entries.len());
+        for target in self.entries.keys() {
+            let Some(actor) = self.live(*target) else { continue };
+            let (tx, rx) = tokio::sync::oneshot::channel();
+            if actor.cast(channel::Message::Status(tx.into())).is_ok() {
+                asked.push((*target, rx));
+            }
+        }
+        let deadline = tokio::time::Instant::now() + OVERVIEW_TIMEOUT;
+        tokio::spawn(async move {
+            let mut all = Vec::with_capacity(asked.len());
+            for (target, rx) in asked {
+                match tokio::time::timeout_at(deadline, rx).await {
+                    Ok(Ok(status)) => all.push(Overview { target, status: Some(status) }),
+                    // It ended meanwhile.
+                    Ok(Err(_)) => {}
+                    Err(_) => all.push(Overview { target, status: None }),
+                }
+            }
+            all.sort_by(|a, b| {
+                let name = |it: &Overview| it.status.as_ref().map(|it| it.name.clone());
+                (name(a), a.target).cmp(&(name(b), b.target))
+            });
+            answer(reply, all);
+        });
     }
 
     fn live(&self, target: Target) -> Option<ActorRef<channel::Message>> {

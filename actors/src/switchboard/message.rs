@@ -3,7 +3,7 @@
 use media::ring::End;
 use ractor::RpcReplyPort;
 
-use super::StopOutcome;
+use super::{Overview, StopOutcome};
 use crate::{
     channel::{Report, Status, SwitchOutcome, SwitchTo, Watch, Wish},
     plans::Target,
@@ -27,6 +27,8 @@ pub(crate) enum Message {
     Kick { target: Target, client: u64, reply: RpcReplyPort<bool> },
     /// How is it doing?
     Status { target: Target, reply: RpcReplyPort<Option<Status>> },
+    /// How is everything that lives doing?
+    Overview { reply: RpcReplyPort<Vec<Overview>> },
     /// The plans changed.
     Reload,
     /// Take no more joins and end everything.

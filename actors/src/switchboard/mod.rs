@@ -20,16 +20,21 @@ use domain::ids::UserId;
 use media::{meter::Connection, ring::End};
 pub(crate) use message::Message;
 use tracing::info;
+use uuid::Uuid;
 
 use crate::{
     ask::{ANSWER_TIMEOUT, AskError, Door},
     channel::{Env, Refusal, Status, SwitchOutcome, SwitchTo, Viewer, Watch, Wish},
     plans::Target,
     seats::{SeatInfo, SeatTable, SeatWish, SeatsTaken},
+    timeline::Run,
 };
 
 /// Longest wait for the answer to a join: an ending channel's farewell, its sockets' close, and the wait for a slot.
 const WATCH_TIMEOUT: Duration = Duration::from_secs(10);
+
+/// How long live channels have to say how they are doing when all are asked at once. Less than the asker waits.
+const OVERVIEW_TIMEOUT: Duration = Duration::from_secs(2);
 
 /// Longest wait for the outcome of a manual switch; the playout itself decides within 20 s.
 const SWITCH_TIMEOUT: Duration = Duration::from_secs(25);
@@ -57,6 +62,15 @@ pub enum StopOutcome {
     Stopping,
     /// Nobody was watching it.
     NotLive,
+}
+
+/// A live channel at one moment.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Overview {
+    /// What is watched.
+    pub target: Target,
+    /// How it is doing; `None` when it did not say so in time.
+    pub status: Option<Status>,
 }
 
 /// The door of the switchboard.
@@ -134,7 +148,7 @@ impl Switchboard {
         self.door.ask(SWITCH_TIMEOUT, |reply| Message::Switch { target, to, reply }).await
     }
 
-    /// Ends one client; whether there was such a client.
+    /// Ends one client, and answers when it is gone; whether there was such a client.
     ///
     /// # Errors
     /// When there is no answer in time.
@@ -148,6 +162,20 @@ impl Switchboard {
     /// When there is no answer in time.
     pub async fn status(&self, target: Target) -> Result<Option<Status>, AskError> {
         self.door.ask(ANSWER_TIMEOUT, |reply| Message::Status { target, reply }).await
+    }
+
+    /// How everything that lives at this moment is doing, by name. One that does not say so within two seconds is
+    /// named without.
+    ///
+    /// # Errors
+    /// When the switchboard does not answer in time.
+    pub async fn overview(&self) -> Result<Vec<Overview>, AskError> {
+        self.door.ask(ANSWER_TIMEOUT, |reply| Message::Overview { reply }).await
+    }
+
+    /// What happened to the channel of this uuid: its run that goes on and those that ended lately, newest first.
+    pub fn timeline(&self, uuid: Uuid) -> Vec<Run> {
+        self.env.timelines.of(|it| it.uuid() == uuid)
     }
 
     /// The plans changed: live channels read theirs again.

@@ -298,3 +298,18 @@ async fn random_evening(steps: Vec<Step>) {
     story.is_quiet().await;
     assert!(story.provider.peak() <= 2, "the provider saw {} sockets on two slots", story.provider.peak());
 }
+
+#[tokio::test(start_paused = true)]
+async fn a_channel_that_does_not_answer_is_shown_as_such_beside_those_that_do() {
+    let story = Story::of(settings(), [&[stream(1, "a")], &[stream(2, "b")]]).await;
+    let viewers = [story.watch(channel(1)).await, story.watch(channel(2)).await];
+    let (stuck, _unread) = crate::testing::inbox::<crate::channel::Message>().await;
+    story.system.ground.channel_table.insert(channel(9), channels::Live { serial: 900, actor: stuck });
+    // It learns of it as of any channel that is older than itself.
+    story.system.kill(Who::Switchboard);
+    sleep(SECOND).await;
+    let all = story.system.switchboard().overview().await.unwrap();
+    let shown: Vec<_> = all.iter().map(|it| (it.target, it.status.as_ref().map(|it| it.state))).collect();
+    assert_eq!(shown, [(channel(9), None), (channel(1), Some("playing")), (channel(2), Some("playing"))]);
+    drop(viewers);
+}

@@ -2,10 +2,12 @@
 
 mod settings;
 mod stream_profiles;
+mod system_events;
 mod version;
 
 use super::route::Route;
 
 pub(super) fn routes() -> Vec<Route> {
-    [settings::routes(), stream_profiles::routes(), version::routes()].into_iter().flatten().collect()
+    let routes = [settings::routes(), stream_profiles::routes(), system_events::routes(), version::routes()];
+    routes.into_iter().flatten().collect()
 }

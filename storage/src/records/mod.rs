@@ -9,6 +9,8 @@ mod stream;
 mod stream_profile;
 mod user;
 
+pub use account::next_profile_id;
+
 use crate::record::Schema;
 
 /// All nouns of the gateway.

@@ -87,7 +87,8 @@ async fn what_admins_do_while_a_large_list_is_imported_is_not_lost() {
     let n_told = *n_told.lock();
     assert!(n_told > 10, "it was told {n_told} times");
     let streams = house.streams(A).await;
-    assert_eq!(streams.len(), MANY * 4 - n_told);
+    // What was deleted first was gone before the list was compared once more, and is listed: it is a new stream.
+    assert_eq!(streams.len(), MANY * 4 - n_told + 1);
     for (at, id) in first.iter().enumerate() {
         let stream = streams.iter().find(|it| it.id == *id);
         match (at % 2, at < n_told * 2) {

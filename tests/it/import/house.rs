@@ -3,7 +3,6 @@
 use actors::{Fetch, FetchLimits, ImportError, ImportOptions, Imported, Progress, import};
 use domain::account::{Account, AccountProfile, List, Refresh};
 use domain::channel::Channel;
-use domain::group::Group;
 use domain::ids::{AccountId, ChannelId, ProfileId, StreamId};
 use domain::source_url::SourceUrl;
 use domain::stream::Stream;

@@ -39,7 +39,7 @@ async fn an_answer_that_is_no_good_list_changes_nothing_and_says_why_without_cre
         ("401", whole("401 No", &good), After::Close, "\"127.0.0.1\" answered 401 Unauthorized."),
         ("no answer", Vec::new(), After::Close, "Failed to fetch from \"127.0.0.1\": "),
         ("silence", Vec::new(), After::Hold, "Failed to fetch from \"127.0.0.1\": "),
-        ("half a list", ok(half), After::Close, "The list has 4 the last good one had 100;"),
+        ("half a list", ok(half), After::Close, "The list has 45 entries where the last good one had 100;"),
         (
             "a body cut short",
             (head("200 OK", good.len()) + half).into_bytes(),

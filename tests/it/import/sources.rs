@@ -13,7 +13,6 @@ use domain::source_url::SourceUrl;
 use domain::stream::Headers;
 use parking_lot::Mutex;
 use std::sync::Arc;
-use storage::News;
 
 #[tokio::test]
 async fn groups_that_a_list_names_are_made_once_and_one_that_was_renamed_is_not_made_again() {

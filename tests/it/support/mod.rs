@@ -6,6 +6,7 @@ pub mod binary;
 pub mod client;
 pub mod gateway;
 pub mod people;
+pub mod push;
 pub mod signal;
 pub mod tools;
 pub mod ts_check;

@@ -85,9 +85,14 @@ impl Person {
 
     /// An access token.
     pub fn token(&self, gateway: &TestGateway) -> String {
+        self.token_for(gateway, 600)
+    }
+
+    /// An access token that is good for so many seconds.
+    pub fn token_for(&self, gateway: &TestGateway, seconds: u64) -> String {
         let now = SystemTime::now().duration_since(UNIX_EPOCH).expect("it is later than 1970").as_secs();
         let claims = serde_json::json!({
-            "token_type": "access", "exp": now + 600, "iat": now, "jti": "0", "user_id": self.id.to_string(),
+            "token_type": "access", "exp": now + seconds, "iat": now, "jti": "0", "user_id": self.id.to_string(),
             "generation": 0,
         });
         let part = |it: &serde_json::Value| URL_SAFE_NO_PAD.encode(it.to_string());

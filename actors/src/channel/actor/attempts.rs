@@ -17,9 +17,10 @@ use tracing::{debug, info, warn};
 
 use super::{Alarm, Gap, Stage, State, Try};
 use crate::{
-    channel::{Message, Viewer},
+    channel::{Message, Refusal, Viewer},
     plans::Target,
     slots::{Asking, News, Purpose, Request},
+    timeline::{Line, What},
 };
 
 impl State {
@@ -38,8 +39,9 @@ impl State {
             }
             News::Full { attempt, full } => {
                 debug!(channel.target = %self.target, account = full.account, "no slot came free");
+                let line = Line::new(What::NoSlot).detail(Refusal::Full(full.clone()));
                 self.last_full = Some(full);
-                self.input(Input::Full { attempt });
+                self.input_told(Input::Full { attempt }, line);
             }
             News::Yield { asked_by, viewer } => self.yield_slot(asked_by, viewer.as_ref()),
         }
@@ -59,11 +61,17 @@ impl State {
             self.clients.kick_all("replaced by the same device");
         }
         self.admitting = false;
-        self.input(Input::Yield);
+        let cause = if replaced { "same_device" } else { "nobody_watches" };
+        self.input_told(Input::Yield, Line::new(What::Yielded).cause(cause));
     }
 
     pub(super) fn ask(&mut self, attempt: Attempt, order: &[usize], why: Why) {
         let pools = order.iter().filter_map(|it| Some((*it, self.candidate(*it)?.pool))).collect();
+        self.write(Line::new(What::AskedForSlot).cause(match why {
+            Why::Start => "start",
+            Why::Failover => "failover",
+            Why::Switch => "switch",
+        }));
         let asking = match why {
             Why::Start => Asking::Join(self.waiting.last().map(|it| it.wish.viewer.clone())),
             Why::Failover => Asking::Failover,
@@ -94,6 +102,7 @@ impl State {
             channel.target = %self.target, stream.id = %candidate.stream, account = candidate.pool.account_name,
             "channel opens a stream"
         );
+        self.write(Line::new(What::Opening).about(&candidate));
         let request = OpenRequest {
             url: candidate.url.expose().to_owned(),
             user_agent: candidate.headers.user_agent.clone(),
@@ -161,8 +170,12 @@ impl State {
         let waits = self.plan.as_ref().is_some_and(|plan| plan.waits_for_release(&it.candidate.pool));
         let just_released = it.just_released && scope == Scope::Candidate && waits;
         let failure = Failure { scope, retry: cause.can_retry(), just_released };
+        let mut line = Line::new(What::Lost).about(&it.candidate).cause(cause.label()).detail(&cause);
+        if let Cause::Status(status) = cause.cause() {
+            line.upstream_status = Some(*status);
+        }
         self.last_cause = Some(cause);
-        self.input(Input::Lost { attempt, failure });
+        self.input_told(Input::Lost { attempt, failure }, line);
     }
 
     pub(super) fn slow(&mut self, attempt: u64, behind: Duration) {

@@ -15,11 +15,24 @@ use super::{State, Switching, telling::stream_ref};
 use crate::{
     ask::answer,
     channel::{Message, Refusal, SwitchOutcome, SwitchTo, Watch},
+    timeline::{Line, What},
 };
 
 impl State {
     pub(super) fn input(&mut self, input: Input) {
+        self.advance(input, None);
+    }
+
+    /// The same, with a line about why; it stands before those about what comes of it.
+    pub(super) fn input_told(&mut self, input: Input, line: Line) {
+        self.advance(input, Some(line));
+    }
+
+    fn advance(&mut self, input: Input, line: Option<Line>) {
         let actions = self.playout.on(input, Instant::now().into_std());
+        if let Some(line) = line {
+            self.write(line);
+        }
         for action in actions {
             self.carry_out(action);
         }
@@ -60,7 +73,9 @@ impl State {
     }
 
     pub(super) fn redirect(&mut self, index: usize) {
-        let Some(Candidate { url, .. }) = self.candidate(index) else { return };
+        let Some(candidate) = self.candidate(index) else { return };
+        self.write(Line::new(What::Redirected).about(&candidate));
+        let Candidate { url, .. } = candidate;
         for join in self.waiting.drain(..) {
             answer(join.reply, Watch::Redirect(url.clone()));
         }
@@ -68,7 +83,9 @@ impl State {
 
     pub(super) fn changed(&mut self, change: Change) {
         let gap_ms = self.gap.as_ref().map_or(0, |it| it.since.elapsed().as_millis() as u64);
-        let cause = self.gap.as_ref().map_or("", |it| it.cause).to_owned();
+        let label = self.gap.as_ref().map_or("", |it| it.cause);
+        let cause = label.to_owned();
+        let happened = |what| Line::new(what).cause(label).gap(gap_ms);
         let channel = self.channel_ref();
         match change {
             Change::Started { index } => {
@@ -78,12 +95,15 @@ impl State {
                 }
                 info!(channel.target = %self.target, stream.id = %stream.id, "channel plays");
                 self.has_played = true;
+                self.first_played.get_or_insert_with(Instant::now);
+                self.write_playing(Line::new(What::Started));
                 self.happened(EventBody::ChannelStart { channel, stream });
             }
             Change::Reconnected { index } => {
                 let Some(stream) = self.now_playing(index) else { return };
                 self.env.registry.reconnects.add_one();
                 info!(channel.target = %self.target, stream.id = %stream.id, gap_ms, "channel reconnected");
+                self.write_playing(happened(What::Reconnected));
                 self.happened(EventBody::ChannelReconnect { channel, stream, cause, gap_ms });
             }
             Change::FailedOver { to, .. } => {
@@ -94,6 +114,9 @@ impl State {
                     channel.target = %self.target, stream.from = %from.id, stream.to = %to.id, gap_ms,
                     "channel failed over"
                 );
+                self.write_playing(
+                    happened(What::FailedOver).detail(format_args!("from stream {}", from.id)),
+                );
                 self.happened(EventBody::ChannelFailover { channel, from, to, cause, gap_ms });
             }
             Change::Switched { to, .. } => {
@@ -103,12 +126,15 @@ impl State {
                     channel.target = %self.target, stream.from = %from.id, stream.to = %to.id, gap_ms,
                     "channel switched"
                 );
-                let (cause, stream) = ("manual".to_owned(), to.id);
+                let detail = format!("from stream {}", from.id);
+                self.write_playing(Line::new(What::Switched).gap(gap_ms).detail(detail));
+                let (cause, previous, stream) = ("manual".to_owned(), Some(from.id), to.id);
                 self.happened(EventBody::StreamSwitch { channel, from, to, cause, gap_ms });
-                self.answer_switch(|_| SwitchOutcome::Switched { stream });
+                self.answer_switch(|_| SwitchOutcome::Switched { stream, previous, gap_ms });
             }
             Change::SwitchFailed { .. } => {
                 let reason = self.why_nothing_plays();
+                self.write_playing(Line::new(What::SwitchFailed).detail(&reason));
                 warn!(channel.target = %self.target, "switch failed: {reason}");
                 return self.answer_switch(|it| SwitchOutcome::Failed {
                     playing: it.playing.as_ref().map(|it| it.1.stream),
@@ -116,6 +142,10 @@ impl State {
                 });
             }
             Change::SwitchRefused(why) => {
+                self.write(Line::new(What::SwitchRefused).cause(match why {
+                    SwitchRefusal::Busy => "busy",
+                    SwitchRefusal::NoSuchPlace => "no_such_stream",
+                }));
                 return self.answer_switch(|_| match why {
                     SwitchRefusal::Busy => SwitchOutcome::Busy,
                     SwitchRefusal::NoSuchPlace => SwitchOutcome::NoSuchStream,
@@ -131,12 +161,15 @@ impl State {
             Change::Resting { until } => {
                 let pause = Instant::from_std(until).saturating_duration_since(Instant::now());
                 debug!(channel.target = %self.target, pause_ms = pause.as_millis() as u64, "channel rests");
+                let detail = format_args!("the next round is in {} ms", pause.as_millis());
+                self.write(Line::new(What::Resting).detail(detail));
                 return;
             }
         }
         let noted = self.switching.as_ref().and_then(|it| it.noted);
         if let Some(stream) = self.playing.as_ref().map(|it| it.1.stream).filter(|it| noted == Some(*it)) {
-            self.answer_switch(|_| SwitchOutcome::Switched { stream });
+            let previous = self.switching.as_ref().and_then(|it| it.from);
+            self.answer_switch(|_| SwitchOutcome::Switched { stream, previous, gap_ms });
         }
     }
 
@@ -174,6 +207,7 @@ impl State {
             GiveUp::Silent => (Refusal::NothingPlays(why), End::Silent),
         };
         warn!(channel.target = %self.target, "channel gives up: {refusal}");
+        self.write(Line::new(What::GaveUp).detail(&refusal));
         self.happened(EventBody::ChannelError {
             channel: self.channel_ref(),
             error_message: refusal.to_string(),
@@ -207,8 +241,17 @@ impl State {
         if self.switching.as_ref().is_some_and(|it| !it.reply.is_closed()) {
             return answer(reply, SwitchOutcome::Busy);
         }
-        self.switching = Some(Switching { reply, noted: None });
-        self.input(Input::Switch(to));
+        let from = self.last_stream.as_ref().map(|it| it.id);
+        self.switching = Some(Switching { reply, noted: None, from });
+        let line = Line::new(What::SwitchAsked).cause("manual");
+        let line = match &to {
+            Switch::To(index) => match self.candidate(*index) {
+                Some(candidate) => line.about(&candidate),
+                None => line,
+            },
+            Switch::Next | Switch::Preferred => line,
+        };
+        self.input_told(Input::Switch(to), line);
     }
 
     pub(super) fn answer_switch(&mut self, outcome: impl FnOnce(&Self) -> SwitchOutcome) {

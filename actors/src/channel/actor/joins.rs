@@ -2,13 +2,18 @@
 
 use domain::{event::EventBody, playout::Input};
 use media::ring::{End, Entry};
+use ractor::RpcReplyPort;
 use tokio::time::Instant;
 use tracing::{error, info};
 
 use super::State;
 use crate::{
     ask::answer,
-    channel::{IDLE_AGAIN, Join, Message, Refusal, WAITING_MAX, Watch, actor::Report, clients::client_ref},
+    channel::{
+        IDLE_AGAIN, Join, KICKING_MAX, Message, Refusal, WAITING_MAX, Watch, actor::Report,
+        clients::client_ref,
+    },
+    timeline::{Line, What},
 };
 
 impl State {
@@ -77,7 +82,22 @@ impl State {
             channel.target = %self.target, client.id = gone.id, client.address = %gone.viewer.address,
             client.bytes = gone.bytes, client.missed_bytes = gone.missed_bytes, reason = gone.reason, "client left"
         );
+        for (_, reply) in self.kicking.extract_if(.., |it| it.0 == gone.id) {
+            answer(reply, true);
+        }
         self.happened(gone.event);
+    }
+
+    /// Ends one client; the answer comes when it is gone.
+    pub(super) fn kick(&mut self, client: u64, reply: RpcReplyPort<bool>) {
+        if !self.clients.kick(client) {
+            return answer(reply, false);
+        }
+        self.kicking.retain(|it| !it.1.is_closed());
+        if self.kicking.len() >= KICKING_MAX {
+            return answer(reply, true);
+        }
+        self.kicking.push((client, reply));
     }
 
     /// Nobody watches and nobody waits to.
@@ -94,6 +114,7 @@ impl State {
             self.env.slots.lingering(self.serial);
             let number = self.last_join;
             let delay = self.env.settings().channel_shutdown_delay;
+            self.write(Line::new(What::Deserted).detail(format_args!("ends after {} ms", delay.as_millis())));
             self.linger = Some(self.after(delay, Message::Lingered(number)));
         }
     }

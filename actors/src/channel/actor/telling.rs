@@ -1,6 +1,6 @@
 //! What a live channel tells of itself.
 
-use std::time::{Duration, SystemTime};
+use std::time::Duration;
 
 use domain::{
     event::{ChannelRef, Event, EventBody, StreamRef},
@@ -10,7 +10,10 @@ use tokio_util::task::AbortOnDropHandle;
 use tracing::info;
 
 use super::State;
-use crate::channel::{Message, Status};
+use crate::{
+    channel::{Message, Status},
+    timeline::{Line, now_ms},
+};
 
 impl State {
     pub(super) fn tell_stopped(&mut self) {
@@ -28,12 +31,16 @@ impl State {
     pub(super) fn status(&self) -> Status {
         let channel = self.channel_ref();
         Status {
+            target: self.target,
             uuid: channel.uuid,
             name: channel.name,
             state: self.playout.state_name(),
             playing: self.playing.as_ref().map(|it| it.1.stream),
+            stream: self.playing.as_ref().map(|it| stream_ref(&it.1)),
             profile: self.playing.as_ref().map(|it| it.1.pool.profile),
+            started_at: self.born_at,
             uptime: self.born.elapsed(),
+            since_first_play: self.first_played.map(|it| it.elapsed()),
             n_losses: self.n_losses,
             n_failovers: self.n_failovers,
             bytes_in: self.ring.meter().bytes_in(),
@@ -60,8 +67,23 @@ impl State {
     }
 
     pub(super) fn happened(&self, body: EventBody) {
-        let at = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default().as_millis();
-        self.env.events.happened(Event { at: i64::try_from(at).unwrap_or(i64::MAX), body });
+        self.env.events.happened(Event { at: now_ms(), body });
+    }
+
+    /// Writes a line into the timeline.
+    pub(super) fn write(&self, line: Line) {
+        if let Some(timeline) = &self.timeline {
+            let (state, bytes_in) = (self.playout.state_name(), self.ring.meter().bytes_in());
+            timeline.write(Line { state, bytes_in, ..line });
+        }
+    }
+
+    /// The same, about the stream that plays.
+    pub(super) fn write_playing(&self, line: Line) {
+        self.write(match &self.playing {
+            Some((_, candidate)) => line.about(candidate),
+            None => line,
+        });
     }
 
     pub(super) fn after(&self, delay: Duration, message: Message) -> AbortOnDropHandle<()> {

@@ -1,0 +1,44 @@
+//! Promises of timelines.
+
+use uuid::Uuid;
+
+use super::*;
+
+fn target(number: u128) -> Target {
+    Target::Channel(Uuid::from_u128(number))
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_run_keeps_its_newest_lines_and_counts_the_others() {
+    let all = Arc::new(Timelines::default());
+    let timeline = all.begin(1, target(1), "News");
+    for n in 0..LINES_MAX + 7 {
+        timeline.write(Line::new(What::Lost).detail(n));
+    }
+    let run = all.of(|it| it == target(1)).remove(0);
+    assert_eq!((run.lines.len(), run.n_dropped, run.ended_at), (LINES_MAX, 7, None));
+    assert_eq!((run.lines[0].detail.as_str(), run.name.as_str()), ("7", "News"));
+    assert_eq!(all.of(|it| it == target(2)), []);
+}
+
+#[tokio::test(start_paused = true)]
+async fn of_ended_runs_the_newest_are_kept_and_not_for_ever() {
+    let all = Arc::new(Timelines::default());
+    let live = all.begin(0, target(0), "lives on");
+    for serial in 1..=ENDED_MAX as u64 + 5 {
+        drop(all.begin(serial, target(serial.into()), "ended"));
+    }
+    assert_eq!(all.of(|_| true).len(), ENDED_MAX + 1);
+    assert_eq!(all.of(|it| it == target(5)), []);
+    assert!(all.of(|it| it == target(6)).remove(0).ended_at.is_some());
+    tokio::time::advance(ENDED_KEPT_FOR).await;
+    let left = all.of(|_| true);
+    assert_eq!(left.iter().map(|it| it.target).collect::<Vec<_>>(), [target(0)]);
+    drop(live);
+}
+
+#[test]
+fn what_a_provider_says_is_cut_short() {
+    let line = Line::new(What::Lost).detail("ä".repeat(10_000));
+    assert_eq!(line.detail.chars().count(), DETAIL_CHARS_MAX);
+}

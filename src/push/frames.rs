@@ -1,0 +1,284 @@
+//! What frames look like: `{"type": "update", "data": {"type": KIND, …}}`.
+
+use std::sync::Arc;
+
+use actors::{Phase, Progress};
+use domain::account::Outcome;
+use domain::event::{Event, EventBody};
+use domain::time::iso_millis;
+use domain::user::User;
+use serde_json::{Map, Value, json};
+use storage::{Change, Ids};
+use uuid::Uuid;
+
+/// Collections that no interface shows.
+const UNTOLD: [&str; 1] = ["server_keys"];
+
+/// Something that happened, as each audience hears it.
+#[derive(Debug)]
+pub(super) struct Happening {
+    pub(super) admin: String,
+    /// For whoever may see this channel.
+    pub(super) standard: Option<(Uuid, String)>,
+}
+
+impl Happening {
+    fn for_admins(data: Value) -> Arc<Self> {
+        Arc::new(Self { admin: update(&data), standard: None })
+    }
+}
+
+/// A frame with this in it.
+pub(super) fn update(data: &Value) -> String {
+    json!({ "type": "update", "data": data }).to_string()
+}
+
+/// The first frame of every socket.
+pub(super) fn established(user: &User) -> String {
+    let data = json!({
+        "type": "connection_established",
+        "success": true,
+        "message": "connected",
+        "version": env!("CARGO_PKG_VERSION"),
+        "user_level": user.effective_level(),
+    });
+    json!({ "type": "connection_established", "data": data }).to_string()
+}
+
+/// The other side was too slow for so many happenings.
+pub(super) fn missed(count: u64) -> String {
+    update(&json!({ "type": "missed", "count": count }))
+}
+
+/// What is said to whoever sends something.
+pub(super) fn answer(text: Option<&str>) -> String {
+    let sent = text.and_then(|it| serde_json::from_str::<Value>(it).ok());
+    match sent.as_ref().and_then(|it| it["type"].as_str()) {
+        Some("ping") => json!({ "type": "pong", "data": { "type": "pong" } }).to_string(),
+        _ => update(&json!({ "type": "error", "message": "this socket only tells; ask the REST interface" })),
+    }
+}
+
+/// An event, under its name. Those who are no admins hear of channels alone, and nothing of viewers and sources.
+pub(super) fn event(event: &Event) -> Option<Arc<Happening>> {
+    let kind = match &event.body {
+        // How a refresh goes is told by `refresh`, its end included.
+        EventBody::M3uRefresh { .. } => return None,
+        EventBody::RecordingStart { .. } => "recording_started",
+        EventBody::RecordingEnd { .. } => "recording_ended",
+        body => body.name(),
+    };
+    let mut data = serde_json::to_value(event).ok()?;
+    data["type"] = json!(kind);
+    data["success"] = json!(true);
+    let is_for_all = matches!(
+        event.body,
+        EventBody::ChannelStart { .. }
+            | EventBody::ChannelStop { .. }
+            | EventBody::ChannelReconnect { .. }
+            | EventBody::ChannelError { .. }
+            | EventBody::ChannelFailover { .. }
+            | EventBody::StreamSwitch { .. }
+    );
+    let standard = event.body.channel().filter(|_| is_for_all).map(|channel| {
+        let keys =
+            ["type", "success", "event_type", "timestamp", "channel_id", "channel_name", "channel_number"];
+        let told: Map<String, Value> =
+            keys.map(|key| (key.to_owned(), data[key].clone())).into_iter().collect();
+        (channel.uuid, update(&Value::Object(told)))
+    });
+    Some(Arc::new(Happening { admin: update(&data), standard }))
+}
+
+/// Which records a commit touched; `ids` is `null` where they are so many that the list is read again.
+pub(super) fn changed(change: &Change) -> Option<Arc<Happening>> {
+    let touched = change.touched.iter().filter(|it| !UNTOLD.contains(&it.collection));
+    let collections: Vec<Value> = touched
+        .map(|it| {
+            let ids = match &it.ids {
+                Ids::Few(ids) => json!(ids),
+                Ids::Many => Value::Null,
+            };
+            json!({ "collection": it.collection, "ids": ids })
+        })
+        .collect();
+    if collections.is_empty() {
+        return None;
+    }
+    let version = change.version;
+    Some(Happening::for_admins(json!({ "type": "changed", "version": version, "collections": collections })))
+}
+
+/// So much was committed at once that nobody knows what: everything is read again.
+pub(super) fn changed_somehow() -> Arc<Happening> {
+    Happening::for_admins(json!({ "type": "changed", "version": null, "collections": null }))
+}
+
+/// So many happenings were lost to everybody.
+pub(super) fn lost(count: u64) -> Arc<Happening> {
+    Arc::new(Happening { admin: missed(count), standard: None })
+}
+
+/// How far a refresh of a playlist is.
+pub(super) fn refresh(progress: &Progress, now_ms: i64) -> Arc<Happening> {
+    let (action, status) = match (progress.phase, progress.outcome) {
+        (Phase::Waiting, _) => ("waiting", "fetching"),
+        (Phase::Fetching, _) => ("downloading", "fetching"),
+        (Phase::Parsing, _) => ("parsing", "parsing"),
+        (Phase::Comparing, _) => ("comparing", "parsing"),
+        (Phase::Writing, _) => ("writing", "parsing"),
+        (Phase::Done, Some(Outcome::Success)) => ("done", "success"),
+        (Phase::Done, Some(Outcome::AwaitingConfirmation)) => ("done", "pending_confirmation"),
+        (Phase::Done, _) => ("done", "error"),
+    };
+    Happening::for_admins(json!({
+        "type": "m3u_refresh",
+        "account": progress.account,
+        "job": progress.job,
+        "action": action,
+        "status": status,
+        "message": progress.message,
+        "bytes": progress.bytes,
+        "streams_processed": progress.entries,
+        "streams_created": progress.n_new,
+        "streams_updated": progress.n_changed,
+        "streams_stale": progress.n_gone,
+        "started_at": iso_millis(progress.started_at),
+        "elapsed_time": now_ms.saturating_sub(progress.started_at).max(0) as f64 / 1000.0,
+    }))
+}
+
+#[cfg(test)]
+mod tests {
+    use domain::event::{CallerRef, ChannelRef, ClientRef, RecordingRef, RefreshRef};
+    use domain::ids::AccountId;
+
+    use super::*;
+
+    #[test]
+    fn those_who_are_no_admins_hear_of_channels_alone() {
+        let channel = || ChannelRef { uuid: Uuid::from_u128(7), name: "News".into(), number: None };
+        let ip = "192.0.2.9".parse().unwrap();
+        let client =
+            || ClientRef { connection_id: 1, ip, user_agent: "VLC".into(), user: Some("anna".into()) };
+        let attempt = || CallerRef { user: Some("anna".into()), ip, user_agent: "VLC".into() };
+        let recording =
+            || RecordingRef { id: 3, program_title: "The news".into(), file_path: "/srv/a.ts".into() };
+        let source = || RefreshRef { id: 4, name: "panel".into() };
+        let error_message = "no stream of panel works".to_owned();
+        let error = EventBody::ChannelError { channel: channel(), error_message, stream: None };
+        let reason = String::new();
+        let stop = EventBody::ChannelStop {
+            channel: channel(),
+            stream: None,
+            reason: "idle".into(),
+            runtime_seconds: 1,
+            total_bytes: 1,
+        };
+        let gone = EventBody::ClientDisconnect {
+            channel: channel(),
+            client: client(),
+            reason: reason.clone(),
+            duration_seconds: 1,
+            bytes_sent: 1,
+        };
+        let recorded = EventBody::RecordingEnd {
+            channel: channel(),
+            recording: recording(),
+            duration_seconds: 1,
+            file_size_bytes: 1,
+            interrupted: false,
+        };
+        let refreshed = EventBody::M3uRefresh {
+            source: source(),
+            streams_created: 1,
+            streams_updated: 1,
+            streams_deleted: 1,
+            duration_seconds: 1,
+        };
+        let guide = EventBody::EpgRefresh { source: source(), programs_updated: 1, duration_seconds: 1 };
+        // (event, its kind, whether all hear of it); no kind where nobody does.
+        let cases = [
+            (error, Some("channel_error"), true),
+            (stop, Some("channel_stop"), true),
+            (
+                EventBody::ClientConnect { channel: channel(), client: client() },
+                Some("client_connect"),
+                false,
+            ),
+            (gone, Some("client_disconnect"), false),
+            (
+                EventBody::RecordingStart { channel: channel(), recording: recording() },
+                Some("recording_started"),
+                false,
+            ),
+            (recorded, Some("recording_ended"), false),
+            (guide, Some("epg_refresh"), false),
+            (refreshed, None, false),
+            (EventBody::LoginFailed { attempt: attempt(), reason }, Some("login_failed"), false),
+        ];
+        for (body, kind, is_for_all) in cases {
+            let told = event(&Event { at: 0, body });
+            assert_eq!(told.is_some(), kind.is_some(), "{kind:?}");
+            let Some(told) = told else { continue };
+            let frame: Value = serde_json::from_str(&told.admin).unwrap();
+            assert_eq!((&frame["type"], &frame["data"]["type"]), (&json!("update"), &json!(kind)));
+            assert_eq!(frame["data"]["success"], true);
+            assert_eq!(told.standard.is_some(), is_for_all, "{kind:?}");
+            if let Some((channel, text)) = &told.standard {
+                assert_eq!(*channel, Uuid::from_u128(7));
+                let data: Value = serde_json::from_str(text).unwrap();
+                assert_eq!(
+                    (&data["data"]["type"], data["data"]["channel_name"].as_str()),
+                    (&json!(kind), Some("News"))
+                );
+                assert!(!text.contains("panel") && !text.contains("idle"), "{text}");
+            }
+        }
+    }
+
+    #[test]
+    fn a_refresh_is_told_by_what_it_does_and_how_it_ended() {
+        for (phase, outcome, action, status) in [
+            (Phase::Waiting, None, "waiting", "fetching"),
+            (Phase::Fetching, None, "downloading", "fetching"),
+            (Phase::Parsing, None, "parsing", "parsing"),
+            (Phase::Comparing, None, "comparing", "parsing"),
+            (Phase::Writing, None, "writing", "parsing"),
+            (Phase::Done, Some(Outcome::Success), "done", "success"),
+            (Phase::Done, Some(Outcome::Error), "done", "error"),
+            (Phase::Done, Some(Outcome::AwaitingConfirmation), "done", "pending_confirmation"),
+            (Phase::Done, None, "done", "error"),
+        ] {
+            let progress = Progress {
+                account: AccountId(2),
+                job: Uuid::nil(),
+                phase,
+                bytes: 9,
+                entries: 8,
+                n_new: 7,
+                n_changed: 6,
+                n_gone: 5,
+                outcome,
+                message: String::new(),
+                started_at: 1_000,
+            };
+            let told = refresh(&progress, 3_500);
+            let data = &serde_json::from_str::<Value>(&told.admin).unwrap()["data"];
+            assert_eq!((&data["action"], &data["status"]), (&json!(action), &json!(status)));
+            assert_eq!((&data["account"], &data["elapsed_time"]), (&json!(2), &json!(2.5)));
+            assert!(told.standard.is_none());
+        }
+    }
+
+    #[test]
+    fn keys_of_the_house_are_not_even_told_to_have_changed() {
+        let touched = |collection| storage::Touched { collection, ids: Ids::Few(vec![1]) };
+        let change = |touched| changed(&Change { version: 3, touched });
+        assert!(change(vec![touched("server_keys")]).is_none());
+        let told = change(vec![touched("server_keys"), touched("users")]).unwrap();
+        assert!(told.admin.contains("users") && !told.admin.contains("server_keys"), "{}", told.admin);
+        let many = storage::Touched { collection: "streams", ids: Ids::Many };
+        assert!(change(vec![many]).unwrap().admin.contains("\"ids\":null"));
+    }
+}

@@ -1,0 +1,204 @@
+//! One task makes all frames, for as long as somebody listens.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Weak};
+use std::time::{Duration, SystemTime};
+
+use actors::{Importer, Phase, Status, Target};
+use domain::event::{Event, EventBody};
+use domain::ids::AccountId;
+use parking_lot::Mutex;
+use storage::{Changes, News};
+use tokio::sync::broadcast::error::RecvError;
+use tokio::sync::{broadcast, watch};
+use tokio::time::{Instant, MissedTickBehavior};
+use tokio_util::task::AbortOnDropHandle;
+
+use super::PushParts;
+use super::frames::{self, Happening};
+use super::statistics::{Statistician, Statistics};
+
+/// How often everything is read.
+const PERIOD: Duration = Duration::from_secs(1);
+/// Happenings that a slow socket may be behind before it loses the oldest.
+const LAG_MAX: usize = 256;
+
+/// The newest statistics; `None` before the first.
+type Newest = Option<Arc<Statistics>>;
+
+/// Where sessions listen. Clones are the same.
+#[derive(Clone)]
+pub(super) struct Hub(Arc<Inner>);
+
+struct Inner {
+    parts: PushParts,
+    /// Runs while a listener holds it.
+    running: Mutex<Weak<Running>>,
+}
+
+struct Running {
+    /// Weak: the only sender ends with the task, and listeners hear that it did.
+    happenings: broadcast::WeakSender<Arc<Happening>>,
+    statistics: watch::Receiver<Newest>,
+    _task: AbortOnDropHandle<()>,
+}
+
+/// What one session listens to.
+pub(super) struct Listener {
+    happenings: broadcast::Receiver<Arc<Happening>>,
+    statistics: watch::Receiver<Newest>,
+    _running: Arc<Running>,
+}
+
+/// What a listener hears.
+pub(super) enum Heard {
+    Happening(Arc<Happening>),
+    Statistics(Arc<Statistics>),
+    /// It was too slow for so many happenings.
+    Missed(u64),
+    /// There will be nothing more.
+    Silence,
+}
+
+impl Hub {
+    pub(super) fn new(parts: PushParts) -> Self {
+        Self(Arc::new(Inner { parts, running: Mutex::default() }))
+    }
+
+    /// Listens from now on. The first listener starts what all listen to, on the current runtime.
+    pub(super) fn listen(&self) -> Listener {
+        let mut running = self.0.running.lock();
+        let joined = running.upgrade().and_then(|it| Some((it.happenings.upgrade()?.subscribe(), it)));
+        let (happenings, now) = joined.unwrap_or_else(|| {
+            let (happenings, now) = start(self.0.parts.clone());
+            *running = Arc::downgrade(&now);
+            (happenings, now)
+        });
+        let mut statistics = now.statistics.clone();
+        // What is there already is news to whoever comes now.
+        statistics.mark_changed();
+        Listener { happenings, statistics, _running: now }
+    }
+}
+
+impl Listener {
+    /// What comes next; happenings first. Cancel-safe.
+    pub(super) async fn next(&mut self) -> Heard {
+        loop {
+            tokio::select! {
+                biased;
+                heard = self.happenings.recv() => return match heard {
+                    Ok(happening) => Heard::Happening(happening),
+                    Err(RecvError::Lagged(count)) => Heard::Missed(count),
+                    Err(RecvError::Closed) => Heard::Silence,
+                },
+                changed = self.statistics.changed() => {
+                    if changed.is_err() {
+                        return Heard::Silence;
+                    }
+                    let newest = self.statistics.borrow_and_update().clone();
+                    if let Some(statistics) = newest {
+                        return Heard::Statistics(statistics);
+                    }
+                }
+            }
+        }
+    }
+}
+
+/// Subscribes at once, so that nothing is missed between now and when the task first runs.
+fn start(parts: PushParts) -> (broadcast::Receiver<Arc<Happening>>, Arc<Running>) {
+    let (line, receiver) = broadcast::channel(LAG_MAX);
+    let (newest, statistics) = watch::channel(None);
+    let (events, changes) = (parts.events.subscribe(), parts.models.store.changes());
+    let happenings = line.downgrade();
+    let task = tokio::spawn(async move {
+        tokio::join!(measure(&parts, &newest), tell(&parts, events, changes, &line));
+    });
+    (receiver, Arc::new(Running { happenings, statistics, _task: AbortOnDropHandle::new(task) }))
+}
+
+async fn measure(parts: &PushParts, newest: &watch::Sender<Newest>) {
+    let mut statistician = Statistician::default();
+    let mut ticks = every_period();
+    loop {
+        ticks.tick().await;
+        let statuses = live(parts).await;
+        let table = parts.models.channels.load();
+        let statistics = statistician.read(statuses, &(parts.counts)(), &table, Instant::now(), now_ms());
+        newest.send_replace(Some(Arc::new(statistics)));
+    }
+}
+
+/// How all live channels are doing. One that does not answer in time is left out this time.
+async fn live(parts: &PushParts) -> Vec<(Target, Status)> {
+    let overview = parts.switchboard.overview().await.unwrap_or_default();
+    overview.into_iter().filter_map(|it| it.status.map(|status| (it.target, status))).collect()
+}
+
+async fn tell(
+    parts: &PushParts,
+    mut events: broadcast::Receiver<Arc<Event>>,
+    mut changes: Changes,
+    line: &broadcast::Sender<Arc<Happening>>,
+) {
+    // Nobody listening is no error.
+    let tell = |happening: Arc<Happening>| drop(line.send(happening));
+    let mut refreshes = Refreshes::begin(&parts.importer);
+    let mut ticks = every_period();
+    let mut is_open = true;
+    loop {
+        tokio::select! {
+            event = events.recv() => match event {
+                Ok(event) => {
+                    if matches!(event.body, EventBody::M3uRefresh { .. }) {
+                        refreshes.look(&parts.importer, tell);
+                    }
+                    frames::event(&event).into_iter().for_each(tell);
+                }
+                Err(RecvError::Lagged(count)) => tell(frames::lost(count)),
+                Err(RecvError::Closed) => return,
+            },
+            news = changes.next(), if is_open => match news {
+                News::Changed(change) => frames::changed(&change).into_iter().for_each(tell),
+                News::Missed => tell(frames::changed_somehow()),
+                News::Closed => is_open = false,
+            },
+            _ = ticks.tick() => refreshes.look(&parts.importer, tell),
+        }
+    }
+}
+
+/// What was told of the refreshes last: one row per account, as the importer shows them.
+struct Refreshes(HashMap<AccountId, actors::Progress>);
+
+impl Refreshes {
+    /// What is over is no news; what runs is told at the first look.
+    fn begin(importer: &Importer) -> Self {
+        let over = importer.progress().into_iter().filter(|it| it.phase == Phase::Done);
+        Self(over.map(|it| (it.account, it)).collect())
+    }
+
+    /// Tells what is not as it was.
+    fn look(&mut self, importer: &Importer, tell: impl Fn(Arc<Happening>)) {
+        let (rows, now) = (importer.progress(), now_ms());
+        for row in &rows {
+            if self.0.get(&row.account) != Some(row) {
+                tell(frames::refresh(row, now));
+            }
+        }
+        self.0 = rows.into_iter().map(|it| (it.account, it)).collect();
+    }
+}
+
+fn every_period() -> tokio::time::Interval {
+    let mut ticks = tokio::time::interval(PERIOD);
+    ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    ticks
+}
+
+/// Milliseconds since 1970.
+fn now_ms() -> i64 {
+    let since = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
+    i64::try_from(since.as_millis()).unwrap_or(i64::MAX)
+}

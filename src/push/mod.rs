@@ -1,0 +1,133 @@
+//! What happens, told as it happens: the WebSocket at `/ws/`.
+//!
+//! *Dramatis personae*: the **route** (here) knows who asks before there is a socket; a **session** (`session.rs`) is
+//! one open socket and the one place that writes to it; its **access** (`access.rs`) says when the user may no longer
+//! see what they saw; the **hub** (`hub.rs`) makes every frame once for all sessions (`frames.rs`), from statistics it
+//! takes once a second (`statistics.rs`), and runs only while somebody listens.
+//!
+//! No session has a queue of its own. All share one line of the newest happenings, of which a slow reader loses the
+//! oldest and hears how many, and of the statistics there is only the newest.
+
+mod access;
+mod frames;
+mod heartbeat;
+mod hub;
+mod places;
+mod session;
+mod statistics;
+
+use std::fmt;
+use std::sync::Arc;
+
+use actors::{Counts, Events, Importer, Switchboard};
+use http::header::{HeaderMap, HeaderValue, SEC_WEBSOCKET_PROTOCOL, UPGRADE};
+use http::{Method, StatusCode};
+use media::door::Connection;
+use storage::Models;
+use warp::reply::Response as Reply;
+use warp::ws::Ws;
+use warp::{Filter, Rejection};
+
+use self::access::{Access, BEARER};
+use self::hub::Hub;
+use self::places::Places;
+use self::session::Session;
+use crate::auth::{Auth, Denied};
+use crate::http::accept::Stay;
+use crate::http::reply::Refusal;
+use crate::http::{Routes, method};
+
+/// Bytes of a message from the other side, at most. Nobody has much to say to us.
+const MESSAGE_BYTES_MAX: usize = 4 << 10;
+
+/// What the push needs.
+#[derive(Clone)]
+pub(crate) struct PushParts {
+    pub(crate) switchboard: Switchboard,
+    pub(crate) importer: Importer,
+    pub(crate) events: Events,
+    /// One reading of everything that is counted.
+    pub(crate) counts: Arc<dyn Fn() -> Counts + Send + Sync>,
+    pub(crate) models: Models,
+    pub(crate) auth: Auth,
+}
+
+impl fmt::Debug for PushParts {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("PushParts(…)")
+    }
+}
+
+/// What all sockets share.
+#[derive(Clone)]
+struct House {
+    auth: Auth,
+    models: Models,
+    hub: Hub,
+    places: Places,
+}
+
+/// A connection that wants to become a socket.
+struct Knock {
+    headers: HeaderMap,
+    query: String,
+    connection: Arc<Connection>,
+    stay: Stay,
+    /// `None` when what was asked is no upgrade.
+    ws: Option<Ws>,
+}
+
+/// `/ws/`, for both doors.
+pub(crate) fn route(parts: PushParts) -> Routes {
+    let (auth, models) = (parts.auth.clone(), parts.models.clone());
+    let house = House { auth, models, hub: Hub::new(parts), places: Places::default() };
+    warp::path("ws")
+        .and(warp::path::end())
+        .and(method("GET"))
+        .and(knock())
+        .map(move |_: Method, knock: Knock| open(&house, knock).unwrap_or_else(Refusal::into_response))
+        .boxed()
+}
+
+fn knock() -> impl Filter<Extract = (Knock,), Error = Rejection> + Clone {
+    let query = warp::query::raw().or(warp::any().map(String::new)).unify();
+    let ws = warp::ws().map(Some).or(warp::any().map(|| None)).unify();
+    warp::header::headers_cloned()
+        .and(query)
+        .and(warp::ext::get::<Arc<Connection>>())
+        .and(warp::ext::get::<Stay>())
+        .and(ws)
+        .map(|headers, query, connection, stay, ws| Knock { headers, query, connection, stay, ws })
+}
+
+/// Who asks is known before the upgrade, so that whoever may not hears 401 as everywhere else.
+fn open(house: &House, knock: Knock) -> Result<Reply, Refusal> {
+    let Knock { headers, query, connection, stay, ws } = knock;
+    let credentials = access::credentials(&headers, &query);
+    let credentials = credentials.ok_or(Denied::Nobody)?;
+    let access = Access::of(&house.auth, &house.models, credentials)?;
+    let Some(ws) = ws else { return Ok(no_upgrade()) };
+    let place = house.places.take(access.user().id);
+    let place = place.ok_or_else(|| Refusal::unavailable("too many sockets of this user are open"))?;
+
+    let session = Session::new(house.hub.clone(), house.models.clone(), access, connection, place);
+    // Counted from now on, not from the first frame on: a door that closes meanwhile waits for this one, too.
+    let counted = stay.token();
+    let ws = ws.max_message_size(MESSAGE_BYTES_MAX).max_frame_size(MESSAGE_BYTES_MAX);
+    let upgraded = ws.on_upgrade(move |socket| async move {
+        let _counted = counted;
+        session.run(socket, &stay).await;
+    });
+    let mut reply = warp::Reply::into_response(upgraded);
+    if access::offers_bearer(&headers) {
+        reply.headers_mut().insert(SEC_WEBSOCKET_PROTOCOL, HeaderValue::from_static(BEARER));
+    }
+    Ok(reply)
+}
+
+fn no_upgrade() -> Reply {
+    let refusal = Refusal::status(StatusCode::UPGRADE_REQUIRED).with_detail("this is a WebSocket");
+    let mut reply = refusal.into_response();
+    reply.headers_mut().insert(UPGRADE, HeaderValue::from_static("websocket"));
+    reply
+}

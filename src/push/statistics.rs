@@ -1,0 +1,199 @@
+//! One reading of all live channels, as each audience sees it.
+
+use std::collections::HashMap;
+use std::hash::Hash;
+use std::time::Duration;
+
+use actors::{ClientStatus, Counts, Status, Target};
+use domain::channel::Channel;
+use domain::time::iso_millis;
+use domain::user::{User, sees};
+use serde_json::{Value, json};
+use storage::Table;
+use tokio::time::Instant;
+use uuid::Uuid;
+
+use super::frames::update;
+
+/// What was read in one second. Made once, told to all.
+#[derive(Debug)]
+pub(super) struct Statistics {
+    sequence: u64,
+    at: String,
+    admin: String,
+    /// What those see of a channel who are no admins.
+    channels: Vec<(Uuid, Value)>,
+}
+
+/// Makes statistics, each from its reading and the one before.
+#[derive(Debug, Default)]
+pub(super) struct Statistician {
+    sequence: u64,
+    read_at: Option<Instant>,
+    channels: Rates<Target>,
+    clients: Rates<u64>,
+    all: Rates<&'static str>,
+}
+
+impl Statistician {
+    /// `statuses` are the channels that live at `now`; `at_ms` is the same moment in milliseconds since 1970.
+    pub(super) fn read(
+        &mut self,
+        mut statuses: Vec<(Target, Status)>,
+        counts: &Counts,
+        table: &Table<Channel>,
+        now: Instant,
+        at_ms: i64,
+    ) -> Statistics {
+        let passed = self.read_at.replace(now).map(|it| now.saturating_duration_since(it));
+        self.sequence += 1;
+        statuses.sort_by(|a, b| (&a.1.name, a.0).cmp(&(&b.1.name, b.0)));
+        let mut own = Vec::new();
+        let mut all = Vec::with_capacity(statuses.len());
+        for (target, status) in &statuses {
+            let number = of_uuid(table, status.uuid).and_then(|it| it.number).map(|it| it.to_string());
+            let channel = json!({
+                "channel_id": status.uuid,
+                "channel_name": status.name,
+                "channel_number": number.unwrap_or_default(),
+                "state": status.state,
+                "uptime": status.uptime.as_secs(),
+                "client_count": status.clients.len(),
+            });
+            let mut whole = channel.clone();
+            let is_preview = matches!(target, Target::Stream(_));
+            let clients: Vec<Value> = status.clients.iter().map(|it| self.client(it, passed)).collect();
+            let more = json!({
+                "is_preview": is_preview,
+                "stream_id": status.playing,
+                "m3u_profile_id": status.profile,
+                "total_bytes": status.bytes_in,
+                "bitrate_kbps": self.channels.kbps(*target, status.bytes_in, passed),
+                "buffer_bytes": status.ring_bytes,
+                "losses": status.n_losses,
+                "failovers": status.n_failovers,
+                "waiting": status.n_waiting,
+                "clients": clients,
+            });
+            if let (Value::Object(whole), Value::Object(more)) = (&mut whole, more) {
+                whole.extend(more);
+            }
+            all.push(whole);
+            if !is_preview {
+                own.push((status.uuid, channel));
+            }
+        }
+        let totals = json!({
+            "client_count": counts.clients,
+            "connections_in_use": counts.leases,
+            "bitrate_in_kbps": self.all.kbps("in", counts.bytes_in, passed),
+            "bitrate_out_kbps": self.all.kbps("out", counts.bytes_out, passed),
+        });
+        self.channels.turn();
+        self.clients.turn();
+        self.all.turn();
+        let (sequence, at) = (self.sequence, iso_millis(at_ms));
+        let admin = frame(sequence, &at, all, Some(totals));
+        Statistics { sequence, at, admin, channels: own }
+    }
+
+    fn client(&mut self, client: &ClientStatus, passed: Option<Duration>) -> Value {
+        json!({
+            "client_id": client.id.to_string(),
+            "ip_address": client.address,
+            "user_agent": client.agent,
+            "username": client.user.as_deref().unwrap_or_default(),
+            "duration": client.watching.as_secs(),
+            "bytes_sent": client.bytes,
+            "bitrate_kbps": self.clients.kbps(client.id, client.bytes, passed),
+            "missed_bytes": client.missed_bytes,
+            "misses": client.misses,
+        })
+    }
+}
+
+impl Statistics {
+    /// Everything, as a frame.
+    pub(super) fn for_admins(&self) -> String {
+        self.admin.clone()
+    }
+
+    /// Channel, state and counts, of the channels that exist for this user.
+    pub(super) fn for_user(&self, user: &User, table: &Table<Channel>) -> String {
+        let own = self.channels.iter().filter(|(uuid, _)| may_see(user, table, *uuid));
+        frame(self.sequence, &self.at, own.map(|it| it.1.clone()).collect(), None)
+    }
+}
+
+/// Does the channel with this uuid exist for this user?
+pub(super) fn may_see(user: &User, table: &Table<Channel>, uuid: Uuid) -> bool {
+    of_uuid(table, uuid).is_some_and(|it| sees(user, it))
+}
+
+fn of_uuid(table: &Table<Channel>, uuid: Uuid) -> Option<&Channel> {
+    table.one_by("uuid", uuid.as_bytes()).map(|it| &**it)
+}
+
+fn frame(sequence: u64, at: &str, channels: Vec<Value>, totals: Option<Value>) -> String {
+    let mut stats = json!({ "count": channels.len(), "channels": channels });
+    if let Some(totals) = totals {
+        stats["totals"] = totals;
+    }
+    update(&json!({
+        "type": "channel_stats", "success": true, "sequence": sequence, "timestamp": at, "stats": stats,
+    }))
+}
+
+/// What a counter stood at in the last reading. Remembers those of that reading only.
+#[derive(Debug)]
+struct Rates<K> {
+    before: HashMap<K, u64>,
+    now: HashMap<K, u64>,
+}
+
+impl<K> Default for Rates<K> {
+    fn default() -> Self {
+        Self { before: HashMap::new(), now: HashMap::new() }
+    }
+}
+
+impl<K: Eq + Hash> Rates<K> {
+    /// Kilobits per second since the last reading; `None` without one. A counter that went back belongs to a
+    /// successor, who counts from nothing.
+    fn kbps(&mut self, key: K, bytes: u64, passed: Option<Duration>) -> Option<u64> {
+        let before = self.before.get(&key).copied();
+        self.now.insert(key, bytes);
+        let grown = before.map(|it| bytes.checked_sub(it).unwrap_or(bytes))?;
+        let millis = u64::try_from(passed?.as_millis()).ok().filter(|it| *it > 0)?;
+        // Bits per millisecond.
+        Some(grown.saturating_mul(8) / millis)
+    }
+
+    fn turn(&mut self) {
+        self.before = std::mem::take(&mut self.now);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_rate_is_what_was_counted_since_the_last_reading_and_a_successor_counts_from_nothing() {
+        let mut rates = Rates::default();
+        let second = Some(Duration::from_secs(1));
+        for (bytes, passed, expected) in [
+            (1_000, None, None),
+            (2_000, second, Some(8)),
+            (2_000, second, Some(0)),
+            (4_000, Some(Duration::from_millis(500)), Some(32)),
+            (1_000, second, Some(8)),
+            (1_500, Some(Duration::ZERO), None),
+        ] {
+            assert_eq!(rates.kbps("a", bytes, passed), expected, "{bytes}");
+            rates.turn();
+        }
+        rates.turn();
+        assert_eq!(rates.kbps("a", 9_000, second), None, "who was gone is new");
+    }
+}

@@ -1,0 +1,98 @@
+//! Channel numbers: which are free, and how many channels change theirs at once.
+
+use std::collections::{BTreeSet, HashMap};
+
+use domain::channel::{Channel, Number};
+use domain::ids::ChannelId;
+use storage::{Table, Write};
+
+use crate::http::reply::Refusal;
+use crate::rest::channels::values::now_ms;
+
+/// Numbers that were taken when somebody looked, so that a write has to ask only after few.
+pub(super) struct Taken {
+    numbers: BTreeSet<Number>,
+}
+
+impl Taken {
+    pub(super) fn of(channels: &Table<Channel>) -> Self {
+        Self { numbers: channels.iter().filter_map(|it| it.number).collect() }
+    }
+
+    /// The lowest free whole number from `start` on, as the write sees it. It is taken from then on.
+    pub(super) fn next_from(&mut self, write: &Write<'_>, start: Number) -> Result<Number, Refusal> {
+        let mut number = Some(start);
+        while let Some(it) = number {
+            // Somebody may have been quicker since we looked.
+            if self.numbers.insert(it) && holder(write, it)?.is_none() {
+                return Ok(it);
+            }
+            number = it.next();
+        }
+        Err(Refusal::field("channel_number", "No channel number is left."))
+    }
+
+    /// The lowest free whole number.
+    pub(super) fn lowest(&mut self, write: &Write<'_>) -> Result<Number, Refusal> {
+        self.next_from(write, FIRST)
+    }
+
+    /// The whole number after the highest.
+    pub(super) fn after_highest(&mut self, write: &Write<'_>) -> Result<Number, Refusal> {
+        let next = Number::next_after([self.numbers.last().copied()]);
+        self.next_from(
+            write,
+            next.ok_or_else(|| Refusal::field("channel_number", "No channel number is left."))?,
+        )
+    }
+
+    /// This number, if it is free.
+    pub(super) fn take(&mut self, write: &Write<'_>, number: Number) -> Result<bool, Refusal> {
+        Ok(self.numbers.insert(number) && holder(write, number)?.is_none())
+    }
+}
+
+const FIRST: Number = Number::ONE;
+
+/// The channel that has this number.
+pub(super) fn holder(write: &Write<'_>, number: Number) -> Result<Option<Channel>, Refusal> {
+    Ok(write.by::<Channel>("number", number.to_string())?.into_iter().next())
+}
+
+/// Channels as they were and as they are to be, of which each is there once.
+pub(super) type Changes = Vec<(Channel, Channel)>;
+
+/// Numbers that two channels would have: of each channel that cannot have its new one, where it stands among these.
+pub(super) fn conflicts(write: &Write<'_>, changes: &Changes) -> Result<Vec<usize>, Refusal> {
+    let after: HashMap<ChannelId, Option<Number>> = changes.iter().map(|it| (it.1.id, it.1.number)).collect();
+    let mut given: BTreeSet<Number> =
+        changes.iter().filter(|it| it.0.number == it.1.number).filter_map(|it| it.1.number).collect();
+    let mut conflicts = Vec::new();
+    for (n, (before, channel)) in changes.iter().enumerate() {
+        let Some(number) = channel.number.filter(|it| before.number != Some(*it)) else { continue };
+        let is_kept = |it: &Channel| after.get(&it.id).is_none_or(|after| *after == Some(number));
+        let is_another = holder(write, number)?.is_some_and(|it| it.id != channel.id && is_kept(&it));
+        if !given.insert(number) || is_another {
+            conflicts.push(n);
+        }
+    }
+    Ok(conflicts)
+}
+
+/// Writes the channels that changed. Numbers may change hands among them.
+pub(super) fn put_all(write: &mut Write<'_>, changes: Changes) -> Result<Vec<Channel>, Refusal> {
+    for (before, channel) in &changes {
+        if before.number.is_some() && before.number != channel.number {
+            write.put(&Channel { number: None, ..channel.clone() })?;
+        }
+    }
+    let mut channels = Vec::with_capacity(changes.len());
+    for (before, mut channel) in changes {
+        if channel != before {
+            channel.updated_at = now_ms();
+            write.put(&channel)?;
+        }
+        channels.push(channel);
+    }
+    Ok(channels)
+}

@@ -1,0 +1,244 @@
+//! What is done to many channels at once, and how channels are made of streams.
+
+use super::*;
+
+#[tokio::test]
+async fn many_channels_are_changed_together_or_not_at_all() {
+    let rest = stage().await;
+    let (a, b) = (make(&rest, json!({ "name": "a" })).await, make(&rest, json!({ "name": "b" })).await);
+    make(&rest, json!({ "name": "c" })).await;
+    let path = format!("{LIST}edit/bulk/");
+    let swapped = rest
+        .admin(
+            "PATCH",
+            &path,
+            json!([
+                { "id": b["id"], "number": 1, "streams": [2, 1] },
+                { "id": a["id"], "channel_number": 2, "name": "A" },
+            ]),
+        )
+        .await;
+    assert_eq!(swapped.status, 200, "{}", swapped.text);
+    assert_eq!(swapped.body["message"], "Successfully updated 2 channels");
+    assert_eq!(
+        (&swapped.body["channels"][0]["name"], &swapped.body["channels"][0]["streams"]),
+        (&json!("b"), &json!([2, 1]))
+    );
+    let numbers_now = [("A".to_owned(), json!(2)), ("b".to_owned(), json!(1)), ("c".to_owned(), json!(3))];
+    assert_eq!(numbers(&rest).await, numbers_now);
+
+    for (items, errors) in [
+        (
+            json!([{ "id": a["id"], "name": "x" }, { "name": "y" }, { "id": 999 }, { "id": a["id"] }]),
+            json!({ "id": [
+                "Item 2: This field is required.",
+                "Item 3: Invalid pk \"999\" - object does not exist.",
+                format!("Item 4: Channel {} is there more than once.", a["id"]),
+            ] }),
+        ),
+        (
+            json!([{ "id": a["id"], "number": 8 }, { "id": b["id"], "number": 8 }]),
+            json!({ "channel_number": ["Item 2: This field must be unique."] }),
+        ),
+        (
+            json!([{ "id": a["id"], "number": 3 }, { "id": b["id"], "name": "x" }]),
+            json!({ "channel_number": ["Item 1: This field must be unique."] }),
+        ),
+        (
+            json!([{ "id": a["id"], "name": "x" }, { "id": b["id"], "streams": [99] }]),
+            json!({ "streams": ["Item 2: Invalid pk \"99\" - object does not exist."] }),
+        ),
+        (json!({ "id": a["id"] }), json!({ "non_field_errors": ["Expected a list of items."] })),
+    ] {
+        let refused = rest.admin("PATCH", &path, items.clone()).await;
+        assert_eq!((refused.status, refused.body), (400, errors), "{items}");
+    }
+    assert_eq!(numbers(&rest).await, numbers_now, "nothing of it landed");
+    let none = rest.admin("PATCH", &path, json!([])).await;
+    assert_eq!((none.status, &none.body["channels"]), (200, &json!([])));
+}
+
+#[tokio::test]
+async fn channels_are_numbered_in_a_row_past_the_numbers_of_others() {
+    let rest = stage().await;
+    let mut ids = Vec::new();
+    for name in ["a", "b", "c"] {
+        ids.push(make(&rest, json!({ "name": name })).await["id"].clone());
+    }
+    make(&rest, json!({ "name": "other", "number": 11 })).await;
+    ids.reverse();
+    let path = format!("{LIST}assign/");
+    let done = rest.admin("POST", &path, json!({ "channel_ids": ids, "starting_number": 10 })).await;
+    assert_eq!((done.status, &done.body["channel_numbers"]), (200, &json!([10, 12, 13])), "{}", done.text);
+    let done = rest.admin("POST", &path, json!({ "channel_ids": ids, "starting_number": 12.0 })).await;
+    assert_eq!(done.body["channel_numbers"], json!([12, 13, 14]), "their own are free");
+    let done = rest.admin("POST", &path, json!({ "channel_ids": [ids[0]], "starting_number": 50.5 })).await;
+    assert_eq!(done.body["channel_numbers"], json!([50.5]));
+    let done = rest.admin("POST", &path, json!({ "channel_ids": ids })).await;
+    assert_eq!(done.body["channel_numbers"], json!([1, 2, 3]));
+    for body in [
+        json!({ "channel_ids": [ids[0], 999] }),
+        json!({ "channel_ids": [ids[0], ids[0]] }),
+        json!({ "channel_ids": ids, "starting_number": 99_999_998 }),
+        json!({}),
+    ] {
+        assert_eq!(rest.admin("POST", &path, body.clone()).await.status, 400, "{body}");
+    }
+}
+
+#[tokio::test]
+async fn a_stream_becomes_a_channel_with_all_that_it_says() {
+    let rest = stage().await;
+    let path = format!("{LIST}from-stream/");
+    let from = async |body: Value| {
+        let made = rest.admin("POST", &path, body).await;
+        assert_eq!(made.status, 201, "{}", made.text);
+        made.body
+    };
+    let channel = from(json!({ "stream_id": 2 })).await;
+    for (field, value) in [
+        ("name", json!("News Two")),
+        ("channel_number", json!(4.1)),
+        ("channel_group_id", json!(7)),
+        ("tvg_id", json!("guide.2")),
+        ("logo_url", json!("http://tv.example/2.png")),
+        ("streams", json!([2])),
+    ] {
+        assert_eq!(channel[field], value, "{field}");
+    }
+    let number = async |body: Value| from(body).await["channel_number"].clone();
+    assert_eq!(number(json!({ "stream_id": 2 })).await, 1, "the provider's number is taken");
+    assert_eq!(number(json!({ "stream_id": 3, "name": "Cinema" })).await, 2, "0 is how providers write none");
+    assert_eq!(number(json!({ "stream_id": 1, "channel_number": 70 })).await, 70);
+    assert_eq!(number(json!({ "stream_id": 1, "channel_number": 0 })).await, 3);
+    assert_eq!(number(json!({ "stream_id": 1, "channel_number": -1 })).await, 71);
+    let films: Vec<_> = rest.models.groups.load().iter().map(|it| it.name.clone()).collect();
+    assert_eq!(films, ["News", "Sports", "Films"], "a group that was not there is made");
+
+    let taken = rest.admin("POST", &path, json!({ "stream_id": 1, "channel_number": 70 })).await;
+    assert_eq!(
+        (taken.status, taken.body),
+        (400, json!({ "channel_number": ["This field must be unique."] }))
+    );
+    let missing = rest.admin("POST", &path, json!({})).await;
+    assert_eq!((missing.status, missing.body), (400, json!({ "stream_id": ["This field is required."] })));
+    let unknown = rest.admin("POST", &path, json!({ "stream_id": 999 })).await;
+    assert_eq!(
+        (unknown.status, unknown.body),
+        (404, json!({ "detail": "No Stream matches the given query." }))
+    );
+}
+
+#[tokio::test]
+async fn many_streams_become_channels_together_or_not_at_all() {
+    let rest = stage().await;
+    let path = format!("{LIST}from-stream/bulk/");
+    for ids in [json!([1, 999]), json!([1, 1])] {
+        let refused = rest.admin("POST", &path, json!({ "stream_ids": ids })).await;
+        assert_eq!(refused.status, 400, "{}", refused.text);
+        assert!(rest.models.channels.load().is_empty());
+    }
+    let made = rest.admin("POST", &path, json!({ "stream_ids": [4, 2, 1, 3] })).await;
+    assert_eq!((made.status, &made.body["created_count"]), (201, &json!(4)), "{}", made.text);
+    let shown = async || numbers(&rest).await.into_iter().map(|it| it.1).collect::<Vec<_>>();
+    assert_eq!(shown().await, [json!(1), json!(4.1), json!(2), json!(3)]);
+    rest.admin("POST", &path, json!({ "stream_ids": [1, 2], "starting_channel_number": 4.1 })).await;
+    assert_eq!(shown().await[4..], [json!(5.1), json!(6.1)]);
+    rest.admin("POST", &path, json!({ "stream_ids": [1, 2], "starting_channel_number": -1 })).await;
+    assert_eq!(shown().await[6..], [json!(7), json!(8)]);
+    rest.admin("POST", &path, json!({ "stream_ids": [1, 2], "starting_channel_number": 0 })).await;
+    assert_eq!(shown().await[8..], [json!(4), json!(5)]);
+}
+
+#[tokio::test]
+async fn a_channel_is_moved_behind_another_and_those_there_make_room() {
+    let rest = stage().await;
+    let mut channels = Vec::new();
+    for (name, number) in [("a", "1"), ("b", "2"), ("c", "2.5"), ("d", "3"), ("e", "7")] {
+        channels.push(make(&rest, json!({ "name": name, "number": number })).await);
+    }
+    let [a, b, _, _, e] = &channels[..] else { panic!("five were made") };
+    let path = |channel: &Value| format!("{}reorder/", one(channel));
+    let moved = rest.admin("POST", &path(e), json!({ "insert_after_id": b["id"] })).await;
+    assert_eq!((moved.status, &moved.body["channel"]["channel_number"]), (200, &json!(3)), "{}", moved.text);
+    let now = async || numbers(&rest).await.into_iter().map(|it| it.1).collect::<Vec<_>>();
+    assert_eq!(now().await, [json!(1), json!(2), json!(2.5), json!(4), json!(3)]);
+    let moved = rest.admin("POST", &path(b), json!({ "insert_after_id": null })).await;
+    assert_eq!(moved.body["message"], "Channel b has number 1");
+    assert_eq!(now().await, [json!(2), json!(1), json!(2.5), json!(4), json!(3)], "as few as can be");
+    for body in [json!({ "insert_after_id": a["id"] }), json!({ "insert_after_id": 999 })] {
+        assert_eq!(rest.admin("POST", &path(a), body.clone()).await.status, 400, "{body}");
+    }
+}
+
+#[tokio::test]
+async fn many_channels_are_deleted_at_once_and_those_that_are_gone_are_passed_over() {
+    let rest = stage().await;
+    for name in ["a", "b", "c", "d"] {
+        make(&rest, json!({ "name": name })).await;
+    }
+    let path = format!("{LIST}bulk-delete/");
+    let deleted = rest.admin("POST", &path, json!({ "ids": [1, 1, 999] })).await;
+    assert_eq!((deleted.status, &deleted.body["deleted_count"]), (200, &json!(1)));
+    assert_eq!(rest.admin("DELETE", &path, json!({ "channel_ids": [2] })).await.status, 204);
+    assert_eq!(rest.admin("DELETE", &format!("{path}?ids=3,99"), Value::Null).await.status, 204);
+    assert_eq!(names(&rest, "").await, ["d"]);
+    for (method, body) in [("POST", json!({})), ("DELETE", Value::Null)] {
+        assert_eq!(rest.admin(method, &path, body).await.status, 400, "{method}");
+    }
+}
+
+// Holds T-rest.3 for channels and streams.
+#[tokio::test]
+async fn what_is_done_to_many_can_be_done_to_none() {
+    let rest = stage().await;
+    let path = |action: &str| format!("{LIST}{action}/");
+    for (method, path, body) in [
+        ("POST", path("from-stream/bulk"), json!({ "stream_ids": [] })),
+        ("POST", path("assign"), json!({ "channel_ids": [] })),
+        ("PATCH", path("edit/bulk"), json!([])),
+        ("POST", path("by-uuids"), json!({ "uuids": [] })),
+        ("POST", path("bulk-delete"), json!({ "ids": [] })),
+        ("DELETE", path("bulk-delete"), json!({ "ids": [] })),
+        ("POST", "/api/channels/streams/by-ids/".to_owned(), json!({ "ids": [] })),
+        ("POST", "/api/channels/streams/bulk-delete/".to_owned(), json!({ "ids": [] })),
+    ] {
+        let version = rest.models.store.version();
+        let answer = rest.admin(method, &path, body).await;
+        assert!((200..300).contains(&answer.status), "{path}: {}", answer.text);
+        assert_eq!(rest.models.store.version(), version, "{path}");
+    }
+}
+
+mod slow {
+    use super::*;
+
+    // Holds T-rest.3 for channels and streams.
+    #[tokio::test]
+    async fn what_is_done_to_many_is_done_to_as_many_as_are_allowed() {
+        let rest = stage().await;
+        // Each in a group of its own, which is made with its channel: as much as one write can be.
+        let all: Vec<u32> = (101..=5100).collect();
+        for some in all.chunks(1000) {
+            rest.put(some.iter().map(|id| stream(*id, "one", Some(&format!("group {id}")), None))).await;
+        }
+        let path = |action: &str| format!("{LIST}{action}/");
+        let mut too_many = all.clone();
+        too_many.push(1);
+        let refused = rest.admin("POST", &path("from-stream/bulk"), json!({ "stream_ids": too_many })).await;
+        let errors = json!({ "stream_ids": ["Ensure this field has no more than 5000 elements."] });
+        assert_eq!((refused.status, refused.body), (400, errors));
+        let made = rest.admin("POST", &path("from-stream/bulk"), json!({ "stream_ids": all })).await;
+        assert_eq!(made.body["created_count"], 5000, "{}", made.text);
+        let ids = made.body["channel_ids"].clone();
+        let assigned = json!({ "channel_ids": ids, "starting_number": 3 });
+        let assigned = rest.admin("POST", &path("assign"), assigned).await.body;
+        assert_eq!(assigned["channel_numbers"][4999], 5002);
+
+        let gone = rest.admin("POST", "/api/channels/streams/bulk-delete/", json!({ "ids": all })).await;
+        assert_eq!(gone.body["deleted_count"], 5000, "{}", gone.text);
+        assert!(rest.models.channels.load().iter().all(|it| it.streams.is_empty()));
+        let gone = rest.admin("POST", &path("bulk-delete"), json!({ "ids": ids })).await;
+        assert_eq!(gone.body["deleted_count"], 5000, "{}", gone.text);
+    }
+}

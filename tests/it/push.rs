@@ -1,0 +1,411 @@
+//! The WebSocket: who is let in and how, what each level is told, and that nobody is told too much or too late.
+
+use super::support::api::Api;
+use super::support::client::{Request, fetch};
+use super::support::gateway::{Setup, TestGateway};
+use super::support::people::{Person, changed, deleted, person};
+use super::support::push::{Listener, upgrade};
+use super::support::signal::Picture;
+use super::support::until_async;
+use super::support::upstream::{Answer, Cut, Provider};
+use domain::account::{Account, AccountProfile, List};
+use domain::channel::Channel;
+use domain::event::{CallerRef, Event, EventBody};
+use domain::ids::{AccountId, ProfileId};
+use domain::source_url::SourceUrl;
+use domain::user::Level;
+use headwater::Stopped;
+use serde_json::{Value, json};
+use tokio::net::TcpSocket;
+
+const FIRST: &str = "/live/anna/first.ts";
+const SECOND: &str = "/live/anna/second.ts";
+
+/// One channel of two streams, watched by nobody.
+async fn house() -> (Provider, TestGateway) {
+    let provider = Provider::start();
+    provider.path(FIRST).plays(Picture::new("first"));
+    provider.path(SECOND).plays(Picture::new("second"));
+    let list = provider.playlist(&[("news", "News", FIRST), ("news", "News backup", SECOND)]);
+    let gateway = Setup::new().list(&list).start().await;
+    (provider, gateway)
+}
+
+async fn of_level(gateway: &TestGateway, name: &str, level: Level) -> Person {
+    person(gateway, name, |it| it.level = level).await
+}
+
+/// A socket of somebody, by token, after its first frame.
+async fn listens(gateway: &TestGateway, person: &Person) -> Listener {
+    let path = format!("/ws/?token={}", person.token(gateway));
+    let mut listener = Listener::open(gateway.address, &path, &[]).await.unwrap();
+    let first = listener.next().await.unwrap();
+    assert_eq!(first["type"], "connection_established");
+    listener
+}
+
+/// Keeps an account with a list at this address.
+async fn with_list(gateway: &TestGateway, url: &str) -> AccountId {
+    let (id, list) = (AccountId(40), List::Url(SourceUrl::new(url)));
+    let profile = AccountProfile::default_of(ProfileId(40), "default", 1);
+    let account = Account::new(id, "a list", list, profile, 0);
+    gateway.change(move |write| write.put(&account)).await;
+    id
+}
+
+/// Something that happens, with a number and of some size.
+fn happens(gateway: &TestGateway, number: i64, bytes: usize) {
+    let attempt = CallerRef { user: None, ip: "10.0.0.1".parse().unwrap(), user_agent: "x".repeat(bytes) };
+    let body = EventBody::LoginFailed { attempt, reason: number.to_string() };
+    gateway.gateway.events().happened(Event { at: number, body });
+}
+
+/// Every member of a frame stands in the page about frames.
+#[track_caller]
+fn is_explained(value: &Value) {
+    let page = include_str!("../../docs/websocket.md");
+    match value {
+        Value::Object(members) => {
+            for (name, value) in members {
+                assert!(page.contains(&format!("`{name}`")), "docs/websocket.md does not explain {name}");
+                is_explained(value);
+            }
+        }
+        Value::Array(values) => values.iter().for_each(is_explained),
+        _ => {}
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_socket_opens_for_every_kind_of_credentials_at_both_ports() {
+    let gateway = Setup::new().start().await;
+    let anna = of_level(&gateway, "anna", Level::Admin).await;
+    let token = anna.token(&gateway);
+    let (bearer, in_query) = (format!("Bearer {token}"), format!("/ws/?a=b&token={token}"));
+    let (by_scheme, offered) = (format!("ApiKey {}", anna.api_key), format!("bearer, {token}"));
+    let cases: [(&str, &[(&str, &str)]); 7] = [
+        ("/ws/", &[("authorization", &bearer)]),
+        ("/ws", &[("authorization", &bearer)]),
+        ("/ws/", &[("authorization", &by_scheme)]),
+        ("/ws/", &[("x-api-key", &anna.api_key)]),
+        ("/ws/", &[("sec-websocket-protocol", &offered)]),
+        (&in_query, &[]),
+        (&in_query, &[("authorization", "Basic cHJveHk6cHJveHk=")]),
+    ];
+    for address in [gateway.address, gateway.api] {
+        for (path, headers) in cases {
+            let mut listener = Listener::open(address, path, headers).await.unwrap();
+            let chosen = listener.response.headers().get("sec-websocket-protocol");
+            let is_offered = headers.iter().any(|it| it.0 == "sec-websocket-protocol");
+            assert_eq!(chosen.map(|it| it.to_str().unwrap()), is_offered.then_some("bearer"), "{path}");
+            let first = listener.next().await.unwrap();
+            assert_eq!(
+                (&first["type"], &first["data"]["type"]),
+                (&json!("connection_established"), &first["type"])
+            );
+            assert_eq!((&first["data"]["success"], &first["data"]["user_level"]), (&json!(true), &json!(10)));
+            listener.is_answered().await;
+        }
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn without_good_credentials_there_is_401_and_no_socket() {
+    let gateway = Setup::new().start().await;
+    let anna = of_level(&gateway, "anna", Level::Admin).await;
+    let idle = person(&gateway, "idle", |it| it.is_active = false).await;
+    let with = |token: String| format!("/ws/?token={token}");
+    let refused: [(String, &[(&str, &str)]); 8] = [
+        ("/ws/".into(), &[]),
+        (with(String::new()), &[]),
+        (with("nonsense".into()), &[]),
+        (with(anna.token_for(&gateway, 0)), &[]),
+        (with(idle.token(&gateway)), &[]),
+        ("/ws/".into(), &[("x-api-key", "key-of-nobody")]),
+        (with(anna.token(&gateway)), &[("authorization", "Bearer nonsense")]),
+        ("/ws/".into(), &[("sec-websocket-protocol", "bearer, nonsense")]),
+    ];
+    for address in [gateway.address, gateway.api] {
+        for (path, headers) in &refused {
+            assert_eq!(Listener::open(address, path, headers).await.err(), Some(401), "{path} {headers:?}");
+        }
+    }
+    let token = anna.token(&gateway);
+    let plain = fetch(gateway.api, Request::get(with(token.clone()))).await;
+    assert_eq!((plain.status(), plain.header("upgrade")), (426, Some("websocket")));
+    let posted = fetch(gateway.api, Request::get(with(token)).method("POST")).await;
+    assert_eq!((posted.status(), posted.header("allow")), (405, Some("GET")));
+    assert_eq!(fetch(gateway.api, Request::get("/ws/")).await.status(), 401);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_admin_sees_a_channel_play_and_fail_over_as_it_happens() {
+    let (provider, gateway) = house().await;
+    let root = of_level(&gateway, "root", Level::Admin).await;
+    let mut admin = listens(&gateway, &root).await;
+    let idle = admin.kind("channel_stats").await;
+    assert_eq!((&idle["stats"]["count"], &idle["stats"]["channels"]), (&json!(0), &json!([])));
+
+    let player = gateway.watch("News").await;
+    player.sees("first").await;
+    let uuid = json!(gateway.channel("News").uuid);
+    let started = admin.kind("channel_start").await;
+    assert_eq!((&started["channel_id"], &started["stream_name"]), (&uuid, &json!("News")));
+    let plays = |it: &Value| {
+        let channel = &it["stats"]["channels"][0];
+        let is_watched = channel["state"] == "playing" && channel["client_count"] == 1;
+        is_watched && channel["bitrate_kbps"].as_u64() > Some(0)
+    };
+    let playing = admin.until("channel_stats", plays).await;
+    let channel = &playing["stats"]["channels"][0];
+    assert_eq!((&channel["channel_id"], &channel["channel_name"]), (&uuid, &json!("News")));
+    assert_eq!((&channel["client_count"], &channel["failovers"]), (&json!(1), &json!(0)));
+    let client = &channel["clients"][0];
+    assert_eq!(
+        (&client["ip_address"], &client["user_agent"]),
+        (&json!("127.0.0.1"), &json!("TestPlayer/1.0"))
+    );
+    assert_eq!(playing["stats"]["totals"]["client_count"], 1);
+    let first_stream = channel["stream_id"].clone();
+    is_explained(&playing);
+
+    provider.path(FIRST).answers(Answer::status(404)).cut(Cut::Reset);
+    let failover = admin.kind("channel_failover").await;
+    assert_eq!(
+        (&failover["stream_name"], &failover["previous_stream_name"]),
+        (&json!("News backup"), &json!("News"))
+    );
+    let later =
+        admin.until("channel_stats", |it| it["stats"]["channels"][0]["failovers"] == 1 && plays(it)).await;
+    let channel = &later["stats"]["channels"][0];
+    assert_ne!(channel["stream_id"], first_stream);
+    assert!(later["sequence"].as_u64() > playing["sequence"].as_u64());
+    player.leave().await;
+    admin.kind("client_disconnect").await;
+    admin.until("channel_stats", |it| it["stats"]["count"] == 0).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn all_are_told_the_same_reading_and_nothing_is_read_while_nobody_listens() {
+    let gateway = Setup::new().start().await;
+    let root = of_level(&gateway, "root", Level::Admin).await;
+    for _ in 0..2 {
+        let mut first = listens(&gateway, &root).await;
+        assert_eq!(first.kind("channel_stats").await["sequence"], 1, "begins anew");
+        first.until("channel_stats", |it| it["sequence"] == 2).await;
+        let mut second = listens(&gateway, &root).await;
+        let told = second.kind("channel_stats").await;
+        assert!(told["sequence"].as_u64() >= Some(2), "does not wait for the next: {told}");
+        let told = second.kind("channel_stats").await;
+        let same = first.until("channel_stats", |it| it["sequence"] == told["sequence"]).await;
+        assert_eq!(same, told);
+        drop((first, second));
+        let is_alone = async || gateway.metrics().await["headwater_connections"] == 1.0;
+        until_async("the sockets to be gone", is_alone).await;
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn level_1_is_told_channels_states_and_counts_and_level_0_nothing() {
+    let provider = Provider::start();
+    provider.path(FIRST).plays(Picture::new("first"));
+    provider.path(SECOND).plays(Picture::new("second"));
+    let list = provider.playlist(&[("news", "News", FIRST), ("late", "Late", SECOND)]);
+    let gateway = Setup::new().list(&list).start().await;
+    let late = gateway.channel("Late").id.0;
+    gateway
+        .change(move |write| {
+            let mut late = write.get::<Channel>(late)?.unwrap();
+            late.is_adult = true;
+            write.put(&late)
+        })
+        .await;
+    let anna = person(&gateway, "anna", |it| (it.level, it.hide_adult) = (Level::Standard, true)).await;
+    let zoe = of_level(&gateway, "zoe", Level::Streamer).await;
+    let root = of_level(&gateway, "root", Level::Admin).await;
+    let mut standard = listens(&gateway, &anna).await;
+    let mut streamer = listens(&gateway, &zoe).await;
+    let mut admin = listens(&gateway, &root).await;
+
+    let players = [gateway.watch("Late").await, gateway.watch("News").await];
+    for (player, label) in players.iter().zip(["second", "first"]) {
+        player.sees(label).await;
+    }
+    admin.until("channel_stats", |it| it["stats"]["count"] == 2).await;
+    let is_start = |it: &Value| it["data"]["type"] == "channel_start";
+    let is_playing = |it: &Value| {
+        let channel = &it["data"]["stats"]["channels"][0];
+        channel["state"] == "playing" && channel["client_count"] == 1
+    };
+    let mut frames = Vec::new();
+    while !(frames.iter().any(is_start) && frames.iter().any(is_playing)) {
+        frames.push(standard.next().await.unwrap());
+    }
+    let started = &frames.iter().find(|it| is_start(it)).unwrap()["data"];
+    let stats = &frames.iter().rfind(|it| is_playing(it)).unwrap()["data"]["stats"];
+    let keys = |value: &Value| value.as_object().unwrap().keys().cloned().collect::<Vec<_>>();
+    let lifecycle =
+        ["channel_id", "channel_name", "channel_number", "event_type", "success", "timestamp", "type"];
+    assert_eq!(
+        (keys(started), &started["channel_name"]),
+        (lifecycle.map(str::to_owned).to_vec(), &json!("News"))
+    );
+    assert_eq!((&stats["count"], keys(stats)), (&json!(1), vec!["channels".to_owned(), "count".to_owned()]));
+    let channel = &stats["channels"][0];
+    let told = ["channel_id", "channel_name", "channel_number", "client_count", "state", "uptime"];
+    assert_eq!(keys(channel), told.map(str::to_owned));
+    assert_eq!((&channel["channel_name"], &channel["client_count"]), (&json!("News"), &json!(1)));
+
+    // Everything of theirs comes before their end, and it is little.
+    gateway.gateway.events().happened(gateway.events()[0].as_ref().clone());
+    changed(&gateway, &zoe, |it| it.is_active = false).await;
+    assert_eq!(streamer.rest().await, (vec![], Some(1008)));
+    changed(&gateway, &anna, |it| it.is_active = false).await;
+    let (more, closed) = standard.rest().await;
+    assert_eq!(closed, Some(1008));
+    for frame in frames.into_iter().chain(more) {
+        let text = frame.to_string();
+        for secret in ["Late", "127.0.0.1", "TestPlayer", "http", "clients", "username"] {
+            assert!(!text.contains(secret), "{secret} in {text}");
+        }
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn whoever_may_no_longer_see_is_cut_off_at_once() {
+    let gateway = Setup::new().start().await;
+    let root = of_level(&gateway, "root", Level::Admin).await;
+    let mut stays = listens(&gateway, &root).await;
+    for what in ["lowered", "raised", "inactive", "deleted", "new password", "key taken back"] {
+        let begin = if what == "raised" { Level::Standard } else { Level::Admin };
+        let user = of_level(&gateway, &what.replace(' ', "-"), begin).await;
+        let mut listener = match what {
+            "key taken back" => {
+                let key = [("x-api-key", user.api_key.as_str())];
+                Listener::open(gateway.api, "/ws/", &key).await.unwrap()
+            }
+            _ => listens(&gateway, &user).await,
+        };
+        listener.kind("channel_stats").await;
+        match what {
+            "lowered" => changed(&gateway, &user, |it| it.level = Level::Standard).await,
+            "raised" => changed(&gateway, &user, |it| it.level = Level::Admin).await,
+            "inactive" => changed(&gateway, &user, |it| it.is_active = false).await,
+            "deleted" => deleted(&gateway, &user).await,
+            "new password" => changed(&gateway, &user, |it| it.generation += 1).await,
+            _ => changed(&gateway, &user, |it| it.api_key = None).await,
+        }
+        happens(&gateway, 7, 0);
+        let (frames, closed) = listener.rest().await;
+        assert_eq!(closed, Some(1008), "{what}");
+        let told = frames.iter().any(|it| it["data"]["type"] == "login_failed");
+        assert!(!told, "{what}: told of what happened after it: {frames:?}");
+        stays.kind("login_failed").await;
+    }
+    let path = format!("/ws/?token={}", root.token_for(&gateway, 2));
+    let mut short = Listener::open(gateway.api, &path, &[]).await.unwrap();
+    short.kind("channel_stats").await;
+    assert_eq!(short.rest().await.1, Some(1008), "a token ends, and the socket with it");
+    stays.is_answered().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_socket_that_does_not_read_holds_nobody_up_and_loses_the_oldest() {
+    const N_EVENTS: i64 = 6_000;
+    const BYTES: usize = 4 << 10;
+    let gateway = Setup::new().start().await;
+    let root = of_level(&gateway, "root", Level::Admin).await;
+    let socket = TcpSocket::new_v4().unwrap();
+    socket.set_recv_buffer_size(8 << 10).unwrap();
+    let path = format!("/ws/?token={}", root.token(&gateway));
+    let mut lazy = Listener::over(socket, gateway.api, upgrade(gateway.api, &path, &[])).await.unwrap();
+    let mut keen = listens(&gateway, &root).await;
+    assert_eq!(lazy.next().await.unwrap()["type"], "connection_established");
+
+    // 24 MB of happenings, in steps that the keen one keeps up with.
+    for number in 0..N_EVENTS {
+        happens(&gateway, number, BYTES);
+        let told = keen.kind("login_failed").await;
+        assert_eq!(told["reason"], number.to_string());
+    }
+    happens(&gateway, N_EVENTS, 0);
+    let (mut n_told, mut n_missed, mut last) = (0, 0, -1);
+    while last < N_EVENTS {
+        let frame = lazy.next().await.unwrap();
+        let data = &frame["data"];
+        if data["type"] == "missed" {
+            n_missed += data["count"].as_i64().unwrap();
+        } else if data["type"] == "login_failed" {
+            n_told += 1;
+            let number: i64 = data["reason"].as_str().unwrap().parse().unwrap();
+            assert!(number > last, "in order: {number} after {last}");
+            last = number;
+        }
+    }
+    assert_eq!(n_told + n_missed, N_EVENTS + 1, "what was not told was counted");
+    // What was told lay in the 256 places of the line and in the kernel's buffers; the rest was kept nowhere.
+    assert!(n_missed > N_EVENTS / 4, "{n_missed}");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn when_the_gateway_stops_every_socket_is_told_so() {
+    let gateway = Setup::new().start().await;
+    let root = of_level(&gateway, "root", Level::Admin).await;
+    let zoe = of_level(&gateway, "zoe", Level::Streamer).await;
+    let mut sockets = vec![listens(&gateway, &root).await, listens(&gateway, &zoe).await];
+    let path = format!("/ws/?token={}", root.token(&gateway));
+    sockets.push(Listener::open(gateway.api, &path, &[]).await.unwrap());
+    let n_connections = gateway.metrics().await["headwater_connections"];
+    assert!(n_connections >= 3.0, "sockets are counted as the connections that they are: {n_connections}");
+
+    let stopping = tokio::spawn(gateway.gateway.stop());
+    for socket in &mut sockets {
+        assert_eq!(socket.rest().await.1, Some(1001));
+    }
+    assert_eq!(stopping.await.unwrap(), Stopped { is_clean: true });
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn admins_are_told_which_records_changed_and_how_a_refresh_goes() {
+    let provider = Provider::start();
+    provider
+        .path("/list.m3u")
+        .answers(Answer::text("audio/x-mpegurl", provider.playlist(&[("news", "News", FIRST)])));
+    let gateway = Setup::new().start().await;
+    let api = Api::first_admin(&gateway).await;
+    let root = of_level(&gateway, "watcher", Level::Admin).await;
+    let mut admin = listens(&gateway, &root).await;
+    let made = api.post("/api/channels/groups/", json!({ "name": "Sport" })).await;
+    assert_eq!(made.status, 201, "{made:?}");
+    let group = made.body["id"].clone();
+    let told = admin.until("changed", |it| it["collections"][0]["collection"] == "groups").await;
+    assert_eq!(told["collections"], json!([{ "collection": "groups", "ids": [group] }]));
+    assert!(told["version"].is_u64());
+
+    let account = with_list(&gateway, &provider.url("/list.m3u")).await;
+    let started = gateway.gateway.importer().refresh(account, false).await.unwrap();
+    let done = admin.until("m3u_refresh", |it| it["action"] == "done").await;
+    assert_eq!((&done["status"], &done["account"]), (&json!("success"), &json!(account)), "{done}");
+    assert_eq!((&done["streams_processed"], &done["streams_created"]), (&json!(1), &json!(1)));
+    is_explained(&told);
+    is_explained(&done);
+    let job = done["job"].as_str().unwrap();
+    assert!(format!("{started:?}").contains(job), "{started:?} {job}");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_is_said_into_a_socket_is_answered_and_what_is_too_long_ends_it() {
+    let gateway = Setup::new().start().await;
+    let zoe = of_level(&gateway, "zoe", Level::Streamer).await;
+    let mut socket = listens(&gateway, &zoe).await;
+    for text in ["no JSON", "{}", "[1]", "{\"type\":\"subscribe\"}", "{\"type\":7}"] {
+        socket.says(text).await;
+        assert_eq!(socket.next().await.unwrap()["data"]["type"], "error", "{text}");
+    }
+    socket.says("{\"type\":\"ping\"}").await;
+    assert_eq!(socket.next().await.unwrap(), json!({ "type": "pong", "data": { "type": "pong" } }));
+    socket.says(&"x".repeat(5 << 10)).await;
+    assert_eq!(socket.rest().await, (vec![], None));
+    let is_alone = async || gateway.metrics().await["headwater_connections"] == 1.0;
+    until_async("its connection to be given back", is_alone).await;
+}
