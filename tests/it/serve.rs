@@ -1,5 +1,6 @@
 //! `headwater serve` and the commands for its data folder, with the real program.
 
+use crate::support::api::Api;
 use crate::support::binary::Binary;
 use crate::support::client::Player;
 use crate::support::signal::Picture;
@@ -8,8 +9,10 @@ use crate::support::{PATIENCE, eventually};
 use domain::account::{Account, List};
 use domain::playlist::catalogue::CatalogueBuilder;
 use domain::playlist::m3u::{Item, Limits, parse};
-use domain::stream::Headers;
+use domain::stream::{Headers, Stream};
 use domain::user::{Level, User};
+use serde_json::json;
+use std::collections::BTreeSet;
 use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
@@ -118,6 +121,73 @@ async fn what_is_remembered_plays_again_after_a_kill_under_the_same_addresses() 
     }
     let (code, said) = data.ran(&["check"]).await;
     assert!(code == Some(0) && said.contains("is well") && said.contains("2 channels"), "{said}");
+}
+
+/// Entries of a list that takes long enough to be killed over.
+const N_ENTRIES: usize = 6_000;
+
+/// A list in which every name tells the version.
+fn version(number: usize) -> String {
+    let entry = |it: usize| format!("#EXTINF:-1,Channel {it} v{number}\nhttp://tv.example/{it}.ts\n");
+    format!("#EXTM3U\n{}", (0..N_ENTRIES).map(entry).collect::<String>())
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_kill_while_a_list_is_imported_and_a_channel_plays_leaves_the_old_list_or_the_new_one() {
+    let (provider, data) = stage().await;
+    let list = data.folder.path().join("list.m3u");
+    std::fs::write(&list, version(0)).unwrap();
+    let mut account = None;
+    // The moment is another one each time; the last round is not killed before its end.
+    let moments = ["fetching", "parsing", "comparing", "writing", "done"];
+    for (round, moment) in moments.into_iter().enumerate() {
+        let mut program = data.run(&["serve"]);
+        let address = program.address().await;
+        let player = Player::watch(address, &program.streams().await[0]).await;
+        player.sees("news").await;
+        let admin = Api::stranger_at(address).become_first_admin().await;
+        std::fs::write(&list, version(round)).unwrap();
+        let path = match account {
+            Some(id) => format!("/api/m3u/refresh/{id}/"),
+            None => {
+                let new = json!({ "name": "large", "file_path": list });
+                let made = admin.post("/api/m3u/accounts/", new).await;
+                assert_eq!(made.status, 201, "{made:?}");
+                let id = made.body["id"].as_u64().unwrap();
+                account = Some(id);
+                format!("/api/m3u/refresh/{id}/")
+            }
+        };
+        let asked = admin.post(&path, json!({})).await;
+        assert_eq!(asked.status, 202, "{asked:?}");
+        // A phase that is over before it is seen is as good a moment.
+        let order = |it: &str| moments.iter().position(|known| *known == it);
+        loop {
+            let phase = admin.get(&path).await.body["phase"].as_str().map(str::to_owned);
+            if phase.as_deref().and_then(order) >= order(moment) {
+                break;
+            }
+        }
+        program.signal("KILL");
+        program.ended().await;
+        eventually("the provider to see us go", || provider.open() == 0).await;
+        let (store, key) = (data.store(), data.key());
+        let id = account.unwrap();
+        let names = tokio::task::spawn_blocking(move || {
+            let store = Store::open(&store, &key, schema()).unwrap();
+            let mut names = Vec::new();
+            store.collection::<Stream>().for_each_of(id, |it| names.push(it.name().to_owned())).unwrap();
+            names
+        });
+        let names = names.await.unwrap();
+        let versions: BTreeSet<_> = names.iter().filter_map(|it| it.rsplit(' ').next()).collect();
+        assert!(versions.len() <= 1 && [0, N_ENTRIES].contains(&names.len()), "{moment}: {versions:?}");
+        if moment == "done" {
+            assert_eq!(versions.into_iter().collect::<Vec<_>>(), [format!("v{round}")]);
+        }
+    }
+    let (code, said) = data.ran(&["check"]).await;
+    assert!(code == Some(0) && said.contains("is well"), "{said}");
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

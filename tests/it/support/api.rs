@@ -27,16 +27,25 @@ pub const PASSWORD: &str = "correct horse";
 impl Api {
     /// Somebody without credentials, at the port of players: clients know one host and one port.
     pub fn stranger(gateway: &TestGateway) -> Api {
-        Api { address: gateway.address, credentials: None }
+        Api::stranger_at(gateway.address)
+    }
+
+    /// Somebody without credentials, at a port.
+    pub fn stranger_at(address: SocketAddr) -> Api {
+        Api { address, credentials: None }
     }
 
     /// The first admin of a gateway that has none.
     pub async fn first_admin(gateway: &TestGateway) -> Api {
-        let stranger = Api::stranger(gateway);
+        Api::stranger(gateway).become_first_admin().await
+    }
+
+    /// Makes the first admin, or logs in as the one there is.
+    pub async fn become_first_admin(&self) -> Api {
         let first = json!({ "username": ADMIN, "password": PASSWORD });
-        let made = stranger.post("/api/accounts/initialize-superuser/", first).await;
+        let made = self.post("/api/accounts/initialize-superuser/", first).await;
         assert_eq!((made.status, &made.body["superuser_exists"]), (200, &json!(true)), "{made:?}");
-        stranger.login(ADMIN, PASSWORD).await
+        self.login(ADMIN, PASSWORD).await
     }
 
     /// The same program after it logged in.
