@@ -259,6 +259,26 @@ fn every_setting_and_every_metric_is_explained() {
     }
 }
 
+#[test]
+fn dashboards_and_alerts_ask_for_metrics_that_there_are() {
+    let page = read(&root().join("docs/operating.md"));
+    let explained: BTreeSet<String> = code_words(&page).into_iter().collect();
+    for file in ["docs/deploy/grafana.json", "docs/deploy/alerts.yml"] {
+        let text = read(&root().join(file));
+        let is_of_name = |it: char| it.is_ascii_alphanumeric() || it == '_';
+        let words = text.split(|it: char| !is_of_name(it)).filter(|it| it.starts_with("headwater_"));
+        let mut n_asked = 0;
+        for word in words {
+            n_asked += 1;
+            let name = word.strip_suffix("_bucket").unwrap_or(word);
+            assert!(explained.contains(name), "{file} asks for {word}, which docs/operating.md does not explain");
+        }
+        assert!(n_asked > 5, "{file} asks for nothing");
+    }
+    let dashboard = read(&root().join("docs/deploy/grafana.json"));
+    serde_json::from_str::<serde_json::Value>(&dashboard).expect("the dashboard is JSON");
+}
+
 /// The settings as they are written, such as `engine.stall_timeout`.
 fn keys(value: &serde_json::Value) -> Vec<String> {
     let serde_json::Value::Object(members) = value else { return Vec::new() };
