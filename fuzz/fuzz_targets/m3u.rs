@@ -47,13 +47,14 @@ fuzz_target!(|data: &[u8]| {
     let mut out = String::new();
     write::header(&mut out, None);
     for channel in &catalogue.channels {
+        let group = catalogue.groups.iter().find(|it| Some(it.id) == channel.group);
         let line = Line {
             name: &channel.name,
             url: "http://gateway.example/1",
             tvg_id: channel.tvg_id.as_deref().unwrap_or_default(),
             tvg_logo: channel.logo.as_deref().unwrap_or_default(),
             tvg_chno: channel.number,
-            group: channel.group.as_deref().unwrap_or_default(),
+            group: group.map_or("", |it| it.name.as_str()),
         };
         write::entry(&mut out, &line);
     }
