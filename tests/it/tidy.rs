@@ -271,7 +271,10 @@ fn dashboards_and_alerts_ask_for_metrics_that_there_are() {
         for word in words {
             n_asked += 1;
             let name = word.strip_suffix("_bucket").unwrap_or(word);
-            assert!(explained.contains(name), "{file} asks for {word}, which docs/operating.md does not explain");
+            assert!(
+                explained.contains(name),
+                "{file} asks for {word}, which docs/operating.md does not explain"
+            );
         }
         assert!(n_asked > 5, "{file} asks for nothing");
     }
