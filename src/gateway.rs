@@ -202,6 +202,11 @@ impl Gateway {
         self.player_addr
     }
 
+    /// What happens now, as one value.
+    pub fn system(&self) -> &System {
+        &self.system
+    }
+
     /// The door to live channels.
     pub fn switchboard(&self) -> Switchboard {
         self.system.switchboard()

@@ -43,5 +43,7 @@ pub use schedule::{check_cron, check_time_zone};
 pub use seats::{SeatInfo, SeatWish};
 pub use slots::{FullPool, LeaseInfo, Purpose};
 pub use switchboard::{Overview, StopOutcome, Switchboard, WatchRequest};
+#[cfg(any(test, feature = "testing"))]
+pub use system::Who;
 pub use system::{Parts, StartError, System};
 pub use timeline::{Line, LineStream, Run, What};

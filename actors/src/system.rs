@@ -295,13 +295,17 @@ impl System {
         channels && sockets
     }
 
-    #[cfg(test)]
-    pub(crate) fn kill(&self, who: Who) {
-        self.ground.doors.of(who).expect("started").kill();
+    /// Ends an actor at its next await, as a defect in it would. One that is just being restarted is left alone.
+    #[cfg(any(test, feature = "testing"))]
+    pub fn kill(&self, who: Who) {
+        if let Some(actor) = self.ground.doors.of(who) {
+            actor.kill();
+        }
     }
 
-    #[cfg(test)]
-    pub(crate) fn kill_channel(&self, target: crate::plans::Target) {
+    /// Ends the live channel of this target at its next await, if there is one, as a defect in it would.
+    #[cfg(any(test, feature = "testing"))]
+    pub fn kill_channel(&self, target: crate::plans::Target) {
         for (it, live) in self.ground.channel_table.all() {
             if it == target {
                 live.actor.kill();
@@ -321,12 +325,18 @@ impl Drop for System {
 
 /// The children of the root.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Who {
+pub enum Who {
+    /// Passes on what happened.
     Events,
+    /// The queue in front of the slots.
     Slots,
+    /// Measures.
     Bandwidth,
+    /// The parent of live channels.
     Channels,
+    /// Finds or starts live channels.
     Switchboard,
+    /// Refreshes playlists.
     Importer,
 }
 
