@@ -16,6 +16,8 @@
 //! Channels is the exception: live channels end with it.
 
 #[cfg(test)]
+mod soak;
+#[cfg(test)]
 mod tests;
 
 use std::{

@@ -19,6 +19,7 @@ use media::{
     ring::{End, Tail},
     testing::{Behaviour, MemoryDial, MemoryProvider, labels_in},
 };
+use parking_lot::Mutex;
 use ractor::{ActorProcessingErr, ActorRef, Message};
 use storage::{Models, Store};
 use tokio::{runtime::Handle, sync::mpsc};
@@ -73,6 +74,8 @@ pub(crate) async fn inbox<M: Message>() -> (ActorRef<M>, mpsc::UnboundedReceiver
 pub(crate) struct Story {
     pub(crate) system: System,
     pub(crate) provider: MemoryProvider,
+    /// Plans that the story wrote itself.
+    plans: Option<Arc<FixedPlans>>,
 }
 
 /// One stream of a story's channel: its path, and the account profile (with its limit) it stands on.
@@ -130,11 +133,11 @@ fn plan(number: u32, streams: &[Stream]) -> Plan {
 }
 
 /// Plans that a story wrote itself.
-struct FixedPlans(HashMap<Target, Arc<Plan>>);
+struct FixedPlans(Mutex<HashMap<Target, Arc<Plan>>>);
 
 impl Plans for FixedPlans {
     fn plan(&self, target: &Target) -> Option<Arc<Plan>> {
-        self.0.get(target).cloned()
+        self.0.lock().get(target).cloned()
     }
 }
 
@@ -152,7 +155,15 @@ impl Story {
             }
             plans.insert(channel(number), Arc::new(plan(number, streams)));
         }
-        Self::told(settings, Arc::new(FixedPlans(plans)), dial, provider).await
+        let plans = Arc::new(FixedPlans(Mutex::new(plans)));
+        Self { plans: Some(plans.clone()), ..Self::told(settings, plans, dial, provider).await }
+    }
+
+    /// This channel has these streams from now on, as after a commit.
+    pub(crate) fn replan(&self, number: u32, streams: &[Stream]) {
+        let plans = self.plans.as_ref().expect("a story with plans of its own");
+        plans.0.lock().insert(channel(number), Arc::new(plan(number, streams)));
+        self.system.switchboard().reload();
     }
 
     /// With plans of another kind.
@@ -164,7 +175,7 @@ impl Story {
     ) -> Self {
         let parts = Parts { dial: Arc::new(dial), packets: Handle::current() };
         let system = System::start(settings, plans, parts).await.expect("starts");
-        Self { system, provider }
+        Self { system, provider, plans: None }
     }
 
     /// As the channels and streams that this store has, which are followed; its streams play under the last part of

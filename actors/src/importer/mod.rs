@@ -21,6 +21,8 @@ use std::sync::Arc;
 use domain::ids::AccountId;
 use storage::Models;
 
+#[cfg(test)]
+pub(crate) use actor::Work;
 pub(crate) use actor::{Actor, Arguments, Imports};
 pub use error::ImportError;
 pub(crate) use message::Message;

@@ -85,7 +85,7 @@ impl Turns {
         let (seen, running, may_end, accounts) =
             (begun.clone(), Arc::new(AtomicUsize::new(0)), ends.clone(), models.clone());
         let most = n_at_once.clone();
-        let work: Arc<actor::Work> = Arc::new(move |account, options: ImportOptions, report| {
+        let work: Arc<Work> = Arc::new(move |account, options: ImportOptions, report| {
             let name = accounts.accounts.load().get(account.0).map(|it| it.name.clone()).unwrap_or_default();
             let (seen, running, may_end, most) =
                 (seen.clone(), running.clone(), may_end.clone(), most.clone());

@@ -65,7 +65,7 @@ struct Inner {
     leases: BTreeMap<u64, Entry>,
     /// Bounded by the number of leases returned within the longest `release_delay`.
     cooling: Vec<Cooling>,
-    /// When a slot of a profile last came back. One entry per account profile.
+    /// When a slot of a profile last came back, if that was a moment ago.
     released: HashMap<ProfileId, Instant>,
     last_id: u64,
 }
@@ -152,6 +152,8 @@ impl SlotTable {
             let mut inner = self.inner.lock();
             if let Some(entry) = inner.leases.remove(&id) {
                 let now = Instant::now();
+                // Profiles come and go with accounts; what is of no use any more is not kept.
+                inner.released.retain(|_, at| now.duration_since(*at) < JUST_RELEASED);
                 inner.released.insert(entry.pool.profile, now);
                 if !entry.pool.release_delay.is_zero() {
                     inner
@@ -187,6 +189,13 @@ impl SlotTable {
             }
         }
         holders
+    }
+
+    /// What is remembered of slots that came back.
+    #[cfg(test)]
+    pub(crate) fn n_remembered(&self) -> usize {
+        let inner = self.inner.lock();
+        inner.cooling.len() + inner.released.len()
     }
 
     /// Leases out, and how many of them are closing.

@@ -413,3 +413,17 @@ async fn random_evening(steps: Vec<Step>) {
     tokio::time::sleep(Duration::from_secs(10)).await;
     assert_eq!(table.counts(), (0, 0));
 }
+
+/// Accounts are made and deleted for as long as the program runs; their numbers are never used again.
+#[tokio::test(start_paused = true)]
+async fn slots_that_came_back_long_ago_are_forgotten() {
+    let house = House::new().await;
+    let mut holder = house.holder(1).await;
+    for profile in 1..=50 {
+        holder.ask(u64::from(profile), &[Pool { release_delay: Duration::from_secs(2), ..pool(profile, 1) }], join());
+        drop(holder.granted().await);
+        tokio::time::sleep(Duration::from_secs(3)).await;
+    }
+    // The last two, and the one that cools down.
+    assert!(house.table.n_remembered() <= 3, "{} of 50 are remembered", house.table.n_remembered());
+}

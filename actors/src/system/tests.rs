@@ -147,7 +147,7 @@ async fn a_stopped_system_gives_clients_their_last_chunks_and_leaves_nothing() {
 async fn a_dropped_system_ends_what_it_started() {
     let story = Story::of(settings(), [&[stream(1, "a")]]).await;
     let mut viewer = story.watch(channel(1)).await;
-    let Story { system, provider } = story;
+    let Story { system, provider, .. } = story;
     drop(system);
     viewer.ends().await;
     sleep(2 * SECOND).await;

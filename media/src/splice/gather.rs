@@ -248,8 +248,8 @@ impl Gathering {
         };
         let are_sane = agrees(from_clock, from_stamps) && agrees(to_clock, to_stamps);
         let (from, to) = match (from_clock, to_clock, from_stamps, to_stamps) {
-            (Some(from), Some(to), _, _) if are_sane => (from, to),
-            (_, _, Some(from), Some(to)) => (from, to),
+            (Some(from), Some(_), _, _) if are_sane => (from, output.clock_line.next_lead()?),
+            (_, _, Some(from), Some(_)) => (from, output.stamp_line.next_lead()?),
             _ => (from_stamps.or(from_clock)?, to_stamps.or(to_clock)?),
         };
         self.keeps_clock = are_sane;

@@ -92,7 +92,16 @@ pub(crate) struct Line {
     seconds: VecDeque<(u64, Ticks)>,
     last: Option<Ticks>,
     is_old: bool,
+    /// The lead at the first change of source: what the output is brought back to at each later one.
+    aim: Option<Ticks>,
 }
+
+/// How much of what the programme is ahead of the aim is taken back at one change of source: a viewer's picture comes
+/// so much later at most.
+const BACK_MAX: Ticks = SECOND / 2;
+
+/// How much of what it is behind is made good at one change.
+const FORWARD_MAX: Ticks = SECOND / 5;
 
 /// Seconds of one span of a [`Line`].
 const NEAR: u64 = 4;
@@ -105,8 +114,12 @@ impl Line {
 
     pub(crate) fn observe(&mut self, time: Ticks, at: Duration) {
         let lead = time.wrapping_sub(ticks(at));
-        if std::mem::take(&mut self.is_old) || self.last.is_some_and(|last| (lead - last).abs() > JUMP) {
+        let is_jump = self.last.is_some_and(|last| (lead - last).abs() > JUMP);
+        if std::mem::take(&mut self.is_old) || is_jump {
             self.seconds.clear();
+        }
+        if is_jump {
+            self.aim = None;
         }
         self.last = Some(lead);
         let second = at.as_secs();
@@ -117,6 +130,19 @@ impl Line {
         while self.seconds.front().is_some_and(|oldest| oldest.0 + 2 * NEAR <= second) {
             self.seconds.pop_front();
         }
+    }
+
+    /// The lead that the next source is to have. Where a source begins is never known exactly: one that holds its
+    /// packets back for a moment shows only later how far it really is. The error is small, but to the same side each
+    /// time; so it is taken back at the next change, or a day of changes would put the programme a minute ahead.
+    pub(crate) fn next_lead(&mut self) -> Option<Ticks> {
+        let lead = self.lead()?;
+        let aim = *self.aim.get_or_insert(lead);
+        if (aim - lead).abs() > JUMP {
+            self.aim = Some(lead);
+            return Some(lead);
+        }
+        Some(lead + (aim - lead).clamp(-BACK_MAX, FORWARD_MAX))
     }
 
     /// Programme time due at wall time zero: add the wall time to have it for any other instant.

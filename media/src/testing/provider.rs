@@ -114,6 +114,10 @@ pub struct Play {
     pub burst: Duration,
     /// Programme seconds per second: 1.0 is right, less is a trickle.
     pub speed: f64,
+    /// Begins with the next picture that is due, and not with the one that was due last.
+    pub is_punctual: bool,
+    /// How late a picture may come: each by another part of this.
+    pub late_max: Duration,
     /// What happens after so many packets.
     pub after: Option<(u64, Break)>,
     /// How the answer begins.
@@ -123,7 +127,15 @@ pub struct Play {
 impl Play {
     /// Streams without a fault, from now on.
     pub fn new(ts: TsSource) -> Self {
-        Self { ts, burst: Duration::ZERO, speed: 1.0, after: None, head: Head::Plain }
+        Self {
+            ts,
+            burst: Duration::ZERO,
+            speed: 1.0,
+            is_punctual: false,
+            late_max: Duration::ZERO,
+            after: None,
+            head: Head::Plain,
+        }
     }
 }
 
@@ -403,6 +415,9 @@ impl MemoryProvider {
         out.write_all(head(play.head).as_bytes()).await?;
         let is_chunked = play.head == Head::Chunked;
         let mut stream = play.ts.stream(position.saturating_sub(play.burst));
+        if play.is_punctual {
+            stream.skip();
+        }
         let how = tokio::select! {
             biased;
             how = async {
@@ -446,7 +461,7 @@ async fn send(
     let mut n_left = play.after.map_or(u64::MAX, |(n, _)| n);
     loop {
         let due = began + stream.at().saturating_sub(position).div_f64(play.speed);
-        sleep_until(due).await;
+        sleep_until(due + lateness(stream, play.late_max)).await;
         let mut bytes = stream.frame();
         bytes.truncate((n_left.min(1 << 20) as usize).saturating_mul(PACKET).min(bytes.len()));
         n_left -= (bytes.len() / PACKET) as u64;
@@ -461,6 +476,15 @@ async fn send(
             return Ok(play.after.map(|(_, how)| how));
         }
     }
+}
+
+/// How late the next picture is: the same for the same picture, and without a pattern.
+fn lateness(stream: &TsStream, most: Duration) -> Duration {
+    if most.is_zero() {
+        return Duration::ZERO;
+    }
+    let part = (stream.at().as_millis() as u64).wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 48;
+    most.mul_f64(part as f64 / f64::from(u16::MAX))
 }
 
 /// Bytes without two sync bytes at any packet's distance, for ever.

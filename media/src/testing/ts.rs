@@ -40,6 +40,8 @@ pub struct TsSource {
     pub gop: u64,
     /// Whether key frames have the random-access indicator.
     pub is_marked: bool,
+    /// How much its clock is too fast, in millionths; below zero too slow.
+    pub clock_error_ppm: i32,
 }
 
 impl TsSource {
@@ -56,7 +58,15 @@ impl TsSource {
             frame_rate: 25,
             gop: 25,
             is_marked: true,
+            clock_error_ppm: 0,
         }
+    }
+
+    /// What the clock of this stream says of a picture, from the beginning of the programme on.
+    fn ticks(&self, frame: u64) -> u64 {
+        let ticks = frame * 90_000 / u64::from(self.frame_rate);
+        // A programme of a year has 2^42 ticks.
+        ticks.saturating_add_signed(ticks as i64 * i64::from(self.clock_error_ppm) / 1_000_000)
     }
 
     /// The stream from this moment of the programme on.
@@ -91,6 +101,11 @@ impl TsStream {
         self.at_frame(self.frame)
     }
 
+    /// Leaves a picture out.
+    pub fn skip(&mut self) {
+        self.frame += 1;
+    }
+
     fn at_frame(&self, frame: u64) -> Duration {
         Duration::from_micros(frame * 1_000_000 / u64::from(self.source.frame_rate))
     }
@@ -100,7 +115,7 @@ impl TsStream {
         let (frame, source) = (self.frame, self.source.clone());
         self.frame += 1;
         let is_key = frame.is_multiple_of(source.gop);
-        let ticks = frame * 90_000 / u64::from(source.frame_rate) + source.start;
+        let ticks = source.ticks(frame) + source.start;
         let stamp = (ticks + DECODE_DELAY) % STAMP_MODULUS;
         let pcr = Some(ticks * 300 % PCR_MODULUS);
         let frame_bytes = (source.bitrate / 8 / u64::from(source.frame_rate)) as usize;

@@ -404,6 +404,46 @@ fn many_changes_keep_to_wall_time() {
     assert_eq!(played.checker.types.len(), 3);
 }
 
+/// A server that hands on what it has every so many milliseconds, by a clock of its own, and what it had last at
+/// once to whoever connects: the first packets are older than all that follow.
+fn in_lumps(spec: &Spec, connects: u64, lump_ms: u64, lost: u64) -> Vec<(Duration, PacketBytes)> {
+    let first = connects / lump_ms * lump_ms;
+    let packets = spec.packets(first.saturating_sub(1_000), lost + 1_000 - first);
+    let arrival = |made: u64| ms(made.div_ceil(lump_ms).max(1) * lump_ms).max(ms(connects + 20));
+    let arrivals = packets.into_iter().map(|(made, packet)| (arrival(made), packet));
+    arrivals.take_while(|it| it.0 < ms(lost)).collect()
+}
+
+/// The error of each change is small and always to the same side: what a source held back when it began shows later,
+/// and programme that had been ahead by so much was never taken back. After a day of changes it was a minute.
+#[test]
+fn the_errors_of_hundreds_of_changes_do_not_add_up() {
+    for lump_ms in [120, 500] {
+        let mut stage = Stage::new();
+        let mut acts = Vec::new();
+        let mut now = 0;
+        for n in 0..300u64 {
+            if n > 0 {
+                stage.change(ms(now));
+                now += n * 37 % 450;
+            }
+            let spec = Spec { id: (n % 250) as u8, start: n * 777_777_777 % (1 << 33), ..Spec::default() };
+            let lost = now + 2_500 + n * 91 % 700;
+            for (at, packet) in in_lumps(&spec, now, lump_ms, lost) {
+                stage.packet(&packet, at);
+            }
+            stage.wait_until(ms(lost));
+            acts.push((now, lost));
+            now = lost;
+        }
+        let played = stage.finish();
+        let lead = |(_, lost): &(u64, u64)| lead_ms(&played, ms(lost - 1_000), ms(*lost));
+        let first = lead(&acts[0]);
+        let furthest = acts.iter().map(|it| (lead(it) - first).abs()).max().unwrap();
+        assert!(furthest <= 500, "lumps of {lump_ms} ms: {furthest} ms from wall time");
+    }
+}
+
 #[test]
 fn a_source_that_never_begins_leaves_no_trace() {
     let acts = two(Spec::default(), another(), 2_000, 0);

@@ -1,0 +1,212 @@
+//! The household: channels, accounts with limits, sources with clocks of their own, and what the admin has set.
+
+use std::{
+    ops::RangeInclusive,
+    sync::Arc,
+    time::Duration,
+};
+
+use domain::{
+    account::{Account, AccountProfile, List, Schedule},
+    ids::{AccountId, ProfileId},
+    settings::{AtLimit, Settings},
+};
+use media::{
+    testing::{Behaviour, Play, TsSource},
+    ts::clock::{STAMP_HZ, STAMP_MODULUS},
+};
+use parking_lot::Mutex;
+use tokio::time::{Instant, sleep};
+
+use super::number;
+use crate::{
+    importer::{ImportError, Imported, Imports},
+    system::System,
+    testing::{Story, Stream, channel, limited, models, settings, stream, write},
+};
+
+/// The channel that is watched all day.
+pub(super) const DAY_CHANNEL: u32 = 1;
+/// The channel that is watched at night, for longer than eight hours.
+pub(super) const NIGHT_CHANNEL: u32 = 2;
+/// Channels that one zaps through; two of them share an account's only slot.
+pub(super) const ZAPPED: RangeInclusive<u32> = 3..=5;
+/// All of them.
+pub(super) const CHANNELS: RangeInclusive<u32> = 1..=5;
+
+/// When paused time begins, in milliseconds since 1970.
+const START: i64 = 1_900_000_000_000;
+/// An account that is refreshed each hour, one at half past each hour, and one twice a day.
+const REFRESHED: [(u32, u32, &str); 3] = [(50, 1, ""), (51, 0, "30 * * * *"), (52, 12, "")];
+
+/// The system and the world around it.
+pub(super) struct House {
+    pub(super) story: Story,
+    began: Instant,
+    refreshes: Arc<Mutex<Vec<AccountId>>>,
+}
+
+/// The stream of this name. Each has its own PIDs, its own clock, and most wrap within the day.
+fn source(name: &str) -> TsSource {
+    let frame_rate = number("SOAK_FRAME_RATE", 1);
+    let nth = u16::from(name.as_bytes()[0] - b'a');
+    let wraps_after_hours = 3 + 4 * u64::from(nth);
+    TsSource {
+        bitrate: 4_000 * u64::from(frame_rate),
+        frame_rate,
+        gop: u64::from(frame_rate),
+        video: Some((0x100 + 0x10 * nth, if nth == 2 { 0x24 } else { 0x1B })),
+        audio: Some((0x101 + 0x10 * nth, 0x0F)),
+        // A minute of it has passed when the story begins.
+        start: STAMP_MODULUS - STAMP_HZ * (60 + 3600 * wraps_after_hours % (26 * 3600)),
+        clock_error_ppm: [0, 30, -30, 50, -50, 0, 10, -10, 0][usize::from(nth)],
+        ..TsSource::new(name)
+    }
+}
+
+fn plays(name: &str) -> Play {
+    let nth = usize::from(name.as_bytes()[0] - b'a');
+    let late_max = Duration::from_millis([0, 250, 400, 0, 300, 0, 100, 0, 0][nth]);
+    Play { is_punctual: true, late_max, ..Play::new(source(name)) }
+}
+
+/// A source that plays as it should; some are a little late now and then, as networks are.
+pub(super) fn well(name: &str) -> Behaviour {
+    Behaviour::Play(plays(name))
+}
+
+/// A source that does not keep up.
+pub(super) fn too_slow(name: &str) -> Behaviour {
+    Behaviour::Play(Play { speed: 0.7, ..plays(name) })
+}
+
+/// The streams of the channel for the night, in the order of this hour; one comes and goes.
+fn of_the_night(hour: u32) -> Vec<Stream> {
+    let (first, second, third) = (limited(4, "d", 1, 2), limited(5, "e", 5, 1), stream(7, "g"));
+    match hour % 3 {
+        0 => vec![first, second],
+        1 => vec![second, first],
+        _ => vec![third, first, second],
+    }
+}
+
+impl House {
+    pub(super) async fn build() -> Arc<Self> {
+        let slow_to_let_go = Stream { release_delay: Duration::from_secs(2), ..limited(9, "i", 9, 1) };
+        let story = Story::of(
+            settings(),
+            [
+                &[limited(1, "a", 1, 2), limited(2, "b", 2, 1), stream(3, "c")],
+                &of_the_night(0),
+                &[limited(6, "f", 6, 1), stream(7, "g")],
+                &[limited(8, "h", 6, 1)],
+                &[slow_to_let_go],
+            ],
+        )
+        .await;
+        for name in ["a", "b", "c", "d", "e", "f", "g", "h", "i"] {
+            story.provider.set(&format!("/{name}"), well(name));
+        }
+        let refreshes = Arc::new(Mutex::new(Vec::new()));
+        story.system.set_imports(imports(refreshes.clone()));
+        // Everything that starts has started, and the first refreshes are over.
+        sleep(Duration::from_secs(600)).await;
+        Arc::new(Self { story, began: Instant::now(), refreshes })
+    }
+
+    pub(super) fn system(&self) -> &System {
+        &self.story.system
+    }
+
+    /// Since the day began.
+    pub(super) fn time(&self) -> Duration {
+        self.began.elapsed()
+    }
+
+    /// What the admin changes at this minute: each hour something else.
+    pub(super) fn minute(&self, minute: u32) {
+        if !minute.is_multiple_of(60) {
+            return;
+        }
+        let hour = minute as usize / 60;
+        let seconds = |choices: [u64; 4]| Duration::from_secs(choices[hour % 4]);
+        let settings = Settings {
+            channel_shutdown_delay: seconds([5, 0, 30, 2]),
+            new_client_behind_seconds: seconds([2, 0, 5, 1]),
+            stall_timeout: seconds([5, 4, 6, 5]),
+            at_limit: if hour % 8 == 7 { AtLimit::Refuse } else { AtLimit::ReplaceOwn },
+            ..settings()
+        };
+        self.system().configure(settings).expect("settings that do not contradict each other");
+        self.story.replan(NIGHT_CHANNEL, &of_the_night(minute / 60));
+    }
+
+    /// At rest every lease is a socket that the provider sees.
+    pub(super) async fn leases_are_sockets(&self) {
+        for _ in 0..60 {
+            let counts = self.system().counts();
+            let seen = self.story.provider.n_open();
+            if counts.leases == seen && counts.sockets_open == seen && counts.leases_closing == 0 {
+                return;
+            }
+            sleep(Duration::from_millis(100)).await;
+        }
+        panic!("{:?}, and the provider sees {}", self.system().counts(), self.story.provider.n_open());
+    }
+
+    /// No account has more leases out than it has slots, and those without a limit one for each channel at most.
+    pub(super) fn limits_hold(&self) {
+        let leases = self.system().leases();
+        for lease in &leases {
+            let n = leases.iter().filter(|it| it.profile == lease.profile).count();
+            // Two channels have the stream without a limit.
+            assert!(n <= if [1, 7].contains(&lease.profile.0) { 2 } else { 1 }, "{leases:?}");
+        }
+    }
+
+    pub(super) fn n_accounts(&self) -> usize {
+        9
+    }
+
+    /// Runs that timelines remember.
+    pub(super) fn n_runs(&self) -> usize {
+        CHANNELS.map(|it| self.system().switchboard().timeline(channel(it).uuid()).len()).sum()
+    }
+
+    /// Every list was refreshed as often as its schedule says.
+    pub(super) fn holds_its_schedules(&self, hours: u32) {
+        let refreshes = self.refreshes.lock();
+        for (id, interval_hours, _) in REFRESHED {
+            let n = refreshes.iter().filter(|it| it.0 == id).count() as u32;
+            let expected = hours / interval_hours.max(1);
+            assert!((expected..=expected + 1).contains(&n), "account {id}: {n} refreshes in {hours} hours");
+        }
+    }
+}
+
+/// Imports that take a minute and a half; some fail and one panics.
+fn imports(refreshes: Arc<Mutex<Vec<AccountId>>>) -> Imports {
+    let models = models(&[]);
+    for (id, interval_hours, cron) in REFRESHED {
+        let profile = AccountProfile::default_of(ProfileId(id), "default", 1);
+        let list = List::File("list.m3u".to_owned());
+        let schedule = Schedule { interval_hours, cron: cron.to_owned() };
+        let account = Account { schedule, ..Account::new(AccountId(id), &format!("refreshed {id}"), list, profile, START) };
+        write(&models, move |write| write.put(&account));
+    }
+    let began = Instant::now();
+    let now = Arc::new(move || START + i64::try_from(began.elapsed().as_millis()).expect("not that long"));
+    let work: Arc<crate::importer::Work> = Arc::new(move |account, _, _| {
+        let nth = {
+            let mut refreshes = refreshes.lock();
+            refreshes.push(account);
+            refreshes.len()
+        };
+        Box::pin(async move {
+            sleep(Duration::from_secs(90)).await;
+            assert_ne!(nth, 2, "on purpose");
+            if nth.is_multiple_of(7) { Err(ImportError::Empty) } else { Ok(Imported::default()) }
+        })
+    });
+    Imports { models, work, now }
+}
