@@ -10,7 +10,11 @@
 
 #[path = "fanout/clients.rs"]
 mod clients;
-#[path = "fanout/process.rs"]
+#[path = "support/crowd.rs"]
+#[expect(dead_code, reason = "this bench compares no clocks")]
+mod crowd;
+#[path = "support/process.rs"]
+#[expect(dead_code, reason = "this bench only listens, and asks for no peak")]
 mod process;
 #[path = "fanout/rivals.rs"]
 mod rivals;
@@ -183,7 +187,7 @@ fn start(provider: &Provider, server: &str) -> (Process, SocketAddr, String, Opt
     command.args(["--set", "limits.connections_max=0", "--set", "limits.connections_per_address_max=0"]);
     let process = Process::spawn(&mut command);
     let playlist = loop {
-        match clients::fetch(address, "/playlist.m3u") {
+        match crowd::fetch(address, "/playlist.m3u") {
             Some(text) if text.contains("/proxy/ts/stream/") => break text,
             _ => std::thread::sleep(Duration::from_millis(50)),
         }

@@ -9,12 +9,11 @@
 #![expect(clippy::print_stdout, reason = "a bench tells what it measured")]
 #![expect(clippy::disallowed_methods, reason = "nothing here pauses time")]
 
+#[path = "support/list.rs"]
+mod list;
 #[expect(dead_code, reason = "this bench has no percentiles")]
 mod support;
 
-use std::fmt::Write as _;
-use std::io::{BufRead, BufReader, BufWriter, Write};
-use std::net::TcpListener;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Instant;
@@ -36,7 +35,7 @@ fn main() {
     let entries: u64 = entries.unwrap_or(500_000);
 
     let changed_every = Arc::new(AtomicU64::new(u64::MAX));
-    let url = serve(entries, changed_every.clone());
+    let url = list::serve(entries, changed_every.clone());
     headwater::install_tls();
     let store = Store::temporary(storage::records::schema()).expect("a store");
     storage::begin(&store).expect("a store");
@@ -92,49 +91,6 @@ fn main() {
             "live_mib": figures.live_bytes as f64 / MIB,
         }),
     );
-}
-
-/// Serves the list, made on the way; every so many-th entry has another name.
-fn serve(entries: u64, changed_every: Arc<AtomicU64>) -> String {
-    let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
-    let url = format!("http://{}/list.m3u", listener.local_addr().expect("an address"));
-    std::thread::spawn(move || {
-        for socket in listener.incoming() {
-            let socket = socket.expect("a connection");
-            let mut lines = BufReader::new(socket.try_clone().expect("a handle")).lines();
-            while lines.next().is_some_and(|line| line.is_ok_and(|it| !it.is_empty())) {}
-            let every = changed_every.load(Ordering::SeqCst);
-            let mut out = BufWriter::with_capacity(1 << 16, socket);
-            let head =
-                "HTTP/1.1 200 OK\r\nContent-Type: audio/x-mpegurl\r\nConnection: close\r\n\r\n#EXTM3U\n";
-            let mut text = head.to_owned();
-            for number in 0..entries {
-                entry(&mut text, number, number.is_multiple_of(every) && every != u64::MAX);
-                out.write_all(text.as_bytes()).expect("somebody reads");
-                text.clear();
-            }
-            out.flush().expect("somebody reads");
-        }
-    });
-    url
-}
-
-/// Two lines, and for one entry in eight a third one; one name in sixteen is not ASCII.
-fn entry(text: &mut String, number: u64, is_changed: bool) {
-    let group = number / 250;
-    let name = if number.is_multiple_of(16) { "Télévision" } else { "Channel" };
-    let mark = if is_changed { " NEW" } else { "" };
-    writeln!(
-        text,
-        "#EXTINF:-1 tvg-id=\"{name}{number}.example\" tvg-name=\"{name} {number} HD\" \
-         tvg-logo=\"http://logos.example/images/{number}.png\" group-title=\"Group {group}, all\",{name} {number} HD{mark}"
-    )
-    .expect("a String takes all");
-    if number.is_multiple_of(8) {
-        text.push_str("#EXTVLCOPT:http-user-agent=Example/1.0\n");
-    }
-    writeln!(text, "http://provider.example:8080/live/user/password/{number}.ts")
-        .expect("a String takes all");
 }
 
 /// The most memory that this process ever had.

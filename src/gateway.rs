@@ -27,7 +27,7 @@ use crate::http::accept::Door;
 use crate::http::admission::Admission;
 use crate::http::route_table;
 use crate::metrics::Metrics;
-use crate::player::{self, PlayerParts};
+use crate::player::{self, Blocked, PlayerParts};
 use crate::push::{self, PushParts};
 use crate::rest::{self, RestParts};
 use crate::status::{self, StatusParts};
@@ -136,12 +136,14 @@ impl Gateway {
             runtimes.work.spawn_blocking(move || Auth::new(&models, events, &limits))
         };
         let auth = auth.await.map_err(|_| StartError::Runtime)?.map_err(StartError::Store)?;
+        let blocked = system.events();
         let player_parts = PlayerParts {
             switchboard: system.switchboard(),
             plans,
             models: models.clone(),
             settings: system.live_settings(),
             networks: Arc::new(config.stream_networks.clone()),
+            blocked: Arc::new(Blocked::new(move |event| blocked.happened(event))),
             auth: auth.clone(),
         };
         let player = player::routes(player_parts.clone());
@@ -163,8 +165,10 @@ impl Gateway {
             switchboard: system.switchboard(),
             events: system.events(),
             importer: system.importer(),
+            trials: system.trials(),
             leases,
             engine: Arc::new(config.engine.clone()),
+            log_level: config.log.level.as_str().into(),
             body_bytes_max: limits.body_bytes_max,
             body_timeout: limits.body_timeout,
         });

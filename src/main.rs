@@ -7,6 +7,7 @@ use headwater::config::{Args, Command, load};
 use headwater::{Runtimes, commands, demo, play, raise_file_limit, telemetry};
 use tokio::runtime::{Builder, Runtime};
 use tokio::signal::unix::{SignalKind, signal};
+use tokio_util::task::AbortOnDropHandle;
 
 fn main() -> ExitCode {
     run().unwrap_or_else(|error| {
@@ -18,7 +19,7 @@ fn main() -> ExitCode {
 fn run() -> anyhow::Result<ExitCode> {
     let args = Args::parse();
     let loaded = load(&args, std::env::vars())?;
-    telemetry::start(&loaded.config.log);
+    let log_level = telemetry::start(&loaded.config.log);
     loaded.tell_oddities(raise_file_limit());
 
     if let Some(done) = commands::run(&args.command, &loaded.config) {
@@ -46,6 +47,7 @@ fn run() -> anyhow::Result<ExitCode> {
         };
         let (gateway, _source) =
             tokio::select! { started = started => started?, _ = told() => return Ok(ExitCode::SUCCESS) };
+        let _follower = AbortOnDropHandle::new(tokio::spawn(log_level.follow(gateway.models().clone())));
         told().await;
         Ok(tokio::select! { _ = gateway.stop() => ExitCode::SUCCESS, code = told() => ExitCode::from(code) })
     });

@@ -23,8 +23,6 @@ use crate::gateway::{Gateway, Runtimes, StartError};
 const PROBLEMS_TOLD_MAX: usize = 20;
 /// Channels that are named at the start.
 const CHANNELS_NAMED_MAX: usize = 10;
-/// What we call ourselves where the configuration does not say it.
-pub(crate) const USER_AGENT: &str = concat!("Headwater/", env!("CARGO_PKG_VERSION"));
 
 /// Why nothing is played.
 #[derive(Debug, thiserror::Error)]
@@ -48,7 +46,7 @@ pub enum PlayError {
 enum ListError {
     #[error("{0}")]
     File(#[from] std::io::Error),
-    #[error("{}", with_causes(.0))]
+    #[error("{}", .0.with_causes())]
     Fetch(#[from] FetchError),
     #[error("it is longer than {bytes_max} bytes")]
     TooLong { bytes_max: u64 },
@@ -115,6 +113,7 @@ async fn read_lists(config: &Config) -> Result<(Catalogue, Vec<Report>), PlayErr
 
 /// One list on its way into the catalogue.
 struct Reading<'a> {
+    headers: Headers,
     parser: Parser,
     taker: Taker<'a>,
 }
@@ -132,10 +131,10 @@ struct Taker<'a> {
 impl<'a> Reading<'a> {
     fn new(config: &Config, list: &ListSource, catalogue: &'a mut CatalogueBuilder) -> Self {
         let headers = Headers { user_agent: config.user_agent.clone(), ..Headers::default() };
-        let account = catalogue.account(&account_name(list), config.play.max_streams, headers);
+        let account = catalogue.account(&account_name(list), config.play.max_streams, headers.clone());
         let list = list.clone();
         let taker = Taker { catalogue, account, list, problems: Vec::new(), n_problems: 0, n_entries: 0 };
-        Reading { parser: Parser::new(m3u::Limits::default()), taker }
+        Reading { headers, parser: Parser::new(m3u::Limits::default()), taker }
     }
 
     async fn read(&mut self, config: &Config, fetch: &Fetch) -> Result<Summary, ListError> {
@@ -158,8 +157,7 @@ impl<'a> Reading<'a> {
                 }
             }
             ListSource::Url(url) => {
-                let agent = config.user_agent.as_deref().unwrap_or(USER_AGENT);
-                let mut body = fetch.get(url.expose(), agent).await?;
+                let mut body = fetch.get(url.expose(), &self.headers).await?;
                 while let Some(piece) = body.next().await? {
                     self.push(piece.as_ref());
                 }
@@ -300,17 +298,6 @@ fn counted(count: usize, noun: &str) -> String {
 /// Names come from strangers, and a terminal obeys control characters.
 pub(crate) fn printable(text: &str) -> String {
     text.chars().map(|it| if it.is_control() { ' ' } else { it }).collect()
-}
-
-fn with_causes(error: &FetchError) -> String {
-    let mut text = error.to_string();
-    let mut source = std::error::Error::source(error);
-    while let Some(cause) = source {
-        text.push_str(": ");
-        text.push_str(&cause.to_string());
-        source = cause.source();
-    }
-    text
 }
 
 /// Says something to whoever started us. That nobody listens is no error.

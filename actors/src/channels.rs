@@ -3,10 +3,10 @@
 //! Live channels hang here and not under the switchboard, because linked children end with their parent: if the
 //! switchboard dies, the channels play on and it learns of them again from the [`ChannelTable`].
 
-use std::{collections::HashMap, sync::Arc};
+use std::collections::HashMap;
 
 use parking_lot::Mutex;
-use ractor::{ActorId, ActorProcessingErr, ActorRef, SupervisionEvent};
+use ractor::{ActorProcessingErr, ActorRef, SupervisionEvent};
 use tokio::sync::Notify;
 use tracing::error;
 
@@ -19,32 +19,52 @@ pub(crate) struct Live {
     pub(crate) actor: ActorRef<channel::Message>,
 }
 
-/// Which target is played by which live channel; owned by the system, bounded by the channels that are watched.
+/// Which target is played by which live channel; owned by the system, bounded by the channels that are watched or
+/// ending.
 #[derive(Default)]
 pub(crate) struct ChannelTable {
-    live: Mutex<HashMap<Target, Live>>,
+    inner: Mutex<Inner>,
     ended: Notify,
+}
+
+#[derive(Default)]
+struct Inner {
+    live: HashMap<Target, Live>,
+    /// Those that are over, until their leases are back: by their serials.
+    gone: HashMap<Target, u64>,
 }
 
 impl ChannelTable {
     pub(crate) fn insert(&self, target: Target, live: Live) {
-        self.live.lock().insert(target, live);
+        self.inner.lock().live.insert(target, live);
     }
 
     pub(crate) fn all(&self) -> Vec<(Target, Live)> {
-        self.live.lock().iter().map(|(target, live)| (*target, live.clone())).collect()
+        self.inner.lock().live.iter().map(|(target, live)| (*target, live.clone())).collect()
     }
 
-    fn remove(&self, actor: ActorId) -> Option<(Target, u64)> {
-        let mut live = self.live.lock();
-        let (target, serial) = live
-            .iter()
-            .find(|it| it.1.actor.get_id() == actor)
-            .map(|(target, live)| (*target, live.serial))?;
-        live.remove(&target);
-        drop(live);
+    /// The serials of those that are over and not forgotten.
+    pub(crate) fn gone(&self) -> Vec<(Target, u64)> {
+        self.inner.lock().gone.iter().map(|(target, serial)| (*target, *serial)).collect()
+    }
+
+    /// The live channel with this serial is over.
+    pub(crate) fn remove(&self, target: Target, serial: u64) {
+        let mut inner = self.inner.lock();
+        if inner.live.get(&target).is_some_and(|it| it.serial == serial) {
+            inner.live.remove(&target);
+            inner.gone.insert(target, serial);
+        }
+        drop(inner);
         self.ended.notify_waiters();
-        Some((target, serial))
+    }
+
+    /// All that the live channel with this serial held has come back.
+    pub(crate) fn forget(&self, target: Target, serial: u64) {
+        let mut inner = self.inner.lock();
+        if inner.gone.get(&target) == Some(&serial) {
+            inner.gone.remove(&target);
+        }
     }
 
     /// Waits until no channel lives. Whoever calls bounds the wait.
@@ -53,7 +73,7 @@ impl ChannelTable {
             let ended = self.ended.notified();
             tokio::pin!(ended);
             ended.as_mut().enable();
-            if self.live.lock().is_empty() {
+            if self.inner.lock().live.is_empty() {
                 return;
             }
             ended.await;
@@ -61,52 +81,27 @@ impl ChannelTable {
     }
 }
 
-/// The parent actor. It takes no messages.
+/// The parent actor. It takes no messages and knows nothing: the end of a channel is told by whoever started it.
 pub(crate) struct Actor;
-
-pub(crate) struct Arguments {
-    pub(crate) table: Arc<ChannelTable>,
-    /// Where the end of a channel is told.
-    pub(crate) ended: Arc<dyn Fn(Target, u64) + Send + Sync>,
-}
 
 impl ractor::Actor for Actor {
     type Msg = ();
-    type State = Arguments;
-    type Arguments = Arguments;
+    type State = ();
+    type Arguments = ();
 
-    async fn pre_start(
-        &self,
-        _myself: ActorRef<()>,
-        arguments: Arguments,
-    ) -> Result<Arguments, ActorProcessingErr> {
-        // A predecessor's channels died with it.
-        for (target, live) in arguments.table.all() {
-            arguments.table.remove(live.actor.get_id());
-            (arguments.ended)(target, live.serial);
-        }
-        Ok(arguments)
+    async fn pre_start(&self, _myself: ActorRef<()>, _arguments: ()) -> Result<(), ActorProcessingErr> {
+        Ok(())
     }
 
+    /// What was the channel's goes with the event.
     async fn handle_supervisor_evt(
         &self,
         _myself: ActorRef<()>,
         event: SupervisionEvent,
-        state: &mut Arguments,
+        _state: &mut (),
     ) -> Result<(), ActorProcessingErr> {
-        let actor = match &event {
-            SupervisionEvent::ActorTerminated(actor, _, _) => actor.get_id(),
-            SupervisionEvent::ActorFailed(actor, _) => actor.get_id(),
-            _ => return Ok(()),
-        };
-        let gone = state.table.remove(actor);
-        if let (SupervisionEvent::ActorFailed(_, cause), Some((target, _))) = (&event, gone) {
-            error!(channel.target = %target, "a live channel failed, its clients are closed: {cause}");
-        }
-        // The state that travelled with the event holds a ring and a pump: let it go before the end is told.
-        drop(event);
-        if let Some((target, serial)) = gone {
-            (state.ended)(target, serial);
+        if let SupervisionEvent::ActorFailed(_, cause) = &event {
+            error!("a live channel failed: {cause}");
         }
         Ok(())
     }

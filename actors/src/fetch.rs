@@ -131,21 +131,12 @@ impl Fetch {
         Ok(Self { client, limits })
     }
 
-    /// Asks for `url` and answers its body, to be read as it arrives.
+    /// Asks for `url` with these headers, and answers its body, to be read as it arrives. A redirect to another server,
+    /// or to an unprotected connection, gets none of them but the user agent.
     ///
     /// # Errors
     /// When there is no good answer; see [`FetchError`].
-    pub async fn get(&self, url: &str, user_agent: &str) -> Result<FetchBody, FetchError> {
-        let headers = Headers { user_agent: Some(user_agent.to_owned()), ..Headers::default() };
-        self.get_with(url, &headers).await
-    }
-
-    /// The same with headers. A redirect to another server, or to an unprotected connection, gets none of them but the
-    /// user agent.
-    ///
-    /// # Errors
-    /// When there is no good answer; see [`FetchError`].
-    pub async fn get_with(&self, url: &str, headers: &Headers) -> Result<FetchBody, FetchError> {
+    pub async fn get(&self, url: &str, headers: &Headers) -> Result<FetchBody, FetchError> {
         let mut url = Url::parse(url).map_err(|_| FetchError::Address)?;
         let deadline =
             Deadline { at: Instant::now() + self.limits.total_timeout, limit: self.limits.total_timeout };

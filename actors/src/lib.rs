@@ -6,13 +6,15 @@
 //!
 //! Reading order: [`system`] (who is started in which order and who restarts with what), [`switchboard`] (the only
 //! way to join a live channel), [`seats`] (the users' limit), [`channel`] (failover order, source, ring, clients), [`slots`] (the profile limit),
-//! [`client`], [`bandwidth`], [`events`]. Apart from all that: [`importer`], which brings playlists into the store.
+//! [`client`], [`bandwidth`], [`events`]. Apart from all that: [`importer`], which brings playlists into the store, and
+//! [`trials`], which try stream profiles.
 //!
 //! Asks go down, news goes up: an actor may wait for an answer only from an actor below it, and no live channel
 //! waits for anybody. Every ask has a deadline ([`ask`]).
 
 mod ask;
 mod bandwidth;
+mod beside;
 mod channel;
 mod channels;
 mod client;
@@ -30,6 +32,7 @@ mod system;
 #[cfg(test)]
 mod testing;
 mod timeline;
+mod trials;
 
 pub use ask::AskError;
 pub use channel::{ClientStatus, Refusal, Status, SwitchOutcome, SwitchTo, Viewer, Watch};
@@ -47,3 +50,4 @@ pub use switchboard::{Overview, StopOutcome, Switchboard, WatchRequest};
 pub use system::Who;
 pub use system::{Parts, StartError, System};
 pub use timeline::{Line, LineStream, Run, What};
+pub use trials::{TRIALS_MAX, Trial, TrialOutcome, TrialRefusal, TrialRequest, TrialSource, Trials};

@@ -55,6 +55,11 @@ pub trait Plans: Send + Sync + 'static {
     fn exists(&self, target: &Target) -> bool {
         self.plan(target).is_some()
     }
+
+    /// What the machine has that a plan may need.
+    fn capabilities(&self) -> Capabilities {
+        Capabilities::default()
+    }
 }
 
 /// Streams that are kept in memory, at most twice as many: those of all channels that are watched, and more.
@@ -145,6 +150,10 @@ impl Plans for StorePlans {
             }
             Target::Stream(id) => self.models.store.collection::<Stream>().stamp(id.0).is_some(),
         }
+    }
+
+    fn capabilities(&self) -> Capabilities {
+        self.capabilities
     }
 }
 

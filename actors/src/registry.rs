@@ -149,6 +149,14 @@ impl Registry {
         self.inner.lock().clients.values().cloned().collect()
     }
 
+    /// Ends the actor of a client, as a defect in it would.
+    #[cfg(any(test, feature = "testing"))]
+    pub(crate) fn kill_client(&self, id: u64) {
+        if let Some(client) = self.inner.lock().clients.get(&id) {
+            client.port.get_cell().kill();
+        }
+    }
+
     /// A live channel played its first packets this long after its first join.
     pub(crate) fn started_after(&self, took: Duration) {
         self.channel_starts.add_one();

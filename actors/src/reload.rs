@@ -63,7 +63,7 @@ pub fn effective_settings(models: &Models, base: &Settings) -> Settings {
     effective
 }
 
-/// Follows the store until it closes.
+/// Follows the store until it closes. Begins with everything, so it may end and begin anew at any time.
 pub(crate) async fn follow(models: Models, base: Settings, live: LiveSettings, switchboard: Switchboard) {
     let mut changes = models.store.changes();
     // What was committed before the subscription.
@@ -82,7 +82,11 @@ pub(crate) async fn follow(models: Models, base: Settings, live: LiveSettings, s
             switchboard.keep_users(|it| users.get(it.0).is_some_and(|it| it.is_active));
         }
         if round.plans {
-            switchboard.reload();
+            // Nobody else tells live channels; one that dies meanwhile is followed by one that hears of it.
+            while let Err(cause) = switchboard.reload().await {
+                warn!("live channels are not told yet that their plans changed: {cause}");
+                tokio::time::sleep(PAUSE).await;
+            }
             tokio::time::sleep(PAUSE).await;
         }
         news = next_round(&mut changes).await;

@@ -13,8 +13,12 @@
 //!
 //! One for one: whoever dies restarts alone and no viewer notices, because what must agree with reality (leases,
 //! meters, the table of channels, the events of the recent past) is not in the actor but owned by the system.
-//! Channels is the exception: live channels end with it.
+//! Channels is the exception: live channels end with it. Who dies again and again is started once a second.
+//!
+//! Beside them runs the follower of the store, which begins anew when it dies.
 
+#[cfg(test)]
+mod deaths;
 #[cfg(test)]
 mod soak;
 #[cfg(test)]
@@ -32,19 +36,22 @@ use domain::settings::{Settings, SettingsError};
 use media::{
     closer::Closer,
     dial::Dial,
-    ring::Budget,
+    ring::{Budget, End},
     source::{SourceSettings, Upstream},
 };
+#[cfg(any(test, feature = "testing"))]
+use ractor::ActorStatus;
 use ractor::{ActorCell, ActorProcessingErr, ActorRef, SpawnErr, SupervisionEvent};
 use storage::Models;
-use tokio::{runtime::Handle, task::JoinHandle};
-use tokio_util::{sync::CancellationToken, task::AbortOnDropHandle};
+use tokio::{runtime::Handle, task::JoinHandle, time::Instant};
+use tokio_util::sync::CancellationToken;
 use tracing::{error, info};
 
 use crate::{
     ask::Door,
     bandwidth,
-    channel::Env,
+    beside::{self, Kept},
+    channel::{self, Env},
     channels::{self, ChannelTable},
     events::{self, Bus, Events},
     fetch::Fetch,
@@ -56,6 +63,7 @@ use crate::{
     slots::{self, LeaseInfo, SlotTable, Slots},
     switchboard::{self, Switchboard},
     timeline::Timelines,
+    trials::Trials,
 };
 
 /// How long live channels have to say farewell to their clients when the system stops.
@@ -72,6 +80,13 @@ const RING_MEMORY_SHARE: u64 = 4;
 
 /// The bound of all rings together where the machine's memory is not known.
 const RING_BYTES_FALLBACK: u64 = 1 << 30;
+
+/// An actor that lives longer than this was started well.
+const LIVES: Duration = Duration::from_secs(1);
+
+/// So many deaths in a row, each soon after the start, are followed by a start at once; those after it by one after
+/// [`beside::PAUSE`]. Whoever dies of what it reads at its start must not keep a processor busy, and fill the log.
+const QUICK_DEATHS_MAX: u32 = 5;
 
 /// What a system needs from outside.
 pub struct Parts {
@@ -104,8 +119,9 @@ struct Ground {
     stopping: Arc<AtomicBool>,
     imports: Arc<OnceLock<Imports>>,
     import_board: Arc<Board>,
-    /// Ends what is imported as soon as the system stops.
+    /// Ends what is imported or tried as soon as the system stops.
     import_stop: CancellationToken,
+    trials: Trials,
     doors: Doors,
 }
 
@@ -137,10 +153,13 @@ impl Doors {
 pub struct System {
     ground: Ground,
     closer: Closer,
-    root: ActorRef<()>,
+    root: ActorRef<Restart>,
     root_task: parking_lot::Mutex<Option<JoinHandle<()>>>,
     /// What follows the store, if anything does; ends with the system.
-    follower: parking_lot::Mutex<Option<AbortOnDropHandle<()>>>,
+    follower: parking_lot::Mutex<Option<Kept>>,
+    /// Whoever counts next, panics.
+    #[cfg(any(test, feature = "testing"))]
+    count_fails: AtomicBool,
 }
 
 impl System {
@@ -180,23 +199,33 @@ impl System {
             timelines: Arc::new(Timelines::default()),
             settings: LiveSettings::new(settings),
         });
+        let (counter, import_stop) = (Arc::new(AtomicU64::new(0)), CancellationToken::new());
         let ground = Ground {
+            trials: Trials::new(env.clone(), counter.clone(), import_stop.child_token()),
             env,
             slot_table,
             seat_table: SeatTable::new(),
             channel_table: Arc::new(ChannelTable::default()),
             bus,
-            counter: Arc::new(AtomicU64::new(0)),
+            counter,
             stopping: Arc::new(AtomicBool::new(false)),
             imports: Arc::new(OnceLock::new()),
             import_board: Arc::new(Board::default()),
-            import_stop: CancellationToken::new(),
+            import_stop,
             doors,
         };
         let (root, root_task) =
             ractor::Actor::spawn(None, Root, ground.clone()).await.map_err(StartError::Actor)?;
         let root_task = parking_lot::Mutex::new(Some(root_task));
-        Ok(Self { ground, closer, root, root_task, follower: parking_lot::Mutex::new(None) })
+        Ok(Self {
+            ground,
+            closer,
+            root,
+            root_task,
+            follower: parking_lot::Mutex::new(None),
+            #[cfg(any(test, feature = "testing"))]
+            count_fails: AtomicBool::new(false),
+        })
     }
 
     /// The door to live channels.
@@ -219,6 +248,11 @@ impl System {
     pub(crate) fn set_imports(&self, imports: Imports) {
         // The second time.
         let _ = self.ground.imports.set(imports);
+    }
+
+    /// The door to trials of stream profiles.
+    pub fn trials(&self) -> Trials {
+        self.ground.trials.clone()
     }
 
     /// The bus of events.
@@ -245,8 +279,11 @@ impl System {
     /// lie over `base`, which is what file, environment and arguments say. Runs on the current runtime until the
     /// system ends; a second call takes the place of the first.
     pub fn follow(&self, models: Models, base: Settings) {
-        let following = reload::follow(models, base, self.ground.env.settings.clone(), self.switchboard());
-        *self.follower.lock() = Some(AbortOnDropHandle::new(tokio::spawn(following)));
+        let (live, switchboard) = (self.live_settings(), self.switchboard());
+        let following = beside::keep("the follower of the store", move || {
+            reload::follow(models.clone(), base.clone(), live.clone(), switchboard.clone())
+        });
+        *self.follower.lock() = Some(following);
     }
 
     /// Changes the settings. What plays goes on; waits that begin from now on, and channels that start, follow them.
@@ -259,6 +296,8 @@ impl System {
 
     /// One reading of everything that is counted.
     pub fn counts(&self) -> Counts {
+        #[cfg(any(test, feature = "testing"))]
+        assert!(!self.count_fails.swap(false, Ordering::Relaxed), "a defect that a test asked for");
         let (leases, leases_closing) = self.ground.slot_table.counts();
         let sockets_open = self.closer.n_sockets();
         let seats = self.ground.seat_table.len();
@@ -277,8 +316,13 @@ impl System {
         self.ground.import_stop.cancel();
         self.follower.lock().take();
         self.switchboard().close();
+        // Should the switchboard be dead just now.
+        for (_, live) in self.ground.channel_table.all() {
+            let _ = live.actor.cast(channel::Message::Stop(End::Stopped));
+        }
         let channels =
             tokio::time::timeout(CHANNELS_DEADLINE, self.ground.channel_table.emptied()).await.is_ok();
+        self.ground.trials.ended().await;
         let sockets = tokio::time::timeout(CLOSER_DEADLINE, self.closer.idle()).await.is_ok();
         // In the reverse order of their start, each with what it was told: nothing that happened goes untold.
         for who in CHILDREN.iter().rev() {
@@ -305,6 +349,13 @@ impl System {
         }
     }
 
+    /// Which life of an actor this is, as a number that no other has; `None` while it is dead.
+    #[cfg(any(test, feature = "testing"))]
+    pub fn life(&self, who: Who) -> Option<u64> {
+        let lives = |it: &ActorCell| matches!(it.get_status(), ActorStatus::Starting | ActorStatus::Running);
+        self.ground.doors.of(who).filter(lives).map(|it| it.get_id().pid())
+    }
+
     /// Ends the live channel of this target at its next await, if there is one, as a defect in it would.
     #[cfg(any(test, feature = "testing"))]
     pub fn kill_channel(&self, target: crate::plans::Target) {
@@ -313,6 +364,37 @@ impl System {
                 live.actor.kill();
             }
         }
+    }
+
+    /// Ends the pump of this live channel, if there is one, as a defect in it would.
+    #[cfg(any(test, feature = "testing"))]
+    pub fn kill_pump(&self, target: crate::plans::Target) {
+        for (it, live) in self.ground.channel_table.all() {
+            if it == target {
+                // One that ends just now has none.
+                let _ = live.actor.cast(channel::Message::LosePump);
+            }
+        }
+    }
+
+    /// Ends a client by its number, if there is one, as a defect in it would.
+    #[cfg(any(test, feature = "testing"))]
+    pub fn kill_client(&self, id: u64) {
+        self.ground.env.registry.kill_client(id);
+    }
+
+    /// Ends what follows the store at its next await, as a defect in it would.
+    #[cfg(any(test, feature = "testing"))]
+    pub fn kill_follower(&self) {
+        if let Some(follower) = &*self.follower.lock() {
+            follower.kill();
+        }
+    }
+
+    /// Whoever reads [`System::counts`] next finds a defect in it, and panics.
+    #[cfg(any(test, feature = "testing"))]
+    pub fn fail_next_count(&self) {
+        self.count_fails.store(true, Ordering::Relaxed);
     }
 }
 
@@ -326,6 +408,7 @@ impl Drop for System {
 }
 
 /// The children of the root.
+#[cfg_attr(not(any(test, feature = "testing")), expect(unreachable_pub, reason = "tests see it"))]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Who {
     /// Passes on what happened.
@@ -348,27 +431,54 @@ const CHILDREN: [Who; 6] =
 
 struct Root;
 
+/// It is time to start this one again.
+struct Restart(Who);
+
 struct RootState {
     ground: Ground,
-    children: Vec<(Who, ActorCell)>,
+    children: Vec<Child>,
+}
+
+struct Child {
+    who: Who,
+    /// `None` while it is not started, or could not be.
+    cell: Option<ActorCell>,
+    started: Instant,
+    /// Deaths in a row that came soon after a start.
+    n_quick_deaths: u32,
 }
 
 impl ractor::Actor for Root {
-    type Msg = ();
+    type Msg = Restart;
     type State = RootState;
     type Arguments = Ground;
 
-    async fn pre_start(&self, myself: ActorRef<()>, ground: Ground) -> Result<RootState, ActorProcessingErr> {
+    async fn pre_start(
+        &self,
+        myself: ActorRef<Restart>,
+        ground: Ground,
+    ) -> Result<RootState, ActorProcessingErr> {
         let mut children = Vec::with_capacity(CHILDREN.len());
         for who in CHILDREN {
-            children.push((who, ground.start(who, myself.get_cell()).await?));
+            let cell = Some(ground.start(who, myself.get_cell()).await?);
+            children.push(Child { who, cell, started: Instant::now(), n_quick_deaths: 0 });
         }
         Ok(RootState { ground, children })
     }
 
+    async fn handle(
+        &self,
+        myself: ActorRef<Restart>,
+        Restart(who): Restart,
+        state: &mut RootState,
+    ) -> Result<(), ActorProcessingErr> {
+        state.restart(who, &myself).await;
+        Ok(())
+    }
+
     async fn handle_supervisor_evt(
         &self,
-        myself: ActorRef<()>,
+        myself: ActorRef<Restart>,
         event: SupervisionEvent,
         state: &mut RootState,
     ) -> Result<(), ActorProcessingErr> {
@@ -379,12 +489,40 @@ impl ractor::Actor for Root {
             SupervisionEvent::ActorFailed(gone, cause) => (gone.get_id(), cause.to_string()),
             _ => return Ok(()),
         };
-        let Some(child) = state.children.iter_mut().find(|it| it.1.get_id() == gone) else { return Ok(()) };
-        if !state.ground.stopping.load(Ordering::Relaxed) {
-            error!(actor = ?child.0, "an actor ended and is restarted: {cause}");
-            child.1 = state.ground.start(child.0, myself.get_cell()).await?;
+        // What it knew is gone before its successor begins.
+        drop(event);
+        let is_it = |it: &&mut Child| it.cell.as_ref().is_some_and(|cell| cell.get_id() == gone);
+        let Some(child) = state.children.iter_mut().find(is_it) else { return Ok(()) };
+        child.cell = None;
+        let is_quick = child.started.elapsed() < LIVES;
+        child.n_quick_deaths = if is_quick { child.n_quick_deaths + 1 } else { 0 };
+        let (who, waits) = (child.who, child.n_quick_deaths > QUICK_DEATHS_MAX);
+        if state.ground.stopping.load(Ordering::Relaxed) {
+            return Ok(());
+        }
+        error!(actor = ?who, "an actor ended and is restarted: {cause}");
+        match waits {
+            true => drop(myself.send_after(beside::PAUSE, move || Restart(who))),
+            false => state.restart(who, &myself).await,
         }
         Ok(())
+    }
+}
+
+impl RootState {
+    async fn restart(&mut self, who: Who, myself: &ActorRef<Restart>) {
+        let Some(child) = self.children.iter_mut().find(|it| it.who == who) else { return };
+        if self.ground.stopping.load(Ordering::Relaxed) {
+            return;
+        }
+        child.started = Instant::now();
+        match self.ground.start(who, myself.get_cell()).await {
+            Ok(cell) => child.cell = Some(cell),
+            Err(cause) => {
+                error!(actor = ?who, "an actor does not start, and is tried again: {cause}");
+                drop(myself.send_after(beside::PAUSE, move || Restart(who)));
+            }
+        }
     }
 }
 
@@ -405,14 +543,8 @@ impl Ground {
                 spawn(bandwidth::Actor, arguments, root, &doors.bandwidth).await
             }
             Who::Channels => {
-                let switchboard = doors.switchboard.clone();
-                let arguments = channels::Arguments {
-                    table: self.channel_table.clone(),
-                    ended: Arc::new(move |target, serial| {
-                        switchboard.tell(switchboard::Message::Ended { target, serial });
-                    }),
-                };
-                spawn(channels::Actor, arguments, root, &doors.channels).await
+                // Live channels are told of as over by whoever started them.
+                spawn(channels::Actor, (), root, &doors.channels).await
             }
             Who::Switchboard => {
                 let arguments = switchboard::Arguments {

@@ -160,10 +160,10 @@ impl Story {
     }
 
     /// This channel has these streams from now on, as after a commit.
-    pub(crate) fn replan(&self, number: u32, streams: &[Stream]) {
+    pub(crate) async fn replan(&self, number: u32, streams: &[Stream]) {
         let plans = self.plans.as_ref().expect("a story with plans of its own");
         plans.0.lock().insert(channel(number), Arc::new(plan(number, streams)));
-        self.system.switchboard().reload();
+        self.system.switchboard().reload().await.expect("the switchboard answers");
     }
 
     /// With plans of another kind.

@@ -12,7 +12,7 @@ use crate::settings::Settings;
 pub const PROXY_SETTINGS: &str = "proxy_settings";
 /// `default_stream_profile`: the id of a stream profile.
 pub const STREAM_SETTINGS: &str = "stream_settings";
-/// `time_zone`: an IANA name, such as `Europe/Berlin`.
+/// `time_zone`: an IANA name, such as `Europe/Berlin`. `log_level`: how much is logged.
 pub const SYSTEM_SETTINGS: &str = "system_settings";
 
 /// Every key, with its name for people.
@@ -27,6 +27,7 @@ pub const TIME_ZONE: &str = "UTC";
 
 const DEFAULT_STREAM_PROFILE: &str = "default_stream_profile";
 const TIME_ZONE_MEMBER: &str = "time_zone";
+const LOG_LEVEL: &str = "log_level";
 
 /// A member of a value that cannot be used, and why; the reason goes on after the name.
 pub type FieldError = (String, String);
@@ -38,6 +39,8 @@ pub struct Known<'a> {
     pub has_stream_profile: &'a dyn Fn(StreamProfileId) -> bool,
     /// Whether the gateway knows a time zone of this name.
     pub has_time_zone: &'a dyn Fn(&str) -> bool,
+    /// What is wrong with a log level, if something is.
+    pub wrong_log_level: &'a dyn Fn(&str) -> Option<String>,
 }
 
 /// Says of every member of a value whether it can be used under this key.
@@ -79,6 +82,11 @@ pub fn time_zone(system_settings: Option<&Value>) -> &str {
     system_settings.and_then(|it| it.get(TIME_ZONE_MEMBER)?.as_str()).unwrap_or(TIME_ZONE)
 }
 
+/// The log level that is set, by `system_settings`; `None` leaves it to what file, environment and arguments say.
+pub fn log_level(system_settings: Option<&Value>) -> Option<&str> {
+    system_settings?.get(LOG_LEVEL)?.as_str().filter(|it| !it.is_empty())
+}
+
 fn wrong_member(key: &str, name: &str, value: &Value, known: &Known<'_>) -> Option<FieldError> {
     let reason = match (key, name) {
         // Nothing is how one says that the default should hold again.
@@ -92,6 +100,12 @@ fn wrong_member(key: &str, name: &str, value: &Value, known: &Known<'_>) -> Opti
             Some(zone) if (known.has_time_zone)(zone) => return None,
             Some(_) => "is not the name of a time zone",
             None => "must be the name of a time zone",
+        },
+        (SYSTEM_SETTINGS, LOG_LEVEL) => match value.as_str() {
+            Some("") => return None,
+            Some(level) => return (known.wrong_log_level)(level).map(|reason| error(name, reason)),
+            None if value.is_null() => return None,
+            None => "must be a log level, such as debug",
         },
         _ => NO_SUCH_SETTING,
     };
@@ -160,6 +174,7 @@ mod tests {
             base: &Settings::default(),
             has_stream_profile: &|it| it.0 <= 2,
             has_time_zone: &|it| it == "Europe/Berlin",
+            wrong_log_level: &|it| (it != "debug").then(|| "is no level".to_owned()),
         };
         let errors = check(key, &value, &known).err().unwrap_or_default();
         let names: Vec<_> = errors.iter().map(|it| it.0.as_str()).collect();
@@ -203,6 +218,11 @@ mod tests {
         refused(SYSTEM_SETTINGS, json!({"time_zone": "Europe/Berlin"}), &[]);
         refused(SYSTEM_SETTINGS, json!({"time_zone": "Berlin"}), &[("time_zone", "time zone")]);
         refused(SYSTEM_SETTINGS, json!({"zone": 1}), &[("zone", "is not a setting")]);
+        for level in [json!("debug"), json!(""), json!(null)] {
+            refused(SYSTEM_SETTINGS, json!({"log_level": level}), &[]);
+        }
+        refused(SYSTEM_SETTINGS, json!({"log_level": "loud"}), &[("log_level", "is no level")]);
+        refused(SYSTEM_SETTINGS, json!({"log_level": 3}), &[("log_level", "must be a log level")]);
         refused("other", json!({}), &[("key", "core setting")]);
     }
 
@@ -238,5 +258,9 @@ mod tests {
         assert_eq!(time_zone(Some(&system)), "Asia/Tokyo");
         assert_eq!(default_stream_profile(Some(&system)), None);
         assert_eq!(time_zone(Some(&json!(7))), "UTC");
+        assert_eq!(log_level(Some(&json!({"log_level": "debug"}))), Some("debug"));
+        for value in [json!({}), json!({"log_level": ""}), json!({"log_level": null}), json!(7)] {
+            assert_eq!(log_level(Some(&value)), None, "{value}");
+        }
     }
 }

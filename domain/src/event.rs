@@ -97,8 +97,12 @@ pub enum EventBody {
     },
     M3uRefresh {
         source: RefreshRef,
+        /// Entries of the list that could be used.
+        total_processed: u64,
         streams_created: u64,
         streams_updated: u64,
+        /// Streams that are no longer listed since this refresh.
+        streams_stale: u64,
         streams_deleted: u64,
         duration_seconds: u64,
     },
@@ -271,6 +275,7 @@ fn body<M: SerializeMap>(map: &mut M, event: &EventBody) -> Result<(), M::Error>
         EventBody::ChannelFailover { from, to, cause, gap_ms, .. }
         | EventBody::StreamSwitch { from, to, cause, gap_ms, .. } => {
             stream_keys(map, Some(to))?;
+            map.serialize_entry("new_url", &to.url.to_string())?;
             map.serialize_entry("previous_stream_id", &from.id)?;
             map.serialize_entry("previous_stream_name", &from.name)?;
             map.serialize_entry("previous_stream_url", &from.url.to_string())?;
@@ -285,11 +290,9 @@ fn body<M: SerializeMap>(map: &mut M, event: &EventBody) -> Result<(), M::Error>
             map.serialize_entry("duration", duration_seconds)?;
             map.serialize_entry("bytes_sent", bytes_sent)
         }
-        EventBody::RecordingStart { recording, .. } => recording_keys(map, recording),
+        EventBody::RecordingStart { recording, .. } => recording_keys(map, recording, 0, 0),
         EventBody::RecordingEnd { recording, duration_seconds, file_size_bytes, interrupted, .. } => {
-            recording_keys(map, recording)?;
-            map.serialize_entry("duration_seconds", duration_seconds)?;
-            map.serialize_entry("file_size_bytes", file_size_bytes)?;
+            recording_keys(map, recording, *duration_seconds, *file_size_bytes)?;
             map.serialize_entry("bytes_written", file_size_bytes)?;
             map.serialize_entry("interrupted", interrupted)
         }
@@ -298,15 +301,20 @@ fn body<M: SerializeMap>(map: &mut M, event: &EventBody) -> Result<(), M::Error>
         }
         EventBody::M3uRefresh {
             source,
+            total_processed,
             streams_created,
             streams_updated,
+            streams_stale,
             streams_deleted,
             duration_seconds,
         } => {
             source_keys(map, source, 0, *duration_seconds)?;
             map.serialize_entry("account_name", &source.name)?;
+            map.serialize_entry("elapsed_time", duration_seconds)?;
+            map.serialize_entry("total_processed", total_processed)?;
             map.serialize_entry("streams_created", streams_created)?;
             map.serialize_entry("streams_updated", streams_updated)?;
+            map.serialize_entry("streams_stale", streams_stale)?;
             map.serialize_entry("streams_deleted", streams_deleted)
         }
         EventBody::LoginFailed { attempt, reason }
@@ -321,7 +329,9 @@ fn body<M: SerializeMap>(map: &mut M, event: &EventBody) -> Result<(), M::Error>
 }
 
 /// The interface promises an address and a profile with every channel event, so they are empty texts where
-/// there is no stream. `channel_url` is the address once more, for templates written for similar services.
+/// there is no stream. `channel_url` is the address once more, for templates written for similar services; so are
+/// `new_url`, `duration`, `runtime`, `elapsed_time`, `bytes_written`, `client_id` and `account_name` what others say
+/// under another name.
 fn stream_keys<M: SerializeMap>(map: &mut M, stream: Option<&StreamRef>) -> Result<(), M::Error> {
     let url = stream.map(|it| it.url.to_string()).unwrap_or_default();
     map.serialize_entry("stream_id", &stream.map(|it| it.id))?;
@@ -346,10 +356,18 @@ fn client_keys<M: SerializeMap>(map: &mut M, client: &ClientRef) -> Result<(), M
     map.serialize_entry("username", client.user.as_deref().unwrap_or_default())
 }
 
-fn recording_keys<M: SerializeMap>(map: &mut M, recording: &RecordingRef) -> Result<(), M::Error> {
+/// The interface promises a length and a size with every recording event; one that begins has none yet.
+fn recording_keys<M: SerializeMap>(
+    map: &mut M,
+    recording: &RecordingRef,
+    duration_seconds: u64,
+    file_size_bytes: u64,
+) -> Result<(), M::Error> {
     map.serialize_entry("recording_id", &recording.id.to_string())?;
     map.serialize_entry("program_title", &recording.program_title)?;
-    map.serialize_entry("file_path", &recording.file_path)
+    map.serialize_entry("file_path", &recording.file_path)?;
+    map.serialize_entry("duration_seconds", &duration_seconds)?;
+    map.serialize_entry("file_size_bytes", &file_size_bytes)
 }
 
 fn source_keys<M: SerializeMap>(

@@ -186,6 +186,49 @@ pub fn preview(stream: &Stream, records: &impl Records) -> Plan {
     plan(&channel, records)
 }
 
+/// Makes the plan of one stream as this profile hands it on, whichever one it refers to; also where the profile is
+/// inactive. For a trial of the profile.
+pub fn trial(
+    stream: &Stream,
+    account: &Account,
+    profile: &StreamProfile,
+    capabilities: Capabilities,
+) -> Plan {
+    let stream = Stream { stream_profile: Some(profile.id), ..stream.clone() };
+    let tried = Tried { stream: Arc::new(stream), account, profile, capabilities };
+    preview(&tried.stream, &tried)
+}
+
+/// The records of a trial: there are no others.
+struct Tried<'a> {
+    stream: Arc<Stream>,
+    account: &'a Account,
+    profile: &'a StreamProfile,
+    capabilities: Capabilities,
+}
+
+impl Records for Tried<'_> {
+    fn stream(&self, _: StreamId) -> Option<Arc<Stream>> {
+        Some(self.stream.clone())
+    }
+
+    fn account(&self, _: AccountId) -> Option<Arc<Account>> {
+        Some(Arc::new(self.account.clone()))
+    }
+
+    fn stream_profile(&self, _: StreamProfileId) -> Option<Arc<StreamProfile>> {
+        Some(self.default_profile())
+    }
+
+    fn default_profile(&self) -> Arc<StreamProfile> {
+        Arc::new(self.profile.clone())
+    }
+
+    fn capabilities(&self) -> Capabilities {
+        self.capabilities
+    }
+}
+
 /// The uuid of a preview of this stream.
 pub fn preview_uuid(stream: StreamId) -> Uuid {
     Uuid::new_v5(&Uuid::NAMESPACE_OID, format!("stream:{stream}").as_bytes())
@@ -363,6 +406,23 @@ mod tests {
         };
         assert_eq!(order(&preview_of(7)), [(7, 11), (7, 10)]);
         assert_ne!(preview_of(7).uuid, preview_of(8).uuid);
+    }
+
+    #[test]
+    fn a_trial_plays_a_stream_as_the_tried_profile_does_whatever_else_is_said_of_it() {
+        let account = account(1, 2);
+        let mut stream = stream(1, 1, "http://h/1.ts");
+        stream.stream_profile = Some(StreamProfileId(2));
+        for mut profile in StreamProfile::built_in() {
+            (profile.is_active, profile.user_agent) = (false, Some("agent".to_owned()));
+            let plan = trial(&stream, &account, &profile, Capabilities::default());
+            assert_eq!(order(&plan), [(1, 11), (1, 10)]);
+            let candidate = &plan.candidates[0];
+            assert_eq!(candidate.profile, profile.delivery);
+            assert_eq!(candidate.headers.user_agent.as_deref(), Some("agent"));
+            let program = candidate.command.as_ref().map(|it| it.program.as_str());
+            assert_eq!(program.unwrap_or_default(), profile.command);
+        }
     }
 
     #[test]

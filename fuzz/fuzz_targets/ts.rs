@@ -14,6 +14,7 @@ use media::ts::clock::{PCR_MODULUS, RandomAccess, STAMP_MODULUS, Unwrap, map_sta
 use media::ts::packet::{
     PACKET, Packet, PacketBytes, SYNC, packets, set_cc, set_discontinuity, set_pcr, set_pid,
 };
+use media::ts::picture::PictureReader;
 use media::ts::tables::{TableReader, descriptors};
 use tokio::time::Instant;
 
@@ -43,15 +44,22 @@ fn align(data: &[u8], piece: usize) -> Vec<u8> {
 
 fn read(aligned: &[u8]) {
     let mut reader = TableReader::new();
+    let mut picture = None;
     let (mut pcr, mut time) = (Unwrap::pcr(), Unwrap::stamps());
     for packet in packets(aligned) {
-        reader.packet(packet);
+        if reader.packet(packet) {
+            picture = reader.tables().and_then(PictureReader::of);
+        }
         let view = Packet::new(packet);
         if let Some(value) = view.pcr() {
             assert_eq!(pcr.unwrap(value) % PCR_MODULUS, value);
         }
         if let Some(value) = stamps(view).decode() {
             assert_eq!(time.unwrap(value) % STAMP_MODULUS, value);
+        }
+        if let Some(picture) = &mut picture {
+            picture.packet(view);
+            assert!(picture.size().is_none_or(|it| it.width > 0 && it.height > 0));
         }
         if let Some(tables) = reader.tables() {
             if let Some(wanted) = RandomAccess::of(tables) {

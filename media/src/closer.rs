@@ -7,8 +7,8 @@
 use std::future::poll_fn;
 use std::io;
 use std::pin::Pin;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Once};
 use std::task::{Context, Poll};
 use std::time::Duration;
 
@@ -29,6 +29,8 @@ pub struct Closer {
     packets: Handle,
     tasks: TaskTracker,
     n_sockets: Arc<AtomicUsize>,
+    /// Whether it was said that programs have no warden.
+    said: Arc<Once>,
 }
 
 impl Closer {
@@ -37,7 +39,7 @@ impl Closer {
         let tasks = TaskTracker::new();
         // A closed tracker still takes tasks; closed is what lets `idle` return.
         tasks.close();
-        Self { packets, tasks, n_sockets: Arc::new(AtomicUsize::new(0)) }
+        Self { packets, tasks, n_sockets: Arc::default(), said: Arc::new(Once::new()) }
     }
 
     /// Takes over a socket and the permit for it; returns at once.
@@ -62,6 +64,11 @@ impl Closer {
     /// Runs what ends something else than a socket: a program.
     pub(crate) fn run(&self, ending: impl Future<Output = ()> + Send + 'static) {
         self.tasks.spawn_on(ending, &self.packets);
+    }
+
+    /// Says that programs run without a warden. Only the first call says it; the machine stays the same.
+    pub(crate) fn say_once(&self, say: impl FnOnce()) {
+        self.said.call_once(say);
     }
 
     /// Waits until nothing is closing any more.

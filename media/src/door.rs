@@ -6,3 +6,5 @@ pub use crate::dial::{Dial, DialSettings, TcpDial};
 pub use crate::meter::{Connection, ConnectionMeter, TailMeter};
 pub use crate::ring::{End, RingSettings, Tail};
 pub use crate::source::find_program;
+#[cfg(any(test, feature = "testing"))]
+pub use crate::testing::MemoryDial;

@@ -5,7 +5,8 @@
 //! account, nothing here spawns a task by itself, and no packet waits for a disk or a mailbox.
 //!
 //! Reading order: [`ts`] (packets), [`chunk`] (runs of packets), [`ring`] and [`entry`] (who reads from where),
-//! [`source`], [`splice`] and [`pump`] (how packets get in), [`door`] (what the HTTP side may use).
+//! [`source`], [`splice`] and [`pump`] (how packets get in), [`door`] (what the HTTP side may use). Apart from these:
+//! [`sample`], for a look at a source that nobody watches.
 
 pub mod chunk;
 pub mod clip;
@@ -17,6 +18,7 @@ pub mod error;
 pub mod meter;
 pub mod pump;
 pub mod ring;
+pub mod sample;
 pub mod source;
 pub mod splice;
 #[cfg(any(test, feature = "testing"))]

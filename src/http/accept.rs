@@ -15,6 +15,7 @@ use std::convert::Infallible;
 use std::future::Future;
 use std::io;
 use std::net::SocketAddr;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
@@ -187,7 +188,10 @@ impl<H: Handler> Host<H> {
             match accepted {
                 Ok((socket, peer)) => {
                     pause = BACKOFF.start;
-                    self.admit(socket, peer);
+                    // A defect costs this connection. With the loop it would cost all that come after.
+                    if catch_unwind(AssertUnwindSafe(|| self.admit(socket, peer))).is_err() {
+                        tracing::error!(client.address = %peer, "admitting a connection panicked");
+                    }
                 }
                 Err(error) if is_of_one_connection(&error) => {}
                 Err(error) => {

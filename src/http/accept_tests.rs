@@ -300,3 +300,44 @@ async fn a_panic_in_a_handler_is_an_answer_of_500_and_the_connection_goes_on() {
     assert!(answers.starts_with("HTTP/1.1 500"), "{answers}");
     assert!(answers.contains("{\"detail\":\"internal error\"}") && answers.ends_with("fine"), "{answers}");
 }
+
+/// Cannot be given to the first connection.
+struct Fragile {
+    guests: Guests,
+    n_given: Arc<AtomicUsize>,
+}
+
+impl Clone for Fragile {
+    fn clone(&self) -> Self {
+        assert!(self.n_given.fetch_add(1, Ordering::SeqCst) > 0, "a defect");
+        Fragile { guests: self.guests.clone(), n_given: Arc::clone(&self.n_given) }
+    }
+}
+
+impl Handler for Fragile {
+    type Body = TestBody;
+
+    async fn answer(&self, request: Request<Incoming>) -> Response<TestBody> {
+        self.guests.answer(request).await
+    }
+}
+
+/// What could happen: whatever panicked between two connections ended the loop, and the port took no connection any
+/// more.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_defect_while_a_connection_is_admitted_costs_that_connection_and_not_the_port() {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let address = listener.local_addr().unwrap();
+    let (seen, _kept) = mpsc::unbounded_channel();
+    let guests = Guests { seen, n_waiting: Arc::default() };
+    let fragile = Fragile { guests, n_given: Arc::default() };
+    let _door = Door::open(listener, fragile, Admission::new(0, 0), NEVER, &Handle::current());
+    let answers = async || {
+        let mut socket = TcpStream::connect(address).await.unwrap();
+        // The first one may be closed before it is written to.
+        let _ = socket.write_all(b"GET / HTTP/1.0\r\n\r\n").await;
+        read_all(&mut socket).await
+    };
+    assert_eq!(answers().await, "");
+    assert!(answers().await.starts_with("HTTP/1.0 200"));
+}

@@ -1,5 +1,6 @@
 //! What players ask: streams and playlists.
 
+mod blocked;
 mod body;
 mod live;
 mod playlist;
@@ -13,6 +14,7 @@ use domain::ids::UserId;
 use storage::Models;
 use warp::Filter;
 
+pub(crate) use self::blocked::Blocked;
 pub(crate) use self::playlist::stream_url;
 use crate::auth::Auth;
 use crate::config::Networks;
@@ -26,6 +28,7 @@ pub(crate) struct PlayerParts {
     pub(crate) models: Models,
     pub(crate) settings: LiveSettings,
     pub(crate) networks: Arc<Networks>,
+    pub(crate) blocked: Arc<Blocked>,
     pub(crate) auth: Auth,
 }
 

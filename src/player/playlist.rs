@@ -11,7 +11,7 @@ use warp::reply::Response as Reply;
 
 use super::PlayerParts;
 use crate::http::caller::{Caller, caller};
-use crate::http::reply::{Refusal, with_type};
+use crate::http::reply::with_type;
 use crate::http::{Routes, method};
 
 /// GET and HEAD.
@@ -26,7 +26,7 @@ pub(super) fn route(parts: PlayerParts) -> Routes {
 
 fn answer(parts: &PlayerParts, caller: &Caller) -> Reply {
     if !parts.networks.contains(caller.address()) {
-        return Refusal::network().into_response();
+        return parts.blocked.refuse(caller, "playlist").into_response();
     }
     let (channels, groups) = (parts.models.channels.load(), parts.models.groups.load());
     let text = playlist(&channels, &groups, &caller.host);

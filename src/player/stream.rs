@@ -87,7 +87,7 @@ fn target(name: &str) -> Option<Target> {
 fn viewer(parts: &PlayerParts, headers: &HeaderMap, caller: &Caller) -> Result<Option<Arc<User>>, Refusal> {
     let user = parts.auth.user_of(headers)?;
     if user.is_none() && !parts.networks.contains(caller.address()) {
-        return Err(Refusal::network());
+        return Err(parts.blocked.refuse(caller, "stream"));
     }
     Ok(user)
 }

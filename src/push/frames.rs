@@ -62,8 +62,8 @@ pub(super) fn answer(text: Option<&str>) -> String {
 /// An event, under its name. Those who are no admins hear of channels alone, and nothing of viewers and sources.
 pub(super) fn event(event: &Event) -> Option<Arc<Happening>> {
     let kind = match &event.body {
-        // How a refresh goes is told by `refresh`, its end included.
-        EventBody::M3uRefresh { .. } => return None,
+        // `m3u_refresh` is how a refresh goes, told by `refresh`.
+        EventBody::M3uRefresh { .. } => "m3u_refreshed",
         EventBody::RecordingStart { .. } => "recording_started",
         EventBody::RecordingEnd { .. } => "recording_ended",
         body => body.name(),
@@ -191,40 +191,36 @@ mod tests {
         };
         let refreshed = EventBody::M3uRefresh {
             source: source(),
+            total_processed: 3,
             streams_created: 1,
             streams_updated: 1,
+            streams_stale: 1,
             streams_deleted: 1,
             duration_seconds: 1,
         };
         let guide = EventBody::EpgRefresh { source: source(), programs_updated: 1, duration_seconds: 1 };
-        // (event, its kind, whether all hear of it); no kind where nobody does.
+        // (event, its kind, whether all hear of it)
         let cases = [
-            (error, Some("channel_error"), true),
-            (stop, Some("channel_stop"), true),
-            (
-                EventBody::ClientConnect { channel: channel(), client: client() },
-                Some("client_connect"),
-                false,
-            ),
-            (gone, Some("client_disconnect"), false),
+            (error, "channel_error", true),
+            (stop, "channel_stop", true),
+            (EventBody::ClientConnect { channel: channel(), client: client() }, "client_connect", false),
+            (gone, "client_disconnect", false),
             (
                 EventBody::RecordingStart { channel: channel(), recording: recording() },
-                Some("recording_started"),
+                "recording_started",
                 false,
             ),
-            (recorded, Some("recording_ended"), false),
-            (guide, Some("epg_refresh"), false),
-            (refreshed, None, false),
-            (EventBody::LoginFailed { attempt: attempt(), reason }, Some("login_failed"), false),
+            (recorded, "recording_ended", false),
+            (guide, "epg_refresh", false),
+            (refreshed, "m3u_refreshed", false),
+            (EventBody::LoginFailed { attempt: attempt(), reason }, "login_failed", false),
         ];
         for (body, kind, is_for_all) in cases {
-            let told = event(&Event { at: 0, body });
-            assert_eq!(told.is_some(), kind.is_some(), "{kind:?}");
-            let Some(told) = told else { continue };
+            let told = event(&Event { at: 0, body }).unwrap();
             let frame: Value = serde_json::from_str(&told.admin).unwrap();
             assert_eq!((&frame["type"], &frame["data"]["type"]), (&json!("update"), &json!(kind)));
             assert_eq!(frame["data"]["success"], true);
-            assert_eq!(told.standard.is_some(), is_for_all, "{kind:?}");
+            assert_eq!(told.standard.is_some(), is_for_all, "{kind}");
             if let Some((channel, text)) = &told.standard {
                 assert_eq!(*channel, Uuid::from_u128(7));
                 let data: Value = serde_json::from_str(text).unwrap();

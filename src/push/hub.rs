@@ -13,6 +13,7 @@ use tokio::sync::broadcast::error::RecvError;
 use tokio::sync::{broadcast, watch};
 use tokio::time::{Instant, MissedTickBehavior};
 use tokio_util::task::AbortOnDropHandle;
+use tracing::error;
 
 use super::PushParts;
 use super::frames::{self, Happening};
@@ -113,9 +114,23 @@ fn start(parts: PushParts) -> (broadcast::Receiver<Arc<Happening>>, Arc<Running>
     let (events, changes) = (parts.events.subscribe(), parts.models.store.changes());
     let happenings = line.downgrade();
     let task = tokio::spawn(async move {
+        let _last = LastWord;
         tokio::join!(measure(&parts, &newest), tell(&parts, events, changes, &line));
     });
     (receiver, Arc::new(Running { happenings, statistics, _task: AbortOnDropHandle::new(task) }))
+}
+
+/// Says so when the task ends by a defect. Its listeners hear silence, and whoever listens next starts another.
+struct LastWord;
+
+impl Drop for LastWord {
+    fn drop(&mut self) {
+        if std::thread::panicking() {
+            error!(
+                "the hub of the WebSocket panicked; its sockets are closed, and the next one starts another"
+            );
+        }
+    }
 }
 
 async fn measure(parts: &PushParts, newest: &watch::Sender<Newest>) {

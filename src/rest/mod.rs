@@ -38,7 +38,7 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
-use actors::{Events, Importer, LeaseInfo, Switchboard};
+use actors::{Events, Importer, LeaseInfo, Switchboard, Trials};
 use domain::settings::Settings;
 use storage::Models;
 
@@ -54,10 +54,13 @@ pub(crate) struct RestParts {
     pub(crate) switchboard: Switchboard,
     pub(crate) events: Events,
     pub(crate) importer: Importer,
+    pub(crate) trials: Trials,
     /// The slots of account profiles that are out.
     pub(crate) leases: Arc<dyn Fn() -> Vec<LeaseInfo> + Send + Sync>,
     /// What file, environment and arguments say of the engine.
     pub(crate) engine: Arc<Settings>,
+    /// What they say of the log.
+    pub(crate) log_level: Arc<str>,
     /// Bytes of a request's body, at most.
     pub(crate) body_bytes_max: usize,
     /// How long a body may take to arrive.

@@ -5,6 +5,7 @@
 //! are read again, and no others.
 
 use std::collections::{BTreeSet, HashMap};
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, Weak};
 use std::thread::JoinHandle;
 use std::time::Duration;
@@ -21,6 +22,9 @@ use crate::error::{Error, Result};
 use crate::record::Record;
 use crate::shared::Shared;
 use crate::store::Store;
+
+/// After a reading that failed, before everything is read again. It costs seconds, and may fail again.
+const RETRY_PAUSE: Duration = Duration::from_millis(if cfg!(test) { 10 } else { 5_000 });
 
 /// Longest wait for a commit to be seen. Reading every account again takes some seconds.
 const WAIT_MAX: Duration = Duration::from_secs(30);
@@ -68,7 +72,7 @@ impl StreamIndex {
         let (sender, seen) = watch::channel(follower.seen());
         let thread = std::thread::Builder::new()
             .name("stream-index".to_owned())
-            .spawn(move || follower.run(changes, &sender))
+            .spawn(move || follower.run(changes, &sender, Follower::follow))
             .map_err(|error| Error::disk("start the thread of the stream index", error))?;
         let thread = Thread { stop: Mutex::new(Some(stop)), thread: Mutex::new(Some(thread)) };
         Ok(Self { seen, _thread: Arc::new(thread) })
@@ -152,19 +156,27 @@ impl Follower {
         Seen { version: self.version, index: Arc::clone(&self.index) }
     }
 
-    fn run(mut self, mut changes: Changes, sender: &watch::Sender<Seen>) {
-        let runtime = match tokio::runtime::Builder::new_current_thread().build() {
+    /// Follows with `follow`. Nothing that happens in there ends this: neither an error nor a panic.
+    fn run(
+        mut self,
+        mut changes: Changes,
+        sender: &watch::Sender<Seen>,
+        mut follow: impl FnMut(&mut Self, &Arc<Shared>, &Batch) -> Result<()>,
+    ) {
+        let runtime = match tokio::runtime::Builder::new_current_thread().enable_time().build() {
             Ok(runtime) => runtime,
             Err(error) => return tracing::error!("the stream index cannot follow the store: {error}"),
         };
         loop {
             let mut stop = self.stop.clone();
             let mut batch = Batch::default();
+            let is_behind = self.is_behind;
             runtime.block_on(async {
                 tokio::select! {
                     // Nothing is ever sent: it ends when the last handle is gone.
                     _ = stop.changed() => batch.is_over = true,
                     news = changes.next() => batch.take(news),
+                    () = tokio::time::sleep(RETRY_PAUSE), if is_behind => {}
                 }
             });
             // What came meanwhile is done in one go; the feed holds some hundred commits at most.
@@ -172,11 +184,13 @@ impl Follower {
                 batch.take(news);
             }
             let Some(shared) = self.store.upgrade().filter(|_| !batch.is_over) else { return };
-            match self.follow(&shared, &batch) {
+            // What a panic leaves behind is not used: everything is read again.
+            let followed = catch_unwind(AssertUnwindSafe(|| follow(&mut self, &shared, &batch)));
+            match followed.unwrap_or(Err(Error::Panicked)) {
                 _ if self.is_over(&shared) => return,
                 Ok(()) => sender.send_replace(self.seen()),
                 Err(error) => {
-                    // Everything is read again with the next commit.
+                    // Everything is read again with the next commit, or after a pause.
                     tracing::error!("the stream index stays behind: {error}");
                     self.fingerprints.clear();
                     self.is_behind = true;
@@ -425,5 +439,32 @@ mod tests {
         follower.follow(store.shared(), &batch).unwrap();
         let [of_store, of_index] = both(&store, &follower.index);
         assert_eq!(of_store, of_index);
+    }
+
+    /// What was seen before: the thread ended with the panic, and the lists of streams stood still for ever.
+    #[tokio::test(flavor = "multi_thread")]
+    async fn a_panic_while_it_reads_costs_a_reading_and_not_the_index() {
+        let store = Store::temporary(schema()).unwrap();
+        let (follower, stop) = follower(&store);
+        let changes = store.changes();
+        let (sender, mut seen) = watch::channel(follower.seen());
+        let mut n_panics = 0;
+        let thread = std::thread::spawn(move || {
+            follower.run(changes, &sender, |follower, shared, batch| {
+                n_panics += 1;
+                assert!(n_panics > 2, "a defect");
+                follower.follow(shared, batch)
+            });
+        });
+        for id in 1..=3 {
+            let put = store.clone();
+            tokio::task::spawn_blocking(move || carry_out(&put, &Op::Put(id, 1, 1))).await.unwrap();
+        }
+        let version = store.version();
+        let read = seen.wait_for(|it| it.version >= version).await.unwrap().index.clone();
+        let [of_store, of_index] = both(&store, &read);
+        assert_eq!((of_index.len(), of_store), (3, of_index));
+        drop(stop);
+        tokio::task::spawn_blocking(move || thread.join().unwrap()).await.unwrap();
     }
 }

@@ -8,16 +8,19 @@
     reason = "a test binary: nothing is published, and unwrap says where"
 )]
 
-mod chaos;
 mod clients;
 mod conformance;
+mod dashboard;
+mod deaths;
 mod demo;
 mod door;
+mod events;
 mod failover;
 mod import;
 mod lifecycle;
 mod limits;
 mod live;
+mod logging;
 mod openapi;
 mod playlist;
 mod programs;
@@ -30,10 +33,12 @@ mod seats;
 mod self_test;
 mod serve;
 mod shutdown;
+mod stamina;
 mod status;
 mod store;
 mod streaming;
 mod support;
 mod switching;
 mod tidy;
+mod trials;
 mod users;

@@ -1,12 +1,16 @@
 //! Streams that a program reads in the gateway's place.
 
+use crate::support::api::Api;
+use crate::support::binary::Binary;
 use crate::support::client::Player;
+use crate::support::eventually;
 use crate::support::gateway::{Setup, TestGateway};
 use crate::support::signal::{Picture, Programme};
 use crate::support::tools;
 use crate::support::upstream::Provider;
 use domain::ids::StreamProfileId;
 use domain::stream_profile::{Delivery, StreamProfile};
+use serde_json::json;
 use std::path::Path;
 use std::time::Duration;
 
@@ -85,6 +89,56 @@ async fn a_stream_whose_program_is_missing_is_passed_over() {
     gateway.is_quiet().await;
 }
 
+/// How many of a process group are running; zombies are not.
+fn n_running(group: &str) -> usize {
+    let folders = std::fs::read_dir("/proc").unwrap().filter_map(Result::ok);
+    let stats = folders.filter_map(|it| std::fs::read_to_string(it.path().join("stat")).ok());
+    let runs = |stat: &String| {
+        let fields = stat.rsplit_once(')').map(|it| it.1.split_whitespace().collect::<Vec<_>>());
+        fields.is_some_and(|it| it[0] != "Z" && it[2] == group)
+    };
+    stats.filter(runs).count()
+}
+
+// Holds T-life.6, when the gateway itself is killed.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_silent_program_and_its_children_end_with_a_gateway_that_is_killed() {
+    let folder = tempfile::tempdir().unwrap();
+    recorded("news", folder.path());
+    let data = folder.path().join("data").display().to_string();
+    // Silence is no reason to end it.
+    let patience = ["--set", "engine.stall_timeout=600", "--set", "engine.buffering_timeout=600"];
+    let mut gateway = Binary::start(&[&["serve", "--data-dir", &data][..], &patience].concat());
+    let address = gateway.address().await;
+    let admin = Api::stranger_at(address).become_first_admin().await;
+
+    // Plays, says no more, ignores whoever asks it to end, and has a child that has one.
+    let script = "trap \"\" TERM HUP; cd \"$1\"; (sleep 1000; :) & cat ts; echo $$ >group.new; \
+                  mv group.new group; sleep 1000; :";
+    let parameters = format!("-c '{script}' sh {}", folder.path().display());
+    let profile = json!({ "name": "Mine", "command": "/bin/sh", "parameters": parameters });
+    let profile = admin.post("/api/core/streamprofiles/", profile).await;
+    let stream = json!({ "name": "news", "url": "http://tv/1.ts", "stream_profile_id": profile.body["id"] });
+    let stream = admin.post("/api/channels/streams/", stream).await;
+    let channel = json!({ "name": "News", "streams": [stream.body["id"]] });
+    let channel = admin.post("/api/channels/channels/", channel).await;
+    assert_eq!(
+        [profile.status, stream.status, channel.status],
+        [201; 3],
+        "{profile:?} {stream:?} {channel:?}"
+    );
+
+    let path = format!("/proxy/ts/stream/{}", channel.text("uuid"));
+    let player = Player::watch(address, &path).await;
+    player.sees("news").await;
+    eventually("the program to be silent", || folder.path().join("group").exists()).await;
+    let group = std::fs::read_to_string(folder.path().join("group")).unwrap();
+    eventually("all of it to sleep", || n_running(group.trim()) == 4).await;
+    gateway.signal("KILL");
+    assert_eq!(gateway.ended().await.code(), None);
+    eventually("the program to be gone", || n_running(group.trim()) == 0).await;
+}
+
 /// These need ffmpeg.
 mod slow {
     use super::*;
@@ -158,6 +212,27 @@ mod slow {
         let player = gateway.watch("News").await;
         player.until("four seconds", |r| r.ts.programme_seconds() > 4.0).await;
         assert_eq!(codecs(&player).await, ["aac", "h264"]);
+        drop(player);
+        gateway.is_quiet().await;
+    }
+
+    #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+    async fn a_player_gets_a_recording_no_faster_than_it_plays() {
+        let provider = Provider::start();
+        let gateway = TestGateway::of(&provider.playlist(&[("news", "News", "/1.ts")])).await;
+        // An hour of programme, made as fast as it goes.
+        let picture = "-f lavfi -i testsrc=size=160x90:rate=25:duration=3600 -f lavfi -i sine=duration=3600";
+        let codecs = "-c:v libx264 -preset ultrafast -g 25 -c:a aac";
+        let parameters = format!("-v error {picture} {codecs} -f mpegts pipe:1");
+        run_first(&gateway, "News", "ffmpeg", parameters).await;
+        let player = gateway.watch("News").await;
+        player.until("a picture", |r| r.ts.programme_seconds() > 0.0).await;
+        let began = tokio::time::Instant::now();
+        player.until("fifteen seconds", |r| r.ts.programme_seconds() > 15.0).await;
+        // Five seconds come at once. A slow machine takes longer, and that is no fault.
+        let took = began.elapsed().as_secs_f64();
+        assert!(took > 15.0 - 5.0 - 2.0, "fifteen seconds came in {took} s");
+        player.received(|r| r.ts.assert_clean());
         drop(player);
         gateway.is_quiet().await;
     }

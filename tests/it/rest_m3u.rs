@@ -141,10 +141,10 @@ async fn an_account_that_is_made_fetches_its_list_and_its_streams_can_be_watched
     assert_eq!(house.ask("GET", &account, Value::Null).await.1["status"], "fetching");
     eventually("the list to be asked for", || house.provider.path(LIST).n_requests() == 1).await;
     house.lists(0..3);
-    // Another address is another list, and nobody has to ask for it either.
-    let url = house.provider.url(&format!("{LIST}#again"));
     house.provider.path(LIST).cut(Cut::End);
     house.is_at(&account, "error").await;
+    // Another address is another list, and nobody has to ask for it either.
+    let url = house.provider.url(&format!("{LIST}#again"));
     assert_eq!(house.ask("PATCH", &account, json!({ "server_url": url })).await.0, 200);
     let seen = house.is_at(&account, "success").await;
     assert_eq!(seen["stream_count"], 3);
@@ -159,6 +159,27 @@ async fn an_account_that_is_made_fetches_its_list_and_its_streams_can_be_watched
     house.gateway.is_quiet().await;
     let profiles = house.ask("GET", &format!("{account}profiles/"), Value::Null).await.1;
     assert_eq!(profiles["results"][0]["current_viewers"], 0);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_account_that_changes_while_its_list_is_fetched_has_it_read_as_it_is_to_be_now() {
+    let house = House::new().await;
+    let other = "/other.php?password=hunter2-kept";
+    let list = format!("#EXTM3U\n#EXTINF:-1,Other\n{}\n", house.provider.url(&path("anna", 9)));
+    house.provider.path(other).answers(Answer::text("audio/x-mpegurl", list));
+    // The provider does not answer, and nobody waits for it any more.
+    house.answers(Answer::mute());
+    let account = house.account(json!({})).await;
+    let requests = || house.provider.path(LIST).requests();
+    eventually("the list to be asked for", || requests().len() == 1).await;
+    assert_eq!(house.ask("PATCH", &account, json!({ "headers": { "X-Token": "one" } })).await.0, 200);
+    eventually("it to be asked for again", || requests().len() == 2).await;
+    assert_eq!(requests()[1].header("x-token"), Some("one"));
+    let change = json!({ "server_url": house.provider.url(other) });
+    assert_eq!(house.ask("PATCH", &account, change).await.0, 200);
+    assert_eq!(house.is_at(&account, "success").await["stream_count"], 1);
+    eventually("nothing to be asked any more", || house.provider.open() == 0).await;
+    assert_eq!((requests().len(), house.provider.path(other).n_requests()), (2, 1));
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

@@ -68,6 +68,33 @@ fn the_checker_complains_about_what_is_wrong() {
     assert!(complaint(&[&null[..], &good[..]].concat()).contains("null packet before the first real one"));
 }
 
+#[test]
+fn the_checker_misses_what_is_lost_of_a_connection_even_where_the_counters_agree() {
+    let numbered = |connection: u64, seconds: u64| {
+        let programme = Programme::from(Picture::new("a").frames_per_gop(1).bits_per_second(4_000_000));
+        let mut bytes = Vec::new();
+        let tuned = programme.tune_in(Duration::from_secs(seconds));
+        tuned.numbered(connection).take(Duration::from_secs(2), &mut bytes);
+        bytes
+    };
+    let good = numbered(1, 5);
+    assert_eq!(Checker::of(&good).complaints, Vec::<String>::new());
+    // As many packets of the picture as its counter takes to come round, from the middle of a frame.
+    let pid = |packet: &[u8]| u16::from_be_bytes([packet[1] & 0x1F, packet[2]]);
+    let pictures = good.chunks(188).enumerate().filter(|(_, packet)| pid(packet) == 0x100);
+    let lost: Vec<_> = pictures.map(|(at, _)| at).skip(200).take(16).collect();
+    let kept = good.chunks(188).enumerate().filter(|(at, _)| !lost.contains(at));
+    let kept: Vec<u8> = kept.flat_map(|(_, packet)| packet.to_vec()).collect();
+    let complaints = Checker::of(&kept).complaints;
+    assert!(
+        complaints.len() == 1 && complaints[0].contains("lost something of a of connection 1"),
+        "{complaints:?}"
+    );
+    // Another connection begins where it wants.
+    let complaints = Checker::of(&[&good[..], &numbered(2, 9)[..]].concat()).complaints;
+    assert!(!complaints.iter().any(|it| it.contains("lost")), "{complaints:?}");
+}
+
 #[tokio::test]
 async fn a_player_gets_a_clean_programme_in_every_framing() {
     let provider = Provider::start();

@@ -8,7 +8,7 @@ use tokio::time::{Instant, MissedTickBehavior};
 use tokio_util::task::AbortOnDropHandle;
 
 use super::{Message, Slow, Stalled};
-use crate::registry::Registry;
+use crate::{beside::vital, registry::Registry};
 
 /// How often the meters are read.
 const PERIOD: Duration = Duration::from_secs(1);
@@ -34,17 +34,18 @@ impl ractor::Actor for Actor {
         myself: ActorRef<Message>,
         arguments: Arguments,
     ) -> Result<State, ActorProcessingErr> {
-        let ticker = tokio::spawn(async move {
+        let to = myself.clone();
+        let ticking = async move {
             let mut ticks = tokio::time::interval(PERIOD);
             ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
             loop {
                 ticks.tick().await;
-                if myself.cast(Message::Look).is_err() {
+                if to.cast(Message::Look).is_err() {
                     return;
                 }
             }
-        });
-        Ok(State { registry: arguments.registry, _ticker: AbortOnDropHandle::new(ticker) })
+        };
+        Ok(State { registry: arguments.registry, _ticker: vital(&myself, ticking) })
     }
 
     async fn handle(

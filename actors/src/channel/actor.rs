@@ -7,6 +7,7 @@ mod telling;
 
 use std::{collections::BTreeMap, sync::Arc};
 
+pub(crate) use attempts::open_request;
 use domain::{
     event::StreamRef,
     ids::StreamId,
@@ -59,7 +60,7 @@ impl Env {
     }
 
     /// How upstreams are opened now.
-    fn upstream(&self) -> Upstream {
+    pub(crate) fn upstream(&self) -> Upstream {
         let settings = self.settings();
         let mut upstream = self.upstream.clone();
         upstream.settings.connect_timeout = settings.connect_timeout;
@@ -136,7 +137,9 @@ pub(crate) struct State {
 
     ring: Ring,
     pump: PumpHandle,
-    _pump: AbortOnDropHandle<()>,
+    /// Held for its end.
+    #[cfg_attr(not(any(test, feature = "testing")), expect(dead_code, reason = "it ends with this"))]
+    pumping: AbortOnDropHandle<()>,
     _registered: Registered,
 
     clients: Clients,
@@ -162,6 +165,8 @@ pub(crate) struct State {
     has_played: bool,
     last_stream: Option<StreamRef>,
     end_reason: String,
+    /// Whether the end has been told.
+    is_told: bool,
     last_cause: Option<UpstreamError>,
     last_full: Option<FullPool>,
     n_losses: u64,
@@ -211,6 +216,8 @@ impl ractor::Actor for Actor {
             Message::Kick(client, reply) => state.kick(client, reply),
             Message::Reload => state.reload(),
             Message::Status(reply) => answer(reply, state.status()),
+            #[cfg(any(test, feature = "testing"))]
+            Message::LosePump => state.pumping.abort(),
         }
         state.settle();
         Ok(())
@@ -300,7 +307,7 @@ impl State {
             deadline: None,
             ring,
             pump,
-            _pump: AbortOnDropHandle::new(running),
+            pumping: AbortOnDropHandle::new(running),
             _registered: registered,
             clients: Clients::new(env.registry.clone()),
             waiting: Vec::new(),
@@ -319,6 +326,7 @@ impl State {
             has_played: false,
             last_stream: None,
             end_reason: String::new(),
+            is_told: false,
             last_cause: None,
             last_full: None,
             n_losses: 0,
@@ -376,6 +384,13 @@ impl State {
         if self.clients.len() == 0 {
             self.myself.stop(None);
         }
+    }
+}
+
+impl Drop for State {
+    /// One that dies of a bug ends here, without a word before.
+    fn drop(&mut self) {
+        self.tell_stopped();
     }
 }
 

@@ -71,8 +71,8 @@ impl Clients {
         seat: Option<Arc<Seat>>,
     ) -> Result<Tail, SpawnErr> {
         let user_id = seat.as_ref().map(|it| it.user());
-        let arguments = client::Arguments { connection: wish.connection.clone() };
-        let (actor, _started) = ActorRuntime::spawn_linked_instant(None, client::Actor, arguments, parent)?;
+        let state = client::State::of(wish.connection.clone());
+        let (actor, _started) = ActorRuntime::spawn_linked_instant(None, client::Actor, state, parent)?;
         let tail = ring.tail(entry, Some(client::departure(actor.clone(), seat)));
         let meter = tail.meter().clone();
         let watched = WatchedClient { connection: wish.connection.clone(), port: actor.get_derived() };
@@ -109,6 +109,12 @@ impl Clients {
             missed_bytes: client.tail.missed_bytes(),
             viewer: client.viewer,
         })
+    }
+
+    /// Nobody is left; what is known of those who were.
+    pub(super) fn remove_all(&mut self, channel: &ChannelRef, reason: &str) -> Vec<Gone> {
+        let actors: Vec<_> = self.by_actor.keys().copied().collect();
+        actors.into_iter().filter_map(|it| self.remove(it, channel, reason)).collect()
     }
 
     /// The only client, if there is just one.

@@ -50,6 +50,9 @@ pub(crate) enum Message {
     Reload,
     /// How are you? Answered from memory.
     Status(RpcReplyPort<Status>),
+    /// End your pump, as a defect in it would.
+    #[cfg(any(test, feature = "testing"))]
+    LosePump,
 }
 
 impl From<slots::News> for Message {

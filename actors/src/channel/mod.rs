@@ -26,7 +26,7 @@ use std::{
     time::Duration,
 };
 
-pub(crate) use actor::{Actor, Arguments, Env, Report};
+pub(crate) use actor::{Actor, Arguments, Env, Report, open_request};
 use domain::source_url::SourceUrl;
 use media::{meter::Connection, ring::Tail};
 pub(crate) use message::{Join, Message};

@@ -9,15 +9,18 @@ use super::Message;
 
 pub(crate) struct Actor;
 
-pub(crate) struct Arguments {
-    pub(crate) connection: Arc<Connection>,
-}
-
-/// Holds the connection to its end. A client that dies of a bug or with its channel takes its connection along; one
-/// whose tail was dropped leaves it to the server, which may still be flushing the last bytes.
+/// Holds the connection to its end. A client that dies of a bug or with its channel takes its connection along, also
+/// when it never came to live; one whose tail was dropped leaves it to the server, which may still be flushing the
+/// last bytes.
 pub(crate) struct State {
     connection: Arc<Connection>,
     left: bool,
+}
+
+impl State {
+    pub(crate) fn of(connection: Arc<Connection>) -> Self {
+        Self { connection, left: false }
+    }
 }
 
 impl Drop for State {
@@ -31,14 +34,10 @@ impl Drop for State {
 impl ractor::Actor for Actor {
     type Msg = Message;
     type State = State;
-    type Arguments = Arguments;
+    type Arguments = State;
 
-    async fn pre_start(
-        &self,
-        _myself: ActorRef<Message>,
-        arguments: Arguments,
-    ) -> Result<State, ActorProcessingErr> {
-        Ok(State { connection: arguments.connection, left: false })
+    async fn pre_start(&self, _myself: ActorRef<Message>, state: State) -> Result<State, ActorProcessingErr> {
+        Ok(state)
     }
 
     async fn handle(

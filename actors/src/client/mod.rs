@@ -11,7 +11,7 @@ mod tests;
 
 use std::{any::Any, sync::Arc};
 
-pub(crate) use actor::{Actor, Arguments};
+pub(crate) use actor::{Actor, State};
 pub(crate) use message::Message;
 use ractor::ActorRef;
 

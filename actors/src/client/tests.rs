@@ -9,8 +9,7 @@ use crate::bandwidth::Stalled;
 
 async fn client() -> (ActorRef<Message>, tokio::task::JoinHandle<()>, Arc<Connection>) {
     let connection = Arc::new(Connection::new(1, "10.0.0.1:4711".parse().unwrap()));
-    let arguments = Arguments { connection: connection.clone() };
-    let (actor, task) = ractor::Actor::spawn(None, Actor, arguments).await.unwrap();
+    let (actor, task) = ractor::Actor::spawn(None, Actor, State::of(connection.clone())).await.unwrap();
     (actor, task, connection)
 }
 
@@ -43,5 +42,18 @@ async fn a_client_that_dies_takes_its_connection_along() {
     let (actor, task, connection) = client().await;
     actor.kill();
     task.await.unwrap();
+    assert!(connection.cancel.is_cancelled());
+}
+
+/// Its channel may be dying at the moment it joins.
+#[tokio::test]
+async fn a_client_whose_channel_is_gone_before_it_begins_has_no_connection() {
+    let (channel, task, _) = client().await;
+    channel.kill();
+    task.await.unwrap();
+    let connection = Arc::new(Connection::new(2, "10.0.0.1:4712".parse().unwrap()));
+    let state = State::of(connection.clone());
+    let begun = ractor::ActorRuntime::spawn_linked_instant(None, Actor, state, channel.get_cell());
+    begun.unwrap().1.await.unwrap().unwrap_err();
     assert!(connection.cancel.is_cancelled());
 }

@@ -97,7 +97,7 @@ fn hasty() -> FetchLimits {
 }
 
 async fn read(fetch: &Fetch, url: &str, headers: &Headers) -> Result<String, FetchError> {
-    let mut body = fetch.get_with(url, headers).await?;
+    let mut body = fetch.get(url, headers).await?;
     let mut bytes = Vec::new();
     while let Some(piece) = body.next().await? {
         bytes.extend_from_slice(&piece);

@@ -27,6 +27,7 @@ use super::{
 };
 use crate::{
     ask::answer,
+    beside,
     events::Events,
     schedule::{self, Known},
 };
@@ -82,13 +83,31 @@ struct Running {
     job: Uuid,
     name: String,
     began: Instant,
+    stop: CancellationToken,
+    /// Its account was changed meanwhile: another one follows.
+    again: bool,
+    /// It is such another one. Who changes an account again and again has its list asked for now and then only.
+    follows: bool,
     task: AbortOnDropHandle<()>,
 }
 
 struct Waiting {
-    account: AccountId,
     job: Uuid,
+    wish: Wish,
+}
+
+/// A refresh that somebody or something wants.
+struct Wish {
+    account: AccountId,
     confirm: bool,
+    /// It follows one that was overtaken by a change.
+    follows: bool,
+}
+
+impl Wish {
+    fn of(account: AccountId) -> Self {
+        Self { account, confirm: false, follows: false }
+    }
 }
 
 impl ractor::Actor for Actor {
@@ -104,7 +123,7 @@ impl ractor::Actor for Actor {
         // Those of an actor before us ended with it.
         arguments.board.break_off();
         let (ticks, to) = (LOOK_PERIOD, myself.clone());
-        let ticker = tokio::spawn(async move {
+        let ticking = async move {
             let mut ticks = tokio::time::interval(ticks);
             ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
             loop {
@@ -113,7 +132,8 @@ impl ractor::Actor for Actor {
                     return;
                 }
             }
-        });
+        };
+        let ticker = beside::vital(&myself, ticking);
         Ok(State {
             arguments,
             myself,
@@ -121,7 +141,7 @@ impl ractor::Actor for Actor {
             waiting: VecDeque::new(),
             tried: BTreeMap::new(),
             started_at: None,
-            _ticker: AbortOnDropHandle::new(ticker),
+            _ticker: ticker,
         })
     }
 
@@ -136,14 +156,20 @@ impl ractor::Actor for Actor {
             return Ok(());
         }
         let Some(imports) = state.arguments.imports.get().cloned() else {
-            if let Message::Refresh { reply, .. } = message {
-                answer(reply, RefreshStart::NoSuchAccount);
+            match message {
+                Message::Refresh { reply, .. } => answer(reply, RefreshStart::NoSuchAccount),
+                Message::Changed { reply, .. } => answer(reply, ()),
+                Message::Look | Message::Finished { .. } => {}
             }
             return Ok(());
         };
         match message {
             Message::Refresh { account, confirm, reply } => {
-                answer(reply, state.wish(&imports, account, confirm));
+                answer(reply, state.wish(&imports, Wish { confirm, ..Wish::of(account) }));
+            }
+            Message::Changed { account, has_new_list, reply } => {
+                state.changed(&imports, account, has_new_list);
+                answer(reply, ());
             }
             Message::Look => state.look(&imports),
             Message::Finished { account, job, done } => state.finished(&imports, account, job, done),
@@ -171,7 +197,8 @@ impl ractor::Actor for Actor {
 }
 
 impl State {
-    fn wish(&mut self, imports: &Imports, account: AccountId, confirm: bool) -> RefreshStart {
+    fn wish(&mut self, imports: &Imports, wish: Wish) -> RefreshStart {
+        let account = wish.account;
         match imports.models.accounts.load().get(account.0) {
             None => return RefreshStart::NoSuchAccount,
             Some(it) if it.list == List::None => return RefreshStart::NoList,
@@ -182,23 +209,36 @@ impl State {
             return RefreshStart::AlreadyRunning { job };
         }
         let job = Uuid::new_v4();
-        self.arguments.board.show(Progress::new(account, job, (imports.now)()));
-        self.waiting.push_back(Waiting { account, job, confirm });
+        self.arguments.board.begin(Progress::new(account, job, (imports.now)()));
+        self.waiting.push_back(Waiting { job, wish });
         self.start_next(imports);
         RefreshStart::Started { job }
     }
 
+    fn changed(&mut self, imports: &Imports, account: AccountId, has_new_list: bool) {
+        if let Some(running) = self.running.get_mut(&account) {
+            running.again = true;
+            if !running.follows {
+                running.stop.cancel();
+            }
+        } else if has_new_list {
+            // One that waits reads the account when its turn comes.
+            self.wish(imports, Wish::of(account));
+        }
+    }
+
     fn job_of(&self, account: AccountId) -> Option<Uuid> {
-        let waits = || self.waiting.iter().find(|it| it.account == account).map(|it| it.job);
+        let waits = || self.waiting.iter().find(|it| it.wish.account == account).map(|it| it.job);
         self.running.get(&account).map(|it| it.job).or_else(waits)
     }
 
     fn start_next(&mut self, imports: &Imports) {
         while self.running.len() < RUNNING_MAX {
-            let Some(Waiting { account, job, confirm }) = self.waiting.pop_front() else { return };
+            let Some(Waiting { job, wish }) = self.waiting.pop_front() else { return };
+            let Wish { account, confirm, follows } = wish;
             let name = imports.models.accounts.load().get(account.0).map(|it| it.name.clone());
             let stop = self.arguments.stop.child_token();
-            let options = ImportOptions { confirm, job, stop, ..ImportOptions::default() };
+            let options = ImportOptions { confirm, job, stop: stop.clone(), ..ImportOptions::default() };
             let (board, shown) = (self.arguments.board.clone(), self.arguments.board.clone());
             let myself = self.myself.clone();
             let work = imports.work.clone();
@@ -207,7 +247,9 @@ impl State {
                 let report = Box::new(move |it| shown.show(it));
                 let import = tokio::spawn(async move { work(account, options, report).await });
                 let done = AbortOnDropHandle::new(import).await.unwrap_or(Err(ImportError::Panicked));
-                if let Some(mut last) = board.of(account).filter(|it| it.phase != Phase::Done) {
+                if let Some(mut last) =
+                    board.of(account).filter(|it| it.job == job && it.phase != Phase::Done)
+                {
                     finish(&mut last, &done);
                     board.show(last);
                 }
@@ -218,6 +260,9 @@ impl State {
                 job,
                 name: name.unwrap_or_default(),
                 began: Instant::now(),
+                stop,
+                again: false,
+                follows,
                 task: AbortOnDropHandle::new(task),
             };
             self.running.insert(account, running);
@@ -235,23 +280,33 @@ impl State {
                 info!(account.id = %account, seconds = took.as_secs_f64(), "account \"{}\" refreshed: {}", running.name, imported.sentence());
                 let body = EventBody::M3uRefresh {
                     source: RefreshRef { id: account.0, name: running.name },
+                    total_processed: imported.n_entries,
                     streams_created: imported.n_new,
                     streams_updated: imported.n_changed,
+                    streams_stale: imported.n_stale,
                     streams_deleted: imported.n_removed,
                     duration_seconds: took.as_secs(),
                 };
                 self.arguments.events.happened(Event { at, body });
+            }
+            Err(ImportError::Stopped) if running.again => {
+                info!(account.id = %account, "account \"{}\" was changed while its list was read", running.name);
             }
             Err(ImportError::Stopped) => {}
             Err(error) => {
                 warn!(account.id = %account, "account \"{}\" was not refreshed: {error}", running.name);
             }
         }
+        if running.again {
+            // One that was deleted or has no list any more is left alone.
+            self.wish(imports, Wish { follows: true, ..Wish::of(account) });
+        }
         self.start_next(imports);
     }
 
-    /// Starts what is due by its schedule.
+    /// Starts what is due by its schedule, and breaks off what reads accounts as they were.
     fn look(&mut self, imports: &Imports) {
+        self.running.values().filter(|it| it.again).for_each(|it| it.stop.cancel());
         let now = (imports.now)();
         let started_at = *self.started_at.get_or_insert(now);
         let settings = imports.models.settings.load();
@@ -264,7 +319,7 @@ impl State {
             let written = refreshes.get(account.id.0).map(|it| it.tried_at);
             let tried_at = written.max(self.tried.get(&account.id).copied());
             if is_due(account, &zone, tried_at, started_at, now) && self.job_of(account.id).is_none() {
-                self.wish(imports, account.id, false);
+                self.wish(imports, Wish::of(account.id));
             }
         }
     }

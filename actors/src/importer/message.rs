@@ -10,6 +10,9 @@ use super::{error::ImportError, run::Imported};
 pub(crate) enum Message {
     /// Somebody wants an account refreshed now.
     Refresh { account: AccountId, confirm: bool, reply: RpcReplyPort<RefreshStart> },
+    /// An account was changed in what its list is read by. A refresh that runs is broken off and begun again; where
+    /// none runs or waits, one is begun if `has_new_list`.
+    Changed { account: AccountId, has_new_list: bool, reply: RpcReplyPort<()> },
     /// See what is due.
     Look,
     /// A refresh is over.

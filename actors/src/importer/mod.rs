@@ -58,6 +58,17 @@ impl Importer {
         self.door.ask(ANSWER_TIMEOUT, |reply| Message::Refresh { account, confirm, reply }).await
     }
 
+    /// Says that an account was changed in what its list is read by: where it is, headers, rules, identity. A refresh
+    /// that runs would read what nobody wants any more: it is broken off and begun again, and however often this is said,
+    /// that happens every ten seconds at most after the first time. Where none runs, one is begun if the account
+    /// `has_new_list`.
+    ///
+    /// # Errors
+    /// When the gateway stops.
+    pub async fn changed(&self, account: AccountId, has_new_list: bool) -> Result<(), AskError> {
+        self.door.ask(ANSWER_TIMEOUT, |reply| Message::Changed { account, has_new_list, reply }).await
+    }
+
     /// What runs, what waits, and what is over since not long ago; one row per account.
     pub fn progress(&self) -> Vec<Progress> {
         self.board.all()

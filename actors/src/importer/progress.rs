@@ -75,9 +75,19 @@ pub(crate) struct Board {
 }
 
 impl Board {
-    /// Shows this in place of what was shown of the account.
+    /// A refresh begins; what was shown of the account before is forgotten.
+    pub(crate) fn begin(&self, progress: Progress) {
+        self.rows.lock().insert(progress.account, progress);
+    }
+
+    /// How far a refresh is now. One that is over, or that another has followed, has nothing more to say: its thread
+    /// may hear late that it was broken off.
     pub(crate) fn show(&self, progress: Progress) {
         let mut rows = self.rows.lock();
+        let shown = rows.get(&progress.account);
+        if !shown.is_some_and(|it| it.job == progress.job && it.phase != Phase::Done) {
+            return;
+        }
         rows.insert(progress.account, progress);
         let done = rows.values().filter(|it| it.phase == Phase::Done);
         if done.clone().count() > DONE_MAX {
@@ -115,11 +125,33 @@ mod tests {
             phase,
             ..Progress::new(AccountId(account), Uuid::nil(), i64::from(account))
         };
+        board.begin(row(1, Phase::Waiting));
         board.show(row(1, Phase::Parsing));
-        (2..1000).for_each(|it| board.show(row(it, Phase::Done)));
+        for account in 2..1000 {
+            board.begin(row(account, Phase::Waiting));
+            board.show(row(account, Phase::Done));
+        }
         let shown: Vec<_> = board.all().iter().map(|it| it.account.0).collect();
         assert_eq!(shown, [1].into_iter().chain(800..1000).collect::<Vec<_>>());
         board.break_off();
         assert_eq!(board.of(AccountId(1)).unwrap().outcome, Some(Outcome::Error));
+    }
+
+    /// What was seen: an account that was being refreshed when the importer died was shown as running for ever,
+    /// because its thread told of one step more after the refresh had been shown as broken off.
+    #[test]
+    fn a_refresh_that_was_broken_off_or_followed_by_another_has_nothing_more_to_say() {
+        let board = Board::default();
+        let [first, second] = [1, 2].map(|it| Progress::new(AccountId(1), Uuid::from_u128(it), 0));
+        board.begin(first.clone());
+        board.break_off();
+        board.show(Progress { phase: Phase::Writing, ..first.clone() });
+        assert_eq!(board.of(AccountId(1)).unwrap().message, "The refresh was broken off.");
+        board.begin(second.clone());
+        board.show(Progress { phase: Phase::Writing, ..first });
+        assert_eq!(board.of(AccountId(1)), Some(second.clone()));
+        let second = Progress { phase: Phase::Parsing, ..second };
+        board.show(second.clone());
+        assert_eq!(board.of(AccountId(1)), Some(second));
     }
 }

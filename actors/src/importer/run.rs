@@ -237,7 +237,7 @@ async fn feed(
     headers: &Headers,
     pieces: mpsc::Sender<Option<Bytes>>,
 ) -> Result<(), FetchError> {
-    let mut body = fetch.get_with(url, headers).await?;
+    let mut body = fetch.get(url, headers).await?;
     while let Some(piece) = body.next().await? {
         if pieces.send(Some(piece)).await.is_err() {
             // The thread has ended before, and says why.

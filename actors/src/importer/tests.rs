@@ -8,7 +8,7 @@ use std::{
 
 use domain::{
     account::{Account, AccountProfile, List, Outcome, Schedule},
-    event::EventBody,
+    event::{EventBody, RefreshRef},
     ids::ProfileId,
 };
 use parking_lot::Mutex;
@@ -163,6 +163,54 @@ async fn an_account_is_refreshed_once_at_a_time_however_often_it_is_asked_for() 
 }
 
 #[tokio::test(start_paused = true)]
+async fn an_account_that_changes_while_it_is_refreshed_is_refreshed_again_but_not_at_every_change() {
+    let turns = Turns::of(&["a", "b", "c"], |_| {}).await;
+    let changed = async |account, has_new_list| {
+        turns.importer.changed(AccountId(account), has_new_list).await.unwrap();
+    };
+    changed(2, false).await;
+    sleep(SECOND).await;
+    assert!(turns.begun().is_empty(), "nothing ran, and the list is the same");
+    changed(2, true).await;
+    turns.refresh(3).await;
+    turns.refresh(4).await;
+    // This one waits for its turn, and reads the account then.
+    changed(4, true).await;
+    sleep(SECOND).await;
+    assert_eq!(turns.begun(), [2, 3]);
+    for has_new_list in [true, false, true] {
+        changed(2, has_new_list).await;
+        sleep(SECOND / 10).await;
+    }
+    assert_eq!(turns.begun(), [2, 3, 4], "it was broken off, and waits for its turn");
+    turns.ends.add_permits(1);
+    sleep(SECOND).await;
+    assert_eq!(turns.begun(), [2, 3, 4, 2]);
+    for has_new_list in [true, false, true] {
+        changed(2, has_new_list).await;
+        sleep(SECOND / 10).await;
+    }
+    assert_eq!(turns.begun().len(), 4, "not at once again");
+    sleep(10 * SECOND).await;
+    turns.ends.add_permits(10);
+    sleep(SECOND).await;
+    assert_eq!(turns.begun(), [2, 3, 4, 2, 2]);
+    let good = (Phase::Done, Some(Outcome::Success));
+    assert_eq!(turns.phases(), BTreeMap::from([(2, good), (3, good), (4, good)]));
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_account_that_is_deleted_while_it_is_refreshed_is_not_refreshed_again() {
+    let turns = Turns::of(&["a"], |_| {}).await;
+    turns.refresh(2).await;
+    sleep(SECOND).await;
+    turns.models.store.write(|write| write.remove::<Account>(2)).await.unwrap();
+    turns.importer.changed(AccountId(2), true).await.unwrap();
+    sleep(SECOND).await;
+    assert_eq!(turns.begun(), [2]);
+}
+
+#[tokio::test(start_paused = true)]
 async fn what_cannot_be_refreshed_is_told_at_once() {
     let turns = Turns::of(&["a", "by hand", "off"], |it| match it.name.as_str() {
         "by hand" => it.list = List::None,
@@ -203,14 +251,16 @@ async fn a_refresh_that_is_done_is_an_event_with_its_counts_and_one_that_failed_
     turns.ends.add_permits(1);
     sleep(SECOND).await;
     let events: Vec<_> = turns.story.system.events().recent().iter().map(|it| it.body.clone()).collect();
-    let [
-        EventBody::M3uRefresh { source, streams_created, streams_updated, streams_deleted, duration_seconds },
-    ] = &events[..]
-    else {
-        panic!("{events:?}")
+    let expected = EventBody::M3uRefresh {
+        source: RefreshRef { id: 2, name: "a".to_owned() },
+        total_processed: 9,
+        streams_created: 3,
+        streams_updated: 2,
+        streams_stale: 5,
+        streams_deleted: 1,
+        duration_seconds: 7,
     };
-    assert_eq!((source.id, source.name.as_str()), (2, "a"));
-    assert_eq!((*streams_created, *streams_updated, *streams_deleted, *duration_seconds), (3, 2, 1, 7));
+    assert_eq!(events, [expected]);
 }
 
 #[tokio::test(start_paused = true)]

@@ -10,6 +10,7 @@ use super::*;
 use crate::{
     channel::{Refusal, Watch},
     plans::{Plans, StorePlans, Target},
+    system::Who,
     testing::{Story, models, settings, write},
 };
 
@@ -150,4 +151,30 @@ async fn what_an_admin_sets_is_in_force_until_it_is_taken_away_and_what_makes_no
         assert_eq!(live.load().start_timeout.as_secs(), expected, "{text}");
     }
     assert_eq!(effective_settings(&models, &base), *base);
+}
+
+/// What was seen: a commit that was made while the switchboard was dead did not reach what played until the next one;
+/// and had what follows the store died, no commit ever had again.
+#[tokio::test(start_paused = true)]
+async fn a_commit_is_followed_whoever_is_dead_at_that_moment() {
+    for follower in [true, false] {
+        let models = models(&[&[("News", "a")]]);
+        let (story, news) = (story(&models).await, news(&models));
+        let mut viewer = story.watch(news).await;
+        viewer.sees("a").await;
+        tokio::time::sleep(PAUSE * 10).await;
+        if follower {
+            story.system.kill_follower();
+        }
+        // One that dies again and again is dead for a while.
+        while !follower && story.system.life(Who::Switchboard).is_some() {
+            story.system.kill(Who::Switchboard);
+            tokio::time::sleep(Duration::from_millis(1)).await;
+        }
+        write(&models, |write| write.remove::<Channel>(1).map(drop));
+        let ended = tokio::time::timeout(PAUSE * 100, viewer.ends()).await;
+        assert_eq!(ended, Ok(End::Stopped), "follower: {follower}");
+        drop(viewer);
+        story.is_quiet().await;
+    }
 }

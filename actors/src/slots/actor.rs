@@ -9,6 +9,7 @@ use tokio_util::task::AbortOnDropHandle;
 use tracing::debug;
 
 use super::{Asking, Message, News, PARKED_MAX, Request, SlotTable, table::Taken};
+use crate::beside::vital;
 
 pub(crate) struct Actor;
 
@@ -47,7 +48,8 @@ impl ractor::Actor for Actor {
         arguments: Arguments,
     ) -> Result<State, ActorProcessingErr> {
         let table = arguments.table.clone();
-        let returns = tokio::spawn(async move {
+        let to = myself.clone();
+        let returns = async move {
             let mut next = std::pin::pin!(table.next_return());
             next.as_mut().enable();
             loop {
@@ -55,16 +57,16 @@ impl ractor::Actor for Actor {
                 // Listening again before telling, so that no return falls in between.
                 next.set(table.next_return());
                 next.as_mut().enable();
-                if myself.cast(Message::Returned).is_err() {
+                if to.cast(Message::Returned).is_err() {
                     return;
                 }
             }
-        });
+        };
         Ok(State {
             table: arguments.table,
             parked: Vec::new(),
             last_id: 0,
-            _returns: AbortOnDropHandle::new(returns),
+            _returns: vital(&myself, returns),
             cooling: None,
         })
     }

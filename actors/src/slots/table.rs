@@ -26,6 +26,8 @@ pub enum Purpose {
     Live,
     /// A preview of one stream.
     Preview,
+    /// A trial of a stream profile.
+    Trial,
 }
 
 /// One lease as it stands.

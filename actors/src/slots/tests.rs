@@ -420,7 +420,11 @@ async fn slots_that_came_back_long_ago_are_forgotten() {
     let house = House::new().await;
     let mut holder = house.holder(1).await;
     for profile in 1..=50 {
-        holder.ask(u64::from(profile), &[Pool { release_delay: Duration::from_secs(2), ..pool(profile, 1) }], join());
+        holder.ask(
+            u64::from(profile),
+            &[Pool { release_delay: Duration::from_secs(2), ..pool(profile, 1) }],
+            join(),
+        );
         drop(holder.granted().await);
         tokio::time::sleep(Duration::from_secs(3)).await;
     }

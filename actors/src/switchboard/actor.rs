@@ -9,10 +9,11 @@ use std::{
 };
 
 use media::ring::End;
-use ractor::{ActorProcessingErr, ActorRef, ActorRuntime, RpcReplyPort};
+use ractor::{ActorProcessingErr, ActorRef, ActorRuntime, RpcReplyPort, SpawnErr};
+use tokio::task::JoinHandle;
 use tracing::error;
 
-use super::{Message, OVERVIEW_TIMEOUT, Overview, PARKED_MAX, StopOutcome};
+use super::{Message, OVERVIEW_TIMEOUT, Overview, PARKED_MAX, START_PAUSE, StopOutcome};
 use crate::{
     ask::{Door, answer},
     channel::{self, Env, Join, Refusal, Report, SwitchOutcome, Watch, Wish},
@@ -67,19 +68,23 @@ impl ractor::Actor for Actor {
 
     async fn pre_start(
         &self,
-        _myself: ActorRef<Message>,
+        myself: ActorRef<Message>,
         arguments: Arguments,
     ) -> Result<State, ActorProcessingErr> {
+        // Before the table is read: whatever is told from now on is heard, and what was told before stands there.
+        arguments.door.set(myself.clone());
         // After a restart: the channels play on, and are learned of again.
-        let entries = arguments
-            .table
-            .all()
-            .into_iter()
-            .map(|(target, live)| {
-                (target, Entry { phase: Phase::Live { live, last_join: None }, parked: vec![] })
-            })
-            .collect();
-        Ok(State { arguments, entries, closing: false })
+        let live =
+            |(target, live)| (target, Entry { phase: Phase::Live { live, last_join: None }, parked: vec![] });
+        let entries = arguments.table.all().into_iter().map(live).collect();
+        // Read second: what ends in between stands in both, and not in neither.
+        let gone = arguments.table.gone();
+        let mut state = State { arguments, entries, closing: false };
+        for (target, serial) in gone {
+            state.entries.entry(target).or_insert(Entry { phase: Phase::Leaving { serial }, parked: vec![] });
+            state.ended(target, serial, &myself);
+        }
+        Ok(state)
     }
 
     async fn handle(
@@ -108,10 +113,11 @@ impl ractor::Actor for Actor {
             },
             Message::Status { target, reply } => state.status(target, reply),
             Message::Overview { reply } => state.overview(reply),
-            Message::Reload => {
+            Message::Reload { reply } => {
                 for (_, live) in state.arguments.table.all() {
                     let _ = live.actor.cast(channel::Message::Reload);
                 }
+                answer(reply, ());
             }
             Message::Close => state.close(),
         }
@@ -173,11 +179,12 @@ impl State {
         let parent = self.arguments.channels.current()?.get_cell();
         // Instant: the channel builds its state in a task of its own, and its mailbox takes joins meanwhile.
         match ActorRuntime::spawn_linked_instant(None, channel::Actor, arguments, parent) {
-            Ok((actor, _)) => {
+            Ok((actor, life)) => {
                 // Before any join; what cannot be delivered shows as the end of the channel.
                 let _ = actor.cast(channel::Message::Load);
                 let live = Live { serial, actor };
                 self.arguments.table.insert(target, live.clone());
+                self.watch_over(target, serial, life);
                 Some(live)
             }
             Err(cause) => {
@@ -185,6 +192,26 @@ impl State {
                 None
             }
         }
+    }
+
+    /// Tells of the end of a live channel: of each, however it came, also of one that its parent never knew.
+    fn watch_over(&self, target: Target, serial: u64, life: JoinHandle<Result<JoinHandle<()>, SpawnErr>>) {
+        let (table, door) = (self.arguments.table.clone(), self.arguments.door.clone());
+        // Ends with the channel.
+        tokio::spawn(async move {
+            match life.await {
+                // A panic of the channel is its parent's to tell of.
+                Ok(Ok(life)) => drop(life.await),
+                Ok(Err(cause)) => {
+                    error!(channel.target = %target, "a live channel did not start: {cause}");
+                    // Mostly its parent is being restarted. Whoever waits for it tries again, and not in a hurry.
+                    tokio::time::sleep(START_PAUSE).await;
+                }
+                Err(_) => {}
+            }
+            table.remove(target, serial);
+            door.tell(Message::Ended { target, serial });
+        });
     }
 
     fn reported(&mut self, target: Target, serial: u64, report: Report) {
@@ -244,6 +271,7 @@ impl State {
         if !drained {
             return;
         }
+        self.arguments.table.forget(target, serial);
         let Some(entry) = self.entries.remove(&target) else { return };
         for (wish, reply) in entry.parked {
             // Who went away while parked starts nothing.

@@ -30,7 +30,7 @@ pub(crate) enum Message {
     /// How is everything that lives doing?
     Overview { reply: RpcReplyPort<Vec<Overview>> },
     /// The plans changed.
-    Reload,
+    Reload { reply: RpcReplyPort<()> },
     /// Take no more joins and end everything.
     Close,
 }

@@ -39,6 +39,9 @@ const OVERVIEW_TIMEOUT: Duration = Duration::from_secs(2);
 /// Longest wait for the outcome of a manual switch; the playout itself decides within 20 s.
 const SWITCH_TIMEOUT: Duration = Duration::from_secs(25);
 
+/// After a live channel could not be started, before another is tried for those who wait.
+const START_PAUSE: Duration = Duration::from_millis(100);
+
 /// Most joins parked for one channel that is ending.
 const PARKED_MAX: usize = 4096;
 
@@ -178,9 +181,12 @@ impl Switchboard {
         self.env.timelines.of(|it| it.uuid() == uuid)
     }
 
-    /// The plans changed: live channels read theirs again.
-    pub fn reload(&self) {
-        self.door.tell(Message::Reload);
+    /// The plans changed: every live channel was told to read its own again.
+    ///
+    /// # Errors
+    /// When the switchboard does not answer in time; they may not have been told then.
+    pub async fn reload(&self) -> Result<(), AskError> {
+        self.door.ask(ANSWER_TIMEOUT, |reply| Message::Reload { reply }).await
     }
 
     /// Takes no more joins and ends every live channel.

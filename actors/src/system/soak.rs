@@ -78,7 +78,7 @@ async fn days(hours: u32) {
     sleep(20 * SECOND).await;
     for minute in 1..=hours * 60 {
         sleep_until(began + minute * MINUTE).await;
-        house.minute(minute);
+        house.minute(minute).await;
         troubles.of_minute(&house, minute).await;
         admin.looks_at(&house, &viewers, &troubles).await;
         if minute.is_multiple_of(60) {
@@ -211,8 +211,14 @@ impl Admin {
             told.n_events()
         );
         println!("{counts:?}");
-        assert!(n_wraps > 0 || troubles.n_seams() < 50, "the clock of the first source wraps in the fourth hour");
-        assert!(book.n_full.load(Relaxed) > 0 && book.n_no_seat.load(Relaxed) > 0, "no limit was ever reached");
+        assert!(
+            n_wraps > 0 || troubles.n_seams() < 50,
+            "the clock of the first source wraps in the fourth hour"
+        );
+        assert!(
+            book.n_full.load(Relaxed) > 0 && book.n_no_seat.load(Relaxed) > 0,
+            "no limit was ever reached"
+        );
     }
 }
 
@@ -220,8 +226,18 @@ impl Admin {
 fn only_grows(before: &Counts, now: &Counts) {
     let of = |it: &Counts| {
         [
-            it.bytes_in, it.bytes_out, it.misses, it.missed_bytes, it.failovers, it.reconnects, it.switches, it.losses,
-            it.channel_starts, it.refused_full, it.refused_seats, it.starts.count,
+            it.bytes_in,
+            it.bytes_out,
+            it.misses,
+            it.missed_bytes,
+            it.failovers,
+            it.reconnects,
+            it.switches,
+            it.losses,
+            it.channel_starts,
+            it.refused_full,
+            it.refused_seats,
+            it.starts.count,
         ]
     };
     let goes_back = of(before).into_iter().zip(of(now)).any(|(before, now)| before > now);

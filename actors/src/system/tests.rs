@@ -296,6 +296,14 @@ async fn random_evening(steps: Vec<Step>) {
         reads.abort();
     }
     story.is_quiet().await;
+    // And no channel is lost.
+    for name in STREAMS {
+        story.provider.set(&format!("/{name}"), small(name));
+    }
+    for number in 1..4 {
+        story.watch(channel(number)).await;
+    }
+    story.is_quiet().await;
     assert!(story.provider.peak() <= 2, "the provider saw {} sockets on two slots", story.provider.peak());
 }
 
@@ -303,7 +311,7 @@ async fn random_evening(steps: Vec<Step>) {
 async fn a_channel_that_does_not_answer_is_shown_as_such_beside_those_that_do() {
     let story = Story::of(settings(), [&[stream(1, "a")], &[stream(2, "b")]]).await;
     let viewers = [story.watch(channel(1)).await, story.watch(channel(2)).await];
-    let (stuck, _unread) = crate::testing::inbox::<crate::channel::Message>().await;
+    let (stuck, _unread) = crate::testing::inbox::<channel::Message>().await;
     story.system.ground.channel_table.insert(channel(9), channels::Live { serial: 900, actor: stuck });
     // It learns of it as of any channel that is older than itself.
     story.system.kill(Who::Switchboard);

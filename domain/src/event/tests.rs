@@ -71,8 +71,10 @@ fn all() -> Vec<EventBody> {
         EventBody::EpgRefresh { source: source(), programs_updated: 10, duration_seconds: 2 },
         EventBody::M3uRefresh {
             source: source(),
+            total_processed: 9,
             streams_created: 1,
             streams_updated: 2,
+            streams_stale: 4,
             streams_deleted: 3,
             duration_seconds: 2,
         },
@@ -128,31 +130,66 @@ fn no_payload_holds_credentials_of_a_provider() {
     }
 }
 
-#[test]
-fn every_group_has_the_fields_that_the_interface_promises() {
-    let channel = ["channel_id", "channel_name", "channel_number", "stream_url", "profile_used"].as_slice();
-    let client = ["channel_id", "channel_name", "client_ip", "user_agent", "connection_id"].as_slice();
-    let refresh = ["source_name", "source_id", "programs_updated", "duration_seconds"].as_slice();
-    for body in all() {
-        let (texts, name) = (payload(body.clone()), body.name());
-        let promised = match name {
-            "client_connect" | "client_disconnect" => client,
-            "recording_start" => {
-                &["channel_id", "channel_name", "recording_id", "program_title", "file_path"]
-            }
-            "recording_end" => {
-                &["recording_id", "program_title", "duration_seconds", "file_path", "file_size_bytes"]
-            }
-            "epg_refresh" | "m3u_refresh" => refresh,
-            "login_failed" | "epg_blocked" | "m3u_blocked" => &["client_ip", "user_agent", "reason"],
-            _ => channel,
-        };
-        for key in promised {
-            let is_count = key.ends_with("_seconds")
-                || key.ends_with("_bytes")
-                || ["source_id", "programs_updated"].contains(key);
-            assert!(if is_count { texts[key].is_u64() } else { texts[key].is_string() }, "{name}: {key}");
+/// The keys of an event beside `event_type` and `timestamp`, and what type each has: `#` is a whole number, `?` may be
+/// `null`, `!` is a truth value, all others are texts. The first line of each is what the interface promises.
+fn keys_of(name: &str) -> [&'static str; 2] {
+    const CHANNEL: &str = "channel_id channel_name channel_number stream_url profile_used";
+    const STREAM: &str = "stream_id# stream_name channel_url provider_name";
+    const SWITCH: &str = "stream_id# stream_name channel_url provider_name new_url previous_stream_id# \
+                          previous_stream_name previous_stream_url previous_provider_name reason gap_ms#";
+    const CLIENT: &str = "channel_id channel_name client_ip user_agent connection_id";
+    const RECORDING: &str = "channel_id channel_name recording_id program_title duration_seconds# file_path \
+                             file_size_bytes#";
+    const REFRESH: &str = "source_name source_id# programs_updated# duration_seconds#";
+    match name {
+        "channel_start" => [CHANNEL, STREAM],
+        "channel_stop" => [
+            CHANNEL,
+            "stream_id# stream_name channel_url provider_name reason duration_seconds# runtime# total_bytes#",
+        ],
+        "channel_reconnect" => [CHANNEL, "stream_id# stream_name channel_url provider_name reason gap_ms#"],
+        "channel_error" => [
+            "channel_id channel_name channel_number stream_url profile_used error_message",
+            "stream_id? stream_name channel_url provider_name",
+        ],
+        "channel_failover" | "stream_switch" => [CHANNEL, SWITCH],
+        "recording_start" => [RECORDING, "channel_number"],
+        "recording_end" => [RECORDING, "channel_number bytes_written# interrupted!"],
+        "epg_refresh" => [REFRESH, ""],
+        "m3u_refresh" => [
+            REFRESH,
+            "account_name elapsed_time# total_processed# streams_created# streams_updated# streams_stale# \
+             streams_deleted#",
+        ],
+        "client_connect" => [CLIENT, "channel_number client_id username"],
+        "client_disconnect" => {
+            [CLIENT, "channel_number client_id username reason duration_seconds# duration# bytes_sent#"]
         }
+        "login_failed" | "epg_blocked" | "m3u_blocked" => ["client_ip user_agent", "user reason"],
+        _ => panic!("no such event: {name}"),
+    }
+}
+
+#[test]
+fn every_event_has_the_keys_that_the_interface_promises_and_those_of_similar_services() {
+    for body in all() {
+        let name = body.name();
+        let mut payload = payload(body);
+        let members = payload.as_object_mut().unwrap();
+        members.remove("event_type");
+        members.remove("timestamp");
+        for key in keys_of(name).iter().flat_map(|it| it.split_whitespace()) {
+            let is = |key: &str, fits: fn(&Value) -> bool| (key.to_owned(), fits);
+            let (key, fits) = match key.split_at(key.len() - 1) {
+                (key, "#") => is(key, Value::is_u64),
+                (key, "?") => is(key, Value::is_null),
+                (key, "!") => is(key, Value::is_boolean),
+                _ => is(key, Value::is_string),
+            };
+            let value = members.remove(&key).unwrap_or_else(|| panic!("{name} has no {key}"));
+            assert!(fits(&value), "{name}: {key} is {value}");
+        }
+        assert!(members.is_empty(), "{name} says more: {members:?}");
     }
 }
 
@@ -179,6 +216,7 @@ fn a_failover_says_from_where_to_where_and_why() {
             "channel_url": "http://tv.example:8080/…",
             "provider_name": "Provider",
             "profile_used": "proxy",
+            "new_url": "http://tv.example:8080/…",
             "previous_stream_id": 1,
             "previous_stream_name": "News 1",
             "previous_stream_url": "http://tv.example:8080/…",

@@ -42,8 +42,16 @@ struct Run {
     last_at: Instant,
     /// How far the programme is ahead of the wall, in microseconds since `began`.
     lead: i64,
+    /// Until when the source is not read, so that nothing can come.
+    held_until: Instant,
     /// Beginning of each sample, and the greatest lead in it.
     samples: VecDeque<(Instant, i64)>,
+}
+
+impl Run {
+    fn new(pcr: u64, now: Instant) -> Self {
+        Self { began: now, last_pcr: pcr, last_at: now, lead: 0, held_until: now, samples: VecDeque::new() }
+    }
 }
 
 impl Clock {
@@ -53,11 +61,10 @@ impl Clock {
 
     /// Takes a clock reference. `is_break` says that the stream declares a jump with it.
     pub(super) fn pcr(&mut self, pcr: u64, is_break: bool, now: Instant) {
-        let begin = Run { began: now, last_pcr: pcr, last_at: now, lead: 0, samples: VecDeque::new() };
-        let run = self.run.get_or_insert(begin);
+        let run = self.run.get_or_insert_with(|| Run::new(pcr, now));
         let step = (pcr + PCR_MODULUS - run.last_pcr) % PCR_MODULUS;
         if is_break || step > STEP_MAX {
-            *run = Run { began: now, last_pcr: pcr, last_at: now, lead: 0, samples: VecDeque::new() };
+            *run = Run::new(pcr, now);
         } else {
             let programme = i64::try_from(step * 1_000_000 / PCR_HZ).unwrap_or(i64::MAX);
             run.lead = run.lead.saturating_add(programme).saturating_sub(micros(now - run.last_at));
@@ -75,6 +82,13 @@ impl Clock {
         }
     }
 
+    /// The source is not read until then: it is not slow because nothing comes.
+    pub(super) fn held(&mut self, until: Instant) {
+        if let Some(run) = &mut self.run {
+            run.held_until = until;
+        }
+    }
+
     pub(super) fn reading(&self, now: Instant) -> Option<ClockReading> {
         let run = self.run.as_ref()?;
         let furthest = |from: Duration, to: Duration| {
@@ -83,8 +97,9 @@ impl Clock {
         };
         // What a source sent ahead at its start is no debt when it is used up, so the start counts as zero.
         let before = furthest(self.window, self.window + BURST).unwrap_or(0).min(0);
+        let silent_since = run.last_at.max(run.held_until);
         let lead = furthest(Duration::ZERO, BURST)
-            .unwrap_or_else(|| run.lead.saturating_sub(micros(now.saturating_duration_since(run.last_at))));
+            .unwrap_or_else(|| run.lead.saturating_sub(micros(now.saturating_duration_since(silent_since))));
         let behind = u64::try_from(before.saturating_sub(lead)).unwrap_or(0);
         Some(ClockReading {
             attempt: self.attempt,
@@ -156,6 +171,25 @@ mod tests {
             assert!(after.behind.is_zero(), "{after:?}");
             assert!(after.measured_for <= Duration::from_secs(2), "{after:?}");
         }
+    }
+
+    #[test]
+    fn a_clock_that_is_held_is_not_behind() {
+        // Late by ten seconds, then eight seconds in each read, after which it is held.
+        let begin = Instant::now();
+        let mut clock = Clock::new(1, WINDOW);
+        clock.pcr(0, false, begin);
+        for read in 0..20 {
+            let at = begin + Duration::from_secs(10 + read * 8);
+            (1..=8).for_each(|it| clock.pcr((read * 8 + it) * PCR_HZ, false, at));
+            clock.held(at + Duration::from_secs(8));
+            for later in [0, 4, 7] {
+                let reading = clock.reading(at + Duration::from_secs(later)).unwrap();
+                assert!(reading.behind <= Duration::from_secs(2), "{read}: {reading:?}");
+            }
+        }
+        let silent = clock.reading(begin + Duration::from_secs(10 + 20 * 8 + 10)).unwrap();
+        assert_eq!(silent.behind, Duration::from_secs(10));
     }
 
     #[test]

@@ -133,6 +133,13 @@ impl PumpEnd {
         }
     }
 
+    /// The source is not read until then.
+    pub(super) fn held(&self, until: Instant) {
+        if let Some(clock) = self.0.clock.lock().as_mut() {
+            clock.held(until);
+        }
+    }
+
     pub(super) fn tables(&self, tables: Option<&Tables>) {
         *self.0.tables.lock() = tables.map(|it| Arc::new(it.clone()));
     }

@@ -5,10 +5,14 @@
 //! the *news*, told at most once each per attempt: `Playing`, then `Lost`.
 //!
 //! The pump waits for nothing but the next thing to happen. Bytes of a source that it was not told to
-//! follow cannot reach the ring.
+//! follow cannot reach the ring. A source that waits for its reader, which is a program, is not read while its
+//! programme is ahead of the wall clock; what the channel says is heard meanwhile, and time goes on.
 
 mod clock;
 mod handle;
+mod hold;
+#[cfg(test)]
+mod hold_tests;
 #[cfg(test)]
 mod tests;
 
@@ -24,6 +28,7 @@ use tracing::{debug, trace};
 
 use crate::error::{Cause, UpstreamError};
 use crate::pump::handle::{PumpEnd, Shared, Wanted};
+use crate::pump::hold::Hold;
 use crate::ring::Writer;
 use crate::source::Source;
 use crate::source::payload::PayloadWatch;
@@ -56,6 +61,9 @@ pub struct PumpSettings {
     pub burst_max: Duration,
     /// Over how long the programme clock is held against the wall clock.
     pub buffering_timeout: Duration,
+    /// How far the programme of a source that waits for its reader may be ahead of the wall clock. A live source begins
+    /// with a burst of its past, with which players start at once, so it is not zero; the ring has to hold it.
+    pub ahead_max: Duration,
 }
 
 impl Default for PumpSettings {
@@ -68,6 +76,7 @@ impl Default for PumpSettings {
             random_access_wait: Duration::from_secs(1),
             burst_max: Duration::from_millis(300),
             buffering_timeout: Duration::from_secs(15),
+            ahead_max: Duration::from_secs(5),
         }
     }
 }
@@ -144,9 +153,19 @@ struct Following {
     source: Box<Source>,
     aligner: Aligner,
     watch: PayloadWatch,
+    /// `None` for a source that would lose what is not read in time.
+    hold: Option<Hold>,
+    /// When payload came last. While the source is held it is the end of that: nothing can come before.
     last_payload: Instant,
     unsynced_since: Option<Instant>,
     is_playing: bool,
+}
+
+impl Following {
+    /// Until when it is not read.
+    fn held_until(&self, now: Instant) -> Option<Instant> {
+        self.hold.as_ref().and_then(|it| it.until(now))
+    }
 }
 
 /// A time without a source, after something has played.
@@ -167,7 +186,8 @@ impl<N: Fn(News)> Pump<N> {
         let mut sleep = pin!(sleep_until(self.began));
         let mut n_bytes = 0;
         loop {
-            let deadline = self.deadline();
+            let held_until = self.following.as_ref().and_then(|it| it.held_until(Instant::now()));
+            let deadline = [self.deadline(), held_until].into_iter().flatten().min();
             if let Some(deadline) = deadline
                 && sleep.deadline() != deadline
             {
@@ -178,7 +198,7 @@ impl<N: Fn(News)> Pump<N> {
             let happened = tokio::select! {
                 biased;
                 told = self.shared.told() => Happened::Told(told),
-                read = read(&mut self.following) => Happened::Read(read),
+                read = read(&mut self.following), if held_until.is_none() => Happened::Read(read),
                 () = &mut sleep, if deadline.is_some() => Happened::TimeCame,
             };
             match happened {
@@ -237,12 +257,14 @@ impl<N: Fn(News)> Pump<N> {
         self.leave();
         debug!(attempt, source = ?source.info(), "pump follows");
         self.shared.begin_clock(attempt, self.settings.buffering_timeout);
+        let now = Instant::now();
         self.following = Some(Following {
             attempt,
+            hold: source.waits_for_its_reader().then(|| Hold::new(self.settings.ahead_max, now)),
             source,
             aligner: Aligner::new(),
             watch: PayloadWatch::default(),
-            last_payload: Instant::now(),
+            last_payload: now,
             unsynced_since: None,
             is_playing: false,
         });
@@ -281,10 +303,14 @@ impl<N: Fn(News)> Pump<N> {
             for packet in packets(&run) {
                 if following.watch.packet(packet) {
                     following.last_payload = now;
-                    let clock_pid = following.watch.tables().map(|it| it.pmt.pcr_pid);
-                    let packet = Packet::new(packet);
-                    if let Some(pcr) = packet.pcr().filter(|_| clock_pid == Some(packet.pid())) {
-                        self.shared.clock(pcr, packet.discontinuity(), now);
+                }
+                // A packet that carries the clock need not carry anything else.
+                let clock_pid = following.watch.tables().map(|it| it.pmt.pcr_pid);
+                let header = Packet::new(packet);
+                if let Some(pcr) = header.pcr().filter(|_| clock_pid == Some(header.pid())) {
+                    self.shared.clock(pcr, header.discontinuity(), now);
+                    if let Some(hold) = &mut following.hold {
+                        hold.pcr(pcr, header.discontinuity(), now);
                     }
                 }
                 self.splice.packet(packet, at, &mut self.out);
@@ -295,6 +321,12 @@ impl<N: Fn(News)> Pump<N> {
         }
         following.unsynced_since =
             if following.aligner.in_sync() { None } else { following.unsynced_since.or(Some(now)) };
+        if let Some(until) = following.held_until(now) {
+            // Time in which we do not read is no time in which nothing comes.
+            following.last_payload = until;
+            following.unsynced_since = following.unsynced_since.map(|_| until);
+            self.shared.held(until);
+        }
         self.write(now);
     }
 

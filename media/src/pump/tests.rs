@@ -18,19 +18,19 @@ use crate::testing::{Behaviour, Break, MemoryDial, MemoryProvider, PermitCount, 
 use crate::ts::packet::{NULL_PID, PACKET};
 
 /// A pump, its ring, and a provider for it.
-struct World {
-    provider: MemoryProvider,
-    upstream: Upstream,
-    permits: PermitCount,
-    pump: PumpHandle,
-    task: JoinHandle<()>,
-    ring: Ring,
+pub(super) struct World {
+    pub(super) provider: MemoryProvider,
+    pub(super) upstream: Upstream,
+    pub(super) permits: PermitCount,
+    pub(super) pump: PumpHandle,
+    pub(super) task: JoinHandle<()>,
+    pub(super) ring: Ring,
     /// Each news with the permits out that were not closing when it was told.
-    news: mpsc::UnboundedReceiver<(News, usize)>,
+    pub(super) news: mpsc::UnboundedReceiver<(News, usize)>,
 }
 
 impl World {
-    fn new() -> Self {
+    pub(super) fn new() -> Self {
         Self::with(PumpSettings::default())
     }
 
@@ -50,7 +50,7 @@ impl World {
         Self { provider, upstream, permits, pump, task, ring, news }
     }
 
-    async fn open(&self, path: &str) -> Source {
+    pub(super) async fn open(&self, path: &str) -> Source {
         let request = OpenRequest { url: format!("http://a{path}"), ..OpenRequest::default() };
         open(request, self.permits.permit(|| ()), self.upstream.clone()).await.unwrap()
     }
@@ -60,11 +60,11 @@ impl World {
         self.pump.follow(attempt, self.open(path).await);
     }
 
-    async fn plays(&mut self, attempt: u64) {
+    pub(super) async fn plays(&mut self, attempt: u64) {
         assert_eq!(self.news.recv().await.unwrap().0, News::Playing(attempt));
     }
 
-    async fn loses(&mut self, attempt: u64) -> Cause {
+    pub(super) async fn loses(&mut self, attempt: u64) -> Cause {
         let (news, n_open) = self.news.recv().await.unwrap();
         let News::Lost { attempt: of, cause } = news else { panic!("{news:?}") };
         assert_eq!(of, attempt);
@@ -72,13 +72,13 @@ impl World {
         cause.cause().clone()
     }
 
-    fn tail(&self) -> Tail {
+    pub(super) fn tail(&self) -> Tail {
         self.ring.tail(Entry::Oldest, None)
     }
 }
 
 /// Everything a tail gives in this time.
-async fn all_for(tail: &mut Tail, time: Duration) -> BytesMut {
+pub(super) async fn all_for(tail: &mut Tail, time: Duration) -> BytesMut {
     let end = Instant::now() + time;
     let mut bytes = BytesMut::new();
     while let Ok(Ok(chunk)) = tokio::time::timeout_at(end, tail.chunk()).await {

@@ -94,6 +94,7 @@ pub struct Source {
     info: SourceInfo,
     /// What came before and with the first payload packet.
     read_ahead: VecDeque<Bytes>,
+    waits: bool,
     kind: Kind,
 }
 
@@ -124,15 +125,28 @@ pub async fn open(
     permit: Box<dyn Permit>,
     upstream: Upstream,
 ) -> Result<Source, UpstreamError> {
+    open_and_tell(request, permit, upstream, &mut ProgramNews::default()).await
+}
+
+/// The same; a program that fails leaves in `said` what it said.
+///
+/// # Errors
+/// As of [`open`].
+pub async fn open_and_tell(
+    request: OpenRequest,
+    permit: Box<dyn Permit>,
+    upstream: Upstream,
+    said: &mut ProgramNews,
+) -> Result<Source, UpstreamError> {
     let started = Instant::now();
     if let Some(command) = &request.command {
-        return open_program(command, &request.url, permit, upstream).await;
+        return open_program(command, &request.url, permit, upstream, said).await;
     }
     if let Some(path) = file_path(&request.url) {
         let mut file = FileSource::open(path, permit).await?;
         let read_ahead = VecDeque::from([file.read().await?]);
         let info = SourceInfo { place: "file".into(), n_redirects: 0, opened_in: started.elapsed() };
-        return Ok(Source { info, read_ahead, kind: Kind::File(Box::new(file)) });
+        return Ok(Source { info, read_ahead, waits: false, kind: Kind::File(Box::new(file)) });
     }
     // Outside of what is timed, so that a time-out finds it here and hands socket and permit to the closer.
     let mut line = Line::new(permit, upstream.closer.clone());
@@ -144,7 +158,7 @@ pub async fn open(
     };
     let info = SourceInfo { place: target.address.to_string(), n_redirects, opened_in: started.elapsed() };
     debug!(place = %info.place, n_redirects, "upstream opened");
-    Ok(Source { info, read_ahead, kind: Kind::Http(line) })
+    Ok(Source { info, read_ahead, waits: false, kind: Kind::Http(line) })
 }
 
 async fn open_program(
@@ -152,6 +166,7 @@ async fn open_program(
     url: &str,
     permit: Box<dyn Permit>,
     upstream: Upstream,
+    said: &mut ProgramNews,
 ) -> Result<Source, UpstreamError> {
     let started = Instant::now();
     let mut program = Box::new(ProcessSource::start(command, url, permit, upstream.closer).await?);
@@ -169,11 +184,18 @@ async fn open_program(
         }
     };
     let opened = timeout_at(deadline, first_payload).await;
-    let read_ahead = opened.unwrap_or_else(|_| Err(Cause::FirstPacketTimeout.into()))?;
+    let read_ahead = opened
+        .unwrap_or_else(|_| Err(Cause::FirstPacketTimeout.into()))
+        .inspect_err(|_| *said = news_of(&program))?;
     let name = command.first().map_or("", |it| it.rsplit('/').next().unwrap_or(it));
     let info = SourceInfo { place: name.to_owned(), n_redirects: 0, opened_in: started.elapsed() };
     debug!(place = %info.place, "program started");
-    Ok(Source { info, read_ahead, kind: Kind::Process(program) })
+    Ok(Source { info, read_ahead, waits: true, kind: Kind::Process(program) })
+}
+
+fn news_of(program: &ProcessSource) -> ProgramNews {
+    let said = program.said();
+    ProgramNews { lines: said.lines().map(str::to_owned).collect(), speed: said.speed() }
 }
 
 /// What is read before the source is there, the last of it.
@@ -296,9 +318,22 @@ impl Source {
 
     /// What the program has said until now; `None` if this is none.
     pub fn program_news(&self) -> Option<ProgramNews> {
-        let Kind::Process(program) = &self.kind else { return None };
-        let said = program.said();
-        Some(ProgramNews { lines: said.lines().map(str::to_owned).collect(), speed: said.speed() })
+        match &self.kind {
+            Kind::Process(program) => Some(news_of(program)),
+            _ => None,
+        }
+    }
+
+    /// Whether it waits while nobody reads it, and may have more ready than is due. A provider that streams live does
+    /// not wait, and a file is read in its time anyway.
+    pub(crate) fn waits_for_its_reader(&self) -> bool {
+        self.waits
+    }
+
+    /// The same source as one that waits, as a program does.
+    #[cfg(test)]
+    pub(crate) fn that_waits(self) -> Self {
+        Self { waits: true, ..self }
     }
 
     /// What is known of it.

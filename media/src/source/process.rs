@@ -4,12 +4,13 @@
 //! when it does not listen. Its permit comes back when nobody of the group is left, and its leader is reaped only after
 //! everybody was killed: until then nobody else can have its number.
 //!
-//! Should the gateway itself be killed, nobody is left to do that. Its end closes the pipes, and the next byte that the
-//! program writes, be it of the stream or of its log, ends it. (The kernel could be asked to kill it instead; that has
-//! to be asked between fork and exec, which cannot be written without unsafe code.)
+//! Should the gateway itself be killed, a warden does that: a small process beside each program, which hears of our end
+//! by a pipe. Where it cannot be started, only the pipes are left: the next byte that the program writes, be it of the
+//! stream or of its log, ends it.
 
 mod group;
 mod said;
+mod warden;
 
 use std::collections::HashMap;
 use std::ffi::OsString;
@@ -25,6 +26,7 @@ use rustix::process::Signal;
 use tokio::io::AsyncReadExt;
 use tokio::net::unix::pipe::Receiver;
 use tokio::time::{Instant, sleep_until, timeout, timeout_at};
+use tracing::warn;
 
 use crate::Permit;
 use crate::closer::{Closer, SocketCount};
@@ -218,7 +220,12 @@ fn spawn(
         .map_err(failed)?;
     let (stdout, stderr) = (child.stdout.take().map(OwnedFd::from), child.stderr.take().map(OwnedFd::from));
     // From here on it ends with the group.
-    let group = Group::new(child).map_err(failed)?;
+    let mut group = Group::new(child).map_err(failed)?;
+    if let Err(error) = group.watch(warden::SHELL) {
+        let shell = warden::SHELL;
+        closer
+            .say_once(|| warn!("programs of streams may outlive a gateway that is killed: {shell}: {error}"));
+    }
     let (Some(stdout), Some(stderr)) = (stdout, stderr) else { return Err(format!("{name} has no output")) };
     let held = Held { group, _count: count, permit };
     Ok(ProcessSource {

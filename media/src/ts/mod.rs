@@ -7,6 +7,7 @@ pub mod align;
 pub(crate) mod build;
 pub mod clock;
 pub mod packet;
+pub mod picture;
 pub mod tables;
 
 #[cfg(test)]

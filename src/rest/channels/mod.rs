@@ -7,7 +7,7 @@
 mod channels;
 mod groups;
 mod streams;
-mod values;
+pub(super) mod values;
 
 use super::route::Route;
 

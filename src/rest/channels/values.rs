@@ -115,6 +115,29 @@ pub(super) fn no_such(id: impl std::fmt::Display) -> String {
     format!("Invalid pk \"{id}\" - object does not exist.")
 }
 
+/// Most commas in the name of a group that a filter can name.
+const COMMAS_MAX: usize = 8;
+
+/// Names or ids of groups with commas between them. A comma may also be part of a name, which nobody can tell: so
+/// whatever stands between two of them may be a name, commas and all.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct GroupNames(Vec<String>);
+
+impl Shape for GroupNames {
+    const KIND: Kind = <Vec<String>>::KIND;
+}
+
+impl Readable for GroupNames {
+    fn read(value: &Value, field: &Field) -> Result<Self, String> {
+        let mut names = <Vec<String>>::read(value, field)?;
+        let parts: Vec<&str> = value.as_str().unwrap_or_default().split(',').collect();
+        for n_parts in 2..=COMMAS_MAX + 1 {
+            names.extend(parts.windows(n_parts).map(|it| it.join(",").trim().to_owned()));
+        }
+        Ok(Self(names))
+    }
+}
+
 /// Groups that a filter names, each by name or by id.
 pub(super) struct GroupFilter {
     pub(super) names: Vec<String>,
@@ -123,9 +146,9 @@ pub(super) struct GroupFilter {
 
 impl GroupFilter {
     /// A renamed group is meant by its old names too.
-    pub(super) fn of(wanted: Vec<String>, groups: &Table<Group>) -> Self {
+    pub(super) fn of(wanted: GroupNames, groups: &Table<Group>) -> Self {
         let (mut names, mut ids) = (Vec::new(), Vec::new());
-        for text in wanted {
+        for text in wanted.0 {
             let of_name = groups.one_by("name", &text);
             let of_id = text.parse().ok().and_then(|id| groups.get(id));
             for group in of_name.into_iter().chain(of_id) {
@@ -140,7 +163,7 @@ impl GroupFilter {
 
 /// Where a stream is, as somebody says who calls from afar.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct StreamUrl(pub(super) SourceUrl);
+pub(in crate::rest) struct StreamUrl(pub(in crate::rest) SourceUrl);
 
 impl Shape for StreamUrl {
     const KIND: Kind = Kind::Url;
@@ -192,6 +215,17 @@ mod tests {
             check(json!(text), expected);
             check(json!(text.parse::<f64>().unwrap()), expected);
         }
+    }
+
+    #[test]
+    fn a_group_with_commas_in_its_name_is_named_like_any_other() {
+        let field = Field::new::<GroupNames>("it", "", Place::Query).items_max(1000);
+        let read = |text: &str| GroupNames::read(&json!(text), &field).unwrap().0;
+        assert_eq!(read("News"), ["News"]);
+        assert_eq!(read("A, B ,C"), ["A", "B", "C", "A, B", "B ,C", "A, B ,C"]);
+        let many = vec!["x"; 1000].join(",");
+        assert!(read(&many).len() < 10_000, "bounded");
+        assert!(GroupNames::read(&json!(format!("{many},x")), &field).is_err());
     }
 
     #[test]

@@ -3,11 +3,18 @@
 mod settings;
 mod stream_profiles;
 mod system_events;
+mod trials;
 mod version;
 
 use super::route::Route;
 
 pub(super) fn routes() -> Vec<Route> {
-    let routes = [settings::routes(), stream_profiles::routes(), system_events::routes(), version::routes()];
+    let routes = [
+        settings::routes(),
+        stream_profiles::routes(),
+        system_events::routes(),
+        trials::routes(),
+        version::routes(),
+    ];
     routes.into_iter().flatten().collect()
 }

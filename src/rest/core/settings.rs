@@ -18,6 +18,7 @@ use crate::rest::input::FieldErrors;
 use crate::rest::list::{Page, WholeOrPages};
 use crate::rest::record::record;
 use crate::rest::route::{ADMIN, Route, STANDARD};
+use crate::telemetry::wrong_level;
 
 record! {
     /// Settings that belong together, under one key.
@@ -96,6 +97,7 @@ fn check(setting: &Setting, base: &Settings, profiles: &[StreamProfile]) -> Resu
         base,
         has_stream_profile: &|id| profiles.iter().any(|it| it.id == id),
         has_time_zone: &|name| check_time_zone(name).is_ok(),
+        wrong_log_level: &wrong_level,
     };
     core_settings::check(&setting.key, &setting.value, &known).map_err(|wrong| {
         let mut errors = FieldErrors::default();
@@ -115,13 +117,7 @@ fn key_of(id: u32) -> Option<(&'static str, &'static str)> {
 
 fn view(parts: &RestParts, id: u32) -> Option<CoreSettings> {
     let (key, name) = key_of(id)?;
-    Some(CoreSettings {
-        id,
-        key,
-        name,
-        defaults: defaults(key, &parts.engine),
-        value: value_of(&parts.models, key),
-    })
+    Some(CoreSettings { id, key, name, defaults: defaults(key, parts), value: value_of(&parts.models, key) })
 }
 
 fn value_of(models: &Models, key: &str) -> Map<String, Value> {
@@ -133,7 +129,8 @@ fn members(value: &Value) -> Map<String, Value> {
 }
 
 /// What holds below the value of a key.
-fn defaults(key: &str, base: &Settings) -> Map<String, Value> {
+fn defaults(key: &str, parts: &RestParts) -> Map<String, Value> {
+    let base = &*parts.engine;
     let defaults = match key {
         PROXY_SETTINGS => {
             let mut settings = serde_json::to_value(base).unwrap_or_default();
@@ -148,7 +145,7 @@ fn defaults(key: &str, base: &Settings) -> Map<String, Value> {
             let profile = built_in.iter().find(|it| it.delivery == base.default_stream_profile);
             json!({ "default_stream_profile": profile.map(|it| it.id) })
         }
-        _ => json!({ "time_zone": TIME_ZONE }),
+        _ => json!({ "time_zone": TIME_ZONE, "log_level": *parts.log_level }),
     };
     members(&defaults)
 }
@@ -166,6 +163,7 @@ mod tests {
         assert_eq!(keys, ["proxy_settings", "stream_settings", "system_settings"]);
         assert_eq!(rows["results"][0]["defaults"]["stall_timeout"], json!(5.0));
         assert_eq!(rows["results"][1]["defaults"], json!({ "default_stream_profile": 1 }));
+        assert_eq!(rows["results"][2]["defaults"], json!({ "time_zone": "UTC", "log_level": "info" }));
         assert_eq!(rows["results"][2]["value"], json!({}));
         assert_eq!(rest.standard("GET", "/api/core/settings/4/", Value::Null).await.status, 404);
         assert_eq!(rest.standard("GET", "/api/core/settings/0/", Value::Null).await.status, 404);
@@ -203,6 +201,8 @@ mod tests {
         check(1, json!({ "stall_timeout": 0, "nothing": 1 }), &["nothing", "stall_timeout"]).await;
         check(2, json!({ "default_stream_profile": 99 }), &["default_stream_profile"]).await;
         check(3, json!({ "time_zone": "Mars/Olympus" }), &["time_zone"]).await;
+        check(3, json!({ "log_level": "debug,hyper=trace" }), &["log_level"]).await;
+        check(3, json!({ "log_level": "loud=very", "time_zone": 1 }), &["log_level", "time_zone"]).await;
         check(3, json!("UTC"), &["value"]).await;
         let refused = rest.admin("PUT", "/api/core/settings/3/", json!({})).await;
         assert_eq!(refused.body, json!({ "value": ["This field is required."] }));

@@ -105,7 +105,7 @@ async fn create(call: Call, edit: M3UAccountEdit) -> Result<Created<M3UAccount>,
             Ok(account)
         })
         .await?;
-    refresh_if_possible(&call, &account).await;
+    refresh_if_possible(&call, &account, true).await;
     Ok(Created(Shown::to(&call)?.account(&account)))
 }
 
@@ -117,27 +117,29 @@ async fn update(call: Call, edit: M3UAccountEdit) -> Result<M3UAccount, Refusal>
         return Err(Refusal::bad_request(LOCKED));
     }
     let change = Change::of(edit, &before.list).await?;
-    let (account, has_another_list) = call
+    let (account, has_another_list, is_read_otherwise) = call
         .write(move |write| {
             let before = find_unlocked(write, id)?;
             let mut account = before.clone();
             change.apply(&mut account, now());
             write.put(&account)?;
             let has_another_list = account.list != before.list || account.is_active && !before.is_active;
-            Ok((account, has_another_list))
+            let read_by = |it: &Account| (it.headers.clone(), it.rules.clone(), it.identity);
+            let is_read_otherwise = has_another_list || read_by(&account) != read_by(&before);
+            Ok((account, has_another_list, is_read_otherwise))
         })
         .await?;
-    if has_another_list {
-        refresh_if_possible(&call, &account).await;
+    if is_read_otherwise {
+        refresh_if_possible(&call, &account, has_another_list).await;
     }
     Ok(Shown::to(&call)?.account(&account))
 }
 
-/// Nobody has to ask for the first list of an account.
-async fn refresh_if_possible(call: &Call, account: &Account) {
+/// Nobody has to ask for another list of an account; and one that is being read is not read as it was to be before.
+async fn refresh_if_possible(call: &Call, account: &Account, has_new_list: bool) {
     if account.is_active
         && account.list != List::None
-        && let Err(error) = call.parts.importer.refresh(account.id, false).await
+        && let Err(error) = call.parts.importer.changed(account.id, has_new_list).await
     {
         // The schedule comes back to it.
         warn!(account.id = %account.id, "failed to start a refresh: {error}");

@@ -12,9 +12,10 @@ use headwater::config::{Config, Listen};
 use headwater::{Gateway, Runtimes};
 use std::collections::BTreeMap;
 use std::net::{Ipv4Addr, SocketAddr};
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
-use storage::{Models, Write};
+use storage::{Models, Store, Write};
 use tokio::time::Instant;
 
 /// What a gateway is to be made of.
@@ -23,6 +24,7 @@ pub struct Setup {
     n_lists: usize,
     config: Config,
     release_delay: Duration,
+    folder: Option<PathBuf>,
 }
 
 /// Settings that let a story pass quickly; the rest is as for everybody.
@@ -38,7 +40,13 @@ impl Setup {
     pub fn new() -> Setup {
         let local = Listen::at(SocketAddr::from((Ipv4Addr::LOCALHOST, 0)));
         let config = Config { api_listen: local, player_listen: local, engine: brisk(), ..Config::default() };
-        Setup { catalogue: CatalogueBuilder::new(), n_lists: 0, config, release_delay: Duration::ZERO }
+        Setup {
+            catalogue: CatalogueBuilder::new(),
+            n_lists: 0,
+            config,
+            release_delay: Duration::ZERO,
+            folder: None,
+        }
     }
 
     /// A playlist as an account of its own without a limit.
@@ -74,6 +82,12 @@ impl Setup {
         self
     }
 
+    /// The store lies in this data folder, and not in memory.
+    pub fn folder(mut self, folder: &Path) -> Setup {
+        self.folder = Some(folder.to_owned());
+        self
+    }
+
     pub async fn start(self) -> TestGateway {
         let mut catalogue = self.catalogue.build();
         for account in &mut catalogue.accounts {
@@ -83,11 +97,28 @@ impl Setup {
         if let Ok(filter) = std::env::var("RUST_LOG") {
             let _ = tracing_subscriber::fmt().with_env_filter(filter).with_test_writer().try_init();
         }
-        let store = headwater::play::temporary(catalogue.clone()).await.expect("a store");
+        let store = match self.folder {
+            Some(folder) => {
+                let catalogue = catalogue.clone();
+                let kept = tokio::task::spawn_blocking(move || kept_in(&folder, catalogue));
+                kept.await.expect("a store")
+            }
+            None => headwater::play::temporary(catalogue.clone()).await.expect("a store"),
+        };
         let started = Gateway::start(self.config, store, Runtimes::current()).await;
         let gateway = started.expect("the gateway starts");
         TestGateway { address: gateway.player_addr(), api: gateway.api_addr(), gateway, catalogue }
     }
+}
+
+/// A store as the program has it in its data folder, with a catalogue in it.
+fn kept_in(folder: &Path, catalogue: Catalogue) -> Store {
+    let store = folder.join("store");
+    std::fs::create_dir_all(&store).expect("the folder can be written");
+    let store = Store::open(&store, &folder.join("key"), storage::records::schema()).expect("a store");
+    storage::begin(&store).expect("it is written");
+    storage::keep(&store, catalogue).expect("it is written");
+    store
 }
 
 /// A gateway that runs until it is dropped.

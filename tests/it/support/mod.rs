@@ -3,10 +3,12 @@
 
 pub mod api;
 pub mod binary;
+pub mod browser;
 pub mod client;
 pub mod gateway;
 pub mod people;
 pub mod push;
+pub mod random;
 pub mod signal;
 pub mod tools;
 pub mod ts_check;

@@ -94,6 +94,7 @@ impl Programme {
                 let counter = (frame % 16) as u8;
                 Tuned::Picture {
                     picture: picture.clone(),
+                    serial: None,
                     first: frame,
                     next: frame,
                     counters: Counters { pat: counter, pmt: counter, video: counter, audio: counter },
@@ -107,7 +108,7 @@ impl Programme {
 /// One connection's place in a programme.
 #[derive(Debug)]
 pub enum Tuned {
-    Picture { picture: Picture, first: u64, next: u64, counters: Counters },
+    Picture { picture: Picture, serial: Option<u32>, first: u64, next: u64, counters: Counters },
     Clip { clip: Arc<Clip>, next: usize },
 }
 
@@ -120,13 +121,22 @@ pub struct Counters {
 }
 
 impl Tuned {
+    /// Writes into each unit of a picture which connection it comes from, which frame it is and how long: a reader can
+    /// tell whether it has all there is between the first and the last it got of a connection.
+    pub fn numbered(mut self, connection: u64) -> Tuned {
+        if let Tuned::Picture { serial, .. } = &mut self {
+            *serial = Some(connection as u32);
+        }
+        self
+    }
+
     /// Appends the packets that are due until `time` after tuning in.
     pub fn take(&mut self, time: Duration, out: &mut Vec<u8>) {
         match self {
-            Tuned::Picture { picture, first, next, counters } => {
+            Tuned::Picture { picture, serial, first, next, counters } => {
                 let due = *first + (time.as_nanos() / FRAME.as_nanos()) as u64;
                 while *next <= due {
-                    frame(picture, *next, *next == *first, counters, out);
+                    frame(picture, *serial, *next, *next == *first, counters, out);
                     *next += 1;
                 }
             }
@@ -144,7 +154,14 @@ impl Tuned {
     }
 }
 
-fn frame(picture: &Picture, number: u64, first: bool, counters: &mut Counters, out: &mut Vec<u8>) {
+fn frame(
+    picture: &Picture,
+    serial: Option<u32>,
+    number: u64,
+    first: bool,
+    counters: &mut Counters,
+    out: &mut Vec<u8>,
+) {
     let before = out.len();
     let pcr = (picture.start + number * FRAME_90K) % TURN_90K;
     let time = (pcr + 18_000) % TURN_90K;
@@ -156,8 +173,10 @@ fn frame(picture: &Picture, number: u64, first: bool, counters: &mut Counters, o
     let frame_bytes = (picture.bits_per_second * FRAME.as_millis() as u64 / 8_000) as usize;
     let mut sound = vec![0xFF, 0xF1];
     sound.extend_from_slice(marker.as_bytes());
+    let sound_mark = begin_mark(&mut sound, serial);
     if let Some(video_pid) = picture.video_pid {
         sound.resize(150, 0x55);
+        end_mark(&mut sound, sound_mark, serial, number);
         let mut image = vec![0, 0, 0, 1, 0x09, 0xF0];
         if is_key {
             image
@@ -165,12 +184,15 @@ fn frame(picture: &Picture, number: u64, first: bool, counters: &mut Counters, o
         }
         image.extend_from_slice(&[0, 0, 0, 1, if is_key { 0x65 } else { 0x41 }]);
         image.extend_from_slice(marker.as_bytes());
+        let image_mark = begin_mark(&mut image, serial);
         let used = out.len() - before + 2 * PACKET;
         image.resize(image.len().max(frame_bytes.saturating_sub(used) * 184 / 188), 0xAA);
+        end_mark(&mut image, image_mark, serial, number);
         unit(video_pid, 0xE0, time, Some(pcr), is_key, &image, &mut counters.video, out);
         unit(picture.audio_pid, 0xC0, time, None, false, &sound, &mut counters.audio, out);
     } else {
         sound.resize(frame_bytes.saturating_sub(out.len() - before).max(150), 0x55);
+        end_mark(&mut sound, sound_mark, serial, number);
         unit(picture.audio_pid, 0xC0, time, Some(pcr), true, &sound, &mut counters.audio, out);
     }
 }
@@ -268,6 +290,48 @@ fn unit(
         *counter = (*counter + 1) & 0x0F;
         first = false;
     }
+}
+
+/// Bytes of a PES header as `unit` writes it.
+const UNIT_HEADER: usize = 14;
+/// Three numbers of eight hexadecimal digits.
+const MARK: usize = 24;
+
+/// Makes room for a mark where the connection has a number.
+fn begin_mark(body: &mut Vec<u8>, serial: Option<u32>) -> usize {
+    let at = body.len();
+    body.resize(at + if serial.is_some() { MARK } else { 0 }, b'0');
+    at
+}
+
+/// Fills it in, now that the length is known.
+fn end_mark(body: &mut [u8], at: usize, serial: Option<u32>, frame: u64) {
+    let Some(serial) = serial else { return };
+    let length = body.len() + UNIT_HEADER;
+    let mark = format!("{serial:08x}{:08x}{length:08x}", frame as u32);
+    body[at..at + MARK].copy_from_slice(mark.as_bytes());
+}
+
+/// Where a packetised unit belongs.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Mark {
+    pub label: String,
+    /// The provider's number of the connection.
+    pub serial: u32,
+    pub frame: u32,
+    /// Bytes of the unit.
+    pub length: usize,
+}
+
+/// The mark in the first packet of a packetised unit, if it has one.
+pub fn mark_of(payload: &[u8]) -> Option<Mark> {
+    let label = label_of(payload)?;
+    let start = payload.windows(2).position(|pair| pair == b">>")? + 2;
+    let number = |index: usize| {
+        let digits = payload.get(start + index * 8..start + index * 8 + 8)?;
+        u32::from_str_radix(std::str::from_utf8(digits).ok()?, 16).ok()
+    };
+    Some(Mark { label, serial: number(0)?, frame: number(1)?, length: number(2)? as usize })
 }
 
 /// The label in the first packet of a packetised unit, if it is one of ours.

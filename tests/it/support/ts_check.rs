@@ -2,6 +2,7 @@
 //!
 //! It shares no code with the gateway, so that a mistake made there is not made here again.
 
+use super::signal::{Mark, label_of, mark_of};
 use std::collections::{BTreeMap, BTreeSet};
 
 pub const PACKET: usize = 188;
@@ -18,6 +19,8 @@ struct Pid {
     repeated: bool,
     pcr: Option<Clock>,
     decode_time: Option<Clock>,
+    /// The unit that is being received, with the bytes of it so far. Nothing after a declared break.
+    unit: Option<(Mark, usize)>,
 }
 
 /// A wrapped 90 kHz time, unwrapped against the one before it.
@@ -64,6 +67,8 @@ pub struct Checker {
     /// Whole packets so far.
     pub packets: u64,
     pub null_packets: u64,
+    /// Those of them that bridge a gap; what a provider sends as null packets looks different.
+    pub filler_packets: u64,
     /// Packets on an elementary stream that the tables in force name.
     pub payload_packets: u64,
     /// Longest run of null packets among the first mebibyte, in packets.
@@ -183,7 +188,7 @@ impl Checker {
             return self.complain("has the reserved adaptation field control 00");
         }
         if pid == NULL_PID {
-            return self.null();
+            return self.null(packet);
         }
         self.null_run = 0;
         let (flags, pcr, payload) = match adaptation(packet, control) {
@@ -211,11 +216,13 @@ impl Checker {
             if starts_unit {
                 self.unit(pid, stream_type, random_access, payload);
             }
+            self.follow(pid, starts_unit, payload);
         }
     }
 
-    fn null(&mut self) {
+    fn null(&mut self, packet: &[u8]) {
         self.null_packets += 1;
+        self.filler_packets += u64::from(packet[4..].iter().all(|byte| *byte == 0xFF));
         self.null_run += 1;
         if self.payload_packets == 0 {
             self.complain("a null packet before the first real one");
@@ -239,6 +246,9 @@ impl Checker {
         let same = packet == seen.last_packet.as_slice();
         let mut repeated = false;
         let mut complaint = None;
+        if discontinuity {
+            seen.unit = None;
+        }
         if let Some(before) = before {
             let next = if has_payload { (before + 1) & 0x0F } else { before };
             if discontinuity {
@@ -337,6 +347,23 @@ impl Checker {
         }
     }
 
+    /// Follows the marks of a provider: within one connection nothing may be missing that is not declared.
+    fn follow(&mut self, pid: u16, starts_unit: bool, payload: &[u8]) {
+        let Some(seen) = self.pids.get_mut(&pid) else { return };
+        if !starts_unit {
+            if let Some((_, bytes)) = &mut seen.unit {
+                *bytes += payload.len();
+            }
+            return;
+        }
+        let next = mark_of(payload);
+        let lost = seen.unit.as_ref().zip(next.as_ref()).and_then(|(before, next)| missing(before, next));
+        seen.unit = next.map(|mark| (mark, payload.len()));
+        if let Some(lost) = lost {
+            self.complain(format!("PID {pid:#x} lost something of {lost}"));
+        }
+    }
+
     /// A packetised elementary stream packet begins.
     fn unit(&mut self, pid: u16, stream_type: u8, random_access: bool, payload: &[u8]) {
         if payload.len() < 9 || payload[..3] != [0, 0, 1] {
@@ -360,12 +387,29 @@ impl Checker {
                 seen.decode_time = Some(clock);
             }
         }
-        if let Some(label) = super::signal::label_of(payload)
+        if let Some(label) = label_of(payload)
             && self.labels.last() != Some(&label)
         {
             self.labels.push(label);
         }
     }
+}
+
+/// What is missing between two units that follow one another, the first of them with the bytes that came of it.
+fn missing(before: &(Mark, usize), next: &Mark) -> Option<String> {
+    let (mark, bytes) = before;
+    // Where the source changes, the last unit of the old one may be torn.
+    if (&mark.label, mark.serial) != (&next.label, next.serial) {
+        return None;
+    }
+    if next.frame != mark.frame.wrapping_add(1) {
+        return Some(format!(
+            "{} of connection {}: {} comes after {}",
+            mark.label, mark.serial, next.frame, mark.frame
+        ));
+    }
+    let of = format!("{} of connection {}, frame {}", mark.label, mark.serial, mark.frame);
+    (*bytes != mark.length).then(|| format!("{of}: {bytes} bytes of {}", mark.length))
 }
 
 type Adaptation<'a> = (u8, Option<i64>, &'a [u8]);

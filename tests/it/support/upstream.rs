@@ -349,6 +349,26 @@ impl Provider {
         open.filter(|c| c.path.as_deref() == Some(path)).count()
     }
 
+    /// Connections that are open now and have asked for something. Others may have been given up before they were
+    /// accepted.
+    pub fn open_with_request(&self) -> usize {
+        let mut state = self.state.lock();
+        state.sweep();
+        state.connections.values().filter(|it| it.closed_at.is_none() && it.path.is_some()).count()
+    }
+
+    /// Forgets connections that have ended, and what was asked for: a long run would fill the memory with them. While
+    /// connections are open it does nothing.
+    pub fn forget(&self) {
+        let mut state = self.state.lock();
+        state.sweep();
+        if state.open(None) == 0 {
+            state.connections.clear();
+            state.requests = Vec::new();
+            state.cuts.clear();
+        }
+    }
+
     /// The most connections that were ever open at one time.
     pub fn peak(&self) -> usize {
         self.state.lock().peak
@@ -386,9 +406,10 @@ impl Provider {
     pub async fn unplug(&self) {
         let listener = self.listener.lock().take();
         let Some((listening, task)) = listener else { return };
+        // Before the port is let go of: somebody else would take it.
+        let reserved = bound(self.address);
         listening.cancel();
         let _ = task.await;
-        let reserved = bound(self.address);
         *self.reserved.lock() = Some(reserved);
         self.state.lock().resets += 1;
         super::eventually("the provider's sockets to be reset", || self.open() == 0).await;
@@ -492,6 +513,8 @@ impl Path<'_> {
 fn bound(address: SocketAddr) -> Socket {
     let socket = Socket::new(Domain::IPV4, Type::STREAM, None).expect("a socket");
     socket.set_reuse_address(true).expect("an address can be used again");
+    // So that the next one can be bound while this one listens.
+    socket.set_reuse_port(true).expect("an address can be bound twice");
     socket.bind(&address.into()).expect("the port is free");
     socket
 }
@@ -618,7 +641,7 @@ impl Line<'_> {
             Body::Nothing => Some(Cut::Stall),
             Body::Empty => Some(Cut::End),
             Body::Programme(programme) => {
-                let tuned = programme.tune_in(began.elapsed().saturating_sub(answer.burst));
+                let tuned = programme.tune_in(began.elapsed().saturating_sub(answer.burst)).numbered(self.id);
                 let sender = Sender { line: self, chunked, sent: 0, fate: answer.fate };
                 sender.play(tuned, answer.burst).await
             }

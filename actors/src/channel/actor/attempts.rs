@@ -103,15 +103,7 @@ impl State {
             "channel opens a stream"
         );
         self.write(Line::new(What::Opening).about(&candidate));
-        let request = OpenRequest {
-            url: candidate.url.expose().to_owned(),
-            user_agent: candidate.headers.user_agent.clone(),
-            headers: headers(&candidate),
-            command: candidate.command.as_ref().map(|it| {
-                let program = std::iter::once(it.program.clone());
-                program.chain(it.arguments.iter().cloned()).collect()
-            }),
-        };
+        let request = open_request(&candidate);
         let upstream = self.env.upstream();
         let myself = self.myself.clone();
         let panicked = UpstreamError::new(Cause::Panicked);
@@ -204,8 +196,16 @@ impl State {
     }
 }
 
-/// The extra headers of a candidate's request.
-fn headers(candidate: &Candidate) -> Vec<(String, String)> {
+/// What is opened to play a candidate.
+pub(crate) fn open_request(candidate: &Candidate) -> OpenRequest {
     let referrer = candidate.headers.referrer.iter().map(|it| ("Referer".to_owned(), it.clone()));
-    referrer.chain(candidate.headers.extra.iter().cloned()).collect()
+    OpenRequest {
+        url: candidate.url.expose().to_owned(),
+        user_agent: candidate.headers.user_agent.clone(),
+        headers: referrer.chain(candidate.headers.extra.iter().cloned()).collect(),
+        command: candidate.command.as_ref().map(|it| {
+            let program = std::iter::once(it.program.clone());
+            program.chain(it.arguments.iter().cloned()).collect()
+        }),
+    }
 }

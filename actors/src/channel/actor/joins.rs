@@ -78,14 +78,10 @@ impl State {
 
     pub(super) fn client_gone(&mut self, client: ractor::ActorId, reason: &str) {
         let Some(gone) = self.clients.remove(client, &self.channel_ref(), reason) else { return };
-        info!(
-            channel.target = %self.target, client.id = gone.id, client.address = %gone.viewer.address,
-            client.bytes = gone.bytes, client.missed_bytes = gone.missed_bytes, reason = gone.reason, "client left"
-        );
         for (_, reply) in self.kicking.extract_if(.., |it| it.0 == gone.id) {
             answer(reply, true);
         }
-        self.happened(gone.event);
+        self.tell_gone(gone);
     }
 
     /// Ends one client; the answer comes when it is gone.

@@ -7,25 +7,50 @@ use domain::{
     plan::Candidate,
 };
 use tokio_util::task::AbortOnDropHandle;
-use tracing::info;
+use tracing::{error, info};
 
 use super::State;
 use crate::{
-    channel::{Message, Status},
-    timeline::{Line, now_ms},
+    channel::{Message, Status, clients::Gone},
+    timeline::{Line, What, now_ms},
 };
 
+/// Why a channel ended that should not have.
+const FAILED: &str = "the channel failed";
+
 impl State {
+    /// Tells that the channel is no more, after all who still watch. Only the first time.
     pub(super) fn tell_stopped(&mut self) {
-        let fill = self.ring.meter();
+        if std::mem::replace(&mut self.is_told, true) {
+            return;
+        }
+        let mut why_clients_left = "the channel ended";
+        if self.end_reason.is_empty() {
+            error!(channel.target = %self.target, "a live channel ended by a defect or with its parent");
+            why_clients_left = FAILED;
+            self.end_reason = FAILED.to_owned();
+            self.write(Line::new(What::Ended).cause("failed"));
+        }
+        for gone in self.clients.remove_all(&self.channel_ref(), why_clients_left) {
+            self.tell_gone(gone);
+        }
         let runtime_seconds = self.born.elapsed().as_secs();
-        let total_bytes = fill.bytes_in();
+        let total_bytes = self.ring.meter().bytes_in();
         info!(channel.target = %self.target, runtime_seconds, total_bytes, "channel stopped");
         if self.has_played {
             let channel = self.channel_ref();
             let (stream, reason) = (self.last_stream.clone(), self.end_reason.clone());
             self.happened(EventBody::ChannelStop { channel, stream, reason, runtime_seconds, total_bytes });
         }
+    }
+
+    /// Tells that a client has left.
+    pub(super) fn tell_gone(&self, gone: Gone) {
+        info!(
+            channel.target = %self.target, client.id = gone.id, client.address = %gone.viewer.address,
+            client.bytes = gone.bytes, client.missed_bytes = gone.missed_bytes, reason = gone.reason, "client left"
+        );
+        self.happened(gone.event);
     }
 
     pub(super) fn status(&self) -> Status {

@@ -1,10 +1,6 @@
 //! The household: channels, accounts with limits, sources with clocks of their own, and what the admin has set.
 
-use std::{
-    ops::RangeInclusive,
-    sync::Arc,
-    time::Duration,
-};
+use std::{ops::RangeInclusive, sync::Arc, time::Duration};
 
 use domain::{
     account::{Account, AccountProfile, List, Schedule},
@@ -124,7 +120,7 @@ impl House {
     }
 
     /// What the admin changes at this minute: each hour something else.
-    pub(super) fn minute(&self, minute: u32) {
+    pub(super) async fn minute(&self, minute: u32) {
         if !minute.is_multiple_of(60) {
             return;
         }
@@ -138,7 +134,7 @@ impl House {
             ..settings()
         };
         self.system().configure(settings).expect("settings that do not contradict each other");
-        self.story.replan(NIGHT_CHANNEL, &of_the_night(minute / 60));
+        self.story.replan(NIGHT_CHANNEL, &of_the_night(minute / 60)).await;
     }
 
     /// At rest every lease is a socket that the provider sees.
@@ -191,7 +187,10 @@ fn imports(refreshes: Arc<Mutex<Vec<AccountId>>>) -> Imports {
         let profile = AccountProfile::default_of(ProfileId(id), "default", 1);
         let list = List::File("list.m3u".to_owned());
         let schedule = Schedule { interval_hours, cron: cron.to_owned() };
-        let account = Account { schedule, ..Account::new(AccountId(id), &format!("refreshed {id}"), list, profile, START) };
+        let account = Account {
+            schedule,
+            ..Account::new(AccountId(id), &format!("refreshed {id}"), list, profile, START)
+        };
         write(&models, move |write| write.put(&account));
     }
     let began = Instant::now();

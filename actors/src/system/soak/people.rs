@@ -158,7 +158,9 @@ impl Person {
             None => story.ask_as(channel(number), Some(self.name), device).await,
         };
         let taken = match answer {
-            Watch::Tail { mut tail, .. } => tail.ready().await.map(|()| tail).map_err(|end| format!("{end:?}")),
+            Watch::Tail { mut tail, .. } => {
+                tail.ready().await.map(|()| tail).map_err(|end| format!("{end:?}"))
+            }
             Watch::Refused(refusal) => Err(match refusal {
                 Refusal::Full(_) => "NoSlot".to_owned(),
                 Refusal::Seats { .. } => "NoSeat".to_owned(),

@@ -12,6 +12,8 @@ use tokio::signal::unix::{Signal as Signals, SignalKind, signal};
 use tokio::time::{sleep, timeout};
 use tracing::warn;
 
+use crate::source::process::warden::Warden;
+
 /// How long a program has to end when it is asked to.
 const TERM_TIMEOUT: Duration = Duration::from_secs(1);
 /// How long a killed one may take to be gone. One that hangs in the kernel takes longer; it reads nothing any more.
@@ -19,8 +21,10 @@ const KILL_TIMEOUT: Duration = Duration::from_secs(5);
 /// Nothing tells of the end of a process that is not our child, so it is looked for: this often.
 const LOOK_EVERY: Duration = Duration::from_millis(5);
 
-/// A process group and its leader, which is our child.
+/// A process group and its leader, which is our child. Field order is drop order: a warden is dismissed while the number
+/// is still the group's.
 pub(super) struct Group {
+    warden: Option<Warden>,
     leader: Leader,
     /// Comes when some child of ours has exited, maybe the leader.
     exits: Signals,
@@ -39,7 +43,13 @@ impl Group {
         let pid = Pid::from_child(&child);
         let leader = Leader { child, pid, is_reaped: false };
         let exits = signal(SignalKind::child())?;
-        Ok(Self { leader, exits })
+        Ok(Self { warden: None, leader, exits })
+    }
+
+    /// Has a shell watch over the group, in case that we are killed.
+    pub(super) fn watch(&mut self, shell: &str) -> io::Result<()> {
+        self.warden = Some(Warden::start(shell, self.leader.pid)?);
+        Ok(())
     }
 
     /// Sends a signal to everybody in the group.
@@ -50,10 +60,8 @@ impl Group {
     /// Waits until the leader has exited, and leaves it to be reaped.
     pub(super) async fn exited(&mut self) {
         while self.status().is_none() {
-            // Listened for since before the first look. It ends with the runtime, as does whoever waits.
-            if self.exits.recv().await.is_none() {
-                std::future::pending::<()>().await;
-            }
+            // Listened for since before the first look.
+            next(&mut self.exits).await;
         }
     }
 
@@ -74,6 +82,7 @@ impl Group {
     }
 
     async fn gone(&mut self) {
+        self.unwatched().await;
         self.exited().await;
         self.leader.reap();
         loop {
@@ -84,6 +93,23 @@ impl Group {
             }
             sleep(LOOK_EVERY).await;
         }
+    }
+
+    /// Dismisses the warden and waits until it is gone, which takes as long as it takes the group that was killed.
+    async fn unwatched(&mut self) {
+        let Some(warden) = &mut self.warden else { return };
+        warden.dismiss();
+        while !warden.is_gone() {
+            next(&mut self.exits).await;
+        }
+        self.warden = None;
+    }
+}
+
+/// Waits for the exit of some child. Its signal ends with the runtime, as does whoever waits.
+async fn next(exits: &mut Signals) {
+    if exits.recv().await.is_none() {
+        std::future::pending::<()>().await;
     }
 }
 

@@ -21,6 +21,8 @@ struct World {
     permits: PermitCount,
     /// Who was left of the group whenever a permit came back.
     left_at_return: Arc<Mutex<Vec<String>>>,
+    /// A process that has to be gone by then as well, not even a zombie.
+    warden: Arc<Mutex<Option<String>>>,
 }
 
 /// An address that no script may give away.
@@ -35,7 +37,13 @@ impl World {
         let settings =
             SourceSettings { program_start_timeout: Duration::from_secs(60), ..SourceSettings::default() };
         let upstream = Upstream { dial: Arc::new(MemoryDial::new()), closer, settings };
-        Self { folder, upstream, permits: PermitCount::default(), left_at_return: Arc::default() }
+        Self {
+            folder,
+            upstream,
+            permits: PermitCount::default(),
+            left_at_return: Arc::default(),
+            warden: Arc::default(),
+        }
     }
 
     /// Runs a script in the folder; it finds the stream as `ts`, and the first line is added that leaves its number.
@@ -47,9 +55,11 @@ impl World {
 
     fn run(&self, command: &[&str]) -> impl Future<Output = Result<Source, UpstreamError>> + use<> {
         let (left, pid) = (self.left_at_return.clone(), self.folder.path().join("pid"));
+        let warden = self.warden.clone();
         let permit = self.permits.permit(move || {
             let pid = fs::read_to_string(&pid).unwrap_or_default();
-            left.lock().extend(group(pid.trim()));
+            let warden = warden.lock().take().filter(|it| fs::exists(format!("/proc/{it}")).unwrap());
+            left.lock().extend(group(pid.trim()).into_iter().chain(warden));
         });
         let command = Some(command.iter().map(|it| (*it).to_owned()).collect());
         let request = OpenRequest { url: ADDRESS.into(), command, ..OpenRequest::default() };
@@ -67,10 +77,18 @@ impl World {
         assert_eq!((self.permits.n_out(), self.upstream.closer.n_sockets()), (0, 0));
         assert_eq!(*self.left_at_return.lock(), Vec::<String>::new(), "a permit came back too early");
     }
+
+    /// The same when it may be that a program is still being started: that thread has no other way to tell.
+    async fn has_given_up(&self) {
+        while self.permits.n_out() > 0 {
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+        self.is_clean().await;
+    }
 }
 
 /// Everybody in a process group: state and name, zombies included.
-fn group(pgid: &str) -> Vec<String> {
+pub(super) fn group(pgid: &str) -> Vec<String> {
     let stats =
         fs::read_dir("/proc").unwrap().filter_map(|it| fs::read_to_string(it.ok()?.path().join("stat")).ok());
     let members = stats.filter_map(|stat| {
@@ -83,10 +101,20 @@ fn group(pgid: &str) -> Vec<String> {
 }
 
 /// Waits until so many of a group are in a state, as `/proc` names it.
-async fn until(pgid: &str, n: usize, state: &str) {
+pub(super) async fn until(pgid: &str, n: usize, state: &str) {
     while group(pgid).iter().filter(|it| it.starts_with(state)).count() != n {
         tokio::time::sleep(Duration::from_millis(5)).await;
     }
+}
+
+/// The wardens of a group, by their numbers.
+fn wardens(pgid: &str) -> Vec<String> {
+    let numbers = fs::read_dir("/proc").unwrap().filter_map(|it| it.ok()?.file_name().into_string().ok());
+    let is_warden = |it: &String| {
+        let line = fs::read_to_string(format!("/proc/{it}/cmdline")).unwrap_or_default();
+        line.ends_with(&format!("\0{}\0{pgid}\0", warden::NAME))
+    };
+    numbers.filter(is_warden).collect()
 }
 
 /// Reads to the end; what was read, and why it ended.
@@ -149,6 +177,52 @@ async fn a_program_that_does_not_want_to_end_is_ended_with_all_that_it_started()
     }
 }
 
+// Holds T-life.6 (media's part).
+#[tokio::test]
+async fn every_program_has_one_warden_which_is_gone_when_its_permit_is_back() {
+    // How a program ends changes nothing: by itself, when it is asked to, or only when it is killed.
+    for script in ["cat ts", "cat ts; exec sleep 1000", "trap '' TERM; cat ts; sleep 1000 & wait; wait"] {
+        let world = World::new();
+        let source = world.open(script).await.unwrap();
+        let found = wardens(&world.pid());
+        let [warden] = &found[..] else { panic!("{script}: {found:?}") };
+        assert_eq!(group(warden).len(), 1, "in a group of its own");
+        *world.warden.lock() = Some(warden.clone());
+        drop(source);
+        world.is_clean().await;
+        assert!(world.warden.lock().is_none());
+    }
+}
+
+#[test]
+fn a_runtime_that_ends_takes_programs_and_wardens_with_it() {
+    let runtime = tokio::runtime::Runtime::new().unwrap();
+    let (world, source) = runtime.block_on(async {
+        let world = World::new();
+        let source = world.open("trap '' TERM; cat ts; sleep 1000; sleep 1000").await.unwrap();
+        (world, source)
+    });
+    let pid = world.pid();
+    let warden = wardens(&pid).remove(0);
+    drop(source);
+    drop(runtime);
+    let running = |pgid: &str| group(pgid).iter().any(|it| !it.starts_with('Z'));
+    while running(&pid) || running(&warden) {
+        std::thread::yield_now();
+    }
+    assert_eq!(world.permits.n_out(), 0);
+}
+
+#[tokio::test]
+async fn a_program_without_a_warden_ends_all_the_same() {
+    let child = Command::new("sleep").arg("1000").process_group(0).spawn().unwrap();
+    let pid = child.id().to_string();
+    let mut group = Group::new(child).unwrap();
+    group.watch("/no/such/sh").unwrap_err();
+    group.end().await;
+    assert_eq!(self::group(&pid), Vec::<String>::new());
+}
+
 #[tokio::test]
 async fn children_of_a_program_that_ended_are_ended_too() {
     let world = World::new();
@@ -201,17 +275,13 @@ async fn a_program_whose_opener_goes_away_is_ended() {
     }
     opening.abort();
     assert!(opening.await.unwrap_err().is_cancelled());
-    world.is_clean().await;
+    world.has_given_up().await;
     assert_eq!(group(&world.pid()), Vec::<String>::new());
     // Dropped while it is being started.
     let mut opening = Box::pin(world.open("exec sleep 1000"));
     assert!(futures_poll(&mut opening).await);
     drop(opening);
-    // The thread that starts it has no other way to tell.
-    while world.permits.n_out() > 0 {
-        tokio::time::sleep(Duration::from_millis(5)).await;
-    }
-    world.is_clean().await;
+    world.has_given_up().await;
 }
 
 /// Polls once; true when it is not ready.

@@ -9,7 +9,7 @@ use domain::user::{Level, sees};
 
 use crate::http::reply::Refusal;
 use crate::rest::call::Call;
-use crate::rest::channels::values::GroupFilter;
+use crate::rest::channels::values::{GroupFilter, GroupNames};
 use crate::rest::list::Ordering;
 use crate::rest::record::query;
 use crate::rest::value::{Named, choice};
@@ -18,7 +18,7 @@ query! {
     /// Which channels. Where several are given, all have to hold.
     ChannelFilters {
         /// Names or ids of channel groups with commas between them: any of these.
-        channel_group: Vec<String> [items_max(1000)],
+        channel_group: GroupNames [items_max(1000)],
         /// Part of the name, of the group's name or of the id in a guide, whatever the case of its letters.
         search: String,
         /// Part of the name, whatever the case of its letters.

@@ -12,7 +12,7 @@ use crate::http::reply::Refusal;
 use crate::rest::RestParts;
 use crate::rest::call::Call;
 use crate::rest::channels::channels::visible;
-use crate::rest::channels::values::GroupFilter;
+use crate::rest::channels::values::{GroupFilter, GroupNames};
 use crate::rest::list::Ordering;
 use crate::rest::record::query;
 use crate::rest::value::choice;
@@ -23,9 +23,9 @@ query! {
         /// Part of the name, whatever the case of its letters.
         name: String,
         /// Names of groups with commas between them: any of these.
-        channel_group_name: Vec<String> [items_max(1000)],
+        channel_group_name: GroupNames [items_max(1000)],
         /// Names or ids of groups with commas between them: any of these.
-        channel_group: Vec<String> [items_max(1000)],
+        channel_group: GroupNames [items_max(1000)],
         /// Ids of playlist accounts with commas between them: any of these. Those of an inactive one are listed.
         m3u_account: Vec<AccountId> [items_max(1000)],
         /// Part of the account's name, whatever the case of its letters.
@@ -138,7 +138,7 @@ impl StreamFilters {
     /// Both filters have to hold where both are given.
     fn groups(&self, call: &Call) -> Option<HashSet<String>> {
         let groups = call.parts.models.groups.load();
-        let names = |wanted: &Vec<String>| -> HashSet<String> {
+        let names = |wanted: &GroupNames| -> HashSet<String> {
             GroupFilter::of(wanted.clone(), &groups).names.into_iter().collect()
         };
         match (self.channel_group_name.as_ref().map(names), self.channel_group.as_ref().map(names)) {

@@ -87,6 +87,8 @@ async fn each_filter_of_streams_finds_what_it_says() {
         ("channel_group_name=Nachrichten", &[1, 2]),
         ("channel_group_name=News,Sports", &[1, 2, 3]),
         ("channel_group_name=news", &[]),
+        ("channel_group_name=Unlisted,%20Films", &[5]),
+        ("channel_group=Sports,Unlisted,+Films,Nachrichten", &[1, 2, 3, 5]),
         ("channel_group=7", &[1, 2]),
         ("channel_group=8,News", &[1, 2, 3]),
         ("channel_group=99", &[]),

@@ -1,8 +1,8 @@
 //! Child processes and what they cost.
 
-use std::io::{BufRead, BufReader};
+use std::io::{BufRead, BufReader, Write};
 use std::net::SocketAddr;
-use std::process::{Child, ChildStdout, Command, Stdio};
+use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 use std::time::Duration;
 
 /// A process of this bench, killed when it is dropped.
@@ -10,14 +10,16 @@ use std::time::Duration;
 pub struct Process {
     child: Child,
     lines: Option<BufReader<ChildStdout>>,
+    words: Option<ChildStdin>,
 }
 
 impl Process {
     pub fn spawn(command: &mut Command) -> Process {
         let mut child =
-            command.stdin(Stdio::null()).stdout(Stdio::piped()).spawn().expect("the program starts");
+            command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().expect("the program starts");
         let lines = child.stdout.take().map(BufReader::new);
-        Process { child, lines }
+        let words = child.stdin.take();
+        Process { child, lines, words }
     }
 
     /// This program again, in another role.
@@ -35,7 +37,13 @@ impl Process {
         line.trim_end().to_owned()
     }
 
-    /// Processor time of all threads so far.
+    /// Says a line to it.
+    pub fn tell(&mut self, line: &str) {
+        let words = self.words.as_mut().expect("input is piped");
+        writeln!(words, "{line}").expect("it listens");
+    }
+
+    /// Processor time of all threads so far, less that of threads which have ended.
     pub fn cpu(&self) -> Duration {
         let tasks = std::fs::read_dir(format!("/proc/{}/task", self.child.id())).expect("the process runs");
         let nanos = tasks.flatten().filter_map(|task| {
@@ -45,10 +53,33 @@ impl Process {
         Duration::from_nanos(nanos.sum())
     }
 
+    /// Processor time of everything it ever did, in steps of ten milliseconds.
+    pub fn cpu_with_ended_threads(&self) -> Duration {
+        let text = std::fs::read_to_string(format!("/proc/{}/stat", self.child.id())).expect("it runs");
+        // The name in parentheses may have spaces; user and system time are the 12th and 13th field after it.
+        let fields = text.rsplit(')').next().expect("a line has an end").split_whitespace();
+        let ticks = fields.skip(11).take(2).filter_map(|it| it.parse::<u64>().ok());
+        Duration::from_millis(ticks.sum::<u64>() * 10)
+    }
+
     /// Resident memory in bytes.
     pub fn resident(&self) -> u64 {
+        self.memory("VmRSS:")
+    }
+
+    /// The most resident memory in bytes since it started, or since this was last forgotten.
+    pub fn peak(&self) -> u64 {
+        self.memory("VmHWM:")
+    }
+
+    /// Begins anew to look for the peak.
+    pub fn forget_peak(&self) {
+        std::fs::write(format!("/proc/{}/clear_refs", self.child.id()), "5").expect("the process is ours");
+    }
+
+    fn memory(&self, what: &str) -> u64 {
         let status = std::fs::read_to_string(format!("/proc/{}/status", self.child.id())).expect("it runs");
-        let line = status.lines().find(|line| line.starts_with("VmRSS:")).expect("a process has memory");
+        let line = status.lines().find(|line| line.starts_with(what)).expect("a process has memory");
         line.split_whitespace().nth(1).and_then(|kib| kib.parse::<u64>().ok()).expect("a number of KiB")
             * 1024
     }

@@ -1,0 +1,309 @@
+//! Does playback notice an import?
+//!
+//! The real program plays ten channels at 1 Mbit/s to a thousand clients, before, while and after a playlist of
+//! 500,000 entries is imported: new; then refreshed without a change; then with another name in every tenth entry.
+//! The program is a process of its own, the clients are another; the provider of the channels and the server of the
+//! list are here, so that all of them share the machine.
+//!
+//! *Lag* is how much later than at its best a client reads the programme clock, over all parts of the run. The source
+//! sends a picture every 40 ms and the gateway passes them on in chunks of up to 50 ms, so most of it is there
+//! always; what an import adds is the difference between the parts. *Missing* are bytes that the source sent between
+//! the first and the last clock that a client read in a part, and that the client did not get (or got beside them):
+//! counted by byte for each client, from what the source makes. *Missed* is what the gateway itself counts as such.
+//! *Lost* are clients whose connection ended, or who heard nothing for a second at the end of the part.
+//!
+//! `cargo bench --bench beside -- [--clients 1000] [--channels 10] [--entries 500000] [--seconds 20]`
+
+#![expect(clippy::print_stdout, unreachable_pub, reason = "a program of its own that prints a table")]
+
+#[path = "beside/clients.rs"]
+mod clients;
+#[path = "support/crowd.rs"]
+mod crowd;
+#[path = "support/list.rs"]
+mod list;
+#[path = "support/process.rs"]
+#[expect(dead_code, reason = "this bench counts the time of threads that have ended, too")]
+mod process;
+mod support;
+#[path = "../tests/it/support/mod.rs"]
+#[expect(dead_code, reason = "a bench needs less than the tests do")]
+mod test_support;
+
+use process::{Process, free_port};
+use serde_json::{Value, json};
+use std::collections::HashMap;
+use std::net::SocketAddr;
+use std::process::Command;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+use test_support::api::Api;
+use test_support::signal::{FRAME, Picture, Programme};
+use test_support::upstream::{Answer, Provider};
+
+const BITS_PER_SECOND: u64 = 1_000_000;
+const MIB: f64 = 1024.0 * 1024.0;
+/// Every so many-th entry has another name in the last refresh.
+const CHANGED_EVERY: u64 = 10;
+
+fn main() {
+    let arguments: Vec<String> = std::env::args().skip(1).filter(|argument| argument != "--bench").collect();
+    if arguments.first().is_some_and(|it| it == "clients") {
+        return clients::run(&arguments[1..]);
+    }
+    let option = |name: &str, default: u64| -> u64 {
+        let at = arguments.iter().position(|argument| argument == name);
+        at.map_or(default, |at| arguments[at + 1].parse().unwrap_or_else(|_| panic!("{name} N")))
+    };
+    let size = Size {
+        clients: option("--clients", 1_000),
+        channels: option("--channels", 10),
+        entries: option("--entries", 500_000),
+        seconds: option("--seconds", 20),
+    };
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
+    runtime.block_on(measure(&size));
+}
+
+struct Size {
+    clients: u64,
+    channels: u64,
+    entries: u64,
+    /// Of the parts before and after.
+    seconds: u64,
+}
+
+async fn measure(size: &Size) {
+    let provider = Provider::start();
+    let changed_every = Arc::new(AtomicU64::new(u64::MAX));
+    let list = list::serve(size.entries, changed_every.clone());
+    let folder = tempfile::tempdir().expect("a temporary directory");
+    let address = free_port();
+    let server = serve(address, folder.path());
+    while crowd::fetch(address, "/healthz").is_none() {
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
+    let admin = Api::stranger_at(address).become_first_admin().await;
+    let mut arguments = vec![address.to_string(), size.clients.to_string()];
+    for number in 0..size.channels {
+        arguments.push(channel(&provider, &admin, number).await);
+    }
+    let watching = Process::role("clients", &arguments);
+    let mut run = Run { address, server, watching, parts: Vec::new() };
+    assert_eq!(run.watching.line(), "watching");
+
+    let wait = Duration::from_secs(size.seconds);
+    run.part("before", tokio::time::sleep(wait)).await;
+    let account = run.part("import", import(&admin, &list, size.entries)).await;
+    run.part("refresh", refresh(&admin, account, 0)).await;
+    changed_every.store(CHANGED_EVERY, Ordering::SeqCst);
+    let n_changed = size.entries.div_ceil(CHANGED_EVERY);
+    run.part("tenth changed", refresh(&admin, account, n_changed)).await;
+    run.part("after", tokio::time::sleep(wait)).await;
+    run.end(&Source::until(provider.began().elapsed()), size);
+}
+
+/// The program on a new data folder.
+fn serve(address: SocketAddr, folder: &std::path::Path) -> Process {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_headwater"));
+    command.arg("serve").arg("--data-dir").arg(folder).args(["--log-level", "warn"]);
+    command.args(["--player-listen", &address.to_string(), "--api-listen", "127.0.0.1:0"]);
+    command.args(["--set", "limits.connections_max=0", "--set", "limits.connections_per_address_max=0"]);
+    Process::spawn(&mut command)
+}
+
+/// Makes a channel with one stream; its path for players.
+async fn channel(provider: &Provider, admin: &Api, number: u64) -> String {
+    let path = format!("/live/bench/{number}.ts");
+    provider.path(&path).answers(Answer::play(picture()));
+    let name = format!("Bench {number}");
+    let stream =
+        admin.post("/api/channels/streams/", json!({ "name": name, "url": provider.url(&path) })).await;
+    assert_eq!(stream.status, 201, "{stream:?}");
+    let channel = json!({ "name": name, "streams": [stream.body["id"]] });
+    let channel = admin.post("/api/channels/channels/", channel).await;
+    assert_eq!(channel.status, 201, "{channel:?}");
+    format!("/proxy/ts/stream/{}", channel.text("uuid"))
+}
+
+/// The same on every channel, so that one calculation of what was sent does for all.
+fn picture() -> Picture {
+    Picture::new("bench").bits_per_second(BITS_PER_SECOND).frames_per_gop(50)
+}
+
+/// Makes an account of the list, which is imported at once; its id.
+async fn import(admin: &Api, list: &str, entries: u64) -> u64 {
+    let made = admin.post("/api/m3u/accounts/", json!({ "name": "Large", "server_url": list })).await;
+    assert_eq!(made.status, 201, "{made:?}");
+    let id = made.body["id"].as_u64().expect("an account has an id");
+    let done = over(admin, id, None).await;
+    assert_eq!((&done["entries"], &done["streams_created"]), (&json!(entries), &json!(entries)), "{done}");
+    id
+}
+
+async fn refresh(admin: &Api, account: u64, n_changed: u64) {
+    let begun = admin.post(&format!("/api/m3u/refresh/{account}/"), json!({})).await;
+    assert_eq!(begun.status, 202, "{begun:?}");
+    let done = over(admin, account, Some(&begun.body["task_id"])).await;
+    let made = (&done["streams_created"], &done["streams_updated"]);
+    assert_eq!(made, (&json!(0), &json!(n_changed)), "{done}");
+}
+
+/// Waits for the end of a refresh, or of whichever is the first.
+async fn over(admin: &Api, account: u64, task: Option<&Value>) -> Value {
+    loop {
+        let refresh = admin.get(&format!("/api/m3u/refresh/{account}/")).await.body;
+        if refresh["phase"] == "done" && task.is_none_or(|task| *task == refresh["task_id"]) {
+            assert_eq!(refresh["outcome"], "success", "{refresh}");
+            return refresh;
+        }
+        tokio::time::sleep(Duration::from_millis(50)).await;
+    }
+}
+
+/// What happened in a part, seen from outside of the clients.
+struct Part {
+    name: &'static str,
+    seconds: f64,
+    /// Processor time of the program, and of the clients.
+    cpu: Duration,
+    clients_cpu: Duration,
+    peak: u64,
+    missed_bytes: u64,
+    losses: u64,
+}
+
+struct Run {
+    address: SocketAddr,
+    server: Process,
+    watching: Process,
+    parts: Vec<Part>,
+}
+
+impl Run {
+    /// Measures while something is done.
+    async fn part<T>(&mut self, name: &'static str, what: impl Future<Output = T>) -> T {
+        self.watching.tell(name);
+        self.server.forget_peak();
+        let (cpu, clients_cpu) = (self.server.cpu_with_ended_threads(), self.watching.cpu());
+        let before = self.metrics();
+        let started = tokio::time::Instant::now();
+        let done = what.await;
+        let seconds = started.elapsed().as_secs_f64();
+        let after = self.metrics();
+        self.parts.push(Part {
+            name,
+            seconds,
+            cpu: self.server.cpu_with_ended_threads() - cpu,
+            clients_cpu: self.watching.cpu() - clients_cpu,
+            peak: self.server.peak(),
+            missed_bytes: after.missed_bytes - before.missed_bytes,
+            losses: after.losses - before.losses,
+        });
+        done
+    }
+
+    /// What the gateway counts.
+    fn metrics(&self) -> Metrics {
+        let text = crowd::fetch(self.address, "/metrics").expect("the gateway runs");
+        let read = |name: &str| -> u64 {
+            let line = text.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(' '));
+            line.and_then(|it| it.parse().ok()).unwrap_or_else(|| panic!("no {name} in {text}"))
+        };
+        Metrics {
+            missed_bytes: read("headwater_client_missed_bytes_total"),
+            losses: read("headwater_losses_total"),
+        }
+    }
+
+    /// Asks the clients how it was, prints it all and records it.
+    fn end(mut self, source: &Source, size: &Size) {
+        self.watching.tell("end");
+        println!(
+            "               seconds   lag p50      p99      max  delivered  missing missed lost  server clients     peak"
+        );
+        let mut rows = Vec::new();
+        for part in &self.parts {
+            let mut report: Value = serde_json::from_str(&self.watching.line()).expect("clients report");
+            assert_eq!(report["name"], part.name);
+            let (delivered, missing) = source.compare(&report["spans"]);
+            let row = report.as_object_mut().expect("a report has members");
+            row.remove("spans");
+            let cores = |cpu: Duration| cpu.as_secs_f64() / part.seconds;
+            let figures = json!({
+                "seconds": part.seconds,
+                "delivered_bytes": delivered,
+                "missing_bytes": missing,
+                "missed_bytes_of_the_gateway": part.missed_bytes,
+                "source_losses": part.losses,
+                "server_cores": cores(part.cpu),
+                "clients_cores": cores(part.clients_cpu),
+                "server_peak_resident_mib": part.peak as f64 / MIB,
+            });
+            row.extend(figures.as_object().cloned().unwrap_or_default());
+            let lag = |name: &str| row[name].as_f64().unwrap_or(f64::NAN);
+            println!(
+                "{:>13} {:>7.2}  {:>5.1} ms {:>5.1} ms {:>5.1} ms  {:>5.0} MiB {missing:>8} {:>6} {:>4}  {:>6.2} {:>7.2} {:>4.0} MiB",
+                part.name,
+                part.seconds,
+                lag("lag_p50_ms"),
+                lag("lag_p99_ms"),
+                lag("lag_max_ms"),
+                delivered as f64 / MIB,
+                part.missed_bytes,
+                row["lost"],
+                cores(part.cpu),
+                cores(part.clients_cpu),
+                part.peak as f64 / MIB,
+            );
+            rows.push(report);
+        }
+        let results = json!({
+            "clients": size.clients,
+            "channels": size.channels,
+            "bits_per_second": BITS_PER_SECOND,
+            "entries": size.entries,
+            "parts": rows,
+        });
+        support::record("beside", results);
+    }
+}
+
+struct Metrics {
+    missed_bytes: u64,
+    losses: u64,
+}
+
+/// What the source sends: the number of packets before each reading of its clock.
+struct Source(HashMap<u32, u64>);
+
+impl Source {
+    /// Everything from its beginning to this age.
+    fn until(age: Duration) -> Source {
+        let mut programme = Programme::from(picture()).tune_in(Duration::ZERO);
+        let (mut packets, mut clocks, mut frame) = (0, HashMap::new(), Vec::new());
+        let mut time = Duration::ZERO;
+        while time <= age {
+            programme.take(time, &mut frame);
+            for packet in frame.chunks(crowd::PACKET) {
+                clocks.extend(crowd::clock(packet).map(|clock| (clock, packets)));
+                packets += 1;
+            }
+            frame.clear();
+            time += FRAME;
+        }
+        Source(clocks)
+    }
+
+    /// Bytes that the clients got in a part, and how many that differs from what was sent, summed up over all
+    /// clients. Whoever read a clock that the source never had counts as if nothing had been sent to them.
+    fn compare(&self, spans: &Value) -> (u64, u64) {
+        let spans: Vec<(u32, u32, u64)> =
+            serde_json::from_value(spans.clone()).expect("a span of each client");
+        let sent = |first: u32, last: u32| self.0.get(&last)?.checked_sub(*self.0.get(&first)?);
+        let bytes = |packets: u64| packets * crowd::PACKET as u64;
+        let differs = |(first, last, got): &(u32, u32, u64)| got.abs_diff(sent(*first, *last).unwrap_or(0));
+        (bytes(spans.iter().map(|it| it.2).sum()), bytes(spans.iter().map(differs).sum()))
+    }
+}

@@ -1,0 +1,191 @@
+//! Sources that could be read faster than their programme goes, under virtual time.
+
+use std::time::Duration;
+
+use bytes::{Bytes, BytesMut};
+use tokio::time::{Instant, sleep, timeout};
+
+use super::tests::{World, all_for};
+use super::*;
+use crate::testing::{Behaviour, Break, Play, TsSource, labels_in};
+use crate::ts::clock::PCR_HZ;
+use crate::ts::packet::{PACKET, discontinuity_packet, set_pcr};
+
+/// Follows what plays at `path` as it would a program.
+async fn follow(world: &World, attempt: u64, path: &str) {
+    world.pump.follow(attempt, world.open(path).await.that_waits());
+}
+
+/// Everything there is, as fast as it is read.
+fn recording() -> Play {
+    let ts = TsSource { bitrate: 500_000, ..TsSource::new("x") };
+    Play { speed: 1e9, ..Play::new(ts) }
+}
+
+/// A live stream that begins with so many seconds of its past.
+fn live(burst: u64) -> Play {
+    Play { burst: Duration::from_secs(burst), speed: 1.0, ..recording() }
+}
+
+/// A source whose clock says that each of its pictures takes a second; they are small, so one read brings many.
+fn wrong() -> Play {
+    let ts = TsSource { frame_rate: 1, bitrate: 1_000, ..TsSource::new("x") };
+    Play { speed: 25.0, burst: Duration::from_secs(60), ..Play::new(ts) }
+}
+
+/// Sends this and ends.
+fn short(ts: &[u8]) -> Behaviour {
+    let head = b"HTTP/1.1 200 OK\r\nContent-Type: video/mp2t\r\nConnection: close\r\n\r\n";
+    Behaviour::Raw(Bytes::from([head, ts].concat()))
+}
+
+/// So many seconds of programme, with a clock that begins at so many.
+fn stretch(start: u64, seconds: u64) -> Bytes {
+    let ts = TsSource { start: start * 90_000, ..TsSource::new("x") };
+    ts.bytes(Duration::ZERO, Duration::from_secs(seconds))
+}
+
+/// The same with every clock reference in a packet of its own, which carries nothing else.
+fn with_clock_alone(ts: &[u8]) -> Vec<u8> {
+    let mut out = Vec::new();
+    for packet in packets(ts) {
+        let mut packet = *packet;
+        if let Some(pcr) = Packet::new(&packet).pcr() {
+            let mut clock = discontinuity_packet(Packet::new(&packet).pid(), Packet::new(&packet).cc());
+            // The flags of the adaptation field: a clock reference, in the one and no more in the other.
+            clock[5] = 0x10;
+            set_pcr(&mut clock, pcr);
+            out.extend_from_slice(&clock);
+            packet[5] &= !0x10;
+        }
+        out.extend_from_slice(&packet);
+    }
+    out
+}
+
+/// How much of its programme there is, in seconds from the first clock reference to the last.
+fn programme(bytes: &[u8]) -> f64 {
+    let clock: Vec<_> = packets(bytes).filter_map(|it| Packet::new(it).pcr()).collect();
+    clock.last().zip(clock.first()).map_or(0.0, |(last, first)| (last - first) as f64 / PCR_HZ as f64)
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_a_program_has_ready_is_put_out_at_the_rate_of_its_programme() {
+    for play in [recording(), live(18)] {
+        let mut world = World::new();
+        world.provider.set("/x", Behaviour::Play(play));
+        follow(&world, 1, "/x").await;
+        world.plays(1).await;
+        let (began, mut tail, mut bytes) = (Instant::now(), world.tail(), BytesMut::new());
+        for seconds in [1, 2, 10, 60] {
+            let end = began + Duration::from_secs(seconds);
+            bytes.extend(all_for(&mut tail, end - Instant::now()).await);
+            let ahead = programme(&bytes) - seconds as f64;
+            // Five seconds, and what the last read brought too much.
+            assert!((4.5..6.5).contains(&ahead), "{ahead} s after {seconds} s");
+        }
+        assert!(world.pump.clock().unwrap().behind.is_zero());
+        assert!(world.news.try_recv().is_err());
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_past_with_which_a_program_begins_comes_at_once() {
+    let mut world = World::new();
+    world.provider.set("/x", Behaviour::Play(live(4)));
+    follow(&world, 1, "/x").await;
+    world.plays(1).await;
+    let bytes = all_for(&mut world.tail(), Duration::from_millis(100)).await;
+    assert!(programme(&bytes) > 3.9, "{}", programme(&bytes));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_provider_that_does_not_wait_is_never_held() {
+    let mut world = World::new();
+    world.provider.set("/x", Behaviour::Play(live(18)));
+    world.pump.follow(1, world.open("/x").await);
+    world.plays(1).await;
+    let bytes = all_for(&mut world.tail(), Duration::from_millis(100)).await;
+    assert!(programme(&bytes) > 17.9, "{}", programme(&bytes));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_program_that_ends_while_it_is_held_is_played_to_its_end() {
+    let whole = stretch(0, 16);
+    // The clock jumps in the middle, by ten hours: that is neither time to wait for nor time to catch up with.
+    let jumps = [stretch(0, 8), stretch(36_000, 8)].concat();
+    for ts in [whole.to_vec(), jumps, with_clock_alone(&whole)] {
+        let mut world = World::new();
+        world.provider.set("/x", short(&ts));
+        follow(&world, 1, "/x").await;
+        world.plays(1).await;
+        let (began, mut tail) = (Instant::now(), world.tail());
+        let bytes = all_for(&mut tail, Duration::from_secs(10)).await;
+        assert!(world.news.try_recv().is_err(), "it is not over yet");
+        assert_eq!(world.loses(1).await, Cause::Ended);
+        assert!((10.0..11.5).contains(&began.elapsed().as_secs_f64()), "{:?}", began.elapsed());
+        let rest = all_for(&mut tail, Duration::from_millis(400)).await;
+        let all = packets(&bytes).chain(packets(&rest)).map(Packet::new);
+        assert_eq!(all.filter(|it| it.pid() == 0x100 && it.pusi()).count(), 16 * 25, "pictures");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_program_with_a_wrong_clock_is_not_held_for_ever_and_a_hold_is_no_stall() {
+    let mut world = World::new();
+    world.provider.set("/x", Behaviour::Play(wrong()));
+    follow(&world, 1, "/x").await;
+    world.plays(1).await;
+    let (mut tail, mut longest) = (world.tail(), Duration::ZERO);
+    for _ in 0..100 {
+        let waited = Instant::now();
+        tail.chunk().await.unwrap();
+        longest = longest.max(waited.elapsed());
+    }
+    // Longer than the five seconds after which silence is a stall.
+    assert!((9.5..10.5).contains(&longest.as_secs_f64()), "{longest:?}");
+    assert!(world.news.try_recv().is_err());
+}
+
+#[tokio::test(start_paused = true)]
+async fn silence_after_a_hold_is_a_stall_in_its_time() {
+    let mut world = World::new();
+    // Ten seconds at once, and nothing more.
+    let n_packets = live(20).ts.bytes(Duration::ZERO, Duration::from_secs(10)).len() / PACKET;
+    let play = Play { after: Some((n_packets as u64, Break::Silence)), ..live(20) };
+    world.provider.set("/x", Behaviour::Play(play));
+    follow(&world, 1, "/x").await;
+    world.plays(1).await;
+    let began = Instant::now();
+    assert_eq!(world.loses(1).await, Cause::Stall);
+    // Held for five seconds, then five of silence.
+    assert!((9.0..10.5).contains(&began.elapsed().as_secs_f64()), "{:?}", began.elapsed());
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_the_channel_says_is_heard_at_once_while_a_program_is_held() {
+    for what in ["release", "follow", "drop"] {
+        let mut world = World::new();
+        world.provider.set("/x", Behaviour::Play(wrong()));
+        world.provider.set("/y", Behaviour::play("y"));
+        follow(&world, 1, "/x").await;
+        world.plays(1).await;
+        let mut tail = world.tail();
+        while timeout(Duration::from_secs(1), tail.chunk()).await.is_ok() {}
+        let told = Instant::now();
+        match what {
+            "release" => world.pump.release(),
+            "follow" => {
+                world.pump.follow(2, world.open("/y").await);
+                world.plays(2).await;
+                let bytes = all_for(&mut tail, Duration::from_millis(100)).await;
+                assert_eq!(labels_in(&bytes), ["y"]);
+            }
+            _ => drop(world.pump),
+        }
+        sleep(Duration::from_millis(100)).await;
+        assert!(told.elapsed() < Duration::from_secs(2), "{what}: {:?}", told.elapsed());
+        let n_left = if what == "follow" { 1 } else { 0 };
+        assert_eq!((world.permits.n_out(), world.provider.n_held()), (n_left, n_left), "{what}");
+    }
+}

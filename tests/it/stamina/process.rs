@@ -1,0 +1,70 @@
+//! What this process holds, as the kernel knows it.
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::path::Path;
+
+fn entries(folder: &str) -> Vec<String> {
+    let all = fs::read_dir(folder).into_iter().flatten().flatten();
+    all.filter_map(|it| it.file_name().into_string().ok()).collect()
+}
+
+/// Open files, sockets included.
+pub fn n_files() -> usize {
+    entries("/proc/self/fd").len()
+}
+
+/// Resident memory in kibibytes.
+pub fn resident_kib() -> u64 {
+    let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let line = status.lines().find_map(|it| it.strip_prefix("VmRSS:"));
+    line.and_then(|it| it.trim().strip_suffix("kB")?.trim().parse().ok()).unwrap_or(0)
+}
+
+fn processes() -> impl Iterator<Item = i32> {
+    entries("/proc").into_iter().filter_map(|it| it.parse().ok())
+}
+
+/// Children of this process, those included that have ended and were not waited for.
+pub fn children() -> Vec<i32> {
+    let own = std::process::id().to_string();
+    let is_child = |pid: &i32| {
+        let stat = fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
+        // Behind the name, which may hold anything: state, parent.
+        stat.rsplit(')').next().and_then(|it| it.split_whitespace().nth(1)) == Some(&own)
+    };
+    processes().filter(is_child).collect()
+}
+
+/// Processes that have this word among their arguments.
+pub fn with_word(word: &str) -> Vec<i32> {
+    let has = |pid: &i32| {
+        let line = fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
+        String::from_utf8_lossy(&line).contains(word)
+    };
+    processes().filter(has).collect()
+}
+
+/// All files below a folder, with every number in their names as `#`: a store names its files by numbers.
+pub fn kinds_of_files(folder: &Path) -> BTreeSet<String> {
+    let mut found = BTreeSet::new();
+    let mut folders = vec![folder.to_owned()];
+    while let Some(next) = folders.pop() {
+        for entry in fs::read_dir(&next).into_iter().flatten().flatten() {
+            let path = entry.path();
+            if path.is_dir() {
+                folders.push(path.clone());
+            }
+            let name = path.strip_prefix(folder).unwrap_or(&path).to_string_lossy().into_owned();
+            let mut kind = String::new();
+            for c in name.chars() {
+                let c = if c.is_ascii_digit() { '#' } else { c };
+                if !(c == '#' && kind.ends_with('#')) {
+                    kind.push(c);
+                }
+            }
+            found.insert(kind);
+        }
+    }
+    found
+}
