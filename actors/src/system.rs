@@ -19,6 +19,9 @@
 
 #[cfg(test)]
 mod deaths;
+#[cfg(any(test, feature = "testing"))]
+mod hooks;
+mod root;
 #[cfg(test)]
 mod soak;
 #[cfg(test)]
@@ -39,13 +42,12 @@ use media::{
     ring::{Budget, End},
     source::{SourceSettings, Upstream},
 };
-#[cfg(any(test, feature = "testing"))]
-use ractor::ActorStatus;
-use ractor::{ActorCell, ActorProcessingErr, ActorRef, SpawnErr, SupervisionEvent};
+use ractor::{ActorCell, ActorRef, SpawnErr};
+use root::{Restart, Root};
 use storage::Models;
-use tokio::{runtime::Handle, task::JoinHandle, time::Instant};
+use tokio::{runtime::Handle, task::JoinHandle};
 use tokio_util::sync::CancellationToken;
-use tracing::{error, info};
+use tracing::info;
 
 use crate::{
     ask::Door,
@@ -80,13 +82,6 @@ const RING_MEMORY_SHARE: u64 = 4;
 
 /// The bound of all rings together where the machine's memory is not known.
 const RING_BYTES_FALLBACK: u64 = 1 << 30;
-
-/// An actor that lives longer than this was started well.
-const LIVES: Duration = Duration::from_secs(1);
-
-/// So many deaths in a row, each soon after the start, are followed by a start at once; those after it by one after
-/// [`beside::PAUSE`]. Whoever dies of what it reads at its start must not keep a processor busy, and fill the log.
-const QUICK_DEATHS_MAX: u32 = 5;
 
 /// What a system needs from outside.
 pub struct Parts {
@@ -340,62 +335,6 @@ impl System {
         info!(clean = channels && sockets, "engine stopped");
         channels && sockets
     }
-
-    /// Ends an actor at its next await, as a defect in it would. One that is just being restarted is left alone.
-    #[cfg(any(test, feature = "testing"))]
-    pub fn kill(&self, who: Who) {
-        if let Some(actor) = self.ground.doors.of(who) {
-            actor.kill();
-        }
-    }
-
-    /// Which life of an actor this is, as a number that no other has; `None` while it is dead.
-    #[cfg(any(test, feature = "testing"))]
-    pub fn life(&self, who: Who) -> Option<u64> {
-        let lives = |it: &ActorCell| matches!(it.get_status(), ActorStatus::Starting | ActorStatus::Running);
-        self.ground.doors.of(who).filter(lives).map(|it| it.get_id().pid())
-    }
-
-    /// Ends the live channel of this target at its next await, if there is one, as a defect in it would.
-    #[cfg(any(test, feature = "testing"))]
-    pub fn kill_channel(&self, target: crate::plans::Target) {
-        for (it, live) in self.ground.channel_table.all() {
-            if it == target {
-                live.actor.kill();
-            }
-        }
-    }
-
-    /// Ends the pump of this live channel, if there is one, as a defect in it would.
-    #[cfg(any(test, feature = "testing"))]
-    pub fn kill_pump(&self, target: crate::plans::Target) {
-        for (it, live) in self.ground.channel_table.all() {
-            if it == target {
-                // One that ends just now has none.
-                let _ = live.actor.cast(channel::Message::LosePump);
-            }
-        }
-    }
-
-    /// Ends a client by its number, if there is one, as a defect in it would.
-    #[cfg(any(test, feature = "testing"))]
-    pub fn kill_client(&self, id: u64) {
-        self.ground.env.registry.kill_client(id);
-    }
-
-    /// Ends what follows the store at its next await, as a defect in it would.
-    #[cfg(any(test, feature = "testing"))]
-    pub fn kill_follower(&self) {
-        if let Some(follower) = &*self.follower.lock() {
-            follower.kill();
-        }
-    }
-
-    /// Whoever reads [`System::counts`] next finds a defect in it, and panics.
-    #[cfg(any(test, feature = "testing"))]
-    pub fn fail_next_count(&self) {
-        self.count_fails.store(true, Ordering::Relaxed);
-    }
 }
 
 impl Drop for System {
@@ -428,103 +367,6 @@ pub enum Who {
 /// In the order of their start.
 const CHILDREN: [Who; 6] =
     [Who::Events, Who::Slots, Who::Bandwidth, Who::Channels, Who::Switchboard, Who::Importer];
-
-struct Root;
-
-/// It is time to start this one again.
-struct Restart(Who);
-
-struct RootState {
-    ground: Ground,
-    children: Vec<Child>,
-}
-
-struct Child {
-    who: Who,
-    /// `None` while it is not started, or could not be.
-    cell: Option<ActorCell>,
-    started: Instant,
-    /// Deaths in a row that came soon after a start.
-    n_quick_deaths: u32,
-}
-
-impl ractor::Actor for Root {
-    type Msg = Restart;
-    type State = RootState;
-    type Arguments = Ground;
-
-    async fn pre_start(
-        &self,
-        myself: ActorRef<Restart>,
-        ground: Ground,
-    ) -> Result<RootState, ActorProcessingErr> {
-        let mut children = Vec::with_capacity(CHILDREN.len());
-        for who in CHILDREN {
-            let cell = Some(ground.start(who, myself.get_cell()).await?);
-            children.push(Child { who, cell, started: Instant::now(), n_quick_deaths: 0 });
-        }
-        Ok(RootState { ground, children })
-    }
-
-    async fn handle(
-        &self,
-        myself: ActorRef<Restart>,
-        Restart(who): Restart,
-        state: &mut RootState,
-    ) -> Result<(), ActorProcessingErr> {
-        state.restart(who, &myself).await;
-        Ok(())
-    }
-
-    async fn handle_supervisor_evt(
-        &self,
-        myself: ActorRef<Restart>,
-        event: SupervisionEvent,
-        state: &mut RootState,
-    ) -> Result<(), ActorProcessingErr> {
-        let (gone, cause) = match &event {
-            SupervisionEvent::ActorTerminated(gone, _, reason) => {
-                (gone.get_id(), reason.clone().unwrap_or_else(|| "it stopped".to_owned()))
-            }
-            SupervisionEvent::ActorFailed(gone, cause) => (gone.get_id(), cause.to_string()),
-            _ => return Ok(()),
-        };
-        // What it knew is gone before its successor begins.
-        drop(event);
-        let is_it = |it: &&mut Child| it.cell.as_ref().is_some_and(|cell| cell.get_id() == gone);
-        let Some(child) = state.children.iter_mut().find(is_it) else { return Ok(()) };
-        child.cell = None;
-        let is_quick = child.started.elapsed() < LIVES;
-        child.n_quick_deaths = if is_quick { child.n_quick_deaths + 1 } else { 0 };
-        let (who, waits) = (child.who, child.n_quick_deaths > QUICK_DEATHS_MAX);
-        if state.ground.stopping.load(Ordering::Relaxed) {
-            return Ok(());
-        }
-        error!(actor = ?who, "an actor ended and is restarted: {cause}");
-        match waits {
-            true => drop(myself.send_after(beside::PAUSE, move || Restart(who))),
-            false => state.restart(who, &myself).await,
-        }
-        Ok(())
-    }
-}
-
-impl RootState {
-    async fn restart(&mut self, who: Who, myself: &ActorRef<Restart>) {
-        let Some(child) = self.children.iter_mut().find(|it| it.who == who) else { return };
-        if self.ground.stopping.load(Ordering::Relaxed) {
-            return;
-        }
-        child.started = Instant::now();
-        match self.ground.start(who, myself.get_cell()).await {
-            Ok(cell) => child.cell = Some(cell),
-            Err(cause) => {
-                error!(actor = ?who, "an actor does not start, and is tried again: {cause}");
-                drop(myself.send_after(beside::PAUSE, move || Restart(who)));
-            }
-        }
-    }
-}
 
 impl Ground {
     async fn start(&self, who: Who, root: ActorCell) -> Result<ActorCell, SpawnErr> {

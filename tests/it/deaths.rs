@@ -1,8 +1,10 @@
 //! Each actor, and each task beside them, dies under load: what comes back, and what a viewer sees of it.
 
 mod house;
+mod people;
 
-use self::house::{FREE, House, Viewer, WATCHED};
+use self::house::{FREE, House, WATCHED};
+use self::people::Viewer;
 use crate::support::client::Ended;
 use crate::support::eventually;
 use crate::support::people::{changed, person};

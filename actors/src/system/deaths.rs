@@ -6,7 +6,10 @@ use domain::{event::EventBody, settings::Settings};
 use media::testing::{Behaviour, Play, TsSource};
 use tokio::time::{Instant, sleep, timeout};
 
-use super::*;
+use super::{
+    root::{LIVES, QUICK_DEATHS_MAX},
+    *,
+};
 use crate::{
     channel::Watch,
     plans::Target,

@@ -189,7 +189,7 @@ fn imports(refreshes: Arc<Mutex<Vec<AccountId>>>) -> Imports {
         let schedule = Schedule { interval_hours, cron: cron.to_owned() };
         let account = Account {
             schedule,
-            ..Account::new(AccountId(id), &format!("refreshed {id}"), list, profile, START)
+            ..Account::new(AccountId(id), format!("refreshed {id}"), list, profile, START)
         };
         write(&models, move |write| write.put(&account));
     }

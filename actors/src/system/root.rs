@@ -1,0 +1,114 @@
+//! The root: starts its children in order, and each again that dies.
+
+use std::{sync::atomic::Ordering, time::Duration};
+
+use ractor::{ActorCell, ActorProcessingErr, ActorRef, SupervisionEvent};
+use tokio::time::Instant;
+use tracing::error;
+
+use super::{CHILDREN, Ground, Who};
+use crate::beside;
+
+/// An actor that lives longer than this was started well.
+pub(super) const LIVES: Duration = Duration::from_secs(1);
+
+/// So many deaths in a row, each soon after the start, are followed by a start at once; those after it by one after
+/// [`beside::PAUSE`]. Whoever dies of what it reads at its start must not keep a processor busy, and fill the log.
+pub(super) const QUICK_DEATHS_MAX: u32 = 5;
+
+pub(super) struct Root;
+
+/// It is time to start this one again.
+pub(super) struct Restart(Who);
+
+pub(super) struct RootState {
+    ground: Ground,
+    children: Vec<Child>,
+}
+
+struct Child {
+    who: Who,
+    /// `None` while it is not started, or could not be.
+    cell: Option<ActorCell>,
+    started: Instant,
+    /// Deaths in a row that came soon after a start.
+    n_quick_deaths: u32,
+}
+
+impl ractor::Actor for Root {
+    type Msg = Restart;
+    type State = RootState;
+    type Arguments = Ground;
+
+    async fn pre_start(
+        &self,
+        myself: ActorRef<Restart>,
+        ground: Ground,
+    ) -> Result<RootState, ActorProcessingErr> {
+        let mut children = Vec::with_capacity(CHILDREN.len());
+        for who in CHILDREN {
+            let cell = Some(ground.start(who, myself.get_cell()).await?);
+            children.push(Child { who, cell, started: Instant::now(), n_quick_deaths: 0 });
+        }
+        Ok(RootState { ground, children })
+    }
+
+    async fn handle(
+        &self,
+        myself: ActorRef<Restart>,
+        Restart(who): Restart,
+        state: &mut RootState,
+    ) -> Result<(), ActorProcessingErr> {
+        state.restart(who, &myself).await;
+        Ok(())
+    }
+
+    async fn handle_supervisor_evt(
+        &self,
+        myself: ActorRef<Restart>,
+        event: SupervisionEvent,
+        state: &mut RootState,
+    ) -> Result<(), ActorProcessingErr> {
+        let (gone, cause) = match &event {
+            SupervisionEvent::ActorTerminated(gone, _, reason) => {
+                (gone.get_id(), reason.clone().unwrap_or_else(|| "it stopped".to_owned()))
+            }
+            SupervisionEvent::ActorFailed(gone, cause) => (gone.get_id(), cause.to_string()),
+            _ => return Ok(()),
+        };
+        // What it knew is gone before its successor begins.
+        drop(event);
+        let is_it = |it: &&mut Child| it.cell.as_ref().is_some_and(|cell| cell.get_id() == gone);
+        let Some(child) = state.children.iter_mut().find(is_it) else { return Ok(()) };
+        child.cell = None;
+        let is_quick = child.started.elapsed() < LIVES;
+        child.n_quick_deaths = if is_quick { child.n_quick_deaths + 1 } else { 0 };
+        let (who, waits) = (child.who, child.n_quick_deaths > QUICK_DEATHS_MAX);
+        if state.ground.stopping.load(Ordering::Relaxed) {
+            return Ok(());
+        }
+        error!(actor = ?who, "an actor ended and is restarted: {cause}");
+        match waits {
+            true => drop(myself.send_after(beside::PAUSE, move || Restart(who))),
+            false => state.restart(who, &myself).await,
+        }
+        Ok(())
+    }
+}
+
+impl RootState {
+    async fn restart(&mut self, who: Who, myself: &ActorRef<Restart>) {
+        let Some(child) = self.children.iter_mut().find(|it| it.who == who) else { return };
+        if self.ground.stopping.load(Ordering::Relaxed) {
+            return;
+        }
+        child.started = Instant::now();
+        match self.ground.start(who, myself.get_cell()).await {
+            Ok(cell) => child.cell = Some(cell),
+            Err(cause) => {
+                error!(actor = ?who, "an actor does not start, and is tried again: {cause}");
+                drop(myself.send_after(beside::PAUSE, move || Restart(who)));
+            }
+        }
+    }
+}
