@@ -3,6 +3,7 @@
 //! Addresses of a name are tried in turn and never raced: a provider that counts connections would see
 //! the losers too.
 
+mod abrupt;
 #[cfg(test)]
 mod tests;
 
@@ -16,19 +17,19 @@ use std::time::Duration;
 
 use rustls::pki_types::{CertificateDer, ServerName};
 use rustls::{ClientConfig, RootCertStore};
-use socket2::SockRef;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::{TcpStream, lookup_host};
 use tokio::time::{Instant, timeout, timeout_at};
 use tokio_rustls::TlsConnector;
 use tracing::{debug, warn};
 
+use self::abrupt::Abrupt;
 use crate::error::{Cause, UpstreamError};
 
 /// What a source reads from: anything that is read and written, and closed hard when dropped.
 ///
-/// A socket that is dropped must be gone in the provider's eyes at once; for TCP that is SO_LINGER 0,
-/// set by whoever dialled it.
+/// A socket that is dropped must be gone in the provider's eyes at once; for TCP that is a reset, seen to
+/// by whoever dialled it.
 pub trait Socket: AsyncRead + AsyncWrite + Send + Unpin {}
 
 impl<T: AsyncRead + AsyncWrite + Send + Unpin> Socket for T {}
@@ -137,7 +138,7 @@ impl TcpDial {
         let stream = TcpStream::connect(it).await.map_err(connect)?;
         stream.set_nodelay(true).map_err(connect)?;
         // From the first moment, so that a socket dropped anywhere is gone at once for the provider too.
-        SockRef::from(&stream).set_linger(Some(Duration::ZERO)).map_err(connect)?;
+        let stream = Abrupt::new(stream).map_err(connect)?;
         if !address.secure {
             return Ok(Box::new(stream));
         }

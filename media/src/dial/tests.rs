@@ -1,6 +1,7 @@
 //! The real dialer, on loopback and with the clock running.
 
 use std::net::{Ipv4Addr, TcpListener as StdListener};
+use std::os::fd::AsFd;
 
 use rustls::ServerConfig;
 use rustls::pki_types::PrivateKeyDer;
@@ -46,6 +47,21 @@ fn blackhole() -> (SocketAddr, Vec<RawSocket>) {
         sockets.push(filler);
     }
     (address.as_socket().unwrap(), sockets)
+}
+
+// What was seen: two connections on an account that allows one, for some milliseconds, at a provider that closes only
+// when it is reset. A program was being started just then, for another channel, and had a copy of every socket until it
+// ran; so the first socket was closed here, its slot given on, and the connection still there.
+#[tokio::test]
+async fn a_dropped_socket_is_gone_for_the_provider_although_a_program_that_is_being_started_holds_a_copy() {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let stream = TcpStream::connect(listener.local_addr().unwrap()).await.unwrap();
+    let (mut provider, _) = listener.accept().await.unwrap();
+    let copy = stream.as_fd().try_clone_to_owned().unwrap();
+    drop(Abrupt::new(stream).unwrap());
+    let read = timeout(LONG, provider.read_u8()).await.expect("the provider hears of it");
+    assert_eq!(read.unwrap_err().kind(), io::ErrorKind::ConnectionReset);
+    drop(copy);
 }
 
 #[tokio::test]

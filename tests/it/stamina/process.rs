@@ -3,6 +3,8 @@
 use std::collections::BTreeSet;
 use std::fs;
 use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 
 fn entries(folder: &str) -> Vec<String> {
     let all = fs::read_dir(folder).into_iter().flatten().flatten();
@@ -14,7 +16,13 @@ pub fn n_files() -> usize {
     entries("/proc/self/fd").len()
 }
 
-/// Resident memory in kibibytes.
+/// Kibibytes that are in use, of everything in this process.
+pub fn in_use_kib() -> u64 {
+    crate::MEMORY.allocated() as u64 >> 10
+}
+
+/// Resident memory in kibibytes: also what the allocator keeps for later, which depends on which threads needed how
+/// much at one time.
 pub fn resident_kib() -> u64 {
     let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
     let line = status.lines().find_map(|it| it.strip_prefix("VmRSS:"));
@@ -67,4 +75,17 @@ pub fn kinds_of_files(folder: &Path) -> BTreeSet<String> {
         }
     }
     found
+}
+
+/// Counts panics outside of the tests, wherever they happen: a defect that only ends a task would go unseen.
+pub fn counts_panics() -> Arc<AtomicUsize> {
+    let count = Arc::new(AtomicUsize::new(0));
+    let (counted, before) = (Arc::clone(&count), std::panic::take_hook());
+    std::panic::set_hook(Box::new(move |panic| {
+        if !panic.location().is_some_and(|it| it.file().starts_with("tests/")) {
+            counted.fetch_add(1, Relaxed);
+        }
+        before(panic);
+    }));
+    count
 }

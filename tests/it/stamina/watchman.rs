@@ -73,8 +73,15 @@ async fn leases_outlive_sockets(house: &House) {
 
 fn no_login_is_overdrawn(house: &House) {
     for login in LOGINS.iter().filter(|it| it.max_streams > 0) {
-        let peak = house.provider(login.name).peak_of(login.name);
-        assert!(peak <= login.max_streams, "{peak} sockets of {} at once", login.name);
+        let provider = house.provider(login.name);
+        let peak = provider.peak_of(login.name);
+        assert!(
+            peak <= login.max_streams,
+            "{peak} sockets of {} at once: {:#?}; leases: {:#?}",
+            login.name,
+            provider.overlaps(login.name),
+            house.gateway.gateway.system().leases(),
+        );
     }
 }
 
@@ -143,11 +150,16 @@ pub async fn rests(house: &House, random: &mut Random, baseline: &Baseline) -> (
     assert!(left.is_empty(), "files are left: {left:?}");
 
     let tally = house.ledger.close();
-    let (counts, kib) = (house.gateway.gateway.counts(), process::resident_kib());
+    let (counts, figures) = (house.gateway.gateway.counts(), house.gateway.models().store.figures());
+    // The store's own cache has a bound that is far away.
+    let kib = process::in_use_kib().saturating_sub(figures.cache_bytes as u64 >> 10);
     let line = format!(
-        "{} MiB, {} tasks, {} files, {tally:?}, {} losses, {} failovers, {} reconnects, {} switches, {} starts, \
+        "{kib} KiB in use and {} cached, {} KiB of {} on disk live, {} MiB resident, {} tasks, {} files, {tally:?}, {} losses, {} failovers, {} reconnects, {} switches, {} starts, \
          {} MB in, {} MB out, {} missed",
-        kib >> 10,
+        figures.cache_bytes >> 10,
+        figures.live_bytes >> 10,
+        figures.disk_bytes >> 10,
+        process::resident_kib() >> 10,
         n_tasks(),
         process::n_files(),
         counts.losses,

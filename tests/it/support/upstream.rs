@@ -187,6 +187,7 @@ struct Connection {
     socket: Option<Arc<TcpStream>>,
     account: Option<String>,
     path: Option<String>,
+    accepted_at: Instant,
     /// Connections that were open when this one was accepted.
     beside: Vec<u64>,
     closed_at: Option<Instant>,
@@ -378,6 +379,26 @@ impl Provider {
         self.state.lock().peaks.get(account).copied().unwrap_or(0)
     }
 
+    /// For how long each two connections of an account were open together, as a sentence, oldest first.
+    pub fn overlaps(&self, account: &str) -> Vec<String> {
+        let state = self.state.lock();
+        let of_account = |c: &&Connection| c.account.as_deref() == Some(account);
+        let all: Vec<_> = state.connections.values().filter(of_account).collect();
+        let mut told = Vec::new();
+        for (at, later) in all.iter().enumerate() {
+            for earlier in &all[..at] {
+                let ended = earlier.closed_at.unwrap_or_else(Instant::now);
+                let together = ended.saturating_duration_since(later.accepted_at);
+                if !together.is_zero() {
+                    let is_open = if earlier.closed_at.is_none() { ", still open" } else { "" };
+                    let paths = [&earlier.path, &later.path].map(|it| it.as_deref().unwrap_or_default());
+                    told.push(format!("{} and {}: {together:?}{is_open}", paths[0], paths[1]));
+                }
+            }
+        }
+        told
+    }
+
     /// Connections ever accepted, with a request or without.
     pub fn accepted(&self) -> u64 {
         self.state.lock().accepted
@@ -530,6 +551,7 @@ fn register(state: &Mutex<State>, socket: &Arc<TcpStream>) -> u64 {
         socket: Some(Arc::clone(socket)),
         account: None,
         path: None,
+        accepted_at: Instant::now(),
         beside,
         closed_at: None,
         cuts_seen: 0,
