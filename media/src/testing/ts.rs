@@ -34,8 +34,10 @@ pub struct TsSource {
     pub start: u64,
     /// Bits per second, about.
     pub bitrate: u64,
-    /// Pictures per second.
+    /// Pictures per second …
     pub frame_rate: u32,
+    /// … or per so many seconds, for a stream that is as thin as can be.
+    pub frame_seconds: u32,
     /// Pictures from one key frame to the next.
     pub gop: u64,
     /// Whether key frames have the random-access indicator.
@@ -56,6 +58,7 @@ impl TsSource {
             start: 90_000,
             bitrate: 2_000_000,
             frame_rate: 25,
+            frame_seconds: 1,
             gop: 25,
             is_marked: true,
             clock_error_ppm: 0,
@@ -64,14 +67,15 @@ impl TsSource {
 
     /// What the clock of this stream says of a picture, from the beginning of the programme on.
     fn ticks(&self, frame: u64) -> u64 {
-        let ticks = frame * 90_000 / u64::from(self.frame_rate);
+        let ticks = frame * 90_000 * u64::from(self.frame_seconds) / u64::from(self.frame_rate);
         // A programme of a year has 2^42 ticks.
         ticks.saturating_add_signed(ticks as i64 * i64::from(self.clock_error_ppm) / 1_000_000)
     }
 
     /// The stream from this moment of the programme on.
     pub fn stream(&self, from: Duration) -> TsStream {
-        let frame = from.as_micros() * u128::from(self.frame_rate) / 1_000_000;
+        let frame =
+            from.as_micros() * u128::from(self.frame_rate) / (1_000_000 * u128::from(self.frame_seconds));
         TsStream { source: self.clone(), frame: frame as u64, counters: [0; 4] }
     }
 
@@ -107,7 +111,9 @@ impl TsStream {
     }
 
     fn at_frame(&self, frame: u64) -> Duration {
-        Duration::from_micros(frame * 1_000_000 / u64::from(self.source.frame_rate))
+        let source = &self.source;
+        let micros = frame * 1_000_000 * u64::from(source.frame_seconds) / u64::from(source.frame_rate);
+        Duration::from_micros(micros)
     }
 
     /// The packets of the next picture and of the sound that goes with it; tables before key frames.
@@ -118,7 +124,8 @@ impl TsStream {
         let ticks = source.ticks(frame) + source.start;
         let stamp = (ticks + DECODE_DELAY) % STAMP_MODULUS;
         let pcr = Some(ticks * 300 % PCR_MODULUS);
-        let frame_bytes = (source.bitrate / 8 / u64::from(source.frame_rate)) as usize;
+        let bytes_a_second = source.bitrate / 8 * u64::from(source.frame_seconds);
+        let frame_bytes = (bytes_a_second / u64::from(source.frame_rate)) as usize;
         let mut out = Vec::with_capacity(frame_bytes + 4 * PACKET);
         if is_key || frame.is_multiple_of(5) {
             self.tables(&mut out);

@@ -1,7 +1,6 @@
-//! Who watches, each with a strict reader, and who listens to what happens.
+//! Who watches, each with a strict reader.
 
 use std::{
-    collections::BTreeMap,
     sync::{
         Arc,
         atomic::{AtomicU64, AtomicUsize, Ordering::Relaxed},
@@ -9,7 +8,7 @@ use std::{
     time::Duration,
 };
 
-use domain::{event::EventBody, ids::UserId};
+use domain::ids::UserId;
 use media::{
     meter::Connection,
     ring::{End, Tail},
@@ -17,7 +16,6 @@ use media::{
 };
 use parking_lot::Mutex;
 use tokio::{
-    sync::broadcast::error::RecvError,
     task::JoinHandle,
     time::{Instant, sleep, sleep_until},
 };
@@ -234,22 +232,22 @@ impl Person {
         self.wrong(left);
     }
 
-    /// Nine hours, two hours off, and again.
+    /// Nine hours, five hours off, and again.
     async fn watches_at_night(self) {
         sleep(30 * MINUTE).await;
         loop {
             if !self.watches(NIGHT_CHANNEL, "bedroom", 9 * 60 * MINUTE).await {
                 self.wrong("nothing to watch at night");
             }
-            sleep(120 * MINUTE).await;
+            sleep(300 * MINUTE).await;
         }
     }
 
-    /// For an hour and a half at a time, from one channel to the next: the new one is opened before the old one is
+    /// For an hour at a time, from one channel to the next: the new one is opened before the old one is
     /// closed, as media servers do.
     async fn zaps(mut self) {
         loop {
-            let until = Instant::now() + 90 * MINUTE;
+            let until = Instant::now() + 60 * MINUTE;
             let mut watching: Option<AbortOnDropHandle<()>> = None;
             while Instant::now() < until {
                 let number = *ZAPPED.start() + self.chance(3) as u32;
@@ -269,7 +267,7 @@ impl Person {
                 sleep(time).await;
             }
             drop(watching);
-            sleep(90 * MINUTE).await;
+            sleep(120 * MINUTE).await;
         }
     }
 
@@ -329,77 +327,5 @@ impl Person {
                 None => self.wrong("the seat did not come back"),
             }
         }
-    }
-}
-
-/// Who hears of everything that happens, and counts.
-pub(super) struct Told {
-    counts: Arc<Mutex<Counted>>,
-    _listening: AbortOnDropHandle<()>,
-}
-
-#[derive(Default)]
-struct Counted {
-    reconnects: BTreeMap<u128, u64>,
-    failovers: BTreeMap<u128, u64>,
-    switches: BTreeMap<u128, u64>,
-    n_refreshes: u64,
-    n_events: u64,
-}
-
-impl Told {
-    pub(super) fn listen(house: &House) -> Self {
-        let counts = Arc::new(Mutex::new(Counted::default()));
-        let (mut line, into) = (house.system().events().subscribe(), counts.clone());
-        let listening = tokio::spawn(async move {
-            loop {
-                match line.recv().await {
-                    Ok(event) => into.lock().count(&event.body),
-                    Err(RecvError::Lagged(n)) => panic!("{n} events went by unheard"),
-                    Err(RecvError::Closed) => return,
-                }
-            }
-        });
-        Self { counts, _listening: AbortOnDropHandle::new(listening) }
-    }
-
-    pub(super) fn n_reconnects(&self, number: u32) -> u64 {
-        self.counts.lock().reconnects.get(&number.into()).copied().unwrap_or(0)
-    }
-
-    pub(super) fn n_failovers(&self, number: u32) -> u64 {
-        self.counts.lock().failovers.get(&number.into()).copied().unwrap_or(0)
-    }
-
-    pub(super) fn n_switches(&self, number: u32) -> u64 {
-        self.counts.lock().switches.get(&number.into()).copied().unwrap_or(0)
-    }
-
-    /// All events, and those of refreshes.
-    pub(super) fn n_events(&self) -> (u64, u64) {
-        let counts = self.counts.lock();
-        (counts.n_events, counts.n_refreshes)
-    }
-
-    /// Tasks of its own.
-    pub(super) fn n_tasks(&self) -> usize {
-        1
-    }
-}
-
-impl Counted {
-    fn count(&mut self, body: &EventBody) {
-        self.n_events += 1;
-        let (of, channel) = match body {
-            EventBody::ChannelReconnect { channel, .. } => (&mut self.reconnects, channel),
-            EventBody::ChannelFailover { channel, .. } => (&mut self.failovers, channel),
-            EventBody::StreamSwitch { channel, .. } => (&mut self.switches, channel),
-            EventBody::M3uRefresh { .. } => {
-                self.n_refreshes += 1;
-                return;
-            }
-            _ => return,
-        };
-        *of.entry(channel.uuid.as_u128()).or_default() += 1;
     }
 }
