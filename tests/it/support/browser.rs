@@ -148,7 +148,8 @@ impl Drop for Browser {
     fn drop(&mut self) {
         let group = self.driver.id().and_then(|it| Pid::from_raw(it.try_into().ok()?));
         if let Some(group) = group {
-            // All of it may have ended already.
+            // What reports crashes has left the group, and ends when there is nobody left to report. All of it may
+            // have ended already.
             let _ = kill_process_group(group, Signal::KILL);
         }
     }
