@@ -101,7 +101,7 @@ async fn measure(size: &Size) {
     let n_changed = size.entries.div_ceil(CHANGED_EVERY);
     run.part("tenth changed", refresh(&admin, account, n_changed)).await;
     run.part("after", tokio::time::sleep(wait)).await;
-    run.end(&Source::until(provider.began().elapsed()), size);
+    run.end(|| Source::until(provider.began().elapsed()), size);
 }
 
 /// The program on a new data folder.
@@ -217,15 +217,17 @@ impl Run {
         }
     }
 
-    /// Asks the clients how it was, prints it all and records it.
-    fn end(mut self, source: &Source, size: &Size) {
+    /// Asks the clients how it was, prints it all and records it. What was sent is known only when they have ended.
+    fn end(mut self, source: impl FnOnce() -> Source, size: &Size) {
         self.watching.tell("end");
+        let reports: Vec<String> = self.parts.iter().map(|_| self.watching.line()).collect();
+        let source = source();
         println!(
-            "               seconds   lag p50      p99      max  delivered  missing missed lost  server clients     peak"
+            "              seconds   lag p50       p99       max  delivered  missing missed lost  server clients     peak"
         );
         let mut rows = Vec::new();
-        for part in &self.parts {
-            let mut report: Value = serde_json::from_str(&self.watching.line()).expect("clients report");
+        for (part, report) in self.parts.iter().zip(&reports) {
+            let mut report: Value = serde_json::from_str(report).expect("clients report");
             assert_eq!(report["name"], part.name);
             let (delivered, missing) = source.compare(&report["spans"]);
             let row = report.as_object_mut().expect("a report has members");
@@ -244,7 +246,7 @@ impl Run {
             row.extend(figures.as_object().cloned().unwrap_or_default());
             let lag = |name: &str| row[name].as_f64().unwrap_or(f64::NAN);
             println!(
-                "{:>13} {:>7.2}  {:>5.1} ms {:>5.1} ms {:>5.1} ms  {:>5.0} MiB {missing:>8} {:>6} {:>4}  {:>6.2} {:>7.2} {:>4.0} MiB",
+                "{:>13} {:>7.2} {:>6.1} ms {:>6.1} ms {:>6.1} ms  {:>5.0} MiB {missing:>8} {:>6} {:>4}  {:>6.2} {:>7.2} {:>4.0} MiB",
                 part.name,
                 part.seconds,
                 lag("lag_p50_ms"),
