@@ -58,6 +58,7 @@ use crate::{
     events::{self, Bus, Events},
     fetch::Fetch,
     importer::{self, Board, Importer, Imports},
+    memory,
     plans::Plans,
     registry::{Counts, Registry},
     reload::{self, LiveSettings},
@@ -80,7 +81,7 @@ const ACTOR_DEADLINE: Duration = Duration::from_secs(1);
 /// The share of memory all rings may hold together when nothing is configured.
 const RING_MEMORY_SHARE: u64 = 4;
 
-/// The bound of all rings together where the machine's memory is not known.
+/// The bound of all rings together where it is not known how much memory there is.
 const RING_BYTES_FALLBACK: u64 = 1 << 30;
 
 /// What a system needs from outside.
@@ -181,7 +182,9 @@ impl System {
             // The time-outs are looked up at each opening.
             settings: SourceSettings::default(),
         };
-        let ring_bytes = settings.ring_budget_bytes.unwrap_or_else(default_ring_bytes);
+        let ring_bytes = settings.ring_budget_bytes.unwrap_or_else(|| {
+            memory::usable_bytes().map_or(RING_BYTES_FALLBACK, |it| it / RING_MEMORY_SHARE)
+        });
         let env = Arc::new(Env {
             plans,
             packets: parts.packets,
@@ -421,13 +424,4 @@ async fn spawn<A: ractor::Actor>(
     let (actor, _) = ractor::Actor::spawn_linked(None, actor, arguments, root).await?;
     door.set(actor.clone());
     Ok(actor.get_cell())
-}
-
-/// A quarter of the machine's memory.
-fn default_ring_bytes() -> u64 {
-    let meminfo = std::fs::read_to_string("/proc/meminfo").unwrap_or_default();
-    let total_kib = meminfo.lines().find_map(|line| {
-        line.strip_prefix("MemTotal:")?.trim().strip_suffix("kB")?.trim().parse::<u64>().ok()
-    });
-    total_kib.map_or(RING_BYTES_FALLBACK, |it| it * 1024 / RING_MEMORY_SHARE)
 }

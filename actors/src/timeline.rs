@@ -9,7 +9,7 @@ mod tests;
 use std::{
     collections::{BTreeMap, VecDeque},
     sync::Arc,
-    time::{Duration, SystemTime},
+    time::Duration,
 };
 
 use domain::{
@@ -19,7 +19,7 @@ use domain::{
 use parking_lot::Mutex;
 use tokio::time::Instant;
 
-use crate::plans::Target;
+use crate::{clock::now_ms, plans::Target};
 
 /// Lines kept of one run; the oldest go first.
 pub(crate) const LINES_MAX: usize = 200;
@@ -252,10 +252,4 @@ impl Drop for Timeline {
         }
         forget(&mut runs);
     }
-}
-
-/// Milliseconds since 1970.
-pub(crate) fn now_ms() -> i64 {
-    let since = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
-    i64::try_from(since.as_millis()).unwrap_or(i64::MAX)
 }

@@ -16,9 +16,9 @@ mod tokens;
 use std::fmt;
 use std::net::IpAddr;
 use std::sync::Arc;
-use std::time::{Duration, SystemTime};
+use std::time::Duration;
 
-use actors::Events;
+use actors::{Events, now_ms};
 use domain::event::{CallerRef, Event, EventBody};
 use domain::secret::{Secret, ServerKeys};
 use domain::user::{ApiKey, USERNAME_CHARS_MAX, User};
@@ -329,12 +329,6 @@ fn scheme(value: &HeaderValue) -> (&[u8], &[u8]) {
     let bytes = value.as_bytes().trim_ascii();
     let end = bytes.iter().position(u8::is_ascii_whitespace).unwrap_or(bytes.len());
     (&bytes[..end], bytes[end..].trim_ascii())
-}
-
-/// Milliseconds since 1970.
-fn now_ms() -> i64 {
-    let since = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
-    i64::try_from(since.as_millis()).unwrap_or(i64::MAX)
 }
 
 fn now_seconds() -> i64 {

@@ -1,9 +1,8 @@
 //! `headwater import`: a playlist into the store, as the difference to what is there.
 
 use std::process::ExitCode;
-use std::time::SystemTime;
 
-use actors::{Fetch, ImportOptions, Imported, import};
+use actors::{Fetch, ImportOptions, Imported, import, now_ms};
 use anyhow::{Context, anyhow};
 use domain::account::{Account, AccountProfile, List, REFRESH_INTERVAL_HOURS};
 use domain::ids::AccountId;
@@ -83,7 +82,7 @@ fn account_for(
             let id = next_profile_id(write)?;
             let profile = AccountProfile::default_of(id, "Default", 0);
             let name = name.unwrap_or(default_name);
-            let mut account = Account::new(AccountId(id.0), name, list.clone(), profile, now());
+            let mut account = Account::new(AccountId(id.0), name, list.clone(), profile, now_ms());
             account.schedule.interval_hours = REFRESH_INTERVAL_HOURS;
             Ok(account)
         }
@@ -113,8 +112,4 @@ fn text(source: &ListSource, account: &Account, imported: &Imported) -> String {
         text += &format!("\n  and {more} more");
     }
     text
-}
-
-fn now() -> i64 {
-    SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).map_or(0, |it| it.as_millis() as i64)
 }

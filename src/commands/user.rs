@@ -2,8 +2,8 @@
 
 use std::io::{BufRead, Read};
 use std::process::ExitCode;
-use std::time::SystemTime;
 
+use actors::now_ms;
 use anyhow::{Context, bail, ensure};
 use domain::ids::UserId;
 use domain::user::{Level, User, check_username};
@@ -31,8 +31,7 @@ pub(super) fn add(config: &Config, new: &NewUser) -> anyhow::Result<ExitCode> {
     ensure!(password.len() <= PASSWORD_BYTES_MAX, "the password is longer than {PASSWORD_BYTES_MAX} bytes");
 
     let store = DataFolder::new(&config.data_dir).open()?;
-    let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).map_or(0, |it| it.as_millis() as i64);
-    let mut user = User::new(UserId(0), &new.name, level, now);
+    let mut user = User::new(UserId(0), &new.name, level, now_ms());
     user.password = Some(hash_password(&password));
     user.is_superuser = new.superuser;
     user.is_staff = new.superuser;

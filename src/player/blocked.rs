@@ -1,8 +1,9 @@
 //! Callers whose network gets nothing without credentials: refused each time, told once in a while.
 
 use std::net::IpAddr;
-use std::time::{Duration, SystemTime};
+use std::time::Duration;
 
+use actors::now_ms;
 use domain::event::{CallerRef, Event, EventBody};
 use governor::clock::{Clock, DefaultClock};
 use governor::middleware::NoOpMiddleware;
@@ -63,12 +64,6 @@ impl<C: Clock> Blocked<C> {
         }
         self.told.check_key(&neighbour(address)).is_ok()
     }
-}
-
-/// Milliseconds since 1970.
-fn now_ms() -> i64 {
-    let since = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
-    i64::try_from(since.as_millis()).unwrap_or(i64::MAX)
 }
 
 #[cfg(test)]

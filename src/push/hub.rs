@@ -2,9 +2,9 @@
 
 use std::collections::HashMap;
 use std::sync::{Arc, Weak};
-use std::time::{Duration, SystemTime};
+use std::time::Duration;
 
-use actors::{Importer, Phase, Status, Target};
+use actors::{Importer, Phase, Status, Target, now_ms};
 use domain::event::{Event, EventBody};
 use domain::ids::AccountId;
 use parking_lot::Mutex;
@@ -210,10 +210,4 @@ fn every_period() -> tokio::time::Interval {
     let mut ticks = tokio::time::interval(PERIOD);
     ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
     ticks
-}
-
-/// Milliseconds since 1970.
-fn now_ms() -> i64 {
-    let since = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
-    i64::try_from(since.as_millis()).unwrap_or(i64::MAX)
 }

@@ -29,12 +29,13 @@ use tracing::error;
 use super::{FAREWELL, Join, Message, Refusal, SwitchOutcome, clients::Clients};
 use crate::{
     ask::answer,
+    clock::now_ms,
     events::Events,
     plans::{Plans, Target},
     registry::{Registered, Registry, WatchedChannel},
     reload::LiveSettings,
     slots::{FullPool, Lease, Slots},
-    timeline::{Line, Timeline, Timelines, What, now_ms},
+    timeline::{Line, Timeline, Timelines, What},
 };
 
 /// What every live channel stands on.

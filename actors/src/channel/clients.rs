@@ -16,9 +16,9 @@ use tokio::time::Instant;
 use super::{ClientStatus, Viewer, Wish};
 use crate::{
     client,
+    clock::now_ms,
     registry::{Registered, Registry, WatchedClient},
     seats::Seat,
-    timeline::now_ms,
 };
 
 struct Client {

@@ -33,6 +33,7 @@ pub use run::{ImportOptions, Imported, import};
 
 use crate::{
     ask::{ANSWER_TIMEOUT, AskError, Door},
+    clock::now_ms,
     fetch::Fetch,
 };
 
@@ -88,6 +89,6 @@ impl Imports {
             let (models, fetch) = (own.clone(), fetch.clone());
             Box::pin(async move { import(&models, &fetch, account, options, report).await }) as _
         });
-        Self { models, work, now: Arc::new(run::now) }
+        Self { models, work, now: Arc::new(now_ms) }
     }
 }

@@ -7,7 +7,7 @@
 //!
 //! Until the last step nothing that is stored has changed, so whatever goes wrong before leaves everything as it was.
 
-use std::{path::PathBuf, sync::Arc, time::SystemTime};
+use std::{path::PathBuf, sync::Arc};
 
 use bytes::Bytes;
 use domain::{
@@ -33,7 +33,10 @@ use super::{
     progress::{Phase, Progress},
     reading::{self, Pieces, ReadList},
 };
-use crate::fetch::{Fetch, FetchError};
+use crate::{
+    clock::now_ms,
+    fetch::{Fetch, FetchError},
+};
 
 /// Pieces between the socket and the parser. With those of the socket itself this is all that waits.
 const PIECES_MAX: usize = 16;
@@ -146,14 +149,8 @@ pub async fn import(
 impl ImportOptions {
     /// Milliseconds since 1970.
     pub(super) fn now(&self) -> i64 {
-        self.at.unwrap_or_else(now)
+        self.at.unwrap_or_else(now_ms)
     }
-}
-
-/// Milliseconds since 1970.
-pub(super) fn now() -> i64 {
-    let since = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
-    i64::try_from(since.as_millis()).unwrap_or(i64::MAX)
 }
 
 /// What the thread that may block has of an import.

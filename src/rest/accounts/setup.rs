@@ -2,13 +2,14 @@
 
 use std::net::IpAddr;
 
+use actors::now_ms;
 use domain::ids::UserId;
 use domain::secret::Secret;
 use domain::user::{Level, USERNAME_CHARS_MAX, User};
 use http::header::{HOST, HeaderValue, ORIGIN};
 use http::{HeaderMap, StatusCode};
 
-use super::users::{CHARS_MAX, PASSWORD_CHARS_MAX, check_email, check_name, now_ms};
+use super::users::{CHARS_MAX, PASSWORD_CHARS_MAX, check_email, check_name};
 use crate::http::network::Networks;
 use crate::http::reply::Refusal;
 use crate::rest::call::Call;

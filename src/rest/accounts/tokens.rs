@@ -1,11 +1,12 @@
 //! `/api/accounts/token/`: logging in, staying so, and out.
 
+use actors::now_ms;
 use domain::secret::Secret;
 use domain::user::{USERNAME_CHARS_MAX, User};
 use http::StatusCode;
 use tracing::warn;
 
-use super::users::{PASSWORD_CHARS_MAX, now_ms};
+use super::users::PASSWORD_CHARS_MAX;
 use crate::http::reply::Refusal;
 use crate::rest::call::Call;
 use crate::rest::record::{body, view};

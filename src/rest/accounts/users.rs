@@ -1,8 +1,8 @@
 //! `/api/accounts/users/`: everybody there is, for admins.
 
 use std::sync::Arc;
-use std::time::SystemTime;
 
+use actors::now_ms;
 use domain::ids::UserId;
 use domain::secret::Secret;
 use domain::user::{Level, USERNAME_CHARS_MAX, User, UsernameError, check_username};
@@ -265,12 +265,6 @@ pub(super) fn check_email(email: String) -> Result<String, Refusal> {
         true => Ok(email),
         false => Err(Refusal::field("email", "Enter a valid email address.")),
     }
-}
-
-/// Milliseconds since 1970.
-pub(super) fn now_ms() -> i64 {
-    let since = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
-    i64::try_from(since.as_millis()).unwrap_or(i64::MAX)
 }
 
 impl UserEdit {

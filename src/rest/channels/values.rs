@@ -1,7 +1,5 @@
 //! What fields of channels and streams have in common: names, groups, numbers and addresses.
 
-use std::time::SystemTime;
-
 use domain::channel::{Number, NumberError};
 use domain::group::Group;
 use domain::ids::GroupId;
@@ -14,12 +12,6 @@ use url::Url;
 use crate::http::reply::Refusal;
 use crate::rest::field::{Field, Kind, Place};
 use crate::rest::value::{Readable, Shape};
-
-/// Milliseconds since 1970.
-pub(super) fn now_ms() -> i64 {
-    let since = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
-    i64::try_from(since.as_millis()).unwrap_or(i64::MAX)
-}
 
 /// A text for people, without the white space around it.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -2,6 +2,7 @@
 
 use std::collections::HashSet;
 
+use actors::now_ms;
 use domain::account::{Account, AccountProfile, List, REFRESH_INTERVAL_HOURS, Refresh};
 use domain::channel::Channel;
 use domain::ids::{AccountId, StreamId};
@@ -13,7 +14,7 @@ use tracing::warn;
 
 use super::edit::Change;
 use super::shown::{M3UAccount, M3UAccountEdit, Shown};
-use super::{LOCKED, find_unlocked, now};
+use super::{LOCKED, find_unlocked};
 use crate::http::reply::Refusal;
 use crate::rest::call::Call;
 use crate::rest::list::{Ordering, Page, WholeOrPages};
@@ -93,7 +94,7 @@ async fn retrieve(call: Call) -> Result<M3UAccount, Refusal> {
 
 async fn create(call: Call, edit: M3UAccountEdit) -> Result<Created<M3UAccount>, Refusal> {
     let change = Change::of(edit, &List::None).await?;
-    let at = now();
+    let at = now_ms();
     let account = call
         .write(move |write| {
             let id = next_profile_id(write)?;
@@ -121,7 +122,7 @@ async fn update(call: Call, edit: M3UAccountEdit) -> Result<M3UAccount, Refusal>
         .write(move |write| {
             let before = find_unlocked(write, id)?;
             let mut account = before.clone();
-            change.apply(&mut account, now());
+            change.apply(&mut account, now_ms());
             write.put(&account)?;
             let has_another_list = account.list != before.list || account.is_active && !before.is_active;
             let read_by = |it: &Account| (it.headers.clone(), it.rules.clone(), it.identity);

@@ -12,8 +12,6 @@ mod shown;
 mod tests;
 mod text;
 
-use std::time::SystemTime;
-
 use domain::account::Account;
 use storage::Write;
 
@@ -32,9 +30,3 @@ fn find_unlocked(write: &Write<'_>, id: u32) -> Result<Account, Refusal> {
 }
 
 const LOCKED: &str = "The account of streams that are made by hand cannot be changed or deleted.";
-
-/// Milliseconds since 1970.
-fn now() -> i64 {
-    let since = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
-    i64::try_from(since.as_millis()).unwrap_or(i64::MAX)
-}

@@ -1,5 +1,6 @@
 //! `/api/m3u/accounts/{id}/profiles/`: the profiles of an account.
 
+use actors::now_ms;
 use domain::account::{Account, AccountProfile};
 use domain::ids::ProfileId;
 use domain::pattern::Pattern;
@@ -9,7 +10,7 @@ use storage::records::next_profile_id;
 
 use super::shown::{M3UAccountProfile, M3UAccountProfileEdit, Shown};
 use super::text::{Exact, sentence};
-use super::{LOCKED, find_unlocked, now};
+use super::{LOCKED, find_unlocked};
 use crate::http::reply::Refusal;
 use crate::rest::call::Call;
 use crate::rest::input::FieldErrors;
@@ -126,7 +127,7 @@ async fn remove(call: Call) -> Result<Done, Refusal> {
             return Err(Refusal::bad_request("The default profile of an account cannot be deleted."));
         }
         account.profiles.remove(at);
-        account.updated_at = now();
+        account.updated_at = now_ms();
         write.put(&account)?;
         Ok(Done)
     })
@@ -202,7 +203,7 @@ fn keep(
     if account.profiles.iter().find(is_other).is_some() {
         return Err(Refusal::taken("name"));
     }
-    account.updated_at = now();
+    account.updated_at = now_ms();
     write.put(&account)?;
     Ok((account, profile))
 }

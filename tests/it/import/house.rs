@@ -102,12 +102,18 @@ impl House {
         })
         .await;
         headwater::install_tls();
-        let limits = FetchLimits { read_timeout: Duration::from_millis(500), ..FetchLimits::default() };
-        let house = Self { models, fetch: Fetch::new(limits).unwrap(), server: ListServer::start().await };
+        let fetch = Fetch::new(FetchLimits::default()).unwrap();
+        let house = Self { models, fetch, server: ListServer::start().await };
         for id in [A, B] {
             house.account(id, |_| {}).await;
         }
         house
+    }
+
+    /// Has servers that say nothing given up soon, for stories in which one does.
+    pub fn is_impatient(&mut self) {
+        let limits = FetchLimits { read_timeout: Duration::from_millis(500), ..FetchLimits::default() };
+        self.fetch = Fetch::new(limits).unwrap();
     }
 
     /// Puts an account, changed as wanted.

@@ -12,7 +12,8 @@ use tracing::{error, info};
 use super::State;
 use crate::{
     channel::{Message, Status, clients::Gone},
-    timeline::{Line, What, now_ms},
+    clock::now_ms,
+    timeline::{Line, What},
 };
 
 /// Why a channel ended that should not have.

@@ -2,6 +2,7 @@
 
 use std::collections::HashSet;
 
+use actors::now_ms;
 use domain::channel::{Channel, NAME_CHARS_MAX};
 use domain::ids::{ChannelId, StreamId, StreamProfileId};
 use domain::stream::Stream;
@@ -15,9 +16,7 @@ use super::numbers::{Changes, Taken, conflicts, put_all};
 use crate::http::reply::Refusal;
 use crate::rest::call::find;
 use crate::rest::channels::streams::TVG_ID_CHARS_MAX;
-use crate::rest::channels::values::{
-    ChannelNumber, GroupRef, Text, find_group, no_such, no_such_group, now_ms,
-};
+use crate::rest::channels::values::{ChannelNumber, GroupRef, Text, find_group, no_such, no_such_group};
 use crate::rest::input::FieldErrors;
 use crate::rest::record::body;
 use crate::rest::value::WebUrl;

@@ -1,5 +1,6 @@
 //! Channels that are made of streams, one of each.
 
+use actors::now_ms;
 use domain::channel::{Channel, NAME_CHARS_MAX, Number};
 use domain::group::{Group, NAME_CHARS_MAX as GROUP_NAME_CHARS_MAX};
 use domain::ids::{ChannelId, GroupId, StreamId};
@@ -14,7 +15,7 @@ use super::numbers::Taken;
 use super::view::{ChannelRecord, ChannelViews};
 use crate::http::reply::Refusal;
 use crate::rest::call::{Call, find};
-use crate::rest::channels::values::{ChannelNumber, Text, now_ms};
+use crate::rest::channels::values::{ChannelNumber, Text};
 use crate::rest::field::{Field, Kind};
 use crate::rest::input::FieldErrors;
 use crate::rest::record::{body, view};

@@ -2,12 +2,12 @@
 
 use std::collections::{BTreeSet, HashMap};
 
+use actors::now_ms;
 use domain::channel::{Channel, Number};
 use domain::ids::ChannelId;
 use storage::{Table, Write};
 
 use crate::http::reply::Refusal;
-use crate::rest::channels::values::now_ms;
 
 /// Numbers that were taken when somebody looked, so that a write has to ask only after few.
 pub(super) struct Taken {

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 
+use actors::now_ms;
 use domain::account::{CUSTOM, Refresh};
 use domain::channel::Channel;
 use domain::group::Group;
@@ -12,7 +13,7 @@ use domain::stream_profile::StreamProfile;
 use storage::Write;
 
 use crate::http::reply::Refusal;
-use crate::rest::channels::values::{GroupRef, StreamUrl, Text, find_group, no_such, no_such_group, now_ms};
+use crate::rest::channels::values::{GroupRef, StreamUrl, Text, find_group, no_such, no_such_group};
 use crate::rest::input::FieldErrors;
 use crate::rest::record::body;
 use crate::rest::value::WebUrl;

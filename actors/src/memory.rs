@@ -1,0 +1,61 @@
+//! How much memory there is for this process.
+
+use std::{fs, path::Path};
+
+/// Where Linux shows its control groups.
+const GROUPS: &str = "/sys/fs/cgroup";
+
+/// Bytes that this process may use: those of the machine, or of its control group where that may use less, as in a
+/// container. `None` where the system does not say.
+pub(crate) fn usable_bytes() -> Option<u64> {
+    let read = |path: &Path| fs::read_to_string(path).unwrap_or_default();
+    let machine = of_machine(&read(Path::new("/proc/meminfo")));
+    let group = of_group(&read(Path::new("/proc/self/cgroup")), |group| {
+        read(&Path::new(GROUPS).join(group).join("memory.max"))
+    });
+    [machine, group].into_iter().flatten().min()
+}
+
+/// What `/proc/meminfo` says of the whole machine.
+fn of_machine(meminfo: &str) -> Option<u64> {
+    let total = meminfo.lines().find_map(|line| line.strip_prefix("MemTotal:"))?;
+    total.trim().strip_suffix("kB")?.trim().parse::<u64>().ok()?.checked_mul(1024)
+}
+
+/// The least that this group, by `/proc/self/cgroup`, and those above it may use; `limit` reads what one says.
+fn of_group(membership: &str, limit: impl Fn(&Path) -> String) -> Option<u64> {
+    let path = membership.lines().find_map(|line| line.strip_prefix("0::/"))?;
+    Path::new(path).ancestors().filter_map(|group| limit(group).trim().parse::<u64>().ok()).min()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_container_has_what_its_group_and_those_above_may_use() {
+        let check = |membership: &str, limits: &[(&str, &str)], expected: Option<u64>| {
+            let limit = |group: &Path| {
+                let said = limits.iter().find(|it| Path::new(it.0) == group);
+                said.map(|it| it.1.to_owned()).unwrap_or_default()
+            };
+            assert_eq!(of_group(membership, limit), expected, "{membership:?} {limits:?}");
+        };
+        check("0::/\n", &[("", "1048576\n")], Some(1 << 20));
+        check("0::/\n", &[("", "max\n")], None);
+        check("0::/a/b\n", &[("a/b", "max\n"), ("a", "4096\n"), ("", "8192\n")], Some(4096));
+        check("0::/a/b\n", &[("a/b", "100\n"), ("a", "4096\n")], Some(100));
+        check("1:memory:/a\n0::/b\n", &[("a", "1\n"), ("b", "2\n")], Some(2));
+        check("0::/../other\n", &[], None);
+        check("", &[("", "1\n")], None);
+    }
+
+    #[test]
+    fn the_memory_of_the_machine_is_read_where_it_is_said() {
+        assert_eq!(of_machine("MemTotal:       24576 kB\nMemFree: 1 kB\n"), Some(24576 * 1024));
+        for text in ["", "MemTotal: many kB", "MemTotal: 1", "MemTotal: 18446744073709551615 kB"] {
+            assert_eq!(of_machine(text), None, "{text:?}");
+        }
+        assert!(usable_bytes().is_some_and(|it| it > 1 << 20), "this machine says it");
+    }
+}
