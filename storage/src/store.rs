@@ -58,7 +58,15 @@ impl Drop for Running {
         {
             drop(thread.join());
         }
+        self.remove_temporary();
+    }
+}
+
+impl Running {
+    /// A temporary store leaves nothing on the disk. What has it open reads on.
+    fn remove_temporary(&self) {
         if let Some(folder) = &self.temporary {
+            // An error means that it is gone, or that somebody else has taken it over.
             drop(fs::remove_dir_all(folder));
         }
     }
@@ -114,7 +122,7 @@ impl Store {
         Self::start(folder, lock, vault, schema, None, formats)
     }
 
-    /// A store that is gone with its last handle, under a key that is nowhere written.
+    /// A store that is gone with [`Store::close`] or its last handle, under a key that is nowhere written.
     pub fn temporary(schema: Schema) -> Result<Self> {
         let n = getrandom::u64().map_err(|error| Error::disk("get random bytes from the system", error))?;
         let folder = std::env::temp_dir().join(format!("headwater-{}-{n:016x}", std::process::id()));
@@ -322,6 +330,8 @@ impl Store {
         if let Some(thread) = self.running.thread.lock().take() {
             drop(thread.join());
         }
+        // Not left to the last handle: a process ends without waiting for all who hold one.
+        self.running.remove_temporary();
     }
 
     pub(crate) fn ask<R>(&self, job: impl FnOnce(oneshot::Sender<Result<R>>) -> Job) -> Result<R> {

@@ -17,7 +17,7 @@ fn order(program: &Binary, stream: &str) -> (SocketAddr, String) {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn the_demo_plays_and_goes_on_when_its_first_stream_is_stopped_by_the_line_it_printed() {
+async fn the_demo_plays_goes_on_when_its_first_stream_is_stopped_by_the_line_it_printed_and_leaves_nothing() {
     let mut program = Binary::start(&["demo", "--source-listen", "127.0.0.1:0"]);
     let address = program.address().await;
     let paths = program.streams().await;
@@ -36,8 +36,11 @@ async fn the_demo_plays_and_goes_on_when_its_first_stream_is_stopped_by_the_line
         other.until("some programme", |r| r.ts.programme_seconds() > 1.0).await;
         other.received(|r| r.ts.assert_clean());
     }
+    assert_eq!(program.temporary_files().len(), 1, "its store");
     program.signal("TERM");
     assert_eq!(program.ended().await.code(), Some(0));
+    // What was seen: each demo left its store behind, because the process ended before the last who held it.
+    assert!(program.temporary_files().is_empty(), "{:?}", program.temporary_files());
 }
 
 /// These need ffmpeg.

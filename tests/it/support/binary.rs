@@ -3,9 +3,11 @@
 use super::client::{Request, fetch};
 use super::{PATIENCE, until_async};
 use parking_lot::Mutex;
+use std::ffi::OsString;
 use std::net::SocketAddr;
 use std::process::{ExitStatus, Stdio};
 use std::sync::Arc;
+use tempfile::TempDir;
 use tokio::io::{AsyncBufReadExt, AsyncRead, BufReader};
 use tokio::process::{Child, Command};
 use tokio::task::JoinHandle;
@@ -16,15 +18,19 @@ pub struct Binary {
     child: Child,
     output: Arc<Mutex<String>>,
     pipes: Vec<JoinHandle<()>>,
+    /// Its folder for temporary files.
+    temporary: TempDir,
 }
 
 impl Binary {
     /// Starts it with these arguments, on free ports, and without what the environment of the tests may set.
     pub fn start(arguments: &[&str]) -> Binary {
+        let temporary = tempfile::tempdir().expect("a folder");
         let mut child = Command::new(env!("CARGO_BIN_EXE_headwater"))
             .args(arguments)
             .args(["--player-listen", "127.0.0.1:0", "--api-listen", "127.0.0.1:0"])
             .env_clear()
+            .env("TMPDIR", temporary.path())
             .stdin(Stdio::null())
             .stdout(Stdio::piped())
             .stderr(Stdio::piped())
@@ -36,7 +42,13 @@ impl Binary {
             gather(child.stdout.take().expect("piped"), &output),
             gather(child.stderr.take().expect("piped"), &output),
         ];
-        Binary { child, output, pipes }
+        Binary { child, output, pipes, temporary }
+    }
+
+    /// What lies in its folder for temporary files.
+    pub fn temporary_files(&self) -> Vec<OsString> {
+        let files = std::fs::read_dir(self.temporary.path()).expect("it is there");
+        files.map(|it| it.expect("it can be read").file_name()).collect()
     }
 
     /// What it has said so far, on both outputs.
