@@ -7,10 +7,10 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use actors::{
-    Counts, Events, Fetch, FetchLimits, Importer, Parts, Plans, StorePlans, Switchboard, System,
+    Counts, Events, Fetch, FetchError, FetchLimits, Importer, Parts, Plans, StorePlans, Switchboard, System,
     effective_settings,
 };
-use domain::plan::Capabilities;
+use domain::plan::Conditions;
 use domain::settings::Settings;
 use media::door::{DialSettings, TcpDial};
 use socket2::{Domain, Protocol, Socket, Type};
@@ -61,7 +61,7 @@ pub enum StartError {
     #[error("failed to start the actors")]
     Actors(#[source] actors::StartError),
     #[error("failed to prepare for fetching playlists")]
-    Fetch(#[source] actors::FetchError),
+    Fetch(#[source] FetchError),
     #[error("failed to prepare connections to providers: {0}")]
     Dial(String),
     #[error("a runtime is shut down")]
@@ -99,12 +99,13 @@ impl Gateway {
 
         let models = runtimes.work.spawn_blocking(move || Models::of(store));
         let models = models.await.map_err(|_| StartError::Runtime)?.map_err(StartError::Store)?;
-        let capabilities = Capabilities { has_ffmpeg: media::door::find_program("ffmpeg").is_some() };
-        let plans = StorePlans::new(models.clone(), config.engine.default_stream_profile).on(capabilities);
+        let has_ffmpeg = media::door::find_program("ffmpeg").is_some();
+        let conditions = Conditions { has_ffmpeg, user_agent: config.user_agent.clone() };
+        let plans = StorePlans::new(models.clone(), config.engine.default_stream_profile).under(conditions);
         let plans: Arc<dyn Plans> = Arc::new(plans);
         let dial =
             TcpDial::new(DialSettings::default()).map_err(|error| StartError::Dial(error.to_string()))?;
-        let fetch = Fetch::new(fetch_limits(&config)).map_err(StartError::Fetch)?;
+        let fetch = fetch(&config).map_err(StartError::Fetch)?;
         let parts = Parts { dial: Arc::new(dial), packets: runtimes.packets.clone() };
         let (base, followed) = (config.engine.clone(), models.clone());
         let system = {
@@ -260,14 +261,18 @@ impl Gateway {
     }
 }
 
-/// How much of a playlist is fetched, and for how long.
-pub(crate) fn fetch_limits(config: &Config) -> FetchLimits {
-    let limits = &config.limits;
-    FetchLimits {
-        bytes_max: limits.playlist_bytes_max,
-        total_timeout: limits.playlist_timeout,
+/// The client for all that is fetched and not streamed, as the configuration wants it.
+pub(crate) fn fetch(config: &Config) -> Result<Fetch, FetchError> {
+    let limits = FetchLimits {
+        bytes_max: config.limits.playlist_bytes_max,
+        total_timeout: config.limits.playlist_timeout,
         ..FetchLimits::default()
-    }
+    };
+    let fetch = Fetch::new(limits)?;
+    Ok(match &config.user_agent {
+        Some(agent) => fetch.known_as(agent),
+        None => fetch,
+    })
 }
 
 /// Makes the TLS provider of this process, once. Later calls do nothing.

@@ -8,7 +8,7 @@ use std::io::Write;
 use std::net::SocketAddr;
 use std::time::Duration;
 
-use actors::{Fetch, FetchError, FetchLimits};
+use actors::{Fetch, FetchError};
 use domain::channel::Channel;
 use domain::playlist::catalogue::{Catalogue, CatalogueBuilder};
 use domain::playlist::m3u::{self, Item, Parser, Summary};
@@ -17,7 +17,7 @@ use storage::Store;
 use tokio::io::AsyncReadExt;
 
 use crate::config::{Config, ListSource};
-use crate::gateway::{Gateway, Runtimes, StartError};
+use crate::gateway::{Gateway, Runtimes, StartError, fetch};
 
 /// Problems of one list that are told one by one.
 const PROBLEMS_TOLD_MAX: usize = 20;
@@ -98,8 +98,7 @@ async fn read_lists(config: &Config) -> Result<(Catalogue, Vec<Report>), PlayErr
         return Err(PlayError::NoLists);
     }
     crate::install_tls();
-    let limits = FetchLimits { bytes_max: config.limits.playlist_bytes_max, ..FetchLimits::default() };
-    let fetch = Fetch::new(limits).map_err(PlayError::Client)?;
+    let fetch = fetch(config).map_err(PlayError::Client)?;
     let mut catalogue = CatalogueBuilder::new();
     let mut reports = Vec::with_capacity(lists.len());
     for list in lists {
@@ -113,7 +112,6 @@ async fn read_lists(config: &Config) -> Result<(Catalogue, Vec<Report>), PlayErr
 
 /// One list on its way into the catalogue.
 struct Reading<'a> {
-    headers: Headers,
     parser: Parser,
     taker: Taker<'a>,
 }
@@ -130,11 +128,10 @@ struct Taker<'a> {
 
 impl<'a> Reading<'a> {
     fn new(config: &Config, list: &ListSource, catalogue: &'a mut CatalogueBuilder) -> Self {
-        let headers = Headers { user_agent: config.user_agent.clone(), ..Headers::default() };
-        let account = catalogue.account(&account_name(list), config.play.max_streams, headers.clone());
+        let account = catalogue.account(&account_name(list), config.play.max_streams, Headers::default());
         let list = list.clone();
         let taker = Taker { catalogue, account, list, problems: Vec::new(), n_problems: 0, n_entries: 0 };
-        Reading { headers, parser: Parser::new(m3u::Limits::default()), taker }
+        Reading { parser: Parser::new(m3u::Limits::default()), taker }
     }
 
     async fn read(&mut self, config: &Config, fetch: &Fetch) -> Result<Summary, ListError> {
@@ -157,7 +154,7 @@ impl<'a> Reading<'a> {
                 }
             }
             ListSource::Url(url) => {
-                let mut body = fetch.get(url.expose(), &self.headers).await?;
+                let mut body = fetch.get(url.expose(), &Headers::default()).await?;
                 while let Some(piece) = body.next().await? {
                     self.push(piece.as_ref());
                 }

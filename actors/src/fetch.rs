@@ -11,7 +11,7 @@
 mod tests;
 mod unpacked;
 
-use std::time::Duration;
+use std::{sync::Arc, time::Duration};
 
 use bytes::Bytes;
 use domain::stream::Headers;
@@ -114,6 +114,8 @@ pub enum FetchError {
 pub struct Fetch {
     client: Client,
     limits: FetchLimits,
+    /// What servers are told where nobody says it.
+    user_agent: Arc<str>,
 }
 
 impl Fetch {
@@ -128,7 +130,12 @@ impl Fetch {
             .read_timeout(limits.read_timeout)
             .build()
             .map_err(FetchError::Client)?;
-        Ok(Self { client, limits })
+        Ok(Self { client, limits, user_agent: OUR_USER_AGENT.into() })
+    }
+
+    /// The same client under another name, where headers give none. The name has to be fit for a header.
+    pub fn known_as(self, user_agent: &str) -> Self {
+        Self { user_agent: user_agent.into(), ..self }
     }
 
     /// Asks for `url` with these headers, and answers its body, to be read as it arrives. A redirect to another server,
@@ -148,7 +155,7 @@ impl Fetch {
             let host = url.host_str().unwrap_or_default().to_owned();
             let request = self.client.get(url.clone());
             let request = if may_know(&first, &url) { with_all(request, headers) } else { request };
-            let user_agent = headers.user_agent.as_deref().unwrap_or(OUR_USER_AGENT);
+            let user_agent = headers.user_agent.as_deref().unwrap_or(&self.user_agent);
             let request = request.header(USER_AGENT, user_agent).header(ACCEPT_ENCODING, "gzip");
             let response = deadline.keep(&host, request.send()).await?;
             if response.status().is_redirection() {

@@ -8,7 +8,7 @@ use domain::{
     account::Account,
     core_settings::{STREAM_SETTINGS, default_stream_profile},
     ids::{AccountId, StreamId, StreamProfileId},
-    plan::{self, Capabilities, Plan, Records},
+    plan::{self, Conditions, Plan, Records},
     stream::Stream,
     stream_profile::{Delivery, StreamProfile},
 };
@@ -56,9 +56,9 @@ pub trait Plans: Send + Sync + 'static {
         self.plan(target).is_some()
     }
 
-    /// What the machine has that a plan may need.
-    fn capabilities(&self) -> Capabilities {
-        Capabilities::default()
+    /// What holds for all plans, whatever the records say.
+    fn conditions(&self) -> Conditions {
+        Conditions::default()
     }
 }
 
@@ -73,20 +73,20 @@ pub struct StorePlans {
     models: Models,
     /// Where the core settings name no stream profile.
     default: Delivery,
-    capabilities: Capabilities,
+    conditions: Conditions,
     streams: Mutex<Kept>,
 }
 
 impl StorePlans {
     /// `default` is for streams and channels that refer to no stream profile, where the core settings name none
-    /// either. The machine counts as one that has nothing; see [`StorePlans::on`].
+    /// either. The machine counts as one that has nothing; see [`StorePlans::under`].
     pub fn new(models: Models, default: Delivery) -> Self {
-        Self { models, default, capabilities: Capabilities::default(), streams: Mutex::default() }
+        Self { models, default, conditions: Conditions::default(), streams: Mutex::default() }
     }
 
-    /// The same on a machine that has this.
-    pub fn on(self, capabilities: Capabilities) -> Self {
-        Self { capabilities, ..self }
+    /// The same under these conditions.
+    pub fn under(self, conditions: Conditions) -> Self {
+        Self { conditions, ..self }
     }
 }
 
@@ -126,8 +126,8 @@ impl Records for StorePlans {
         profile.unwrap_or_else(|| Arc::new(StreamProfile::of(self.default)))
     }
 
-    fn capabilities(&self) -> Capabilities {
-        self.capabilities
+    fn conditions(&self) -> &Conditions {
+        &self.conditions
     }
 }
 
@@ -152,8 +152,8 @@ impl Plans for StorePlans {
         }
     }
 
-    fn capabilities(&self) -> Capabilities {
-        self.capabilities
+    fn conditions(&self) -> Conditions {
+        self.conditions.clone()
     }
 }
 

@@ -48,10 +48,14 @@ pub struct Candidate {
     pub pool: Pool,
 }
 
-/// What the machine has that a plan may need.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct Capabilities {
+/// What holds for all plans of a gateway, whatever the records say.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Conditions {
+    /// The machine has ffmpeg.
     pub has_ffmpeg: bool,
+    /// What providers are told where neither stream, account nor stream profile says it; `None` is a name of ours, and
+    /// for a program its own.
+    pub user_agent: Option<String>,
 }
 
 impl Candidate {
@@ -106,7 +110,7 @@ pub trait Records {
     fn stream_profile(&self, id: StreamProfileId) -> Option<Arc<StreamProfile>>;
     /// For streams and channels that refer to no profile.
     fn default_profile(&self) -> Arc<StreamProfile>;
-    fn capabilities(&self) -> Capabilities;
+    fn conditions(&self) -> &Conditions;
 }
 
 /// Makes the plan of a channel.
@@ -126,7 +130,7 @@ pub fn plan(channel: &Channel, records: &impl Records) -> Plan {
     let profile_of = |id: Option<StreamProfileId>| id.and_then(|it| records.stream_profile(it));
     let channel_profile = profile_of(channel.stream_profile);
     let mut rewrites = Rewrites::default();
-    let mut readers = Readers::new(records.capabilities(), channel.uuid);
+    let mut readers = Readers::new(records.conditions().has_ffmpeg, channel.uuid);
     for stream in channel.streams.iter().filter_map(|id| records.stream(*id)) {
         let Some(account) = records.account(stream.account).filter(|it| it.is_active) else { continue };
         let profile = profile_of(stream.stream_profile).or_else(|| channel_profile.clone());
@@ -134,6 +138,8 @@ pub fn plan(channel: &Channel, records: &impl Records) -> Plan {
         let mut headers = stream.provider.headers.over(&account.headers);
         if let Some(agent) = &profile.user_agent {
             headers.user_agent = Some(agent.clone());
+        } else if headers.user_agent.is_none() {
+            headers.user_agent.clone_from(&records.conditions().user_agent);
         }
         let n_before = plan.candidates.len();
         let mut reason = None;
@@ -188,14 +194,9 @@ pub fn preview(stream: &Stream, records: &impl Records) -> Plan {
 
 /// Makes the plan of one stream as this profile hands it on, whichever one it refers to; also where the profile is
 /// inactive. For a trial of the profile.
-pub fn trial(
-    stream: &Stream,
-    account: &Account,
-    profile: &StreamProfile,
-    capabilities: Capabilities,
-) -> Plan {
+pub fn trial(stream: &Stream, account: &Account, profile: &StreamProfile, conditions: Conditions) -> Plan {
     let stream = Stream { stream_profile: Some(profile.id), ..stream.clone() };
-    let tried = Tried { stream: Arc::new(stream), account, profile, capabilities };
+    let tried = Tried { stream: Arc::new(stream), account, profile, conditions };
     preview(&tried.stream, &tried)
 }
 
@@ -204,7 +205,7 @@ struct Tried<'a> {
     stream: Arc<Stream>,
     account: &'a Account,
     profile: &'a StreamProfile,
-    capabilities: Capabilities,
+    conditions: Conditions,
 }
 
 impl Records for Tried<'_> {
@@ -224,8 +225,8 @@ impl Records for Tried<'_> {
         Arc::new(self.profile.clone())
     }
 
-    fn capabilities(&self) -> Capabilities {
-        self.capabilities
+    fn conditions(&self) -> &Conditions {
+        &self.conditions
     }
 }
 
@@ -236,14 +237,14 @@ pub fn preview_uuid(stream: StreamId) -> Uuid {
 
 /// Who reads which address of one plan; each command is read once.
 struct Readers {
-    capabilities: Capabilities,
+    has_ffmpeg: bool,
     channel_id: String,
     templates: HashMap<StreamProfileId, Option<Result<Template, TemplateError>>>,
 }
 
 impl Readers {
-    fn new(capabilities: Capabilities, channel: Uuid) -> Self {
-        Self { capabilities, channel_id: channel.to_string(), templates: HashMap::new() }
+    fn new(has_ffmpeg: bool, channel: Uuid) -> Self {
+        Self { has_ffmpeg, channel_id: channel.to_string(), templates: HashMap::new() }
     }
 
     /// What the kind of an address makes of the profile in force.
@@ -258,12 +259,10 @@ impl Readers {
     ) -> Result<(Delivery, Option<Argv>), Unplayable> {
         match profile.delivery {
             Delivery::Redirect if is_http(url) => Ok((Delivery::Redirect, None)),
-            Delivery::Proxy | Delivery::Redirect => {
-                match SourceKind::of(url).reader(self.capabilities.has_ffmpeg)? {
-                    Reader::Gateway => Ok((Delivery::Proxy, None)),
-                    Reader::Ffmpeg => self.command(url, &StreamProfile::of(Delivery::Command), headers),
-                }
-            }
+            Delivery::Proxy | Delivery::Redirect => match SourceKind::of(url).reader(self.has_ffmpeg)? {
+                Reader::Gateway => Ok((Delivery::Proxy, None)),
+                Reader::Ffmpeg => self.command(url, &StreamProfile::of(Delivery::Command), headers),
+            },
             Delivery::Command => self.command(url, profile, headers),
         }
     }
@@ -345,7 +344,7 @@ mod tests {
         accounts: Vec<Account>,
         profiles: Vec<StreamProfile>,
         default: Delivery,
-        has_ffmpeg: bool,
+        conditions: Conditions,
     }
 
     impl Records for Shelf {
@@ -365,14 +364,15 @@ mod tests {
             Arc::new(StreamProfile::of(self.default))
         }
 
-        fn capabilities(&self) -> Capabilities {
-            Capabilities { has_ffmpeg: self.has_ffmpeg }
+        fn conditions(&self) -> &Conditions {
+            &self.conditions
         }
     }
 
     fn shelf(streams: &[Stream], accounts: &[Account], default: Delivery) -> Shelf {
         let profiles = StreamProfile::built_in().to_vec();
-        Shelf { streams: streams.to_vec(), accounts: accounts.to_vec(), profiles, default, has_ffmpeg: false }
+        let conditions = Conditions::default();
+        Shelf { streams: streams.to_vec(), accounts: accounts.to_vec(), profiles, default, conditions }
     }
 
     fn plan_of(streams: &[Stream], accounts: &[Account], default: Delivery) -> Plan {
@@ -415,7 +415,7 @@ mod tests {
         stream.stream_profile = Some(StreamProfileId(2));
         for mut profile in StreamProfile::built_in() {
             (profile.is_active, profile.user_agent) = (false, Some("agent".to_owned()));
-            let plan = trial(&stream, &account, &profile, Capabilities::default());
+            let plan = trial(&stream, &account, &profile, Conditions::default());
             assert_eq!(order(&plan), [(1, 11), (1, 10)]);
             let candidate = &plan.candidates[0];
             assert_eq!(candidate.profile, profile.delivery);
@@ -439,6 +439,30 @@ mod tests {
         let candidate = plan(&channel, &shelf).candidates.remove(0);
         assert_eq!(candidate.profile, Delivery::Proxy);
         assert_eq!(candidate.headers.user_agent.as_deref(), Some("agent"));
+    }
+
+    #[test]
+    fn providers_are_told_the_agent_of_the_profile_else_the_stream_else_the_account_else_the_gateway() {
+        let check = |[profile, stream_says, account_says, gateway]: [Option<&str>; 4],
+                     expected: Option<&str>| {
+            let (mut stream, mut account) = (stream(1, 1, "http://h/1"), account(1, 1));
+            let own = |it: Option<&str>| it.map(str::to_owned);
+            stream.provider.headers.user_agent = own(stream_says);
+            account.headers.user_agent = own(account_says);
+            let mut shelf = shelf(&[stream], &[account], Delivery::Proxy);
+            shelf.conditions.user_agent = own(gateway);
+            shelf.profiles[0].user_agent = own(profile);
+            let mut channel = Channel::new(ChannelId(1), Uuid::nil(), "News", 0);
+            channel.streams = vec![StreamId(1)];
+            channel.stream_profile = Some(shelf.profiles[0].id);
+            let candidate = plan(&channel, &shelf).candidates.remove(0);
+            assert_eq!(candidate.headers.user_agent.as_deref(), expected);
+        };
+        check([Some("p"), Some("s"), Some("a"), Some("g")], Some("p"));
+        check([None, Some("s"), Some("a"), Some("g")], Some("s"));
+        check([None, None, Some("a"), Some("g")], Some("a"));
+        check([None, None, None, Some("g")], Some("g"));
+        check([None; 4], None);
     }
 
     #[test]
@@ -473,7 +497,7 @@ mod tests {
         let check = |url: &str, default, delivery: Option<Delivery>| {
             let streams = [stream(1, 1, url)];
             let mut shelf = shelf(&streams, &[account(1, 1)], default);
-            shelf.has_ffmpeg = true;
+            shelf.conditions.has_ffmpeg = true;
             let plan = preview(&streams[0], &shelf);
             let candidate = plan.candidates.first();
             assert_eq!(candidate.map(|it| it.profile), delivery, "{url}");

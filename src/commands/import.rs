@@ -2,7 +2,7 @@
 
 use std::process::ExitCode;
 
-use actors::{Fetch, ImportOptions, Imported, import, now_ms};
+use actors::{ImportOptions, Imported, import, now_ms};
 use anyhow::{Context, anyhow};
 use domain::account::{Account, AccountProfile, List, REFRESH_INTERVAL_HOURS};
 use domain::ids::AccountId;
@@ -12,7 +12,7 @@ use tokio::runtime::Builder;
 
 use crate::config::{Config, ListSource, NewImport};
 use crate::data::DataFolder;
-use crate::gateway::fetch_limits;
+use crate::gateway::fetch;
 use crate::play::{account_name, printable, say};
 
 /// Why there is no account for a list.
@@ -34,11 +34,10 @@ pub(super) fn run(config: &Config, new: &NewImport) -> anyhow::Result<ExitCode> 
     let store = DataFolder::new(&config.data_dir).open()?;
     let account = {
         let (name, max_streams) = (new.account.clone(), new.max_streams);
-        let (default_name, agent) = (account_name(&source), config.user_agent.clone());
+        let default_name = account_name(&source);
         store.write_blocking(move |write| {
             let mut account = account_for(write, &list, name, default_name)?;
             account.list = list;
-            account.headers.user_agent = account.headers.user_agent.or(agent);
             if let Some(max_streams) = max_streams
                 && let Some(profile) = account.profiles.iter_mut().find(|it| it.is_default)
             {
@@ -49,7 +48,7 @@ pub(super) fn run(config: &Config, new: &NewImport) -> anyhow::Result<ExitCode> 
         })?
     };
     crate::install_tls();
-    let fetch = Fetch::new(fetch_limits(config)).context("failed to prepare for fetching")?;
+    let fetch = fetch(config).context("failed to prepare for fetching")?;
     let models = Models::of(store.clone())?;
     let runtime = Builder::new_current_thread().enable_all().build()?;
     let options = ImportOptions { confirm: new.confirm, ..ImportOptions::default() };

@@ -31,8 +31,12 @@ fn path(login: &str, number: usize) -> String {
 
 impl House {
     async fn new() -> House {
+        House::of(Setup::new()).await
+    }
+
+    async fn of(setup: Setup) -> House {
         let provider = Provider::start();
-        let gateway = Setup::new().start().await;
+        let gateway = setup.start().await;
         let admin = person(&gateway, "admin", |it| it.level = Level::Admin).await;
         House { provider, gateway, admin }
     }
@@ -159,6 +163,25 @@ async fn an_account_that_is_made_fetches_its_list_and_its_streams_can_be_watched
     house.gateway.is_quiet().await;
     let profiles = house.ask("GET", &format!("{account}profiles/"), Value::Null).await.1;
     assert_eq!(profiles["results"][0]["current_viewers"], 0);
+}
+
+/// What was seen: accounts that were made over the interface went by another name than the configured one.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_provider_is_told_the_configured_user_agent_unless_its_account_has_another() {
+    let house = House::of(Setup::new().config(|it| it.user_agent = Some("Box/7".to_owned()))).await;
+    house.lists(0..1);
+    let account = house.account(json!({})).await;
+    house.is_at(&account, "success").await;
+    let path = house.channel(1, &house.streams()).await;
+    house.watch(&path).await.sees("anna 0").await;
+    house.gateway.is_quiet().await;
+    assert_eq!(house.ask("PATCH", &account, json!({ "user_agent": "Box/8" })).await.0, 200);
+    house.refreshed(&account, "").await;
+    house.watch(&path).await.sees("anna 0").await;
+    let told = house.provider.requests();
+    let told: Vec<_> = told.iter().map(|it| (it.path.contains("get.php"), it.header("User-Agent"))).collect();
+    let [seven, eight] = [Some("Box/7"), Some("Box/8")];
+    assert_eq!(told, [(true, seven), (false, seven), (true, eight), (false, eight)]);
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

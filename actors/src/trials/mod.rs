@@ -217,10 +217,10 @@ impl Trials {
     }
 
     fn plan(&self, profile: &StreamProfile, source: TrialSource) -> Plan {
-        let capabilities = self.env.plans.capabilities();
+        let conditions = self.env.plans.conditions();
         match source {
-            TrialSource::Stream { stream, account } => plan::trial(&stream, &account, profile, capabilities),
-            TrialSource::Url(url) => plan::trial(&stream_at(url), &nobodys(), profile, capabilities),
+            TrialSource::Stream { stream, account } => plan::trial(&stream, &account, profile, conditions),
+            TrialSource::Url(url) => plan::trial(&stream_at(url), &nobodys(), profile, conditions),
         }
     }
 

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use domain::account::{Account, AccountProfile, CUSTOM, List, Refresh};
 use domain::channel::Channel;
 use domain::ids::{AccountId, ChannelId, ProfileId, StreamId};
-use domain::plan::{Capabilities, Records, plan};
+use domain::plan::{Conditions, Records, plan};
 use domain::source_url::SourceUrl;
 use domain::stream::{Facts, Headers, Stream};
 use domain::stream_profile::StreamProfile;
@@ -450,8 +450,9 @@ impl Records for Shelf {
         Arc::new(proxy)
     }
 
-    fn capabilities(&self) -> Capabilities {
-        Capabilities::default()
+    fn conditions(&self) -> &Conditions {
+        const NOTHING: &Conditions = &Conditions { has_ffmpeg: false, user_agent: None };
+        NOTHING
     }
 }
 
