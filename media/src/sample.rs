@@ -9,15 +9,13 @@ use crate::error::{Cause, UpstreamError};
 use crate::source::payload::PayloadWatch;
 use crate::source::{ProgramNews, Source};
 use crate::ts::align::Aligner;
-use crate::ts::clock::{PCR_HZ, PCR_MODULUS};
+use crate::ts::clock::{PCR_HZ, pcr_step};
 use crate::ts::packet::{Packet, packets};
 use crate::ts::picture::{PictureReader, PictureSize};
 use crate::ts::tables::{StreamKind, Tables};
 
 /// After how many bytes others have the thread.
 const TURN_BYTES: usize = 256 << 10;
-/// A clock that steps further than this, or back, has been set anew: that step is no programme.
-const STEP_MAX: u64 = 5 * PCR_HZ;
 
 /// What was in the part of a source that was read.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -124,11 +122,10 @@ impl Sampler {
     }
 
     fn clock(&mut self, pcr: u64, is_break: bool) {
-        let step = self.last_pcr.map_or(0, |last| (pcr + PCR_MODULUS - last) % PCR_MODULUS);
-        if !is_break && step <= STEP_MAX {
-            self.ticks += step;
+        // A jump is no programme.
+        if let Some(last) = self.last_pcr.replace(pcr) {
+            self.ticks += pcr_step(last, pcr, is_break).unwrap_or(0);
         }
-        self.last_pcr = Some(pcr);
     }
 
     /// What there was until now.

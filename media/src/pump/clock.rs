@@ -5,10 +5,8 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 
-use crate::ts::clock::{PCR_HZ, PCR_MODULUS};
+use crate::ts::clock::{PCR_HZ, PCR_MODULUS, pcr_step};
 
-/// A step further than this, or back, is a clock set anew: the measure begins again.
-const STEP_MAX: u64 = 5 * PCR_HZ;
 /// Providers send in bursts. Of each stretch of this length only the moment furthest ahead counts, so that
 /// the time between two bursts is not taken for slowness.
 const BURST: Duration = Duration::from_secs(3);
@@ -59,18 +57,18 @@ impl Clock {
         Self { attempt, window, run: None }
     }
 
-    /// Takes a clock reference. `is_break` says that the stream declares a jump with it.
+    /// Takes a clock reference. `is_break` says that the stream declares a jump with it. After a jump the measure begins
+    /// again.
     pub(super) fn pcr(&mut self, pcr: u64, is_break: bool, now: Instant) {
         let run = self.run.get_or_insert_with(|| Run::new(pcr, now));
-        let step = (pcr + PCR_MODULUS - run.last_pcr) % PCR_MODULUS;
-        if is_break || step > STEP_MAX {
-            *run = Run::new(pcr, now);
-        } else {
+        if let Some(step) = pcr_step(run.last_pcr, pcr, is_break) {
             let programme = i64::try_from(step * 1_000_000 / PCR_HZ).unwrap_or(i64::MAX);
             run.lead = run.lead.saturating_add(programme).saturating_sub(micros(now - run.last_at));
             // The remainder of a microsecond stays with the clock, or hours would add up to seconds.
             run.last_pcr = (run.last_pcr + programme as u64 * PCR_HZ / 1_000_000) % PCR_MODULUS;
             run.last_at = now;
+        } else {
+            *run = Run::new(pcr, now);
         }
         match run.samples.back_mut() {
             Some((began, lead)) if now - *began < SAMPLE => *lead = run.lead.max(*lead),

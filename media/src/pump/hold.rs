@@ -7,10 +7,8 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 
-use crate::ts::clock::{PCR_HZ, PCR_MODULUS};
+use crate::ts::clock::{PCR_HZ, pcr_step};
 
-/// A step further than this, or back, is a clock set anew, and counts as no time at all.
-const STEP_MAX: u64 = 5 * PCR_HZ;
 /// The longest that a source is held at once; what it is ahead beyond that is forgotten. One read brings no more than a
 /// pipe holds, which is less than this for all but the smallest radio, so more is a clock that is wrong.
 const HOLD_MAX: Duration = Duration::from_secs(10);
@@ -41,10 +39,8 @@ impl Hold {
             self.until = now - self.ahead_max;
             return;
         };
-        let step = (pcr + PCR_MODULUS - last) % PCR_MODULUS;
-        if is_break || step > STEP_MAX {
-            return;
-        }
+        // A jump counts as no time at all.
+        let Some(step) = pcr_step(last, pcr, is_break) else { return };
         let programme = Duration::from_nanos(step * 1_000_000_000 / PCR_HZ);
         self.until += programme - programme / FREE;
         self.until = self.until.clamp(now - self.ahead_max - LATE_MAX, now + HOLD_MAX);
@@ -59,6 +55,7 @@ impl Hold {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::ts::clock::PCR_MODULUS;
 
     const AHEAD_MAX: Duration = Duration::from_secs(5);
     const SECOND: Duration = Duration::from_secs(1);

@@ -12,6 +12,16 @@ pub const PCR_HZ: u64 = 27_000_000;
 /// Ticks of PTS and DTS in a second.
 pub const STAMP_HZ: u64 = 90_000;
 
+/// A programme clock that steps further than this, or back, has been set anew.
+const PCR_STEP_MAX: u64 = 5 * PCR_HZ;
+
+/// How much programme lies between two clock references, in ticks of the PCR; `None` where the clock was set anew in
+/// between. `is_break` says that the stream declares so.
+pub fn pcr_step(last: u64, pcr: u64, is_break: bool) -> Option<u64> {
+    let step = (pcr + PCR_MODULUS - last) % PCR_MODULUS;
+    Some(step).filter(|it| !is_break && *it <= PCR_STEP_MAX)
+}
+
 /// Turns a counter that wraps into one that does not: each value is taken to be the nearest to the one before.
 #[derive(Clone, Debug)]
 pub struct Unwrap {
