@@ -145,15 +145,6 @@ mod slow {
     use crate::support::signal::Clip;
     use crate::support::upstream::Answer;
 
-    async fn clip() -> std::sync::Arc<Clip> {
-        Clip::make(
-            "programs",
-            &["-f", "lavfi", "-i", "testsrc=size=320x180:rate=25", "-f", "lavfi", "-i", "sine"],
-            &["-t", "20", "-c:v", "libx264", "-preset", "ultrafast", "-g", "25", "-c:a", "aac"],
-        )
-        .await
-    }
-
     /// What ffprobe makes of what a player got: the codecs, in order.
     async fn codecs(player: &Player) -> Vec<String> {
         let file = tools::saved(&player.recording());
@@ -180,7 +171,7 @@ mod slow {
         );
         let list = provider.path("/live/anna/1.m3u8");
         list.answers(Answer::text("application/vnd.apple.mpegurl", playlist));
-        provider.path("/live/anna/1.ts").answers(Answer::play(clip().await));
+        provider.path("/live/anna/1.ts").answers(Answer::play(Clip::plain().await));
         let gateway = TestGateway::of(&provider.playlist(&[("news", "News", "/live/anna/1.m3u8")])).await;
         let player = gateway.watch("News").await;
         player.until("four seconds", |r| r.ts.programme_seconds() > 4.0).await;

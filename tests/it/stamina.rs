@@ -80,7 +80,7 @@ mod slow {
         let panics = process::counts_panics();
         let mut random = Random(seed);
         let clip = match minutes {
-            Some(_) => Some(clip().await),
+            Some(_) => Some(Clip::plain().await),
             None => None,
         };
         let house = House::build(&mut random, clip).await;
@@ -97,15 +97,5 @@ mod slow {
             assert!(grown < GROWTH_KIB_MAX, "grew by {grown} KiB since the first round");
         }
         watchman::ends(house, &baseline).await;
-    }
-
-    /// Something that a real ffmpeg can read.
-    async fn clip() -> std::sync::Arc<Clip> {
-        Clip::make(
-            "programs",
-            &["-f", "lavfi", "-i", "testsrc=size=320x180:rate=25", "-f", "lavfi", "-i", "sine"],
-            &["-t", "20", "-c:v", "libx264", "-preset", "ultrafast", "-g", "25", "-c:a", "aac"],
-        )
-        .await
     }
 }

@@ -210,12 +210,7 @@ mod slow {
 
     #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
     async fn a_test_goes_through_ffmpeg_where_a_channel_would_and_says_codecs_and_size() {
-        let clip = Clip::make(
-            "programs",
-            &["-f", "lavfi", "-i", "testsrc=size=320x180:rate=25", "-f", "lavfi", "-i", "sine"],
-            &["-t", "20", "-c:v", "libx264", "-preset", "ultrafast", "-g", "25", "-c:a", "aac"],
-        )
-        .await;
+        let clip = Clip::plain().await;
         let house = House::new().await;
         let playlist = format!(
             "#EXTM3U\n#EXT-X-VERSION:3\n#EXT-X-TARGETDURATION:20\n#EXT-X-MEDIA-SEQUENCE:1\n#EXTINF:20,\n{}\n",

@@ -354,6 +354,16 @@ impl std::fmt::Debug for Clip {
 }
 
 impl Clip {
+    /// Twenty seconds of H.264 and AAC, as an encoder makes them that is in no hurry to be small.
+    pub async fn plain() -> Arc<Clip> {
+        Clip::make(
+            "programs",
+            &["-f", "lavfi", "-i", "testsrc=size=320x180:rate=25", "-f", "lavfi", "-i", "sine"],
+            &["-t", "20", "-c:v", "libx264", "-preset", "ultrafast", "-g", "25", "-c:a", "aac"],
+        )
+        .await
+    }
+
     /// Makes a clip with ffmpeg, once per target directory: `output` are the encoder's and muxer's arguments.
     pub async fn make(name: &str, inputs: &[&str], output: &[&str]) -> Arc<Clip> {
         let path = tools::clips().join(format!("{name}.ts"));
