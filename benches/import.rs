@@ -11,6 +11,8 @@
 
 #[path = "support/list.rs"]
 mod list;
+#[path = "support/memory.rs"]
+mod memory;
 #[expect(dead_code, reason = "this bench has no percentiles")]
 mod support;
 
@@ -22,6 +24,7 @@ use actors::{Fetch, FetchLimits, ImportOptions, Imported, import};
 use domain::account::{Account, AccountProfile, List};
 use domain::ids::{AccountId, ProfileId};
 use domain::source_url::SourceUrl;
+use memory::peak_resident_bytes;
 use serde_json::{Value, json};
 use storage::{Models, Store};
 
@@ -91,11 +94,4 @@ fn main() {
             "live_mib": figures.live_bytes as f64 / MIB,
         }),
     );
-}
-
-/// The most memory that this process ever had.
-fn peak_resident_bytes() -> u64 {
-    let status = std::fs::read_to_string("/proc/self/status").expect("this runs on Linux");
-    let line = status.lines().find(|it| it.starts_with("VmHWM:")).expect("a process has memory");
-    line.split_whitespace().nth(1).and_then(|it| it.parse::<u64>().ok()).expect("a number of KiB") * 1024
 }

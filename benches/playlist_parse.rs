@@ -8,14 +8,19 @@
 #![expect(clippy::print_stdout, reason = "a bench tells what it measured")]
 #![expect(clippy::disallowed_methods, reason = "nothing here pauses time")]
 
+#[path = "support/list.rs"]
+#[expect(dead_code, reason = "this bench has no server")]
+mod list;
+#[path = "support/memory.rs"]
+mod memory;
 #[expect(dead_code, reason = "this bench has one process")]
 mod support;
 
 use domain::playlist::catalogue::CatalogueBuilder;
 use domain::playlist::m3u::{Item, Limits, Parser};
 use domain::stream::Headers;
+use memory::peak_resident_bytes;
 use serde_json::{Value, json};
-use std::fmt::Write;
 use std::time::{Duration, Instant};
 
 const PIECE_BYTES: usize = 64 * 1024;
@@ -52,7 +57,7 @@ fn measure(what: &str, entries: u64, out: &mut impl FnMut(Item)) -> Value {
     let mut bytes = 0;
     let mut text = String::from("#EXTM3U url-tvg=\"http://guide.example/xmltv.xml\"\n");
     for first in (0..entries).step_by(ENTRIES_AT_ONCE as usize) {
-        (first..entries.min(first + ENTRIES_AT_ONCE)).for_each(|it| entry(&mut text, it));
+        (first..entries.min(first + ENTRIES_AT_ONCE)).for_each(|it| list::entry(&mut text, it, false));
         bytes += text.len();
         for piece in text.as_bytes().chunks(PIECE_BYTES) {
             let started = Instant::now();
@@ -79,28 +84,4 @@ fn measure(what: &str, entries: u64, out: &mut impl FnMut(Item)) -> Value {
         "entries_per_second": entries as f64 / seconds,
         "peak_resident_mib": peak,
     })
-}
-
-/// Two lines, and for one entry in eight a third one; one name in sixteen is not ASCII.
-fn entry(text: &mut String, number: u64) {
-    let group = number / 250;
-    let name = if number.is_multiple_of(16) { "Télévision" } else { "Channel" };
-    writeln!(
-        text,
-        "#EXTINF:-1 tvg-id=\"{name}{number}.example\" tvg-name=\"{name} {number} HD\" \
-         tvg-logo=\"http://logos.example/images/{number}.png\" group-title=\"Group {group}, all\",{name} {number} HD"
-    )
-    .expect("a String takes all");
-    if number.is_multiple_of(8) {
-        text.push_str("#EXTVLCOPT:http-user-agent=Example/1.0\n");
-    }
-    writeln!(text, "http://provider.example:8080/live/user/password/{number}.ts")
-        .expect("a String takes all");
-}
-
-/// The most memory that this process ever had.
-fn peak_resident_bytes() -> u64 {
-    let status = std::fs::read_to_string("/proc/self/status").expect("this runs on Linux");
-    let line = status.lines().find(|it| it.starts_with("VmHWM:")).expect("a process has memory");
-    line.split_whitespace().nth(1).and_then(|it| it.parse::<u64>().ok()).expect("a number of KiB") * 1024
 }

@@ -32,7 +32,7 @@ pub(crate) fn serve(entries: u64, changed_every: Arc<AtomicU64>) -> String {
 }
 
 /// Two lines, and for one entry in eight a third one; one name in sixteen is not ASCII.
-fn entry(text: &mut String, number: u64, is_changed: bool) {
+pub(crate) fn entry(text: &mut String, number: u64, is_changed: bool) {
     let group = number / 250;
     let name = if number.is_multiple_of(16) { "Télévision" } else { "Channel" };
     let mark = if is_changed { " NEW" } else { "" };
