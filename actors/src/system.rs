@@ -28,10 +28,7 @@ mod soak;
 mod tests;
 
 use std::{
-    sync::{
-        Arc, OnceLock,
-        atomic::{AtomicBool, AtomicU64, Ordering},
-    },
+    sync::{Arc, OnceLock, atomic::AtomicU64},
     time::Duration,
 };
 
@@ -112,11 +109,10 @@ struct Ground {
     channel_table: Arc<ChannelTable>,
     bus: Arc<Bus>,
     counter: Arc<AtomicU64>,
-    stopping: Arc<AtomicBool>,
     imports: Arc<OnceLock<Imports>>,
     import_board: Arc<Board>,
-    /// Ends what is imported or tried as soon as the system stops.
-    import_stop: CancellationToken,
+    /// Cancelled when the system stops: what is imported or tried ends at once, and nobody is started again.
+    stop: CancellationToken,
     trials: Trials,
     doors: Doors,
 }
@@ -155,7 +151,7 @@ pub struct System {
     follower: parking_lot::Mutex<Option<Kept>>,
     /// Whoever counts next, panics.
     #[cfg(any(test, feature = "testing"))]
-    count_fails: AtomicBool,
+    count_fails: std::sync::atomic::AtomicBool,
 }
 
 impl System {
@@ -197,19 +193,18 @@ impl System {
             timelines: Arc::new(Timelines::default()),
             settings: LiveSettings::new(settings),
         });
-        let (counter, import_stop) = (Arc::new(AtomicU64::new(0)), CancellationToken::new());
+        let (counter, stop) = (Arc::new(AtomicU64::new(0)), CancellationToken::new());
         let ground = Ground {
-            trials: Trials::new(env.clone(), counter.clone(), import_stop.child_token()),
+            trials: Trials::new(env.clone(), counter.clone(), stop.child_token()),
             env,
             slot_table,
             seat_table: SeatTable::new(),
             channel_table: Arc::new(ChannelTable::default()),
             bus,
             counter,
-            stopping: Arc::new(AtomicBool::new(false)),
             imports: Arc::new(OnceLock::new()),
             import_board: Arc::new(Board::default()),
-            import_stop,
+            stop,
             doors,
         };
         let (root, root_task) =
@@ -222,7 +217,7 @@ impl System {
             root_task,
             follower: parking_lot::Mutex::new(None),
             #[cfg(any(test, feature = "testing"))]
-            count_fails: AtomicBool::new(false),
+            count_fails: Default::default(),
         })
     }
 
@@ -295,7 +290,7 @@ impl System {
     /// One reading of everything that is counted.
     pub fn counts(&self) -> Counts {
         #[cfg(any(test, feature = "testing"))]
-        assert!(!self.count_fails.swap(false, Ordering::Relaxed), "a defect that a test asked for");
+        self.fail_if_asked();
         let (leases, leases_closing) = self.ground.slot_table.counts();
         let sockets_open = self.closer.n_sockets();
         let seats = self.ground.seat_table.len();
@@ -310,8 +305,7 @@ impl System {
     /// Ends every live channel, lets their clients take their last chunks and the sockets close, then ends the actors.
     /// Answers whether everything ended by itself within its deadline. A second call does nothing.
     pub async fn stop(&self) -> bool {
-        self.ground.stopping.store(true, Ordering::Relaxed);
-        self.ground.import_stop.cancel();
+        self.ground.stop.cancel();
         self.follower.lock().take();
         self.switchboard().close();
         // Should the switchboard be dead just now.
@@ -343,8 +337,7 @@ impl System {
 impl Drop for System {
     fn drop(&mut self) {
         // Dropping the last reference ends no actor; a system that was not stopped is ended here.
-        self.ground.stopping.store(true, Ordering::Relaxed);
-        self.ground.import_stop.cancel();
+        self.ground.stop.cancel();
         self.root.stop(None);
     }
 }
@@ -407,7 +400,7 @@ impl Ground {
                     imports: self.imports.clone(),
                     board: self.import_board.clone(),
                     events: self.env.events.clone(),
-                    stop: self.import_stop.child_token(),
+                    stop: self.stop.child_token(),
                 };
                 spawn(importer::Actor, arguments, root, &doors.importer).await
             }

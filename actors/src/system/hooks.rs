@@ -56,4 +56,9 @@ impl System {
     pub fn fail_next_count(&self) {
         self.count_fails.store(true, Ordering::Relaxed);
     }
+
+    /// The defect that a test asked for.
+    pub(super) fn fail_if_asked(&self) {
+        assert!(!self.count_fails.swap(false, Ordering::Relaxed), "a defect that a test asked for");
+    }
 }

@@ -1,6 +1,6 @@
 //! The root: starts its children in order, and each again that dies.
 
-use std::{sync::atomic::Ordering, time::Duration};
+use std::time::Duration;
 
 use ractor::{ActorCell, ActorProcessingErr, ActorRef, SupervisionEvent};
 use tokio::time::Instant;
@@ -84,7 +84,7 @@ impl ractor::Actor for Root {
         let is_quick = child.started.elapsed() < LIVES;
         child.n_quick_deaths = if is_quick { child.n_quick_deaths + 1 } else { 0 };
         let (who, waits) = (child.who, child.n_quick_deaths > QUICK_DEATHS_MAX);
-        if state.ground.stopping.load(Ordering::Relaxed) {
+        if state.ground.stop.is_cancelled() {
             return Ok(());
         }
         error!(actor = ?who, "an actor ended and is restarted: {cause}");
@@ -99,7 +99,7 @@ impl ractor::Actor for Root {
 impl RootState {
     async fn restart(&mut self, who: Who, myself: &ActorRef<Restart>) {
         let Some(child) = self.children.iter_mut().find(|it| it.who == who) else { return };
-        if self.ground.stopping.load(Ordering::Relaxed) {
+        if self.ground.stop.is_cancelled() {
             return;
         }
         child.started = Instant::now();
