@@ -30,17 +30,19 @@ mod support;
 #[expect(dead_code, reason = "a bench needs less than the tests do")]
 mod test_support;
 
-use process::{Process, free_port};
-use serde_json::{Value, json};
 use std::collections::HashMap;
 use std::net::SocketAddr;
 use std::process::Command;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
-use test_support::api::Api;
-use test_support::signal::{FRAME, Picture, Programme};
-use test_support::upstream::{Answer, Provider};
+
+use serde_json::{Value, json};
+
+use self::process::{Process, free_port};
+use self::test_support::api::Api;
+use self::test_support::signal::{FRAME, Picture, Programme};
+use self::test_support::upstream::{Answer, Provider};
 
 const BITS_PER_SECOND: u64 = 1_000_000;
 const MIB: f64 = 1024.0 * 1024.0;

@@ -13,12 +13,14 @@ mod support;
 #[expect(dead_code, reason = "a bench needs less than the tests do")]
 mod test_support;
 
-use serde_json::json;
 use std::time::Duration;
-use support::percentile;
-use test_support::gateway::{Setup, TestGateway};
-use test_support::signal::{FRAME, Picture};
-use test_support::upstream::{Answer, Cut, Provider};
+
+use serde_json::json;
+
+use self::support::percentile;
+use self::test_support::gateway::{Setup, TestGateway};
+use self::test_support::signal::{FRAME, Picture};
+use self::test_support::upstream::{Answer, Cut, Provider};
 
 const GOP_FRAMES: u64 = 12;
 

@@ -23,13 +23,15 @@ mod support;
 #[expect(dead_code, reason = "a bench needs less than the tests do")]
 mod test_support;
 
-use process::{Process, free_port};
-use serde_json::{Value, json};
 use std::net::SocketAddr;
 use std::time::Duration;
-use support::percentile;
-use test_support::signal::Picture;
-use test_support::upstream::{Answer, Provider};
+
+use serde_json::{Value, json};
+
+use self::process::{Process, free_port};
+use self::support::percentile;
+use self::test_support::signal::Picture;
+use self::test_support::upstream::{Answer, Provider};
 
 const SOURCE: &str = "/live/bench/channel.ts";
 const BITS_PER_SECOND: u64 = 8_000_000;

@@ -24,9 +24,10 @@ use actors::{Fetch, FetchLimits, ImportOptions, Imported, import};
 use domain::account::{Account, AccountProfile, List};
 use domain::ids::{AccountId, ProfileId};
 use domain::source_url::SourceUrl;
-use memory::peak_resident_bytes;
 use serde_json::{Value, json};
 use storage::{Models, Store};
+
+use self::memory::peak_resident_bytes;
 
 const MIB: f64 = 1024.0 * 1024.0;
 const ACCOUNT: AccountId = AccountId(2);

@@ -16,12 +16,14 @@ mod memory;
 #[expect(dead_code, reason = "this bench has one process")]
 mod support;
 
+use std::time::{Duration, Instant};
+
 use domain::playlist::catalogue::CatalogueBuilder;
 use domain::playlist::m3u::{Item, Limits, Parser};
 use domain::stream::Headers;
-use memory::peak_resident_bytes;
 use serde_json::{Value, json};
-use std::time::{Duration, Instant};
+
+use self::memory::peak_resident_bytes;
 
 const PIECE_BYTES: usize = 64 * 1024;
 const MIB: f64 = 1024.0 * 1024.0;

@@ -27,12 +27,13 @@ use domain::channel::Channel;
 use domain::ids::{AccountId, ChannelId, StreamId};
 use domain::source_url::SourceUrl;
 use domain::stream::{Facts, Headers, Stream};
-use plain::Plain;
 use serde_json::{Value, json};
 use storage::records::schema;
 use storage::{Error, Store};
-use support::percentile;
 use uuid::Uuid;
+
+use self::plain::Plain;
+use self::support::percentile;
 
 const MIB: f64 = 1024.0 * 1024.0;
 const SMALL_WRITES: usize = 500;

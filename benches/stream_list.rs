@@ -22,7 +22,8 @@ use domain::streams::{Index, Order, Query, ShardBuilder};
 use serde_json::{Map, Value, json};
 use storage::records::schema;
 use storage::{Error, Store, StreamIndex};
-use support::percentile;
+
+use self::support::percentile;
 
 const MIB: f64 = 1024.0 * 1024.0;
 const N_ACCOUNTS: u32 = 4;

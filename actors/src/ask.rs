@@ -1,6 +1,7 @@
 //! Questions with a deadline, to actors that may be restarted meanwhile.
 
-use std::{sync::Arc, time::Duration};
+use std::sync::Arc;
+use std::time::Duration;
 
 use parking_lot::RwLock;
 use ractor::{ActorRef, Message, RpcReplyPort};

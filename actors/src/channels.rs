@@ -10,7 +10,8 @@ use ractor::{ActorProcessingErr, ActorRef, SupervisionEvent};
 use tokio::sync::Notify;
 use tracing::error;
 
-use crate::{channel, plans::Target};
+use crate::channel;
+use crate::plans::Target;
 
 /// A live channel as others find it.
 #[derive(Clone)]

@@ -36,21 +36,23 @@ mod testing;
 mod timeline;
 mod trials;
 
-pub use ask::AskError;
-pub use channel::{ClientStatus, Refusal, Status, SwitchOutcome, SwitchTo, Viewer, Watch};
-pub use clock::now_ms;
-pub use events::{Events, Numbered};
-pub use fetch::{Fetch, FetchBody, FetchError, FetchLimits};
-pub use importer::{ImportError, ImportOptions, Imported, Importer, Phase, Progress, RefreshStart, import};
-pub use plans::{Plans, StorePlans, Target};
-pub use registry::{Counts, StartTimes};
-pub use reload::{LiveSettings, effective_settings};
-pub use schedule::{check_cron, check_time_zone};
-pub use seats::{SeatInfo, SeatWish};
-pub use slots::{FullPool, LeaseInfo, Purpose};
-pub use switchboard::{Overview, StopOutcome, Switchboard, WatchRequest};
+pub use self::ask::AskError;
+pub use self::channel::{ClientStatus, Refusal, Status, SwitchOutcome, SwitchTo, Viewer, Watch};
+pub use self::clock::now_ms;
+pub use self::events::{Events, Numbered};
+pub use self::fetch::{Fetch, FetchBody, FetchError, FetchLimits};
+pub use self::importer::{
+    ImportError, ImportOptions, Imported, Importer, Phase, Progress, RefreshStart, import,
+};
+pub use self::plans::{Plans, StorePlans, Target};
+pub use self::registry::{Counts, StartTimes};
+pub use self::reload::{LiveSettings, effective_settings};
+pub use self::schedule::{check_cron, check_time_zone};
+pub use self::seats::{SeatInfo, SeatWish};
+pub use self::slots::{FullPool, LeaseInfo, Purpose};
+pub use self::switchboard::{Overview, StopOutcome, Switchboard, WatchRequest};
 #[cfg(any(test, feature = "testing"))]
-pub use system::Who;
-pub use system::{Parts, StartError, System};
-pub use timeline::{Line, LineStream, Run, What};
-pub use trials::{TRIALS_MAX, Trial, TrialOutcome, TrialRefusal, TrialRequest, TrialSource, Trials};
+pub use self::system::Who;
+pub use self::system::{Parts, StartError, System};
+pub use self::timeline::{Line, LineStream, Run, What};
+pub use self::trials::{TRIALS_MAX, Trial, TrialOutcome, TrialRefusal, TrialRequest, TrialSource, Trials};

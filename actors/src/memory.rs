@@ -1,6 +1,7 @@
 //! How much memory there is for this process.
 
-use std::{fs, path::Path};
+use std::fs;
+use std::path::Path;
 
 /// Where Linux shows its control groups.
 const GROUPS: &str = "/sys/fs/cgroup";

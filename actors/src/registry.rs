@@ -3,16 +3,14 @@
 //! Live channels and clients register what there is to read; their registration is a guard, and its end adds what was
 //! counted to the totals in the same step, so that a total never goes back.
 
-use std::{
-    collections::HashMap,
-    sync::{
-        Arc,
-        atomic::{AtomicU64, Ordering},
-    },
-    time::Duration,
-};
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
 
-use media::{meter::Connection, pump::PumpHandle, ring::Ring};
+use media::meter::Connection;
+use media::pump::PumpHandle;
+use media::ring::Ring;
 use parking_lot::Mutex;
 
 use crate::bandwidth::{ChannelPort, ClientPort};

@@ -3,14 +3,12 @@
 //! A schedule is a number of hours or a cron expression. What should have happened while the gateway was down happens
 //! once after the start, and not for all accounts in the same second.
 
+use croner::Cron;
+use croner::parser::{CronParser, Seconds, Year};
 use domain::account::Schedule;
 use domain::ids::AccountId;
-use jiff::{Timestamp, tz::TimeZone};
-
-use croner::{
-    Cron,
-    parser::{CronParser, Seconds, Year},
-};
+use jiff::Timestamp;
+use jiff::tz::TimeZone;
 
 const HOUR_MS: i64 = 3_600_000;
 

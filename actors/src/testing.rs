@@ -1,37 +1,32 @@
 //! What the tests of several actors share.
 
-use std::{collections::HashMap, sync::Arc, time::Duration};
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::time::Duration;
 
-use domain::{
-    ids::{AccountId, ProfileId, StreamId},
-    plan::{Candidate, Plan, Pool},
-    playlist::{
-        catalogue::CatalogueBuilder,
-        m3u::{Item, Limits, parse},
-    },
-    settings::Settings,
-    source_url::SourceUrl,
-    stream::{Headers, SourceKind},
-    stream_profile::Delivery,
-};
-use media::{
-    meter::Connection,
-    ring::{End, Tail},
-    testing::{Behaviour, MemoryDial, MemoryProvider, labels_in},
-};
+use domain::ids::{AccountId, ProfileId, StreamId};
+use domain::plan::{Candidate, Plan, Pool};
+use domain::playlist::catalogue::CatalogueBuilder;
+use domain::playlist::m3u::{Item, Limits, parse};
+use domain::settings::Settings;
+use domain::source_url::SourceUrl;
+use domain::stream::{Headers, SourceKind};
+use domain::stream_profile::Delivery;
+use media::meter::Connection;
+use media::ring::{End, Tail};
+use media::testing::{Behaviour, MemoryDial, MemoryProvider, labels_in};
 use parking_lot::Mutex;
 use ractor::{ActorProcessingErr, ActorRef, Message};
 use storage::{Models, Store};
-use tokio::{runtime::Handle, sync::mpsc};
+use tokio::runtime::Handle;
+use tokio::sync::mpsc;
 use uuid::Uuid;
 
-use crate::{
-    channel::{Status, Viewer, Watch},
-    plans::{Plans, Target},
-    seats::SeatWish,
-    switchboard::WatchRequest,
-    system::{Parts, System},
-};
+use crate::channel::{Status, Viewer, Watch};
+use crate::plans::{Plans, Target};
+use crate::seats::SeatWish;
+use crate::switchboard::WatchRequest;
+use crate::system::{Parts, System};
 
 /// An actor that keeps everything it is told for a test to read.
 struct Inbox<M>(std::marker::PhantomData<fn(M)>);

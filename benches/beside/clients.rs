@@ -1,11 +1,13 @@
 //! The clients: spread over the channels, they watch, and tell of each part of the run how it was for them.
 
-use super::crowd::{Client, Crowd, Reading, WARM_UP, now, say};
-use super::support::percentile;
-use serde_json::{Value, json};
 use std::net::SocketAddr;
 use std::sync::mpsc::{Receiver, TryRecvError, sync_channel};
 use std::time::{Duration, Instant};
+
+use serde_json::{Value, json};
+
+use super::crowd::{Client, Crowd, Reading, WARM_UP, now, say};
+use super::support::percentile;
 
 /// A client that has heard no clock for so long at the end of a part counts as lost.
 const SILENCE: Duration = Duration::from_secs(1);

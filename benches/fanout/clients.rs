@@ -1,10 +1,12 @@
 //! Many clients of one path: they watch, and some more come and go again.
 
-use super::crowd::{Client, Crowd, WARM_UP, now, say};
-use super::support::percentile;
-use serde_json::json;
 use std::net::SocketAddr;
 use std::time::Duration;
+
+use serde_json::json;
+
+use super::crowd::{Client, Crowd, WARM_UP, now, say};
+use super::support::percentile;
 
 /// Arguments: address, path, number of clients, seconds, probes. Says `begin` and `end` around what is measured,
 /// then reports.

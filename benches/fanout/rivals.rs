@@ -1,12 +1,13 @@
 //! Two servers to compare with. Both read the same source, cut it every 50 ms and send every piece to every
 //! client; neither knows a random-access point, a slow client's rights or a limit.
 
-use mio::net::{TcpListener, TcpStream};
-use mio::{Events, Interest, Poll, Token};
 use std::collections::VecDeque;
 use std::io::{ErrorKind, Read, Write};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
+
+use mio::net::{TcpListener, TcpStream};
+use mio::{Events, Interest, Poll, Token};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
 const CUT: Duration = Duration::from_millis(50);

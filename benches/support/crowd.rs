@@ -1,10 +1,11 @@
 //! Many clients in one thread: they count bytes, and read from the programme clock how late it arrives.
 
-use mio::net::TcpStream;
-use mio::{Events, Interest, Poll, Token};
 use std::io::{ErrorKind, Read, Write};
 use std::net::SocketAddr;
 use std::time::{Duration, Instant};
+
+use mio::net::TcpStream;
+use mio::{Events, Interest, Poll, Token};
 
 pub const PACKET: usize = 188;
 pub const WARM_UP: Duration = Duration::from_secs(3);

@@ -1,8 +1,9 @@
 //! What the benches share: percentiles, and baselines.
 
-use serde_json::{Value, json};
 use std::path::PathBuf;
 use std::process::Command;
+
+use serde_json::{Value, json};
 
 /// Value below which the share `p` of all values lies; sorts them.
 pub(crate) fn percentile(values: &mut [f64], p: f64) -> f64 {

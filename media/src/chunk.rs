@@ -298,9 +298,10 @@ impl Counters {
 
 #[cfg(test)]
 mod tests {
+    use proptest::prelude::*;
+
     use super::*;
     use crate::ts::build::{AUDIO_PID, Builder, VIDEO_PID};
-    use proptest::prelude::*;
 
     /// Pushes packets at these millis; gives all chunks.
     fn chunks(packets: impl IntoIterator<Item = (u64, PacketBytes)>) -> Vec<Chunk> {

@@ -2,8 +2,7 @@
 //!
 //! No text in here carries an address: provider URLs hold user names and passwords.
 
-use std::fmt;
-use std::io;
+use std::{fmt, io};
 
 /// The failure of an attempt to play from an upstream.
 ///

@@ -1,9 +1,8 @@
 //! Saving what is whole from a store that does not open.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::fmt;
-use std::fs;
 use std::path::{Path, PathBuf};
+use std::{fmt, fs};
 
 use crate::compact::fresh;
 use crate::damage::{Damage, print_lines};

@@ -183,8 +183,9 @@ pub(crate) fn pair_of(key: &Key) -> u32 {
 
 #[cfg(test)]
 mod tests {
-    use proptest::prelude::*;
     use std::collections::BTreeSet;
+
+    use proptest::prelude::*;
 
     use super::*;
 

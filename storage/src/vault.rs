@@ -1,10 +1,9 @@
 //! Secrets on the disk: encrypted under a key that lies in a file of its own, outside of the store.
 
-use std::fmt;
-use std::fs;
 use std::io::{ErrorKind, Write as _};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
+use std::{fmt, fs};
 
 use chacha20poly1305::aead::{Aead, Payload};
 use chacha20poly1305::{KeyInit, XChaCha20Poly1305, XNonce};

@@ -1,13 +1,15 @@
 //! Clients that are slow, stand still or vanish: nobody else notices, and what they held comes back.
 
+use std::time::Duration;
+
+use domain::event::EventBody;
+use domain::settings::Settings;
+
 use crate::support::client::{Ended, Player, Reading};
 use crate::support::gateway::{Setup, TestGateway};
 use crate::support::signal::Picture;
 use crate::support::upstream::Provider;
 use crate::support::{PATIENCE, eventually};
-use domain::event::EventBody;
-use domain::settings::Settings;
-use std::time::Duration;
 
 const NEWS: &str = "/live/anna/news.ts";
 

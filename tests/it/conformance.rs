@@ -2,13 +2,16 @@
 //! complaint. The sources are made by ffmpeg: other codecs, other PIDs, other start times.
 
 mod slow {
-    use crate::support::gateway::{Setup, TestGateway};
-    use crate::support::signal::Clip;
-    use crate::support::upstream::{Answer, Cut, Provider};
-    use crate::support::{client::Player, tools};
     use std::sync::Arc;
     use std::time::Duration;
+
     use tokio::time::Instant;
+
+    use crate::support::client::Player;
+    use crate::support::gateway::{Setup, TestGateway};
+    use crate::support::signal::Clip;
+    use crate::support::tools;
+    use crate::support::upstream::{Answer, Cut, Provider};
 
     /// How long each source plays before it breaks off.
     const PLAYED: f64 = 4.0;

@@ -2,6 +2,14 @@
 
 /// These need a browser.
 mod slow {
+    use std::net::{Ipv4Addr, SocketAddr};
+
+    use domain::user::Level;
+    use serde_json::{Value, json};
+    use tokio::net::{TcpListener, TcpStream};
+    use tokio_util::sync::CancellationToken;
+    use tokio_util::task::AbortOnDropHandle;
+
     use crate::support::api::Api;
     use crate::support::browser::Browser;
     use crate::support::gateway::{Setup, TestGateway};
@@ -9,12 +17,6 @@ mod slow {
     use crate::support::signal::Picture;
     use crate::support::until_async;
     use crate::support::upstream::{Answer, Cut, Provider};
-    use domain::user::Level;
-    use serde_json::{Value, json};
-    use std::net::{Ipv4Addr, SocketAddr};
-    use tokio::net::{TcpListener, TcpStream};
-    use tokio_util::sync::CancellationToken;
-    use tokio_util::task::AbortOnDropHandle;
 
     const FIRST: &str = "/live/anna/first.ts";
     const SECOND: &str = "/live/anna/second.ts";

@@ -1,9 +1,10 @@
 //! `headwater demo`: what a newcomer sees within seconds, and can break.
 
+use std::net::SocketAddr;
+
 use crate::support::binary::Binary;
 use crate::support::client::{Player, Request, fetch};
 use crate::support::eventually;
-use std::net::SocketAddr;
 
 /// Where the built-in source takes its orders: address and path of the printed line that stops this stream.
 fn order(program: &Binary, stream: &str) -> (SocketAddr, String) {

@@ -1,12 +1,14 @@
 //! The front door: whatever knocks, it stays open for the others.
 
+use std::time::Duration;
+
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+
 use crate::support::client::{Player, Request, connect, fetch, say};
 use crate::support::eventually;
 use crate::support::gateway::{Setup, TestGateway};
 use crate::support::signal::Picture;
 use crate::support::upstream::Provider;
-use std::time::Duration;
-use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
 const NEWS: &str = "/live/anna/news.ts";
 

@@ -1,18 +1,19 @@
 //! Events: what each cause tells, once, in order and without a secret, in the history and on the WebSocket alike.
 
+use std::time::Duration;
+
+use actors::Target;
+use domain::settings::Settings;
+use serde_json::{Value, json};
+use tokio::time::timeout;
+
 use crate::support::api::{ADMIN, Api, PASSWORD};
 use crate::support::client::{Player, Request, fetch};
-
 use crate::support::gateway::{Setup, TestGateway};
 use crate::support::push::Listener;
 use crate::support::signal::Picture;
 use crate::support::upstream::{Answer, Cut, Provider};
 use crate::support::{PATIENCE, eventually, until_async};
-use actors::Target;
-use domain::settings::Settings;
-use serde_json::{Value, json};
-use std::time::Duration;
-use tokio::time::timeout;
 
 const FIRST: &str = "/live/anna/hunter2/first.ts";
 const SECOND: &str = "/live/anna/hunter2/second.ts";

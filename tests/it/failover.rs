@@ -1,12 +1,14 @@
 //! A source fails in one of all the ways there are: the viewer keeps its connection and sees the next one.
 
+use std::time::Duration;
+
+use domain::settings::Settings;
+
 use crate::support::client::{Ended, Player};
 use crate::support::eventually;
 use crate::support::gateway::{Setup, TestGateway};
 use crate::support::signal::Picture;
 use crate::support::upstream::{Answer, ClosedPort, Cut, Mood, Provider};
-use domain::settings::Settings;
-use std::time::Duration;
 
 const FIRST: &str = "/live/anna/first.ts";
 const SECOND: &str = "/live/anna/second.ts";

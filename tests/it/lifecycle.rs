@@ -1,13 +1,15 @@
 //! A live channel begins with its first viewer and ends with all that belongs to it.
 
+use std::time::Duration;
+
+use actors::Target;
+use domain::settings::Settings;
+
 use crate::support::client::Player;
 use crate::support::gateway::Setup;
 use crate::support::signal::Picture;
 use crate::support::upstream::{Answer, ClosedPort, Cut, Mood, Provider};
 use crate::support::{PATIENCE, eventually, until_async};
-use actors::Target;
-use domain::settings::Settings;
-use std::time::Duration;
 
 const NEWS: &str = "/live/anna/news.ts";
 

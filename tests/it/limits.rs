@@ -1,13 +1,15 @@
 //! `max_streams` means: at no instant are there more connections open at the provider than that. Asserted where it
 //! counts: at the provider, which counts its own sockets.
 
+use std::time::Duration;
+
+use actors::Target;
+
 use crate::support::client::{Player, fetch};
 use crate::support::gateway::{Setup, TestGateway};
 use crate::support::signal::Picture;
 use crate::support::upstream::{Answer, Cut, Mood, Provider};
 use crate::support::{PATIENCE, eventually};
-use actors::Target;
-use std::time::Duration;
 
 /// A provider with `n` channels of the account `anna`, all of one list.
 fn provider_of(n: usize) -> (Provider, String) {

@@ -1,19 +1,21 @@
 //! Players that log in: by the address of a stream, or with credentials in a header.
 
+use std::io::Write;
+use std::sync::Arc;
+use std::time::Duration;
+
+use domain::channel::Channel;
+use domain::event::EventBody;
+use domain::user::{self, Level};
+use headwater::config::Config;
+use parking_lot::Mutex;
+
 use crate::support::client::{Player, Request, fetch};
 use crate::support::gateway::{Setup, TestGateway};
 use crate::support::people::{Person, person};
 use crate::support::signal::Picture;
 use crate::support::upstream::Provider;
 use crate::support::{PATIENCE, eventually, tools};
-use domain::channel::Channel;
-use domain::event::EventBody;
-use domain::user::{self, Level};
-use headwater::config::Config;
-use parking_lot::Mutex;
-use std::io::Write;
-use std::sync::Arc;
-use std::time::Duration;
 
 const NEWS: &str = "/live/anna/news.ts";
 const FILM: &str = "/live/anna/film.ts";

@@ -1,11 +1,12 @@
 //! How much is logged is changed while the program runs.
 
+use serde_json::{Value, json};
+
 use crate::support::api::Api;
 use crate::support::binary::Binary;
 use crate::support::eventually;
 use crate::support::signal::Picture;
 use crate::support::upstream::Provider;
-use serde_json::{Value, json};
 
 const SECRET: &str = "hunter2-kept";
 const NEWS: &str = "/live/anna/hunter2-kept/news.ts";

@@ -1,18 +1,19 @@
 //! Streams that a program reads in the gateway's place.
 
-use crate::support::api::Api;
-use crate::support::binary::Binary;
-use crate::support::client::Player;
-use crate::support::eventually;
-use crate::support::gateway::{Setup, TestGateway};
-use crate::support::signal::{Picture, Programme};
-use crate::support::tools;
-use crate::support::upstream::Provider;
+use std::path::Path;
+use std::time::Duration;
+
 use domain::ids::StreamProfileId;
 use domain::stream_profile::{Delivery, StreamProfile};
 use serde_json::json;
-use std::path::Path;
-use std::time::Duration;
+
+use crate::support::api::Api;
+use crate::support::binary::Binary;
+use crate::support::client::Player;
+use crate::support::gateway::{Setup, TestGateway};
+use crate::support::signal::{Picture, Programme};
+use crate::support::upstream::Provider;
+use crate::support::{eventually, tools};
 
 /// Hands the first stream of a channel on by a command.
 async fn run_first(gateway: &TestGateway, channel: &str, command: &str, parameters: String) {

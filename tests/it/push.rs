@@ -1,13 +1,5 @@
 //! The WebSocket: who is let in and how, what each level is told, and that nobody is told too much or too late.
 
-use super::support::api::Api;
-use super::support::client::{Request, fetch};
-use super::support::gateway::{Setup, TestGateway};
-use super::support::people::{Person, changed, deleted, person};
-use super::support::push::{Listener, upgrade};
-use super::support::signal::Picture;
-use super::support::until_async;
-use super::support::upstream::{Answer, Cut, Provider};
 use domain::account::{Account, AccountProfile, List};
 use domain::channel::Channel;
 use domain::event::{CallerRef, Event, EventBody};
@@ -17,6 +9,15 @@ use domain::user::Level;
 use headwater::Stopped;
 use serde_json::{Value, json};
 use tokio::net::TcpSocket;
+
+use super::support::api::Api;
+use super::support::client::{Request, fetch};
+use super::support::gateway::{Setup, TestGateway};
+use super::support::people::{Person, changed, deleted, person};
+use super::support::push::{Listener, upgrade};
+use super::support::signal::Picture;
+use super::support::until_async;
+use super::support::upstream::{Answer, Cut, Provider};
 
 const FIRST: &str = "/live/anna/first.ts";
 const SECOND: &str = "/live/anna/second.ts";

@@ -1,13 +1,14 @@
 //! Channels as an admin arranges them, and what becomes of who watches.
 
+use actors::Target;
+use serde_json::{Value, json};
+use uuid::Uuid;
+
 use crate::support::api::Api;
 use crate::support::client::{Ended, Player, Request, fetch};
 use crate::support::gateway::{Setup, TestGateway};
 use crate::support::signal::Picture;
 use crate::support::upstream::{Answer, Cut, Provider};
-use actors::Target;
-use serde_json::{Value, json};
-use uuid::Uuid;
 
 const CHANNELS: &str = "/api/channels/channels/";
 const NEWS: &str = "/live/anna/news.ts";

@@ -1,17 +1,18 @@
 //! Accounts through the REST interface, with a provider behind them: from the address of a list to a picture.
 
-use crate::support::client::{Player, say};
-use crate::support::gateway::{Setup, TestGateway};
-use crate::support::people::{Person, person};
-use crate::support::signal::Picture;
-use crate::support::upstream::{Answer, Cut, Provider};
-use crate::support::{eventually, until_async};
 use domain::channel::Channel;
 use domain::ids::{ChannelId, StreamId};
 use domain::stream::Stream;
 use domain::user::Level;
 use serde_json::{Value, json};
 use uuid::Uuid;
+
+use crate::support::client::{Player, say};
+use crate::support::gateway::{Setup, TestGateway};
+use crate::support::people::{Person, person};
+use crate::support::signal::Picture;
+use crate::support::upstream::{Answer, Cut, Provider};
+use crate::support::{eventually, until_async};
 
 const ACCOUNTS: &str = "/api/m3u/accounts/";
 /// Where the provider has its list; with the password in it.

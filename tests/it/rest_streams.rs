@@ -1,11 +1,12 @@
 //! Streams as an admin finds and changes them, with a provider behind them.
 
+use serde_json::json;
+
 use crate::support::api::Api;
 use crate::support::client::Player;
 use crate::support::gateway::{Setup, TestGateway};
 use crate::support::signal::Picture;
 use crate::support::upstream::Provider;
-use serde_json::json;
 
 const STREAMS: &str = "/api/channels/streams/";
 const NEWS: &str = "/live/anna/news.ts";

@@ -1,16 +1,18 @@
 //! `stream_limit` means: a user watches at most so many things at one time. A device that goes on to something else
 //! gives up what it watched; no other device is touched.
 
+use std::time::Duration;
+
+use domain::event::EventBody;
+use domain::settings::AtLimit;
+use domain::user::Level;
+
 use crate::support::client::{Player, Request, fetch};
 use crate::support::eventually;
 use crate::support::gateway::{Setup, TestGateway};
 use crate::support::people::{changed, deleted, person};
 use crate::support::signal::Picture;
 use crate::support::upstream::Provider;
-use domain::event::EventBody;
-use domain::settings::AtLimit;
-use domain::user::Level;
-use std::time::Duration;
 
 /// A gateway with channels `0`, `1`, … of one account that allows `max_streams`.
 async fn house(n: usize, max_streams: u32, at_limit: AtLimit) -> (Provider, TestGateway) {

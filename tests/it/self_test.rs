@@ -1,11 +1,12 @@
 //! The tools of the stories, tried on each other: what they say can be believed.
 
+use std::time::Duration;
+
 use crate::support::client::{Ended, Player, Reading, Request, fetch};
 use crate::support::eventually;
 use crate::support::signal::{Picture, Programme};
 use crate::support::ts_check::Checker;
 use crate::support::upstream::{Answer, ClosedPort, Cut, Mood, Provider};
-use std::time::Duration;
 
 const NEWS: &str = "/live/anna/news.ts";
 

@@ -1,24 +1,26 @@
 //! `headwater serve` and the commands for its data folder, with the real program.
 
-use crate::support::api::Api;
-use crate::support::binary::Binary;
-use crate::support::client::Player;
-use crate::support::signal::Picture;
-use crate::support::upstream::Provider;
-use crate::support::{PATIENCE, eventually};
+use std::collections::BTreeSet;
+use std::io::Write;
+use std::path::{Path, PathBuf};
+use std::process::Stdio;
+
 use domain::account::{Account, List};
 use domain::playlist::catalogue::CatalogueBuilder;
 use domain::playlist::m3u::{Item, Limits, parse};
 use domain::stream::{Headers, Stream};
 use domain::user::{Level, User};
 use serde_json::json;
-use std::collections::BTreeSet;
-use std::io::Write;
-use std::path::{Path, PathBuf};
-use std::process::Stdio;
 use storage::Store;
 use storage::records::schema;
 use tempfile::TempDir;
+
+use crate::support::api::Api;
+use crate::support::binary::Binary;
+use crate::support::client::Player;
+use crate::support::signal::Picture;
+use crate::support::upstream::Provider;
+use crate::support::{PATIENCE, eventually};
 
 const NEWS: &str = "/live/anna/news.ts";
 const FILM: &str = "/live/anna/film.ts";

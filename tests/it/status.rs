@@ -1,14 +1,16 @@
 //! An admin looks at what plays, takes control of it, and asks afterwards why it happened.
 
+use std::time::Duration;
+
+use domain::settings::Settings;
+use serde_json::{Value, json};
+
 use crate::support::api::{Api, Said};
 use crate::support::client::Player;
 use crate::support::gateway::{Setup, TestGateway};
 use crate::support::signal::Picture;
 use crate::support::upstream::{Answer, Cut, Provider};
 use crate::support::{eventually, until_async};
-use domain::settings::Settings;
-use serde_json::{Value, json};
-use std::time::Duration;
 
 /// Part of the addresses of streams, and of nothing that anybody is told.
 const SECRET: &str = "hidden-5p1c3";

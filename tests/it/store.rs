@@ -1,10 +1,7 @@
 //! What is remembered, and what becomes of viewers when it changes under them.
 
-use crate::support::client::{Ended, Player, Request, fetch};
-use crate::support::eventually;
-use crate::support::gateway::{Setup, TestGateway};
-use crate::support::signal::Picture;
-use crate::support::upstream::{Answer, Provider};
+use std::time::Duration;
+
 use domain::account::Account;
 use domain::channel::Channel;
 use domain::core_settings::{PROXY_SETTINGS, STREAM_SETTINGS};
@@ -12,8 +9,13 @@ use domain::ids::{ChannelId, StreamId};
 use domain::setting::Setting;
 use domain::stream::Stream;
 use serde_json::json;
-use std::time::Duration;
 use uuid::Uuid;
+
+use crate::support::client::{Ended, Player, Request, fetch};
+use crate::support::eventually;
+use crate::support::gateway::{Setup, TestGateway};
+use crate::support::signal::Picture;
+use crate::support::upstream::{Answer, Provider};
 
 const NEWS: &str = "/live/anna/news.ts";
 const FILM: &str = "/live/anna/film.ts";

@@ -1,12 +1,14 @@
 //! One upstream for many viewers; what a viewer gets from the first byte on.
 
+use std::time::Duration;
+
+use domain::stream_profile::Delivery;
+
 use crate::support::client::{Player, Request, fetch};
 use crate::support::gateway::{Setup, TestGateway};
 use crate::support::signal::Picture;
 use crate::support::upstream::{Answer, Cut, Provider};
 use crate::support::{PATIENCE, eventually, until_async};
-use domain::stream_profile::Delivery;
-use std::time::Duration;
 
 const NEWS: &str = "/live/anna/news.ts";
 

@@ -1,13 +1,15 @@
 //! Someone asks for another stream of a live channel, or looks at a stream by itself.
 
+use std::sync::Arc;
+
+use actors::{SwitchOutcome, SwitchTo, Target, Viewer, Watch, WatchRequest};
+use domain::ids::StreamId;
+use media::door::{Connection, ConnectionMeter, End};
+
 use crate::support::gateway::{Setup, TestGateway};
 use crate::support::signal::Picture;
 use crate::support::upstream::{Answer, Provider};
 use crate::support::{PATIENCE, eventually};
-use actors::{SwitchOutcome, SwitchTo, Target, Viewer, Watch, WatchRequest};
-use domain::ids::StreamId;
-use media::door::{Connection, ConnectionMeter, End};
-use std::sync::Arc;
 
 const FIRST: &str = "/live/anna/first.ts";
 const SECOND: &str = "/live/anna/second.ts";

@@ -1,15 +1,17 @@
 //! Stream profiles are tried: an admin sees what comes out before a viewer does.
 
+use std::path::Path;
+use std::time::Duration;
+
+use serde_json::{Value, json};
+use tempfile::TempDir;
+
 use crate::support::api::{Api, Said};
 use crate::support::client::{Player, Request};
 use crate::support::eventually;
 use crate::support::gateway::{Setup, TestGateway};
 use crate::support::signal::{Picture, Programme};
 use crate::support::upstream::{Answer, Cut, Provider};
-use serde_json::{Value, json};
-use std::path::Path;
-use std::time::Duration;
-use tempfile::TempDir;
 
 const PASSWORD: &str = "hunter2-kept";
 const NEWS: &str = "/live/anna/hunter2-kept/news.ts";

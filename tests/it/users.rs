@@ -1,11 +1,13 @@
 //! Users: the first one, logging in, what becomes of those who may less, and what nobody else is told.
 
+use std::time::Duration;
+
+use domain::event::EventBody;
+use serde_json::{Value, json};
+
 use super::support::api::{ADMIN, Api, PASSWORD, Said};
 use super::support::client::Request;
 use super::support::gateway::{Setup, TestGateway};
-use domain::event::EventBody;
-use serde_json::{Value, json};
-use std::time::Duration;
 
 const USERS: &str = "/api/accounts/users/";
 const ME: &str = "/api/accounts/users/me/";

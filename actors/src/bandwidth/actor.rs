@@ -1,6 +1,7 @@
 //! The loop of the bandwidth actor.
 
-use std::{sync::Arc, time::Duration};
+use std::sync::Arc;
+use std::time::Duration;
 
 use domain::settings::{CLIENT_STALL_TIMEOUT, CLOCK_BEHIND_MAX};
 use ractor::{ActorProcessingErr, ActorRef};
@@ -8,7 +9,8 @@ use tokio::time::{Instant, MissedTickBehavior};
 use tokio_util::task::AbortOnDropHandle;
 
 use super::{Message, Slow, Stalled};
-use crate::{beside::vital, registry::Registry};
+use crate::beside::vital;
+use crate::registry::Registry;
 
 /// How often the meters are read.
 const PERIOD: Duration = Duration::from_secs(1);

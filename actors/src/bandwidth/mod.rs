@@ -7,5 +7,5 @@ mod message;
 #[cfg(test)]
 mod tests;
 
-pub(crate) use actor::{Actor, Arguments};
-pub(crate) use message::{ChannelPort, ClientPort, Message, Slow, Stalled};
+pub(crate) use self::actor::{Actor, Arguments};
+pub(crate) use self::message::{ChannelPort, ClientPort, Message, Slow, Stalled};

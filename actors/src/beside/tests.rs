@@ -1,9 +1,7 @@
 //! Promises of the tasks beside the actors.
 
-use std::sync::{
-    Arc,
-    atomic::{AtomicUsize, Ordering},
-};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 use tokio::time::{Instant, timeout};
 

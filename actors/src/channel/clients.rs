@@ -1,25 +1,20 @@
 //! Who watches a live channel.
 
-use std::{collections::BTreeMap, sync::Arc};
+use std::collections::BTreeMap;
+use std::sync::Arc;
 
-use domain::{
-    event::{ChannelRef, ClientRef, EventBody},
-    ids::UserId,
-};
-use media::{
-    meter::{Connection, TailMeter},
-    ring::{Entry, Ring, Tail},
-};
+use domain::event::{ChannelRef, ClientRef, EventBody};
+use domain::ids::UserId;
+use media::meter::{Connection, TailMeter};
+use media::ring::{Entry, Ring, Tail};
 use ractor::{ActorCell, ActorId, ActorRef, ActorRuntime, SpawnErr};
 use tokio::time::Instant;
 
 use super::{ClientStatus, Viewer, Wish};
-use crate::{
-    client,
-    clock::now_ms,
-    registry::{Registered, Registry, WatchedClient},
-    seats::Seat,
-};
+use crate::client;
+use crate::clock::now_ms;
+use crate::registry::{Registered, Registry, WatchedClient};
+use crate::seats::Seat;
 
 struct Client {
     viewer: Viewer,

@@ -1,11 +1,14 @@
 //! What a live channel can be told.
 
 use domain::playout::Attempt;
-use media::{error::UpstreamError, ring::End, source::Source};
+use media::error::UpstreamError;
+use media::ring::End;
+use media::source::Source;
 use ractor::RpcReplyPort;
 
 use super::{Status, SwitchOutcome, SwitchTo, Watch, Wish};
-use crate::{bandwidth::Slow, slots};
+use crate::bandwidth::Slow;
+use crate::slots;
 
 /// A join on its way: its number decides whether the channel may retire.
 pub(crate) struct Join {

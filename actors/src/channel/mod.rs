@@ -20,19 +20,19 @@ mod status;
 #[cfg(test)]
 mod tests;
 
-use std::{
-    net::IpAddr,
-    sync::{Arc, Weak},
-    time::Duration,
-};
+use std::net::IpAddr;
+use std::sync::{Arc, Weak};
+use std::time::Duration;
 
-pub(crate) use actor::{Actor, Arguments, Env, Report, open_request};
+pub(crate) use self::actor::{Actor, Arguments, Env, Report, open_request};
+pub(crate) use self::message::{Join, Message};
+pub use self::status::{ClientStatus, Status};
 use domain::source_url::SourceUrl;
-use media::{meter::Connection, ring::Tail};
-pub(crate) use message::{Join, Message};
-pub use status::{ClientStatus, Status};
+use media::meter::Connection;
+use media::ring::Tail;
 
-use crate::{seats::Seat, slots::FullPool};
+use crate::seats::Seat;
+use crate::slots::FullPool;
 
 /// Who watches, as far as it is known: decides whether a new request replaces an old one.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -1,11 +1,10 @@
 //! How a live channel is doing.
 
-use std::{net::IpAddr, time::Duration};
+use std::net::IpAddr;
+use std::time::Duration;
 
-use domain::{
-    event::StreamRef,
-    ids::{ProfileId, StreamId, UserId},
-};
+use domain::event::StreamRef;
+use domain::ids::{ProfileId, StreamId, UserId};
 use uuid::Uuid;
 
 use crate::plans::Target;

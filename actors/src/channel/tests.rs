@@ -2,24 +2,18 @@
 
 use std::time::Duration;
 
-use domain::{
-    event::EventBody,
-    ids::StreamId,
-    settings::{AtLimit, Settings},
-    stream_profile::Delivery,
-};
-use media::{
-    ring::End,
-    testing::{Behaviour, Break, Play, Reach, TsSource},
-};
+use domain::event::EventBody;
+use domain::ids::StreamId;
+use domain::settings::{AtLimit, Settings};
+use domain::stream_profile::Delivery;
+use media::ring::End;
+use media::testing::{Behaviour, Break, Play, Reach, TsSource};
 use tokio::time::{Instant, sleep};
 
 use super::*;
-use crate::{
-    plans::Target,
-    switchboard::StopOutcome,
-    testing::{Story, Viewing, channel, limited, settings, stream},
-};
+use crate::plans::Target;
+use crate::switchboard::StopOutcome;
+use crate::testing::{Story, Viewing, channel, limited, settings, stream};
 
 const SECOND: Duration = Duration::from_secs(1);
 

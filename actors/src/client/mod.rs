@@ -9,10 +9,11 @@ mod message;
 #[cfg(test)]
 mod tests;
 
-use std::{any::Any, sync::Arc};
+use std::any::Any;
+use std::sync::Arc;
 
-pub(crate) use actor::{Actor, State};
-pub(crate) use message::Message;
+pub(crate) use self::actor::{Actor, State};
+pub(crate) use self::message::Message;
 use ractor::ActorRef;
 
 use crate::seats::Seat;

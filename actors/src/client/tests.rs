@@ -1,6 +1,7 @@
 //! Promises of a client.
 
-use std::{sync::Arc, time::Duration};
+use std::sync::Arc;
+use std::time::Duration;
 
 use media::meter::Connection;
 

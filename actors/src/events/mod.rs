@@ -8,11 +8,12 @@ mod message;
 #[cfg(test)]
 mod tests;
 
-use std::{collections::VecDeque, sync::Arc};
+use std::collections::VecDeque;
+use std::sync::Arc;
 
-pub(crate) use actor::{Actor, Arguments};
+pub(crate) use self::actor::{Actor, Arguments};
+pub(crate) use self::message::Message;
 use domain::event::Event;
-pub(crate) use message::Message;
 use parking_lot::Mutex;
 use tokio::sync::broadcast;
 

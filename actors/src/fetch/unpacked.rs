@@ -66,7 +66,8 @@ fn look<R: Read>(mut reader: R) -> io::Result<(bool, Whole<R>)> {
 mod tests {
     use std::io::Write;
 
-    use flate2::{Compression, write::GzEncoder};
+    use flate2::Compression;
+    use flate2::write::GzEncoder;
 
     use super::*;
 

@@ -1,36 +1,29 @@
 //! The loop of the importer: whose turn it is.
 
-use std::{
-    collections::{BTreeMap, VecDeque},
-    pin::Pin,
-    sync::{Arc, OnceLock},
-    time::Duration,
-};
+use std::collections::{BTreeMap, VecDeque};
+use std::pin::Pin;
+use std::sync::{Arc, OnceLock};
+use std::time::Duration;
 
-use domain::{
-    account::{Account, List},
-    core_settings::{SYSTEM_SETTINGS, time_zone},
-    event::{Event, EventBody, RefreshRef},
-    ids::AccountId,
-};
+use domain::account::{Account, List};
+use domain::core_settings::{SYSTEM_SETTINGS, time_zone};
+use domain::event::{Event, EventBody, RefreshRef};
+use domain::ids::AccountId;
 use jiff::tz::TimeZone;
 use ractor::{ActorProcessingErr, ActorRef};
 use storage::Models;
 use tokio::time::{Instant, MissedTickBehavior, timeout};
-use tokio_util::{sync::CancellationToken, task::AbortOnDropHandle};
+use tokio_util::sync::CancellationToken;
+use tokio_util::task::AbortOnDropHandle;
 use tracing::{info, warn};
 use uuid::Uuid;
 
-use super::{
-    Board, ImportError, ImportOptions, Imported, Message, Phase, Progress, RefreshStart,
-    run::{Reporting, finish},
-};
-use crate::{
-    ask::answer,
-    beside,
-    events::Events,
-    schedule::{self, Known},
-};
+use super::run::{Reporting, finish};
+use super::{Board, ImportError, ImportOptions, Imported, Message, Phase, Progress, RefreshStart};
+use crate::ask::answer;
+use crate::beside;
+use crate::events::Events;
+use crate::schedule::{self, Known};
 
 /// Refreshes at one time. More would only take the processor from those who watch.
 const RUNNING_MAX: usize = 2;

@@ -1,24 +1,19 @@
 //! What a list would change: every entry against what is stored, before anything is written.
 
-use std::{collections::BTreeSet, sync::Arc};
+use std::collections::BTreeSet;
+use std::sync::Arc;
 
+use domain::channel::Channel;
+use domain::group;
 use domain::ids::StreamId;
-use domain::{
-    channel::Channel,
-    group,
-    playlist::{
-        delta::{Counts, Fate, Gone, Known, Taken, Vanishing, Verdict},
-        rules::Rules,
-    },
-    stream::Stream,
-};
+use domain::playlist::delta::{Counts, Fate, Gone, Known, Taken, Vanishing, Verdict};
+use domain::playlist::rules::Rules;
+use domain::stream::Stream;
 use storage::Table;
 
-use super::{
-    error::ImportError,
-    reading::{self, ReadList},
-    run::{Imported, Job},
-};
+use super::error::ImportError;
+use super::reading::{self, ReadList};
+use super::run::{Imported, Job};
 
 /// Changes that go through an ordinary write. New streams lie together, changed ones each in a block of their own, and
 /// while an ordinary write is filled every other one waits.

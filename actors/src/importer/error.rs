@@ -2,7 +2,8 @@
 
 use std::io;
 
-use domain::{account::Outcome, playlist::rules::RulesError};
+use domain::account::Outcome;
+use domain::playlist::rules::RulesError;
 
 use crate::fetch::FetchError;
 

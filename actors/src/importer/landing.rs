@@ -3,24 +3,21 @@
 //! Others write meanwhile. What they did to a stream is never lost: an ordinary write reads each record again, and a
 //! bulk write is told what was touched since it began.
 
-use std::{collections::BTreeSet, sync::Arc};
+use std::collections::BTreeSet;
+use std::sync::Arc;
 
-use domain::{
-    account::{Account, Outcome, Refresh},
-    channel::Channel,
-    group::Group,
-    ids::{AccountId, GroupId, StreamId},
-    playlist::delta::{Fate, Gone, Known, Taken, Vanishing, Verdict},
-    stream::Stream,
-};
+use domain::account::{Account, Outcome, Refresh};
+use domain::channel::Channel;
+use domain::group::Group;
+use domain::ids::{AccountId, GroupId, StreamId};
+use domain::playlist::delta::{Fate, Gone, Known, Taken, Vanishing, Verdict};
+use domain::stream::Stream;
 use storage::{Bulk, Store, Table, View, Write};
 
-use super::{
-    compare::{Compared, is_used},
-    error::ImportError,
-    reading::{self, ReadList},
-    run::{Imported, Job, first},
-};
+use super::compare::{Compared, is_used};
+use super::error::ImportError;
+use super::reading::{self, ReadList};
+use super::run::{Imported, Job, first};
 
 /// Streams that are written between two signs of life.
 const TOLD_EVERY: usize = 1_000;

@@ -4,7 +4,8 @@ use domain::ids::AccountId;
 use ractor::RpcReplyPort;
 use uuid::Uuid;
 
-use super::{error::ImportError, run::Imported};
+use super::error::ImportError;
+use super::run::Imported;
 
 /// Everything the importer can be told.
 pub(crate) enum Message {

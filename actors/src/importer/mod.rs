@@ -22,20 +22,18 @@ use domain::ids::AccountId;
 use storage::Models;
 
 #[cfg(test)]
-pub(crate) use actor::Work;
-pub(crate) use actor::{Actor, Arguments, Imports};
-pub use error::ImportError;
-pub(crate) use message::Message;
-pub use message::RefreshStart;
-pub(crate) use progress::Board;
-pub use progress::{Phase, Progress};
-pub use run::{ImportOptions, Imported, import};
+pub(crate) use self::actor::Work;
+pub(crate) use self::actor::{Actor, Arguments, Imports};
+pub use self::error::ImportError;
+pub(crate) use self::message::Message;
+pub use self::message::RefreshStart;
+pub(crate) use self::progress::Board;
+pub use self::progress::{Phase, Progress};
+pub use self::run::{ImportOptions, Imported, import};
 
-use crate::{
-    ask::{ANSWER_TIMEOUT, AskError, Door},
-    clock::now_ms,
-    fetch::Fetch,
-};
+use crate::ask::{ANSWER_TIMEOUT, AskError, Door};
+use crate::clock::now_ms;
+use crate::fetch::Fetch;
 
 /// The door of the importer.
 #[derive(Clone)]

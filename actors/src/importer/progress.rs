@@ -2,7 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use domain::{account::Outcome, ids::AccountId};
+use domain::account::Outcome;
+use domain::ids::AccountId;
 use parking_lot::Mutex;
 use uuid::Uuid;
 

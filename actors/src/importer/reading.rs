@@ -1,26 +1,20 @@
 //! From bytes to entries: unpacked, parsed and spooled as they come.
 
-use std::{
-    fs::{self, File},
-    io::{self, Read},
-    path::Path,
-};
+use std::fs::{self, File};
+use std::io::{self, Read};
+use std::path::Path;
 
 use bytes::Bytes;
-use domain::{
-    account::List,
-    group,
-    playlist::m3u::{Entry, Item, Parser, Problem, ProblemKind},
-    stream::{Facts, SourceKind},
-};
+use domain::account::List;
+use domain::group;
+use domain::playlist::m3u::{Entry, Item, Parser, Problem, ProblemKind};
+use domain::stream::{Facts, SourceKind};
 use tokio::sync::mpsc;
 
-use super::{
-    error::ImportError,
-    progress::Phase,
-    run::{Job, PROBLEMS_TOLD_MAX, Source},
-    spool::Spool,
-};
+use super::error::ImportError;
+use super::progress::Phase;
+use super::run::{Job, PROBLEMS_TOLD_MAX, Source};
+use super::spool::Spool;
 use crate::fetch::Unpacked;
 
 /// What is unpacked and parsed at a time.

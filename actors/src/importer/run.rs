@@ -7,36 +7,30 @@
 //!
 //! Until the last step nothing that is stored has changed, so whatever goes wrong before leaves everything as it was.
 
-use std::{path::PathBuf, sync::Arc};
+use std::path::PathBuf;
+use std::sync::Arc;
 
 use bytes::Bytes;
-use domain::{
-    account::{Account, List, Outcome, Refresh},
-    ids::AccountId,
-    playlist::{
-        delta::{self, Guard},
-        m3u,
-    },
-    stream::{Headers, Stream},
-};
+use domain::account::{Account, List, Outcome, Refresh};
+use domain::ids::AccountId;
+use domain::playlist::delta::{self, Guard};
+use domain::playlist::m3u;
+use domain::stream::{Headers, Stream};
 use parking_lot::Mutex;
 use storage::Models;
-use tokio::{sync::mpsc, task::spawn_blocking};
+use tokio::sync::mpsc;
+use tokio::task::spawn_blocking;
 use tokio_util::sync::CancellationToken;
 use tracing::warn;
 use uuid::Uuid;
 
-use super::{
-    compare,
-    error::ImportError,
-    landing::{self, Landing},
-    progress::{Phase, Progress},
-    reading::{self, Pieces, ReadList},
-};
-use crate::{
-    clock::now_ms,
-    fetch::{Fetch, FetchError},
-};
+use super::compare;
+use super::error::ImportError;
+use super::landing::{self, Landing};
+use super::progress::{Phase, Progress};
+use super::reading::{self, Pieces, ReadList};
+use crate::clock::now_ms;
+use crate::fetch::{Fetch, FetchError};
 
 /// Pieces between the socket and the parser. With those of the socket itself this is all that waits.
 const PIECES_MAX: usize = 16;

@@ -5,8 +5,11 @@
 
 use std::io::{self, Read, Write};
 
-use flate2::{Compression, read::DeflateDecoder, write::DeflateEncoder};
-use serde::{Serialize, de::DeserializeOwned};
+use flate2::Compression;
+use flate2::read::DeflateDecoder;
+use flate2::write::DeflateEncoder;
+use serde::Serialize;
+use serde::de::DeserializeOwned;
 
 /// Bytes of a chunk before it is compressed. Larger ones compress little better.
 const CHUNK_BYTES: usize = 256 * 1024;

@@ -1,28 +1,20 @@
 //! Promises of whose turn it is, with paused time and work that does what the test says.
 
-use std::{
-    collections::BTreeMap,
-    sync::atomic::{AtomicUsize, Ordering},
-    time::Duration,
-};
+use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
 
-use domain::{
-    account::{Account, AccountProfile, List, Outcome, Schedule},
-    event::{EventBody, RefreshRef},
-    ids::ProfileId,
-};
+use domain::account::{Account, AccountProfile, List, Outcome, Schedule};
+use domain::event::{EventBody, RefreshRef};
+use domain::ids::ProfileId;
 use parking_lot::Mutex;
 use storage::Store;
-use tokio::{
-    sync::Semaphore,
-    time::{Instant, sleep},
-};
+use tokio::sync::Semaphore;
+use tokio::time::{Instant, sleep};
 
 use super::*;
-use crate::{
-    system::Who,
-    testing::{Story, settings},
-};
+use crate::system::Who;
+use crate::testing::{Story, settings};
 
 const SECOND: Duration = Duration::from_secs(1);
 const HOUR: Duration = Duration::from_secs(3600);

@@ -1,6 +1,9 @@
 //! Plans of what the store says.
 
-use domain::{channel::Channel, core_settings::STREAM_SETTINGS, ids::StreamId, setting::Setting};
+use domain::channel::Channel;
+use domain::core_settings::STREAM_SETTINGS;
+use domain::ids::StreamId;
+use domain::setting::Setting;
 use serde_json::json;
 
 use super::*;

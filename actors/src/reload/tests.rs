@@ -2,17 +2,16 @@
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use domain::{plan::Plan, stream_profile::Delivery};
+use domain::plan::Plan;
+use domain::stream_profile::Delivery;
 use media::ring::End;
 use serde_json::json;
 
 use super::*;
-use crate::{
-    channel::{Refusal, Watch},
-    plans::{Plans, StorePlans, Target},
-    system::Who,
-    testing::{Story, models, settings, write},
-};
+use crate::channel::{Refusal, Watch};
+use crate::plans::{Plans, StorePlans, Target};
+use crate::system::Who;
+use crate::testing::{Story, models, settings, write};
 
 async fn story(models: &Models) -> Story {
     let plans = StorePlans::new(models.clone(), Delivery::Proxy);

@@ -1,18 +1,19 @@
 //! Promises of seats, told with live channels.
 
-use std::{collections::BTreeSet, sync::Arc, time::Duration};
+use std::collections::BTreeSet;
+use std::sync::Arc;
+use std::time::Duration;
 
-use domain::{event::EventBody, settings::Settings};
+use domain::event::EventBody;
+use domain::settings::Settings;
 use media::ring::Tail;
 use proptest::prelude::*;
 use tokio::time::{Instant, sleep};
 
 use super::*;
-use crate::{
-    channel::{Refusal, Watch},
-    system::Who,
-    testing::{Story, channel, limited, settings, stream},
-};
+use crate::channel::{Refusal, Watch};
+use crate::system::Who;
+use crate::testing::{Story, channel, limited, settings, stream};
 
 fn user(id: u32, limit: u32) -> SeatWish {
     SeatWish { user: UserId(id), limit }

@@ -1,6 +1,7 @@
 //! The loop of the slots actor: queue and policy in front of the table.
 
-use std::{collections::HashSet, sync::Arc};
+use std::collections::HashSet;
+use std::sync::Arc;
 
 use domain::settings::LEASE_WAIT;
 use ractor::{ActorProcessingErr, ActorRef};
@@ -8,7 +9,8 @@ use tokio::time::Instant;
 use tokio_util::task::AbortOnDropHandle;
 use tracing::debug;
 
-use super::{Asking, Message, News, PARKED_MAX, Request, SlotTable, table::Taken};
+use super::table::Taken;
+use super::{Asking, Message, News, PARKED_MAX, Request, SlotTable};
 use crate::beside::vital;
 
 pub(crate) struct Actor;

@@ -1,6 +1,7 @@
 //! What the slots actor can be told, and what it tells holders.
 
-use domain::{plan::Pool, playout::Attempt};
+use domain::plan::Pool;
+use domain::playout::Attempt;
 use ractor::DerivedActorRef;
 
 use super::{FullPool, Lease, Purpose};

@@ -15,15 +15,16 @@ mod table;
 #[cfg(test)]
 mod tests;
 
-use std::{sync::Arc, time::Duration};
+use std::sync::Arc;
+use std::time::Duration;
 
-pub(crate) use actor::{Actor, Arguments};
+pub(crate) use self::actor::{Actor, Arguments};
+pub(crate) use self::lease::Lease;
+pub(crate) use self::message::{Asking, HolderPort, Message, News, Request};
+pub(crate) use self::table::SlotTable;
+pub use self::table::{LeaseInfo, Purpose};
 #[cfg(doc)]
 use domain::settings::LEASE_WAIT;
-pub(crate) use lease::Lease;
-pub(crate) use message::{Asking, HolderPort, Message, News, Request};
-pub(crate) use table::SlotTable;
-pub use table::{LeaseInfo, Purpose};
 
 use crate::ask::Door;
 

@@ -1,18 +1,15 @@
 //! Who holds which lease.
 
-use std::{
-    collections::{BTreeMap, HashMap},
-    sync::Arc,
-    time::Duration,
-};
+use std::collections::{BTreeMap, HashMap};
+use std::sync::Arc;
+use std::time::Duration;
 
-use domain::{
-    ids::ProfileId,
-    limits::{self, Held, Verdict},
-    plan::Pool,
-};
+use domain::ids::ProfileId;
+use domain::limits::{self, Held, Verdict};
+use domain::plan::Pool;
 use parking_lot::Mutex;
-use tokio::{sync::Notify, time::Instant};
+use tokio::sync::Notify;
+use tokio::time::Instant;
 
 use super::{FullPool, HolderPort, Lease};
 

@@ -1,18 +1,19 @@
 //! Promises of the slots, told with paused time: no socket is involved, a lease is all a holder has.
 
-use std::{sync::Arc, time::Duration};
+use std::sync::Arc;
+use std::time::Duration;
 
-use domain::{
-    ids::{AccountId, ProfileId},
-    plan::Pool,
-    playout::Attempt,
-};
+use domain::ids::{AccountId, ProfileId};
+use domain::plan::Pool;
+use domain::playout::Attempt;
 use media::Permit;
 use proptest::prelude::*;
-use tokio::{sync::mpsc, time::Instant};
+use tokio::sync::mpsc;
+use tokio::time::Instant;
 
 use super::*;
-use crate::{channel::Viewer, testing::inbox};
+use crate::channel::Viewer;
+use crate::testing::inbox;
 
 fn pool(profile: u32, max_streams: u32) -> Pool {
     Pool {

@@ -1,12 +1,8 @@
 //! The loop of the switchboard.
 
-use std::{
-    collections::HashMap,
-    sync::{
-        Arc,
-        atomic::{AtomicU64, Ordering},
-    },
-};
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use media::ring::End;
 use ractor::{ActorProcessingErr, ActorRef, ActorRuntime, RpcReplyPort, SpawnErr};
@@ -14,13 +10,11 @@ use tokio::task::JoinHandle;
 use tracing::error;
 
 use super::{Message, OVERVIEW_TIMEOUT, Overview, PARKED_MAX, START_PAUSE, StopOutcome};
-use crate::{
-    ask::{Door, answer},
-    channel::{self, Env, Join, Refusal, Report, SwitchOutcome, Watch, Wish},
-    channels::{ChannelTable, Live},
-    plans::Target,
-    slots::SlotTable,
-};
+use crate::ask::{Door, answer};
+use crate::channel::{self, Env, Join, Refusal, Report, SwitchOutcome, Watch, Wish};
+use crate::channels::{ChannelTable, Live};
+use crate::plans::Target;
+use crate::slots::SlotTable;
 
 pub(crate) struct Actor;
 

@@ -4,10 +4,8 @@ use media::ring::End;
 use ractor::RpcReplyPort;
 
 use super::{Overview, StopOutcome};
-use crate::{
-    channel::{Report, Status, SwitchOutcome, SwitchTo, Watch, Wish},
-    plans::Target,
-};
+use crate::channel::{Report, Status, SwitchOutcome, SwitchTo, Watch, Wish};
+use crate::plans::Target;
 
 /// Everything the switchboard can be told.
 pub(crate) enum Message {

@@ -13,22 +13,22 @@ mod message;
 #[cfg(test)]
 mod tests;
 
-use std::{sync::Arc, time::Duration};
+use std::sync::Arc;
+use std::time::Duration;
 
-pub(crate) use actor::{Actor, Arguments};
+pub(crate) use self::actor::{Actor, Arguments};
+pub(crate) use self::message::Message;
 use domain::ids::UserId;
-use media::{meter::Connection, ring::End};
-pub(crate) use message::Message;
+use media::meter::Connection;
+use media::ring::End;
 use tracing::info;
 use uuid::Uuid;
 
-use crate::{
-    ask::{ANSWER_TIMEOUT, AskError, Door},
-    channel::{Env, Refusal, Status, SwitchOutcome, SwitchTo, Viewer, Watch, Wish},
-    plans::Target,
-    seats::{SeatInfo, SeatTable, SeatWish, SeatsTaken},
-    timeline::Run,
-};
+use crate::ask::{ANSWER_TIMEOUT, AskError, Door};
+use crate::channel::{Env, Refusal, Status, SwitchOutcome, SwitchTo, Viewer, Watch, Wish};
+use crate::plans::Target;
+use crate::seats::{SeatInfo, SeatTable, SeatWish, SeatsTaken};
+use crate::timeline::Run;
 
 /// Longest wait for the answer to a join: an ending channel's farewell, its sockets' close, and the wait for a slot.
 const WATCH_TIMEOUT: Duration = Duration::from_secs(10);

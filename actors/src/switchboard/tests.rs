@@ -5,10 +5,8 @@ use std::time::Duration;
 use domain::settings::Settings;
 use tokio::time::sleep;
 
-use crate::{
-    channel::{Refusal, Watch},
-    testing::{Story, Viewing, channel, settings, stream},
-};
+use crate::channel::{Refusal, Watch};
+use crate::testing::{Story, Viewing, channel, settings, stream};
 
 const SECOND: Duration = Duration::from_secs(1);
 

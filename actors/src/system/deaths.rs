@@ -2,20 +2,17 @@
 
 use std::time::Duration;
 
-use domain::{event::EventBody, settings::Settings};
+use domain::event::EventBody;
+use domain::settings::Settings;
 use media::testing::{Behaviour, Play, TsSource};
 use tokio::time::{Instant, sleep, timeout};
 
-use super::{
-    root::{LIVES, QUICK_DEATHS_MAX},
-    *,
-};
-use crate::{
-    channel::Watch,
-    plans::Target,
-    testing::{Story, channel, limited, settings, stream},
-    timeline::What,
-};
+use super::root::{LIVES, QUICK_DEATHS_MAX};
+use super::*;
+use crate::channel::Watch;
+use crate::plans::Target;
+use crate::testing::{Story, channel, limited, settings, stream};
+use crate::timeline::What;
 
 const SECOND: Duration = Duration::from_secs(1);
 

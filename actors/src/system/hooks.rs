@@ -5,7 +5,8 @@ use std::sync::atomic::Ordering;
 use ractor::{ActorCell, ActorStatus};
 
 use super::{System, Who};
-use crate::{channel, plans::Target};
+use crate::channel;
+use crate::plans::Target;
 
 impl System {
     /// Ends an actor at its next await, as a defect in it would. One that is just being restarted is left alone.

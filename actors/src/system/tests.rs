@@ -2,19 +2,15 @@
 
 use std::time::Duration;
 
-use media::{
-    ring::End,
-    testing::{Behaviour, Break, Play, TsSource},
-};
+use media::ring::End;
+use media::testing::{Behaviour, Break, Play, TsSource};
 use proptest::prelude::*;
 use tokio::time::sleep;
 
 use super::*;
-use crate::{
-    channel::{SwitchTo, Watch},
-    plans::Target,
-    testing::{Story, Viewing, channel, limited, settings, stream},
-};
+use crate::channel::{SwitchTo, Watch};
+use crate::plans::Target;
+use crate::testing::{Story, Viewing, channel, limited, settings, stream};
 
 const SECOND: Duration = Duration::from_secs(1);
 

@@ -13,42 +13,31 @@ mod holder;
 #[cfg(test)]
 mod tests;
 
-use std::{
-    sync::{
-        Arc,
-        atomic::{AtomicU64, Ordering},
-    },
-    time::Duration,
-};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
 
-use domain::{
-    account::{Account, AccountProfile, List},
-    ids::{AccountId, ProfileId, StreamId},
-    plan::{self, Candidate, Plan},
-    playout::Attempt,
-    settings::LEASE_WAIT,
-    source_url::SourceUrl,
-    stream::{Facts, Headers, Stream},
-    stream_profile::{Delivery, StreamProfile},
-};
-use media::{
-    error::{Cause, UpstreamError},
-    sample::{Sample, Sampler},
-    source::{self, ProgramNews, SourceInfo, Upstream},
-};
-use tokio::{
-    sync::{OwnedSemaphorePermit, Semaphore},
-    time::timeout,
-};
-use tokio_util::{sync::CancellationToken, task::AbortOnDropHandle};
+use domain::account::{Account, AccountProfile, List};
+use domain::ids::{AccountId, ProfileId, StreamId};
+use domain::plan::{self, Candidate, Plan};
+use domain::playout::Attempt;
+use domain::settings::LEASE_WAIT;
+use domain::source_url::SourceUrl;
+use domain::stream::{Facts, Headers, Stream};
+use domain::stream_profile::{Delivery, StreamProfile};
+use media::error::{Cause, UpstreamError};
+use media::sample::{Sample, Sampler};
+use media::source::{self, ProgramNews, SourceInfo, Upstream};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use tokio::time::timeout;
+use tokio_util::sync::CancellationToken;
+use tokio_util::task::AbortOnDropHandle;
 use tracing::info;
 
 use self::holder::Holder;
-use crate::{
-    ask::ANSWER_TIMEOUT,
-    channel::{Env, open_request},
-    slots::{Asking, FullPool, Lease, News, Purpose, Request},
-};
+use crate::ask::ANSWER_TIMEOUT;
+use crate::channel::{Env, open_request};
+use crate::slots::{Asking, FullPool, Lease, News, Purpose, Request};
 
 /// Trials at one time. Each is a connection, and maybe a program that takes a processor.
 pub const TRIALS_MAX: usize = 2;

@@ -26,10 +26,9 @@ use std::time::Duration;
 
 use bytes::BytesMut;
 
-use carry::Carrier;
-use gather::{Begin, Gathering};
-use output::Output;
-
+use self::carry::Carrier;
+use self::gather::{Begin, Gathering};
+use self::output::Output;
 use crate::ts::packet::PacketBytes;
 
 /// How long the splice waits, and how much it keeps meanwhile.

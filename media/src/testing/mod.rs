@@ -13,7 +13,7 @@ mod reader;
 mod socket;
 mod ts;
 
-pub use permit::{PermitCount, TestPermit};
-pub use provider::{Behaviour, Break, Head, MemoryDial, MemoryProvider, Play, Reach, SeenRequest};
-pub use reader::TsReader;
-pub use ts::{TsSource, TsStream, labels_in};
+pub use self::permit::{PermitCount, TestPermit};
+pub use self::provider::{Behaviour, Break, Head, MemoryDial, MemoryProvider, Play, Reach, SeenRequest};
+pub use self::reader::TsReader;
+pub use self::ts::{TsSource, TsStream, labels_in};

@@ -188,8 +188,9 @@ fn stride_at(bytes: &[u8]) -> Guess {
 
 #[cfg(test)]
 mod tests {
-    use super::*;
     use proptest::prelude::*;
+
+    use super::*;
 
     fn packet(number: usize, fill: u8) -> Vec<u8> {
         let mut packet = vec![fill; PACKET];

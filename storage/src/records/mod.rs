@@ -9,7 +9,7 @@ mod stream;
 mod stream_profile;
 mod user;
 
-pub use account::next_profile_id;
+pub use self::account::next_profile_id;
 
 use crate::record::Schema;
 

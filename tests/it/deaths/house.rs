@@ -1,6 +1,19 @@
 //! A house under load: channels whose accounts are at their limits, players that check what they get, an admin who
 //! listens and one who asks, and a list that is imported again and again.
 
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+use actors::Target;
+use domain::event::{CallerRef, Event, EventBody};
+use domain::ids::AccountId;
+use domain::stream::Stream;
+use domain::user::Level;
+use serde_json::{Value, json};
+use tokio::task::JoinHandle;
+use tokio::time::sleep;
+
 use super::people::{Ears, Viewer};
 use crate::support::api::{Api, Said};
 use crate::support::client::Player;
@@ -9,17 +22,6 @@ use crate::support::people::{Person, changed, deleted, person};
 use crate::support::signal::Picture;
 use crate::support::upstream::{Answer, Provider};
 use crate::support::{eventually, until_async};
-use actors::Target;
-use domain::event::{CallerRef, Event, EventBody};
-use domain::ids::AccountId;
-use domain::stream::Stream;
-use domain::user::Level;
-use serde_json::{Value, json};
-use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
-use std::time::Duration;
-use tokio::task::JoinHandle;
-use tokio::time::sleep;
 
 /// Those that are watched all the time. Their account has as many slots.
 pub const WATCHED: [(&str, &str); 2] = [("News", "news"), ("Sport", "sport")];

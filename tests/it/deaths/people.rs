@@ -1,13 +1,15 @@
 //! Who watches, and who listens.
 
+use std::net::SocketAddr;
+use std::sync::Arc;
+
+use parking_lot::Mutex;
+use serde_json::Value;
+use tokio_util::task::AbortOnDropHandle;
+
 use crate::support::client::Player;
 use crate::support::eventually;
 use crate::support::push::Listener;
-use parking_lot::Mutex;
-use serde_json::Value;
-use std::net::SocketAddr;
-use std::sync::Arc;
-use tokio_util::task::AbortOnDropHandle;
 
 /// Somebody who watches.
 pub struct Viewer {

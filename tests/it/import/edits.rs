@@ -1,14 +1,16 @@
 //! What admins do stays done, whatever the provider says.
 
-use super::house::{A, DAY, HOUR, House, MANY, START, edit, ids, list, plain, url};
+use std::sync::Arc;
+
 use actors::{ImportError, ImportOptions, Phase, Progress};
 use domain::account::{Rule, RuleField};
 use domain::channel::Channel;
 use domain::ids::{ChannelId, StreamProfileId};
 use domain::stream::Stream;
 use parking_lot::Mutex;
-use std::sync::Arc;
 use uuid::Uuid;
+
+use super::house::{A, DAY, HOUR, House, MANY, START, edit, ids, list, plain, url};
 
 // Holds T-sync.4.
 #[tokio::test]

@@ -1,5 +1,9 @@
 //! A store, accounts, and a server that has their lists.
 
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Duration;
+
 use actors::{Fetch, FetchLimits, ImportError, ImportOptions, Imported, Progress, import};
 use domain::account::{Account, AccountProfile, List, Refresh};
 use domain::channel::Channel;
@@ -9,9 +13,6 @@ use domain::stream::Stream;
 use flate2::Compression;
 use flate2::write::GzEncoder;
 use parking_lot::Mutex;
-use std::collections::BTreeMap;
-use std::sync::Arc;
-use std::time::Duration;
 use storage::{Error, Models, Store, Write};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpListener;

@@ -1,11 +1,13 @@
 //! What stays the same stream, what goes, and what a refresh leaves alone.
 
-use super::house::{A, B, DAY, Dice, HOUR, House, MANY, START, ids, list, plain, url};
+use std::collections::{BTreeMap, BTreeSet};
+
 use actors::ImportOptions;
 use domain::account::Identity;
 use domain::stream::Stream;
-use std::collections::{BTreeMap, BTreeSet};
 use storage::{Ids, News};
+
+use super::house::{A, B, DAY, Dice, HOUR, House, MANY, START, ids, list, plain, url};
 
 // Holds T-id.1.
 #[tokio::test]

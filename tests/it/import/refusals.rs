@@ -1,11 +1,12 @@
 //! What changes nothing: bad lists, small ones, and accounts that are no longer what they were.
 
-use super::house::{A, After, DAY, HOUR, House, MANY, START, gzip, plain};
 use actors::{ImportError, ImportOptions, Phase};
 use domain::account::{Account, List, Outcome};
 use domain::ids::AccountId;
 use domain::source_url::SourceUrl;
 use storage::{Error, Write};
+
+use super::house::{A, After, DAY, HOUR, House, MANY, START, gzip, plain};
 
 // Holds T-sync.1.
 #[tokio::test]

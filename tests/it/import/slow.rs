@@ -1,7 +1,8 @@
 //! Lists of the size that providers have.
 
-use super::house::{A, HOUR, House, START, plain};
 use domain::stream::Stream;
+
+use super::house::{A, HOUR, House, START, plain};
 
 // Holds T-pl.6.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

@@ -1,10 +1,7 @@
 //! Where lists come from, what they bring along, and how it looks from outside.
 
-use super::house::{A, B, HOUR, House, ListServer, MANY, START, gzip, plain};
-use crate::support::eventually;
-use crate::support::gateway::Setup;
-use crate::support::signal::Picture;
-use crate::support::upstream::Provider;
+use std::sync::Arc;
+
 use actors::{ImportError, ImportOptions, Phase, RefreshStart};
 use domain::account::{Account, List, Outcome};
 use domain::group::Group;
@@ -12,7 +9,12 @@ use domain::ids::GroupId;
 use domain::source_url::SourceUrl;
 use domain::stream::Headers;
 use parking_lot::Mutex;
-use std::sync::Arc;
+
+use super::house::{A, B, HOUR, House, ListServer, MANY, START, gzip, plain};
+use crate::support::eventually;
+use crate::support::gateway::Setup;
+use crate::support::signal::Picture;
+use crate::support::upstream::Provider;
 
 #[tokio::test]
 async fn groups_that_a_list_names_are_made_once_and_one_that_was_renamed_is_not_made_again() {

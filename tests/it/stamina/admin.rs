@@ -1,10 +1,11 @@
 //! What admins do while everybody watches: control, changes, refreshes of lists that change and break, and mistakes.
 
+use serde_json::{Value, json};
+use tokio::time::{Instant, sleep};
+
 use super::house::{House, LOGINS, STREAMS};
 use crate::support::random::Random;
 use crate::support::upstream::Answer;
-use serde_json::{Value, json};
-use tokio::time::{Instant, sleep};
 
 /// Extra channels at one time.
 const EXTRAS_MAX: usize = 4;

@@ -1,6 +1,17 @@
 //! The whole house: providers with their accounts, a gateway with a data folder, users, and a lineup made through the
 //! interface.
 
+use std::sync::Arc;
+use std::time::Duration;
+
+use domain::settings::AtLimit;
+use domain::stream::Stream;
+use domain::user::Level;
+use parking_lot::Mutex;
+use serde_json::{Value, json};
+use tempfile::TempDir;
+use uuid::Uuid;
+
 use super::ledger::Ledger;
 use crate::support::api::{Api, Said};
 use crate::support::client::Request;
@@ -10,15 +21,6 @@ use crate::support::random::Random;
 use crate::support::signal::{Clip, Picture};
 use crate::support::until_async;
 use crate::support::upstream::{Answer, Cut, Mood, Provider};
-use domain::settings::AtLimit;
-use domain::stream::Stream;
-use domain::user::Level;
-use parking_lot::Mutex;
-use serde_json::{Value, json};
-use std::sync::Arc;
-use std::time::Duration;
-use tempfile::TempDir;
-use uuid::Uuid;
 
 /// A login at the provider: what it allows, and how long it counts what was closed.
 pub struct Login {

@@ -1,11 +1,13 @@
 //! The book of bytes: what players got, beside what the gateway says it sent them.
 
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::sync::atomic::AtomicU64;
+use std::sync::atomic::Ordering::Relaxed;
+
 use actors::Events;
 use domain::event::EventBody;
 use parking_lot::Mutex;
-use std::collections::BTreeMap;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use tokio::sync::broadcast::error::RecvError;
 
 /// Bytes of a packet that may have come in part.

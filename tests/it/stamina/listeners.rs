@@ -1,10 +1,11 @@
 //! Who listens at the WebSocket: one that reads all, one that never reads, and those who come and go.
 
+use tokio::net::TcpSocket;
+use tokio::time::{Instant, sleep, timeout};
+
 use super::house::House;
 use crate::support::push::{Listener, upgrade};
 use crate::support::random::Random;
-use tokio::net::TcpSocket;
-use tokio::time::{Instant, sleep, timeout};
 
 async fn opened(house: &House, buffer: Option<u32>) -> Listener {
     let key = [("x-api-key", house.root.api_key.as_str())];

@@ -1,13 +1,15 @@
 //! What goes wrong: sources fail in every way the provider knows, programs are killed, and actors end.
 
+use std::time::Duration;
+
+use actors::{Target, Who};
+use rustix::process::{Pid, Signal, kill_process};
+use tokio::time::{Instant, sleep};
+
 use super::house::{House, LOGINS, STREAMS, path};
 use crate::support::random::Random;
 use crate::support::signal::Picture;
 use crate::support::upstream::{Answer, Cut, Mood};
-use actors::{Target, Who};
-use rustix::process::{Pid, Signal, kill_process};
-use std::time::Duration;
-use tokio::time::{Instant, sleep};
 
 /// How many give trouble, each to streams of its own: who takes one trouble away takes all of that stream away.
 pub const SABOTEURS: u64 = 3;

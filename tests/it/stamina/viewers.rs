@@ -1,12 +1,14 @@
 //! Who watches: those who stay and keep up, those who zap, those who do not read, and those who only look.
 
+use std::time::Duration;
+
+use serde_json::Value;
+use tokio::time::{Instant, sleep, timeout};
+
 use super::house::{House, Spot};
 use super::ledger::Got;
 use crate::support::client::{Ended, Player, Reading, Received, Request, fetch};
 use crate::support::random::Random;
-use serde_json::Value;
-use std::time::Duration;
-use tokio::time::{Instant, sleep, timeout};
 
 const PACKET: u64 = 188;
 

@@ -1,16 +1,18 @@
 //! What has to be true while everything happens, and when it is quiet again.
 
+use std::collections::BTreeSet;
+use std::time::Duration;
+
+use futures_util::future::join_all;
+use headwater::Stopped;
+use tokio::runtime::Handle;
+use tokio::time::{Instant, sleep};
+
 use super::house::{House, LOGINS, Spot};
 use super::process;
 use crate::support::client::Player;
 use crate::support::eventually;
 use crate::support::random::Random;
-use futures_util::future::join_all;
-use headwater::Stopped;
-use std::collections::BTreeSet;
-use std::time::Duration;
-use tokio::runtime::Handle;
-use tokio::time::{Instant, sleep};
 
 /// How often it is looked whether leases and sockets agree.
 const PERIOD: Duration = Duration::from_millis(40);

@@ -1,9 +1,11 @@
 //! A program that speaks the REST interface.
 
+use std::net::SocketAddr;
+
+use serde_json::{Value, json};
+
 use super::client::{Answer, Request, fetch};
 use super::gateway::TestGateway;
-use serde_json::{Value, json};
-use std::net::SocketAddr;
 
 /// Somebody who calls, with what they show of themselves.
 #[derive(Debug, Clone)]

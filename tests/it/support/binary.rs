@@ -1,16 +1,18 @@
 //! The real program as a child process.
 
-use super::client::{Request, fetch};
-use super::{PATIENCE, until_async};
-use parking_lot::Mutex;
 use std::ffi::OsString;
 use std::net::SocketAddr;
 use std::process::{ExitStatus, Stdio};
 use std::sync::Arc;
+
+use parking_lot::Mutex;
 use tempfile::TempDir;
 use tokio::io::{AsyncBufReadExt, AsyncRead, BufReader};
 use tokio::process::{Child, Command};
 use tokio::task::JoinHandle;
+
+use super::client::{Request, fetch};
+use super::{PATIENCE, until_async};
 
 /// A running `headwater`; killed when it is dropped.
 #[derive(Debug)]

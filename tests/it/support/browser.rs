@@ -1,17 +1,19 @@
 //! A browser that is not ours, driven over WebDriver, which is JSON over HTTP.
 
-use super::api::Api;
-use super::{PATIENCE, until_async};
+use std::net::{Ipv4Addr, SocketAddr};
+use std::process::Stdio;
+
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use rustix::process::{Pid, Signal, kill_process_group};
 use serde_json::{Value, json};
-use std::net::{Ipv4Addr, SocketAddr};
-use std::process::Stdio;
 use tempfile::TempDir;
 use tokio::io::{AsyncBufReadExt, BufReader};
 use tokio::process::{Child, Command};
 use tokio::time::timeout;
+
+use super::api::Api;
+use super::{PATIENCE, until_async};
 
 const INSTALL: &str = "apt-get install chromium chromium-driver";
 

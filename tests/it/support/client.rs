@@ -1,17 +1,19 @@
 //! A player: an HTTP client on a real socket that records what it gets and when, and can behave as badly
 //! as real ones do: stop reading, read slowly, leave by a reset.
 
-use super::ts_check::Checker;
-use super::{PATIENCE, eventually};
-use parking_lot::Mutex;
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
+
+use parking_lot::Mutex;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpSocket, TcpStream};
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
 use tokio::time::Instant;
+
+use super::ts_check::Checker;
+use super::{PATIENCE, eventually};
 
 /// How fast a player takes bytes from its socket.
 #[derive(Debug, Clone, Copy, PartialEq)]

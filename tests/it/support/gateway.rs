@@ -1,7 +1,11 @@
 //! A whole gateway on free ports, made of playlists, in the process and on the runtime of the test.
 
-use super::client::{Player, Request, fetch};
-use super::{PATIENCE, eventually};
+use std::collections::BTreeMap;
+use std::net::{Ipv4Addr, SocketAddr};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+
 use domain::channel::Channel;
 use domain::event::{Event, EventBody};
 use domain::playlist::catalogue::{Catalogue, CatalogueBuilder};
@@ -10,13 +14,11 @@ use domain::settings::Settings;
 use domain::stream::Headers;
 use headwater::config::{Config, Listen};
 use headwater::{Gateway, Runtimes};
-use std::collections::BTreeMap;
-use std::net::{Ipv4Addr, SocketAddr};
-use std::path::{Path, PathBuf};
-use std::sync::Arc;
-use std::time::Duration;
 use storage::{Models, Store, Write};
 use tokio::time::Instant;
+
+use super::client::{Player, Request, fetch};
+use super::{PATIENCE, eventually};
 
 /// What a gateway is to be made of.
 pub struct Setup {

@@ -15,6 +15,7 @@ pub mod ts_check;
 pub mod upstream;
 
 use std::time::Duration;
+
 use tokio::time::Instant;
 
 /// Longest wait for anything that must happen. Tests wait for events; this only ends those that would never end.

@@ -1,7 +1,7 @@
 //! Users of a gateway, and the credentials that they show.
 
-use super::client::Request;
-use super::gateway::TestGateway;
+use std::time::{SystemTime, UNIX_EPOCH};
+
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use domain::ids::UserId;
@@ -10,8 +10,10 @@ use domain::user::{ApiKey, Level, User};
 use hmac::{Hmac, KeyInit, Mac};
 use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
 use sha2::Sha256;
-use std::time::{SystemTime, UNIX_EPOCH};
 use storage::Write;
+
+use super::client::Request;
+use super::gateway::TestGateway;
 
 /// A user, with a password for players and an API key.
 pub struct Person {

@@ -1,16 +1,20 @@
 //! A program that listens at the WebSocket, with a client that is not ours.
 
-use super::PATIENCE;
+use std::net::SocketAddr;
+
 use futures_util::{SinkExt, StreamExt};
 use serde_json::Value;
-use std::net::SocketAddr;
 use tokio::net::{TcpSocket, TcpStream};
 use tokio::time::timeout;
 use tokio_tungstenite::WebSocketStream;
+use tokio_tungstenite::tungstenite::Error;
 use tokio_tungstenite::tungstenite::client::IntoClientRequest;
-use tokio_tungstenite::tungstenite::http::{HeaderValue, Response, header::HeaderName};
+use tokio_tungstenite::tungstenite::handshake::client::Request;
+use tokio_tungstenite::tungstenite::http::header::HeaderName;
+use tokio_tungstenite::tungstenite::http::{HeaderValue, Response};
 use tokio_tungstenite::tungstenite::protocol::Message;
-use tokio_tungstenite::tungstenite::{Error, handshake::client::Request};
+
+use super::PATIENCE;
 
 /// An open socket.
 pub struct Listener {

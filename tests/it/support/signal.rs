@@ -1,9 +1,10 @@
 //! What a provider sends: a synthetic programme with a label in every picture, or a clip made by ffmpeg,
 //! both paced by their own clock.
 
-use super::tools;
 use std::sync::Arc;
 use std::time::Duration;
+
+use super::tools;
 
 const PACKET: usize = 188;
 /// One picture and one sound packet per frame, 25 of them a second.

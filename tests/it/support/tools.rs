@@ -1,10 +1,12 @@
 //! Programs that are not ours and read what we send: ffprobe, ffmpeg, tshark.
 
-use super::PATIENCE;
 use std::path::{Path, PathBuf};
 use std::process::{Output, Stdio};
+
 use tokio::io::AsyncWriteExt;
 use tokio::process::Command;
+
+use super::PATIENCE;
 
 const INSTALL: &str = "apt-get install ffmpeg tshark";
 

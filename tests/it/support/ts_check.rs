@@ -2,8 +2,9 @@
 //!
 //! It shares no code with the gateway, so that a mistake made there is not made here again.
 
-use super::signal::{Mark, label_of, mark_of};
 use std::collections::{BTreeMap, BTreeSet};
+
+use super::signal::{Mark, label_of, mark_of};
 
 pub const PACKET: usize = 188;
 const NULL_PID: u16 = 0x1FFF;

@@ -3,18 +3,20 @@
 //! It runs on a thread and runtime of its own, as another machine would, so that a gateway that is busy cannot
 //! blur its counting. An *account* is the second segment of a path: `/live/anna/news.ts` belongs to `anna`.
 
-use super::signal::{Programme, Tuned};
-use parking_lot::Mutex;
-use rustix::event::{PollFd, PollFlags, Timespec, poll};
-use socket2::{Domain, SockRef, Socket, Type};
 use std::collections::BTreeMap;
 use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::Arc;
 use std::time::Duration;
+
+use parking_lot::Mutex;
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use socket2::{Domain, SockRef, Socket, Type};
 use tokio::net::TcpStream;
 use tokio::task::JoinHandle;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
+
+use super::signal::{Programme, Tuned};
 
 const TICK: Duration = Duration::from_millis(10);
 const PACKET: usize = 188;

@@ -2,26 +2,20 @@
 
 use std::time::Duration;
 
-use domain::{
-    plan::Candidate,
-    playout::{Attempt, Failure, Input, Scope, Why},
-    settings::AtLimit,
-};
-use media::{
-    error::{Cause, UpstreamError},
-    source::{self, OpenRequest, Source},
-};
+use domain::plan::Candidate;
+use domain::playout::{Attempt, Failure, Input, Scope, Why};
+use domain::settings::AtLimit;
+use media::error::{Cause, UpstreamError};
+use media::source::{self, OpenRequest, Source};
 use tokio::time::Instant;
 use tokio_util::task::AbortOnDropHandle;
 use tracing::{debug, info, warn};
 
 use super::{Alarm, Gap, Stage, State, Try};
-use crate::{
-    channel::{Message, Refusal, Viewer},
-    plans::Target,
-    slots::{Asking, News, Purpose, Request},
-    timeline::{Line, What},
-};
+use crate::channel::{Message, Refusal, Viewer};
+use crate::plans::Target;
+use crate::slots::{Asking, News, Purpose, Request};
+use crate::timeline::{Line, What};
 
 impl State {
     pub(super) fn slots(&mut self, news: News) {

@@ -1,22 +1,19 @@
 //! What the playout decides, carried out and told.
 
-use domain::{
-    event::{EventBody, StreamRef},
-    plan::Candidate,
-    playout::{Action, Change, GiveUp, Input, State as Playout, Switch, SwitchRefusal},
-};
+use domain::event::{EventBody, StreamRef};
+use domain::plan::Candidate;
+use domain::playout::{Action, Change, GiveUp, Input, State as Playout, Switch, SwitchRefusal};
 use media::ring::End;
 use ractor::RpcReplyPort;
 use tokio::time::Instant;
 use tokio_util::task::AbortOnDropHandle;
 use tracing::{debug, info, warn};
 
-use super::{State, Switching, telling::stream_ref};
-use crate::{
-    ask::answer,
-    channel::{Message, Refusal, SwitchOutcome, SwitchTo, Watch},
-    timeline::{Line, What},
-};
+use super::telling::stream_ref;
+use super::{State, Switching};
+use crate::ask::answer;
+use crate::channel::{Message, Refusal, SwitchOutcome, SwitchTo, Watch};
+use crate::timeline::{Line, What};
 
 impl State {
     pub(super) fn input(&mut self, input: Input) {

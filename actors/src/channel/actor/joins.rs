@@ -1,20 +1,18 @@
 //! Who joins, who leaves, and how long a channel waits for the next one.
 
-use domain::{event::EventBody, playout::Input};
+use domain::event::EventBody;
+use domain::playout::Input;
 use media::ring::{End, Entry};
 use ractor::RpcReplyPort;
 use tokio::time::Instant;
 use tracing::{error, info};
 
 use super::State;
-use crate::{
-    ask::answer,
-    channel::{
-        IDLE_AGAIN, Join, KICKING_MAX, Message, Refusal, WAITING_MAX, Watch, actor::Report,
-        clients::client_ref,
-    },
-    timeline::{Line, What},
-};
+use crate::ask::answer;
+use crate::channel::actor::Report;
+use crate::channel::clients::client_ref;
+use crate::channel::{IDLE_AGAIN, Join, KICKING_MAX, Message, Refusal, WAITING_MAX, Watch};
+use crate::timeline::{Line, What};
 
 impl State {
     pub(super) fn join(&mut self, join: Join) {

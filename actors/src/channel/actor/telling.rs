@@ -2,19 +2,16 @@
 
 use std::time::Duration;
 
-use domain::{
-    event::{ChannelRef, Event, EventBody, StreamRef},
-    plan::Candidate,
-};
+use domain::event::{ChannelRef, Event, EventBody, StreamRef};
+use domain::plan::Candidate;
 use tokio_util::task::AbortOnDropHandle;
 use tracing::{error, info};
 
 use super::State;
-use crate::{
-    channel::{Message, Status, clients::Gone},
-    clock::now_ms,
-    timeline::{Line, What},
-};
+use crate::channel::clients::Gone;
+use crate::channel::{Message, Status};
+use crate::clock::now_ms;
+use crate::timeline::{Line, What};
 
 /// Why a channel ended that should not have.
 const FAILED: &str = "the channel failed";

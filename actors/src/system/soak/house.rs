@@ -1,25 +1,21 @@
 //! The household: channels, accounts with limits, sources with clocks of their own, and what the admin has set.
 
-use std::{ops::RangeInclusive, sync::Arc, time::Duration};
+use std::ops::RangeInclusive;
+use std::sync::Arc;
+use std::time::Duration;
 
-use domain::{
-    account::{Account, AccountProfile, List, Schedule},
-    ids::{AccountId, ProfileId},
-    settings::{AtLimit, Settings},
-};
-use media::{
-    testing::{Behaviour, Play, TsSource},
-    ts::clock::{STAMP_HZ, STAMP_MODULUS},
-};
+use domain::account::{Account, AccountProfile, List, Schedule};
+use domain::ids::{AccountId, ProfileId};
+use domain::settings::{AtLimit, Settings};
+use media::testing::{Behaviour, Play, TsSource};
+use media::ts::clock::{STAMP_HZ, STAMP_MODULUS};
 use parking_lot::Mutex;
 use tokio::time::{Instant, sleep};
 
 use super::number;
-use crate::{
-    importer::{ImportError, Imported, Imports},
-    system::System,
-    testing::{Story, Stream, channel, limited, models, settings, stream, write},
-};
+use crate::importer::{ImportError, Imported, Imports};
+use crate::system::System;
+use crate::testing::{Story, Stream, channel, limited, models, settings, stream, write};
 
 /// The channel that is watched all day.
 pub(super) const DAY_CHANNEL: u32 = 1;

@@ -1,35 +1,24 @@
 //! Who watches, each with a strict reader.
 
-use std::{
-    sync::{
-        Arc,
-        atomic::{AtomicU64, AtomicUsize, Ordering::Relaxed},
-    },
-    time::Duration,
-};
+use std::sync::Arc;
+use std::sync::atomic::Ordering::Relaxed;
+use std::sync::atomic::{AtomicU64, AtomicUsize};
+use std::time::Duration;
 
 use domain::ids::UserId;
-use media::{
-    meter::Connection,
-    ring::{End, Tail},
-    testing::TsReader,
-};
+use media::meter::Connection;
+use media::ring::{End, Tail};
+use media::testing::TsReader;
 use parking_lot::Mutex;
-use tokio::{
-    task::JoinHandle,
-    time::{Instant, sleep, sleep_until},
-};
+use tokio::task::JoinHandle;
+use tokio::time::{Instant, sleep, sleep_until};
 use tokio_util::task::AbortOnDropHandle;
 
-use super::{
-    MINUTE, SECOND,
-    house::{DAY_CHANNEL, House, NIGHT_CHANNEL, ZAPPED},
-};
-use crate::{
-    channel::{Refusal, Watch},
-    seats::SeatWish,
-    testing::channel,
-};
+use super::house::{DAY_CHANNEL, House, NIGHT_CHANNEL, ZAPPED};
+use super::{MINUTE, SECOND};
+use crate::channel::{Refusal, Watch};
+use crate::seats::SeatWish;
+use crate::testing::channel;
 
 /// What all viewers write into.
 #[derive(Default)]

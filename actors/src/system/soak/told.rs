@@ -1,6 +1,7 @@
 //! What was told of everything that happened, counted.
 
-use std::{collections::BTreeMap, sync::Arc};
+use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use domain::event::EventBody;
 use parking_lot::Mutex;

@@ -6,14 +6,10 @@ use std::time::Duration;
 use media::testing::{Behaviour, Break};
 use tokio::time::sleep;
 
-use super::{
-    SECOND,
-    house::{DAY_CHANNEL, House, NIGHT_CHANNEL, too_slow, well},
-};
-use crate::{
-    channel::{Status, SwitchOutcome, SwitchTo},
-    testing::channel,
-};
+use super::SECOND;
+use super::house::{DAY_CHANNEL, House, NIGHT_CHANNEL, too_slow, well};
+use crate::channel::{Status, SwitchOutcome, SwitchTo};
+use crate::testing::channel;
 
 /// What may be over in a moment: the same stream is asked again.
 const LOSSES: [Break; 3] = [Break::End, Break::Reset, Break::Garbage];

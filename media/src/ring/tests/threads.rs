@@ -1,7 +1,8 @@
 //! The ring under real threads: nothing is lost for those who keep up, and for the others it is accounted for.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
+use std::sync::atomic::AtomicBool;
+use std::sync::atomic::Ordering::SeqCst;
 
 use super::*;
 

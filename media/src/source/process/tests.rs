@@ -9,10 +9,9 @@ use parking_lot::Mutex;
 use tempfile::TempDir;
 use tokio::runtime::Handle;
 
+use super::*;
 use crate::source::{OpenRequest, Source, SourceSettings, Upstream, open};
 use crate::testing::{MemoryDial, PermitCount, TsSource, labels_in};
-
-use super::*;
 
 /// A folder with a stream in it, and what it takes to run scripts that write it.
 struct World {

@@ -7,10 +7,10 @@ use std::time::Duration;
 
 use bytes::BytesMut;
 
+use self::builder::{AAC, AC3, Clock, H264, HEVC, MP2, MPEG2, Spec};
+use self::checker::Checker;
 use super::{Splice, SpliceSettings};
 use crate::ts::packet::{PacketBytes, packets, set_cc};
-use builder::{AAC, AC3, Clock, H264, HEVC, MP2, MPEG2, Spec};
-use checker::Checker;
 
 fn ms(n: u64) -> Duration {
     Duration::from_millis(n)

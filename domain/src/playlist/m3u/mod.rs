@@ -17,7 +17,7 @@ mod lines;
 mod request_headers;
 mod text;
 
-pub use item::{Entry, Header, Item, Limits, Problem, ProblemKind, Summary};
+pub use self::item::{Entry, Header, Item, Limits, Problem, ProblemKind, Summary};
 
 use crate::channel::Number;
 use crate::playlist::m3u::lines::{Line, Lines};

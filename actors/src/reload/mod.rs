@@ -1,17 +1,16 @@
 //! What is committed reaches what is live: new plans, new settings, and users who may no longer watch.
 
-use std::{sync::Arc, time::Duration};
+use std::sync::Arc;
+use std::time::Duration;
 
-use domain::{
-    account::Account,
-    channel::Channel,
-    core_settings::{self, PROXY_SETTINGS},
-    setting::Setting,
-    settings::{Settings, SettingsError},
-    stream::Stream,
-    stream_profile::StreamProfile,
-    user::User,
-};
+use domain::account::Account;
+use domain::channel::Channel;
+use domain::core_settings::{self, PROXY_SETTINGS};
+use domain::setting::Setting;
+use domain::settings::{Settings, SettingsError};
+use domain::stream::Stream;
+use domain::stream_profile::StreamProfile;
+use domain::user::User;
 use parking_lot::RwLock;
 use storage::{Change, Changes, Models, News, Record};
 use tracing::warn;

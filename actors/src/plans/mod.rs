@@ -2,16 +2,16 @@
 //!
 //! A trait, so that an actor can be told about with plans that were written by hand.
 
-use std::{collections::HashMap, fmt, sync::Arc};
+use std::collections::HashMap;
+use std::fmt;
+use std::sync::Arc;
 
-use domain::{
-    account::Account,
-    core_settings::{STREAM_SETTINGS, default_stream_profile},
-    ids::{AccountId, StreamId, StreamProfileId},
-    plan::{self, Conditions, Plan, Records},
-    stream::Stream,
-    stream_profile::{Delivery, StreamProfile},
-};
+use domain::account::Account;
+use domain::core_settings::{STREAM_SETTINGS, default_stream_profile};
+use domain::ids::{AccountId, StreamId, StreamProfileId};
+use domain::plan::{self, Conditions, Plan, Records};
+use domain::stream::Stream;
+use domain::stream_profile::{Delivery, StreamProfile};
 use parking_lot::Mutex;
 use storage::Models;
 use tracing::error;

@@ -6,7 +6,8 @@ mod tests;
 use std::time::Duration;
 
 use ractor::{ActorRef, Message};
-use tokio::{task::JoinError, time::sleep};
+use tokio::task::JoinError;
+use tokio::time::sleep;
 use tokio_util::task::AbortOnDropHandle;
 use tracing::error;
 

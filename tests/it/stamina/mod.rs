@@ -14,13 +14,15 @@ mod viewers;
 mod watchman;
 
 mod slow {
+    use std::time::Duration;
+
+    use tokio::time::{Instant, timeout};
+
     use super::house::House;
     use super::watchman::{self, Baseline};
     use super::{admin, listeners, process, trouble, viewers};
     use crate::support::random::Random;
     use crate::support::signal::Clip;
-    use std::time::Duration;
-    use tokio::time::{Instant, timeout};
 
     /// Rounds in CI, and how long each is under load.
     const ROUNDS: u64 = 3;

@@ -16,8 +16,8 @@ use std::sync::Arc;
 use crate::ids::{AccountId, StreamId};
 use crate::stream::Stream;
 
-pub use query::{Order, Page, Query};
-pub use shard::{Shard, ShardBuilder};
+pub use self::query::{Order, Page, Query};
+pub use self::shard::{Shard, ShardBuilder};
 
 /// More edited streams than this belong into their shards: see [`Index::n_edited`].
 pub const EDITED_MAX: usize = 1000;

@@ -3,17 +3,19 @@
 mod house;
 mod people;
 
+use std::sync::Arc;
+
+use actors::{Phase, Who};
+use domain::account::Outcome;
+use domain::ids::AccountId;
+use tokio::time::sleep;
+
 use self::house::{FREE, House, WATCHED};
 use self::people::Viewer;
 use crate::support::client::Ended;
 use crate::support::eventually;
 use crate::support::people::{changed, person};
 use crate::support::upstream::Answer;
-use actors::{Phase, Who};
-use domain::account::Outcome;
-use domain::ids::AccountId;
-use std::sync::Arc;
-use tokio::time::sleep;
 
 /// Who can die without a viewer noticing.
 #[derive(Clone, Copy, Debug)]
@@ -249,9 +251,11 @@ async fn who_may_no_longer_watch_is_ended_also_when_that_was_said_while_nobody_f
 
 /// Deaths in any order, under load.
 mod at_random {
-    use super::*;
     use std::time::Duration;
+
     use tokio::time::Instant;
+
+    use super::*;
 
     /// A small generator of random numbers, so that a failed schedule can be tried again.
     struct Random(u64);

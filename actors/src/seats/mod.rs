@@ -10,18 +10,21 @@
 #[cfg(test)]
 mod tests;
 
-use std::{collections::BTreeMap, net::IpAddr, sync::Arc, time::Duration};
+use std::collections::BTreeMap;
+use std::net::IpAddr;
+use std::sync::Arc;
+use std::time::Duration;
 
-use domain::{
-    ids::UserId,
-    limits::{self, SeatVerdict, Seated},
-    settings::AtLimit,
-};
+use domain::ids::UserId;
+use domain::limits::{self, SeatVerdict, Seated};
+use domain::settings::AtLimit;
 use media::meter::Connection;
 use parking_lot::Mutex;
-use tokio::{sync::Notify, time::Instant};
+use tokio::sync::Notify;
+use tokio::time::Instant;
 
-use crate::{channel::Viewer, plans::Target};
+use crate::channel::Viewer;
+use crate::plans::Target;
 
 /// How long a request waits for a seat when there is none. A player that closes one thing and opens another with a
 /// different program is often here before the end of the first connection is.

@@ -299,5 +299,4 @@ async fn refuse(mut socket: TcpStream, crowded: Crowded) -> io::Result<()> {
 }
 
 #[cfg(test)]
-#[path = "accept_tests.rs"]
 mod tests;

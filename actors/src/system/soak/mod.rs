@@ -13,17 +13,20 @@ mod people;
 mod told;
 mod troubles;
 
-use std::{collections::BTreeMap, sync::atomic::Ordering::Relaxed, time::Duration};
+use std::collections::BTreeMap;
+use std::sync::atomic::Ordering::Relaxed;
+use std::time::Duration;
 
 use tokio::time::{Instant, sleep, sleep_until};
 
-use self::{
-    house::{CHANNELS, DAY_CHANNEL, House},
-    people::Viewers,
-    told::Told,
-    troubles::Troubles,
-};
-use crate::{events, plans::Target, registry::Counts, testing::channel, timeline};
+use self::house::{CHANNELS, DAY_CHANNEL, House};
+use self::people::Viewers;
+use self::told::Told;
+use self::troubles::Troubles;
+use crate::plans::Target;
+use crate::registry::Counts;
+use crate::testing::channel;
+use crate::{events, timeline};
 
 const SECOND: Duration = Duration::from_secs(1);
 const MINUTE: Duration = Duration::from_secs(60);

@@ -11,17 +11,16 @@
 mod tests;
 mod unpacked;
 
-use std::{sync::Arc, time::Duration};
+use std::sync::Arc;
+use std::time::Duration;
 
 use bytes::Bytes;
 use domain::stream::Headers;
-use reqwest::{
-    Client, RequestBuilder, Response, StatusCode, Url,
-    header::{ACCEPT_ENCODING, CONTENT_ENCODING, CONTENT_LENGTH, LOCATION, REFERER, USER_AGENT},
-};
+use reqwest::header::{ACCEPT_ENCODING, CONTENT_ENCODING, CONTENT_LENGTH, LOCATION, REFERER, USER_AGENT};
+use reqwest::{Client, RequestBuilder, Response, StatusCode, Url};
 use tokio::time::{Instant, timeout_at};
 
-pub(crate) use unpacked::Unpacked;
+pub(crate) use self::unpacked::Unpacked;
 
 /// Who asks, where neither account nor caller says otherwise.
 const OUR_USER_AGENT: &str = concat!("Headwater/", env!("CARGO_PKG_VERSION"));

@@ -6,20 +6,17 @@
 #[cfg(test)]
 mod tests;
 
-use std::{
-    collections::{BTreeMap, VecDeque},
-    sync::Arc,
-    time::Duration,
-};
+use std::collections::{BTreeMap, VecDeque};
+use std::sync::Arc;
+use std::time::Duration;
 
-use domain::{
-    ids::{ProfileId, StreamId},
-    plan::Candidate,
-};
+use domain::ids::{ProfileId, StreamId};
+use domain::plan::Candidate;
 use parking_lot::Mutex;
 use tokio::time::Instant;
 
-use crate::{clock::now_ms, plans::Target};
+use crate::clock::now_ms;
+use crate::plans::Target;
 
 /// Lines kept of one run; the oldest go first.
 pub(crate) const LINES_MAX: usize = 200;

@@ -30,12 +30,12 @@ pub(crate) struct Feature {
 
 /// Two for each channel: the first is played first.
 pub(crate) const FEATURES: [Feature; 6] = [
-    Feature { name: "testcard-a", channel: "Test Card", bytes: include_bytes!("demo/testcard-a.ts") },
-    Feature { name: "testcard-b", channel: "Test Card", bytes: include_bytes!("demo/testcard-b.ts") },
-    Feature { name: "fractal-a", channel: "Fractal", bytes: include_bytes!("demo/fractal-a.ts") },
-    Feature { name: "fractal-b", channel: "Fractal", bytes: include_bytes!("demo/fractal-b.ts") },
-    Feature { name: "colours-a", channel: "Colours", bytes: include_bytes!("demo/colours-a.ts") },
-    Feature { name: "colours-b", channel: "Colours", bytes: include_bytes!("demo/colours-b.ts") },
+    Feature { name: "testcard-a", channel: "Test Card", bytes: include_bytes!("testcard-a.ts") },
+    Feature { name: "testcard-b", channel: "Test Card", bytes: include_bytes!("testcard-b.ts") },
+    Feature { name: "fractal-a", channel: "Fractal", bytes: include_bytes!("fractal-a.ts") },
+    Feature { name: "fractal-b", channel: "Fractal", bytes: include_bytes!("fractal-b.ts") },
+    Feature { name: "colours-a", channel: "Colours", bytes: include_bytes!("colours-a.ts") },
+    Feature { name: "colours-b", channel: "Colours", bytes: include_bytes!("colours-b.ts") },
 ];
 
 /// Why there is no demo.

@@ -27,44 +27,39 @@ mod soak;
 #[cfg(test)]
 mod tests;
 
-use std::{
-    sync::{Arc, OnceLock, atomic::AtomicU64},
-    time::Duration,
-};
+use std::sync::atomic::AtomicU64;
+use std::sync::{Arc, OnceLock};
+use std::time::Duration;
 
 use domain::settings::{Settings, SettingsError};
-use media::{
-    closer::Closer,
-    dial::Dial,
-    ring::{Budget, End},
-    source::{SourceSettings, Upstream},
-};
+use media::closer::Closer;
+use media::dial::Dial;
+use media::ring::{Budget, End};
+use media::source::{SourceSettings, Upstream};
 use ractor::{ActorCell, ActorRef, SpawnErr};
-use root::{Restart, Root};
 use storage::Models;
-use tokio::{runtime::Handle, task::JoinHandle};
+use tokio::runtime::Handle;
+use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 use tracing::info;
 
-use crate::{
-    ask::Door,
-    bandwidth,
-    beside::{self, Kept},
-    channel::{self, Env},
-    channels::{self, ChannelTable},
-    events::{self, Bus, Events},
-    fetch::Fetch,
-    importer::{self, Board, Importer, Imports},
-    memory,
-    plans::Plans,
-    registry::{Counts, Registry},
-    reload::{self, LiveSettings},
-    seats::SeatTable,
-    slots::{self, LeaseInfo, SlotTable, Slots},
-    switchboard::{self, Switchboard},
-    timeline::Timelines,
-    trials::Trials,
-};
+use self::root::{Restart, Root};
+use crate::ask::Door;
+use crate::beside::{self, Kept};
+use crate::channel::{self, Env};
+use crate::channels::{self, ChannelTable};
+use crate::events::{self, Bus, Events};
+use crate::fetch::Fetch;
+use crate::importer::{self, Board, Importer, Imports};
+use crate::plans::Plans;
+use crate::registry::{Counts, Registry};
+use crate::reload::{self, LiveSettings};
+use crate::seats::SeatTable;
+use crate::slots::{self, LeaseInfo, SlotTable, Slots};
+use crate::switchboard::{self, Switchboard};
+use crate::timeline::Timelines;
+use crate::trials::Trials;
+use crate::{bandwidth, memory};
 
 /// How long live channels have to say farewell to their clients when the system stops.
 const CHANNELS_DEADLINE: Duration = Duration::from_secs(5);

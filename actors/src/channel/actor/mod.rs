@@ -5,38 +5,35 @@ mod decisions;
 mod joins;
 mod telling;
 
-use std::{collections::BTreeMap, sync::Arc};
+use std::collections::BTreeMap;
+use std::sync::Arc;
 
-pub(crate) use attempts::open_request;
-use domain::{
-    event::StreamRef,
-    ids::StreamId,
-    plan::{Candidate, Plan},
-    playout::{Attempt, Input, Playout, PlayoutSettings},
-    settings::{PROGRAM_START_TIMEOUT, Settings},
-};
-use media::{
-    error::UpstreamError,
-    pump::{self, PumpHandle, PumpSettings},
-    ring::{self, Budget, End, Ring, RingSettings},
-    source::{Source, Upstream},
-};
+pub(crate) use self::attempts::open_request;
+use domain::event::StreamRef;
+use domain::ids::StreamId;
+use domain::plan::{Candidate, Plan};
+use domain::playout::{Attempt, Input, Playout, PlayoutSettings};
+use domain::settings::{PROGRAM_START_TIMEOUT, Settings};
+use media::error::UpstreamError;
+use media::pump::{self, PumpHandle, PumpSettings};
+use media::ring::{self, Budget, End, Ring, RingSettings};
+use media::source::{Source, Upstream};
 use ractor::{ActorProcessingErr, ActorRef, RpcReplyPort, SupervisionEvent};
-use tokio::{runtime::Handle, time::Instant};
+use tokio::runtime::Handle;
+use tokio::time::Instant;
 use tokio_util::task::AbortOnDropHandle;
 use tracing::error;
 
-use super::{FAREWELL, Join, Message, Refusal, SwitchOutcome, clients::Clients};
-use crate::{
-    ask::answer,
-    clock::now_ms,
-    events::Events,
-    plans::{Plans, Target},
-    registry::{Registered, Registry, WatchedChannel},
-    reload::LiveSettings,
-    slots::{FullPool, Lease, Slots},
-    timeline::{Line, Timeline, Timelines, What},
-};
+use super::clients::Clients;
+use super::{FAREWELL, Join, Message, Refusal, SwitchOutcome};
+use crate::ask::answer;
+use crate::clock::now_ms;
+use crate::events::Events;
+use crate::plans::{Plans, Target};
+use crate::registry::{Registered, Registry, WatchedChannel};
+use crate::reload::LiveSettings;
+use crate::slots::{FullPool, Lease, Slots};
+use crate::timeline::{Line, Timeline, Timelines, What};
 
 /// What every live channel stands on.
 pub(crate) struct Env {
