@@ -9,11 +9,11 @@ use domain::stream::{Facts, Headers, Stream};
 use serde_json::{Value, json};
 use uuid::Uuid;
 
-use super::field::{Field, Kind};
-use super::input::BodyShape;
-use super::route::{Access, Route};
 use super::routes;
-use super::testing::{ADMIN, INACTIVE, Rest, SECRET, STANDARD, STREAMER, SUPERUSER};
+use crate::rest::frame::field::{Field, Kind};
+use crate::rest::frame::input::BodyShape;
+use crate::rest::frame::route::{Access, Route};
+use crate::rest::frame::testing::{ADMIN, INACTIVE, Rest, SECRET, STANDARD, STREAMER, SUPERUSER};
 
 /// Holds T-acc.1.
 #[tokio::test]

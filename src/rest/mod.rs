@@ -2,37 +2,17 @@
 //!
 //! A resource is a file: one table of fields, a list of routes, and the functions that answer them. From these come
 //! what is read and refused, the schema that is published, who may call what, and the tests that go over all routes.
-//! To add one, copy `channels/groups.rs`, change the nouns, and name it in [`routes`].
+//! To add one, copy `api/channels/groups.rs`, change the nouns, and add it to the `mod.rs` beside it.
 //!
-//! Reading order: `channels/groups.rs` (a whole resource), `record.rs` (tables of fields), `route.rs` (an operation),
-//! `dispatch.rs` (what happens before a handler runs), `list.rs`, `refuse.rs`, `openapi.rs`.
+//! Reading order: `api/channels/groups.rs` (a whole resource), then in `frame/`: `record.rs` (tables of fields),
+//! `route.rs` (an operation), `dispatch.rs` (everything before a handler runs), `list.rs`, `refuse.rs`, `openapi.rs`.
 
-mod accounts;
-mod call;
-mod channels;
-#[cfg(test)]
-mod conform;
-mod core;
-mod dispatch;
-mod field;
-mod input;
-mod list;
-mod m3u;
+mod api;
+mod frame;
 #[cfg(test)]
 mod matrix;
-mod openapi;
-mod proxy;
-mod record;
-mod refuse;
-mod root;
-mod route;
-mod router;
-mod schema;
-#[cfg(test)]
-mod testing;
 #[cfg(test)]
 mod tests;
-mod value;
 
 use std::fmt;
 use std::sync::Arc;
@@ -42,7 +22,8 @@ use actors::{Events, Importer, LeaseInfo, Switchboard, Trials};
 use domain::settings::Settings;
 use storage::Models;
 
-use self::route::{Access, Route};
+use self::frame::route::{Access, Route};
+use self::frame::{dispatch, openapi};
 use crate::auth::Auth;
 use crate::http::Routes;
 
@@ -80,15 +61,7 @@ pub(crate) fn filter(parts: RestParts) -> Routes {
 
 /// Every operation there is. The one list from which all else is made.
 fn routes() -> Vec<Route> {
-    let api = [
-        root::routes(),
-        accounts::routes(),
-        channels::routes(),
-        core::routes(),
-        m3u::routes(),
-        schema::routes(),
-    ];
-    api.into_iter().chain([proxy::routes()]).flatten().collect()
+    api::routes()
 }
 
 /// An operation, as tests and tools see it. What it takes and answers is in [`openapi()`].

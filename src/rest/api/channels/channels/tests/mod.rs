@@ -1,0 +1,309 @@
+use domain::account::CUSTOM;
+use domain::group::Group;
+use domain::ids::{GroupId, StreamId};
+use domain::source_url::SourceUrl;
+use domain::stream::{Facts, Headers, Stream};
+use domain::user::User;
+use serde_json::{Value, json};
+
+use super::*;
+use crate::rest::frame::testing::{Rest, STANDARD as STANDARD_USER};
+
+mod many;
+
+const LIST: &str = "/api/channels/channels/";
+
+fn stream(id: u32, name: &str, group: Option<&str>, number: Option<&str>) -> Stream {
+    let facts = Facts {
+        name: name.to_owned(),
+        url: SourceUrl::new(format!("http://tv.example/{id}.ts")),
+        headers: Headers::default(),
+        tvg_id: Some(format!("guide.{id}")),
+        group: group.map(str::to_owned),
+        logo: Some(format!("http://tv.example/{id}.png")),
+        number: number.map(|it| it.parse().unwrap()),
+    };
+    Stream::new(StreamId(id), CUSTOM, facts, 0)
+}
+
+/// Four streams and two groups, and no channel.
+async fn stage() -> Rest {
+    let rest = Rest::start().await;
+    rest.put([Group::new(GroupId(7), "News"), Group::new(GroupId(8), "Sports")]).await;
+    rest.put([
+        stream(1, "News One", Some("News"), Some("1")),
+        stream(2, "News Two", Some("News"), Some("4.1")),
+        stream(3, "Film", Some("Films"), Some("0")),
+        stream(4, "No number", None, None),
+    ])
+    .await;
+    rest
+}
+
+async fn make(rest: &Rest, body: Value) -> Value {
+    let made = rest.admin("POST", LIST, body).await;
+    assert_eq!(made.status, 201, "{}", made.text);
+    made.body
+}
+
+fn one(channel: &Value) -> String {
+    format!("{LIST}{}/", channel["id"])
+}
+
+async fn numbers(rest: &Rest) -> Vec<(String, Value)> {
+    let list = rest.admin("GET", &format!("{LIST}?ordering=id"), Value::Null).await.body;
+    let results = list["results"].as_array().unwrap();
+    results.iter().map(|it| (it["name"].as_str().unwrap().to_owned(), it["channel_number"].clone())).collect()
+}
+
+async fn names(rest: &Rest, query: &str) -> Vec<String> {
+    let answer = rest.standard("GET", &format!("{LIST}?{query}"), Value::Null).await;
+    assert_eq!(answer.status, 200, "{query}: {}", answer.text);
+    let results = answer.body["results"].as_array().unwrap();
+    results.iter().map(|it| it["name"].as_str().unwrap().to_owned()).collect()
+}
+
+#[tokio::test]
+async fn a_channel_is_made_shown_changed_and_deleted_under_both_paths() {
+    let rest = stage().await;
+    let new = json!({
+        "name": " News ", "number": "4.10", "channel_group": "News", "streams": [2, 1], "tvg_id": "news",
+        "stream_profile_id": 2, "logo_url": "http://a.example/x.png", "user_level": 0, "is_adult": false,
+        "custom_properties": { "a": [1, null] }, "id": 99, "uuid": "x",
+    });
+    let made = rest.admin("POST", "/api/channels/", new).await;
+    assert_eq!(made.status, 201, "{}", made.text);
+    let channel = &made.body;
+    for (field, value) in [
+        ("name", json!("News")),
+        ("channel_number", json!(4.1)),
+        ("number", json!(4.1)),
+        ("effective_channel_number", json!(4.1)),
+        ("enabled", json!(true)),
+        ("channel_group_id", json!(7)),
+        ("channel_group_name", json!("News")),
+        ("streams", json!([2, 1])),
+        ("stream_profile_id", json!(2)),
+        ("logo_url", json!("http://a.example/x.png")),
+        ("logo_id", json!(null)),
+        ("epg_data_id", json!(null)),
+        ("custom_properties", json!({ "a": [1, null] })),
+    ] {
+        assert_eq!(channel[field], value, "{field}");
+    }
+    assert_ne!(channel["id"], 99);
+    let (one, other) = (one(channel), format!("/api/channels/{}/", channel["id"]));
+    for path in [&one, &other] {
+        assert_eq!(rest.standard("GET", path, Value::Null).await.body, *channel);
+    }
+    let changed = rest.admin("PATCH", &other, json!({ "enabled": false })).await.body;
+    assert_eq!((&changed["enabled"], &changed["streams"]), (&json!(false), &channel["streams"]));
+    let none = json!({
+        "name": "N", "channel_number": null, "channel_group_id": null, "tvg_id": null, "streams": [],
+        "stream_profile_id": null, "logo_url": null, "logo_id": null, "epg_data_id": null, "custom_properties": {},
+    });
+    let changed = rest.admin("PUT", &one, none).await;
+    assert_eq!(changed.status, 200, "{}", changed.text);
+    assert_eq!((&changed.body["channel_number"], &changed.body["streams"]), (&json!(null), &json!([])));
+    assert_eq!(changed.body["uuid"], channel["uuid"], "its address stays");
+    assert_eq!(rest.admin("DELETE", &format!("{one}?stop_stream=true"), Value::Null).await.status, 204);
+    let gone = rest.admin("GET", &other, Value::Null).await;
+    assert_eq!((gone.status, gone.body), (404, json!({ "detail": "No Channel matches the given query." })));
+}
+
+#[tokio::test]
+async fn what_a_channel_cannot_be_is_told_by_field_and_changes_nothing() {
+    let rest = stage().await;
+    make(&rest, json!({ "name": "one", "channel_number": 1 })).await;
+    let no_such = |id: u32| json!([format!("Invalid pk \"{id}\" - object does not exist.")]);
+    for (body, errors) in [
+        (json!({}), json!({ "name": ["This field is required."] })),
+        (
+            json!({ "name": "x".repeat(256) }),
+            json!({ "name": ["Ensure this field has no more than 255 characters."] }),
+        ),
+        (
+            json!({ "name": "a", "channel_number": "abc" }),
+            json!({ "channel_number": ["A valid channel number is required, such as 4 or 4.1."] }),
+        ),
+        (json!({ "name": "a", "number": 1.0 }), json!({ "channel_number": ["This field must be unique."] })),
+        (
+            json!({ "name": "a", "streams": [1, 99, 98] }),
+            json!({
+                "streams": [no_such(99)[0], no_such(98)[0]],
+            }),
+        ),
+        (
+            json!({ "name": "a", "streams": [1, 2, 1] }),
+            json!({ "streams": ["Stream 1 is there more than once."] }),
+        ),
+        (
+            json!({ "name": "a", "channel_group_id": 99, "stream_profile_id": 98, "logo_id": 97, "epg_data_id": 96 }),
+            json!({
+                "channel_group_id": no_such(99), "stream_profile_id": no_such(98), "logo_id": no_such(97),
+                "epg_data_id": no_such(96),
+            }),
+        ),
+        (
+            json!({ "name": "a", "channel_group": "Films" }),
+            json!({ "channel_group_id": ["There is no channel group called \"Films\"."] }),
+        ),
+        (json!({ "name": "a", "user_level": 7 }), json!({ "user_level": ["\"7\" is not a valid choice."] })),
+    ] {
+        let refused = rest.admin("POST", LIST, body.clone()).await;
+        assert_eq!((refused.status, refused.body), (400, errors), "{body}");
+    }
+    assert_eq!(rest.models.channels.load().len(), 1);
+}
+
+#[tokio::test]
+async fn a_channel_without_a_number_gets_the_lowest_whole_one_that_is_free() {
+    let rest = stage().await;
+    for number in ["1", "2", "3.5", "4", "500"] {
+        make(&rest, json!({ "name": number, "channel_number": number })).await;
+    }
+    for expected in [3, 5, 6] {
+        let made = make(&rest, json!({ "name": "a", "channel_number": null })).await;
+        assert_eq!(made["channel_number"], expected);
+    }
+}
+
+#[tokio::test]
+async fn twenty_channels_made_at_once_get_twenty_numbers() {
+    let rest = stage().await;
+    make(&rest, json!({ "name": "there", "channel_number": 7 })).await;
+    let made =
+        futures_util::future::join_all((0..20).map(|n| make(&rest, json!({ "name": format!("{n}") })))).await;
+    let mut numbers: Vec<u64> = made.iter().map(|it| it["channel_number"].as_u64().unwrap()).collect();
+    numbers.sort_unstable();
+    let expected: Vec<u64> = (1..=21).filter(|it| *it != 7).collect();
+    assert_eq!(numbers, expected);
+}
+
+#[tokio::test]
+async fn a_number_belongs_to_one_channel() {
+    let rest = stage().await;
+    let one_ = make(&rest, json!({ "name": "one", "channel_number": "4.1" })).await;
+    let two = make(&rest, json!({ "name": "two", "channel_number": 5 })).await;
+    let errors = json!({ "channel_number": ["This field must be unique."] });
+    let refused = rest.admin("PATCH", &one(&two), json!({ "number": 4.1 })).await;
+    assert_eq!((refused.status, refused.body), (400, errors));
+    assert_eq!(rest.admin("PATCH", &one(&one_), json!({ "number": 4.1 })).await.status, 200, "its own");
+    assert_eq!(rest.admin("PATCH", &one(&one_), json!({ "number": null })).await.status, 200);
+    assert_eq!(rest.admin("PATCH", &one(&two), json!({ "number": 4.1 })).await.status, 200);
+}
+
+#[tokio::test]
+async fn each_filter_of_channels_finds_what_it_says() {
+    let rest = stage().await;
+    make(&rest, json!({ "name": "Delta", "number": 3, "channel_group": 7, "tvg_id": "d.one" })).await;
+    make(&rest, json!({ "name": "alpha", "number": 1.5, "channel_group": 8, "streams": [1] })).await;
+    make(&rest, json!({ "name": "Charlie", "number": 2, "streams": [2] })).await;
+    let bravo = make(&rest, json!({ "name": "Bravo News", "number": 9 })).await;
+    rest.admin("PATCH", &one(&bravo), json!({ "number": null })).await;
+    for (query, expected) in [
+        ("", "alpha Charlie Delta Bravo"),
+        ("ordering=-channel_number", "Bravo Delta Charlie alpha"),
+        ("ordering=name", "alpha Bravo Charlie Delta"),
+        ("ordering=-name", "Delta Charlie Bravo alpha"),
+        ("ordering=id", "Delta alpha Charlie Bravo"),
+        ("ordering=channel_group__name", "Charlie Bravo Delta alpha"),
+        ("channel_group=News", "Delta"),
+        ("channel_group=7,Sports", "alpha Delta"),
+        ("channel_group=Nothing", ""),
+        ("search=NEWS", "Delta Bravo"),
+        ("search=d.one", "Delta"),
+        ("name=news", "Bravo"),
+        ("tvg_id=ONE", "Delta"),
+        ("only_streamless=true", "Delta Bravo"),
+        ("enabled=false", ""),
+        ("page=2&page_size=3", "Bravo"),
+    ] {
+        let names: Vec<String> = names(&rest, query).await;
+        let names: Vec<&str> = names.iter().map(|it| it.split(' ').next().unwrap()).collect();
+        assert_eq!(names.join(" "), expected, "{query}");
+    }
+    for query in ["ordering=size", "channel_group=&page=0", "visibility_filter=some", "ids=x"] {
+        assert_eq!(
+            rest.standard("GET", &format!("{LIST}?{query}"), Value::Null).await.status,
+            400,
+            "{query}"
+        );
+    }
+}
+
+#[tokio::test]
+async fn the_list_of_channels_comes_whole_with_ids_of_streams_or_the_streams_themselves() {
+    let rest = stage().await;
+    rest.put((1..=60).map(|id| {
+        let streams = vec![StreamId(2), StreamId(1)];
+        Channel { streams, ..Channel::new(ChannelId(id), Uuid::from_u128(id.into()), "a", 0) }
+    }))
+    .await;
+    for path in [LIST, "/api/channels/"] {
+        let whole = rest.standard("GET", path, Value::Null).await.body;
+        assert_eq!((&whole["count"], &whole["next"]), (&json!(60), &Value::Null));
+        assert_eq!(whole["results"].as_array().unwrap().len(), 60);
+        assert_eq!(whole["results"][0]["streams"], json!([2, 1]));
+    }
+    let page = rest.standard("GET", &format!("{LIST}?page=2&include_streams=true"), Value::Null).await.body;
+    let streams = page["results"][9]["streams"].as_array().unwrap();
+    assert_eq!((&streams[0]["name"], &streams[1]["name"]), (&json!("News Two"), &json!("News One")));
+    let one = rest.standard("GET", &format!("{LIST}60/?include_streams=true"), Value::Null).await.body;
+    assert_eq!(one, page["results"][9]);
+    let streams = rest.standard("GET", &format!("{LIST}60/streams/"), Value::Null).await.body;
+    assert_eq!(streams, one["streams"]);
+}
+
+#[tokio::test]
+async fn who_is_no_admin_knows_only_of_the_channels_that_they_may_watch() {
+    let rest = stage().await;
+    let make = async |name: &str, more: Value| {
+        let mut body = json!({ "name": name });
+        body.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+        make(&rest, body).await
+    };
+    let for_all = make("for all", json!({})).await;
+    let hidden = [
+        make("off", json!({ "enabled": false })).await,
+        make("admins", json!({ "user_level": 10 })).await,
+        make("adult", json!({ "is_adult": true })).await,
+    ];
+    rest.put([User { hide_adult: true, ..(*rest.user(STANDARD_USER)).clone() }]).await;
+    assert_eq!(names(&rest, "").await, ["for all"]);
+    assert_eq!(names(&rest, "visibility_filter=hidden").await, [""; 0]);
+    let ids = rest.standard("GET", &format!("{LIST}ids/"), Value::Null).await.body;
+    assert_eq!(ids, json!([for_all["id"]]));
+    let uuids: Vec<_> = hidden.iter().chain([&for_all]).map(|it| it["uuid"].clone()).collect();
+    let by_uuids = rest.standard("POST", &format!("{LIST}by-uuids/"), json!({ "uuids": uuids })).await.body;
+    assert_eq!(by_uuids, json!([for_all]));
+    for channel in &hidden {
+        for path in [one(channel), format!("{}streams/", one(channel))] {
+            assert_eq!(rest.standard("GET", &path, Value::Null).await.status, 404, "{path}");
+            assert_eq!(rest.admin("GET", &path, Value::Null).await.status, 200, "{path}");
+        }
+    }
+    assert_eq!(rest.streamer("GET", LIST, Value::Null).await.status, 403);
+    let all = rest.admin("GET", &format!("{LIST}summary/"), Value::Null).await.body;
+    assert_eq!(all.as_array().unwrap().len(), 4);
+    let off = rest.admin("GET", &format!("{LIST}?visibility_filter=hidden"), Value::Null).await.body;
+    assert_eq!((&off["count"], &off["results"][0]["name"]), (&json!(1), &json!("off")));
+}
+
+#[tokio::test]
+async fn who_has_the_numbers_of_a_range_is_told_in_their_order() {
+    let rest = stage().await;
+    for number in ["3", "1", "2.5", "9"] {
+        make(&rest, json!({ "name": number, "number": number, "channel_group": 7 })).await;
+    }
+    let path = format!("{LIST}numbers-in-range/");
+    let range = rest.standard("GET", &format!("{path}?start=1.5&end=3"), Value::Null).await.body;
+    let occupants = range["occupants"].as_array().unwrap();
+    let numbers: Vec<_> = occupants.iter().map(|it| &it["channel_number"]).collect();
+    assert_eq!(numbers, [&json!(2.5), &json!(3)]);
+    assert_eq!(occupants[0]["channel_group"], "News");
+    let open = rest.standard("GET", &format!("{path}?start=3"), Value::Null).await.body;
+    assert_eq!(open["occupants"].as_array().unwrap().len(), 2);
+    assert_eq!(rest.standard("GET", &path, Value::Null).await.status, 400);
+    assert_eq!(rest.admin("GET", &format!("{path}?start=x"), Value::Null).await.status, 400);
+}

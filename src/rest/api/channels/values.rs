@@ -1,0 +1,272 @@
+//! What fields of channels and streams have in common: names, groups, numbers and addresses.
+
+use domain::channel::{Number, NumberError};
+use domain::group::Group;
+use domain::ids::GroupId;
+use domain::source_url::SourceUrl;
+use serde::{Serialize, Serializer};
+use serde_json::Value;
+use storage::{Table, Write};
+use url::Url;
+
+use crate::http::reply::Refusal;
+use crate::rest::frame::field::{Field, Kind, Place};
+use crate::rest::frame::value::{Readable, Shape};
+
+/// A text for people, without the white space around it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Text(pub(super) String);
+
+impl Shape for Text {
+    const KIND: Kind = Kind::Text;
+}
+
+impl Readable for Text {
+    fn read(value: &Value, field: &Field) -> Result<Self, String> {
+        String::read(value, &Field { place: Place::Edit, ..*field }).map(Text)
+    }
+}
+
+/// A channel number: a JSON number, exact as people write it; a text is taken too.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct ChannelNumber(pub(super) Number);
+
+impl Shape for ChannelNumber {
+    const KIND: Kind = Kind::Number;
+}
+
+impl Readable for ChannelNumber {
+    fn read(value: &Value, _: &Field) -> Result<Self, String> {
+        let text = match value {
+            Value::Number(number) => number.to_string(),
+            Value::String(text) => text.trim().to_owned(),
+            _ => String::new(),
+        };
+        text.parse().map(ChannelNumber).map_err(|error: NumberError| match error {
+            NumberError::NotANumber => "A valid channel number is required, such as 4 or 4.1.".to_owned(),
+            NumberError::TooLarge => {
+                format!("Ensure this value is less than or equal to {}.", Number::WHOLE_MAX)
+            }
+            NumberError::TooManyDecimals => "Ensure that there are no more than 3 decimal places.".to_owned(),
+        })
+    }
+}
+
+impl Serialize for ChannelNumber {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let text = self.0.to_string();
+        match text.parse::<u64>() {
+            Ok(whole) => serializer.serialize_u64(whole),
+            // Eleven digits at most: the nearest float is written as the same digits again.
+            Err(_) => serializer.serialize_f64(text.parse().map_err(serde::ser::Error::custom)?),
+        }
+    }
+}
+
+/// A channel group, by its id or by one of its names.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum GroupRef {
+    Id(GroupId),
+    Name(String),
+}
+
+impl Shape for GroupRef {
+    const KIND: Kind = Kind::Either(&[Kind::Integer, Kind::Text]);
+}
+
+impl Readable for GroupRef {
+    fn read(value: &Value, field: &Field) -> Result<Self, String> {
+        match value {
+            Value::String(_) => {
+                let field = Field { chars_max: domain::group::NAME_CHARS_MAX, ..*field };
+                Text::read(value, &field).map(|it| Self::Name(it.0))
+            }
+            _ => GroupId::read(value, field).map(Self::Id),
+        }
+    }
+}
+
+/// The group that is meant by a name, or, when a write has none of that name, by an id.
+pub(super) fn find_group(write: &Write<'_>, wanted: &GroupRef) -> Result<Option<Group>, Refusal> {
+    Ok(match wanted {
+        GroupRef::Id(id) => write.get(id.0)?,
+        GroupRef::Name(name) => write.by::<Group>("name", name)?.into_iter().next(),
+    })
+}
+
+/// What is said of a group that is not there.
+pub(super) fn no_such_group(wanted: &GroupRef) -> String {
+    match wanted {
+        GroupRef::Id(id) => no_such(id),
+        GroupRef::Name(name) => format!("There is no channel group called \"{name}\"."),
+    }
+}
+
+/// What is said of an id that nothing has.
+pub(super) fn no_such(id: impl std::fmt::Display) -> String {
+    format!("Invalid pk \"{id}\" - object does not exist.")
+}
+
+/// Most commas in the name of a group that a filter can name.
+const COMMAS_MAX: usize = 8;
+
+/// Names or ids of groups with commas between them. A comma may also be part of a name, which nobody can tell: so
+/// whatever stands between two of them may be a name, commas and all.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct GroupNames(Vec<String>);
+
+impl Shape for GroupNames {
+    const KIND: Kind = <Vec<String>>::KIND;
+}
+
+impl Readable for GroupNames {
+    fn read(value: &Value, field: &Field) -> Result<Self, String> {
+        let mut names = <Vec<String>>::read(value, field)?;
+        let parts: Vec<&str> = value.as_str().unwrap_or_default().split(',').collect();
+        for n_parts in 2..=COMMAS_MAX + 1 {
+            names.extend(parts.windows(n_parts).map(|it| it.join(",").trim().to_owned()));
+        }
+        Ok(Self(names))
+    }
+}
+
+/// Groups that a filter names, each by name or by id.
+pub(super) struct GroupFilter {
+    pub(super) names: Vec<String>,
+    pub(super) ids: Vec<GroupId>,
+}
+
+impl GroupFilter {
+    /// A renamed group is meant by its old names too.
+    pub(super) fn of(wanted: GroupNames, groups: &Table<Group>) -> Self {
+        let (mut names, mut ids) = (Vec::new(), Vec::new());
+        for text in wanted.0 {
+            let of_name = groups.one_by("name", &text);
+            let of_id = text.parse().ok().and_then(|id| groups.get(id));
+            for group in of_name.into_iter().chain(of_id) {
+                names.extend(group.names().map(str::to_owned));
+                ids.push(group.id);
+            }
+            names.push(text);
+        }
+        Self { names, ids }
+    }
+}
+
+/// Where a stream is, as somebody says who calls from afar.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(in crate::rest) struct StreamUrl(pub(in crate::rest) SourceUrl);
+
+impl Shape for StreamUrl {
+    const KIND: Kind = Kind::Url;
+}
+
+impl Readable for StreamUrl {
+    fn read(value: &Value, field: &Field) -> Result<Self, String> {
+        let Text(text) = Text::read(value, field)?;
+        let is_plain = !text.contains(|it: char| it.is_whitespace() || it.is_control());
+        match Url::parse(&text) {
+            Ok(url) if !url.cannot_be_a_base() && !SCHEMES.contains(&url.scheme()) => {
+                Err(format!("The scheme of the URL has to be one of: {}.", SCHEMES.join(", ")))
+            }
+            Ok(url) if is_plain && url.has_host() => Ok(Self(SourceUrl::new(text))),
+            _ => Err("Enter a valid URL.".to_owned()),
+        }
+    }
+}
+
+/// Of streams made by hand. Not `file`: who calls from afar does not choose what of our disk is played.
+const SCHEMES: [&str; 8] = ["http", "https", "rtsp", "rtsps", "rtmp", "rtmps", "rtp", "udp"];
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn field<T: Shape>() -> Field {
+        Field::new::<T>("it", "", Place::Write)
+    }
+
+    #[test]
+    fn a_channel_number_is_a_json_number_with_the_digits_that_people_write() {
+        let check = |sent: Value, shown: &str| {
+            let number = ChannelNumber::read(&sent, &field::<ChannelNumber>()).unwrap();
+            assert_eq!(serde_json::to_string(&number).unwrap(), shown, "{sent}");
+        };
+        check(json!(4), "4");
+        check(json!(4.0), "4");
+        check(json!("4.10"), "4.1");
+        check(json!(4.1), "4.1");
+        check(json!(" 0.001 "), "0.001");
+        check(json!("99999998.999"), "99999998.999");
+        check(json!(99_999_999), "99999999");
+        for n in 0..20_000 {
+            let text = format!("1234{}.{:03}", n / 1000, n % 1000);
+            let expected = text.trim_end_matches('0').trim_end_matches('.');
+            check(json!(text), expected);
+            check(json!(text.parse::<f64>().unwrap()), expected);
+        }
+    }
+
+    #[test]
+    fn a_group_with_commas_in_its_name_is_named_like_any_other() {
+        let field = Field::new::<GroupNames>("it", "", Place::Query).items_max(1000);
+        let read = |text: &str| GroupNames::read(&json!(text), &field).unwrap().0;
+        assert_eq!(read("News"), ["News"]);
+        assert_eq!(read("A, B ,C"), ["A", "B", "C", "A, B", "B ,C", "A, B ,C"]);
+        let many = vec!["x"; 1000].join(",");
+        assert!(read(&many).len() < 10_000, "bounded");
+        assert!(GroupNames::read(&json!(format!("{many},x")), &field).is_err());
+    }
+
+    #[test]
+    fn what_is_no_channel_number_is_refused_with_the_reason() {
+        let not_one = "A valid channel number is required, such as 4 or 4.1.";
+        for (sent, message) in [
+            (json!("abc"), not_one),
+            (json!(-5), not_one),
+            (json!(1e300), not_one),
+            (json!(true), not_one),
+            (json!([4]), not_one),
+            (json!(100_000_000), "Ensure this value is less than or equal to 99999999."),
+            (json!(4.1234), "Ensure that there are no more than 3 decimal places."),
+        ] {
+            let read = ChannelNumber::read(&sent, &field::<ChannelNumber>());
+            assert_eq!(read.unwrap_err(), message, "{sent}");
+        }
+    }
+
+    #[test]
+    fn a_stream_made_by_hand_is_at_an_address_of_the_network() {
+        let read = |text: &str| StreamUrl::read(&json!(text), &field::<StreamUrl>());
+        for url in [
+            "http://tv.example/1.ts",
+            "HTTPS://user:secret@tv.example:8443/live?x=1",
+            "rtsp://192.0.2.1/stream",
+            "udp://@239.0.0.1:1234",
+            "rtmp://[2001:db8::1]/live/1",
+        ] {
+            assert_eq!(read(url).unwrap().0.expose(), url);
+        }
+        for url in [
+            "foo bar",
+            "tv.example/1.ts",
+            "http://",
+            "http://a b/",
+            "http://[::1",
+            "http://h/\r\nx",
+            "mailto:a",
+        ] {
+            assert_eq!(read(url).unwrap_err(), "Enter a valid URL.", "{url}");
+        }
+        for url in [
+            "file://localhost/etc/passwd",
+            "file:///etc/passwd",
+            "ftp://tv.example/1.ts",
+            "gopher://tv.example/",
+        ] {
+            assert!(read(url).unwrap_err().starts_with("The scheme"), "{url}");
+        }
+    }
+}

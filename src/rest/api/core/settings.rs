@@ -1,0 +1,210 @@
+//! `/api/core/settings/`: what an admin can change while the gateway runs.
+//!
+//! There is one row per key, always: a key under which nothing was set has an empty value.
+
+use actors::check_time_zone;
+use domain::core_settings::{self, KEYS, Known, PROXY_SETTINGS, STREAM_SETTINGS, TIME_ZONE};
+use domain::setting::Setting;
+use domain::settings::Settings;
+use domain::stream_profile::StreamProfile;
+use http::Method;
+use serde_json::{Map, Value, json};
+use storage::Models;
+
+use crate::http::reply::Refusal;
+use crate::rest::RestParts;
+use crate::rest::frame::call::Call;
+use crate::rest::frame::input::FieldErrors;
+use crate::rest::frame::list::{Page, WholeOrPages};
+use crate::rest::frame::record::record;
+use crate::rest::frame::route::{ADMIN, Route, STANDARD};
+use crate::telemetry::wrong_level;
+
+record! {
+    /// Settings that belong together, under one key.
+    CoreSettings / CoreSettingsEdit {
+        read {
+            /// Always the same for a key.
+            id: u32 [example("1")],
+            /// What programs call it.
+            key: &'static str [example("proxy_settings")],
+            /// What people call it.
+            name: &'static str [example("Proxy settings")],
+            /// What holds where the value says nothing.
+            defaults: Map<String, Value>,
+        }
+        edit {
+            /// What was set. PUT replaces it, PATCH lays what is sent over what is there.
+            value: Map<String, Value> [required()],
+        }
+    }
+}
+
+const LIST: &str = "/api/core/settings/";
+const ONE: &str = "/api/core/settings/{id}/";
+
+pub(super) fn routes() -> Vec<Route> {
+    vec![
+        Route::get(LIST, STANDARD, "Lists the settings.", list),
+        Route::get(ONE, STANDARD, "Shows the settings of a key.", retrieve),
+        Route::put(ONE, ADMIN, "Replaces the settings of a key.", replace),
+        Route::patch(ONE, ADMIN, "Changes some settings of a key.", change),
+    ]
+}
+
+async fn list(call: Call, paging: WholeOrPages) -> Result<Page<CoreSettings>, Refusal> {
+    let ids: Vec<u32> = (1..).take(KEYS.len()).collect();
+    let rows: Vec<_> = ids.into_iter().filter_map(|id| view(&call.parts, id)).collect();
+    paging.of(&call, &rows, CoreSettings::clone)
+}
+
+async fn retrieve(call: Call) -> Result<CoreSettings, Refusal> {
+    view(&call.parts, call.id()?).ok_or_else(Refusal::unknown::<Setting>)
+}
+
+async fn replace(call: Call, edit: CoreSettingsEdit) -> Result<CoreSettings, Refusal> {
+    write(call, edit, &Method::PUT).await
+}
+
+async fn change(call: Call, edit: CoreSettingsEdit) -> Result<CoreSettings, Refusal> {
+    write(call, edit, &Method::PATCH).await
+}
+
+async fn write(call: Call, edit: CoreSettingsEdit, method: &Method) -> Result<CoreSettings, Refusal> {
+    let id = call.id()?;
+    let (key, name) = key_of(id).ok_or_else(Refusal::unknown::<Setting>)?;
+    let (base, lays_over) = (call.parts.engine.clone(), method == Method::PATCH);
+    call.write(move |write| {
+        let kept = write.by::<Setting>("key", key)?.into_iter().next();
+        let (id, before) = match kept {
+            Some(setting) => (setting.id, setting.value),
+            None => (write.next_id::<Setting>()?, Value::Null),
+        };
+        let mut value = if lays_over { members(&before) } else { Map::new() };
+        value.extend(edit.value.unwrap_or_default());
+        let profiles: Vec<StreamProfile> = write.all()?;
+        let setting = Setting { id, key: key.to_owned(), name: name.to_owned(), value: value.into() };
+        check(&setting, &base, &profiles)?;
+        write.put(&setting)?;
+        Ok(())
+    })
+    .await?;
+    view(&call.parts, id).ok_or_else(Refusal::unknown::<Setting>)
+}
+
+fn check(setting: &Setting, base: &Settings, profiles: &[StreamProfile]) -> Result<(), FieldErrors> {
+    let known = Known {
+        base,
+        has_stream_profile: &|id| profiles.iter().any(|it| it.id == id),
+        has_time_zone: &|name| check_time_zone(name).is_ok(),
+        wrong_log_level: &wrong_level,
+    };
+    core_settings::check(&setting.key, &setting.value, &known).map_err(|wrong| {
+        let mut errors = FieldErrors::default();
+        for (member, reason) in wrong {
+            let message = format!("{member} {reason}.");
+            errors.add(member, message);
+        }
+        errors
+    })
+}
+
+/// Key and name of a row.
+fn key_of(id: u32) -> Option<(&'static str, &'static str)> {
+    let n = usize::try_from(id).ok()?.checked_sub(1)?;
+    KEYS.get(n).copied()
+}
+
+fn view(parts: &RestParts, id: u32) -> Option<CoreSettings> {
+    let (key, name) = key_of(id)?;
+    Some(CoreSettings { id, key, name, defaults: defaults(key, parts), value: value_of(&parts.models, key) })
+}
+
+fn value_of(models: &Models, key: &str) -> Map<String, Value> {
+    models.settings.load().one_by("key", key).map(|it| members(&it.value)).unwrap_or_default()
+}
+
+fn members(value: &Value) -> Map<String, Value> {
+    value.as_object().cloned().unwrap_or_default()
+}
+
+/// What holds below the value of a key.
+fn defaults(key: &str, parts: &RestParts) -> Map<String, Value> {
+    let base = &*parts.engine;
+    let defaults = match key {
+        PROXY_SETTINGS => {
+            let mut settings = serde_json::to_value(base).unwrap_or_default();
+            if let Some(members) = settings.as_object_mut() {
+                // That one is a setting of streams.
+                members.remove("default_stream_profile");
+            }
+            settings
+        }
+        STREAM_SETTINGS => {
+            let built_in = StreamProfile::built_in();
+            let profile = built_in.iter().find(|it| it.delivery == base.default_stream_profile);
+            json!({ "default_stream_profile": profile.map(|it| it.id) })
+        }
+        _ => json!({ "time_zone": TIME_ZONE, "log_level": *parts.log_level }),
+    };
+    members(&defaults)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::rest::frame::testing::Rest;
+
+    #[tokio::test]
+    async fn every_key_has_a_row_with_what_was_set_and_what_holds_without() {
+        let rest = Rest::start().await;
+        let rows = rest.standard("GET", LIST, Value::Null).await.body;
+        let keys: Vec<_> = rows["results"].as_array().unwrap().iter().map(|it| &it["key"]).collect();
+        assert_eq!(keys, ["proxy_settings", "stream_settings", "system_settings"]);
+        assert_eq!(rows["results"][0]["defaults"]["stall_timeout"], json!(5.0));
+        assert_eq!(rows["results"][1]["defaults"], json!({ "default_stream_profile": 1 }));
+        assert_eq!(rows["results"][2]["defaults"], json!({ "time_zone": "UTC", "log_level": "info" }));
+        assert_eq!(rows["results"][2]["value"], json!({}));
+        assert_eq!(rest.standard("GET", "/api/core/settings/4/", Value::Null).await.status, 404);
+        assert_eq!(rest.standard("GET", "/api/core/settings/0/", Value::Null).await.status, 404);
+    }
+
+    #[tokio::test]
+    async fn patch_lays_settings_over_those_that_are_set_and_put_replaces_them() {
+        let rest = Rest::start().await;
+        let one = "/api/core/settings/1/";
+        let set = async |method, value: Value| {
+            let answer = rest.admin(method, one, json!({ "key": "else", "value": value })).await;
+            assert_eq!(
+                (answer.status, &answer.body["key"]),
+                (200, &json!("proxy_settings")),
+                "{}",
+                answer.text
+            );
+            answer.body["value"].clone()
+        };
+        assert_eq!(set("PATCH", json!({ "stall_timeout": 7 })).await, json!({ "stall_timeout": 7 }));
+        let both = json!({ "stall_timeout": 7, "at_limit": "refuse" });
+        assert_eq!(set("PATCH", json!({ "at_limit": "refuse" })).await, both);
+        assert_eq!(set("PUT", json!({ "at_limit": "refuse" })).await, json!({ "at_limit": "refuse" }));
+        assert_eq!(rest.models.settings.load().len(), 1);
+    }
+
+    #[tokio::test]
+    async fn a_setting_that_cannot_be_used_is_refused_by_its_name() {
+        let rest = Rest::start().await;
+        let check = async |id: u32, value: Value, fields: &[&str]| {
+            let refused = rest.admin("PATCH", &format!("{LIST}{id}/"), json!({ "value": value })).await;
+            let named: Vec<_> = refused.body.as_object().unwrap().keys().map(String::as_str).collect();
+            assert_eq!((refused.status, named.as_slice()), (400, fields), "{}", refused.text);
+        };
+        check(1, json!({ "stall_timeout": 0, "nothing": 1 }), &["nothing", "stall_timeout"]).await;
+        check(2, json!({ "default_stream_profile": 99 }), &["default_stream_profile"]).await;
+        check(3, json!({ "time_zone": "Mars/Olympus" }), &["time_zone"]).await;
+        check(3, json!({ "log_level": "debug,hyper=trace" }), &["log_level"]).await;
+        check(3, json!({ "log_level": "loud=very", "time_zone": 1 }), &["log_level", "time_zone"]).await;
+        check(3, json!("UTC"), &["value"]).await;
+        let refused = rest.admin("PUT", "/api/core/settings/3/", json!({})).await;
+        assert_eq!(refused.body, json!({ "value": ["This field is required."] }));
+    }
+}

@@ -1,0 +1,25 @@
+//! The resources, one folder for each area of the API.
+
+mod accounts;
+mod channels;
+mod core;
+mod m3u;
+mod proxy;
+mod root;
+mod schema;
+
+use crate::rest::frame::route::Route;
+
+/// Returns every operation of the API.
+pub(super) fn routes() -> Vec<Route> {
+    let areas = [
+        root::routes(),
+        accounts::routes(),
+        channels::routes(),
+        core::routes(),
+        m3u::routes(),
+        schema::routes(),
+        proxy::routes(),
+    ];
+    areas.into_iter().flatten().collect()
+}

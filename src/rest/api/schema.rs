@@ -1,0 +1,18 @@
+//! `/api/schema/`: the interface, described by itself.
+
+use serde_json::Value;
+
+use crate::http::reply::Refusal;
+use crate::rest::frame::call::Call;
+use crate::rest::frame::route::{Access, Route};
+
+pub(super) fn routes() -> Vec<Route> {
+    vec![
+        Route::get("/api/schema/", Access::Anyone, "This interface as an OpenAPI 3.0 document.", schema),
+        Route::get("/api/schema.json", Access::Anyone, "The same document under another name.", schema),
+    ]
+}
+
+async fn schema(_: Call) -> Result<Value, Refusal> {
+    Ok(crate::rest::openapi())
+}

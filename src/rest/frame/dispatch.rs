@@ -1,0 +1,193 @@
+//! From a request to an answer: which route, who calls and may they, what did they send, and then the handler.
+//!
+//! In this order, so that nobody learns more than they may and no body is read of whom nothing is taken:
+//!
+//! ```text
+//! path ─ 404 ─► method ─ 405 ─► credentials ─ 401 ─► level ─ 403 ─► body ─ 415, 413, 408, 400 ─► input ─ 400 ─► handler
+//! ```
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use bytes::Buf;
+use futures_util::{Stream, StreamExt};
+use http::header::{ALLOW, CONTENT_ENCODING, CONTENT_LENGTH, CONTENT_TYPE, HeaderValue, LOCATION};
+use http::{HeaderMap, Method, StatusCode};
+use serde_json::{Map, Value};
+use tokio::time::timeout;
+use warp::Filter;
+use warp::reply::Response as Reply;
+
+use super::call::Call;
+use super::input::{Given, Query};
+use super::route::{Access, Route};
+use super::router::Router;
+use crate::http::Routes;
+use crate::http::caller::{Caller, caller};
+use crate::http::reply::Refusal;
+use crate::rest::RestParts;
+
+/// Bytes of a body from who has not said who they are.
+const STRANGER_BODY_BYTES_MAX: usize = 64 << 10;
+
+/// Everything that the routes cover, as one filter. It always answers there, and nowhere else.
+pub(in crate::rest) fn filter(parts: RestParts, routes: Vec<Route>) -> Routes {
+    let router = Arc::new(Router::of(routes));
+    let query = warp::query::raw().or(warp::any().map(String::new)).unify();
+    let is_covered = {
+        let router = Arc::clone(&router);
+        move |path: warp::path::FullPath| {
+            let is_covered = router.covers(path.as_str());
+            async move { if is_covered { Ok(()) } else { Err(warp::reject::not_found()) } }
+        }
+    };
+    warp::path::full()
+        .and_then(is_covered)
+        .untuple_one()
+        .and(warp::method())
+        .and(warp::path::full())
+        .and(query)
+        .and(caller())
+        .and(warp::header::headers_cloned())
+        .and(warp::body::stream())
+        .then(move |method, path: warp::path::FullPath, query, caller, headers, body| {
+            let request = Request { method, path: path.as_str().to_owned(), query, caller, headers };
+            let (router, parts) = (Arc::clone(&router), parts.clone());
+            async move { answer(&router, parts, request, body).await.unwrap_or_else(Refusal::into_response) }
+        })
+        .boxed()
+}
+
+/// The head of a request.
+struct Request {
+    method: Method,
+    path: String,
+    query: String,
+    caller: Caller,
+    headers: HeaderMap,
+}
+
+async fn answer(
+    router: &Router,
+    parts: RestParts,
+    request: Request,
+    body: impl Stream<Item = Result<impl Buf, warp::Error>> + Send,
+) -> Result<Reply, Refusal> {
+    if request.path == "/api" {
+        return Ok(moved("/api/", &request.query));
+    }
+    let found = router.find(&request.path).ok_or_else(|| Refusal::not_found("Not found."))?;
+    let Some(route) = found.route(&request.method) else {
+        if request.method == Method::OPTIONS {
+            return Ok(options(&found.allow()));
+        }
+        return Err(Refusal::wrong_method(&request.method, found.allow()));
+    };
+    let user = match route.access {
+        Access::Anyone => parts.auth.user_of(&request.headers).ok().flatten(),
+        Access::From(level) => {
+            let user = parts.auth.user_of(&request.headers)?.ok_or_else(Refusal::no_credentials)?;
+            if !user.may(level) {
+                return Err(Refusal::no_permission());
+            }
+            Some(user)
+        }
+    };
+    let body = if route.inputs.body.is_some() {
+        let bytes_max = match user {
+            Some(_) => parts.body_bytes_max,
+            None => parts.body_bytes_max.min(STRANGER_BODY_BYTES_MAX),
+        };
+        read_body(&request.headers, bytes_max, parts.body_timeout, body).await?
+    } else {
+        Value::Null
+    };
+    let query = Query::parse(&request.query);
+    let given = Given { query, body, is_partial: route.method == Method::PATCH };
+    let call = Call {
+        parts,
+        caller: request.caller,
+        headers: request.headers,
+        user,
+        parameters: found.parameters.clone(),
+        path: request.path,
+        query: Arc::new(Query::parse(&request.query)),
+    };
+    (route.run)(call, &given).await
+}
+
+/// `Location` without a host: the caller stays where they came in.
+fn moved(path: &str, query: &str) -> Reply {
+    let location = if query.is_empty() { path.to_owned() } else { format!("{path}?{query}") };
+    let mut reply = Reply::default();
+    *reply.status_mut() = StatusCode::MOVED_PERMANENTLY;
+    if let Ok(location) = HeaderValue::from_str(&location) {
+        reply.headers_mut().insert(LOCATION, location);
+    }
+    reply
+}
+
+fn options(allow: &str) -> Reply {
+    let mut reply = Reply::default();
+    *reply.status_mut() = StatusCode::NO_CONTENT;
+    if let Ok(allow) = HeaderValue::from_str(allow) {
+        reply.headers_mut().insert(ALLOW, allow);
+    }
+    reply
+}
+
+/// The JSON of a body; nothing is as good as `{}`.
+async fn read_body(
+    headers: &HeaderMap,
+    bytes_max: usize,
+    time_max: Duration,
+    body: impl Stream<Item = Result<impl Buf, warp::Error>> + Send,
+) -> Result<Value, Refusal> {
+    let announced = headers.get(CONTENT_LENGTH).and_then(|it| it.to_str().ok()?.parse::<usize>().ok());
+    if announced.is_some_and(|it| it > bytes_max) {
+        return Err(Refusal::too_large(bytes_max));
+    }
+    let read = timeout(time_max, collect(bytes_max, body));
+    let bytes = read.await.map_err(|_| Refusal::status(StatusCode::REQUEST_TIMEOUT))??;
+    if bytes.is_empty() {
+        return Ok(Map::new().into());
+    }
+    is_json(headers)?;
+    // Nested deeper than 128 levels is refused by the parser, which would otherwise use up the stack.
+    serde_json::from_slice(&bytes)
+        .map_err(|error| Refusal::bad_request(format!("JSON parse error - {error}")))
+}
+
+async fn collect(
+    bytes_max: usize,
+    body: impl Stream<Item = Result<impl Buf, warp::Error>> + Send,
+) -> Result<Vec<u8>, Refusal> {
+    let mut bytes = Vec::new();
+    let mut body = std::pin::pin!(body);
+    while let Some(part) = body.next().await {
+        let mut part = part.map_err(|_| Refusal::bad_request("the body ended early"))?;
+        if bytes.len() + part.remaining() > bytes_max {
+            return Err(Refusal::too_large(bytes_max));
+        }
+        while part.has_remaining() {
+            let chunk = part.chunk();
+            bytes.extend_from_slice(chunk);
+            let n = chunk.len();
+            part.advance(n);
+        }
+    }
+    Ok(bytes)
+}
+
+/// JSON it has to be, unless nothing is said about it; and not compressed, because then nobody knows its size.
+fn is_json(headers: &HeaderMap) -> Result<(), Refusal> {
+    if let Some(coding) = headers.get(CONTENT_ENCODING).filter(|it| *it != "identity") {
+        return Err(Refusal::unsupported(&format!("content coding {coding:?}")));
+    }
+    let Some(content_type) = headers.get(CONTENT_TYPE) else { return Ok(()) };
+    let text = content_type.to_str().unwrap_or_default();
+    let essence = text.split(';').next().unwrap_or_default().trim().to_ascii_lowercase();
+    let is_json = essence == "application/json"
+        || essence.strip_prefix("application/").is_some_and(|it| it.ends_with("+json"));
+    if is_json { Ok(()) } else { Err(Refusal::unsupported(&format!("media type {content_type:?}"))) }
+}

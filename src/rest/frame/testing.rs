@@ -1,0 +1,243 @@
+//! The interface without sockets, over a store of the moment: for tests of resources.
+//!
+//! ```text
+//! let rest = Rest::start().await;
+//! let made = rest.admin("POST", "/api/channels/groups/", json!({ "name": "News" })).await;
+//! assert_eq!((made.status, &made.body["name"]), (201, &json!("News")));
+//! ```
+//!
+//! Whatever is asked, it is seen to that the answer looks as the published document says (holds T-rest.2), that a
+//! refusal has changed nothing (holds T-sync.5), that no handler fails (holds T-rest.1), and that nobody but an admin
+//! is told a secret (holds T-acc.2).
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use actors::{Parts, StorePlans, System};
+use bytes::Bytes;
+use domain::ids::UserId;
+use domain::secret::Secret;
+use domain::settings::Settings;
+use domain::user::{Level, User};
+use http::{HeaderMap, Method, Request};
+use http_body_util::{BodyExt, Full};
+use media::door::{Connection, MemoryDial};
+use serde_json::Value;
+use storage::{Models, Record, Store};
+use tokio::runtime::Handle;
+use tower_service::Service;
+use warp::Filter;
+
+use super::conform;
+use super::router::Router;
+use crate::auth::Auth;
+use crate::config::AuthLimits;
+use crate::http::Routes;
+use crate::http::accept::LocalAddr;
+use crate::rest::{RestParts, filter, openapi, routes};
+
+/// Bytes of a body, at most.
+pub(crate) const BODY_BYTES_MAX: usize = 100_000;
+/// Part of every secret that [`Rest::start`] puts there; tests put it into those that they make.
+pub(crate) const SECRET: &str = "hidden-5p1c3";
+
+/// The interface, its store, and its users.
+pub(crate) struct Rest {
+    pub(crate) models: Models,
+    pub(crate) auth: Auth,
+    pub(crate) system: System,
+    /// As they were at the start.
+    users: [User; 5],
+    routes: Routes,
+    router: Router,
+    document: Value,
+}
+
+/// The users that are there, by id.
+pub(crate) const STREAMER: u32 = 1;
+pub(crate) const STANDARD: u32 = 2;
+pub(crate) const ADMIN: u32 = 3;
+/// Passes all checks of level without having one.
+pub(crate) const SUPERUSER: u32 = 4;
+pub(crate) const INACTIVE: u32 = 5;
+
+/// What was answered.
+#[derive(Debug)]
+pub(crate) struct Answer {
+    pub(crate) status: u16,
+    pub(crate) headers: HeaderMap,
+    pub(crate) text: String,
+    /// `null` where there is none.
+    pub(crate) body: Value,
+}
+
+impl Rest {
+    pub(crate) async fn start() -> Rest {
+        let models = tokio::task::spawn_blocking(|| {
+            let store = Store::temporary(storage::records::schema())?;
+            storage::begin(&store)?;
+            Models::of(store)
+        });
+        let models = models.await.unwrap().unwrap();
+        let engine = Settings::default();
+        let plans = Arc::new(StorePlans::new(models.clone(), engine.default_stream_profile));
+        // There is no provider that could be reached.
+        let parts = Parts { dial: Arc::new(MemoryDial::new()), packets: Handle::current() };
+        let system = System::start(engine.clone(), plans, parts).await.unwrap();
+        let auth = {
+            let (models, events) = (models.clone(), system.events());
+            let limits = AuthLimits { failure_delay_max: Duration::ZERO, ..AuthLimits::default() };
+            tokio::task::spawn_blocking(move || Auth::new(&models, events, &limits)).await.unwrap().unwrap()
+        };
+        let parts = RestParts {
+            models: models.clone(),
+            auth: auth.clone(),
+            switchboard: system.switchboard(),
+            events: system.events(),
+            // Refreshes nothing: what it writes would be taken for what a refusal has changed.
+            importer: system.importer(),
+            trials: system.trials(),
+            leases: Arc::new(Vec::new),
+            engine: Arc::new(engine),
+            log_level: "info".into(),
+            body_bytes_max: BODY_BYTES_MAX,
+            body_timeout: Duration::from_millis(100),
+        };
+        let router = Router::of(routes());
+        let users = users(&auth);
+        let (routes, document) = (filter(parts), openapi());
+        let rest = Rest { models, auth, system, users, routes, router, document };
+        rest.restore_users().await;
+        rest
+    }
+
+    /// Makes the users what they were at the start, whatever has become of them.
+    pub(crate) async fn restore_users(&self) {
+        let now = self.models.users.load();
+        let changed = self.users.iter().filter(|it| now.get(it.id.0).is_none_or(|now| **now != **it));
+        let changed: Vec<User> = changed.cloned().collect();
+        if !changed.is_empty() {
+            self.put(changed).await;
+        }
+    }
+
+    /// Puts records there without asking anybody.
+    pub(crate) async fn put<T: Record>(&self, records: impl IntoIterator<Item = T>) {
+        let records: Vec<T> = records.into_iter().collect();
+        let written = self.models.store.write(move |write| records.iter().try_for_each(|it| write.put(it)));
+        written.await.unwrap();
+    }
+
+    /// Asks as an admin, with a body unless it is `null`.
+    pub(crate) async fn admin(&self, method: &str, path: &str, body: Value) -> Answer {
+        self.ask(ADMIN, method, path, body).await
+    }
+
+    /// Asks as a user of level 1.
+    pub(crate) async fn standard(&self, method: &str, path: &str, body: Value) -> Answer {
+        self.ask(STANDARD, method, path, body).await
+    }
+
+    /// Asks as a user of level 0.
+    pub(crate) async fn streamer(&self, method: &str, path: &str, body: Value) -> Answer {
+        self.ask(STREAMER, method, path, body).await
+    }
+
+    pub(crate) async fn ask(&self, user: u32, method: &str, path: &str, body: Value) -> Answer {
+        let text = if body.is_null() { String::new() } else { body.to_string() };
+        self.send(method, path, &[("authorization", &self.bearer(user))], text).await
+    }
+
+    /// What a user shows in the header `Authorization`.
+    pub(crate) fn bearer(&self, user: u32) -> String {
+        format!("Bearer {}", self.auth.tokens(&self.user(user)).access)
+    }
+
+    pub(crate) fn user(&self, id: u32) -> Arc<User> {
+        self.models.users.load().get(id).unwrap().clone()
+    }
+
+    /// Asks with these headers and this body, as they are.
+    pub(crate) async fn send(
+        &self,
+        method: &str,
+        path: &str,
+        headers: &[(&str, &str)],
+        body: impl Into<Bytes>,
+    ) -> Answer {
+        self.send_body(method, path, headers, Full::new(body.into())).await
+    }
+
+    /// Asks with a body that comes as it likes.
+    pub(crate) async fn send_body<B>(
+        &self,
+        method: &str,
+        path: &str,
+        headers: &[(&str, &str)],
+        body: B,
+    ) -> Answer
+    where
+        B: hyper::body::Body<Data = Bytes, Error: std::error::Error + Send + Sync> + Send + Sync + 'static,
+    {
+        let peer = "192.0.2.7:4711".parse().unwrap();
+        let mut request = Request::builder()
+            .method(method)
+            .uri(path)
+            .extension(Arc::new(Connection::new(1, peer)))
+            .extension(LocalAddr("192.0.2.1:9191".parse().unwrap()));
+        for (name, value) in headers {
+            request = request.header(*name, *value);
+        }
+        let before = self.models.store.version();
+        let shown = headers.iter().map(|(name, value)| (name.parse().unwrap(), value.parse().unwrap()));
+        // Now, because what is asked for may end what is shown.
+        let user = self.auth.user_of(&HeaderMap::from_iter(shown)).ok().flatten();
+        let request = request.body(body).unwrap();
+        let mut service = warp::service(self.routes.clone().map(|it| it));
+        let (head, body) = service.call(request).await.unwrap().into_parts();
+        let bytes = body.collect().await.unwrap().to_bytes();
+        let text = String::from_utf8(bytes.to_vec()).unwrap();
+        let body = if text.is_empty() { Value::Null } else { serde_json::from_str(&text).unwrap() };
+        let answer = Answer { status: head.status.as_u16(), headers: head.headers, text, body };
+        self.holds(method, path, user.as_deref(), before, &answer);
+        answer
+    }
+
+    /// What is true of every answer.
+    fn holds(&self, method: &str, path: &str, user: Option<&User>, before: u64, answer: &Answer) {
+        let said = format!("{method} {path}: {} {}", answer.status, answer.text);
+        assert!(answer.status < 500, "the gateway fails: {said}");
+        if answer.status >= 400 {
+            assert_eq!(self.models.store.version(), before, "a refusal changed something: {said}");
+        }
+        let is_admin = user.is_some_and(|it| it.may(Level::Admin));
+        // One's own player password is no secret to oneself.
+        let own = user.and_then(|it| it.player_password.as_ref()).map_or(SECRET, |it| it.expose());
+        let told = answer.text.replace(&format!("{own}\""), "\"");
+        assert!(is_admin || !told.contains(SECRET), "a secret is told: {said}");
+
+        let path = path.split('?').next().unwrap_or_default();
+        let method: Method = method.parse().unwrap();
+        let Some(found) = self.router.find(path) else { return };
+        let Some(route) = found.route(&method).filter(|_| path != "/api") else { return };
+        let wrong =
+            conform::check(&self.document, route.path, route.method.as_str(), answer.status, &answer.body);
+        assert!(wrong.is_empty(), "not as published: {wrong:#?}\n{said}");
+    }
+}
+
+/// One user of each kind. The admin has an API key.
+fn users(auth: &Auth) -> [User; 5] {
+    let user = |id: u32, name: &str, level| User {
+        password: Some(Secret::new(format!("{SECRET} no hash"))),
+        player_password: Some(Secret::new(format!("{SECRET} {id}"))),
+        ..User::new(UserId(id), name, level, 0)
+    };
+    [
+        user(STREAMER, "streamer", Level::Streamer),
+        user(STANDARD, "standard", Level::Standard),
+        User { api_key: Some(auth.new_api_key()), ..user(ADMIN, "administrator", Level::Admin) },
+        User { is_superuser: true, ..user(SUPERUSER, "superuser", Level::Streamer) },
+        User { is_active: false, ..user(INACTIVE, "inactive", Level::Admin) },
+    ]
+}

@@ -1,0 +1,358 @@
+//! The types that a field may have: their shape on the wire, and how each is read.
+
+use domain::ids::{AccountId, ChannelId, GroupId, ProfileId, StreamId, StreamProfileId, UserId};
+use domain::secret::Secret;
+use domain::user::Level;
+use serde::{Serialize, Serializer};
+use serde_json::{Map, Value};
+use url::Url;
+use uuid::Uuid;
+
+use super::field::{Field, Kind, Place};
+
+/// A type that a field can have.
+pub(crate) trait Shape {
+    const KIND: Kind;
+    const IS_NULLABLE: bool = false;
+}
+
+/// A type that can be read from what a client sends.
+pub(crate) trait Readable: Shape + Sized {
+    /// A sentence for the client when the value is not one of this type, or breaks a rule of the field.
+    ///
+    /// Values of a query come as texts.
+    fn read(value: &Value, field: &Field) -> Result<Self, String>;
+}
+
+/// One of some texts.
+pub(crate) trait Choice: Copy + 'static {
+    const NAMES: &'static [&'static str];
+    /// The same, and each with a minus before it: how lists are asked for the other way round.
+    const ORDERINGS: &'static [&'static str];
+
+    fn of(name: &str) -> Option<Self>;
+
+    fn name(self) -> &'static str;
+}
+
+/// Declares how the values of an enum are called on the wire.
+macro_rules! choice {
+    ($type:ty { $($value:ident = $name:literal),+ $(,)? }) => {
+        impl $crate::rest::frame::value::Choice for $type {
+            const NAMES: &'static [&'static str] = &[$($name),+];
+            const ORDERINGS: &'static [&'static str] = &[$($name, concat!("-", $name)),+];
+
+            fn of(name: &str) -> Option<Self> {
+                match name {
+                    $($name => Some(Self::$value),)+
+                    _ => None,
+                }
+            }
+
+            fn name(self) -> &'static str {
+                match self { $(Self::$value => $name),+ }
+            }
+        }
+    };
+}
+pub(crate) use choice;
+
+/// A choice as a field of an answer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Named<T>(pub(crate) T);
+
+impl<T: Choice> Shape for Named<T> {
+    const KIND: Kind = Kind::Choice(T::NAMES);
+}
+
+impl<T: Choice> Readable for Named<T> {
+    fn read(value: &Value, _: &Field) -> Result<Self, String> {
+        value.as_str().and_then(T::of).map(Named).ok_or_else(|| not_a_choice(value, T::NAMES))
+    }
+}
+
+impl<T: Choice> Serialize for Named<T> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_str(self.0.name())
+    }
+}
+
+/// A moment: milliseconds since 1970, on the wire as ISO 8601 in UTC.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Time(pub(crate) i64);
+
+impl Shape for Time {
+    const KIND: Kind = Kind::Time;
+}
+
+impl Readable for Time {
+    /// Without an offset it is UTC, without a time of day the beginning of that day.
+    fn read(value: &Value, _: &Field) -> Result<Self, String> {
+        let text = value.as_str().unwrap_or_default().trim();
+        let of_utc = || text.parse::<jiff::civil::DateTime>().ok()?.to_zoned(jiff::tz::TimeZone::UTC).ok();
+        let read = text.parse::<jiff::Timestamp>().ok().or_else(|| Some(of_utc()?.timestamp()));
+        let time = read.ok_or("Datetime has wrong format. Use ISO 8601, as in 2031-05-04T07:08:09Z.")?;
+        Ok(Time(time.as_millisecond()))
+    }
+}
+
+impl Serialize for Time {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_str(&domain::time::iso_millis(self.0))
+    }
+}
+
+/// An `http` or `https` address.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct WebUrl(pub(crate) String);
+
+impl Shape for WebUrl {
+    const KIND: Kind = Kind::Url;
+}
+
+impl Readable for WebUrl {
+    fn read(value: &Value, field: &Field) -> Result<Self, String> {
+        let text = String::read(value, field)?;
+        let is_web = |it: Url| matches!(it.scheme(), "http" | "https") && it.has_host();
+        match text.is_empty() || Url::parse(&text).is_ok_and(is_web) {
+            true => Ok(WebUrl(text)),
+            false => Err("Enter a valid URL.".to_owned()),
+        }
+    }
+}
+
+impl Serialize for WebUrl {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_str(&self.0)
+    }
+}
+
+impl Shape for String {
+    const KIND: Kind = Kind::Text;
+}
+
+impl Readable for String {
+    /// White space around it is a slip of the hand.
+    fn read(value: &Value, field: &Field) -> Result<Self, String> {
+        text(value.as_str().map(str::trim), field).map(str::to_owned)
+    }
+}
+
+fn text<'a>(text: Option<&'a str>, field: &Field) -> Result<&'a str, String> {
+    let text = text.ok_or("Not a valid string.")?;
+    if text.is_empty() && !field.may_be_blank {
+        return Err("This field may not be blank.".to_owned());
+    }
+    if text.contains('\0') {
+        return Err("Null characters are not allowed.".to_owned());
+    }
+    if text.chars().count() > field.chars_max {
+        return Err(format!("Ensure this field has no more than {} characters.", field.chars_max));
+    }
+    Ok(text)
+}
+
+impl Shape for &'static str {
+    const KIND: Kind = Kind::Text;
+}
+
+impl Shape for Secret {
+    const KIND: Kind = Kind::Text;
+}
+
+impl Readable for Secret {
+    /// White space around it may be meant.
+    fn read(value: &Value, field: &Field) -> Result<Self, String> {
+        text(value.as_str(), field).map(Secret::new)
+    }
+}
+
+impl Shape for bool {
+    const KIND: Kind = Kind::Flag;
+}
+
+impl Readable for bool {
+    fn read(value: &Value, _: &Field) -> Result<Self, String> {
+        let of_text = |text: &str| match text {
+            "true" | "True" | "1" => Some(true),
+            "false" | "False" | "0" => Some(false),
+            _ => None,
+        };
+        let read = value.as_bool().or_else(|| value.as_str().and_then(of_text));
+        read.ok_or_else(|| "Must be a valid boolean.".to_owned())
+    }
+}
+
+/// A whole number, also as a text of digits and as `5.0`, within the limits of the field.
+fn integer(value: &Value, field: &Field) -> Result<i64, String> {
+    let of_float = |it: f64| (it.fract() == 0.0 && it.abs() < 9e15).then_some(it as i64);
+    let read = value
+        .as_i64()
+        .or_else(|| value.as_f64().and_then(of_float))
+        .or_else(|| value.as_str().and_then(|it| it.trim().parse().ok()));
+    let number = read.ok_or("A valid integer is required.")?;
+    if let Some(least) = field.least.filter(|it| number < *it) {
+        return Err(format!("Ensure this value is greater than or equal to {least}."));
+    }
+    if let Some(most) = field.most.filter(|it| number > *it) {
+        return Err(format!("Ensure this value is less than or equal to {most}."));
+    }
+    Ok(number)
+}
+
+macro_rules! integers {
+    ($($type:ty),+) => {$(
+        impl Shape for $type {
+            const KIND: Kind = Kind::Integer;
+        }
+
+        impl Readable for $type {
+            fn read(value: &Value, field: &Field) -> Result<Self, String> {
+                let number = integer(value, field)?;
+                Self::try_from(number).map_err(|_| match number < 0 {
+                    true => format!("Ensure this value is greater than or equal to {}.", Self::MIN),
+                    false => format!("Ensure this value is less than or equal to {}.", Self::MAX),
+                })
+            }
+        }
+    )+};
+}
+integers!(u16, u32, u64, usize, i32, i64);
+
+macro_rules! ids {
+    ($($type:ident),+) => {$(
+        impl Shape for $type {
+            const KIND: Kind = Kind::Integer;
+        }
+
+        impl Readable for $type {
+            fn read(value: &Value, field: &Field) -> Result<Self, String> {
+                u32::read(value, field).map($type)
+            }
+        }
+    )+};
+}
+ids!(AccountId, ChannelId, GroupId, ProfileId, StreamId, StreamProfileId, UserId);
+
+impl Shape for f64 {
+    const KIND: Kind = Kind::Number;
+}
+
+impl Readable for f64 {
+    fn read(value: &Value, field: &Field) -> Result<Self, String> {
+        let of_text = |it: &str| it.trim().parse().ok().filter(|it: &f64| it.is_finite());
+        let read = value.as_f64().or_else(|| value.as_str().and_then(of_text));
+        let number = read.ok_or("A valid number is required.")?;
+        if let Some(least) = field.least.filter(|it| number < *it as f64) {
+            return Err(format!("Ensure this value is greater than or equal to {least}."));
+        }
+        if let Some(most) = field.most.filter(|it| number > *it as f64) {
+            return Err(format!("Ensure this value is less than or equal to {most}."));
+        }
+        Ok(number)
+    }
+}
+
+impl Shape for Level {
+    const KIND: Kind = Kind::NumberChoice(&[0, 1, 10]);
+}
+
+impl Readable for Level {
+    fn read(value: &Value, field: &Field) -> Result<Self, String> {
+        let number = integer(value, field)?;
+        let level = u64::try_from(number).ok().and_then(Level::of);
+        level.ok_or_else(|| format!("\"{number}\" is not a valid choice."))
+    }
+}
+
+impl Shape for Uuid {
+    const KIND: Kind = Kind::Uuid;
+}
+
+impl Readable for Uuid {
+    fn read(value: &Value, _: &Field) -> Result<Self, String> {
+        let read = value.as_str().and_then(|it| Uuid::try_parse(it).ok());
+        read.ok_or_else(|| "Must be a valid UUID.".to_owned())
+    }
+}
+
+impl Shape for Map<String, Value> {
+    const KIND: Kind = Kind::Object;
+}
+
+impl Readable for Map<String, Value> {
+    fn read(value: &Value, _: &Field) -> Result<Self, String> {
+        let read = value.as_object().cloned();
+        read.ok_or_else(|| "Not a valid object of names and values.".to_owned())
+    }
+}
+
+impl Shape for Value {
+    const KIND: Kind = Kind::Any;
+    const IS_NULLABLE: bool = true;
+}
+
+impl Readable for Value {
+    fn read(value: &Value, _: &Field) -> Result<Self, String> {
+        Ok(value.clone())
+    }
+}
+
+/// May be `null`.
+impl<T: Shape> Shape for Option<T> {
+    const KIND: Kind = T::KIND;
+    const IS_NULLABLE: bool = true;
+}
+
+impl<T: Readable> Readable for Option<T> {
+    fn read(value: &Value, field: &Field) -> Result<Self, String> {
+        if value.is_null() { Ok(None) } else { T::read(value, field).map(Some) }
+    }
+}
+
+impl<T: Shape> Shape for Vec<T> {
+    const KIND: Kind = Kind::List(&T::KIND);
+}
+
+impl<T: Readable> Readable for Vec<T> {
+    /// In a query, a list is one text with commas.
+    fn read(value: &Value, field: &Field) -> Result<Self, String> {
+        let of_query: Vec<Value>;
+        let items = match value {
+            Value::Array(items) => items,
+            Value::String(text) if field.place == Place::Query => {
+                let parts = text.split(',').map(str::trim).filter(|it| !it.is_empty());
+                of_query = parts.map(Value::from).collect();
+                &of_query
+            }
+            _ => return Err("Expected a list of items.".to_owned()),
+        };
+        if items.len() > field.items_max {
+            return Err(format!("Ensure this field has no more than {} elements.", field.items_max));
+        }
+        let read = |(n, item): (usize, &Value)| {
+            let item = if item.is_null() && !T::IS_NULLABLE {
+                Err("This field may not be null.".to_owned())
+            } else {
+                T::read(item, field)
+            };
+            item.map_err(|error| format!("Item {}: {error}", n + 1))
+        };
+        items.iter().enumerate().map(read).collect()
+    }
+}
+
+/// What is said of a value that is none of these.
+pub(super) fn not_a_choice(value: &Value, names: &[&str]) -> String {
+    format!("{} is not a valid choice. Choose one of: {}.", shown(value), names.join(", "))
+}
+
+/// A value as it may stand in a message: a short text or number, else a word for it.
+fn shown(value: &Value) -> String {
+    const CHARS_MAX: usize = 100;
+    match value {
+        Value::String(text) => format!("\"{}\"", text.chars().take(CHARS_MAX).collect::<String>()),
+        Value::Number(number) => format!("\"{number}\""),
+        _ => "This".to_owned(),
+    }
+}
