@@ -42,7 +42,7 @@ fn main() {
     let url = list::serve(entries, changed_every.clone());
     headwater::install_tls();
     let store = Store::temporary(storage::records::schema()).expect("a store");
-    storage::begin(&store).expect("a store");
+    storage::seed(&store).expect("a store");
     let list = List::Url(SourceUrl::new(url));
     let account =
         Account::new(ACCOUNT, "bench", list, AccountProfile::default_of(ProfileId(2), "default", 0), 0);
@@ -76,7 +76,7 @@ fn main() {
     let (_, back) = measure("and back", u64::MAX);
     let (fifth, few) = measure("a hundred", entries.div_ceil(100));
     assert_eq!(fifth.n_changed, 100);
-    let figures = models.store.figures();
+    let figures = models.store.statistics();
     println!(
         "on the disk {:.0} MiB, of which {:.0} live",
         figures.disk_bytes as f64 / MIB,

@@ -54,7 +54,7 @@ fn main() {
     let store = open(folder.path());
     let load = seconds(|| import(&store, 1, n));
     let memory = resident_bytes() - before;
-    let disk = store.figures().disk_bytes as f64;
+    let disk = store.statistics().disk_bytes as f64;
     println!("{n} streams loaded in {load:.2} s; memory {:.0} MiB, disk {:.0} MiB", memory / MIB, disk / MIB);
     let before = resident_bytes();
     let plain = Plain::open(folder.path());
@@ -105,7 +105,7 @@ fn main() {
         small_writes(&store, None, folder.path(), usize::MAX, || is_importing.load(Ordering::SeqCst));
     let import_beside = importer.join().expect("the import ends");
     println!("a second import beside them took {import_beside:.2} s");
-    let heaviest = store.figures().slice_weight_max;
+    let heaviest = store.statistics().slice_weight_max;
     store
         .write_blocking(|write| {
             write.remove_owner::<Stream>(2);
@@ -200,12 +200,12 @@ fn channel(id: u32, round: usize) -> Channel {
 }
 
 fn import(store: &Store, account: u32, n: u32) {
-    let mut bulk = store.bulk::<Stream>(u64::from(account)).expect("it begins");
+    let mut bulk = store.bulk_write::<Stream>(u64::from(account)).expect("it begins");
     for _ in 0..n {
         let id = bulk.next_id().expect("there are ids");
         bulk.put(&stream(id, account)).expect("it is taken");
     }
-    bulk.land(|_, _| Ok::<_, Error>(())).expect("it lands");
+    bulk.commit(|_, _| Ok::<_, Error>(())).expect("it lands");
 }
 
 fn stream(id: u32, account: u32) -> Stream {

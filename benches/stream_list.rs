@@ -107,9 +107,9 @@ fn main() {
 fn through_store(n: u32) -> Map<String, Value> {
     let store = Store::temporary(schema()).expect("a store");
     let import = |account: u32, ids: std::ops::RangeInclusive<u32>| {
-        let mut bulk = store.bulk::<Stream>(account.into()).expect("it begins");
+        let mut bulk = store.bulk_write::<Stream>(account.into()).expect("it begins");
         ids.for_each(|id| bulk.put(&stream(id, account)).expect("it is taken"));
-        bulk.land(|_, _| Ok::<_, Error>(())).expect("it lands");
+        bulk.commit(|_, _| Ok::<_, Error>(())).expect("it lands");
     };
     import(1, 1..=n);
     let mut index = None;

@@ -48,7 +48,7 @@ impl DataFolder {
     pub(crate) fn open(&self) -> Result<Store, DataError> {
         self.make().map_err(|source| DataError::Folder { root: self.root.clone(), source })?;
         let store = Store::open(&self.store(), &self.key(), schema())?;
-        storage::begin(&store)?;
+        storage::seed(&store)?;
         Ok(store)
     }
 

@@ -84,8 +84,8 @@ pub async fn run(config: Config, runtimes: Runtimes) -> Result<Gateway, PlayErro
 pub async fn temporary(catalogue: Catalogue) -> Result<Store, storage::Error> {
     let made = tokio::task::spawn_blocking(move || {
         let store = Store::temporary(storage::records::schema())?;
-        storage::begin(&store)?;
-        storage::keep(&store, catalogue)?;
+        storage::seed(&store)?;
+        storage::store_catalogue(&store, catalogue)?;
         Ok(store)
     });
     made.await.unwrap_or(Err(storage::Error::Panicked))

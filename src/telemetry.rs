@@ -5,7 +5,7 @@ use std::io::IsTerminal;
 
 use domain::core_settings::{SYSTEM_SETTINGS, log_level};
 use domain::setting::Setting;
-use storage::{Models, News, Record};
+use storage::{ChangeMessage, Models, Record};
 use tracing::{info, warn};
 use tracing_subscriber::filter::{LevelFilter, Targets};
 use tracing_subscriber::layer::SubscriberExt;
@@ -57,9 +57,9 @@ impl LogLevel {
             }
             loop {
                 match changes.next().await {
-                    News::Changed(change) if change.of(Setting::COLLECTION).is_none() => {}
-                    News::Changed(_) | News::Missed => break,
-                    News::Closed => return,
+                    ChangeMessage::Changed(change) if change.of(Setting::COLLECTION).is_none() => {}
+                    ChangeMessage::Changed(_) | ChangeMessage::Lagged => break,
+                    ChangeMessage::Closed => return,
                 }
             }
         }

@@ -281,8 +281,8 @@ pub(crate) fn models(lists: &[&[(&str, &str)]]) -> Models {
     // Not on the thread of the runtime: there it may not block.
     let made = std::thread::spawn(move || {
         let store = Store::temporary(storage::records::schema())?;
-        storage::begin(&store)?;
-        storage::keep(&store, catalogue)?;
+        storage::seed(&store)?;
+        storage::store_catalogue(&store, catalogue)?;
         Models::of(store)
     });
     made.join().expect("no panic").expect("a store")

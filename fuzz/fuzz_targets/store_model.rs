@@ -8,7 +8,7 @@ use std::path::PathBuf;
 
 use libfuzzer_sys::fuzz_target;
 use serde::{Deserialize, Serialize};
-use storage::{Error, Keys, Kind, Record, Schema, Store, Table, View};
+use storage::{Error, Keys, CollectionKind, Record, Schema, Store, Table, View};
 
 /// Steps of one history; more of them find nothing that these do not.
 const STEPS_MAX: usize = 30;
@@ -42,7 +42,7 @@ struct Item {
 
 impl Record for Item {
     const COLLECTION: &'static str = "items";
-    const KIND: Kind = Kind::Paged;
+    const KIND: CollectionKind = CollectionKind::Paged;
     const SEALED: bool = true;
 
     fn id(&self) -> u32 {
@@ -103,12 +103,12 @@ impl House {
 }
 
 fn replace(store: &Store, owner: u64, items: &[Item], meanwhile: Option<Note>) -> Result<(), Error> {
-    let mut bulk = store.bulk::<Item>(owner)?;
+    let mut bulk = store.bulk_write::<Item>(owner)?;
     items.iter().try_for_each(|it| bulk.put(it))?;
     if let Some(note) = meanwhile {
         store.write_blocking(move |write| write.put(&note))?;
     }
-    bulk.land(|_, _| Ok(()))
+    bulk.commit(|_, _| Ok(()))
 }
 
 impl Model {
@@ -172,7 +172,7 @@ impl Model {
                     Err(Error::Closed)
                 });
                 assert!(refused.is_err());
-                let mut bulk = store.bulk::<Item>(owner).expect("nobody else does");
+                let mut bulk = store.bulk_write::<Item>(owner).expect("nobody else does");
                 (1..=n).try_for_each(|id| bulk.put(&Item { id, owner, step })).expect("it is taken");
             }
             9 => {
@@ -182,9 +182,9 @@ impl Model {
             }
             10 => store.compact().expect("it is rewritten"),
             _ => {
-                let figures = store.figures();
+                let figures = store.statistics();
                 house.open();
-                let again = house.store().figures();
+                let again = house.store().statistics();
                 assert_eq!((figures.version, figures.live_bytes), (again.version, again.live_bytes));
             }
         }

@@ -14,7 +14,7 @@ pub(super) fn check(config: &Config) -> anyhow::Result<ExitCode> {
     let folder = DataFolder::new(&config.data_dir);
     let report = storage::check(&folder.store(), &folder.key(), &schema())?;
     say(&report.to_string());
-    Ok(if report.is_well() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+    Ok(if report.is_ok() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 
 /// Writes what can be read of the store into a new one.

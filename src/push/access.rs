@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use domain::user::User;
 use http::header::{AUTHORIZATION, HeaderMap, HeaderName, HeaderValue, SEC_WEBSOCKET_PROTOCOL};
-use storage::{Changes, Models, News, Record};
+use storage::{ChangeMessage, Changes, Models, Record};
 
 use crate::auth::{Auth, Denied};
 
@@ -125,9 +125,9 @@ impl Access {
                 () = token_ends => None,
             };
             match news {
-                Some(News::Changed(change)) if change.of(User::COLLECTION).is_none() => continue,
-                Some(News::Closed) => self.is_closed = true,
-                Some(News::Changed(_) | News::Missed) | None => {}
+                Some(ChangeMessage::Changed(change)) if change.of(User::COLLECTION).is_none() => continue,
+                Some(ChangeMessage::Closed) => self.is_closed = true,
+                Some(ChangeMessage::Changed(_) | ChangeMessage::Lagged) | None => {}
             }
             if let Err(lost) = self.look() {
                 return lost;

@@ -8,7 +8,7 @@ use domain::event::{Event, EventBody};
 use domain::time::iso_millis;
 use domain::user::User;
 use serde_json::{Map, Value, json};
-use storage::{Change, Ids};
+use storage::{Change, ChangedIds};
 use uuid::Uuid;
 
 /// Collections that no interface shows.
@@ -92,12 +92,12 @@ pub(super) fn event(event: &Event) -> Option<Arc<Happening>> {
 
 /// Which records a commit touched; `ids` is `null` where they are so many that the list is read again.
 pub(super) fn changed(change: &Change) -> Option<Arc<Happening>> {
-    let touched = change.touched.iter().filter(|it| !UNTOLD.contains(&it.collection));
+    let touched = change.collections.iter().filter(|it| !UNTOLD.contains(&it.collection));
     let collections: Vec<Value> = touched
         .map(|it| {
             let ids = match &it.ids {
-                Ids::Few(ids) => json!(ids),
-                Ids::Many => Value::Null,
+                ChangedIds::Few(ids) => json!(ids),
+                ChangedIds::Many => Value::Null,
             };
             json!({ "collection": it.collection, "ids": ids })
         })
@@ -269,12 +269,12 @@ mod tests {
 
     #[test]
     fn keys_of_the_house_are_not_even_told_to_have_changed() {
-        let touched = |collection| storage::Touched { collection, ids: Ids::Few(vec![1]) };
-        let change = |touched| changed(&Change { version: 3, touched });
+        let touched = |collection| storage::CollectionChange { collection, ids: ChangedIds::Few(vec![1]) };
+        let change = |collections| changed(&Change { version: 3, collections });
         assert!(change(vec![touched("server_keys")]).is_none());
         let told = change(vec![touched("server_keys"), touched("users")]).unwrap();
         assert!(told.admin.contains("users") && !told.admin.contains("server_keys"), "{}", told.admin);
-        let many = storage::Touched { collection: "streams", ids: Ids::Many };
+        let many = storage::CollectionChange { collection: "streams", ids: ChangedIds::Many };
         assert!(change(vec![many]).unwrap().admin.contains("\"ids\":null"));
     }
 }

@@ -8,7 +8,7 @@ use actors::{Importer, Phase, Status, Target, now_ms};
 use domain::event::{Event, EventBody};
 use domain::ids::AccountId;
 use parking_lot::Mutex;
-use storage::{Changes, News};
+use storage::{ChangeMessage, Changes};
 use tokio::sync::broadcast::error::RecvError;
 use tokio::sync::{broadcast, watch};
 use tokio::time::{Instant, MissedTickBehavior};
@@ -175,9 +175,9 @@ async fn tell(
                 Err(RecvError::Closed) => return,
             },
             news = changes.next(), if is_open => match news {
-                News::Changed(change) => frames::changed(&change).into_iter().for_each(tell),
-                News::Missed => tell(frames::changed_somehow()),
-                News::Closed => is_open = false,
+                ChangeMessage::Changed(change) => frames::changed(&change).into_iter().for_each(tell),
+                ChangeMessage::Lagged => tell(frames::changed_somehow()),
+                ChangeMessage::Closed => is_open = false,
             },
             _ = ticks.tick() => refreshes.look(&parts.importer, tell),
         }

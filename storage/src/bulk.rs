@@ -11,18 +11,18 @@ use tokio::sync::oneshot;
 use crate::block::Block;
 use crate::disk::{BLOCK_WEIGHT, SLICE_WEIGHT_MAX, Slice};
 use crate::error::{Error, Result};
-use crate::record::{Keys, Kind, Record, encode};
+use crate::record::{CollectionKind, Keys, Record, encode};
 use crate::shared::Shared;
 use crate::state::{At, Group, Pairs, pair_of};
 use crate::store::{Store, settle};
 use crate::write::Write;
 use crate::writer::Job;
 
-/// Ids taken from the counter at a time.
+/// ChangedIds taken from the counter at a time.
 const IDS_AT_ONCE: u32 = 1000;
 
 /// The records of one owner in the making. Every call may block for as long as a slice takes.
-pub struct Bulk<T: Record> {
+pub struct BulkWrite<T: Record> {
     store: Store,
     shared: Arc<Shared>,
     noun: usize,
@@ -38,9 +38,9 @@ pub struct Bulk<T: Record> {
     record: PhantomData<fn() -> T>,
 }
 
-impl<T: Record> Bulk<T> {
+impl<T: Record> BulkWrite<T> {
     pub(crate) fn begin(store: Store, shared: Arc<Shared>, owner: u64) -> Result<Self> {
-        assert_eq!(T::KIND, Kind::Paged, "bulk writes are for paged collections");
+        assert_eq!(T::KIND, CollectionKind::Paged, "bulk writes are for paged collections");
         let noun = shared.schema.number::<T>();
         let stage = store.ask(|reply| Job::Stage { noun, owner, reply })?;
         Ok(Self {
@@ -97,7 +97,7 @@ impl<T: Record> Bulk<T> {
     ///
     /// `fill` runs as a [`Store::write`] does and sees the new records. It is given the ids of records of this owner
     /// that others put or removed since the bulk write began, so that it can bring those changes in again.
-    pub fn land<R, E, F>(mut self, fill: F) -> Result<R, E>
+    pub fn commit<R, E, F>(mut self, fill: F) -> Result<R, E>
     where
         F: FnOnce(&mut Write<'_>, &[u32]) -> Result<R, E> + Send + 'static,
         R: Send + 'static,
@@ -156,7 +156,7 @@ impl<T: Record> Bulk<T> {
     }
 }
 
-impl<T: Record> Drop for Bulk<T> {
+impl<T: Record> Drop for BulkWrite<T> {
     fn drop(&mut self) {
         if !self.has_landed {
             let place = |(number, at): (&u32, &At)| {

@@ -6,7 +6,7 @@ use tokio::sync::broadcast;
 
 /// Changes that wait for a slow subscriber before the oldest is forgotten.
 pub(crate) const BACKLOG: usize = 256;
-/// More ids than this are told as [`Ids::Many`].
+/// More ids than this are told as [`ChangedIds::Many`].
 pub(crate) const IDS_MAX: usize = 1000;
 
 /// One commit: what it touched, not what stands there now.
@@ -14,32 +14,32 @@ pub(crate) const IDS_MAX: usize = 1000;
 pub struct Change {
     /// The number of the commit. Grows, with gaps.
     pub version: u64,
-    pub touched: Vec<Touched>,
+    pub collections: Vec<CollectionChange>,
 }
 
 impl Change {
     /// What the commit did to a collection, if anything.
-    pub fn of(&self, collection: &str) -> Option<&Ids> {
-        self.touched.iter().find(|it| it.collection == collection).map(|it| &it.ids)
+    pub fn of(&self, collection: &str) -> Option<&ChangedIds> {
+        self.collections.iter().find(|it| it.collection == collection).map(|it| &it.ids)
     }
 }
 
 /// What a commit did to one collection.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Touched {
+pub struct CollectionChange {
     pub collection: &'static str,
-    pub ids: Ids,
+    pub ids: ChangedIds,
 }
 
 /// Records that were put or removed.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Ids {
+pub enum ChangedIds {
     Few(Vec<u32>),
     /// So many that reading the collection again is simpler.
     Many,
 }
 
-impl Ids {
+impl ChangedIds {
     pub fn may_have(&self, id: u32) -> bool {
         match self {
             Self::Few(ids) => ids.contains(&id),
@@ -50,10 +50,10 @@ impl Ids {
 
 /// What a subscriber hears.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum News {
+pub enum ChangeMessage {
     Changed(Arc<Change>),
     /// It was too slow and some commits are forgotten: read everything again.
-    Missed,
+    Lagged,
     /// The store was closed.
     Closed,
 }
@@ -66,20 +66,20 @@ pub struct Changes {
 
 impl Changes {
     /// The next commit. Cancel-safe.
-    pub async fn next(&mut self) -> News {
+    pub async fn next(&mut self) -> ChangeMessage {
         match self.receiver.recv().await {
-            Ok(change) => News::Changed(change),
-            Err(broadcast::error::RecvError::Lagged(_)) => News::Missed,
-            Err(broadcast::error::RecvError::Closed) => News::Closed,
+            Ok(change) => ChangeMessage::Changed(change),
+            Err(broadcast::error::RecvError::Lagged(_)) => ChangeMessage::Lagged,
+            Err(broadcast::error::RecvError::Closed) => ChangeMessage::Closed,
         }
     }
 
     /// The next commit, if it was already told.
-    pub fn try_next(&mut self) -> Option<News> {
+    pub fn try_next(&mut self) -> Option<ChangeMessage> {
         match self.receiver.try_recv() {
-            Ok(change) => Some(News::Changed(change)),
-            Err(broadcast::error::TryRecvError::Lagged(_)) => Some(News::Missed),
-            Err(broadcast::error::TryRecvError::Closed) => Some(News::Closed),
+            Ok(change) => Some(ChangeMessage::Changed(change)),
+            Err(broadcast::error::TryRecvError::Lagged(_)) => Some(ChangeMessage::Lagged),
+            Err(broadcast::error::TryRecvError::Closed) => Some(ChangeMessage::Closed),
             Err(broadcast::error::TryRecvError::Empty) => None,
         }
     }

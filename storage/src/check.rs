@@ -16,7 +16,7 @@ use crate::vault::Vault;
 
 /// What [`check`] found. Prints itself for the person who asked.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Report {
+pub struct CheckReport {
     pub folder: PathBuf,
     /// Sentences; none when all is well.
     pub problems: Vec<String>,
@@ -33,8 +33,8 @@ pub struct Report {
     pub disk_bytes: u64,
 }
 
-impl Report {
-    pub fn is_well(&self) -> bool {
+impl CheckReport {
+    pub fn is_ok(&self) -> bool {
         self.problems.is_empty() && self.damage.n == 0
     }
 
@@ -44,15 +44,15 @@ impl Report {
     }
 }
 
-impl fmt::Display for Report {
+impl fmt::Display for CheckReport {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let verdict = if self.is_well() { "is well" } else { "is damaged" };
+        let verdict = if self.is_ok() { "is well" } else { "is damaged" };
         writeln!(f, "the store at {} {verdict}", self.folder.display())?;
         print_lines(f, &self.records, &self.damage, &self.problems)?;
         self.set_aside.iter().try_for_each(|it| writeln!(f, "  set aside: {it}"))?;
         let (live, disk) = (size(self.live_bytes), size(self.disk_bytes));
         writeln!(f, "  {live} live in it, it takes {disk} of the disk: {:.1} times", self.amplification())?;
-        if !self.is_well() {
+        if !self.is_ok() {
             writeln!(f, "restore a back-up, or save what can be read with `headwater store salvage`")?;
         } else if is_wasteful(self.disk_bytes, self.live_bytes) {
             writeln!(f, "it is rewritten at the next start, and is smaller then")?;
@@ -66,8 +66,8 @@ impl fmt::Display for Report {
 /// # Errors
 /// Where there is no store, beside a running server, without the key file or with that of another store, and when a
 /// later version wrote it.
-pub fn check(folder: &Path, key_file: &Path, schema: &Schema) -> Result<Report> {
-    let mut report = Report { folder: folder.to_owned(), ..Report::default() };
+pub fn check(folder: &Path, key_file: &Path, schema: &Schema) -> Result<CheckReport> {
+    let mut report = CheckReport { folder: folder.to_owned(), ..CheckReport::default() };
     let found = find(folder, &mut report.problems)?;
     let vault = Vault::open(key_file, false)?;
     let inspector = Inspector { schema, vault: &vault };

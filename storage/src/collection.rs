@@ -6,7 +6,7 @@
 use std::marker::PhantomData;
 
 use crate::error::Result;
-use crate::record::{Key, Keys, Kind, Record, decode, fingerprint};
+use crate::record::{CollectionKind, Key, Keys, Record, decode, fingerprint};
 use crate::shared::Shared;
 use crate::state::pair_of;
 use crate::write::has;
@@ -34,7 +34,7 @@ impl<'a, T: Record> Collection<'a, T> {
 
     pub fn get(&self, id: u32) -> Result<Option<T>> {
         match T::KIND {
-            Kind::Single => {
+            CollectionKind::Single => {
                 // The lock is held over the read, so that no commit comes between place and value.
                 let state = self.shared.state.read();
                 let Some(at) = state.directories[self.noun].singles.get(&id).copied() else {
@@ -44,7 +44,7 @@ impl<'a, T: Record> Collection<'a, T> {
                 drop(state);
                 decode(&bytes).map(Some)
             }
-            Kind::Paged => {
+            CollectionKind::Paged => {
                 let state = self.shared.state.read();
                 let directory = &state.directories[self.noun];
                 let Some((owner, number)) = directory.locate(id) else { return Ok(None) };
@@ -64,8 +64,8 @@ impl<'a, T: Record> Collection<'a, T> {
         let state = self.shared.state.read();
         let directory = &state.directories[self.noun];
         match T::KIND {
-            Kind::Single => directory.singles.get(&id).map(|it| it.commit),
-            Kind::Paged => {
+            CollectionKind::Single => directory.singles.get(&id).map(|it| it.commit),
+            CollectionKind::Paged => {
                 let (owner, number) = directory.locate(id)?;
                 directory.groups.get(&owner)?.blocks.get(&number).map(|it| it.commit)
             }
@@ -76,7 +76,7 @@ impl<'a, T: Record> Collection<'a, T> {
     /// microseconds for an owner with half a million records. The same after reopening, and for all owners without
     /// records. Paged collections only.
     pub fn fingerprint_of(&self, owner: u64) -> u64 {
-        const { assert!(matches!(T::KIND, Kind::Paged), "fingerprints are for paged collections") };
+        const { assert!(matches!(T::KIND, CollectionKind::Paged), "fingerprints are for paged collections") };
         let state = self.shared.state.read();
         let group = state.directories[self.noun].groups.get(&owner);
         let blocks = group.into_iter().flat_map(|it| &it.blocks).map(|(number, at)| (*number, at.commit));
@@ -142,7 +142,7 @@ impl<'a, T: Record> Collection<'a, T> {
     /// and block. What is committed meanwhile may be seen or not, record by record.
     pub fn for_each(&self, mut see: impl FnMut(T)) -> Result<()> {
         match T::KIND {
-            Kind::Single => {
+            CollectionKind::Single => {
                 for id in self.ids() {
                     if let Some(record) = self.get(id)? {
                         see(record);
@@ -150,7 +150,7 @@ impl<'a, T: Record> Collection<'a, T> {
                 }
                 Ok(())
             }
-            Kind::Paged => {
+            CollectionKind::Paged => {
                 for owner in self.owners() {
                     self.for_each_of(owner, &mut see)?;
                 }

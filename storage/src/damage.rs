@@ -5,14 +5,14 @@ use std::fmt;
 
 use crate::error::Error;
 
-/// Damaged records that are named; more are counted.
+/// DamagedItem records that are named; more are counted.
 const NAMED_MAX: usize = 1_000;
 /// Lines of a list that are printed.
 const PRINTED_MAX: usize = 20;
 
 /// Something that is not whole or does not read.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Damaged {
+pub struct DamagedItem {
     /// Which, in words: `record 5 of channels`.
     pub what: String,
     pub why: String,
@@ -21,7 +21,7 @@ pub struct Damaged {
 /// What is damaged: the first thousand by name, and how many there are.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Damage {
-    pub named: Vec<Damaged>,
+    pub named: Vec<DamagedItem>,
     pub n: u64,
 }
 
@@ -33,7 +33,7 @@ impl Damage {
                 Error::DamagedRecord(why) => why.clone(),
                 other => other.to_string(),
             };
-            self.named.push(Damaged { what, why });
+            self.named.push(DamagedItem { what, why });
         }
     }
 }

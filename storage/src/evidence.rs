@@ -244,7 +244,7 @@ impl Inspector<'_> {
         let collection = collection_of(place)?;
         let noun = &self.schema.nouns[self.schema.position(collection)?];
         let is_block = matches!(place, Place::Block { .. });
-        (is_block == (noun.kind == crate::record::Kind::Paged)).then_some((noun, collection))
+        (is_block == (noun.kind == crate::record::CollectionKind::Paged)).then_some((noun, collection))
     }
 
     fn plain(&self, noun: &Noun, place: &Place, value: &Value) -> Result<Vec<u8>> {
@@ -275,7 +275,7 @@ mod tests {
 
     use super::*;
     use crate::disk::Slice;
-    use crate::record::{Kind, Record};
+    use crate::record::{CollectionKind, Record};
     use crate::store::Store;
 
     #[derive(Serialize, Deserialize)]
@@ -322,7 +322,7 @@ mod tests {
 
     impl Record for Item {
         const COLLECTION: &'static str = "items";
-        const KIND: Kind = Kind::Paged;
+        const KIND: CollectionKind = CollectionKind::Paged;
         const SEALED: bool = true;
 
         fn id(&self) -> u32 {
@@ -369,7 +369,7 @@ mod tests {
         let (at, key, into) = (folder.join("store"), folder.join("key"), folder.join("salvaged"));
         assert!(matches!(Store::open(&at, &key, schema()), Err(Error::Damaged { .. })));
         let report = crate::check(&at, &key, &schema()).unwrap();
-        assert!(!report.is_well());
+        assert!(!report.is_ok());
         let saved = crate::salvage(&at, &into, &key, &schema()).unwrap();
         assert_eq!(saved.damage.n, report.damage.n);
         assert!(report.to_string().contains(&report.damage.to_string()));
@@ -428,11 +428,11 @@ mod tests {
         let (at, key) = (folder.path().join("store"), folder.path().join("key"));
         let store = Store::open(&at, &key, schema()).unwrap();
         let bulk = |store: &Store, ids: std::ops::RangeInclusive<u32>| {
-            let mut bulk = store.bulk::<Item>(0).unwrap();
+            let mut bulk = store.bulk_write::<Item>(0).unwrap();
             ids.for_each(|id| bulk.put(&Item { id }).unwrap());
             bulk
         };
-        bulk(&store, 1..=2_500).land(|_, _| Ok::<_, Error>(())).unwrap();
+        bulk(&store, 1..=2_500).commit(|_, _| Ok::<_, Error>(())).unwrap();
         store.write_blocking(|write| (1..=300).try_for_each(|id| write.put(&logo(id)))).unwrap();
         drop(bulk(&store, 5_000..=9_000));
         // Under way when the house burned down.
@@ -494,7 +494,7 @@ mod tests {
             }
             drop(store);
             let report = crate::check(&at, &key, &schema()).unwrap();
-            assert!(report.is_well(), "{report}");
+            assert!(report.is_ok(), "{report}");
             assert!(report.to_string().contains("\n  set aside: record 5 of logos\n"), "{report}");
         }
         let store = Store::open(&at, &key, schema()).unwrap();
@@ -507,7 +507,7 @@ mod tests {
         assert_eq!(store.collection::<Logo>().get(5).unwrap(), Some(logo(5)));
         assert_eq!(store.set_aside(), aside);
         drop(store);
-        assert!(crate::check(&at, &key, &schema()).unwrap().is_well());
+        assert!(crate::check(&at, &key, &schema()).unwrap().is_ok());
     }
 
     #[test]

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet, HashSet};
 
 use crate::block::Block;
 use crate::error::{Error, Result};
-use crate::record::Kind;
+use crate::record::CollectionKind;
 use crate::shared::Shared;
 use crate::state::{At, Directory, Group, Pairs, State, pair_of};
 use crate::value::{Place, Value};
@@ -146,7 +146,7 @@ pub(crate) fn shown(place: &Place) -> String {
 }
 
 impl Loading<'_> {
-    fn position(&self, collection: &str, kind: Kind) -> Result<usize> {
+    fn position(&self, collection: &str, kind: CollectionKind) -> Result<usize> {
         let position = self.shared.schema.position(collection);
         position.filter(|it| self.shared.noun(*it).kind == kind).ok_or_else(|| {
             Error::DamagedRecord(format!(
@@ -157,7 +157,7 @@ impl Loading<'_> {
 
     fn may_be_missed(&self, place: &Place) -> bool {
         let Place::Single { collection, .. } = place else { return false };
-        let noun = self.position(collection, Kind::Single);
+        let noun = self.position(collection, CollectionKind::Single);
         noun.is_ok_and(|noun| self.shared.noun(noun).may_be_missed)
     }
 
@@ -196,7 +196,7 @@ impl Loading<'_> {
                 }
             }
             Place::Single { collection, id, version } => {
-                let noun = self.position(collection, Kind::Single)?;
+                let noun = self.position(collection, CollectionKind::Single)?;
                 let at = value.at(*version);
                 let bytes = self.shared.unseal(noun, place, value)?;
                 let (found, _, keys) = (self.shared.noun(noun).read)(&bytes)?;
@@ -208,7 +208,7 @@ impl Loading<'_> {
                 self.indexes[noun].extend(keys.iter().map(|key| (pair_of(key), *id)));
             }
             Place::Block { collection, owner, block, version } => {
-                let noun = self.position(collection, Kind::Paged)?;
+                let noun = self.position(collection, CollectionKind::Paged)?;
                 let at = value.at(*version);
                 let payload = self.shared.unseal(noun, place, value)?;
                 let draft = self.groups.entry((noun, *owner)).or_default();

@@ -55,7 +55,7 @@ impl Models {
 
 /// Puts what no store is without: the account of streams made by hand, the built-in stream profiles, and the keys of
 /// this installation. What is there already stays as it is. One commit; for a thread that may block.
-pub fn begin(store: &Store) -> Result<()> {
+pub fn seed(store: &Store) -> Result<()> {
     let keys = ServerKeys { tokens: random()?, lookup: random()? };
     store.write_blocking(move |write| {
         put_missing(write, &Account::custom())?;
@@ -76,18 +76,18 @@ fn put_missing<T: Record>(write: &mut Write<'_>, record: &T) -> Result<()> {
 
 /// Writes a whole catalogue under the ids that it has, over what is there: how a store of the moment is filled. The
 /// streams of each account replace those it had. Not one commit; for a thread that may block.
-pub fn keep(store: &Store, catalogue: Catalogue) -> Result<()> {
+pub fn store_catalogue(store: &Store, catalogue: Catalogue) -> Result<()> {
     let Catalogue { accounts, groups, mut streams, channels } = catalogue;
     put_all(store, accounts)?;
     put_all(store, groups)?;
     // Stable: the streams of an account stay in their order.
     streams.sort_by_key(|it| it.account);
     for of_account in streams.chunk_by(|a, b| a.account == b.account) {
-        let mut bulk = store.bulk::<Stream>(u64::from(of_account[0].account.0))?;
+        let mut bulk = store.bulk_write::<Stream>(u64::from(of_account[0].account.0))?;
         of_account.iter().try_for_each(|it| bulk.put(it))?;
-        // Ids of its own choice move no counter in bulk; put alone they do.
+        // ChangedIds of its own choice move no counter in bulk; put alone they do.
         let last = of_account.iter().max_by_key(|it| it.id).cloned();
-        bulk.land(move |write, _| last.iter().try_for_each(|it| write.put(it)))?;
+        bulk.commit(move |write, _| last.iter().try_for_each(|it| write.put(it)))?;
     }
     put_all(store, channels)
 }

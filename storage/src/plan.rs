@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use crate::record::Kind;
+use crate::record::CollectionKind;
 use crate::state::{At, Directory, Group};
 use crate::write::{Pending, Places};
 
@@ -72,8 +72,8 @@ impl Plan {
             let changes: Vec<_> = changes.iter().map(|(pair, is_there)| (*pair, *is_there)).collect();
             let directory = &mut directories[*noun];
             match directory.kind {
-                Kind::Single => directory.index.change(&changes),
-                Kind::Paged => {
+                CollectionKind::Single => directory.index.change(&changes),
+                CollectionKind::Paged => {
                     seen.insert((*noun, *owner));
                     directory.groups.entry(*owner).or_default().index.change(&changes);
                 }

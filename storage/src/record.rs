@@ -13,7 +13,7 @@ pub const RECORD_BYTES_MAX: usize = 1024 * 1024;
 
 /// How the records of a collection lie on the disk.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Kind {
+pub enum CollectionKind {
     /// One value per record: for what people edit, up to some ten thousands.
     Single,
     /// Compressed blocks of a hundred records per owner: for what comes by the hundred thousand.
@@ -27,7 +27,7 @@ pub enum Kind {
 pub trait Record: Serialize + DeserializeOwned + Send + Sync + 'static {
     /// Never changes once released.
     const COLLECTION: &'static str;
-    const KIND: Kind = Kind::Single;
+    const KIND: CollectionKind = CollectionKind::Single;
     /// Whether values are encrypted under the key file. For records that hold passwords or source addresses.
     const SEALED: bool = false;
     /// Whether the store opens without a record of this noun that does not read. It is set aside then, and told by
@@ -84,7 +84,7 @@ impl Keys {
     /// The keys of a record that is to be written.
     pub(crate) fn checked<T: Record>(record: &T) -> Result<Vec<Key>> {
         let keys = Self::of(record);
-        match keys.iter().find(|it| it.is_unique && T::KIND == Kind::Paged) {
+        match keys.iter().find(|it| it.is_unique && T::KIND == CollectionKind::Paged) {
             Some(key) => Err(Error::NotUnique { collection: T::COLLECTION, index: key.index }),
             None => Ok(keys),
         }
@@ -155,7 +155,7 @@ pub fn decode<T: Record>(bytes: &[u8]) -> Result<T> {
 #[derive(Clone, Copy)]
 pub(crate) struct Noun {
     pub(crate) name: &'static str,
-    pub(crate) kind: Kind,
+    pub(crate) kind: CollectionKind,
     pub(crate) is_sealed: bool,
     pub(crate) may_be_missed: bool,
     pub(crate) read: fn(&[u8]) -> Result<Facts>,

@@ -19,7 +19,7 @@ use crate::writer::Batch;
 
 /// What [`salvage`] did. Prints itself for the person who asked.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Salvaged {
+pub struct SalvageReport {
     pub into: PathBuf,
     /// Records written to the new store, per collection. None when nothing could be saved.
     pub records: BTreeMap<String, u64>,
@@ -33,7 +33,7 @@ pub struct Salvaged {
     pub is_saved: bool,
 }
 
-impl fmt::Display for Salvaged {
+impl fmt::Display for SalvageReport {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.is_saved {
             true => {
@@ -56,8 +56,8 @@ impl fmt::Display for Salvaged {
 /// # Errors
 /// Where there is no store, beside a running server, without the key file or with that of another store, when a later
 /// version wrote it, and when there is a store where the new one should go. Then nothing is made.
-pub fn salvage(folder: &Path, into: &Path, key_file: &Path, schema: &Schema) -> Result<Salvaged> {
-    let mut salvaged = Salvaged { into: into.to_owned(), ..Salvaged::default() };
+pub fn salvage(folder: &Path, into: &Path, key_file: &Path, schema: &Schema) -> Result<SalvageReport> {
+    let mut salvaged = SalvageReport { into: into.to_owned(), ..SalvageReport::default() };
     let found = find(folder, &mut salvaged.problems)?;
     let vault = Vault::open(key_file, false)?;
     let was_there = into.exists();
@@ -68,7 +68,7 @@ pub fn salvage(folder: &Path, into: &Path, key_file: &Path, schema: &Schema) -> 
     done.map(|()| salvaged)
 }
 
-fn save(found: &Found, into: &Path, inspector: &Inspector<'_>, salvaged: &mut Salvaged) -> Result<()> {
+fn save(found: &Found, into: &Path, inspector: &Inspector<'_>, salvaged: &mut SalvageReport) -> Result<()> {
     fs::create_dir_all(into).map_err(|error| Error::disk("make the folder of the new store", error))?;
     let _lock = lock(into)?;
     if !databases(into)?.is_empty() || into.join(crate::witness::FILE).exists() {
@@ -104,7 +104,7 @@ fn write(
     read: &Values,
     inspector: &Inspector<'_>,
     batch: &mut Batch<'_>,
-    salvaged: &mut Salvaged,
+    salvaged: &mut SalvageReport,
 ) -> Result<()> {
     let mut unknown = BTreeSet::new();
     for (place, value) in read.current() {
@@ -125,7 +125,7 @@ fn write(
 }
 
 /// Through sled if it can, and byte by byte if it cannot.
-fn read(found: &Found, folder: &Path, into: &Path, salvaged: &mut Salvaged) -> Result<Values> {
+fn read(found: &Found, folder: &Path, into: &Path, salvaged: &mut SalvageReport) -> Result<Values> {
     let copy = ReadCopy::of(folder, into)?;
     let mut read = Values::default();
     let is_read = read.open(&copy.folder, &mut salvaged.problems, &mut salvaged.damage);

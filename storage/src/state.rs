@@ -5,7 +5,7 @@
 
 use std::collections::BTreeMap;
 
-use crate::record::{Key, Kind, hash};
+use crate::record::{CollectionKind, Key, hash};
 use crate::value::Place;
 
 /// Pairs of numbers in order: half of a key's hash and an id, or an id and a block. Eight bytes each.
@@ -113,7 +113,7 @@ impl Group {
 /// One collection.
 #[derive(Debug)]
 pub(crate) struct Directory {
-    pub(crate) kind: Kind,
+    pub(crate) kind: CollectionKind,
     /// By id.
     pub(crate) singles: BTreeMap<u32, At>,
     /// Of the single records.
@@ -125,7 +125,7 @@ pub(crate) struct Directory {
 }
 
 impl Directory {
-    pub(crate) fn new(kind: Kind) -> Self {
+    pub(crate) fn new(kind: CollectionKind) -> Self {
         Self {
             kind,
             singles: BTreeMap::new(),
@@ -144,8 +144,8 @@ impl Directory {
 
     pub(crate) fn len(&self) -> usize {
         match self.kind {
-            Kind::Single => self.singles.len(),
-            Kind::Paged => self.groups.values().map(|it| it.ids.len()).sum(),
+            CollectionKind::Single => self.singles.len(),
+            CollectionKind::Paged => self.groups.values().map(|it| it.ids.len()).sum(),
         }
     }
 

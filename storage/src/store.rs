@@ -9,7 +9,7 @@ use std::thread::JoinHandle;
 use parking_lot::{Mutex, RwLock};
 use tokio::sync::{broadcast, mpsc, oneshot};
 
-use crate::bulk::Bulk;
+use crate::bulk::BulkWrite;
 use crate::changes::{BACKLOG, Change, Changes};
 use crate::collection::Collection;
 use crate::disk::Disk;
@@ -17,7 +17,7 @@ use crate::error::{Error, Result};
 use crate::evidence::COPY;
 use crate::format::{FORMATS, Formats, bring_up_to_date, refuse_newer};
 use crate::load::shown;
-use crate::record::{Kind, Record, Schema};
+use crate::record::{CollectionKind, Record, Schema};
 use crate::shared::{Cache, Shared};
 use crate::start::{database, databases, lock, remove_folder};
 use crate::state::{Directory, State};
@@ -89,10 +89,10 @@ impl<'a> Reader<'a> {
 
 /// Numbers for the metrics page.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Figures {
+pub struct StoreStatistics {
     /// The number of the last commit.
     pub version: u64,
-    /// Slices written since the start, and the weight of the heaviest; see [`Figures::SLICE_WEIGHT_MAX`].
+    /// Slices written since the start, and the weight of the heaviest; see [`StoreStatistics::SLICE_WEIGHT_MAX`].
     pub n_slices: usize,
     pub slice_weight_max: usize,
     /// What the records take of the disk, and what the database does. The second is several times the first when
@@ -102,7 +102,7 @@ pub struct Figures {
     pub cache_bytes: usize,
 }
 
-impl Figures {
+impl StoreStatistics {
     /// A hundred single records, or twenty blocks: as long as one write may keep others and readers waiting.
     pub const SLICE_WEIGHT_MAX: usize = crate::disk::SLICE_WEIGHT_MAX;
 }
@@ -239,8 +239,8 @@ impl Store {
     }
 
     /// Begins to replace all records of one owner of a paged collection. For a thread that may block.
-    pub fn bulk<T: Record>(&self, owner: u64) -> Result<Bulk<T>> {
-        Bulk::begin(self.clone(), Arc::clone(&self.shared), owner)
+    pub fn bulk_write<T: Record>(&self, owner: u64) -> Result<BulkWrite<T>> {
+        BulkWrite::begin(self.clone(), Arc::clone(&self.shared), owner)
     }
 
     pub(crate) fn shared(&self) -> &Arc<Shared> {
@@ -281,7 +281,7 @@ impl Store {
     ///
     /// Of single records only, up to some ten thousands; another collection does not compile.
     pub fn table<T: Record>(&self) -> Result<View<Table<T>>> {
-        const { assert!(matches!(T::KIND, Kind::Single), "a table is for single records") };
+        const { assert!(matches!(T::KIND, CollectionKind::Single), "a table is for single records") };
         self.view(const { &[T::COLLECTION] }, table::following())
     }
 
@@ -295,14 +295,14 @@ impl Store {
         self.ask(Job::Compact)
     }
 
-    pub fn figures(&self) -> Figures {
+    pub fn statistics(&self) -> StoreStatistics {
         let disk = self.shared.disk();
         let (n_slices, slice_weight_max) = disk.slices();
         let (version, live_bytes) = {
             let state = self.shared.state.read();
             (state.commit, state.live_bytes())
         };
-        Figures {
+        StoreStatistics {
             version,
             n_slices,
             slice_weight_max,

@@ -16,7 +16,7 @@ use domain::streams::{EDITED_MAX, Index, Shard, ShardBuilder};
 use parking_lot::Mutex;
 use tokio::sync::watch;
 
-use crate::changes::{Changes, Ids, News};
+use crate::changes::{ChangeMessage, ChangedIds, Changes};
 use crate::collection::Collection;
 use crate::error::{Error, Result};
 use crate::record::Record;
@@ -135,18 +135,18 @@ struct Batch {
 }
 
 impl Batch {
-    fn take(&mut self, news: News) {
+    fn take(&mut self, news: ChangeMessage) {
         match news {
-            News::Changed(change) => {
+            ChangeMessage::Changed(change) => {
                 self.version = Some(change.version);
                 match change.of(Stream::COLLECTION) {
-                    Some(Ids::Few(ids)) => self.ids.extend(ids),
-                    Some(Ids::Many) => self.is_many = true,
+                    Some(ChangedIds::Few(ids)) => self.ids.extend(ids),
+                    Some(ChangedIds::Many) => self.is_many = true,
                     None => {}
                 }
             }
-            News::Missed => self.is_many = true,
-            News::Closed => self.is_over = true,
+            ChangeMessage::Lagged => self.is_many = true,
+            ChangeMessage::Closed => self.is_over = true,
         }
     }
 }
@@ -331,7 +331,7 @@ mod tests {
         prop_oneof![
             5 => (1u32..40, 1u32..4, 0u32..9).prop_map(|(id, account, name)| Op::Put(id, account, name)),
             2 => (1u32..40).prop_map(Op::Remove),
-            // Ids of its own for each account, as an id belongs to one.
+            // ChangedIds of its own for each account, as an id belongs to one.
             1 => (1u32..4, 0u32..20, 0u32..9).prop_map(|(account, n, name)| Op::Import(account, n, name)),
         ]
     }
@@ -346,9 +346,9 @@ mod tests {
                 store.write_blocking(move |write| write.remove::<Stream>(id).map(drop)).unwrap();
             }
             Op::Import(account, n, name) => {
-                let mut bulk = store.bulk::<Stream>(account.into()).unwrap();
+                let mut bulk = store.bulk_write::<Stream>(account.into()).unwrap();
                 (0..n).for_each(|at| bulk.put(&stream(account * 100 + at, account, name)).unwrap());
-                bulk.land(|_, _| Ok::<_, Error>(())).unwrap();
+                bulk.commit(|_, _| Ok::<_, Error>(())).unwrap();
             }
         }
     }
@@ -366,7 +366,7 @@ mod tests {
         (follower, sender)
     }
 
-    /// Ids with account and name, from the store and from the index.
+    /// ChangedIds with account and name, from the store and from the index.
     fn both(store: &Store, index: &Index) -> [Vec<(StreamId, AccountId, bool)>; 2] {
         let query = Query { name: Some("name 1".to_owned()), ..Query::default() };
         let named = index.ids(&query);
@@ -399,7 +399,7 @@ mod tests {
                 let mut batch = Batch::default();
                 if is_missed {
                     while changes.try_next().is_some() {}
-                    batch.take(News::Missed);
+                    batch.take(ChangeMessage::Lagged);
                 }
                 while let Some(news) = changes.try_next() {
                     batch.take(news);

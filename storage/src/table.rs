@@ -5,7 +5,7 @@
 
 use std::sync::Arc;
 
-use crate::changes::{Change, Ids};
+use crate::changes::{Change, ChangedIds};
 use crate::collection::Collection;
 use crate::error::Result;
 use crate::record::{Key, Keys, Record};
@@ -18,7 +18,7 @@ const SHARD_MAX: usize = 256;
 /// A shard with fewer is joined with its neighbour when both fit into one.
 const SHARD_MIN: usize = SHARD_MAX / 4;
 
-/// The records of one collection of [`Kind::Single`](crate::Kind::Single), as one commit left them.
+/// The records of one collection of [`CollectionKind::Single`](crate::CollectionKind::Single), as one commit left them.
 pub struct Table<T> {
     records: Shards<u32, Entry<T>>,
     /// Half of a key's hash, and an id.
@@ -125,7 +125,9 @@ pub(crate) fn following<T: Record>()
         let mut table = before.map_or_else(Table::empty, |(table, _)| table.copy());
         let ids = before.and_then(|(_, change)| change.of(T::COLLECTION));
         let done = match ids {
-            Some(Ids::Few(ids)) if !is_behind => ids.iter().try_for_each(|id| table.take(&collection, *id)),
+            Some(ChangedIds::Few(ids)) if !is_behind => {
+                ids.iter().try_for_each(|id| table.take(&collection, *id))
+            }
             _ => table.take_all(&collection),
         };
         is_behind = done.is_err();

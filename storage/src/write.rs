@@ -6,7 +6,7 @@ use std::sync::Arc;
 use crate::block::Block;
 use crate::disk::BLOCK_WEIGHT;
 use crate::error::{Error, Result};
-use crate::record::{Key, Keys, Kind, Record, decode, encode};
+use crate::record::{CollectionKind, Key, Keys, Record, decode, encode};
 use crate::shared::Shared;
 use crate::state::{Group, pair_of};
 
@@ -97,8 +97,8 @@ impl Write<'_> {
         let state = self.shared.state.read();
         let directory = &state.directories[noun];
         let mut ids: std::collections::BTreeSet<u32> = match directory.kind {
-            Kind::Single => directory.singles.keys().copied().collect(),
-            Kind::Paged => directory
+            CollectionKind::Single => directory.singles.keys().copied().collect(),
+            CollectionKind::Paged => directory
                 .groups
                 .iter()
                 .filter(|(owner, _)| !self.overlay.groups.contains_key(&(noun, **owner)))
@@ -127,8 +127,8 @@ impl Write<'_> {
             self.overlay.counters.insert(noun, id.checked_add(1).ok_or(Error::NoIdLeft(T::COLLECTION))?);
         }
         match T::KIND {
-            Kind::Single => self.put_single(noun, id, bytes, &keys),
-            Kind::Paged => self.put_paged(noun, record.owner(), id, bytes, &keys),
+            CollectionKind::Single => self.put_single(noun, id, bytes, &keys),
+            CollectionKind::Paged => self.put_paged(noun, record.owner(), id, bytes, &keys),
         }
     }
 
@@ -138,11 +138,11 @@ impl Write<'_> {
         let Some(old) = self.bytes(noun, id)? else { return Ok(false) };
         let (_, owner, keys) = (self.shared.noun(noun).read)(&old)?;
         match T::KIND {
-            Kind::Single => {
+            CollectionKind::Single => {
                 self.mark(noun, 0, id, &keys, false);
                 self.overlay.singles.insert((noun, id), None);
             }
-            Kind::Paged => {
+            CollectionKind::Paged => {
                 self.mark(noun, owner, id, &keys, false);
                 self.take_out(noun, id)?;
                 self.overlay.places.insert((noun, id), None);
@@ -154,7 +154,7 @@ impl Write<'_> {
     /// Removes all records of an owner of a paged collection, however many. They are told as "many".
     pub fn remove_owner<T: Record>(&mut self, owner: u64) {
         let noun = self.shared.schema.number::<T>();
-        if T::KIND == Kind::Paged {
+        if T::KIND == CollectionKind::Paged {
             self.replace_group(noun, owner, Group::default());
         }
     }
@@ -180,14 +180,14 @@ impl Write<'_> {
     /// The encoded record, as this write sees it.
     fn bytes(&self, noun: usize, id: u32) -> Result<Option<Arc<[u8]>>> {
         match self.shared.noun(noun).kind {
-            Kind::Single => {
+            CollectionKind::Single => {
                 if let Some(changed) = self.overlay.singles.get(&(noun, id)) {
                     return Ok(changed.clone());
                 }
                 let at = self.shared.state.read().directories[noun].singles.get(&id).copied();
                 at.map(|at| self.shared.single(noun, id, at.version).map(Arc::from)).transpose()
             }
-            Kind::Paged => {
+            CollectionKind::Paged => {
                 let Some((owner, block)) = self.locate(noun, id) else { return Ok(None) };
                 let block = self.block(noun, owner, block)?;
                 Ok(Some(Arc::from(block.get(id).ok_or_else(|| self.shared.missing(noun, id))?)))
@@ -250,7 +250,7 @@ impl Write<'_> {
         Ok(())
     }
 
-    /// Ids that may have this key, in order.
+    /// ChangedIds that may have this key, in order.
     fn candidates(&self, noun: usize, key: &Key) -> Vec<u32> {
         let half = pair_of(key);
         let mut found = std::collections::BTreeSet::new();

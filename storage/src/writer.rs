@@ -12,7 +12,7 @@ use std::sync::atomic::Ordering;
 
 use tokio::sync::{mpsc, oneshot};
 
-use crate::changes::{Change, IDS_MAX, Ids, Touched};
+use crate::changes::{Change, ChangedIds, CollectionChange, IDS_MAX};
 use crate::disk::{Disk, SLICE_WEIGHT_MAX, Slice};
 use crate::error::{Error, Result};
 use crate::plan::Plan;
@@ -25,7 +25,7 @@ use crate::view::{Keep, Kept};
 use crate::witness::{Statement, Witness};
 use crate::write::{Overlay, Write};
 
-/// Most single records or twenty times as many blocks in one write; more is for [`Bulk`](crate::Bulk).
+/// Most single records or twenty times as many blocks in one write; more is for [`BulkWrite`](crate::BulkWrite).
 pub(crate) const WRITE_WEIGHT_MAX: usize = 10_000;
 
 /// Replaced values that may wait to be swept. More of them are swept before the next job, idle or not.
@@ -45,7 +45,7 @@ pub(crate) enum Job {
         owner: u64,
         reply: oneshot::Sender<Result<u64>>,
     },
-    /// Ids for a bulk write: the first of this many.
+    /// ChangedIds for a bulk write: the first of this many.
     Reserve {
         noun: usize,
         n: u32,
@@ -213,7 +213,7 @@ impl Writer {
     fn commit_now(&mut self, overlay: Overlay, stage: Option<u64>) -> Result<Change> {
         let shared = Arc::clone(&self.shared);
         let disk = shared.disk();
-        let touched = self.touched(&overlay);
+        let collections = self.touched(&overlay);
         // Small enough for one slice? Removing a replaced block weighs one.
         let n_replaced: usize = {
             let state = shared.state.read();
@@ -271,7 +271,7 @@ impl Writer {
         disk.sync()?;
         let (format, generation) = (shared.format, self.generation);
         self.witness.write(&Statement { format, generation, commit, counts })?;
-        Ok(Change { version: commit, touched })
+        Ok(Change { version: commit, collections })
     }
 
     /// Under which version a value is written: over the present one if there is one.
@@ -436,16 +436,16 @@ impl Writer {
         Ok(())
     }
 
-    fn touched(&mut self, overlay: &Overlay) -> Vec<Touched> {
-        let mut by_noun: BTreeMap<usize, Ids> = BTreeMap::new();
+    fn touched(&mut self, overlay: &Overlay) -> Vec<CollectionChange> {
+        let mut by_noun: BTreeMap<usize, ChangedIds> = BTreeMap::new();
         for (noun, _) in overlay.groups.keys() {
-            by_noun.insert(*noun, Ids::Many);
+            by_noun.insert(*noun, ChangedIds::Many);
         }
         for (noun, id) in overlay.singles.keys().chain(overlay.places.keys()) {
-            let ids = by_noun.entry(*noun).or_insert_with(|| Ids::Few(Vec::new()));
+            let ids = by_noun.entry(*noun).or_insert_with(|| ChangedIds::Few(Vec::new()));
             match ids {
-                Ids::Few(few) if few.len() < IDS_MAX => few.push(*id),
-                _ => *ids = Ids::Many,
+                ChangedIds::Few(few) if few.len() < IDS_MAX => few.push(*id),
+                _ => *ids = ChangedIds::Many,
             }
         }
         for open in self.stages.values_mut() {
@@ -458,7 +458,7 @@ impl Writer {
             }
         }
         let name = |noun: usize| self.shared.noun(noun).name;
-        by_noun.into_iter().map(|(noun, ids)| Touched { collection: name(noun), ids }).collect()
+        by_noun.into_iter().map(|(noun, ids)| CollectionChange { collection: name(noun), ids }).collect()
     }
 
     /// Views first, so that who is answered finds its own change in them.
@@ -507,7 +507,7 @@ impl Writer {
         Ok(number)
     }
 
-    /// Ids are taken in memory; they are written with the first commit after. Until then nobody has seen them.
+    /// ChangedIds are taken in memory; they are written with the first commit after. Until then nobody has seen them.
     fn reserve(&mut self, noun: usize, n: u32) -> Result<u32> {
         let mut state = self.shared.state.write();
         let first = state.directories[noun].next_id;

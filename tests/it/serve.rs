@@ -64,8 +64,8 @@ impl Data {
                 }
             }
             let store = data.open();
-            storage::begin(&store).unwrap();
-            storage::keep(&store, builder.build()).unwrap();
+            storage::seed(&store).unwrap();
+            storage::store_catalogue(&store, builder.build()).unwrap();
             data
         };
         tokio::task::spawn_blocking(fill).await.unwrap()

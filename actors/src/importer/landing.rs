@@ -12,7 +12,7 @@ use domain::group::Group;
 use domain::ids::{AccountId, GroupId, StreamId};
 use domain::playlist::delta::{Fate, Gone, Known, Taken, Vanishing, Verdict};
 use domain::stream::Stream;
-use storage::{Bulk, Store, Table, View, Write};
+use storage::{BulkWrite, Store, Table, View, Write};
 
 use super::compare::{Compared, is_used};
 use super::error::ImportError;
@@ -35,7 +35,7 @@ pub(super) enum Landing {
     Done,
     /// Somebody wrote streams of this account between the comparison and the beginning of the bulk write. It has to be
     /// compared again; what is written after this is known to the bulk write.
-    Again(Box<Bulk<Stream>>),
+    Again(Box<BulkWrite<Stream>>),
 }
 
 /// Writes what was found to differ.
@@ -44,7 +44,7 @@ pub(super) fn land(
     list: &ReadList,
     compared: Compared,
     imported: &Imported,
-    begun: Option<Box<Bulk<Stream>>>,
+    begun: Option<Box<BulkWrite<Stream>>>,
 ) -> Result<Landing, ImportError> {
     job.go_on()?;
     let is_same = compared.is_same();
@@ -68,7 +68,7 @@ pub(super) fn land(
     let mut bulk = match begun {
         Some(bulk) => bulk,
         None => {
-            let bulk = Box::new(store.bulk::<Stream>(owner)?);
+            let bulk = Box::new(store.bulk_write::<Stream>(owner)?);
             if store.collection::<Stream>().fingerprint_of(owner) != fingerprint {
                 return Ok(Landing::Again(bulk));
             }
@@ -80,7 +80,7 @@ pub(super) fn land(
     put_all(job, list, &mut known, &gone, vanishing, &mut bulk)?;
     let removed: Vec<Gone> = gone.into_iter().filter(|it| it.fate == Fate::Removed).collect();
     let (before, view, channels_then) = (store.clone(), job.models.channels.clone(), channels);
-    bulk.land(move |write, touched| {
+    bulk.commit(move |write, touched| {
         merge(write, &before, frame.account.id, touched, frame.now, vanishing)?;
         let channels = view.load();
         if !Arc::ptr_eq(&channels, &channels_then) {
@@ -176,7 +176,7 @@ fn put_all(
     known: &mut Known,
     gone: &[Gone],
     vanishing: Vanishing,
-    bulk: &mut Bulk<Stream>,
+    bulk: &mut BulkWrite<Stream>,
 ) -> Result<(), ImportError> {
     let streams = job.models.store.collection::<Stream>();
     list.entries.for_each(|facts| {

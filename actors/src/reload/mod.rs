@@ -12,7 +12,7 @@ use domain::stream::Stream;
 use domain::stream_profile::StreamProfile;
 use domain::user::User;
 use parking_lot::RwLock;
-use storage::{Change, Changes, Models, News, Record};
+use storage::{Change, ChangeMessage, Changes, Models, Record};
 use tracing::warn;
 
 use crate::switchboard::Switchboard;
@@ -106,9 +106,9 @@ async fn next_round(changes: &mut Changes) -> Option<Round> {
     let mut news = changes.next().await;
     loop {
         match news {
-            News::Changed(change) => round.add(&change),
-            News::Missed => round = Round::ALL,
-            News::Closed => return None,
+            ChangeMessage::Changed(change) => round.add(&change),
+            ChangeMessage::Lagged => round = Round::ALL,
+            ChangeMessage::Closed => return None,
         }
         match changes.try_next() {
             Some(more) => news = more,

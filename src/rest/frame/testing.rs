@@ -75,7 +75,7 @@ impl Rest {
     pub(crate) async fn start() -> Rest {
         let models = tokio::task::spawn_blocking(|| {
             let store = Store::temporary(storage::records::schema())?;
-            storage::begin(&store)?;
+            storage::seed(&store)?;
             Models::of(store)
         });
         let models = models.await.unwrap().unwrap();

@@ -2,11 +2,11 @@
 
 use domain::stream::Stream;
 
-use crate::record::{Keys, Kind, Record};
+use crate::record::{CollectionKind, Keys, Record};
 
 impl Record for Stream {
     const COLLECTION: &'static str = "streams";
-    const KIND: Kind = Kind::Paged;
+    const KIND: CollectionKind = CollectionKind::Paged;
     /// Addresses carry user and password.
     const SEALED: bool = true;
 

@@ -3,7 +3,9 @@
 use std::sync::mpsc;
 
 use serde::{Deserialize, Serialize};
-use storage::{Error, Figures, Ids, Kind, News, Record, Result, Schema, Store};
+use storage::{
+    ChangeMessage, ChangedIds, CollectionKind, Error, Record, Result, Schema, Store, StoreStatistics,
+};
 
 use crate::support::{Credential, Item, Note, Place, item, note, put, schema};
 
@@ -105,18 +107,18 @@ fn every_commit_is_told_once_and_who_is_too_slow_is_told_to_read_again() {
             write.put(&item(5, 1, "five"))
         })
         .unwrap();
-    let Some(News::Changed(change)) = changes.try_next() else { panic!("no change was told") };
-    assert_eq!(change.of("notes"), Some(&Ids::Few(vec![1, 2])));
-    assert_eq!(change.of("items"), Some(&Ids::Few(vec![5])));
+    let Some(ChangeMessage::Changed(change)) = changes.try_next() else { panic!("no change was told") };
+    assert_eq!(change.of("notes"), Some(&ChangedIds::Few(vec![1, 2])));
+    assert_eq!(change.of("items"), Some(&ChangedIds::Few(vec![5])));
     assert_eq!(change.of("credentials"), None);
-    assert_eq!(change.version, store.figures().version);
+    assert_eq!(change.version, store.statistics().version);
     assert_eq!(changes.try_next(), None);
 
     for round in 0..300 {
         put(&store, [note(1, &round.to_string())]).unwrap();
     }
-    assert_eq!(changes.try_next(), Some(News::Missed));
-    assert!(matches!(changes.try_next(), Some(News::Changed(_))));
+    assert_eq!(changes.try_next(), Some(ChangeMessage::Lagged));
+    assert!(matches!(changes.try_next(), Some(ChangeMessage::Changed(_))));
 }
 
 #[test]
@@ -173,7 +175,7 @@ fn writes_that_wait_land_in_one_commit() {
         })
     };
     let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
-    let before = store.figures().version;
+    let before = store.statistics().version;
     runtime.block_on(async {
         let writes: Vec<_> = (2..=40)
             .map(|id| {
@@ -190,7 +192,7 @@ fn writes_that_wait_land_in_one_commit() {
     });
     first.join().unwrap().unwrap();
     assert_eq!(store.collection::<Note>().len(), 40);
-    let n_commits = store.figures().version - before;
+    let n_commits = store.statistics().version - before;
     assert!(n_commits <= 2, "40 writes took {n_commits} commits");
 }
 
@@ -218,9 +220,9 @@ fn no_slice_of_a_large_write_is_larger_than_a_reader_can_wait_for() {
         })
         .unwrap();
     assert_eq!((store.collection::<Note>().len(), store.collection::<Item>().len()), (500, 0));
-    let figures = store.figures();
+    let figures = store.statistics();
     assert!(figures.n_slices > 80, "{figures:?}");
-    assert!(figures.slice_weight_max <= Figures::SLICE_WEIGHT_MAX, "{figures:?}");
+    assert!(figures.slice_weight_max <= StoreStatistics::SLICE_WEIGHT_MAX, "{figures:?}");
     drop(store);
     let store = place.open();
     assert_eq!(
@@ -275,15 +277,15 @@ fn a_store_rewritten_takes_less_and_has_everything() {
     for round in 0..40 {
         put(&store, (1..=300).map(|id| note(id, &format!("{round} {id} {}", "x".repeat(3_000))))).unwrap();
     }
-    let before = store.figures().disk_bytes;
+    let before = store.statistics().disk_bytes;
     let all = store.collection::<Note>().all().unwrap();
     store.compact().unwrap();
-    let after = store.figures().disk_bytes;
+    let after = store.statistics().disk_bytes;
     assert!(after * 2 < before, "{before} bytes became {after}");
     assert_eq!(store.collection::<Note>().all().unwrap(), all);
     put(&store, [note(1, "after")]).unwrap();
     drop(store);
-    assert!(place.check().unwrap().is_well());
+    assert!(place.check().unwrap().is_ok());
     let store = place.open();
     assert_eq!(store.collection::<Note>().get(1).unwrap(), Some(note(1, "after")));
     assert_eq!(store.collection::<Note>().len(), 300);
@@ -298,8 +300,8 @@ fn a_closed_store_refuses_writes_and_its_temporary_folder_goes() {
     assert!(matches!(put(&store, [note(2, "two")]), Err(Error::Closed)));
     assert_eq!(store.collection::<Note>().len(), 1);
     drop(store);
-    assert!(matches!(changes.try_next(), Some(News::Changed(_))));
-    assert_eq!(changes.try_next(), Some(News::Closed));
+    assert!(matches!(changes.try_next(), Some(ChangeMessage::Changed(_))));
+    assert_eq!(changes.try_next(), Some(ChangeMessage::Closed));
 }
 
 /// A note as it was before the tag was a number.
@@ -327,7 +329,7 @@ struct NewNote {
 
 impl Record for NewNote {
     const COLLECTION: &'static str = "migrated";
-    const KIND: Kind = Kind::Single;
+    const KIND: CollectionKind = CollectionKind::Single;
     const VERSION: u8 = 2;
 
     fn id(&self) -> u32 {
@@ -383,7 +385,7 @@ struct Mistaken {
 
 impl Record for Mistaken {
     const COLLECTION: &'static str = "mistaken";
-    const KIND: Kind = Kind::Paged;
+    const KIND: CollectionKind = CollectionKind::Paged;
 
     fn id(&self) -> u32 {
         self.id
@@ -399,7 +401,7 @@ fn a_unique_index_of_a_paged_collection_is_refused_with_the_first_record() {
     let store = Store::temporary(Schema::new().with::<Mistaken>()).unwrap();
     let one = || Mistaken { id: 1, name: "one".to_owned() };
     let small: Result<()> = store.write_blocking(move |write| write.put(&one()));
-    let bulk = store.bulk::<Mistaken>(0).unwrap().put(&one());
+    let bulk = store.bulk_write::<Mistaken>(0).unwrap().put(&one());
     for refused in [small.unwrap_err(), bulk.unwrap_err()] {
         assert!(matches!(refused, Error::NotUnique { collection: "mistaken", index: "name" }), "{refused}");
     }

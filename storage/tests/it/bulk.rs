@@ -1,6 +1,6 @@
 //! Replacing everything an owner has while others read and write.
 
-use storage::{Error, Figures, Ids, News, Store};
+use storage::{ChangeMessage, ChangedIds, Error, Store, StoreStatistics};
 
 use crate::support::{Item, Note, Place, item, note, put, replace, schema};
 
@@ -13,13 +13,13 @@ fn a_bulk_write_is_seen_when_it_lands_and_not_before() {
     let store = Store::temporary(schema()).unwrap();
     replace(&store, 1, &items(1, 1..1_001, "old")).unwrap();
     let mut changes = store.changes();
-    let mut bulk = store.bulk::<Item>(1).unwrap();
+    let mut bulk = store.bulk_write::<Item>(1).unwrap();
     for item in items(1, 500..4_000, "new") {
         bulk.put(&item).unwrap();
     }
     assert_eq!(store.collection::<Item>().len_of(1), 1_000);
     assert!(store.collection::<Item>().by("name", "new").unwrap().is_empty());
-    bulk.land(|write, touched| {
+    bulk.commit(|write, touched| {
         assert!(touched.is_empty());
         assert_eq!(write.get::<Item>(600)?, Some(item(600, 1, "new")));
         assert_eq!(write.get::<Item>(1)?, None);
@@ -29,17 +29,20 @@ fn a_bulk_write_is_seen_when_it_lands_and_not_before() {
     assert_eq!(store.collection::<Item>().ids(), (500..4_000).collect::<Vec<_>>());
     assert!(store.collection::<Item>().by("name", "old").unwrap().is_empty());
     assert_eq!(store.collection::<Note>().len(), 1);
-    let Some(News::Changed(change)) = changes.try_next() else { panic!("no change was told") };
-    assert_eq!((change.of("items"), change.of("notes")), (Some(&Ids::Many), Some(&Ids::Few(vec![1]))));
+    let Some(ChangeMessage::Changed(change)) = changes.try_next() else { panic!("no change was told") };
+    assert_eq!(
+        (change.of("items"), change.of("notes")),
+        (Some(&ChangedIds::Many), Some(&ChangedIds::Few(vec![1])))
+    );
     assert_eq!(changes.try_next(), None);
-    assert!(store.figures().slice_weight_max <= Figures::SLICE_WEIGHT_MAX);
+    assert!(store.statistics().slice_weight_max <= StoreStatistics::SLICE_WEIGHT_MAX);
 }
 
 #[test]
 fn others_write_during_a_bulk_write_and_the_landing_is_told_what() {
     let store = Store::temporary(schema()).unwrap();
     replace(&store, 1, &items(1, 1..301, "old")).unwrap();
-    let mut bulk = store.bulk::<Item>(1).unwrap();
+    let mut bulk = store.bulk_write::<Item>(1).unwrap();
     for item in items(1, 1..201, "new") {
         bulk.put(&item).unwrap();
     }
@@ -53,7 +56,7 @@ fn others_write_during_a_bulk_write_and_the_landing_is_told_what() {
         })
         .unwrap();
     let touched = bulk
-        .land(|write, touched| {
+        .commit(|write, touched| {
             write.put(&item(7, 1, "edited again"))?;
             Ok::<_, Error>(touched.to_vec())
         })
@@ -70,7 +73,7 @@ fn what_small_writes_added_during_a_bulk_write_does_not_come_back_after_reopenin
     let place = Place::new();
     let store = place.open();
     replace(&store, 1, &items(1, 1..101, "old")).unwrap();
-    let mut bulk = store.bulk::<Item>(1).unwrap();
+    let mut bulk = store.bulk_write::<Item>(1).unwrap();
     for item in items(1, 1..51, "new") {
         bulk.put(&item).unwrap();
     }
@@ -78,7 +81,7 @@ fn what_small_writes_added_during_a_bulk_write_does_not_come_back_after_reopenin
     store
         .write_blocking(|write| (1_000..1_300).try_for_each(|id| write.put(&item(id, 1, "meanwhile"))))
         .unwrap();
-    bulk.land(|_, _| Ok::<_, Error>(())).unwrap();
+    bulk.commit(|_, _| Ok::<_, Error>(())).unwrap();
     store.write_blocking(|write| write.put(&item(2_000, 1, "after"))).unwrap();
     let all = store.collection::<Item>().ids();
     assert_eq!(all.len(), 51);
@@ -91,16 +94,16 @@ fn an_abandoned_bulk_write_leaves_no_trace() {
     let place = Place::new();
     let store = place.open();
     replace(&store, 1, &items(1, 1..101, "old")).unwrap();
-    let mut bulk = store.bulk::<Item>(1).unwrap();
+    let mut bulk = store.bulk_write::<Item>(1).unwrap();
     for item in items(1, 1..3_001, "new") {
         bulk.put(&item).unwrap();
     }
-    assert!(matches!(store.bulk::<Item>(1), Err(Error::Busy("items"))));
+    assert!(matches!(store.bulk_write::<Item>(1), Err(Error::Busy("items"))));
     drop(bulk);
     // The same owner can begin again, and a refusal at the landing is no landing.
-    let mut bulk = store.bulk::<Item>(1).unwrap();
+    let mut bulk = store.bulk_write::<Item>(1).unwrap();
     bulk.put(&item(1, 1, "new")).unwrap();
-    assert!(bulk.land(|_, _| Err::<(), _>(Error::Closed)).is_err());
+    assert!(bulk.commit(|_, _| Err::<(), _>(Error::Closed)).is_err());
     assert_eq!(store.collection::<Item>().by("name", "old").unwrap().len(), 100);
     drop(store);
     let store = place.open();
@@ -145,7 +148,7 @@ fn who_reads_an_owner_while_it_is_replaced_sees_it_as_it_was() {
 #[test]
 fn ids_of_a_bulk_write_are_new_even_when_others_take_some_meanwhile() {
     let store = Store::temporary(schema()).unwrap();
-    let mut bulk = store.bulk::<Item>(1).unwrap();
+    let mut bulk = store.bulk_write::<Item>(1).unwrap();
     let mut mine = Vec::new();
     for _ in 0..2_500 {
         let id = bulk.next_id().unwrap();
@@ -159,7 +162,7 @@ fn ids_of_a_bulk_write_are_new_even_when_others_take_some_meanwhile() {
             Ok::<_, Error>(id)
         })
         .unwrap();
-    bulk.land(|_, _| Ok::<_, Error>(())).unwrap();
+    bulk.commit(|_, _| Ok::<_, Error>(())).unwrap();
     assert!(!mine.contains(&theirs));
     assert_eq!(store.collection::<Item>().len(), 2_501);
 }
@@ -229,7 +232,7 @@ fn a_bulk_write_counts_above_what_small_writes_made_while_it_was_staged() {
                     Ok::<_, Error>(())
                 })
                 .unwrap();
-            let mut bulk = store.bulk::<Item>(1).unwrap();
+            let mut bulk = store.bulk_write::<Item>(1).unwrap();
             for item in items(1, 1..151, "third") {
                 bulk.put(&item).unwrap();
             }
@@ -237,7 +240,7 @@ fn a_bulk_write_counts_above_what_small_writes_made_while_it_was_staged() {
             store
                 .write_blocking(|write| (1..351).try_for_each(|id| write.put(&item(id, 1, "meanwhile"))))
                 .unwrap();
-            bulk.land(|_, _| Ok::<_, Error>(())).unwrap();
+            bulk.commit(|_, _| Ok::<_, Error>(())).unwrap();
             copy(place.folder.path(), image.folder.path());
         })
         .unwrap();

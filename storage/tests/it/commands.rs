@@ -70,7 +70,7 @@ fn without_the_key_file_or_with_another_both_refuse() {
 #[test]
 fn the_report_of_a_healthy_store_has_its_figures() {
     let place = filled();
-    let live_bytes = place.open().figures().live_bytes;
+    let live_bytes = place.open().statistics().live_bytes;
     let report = place.check().unwrap();
     assert_eq!(report.live_bytes, live_bytes);
     // Sealed ones too.

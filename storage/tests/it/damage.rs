@@ -74,7 +74,7 @@ fn a_missing_database_is_never_taken_for_a_new_store() {
     assert!(refused(&place).contains("is missing"));
     fs::remove_dir_all(database.parent().unwrap()).unwrap();
     assert!(refused(&place).contains("is missing"));
-    assert!(!place.check().unwrap().is_well());
+    assert!(!place.check().unwrap().is_ok());
 }
 
 #[test]
@@ -104,7 +104,7 @@ fn a_database_cut_in_half_is_refused_and_its_first_half_can_be_saved() {
     let length = fs::metadata(place.database()).unwrap().len();
     fs::File::options().write(true).open(place.database()).unwrap().set_len(length / 2).unwrap();
     refused(&place);
-    assert!(!place.check().unwrap().is_well());
+    assert!(!place.check().unwrap().is_ok());
     salvaged(&place);
 }
 
@@ -112,7 +112,7 @@ fn a_database_cut_in_half_is_refused_and_its_first_half_can_be_saved() {
 fn a_healthy_store_is_well_and_salvage_takes_all_of_it() {
     let place = filled();
     let report = place.check().unwrap();
-    assert!(report.is_well(), "{report:?}");
+    assert!(report.is_ok(), "{report:?}");
     assert_eq!(report.values["notes"], u64::from(NOTES));
     assert_eq!(report.acknowledged["items"], u64::from(ITEMS));
     assert!(report.amplification() > 1.0);

@@ -233,9 +233,9 @@ fn write() {
         write.put(&user())
     };
     store.write_blocking(fill).unwrap();
-    let mut bulk = store.bulk::<Stream>(2).unwrap();
+    let mut bulk = store.bulk_write::<Stream>(2).unwrap();
     (1..=250).try_for_each(|id| bulk.put(&stream(id))).unwrap();
-    bulk.land(|_, _| Ok::<_, storage::Error>(())).unwrap();
+    bulk.commit(|_, _| Ok::<_, storage::Error>(())).unwrap();
     drop(store);
     pack(folder.path(), &golden("store-1.bin"));
 }

@@ -8,7 +8,7 @@ use domain::secret::ServerKeys;
 use domain::stream::{Headers, Stream};
 use domain::stream_profile::StreamProfile;
 use storage::records::schema;
-use storage::{Error, Models, Store, begin, keep};
+use storage::{Error, Models, Store, seed, store_catalogue};
 
 /// Two lists that have a channel in common.
 fn catalogue() -> Catalogue {
@@ -31,11 +31,11 @@ fn catalogue() -> Catalogue {
 #[test]
 fn a_store_begins_with_what_no_store_is_without_and_keeps_it_at_the_next_start() {
     let store = Store::temporary(schema()).unwrap();
-    begin(&store).unwrap();
+    seed(&store).unwrap();
     let keys = store.collection::<ServerKeys>().get(1).unwrap().unwrap();
     assert_ne!(keys.tokens, keys.lookup);
     let version = store.version();
-    begin(&store).unwrap();
+    seed(&store).unwrap();
     assert_eq!(store.version(), version, "there was nothing to write");
     assert_eq!(store.collection::<ServerKeys>().all().unwrap(), [keys]);
     assert_eq!(store.collection::<Account>().all().unwrap(), [Account::custom()]);
@@ -52,7 +52,7 @@ fn a_store_from_before_a_built_in_stream_profile_keeps_what_has_its_id_or_name()
     ];
     let put = mine.clone();
     store.write_blocking(move |write| put.iter().try_for_each(|it| write.put(it))).unwrap();
-    begin(&store).unwrap();
+    seed(&store).unwrap();
     let all = store.collection::<StreamProfile>().all().unwrap();
     assert_eq!(all.iter().map(|it| it.id.0).collect::<Vec<_>>(), [1, 2, 3, 5, 9]);
     assert!(mine.iter().all(|it| all.contains(it)));
@@ -61,9 +61,9 @@ fn a_store_from_before_a_built_in_stream_profile_keeps_what_has_its_id_or_name()
 #[test]
 fn a_catalogue_is_kept_under_its_own_ids_and_what_is_added_gets_others() {
     let store = Store::temporary(schema()).unwrap();
-    begin(&store).unwrap();
+    seed(&store).unwrap();
     let catalogue = catalogue();
-    keep(&store, catalogue.clone()).unwrap();
+    store_catalogue(&store, catalogue.clone()).unwrap();
     let models = Models::of(store.clone()).unwrap();
     let (accounts, channels) = (models.accounts.load(), models.channels.load());
     assert!(accounts.iter().skip(1).map(|it| &**it).eq(&catalogue.accounts));
@@ -83,5 +83,5 @@ fn two_accounts_of_one_name_are_not_kept() {
     let store = Store::temporary(schema()).unwrap();
     let mut catalogue = catalogue();
     catalogue.accounts[1].name = "a".to_owned();
-    assert!(matches!(keep(&store, catalogue), Err(Error::Taken { index: "name", .. })));
+    assert!(matches!(store_catalogue(&store, catalogue), Err(Error::Taken { index: "name", .. })));
 }

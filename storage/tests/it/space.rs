@@ -18,7 +18,7 @@ fn databases(place: &Place) -> Vec<PathBuf> {
 fn the_figures_say_what_lives_in_the_store_and_not_what_lived_there_once() {
     let place = Place::new();
     let store = place.open();
-    let live = |store: &Store| store.figures().live_bytes;
+    let live = |store: &Store| store.statistics().live_bytes;
     assert_eq!(live(&store), 0);
     let large = "x".repeat(2_000);
     put(&store, (1..=200).map(|id| note(id, &format!("{id} {large}")))).unwrap();
@@ -113,7 +113,7 @@ fn a_store_is_rewritten_while_others_write_and_read_and_nothing_is_lost() {
     compare(&store);
     drop(store);
     compare(&place.open());
-    assert!(place.check().unwrap().is_well());
+    assert!(place.check().unwrap().is_ok());
 }
 
 #[test]
@@ -121,13 +121,13 @@ fn a_bulk_write_begun_before_the_store_is_rewritten_lands_after_it() {
     let place = Place::new();
     let store = place.open();
     replace(&store, 1, &(1..=300).map(|id| item(id, 1, "old")).collect::<Vec<_>>()).unwrap();
-    let mut bulk = store.bulk::<Item>(1).unwrap();
+    let mut bulk = store.bulk_write::<Item>(1).unwrap();
     // Some of it lies on the disk already, some is still on its way.
     (1..=2_550).try_for_each(|id| bulk.put(&item(id, 1, "new"))).unwrap();
     store.compact().unwrap();
     assert_eq!(store.collection::<Item>().by("name", "old").unwrap().len(), 300);
     (2_551..=3_000).try_for_each(|id| bulk.put(&item(id, 1, "new"))).unwrap();
-    bulk.land(|_, _| Ok::<_, Error>(())).unwrap();
+    bulk.commit(|_, _| Ok::<_, Error>(())).unwrap();
     store.compact().unwrap();
     drop(store);
     assert_eq!(place.open().collection::<Item>().by("name", "new").unwrap().len(), 3_000);

@@ -25,11 +25,11 @@ fn stream(id: u32, account: u32, name: &str) -> Stream {
 }
 
 fn import(store: &Store, account: u32, ids: impl IntoIterator<Item = u32>) {
-    let mut bulk = store.bulk::<Stream>(account.into()).unwrap();
+    let mut bulk = store.bulk_write::<Stream>(account.into()).unwrap();
     for id in ids {
         bulk.put(&stream(id, account, &format!("stream {id}"))).unwrap();
     }
-    bulk.land(|_, _| Ok::<_, Error>(())).unwrap();
+    bulk.commit(|_, _| Ok::<_, Error>(())).unwrap();
 }
 
 fn put(store: &Store, streams: Vec<Stream>) {

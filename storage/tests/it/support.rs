@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
-use storage::{Keys, Kind, Record, Report, Result, Salvaged, Schema, Store};
+use storage::{CheckReport, CollectionKind, Keys, Record, Result, SalvageReport, Schema, Store};
 use tempfile::TempDir;
 
 /// Something people edit.
@@ -37,7 +37,7 @@ pub(crate) struct Item {
 
 impl Record for Item {
     const COLLECTION: &'static str = "items";
-    const KIND: Kind = Kind::Paged;
+    const KIND: CollectionKind = CollectionKind::Paged;
 
     fn id(&self) -> u32 {
         self.id
@@ -106,11 +106,11 @@ impl Place {
         Store::open(&self.store(), &self.key(), schema())
     }
 
-    pub(crate) fn check(&self) -> Result<Report> {
+    pub(crate) fn check(&self) -> Result<CheckReport> {
         storage::check(&self.store(), &self.key(), &schema())
     }
 
-    pub(crate) fn salvage(&self, into: &Path) -> Result<Salvaged> {
+    pub(crate) fn salvage(&self, into: &Path) -> Result<SalvageReport> {
         storage::salvage(&self.store(), into, &self.key(), &schema())
     }
 
@@ -128,9 +128,9 @@ pub(crate) fn put(store: &Store, notes: impl IntoIterator<Item = Note>) -> Resul
 
 /// Replaces the items of an owner.
 pub(crate) fn replace(store: &Store, owner: u64, items: &[Item]) -> Result<()> {
-    let mut bulk = store.bulk::<Item>(owner)?;
+    let mut bulk = store.bulk_write::<Item>(owner)?;
     for item in items {
         bulk.put(item)?;
     }
-    bulk.land(|_, _| Ok(()))
+    bulk.commit(|_, _| Ok(()))
 }

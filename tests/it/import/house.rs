@@ -98,7 +98,7 @@ impl House {
     pub async fn new() -> Self {
         let models = blocking(|| {
             let store = Store::temporary(storage::records::schema()).unwrap();
-            storage::begin(&store).unwrap();
+            storage::seed(&store).unwrap();
             Models::of(store).unwrap()
         })
         .await;

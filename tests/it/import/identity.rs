@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use actors::ImportOptions;
 use domain::account::Identity;
 use domain::stream::Stream;
-use storage::{Ids, News};
+use storage::{ChangeMessage, ChangedIds};
 
 use super::house::{A, B, DAY, Dice, HOUR, House, MANY, START, ids, list, plain, url};
 
@@ -117,9 +117,11 @@ async fn the_same_list_again_writes_nothing_but_how_it_ended() {
         let mut changes = house.models.store.changes();
         let imported = house.import(A, START + HOUR).await.unwrap();
         assert_eq!((imported.n_new, imported.n_changed, imported.n_stale), (0, 0, 0));
-        let Some(News::Changed(change)) = changes.try_next() else { panic!("the refresh is recorded") };
-        let touched: Vec<_> = change.touched.iter().map(|it| (it.collection, it.ids.clone())).collect();
-        assert_eq!(touched, [("refreshes", Ids::Few(vec![2]))]);
+        let Some(ChangeMessage::Changed(change)) = changes.try_next() else {
+            panic!("the refresh is recorded")
+        };
+        let touched: Vec<_> = change.collections.iter().map(|it| (it.collection, it.ids.clone())).collect();
+        assert_eq!(touched, [("refreshes", ChangedIds::Few(vec![2]))]);
         assert_eq!(changes.try_next(), None);
         assert_eq!(house.models.store.collection::<Stream>().fingerprint_of(2), fingerprint);
         assert_eq!(house.streams(A).await, stored);

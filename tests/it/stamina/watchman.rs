@@ -152,7 +152,7 @@ pub async fn rests(house: &House, random: &mut Random, baseline: &Baseline) -> (
     assert!(left.is_empty(), "files are left: {left:?}");
 
     let tally = house.ledger.close();
-    let (counts, figures) = (house.gateway.gateway.counts(), house.gateway.models().store.figures());
+    let (counts, figures) = (house.gateway.gateway.counts(), house.gateway.models().store.statistics());
     // The store's own cache has a bound that is far away.
     let kib = process::in_use_kib().saturating_sub(figures.cache_bytes as u64 >> 10);
     let line = format!(
@@ -186,7 +186,7 @@ pub async fn ends(house: House, baseline: &Baseline) {
     assert_eq!(gateway.gateway.stop().await, Stopped { is_clean: true });
     let (store, key) = (folder.path().join("store"), folder.path().join("key"));
     let found = storage::check(&store, &key, &storage::records::schema()).unwrap();
-    assert!(found.is_well(), "{found}");
+    assert!(found.is_ok(), "{found}");
     let left: Vec<_> = process::kinds_of_files(folder.path()).difference(&baseline.kinds).cloned().collect();
     assert!(left.is_empty(), "files are left: {left:?}");
 }

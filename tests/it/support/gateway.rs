@@ -118,8 +118,8 @@ fn kept_in(folder: &Path, catalogue: Catalogue) -> Store {
     let store = folder.join("store");
     std::fs::create_dir_all(&store).expect("the folder can be written");
     let store = Store::open(&store, &folder.join("key"), storage::records::schema()).expect("a store");
-    storage::begin(&store).expect("it is written");
-    storage::keep(&store, catalogue).expect("it is written");
+    storage::seed(&store).expect("it is written");
+    storage::store_catalogue(&store, catalogue).expect("it is written");
     store
 }
 
