@@ -9,7 +9,7 @@ use std::task::{Context, Poll, Waker};
 
 use bytes::Bytes;
 use media::chunk::Chunker;
-use media::ring::{Budget, Entry, RingSettings, ring};
+use media::ring::{Budget, JoinPoint, RingSettings, ring};
 use media::ts::align::Aligner;
 use media::ts::packet::{PACKET, SYNC, packets, set_cc, set_pid};
 use media::ts::tables::{ElementaryStream, Pat, Pmt};
@@ -35,7 +35,7 @@ fn main() {
     });
     report("find packets, cut chunks, ring, one viewer", &stream, || {
         let (mut writer, ring) = ring(RingSettings::default(), &Budget::new(usize::MAX));
-        let mut tail = ring.tail(Entry::Oldest, None);
+        let mut tail = ring.tail(JoinPoint::Oldest, None);
         let mut aligner = Aligner::new();
         let mut context = Context::from_waker(Waker::noop());
         read(&stream, &mut aligner, |run| {
@@ -44,7 +44,7 @@ fn main() {
                 black_box(bytes);
             }
         });
-        assert_eq!(tail.meter().misses(), 0);
+        assert_eq!(tail.meter().overruns(), 0);
     });
 }
 

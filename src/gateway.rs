@@ -12,7 +12,7 @@ use actors::{
 };
 use domain::plan::Conditions;
 use domain::settings::Settings;
-use media::door::{DialSettings, TcpDial};
+use media::{DialSettings, TcpDial};
 use socket2::{Domain, Protocol, Socket, Type};
 use storage::{Models, Store};
 use tokio::net::TcpListener;
@@ -99,7 +99,7 @@ impl Gateway {
 
         let models = runtimes.work.spawn_blocking(move || Models::of(store));
         let models = models.await.map_err(|_| StartError::Runtime)?.map_err(StartError::Store)?;
-        let has_ffmpeg = media::door::find_program("ffmpeg").is_some();
+        let has_ffmpeg = media::find_program("ffmpeg").is_some();
         let conditions = Conditions { has_ffmpeg, user_agent: config.user_agent.clone() };
         let plans = StorePlans::new(models.clone(), config.engine.default_stream_profile).under(conditions);
         let plans: Arc<dyn Plans> = Arc::new(plans);

@@ -3,7 +3,7 @@
 //! Reading order: [`Gateway`] (what is started in which order, and stopped in reverse), [`config`], `http/accept.rs`
 //! (the front door), `player/watch.rs` (what a gateway is for), [`play`] and [`demo`] (what is served).
 //!
-//! This room knows `actors` by their doors, of `media` only `media::door`, and no actor library. It is the only one
+//! This room knows `actors` by their doors, of `media` only what its crate root re-exports, and no actor library. It is the only one
 //! with an HTTP server in it.
 
 mod auth;

@@ -245,7 +245,7 @@ fn channels_text(catalogue: &Catalogue) -> String {
         writeln!(text, "  and {more} more").expect("a String takes all");
     }
     let mut unplayable = std::collections::BTreeMap::<String, usize>::new();
-    let has_ffmpeg = media::door::find_program("ffmpeg").is_some();
+    let has_ffmpeg = media::find_program("ffmpeg").is_some();
     for reason in catalogue.streams.iter().filter_map(|it| it.kind().reader(has_ffmpeg).err()) {
         *unplayable.entry(reason.to_string()).or_default() += 1;
     }

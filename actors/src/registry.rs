@@ -197,9 +197,9 @@ impl Registry {
             let meter = channel.ring.meter();
             counts.bytes_in += meter.bytes_in();
             counts.bytes_out += meter.bytes_out();
-            counts.misses += meter.misses();
-            counts.missed_bytes += meter.missed_bytes();
-            counts.ring_bytes += channel.ring.fill().bytes;
+            counts.misses += meter.overruns();
+            counts.missed_bytes += meter.overrun_bytes();
+            counts.ring_bytes += channel.ring.usage().bytes;
         }
         counts
     }
@@ -225,8 +225,8 @@ impl Drop for Registered {
                     let meter = channel.ring.meter();
                     inner.bytes_in += meter.bytes_in();
                     inner.bytes_out += meter.bytes_out();
-                    inner.misses += meter.misses();
-                    inner.missed_bytes += meter.missed_bytes();
+                    inner.misses += meter.overruns();
+                    inner.missed_bytes += meter.overrun_bytes();
                 }
             }
             What::Client(id) => drop(inner.clients.remove(&id)),

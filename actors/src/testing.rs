@@ -13,7 +13,7 @@ use domain::source_url::SourceUrl;
 use domain::stream::{Headers, SourceKind};
 use domain::stream_profile::Delivery;
 use media::meter::Connection;
-use media::ring::{End, Tail};
+use media::ring::{EndReason, Tail};
 use media::testing::{Behaviour, MemoryDial, MemoryProvider, labels_in};
 use parking_lot::Mutex;
 use ractor::{ActorProcessingErr, ActorRef, Message};
@@ -316,7 +316,7 @@ impl Viewing {
     }
 
     /// Reads to the end.
-    pub(crate) async fn ends(&mut self) -> End {
+    pub(crate) async fn ends(&mut self) -> EndReason {
         loop {
             if let Err(end) = self.tail.chunk().await {
                 return end;

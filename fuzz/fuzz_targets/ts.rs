@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use libfuzzer_sys::fuzz_target;
-use media::ring::{Budget, Entry, RingSettings, Tail, ring};
+use media::ring::{Budget, JoinPoint, RingSettings, Tail, ring};
 use media::ts::align::Aligner;
 use media::ts::clock::{PCR_MODULUS, RandomAccess, STAMP_MODULUS, Unwrap, map_stamps, stamps};
 use media::ts::packet::{
@@ -102,7 +102,7 @@ fn play(bytes: &[u8]) {
     };
     let (mut writer, ring) = ring(settings, &budget);
     let mut now = Instant::now();
-    let (mut viewer, mut lazy) = (ring.tail(Entry::Oldest, None), ring.tail(Entry::Oldest, None));
+    let (mut viewer, mut lazy) = (ring.tail(JoinPoint::Oldest, None), ring.tail(JoinPoint::Oldest, None));
     for (index, run) in bytes.chunks(7 * PACKET).enumerate() {
         now += Duration::from_millis(20);
         writer.push_packets(run, now);
@@ -114,7 +114,7 @@ fn play(bytes: &[u8]) {
             drain(&mut lazy);
         }
     }
-    let mut late = ring.tail(Entry::Live { behind: Duration::from_millis(60) }, None);
+    let mut late = ring.tail(JoinPoint::Live { behind: Duration::from_millis(60) }, None);
     drain(&mut late);
     drop(writer);
     for tail in [&mut viewer, &mut lazy, &mut late] {

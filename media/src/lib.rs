@@ -4,17 +4,16 @@
 //! *ring*; every viewer reads the ring through a *tail* of its own. Nothing here knows a channel, a user or an
 //! account, nothing here spawns a task by itself, and no packet waits for a disk or a mailbox.
 //!
-//! Reading order: [`ts`] (packets), [`chunk`] (runs of packets), [`ring`] and [`entry`] (who reads from where),
-//! [`source`], [`splice`] and [`pump`] (how packets get in), [`door`] (what the HTTP side may use). Apart from these:
-//! [`sample`], for a look at a source that nobody watches.
+//! Reading order: [`ts`] (packets), [`chunk`] (runs of packets), [`ring`] and [`join_point`] (who reads from where),
+//! [`source`], [`splice`] and [`pump`] (how packets get in). [`sample`] measures a source that nobody watches.
+//! The HTTP crate uses only the items that are re-exported here.
 
 pub mod chunk;
 pub mod clip;
 pub mod closer;
 pub mod dial;
-pub mod door;
-pub mod entry;
 pub mod error;
+pub mod join_point;
 pub mod meter;
 pub mod pump;
 pub mod ring;
@@ -24,6 +23,14 @@ pub mod splice;
 #[cfg(any(test, feature = "testing"))]
 pub mod testing;
 pub mod ts;
+
+pub use crate::clip::{Clip, ClipError, ClipPlayer};
+pub use crate::dial::{Dial, DialSettings, TcpDial};
+pub use crate::meter::{Connection, ConnectionMeter, TailMeter};
+pub use crate::ring::{EndReason, RingSettings, Tail};
+pub use crate::source::find_program;
+#[cfg(any(test, feature = "testing"))]
+pub use crate::testing::MemoryDial;
 
 /// The right to keep one upstream connection open.
 ///

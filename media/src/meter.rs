@@ -40,8 +40,8 @@ pub struct RingMeter {
     pub(crate) continuity_errors: Counter,
     pub(crate) newest_arrival: Counter,
     pub(crate) bytes_out: Counter,
-    pub(crate) misses: Counter,
-    pub(crate) missed_bytes: Counter,
+    pub(crate) overruns: Counter,
+    pub(crate) overrun_bytes: Counter,
 }
 
 impl RingMeter {
@@ -56,8 +56,8 @@ impl RingMeter {
             continuity_errors: Counter::default(),
             newest_arrival: Counter::default(),
             bytes_out: Counter::default(),
-            misses: Counter::default(),
-            missed_bytes: Counter::default(),
+            overruns: Counter::default(),
+            overrun_bytes: Counter::default(),
         }
     }
 
@@ -97,13 +97,13 @@ impl RingMeter {
     }
 
     /// How often a tail's place had left the ring.
-    pub fn misses(&self) -> u64 {
-        self.misses.get()
+    pub fn overruns(&self) -> u64 {
+        self.overruns.get()
     }
 
     /// Bytes that tails missed that way.
-    pub fn missed_bytes(&self) -> u64 {
-        self.missed_bytes.get()
+    pub fn overrun_bytes(&self) -> u64 {
+        self.overrun_bytes.get()
     }
 
     pub(crate) fn micros(&self, at: Instant) -> u64 {
@@ -117,8 +117,8 @@ pub struct TailMeter {
     ring: Arc<RingMeter>,
     pub(crate) bytes: Counter,
     pub(crate) filler_bytes: Counter,
-    pub(crate) misses: Counter,
-    pub(crate) missed_bytes: Counter,
+    pub(crate) overruns: Counter,
+    pub(crate) overrun_bytes: Counter,
     pub(crate) sequence: Counter,
     /// One more than the arrival of the last chunk handed out; 0 before the first.
     pub(crate) arrival: Counter,
@@ -132,8 +132,8 @@ impl TailMeter {
             ring,
             bytes: Counter::default(),
             filler_bytes: Counter::default(),
-            misses: Counter::default(),
-            missed_bytes: Counter::default(),
+            overruns: Counter::default(),
+            overrun_bytes: Counter::default(),
             sequence: Counter::default(),
             arrival: Counter::default(),
             too_slow: AtomicBool::new(false),
@@ -146,12 +146,12 @@ impl TailMeter {
     }
 
     /// The tail's place had left the ring; it goes on this many bytes later.
-    pub(crate) fn missed(&self, n_bytes: u64) {
-        for (misses, missed_bytes) in
-            [(&self.misses, &self.missed_bytes), (&self.ring.misses, &self.ring.missed_bytes)]
+    pub(crate) fn count_overrun(&self, n_bytes: u64) {
+        for (overruns, overrun_bytes) in
+            [(&self.overruns, &self.overrun_bytes), (&self.ring.overruns, &self.ring.overrun_bytes)]
         {
-            misses.add(1);
-            missed_bytes.add(n_bytes);
+            overruns.add(1);
+            overrun_bytes.add(n_bytes);
         }
     }
 
@@ -166,13 +166,13 @@ impl TailMeter {
     }
 
     /// How often its place had left the ring.
-    pub fn misses(&self) -> u64 {
-        self.misses.get()
+    pub fn overruns(&self) -> u64 {
+        self.overruns.get()
     }
 
     /// Bytes it missed that way.
-    pub fn missed_bytes(&self) -> u64 {
-        self.missed_bytes.get()
+    pub fn overrun_bytes(&self) -> u64 {
+        self.overrun_bytes.get()
     }
 
     /// Number of the last chunk handed out.

@@ -7,7 +7,7 @@ use tokio::time::{Instant, timeout_at};
 
 use crate::error::{Cause, UpstreamError};
 use crate::source::payload::PayloadWatch;
-use crate::source::{ProgramNews, Source};
+use crate::source::{ProgramOutput, Source};
 use crate::ts::align::Aligner;
 use crate::ts::clock::{PCR_HZ, pcr_step};
 use crate::ts::packet::{Packet, packets};
@@ -35,7 +35,7 @@ pub struct Sample {
     /// Programmes that the stream announces.
     pub n_programmes: usize,
     /// What the program has said, if one reads the source.
-    pub program: Option<ProgramNews>,
+    pub program: Option<ProgramOutput>,
 }
 
 /// Reads a source, and keeps account.
@@ -145,7 +145,7 @@ impl Sampler {
             audio: of_kind(StreamKind::Audio).collect(),
             // Number 0 names a table of the network.
             n_programmes: tables.map_or(0, |it| it.pat.programs.iter().filter(|it| it.0 != 0).count()),
-            program: self.source.program_news(),
+            program: self.source.program_output(),
         }
     }
 }

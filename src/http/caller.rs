@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use http::HeaderMap;
 use http::header::{HOST, USER_AGENT};
-use media::door::Connection;
+use media::Connection;
 use warp::Filter;
 
 use super::accept::LocalAddr;

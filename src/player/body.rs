@@ -6,7 +6,7 @@ use std::task::{Context, Poll};
 
 use bytes::Bytes;
 use futures_util::Stream;
-use media::door::Tail;
+use media::Tail;
 
 /// Hands the chunks of a tail to the connection, one per poll and without copying; ends when the tail ends.
 ///

@@ -17,7 +17,7 @@ use http::header::{
     LOCATION,
 };
 use http::{HeaderMap, Method, StatusCode};
-use media::door::{End, Tail};
+use media::{EndReason, Tail};
 use tokio::time::timeout;
 use tracing::info;
 use warp::reply::Response as Reply;
@@ -96,12 +96,12 @@ async fn first_packets(mut tail: Tail, start_timeout: std::time::Duration) -> Re
 }
 
 /// The answer to a client whose tail ended before it began.
-fn no_packets(end: &End) -> Refusal {
+fn no_packets(end: &EndReason) -> Refusal {
     let refusal = Refusal::unavailable(end.to_string());
     match end {
-        End::NoSlot(_) => refusal.with_tuner_error(TunerError::AllTunersInUse).retry_soon(),
-        End::NothingPlays(_) | End::Silent => refusal.with_tuner_error(TunerError::NoVideoData),
-        End::Closed | End::Stopped | End::Kicked | End::TooSlow => {
+        EndReason::NoSlot(_) => refusal.with_tuner_error(TunerError::AllTunersInUse).retry_soon(),
+        EndReason::NothingPlays(_) | EndReason::Silent => refusal.with_tuner_error(TunerError::NoVideoData),
+        EndReason::Closed | EndReason::Stopped | EndReason::Kicked | EndReason::TooSlow => {
             refusal.with_tuner_error(TunerError::SystemBusy).retry_soon()
         }
     }
@@ -202,9 +202,9 @@ mod tests {
         check(no_watch(&NoWatch::Unplayable("no".to_owned())), 503, "806 Tune Failed", None);
         check(no_watch(&NoWatch::NothingPlays("no".to_owned())), 503, "807 No Video Data", None);
         check(no_watch(&NoWatch::NotFound), 404, "801 Unknown Channel", None);
-        check(no_packets(&End::NoSlot("full".into())), 503, "805 All Tuners In Use", Some("3"));
-        check(no_packets(&End::NothingPlays("404".into())), 503, "807 No Video Data", None);
-        check(no_packets(&End::Stopped), 503, "803 System Busy", Some("3"));
+        check(no_packets(&EndReason::NoSlot("full".into())), 503, "805 All Tuners In Use", Some("3"));
+        check(no_packets(&EndReason::NothingPlays("404".into())), 503, "807 No Video Data", None);
+        check(no_packets(&EndReason::Stopped), 503, "803 System Busy", Some("3"));
     }
 
     #[test]

@@ -22,7 +22,7 @@ use std::sync::Arc;
 use actors::{Counts, Events, Importer, Switchboard};
 use http::header::{HeaderMap, HeaderValue, SEC_WEBSOCKET_PROTOCOL, UPGRADE};
 use http::{Method, StatusCode};
-use media::door::Connection;
+use media::Connection;
 use storage::Models;
 use warp::reply::Response as Reply;
 use warp::ws::Ws;

@@ -13,7 +13,7 @@ use std::time::Duration;
 
 use domain::user::Level;
 use futures_util::{SinkExt as _, StreamExt as _};
-use media::door::Connection;
+use media::Connection;
 use storage::Models;
 use tokio::time::{Instant, sleep_until, timeout};
 use tracing::debug;

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use actors::{SwitchOutcome, SwitchTo, Target, Viewer, Watch, WatchRequest};
 use domain::ids::StreamId;
-use media::door::{Connection, ConnectionMeter, End};
+use media::{Connection, ConnectionMeter, EndReason};
 
 use crate::support::gateway::{Setup, TestGateway};
 use crate::support::signal::Picture;
@@ -127,7 +127,7 @@ async fn a_stream_that_is_looked_at_and_a_channel_with_the_same_number_are_two_l
             }
         }
     };
-    assert_eq!(tokio::time::timeout(PATIENCE, end).await.expect("it ends"), End::Stopped);
+    assert_eq!(tokio::time::timeout(PATIENCE, end).await.expect("it ends"), EndReason::Stopped);
     drop(tail);
     gateway.is_quiet().await;
     assert_eq!(provider.open(), 0);

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use domain::event::{ChannelRef, ClientRef, EventBody};
 use domain::ids::UserId;
 use media::meter::{Connection, TailMeter};
-use media::ring::{Entry, Ring, Tail};
+use media::ring::{JoinPoint, Ring, Tail};
 use ractor::{ActorCell, ActorId, ActorRef, ActorRuntime, SpawnErr};
 use tokio::time::Instant;
 
@@ -61,7 +61,7 @@ impl Clients {
         id: u64,
         wish: &Wish,
         ring: &Ring,
-        entry: Entry,
+        entry: JoinPoint,
         parent: ActorCell,
         seat: Option<Arc<Seat>>,
     ) -> Result<Tail, SpawnErr> {
@@ -101,7 +101,7 @@ impl Clients {
             reason: reason.to_owned(),
             event,
             bytes: client.tail.bytes(),
-            missed_bytes: client.tail.missed_bytes(),
+            missed_bytes: client.tail.overrun_bytes(),
             viewer: client.viewer,
         })
     }
@@ -145,8 +145,8 @@ impl Clients {
                 joined_at: client.joined_at,
                 watching: client.since.elapsed(),
                 bytes: client.tail.bytes(),
-                missed_bytes: client.tail.missed_bytes(),
-                misses: client.tail.misses(),
+                missed_bytes: client.tail.overrun_bytes(),
+                misses: client.tail.overruns(),
             })
             .collect()
     }

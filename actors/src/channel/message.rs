@@ -2,7 +2,7 @@
 
 use domain::playout::Attempt;
 use media::error::UpstreamError;
-use media::ring::End;
+use media::ring::EndReason;
 use media::source::Source;
 use ractor::RpcReplyPort;
 
@@ -42,7 +42,7 @@ pub(crate) enum Message {
     /// No join was forwarded since that number: end.
     Retire(u64),
     /// End now; clients get their last chunks and this end.
-    Stop(End),
+    Stop(EndReason),
     /// The clients of an ending channel had time enough.
     Farewell,
     /// Play another stream.

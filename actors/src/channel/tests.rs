@@ -6,8 +6,8 @@ use domain::event::EventBody;
 use domain::ids::StreamId;
 use domain::settings::{AtLimit, Settings};
 use domain::stream_profile::Delivery;
-use media::ring::End;
-use media::testing::{Behaviour, Break, Play, Reach, TsSource};
+use media::ring::EndReason;
+use media::testing::{Behaviour, Break, Play, Reachability, TsSource};
 use tokio::time::{Instant, sleep};
 
 use super::*;
@@ -173,7 +173,7 @@ async fn a_channel_whose_only_stream_is_gone_for_good_says_so_at_once() {
     story.provider.set("/a", Behaviour::Status(404));
     let asked_at = Instant::now();
     let Watch::Tail { mut tail, .. } = story.ask(channel(1)).await else { panic!("granted at once") };
-    assert!(matches!(tail.ready().await, Err(End::NothingPlays(_))));
+    assert!(matches!(tail.ready().await, Err(EndReason::NothingPlays(_))));
     assert!(asked_at.elapsed() < SECOND);
     story.is_quiet().await;
 }
@@ -189,7 +189,7 @@ async fn viewers_of_a_channel_that_is_gone_are_closed_after_a_minute_of_filler()
     }
     story.provider.break_now("/a", Break::Reset);
     let lost_at = Instant::now();
-    assert_eq!(viewer.ends().await, End::Silent);
+    assert_eq!(viewer.ends().await, EndReason::Silent);
     let took = lost_at.elapsed();
     assert!(took >= 60 * SECOND && took < 66 * SECOND, "{took:?}");
     assert!(story.provider.n_accepted() < 40, "{} requests in a minute", story.provider.n_accepted());
@@ -404,7 +404,7 @@ async fn stopping_a_channel_gives_its_clients_the_last_chunks_and_this_end() {
     let mut viewer = story.watch(channel(1)).await;
     viewer.sees("a").await;
     assert_eq!(story.system.switchboard().stop(channel(1)).await.unwrap(), StopOutcome::Stopping);
-    assert_eq!(viewer.ends().await, End::Stopped);
+    assert_eq!(viewer.ends().await, EndReason::Stopped);
     drop(viewer);
     story.is_quiet().await;
     assert_eq!(story.event_names().last(), Some(&"channel_stop"));
@@ -496,11 +496,11 @@ async fn a_provider_that_counts_a_closed_connection_for_a_moment_is_asked_again(
 #[tokio::test(start_paused = true)]
 async fn a_provider_out_of_reach_costs_the_connect_timeout_and_no_more() {
     let story = Story::of(settings(), [&[stream(1, "a")]]).await;
-    story.provider.set_reach(Reach::Silent);
+    story.provider.set_reachability(Reachability::Silent);
     let asked_at = Instant::now();
     let Watch::Tail { mut tail, .. } = story.ask(channel(1)).await else { panic!("granted at once") };
     let end = tail.ready().await;
-    assert!(matches!(end, Err(End::NothingPlays(_))), "{end:?}");
+    assert!(matches!(end, Err(EndReason::NothingPlays(_))), "{end:?}");
     assert!(asked_at.elapsed() < settings().connect_timeout + SECOND, "{:?}", asked_at.elapsed());
     story.is_quiet().await;
 }

@@ -4,7 +4,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use domain::plan::Plan;
 use domain::stream_profile::Delivery;
-use media::ring::End;
+use media::ring::EndReason;
 use serde_json::json;
 
 use super::*;
@@ -35,7 +35,7 @@ async fn a_channel_that_is_deleted_ends_its_viewers_gives_its_slot_back_and_take
             channel.enabled = false;
             if is_disabled { write.put(&channel) } else { write.remove::<Channel>(1).map(drop) }
         });
-        assert_eq!(viewer.ends().await, End::Stopped);
+        assert_eq!(viewer.ends().await, EndReason::Stopped);
         drop(viewer);
         story.is_quiet().await;
         assert!(matches!(story.ask(news).await, Watch::Refused(Refusal::NotFound)));
@@ -172,7 +172,7 @@ async fn a_commit_is_followed_whoever_is_dead_at_that_moment() {
         }
         write(&models, |write| write.remove::<Channel>(1).map(drop));
         let ended = tokio::time::timeout(PAUSE * 100, viewer.ends()).await;
-        assert_eq!(ended, Ok(End::Stopped), "follower: {follower}");
+        assert_eq!(ended, Ok(EndReason::Stopped), "follower: {follower}");
         drop(viewer);
         story.is_quiet().await;
     }

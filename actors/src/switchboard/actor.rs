@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use media::ring::End;
+use media::ring::EndReason;
 use ractor::{ActorProcessingErr, ActorRef, ActorRuntime, RpcReplyPort, SpawnErr};
 use tokio::task::JoinHandle;
 use tracing::error;
@@ -329,7 +329,7 @@ impl State {
             }
         }
         for (_, live) in self.arguments.table.all() {
-            let _ = live.actor.cast(channel::Message::Stop(End::Stopped));
+            let _ = live.actor.cast(channel::Message::Stop(EndReason::Stopped));
         }
     }
 }

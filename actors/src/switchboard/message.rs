@@ -1,6 +1,6 @@
 //! What the switchboard can be told.
 
-use media::ring::End;
+use media::ring::EndReason;
 use ractor::RpcReplyPort;
 
 use super::{Overview, StopOutcome};
@@ -18,7 +18,7 @@ pub(crate) enum Message {
     /// The leases of a channel that is gone are back.
     Drained { target: Target, serial: u64 },
     /// End a live channel.
-    Stop { target: Target, end: End, reply: RpcReplyPort<StopOutcome> },
+    Stop { target: Target, end: EndReason, reply: RpcReplyPort<StopOutcome> },
     /// Play another stream.
     Switch { target: Target, to: SwitchTo, reply: RpcReplyPort<SwitchOutcome> },
     /// End one client.

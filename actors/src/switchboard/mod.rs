@@ -20,7 +20,7 @@ pub(crate) use self::actor::{Actor, Arguments};
 pub(crate) use self::message::Message;
 use domain::ids::UserId;
 use media::meter::Connection;
-use media::ring::End;
+use media::ring::EndReason;
 use tracing::info;
 use uuid::Uuid;
 
@@ -140,7 +140,7 @@ impl Switchboard {
     /// # Errors
     /// When the switchboard does not answer in time.
     pub async fn stop(&self, target: Target) -> Result<StopOutcome, AskError> {
-        self.door.ask(ANSWER_TIMEOUT, |reply| Message::Stop { target, end: End::Stopped, reply }).await
+        self.door.ask(ANSWER_TIMEOUT, |reply| Message::Stop { target, end: EndReason::Stopped, reply }).await
     }
 
     /// Plays another stream of a live channel; answers after it happened, at most after 25 seconds.

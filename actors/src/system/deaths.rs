@@ -177,7 +177,7 @@ async fn a_system_stops_as_it_should_also_while_its_switchboard_is_dead() {
         settle().await;
     }
     let farewell = async {
-        assert_eq!(viewer.ends().await, End::Stopped);
+        assert_eq!(viewer.ends().await, EndReason::Stopped);
         drop(viewer);
     };
     let (is_clean, ()) = tokio::join!(story.system.stop(), farewell);

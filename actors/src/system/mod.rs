@@ -34,7 +34,7 @@ use std::time::Duration;
 use domain::settings::{Settings, SettingsError};
 use media::closer::Closer;
 use media::dial::Dial;
-use media::ring::{Budget, End};
+use media::ring::{Budget, EndReason};
 use media::source::{SourceSettings, Upstream};
 use ractor::{ActorCell, ActorRef, SpawnErr};
 use storage::Models;
@@ -305,7 +305,7 @@ impl System {
         self.switchboard().close();
         // Should the switchboard be dead just now.
         for (_, live) in self.ground.channel_table.all() {
-            let _ = live.actor.cast(channel::Message::Stop(End::Stopped));
+            let _ = live.actor.cast(channel::Message::Stop(EndReason::Stopped));
         }
         let channels =
             tokio::time::timeout(CHANNELS_DEADLINE, self.ground.channel_table.emptied()).await.is_ok();

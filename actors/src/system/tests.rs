@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use media::ring::End;
+use media::ring::EndReason;
 use media::testing::{Behaviour, Break, Play, TsSource};
 use proptest::prelude::*;
 use tokio::time::sleep;
@@ -78,7 +78,7 @@ async fn a_live_channel_that_dies_takes_its_own_along_and_nothing_else() {
     dying.sees("a").await;
     let mut other = story.watch(channel(2)).await;
     story.system.kill_channel(channel(1));
-    assert_eq!(dying.ends().await, End::Closed);
+    assert_eq!(dying.ends().await, EndReason::Closed);
     assert!(connection.cancel.is_cancelled());
     other.sees("b").await;
     sleep(SECOND).await;
@@ -126,7 +126,7 @@ async fn a_stopped_system_gives_clients_their_last_chunks_and_leaves_nothing() {
     }
     let farewells = async {
         for viewer in &mut viewers {
-            assert_eq!(viewer.ends().await, End::Stopped);
+            assert_eq!(viewer.ends().await, EndReason::Stopped);
         }
         drop(viewers);
     };

@@ -27,7 +27,7 @@ use domain::stream::{Facts, Headers, Stream};
 use domain::stream_profile::{Delivery, StreamProfile};
 use media::error::{Cause, UpstreamError};
 use media::sample::{Sample, Sampler};
-use media::source::{self, ProgramNews, SourceInfo, Upstream};
+use media::source::{self, ProgramOutput, SourceInfo, Upstream};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
@@ -259,16 +259,16 @@ struct Run {
 struct Done {
     opened: Option<SourceInfo>,
     sample: Sample,
-    said: ProgramNews,
+    said: ProgramOutput,
     lost: Option<UpstreamError>,
 }
 
 impl Run {
     async fn read(self, candidate: Candidate, lease: Lease) -> Done {
-        let mut said = ProgramNews::default();
+        let mut said = ProgramOutput::default();
         let request = open_request(&candidate);
         let opened = tokio::select! {
-            opened = source::open_and_tell(request, Box::new(lease), self.upstream, &mut said) => Some(opened),
+            opened = source::open_with_output(request, Box::new(lease), self.upstream, &mut said) => Some(opened),
             () = self.end.cancelled() => None,
         };
         let source = match opened {
@@ -289,7 +289,7 @@ impl Run {
 
 impl Done {
     fn nothing() -> Self {
-        Self { opened: None, sample: Sample::default(), said: ProgramNews::default(), lost: None }
+        Self { opened: None, sample: Sample::default(), said: ProgramOutput::default(), lost: None }
     }
 
     fn lost(cause: UpstreamError) -> Self {

@@ -37,19 +37,19 @@ impl<T: AsyncRead + AsyncWrite + Send + Unpin> Socket for T {}
 pub type BoxedSocket = Box<dyn Socket>;
 
 /// What a dial yields, later.
-pub type Dialling<'a> = Pin<Box<dyn Future<Output = Result<BoxedSocket, UpstreamError>> + Send + 'a>>;
+pub type DialFuture<'a> = Pin<Box<dyn Future<Output = Result<BoxedSocket, UpstreamError>> + Send + 'a>>;
 
 /// Opens connections.
 ///
 /// Dropping the future closes whatever it had open. At no instant does it hold two connections.
 pub trait Dial: Send + Sync + 'static {
     /// Opens one connection within `timeout`, which covers names, TCP and TLS.
-    fn dial<'a>(&'a self, address: &'a Address, timeout: Duration) -> Dialling<'a>;
+    fn dial<'a>(&'a self, address: &'a DialAddress, timeout: Duration) -> DialFuture<'a>;
 }
 
 /// Where to dial. Carries no credentials and may be printed.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
-pub struct Address {
+pub struct DialAddress {
     /// TLS or not.
     pub secure: bool,
     /// Name or literal address; an IPv6 literal without brackets.
@@ -58,7 +58,7 @@ pub struct Address {
     pub port: u16,
 }
 
-impl fmt::Display for Address {
+impl fmt::Display for DialAddress {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         if self.host.contains(':') {
             write!(f, "[{}]:{}", self.host, self.port)
@@ -112,7 +112,7 @@ impl TcpDial {
     /// that one dead address cannot use up the time of the others.
     async fn in_turn(
         &self,
-        address: &Address,
+        address: &DialAddress,
         addresses: &[SocketAddr],
         deadline: Instant,
     ) -> Result<BoxedSocket, UpstreamError> {
@@ -132,7 +132,7 @@ impl TcpDial {
         Err(last.into())
     }
 
-    async fn connect(&self, address: &Address, it: SocketAddr) -> Result<BoxedSocket, Cause> {
+    async fn connect(&self, address: &DialAddress, it: SocketAddr) -> Result<BoxedSocket, Cause> {
         let connect = |error: io::Error| Cause::Connect(io_text(&error));
         let stream = TcpStream::connect(it).await.map_err(connect)?;
         stream.set_nodelay(true).map_err(connect)?;
@@ -151,7 +151,7 @@ impl TcpDial {
 }
 
 impl Dial for TcpDial {
-    fn dial<'a>(&'a self, address: &'a Address, limit: Duration) -> Dialling<'a> {
+    fn dial<'a>(&'a self, address: &'a DialAddress, limit: Duration) -> DialFuture<'a> {
         Box::pin(async move {
             let deadline = Instant::now() + limit;
             let dialled = async { self.in_turn(address, &resolve(address).await?, deadline).await };
@@ -164,7 +164,7 @@ impl Dial for TcpDial {
 }
 
 /// The addresses of a host, in the resolver's order.
-async fn resolve(address: &Address) -> Result<Vec<SocketAddr>, UpstreamError> {
+async fn resolve(address: &DialAddress) -> Result<Vec<SocketAddr>, UpstreamError> {
     let addresses: Vec<SocketAddr> = match lookup_host((address.host.as_str(), address.port)).await {
         Ok(addresses) => addresses.collect(),
         Err(error) => {

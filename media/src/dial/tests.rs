@@ -19,11 +19,11 @@ fn dialer() -> TcpDial {
     TcpDial::new(DialSettings::default()).unwrap()
 }
 
-fn address(secure: bool, host: &str, port: u16) -> Address {
-    Address { secure, host: host.into(), port }
+fn address(secure: bool, host: &str, port: u16) -> DialAddress {
+    DialAddress { secure, host: host.into(), port }
 }
 
-async fn cause(dial: &TcpDial, address: &Address, limit: Duration) -> Cause {
+async fn cause(dial: &TcpDial, address: &DialAddress, limit: Duration) -> Cause {
     dial.dial(address, limit).await.err().expect("should not connect").cause().clone()
 }
 

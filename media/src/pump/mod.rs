@@ -83,7 +83,7 @@ impl Default for PumpSettings {
 
 /// What a pump tells. At most one of each per attempt, and `Lost` is the last.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum News {
+pub enum PumpMessage {
     /// The first packets of this attempt's source are in the ring.
     Playing(u64),
     /// This attempt's source is no more; its socket is closing already.
@@ -105,7 +105,7 @@ pub fn pump<N>(
     news: N,
 ) -> (PumpHandle, impl Future<Output = ()> + Send + 'static)
 where
-    N: Fn(News) + Send + 'static,
+    N: Fn(PumpMessage) + Send + 'static,
 {
     let shared = Arc::new(Shared::default());
     let handle = PumpHandle::new(shared.clone());
@@ -181,7 +181,7 @@ enum Happened {
     TimeCame,
 }
 
-impl<N: Fn(News)> Pump<N> {
+impl<N: Fn(PumpMessage)> Pump<N> {
     async fn run(mut self) {
         let mut sleep = pin!(sleep_until(self.began));
         let mut n_bytes = 0;
@@ -290,7 +290,7 @@ impl<N: Fn(News)> Pump<N> {
         let Some(attempt) = self.following.as_ref().map(|it| it.attempt) else { return };
         self.leave();
         debug!(attempt, "pump lost its source: {cause}");
-        (self.news)(News::Lost { attempt, cause });
+        (self.news)(PumpMessage::Lost { attempt, cause });
     }
 
     /// Carries bytes of the source into the ring.
@@ -356,7 +356,7 @@ impl<N: Fn(News)> Pump<N> {
             self.has_played = true;
             self.gap = None;
             debug!(attempt, "pump plays");
-            (self.news)(News::Playing(attempt));
+            (self.news)(PumpMessage::Playing(attempt));
         }
     }
 

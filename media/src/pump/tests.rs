@@ -12,7 +12,7 @@ use tokio::time::{Instant, sleep, timeout};
 
 use super::*;
 use crate::closer::Closer;
-use crate::ring::{Budget, End, Entry, Ring, RingSettings, Tail, ring};
+use crate::ring::{Budget, EndReason, JoinPoint, Ring, RingSettings, Tail, ring};
 use crate::source::{OpenRequest, SourceSettings, Upstream, open};
 use crate::testing::{Behaviour, Break, MemoryDial, MemoryProvider, PermitCount, Play, TsSource, labels_in};
 use crate::ts::packet::{NULL_PID, PACKET};
@@ -26,7 +26,7 @@ pub(super) struct World {
     pub(super) task: JoinHandle<()>,
     pub(super) ring: Ring,
     /// Each news with the permits out that were not closing when it was told.
-    pub(super) news: mpsc::UnboundedReceiver<(News, usize)>,
+    pub(super) news: mpsc::UnboundedReceiver<(PumpMessage, usize)>,
 }
 
 impl World {
@@ -61,19 +61,19 @@ impl World {
     }
 
     pub(super) async fn plays(&mut self, attempt: u64) {
-        assert_eq!(self.news.recv().await.unwrap().0, News::Playing(attempt));
+        assert_eq!(self.news.recv().await.unwrap().0, PumpMessage::Playing(attempt));
     }
 
     pub(super) async fn loses(&mut self, attempt: u64) -> Cause {
         let (news, n_open) = self.news.recv().await.unwrap();
-        let News::Lost { attempt: of, cause } = news else { panic!("{news:?}") };
+        let PumpMessage::Lost { attempt: of, cause } = news else { panic!("{news:?}") };
         assert_eq!(of, attempt);
         assert_eq!(n_open, 0, "the socket is closing before the loss is told");
         cause.cause().clone()
     }
 
     pub(super) fn tail(&self) -> Tail {
-        self.ring.tail(Entry::Oldest, None)
+        self.ring.tail(JoinPoint::Oldest, None)
     }
 }
 
@@ -206,7 +206,7 @@ async fn a_gap_ends_with_the_next_source_and_begins_anew_with_the_next_loss() {
         world.provider.set("/x", Behaviour::play(label));
         world.follow(attempt, "/x").await;
         world.plays(attempt).await;
-        let mut tail = world.ring.tail(Entry::Live { behind: Duration::ZERO }, None);
+        let mut tail = world.ring.tail(JoinPoint::Live { behind: Duration::ZERO }, None);
         let bytes = all_for(&mut tail, Duration::from_secs(3)).await;
         assert_eq!(labels_in(&bytes).last().unwrap(), label);
         world.provider.break_now("/x", Break::End);
@@ -249,7 +249,7 @@ async fn nothing_is_written_before_something_has_played() {
     world.follow(1, "/x").await;
     assert_eq!(world.loses(1).await, Cause::Ended);
     sleep(Duration::from_secs(5)).await;
-    assert_eq!(world.ring.fill().chunks, 0);
+    assert_eq!(world.ring.usage().chunks, 0);
     assert!(world.news.try_recv().is_err());
 }
 
@@ -325,7 +325,7 @@ async fn a_pump_ends_with_its_last_handle_and_takes_source_and_ring_with_it() {
             break end;
         }
     };
-    assert_eq!(end, End::Closed);
+    assert_eq!(end, EndReason::Closed);
 }
 
 // Holds T-slot.3 (media's part: the hand-over to the pump).

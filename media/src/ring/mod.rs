@@ -24,7 +24,7 @@ pub use self::budget::Budget;
 use self::state::State;
 pub use self::tail::Tail;
 use crate::chunk::{Chunk, Chunker};
-pub use crate::entry::Entry;
+pub use crate::join_point::JoinPoint;
 use crate::meter::RingMeter;
 use crate::ts::packet::{PACKET, packets};
 use crate::ts::tables::Tables;
@@ -38,7 +38,7 @@ pub struct RingSettings {
     pub bytes: usize,
     /// Beyond this many bytes even the newest group of pictures is cut.
     pub gop_bytes: usize,
-    /// A tail that loses its place more often than this within a minute ends with [`End::TooSlow`].
+    /// A tail that loses its place more often than this within a minute ends with [`EndReason::TooSlow`].
     pub slow_client_limit: u32,
 }
 
@@ -55,7 +55,7 @@ impl Default for RingSettings {
 
 /// Why a tail ends. `Display` completes the sentence "the stream ended because …".
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum End {
+pub enum EndReason {
     /// The writer is gone.
     Closed,
     /// The channel was stopped.
@@ -72,14 +72,14 @@ pub enum End {
     Silent,
 }
 
-impl End {
+impl EndReason {
     /// Whether what is still in the ring is withheld.
     fn is_abrupt(&self) -> bool {
         matches!(self, Self::Kicked | Self::TooSlow)
     }
 }
 
-impl fmt::Display for End {
+impl fmt::Display for EndReason {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Closed => write!(f, "the channel closed"),
@@ -93,11 +93,11 @@ impl fmt::Display for End {
     }
 }
 
-impl std::error::Error for End {}
+impl std::error::Error for EndReason {}
 
 /// How full a ring is.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Fill {
+pub struct RingUsage {
     /// Bytes kept.
     pub bytes: usize,
     /// Age of the oldest chunk less the age of the newest.
@@ -135,7 +135,7 @@ struct Shared {
 
 impl Shared {
     /// Ends the ring unless it has ended; wakes everyone.
-    fn end(&self, end: End) {
+    fn end(&self, end: EndReason) {
         let mut to_wake = Vec::new();
         {
             let mut state = self.state.lock();
@@ -155,7 +155,7 @@ impl Drop for Shared {
     }
 }
 
-/// The writing end of a ring. Dropping it ends the ring with [`End::Closed`].
+/// The writing end of a ring. Dropping it ends the ring with [`EndReason::Closed`].
 pub struct Writer {
     shared: Arc<Shared>,
     chunker: Chunker,
@@ -246,7 +246,7 @@ impl Writer {
 impl Drop for Writer {
     fn drop(&mut self) {
         self.flush(Instant::now());
-        self.shared.end(End::Closed);
+        self.shared.end(EndReason::Closed);
     }
 }
 
@@ -264,18 +264,18 @@ pub struct Ring {
 
 impl Ring {
     /// A new tail. It begins where `entry` says once it is first polled; `guard` is dropped with it.
-    pub fn tail(&self, entry: Entry, guard: Option<Box<dyn Any + Send + Sync>>) -> Tail {
+    pub fn tail(&self, entry: JoinPoint, guard: Option<Box<dyn Any + Send + Sync>>) -> Tail {
         Tail::new(self.shared.clone(), entry, guard)
     }
 
     /// Ends the ring for all its tails; the first end counts. What is in the ring is still delivered, except
-    /// after [`End::Kicked`] and [`End::TooSlow`].
-    pub fn end(&self, end: End) {
+    /// after [`EndReason::Kicked`] and [`EndReason::TooSlow`].
+    pub fn end(&self, end: EndReason) {
         self.shared.end(end);
     }
 
     /// Why the ring ended, if it did.
-    pub fn ended(&self) -> Option<End> {
+    pub fn ended(&self) -> Option<EndReason> {
         self.shared.state.lock().end.clone()
     }
 
@@ -285,12 +285,12 @@ impl Ring {
     }
 
     /// How full it is.
-    pub fn fill(&self) -> Fill {
-        self.shared.state.lock().fill()
+    pub fn usage(&self) -> RingUsage {
+        self.shared.state.lock().usage()
     }
 
     /// Whether a tail made now would have a chunk at once: one that is not filler and has no filler after it.
-    pub fn has_real(&self) -> bool {
+    pub fn has_content(&self) -> bool {
         self.shared.state.lock().first_enterable().is_some()
     }
 
@@ -302,6 +302,6 @@ impl Ring {
 
 impl fmt::Debug for Ring {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Ring").field("fill", &self.fill()).field("n_tails", &self.n_tails()).finish()
+        f.debug_struct("Ring").field("usage", &self.usage()).field("n_tails", &self.n_tails()).finish()
     }
 }

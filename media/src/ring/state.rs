@@ -5,9 +5,9 @@ use std::task::Waker;
 
 use tokio::time::Instant;
 
-use super::{End, Fill, RingSettings};
+use super::{EndReason, RingSettings, RingUsage};
 use crate::chunk::Chunk;
-use crate::entry::{Entry, Points};
+use crate::join_point::{JoinPoint, Points};
 
 /// A chunk and the number of bytes, filler apart, that were written before it.
 pub(super) struct Kept {
@@ -27,7 +27,7 @@ pub(super) struct State {
     /// Where the newest group of pictures begins, while that is kept; filler after it changes nothing.
     newest_gop: Option<u64>,
     newest_filler: Option<u64>,
-    pub(super) end: Option<End>,
+    pub(super) end: Option<EndReason>,
     wakers: Vec<Option<Waker>>,
     free_slots: Vec<usize>,
 }
@@ -113,26 +113,26 @@ impl State {
     }
 
     /// Where a tail with this entry begins; nothing where it has to wait.
-    pub(super) fn enter(&self, entry: Entry, now: Instant) -> Option<u64> {
+    pub(super) fn enter(&self, entry: JoinPoint, now: Instant) -> Option<u64> {
         let first = self.first_enterable()?;
         match entry {
-            Entry::Live { behind } => Some(self.points.live(behind, now).unwrap_or(first)),
-            Entry::Oldest => Some(self.points.oldest().unwrap_or(first)),
-            Entry::At(sequence) => Some(sequence.max(first)).filter(|it| *it < self.next),
+            JoinPoint::Live { behind } => Some(self.points.live(behind, now).unwrap_or(first)),
+            JoinPoint::Oldest => Some(self.points.oldest().unwrap_or(first)),
+            JoinPoint::At(sequence) => Some(sequence.max(first)).filter(|it| *it < self.next),
         }
     }
 
     /// Where a tail goes on whose place has left: at the newest random-access point, else behind the newest
     /// filler, else at that filler.
-    pub(super) fn after_miss(&self) -> u64 {
+    pub(super) fn after_overrun(&self) -> u64 {
         let first = self.first_enterable().or(self.newest_filler);
         self.points.newest().or(first).unwrap_or(self.next).max(self.oldest())
     }
 
-    pub(super) fn fill(&self) -> Fill {
+    pub(super) fn usage(&self) -> RingUsage {
         let arrived = |it: Option<&Kept>| it.map(|it| it.chunk.head().arrived);
         let span = arrived(self.chunks.back()).zip(arrived(self.chunks.front()));
-        Fill {
+        RingUsage {
             bytes: self.bytes,
             seconds: span.map_or(0.0, |(newest, oldest)| (newest - oldest).as_secs_f64()),
             chunks: self.chunks.len(),

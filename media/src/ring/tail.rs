@@ -13,18 +13,18 @@ use bytes::Bytes;
 use tokio::time::Instant;
 
 use super::state::State;
-use super::{End, Shared};
+use super::{EndReason, Shared};
 use crate::chunk::{Chunk, ChunkHead};
-use crate::entry::{Entry, preamble, preamble_after_miss};
+use crate::join_point::{JoinPoint, preamble, preamble_after_overrun};
 use crate::meter::TailMeter;
 
 /// Misses are counted over this time.
-const MISS_WINDOW: Duration = Duration::from_secs(60);
+const OVERRUN_WINDOW: Duration = Duration::from_secs(60);
 
 /// One reader's place in a ring. It holds no bytes.
 ///
 /// It begins where its entry says, with PAT and PMT made for that place, and then yields chunk after chunk.
-/// After the end of the ring it yields what is left, then the [`End`], again and again.
+/// After the end of the ring it yields what is left, then the [`EndReason`], again and again.
 pub struct Tail {
     shared: Arc<Shared>,
     cursor: Cursor,
@@ -36,7 +36,7 @@ pub struct Tail {
 
 /// Where a tail stands.
 struct Cursor {
-    entry: Entry,
+    entry: JoinPoint,
     /// The chunk to read next; nothing until there is one to begin at.
     next: Option<u64>,
     /// Bytes of the ring, filler apart, that lie before that chunk.
@@ -45,17 +45,17 @@ struct Cursor {
     /// Whether a real chunk was handed out: filler before the first is not for us.
     has_begun: bool,
     /// The latest misses, no more than the limit allows.
-    misses: VecDeque<Instant>,
-    ended: Option<End>,
+    overruns: VecDeque<Instant>,
+    ended: Option<EndReason>,
 }
 
 /// What has to be said before the next real chunk.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Seam {
     /// The tables: the tail begins here.
-    Entry,
+    Join,
     /// The tables and a declared discontinuity: bytes are missing here.
-    Miss,
+    Overrun,
     /// Nothing.
     None,
 }
@@ -67,7 +67,7 @@ enum Found {
     /// Nothing yet.
     Wait,
     /// Nothing any more.
-    End(End),
+    End(EndReason),
 }
 
 /// What a tail needs of its next chunk: a clone of the whole would touch more shared counters, once per viewer.
@@ -81,7 +81,11 @@ struct Next {
 }
 
 impl Tail {
-    pub(super) fn new(shared: Arc<Shared>, entry: Entry, guard: Option<Box<dyn Any + Send + Sync>>) -> Self {
+    pub(super) fn new(
+        shared: Arc<Shared>,
+        entry: JoinPoint,
+        guard: Option<Box<dyn Any + Send + Sync>>,
+    ) -> Self {
         shared.n_tails.fetch_add(1, Ordering::Relaxed);
         let slot = shared.state.lock().take_slot();
         let meter = Arc::new(TailMeter::new(shared.meter.clone()));
@@ -89,16 +93,16 @@ impl Tail {
             entry,
             next: None,
             offset: 0,
-            seam: Seam::Entry,
+            seam: Seam::Join,
             has_begun: false,
-            misses: VecDeque::new(),
+            overruns: VecDeque::new(),
             ended: None,
         };
         Self { shared, cursor, slot, meter, _guard: guard }
     }
 
     /// The next bytes, always whole packets: a preamble where one is due, else a chunk.
-    pub fn poll_chunk(&mut self, cx: &mut Context<'_>) -> Poll<Result<Bytes, End>> {
+    pub fn poll_chunk(&mut self, cx: &mut Context<'_>) -> Poll<Result<Bytes, EndReason>> {
         let next = match self.look(cx) {
             Found::Chunk(next) => next,
             Found::Wait => return Poll::Pending,
@@ -123,13 +127,13 @@ impl Tail {
     }
 
     /// Waits for the next bytes. Cancel-safe.
-    pub async fn chunk(&mut self) -> Result<Bytes, End> {
+    pub async fn chunk(&mut self) -> Result<Bytes, EndReason> {
         poll_fn(|cx| self.poll_chunk(cx)).await
     }
 
     /// Waits until there are bytes to be had, and for a tail that has not begun: real ones, not filler.
     /// Takes nothing. Cancel-safe.
-    pub async fn ready(&mut self) -> Result<(), End> {
+    pub async fn ready(&mut self) -> Result<(), EndReason> {
         poll_fn(|cx| match self.look(cx) {
             Found::Chunk(_) => Poll::Ready(Ok(())),
             Found::Wait => Poll::Pending,
@@ -157,8 +161,8 @@ impl Tail {
             if next < state.oldest() {
                 let missed = cursor.go_on(&state);
                 if let Some(n_bytes) = missed {
-                    meter.missed(n_bytes);
-                    if let Err(end) = cursor.count_miss(shared.settings.slow_client_limit) {
+                    meter.count_overrun(n_bytes);
+                    if let Err(end) = cursor.count_overrun(shared.settings.slow_client_limit) {
                         meter.too_slow.store(true, Ordering::Relaxed);
                         return Found::End(end);
                     }
@@ -219,7 +223,7 @@ impl Cursor {
 
     /// The place has left the ring: goes on behind what has left. Returns how many bytes were missed, if any were.
     fn go_on(&mut self, state: &State) -> Option<u64> {
-        if self.seam == Seam::Entry {
+        if self.seam == Seam::Join {
             // Nothing was handed out yet, so nothing is missed: begin anew.
             self.next = None;
             return None;
@@ -230,30 +234,30 @@ impl Cursor {
             self.next = Some(state.oldest());
             return None;
         }
-        let next = state.after_miss();
+        let next = state.after_overrun();
         let offset = state.kept(next).map_or(self.offset, |it| it.offset);
         let missed = offset.saturating_sub(self.offset);
-        (self.next, self.offset, self.seam) = (Some(next), offset, Seam::Miss);
+        (self.next, self.offset, self.seam) = (Some(next), offset, Seam::Overrun);
         Some(missed)
     }
 
     /// Counts a miss; too many within a minute are the end.
-    fn count_miss(&mut self, limit: u32) -> Result<(), End> {
+    fn count_overrun(&mut self, limit: u32) -> Result<(), EndReason> {
         let now = Instant::now();
-        self.misses.push_back(now);
-        self.misses.retain(|it| now.saturating_duration_since(*it) <= MISS_WINDOW);
-        if self.misses.len() <= limit as usize {
+        self.overruns.push_back(now);
+        self.overruns.retain(|it| now.saturating_duration_since(*it) <= OVERRUN_WINDOW);
+        if self.overruns.len() <= limit as usize {
             return Ok(());
         }
-        self.ended = Some(End::TooSlow);
-        Err(End::TooSlow)
+        self.ended = Some(EndReason::TooSlow);
+        Err(EndReason::TooSlow)
     }
 
     /// What has to be said before the chunk of this head.
     fn take_preamble(&mut self, head: &ChunkHead) -> Bytes {
         match std::mem::replace(&mut self.seam, Seam::None) {
-            Seam::Entry => preamble(head),
-            Seam::Miss => preamble_after_miss(head),
+            Seam::Join => preamble(head),
+            Seam::Overrun => preamble_after_overrun(head),
             Seam::None => Bytes::new(),
         }
     }

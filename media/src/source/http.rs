@@ -18,7 +18,7 @@ use hyper_util::rt::TokioIo;
 
 use crate::Permit;
 use crate::closer::{Closer, close_gently};
-use crate::dial::{Address, BoxedSocket, Dial};
+use crate::dial::{BoxedSocket, Dial, DialAddress};
 use crate::error::{Cause, UpstreamError};
 
 /// Longest head of an answer. Providers' heads are short; this bounds what a hostile one can make us keep.
@@ -61,7 +61,7 @@ impl Line {
     pub(super) async fn dial(
         &mut self,
         dial: &dyn Dial,
-        address: &Address,
+        address: &DialAddress,
         timeout: Duration,
     ) -> Result<(), UpstreamError> {
         debug_assert!(matches!(self.state, State::Down), "one socket at a time");

@@ -106,7 +106,7 @@ enum Kind {
 
 /// What a program has said of itself.
 #[derive(Debug, Clone, PartialEq, Default)]
-pub struct ProgramNews {
+pub struct ProgramOutput {
     /// Its last lines, the oldest first, without addresses and what else may be secret.
     pub lines: Vec<String>,
     /// How much of the programme it makes in a second, in seconds, where it says so as ffmpeg does.
@@ -125,18 +125,18 @@ pub async fn open(
     permit: Box<dyn Permit>,
     upstream: Upstream,
 ) -> Result<Source, UpstreamError> {
-    open_and_tell(request, permit, upstream, &mut ProgramNews::default()).await
+    open_with_output(request, permit, upstream, &mut ProgramOutput::default()).await
 }
 
 /// The same; a program that fails leaves in `said` what it said.
 ///
 /// # Errors
 /// As of [`open`].
-pub async fn open_and_tell(
+pub async fn open_with_output(
     request: OpenRequest,
     permit: Box<dyn Permit>,
     upstream: Upstream,
-    said: &mut ProgramNews,
+    said: &mut ProgramOutput,
 ) -> Result<Source, UpstreamError> {
     let started = Instant::now();
     if let Some(command) = &request.command {
@@ -166,7 +166,7 @@ async fn open_program(
     url: &str,
     permit: Box<dyn Permit>,
     upstream: Upstream,
-    said: &mut ProgramNews,
+    said: &mut ProgramOutput,
 ) -> Result<Source, UpstreamError> {
     let started = Instant::now();
     let mut program = Box::new(ProcessSource::start(command, url, permit, upstream.closer).await?);
@@ -193,9 +193,9 @@ async fn open_program(
     Ok(Source { info, read_ahead, waits: true, kind: Kind::Process(program) })
 }
 
-fn news_of(program: &ProcessSource) -> ProgramNews {
+fn news_of(program: &ProcessSource) -> ProgramOutput {
     let said = program.said();
-    ProgramNews { lines: said.lines().map(str::to_owned).collect(), speed: said.speed() }
+    ProgramOutput { lines: said.lines().map(str::to_owned).collect(), speed: said.speed() }
 }
 
 /// What is read before the source is there, the last of it.
@@ -317,7 +317,7 @@ impl Source {
     }
 
     /// What the program has said until now; `None` if this is none.
-    pub fn program_news(&self) -> Option<ProgramNews> {
+    pub fn program_output(&self) -> Option<ProgramOutput> {
         match &self.kind {
             Kind::Process(program) => Some(news_of(program)),
             _ => None,

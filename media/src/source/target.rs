@@ -4,7 +4,7 @@ use std::fmt;
 
 use url::{Host, Url};
 
-use crate::dial::Address;
+use crate::dial::DialAddress;
 use crate::error::Cause;
 
 /// Longest address that we take; a redirect may not grow without bound either.
@@ -13,7 +13,7 @@ const URL_BYTES_MAX: usize = 8192;
 /// An http or https address, taken apart. Prints itself without login, path and query.
 #[derive(Clone, PartialEq, Eq)]
 pub(crate) struct Target {
-    pub(crate) address: Address,
+    pub(crate) address: DialAddress,
     /// Path and query as given: panels hang on letters that a normaliser would change.
     pub(crate) path: String,
     /// User name and password, decoded.
@@ -42,7 +42,7 @@ impl Target {
         let port = url.port_or_known_default().ok_or_else(|| Cause::Address("it names no port".into()))?;
         let login = (!url.username().is_empty() || url.password().is_some())
             .then(|| (decode(url.username()), decode(url.password().unwrap_or_default())));
-        Ok(Self { address: Address { secure, host, port }, path: path_of(text), login })
+        Ok(Self { address: DialAddress { secure, host, port }, path: path_of(text), login })
     }
 
     /// Where a `Location` leads from here; relative ones are allowed.

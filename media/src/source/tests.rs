@@ -14,11 +14,11 @@ use tokio::task::JoinSet;
 use tokio::time::timeout;
 
 use super::*;
-use crate::dial::{Address, DialSettings, Dialling, TcpDial};
+use crate::dial::{DialAddress, DialFuture, DialSettings, TcpDial};
 use crate::error::{Scope, Side};
 use crate::testing::{
-    Behaviour, Break, Head, MemoryDial, MemoryProvider, PermitCount, Play, Reach, TestPermit, TsSource,
-    labels_in,
+    Behaviour, Break, MemoryDial, MemoryProvider, PermitCount, Play, Reachability, ResponseHead, TestPermit,
+    TsSource, labels_in,
 };
 
 /// A world with two providers, `a` and `b`.
@@ -162,14 +162,18 @@ async fn each_way_to_fail_is_told_with_its_cause_within_its_time() {
         world.is_clean().await;
     }
     let reaches = [
-        (Reach::Refuses, Cause::Connect("connection refused".into()), Duration::ZERO),
-        (Reach::Unknown, Cause::Dns, Duration::ZERO),
-        (Reach::BadCertificate, Cause::Tls("invalid peer certificate: Expired".into()), Duration::ZERO),
-        (Reach::Silent, Cause::ConnectTimeout, Duration::from_secs(3)),
-        (Reach::After(Duration::from_secs(9)), Cause::ConnectTimeout, Duration::from_secs(3)),
+        (Reachability::Refuses, Cause::Connect("connection refused".into()), Duration::ZERO),
+        (Reachability::Unknown, Cause::Dns, Duration::ZERO),
+        (
+            Reachability::BadCertificate,
+            Cause::Tls("invalid peer certificate: Expired".into()),
+            Duration::ZERO,
+        ),
+        (Reachability::Silent, Cause::ConnectTimeout, Duration::from_secs(3)),
+        (Reachability::After(Duration::from_secs(9)), Cause::ConnectTimeout, Duration::from_secs(3)),
     ];
     for (reach, cause, bound) in reaches {
-        world.a.set_reach(reach);
+        world.a.set_reachability(reach);
         let (found, elapsed) = world.failure("http://a/x").await;
         assert_eq!(found, cause, "{reach:?}");
         assert!(elapsed <= bound + Duration::from_millis(20), "{reach:?} took {elapsed:?}");
@@ -188,7 +192,7 @@ async fn each_way_to_fail_is_told_with_its_cause_within_its_time() {
 async fn a_connection_that_takes_its_time_leaves_the_rest_of_the_time_for_the_first_packet() {
     let world = World::new();
     world.a.set("/x", Behaviour::NoAnswer);
-    world.a.set_reach(Reach::After(Duration::from_millis(2500)));
+    world.a.set_reachability(Reachability::After(Duration::from_millis(2500)));
     let (cause, elapsed) = world.failure("http://a/x").await;
     assert_eq!((cause, elapsed.as_secs()), (Cause::FirstPacketTimeout, 4));
     world.is_clean().await;
@@ -197,7 +201,14 @@ async fn a_connection_that_takes_its_time_leaves_the_rest_of_the_time_for_the_fi
 #[tokio::test(start_paused = true)]
 async fn loose_answers_play() {
     let world = World::new();
-    for head in [Head::Plain, Head::Chunked, Head::Icy, Head::Broken, Head::Missing, Head::Length(1 << 40)] {
+    for head in [
+        ResponseHead::Plain,
+        ResponseHead::Chunked,
+        ResponseHead::Icy,
+        ResponseHead::Broken,
+        ResponseHead::Missing,
+        ResponseHead::Length(1 << 40),
+    ] {
         world.a.set("/x", Behaviour::Play(Play { head, ..Play::new(TsSource::new("loose")) }));
         let mut source = world.open("http://a/x").await.unwrap_or_else(|error| panic!("{head:?}: {error}"));
         let (bytes, error) = read_bytes(&mut source, 100_000).await;
@@ -213,12 +224,12 @@ async fn loose_answers_play() {
 async fn a_playing_source_tells_how_it_ended() {
     let world = World::new();
     let cases = [
-        (Head::Plain, Break::End, Cause::Ended),
-        (Head::Chunked, Break::End, Cause::Ended),
-        (Head::Icy, Break::End, Cause::Ended),
-        (Head::Length(1 << 40), Break::End, Cause::Ended),
-        (Head::Plain, Break::Reset, Cause::Reset("connection reset".into())),
-        (Head::Chunked, Break::Reset, Cause::Reset("connection reset".into())),
+        (ResponseHead::Plain, Break::End, Cause::Ended),
+        (ResponseHead::Chunked, Break::End, Cause::Ended),
+        (ResponseHead::Icy, Break::End, Cause::Ended),
+        (ResponseHead::Length(1 << 40), Break::End, Cause::Ended),
+        (ResponseHead::Plain, Break::Reset, Cause::Reset("connection reset".into())),
+        (ResponseHead::Chunked, Break::Reset, Cause::Reset("connection reset".into())),
     ];
     for (head, how, cause) in cases {
         let play = Play { head, after: Some((500, how)), ..Play::new(TsSource::new("x")) };
@@ -264,7 +275,7 @@ async fn an_opening_dropped_at_any_point_gives_its_permit_back_after_its_socket(
             let world = World::new();
             for provider in [&world.a, &world.b] {
                 provider.set_stubborn(is_stubborn);
-                provider.set_reach(Reach::After(Duration::from_millis(10)));
+                provider.set_reachability(Reachability::After(Duration::from_millis(10)));
             }
             world.a.set("/x", behaviour);
             world.b.set("/1", Behaviour::Redirect("/2".into()));
@@ -298,7 +309,7 @@ async fn an_opening_dropped_at_any_point_gives_its_permit_back_after_its_socket(
 async fn an_aborted_opener_and_a_panic_give_the_permit_back() {
     struct Panics;
     impl Dial for Panics {
-        fn dial<'a>(&'a self, _: &'a Address, _: Duration) -> Dialling<'a> {
+        fn dial<'a>(&'a self, _: &'a DialAddress, _: Duration) -> DialFuture<'a> {
             Box::pin(async { panic!("a bug") })
         }
     }
@@ -389,7 +400,7 @@ async fn redirects_have_a_limit_and_only_lead_to_http() {
 #[tokio::test(start_paused = true)]
 async fn slow_redirects_share_the_time_of_the_first_packet() {
     let world = World::new();
-    world.a.set_reach(Reach::After(Duration::from_secs(2)));
+    world.a.set_reachability(Reachability::After(Duration::from_secs(2)));
     world.a.set("/0", Behaviour::Redirect("/1".into()));
     world.a.set("/1", Behaviour::Redirect("/2".into()));
     world.a.set("/2", Behaviour::play("x"));

@@ -14,6 +14,8 @@ mod socket;
 mod ts;
 
 pub use self::permit::{PermitCount, TestPermit};
-pub use self::provider::{Behaviour, Break, Head, MemoryDial, MemoryProvider, Play, Reach, SeenRequest};
+pub use self::provider::{
+    Behaviour, Break, MemoryDial, MemoryProvider, Play, Reachability, ResponseHead, SeenRequest,
+};
 pub use self::reader::TsReader;
 pub use self::ts::{TsSource, TsStream, labels_in};

@@ -13,7 +13,7 @@ use tokio::io::{AsyncReadExt, AsyncWrite, AsyncWriteExt, DuplexStream};
 use tokio::sync::watch;
 use tokio::time::{Instant, sleep, sleep_until, timeout};
 
-use crate::dial::{Address, BoxedSocket, Dial, Dialling};
+use crate::dial::{BoxedSocket, Dial, DialAddress, DialFuture};
 use crate::error::{Cause, UpstreamError};
 use crate::testing::socket::{Known, MemorySocket};
 use crate::testing::ts::{TsSource, TsStream};
@@ -45,7 +45,7 @@ impl MemoryDial {
 }
 
 impl Dial for MemoryDial {
-    fn dial<'a>(&'a self, address: &'a Address, limit: Duration) -> Dialling<'a> {
+    fn dial<'a>(&'a self, address: &'a DialAddress, limit: Duration) -> DialFuture<'a> {
         let provider = self.providers.lock().get(&address.to_string()).cloned();
         Box::pin(async move {
             let Some(provider) = provider else { return Err(Cause::Dns.into()) };
@@ -56,7 +56,7 @@ impl Dial for MemoryDial {
 
 /// Whether and how a provider can be reached at all.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Reach {
+pub enum Reachability {
     /// It accepts after this time.
     After(Duration),
     /// It refuses connections.
@@ -121,7 +121,7 @@ pub struct Play {
     /// What happens after so many packets.
     pub after: Option<(u64, Break)>,
     /// How the answer begins.
-    pub head: Head,
+    pub head: ResponseHead,
 }
 
 impl Play {
@@ -134,14 +134,14 @@ impl Play {
             is_punctual: false,
             late_max: Duration::ZERO,
             after: None,
-            head: Head::Plain,
+            head: ResponseHead::Plain,
         }
     }
 }
 
 /// How a stream begins.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Head {
+pub enum ResponseHead {
     /// `HTTP/1.1 200 OK`, closed at the end.
     Plain,
     /// In chunks.
@@ -193,7 +193,7 @@ pub struct MemoryProvider {
 struct Inner {
     /// When the programme was [`PAST`] old.
     epoch: Instant,
-    reach: Reach,
+    reach: Reachability,
     /// What to do for a path; the last one stays.
     scripts: HashMap<String, VecDeque<Behaviour>>,
     fallback: Option<Behaviour>,
@@ -222,7 +222,7 @@ impl MemoryProvider {
         Self {
             inner: Arc::new(Mutex::new(Inner {
                 epoch: Instant::now(),
-                reach: Reach::After(Duration::ZERO),
+                reach: Reachability::After(Duration::ZERO),
                 scripts: HashMap::new(),
                 fallback: None,
                 limit: None,
@@ -252,7 +252,7 @@ impl MemoryProvider {
     }
 
     /// Whether the provider can be reached.
-    pub fn set_reach(&self, reach: Reach) {
+    pub fn set_reachability(&self, reach: Reachability) {
         self.inner.lock().reach = reach;
     }
 
@@ -301,14 +301,14 @@ impl MemoryProvider {
     async fn connect(self) -> Result<BoxedSocket, UpstreamError> {
         let reach = self.inner.lock().reach;
         match reach {
-            Reach::After(time) if time.is_zero() => {}
-            Reach::After(time) => sleep(time).await,
-            Reach::Refuses => return Err(Cause::Connect("connection refused".into()).into()),
-            Reach::Silent => pending().await,
-            Reach::BadCertificate => {
+            Reachability::After(time) if time.is_zero() => {}
+            Reachability::After(time) => sleep(time).await,
+            Reachability::Refuses => return Err(Cause::Connect("connection refused".into()).into()),
+            Reachability::Silent => pending().await,
+            Reachability::BadCertificate => {
                 return Err(Cause::Tls("invalid peer certificate: Expired".into()).into());
             }
-            Reach::Unknown => return Err(Cause::Dns.into()),
+            Reachability::Unknown => return Err(Cause::Dns.into()),
         }
         let (socket, stream, known) = MemorySocket::pair(SOCKET_BYTES);
         {
@@ -388,7 +388,7 @@ impl MemoryProvider {
                 out.write_all(head.as_bytes()).await?;
             }
             Behaviour::Garbage => {
-                out.write_all(head(Head::Plain).as_bytes()).await?;
+                out.write_all(head(ResponseHead::Plain).as_bytes()).await?;
                 garbage(out).await?;
             }
             Behaviour::Raw(bytes) => out.write_all(&bytes).await?,
@@ -413,7 +413,7 @@ impl MemoryProvider {
             PAST + inner.epoch.elapsed()
         };
         out.write_all(head(play.head).as_bytes()).await?;
-        let is_chunked = play.head == Head::Chunked;
+        let is_chunked = play.head == ResponseHead::Chunked;
         let mut stream = play.ts.stream(position.saturating_sub(play.burst));
         if play.is_punctual {
             stream.skip();
@@ -522,18 +522,18 @@ async fn answer(
     out.write_all(text.as_bytes()).await
 }
 
-fn head(head: Head) -> String {
+fn head(head: ResponseHead) -> String {
     let http = "HTTP/1.1 200 OK\r\nContent-Type: video/mp2t\r\n";
     match head {
-        Head::Plain => format!("{http}Connection: close\r\n\r\n"),
-        Head::Chunked => format!("{http}Transfer-Encoding: chunked\r\n\r\n"),
-        Head::Length(length) => format!("{http}Content-Length: {length}\r\n\r\n"),
-        Head::Icy => "ICY 200 OK\r\nicy-name: a radio\r\ncontent-type: video/mp2t\r\n\r\n".into(),
-        Head::Broken => {
+        ResponseHead::Plain => format!("{http}Connection: close\r\n\r\n"),
+        ResponseHead::Chunked => format!("{http}Transfer-Encoding: chunked\r\n\r\n"),
+        ResponseHead::Length(length) => format!("{http}Content-Length: {length}\r\n\r\n"),
+        ResponseHead::Icy => "ICY 200 OK\r\nicy-name: a radio\r\ncontent-type: video/mp2t\r\n\r\n".into(),
+        ResponseHead::Broken => {
             "HTTP/1.0 200\r\nbad header:\r\n: nothing\r\nServer : x\r\nContent-Type: video/mp2t\r\n\r\n"
                 .into()
         }
-        Head::Missing => String::new(),
+        ResponseHead::Missing => String::new(),
     }
 }
 

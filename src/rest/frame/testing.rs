@@ -21,7 +21,7 @@ use domain::settings::Settings;
 use domain::user::{Level, User};
 use http::{HeaderMap, Method, Request};
 use http_body_util::{BodyExt, Full};
-use media::door::{Connection, MemoryDial};
+use media::{Connection, MemoryDial};
 use serde_json::Value;
 use storage::{Models, Record, Store};
 use tokio::runtime::Handle;

@@ -3,7 +3,7 @@
 use domain::event::{EventBody, StreamRef};
 use domain::plan::Candidate;
 use domain::playout::{Action, Change, GiveUp, Input, State as Playout, Switch, SwitchRefusal};
-use media::ring::End;
+use media::ring::EndReason;
 use ractor::RpcReplyPort;
 use tokio::time::Instant;
 use tokio_util::task::AbortOnDropHandle;
@@ -191,17 +191,17 @@ impl State {
                 let unplayable = self.plan.as_ref().and_then(|it| it.unplayable.first());
                 let refusal =
                     unplayable.map_or(Refusal::NoStreams, |(_, why)| Refusal::Unplayable(why.to_string()));
-                let end = End::NothingPlays(refusal.to_string().into());
+                let end = EndReason::NothingPlays(refusal.to_string().into());
                 (refusal, end)
             }
             GiveUp::NoSlot => {
                 self.env.registry.refused_full.add_one();
                 let refusal = self.last_full.clone().map_or(Refusal::Stopping, Refusal::Full);
-                let end = End::NoSlot(refusal.to_string().into());
+                let end = EndReason::NoSlot(refusal.to_string().into());
                 (refusal, end)
             }
-            GiveUp::NothingPlays => (Refusal::NothingPlays(why.clone()), End::NothingPlays(why.into())),
-            GiveUp::Silent => (Refusal::NothingPlays(why), End::Silent),
+            GiveUp::NothingPlays => (Refusal::NothingPlays(why.clone()), EndReason::NothingPlays(why.into())),
+            GiveUp::Silent => (Refusal::NothingPlays(why), EndReason::Silent),
         };
         warn!(channel.target = %self.target, "channel gives up: {refusal}");
         self.write(Line::new(What::GaveUp).detail(&refusal));

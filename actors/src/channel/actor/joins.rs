@@ -2,7 +2,7 @@
 
 use domain::event::EventBody;
 use domain::playout::Input;
-use media::ring::{End, Entry};
+use media::ring::{EndReason, JoinPoint};
 use ractor::RpcReplyPort;
 use tokio::time::Instant;
 use tracing::{error, info};
@@ -25,7 +25,7 @@ impl State {
         }
         if self.plan.is_none() {
             answer(join.reply, Watch::Refused(Refusal::NotFound));
-            return self.end(End::Closed);
+            return self.end(EndReason::Closed);
         }
         if self.admitting {
             return self.admit(join);
@@ -40,7 +40,7 @@ impl State {
     pub(super) fn admit(&mut self, join: Join) {
         let Ok(seat) = join.wish.seat() else { return };
         let id = self.env.next_client.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
-        let entry = Entry::Live { behind: self.env.settings().new_client_behind_seconds };
+        let entry = JoinPoint::Live { behind: self.env.settings().new_client_behind_seconds };
         let parent = self.myself.get_cell();
         let tail = match self.clients.admit(id, &join.wish, &self.ring, entry, parent, seat) {
             Ok(tail) => tail,
@@ -123,7 +123,7 @@ impl State {
 
     pub(super) fn retire(&mut self, number: u64) {
         if number == self.last_join && self.is_deserted() {
-            self.end(End::Closed);
+            self.end(EndReason::Closed);
         } else if self.ending.is_none() {
             (self.report)(Report::Awake);
         }

@@ -16,7 +16,7 @@ use domain::playout::{Attempt, Input, Playout, PlayoutSettings};
 use domain::settings::{PROGRAM_START_TIMEOUT, Settings};
 use media::error::UpstreamError;
 use media::pump::{self, PumpHandle, PumpSettings};
-use media::ring::{self, Budget, End, Ring, RingSettings};
+use media::ring::{self, Budget, EndReason, Ring, RingSettings};
 use media::source::{Source, Upstream};
 use ractor::{ActorProcessingErr, ActorRef, RpcReplyPort, SupervisionEvent};
 use tokio::runtime::Handle;
@@ -283,8 +283,8 @@ impl State {
             move |news| {
                 // News for a channel that is gone is no news.
                 let _ = news_to.cast(match news {
-                    pump::News::Playing(attempt) => Message::Playing(Attempt(attempt)),
-                    pump::News::Lost { attempt, cause } => Message::Lost(Attempt(attempt), cause),
+                    pump::PumpMessage::Playing(attempt) => Message::Playing(Attempt(attempt)),
+                    pump::PumpMessage::Lost { attempt, cause } => Message::Lost(Attempt(attempt), cause),
                 });
             },
         );
@@ -349,7 +349,7 @@ impl State {
 
     fn reload(&mut self) {
         match self.env.plans.plan(&self.target) {
-            None => self.end(End::Stopped),
+            None => self.end(EndReason::Stopped),
             Some(plan) => {
                 let places = plan.candidates.iter().map(Candidate::place).collect();
                 let is_other = self.plan.as_ref() != Some(&plan);
@@ -363,7 +363,7 @@ impl State {
         }
     }
 
-    fn end(&mut self, end: End) {
+    fn end(&mut self, end: EndReason) {
         if self.ending.is_some() {
             return;
         }
@@ -393,15 +393,15 @@ impl Drop for State {
 }
 
 /// One word for the end of a channel.
-fn end_label(end: &End) -> &'static str {
+fn end_label(end: &EndReason) -> &'static str {
     match end {
-        End::Closed => "nobody_watches",
-        End::Stopped => "stopped",
-        End::NoSlot(_) => "no_slot",
-        End::NothingPlays(_) => "nothing_plays",
-        End::Silent => "silent",
-        End::Kicked => "kicked",
-        End::TooSlow => "too_slow",
+        EndReason::Closed => "nobody_watches",
+        EndReason::Stopped => "stopped",
+        EndReason::NoSlot(_) => "no_slot",
+        EndReason::NothingPlays(_) => "nothing_plays",
+        EndReason::Silent => "silent",
+        EndReason::Kicked => "kicked",
+        EndReason::TooSlow => "too_slow",
     }
 }
 

@@ -67,7 +67,7 @@ impl State {
             n_losses: self.n_losses,
             n_failovers: self.n_failovers,
             bytes_in: self.ring.meter().bytes_in(),
-            ring_bytes: self.ring.fill().bytes,
+            ring_bytes: self.ring.usage().bytes,
             clients: self.clients.status(),
             n_waiting: self.waiting.len(),
         }

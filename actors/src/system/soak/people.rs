@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use domain::ids::UserId;
 use media::meter::Connection;
-use media::ring::{End, Tail};
+use media::ring::{EndReason, Tail};
 use media::testing::TsReader;
 use parking_lot::Mutex;
 use tokio::task::JoinHandle;
@@ -59,7 +59,7 @@ enum Left {
     /// The connection was closed from the other side.
     Closed,
     /// The stream ended.
-    Ended(End),
+    Ended(EndReason),
 }
 
 impl Viewers {

@@ -10,7 +10,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use tokio::time::{Instant, advance};
 
-use super::{Budget, End, Entry, Ring, RingSettings, Tail, Writer, ring};
+use super::{Budget, EndReason, JoinPoint, Ring, RingSettings, Tail, Writer, ring};
 use crate::ts::build::{AUDIO_PID, Builder, PMT_PID, VIDEO_PID};
 use crate::ts::packet::{NULL_PID, PACKET, PAT_PID, Packet, packets};
 use crate::ts::tables::TableReader;
@@ -56,7 +56,7 @@ impl Station {
     }
 
     fn live(&self, behind_seconds: u64) -> Tail {
-        self.ring.tail(Entry::Live { behind: Duration::from_secs(behind_seconds) }, None)
+        self.ring.tail(JoinPoint::Live { behind: Duration::from_secs(behind_seconds) }, None)
     }
 }
 
@@ -64,7 +64,7 @@ fn settings(seconds: u64, bytes: usize, gop_bytes: usize) -> RingSettings {
     RingSettings { seconds: Duration::from_secs(seconds), bytes, gop_bytes, ..RingSettings::default() }
 }
 
-fn poll(tail: &mut Tail) -> Option<Result<Bytes, End>> {
+fn poll(tail: &mut Tail) -> Option<Result<Bytes, EndReason>> {
     match tail.poll_chunk(&mut Context::from_waker(Waker::noop())) {
         Poll::Ready(it) => Some(it),
         Poll::Pending => None,
@@ -72,7 +72,7 @@ fn poll(tail: &mut Tail) -> Option<Result<Bytes, End>> {
 }
 
 /// All bytes that can be had now, and the end if it is there.
-fn drain(tail: &mut Tail) -> (Vec<u8>, Option<End>) {
+fn drain(tail: &mut Tail) -> (Vec<u8>, Option<EndReason>) {
     let mut bytes = Vec::new();
     loop {
         match poll(tail) {
@@ -124,7 +124,7 @@ impl Viewer {
     }
 
     #[track_caller]
-    fn takes(&mut self, tail: &mut Tail) -> Option<End> {
+    fn takes(&mut self, tail: &mut Tail) -> Option<EndReason> {
         let (bytes, end) = drain(tail);
         self.receives(&bytes);
         end
@@ -133,7 +133,7 @@ impl Viewer {
 
 /// Writes one chunk a second: `t`ables, `k`ey frame, `.` other, `f`iller; then a tail enters. Says the number of
 /// the chunk it begins with.
-async fn check(script: &str, entry: Entry, expected: Option<u64>) {
+async fn check(script: &str, entry: JoinPoint, expected: Option<u64>) {
     let mut station = Station::new(settings(10_000, usize::MAX, usize::MAX));
     for step in script.chars() {
         match step {
@@ -149,7 +149,7 @@ async fn check(script: &str, entry: Entry, expected: Option<u64>) {
     let (bytes, end) = drain(&mut tail);
     Viewer::default().receives(&bytes);
     assert_eq!(end, None);
-    let n_chunks = station.ring.fill().head_sequence;
+    let n_chunks = station.ring.usage().head_sequence;
     let begins = |it: u64| {
         let state = station.ring.shared.state.lock();
         let expected: Vec<u8> = (it..n_chunks).flat_map(|it| state.kept(it).unwrap().chunk.bytes()).collect();
@@ -161,8 +161,8 @@ async fn check(script: &str, entry: Entry, expected: Option<u64>) {
     }
 }
 
-fn live(seconds: u64) -> Entry {
-    Entry::Live { behind: Duration::from_secs(seconds) }
+fn live(seconds: u64) -> JoinPoint {
+    JoinPoint::Live { behind: Duration::from_secs(seconds) }
 }
 
 #[tokio::test(start_paused = true)]
@@ -181,14 +181,14 @@ async fn a_viewer_enters_at_a_random_access_point_and_never_before_filler() {
     check("tk..ff.k.", live(9), Some(7)).await;
     check("f", live(2), None).await;
 
-    check("tk.k.k.", Entry::Oldest, Some(1)).await;
-    check("t..", Entry::Oldest, Some(0)).await;
-    check("tk.fk.k", Entry::Oldest, Some(4)).await;
-    check("tk.f", Entry::Oldest, None).await;
+    check("tk.k.k.", JoinPoint::Oldest, Some(1)).await;
+    check("t..", JoinPoint::Oldest, Some(0)).await;
+    check("tk.fk.k", JoinPoint::Oldest, Some(4)).await;
+    check("tk.f", JoinPoint::Oldest, None).await;
 
-    check("tk.k.k.", Entry::At(4), Some(4)).await;
-    check("tk.k.k.", Entry::At(7), None).await;
-    check("tk.f.k.", Entry::At(1), Some(4)).await;
+    check("tk.k.k.", JoinPoint::At(4), Some(4)).await;
+    check("tk.k.k.", JoinPoint::At(7), None).await;
+    check("tk.f.k.", JoinPoint::At(1), Some(4)).await;
 }
 
 #[tokio::test(start_paused = true)]
@@ -198,14 +198,14 @@ async fn a_viewer_in_a_gap_begins_with_the_next_real_chunk_and_sees_no_filler_be
     station.tables();
     station.chunk(true, 10);
     station.filler();
-    assert!(!station.ring.has_real());
+    assert!(!station.ring.has_content());
     let (mut old, mut new) = (station.live(2), station.live(2));
     let (bytes, _) = drain(&mut old);
     assert_eq!(bytes.len(), 0);
     station.filler();
     assert_eq!(drain(&mut new).0.len(), 0);
     station.chunk(false, 10);
-    assert!(station.ring.has_real());
+    assert!(station.ring.has_content());
     station.filler();
     for tail in [&mut old, &mut new] {
         let mut viewer = Viewer::default();
@@ -308,23 +308,23 @@ async fn a_slow_viewer_is_bounded_moved_and_told_while_others_miss_nothing() {
             slow.receives(&bytes);
             slow_bytes += bytes.len() as u64;
         }
-        assert!(station.ring.fill().bytes <= 4_000_000);
-        assert!(station.ring.fill().seconds <= 2.1);
+        assert!(station.ring.usage().bytes <= 4_000_000);
+        assert!(station.ring.usage().seconds <= 2.1);
     }
-    assert_eq!((fast.n_breaks, fast_tail.meter().misses(), fast_tail.meter().missed_bytes()), (0, 0, 0));
+    assert_eq!((fast.n_breaks, fast_tail.meter().overruns(), fast_tail.meter().overrun_bytes()), (0, 0, 0));
     assert_eq!(fast_tail.meter().bytes(), n_fast as u64);
     assert_eq!(fast_tail.meter().behind(), Duration::ZERO);
     let meter = slow_tail.meter();
-    assert!(meter.misses() > 2 && slow.n_breaks as u64 == 4 * meter.misses());
+    assert!(meter.overruns() > 2 && slow.n_breaks as u64 == 4 * meter.overruns());
     assert_eq!(meter.bytes(), slow_bytes);
     assert!(meter.behind() > Duration::from_millis(500), "{:?}", meter.behind());
-    assert_eq!(station.ring.meter().misses(), meter.misses());
+    assert_eq!(station.ring.meter().overruns(), meter.overruns());
     // What it got, what it missed and what still lies before it are all there was. A preamble is two packets, one
     // after a miss four more.
-    let preambles = (2 + 6 * meter.misses()) * PACKET as u64;
+    let preambles = (2 + 6 * meter.overruns()) * PACKET as u64;
     let (rest, _) = drain(&mut slow_tail);
     let total = station.ring.meter().bytes_in() - 2 * PACKET as u64;
-    assert_eq!(slow_bytes - preambles + slow_tail.meter().missed_bytes() + rest.len() as u64, total);
+    assert_eq!(slow_bytes - preambles + slow_tail.meter().overrun_bytes() + rest.len() as u64, total);
 }
 
 #[tokio::test(start_paused = true)]
@@ -334,24 +334,24 @@ async fn who_misses_too_often_within_a_minute_is_ended() {
         station.tables();
         station.chunk(true, 5);
         let mut tail = station.live(0);
-        let mut n_misses = 0;
+        let mut n_overruns = 0;
         loop {
             advance(pause).await;
             station.chunk(true, 5);
             advance(Duration::from_secs(3)).await;
             station.chunk(true, 5);
             match poll(&mut tail) {
-                Some(Ok(_)) => n_misses = tail.meter().misses(),
-                Some(Err(end)) => return (n_misses, Some(end)),
+                Some(Ok(_)) => n_overruns = tail.meter().overruns(),
+                Some(Err(end)) => return (n_overruns, Some(end)),
                 None => unreachable!("a chunk was written"),
             }
             drain(&mut tail);
-            if n_misses > 20 {
-                return (n_misses, None);
+            if n_overruns > 20 {
+                return (n_overruns, None);
             }
         }
     };
-    assert_eq!(run(Duration::from_secs(3)).await, (6, Some(End::TooSlow)));
+    assert_eq!(run(Duration::from_secs(3)).await, (6, Some(EndReason::TooSlow)));
     assert_eq!(run(Duration::from_secs(8)).await.1, None);
 }
 
@@ -370,9 +370,9 @@ async fn nobody_misses_filler() {
     station.chunk(true, 5);
     // The key frame ends the old group of pictures: what is older than two seconds leaves.
     station.chunk(true, 5);
-    assert!(station.ring.fill().tail_sequence > 3);
+    assert!(station.ring.usage().tail_sequence > 3);
     viewer.takes(&mut tail);
-    assert_eq!((tail.meter().misses(), viewer.n_breaks, viewer.n_payload), (0, 0, 15));
+    assert_eq!((tail.meter().overruns(), viewer.n_breaks, viewer.n_payload), (0, 0, 15));
 }
 
 #[tokio::test(start_paused = true)]
@@ -382,16 +382,16 @@ async fn the_newest_group_of_pictures_stays_whole_up_to_its_own_limit() {
     for _ in 0..9 {
         station.chunk(true, 20);
     }
-    assert_eq!(station.ring.fill().chunks, 1);
+    assert_eq!(station.ring.usage().chunks, 1);
     for _ in 0..40 {
         advance(Duration::from_secs(1)).await;
         station.chunk(false, 20);
     }
-    assert_eq!(station.ring.fill().chunks, 41);
+    assert_eq!(station.ring.usage().chunks, 41);
     for _ in 0..40 {
         station.chunk(false, 20);
     }
-    let fill = station.ring.fill();
+    let fill = station.ring.usage();
     assert!(fill.bytes <= 1000 * PACKET, "{fill:?}");
 }
 
@@ -410,15 +410,15 @@ async fn under_pressure_rings_with_the_fewest_viewers_shrink_first_and_keep_a_gr
     // Each holds 132 packets; one chunk more is too much.
     assert_eq!(budget.used(), 396 * PACKET);
     stations[1].chunk(true, 10);
-    let held: Vec<usize> = stations.iter().map(|it| it.ring.fill().bytes / PACKET).collect();
+    let held: Vec<usize> = stations.iter().map(|it| it.ring.usage().bytes / PACKET).collect();
     assert_eq!(held, [120, 142, 132]);
     for _ in 0..100 {
         stations[1].chunk(true, 10);
     }
-    let held: Vec<usize> = stations.iter().map(|it| it.ring.fill().bytes / PACKET).collect();
+    let held: Vec<usize> = stations.iter().map(|it| it.ring.usage().bytes / PACKET).collect();
     assert!(held[0] == 10 && held[1] > 250 && held[2] < 140, "{held:?}");
     assert!(budget.used() <= 400 * PACKET);
-    let (kept, used) = (stations[0].ring.fill().bytes, budget.used());
+    let (kept, used) = (stations[0].ring.usage().bytes, budget.used());
     drop(stations.remove(0));
     assert_eq!(budget.used(), used - kept);
     stations.clear();
@@ -432,16 +432,16 @@ async fn the_first_end_counts_and_what_is_left_comes_before_it() {
     station.tables();
     station.chunk(true, 5);
     let mut tail = station.live(0);
-    let waiting = station.ring.tail(Entry::At(99), None);
-    station.ring.end(End::Silent);
-    station.ring.end(End::Kicked);
+    let waiting = station.ring.tail(JoinPoint::At(99), None);
+    station.ring.end(EndReason::Silent);
+    station.ring.end(EndReason::Kicked);
     station.chunk(true, 5);
     let mut viewer = Viewer::default();
-    assert_eq!(viewer.takes(&mut tail), Some(End::Silent));
+    assert_eq!(viewer.takes(&mut tail), Some(EndReason::Silent));
     assert_eq!(viewer.n_payload, 5);
-    assert_eq!(poll(&mut tail), Some(Err(End::Silent)));
-    assert_eq!({ waiting }.ready().await, Err(End::Silent));
-    assert_eq!(station.ring.ended(), Some(End::Silent));
+    assert_eq!(poll(&mut tail), Some(Err(EndReason::Silent)));
+    assert_eq!({ waiting }.ready().await, Err(EndReason::Silent));
+    assert_eq!(station.ring.ended(), Some(EndReason::Silent));
 }
 
 #[tokio::test(start_paused = true)]
@@ -450,8 +450,8 @@ async fn who_is_kicked_gets_nothing_more() {
     station.tables();
     station.chunk(true, 5);
     let mut tail = station.live(0);
-    station.ring.end(End::Kicked);
-    assert_eq!(drain(&mut tail), (Vec::new(), Some(End::Kicked)));
+    station.ring.end(EndReason::Kicked);
+    assert_eq!(drain(&mut tail), (Vec::new(), Some(EndReason::Kicked)));
 }
 
 #[tokio::test(start_paused = true)]
@@ -462,7 +462,7 @@ async fn a_dropped_writer_delivers_what_it_had_collected() {
     assert_eq!(poll(&mut tail), None);
     drop(station.writer);
     let (bytes, end) = drain(&mut tail);
-    assert_eq!((bytes.len(), end), (2 * PACKET, Some(End::Closed)));
+    assert_eq!((bytes.len(), end), (2 * PACKET, Some(EndReason::Closed)));
 }
 
 #[tokio::test(start_paused = true)]

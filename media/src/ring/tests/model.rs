@@ -11,12 +11,12 @@ enum Step {
     Push(Vec<Kind>),
     Filler,
     Flush,
-    Tail(Entry),
+    Tail(JoinPoint),
     Poll(usize, usize),
     Drop(usize),
     /// Another ring fills the budget.
     Pressure(usize),
-    End(End),
+    End(EndReason),
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -32,9 +32,9 @@ fn any_step() -> impl Strategy<Value = Step> {
         1 => Just(Kind::Tables), 2 => Just(Kind::Key), 20 => Just(Kind::Video), 5 => Just(Kind::Audio),
     ];
     let entry = prop_oneof![
-        (0..8_u64).prop_map(|it| Entry::Live { behind: Duration::from_secs(it) }),
-        (0..60_u64).prop_map(Entry::At),
-        Just(Entry::Oldest),
+        (0..8_u64).prop_map(|it| JoinPoint::Live { behind: Duration::from_secs(it) }),
+        (0..60_u64).prop_map(JoinPoint::At),
+        Just(JoinPoint::Oldest),
     ];
     prop_oneof![
         5 => (0..1500_u64).prop_map(Step::Advance),
@@ -49,7 +49,7 @@ fn any_step() -> impl Strategy<Value = Step> {
 }
 
 fn any_story() -> impl Strategy<Value = Vec<Step>> {
-    let end = prop_oneof![Just(End::Stopped), Just(End::Kicked), Just(End::Silent)];
+    let end = prop_oneof![Just(EndReason::Stopped), Just(EndReason::Kicked), Just(EndReason::Silent)];
     let rest = prop::collection::vec(any_step(), 0..20);
     (prop::collection::vec(any_step(), 1..120), end.prop_map(Step::End), rest).prop_map(
         |(mut all, end, rest)| {
@@ -73,17 +73,17 @@ const BUDGET: usize = 400 * PACKET;
 struct Model {
     all: Vec<Chunk>,
     oldest: usize,
-    end: Option<End>,
+    end: Option<EndReason>,
 }
 
 struct ModelTail {
-    entry: Entry,
+    entry: JoinPoint,
     next: Option<usize>,
     has_begun: bool,
     preamble_due: bool,
     has_missed: bool,
-    misses: Vec<Instant>,
-    missed_bytes: u64,
+    overruns: Vec<Instant>,
+    overrun_bytes: u64,
     is_too_slow: bool,
     viewer: Viewer,
 }
@@ -93,7 +93,7 @@ enum Sees {
     Nothing,
     Preamble,
     Chunk(Bytes),
-    End(End),
+    End(EndReason),
 }
 
 impl Model {
@@ -123,15 +123,15 @@ impl Model {
         self.oldest.max(filler)..self.all.len()
     }
 
-    fn enter(&self, entry: Entry, now: Instant) -> Option<usize> {
+    fn enter(&self, entry: JoinPoint, now: Instant) -> Option<usize> {
         let keys: Vec<usize> = self.enterable().filter(|it| self.all[*it].head().random_access).collect();
         match entry {
-            Entry::Live { behind } => {
+            JoinPoint::Live { behind } => {
                 let old = keys.iter().rev().find(|it| now - self.all[**it].head().arrived >= behind);
                 old.or(keys.first()).copied().or(self.enterable().next())
             }
-            Entry::Oldest => keys.first().copied().or(self.enterable().next()),
-            Entry::At(number) => self.enterable().find(|it| *it as u64 >= number),
+            JoinPoint::Oldest => keys.first().copied().or(self.enterable().next()),
+            JoinPoint::At(number) => self.enterable().find(|it| *it as u64 >= number),
         }
     }
 
@@ -141,10 +141,10 @@ impl Model {
 
     fn poll(&self, tail: &mut ModelTail, now: Instant) -> Sees {
         if tail.is_too_slow {
-            return Sees::End(End::TooSlow);
+            return Sees::End(EndReason::TooSlow);
         }
-        if self.end == Some(End::Kicked) {
-            return Sees::End(End::Kicked);
+        if self.end == Some(EndReason::Kicked) {
+            return Sees::End(EndReason::Kicked);
         }
         let nothing = self.end.clone().map_or(Sees::Nothing, Sees::End);
         if tail.next.is_some_and(|it| it < self.oldest) && tail.preamble_due && !tail.has_missed {
@@ -160,14 +160,14 @@ impl Model {
         if next < self.oldest {
             let key = self.enterable().rev().find(|it| self.all[*it].head().random_access);
             let to = key.or(self.enterable().next()).unwrap_or(self.all.len() - 1);
-            tail.missed_bytes += self.real_bytes(next..to);
-            tail.misses.push(now);
+            tail.overrun_bytes += self.real_bytes(next..to);
+            tail.overruns.push(now);
             (next, tail.preamble_due, tail.has_missed) = (to, true, true);
             tail.next = Some(next);
-            let recent = tail.misses.iter().filter(|it| now - **it <= Duration::from_secs(60)).count();
+            let recent = tail.overruns.iter().filter(|it| now - **it <= Duration::from_secs(60)).count();
             if recent as u32 > SETTINGS.slow_client_limit {
                 tail.is_too_slow = true;
-                return Sees::End(End::TooSlow);
+                return Sees::End(EndReason::TooSlow);
             }
         }
         while !tail.has_begun && self.all.get(next).is_some_and(|it| it.head().filler) {
@@ -226,8 +226,8 @@ async fn run(story: Vec<Step>) {
                     has_begun: false,
                     preamble_due: true,
                     has_missed: false,
-                    misses: Vec::new(),
-                    missed_bytes: 0,
+                    overruns: Vec::new(),
+                    overrun_bytes: 0,
                     is_too_slow: false,
                     viewer: Viewer::default(),
                 };
@@ -258,8 +258,8 @@ async fn run(story: Vec<Step>) {
                         (seen, sees) => panic!("saw {seen:?}, expected {sees:?}"),
                     }
                 }
-                assert_eq!(tail.meter().missed_bytes(), expected.missed_bytes);
-                assert_eq!(tail.meter().misses(), expected.misses.len() as u64);
+                assert_eq!(tail.meter().overrun_bytes(), expected.overrun_bytes);
+                assert_eq!(tail.meter().overruns(), expected.overruns.len() as u64);
             }
             Step::Drop(index) if !tails.is_empty() => drop(tails.swap_remove(index % tails.len())),
             Step::Poll(..) | Step::Drop(_) => {}
@@ -271,7 +271,7 @@ async fn run(story: Vec<Step>) {
                 model.end.get_or_insert(end);
             }
         }
-        let fill = ring.fill();
+        let fill = ring.usage();
         assert_eq!(fill.head_sequence, model.all.len() as u64);
         // Pressure may take more than the ring's own limits, but never of the newest group or the last chunk.
         let oldest = fill.tail_sequence as usize;
@@ -285,7 +285,7 @@ async fn run(story: Vec<Step>) {
         }
         let kept: usize = model.all[model.oldest..].iter().map(Chunk::len).sum();
         assert_eq!(fill.bytes, kept);
-        assert_eq!(budget.used(), kept + other.ring.fill().bytes);
+        assert_eq!(budget.used(), kept + other.ring.usage().bytes);
         assert_eq!(ring.n_tails(), tails.len());
     }
     drop((writer, ring, tails, other, _crowd));

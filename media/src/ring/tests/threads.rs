@@ -22,15 +22,15 @@ async fn watch(
         match tail.chunk().await {
             Ok(bytes) => viewer.receives(&bytes),
             Err(end) => {
-                assert_eq!(end, End::Closed);
-                return (viewer.n_payload as u64, tail.meter().missed_bytes());
+                assert_eq!(end, EndReason::Closed);
+                return (viewer.n_payload as u64, tail.meter().overrun_bytes());
             }
         }
         n_chunks += 1;
         // A lazy viewer lets the writer run on, again and again, until the writer has nothing more.
         if is_lazy && n_chunks % 16 == 0 {
             let seen = tail.meter().sequence();
-            while ring.fill().tail_sequence < seen + 50 && !stop.load(SeqCst) {
+            while ring.usage().tail_sequence < seen + 50 && !stop.load(SeqCst) {
                 tokio::task::yield_now().await;
             }
         }
@@ -75,10 +75,10 @@ async fn keep_up_readers_get_every_byte_and_lazy_ones_account_for_what_they_miss
     let total = writer.await.unwrap();
     let mut n_missed = 0;
     for (index, viewer) in viewers.into_iter().enumerate() {
-        let (payload, missed_bytes) = viewer.await.unwrap();
-        assert_eq!(payload + missed_bytes / PACKET as u64, total, "viewer {index}");
-        assert!(index % 4 == 0 || missed_bytes == 0);
-        n_missed += missed_bytes;
+        let (payload, overrun_bytes) = viewer.await.unwrap();
+        assert_eq!(payload + overrun_bytes / PACKET as u64, total, "viewer {index}");
+        assert!(index % 4 == 0 || overrun_bytes == 0);
+        n_missed += overrun_bytes;
     }
     assert!(n_missed > 0, "the lazy ones were not lazy enough to be a test");
 }

@@ -248,10 +248,10 @@ async fn a_program_that_floods_its_log_plays_on() {
     let script = "while :; do echo \"flood $0\" >&2; done & while cat ts; do :; done";
     let mut source = world.open(script).await.unwrap();
     let mut n_bytes = 0;
-    while n_bytes < 2_000_000 || source.program_news().is_none_or(|it| it.lines.len() < 20) {
+    while n_bytes < 2_000_000 || source.program_output().is_none_or(|it| it.lines.len() < 20) {
         n_bytes += source.read().await.unwrap().len();
     }
-    assert_eq!(source.program_news().unwrap().lines, ["flood /bin/sh"; 20]);
+    assert_eq!(source.program_output().unwrap().lines, ["flood /bin/sh"; 20]);
     drop(source);
     world.is_clean().await;
 }
@@ -313,7 +313,7 @@ async fn a_program_sees_nothing_of_our_settings() {
     let mut source = world.open("env >&2; cat ts").await.unwrap();
     let (bytes, _) = read_all(&mut source).await;
     assert_eq!(labels_in(&bytes).first().map(String::as_str), Some("program"));
-    let lines = source.program_news().unwrap().lines;
+    let lines = source.program_output().unwrap().lines;
     let names: Vec<_> = lines.iter().filter_map(|it| Some(it.split_once('=')?.0)).collect();
     // The shell sets the last three itself.
     let known = |it: &&&str| ENVIRONMENT.contains(*it) || ["PWD", "OLDPWD", "SHLVL", "_"].contains(*it);

@@ -11,7 +11,7 @@ use crate::ts::packet::{PAT_PID, PacketBytes, discontinuity_packet};
 
 /// Where a tail begins. Filler is never where one begins, and nobody begins before the newest filler.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Entry {
+pub enum JoinPoint {
     /// At the newest random-access point that is at least this old, else at the oldest there is; where there is
     /// none at all, at the oldest chunk.
     Live {
@@ -69,7 +69,7 @@ pub(crate) fn preamble(head: &ChunkHead) -> Bytes {
 
 /// The same for a tail that lost its place: one packet per PID declares the break before anything else is sent
 /// on that PID.
-pub(crate) fn preamble_after_miss(head: &ChunkHead) -> Bytes {
+pub(crate) fn preamble_after_overrun(head: &ChunkHead) -> Bytes {
     let Some(tables) = &head.tables else { return Bytes::new() };
     let mut packets = Vec::new();
     for table in tables_before(head) {
