@@ -1,8 +1,8 @@
 //! Doors for the fuzzer, which are there in its builds only.
 
-use crate::block::Block;
+use crate::engine::block::Block;
+use crate::engine::value::{Place, Value};
 use crate::record::{Record, encode};
-use crate::value::{Place, Value};
 
 /// The bytes of a record, as a write makes them.
 pub fn encode_record<T: Record>(record: &T) -> Vec<u8> {
@@ -13,7 +13,7 @@ pub fn encode_record<T: Record>(record: &T) -> Vec<u8> {
 pub fn read_block(bytes: &[u8]) {
     if let Ok(block) = Block::decode(bytes) {
         // Counts above what we write would not fit the way back.
-        if block.records.len() <= crate::block::RECORDS_MAX {
+        if block.records.len() <= crate::engine::block::RECORDS_MAX {
             assert_eq!(Block::decode(&block.encode()).expect("what was written reads"), block);
         }
     }

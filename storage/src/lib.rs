@@ -12,51 +12,31 @@
 //! (what is checked at open), `check` and `salvage` (what can be done when that fails), `compact` and `format` (how everything is
 //! written anew).
 
-mod block;
-mod bulk;
 mod changes;
-mod check;
-mod collection;
-mod compact;
-mod damage;
-mod disk;
+mod engine;
 mod error;
-mod evidence;
-mod format;
 #[cfg(fuzzing)]
 pub mod fuzzing;
-mod load;
 mod models;
-mod plan;
+mod read;
 mod record;
 pub mod records;
-mod salvage;
-mod shared;
-mod space;
-mod start;
-mod state;
+mod recovery;
 mod store;
-mod stream_index;
-mod table;
-mod value;
-mod vault;
-mod view;
-mod witness;
 mod write;
-mod writer;
 
-pub use self::bulk::BulkWrite;
 pub use self::changes::{Change, ChangeMessage, ChangedIds, Changes, CollectionChange};
-pub use self::check::{CheckReport, check};
-pub use self::collection::Collection;
-pub use self::damage::{Damage, DamagedItem};
+pub use self::engine::vault::{Sealed, Vault};
 pub use self::error::{Error, Result};
+pub use self::models::stream_index::{NotReady, StreamIndex};
 pub use self::models::{Models, seed, store_catalogue};
+pub use self::read::collection::Collection;
+pub use self::read::table::Table;
+pub use self::read::view::View;
 pub use self::record::{CollectionKind, Keys, RECORD_BYTES_MAX, Record, Schema, decode};
-pub use self::salvage::{SalvageReport, salvage};
+pub use self::recovery::check::{CheckReport, check};
+pub use self::recovery::damage::{Damage, DamagedItem};
+pub use self::recovery::salvage::{SalvageReport, salvage};
 pub use self::store::{Reader, Store, StoreStatistics};
-pub use self::stream_index::{NotReady, StreamIndex};
-pub use self::table::Table;
-pub use self::vault::{Sealed, Vault};
-pub use self::view::View;
 pub use self::write::Write;
+pub use self::write::bulk::BulkWrite;

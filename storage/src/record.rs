@@ -5,8 +5,8 @@ use std::hash::Hasher;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
+use crate::engine::value::NAME_MAX;
 use crate::error::{Error, Result};
-use crate::value::NAME_MAX;
 
 /// Most bytes that one record may have. Pictures, guides and archives are files.
 pub const RECORD_BYTES_MAX: usize = 1024 * 1024;

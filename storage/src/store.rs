@@ -9,24 +9,24 @@ use std::thread::JoinHandle;
 use parking_lot::{Mutex, RwLock};
 use tokio::sync::{broadcast, mpsc, oneshot};
 
-use crate::bulk::BulkWrite;
 use crate::changes::{BACKLOG, Change, Changes};
-use crate::collection::Collection;
-use crate::disk::Disk;
+use crate::engine::commit_file::{CommitFile, CommitMark};
+use crate::engine::disk::Disk;
+use crate::engine::shared::{Cache, Shared};
+use crate::engine::state::{Directory, State};
+use crate::engine::vault::Vault;
 use crate::error::{Error, Result};
-use crate::evidence::COPY;
-use crate::format::{FORMATS, Formats, bring_up_to_date, refuse_newer};
-use crate::load::shown;
+use crate::read::collection::Collection;
+use crate::read::table::{self, Table};
+use crate::read::view::{self, View};
 use crate::record::{CollectionKind, Record, Schema};
-use crate::shared::{Cache, Shared};
-use crate::start::{database, databases, lock, remove_folder};
-use crate::state::{Directory, State};
-use crate::table::{self, Table};
-use crate::vault::Vault;
-use crate::view::{self, View};
-use crate::witness::{Statement, Witness};
+use crate::recovery::format::{FORMATS, Formats, bring_up_to_date, refuse_newer};
+use crate::recovery::load::shown;
+use crate::recovery::scan::COPY;
 use crate::write::Write;
-use crate::writer::{Answer, Job, Writer};
+use crate::write::bulk::BulkWrite;
+use crate::write::start::{database, databases, lock, remove_folder};
+use crate::write::writer::{Answer, Job, Writer};
 
 /// Writes that wait for the writer before a caller has to wait to hand in another.
 const QUEUE: usize = 256;
@@ -104,7 +104,7 @@ pub struct StoreStatistics {
 
 impl StoreStatistics {
     /// A hundred single records, or twenty blocks: as long as one write may keep others and readers waiting.
-    pub const SLICE_WEIGHT_MAX: usize = crate::disk::SLICE_WEIGHT_MAX;
+    pub const SLICE_WEIGHT_MAX: usize = crate::engine::disk::SLICE_WEIGHT_MAX;
 }
 
 impl Store {
@@ -139,21 +139,21 @@ impl Store {
         temporary: Option<PathBuf>,
         formats: &Formats,
     ) -> Result<Self> {
-        let (mut witness, mut statement) = match Witness::open(folder)? {
+        let (mut commit_file, mut mark) = match CommitFile::open(folder)? {
             Some(found) => found,
             None => {
                 if let Some(database) = databases(folder)?.first() {
                     let what = format!("the commit file beside {} is missing", database.display());
                     return Err(Error::Damaged { at: folder.to_owned(), what });
                 }
-                let statement = Statement::first(formats.now);
-                (Witness::create(folder, &statement)?, statement)
+                let mark = CommitMark::first(formats.now);
+                (CommitFile::create(folder, &mark)?, mark)
             }
         };
-        refuse_newer(&statement, formats)?;
-        let database = database(folder, statement.generation);
+        refuse_newer(&mark, formats)?;
+        let database = database(folder, mark.generation);
         // Nothing was ever acknowledged: a first start that did not get to its end.
-        let is_new = statement.commit == 0;
+        let is_new = mark.commit == 0;
         if is_new {
             remove_folder(&database)?;
         } else if !database.join("db").exists() {
@@ -168,7 +168,7 @@ impl Store {
         }
         let mut disk = Disk::open(&database)?;
         if !is_new {
-            (disk, statement) = bring_up_to_date(folder, disk, statement, &mut witness, &vault, formats)?;
+            (disk, mark) = bring_up_to_date(folder, disk, mark, &mut commit_file, &vault, formats)?;
         }
         let directories = schema.nouns.iter().map(|it| Directory::new(it.kind)).collect();
         let shared = Arc::new(Shared {
@@ -184,11 +184,11 @@ impl Store {
             stopped: Mutex::new(None),
             _lock: lock,
         });
-        let mut writer = Writer::new(Arc::clone(&shared), witness, statement.generation, 0);
+        let mut writer = Writer::new(Arc::clone(&shared), commit_file, mark.generation, 0);
         if is_new {
             writer.begin()?;
         } else {
-            writer.load(&statement)?;
+            writer.load(&mark)?;
         }
         let (queue, jobs) = mpsc::channel(QUEUE);
         let thread = std::thread::Builder::new()

@@ -2,13 +2,13 @@
 
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 
-use crate::block::Block;
+use crate::engine::block::Block;
+use crate::engine::commit_file::CommitMark;
+use crate::engine::shared::Shared;
+use crate::engine::state::{At, Directory, Group, Pairs, State, pair_of};
+use crate::engine::value::{Place, Value};
 use crate::error::{Error, Result};
 use crate::record::CollectionKind;
-use crate::shared::Shared;
-use crate::state::{At, Directory, Group, Pairs, State, pair_of};
-use crate::value::{Place, Value};
-use crate::witness::Statement;
 
 /// A store as it was found.
 pub(crate) struct Loaded {
@@ -52,7 +52,7 @@ struct Loading<'a> {
     aside: Vec<(Place, u64)>,
 }
 
-pub(crate) fn load(shared: &Shared, statement: &Statement) -> Result<Loaded> {
+pub(crate) fn load(shared: &Shared, mark: &CommitMark) -> Result<Loaded> {
     let damaged = |what: String| Error::Damaged { at: shared.folder.clone(), what };
     let disk = shared.disk();
     let mut stages = HashSet::new();
@@ -67,7 +67,7 @@ pub(crate) fn load(shared: &Shared, statement: &Statement) -> Result<Loaded> {
         }
     }
     let is_unknown = |it: &(&String, &u64)| *it.1 > 0 && shared.schema.position(it.0).is_none();
-    if let Some((name, _)) = statement.counts.iter().find(is_unknown) {
+    if let Some((name, _)) = mark.counts.iter().find(is_unknown) {
         return Err(damaged(format!("it has a collection {name:?} that this version does not know")));
     }
     let nouns = &shared.schema.nouns;
@@ -116,7 +116,7 @@ pub(crate) fn load(shared: &Shared, statement: &Statement) -> Result<Loaded> {
     if let Some((place, found)) = candidate {
         loading.settle(place, found, false, &mut leftovers).map_err(|error| in_store(shared, error))?;
     }
-    loading.finish(statement, leftovers).map_err(|error| in_store(shared, error))
+    loading.finish(mark, leftovers).map_err(|error| in_store(shared, error))
 }
 
 /// What lies at a place.
@@ -230,7 +230,7 @@ impl Loading<'_> {
         Ok(())
     }
 
-    fn finish(mut self, statement: &Statement, leftovers: BTreeSet<Vec<u8>>) -> Result<Loaded> {
+    fn finish(mut self, mark: &CommitMark, leftovers: BTreeSet<Vec<u8>>) -> Result<Loaded> {
         let damaged = |what: String| Error::Damaged { at: self.shared.folder.clone(), what };
         let Some(meta) = self.meta.take() else {
             return Err(damaged("the database is empty, but it was not".to_owned()));
@@ -242,8 +242,8 @@ impl Loading<'_> {
         }
         self.shared.vault.unseal_bytes(b"meta", proof)?;
         let commit = meta.commit;
-        if commit < statement.commit {
-            let acknowledged = statement.commit;
+        if commit < mark.commit {
+            let acknowledged = mark.commit;
             return Err(damaged(format!(
                 "commit {acknowledged} was acknowledged, the database ends at {commit}"
             )));
@@ -267,10 +267,10 @@ impl Loading<'_> {
             let after = missed.max().max(largest).max(in_groups).map_or(1, |id| id.saturating_add(1));
             directory.next_id = self.counters.get(&noun).copied().unwrap_or(1).max(after);
         }
-        let counts = crate::writer::counts(self.shared, &self.directories);
-        if commit == statement.commit {
+        let counts = crate::write::writer::counts(self.shared, &self.directories);
+        if commit == mark.commit {
             for (name, found) in &counts {
-                let acknowledged = statement.counts.get(name).copied().unwrap_or(0);
+                let acknowledged = mark.counts.get(name).copied().unwrap_or(0);
                 let of_this =
                     |place: &Place| matches!(place, Place::Single { collection, .. } if collection == name);
                 // Set aside since that commit, or about to be. One that was removed may be among them.

@@ -2,13 +2,13 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use crate::engine::state::{At, Directory, Group};
 use crate::record::CollectionKind;
-use crate::state::{At, Directory, Group};
 use crate::write::{Pending, Places};
 
 /// What has to change in memory when a commit lands.
 #[derive(Default)]
-pub(crate) struct Plan {
+pub(crate) struct MemoryUpdate {
     pub(crate) singles: Vec<(usize, u32, Option<At>)>,
     pub(crate) blocks: Vec<((usize, u64, u32), Option<At>)>,
     /// Blocks of a replaced group that are written over, and their version.
@@ -19,7 +19,7 @@ pub(crate) struct Plan {
 /// Changes to pairs of one group.
 type PairChanges = BTreeMap<(usize, u64), Vec<((u32, u32), bool)>>;
 
-impl Plan {
+impl MemoryUpdate {
     pub(crate) fn apply(
         &self,
         directories: &mut [Directory],

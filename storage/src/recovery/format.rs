@@ -7,14 +7,14 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
-use crate::compact::fresh;
-use crate::disk::{Disk, Slice};
+use crate::engine::commit_file::{CommitFile, CommitMark};
+use crate::engine::disk::{Disk, Slice};
+use crate::engine::value::{Place, Value};
+use crate::engine::vault::Vault;
 use crate::error::{Error, Result};
-use crate::start::database;
-use crate::value::{Place, Value};
-use crate::vault::Vault;
-use crate::witness::{Statement, Witness};
-use crate::writer::Batch;
+use crate::write::compact::fresh;
+use crate::write::start::database;
+use crate::write::writer::Batch;
 
 /// What is written, and how to get there.
 pub(crate) struct Formats {
@@ -49,9 +49,9 @@ pub(crate) struct Rewrite<'a> {
 }
 
 /// Refuses what a later version wrote.
-pub(crate) fn refuse_newer(statement: &Statement, formats: &Formats) -> Result<()> {
-    match statement.format > formats.now {
-        true => Err(Error::TooNew { found: statement.format, known: formats.now }),
+pub(crate) fn refuse_newer(mark: &CommitMark, formats: &Formats) -> Result<()> {
+    match mark.format > formats.now {
+        true => Err(Error::TooNew { found: mark.format, known: formats.now }),
         false => Ok(()),
     }
 }
@@ -60,19 +60,19 @@ pub(crate) fn refuse_newer(statement: &Statement, formats: &Formats) -> Result<(
 pub(crate) fn bring_up_to_date(
     folder: &Path,
     mut disk: Disk,
-    mut statement: Statement,
-    witness: &mut Witness,
+    mut mark: CommitMark,
+    commit_file: &mut CommitFile,
     vault: &Vault,
     formats: &Formats,
-) -> Result<(Disk, Statement)> {
-    while statement.format < formats.now {
-        let format = statement.format;
+) -> Result<(Disk, CommitMark)> {
+    while mark.format < formats.now {
+        let format = mark.format;
         let step = formats.steps.iter().find(|it| it.from == format).ok_or_else(|| Error::Damaged {
             at: folder.to_owned(),
             what: format!("it has format {format}, which no version ever wrote"),
         })?;
         tracing::info!(from = format, to = format + 1, "the store is brought up to date: {}", step.name);
-        let mut next = Statement { format: format + 1, generation: statement.generation + 1, ..statement };
+        let mut next = CommitMark { format: format + 1, generation: mark.generation + 1, ..mark };
         let new = fresh(&database(folder, next.generation), |new| {
             let to = Batch { disk: new, slice: Slice::default(), is_staged: true };
             let mut rewrite = Rewrite { from: &disk, to, counts: &mut next.counts, vault };
@@ -80,11 +80,11 @@ pub(crate) fn bring_up_to_date(
             rewrite.to.send()?;
             renumber(new, format + 1)
         })?;
-        witness.write(&next)?;
+        commit_file.write(&next)?;
         disk.remove_with_last_reader();
-        (disk, statement) = (new, next);
+        (disk, mark) = (new, next);
     }
-    Ok((disk, statement))
+    Ok((disk, mark))
 }
 
 /// The number stands in the database too, for the day on which the commit file is lost.
@@ -108,8 +108,8 @@ mod tests {
 
     use super::*;
     use crate::record::{Record, Schema};
-    use crate::start::databases;
     use crate::store::Store;
+    use crate::write::start::databases;
 
     #[derive(Debug, PartialEq, Serialize, Deserialize)]
     struct Old {
@@ -193,7 +193,7 @@ mod tests {
         let (at, key) = (folder.path().join("store"), folder.path().join("key"));
         let old = || Schema::new().with::<Old>();
         let new = || Schema::new().with::<New>();
-        let format = || Witness::open(&at).unwrap().unwrap().1.format;
+        let format = || CommitFile::open(&at).unwrap().unwrap().1.format;
         let store = Store::open(&at, &key, old()).unwrap();
         store
             .write_blocking(|write| {

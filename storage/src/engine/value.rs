@@ -6,8 +6,8 @@
 //! A value carries everything needed to tell whether it is whole and what it is, even torn out of its database:
 //! magic, checksum, length, the commit that wrote it, its key, and the payload.
 
+use crate::engine::state::At;
 use crate::error::{Error, Result};
-use crate::state::At;
 
 pub(crate) const MAGIC: [u8; 4] = [0xd7, b'H', b'w', 0x91];
 /// Of the envelope and of the layout of keys. The payload of a record has a version of its own.

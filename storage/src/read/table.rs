@@ -6,10 +6,10 @@
 use std::sync::Arc;
 
 use crate::changes::{Change, ChangedIds};
-use crate::collection::Collection;
+use crate::engine::state::pair_of;
 use crate::error::Result;
+use crate::read::collection::Collection;
 use crate::record::{Key, Keys, Record};
-use crate::state::pair_of;
 use crate::store::Reader;
 use crate::write::has;
 

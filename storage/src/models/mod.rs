@@ -1,5 +1,7 @@
 //! The gateway's own store: what every one begins with, and what is kept of it in memory.
 
+pub(crate) mod stream_index;
+
 use domain::account::{Account, Refresh};
 use domain::channel::Channel;
 use domain::group::Group;
@@ -10,13 +12,13 @@ use domain::stream::Stream;
 use domain::stream_profile::StreamProfile;
 use domain::user::User;
 
+use crate::engine::vault::random;
 use crate::error::Result;
+use crate::models::stream_index::StreamIndex;
+use crate::read::table::Table;
+use crate::read::view::View;
 use crate::record::Record;
 use crate::store::Store;
-use crate::stream_index::StreamIndex;
-use crate::table::Table;
-use crate::vault::random;
-use crate::view::View;
 use crate::write::Write;
 
 /// Records of a write; a catalogue may have more than one write can take.

@@ -4,18 +4,18 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::{fmt, fs};
 
-use crate::compact::fresh;
-use crate::damage::{Damage, print_lines};
-use crate::disk::Slice;
+use crate::engine::commit_file::{CommitFile, CommitMark};
+use crate::engine::disk::Slice;
+use crate::engine::value::Place;
+use crate::engine::vault::Vault;
 use crate::error::{Error, Result};
-use crate::evidence::{Found, Inspector, ReadCopy, Values, collection_of, find};
-use crate::format::FORMATS;
 use crate::record::Schema;
-use crate::start::{database, databases, lock};
-use crate::value::Place;
-use crate::vault::Vault;
-use crate::witness::{Statement, Witness};
-use crate::writer::Batch;
+use crate::recovery::damage::{Damage, print_lines};
+use crate::recovery::format::FORMATS;
+use crate::recovery::scan::{Found, Inspector, ReadCopy, Values, collection_of, find};
+use crate::write::compact::fresh;
+use crate::write::start::{database, databases, lock};
+use crate::write::writer::Batch;
 
 /// What [`salvage`] did. Prints itself for the person who asked.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -71,7 +71,7 @@ pub fn salvage(folder: &Path, into: &Path, key_file: &Path, schema: &Schema) -> 
 fn save(found: &Found, into: &Path, inspector: &Inspector<'_>, salvaged: &mut SalvageReport) -> Result<()> {
     fs::create_dir_all(into).map_err(|error| Error::disk("make the folder of the new store", error))?;
     let _lock = lock(into)?;
-    if !databases(into)?.is_empty() || into.join(crate::witness::FILE).exists() {
+    if !databases(into)?.is_empty() || into.join(crate::engine::commit_file::FILE).exists() {
         return Err(Error::disk("salvage", "there is a store already where the new one should go"));
     }
     let Some(folder) = &found.database else { return Ok(()) };
@@ -94,7 +94,7 @@ fn save(found: &Found, into: &Path, inspector: &Inspector<'_>, salvaged: &mut Sa
         batch.send()
     })?;
     // The counts are not known until the store is opened: commit 1 is before every commit there is.
-    Witness::create(into, &Statement { commit: 1, ..Statement::first(FORMATS.now) })?;
+    CommitFile::create(into, &CommitMark { commit: 1, ..CommitMark::first(FORMATS.now) })?;
     salvaged.is_saved = true;
     Ok(())
 }

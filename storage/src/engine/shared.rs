@@ -9,14 +9,14 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use parking_lot::{Mutex, RwLock};
 use tokio::sync::broadcast;
 
-use crate::block::Block;
 use crate::changes::Change;
-use crate::disk::Disk;
+use crate::engine::block::Block;
+use crate::engine::disk::Disk;
+use crate::engine::state::{At, State};
+use crate::engine::value::{Place, Value};
+use crate::engine::vault::Vault;
 use crate::error::{Error, Result};
 use crate::record::{Noun, Schema};
-use crate::state::{At, State};
-use crate::value::{Place, Value};
-use crate::vault::Vault;
 
 /// What inflated blocks may take of the memory.
 const CACHE_BYTES_MAX: usize = 16 * 1024 * 1024;

@@ -5,8 +5,8 @@
 
 use std::collections::BTreeMap;
 
+use crate::engine::value::Place;
 use crate::record::{CollectionKind, Key, hash};
-use crate::value::Place;
 
 /// Pairs of numbers in order: half of a key's hash and an id, or an id and a block. Eight bytes each.
 #[derive(Debug, Clone, Default)]

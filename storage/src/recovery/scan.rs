@@ -5,17 +5,17 @@ use std::collections::{BTreeMap, HashMap, HashSet};
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
 
-use crate::block::Block;
-use crate::damage::Damage;
-use crate::disk::Disk;
+use crate::engine::block::Block;
+use crate::engine::commit_file::{self, CommitFile, CommitMark};
+use crate::engine::disk::Disk;
+use crate::engine::value::{MAGIC, Place, Value};
+use crate::engine::vault::Vault;
 use crate::error::{Error, Result};
-use crate::format::{FORMATS, refuse_newer};
-use crate::load::shown;
 use crate::record::{Noun, Schema};
-use crate::start::{database, databases, lock};
-use crate::value::{MAGIC, Place, Value};
-use crate::vault::Vault;
-use crate::witness::{self, Statement, Witness};
+use crate::recovery::damage::Damage;
+use crate::recovery::format::{FORMATS, refuse_newer};
+use crate::recovery::load::shown;
+use crate::write::start::{database, databases, lock};
 
 /// The folder of a copy to read.
 pub(crate) const COPY: &str = "copy-to-read";
@@ -23,7 +23,7 @@ pub(crate) const COPY: &str = "copy-to-read";
 /// What lies in the folder of a store.
 pub(crate) struct Found {
     pub(crate) database: Option<PathBuf>,
-    pub(crate) statement: Option<Statement>,
+    pub(crate) mark: Option<CommitMark>,
     pub(crate) commit: Option<u64>,
     /// Held until this is dropped.
     _lock: File,
@@ -31,15 +31,16 @@ pub(crate) struct Found {
 
 /// Looks for a store and takes it for itself. Refuses where there is none, and makes nothing there.
 pub(crate) fn find(folder: &Path, problems: &mut Vec<String>) -> Result<Found> {
-    let is_there = folder.join(witness::FILE).exists() || databases(folder).is_ok_and(|it| !it.is_empty());
+    let is_there =
+        folder.join(commit_file::FILE).exists() || databases(folder).is_ok_and(|it| !it.is_empty());
     if !is_there {
         return Err(Error::NoStore(folder.to_owned()));
     }
     let lock = lock(folder)?;
-    let statement = match Witness::open(folder) {
-        Ok(Some((_, statement))) => {
-            refuse_newer(&statement, &FORMATS)?;
-            Some(statement)
+    let mark = match CommitFile::open(folder) {
+        Ok(Some((_, mark))) => {
+            refuse_newer(&mark, &FORMATS)?;
+            Some(mark)
         }
         Ok(None) => {
             problems.push("the commit file is missing".to_owned());
@@ -52,7 +53,7 @@ pub(crate) fn find(folder: &Path, problems: &mut Vec<String>) -> Result<Found> {
     };
     let mut there = databases(folder)?;
     there.sort();
-    let named = statement.as_ref().map(|it| database(folder, it.generation));
+    let named = mark.as_ref().map(|it| database(folder, it.generation));
     let database = match named {
         Some(named) if named.join("db").exists() => Some(named),
         Some(named) => {
@@ -61,7 +62,7 @@ pub(crate) fn find(folder: &Path, problems: &mut Vec<String>) -> Result<Found> {
         }
         None => there.pop(),
     };
-    Ok(Found { database, commit: statement.as_ref().map(|it| it.commit), statement, _lock: lock })
+    Ok(Found { database, commit: mark.as_ref().map(|it| it.commit), mark, _lock: lock })
 }
 
 /// A copy of a database: sled writes when it opens, and what is damaged must not get worse.
@@ -72,7 +73,7 @@ pub(crate) struct ReadCopy {
 impl ReadCopy {
     pub(crate) fn of(database: &Path, beside: &Path) -> Result<Self> {
         let folder = beside.join(COPY);
-        crate::start::remove_folder(&folder)?;
+        crate::write::start::remove_folder(&folder)?;
         copy_folder(database, &folder).map_err(|error| Error::disk("copy the database", error))?;
         Ok(Self { folder })
     }
@@ -274,7 +275,7 @@ mod tests {
     use serde::{Deserialize, Serialize};
 
     use super::*;
-    use crate::disk::Slice;
+    use crate::engine::disk::Slice;
     use crate::record::{CollectionKind, Record};
     use crate::store::Store;
 

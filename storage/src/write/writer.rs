@@ -13,16 +13,16 @@ use std::sync::atomic::Ordering;
 use tokio::sync::{mpsc, oneshot};
 
 use crate::changes::{Change, ChangedIds, CollectionChange, IDS_MAX};
-use crate::disk::{Disk, SLICE_WEIGHT_MAX, Slice};
+use crate::engine::commit_file::{CommitFile, CommitMark};
+use crate::engine::disk::{Disk, SLICE_WEIGHT_MAX, Slice};
+use crate::engine::shared::Shared;
+use crate::engine::space::Watch;
+use crate::engine::state::{At, Group};
+use crate::engine::value::{Place, Value};
 use crate::error::{Error, Result};
-use crate::plan::Plan;
-use crate::shared::Shared;
-use crate::space::Watch;
-use crate::state::{At, Group};
+use crate::read::view::{Keep, Kept};
 use crate::store::Reader;
-use crate::value::{Place, Value};
-use crate::view::{Keep, Kept};
-use crate::witness::{Statement, Witness};
+use crate::write::memory_update::MemoryUpdate;
 use crate::write::{Overlay, Write};
 
 /// Most single records or twenty times as many blocks in one write; more is for [`BulkWrite`](crate::BulkWrite).
@@ -84,7 +84,7 @@ struct Open {
 
 pub(crate) struct Writer {
     pub(crate) shared: Arc<Shared>,
-    pub(crate) witness: Witness,
+    pub(crate) commit_file: CommitFile,
     pub(crate) generation: u64,
     /// The last number given to a commit or a stage.
     pub(crate) last: u64,
@@ -96,10 +96,10 @@ pub(crate) struct Writer {
 }
 
 impl Writer {
-    pub(crate) fn new(shared: Arc<Shared>, witness: Witness, generation: u64, last: u64) -> Self {
+    pub(crate) fn new(shared: Arc<Shared>, commit_file: CommitFile, generation: u64, last: u64) -> Self {
         Self {
             shared,
-            witness,
+            commit_file,
             generation,
             last,
             leftovers: BTreeSet::new(),
@@ -234,7 +234,7 @@ impl Writer {
         }
         self.last += 1;
         let commit = self.last;
-        let mut plan = Plan::default();
+        let mut plan = MemoryUpdate::default();
         let mut last_slice = Slice::default();
         self.put_singles(&overlay, commit, version, &mut batch, &mut plan)?;
         self.replace_groups(&overlay, commit, version, &mut batch, &mut last_slice, &mut plan)?;
@@ -270,7 +270,7 @@ impl Writer {
         self.leftovers.extend(plan.leftovers);
         disk.sync()?;
         let (format, generation) = (shared.format, self.generation);
-        self.witness.write(&Statement { format, generation, commit, counts })?;
+        self.commit_file.write(&CommitMark { format, generation, commit, counts })?;
         Ok(Change { version: commit, collections })
     }
 
@@ -290,7 +290,7 @@ impl Writer {
     }
 
     /// Takes a present value away, in a commit that is one slice.
-    fn remove(&self, place: &Place, commit: u64, slice: &mut Slice, plan: &mut Plan) {
+    fn remove(&self, place: &Place, commit: u64, slice: &mut Slice, plan: &mut MemoryUpdate) {
         if self.has_leftovers(place) {
             slice.put(place.key(), gone(place, commit));
             plan.leftovers.push(place.key());
@@ -305,7 +305,7 @@ impl Writer {
         commit: u64,
         staged: Option<u64>,
         batch: &mut Batch<'_>,
-        plan: &mut Plan,
+        plan: &mut MemoryUpdate,
     ) -> Result<()> {
         for ((noun, id), bytes) in &overlay.singles {
             let present = self.shared.state.read().directories[*noun].singles.get(id).map(|it| it.version);
@@ -348,7 +348,7 @@ impl Writer {
         staged: Option<u64>,
         batch: &mut Batch<'_>,
         last_slice: &mut Slice,
-        plan: &mut Plan,
+        plan: &mut MemoryUpdate,
     ) -> Result<()> {
         for ((noun, owner), new) in &overlay.groups {
             let old = {
@@ -390,7 +390,7 @@ impl Writer {
         commit: u64,
         staged: Option<u64>,
         batch: &mut Batch<'_>,
-        plan: &mut Plan,
+        plan: &mut MemoryUpdate,
     ) -> Result<()> {
         for ((noun, owner, number), block) in &overlay.blocks {
             let place = |version| self.shared.block_place(*noun, *owner, *number, version);
@@ -624,7 +624,10 @@ pub(crate) fn meta(shared: &Shared, commit: u64) -> Result<Vec<u8>> {
     Ok(Value { key: Place::Meta.key(), commit, is_gone: false, payload }.encode())
 }
 
-pub(crate) fn counts(shared: &Shared, directories: &[crate::state::Directory]) -> BTreeMap<String, u64> {
+pub(crate) fn counts(
+    shared: &Shared,
+    directories: &[crate::engine::state::Directory],
+) -> BTreeMap<String, u64> {
     let names = shared.schema.nouns.iter().map(|it| it.name.to_owned());
     names.zip(directories.iter().map(|it| it.len() as u64)).collect()
 }

@@ -15,8 +15,8 @@ use std::path::Path;
 
 use serde::{Deserialize, Serialize};
 
+use crate::engine::vault::sync_parent;
 use crate::error::{Error, Result};
-use crate::vault::sync_parent;
 
 pub(crate) const FILE: &str = "commit";
 const MAGIC: [u8; 4] = *b"HwC1";
@@ -24,7 +24,7 @@ const PLACE: usize = 8 * 1024;
 
 /// What the commit file says.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct Statement {
+pub(crate) struct CommitMark {
     /// Of the store as a whole. The first one was not written down.
     #[serde(default = "first_format")]
     pub(crate) format: u8,
@@ -40,7 +40,7 @@ fn first_format() -> u8 {
     1
 }
 
-impl Statement {
+impl CommitMark {
     /// Of a store in which nothing was committed yet.
     pub(crate) fn first(format: u8) -> Self {
         Self { format, generation: 1, commit: 0, counts: BTreeMap::new() }
@@ -49,15 +49,15 @@ impl Statement {
 
 /// The open commit file.
 #[derive(Debug)]
-pub(crate) struct Witness {
+pub(crate) struct CommitFile {
     file: File,
     next_place: u64,
     serial: u64,
 }
 
-impl Witness {
+impl CommitFile {
     /// `None` where there is no commit file.
-    pub(crate) fn open(folder: &Path) -> Result<Option<(Self, Statement)>> {
+    pub(crate) fn open(folder: &Path) -> Result<Option<(Self, CommitMark)>> {
         let path = folder.join(FILE);
         let file = match File::options().read(true).write(true).open(&path) {
             Ok(file) => file,
@@ -67,28 +67,28 @@ impl Witness {
         let found = (0..2).filter_map(|place| {
             let mut bytes = vec![0; PLACE];
             file.read_exact_at(&mut bytes, place * PLACE as u64).ok()?;
-            let (serial, statement) = parse(&bytes)?;
-            Some((serial, place, statement))
+            let (serial, mark) = parse(&bytes)?;
+            Some((serial, place, mark))
         });
-        let Some((serial, place, statement)) = found.max_by_key(|(serial, ..)| *serial) else {
+        let Some((serial, place, mark)) = found.max_by_key(|(serial, ..)| *serial) else {
             return Err(Error::Damaged {
                 at: folder.to_owned(),
                 what: "the commit file cannot be read, so nobody can tell whether records are missing"
                     .to_owned(),
             });
         };
-        Ok(Some((Self { file, next_place: 1 - place, serial }, statement)))
+        Ok(Some((Self { file, next_place: 1 - place, serial }, mark)))
     }
 
     /// Makes the file, whole or not at all.
-    pub(crate) fn create(folder: &Path, statement: &Statement) -> Result<Self> {
+    pub(crate) fn create(folder: &Path, mark: &CommitMark) -> Result<Self> {
         let make = || {
             let (path, draft) = (folder.join(FILE), folder.join("commit.new"));
             let file = File::options().read(true).write(true).create(true).truncate(true).open(&draft)?;
             file.set_len(2 * PLACE as u64)?;
             // Both places are really on the disk, so later writes change no metadata.
             file.write_all_at(&vec![0; 2 * PLACE], 0)?;
-            file.write_all_at(&encode(1, statement), 0)?;
+            file.write_all_at(&encode(1, mark), 0)?;
             file.sync_all()?;
             fs::rename(&draft, &path)?;
             sync_parent(&path)?;
@@ -98,9 +98,9 @@ impl Witness {
         Ok(Self { file, next_place: 1, serial: 1 })
     }
 
-    /// Returns once the statement is on the disk.
-    pub(crate) fn write(&mut self, statement: &Statement) -> Result<()> {
-        let bytes = encode(self.serial + 1, statement);
+    /// Returns once the mark is on the disk.
+    pub(crate) fn write(&mut self, mark: &CommitMark) -> Result<()> {
+        let bytes = encode(self.serial + 1, mark);
         if bytes.len() > PLACE {
             return Err(Error::TooLarge { what: "the commit file", size: bytes.len(), max: PLACE });
         }
@@ -114,8 +114,8 @@ impl Witness {
     }
 }
 
-fn encode(serial: u64, statement: &Statement) -> Vec<u8> {
-    let body = rmp_serde::to_vec_named(statement).expect("numbers and names are written without error");
+fn encode(serial: u64, mark: &CommitMark) -> Vec<u8> {
+    let body = rmp_serde::to_vec_named(mark).expect("numbers and names are written without error");
     let mut bytes = Vec::with_capacity(body.len() + 20);
     bytes.extend_from_slice(&MAGIC);
     bytes.extend_from_slice(&[0; 4]);
@@ -127,7 +127,7 @@ fn encode(serial: u64, statement: &Statement) -> Vec<u8> {
     bytes
 }
 
-fn parse(bytes: &[u8]) -> Option<(u64, Statement)> {
+fn parse(bytes: &[u8]) -> Option<(u64, CommitMark)> {
     let (magic, rest) = bytes.split_first_chunk::<4>()?;
     let (checksum, checked) = rest.split_first_chunk::<4>()?;
     let (serial, rest) = checked.split_first_chunk::<8>()?;
@@ -135,46 +135,46 @@ fn parse(bytes: &[u8]) -> Option<(u64, Statement)> {
     let body = body.get(..u32::from_be_bytes(*length) as usize)?;
     let is_whole =
         *magic == MAGIC && crc32fast::hash(&checked[..8 + 4 + body.len()]) == u32::from_be_bytes(*checksum);
-    let statement = is_whole.then(|| rmp_serde::from_slice(body).ok())??;
-    Some((u64::from_be_bytes(*serial), statement))
+    let mark = is_whole.then(|| rmp_serde::from_slice(body).ok())??;
+    Some((u64::from_be_bytes(*serial), mark))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn statement(commit: u64) -> Statement {
+    fn mark(commit: u64) -> CommitMark {
         let counts = BTreeMap::from([("channels".to_owned(), commit * 2)]);
-        Statement { commit, counts, ..Statement::first(1) }
+        CommitMark { commit, counts, ..CommitMark::first(1) }
     }
 
     #[test]
     fn the_commit_file_tells_the_last_statement() {
         let folder = tempfile::tempdir().unwrap();
-        assert!(Witness::open(folder.path()).unwrap().is_none());
-        let mut witness = Witness::create(folder.path(), &statement(0)).unwrap();
+        assert!(CommitFile::open(folder.path()).unwrap().is_none());
+        let mut commit_file = CommitFile::create(folder.path(), &mark(0)).unwrap();
         for commit in 1..6 {
-            witness.write(&statement(commit)).unwrap();
-            assert_eq!(Witness::open(folder.path()).unwrap().unwrap().1, statement(commit));
+            commit_file.write(&mark(commit)).unwrap();
+            assert_eq!(CommitFile::open(folder.path()).unwrap().unwrap().1, mark(commit));
         }
-        let (mut again, _) = Witness::open(folder.path()).unwrap().unwrap();
-        again.write(&statement(6)).unwrap();
-        assert_eq!(Witness::open(folder.path()).unwrap().unwrap().1, statement(6));
+        let (mut again, _) = CommitFile::open(folder.path()).unwrap().unwrap();
+        again.write(&mark(6)).unwrap();
+        assert_eq!(CommitFile::open(folder.path()).unwrap().unwrap().1, mark(6));
     }
 
     #[test]
     fn a_torn_write_leaves_the_statement_before_it_and_two_are_told() {
         let folder = tempfile::tempdir().unwrap();
-        let mut witness = Witness::create(folder.path(), &statement(1)).unwrap();
-        witness.write(&statement(2)).unwrap();
+        let mut commit_file = CommitFile::create(folder.path(), &mark(1)).unwrap();
+        commit_file.write(&mark(2)).unwrap();
         let path = folder.path().join(FILE);
         let file = File::options().write(true).open(&path).unwrap();
-        // The second place has the second statement; half of it never arrived.
+        // The second place has the second mark; half of it never arrived.
         file.write_all_at(&[0xee; 30], PLACE as u64 + 20).unwrap();
-        assert_eq!(Witness::open(folder.path()).unwrap().unwrap().1, statement(1));
+        assert_eq!(CommitFile::open(folder.path()).unwrap().unwrap().1, mark(1));
         file.write_all_at(&[0xee; 30], 20).unwrap();
-        assert!(matches!(Witness::open(folder.path()), Err(Error::Damaged { .. })));
+        assert!(matches!(CommitFile::open(folder.path()), Err(Error::Damaged { .. })));
         fs::write(&path, b"").unwrap();
-        assert!(matches!(Witness::open(folder.path()), Err(Error::Damaged { .. })));
+        assert!(matches!(CommitFile::open(folder.path()), Err(Error::Damaged { .. })));
     }
 }

@@ -1,14 +1,20 @@
 //! The one way to write: a function fills a [`Write`], the writer thread makes it current and durable.
 
+pub(crate) mod bulk;
+pub(crate) mod compact;
+mod memory_update;
+pub(crate) mod start;
+pub(crate) mod writer;
+
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use crate::block::Block;
-use crate::disk::BLOCK_WEIGHT;
+use crate::engine::block::Block;
+use crate::engine::disk::BLOCK_WEIGHT;
+use crate::engine::shared::Shared;
+use crate::engine::state::{Group, pair_of};
 use crate::error::{Error, Result};
 use crate::record::{CollectionKind, Key, Keys, Record, decode, encode};
-use crate::shared::Shared;
-use crate::state::{Group, pair_of};
 
 /// Records of paged collections that were put or removed, by noun and id, and where they are now.
 pub(crate) type Places = BTreeMap<(usize, u32), Option<(u64, u32)>>;
@@ -256,7 +262,7 @@ impl Write<'_> {
         let mut found = std::collections::BTreeSet::new();
         let state = self.shared.state.read();
         let directory = &state.directories[noun];
-        let mut look = |owner: u64, index: &crate::state::Pairs| {
+        let mut look = |owner: u64, index: &crate::engine::state::Pairs| {
             let changes = self.overlay.pairs.get(&(noun, owner));
             let is_gone = |id: u32| changes.is_some_and(|it| it.get(&(half, id)) == Some(&false));
             found.extend(index.with(half).filter(|id| !is_gone(*id)));
@@ -285,7 +291,7 @@ impl Write<'_> {
             // It stays in its block while it belongs there and the block does not grow too large.
             let block = self.block(noun, old_owner, number)?;
             let fits = block.records.len() == 1
-                || block.bytes() - old.len() + bytes.len() <= crate::block::BYTES_MAX;
+                || block.bytes() - old.len() + bytes.len() <= crate::engine::block::BYTES_MAX;
             if old_owner != owner || !fits {
                 self.take_out(noun, id)?;
                 place = None;

@@ -5,10 +5,10 @@
 
 use std::marker::PhantomData;
 
+use crate::engine::shared::Shared;
+use crate::engine::state::pair_of;
 use crate::error::Result;
 use crate::record::{CollectionKind, Key, Keys, Record, decode, fingerprint};
-use crate::shared::Shared;
-use crate::state::pair_of;
 use crate::write::has;
 
 /// The records of one noun, as last committed.

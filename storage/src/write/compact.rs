@@ -5,13 +5,13 @@ use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use crate::disk::{Disk, Slice};
+use crate::engine::commit_file::CommitMark;
+use crate::engine::disk::{Disk, Slice};
+use crate::engine::space::Watch;
+use crate::engine::vault::sync_parent;
 use crate::error::{Error, Result};
-use crate::space::Watch;
-use crate::start::{database, remove_folder};
-use crate::vault::sync_parent;
-use crate::witness::Statement;
-use crate::writer::{Batch, Writer, counts};
+use crate::write::start::{database, remove_folder};
+use crate::write::writer::{Batch, Writer, counts};
 
 impl Writer {
     /// Copies what lives into a fresh database, which takes the place of this one. When that fails on the way, the
@@ -31,7 +31,7 @@ impl Writer {
         };
         // This one write decides which of the two counts.
         let format = shared.format;
-        let done = self.witness.write(&Statement { format, generation, commit, counts });
+        let done = self.commit_file.write(&CommitMark { format, generation, commit, counts });
         self.stop_after(&done);
         done?;
         if is_swept {

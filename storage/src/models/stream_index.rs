@@ -17,10 +17,10 @@ use parking_lot::Mutex;
 use tokio::sync::watch;
 
 use crate::changes::{ChangeMessage, ChangedIds, Changes};
-use crate::collection::Collection;
+use crate::engine::shared::Shared;
 use crate::error::{Error, Result};
+use crate::read::collection::Collection;
 use crate::record::Record;
-use crate::shared::Shared;
 use crate::store::Store;
 
 /// After a reading that failed, before everything is read again. It costs seconds, and may fail again.

@@ -8,15 +8,15 @@ use std::sync::Arc;
 
 use tokio::sync::oneshot;
 
-use crate::block::Block;
-use crate::disk::{BLOCK_WEIGHT, SLICE_WEIGHT_MAX, Slice};
+use crate::engine::block::Block;
+use crate::engine::disk::{BLOCK_WEIGHT, SLICE_WEIGHT_MAX, Slice};
+use crate::engine::shared::Shared;
+use crate::engine::state::{At, Group, Pairs, pair_of};
 use crate::error::{Error, Result};
 use crate::record::{CollectionKind, Keys, Record, encode};
-use crate::shared::Shared;
-use crate::state::{At, Group, Pairs, pair_of};
 use crate::store::{Store, settle};
 use crate::write::Write;
-use crate::writer::Job;
+use crate::write::writer::Job;
 
 /// ChangedIds taken from the counter at a time.
 const IDS_AT_ONCE: u32 = 1000;

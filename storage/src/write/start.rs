@@ -4,15 +4,15 @@ use std::fs::{self, File};
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
-use crate::disk::{Disk, Slice};
+use crate::engine::commit_file::CommitMark;
+use crate::engine::disk::{Disk, Slice};
+use crate::engine::space::is_wasteful;
+use crate::engine::state::State;
+use crate::engine::value::{Place, Value};
+use crate::engine::vault::sync_parent;
 use crate::error::{Error, Result};
-use crate::load::{self, Harmed, shown};
-use crate::space::is_wasteful;
-use crate::state::State;
-use crate::value::{Place, Value};
-use crate::vault::sync_parent;
-use crate::witness::Statement;
-use crate::writer::{Writer, counts, meta, sweep};
+use crate::recovery::load::{self, Harmed, shown};
+use crate::write::writer::{Writer, counts, meta, sweep};
 
 impl Writer {
     /// The first commit of a new store.
@@ -29,13 +29,13 @@ impl Writer {
         state.commit = 1;
         let counts = counts(&self.shared, &state.directories);
         let (format, generation) = (self.shared.format, self.generation);
-        self.witness.write(&Statement { format, generation, commit: 1, counts })
+        self.commit_file.write(&CommitMark { format, generation, commit: 1, counts })
     }
 
     /// Reads everything, compares it with what was acknowledged, and clears away what a crash left.
-    pub(crate) fn load(&mut self, statement: &Statement) -> Result<()> {
-        let loaded = load::load(&self.shared, statement)?;
-        self.last = loaded.last.max(statement.commit);
+    pub(crate) fn load(&mut self, mark: &CommitMark) -> Result<()> {
+        let loaded = load::load(&self.shared, mark)?;
+        self.last = loaded.last.max(mark.commit);
         self.leftovers = loaded.leftovers;
         let disk = self.shared.disk();
         while !self.leftovers.is_empty() {

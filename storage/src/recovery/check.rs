@@ -4,15 +4,15 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::path::{Path, PathBuf};
 
-use crate::damage::{Damage, print_lines, size};
-use crate::disk::folder_bytes;
+use crate::engine::disk::folder_bytes;
+use crate::engine::space::is_wasteful;
+use crate::engine::value::Place;
+use crate::engine::vault::Vault;
 use crate::error::Result;
-use crate::evidence::{Inspector, ReadCopy, Values, collection_of, find};
-use crate::load::shown;
 use crate::record::Schema;
-use crate::space::is_wasteful;
-use crate::value::Place;
-use crate::vault::Vault;
+use crate::recovery::damage::{Damage, print_lines, size};
+use crate::recovery::load::shown;
+use crate::recovery::scan::{Inspector, ReadCopy, Values, collection_of, find};
 
 /// What [`check`] found. Prints itself for the person who asked.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -71,7 +71,7 @@ pub fn check(folder: &Path, key_file: &Path, schema: &Schema) -> Result<CheckRep
     let found = find(folder, &mut report.problems)?;
     let vault = Vault::open(key_file, false)?;
     let inspector = Inspector { schema, vault: &vault };
-    report.acknowledged = found.statement.as_ref().map(|it| it.counts.clone()).unwrap_or_default();
+    report.acknowledged = found.mark.as_ref().map(|it| it.counts.clone()).unwrap_or_default();
     let Some(database) = &found.database else { return Ok(report) };
     report.disk_bytes = folder_bytes(database);
     let copy = ReadCopy::of(database, folder)?;

@@ -1,0 +1,11 @@
+//! The parts that readers and the writer share: sled, keys and values, encryption, the commit file, and the directory
+//! of all records in memory.
+
+pub(crate) mod block;
+pub(crate) mod commit_file;
+pub(crate) mod disk;
+pub(crate) mod shared;
+pub(crate) mod space;
+pub(crate) mod state;
+pub(crate) mod value;
+pub(crate) mod vault;
