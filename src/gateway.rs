@@ -1,10 +1,9 @@
-//! The gateway as one value: started, asked for its addresses, stopped.
+//! The gateway as one value: start it, ask it for its addresses, stop it.
 
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::Duration;
+use std::sync::atomic::Ordering;
 
 use actors::{
     Counts, Events, Fetch, FetchError, FetchLimits, Importer, Parts, Plans, StorePlans, Switchboard, System,
@@ -21,18 +20,14 @@ use tokio::time::Instant;
 use tracing::info;
 use warp::Filter;
 
-use crate::auth::Auth;
+use crate::app::App;
 use crate::config::{Config, Listen};
 use crate::http::accept::Door;
 use crate::http::admission::Admission;
-use crate::http::route_table;
-use crate::metrics::Metrics;
-use crate::player::{self, Blocked, PlayerParts};
-use crate::push::{self, PushParts};
-use crate::rest::{self, RestParts};
-use crate::status::{self, StatusParts};
+use crate::http::{Routes, route_table};
+use crate::{player, push, rest, status};
 
-/// Connections that wait to be accepted, at most.
+/// Length of the kernel's queue of connections that wait to be accepted.
 const BACKLOG: i32 = 1024;
 
 /// The two runtimes. A test passes its own handle twice.
@@ -40,18 +35,18 @@ const BACKLOG: i32 = 1024;
 pub struct Runtimes {
     /// Carries packets: accept loops, connections, openers, pumps, and the closer.
     pub packets: Handle,
-    /// Everything else: actors and handlers. What happens here may not hold up a packet.
+    /// Runs everything else: actors and handlers. Nothing here may delay a packet.
     pub work: Handle,
 }
 
 impl Runtimes {
-    /// Both on the runtime of the caller.
+    /// Uses the caller's runtime for both.
     pub fn current() -> Self {
         Runtimes { packets: Handle::current(), work: Handle::current() }
     }
 }
 
-/// Why a gateway did not start.
+/// Reason why a gateway did not start.
 #[derive(Debug, thiserror::Error)]
 pub enum StartError {
     #[error("failed to listen on {listen}")]
@@ -60,18 +55,18 @@ pub enum StartError {
     Store(#[source] storage::Error),
     #[error("failed to start the actors")]
     Actors(#[source] actors::StartError),
-    #[error("failed to prepare for fetching playlists")]
+    #[error("failed to set up the HTTP client for playlists")]
     Fetch(#[source] FetchError),
-    #[error("failed to prepare connections to providers: {0}")]
+    #[error("failed to set up connections to providers: {0}")]
     Dial(String),
-    #[error("a runtime is shut down")]
+    #[error("a runtime has shut down")]
     Runtime,
 }
 
-/// How a gateway ended.
+/// Outcome of [`Gateway::stop`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Stopped {
-    /// Every connection ended by itself, and every actor in time.
+    /// True if no connection had to be cancelled and every actor ended in time.
     pub is_clean: bool,
 }
 
@@ -79,181 +74,102 @@ pub struct Stopped {
 /// them end.
 pub struct Gateway {
     system: Arc<System>,
-    models: Models,
+    app: Arc<App>,
     api: Door,
     player: Door,
     api_addr: SocketAddr,
     player_addr: SocketAddr,
-    draining: Arc<AtomicBool>,
-    drain_timeout: Duration,
 }
 
 impl Gateway {
-    /// Starts a gateway on a store that was begun: the actors, then the two ports. When this returns, both ports
-    /// answer. What is committed from now on takes effect by itself.
+    /// Starts a gateway on an initialised store: first the actors, then the two ports. Both ports answer when this
+    /// returns. Later commits to the store take effect without a restart.
     pub async fn start(config: Config, store: Store, runtimes: Runtimes) -> Result<Gateway, StartError> {
         install_tls();
-        // Bound before anything is started: a port that is taken is the likeliest reason not to start.
+        // Bind first: a port in use is the most likely reason for a failed start.
         let (api_listener, api_addr) = bind(config.api_listen, &runtimes.packets)?;
         let (player_listener, player_addr) = bind(config.player_listen, &runtimes.packets)?;
 
         let models = runtimes.work.spawn_blocking(move || Models::of(store));
         let models = models.await.map_err(|_| StartError::Runtime)?.map_err(StartError::Store)?;
-        let has_ffmpeg = media::find_program("ffmpeg").is_some();
-        let conditions = Conditions { has_ffmpeg, user_agent: config.user_agent.clone() };
-        let plans = StorePlans::new(models.clone(), config.engine.default_stream_profile).under(conditions);
-        let plans: Arc<dyn Plans> = Arc::new(plans);
-        let dial =
-            TcpDial::new(DialSettings::default()).map_err(|error| StartError::Dial(error.to_string()))?;
-        let fetch = fetch(&config).map_err(StartError::Fetch)?;
-        let parts = Parts { dial: Arc::new(dial), packets: runtimes.packets.clone() };
-        let (base, followed) = (config.engine.clone(), models.clone());
-        let system = {
-            let (settings, plans) = (effective_settings(&models, &base), Arc::clone(&plans));
-            async move {
-                let system = System::start(settings, plans, parts).await?;
-                system.follow(followed.clone(), base);
-                system.import_into(followed, fetch);
-                Ok(system)
-            }
-        };
-        let system = runtimes.work.spawn(system).await.map_err(|_| StartError::Runtime)?;
-        let system = Arc::new(system.map_err(StartError::Actors)?);
+        let system = start_system(&config, &models, &runtimes).await?;
 
         let limits = &config.limits;
         let admission = Admission::new(limits.connections_max, limits.connections_per_address_max);
-        let draining = Arc::new(AtomicBool::new(false));
-        let counts = {
-            let system = Arc::downgrade(&system);
-            Arc::new(move || system.upgrade().map(|it| it.counts()).unwrap_or_default())
+        let app = {
+            let (system, admission) = (Arc::clone(&system), Arc::clone(&admission));
+            runtimes.work.spawn_blocking(move || App::new(config, models, &system, admission).map(Arc::new))
         };
-        let status = status::routes(StatusParts {
-            metrics: Arc::new(Metrics::new(counts.clone(), Arc::clone(&admission))),
-            networks: Arc::new(config.metrics_networks.clone()),
-            draining: Arc::clone(&draining),
-        });
-        let auth = {
-            let (models, events, limits) = (models.clone(), system.events(), config.auth.clone());
-            runtimes.work.spawn_blocking(move || Auth::new(&models, events, &limits))
-        };
-        let auth = auth.await.map_err(|_| StartError::Runtime)?.map_err(StartError::Store)?;
-        let blocked = system.events();
-        let player_parts = PlayerParts {
-            switchboard: system.switchboard(),
-            plans,
-            models: models.clone(),
-            settings: system.live_settings(),
-            networks: Arc::new(config.stream_networks.clone()),
-            blocked: Arc::new(Blocked::new(move |event| blocked.happened(event))),
-            auth: auth.clone(),
-        };
-        let player = player::routes(player_parts.clone());
-        let push = push::route(PushParts {
-            switchboard: system.switchboard(),
-            importer: system.importer(),
-            events: system.events(),
-            counts,
-            models: models.clone(),
-            auth: auth.clone(),
-        });
-        let leases = {
-            let system = Arc::downgrade(&system);
-            Arc::new(move || system.upgrade().map(|it| it.leases()).unwrap_or_default())
-        };
-        let rest = rest::filter(RestParts {
-            models: models.clone(),
-            auth,
-            switchboard: system.switchboard(),
-            events: system.events(),
-            importer: system.importer(),
-            trials: system.trials(),
-            leases,
-            engine: Arc::new(config.engine.clone()),
-            log_level: config.log.level.as_str().into(),
-            body_bytes_max: limits.body_bytes_max,
-            body_timeout: limits.body_timeout,
-        });
-        // Clients know one host and one port, and that is the players': it answers what the other one answers too.
-        let api_routes = rest.or(status).unify().or(push).unify().boxed();
-        let player_routes = api_routes.clone().or(player).unify();
-        // Last of all: anything of three segments looks like it.
-        let player_routes = player_routes.or(player::short_route(player_parts)).unify().boxed();
+        let app = app.await.map_err(|_| StartError::Runtime)?.map_err(StartError::Store)?;
 
+        let (api_routes, player_routes) = routes(&app);
         let open = |listener, routes| {
             let handler = route_table(routes, runtimes.work.clone());
-            Door::open(listener, handler, Arc::clone(&admission), limits.header_timeout, &runtimes.packets)
+            let header_timeout = app.config.limits.header_timeout;
+            Door::open(listener, handler, Arc::clone(&admission), header_timeout, &runtimes.packets)
         };
-        let gateway = Gateway {
-            system,
-            models,
-            api: open(api_listener, api_routes),
-            player: open(player_listener, player_routes),
-            api_addr,
-            player_addr,
-            draining,
-            drain_timeout: limits.drain_timeout,
-        };
+        let (api, player) = (open(api_listener, api_routes), open(player_listener, player_routes));
         info!(api.address = %api_addr, player.address = %player_addr, "gateway started");
-        Ok(gateway)
+        Ok(Gateway { system, app, api, player, api_addr, player_addr })
     }
 
-    /// Where administrators' programs call: the port as bound.
+    /// Returns the bound address of the admin API.
     pub fn api_addr(&self) -> SocketAddr {
         self.api_addr
     }
 
-    /// Where players call: the port as bound.
+    /// Returns the bound address for players.
     pub fn player_addr(&self) -> SocketAddr {
         self.player_addr
     }
 
-    /// What happens now, as one value.
+    /// Returns the actors and the values that outlive them.
     pub fn system(&self) -> &System {
         &self.system
     }
 
-    /// The door to live channels.
+    /// Returns the public API of live channels.
     pub fn switchboard(&self) -> Switchboard {
         self.system.switchboard()
     }
 
-    /// What is remembered.
+    /// Returns the stored records and their in-memory views.
     pub fn models(&self) -> &Models {
-        &self.models
+        &self.app.models
     }
 
-    /// The door to refreshes of playlists.
+    /// Returns the public API of playlist refreshes.
     pub fn importer(&self) -> Importer {
         self.system.importer()
     }
 
-    /// The settings the engine runs with now.
+    /// Returns the engine settings in effect.
     pub fn settings(&self) -> Arc<Settings> {
         self.system.settings()
     }
 
-    /// What happens, as it happens.
+    /// Returns the event bus.
     pub fn events(&self) -> Events {
         self.system.events()
     }
 
-    /// One reading of everything that is counted.
+    /// Reads all counters.
     pub fn counts(&self) -> Counts {
         self.system.counts()
     }
 
-    /// Stops in the reverse order of the start: no new connection, every stream ends after its last packets, open
-    /// answers may finish until the drain time-out, upstream sockets are closed; the store takes no more writes.
+    /// Stops in the reverse order of the start: accepts no new connection, ends every stream after its last packets,
+    /// lets open responses finish until the drain time-out, closes upstream sockets, and finally closes the store.
     pub async fn stop(self) -> Stopped {
         info!("gateway stopping");
-        self.draining.store(true, Ordering::Relaxed);
-        let deadline = Instant::now() + self.drain_timeout;
+        self.app.is_draining.store(true, Ordering::Relaxed);
+        let deadline = Instant::now() + self.app.config.limits.drain_timeout;
         self.api.drain();
         self.player.drain();
         let (actors_ended, api_ended, player_ended) =
             tokio::join!(self.system.stop(), self.api.drained(deadline), self.player.drained(deadline));
-        // Only now: until the last answer somebody may have something to write.
-        let store = self.models.store.clone();
+        // Not earlier: until the last response, a handler may still write.
+        let store = self.app.models.store.clone();
         let closed = tokio::task::spawn_blocking(move || store.close()).await.is_ok();
         let is_clean = actors_ended && api_ended && player_ended && closed;
         info!(clean = is_clean, "gateway stopped");
@@ -261,7 +177,42 @@ impl Gateway {
     }
 }
 
-/// The client for all that is fetched and not streamed, as the configuration wants it.
+/// Starts the actors, and has them follow the commits of the store.
+async fn start_system(
+    config: &Config,
+    models: &Models,
+    runtimes: &Runtimes,
+) -> Result<Arc<System>, StartError> {
+    let has_ffmpeg = media::find_program("ffmpeg").is_some();
+    let conditions = Conditions { has_ffmpeg, user_agent: config.user_agent.clone() };
+    let plans = StorePlans::new(models.clone(), config.engine.default_stream_profile).under(conditions);
+    let plans: Arc<dyn Plans> = Arc::new(plans);
+    let dial = TcpDial::new(DialSettings::default()).map_err(|error| StartError::Dial(error.to_string()))?;
+    let fetch = fetch(config).map_err(StartError::Fetch)?;
+    let parts = Parts { dial: Arc::new(dial), packets: runtimes.packets.clone() };
+    let (base, models) = (config.engine.clone(), models.clone());
+    let system = runtimes.work.spawn(async move {
+        let system = System::start(effective_settings(&models, &base), plans, parts).await?;
+        system.follow(models.clone(), base);
+        system.import_into(models, fetch);
+        Ok(system)
+    });
+    let system = system.await.map_err(|_| StartError::Runtime)?;
+    Ok(Arc::new(system.map_err(StartError::Actors)?))
+}
+
+/// Returns the routes of the API port and those of the player port. Clients are configured with one host and port,
+/// which is the players'; therefore the player port also serves every API route.
+fn routes(app: &Arc<App>) -> (Routes, Routes) {
+    let app = || Arc::clone(app);
+    let api = rest::filter(app()).or(status::routes(app())).unify().or(push::route(app())).unify().boxed();
+    let player = api.clone().or(player::routes(app())).unify();
+    // Last, because any path of three segments matches it.
+    let player = player.or(player::short_route(app())).unify().boxed();
+    (api, player)
+}
+
+/// Builds the HTTP client for everything that is downloaded rather than streamed.
 pub(crate) fn fetch(config: &Config) -> Result<Fetch, FetchError> {
     let limits = FetchLimits {
         bytes_max: config.limits.playlist_bytes_max,
@@ -275,14 +226,14 @@ pub(crate) fn fetch(config: &Config) -> Result<Fetch, FetchError> {
     })
 }
 
-/// Makes the TLS provider of this process, once. Later calls do nothing.
+/// Installs the TLS provider of this process. Later calls do nothing.
 pub fn install_tls() {
-    // An error says that there is one already.
+    // An error means that a provider is already installed.
     let _ = rustls::crypto::ring::default_provider().install_default();
 }
 
-/// Lets this process open as many files as the system allows it: every viewer is one, and the usual soft limit of
-/// 1,024 is for programs that use `select`. Says how many there are now.
+/// Raises the soft limit of open files to the hard limit and returns the limit now in effect. Every viewer needs one
+/// file, and the usual soft limit of 1,024 is meant for programs that use `select`.
 pub fn raise_file_limit() -> Option<u64> {
     use rustix::process::{Resource, getrlimit, setrlimit};
     let mut limit = getrlimit(Resource::Nofile);
@@ -296,7 +247,7 @@ pub fn raise_file_limit() -> Option<u64> {
     limit.current
 }
 
-/// Binds a port. "All addresses" is both IPv6 and IPv4 where there is IPv6, else IPv4.
+/// Binds a port. A wildcard address binds both IPv6 and IPv4, or IPv4 alone where the kernel has no IPv6.
 pub(crate) fn bind(listen: Listen, packets: &Handle) -> Result<(TcpListener, SocketAddr), StartError> {
     let address = listen.address();
     let bound = match bind_to(address) {
@@ -318,7 +269,7 @@ fn bind_to(address: SocketAddr) -> io::Result<std::net::TcpListener> {
     if address.is_ipv6() {
         socket.set_only_v6(false)?;
     }
-    // A restart must not wait for connections of the last run to be forgotten.
+    // Otherwise a restart would wait until the connections of the previous process leave TIME_WAIT.
     socket.set_reuse_address(true)?;
     socket.set_nonblocking(true)?;
     socket.bind(&address.into())?;
@@ -326,8 +277,8 @@ fn bind_to(address: SocketAddr) -> io::Result<std::net::TcpListener> {
     Ok(socket.into())
 }
 
-/// The kernel has no IPv6, or no address of it. (Address family not supported: 97 on Linux, without a kind of its
-/// own in the standard library.)
+/// Returns true if the kernel has no IPv6 or no IPv6 address. (The error "address family not supported" is 97 on Linux
+/// and has no `ErrorKind` in the standard library.)
 fn is_no_ipv6(error: &io::Error) -> bool {
     const EAFNOSUPPORT: i32 = 97;
     error.raw_os_error() == Some(EAFNOSUPPORT) || error.kind() == io::ErrorKind::AddrNotAvailable
@@ -365,7 +316,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn both_ports_say_what_they_are_and_count_and_refuse_what_they_do_not_know() {
+    async fn both_ports_serve_status_and_metrics_and_refuse_unknown_callers() {
         let gateway = start(config("127.0.0.1:0")).await;
         for port in [gateway.api_addr().port(), gateway.player_addr().port()] {
             assert!(ask(port, "GET / HTTP/1.0").await.contains("\"name\":\"headwater\""));
@@ -379,13 +330,13 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn all_addresses_are_ipv4_too() {
+    async fn a_wildcard_address_includes_ipv4() {
         let gateway = start(config("0")).await;
         assert!(ask(gateway.player_addr().port(), "GET /healthz HTTP/1.0").await.ends_with("ok\n"));
     }
 
     #[tokio::test]
-    async fn a_port_that_is_taken_is_named() {
+    async fn the_error_names_a_port_that_is_in_use() {
         let taken = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
         let address = taken.local_addr().unwrap();
         let started = Gateway::start(
@@ -399,7 +350,7 @@ mod tests {
     }
 
     #[tokio::test(flavor = "multi_thread")]
-    async fn the_demo_plays_and_ends_its_viewers_when_it_stops() {
+    async fn the_demo_plays_and_a_stop_ends_its_viewers() {
         let source = Source::start("127.0.0.1:0".parse().unwrap(), &Runtimes::current()).await.unwrap();
         let catalogue = demo::catalogue(source.address());
         let uuid = catalogue.channels[0].uuid;

@@ -6,6 +6,7 @@
 //! This room knows `actors` by their doors, of `media` only what its crate root re-exports, and no actor library. It is the only one
 //! with an HTTP server in it.
 
+mod app;
 mod auth;
 pub mod commands;
 pub mod config;

@@ -1,7 +1,7 @@
-//! `/metrics`: what the gateway counts, in the text format of Prometheus.
+//! `/metrics`: the gateway's counters in the OpenMetrics text format of Prometheus.
 //!
-//! The registry is a value, so that several gateways can live in one process. Nothing is counted here: each scrape
-//! takes one reading from those who count.
+//! This module counts nothing itself. Each scrape builds a registry from one reading of the existing counters, so
+//! several gateways can run in one process.
 
 use std::fmt;
 use std::sync::Arc;
@@ -16,74 +16,73 @@ use prometheus_client::registry::{Registry, Unit};
 
 use crate::http::admission::Admission;
 
-/// Where a reading of everything that is counted comes from.
-pub(crate) type ReadCounts = Arc<dyn Fn() -> Counts + Send + Sync>;
-
-/// Everything that one gateway counts.
-pub(crate) struct Metrics(Registry);
-
-impl Metrics {
-    pub(crate) fn new(counts: ReadCounts, admission: Arc<Admission>) -> Self {
-        let mut registry = Registry::with_prefix("headwater");
-        registry.register_collector(Box::new(Reading { counts, admission }));
-        Metrics(registry)
-    }
-
-    /// The present reading as text.
-    pub(crate) fn text(&self) -> Result<String, fmt::Error> {
-        let mut text = String::new();
-        prometheus_client::encoding::text::encode(&mut text, &self.0)?;
-        Ok(text)
-    }
+/// Renders one reading of the counters as text.
+pub(crate) fn text(counts: Counts, admission: Arc<Admission>) -> Result<String, fmt::Error> {
+    let mut registry = Registry::with_prefix("headwater");
+    registry.register_collector(Box::new(Reading { counts, admission }));
+    let mut text = String::new();
+    prometheus_client::encoding::text::encode(&mut text, &registry)?;
+    Ok(text)
 }
 
+#[derive(Debug)]
 struct Reading {
-    counts: ReadCounts,
+    counts: Counts,
     admission: Arc<Admission>,
-}
-
-impl fmt::Debug for Reading {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Reading").finish_non_exhaustive()
-    }
 }
 
 impl Collector for Reading {
     fn encode(&self, encoder: DescriptorEncoder<'_>) -> Result<(), fmt::Error> {
-        let counts = (self.counts)();
+        let counts = &self.counts;
         let mut page = Page(encoder);
-        page.gauge("leases", "Leases on provider slots, those closing included", counts.leases as u64)?;
+        page.gauge("leases", "Leases of provider slots, including those being closed", counts.leases as u64)?;
         page.gauge("leases_closing", "Leases whose socket is being closed", counts.leases_closing as u64)?;
-        page.gauge("upstream_sockets", "Sockets open at providers", counts.sockets_open as u64)?;
-        page.gauge("live_channels", "Channels that are being watched", counts.channels as u64)?;
-        page.gauge("clients", "Clients that watch", counts.clients as u64)?;
-        page.gauge("seats", "Sessions of users, each of which holds a seat", counts.seats as u64)?;
+        page.gauge("upstream_sockets", "Open sockets to providers", counts.sockets_open as u64)?;
+        page.gauge("live_channels", "Channels being watched", counts.channels as u64)?;
+        page.gauge("clients", "Clients watching a channel", counts.clients as u64)?;
+        page.gauge("seats", "Sessions of users; each holds one seat", counts.seats as u64)?;
         page.bytes("received", "Bytes received from providers", counts.bytes_in)?;
         page.bytes("sent", "Bytes handed to clients", counts.bytes_out)?;
-        page.counter("client_misses", "Times a client fell out of the past that is kept", counts.misses)?;
-        page.bytes("client_missed", "Bytes that clients missed that way", counts.missed_bytes)?;
+        page.counter("client_misses", "Times a client fell behind the ring buffer", counts.misses)?;
+        page.bytes(
+            "client_missed",
+            "Bytes that clients skipped because they fell behind",
+            counts.missed_bytes,
+        )?;
         page.counter("losses", "Sources lost", counts.losses)?;
         page.counter("failovers", "Changes to another stream after a loss", counts.failovers)?;
         page.counter("reconnects", "Reconnections to the same stream after a loss", counts.reconnects)?;
-        page.counter("switches", "Changes of stream that were asked for", counts.switches)?;
+        page.counter("switches", "Changes of stream on request", counts.switches)?;
         page.counter("channel_starts", "Channels started", counts.channel_starts)?;
         page.counter("refused_full", "Requests refused because an account was full", counts.refused_full)?;
-        page.counter("refused_seats", "Requests refused because a user had no seat", counts.refused_seats)?;
-        page.gauge("ring_bytes", "Bytes kept of the past of live channels", counts.ring_bytes as u64)?;
-        page.start_times(&counts)?;
+        page.counter(
+            "refused_seats",
+            "Requests refused because a user had no free seat",
+            counts.refused_seats,
+        )?;
+        page.gauge(
+            "ring_bytes",
+            "Memory in ring buffers of live channels, in bytes",
+            counts.ring_bytes as u64,
+        )?;
+        page.start_times(counts)?;
 
-        page.gauge("connections", "Connections open at our ports", self.admission.n_open() as u64)?;
+        page.gauge("connections", "Open client connections", self.admission.n_open() as u64)?;
         page.counter("connections_accepted", "Connections accepted", self.admission.n_accepted())?;
-        page.counter("connections_refused", "Connections over the limit", self.admission.n_refused())?;
+        page.counter(
+            "connections_refused",
+            "Connections refused over the limit",
+            self.admission.n_refused(),
+        )?;
         if let Some(process) = Process::read() {
-            page.gauge("process_resident_bytes", "Memory of this process", process.resident_bytes)?;
-            page.gauge("process_open_files", "File descriptors of this process", process.n_open_files)?;
+            page.gauge("process_resident_bytes", "Resident memory of this process", process.resident_bytes)?;
+            page.gauge("process_open_files", "Open file descriptors of this process", process.n_open_files)?;
         }
         Ok(())
     }
 }
 
-/// Writes one metric after the other.
+/// Writes metrics one after another.
 struct Page<'a>(DescriptorEncoder<'a>);
 
 impl Page<'_> {
@@ -102,7 +101,7 @@ impl Page<'_> {
         ConstCounter::new(value).encode(encoder)
     }
 
-    /// The encoder wants the count of each bucket alone and adds them up itself.
+    /// The encoder takes the count of each single bucket and accumulates them itself.
     fn start_times(&mut self, counts: &Counts) -> fmt::Result {
         let starts = &counts.starts;
         let mut below = 0;
@@ -112,7 +111,7 @@ impl Page<'_> {
             below = *cumulative;
         }
         buckets.push((f64::INFINITY, starts.count.saturating_sub(below)));
-        let help = "From the first request for a channel to its first packets";
+        let help = "Time from the first request for a channel to its first packets";
         let name = "channel_start";
         let mut encoder =
             self.0.encode_descriptor(name, help, Some(&Unit::Seconds), MetricType::Histogram)?;
@@ -125,19 +124,19 @@ impl Page<'_> {
     }
 }
 
-/// What the system says about this process.
+/// Resource usage of this process.
 struct Process {
     resident_bytes: u64,
     n_open_files: u64,
 }
 
 impl Process {
-    /// `None` where there is no `/proc`.
+    /// Returns `None` on systems without `/proc`.
     fn read() -> Option<Process> {
         let status = std::fs::read_to_string("/proc/self/status").ok()?;
         let line = status.lines().find_map(|it| it.strip_prefix("VmRSS:"))?;
         let kib: u64 = line.trim().trim_end_matches("kB").trim_end().parse().ok()?;
-        // One of them is the listing itself.
+        // One of them is the directory being listed.
         let n_open_files = std::fs::read_dir("/proc/self/fd").ok()?.count().saturating_sub(1) as u64;
         Some(Process { resident_bytes: kib << 10, n_open_files })
     }
@@ -150,8 +149,7 @@ mod tests {
     use super::*;
 
     fn text(counts: Counts) -> String {
-        let metrics = Metrics::new(Arc::new(move || counts.clone()), Admission::new(0, 0));
-        metrics.text().unwrap()
+        super::text(counts, Admission::new(0, 0)).unwrap()
     }
 
     #[track_caller]
@@ -160,7 +158,7 @@ mod tests {
     }
 
     #[test]
-    fn a_scrape_shows_what_was_counted() {
+    fn a_scrape_contains_the_counters() {
         let text = text(Counts {
             leases: 3,
             leases_closing: 1,

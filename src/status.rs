@@ -1,42 +1,33 @@
-//! What both ports answer apart from their own routes: what this is, whether it is well, and what it counts.
+//! Routes that both ports serve beside their own: `/`, `/healthz` and `/metrics`.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::Ordering;
 
 use http::header::{CACHE_CONTROL, CONTENT_TYPE, HeaderValue};
 use http::{Method, StatusCode};
 use warp::Filter;
 use warp::reply::Response as Reply;
 
-use crate::config::Networks;
+use crate::app::App;
 use crate::http::caller::{Caller, caller};
 use crate::http::reply::{Refusal, json, text};
 use crate::http::{Routes, method};
-use crate::metrics::Metrics;
+use crate::metrics;
 
 const METHODS: &str = "GET, HEAD";
 
-/// What these routes need.
-#[derive(Clone)]
-pub(crate) struct StatusParts {
-    pub(crate) metrics: Arc<Metrics>,
-    pub(crate) networks: Arc<Networks>,
-    pub(crate) draining: Arc<AtomicBool>,
-}
-
-/// `/`, `/healthz` and `/metrics`.
-pub(crate) fn routes(parts: StatusParts) -> Routes {
-    let draining = Arc::clone(&parts.draining);
+/// Builds the routes `/`, `/healthz` and `/metrics`.
+pub(crate) fn routes(app: Arc<App>) -> Routes {
     let root = warp::path::end().and(method(METHODS)).map(|_: Method| about());
-    let health = warp::path("healthz")
-        .and(warp::path::end())
-        .and(method(METHODS))
-        .map(move |_: Method| health(&draining));
+    let health = {
+        let app = Arc::clone(&app);
+        warp::path("healthz").and(warp::path::end()).and(method(METHODS)).map(move |_: Method| health(&app))
+    };
     let metrics = warp::path("metrics")
         .and(warp::path::end())
         .and(method(METHODS))
         .and(caller())
-        .map(move |_: Method, caller: Caller| metrics(&parts, &caller));
+        .map(move |_: Method, caller: Caller| metrics(&app, &caller));
     root.or(health).unify().or(metrics).unify().boxed()
 }
 
@@ -53,9 +44,9 @@ fn about() -> Reply {
     )
 }
 
-/// Answers everybody: that a gateway is well is no secret, and load balancers ask from anywhere.
-fn health(draining: &AtomicBool) -> Reply {
-    let mut response = if draining.load(Ordering::Relaxed) {
+/// Answers callers from every network: health is not a secret, and load balancers may run anywhere.
+fn health(app: &App) -> Reply {
+    let mut response = if app.is_draining.load(Ordering::Relaxed) {
         text(StatusCode::SERVICE_UNAVAILABLE, "draining\n")
     } else {
         text(StatusCode::OK, "ok\n")
@@ -64,11 +55,11 @@ fn health(draining: &AtomicBool) -> Reply {
     response
 }
 
-fn metrics(parts: &StatusParts, caller: &Caller) -> Reply {
-    if !parts.networks.contains(caller.address()) {
+fn metrics(app: &App, caller: &Caller) -> Reply {
+    if !app.config.metrics_networks.contains(caller.address()) {
         return Refusal::network().into_response();
     }
-    let Ok(page) = parts.metrics.text() else {
+    let Ok(page) = metrics::text(app.counts(), Arc::clone(&app.admission)) else {
         return Refusal::bug().into_response();
     };
     let mut response = text(StatusCode::OK, page);

@@ -4,6 +4,8 @@
 //! Player apps make these addresses themselves, of what they know of a panel. So they are answered from any network,
 //! and a wrong password looks the same as an unknown user.
 
+use std::sync::Arc;
+
 use actors::Target;
 use domain::ids::ChannelId;
 use domain::user;
@@ -13,8 +15,8 @@ use warp::Filter;
 use warp::path::Tail;
 use warp::reply::Response as Reply;
 
-use super::PlayerParts;
 use super::watch::{METHODS, for_any_origin, preflight, unknown_channel, watch};
+use crate::app::App;
 use crate::http::caller::{Caller, caller};
 use crate::http::reply::Refusal;
 use crate::http::{Routes, method};
@@ -27,18 +29,18 @@ struct Asked {
 }
 
 /// `/live/{user}/{password}/{channel id}[.ts]`. GET, HEAD and OPTIONS.
-pub(super) fn route(parts: PlayerParts) -> Routes {
-    warp::path("live").and(stream(parts, asked)).boxed()
+pub(super) fn route(app: Arc<App>) -> Routes {
+    warp::path("live").and(stream(app, asked)).boxed()
 }
 
 /// `/{user}/{password}/{channel id}[.ts]`. To be tried last: anything of three segments looks like it.
-pub(super) fn short_route(parts: PlayerParts) -> Routes {
-    stream(parts, |path| asked(path).filter(|it| !user::is_reserved(&it.username))).boxed()
+pub(super) fn short_route(app: Arc<App>) -> Routes {
+    stream(app, |path| asked(path).filter(|it| !user::is_reserved(&it.username))).boxed()
 }
 
 /// What `read` does not take is not our route. The rest of the path is read in one piece: warp's filter for a segment
 /// writes what it reads to the log.
-fn stream(parts: PlayerParts, read: fn(&str) -> Option<Asked>) -> Routes {
+fn stream(app: Arc<App>, read: fn(&str) -> Option<Asked>) -> Routes {
     warp::path::tail()
         .and_then(move |path: Tail| {
             std::future::ready(read(path.as_str()).ok_or_else(warp::reject::not_found))
@@ -46,8 +48,8 @@ fn stream(parts: PlayerParts, read: fn(&str) -> Option<Asked>) -> Routes {
         .and(method(METHODS))
         .and(caller())
         .then(move |asked: Asked, method: Method, caller: Caller| {
-            let parts = parts.clone();
-            async move { for_any_origin(answer(&parts, asked, &method, caller).await) }
+            let app = Arc::clone(&app);
+            async move { for_any_origin(answer(&app, asked, &method, caller).await) }
         })
         .boxed()
 }
@@ -70,23 +72,18 @@ fn channel_id(name: &str) -> Option<ChannelId> {
     number.parse().ok().filter(|_| is_number).map(ChannelId)
 }
 
-async fn answer(
-    parts: &PlayerParts,
-    asked: Asked,
-    method: &Method,
-    caller: Caller,
-) -> Result<Reply, Refusal> {
+async fn answer(app: &App, asked: Asked, method: &Method, caller: Caller) -> Result<Reply, Refusal> {
     if method == Method::OPTIONS {
         return Ok(preflight());
     }
     let Asked { username, password, channel } = asked;
-    let user = parts.auth.player(&username, &password, caller.address(), &caller.agent).await?;
+    let user = app.auth.player(&username, &password, caller.address(), &caller.agent).await?;
     let uuid = {
-        let channels = parts.models.channels.load();
+        let channels = app.models.channels.load();
         channels.get(channel.0).filter(|it| user::sees(&user, it)).map(|it| it.uuid)
     };
     let target = Target::Channel(uuid.ok_or_else(unknown_channel)?);
-    watch(parts, target, Some(&user), method, caller).await
+    watch(app, target, Some(&user), method, caller).await
 }
 
 #[cfg(test)]

@@ -1,5 +1,7 @@
 //! `/playlist.m3u`: every channel that is served, for players that take one address and nothing else.
 
+use std::sync::Arc;
+
 use domain::channel::Channel;
 use domain::group::Group;
 use domain::playlist::write::{Line, entry, header};
@@ -9,26 +11,26 @@ use storage::Table;
 use warp::Filter;
 use warp::reply::Response as Reply;
 
-use super::PlayerParts;
+use crate::app::App;
 use crate::http::caller::{Caller, caller};
 use crate::http::reply::with_type;
 use crate::http::{Routes, method};
 
 /// GET and HEAD.
-pub(super) fn route(parts: PlayerParts) -> Routes {
+pub(super) fn route(app: Arc<App>) -> Routes {
     warp::path("playlist.m3u")
         .and(warp::path::end())
         .and(method("GET, HEAD"))
         .and(caller())
-        .map(move |_: Method, caller: Caller| answer(&parts, &caller))
+        .map(move |_: Method, caller: Caller| answer(&app, &caller))
         .boxed()
 }
 
-fn answer(parts: &PlayerParts, caller: &Caller) -> Reply {
-    if !parts.networks.contains(caller.address()) {
-        return parts.blocked.refuse(caller, "playlist").into_response();
+fn answer(app: &App, caller: &Caller) -> Reply {
+    if !app.config.stream_networks.contains(caller.address()) {
+        return app.blocked.refuse(caller, "playlist").into_response();
     }
-    let (channels, groups) = (parts.models.channels.load(), parts.models.groups.load());
+    let (channels, groups) = (app.models.channels.load(), app.models.groups.load());
     let text = playlist(&channels, &groups, &caller.host);
     let mut response = with_type(StatusCode::OK, "audio/x-mpegurl", text);
     let headers = response.headers_mut();

@@ -18,8 +18,8 @@ use uuid::Uuid;
 use warp::Filter;
 use warp::reply::Response as Reply;
 
-use super::PlayerParts;
 use super::watch::{METHODS, for_any_origin, preflight, unknown_channel, watch};
+use crate::app::App;
 use crate::auth::Denied;
 use crate::http::caller::{Caller, caller};
 use crate::http::reply::Refusal;
@@ -33,7 +33,7 @@ struct Query {
 }
 
 /// GET, HEAD and OPTIONS. A suffix `.ts`, a trailing slash, query parameters and `Range` mean nothing here.
-pub(super) fn route(parts: PlayerParts) -> Routes {
+pub(super) fn route(app: Arc<App>) -> Routes {
     warp::path!("proxy" / "ts" / "stream" / ..)
         .and(segment())
         .and(warp::path::end())
@@ -43,14 +43,14 @@ pub(super) fn route(parts: PlayerParts) -> Routes {
         .and(warp::query::<Query>().or(warp::any().map(Query::default)).unify())
         .and(caller())
         .then(move |name: String, method: Method, headers: HeaderMap, query: Query, caller: Caller| {
-            let parts = parts.clone();
-            async move { for_any_origin(answer(&parts, &name, &method, &headers, query, caller).await) }
+            let app = Arc::clone(&app);
+            async move { for_any_origin(answer(&app, &name, &method, &headers, query, caller).await) }
         })
         .boxed()
 }
 
 async fn answer(
-    parts: &PlayerParts,
+    app: &App,
     name: &str,
     method: &Method,
     headers: &HeaderMap,
@@ -62,16 +62,16 @@ async fn answer(
     }
     let target = target(name);
     let user = match target {
-        Some(Target::Stream(_)) => Some(admin(parts, headers, query)?),
-        _ => viewer(parts, headers, &caller)?,
+        Some(Target::Stream(_)) => Some(admin(app, headers, query)?),
+        _ => viewer(app, headers, &caller)?,
     };
     let target = target.ok_or_else(unknown_channel)?;
     if let (Target::Channel(uuid), Some(user)) = (target, &user) {
-        let channels = parts.models.channels.load();
+        let channels = app.models.channels.load();
         let channel = channels.one_by("uuid", uuid.as_bytes());
         channel.filter(|it| user::sees(user, it)).ok_or_else(unknown_channel)?;
     }
-    watch(parts, target, user.as_deref(), method, caller).await
+    watch(app, target, user.as_deref(), method, caller).await
 }
 
 /// What a name means. Channels and streams have two kinds of names that cannot be taken for each other.
@@ -84,19 +84,19 @@ fn target(name: &str) -> Option<Target> {
 }
 
 /// Who watches a channel: a user who shows who they are, from anywhere, or anybody of the networks that are allowed.
-fn viewer(parts: &PlayerParts, headers: &HeaderMap, caller: &Caller) -> Result<Option<Arc<User>>, Refusal> {
-    let user = parts.auth.user_of(headers)?;
-    if user.is_none() && !parts.networks.contains(caller.address()) {
-        return Err(parts.blocked.refuse(caller, "stream"));
+fn viewer(app: &App, headers: &HeaderMap, caller: &Caller) -> Result<Option<Arc<User>>, Refusal> {
+    let user = app.auth.user_of(headers)?;
+    if user.is_none() && !app.config.stream_networks.contains(caller.address()) {
+        return Err(app.blocked.refuse(caller, "stream"));
     }
     Ok(user)
 }
 
 /// Who previews a stream. The networks that need no credentials do not count here.
-fn admin(parts: &PlayerParts, headers: &HeaderMap, query: Query) -> Result<Arc<User>, Refusal> {
-    let user = match (parts.auth.user_of(headers)?, query.token) {
+fn admin(app: &App, headers: &HeaderMap, query: Query) -> Result<Arc<User>, Refusal> {
+    let user = match (app.auth.user_of(headers)?, query.token) {
         (Some(user), _) => user,
-        (None, Some(token)) => parts.auth.user_of_token(&token)?,
+        (None, Some(token)) => app.auth.user_of_token(&token)?,
         (None, None) => return Err(Denied::Nobody.into()),
     };
     if user.may(Level::Admin) { Ok(user) } else { Err(Refusal::forbidden()) }

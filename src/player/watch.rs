@@ -9,6 +9,7 @@
 //! ```
 
 use actors::{AskError, Refusal as NoWatch, SeatWish, Target, Viewer, Watch, WatchRequest};
+use domain::ids::UserId;
 use domain::source_url::SourceUrl;
 use domain::user::User;
 use http::header::{
@@ -22,8 +23,8 @@ use tokio::time::timeout;
 use tracing::info;
 use warp::reply::Response as Reply;
 
-use super::PlayerParts;
 use super::body::TailBody;
+use crate::app::App;
 use crate::auth::Denied;
 use crate::http::caller::Caller;
 use crate::http::reply::{Refusal, TunerError};
@@ -35,13 +36,13 @@ const ACCEL_BUFFERING: HeaderName = HeaderName::from_static("x-accel-buffering")
 
 /// Answers a request for `target`. Whether the caller may have it is decided before, except for the seat of `user`.
 pub(super) async fn watch(
-    parts: &PlayerParts,
+    app: &App,
     target: Target,
     user: Option<&User>,
     method: &Method,
     caller: Caller,
 ) -> Result<Reply, Refusal> {
-    if !parts.plans.exists(&target) {
+    if !app.plans.exists(&target) {
         return Err(unknown_channel());
     }
     if method == Method::HEAD {
@@ -54,13 +55,13 @@ pub(super) async fn watch(
         Viewer { user: user.map(|it| it.username.clone()), address: client_address, agent: caller.agent };
     let seat = user.map(|it| SeatWish { user: it.id, limit: it.stream_limit });
     let request = WatchRequest { target, viewer, connection: caller.connection, seat };
-    match parts.switchboard.watch(request).await {
+    match app.switchboard.watch(request).await {
         Ok(Watch::Tail { client, tail }) => {
             // Whoever was let go while asking had no session yet that could be ended.
-            if user.is_some_and(|it| !parts.is_active(it.id)) {
+            if user.is_some_and(|it| !is_active(app, it.id)) {
                 return Err(Denied::Inactive.into());
             }
-            let tail = first_packets(tail, parts.settings.load().start_timeout).await.inspect_err(|refusal| {
+            let tail = first_packets(tail, app.settings.load().start_timeout).await.inspect_err(|refusal| {
                 info!(channel.target = %target, client.id = client, client.address = %client_address, "client got no packets: {refusal}");
             })?;
             Ok(streaming(warp::reply::stream(TailBody::new(tail))))
@@ -73,6 +74,11 @@ pub(super) async fn watch(
         Err(AskError::Timeout) => Err(busy("the gateway does not answer in time")),
         Err(AskError::Gone) => Err(busy("the gateway is stopping")),
     }
+}
+
+/// Returns true if the user still exists and is active.
+fn is_active(app: &App, user: UserId) -> bool {
+    app.models.users.load().get(user.0).is_some_and(|it| it.is_active)
 }
 
 /// The answer, with what lets a page of another origin read it: players in a browser live on one, and need to read

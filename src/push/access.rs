@@ -4,9 +4,10 @@ use std::sync::Arc;
 
 use domain::user::User;
 use http::header::{AUTHORIZATION, HeaderMap, HeaderName, HeaderValue, SEC_WEBSOCKET_PROTOCOL};
-use storage::{ChangeMessage, Changes, Models, Record};
+use storage::{ChangeMessage, Changes, Record};
 
-use crate::auth::{Auth, Denied};
+use crate::app::App;
+use crate::auth::Denied;
 
 /// The sub-protocol in which a browser, which can set no header, may show its token: `bearer, TOKEN`.
 pub(super) const BEARER: &str = "bearer";
@@ -24,7 +25,7 @@ pub(super) enum Lost {
 
 /// The user of a socket, looked up again whenever something about users is committed and when the token ends.
 pub(super) struct Access {
-    auth: Auth,
+    app: Arc<App>,
     /// What was shown, as headers show it. Never printed.
     credentials: HeaderMap,
     changes: Changes,
@@ -80,10 +81,10 @@ fn token_beside_bearer(headers: &HeaderMap) -> Option<String> {
 
 impl Access {
     /// Subscribes before it looks, so that nothing that is committed meanwhile is overlooked.
-    pub(super) fn of(auth: &Auth, models: &Models, credentials: HeaderMap) -> Result<Self, Denied> {
-        let changes = models.store.changes();
-        let user = auth.user_of(&credentials)?.ok_or(Denied::Nobody)?;
-        Ok(Self { auth: auth.clone(), credentials, changes, is_closed: false, user })
+    pub(super) fn of(app: &Arc<App>, credentials: HeaderMap) -> Result<Self, Denied> {
+        let changes = app.models.store.changes();
+        let user = app.auth.user_of(&credentials)?.ok_or(Denied::Nobody)?;
+        Ok(Self { app: Arc::clone(app), credentials, changes, is_closed: false, user })
     }
 
     /// The user as of the last look.
@@ -93,7 +94,7 @@ impl Access {
 
     /// Looks again. From memory.
     pub(super) fn look(&mut self) -> Result<(), Lost> {
-        let user = self.auth.user_of(&self.credentials).ok().flatten().ok_or(Lost::Credentials)?;
+        let user = self.app.auth.user_of(&self.credentials).ok().flatten().ok_or(Lost::Credentials)?;
         if user.id != self.user.id {
             return Err(Lost::Credentials);
         }
@@ -108,7 +109,7 @@ impl Access {
     pub(super) async fn lost(&mut self) -> Lost {
         loop {
             let token_ends = async {
-                match self.auth.good_for(&self.credentials) {
+                match self.app.auth.good_for(&self.credentials) {
                     Some(left) => tokio::time::sleep(left).await,
                     None => std::future::pending().await,
                 }

@@ -15,9 +15,9 @@ use tokio::time::{Instant, MissedTickBehavior};
 use tokio_util::task::AbortOnDropHandle;
 use tracing::error;
 
-use super::PushParts;
 use super::frames::{self, Happening};
 use super::statistics::{Statistician, Statistics};
+use crate::app::App;
 
 /// How often everything is read.
 const PERIOD: Duration = Duration::from_secs(1);
@@ -32,7 +32,7 @@ type Newest = Option<Arc<Statistics>>;
 pub(super) struct Hub(Arc<Inner>);
 
 struct Inner {
-    parts: PushParts,
+    app: Arc<App>,
     /// Runs while a listener holds it.
     running: Mutex<Weak<Running>>,
 }
@@ -62,8 +62,8 @@ pub(super) enum Heard {
 }
 
 impl Hub {
-    pub(super) fn new(parts: PushParts) -> Self {
-        Self(Arc::new(Inner { parts, running: Mutex::default() }))
+    pub(super) fn new(app: Arc<App>) -> Self {
+        Self(Arc::new(Inner { app, running: Mutex::default() }))
     }
 
     /// Listens from now on. The first listener starts what all listen to, on the current runtime.
@@ -71,7 +71,7 @@ impl Hub {
         let mut running = self.0.running.lock();
         let joined = running.upgrade().and_then(|it| Some((it.happenings.upgrade()?.subscribe(), it)));
         let (happenings, now) = joined.unwrap_or_else(|| {
-            let (happenings, now) = start(self.0.parts.clone());
+            let (happenings, now) = start(Arc::clone(&self.0.app));
             *running = Arc::downgrade(&now);
             (happenings, now)
         });
@@ -108,14 +108,14 @@ impl Listener {
 }
 
 /// Subscribes at once, so that nothing is missed between now and when the task first runs.
-fn start(parts: PushParts) -> (broadcast::Receiver<Arc<Happening>>, Arc<Running>) {
+fn start(app: Arc<App>) -> (broadcast::Receiver<Arc<Happening>>, Arc<Running>) {
     let (line, receiver) = broadcast::channel(LAG_MAX);
     let (newest, statistics) = watch::channel(None);
-    let (events, changes) = (parts.events.subscribe(), parts.models.store.changes());
+    let (events, changes) = (app.events.subscribe(), app.models.store.changes());
     let happenings = line.downgrade();
     let task = tokio::spawn(async move {
         let _last = LastWord;
-        tokio::join!(measure(&parts, &newest), tell(&parts, events, changes, &line));
+        tokio::join!(measure(&app, &newest), tell(&app, events, changes, &line));
     });
     (receiver, Arc::new(Running { happenings, statistics, _task: AbortOnDropHandle::new(task) }))
 }
@@ -133,33 +133,33 @@ impl Drop for LastWord {
     }
 }
 
-async fn measure(parts: &PushParts, newest: &watch::Sender<Newest>) {
+async fn measure(app: &App, newest: &watch::Sender<Newest>) {
     let mut statistician = Statistician::default();
     let mut ticks = every_period();
     loop {
         ticks.tick().await;
-        let statuses = live(parts).await;
-        let table = parts.models.channels.load();
-        let statistics = statistician.read(statuses, &(parts.counts)(), &table, Instant::now(), now_ms());
+        let statuses = live(app).await;
+        let table = app.models.channels.load();
+        let statistics = statistician.read(statuses, &app.counts(), &table, Instant::now(), now_ms());
         newest.send_replace(Some(Arc::new(statistics)));
     }
 }
 
 /// How all live channels are doing. One that does not answer in time is left out this time.
-async fn live(parts: &PushParts) -> Vec<(Target, Status)> {
-    let overview = parts.switchboard.overview().await.unwrap_or_default();
+async fn live(app: &App) -> Vec<(Target, Status)> {
+    let overview = app.switchboard.overview().await.unwrap_or_default();
     overview.into_iter().filter_map(|it| it.status.map(|status| (it.target, status))).collect()
 }
 
 async fn tell(
-    parts: &PushParts,
+    app: &App,
     mut events: broadcast::Receiver<Arc<Event>>,
     mut changes: Changes,
     line: &broadcast::Sender<Arc<Happening>>,
 ) {
     // Nobody listening is no error.
     let tell = |happening: Arc<Happening>| drop(line.send(happening));
-    let mut refreshes = Refreshes::begin(&parts.importer);
+    let mut refreshes = Refreshes::begin(&app.importer);
     let mut ticks = every_period();
     let mut is_open = true;
     loop {
@@ -167,7 +167,7 @@ async fn tell(
             event = events.recv() => match event {
                 Ok(event) => {
                     if matches!(event.body, EventBody::M3uRefresh { .. }) {
-                        refreshes.look(&parts.importer, tell);
+                        refreshes.look(&app.importer, tell);
                     }
                     frames::event(&event).into_iter().for_each(tell);
                 }
@@ -179,7 +179,7 @@ async fn tell(
                 ChangeMessage::Lagged => tell(frames::changed_somehow()),
                 ChangeMessage::Closed => is_open = false,
             },
-            _ = ticks.tick() => refreshes.look(&parts.importer, tell),
+            _ = ticks.tick() => refreshes.look(&app.importer, tell),
         }
     }
 }

@@ -16,14 +16,11 @@ mod places;
 mod session;
 mod statistics;
 
-use std::fmt;
 use std::sync::Arc;
 
-use actors::{Counts, Events, Importer, Switchboard};
 use http::header::{HeaderMap, HeaderValue, SEC_WEBSOCKET_PROTOCOL, UPGRADE};
 use http::{Method, StatusCode};
 use media::Connection;
-use storage::Models;
 use warp::reply::Response as Reply;
 use warp::ws::Ws;
 use warp::{Filter, Rejection};
@@ -32,7 +29,8 @@ use self::access::{Access, BEARER};
 use self::hub::Hub;
 use self::places::Places;
 use self::session::Session;
-use crate::auth::{Auth, Denied};
+use crate::app::App;
+use crate::auth::Denied;
 use crate::http::accept::Stay;
 use crate::http::reply::Refusal;
 use crate::http::{Routes, method};
@@ -40,29 +38,9 @@ use crate::http::{Routes, method};
 /// Bytes of a message from the other side, at most. Nobody has much to say to us.
 const MESSAGE_BYTES_MAX: usize = 4 << 10;
 
-/// What the push needs.
-#[derive(Clone)]
-pub(crate) struct PushParts {
-    pub(crate) switchboard: Switchboard,
-    pub(crate) importer: Importer,
-    pub(crate) events: Events,
-    /// One reading of everything that is counted.
-    pub(crate) counts: Arc<dyn Fn() -> Counts + Send + Sync>,
-    pub(crate) models: Models,
-    pub(crate) auth: Auth,
-}
-
-impl fmt::Debug for PushParts {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("PushParts(…)")
-    }
-}
-
-/// What all sockets share.
-#[derive(Clone)]
-struct House {
-    auth: Auth,
-    models: Models,
+/// State that all sockets share.
+struct Shared {
+    app: Arc<App>,
     hub: Hub,
     places: Places,
 }
@@ -78,14 +56,13 @@ struct Knock {
 }
 
 /// `/ws/`, for both doors.
-pub(crate) fn route(parts: PushParts) -> Routes {
-    let (auth, models) = (parts.auth.clone(), parts.models.clone());
-    let house = House { auth, models, hub: Hub::new(parts), places: Places::default() };
+pub(crate) fn route(app: Arc<App>) -> Routes {
+    let shared = Arc::new(Shared { hub: Hub::new(Arc::clone(&app)), app, places: Places::default() });
     warp::path("ws")
         .and(warp::path::end())
         .and(method("GET"))
         .and(knock())
-        .map(move |_: Method, knock: Knock| open(&house, knock).unwrap_or_else(Refusal::into_response))
+        .map(move |_: Method, knock: Knock| open(&shared, knock).unwrap_or_else(Refusal::into_response))
         .boxed()
 }
 
@@ -101,16 +78,16 @@ fn knock() -> impl Filter<Extract = (Knock,), Error = Rejection> + Clone {
 }
 
 /// Who asks is known before the upgrade, so that whoever may not hears 401 as everywhere else.
-fn open(house: &House, knock: Knock) -> Result<Reply, Refusal> {
+fn open(shared: &Shared, knock: Knock) -> Result<Reply, Refusal> {
     let Knock { headers, query, connection, stay, ws } = knock;
     let credentials = access::credentials(&headers, &query);
     let credentials = credentials.ok_or(Denied::Nobody)?;
-    let access = Access::of(&house.auth, &house.models, credentials)?;
+    let access = Access::of(&shared.app, credentials)?;
     let Some(ws) = ws else { return Ok(no_upgrade()) };
-    let place = house.places.take(access.user().id);
+    let place = shared.places.take(access.user().id);
     let place = place.ok_or_else(|| Refusal::unavailable("too many sockets of this user are open"))?;
 
-    let session = Session::new(house.hub.clone(), house.models.clone(), access, connection, place);
+    let session = Session::new(shared.hub.clone(), Arc::clone(&shared.app), access, connection, place);
     // Counted from now on, not from the first frame on: a door that closes meanwhile waits for this one, too.
     let counted = stay.token();
     let ws = ws.max_message_size(MESSAGE_BYTES_MAX).max_frame_size(MESSAGE_BYTES_MAX);

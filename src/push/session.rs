@@ -14,7 +14,6 @@ use std::time::Duration;
 use domain::user::Level;
 use futures_util::{SinkExt as _, StreamExt as _};
 use media::Connection;
-use storage::Models;
 use tokio::time::{Instant, sleep_until, timeout};
 use tracing::debug;
 use warp::ws::{Message, WebSocket};
@@ -25,6 +24,7 @@ use super::heartbeat::{Heartbeat, Need};
 use super::hub::{Heard, Hub, Listener};
 use super::places::Place;
 use super::statistics::may_see;
+use crate::app::App;
 use crate::http::accept::Stay;
 
 /// How long the other side may take nothing while there is something to tell.
@@ -35,7 +35,7 @@ const CLOSE_TIMEOUT: Duration = Duration::from_secs(2);
 /// One socket, before and while it is open.
 pub(super) struct Session {
     hub: Hub,
-    models: Models,
+    app: Arc<App>,
     access: Access,
     connection: Arc<Connection>,
     _place: Place,
@@ -57,12 +57,12 @@ enum End {
 impl Session {
     pub(super) fn new(
         hub: Hub,
-        models: Models,
+        app: Arc<App>,
         access: Access,
         connection: Arc<Connection>,
         place: Place,
     ) -> Self {
-        Self { hub, models, access, connection, _place: place }
+        Self { hub, app, access, connection, _place: place }
     }
 
     /// Serves the socket to its end.
@@ -161,10 +161,10 @@ impl Session {
             Heard::Happening(it) if is_admin => Some(it.admin.clone()),
             Heard::Happening(it) => {
                 let (channel, text) = it.standard.as_ref()?;
-                may_see(user, &self.models.channels.load(), *channel).then(|| text.clone())
+                may_see(user, &self.app.models.channels.load(), *channel).then(|| text.clone())
             }
             Heard::Statistics(it) if is_admin => Some(it.for_admins()),
-            Heard::Statistics(it) => Some(it.for_user(user, &self.models.channels.load())),
+            Heard::Statistics(it) => Some(it.for_user(user, &self.app.models.channels.load())),
             Heard::Silence => None,
         }
     }

@@ -14,49 +14,16 @@ mod matrix;
 #[cfg(test)]
 mod tests;
 
-use std::fmt;
 use std::sync::Arc;
-use std::time::Duration;
 
-use actors::{Events, Importer, LeaseInfo, Switchboard, Trials};
-use domain::settings::Settings;
-use storage::Models;
-
+use crate::app::App;
 use self::frame::route::{Access, Route};
 use self::frame::{dispatch, openapi};
-use crate::auth::Auth;
 use crate::http::Routes;
 
-/// What the handlers need. Clones are the same.
-#[derive(Clone)]
-pub(crate) struct RestParts {
-    pub(crate) models: Models,
-    pub(crate) auth: Auth,
-    pub(crate) switchboard: Switchboard,
-    pub(crate) events: Events,
-    pub(crate) importer: Importer,
-    pub(crate) trials: Trials,
-    /// The slots of account profiles that are out.
-    pub(crate) leases: Arc<dyn Fn() -> Vec<LeaseInfo> + Send + Sync>,
-    /// What file, environment and arguments say of the engine.
-    pub(crate) engine: Arc<Settings>,
-    /// What they say of the log.
-    pub(crate) log_level: Arc<str>,
-    /// Bytes of a request's body, at most.
-    pub(crate) body_bytes_max: usize,
-    /// How long a body may take to arrive.
-    pub(crate) body_timeout: Duration,
-}
-
-impl fmt::Debug for RestParts {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("RestParts(…)")
-    }
-}
-
 /// The routes of the table, for a door. They answer everything under `/api`, and elsewhere what lies below one of them.
-pub(crate) fn filter(parts: RestParts) -> Routes {
-    dispatch::filter(parts, routes())
+pub(crate) fn filter(app: Arc<App>) -> Routes {
+    dispatch::filter(app, routes())
 }
 
 /// Every operation there is. The one list from which all else is made.

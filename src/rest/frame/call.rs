@@ -14,14 +14,14 @@ use storage::{Record, Write};
 use uuid::Uuid;
 
 use super::input::Query;
+use crate::app::App;
 use crate::http::caller::Caller;
 use crate::http::reply::Refusal;
-use crate::rest::RestParts;
 
 /// What every handler is given.
 #[derive(Clone, Debug)]
 pub(crate) struct Call {
-    pub(crate) parts: RestParts,
+    pub(crate) app: Arc<App>,
     pub(crate) caller: Caller,
     pub(crate) headers: HeaderMap,
     pub(super) user: Option<Arc<User>>,
@@ -87,7 +87,7 @@ impl Call {
         F: FnOnce(&mut Write<'_>) -> Result<R, Refusal> + Send + 'static,
         R: Send + 'static,
     {
-        self.parts.models.store.write(fill).await
+        self.app.models.store.write(fill).await
     }
 
     /// The address of another page of what was asked for, on the host that the caller used.

@@ -18,6 +18,7 @@ use tokio::time::timeout;
 use warp::Filter;
 use warp::reply::Response as Reply;
 
+use crate::app::App;
 use super::call::Call;
 use super::input::{Given, Query};
 use super::route::{Access, Route};
@@ -25,13 +26,12 @@ use super::router::Router;
 use crate::http::Routes;
 use crate::http::caller::{Caller, caller};
 use crate::http::reply::Refusal;
-use crate::rest::RestParts;
 
 /// Bytes of a body from who has not said who they are.
 const STRANGER_BODY_BYTES_MAX: usize = 64 << 10;
 
 /// Everything that the routes cover, as one filter. It always answers there, and nowhere else.
-pub(in crate::rest) fn filter(parts: RestParts, routes: Vec<Route>) -> Routes {
+pub(in crate::rest) fn filter(app: Arc<App>, routes: Vec<Route>) -> Routes {
     let router = Arc::new(Router::of(routes));
     let query = warp::query::raw().or(warp::any().map(String::new)).unify();
     let is_covered = {
@@ -52,8 +52,8 @@ pub(in crate::rest) fn filter(parts: RestParts, routes: Vec<Route>) -> Routes {
         .and(warp::body::stream())
         .then(move |method, path: warp::path::FullPath, query, caller, headers, body| {
             let request = Request { method, path: path.as_str().to_owned(), query, caller, headers };
-            let (router, parts) = (Arc::clone(&router), parts.clone());
-            async move { answer(&router, parts, request, body).await.unwrap_or_else(Refusal::into_response) }
+            let (router, app) = (Arc::clone(&router), Arc::clone(&app));
+            async move { answer(&router, app, request, body).await.unwrap_or_else(Refusal::into_response) }
         })
         .boxed()
 }
@@ -69,7 +69,7 @@ struct Request {
 
 async fn answer(
     router: &Router,
-    parts: RestParts,
+    app: Arc<App>,
     request: Request,
     body: impl Stream<Item = Result<impl Buf, warp::Error>> + Send,
 ) -> Result<Reply, Refusal> {
@@ -84,9 +84,9 @@ async fn answer(
         return Err(Refusal::wrong_method(&request.method, found.allow()));
     };
     let user = match route.access {
-        Access::Anyone => parts.auth.user_of(&request.headers).ok().flatten(),
+        Access::Anyone => app.auth.user_of(&request.headers).ok().flatten(),
         Access::From(level) => {
-            let user = parts.auth.user_of(&request.headers)?.ok_or_else(Refusal::no_credentials)?;
+            let user = app.auth.user_of(&request.headers)?.ok_or_else(Refusal::no_credentials)?;
             if !user.may(level) {
                 return Err(Refusal::no_permission());
             }
@@ -95,17 +95,17 @@ async fn answer(
     };
     let body = if route.inputs.body.is_some() {
         let bytes_max = match user {
-            Some(_) => parts.body_bytes_max,
-            None => parts.body_bytes_max.min(STRANGER_BODY_BYTES_MAX),
+            Some(_) => app.config.limits.body_bytes_max,
+            None => app.config.limits.body_bytes_max.min(STRANGER_BODY_BYTES_MAX),
         };
-        read_body(&request.headers, bytes_max, parts.body_timeout, body).await?
+        read_body(&request.headers, bytes_max, app.config.limits.body_timeout, body).await?
     } else {
         Value::Null
     };
     let query = Query::parse(&request.query);
     let given = Given { query, body, is_partial: route.method == Method::PATCH };
     let call = Call {
-        parts,
+        app,
         caller: request.caller,
         headers: request.headers,
         user,

@@ -28,13 +28,15 @@ use tokio::runtime::Handle;
 use tower_service::Service;
 use warp::Filter;
 
+use crate::app::App;
 use super::conform;
 use super::router::Router;
 use crate::auth::Auth;
-use crate::config::AuthLimits;
+use crate::config::{AuthLimits, Config, Limits};
 use crate::http::Routes;
 use crate::http::accept::LocalAddr;
-use crate::rest::{RestParts, filter, openapi, routes};
+use crate::http::admission::Admission;
+use crate::rest::{filter, openapi, routes};
 
 /// Bytes of a body, at most.
 pub(crate) const BODY_BYTES_MAX: usize = 100_000;
@@ -45,7 +47,7 @@ pub(crate) const SECRET: &str = "hidden-5p1c3";
 pub(crate) struct Rest {
     pub(crate) models: Models,
     pub(crate) auth: Auth,
-    pub(crate) system: System,
+    pub(crate) system: Arc<System>,
     /// As they were at the start.
     users: [User; 5],
     routes: Routes,
@@ -83,29 +85,20 @@ impl Rest {
         let plans = Arc::new(StorePlans::new(models.clone(), engine.default_stream_profile));
         // There is no provider that could be reached.
         let parts = Parts { dial: Arc::new(MemoryDial::new()), packets: Handle::current() };
-        let system = System::start(engine.clone(), plans, parts).await.unwrap();
-        let auth = {
-            let (models, events) = (models.clone(), system.events());
-            let limits = AuthLimits { failure_delay_max: Duration::ZERO, ..AuthLimits::default() };
-            tokio::task::spawn_blocking(move || Auth::new(&models, events, &limits)).await.unwrap().unwrap()
-        };
-        let parts = RestParts {
-            models: models.clone(),
-            auth: auth.clone(),
-            switchboard: system.switchboard(),
-            events: system.events(),
-            // Refreshes nothing: what it writes would be taken for what a refusal has changed.
-            importer: system.importer(),
-            trials: system.trials(),
-            leases: Arc::new(Vec::new),
-            engine: Arc::new(engine),
-            log_level: "info".into(),
+        let system = System::start(engine, plans, parts).await.unwrap();
+        let system = Arc::new(system);
+        let limits = Limits {
             body_bytes_max: BODY_BYTES_MAX,
             body_timeout: Duration::from_millis(100),
+            ..Limits::default()
         };
+        let auth = AuthLimits { failure_delay_max: Duration::ZERO, ..AuthLimits::default() };
+        let config = Config { limits, auth, ..Config::default() };
+        let app = app(config, models.clone(), &system).await;
+        let auth = app.auth.clone();
         let router = Router::of(routes());
         let users = users(&auth);
-        let (routes, document) = (filter(parts), openapi());
+        let (routes, document) = (filter(app), openapi());
         let rest = Rest { models, auth, system, users, routes, router, document };
         rest.restore_users().await;
         rest
@@ -224,6 +217,16 @@ impl Rest {
             conform::check(&self.document, route.path, route.method.as_str(), answer.status, &answer.body);
         assert!(wrong.is_empty(), "not as published: {wrong:#?}\n{said}");
     }
+}
+
+/// Builds the application context of a test around a started system, which refreshes nothing: what an importer wrote would
+/// look like something that a refused request changed.
+pub(crate) async fn app(config: Config, models: Models, system: &Arc<System>) -> Arc<App> {
+    let system = Arc::clone(system);
+    let building = tokio::task::spawn_blocking(move || {
+        App::new(config, models, &system, Admission::new(0, 0)).map(Arc::new)
+    });
+    building.await.unwrap().unwrap()
 }
 
 /// One user of each kind. The admin has an API key.

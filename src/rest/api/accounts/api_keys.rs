@@ -69,7 +69,7 @@ async fn show(call: Call) -> Result<OwnKey, Refusal> {
 }
 
 async fn generate(call: Call, body: KeyOwner) -> Result<Created<NewKey>, Refusal> {
-    let key = call.parts.auth.new_api_key();
+    let key = call.app.auth.new_api_key();
     let text = key.key.expose().to_owned();
     let user = change(&call, body, move |user| user.api_key = Some(key)).await?;
     Ok(Created(NewKey { key: text, user: UserAccount::of(&user, call.user()?) }))

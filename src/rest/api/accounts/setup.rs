@@ -75,7 +75,7 @@ async fn create(call: Call, first: FirstAdmin) -> Result<Setup, Refusal> {
     let username = check_name(&first.username.unwrap_or_default())?;
     let email = check_email(first.email.unwrap_or_default())?;
     let password = first.password.unwrap_or_else(|| Secret::new(""));
-    let password = call.parts.auth.hash(password.expose().to_owned()).await?;
+    let password = call.app.auth.hash(password.expose().to_owned()).await?;
     call.write(move |write| {
         // Somebody else may have been as quick.
         if write.all::<User>()?.iter().any(is_admin) {
@@ -96,7 +96,7 @@ fn is_admin(user: &User) -> bool {
 }
 
 fn setup(call: &Call) -> Setup {
-    let superuser_exists = call.parts.models.users.load().iter().any(|it| is_admin(it));
+    let superuser_exists = call.app.models.users.load().iter().any(|it| is_admin(it));
     let address = call.caller.address().to_canonical();
     let setup_allowed = !superuser_exists && is_at_home(address, &call.headers);
     Setup { superuser_exists, client_ip: address.to_string(), setup_allowed }

@@ -84,9 +84,9 @@ async fn login(call: Call, login: Login) -> Result<TokenPair, Refusal> {
     let username = login.username.unwrap_or_default();
     let password = login.password.unwrap_or_else(|| Secret::new(""));
     let (address, agent) = (call.caller.address(), &call.caller.agent);
-    let user = call.parts.auth.login(&username, password.expose(), address, agent).await?;
+    let user = call.app.auth.login(&username, password.expose(), address, agent).await?;
     note_login(&call, &user).await;
-    let tokens = call.parts.auth.tokens(&user);
+    let tokens = call.app.auth.tokens(&user);
     Ok(TokenPair { refresh: tokens.refresh, access: tokens.access })
 }
 
@@ -111,7 +111,7 @@ async fn note_login(call: &Call, user: &User) {
 
 async fn refresh(call: Call, body: TokenRefresh) -> Result<AccessToken, Refusal> {
     let token = body.refresh.unwrap_or_else(|| Secret::new(""));
-    Ok(AccessToken { access: call.parts.auth.refresh(token.expose())? })
+    Ok(AccessToken { access: call.app.auth.refresh(token.expose())? })
 }
 
 async fn logout(_: Call) -> Result<LoggedOut, Refusal> {

@@ -110,7 +110,7 @@ pub(super) fn routes() -> Vec<Route> {
 }
 
 async fn list(call: Call, (filters, paging): (Filters, WholeOrPages)) -> Result<Page<UserAccount>, Refusal> {
-    let users = call.parts.models.users.load();
+    let users = call.app.models.users.load();
     let part = filters.search.map(|it| it.to_lowercase());
     let is_wanted = |user: &User| part.as_ref().is_none_or(|it| user.username.to_lowercase().contains(it));
     let mut users: Vec<_> = users.iter().filter(|it| is_wanted(it)).collect();
@@ -124,7 +124,7 @@ async fn list(call: Call, (filters, paging): (Filters, WholeOrPages)) -> Result<
 }
 
 async fn retrieve(call: Call) -> Result<UserAccount, Refusal> {
-    let users = call.parts.models.users.load();
+    let users = call.app.models.users.load();
     let user = users.get(call.id()?).ok_or_else(Refusal::unknown::<User>)?;
     Ok(UserAccount::of(user, call.user()?))
 }
@@ -136,7 +136,7 @@ async fn create(call: Call, mut edit: UserEdit) -> Result<Created<UserAccount>, 
     edit.apply(&mut user)?;
     check_name_is_free(&call, &user)?;
     // Last, because it costs more than all the rest.
-    user.password = Some(call.parts.auth.hash(password.expose().to_owned()).await?);
+    user.password = Some(call.app.auth.hash(password.expose().to_owned()).await?);
     let user = call
         .write(move |write| {
             user.id = UserId(write.next_id::<User>()?);
@@ -149,7 +149,7 @@ async fn create(call: Call, mut edit: UserEdit) -> Result<Created<UserAccount>, 
 
 async fn update(call: Call, mut edit: UserEdit) -> Result<UserAccount, Refusal> {
     let id = call.id()?;
-    let known = call.parts.models.users.load().get(id).cloned().ok_or_else(Refusal::unknown::<User>)?;
+    let known = call.app.models.users.load().get(id).cloned().ok_or_else(Refusal::unknown::<User>)?;
     let password = edit.password.take();
     let password = new_password(&call, &known, password, |user| edit.clone().apply(user)).await?;
     let user = call
@@ -205,12 +205,12 @@ pub(super) async fn new_password(
     let mut user = known.clone();
     apply(&mut user)?;
     check_name_is_free(call, &user)?;
-    Ok(Some(call.parts.auth.hash(password.expose().to_owned()).await?))
+    Ok(Some(call.app.auth.hash(password.expose().to_owned()).await?))
 }
 
 /// For who is about to do something dear; that nobody has the name is certain only while it is written.
 fn check_name_is_free(call: &Call, user: &User) -> Result<(), Refusal> {
-    let users = call.parts.models.users.load();
+    let users = call.app.models.users.load();
     match users.one_by("username", User::name_key(&user.username)) {
         Some(other) if other.id != user.id => Err(name_is_taken()),
         _ => Ok(()),

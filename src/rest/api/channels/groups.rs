@@ -8,8 +8,8 @@ use domain::ids::{AccountId, GroupId};
 use http::StatusCode;
 use storage::Write;
 
+use crate::app::App;
 use crate::http::reply::Refusal;
-use crate::rest::RestParts;
 use crate::rest::frame::call::{Call, find};
 use crate::rest::frame::list::{Ordering, Page, WholeOrPages};
 use crate::rest::frame::record::{query, record, view};
@@ -83,7 +83,7 @@ pub(super) fn routes() -> Vec<Route> {
 }
 
 async fn list(call: Call, (filters, paging): (Filters, WholeOrPages)) -> Result<Page<ChannelGroup>, Refusal> {
-    let groups = call.parts.models.groups.load();
+    let groups = call.app.models.groups.load();
     let parts = [filters.search, filters.name].map(|it| it.map(|it| it.to_lowercase()));
     let is_wanted = |group: &Group| {
         let name = group.name.to_lowercase();
@@ -95,14 +95,14 @@ async fn list(call: Call, (filters, paging): (Filters, WholeOrPages)) -> Result<
         By::Id => ordering.sort_by(&mut groups, |it| it.id),
         By::Name => ordering.sort_by(&mut groups, |it| it.name.to_lowercase()),
     }
-    let counts = Counts::of(&call.parts);
+    let counts = Counts::of(&call.app);
     paging.of(&call, &groups, |it| counts.view(it))
 }
 
 async fn retrieve(call: Call) -> Result<ChannelGroup, Refusal> {
-    let groups = call.parts.models.groups.load();
+    let groups = call.app.models.groups.load();
     let group = groups.get(call.id()?).ok_or_else(Refusal::unknown::<Group>)?;
-    Ok(Counts::of(&call.parts).view(group))
+    Ok(Counts::of(&call.app).view(group))
 }
 
 async fn create(call: Call, edit: ChannelGroupEdit) -> Result<Created<ChannelGroup>, Refusal> {
@@ -114,7 +114,7 @@ async fn create(call: Call, edit: ChannelGroupEdit) -> Result<Created<ChannelGro
             Ok(group)
         })
         .await?;
-    Ok(Created(Counts::of(&call.parts).view(&group)))
+    Ok(Created(Counts::of(&call.app).view(&group)))
 }
 
 async fn update(call: Call, edit: ChannelGroupEdit) -> Result<ChannelGroup, Refusal> {
@@ -127,7 +127,7 @@ async fn update(call: Call, edit: ChannelGroupEdit) -> Result<ChannelGroup, Refu
             Ok(group)
         })
         .await?;
-    Ok(Counts::of(&call.parts).view(&group))
+    Ok(Counts::of(&call.app).view(&group))
 }
 
 async fn remove(call: Call) -> Result<Done, Refusal> {
@@ -145,7 +145,7 @@ async fn remove(call: Call) -> Result<Done, Refusal> {
 
 async fn clean_up(call: Call) -> Result<GroupCleanup, Refusal> {
     let of_streams: HashSet<String> =
-        call.parts.models.streams.load().groups(None).into_iter().map(|it| it.0).collect();
+        call.app.models.streams.load().groups(None).into_iter().map(|it| it.0).collect();
     let deleted_groups = call
         .write(move |write| {
             let mut names = Vec::new();
@@ -187,13 +187,13 @@ struct Counts {
 }
 
 impl Counts {
-    fn of(parts: &RestParts) -> Self {
+    fn of(app: &App) -> Self {
         let mut channels = HashMap::new();
-        for group in parts.models.channels.load().iter().filter_map(|it| it.group) {
+        for group in app.models.channels.load().iter().filter_map(|it| it.group) {
             *channels.entry(group).or_default() += 1;
         }
         let mut accounts: HashMap<String, HashSet<AccountId>> = HashMap::new();
-        let streams = parts.models.streams.load();
+        let streams = app.models.streams.load();
         for account in streams.accounts() {
             for (name, _) in streams.groups(Some(&HashSet::from([account]))) {
                 accounts.entry(name).or_default().insert(account);

@@ -11,8 +11,8 @@ use http::Method;
 use serde_json::{Map, Value, json};
 use storage::Models;
 
+use crate::app::App;
 use crate::http::reply::Refusal;
-use crate::rest::RestParts;
 use crate::rest::frame::call::Call;
 use crate::rest::frame::input::FieldErrors;
 use crate::rest::frame::list::{Page, WholeOrPages};
@@ -54,12 +54,12 @@ pub(super) fn routes() -> Vec<Route> {
 
 async fn list(call: Call, paging: WholeOrPages) -> Result<Page<CoreSettings>, Refusal> {
     let ids: Vec<u32> = (1..).take(KEYS.len()).collect();
-    let rows: Vec<_> = ids.into_iter().filter_map(|id| view(&call.parts, id)).collect();
+    let rows: Vec<_> = ids.into_iter().filter_map(|id| view(&call.app, id)).collect();
     paging.of(&call, &rows, CoreSettings::clone)
 }
 
 async fn retrieve(call: Call) -> Result<CoreSettings, Refusal> {
-    view(&call.parts, call.id()?).ok_or_else(Refusal::unknown::<Setting>)
+    view(&call.app, call.id()?).ok_or_else(Refusal::unknown::<Setting>)
 }
 
 async fn replace(call: Call, edit: CoreSettingsEdit) -> Result<CoreSettings, Refusal> {
@@ -73,7 +73,7 @@ async fn change(call: Call, edit: CoreSettingsEdit) -> Result<CoreSettings, Refu
 async fn write(call: Call, edit: CoreSettingsEdit, method: &Method) -> Result<CoreSettings, Refusal> {
     let id = call.id()?;
     let (key, name) = key_of(id).ok_or_else(Refusal::unknown::<Setting>)?;
-    let (base, lays_over) = (call.parts.engine.clone(), method == Method::PATCH);
+    let (base, lays_over) = (call.app.config.engine.clone(), method == Method::PATCH);
     call.write(move |write| {
         let kept = write.by::<Setting>("key", key)?.into_iter().next();
         let (id, before) = match kept {
@@ -89,7 +89,7 @@ async fn write(call: Call, edit: CoreSettingsEdit, method: &Method) -> Result<Co
         Ok(())
     })
     .await?;
-    view(&call.parts, id).ok_or_else(Refusal::unknown::<Setting>)
+    view(&call.app, id).ok_or_else(Refusal::unknown::<Setting>)
 }
 
 fn check(setting: &Setting, base: &Settings, profiles: &[StreamProfile]) -> Result<(), FieldErrors> {
@@ -115,9 +115,9 @@ fn key_of(id: u32) -> Option<(&'static str, &'static str)> {
     KEYS.get(n).copied()
 }
 
-fn view(parts: &RestParts, id: u32) -> Option<CoreSettings> {
+fn view(app: &App, id: u32) -> Option<CoreSettings> {
     let (key, name) = key_of(id)?;
-    Some(CoreSettings { id, key, name, defaults: defaults(key, parts), value: value_of(&parts.models, key) })
+    Some(CoreSettings { id, key, name, defaults: defaults(key, app), value: value_of(&app.models, key) })
 }
 
 fn value_of(models: &Models, key: &str) -> Map<String, Value> {
@@ -129,8 +129,8 @@ fn members(value: &Value) -> Map<String, Value> {
 }
 
 /// What holds below the value of a key.
-fn defaults(key: &str, parts: &RestParts) -> Map<String, Value> {
-    let base = &*parts.engine;
+fn defaults(key: &str, app: &App) -> Map<String, Value> {
+    let base = &app.config.engine;
     let defaults = match key {
         PROXY_SETTINGS => {
             let mut settings = serde_json::to_value(base).unwrap_or_default();
@@ -145,7 +145,7 @@ fn defaults(key: &str, parts: &RestParts) -> Map<String, Value> {
             let profile = built_in.iter().find(|it| it.delivery == base.default_stream_profile);
             json!({ "default_stream_profile": profile.map(|it| it.id) })
         }
-        _ => json!({ "time_zone": TIME_ZONE, "log_level": *parts.log_level }),
+        _ => json!({ "time_zone": TIME_ZONE, "log_level": app.config.log.level }),
     };
     members(&defaults)
 }

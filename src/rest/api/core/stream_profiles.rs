@@ -68,13 +68,13 @@ pub(super) fn routes() -> Vec<Route> {
 }
 
 async fn list(call: Call, paging: WholeOrPages) -> Result<Page<StreamProfile>, Refusal> {
-    let profiles = call.parts.models.stream_profiles.load();
+    let profiles = call.app.models.stream_profiles.load();
     let profiles: Vec<_> = profiles.iter().collect();
     paging.of(&call, &profiles, |it| view(it))
 }
 
 async fn retrieve(call: Call) -> Result<StreamProfile, Refusal> {
-    let profiles = call.parts.models.stream_profiles.load();
+    let profiles = call.app.models.stream_profiles.load();
     let profile = profiles.get(call.id()?).ok_or_else(Refusal::unknown::<stream_profile::StreamProfile>)?;
     Ok(view(profile))
 }

@@ -69,7 +69,7 @@ pub(super) fn routes() -> Vec<Route> {
 
 async fn list(call: Call, query: SystemEventsQuery) -> Result<SystemEvents, Refusal> {
     let (limit, offset) = (query.limit.unwrap_or(LIMIT).min(LIMIT_MAX), query.offset.unwrap_or(0));
-    let mut all = call.parts.events.history();
+    let mut all = call.app.events.history();
     if let Some(name) = query.event_type {
         all.retain(|it| it.1.body.name() == name);
     }

@@ -103,12 +103,12 @@ pub(super) fn routes() -> Vec<Route> {
 }
 
 async fn run(call: Call, body: StreamProfileTest) -> Result<StreamProfileTestResult, Refusal> {
-    let models = &call.parts.models;
+    let models = &call.app.models;
     let profile = models.stream_profiles.load().get(call.id()?).cloned();
     let profile = profile.ok_or_else(Refusal::unknown::<StreamProfile>)?;
     let source = source(&call, &body)?;
     let reading = Duration::from_secs(body.seconds.unwrap_or(SECONDS).into());
-    match call.parts.trials.run(TrialRequest { profile, source, reading }).await {
+    match call.app.trials.run(TrialRequest { profile, source, reading }).await {
         Ok(trial) => Ok(view(trial)),
         Err(refusal) => Err(refused(&refusal)),
     }
@@ -120,7 +120,7 @@ fn source(call: &Call, body: &StreamProfileTest) -> Result<TrialSource, Refusal>
         (None, None) => Err(Refusal::field("url", "Either url or stream has to be given.")),
         (Some(StreamUrl(url)), None) => Ok(TrialSource::Url(url)),
         (None, Some(id)) => {
-            let models = &call.parts.models;
+            let models = &call.app.models;
             let no_stream = || Refusal::no_such("stream", id);
             let stream: Stream = models.store.collection().get(id.0)?.ok_or_else(no_stream)?;
             let account = models.accounts.load().get(stream.account.0).cloned().ok_or_else(no_stream)?;

@@ -66,7 +66,7 @@ pub(super) fn routes() -> Vec<Route> {
 }
 
 async fn list(call: Call, (filters, paging): (Filters, WholeOrPages)) -> Result<Page<M3UAccount>, Refusal> {
-    let accounts = call.parts.models.accounts.load();
+    let accounts = call.app.models.accounts.load();
     let parts = [filters.search, filters.name].map(|it| it.map(|it| it.to_lowercase()));
     let is_wanted = |account: &Account| {
         let name = account.name.to_lowercase();
@@ -87,7 +87,7 @@ async fn list(call: Call, (filters, paging): (Filters, WholeOrPages)) -> Result<
 }
 
 async fn retrieve(call: Call) -> Result<M3UAccount, Refusal> {
-    let accounts = call.parts.models.accounts.load();
+    let accounts = call.app.models.accounts.load();
     let account = accounts.get(call.id()?).ok_or_else(Refusal::unknown::<Account>)?;
     Ok(Shown::to(&call)?.account(account))
 }
@@ -112,7 +112,7 @@ async fn create(call: Call, edit: M3UAccountEdit) -> Result<Created<M3UAccount>,
 
 async fn update(call: Call, edit: M3UAccountEdit) -> Result<M3UAccount, Refusal> {
     let id = call.id()?;
-    let before = call.parts.models.accounts.load().get(id).cloned();
+    let before = call.app.models.accounts.load().get(id).cloned();
     let before = before.ok_or_else(Refusal::unknown::<Account>)?;
     if before.is_custom() {
         return Err(Refusal::bad_request(LOCKED));
@@ -140,7 +140,7 @@ async fn update(call: Call, edit: M3UAccountEdit) -> Result<M3UAccount, Refusal>
 async fn refresh_if_possible(call: &Call, account: &Account, has_new_list: bool) {
     if account.is_active
         && account.list != List::None
-        && let Err(error) = call.parts.importer.changed(account.id, has_new_list).await
+        && let Err(error) = call.app.importer.changed(account.id, has_new_list).await
     {
         // The schedule comes back to it.
         warn!(account.id = %account.id, "failed to start a refresh: {error}");

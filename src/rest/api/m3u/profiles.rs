@@ -150,7 +150,7 @@ async fn try_pattern(call: Call, trial: PatternTrial) -> Result<PatternResult, R
 }
 
 fn account_of(call: &Call) -> Result<std::sync::Arc<Account>, Refusal> {
-    let accounts = call.parts.models.accounts.load();
+    let accounts = call.app.models.accounts.load();
     accounts.get(call.id()?).cloned().ok_or_else(Refusal::unknown::<Account>)
 }
 

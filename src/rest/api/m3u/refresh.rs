@@ -128,11 +128,11 @@ pub(super) fn routes() -> Vec<Route> {
 }
 
 async fn list(call: Call, paging: WholeOrPages) -> Result<Page<M3URefresh>, Refusal> {
-    let accounts = call.parts.models.accounts.load();
-    let refreshes = call.parts.models.refreshes.load();
+    let accounts = call.app.models.accounts.load();
+    let refreshes = call.app.models.refreshes.load();
     let accounts: Vec<_> = accounts.iter().collect();
     paging.of(&call, &accounts, |it| {
-        let progress = call.parts.importer.progress_of(it.id);
+        let progress = call.app.importer.progress_of(it.id);
         view(it, progress, refreshes.get(it.id.0).map(|it| &**it))
     })
 }
@@ -140,10 +140,10 @@ async fn list(call: Call, paging: WholeOrPages) -> Result<Page<M3URefresh>, Refu
 async fn retrieve(call: Call) -> Result<M3URefresh, Refusal> {
     let id = call.id()?;
     // In this order: what is over in memory has been written down before.
-    let progress = call.parts.importer.progress_of(AccountId(id));
-    let accounts = call.parts.models.accounts.load();
+    let progress = call.app.importer.progress_of(AccountId(id));
+    let accounts = call.app.models.accounts.load();
     let account = accounts.get(id).ok_or_else(Refusal::unknown::<Account>)?;
-    let refreshes = call.parts.models.refreshes.load();
+    let refreshes = call.app.models.refreshes.load();
     Ok(view(account, progress, refreshes.get(id).map(|it| &**it)))
 }
 
@@ -153,12 +153,12 @@ async fn refresh(
 ) -> Result<Accepted<RefreshStarted>, Refusal> {
     let id = call.id()?;
     let name = {
-        let accounts = call.parts.models.accounts.load();
+        let accounts = call.app.models.accounts.load();
         accounts.get(id).ok_or_else(Refusal::unknown::<Account>)?.name.clone()
     };
     let confirm = options.confirm == Some(true) || body.confirm == Some(true);
     let account = AccountId(id);
-    let started = call.parts.importer.refresh(account, confirm).await.map_err(stopping)?;
+    let started = call.app.importer.refresh(account, confirm).await.map_err(stopping)?;
     let (message, task_id) = match started {
         RefreshStart::Started { job } => (format!("The refresh of \"{name}\" has begun."), job),
         RefreshStart::AlreadyRunning { job } => {
@@ -172,11 +172,11 @@ async fn refresh(
 }
 
 async fn refresh_all(call: Call) -> Result<Accepted<RefreshesStarted>, Refusal> {
-    let accounts = call.parts.models.accounts.load();
+    let accounts = call.app.models.accounts.load();
     let mut tasks = Vec::new();
     for account in accounts.iter().filter(|it| it.is_active && it.list != List::None) {
         let account = account.id;
-        match call.parts.importer.refresh(account, false).await.map_err(stopping)? {
+        match call.app.importer.refresh(account, false).await.map_err(stopping)? {
             RefreshStart::Started { job } | RefreshStart::AlreadyRunning { job } => {
                 tasks.push(RefreshTask { account, task_id: job });
             }

@@ -13,9 +13,9 @@ use domain::user::Level;
 use serde_json::{Map, Value};
 use storage::Table;
 
+use crate::app::App;
 use super::text::{AccountType, Exact};
 use crate::http::reply::Refusal;
-use crate::rest::RestParts;
 use crate::rest::frame::call::Call;
 use crate::rest::frame::record::{record, view};
 use crate::rest::frame::value::{Named, Time, WebUrl, choice};
@@ -177,7 +177,7 @@ const HIDDEN: &str = "***";
 
 /// Shows accounts to one caller, with what is looked up once per request.
 pub(super) struct Shown<'a> {
-    parts: &'a RestParts,
+    app: &'a App,
     is_admin: bool,
     refreshes: Arc<Table<Refresh>>,
     streams: Arc<Index>,
@@ -187,21 +187,21 @@ pub(super) struct Shown<'a> {
 impl<'a> Shown<'a> {
     pub(super) fn to(call: &'a Call) -> Result<Self, Refusal> {
         let mut viewers = HashMap::new();
-        for lease in (call.parts.leases)() {
+        for lease in call.app.leases() {
             *viewers.entry(lease.profile).or_default() += 1;
         }
         Ok(Shown {
             is_admin: call.user()?.may(Level::Admin),
-            refreshes: call.parts.models.refreshes.load(),
-            streams: call.parts.models.streams.load(),
+            refreshes: call.app.models.refreshes.load(),
+            streams: call.app.models.streams.load(),
             viewers,
-            parts: &call.parts,
+            app: &call.app,
         })
     }
 
     pub(super) fn account(&self, account: &Account) -> M3UAccount {
         let refresh = self.refreshes.get(account.id.0);
-        let state = State::of(account, &self.parts.importer, refresh.map(|it| &**it));
+        let state = State::of(account, &self.app.importer, refresh.map(|it| &**it));
         let (server_url, file_path) = match &account.list {
             List::Url(url) => (self.address(url), None),
             List::File(path) => (None, self.is_admin.then(|| path.clone())),
@@ -214,7 +214,7 @@ impl<'a> Shown<'a> {
             locked: account.is_custom(),
             server_group: None,
             profiles,
-            stream_count: self.parts.models.store.collection::<Stream>().len_of(u64::from(account.id.0)),
+            stream_count: self.app.models.store.collection::<Stream>().len_of(u64::from(account.id.0)),
             stale_stream_count: self.streams.account_counts(account.id).n_stale,
             status: Named(state.status),
             last_message: state.message,

@@ -118,7 +118,7 @@ pub(super) fn routes() -> Vec<Route> {
 
 async fn stop(call: Call) -> Result<StoppedChannel, Refusal> {
     let (target, before) = live(&call).await?;
-    let switchboard = &call.parts.switchboard;
+    let switchboard = &call.app.switchboard;
     match switchboard.stop(target).await.map_err(no_answer)? {
         StopOutcome::Stopping => {}
         StopOutcome::NotLive => return Err(not_live(target.uuid())),
@@ -139,7 +139,7 @@ async fn stop_client(call: Call, body: StopClient) -> Result<StoppedClient, Refu
     let (target, _) = live(&call).await?;
     let client_id = body.client_id.unwrap_or_default();
     let is_gone = match client_id.parse() {
-        Ok(id) => call.parts.switchboard.kick(target, id).await.map_err(no_answer)?,
+        Ok(id) => call.app.switchboard.kick(target, id).await.map_err(no_answer)?,
         Err(_) => false,
     };
     if !is_gone {
@@ -175,7 +175,7 @@ async fn change_stream(call: Call, body: ChangeStream) -> Result<SwitchedChannel
 /// The stream of what is watched that has this address. Of any other address nobody knows with whose slot it is
 /// opened.
 fn stream_at(call: &Call, target: Target, url: &str) -> Result<Option<StreamId>, Refusal> {
-    let models = &call.parts.models;
+    let models = &call.app.models;
     let of_target = match target {
         Target::Stream(id) => vec![id],
         Target::Channel(uuid) => {
@@ -199,7 +199,7 @@ async fn switch(
     to: SwitchTo,
     none: impl FnOnce() -> Refusal,
 ) -> Result<SwitchedChannel, Refusal> {
-    let switchboard = &call.parts.switchboard;
+    let switchboard = &call.app.switchboard;
     let uuid = target.uuid();
     let (stream, previous, gap_ms) = match switchboard.switch(target, to).await.map_err(no_answer)? {
         SwitchOutcome::Switched { stream, previous, gap_ms } => (stream, previous, gap_ms),

@@ -26,7 +26,7 @@ pub(super) fn routes() -> Vec<Route> {
 /// The channel, or the preview, that goes by the uuid of the path, and how it is doing.
 async fn live(call: &Call) -> Result<(Target, Status), Refusal> {
     let uuid = call.uuid()?;
-    let switchboard = &call.parts.switchboard;
+    let switchboard = &call.app.switchboard;
     let channel = Target::Channel(uuid);
     if let Some(status) = switchboard.status(channel).await.map_err(no_answer)? {
         return Ok((channel, status));

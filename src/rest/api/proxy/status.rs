@@ -99,8 +99,8 @@ pub(super) fn routes() -> Vec<Route> {
 }
 
 async fn list(call: Call) -> Result<LiveChannels, Refusal> {
-    let all = call.parts.switchboard.overview().await.map_err(no_answer)?;
-    let channels: Vec<_> = all.iter().map(|it| view(&call.parts.models, it)).collect();
+    let all = call.app.switchboard.overview().await.map_err(no_answer)?;
+    let channels: Vec<_> = all.iter().map(|it| view(&call.app.models, it)).collect();
     Ok(LiveChannels { count: channels.len(), channels })
 }
 

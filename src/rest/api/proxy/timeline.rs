@@ -96,7 +96,7 @@ pub(super) fn routes() -> Vec<Route> {
 
 async fn retrieve(call: Call) -> Result<ChannelTimeline, Refusal> {
     let uuid = call.uuid()?;
-    let runs = call.parts.switchboard.timeline(uuid);
+    let runs = call.app.switchboard.timeline(uuid);
     let newest = runs.first().ok_or_else(|| {
         Refusal::not_found(format!("Nobody watches channel {uuid}, and nobody did lately."))
     })?;

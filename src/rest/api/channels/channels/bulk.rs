@@ -226,10 +226,10 @@ view! {
 }
 
 pub(super) async fn numbers_in_range(call: Call, range: NumberRange) -> Result<NumbersInRange, Refusal> {
-    let groups = call.parts.models.groups.load();
+    let groups = call.app.models.groups.load();
     let is_in =
         |it: Number| range.start.is_none_or(|start| start.0 <= it) && range.end.is_none_or(|end| it <= end.0);
-    let channels = call.parts.models.channels.load();
+    let channels = call.app.models.channels.load();
     let channels = channels.iter().filter(|it| visible(&call, it));
     let mut occupants: Vec<Occupant> = channels
         .filter_map(|it| {

@@ -62,7 +62,7 @@ pub(in crate::rest::api::channels) fn visible(call: &Call, channel: &Channel) ->
 
 /// The channel of this id, if it is there for the caller.
 pub(super) fn find_visible(call: &Call, id: u32) -> Result<Arc<Channel>, Refusal> {
-    let channels = call.parts.models.channels.load();
+    let channels = call.app.models.channels.load();
     let channel = channels.get(id).filter(|it| visible(call, it));
     channel.cloned().ok_or_else(Refusal::unknown::<Channel>)
 }
@@ -70,7 +70,7 @@ pub(super) fn find_visible(call: &Call, id: u32) -> Result<Arc<Channel>, Refusal
 impl ChannelFilters {
     /// The channels that are asked for and there for the caller, in order.
     pub(super) fn find(self, call: &Call) -> Vec<Arc<Channel>> {
-        let groups = call.parts.models.groups.load();
+        let groups = call.app.models.groups.load();
         let group_name = |channel: &Channel| {
             let group = channel.group.and_then(|it| groups.get(it.0));
             group.map(|it| it.name.to_lowercase()).unwrap_or_default()
@@ -99,7 +99,7 @@ impl ChannelFilters {
                 && has(guide, &tvg_id)
                 && (has(&channel.name, &search) || has(guide, &search) || has(&group_name(channel), &search))
         };
-        let channels = call.parts.models.channels.load();
+        let channels = call.app.models.channels.load();
         let mut channels: Vec<_> = channels.iter().filter(|it| is_wanted(it)).cloned().collect();
         let ordering = self.ordering.unwrap_or(Ordering { by: By::Number, is_descending: false });
         match ordering.by {

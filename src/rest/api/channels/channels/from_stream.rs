@@ -82,7 +82,7 @@ impl Readable for NumberWish {
 }
 
 pub(super) async fn from_stream(call: Call, body: FromStream) -> Result<Created<ChannelRecord>, Refusal> {
-    let mut taken = Taken::of(&call.parts.models.channels.load());
+    let mut taken = Taken::of(&call.app.models.channels.load());
     let id = body.stream_id.ok_or_else(|| Refusal::field("stream_id", "This field is required."))?;
     let channel = call
         .write(move |write| {
@@ -103,7 +103,7 @@ pub(super) async fn from_stream(call: Call, body: FromStream) -> Result<Created<
 }
 
 pub(super) async fn from_streams(call: Call, body: FromStreams) -> Result<Created<ChannelsMade>, Refusal> {
-    let mut taken = Taken::of(&call.parts.models.channels.load());
+    let mut taken = Taken::of(&call.app.models.channels.load());
     let ids = body.stream_ids.unwrap_or_default();
     let wish = body.starting_channel_number.flatten();
     let channel_ids = call

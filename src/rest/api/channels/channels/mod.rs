@@ -127,7 +127,7 @@ async fn summary(call: Call, filters: ChannelFilters) -> Result<Vec<ChannelSumma
 }
 
 async fn by_uuids(call: Call, body: ChannelsByUuid) -> Result<Vec<ChannelRecord>, Refusal> {
-    let channels = call.parts.models.channels.load();
+    let channels = call.app.models.channels.load();
     let views = ChannelViews::of(&call);
     let uuids = body.uuids.unwrap_or_default();
     let found = uuids.iter().filter_map(|it| channels.one_by("uuid", it.as_bytes()));
@@ -141,7 +141,7 @@ async fn retrieve(call: Call, shown: Shown) -> Result<ChannelRecord, Refusal> {
 }
 
 async fn create(call: Call, edit: ChannelEdit) -> Result<Created<ChannelRecord>, Refusal> {
-    let taken = Taken::of(&call.parts.models.channels.load());
+    let taken = Taken::of(&call.app.models.channels.load());
     let channel = call.write(move |write| edit.make(write, taken)).await?;
     Ok(Created(ChannelViews::of(&call).channel(&channel)))
 }
@@ -166,8 +166,8 @@ async fn remove(call: Call) -> Result<Done, Refusal> {
 
 async fn streams(call: Call) -> Result<Vec<StreamRecord>, Refusal> {
     let channel = find_visible(&call, call.id()?)?;
-    let parts = call.parts.clone();
-    let streams = blocking(move || read(&parts, &channel.streams)).await?;
+    let app = call.app.clone();
+    let streams = blocking(move || read(&app, &channel.streams)).await?;
     let views = StreamViews::of(&call)?;
     Ok(streams.iter().map(|it| views.stream(it)).collect())
 }

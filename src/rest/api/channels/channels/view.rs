@@ -141,7 +141,7 @@ pub(super) struct ChannelViews {
 
 impl ChannelViews {
     pub(super) fn of(call: &Call) -> Self {
-        Self { groups: call.parts.models.groups.load(), streams: None }
+        Self { groups: call.app.models.groups.load(), streams: None }
     }
 
     /// With the streams of these channels, if they are asked for.
@@ -160,8 +160,8 @@ impl ChannelViews {
             return Err(Refusal::field("include_streams", message));
         }
         let ids: Vec<StreamId> = ids.into_iter().collect();
-        let parts = call.parts.clone();
-        let streams = blocking(move || read(&parts, &ids)).await?;
+        let app = call.app.clone();
+        let streams = blocking(move || read(&app, &ids)).await?;
         let shown = StreamViews::of(call)?;
         let streams = streams.iter().map(|it| (it.id, shown.stream(it))).collect();
         Ok(Self { streams: Some(streams), ..views })

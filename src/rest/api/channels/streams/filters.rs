@@ -8,8 +8,8 @@ use domain::ids::{AccountId, ChannelId, StreamId};
 use domain::streams::{Index, Order, Page, Query};
 use storage::NotReady;
 
+use crate::app::App;
 use crate::http::reply::Refusal;
-use crate::rest::RestParts;
 use crate::rest::api::channels::channels::visible;
 use crate::rest::api::channels::values::{GroupFilter, GroupNames};
 use crate::rest::frame::call::Call;
@@ -80,7 +80,7 @@ pub(super) struct Wanted {
 
 impl StreamFilters {
     pub(super) fn wanted(self, call: &Call) -> Result<Wanted, Refusal> {
-        let models = &call.parts.models;
+        let models = &call.app.models;
         let accounts = self.accounts(&models.accounts.load());
         let groups = self.groups(call);
         let only = match self.assigned {
@@ -91,9 +91,9 @@ impl StreamFilters {
             }
             None => None,
         };
-        let without = self.unassigned.filter(|it| *it).map(|_| assigned(&call.parts));
+        let without = self.unassigned.filter(|it| *it).map(|_| assigned(&call.app));
         let (by, descending) = self.ordering.map_or((By::Id, false), |it| (it.by, it.is_descending));
-        let by_account = (by == By::AccountName).then(|| by_name(&call.parts, descending));
+        let by_account = (by == By::AccountName).then(|| by_name(&call.app, descending));
         let order = match by {
             By::Id | By::AccountName => Order::Id,
             By::Name => Order::Name,
@@ -137,7 +137,7 @@ impl StreamFilters {
 
     /// Both filters have to hold where both are given.
     fn groups(&self, call: &Call) -> Option<HashSet<String>> {
-        let groups = call.parts.models.groups.load();
+        let groups = call.app.models.groups.load();
         let names = |wanted: &GroupNames| -> HashSet<String> {
             GroupFilter::of(wanted.clone(), &groups).names.into_iter().collect()
         };
@@ -149,14 +149,14 @@ impl StreamFilters {
 }
 
 /// The streams of all channels.
-fn assigned(parts: &RestParts) -> HashSet<StreamId> {
-    let channels = parts.models.channels.load();
+fn assigned(app: &App) -> HashSet<StreamId> {
+    let channels = app.models.channels.load();
     channels.iter().flat_map(|it| it.streams.iter().copied()).collect()
 }
 
 /// The accounts by name.
-fn by_name(parts: &RestParts, descending: bool) -> Vec<AccountId> {
-    let accounts = parts.models.accounts.load();
+fn by_name(app: &App, descending: bool) -> Vec<AccountId> {
+    let accounts = app.models.accounts.load();
     let mut accounts: Vec<_> = accounts.iter().map(|it| (it.name.to_lowercase(), it.id)).collect();
     accounts.sort_unstable();
     if descending {
@@ -166,8 +166,8 @@ fn by_name(parts: &RestParts, descending: bool) -> Vec<AccountId> {
 }
 
 /// The streams as of the last answered write, so that everybody reads what they wrote.
-pub(super) async fn index(parts: &RestParts) -> Result<Arc<Index>, Refusal> {
-    let models = &parts.models;
+pub(super) async fn index(app: &App) -> Result<Arc<Index>, Refusal> {
+    let models = &app.models;
     models.streams.at(models.store.version()).await.map_err(|error| match error {
         NotReady::Late => Refusal::unavailable(error.to_string()).retry_soon(),
         NotReady::Ended => Refusal::fault(format_args!("list streams: {error}")),

@@ -144,11 +144,11 @@ pub(super) fn routes() -> Vec<Route> {
 async fn list(call: Call, (filters, paging): (StreamFilters, Pages)) -> Result<Page<StreamRecord>, Refusal> {
     let (offset, limit) = paging.window();
     let wanted = filters.wanted(&call)?;
-    let index = index(&call.parts).await?;
-    let parts = call.parts.clone();
+    let index = index(&call.app).await?;
+    let app = call.app.clone();
     let found = blocking(move || {
         let page = wanted.find(&index, offset, limit);
-        Ok((page.count, read(&parts, &page.ids)?))
+        Ok((page.count, read(&app, &page.ids)?))
     });
     let (count, streams) = found.await?;
     let views = StreamViews::of(&call)?;
@@ -157,7 +157,7 @@ async fn list(call: Call, (filters, paging): (StreamFilters, Pages)) -> Result<P
 
 async fn ids(call: Call, filters: StreamFilters) -> Result<StreamIds, Refusal> {
     let wanted = filters.wanted(&call)?;
-    let index = index(&call.parts).await?;
+    let index = index(&call.app).await?;
     let ids = blocking(move || Ok(wanted.find(&index, 0, usize::MAX).ids)).await?;
     Ok(StreamIds { ids })
 }
@@ -168,7 +168,7 @@ async fn groups(call: Call) -> Result<StreamGroups, Refusal> {
 
 async fn filter_options(call: Call) -> Result<FilterOptions, Refusal> {
     let groups = group_names(&call).await?;
-    let accounts = call.parts.models.accounts.load();
+    let accounts = call.app.models.accounts.load();
     let accounts = accounts.iter().filter(|it| it.id != CUSTOM);
     let option =
         |it: &std::sync::Arc<domain::account::Account>| AccountOption { id: it.id, name: it.name.clone() };
@@ -177,11 +177,11 @@ async fn filter_options(call: Call) -> Result<FilterOptions, Refusal> {
 
 /// The groups of the streams that a list shows when nobody filters it, each by the name that it has now.
 async fn group_names(call: &Call) -> Result<Vec<String>, Refusal> {
-    let models = &call.parts.models;
+    let models = &call.app.models;
     let accounts = models.accounts.load();
     let active = accounts.iter().filter(|it| it.is_active).map(|it| it.id).collect();
     let groups = models.groups.load();
-    let index = index(&call.parts).await?;
+    let index = index(&call.app).await?;
     blocking(move || {
         let names = index.groups(Some(&active)).into_iter();
         let now = |name: String| groups.one_by("name", &name).map(|it| it.name.clone()).unwrap_or(name);
@@ -191,15 +191,15 @@ async fn group_names(call: &Call) -> Result<Vec<String>, Refusal> {
 }
 
 async fn by_ids(call: Call, body: StreamsById) -> Result<Vec<StreamRecord>, Refusal> {
-    let parts = call.parts.clone();
-    let streams = blocking(move || read(&parts, &body.ids.unwrap_or_default())).await?;
+    let app = call.app.clone();
+    let streams = blocking(move || read(&app, &body.ids.unwrap_or_default())).await?;
     let views = StreamViews::of(&call)?;
     Ok(streams.iter().map(|it| views.stream(it)).collect())
 }
 
 async fn retrieve(call: Call) -> Result<StreamRecord, Refusal> {
-    let (id, parts) = (StreamId(call.id()?), call.parts.clone());
-    let streams = blocking(move || read(&parts, &[id])).await?;
+    let (id, app) = (StreamId(call.id()?), call.app.clone());
+    let streams = blocking(move || read(&app, &[id])).await?;
     let stream = streams.first().ok_or_else(Refusal::unknown::<Stream>)?;
     Ok(StreamViews::of(&call)?.stream(stream))
 }

@@ -9,8 +9,8 @@ use domain::stream::Stream;
 use domain::user::Level;
 use storage::Table;
 
+use crate::app::App;
 use crate::http::reply::Refusal;
-use crate::rest::RestParts;
 use crate::rest::api::channels::values::ChannelNumber;
 use crate::rest::frame::call::Call;
 use crate::rest::frame::record::view;
@@ -83,7 +83,7 @@ pub(in crate::rest::api::channels) struct StreamViews {
 
 impl StreamViews {
     pub(in crate::rest::api::channels) fn of(call: &Call) -> Result<Self, Refusal> {
-        let models = &call.parts.models;
+        let models = &call.app.models;
         Ok(Self {
             is_admin: call.user()?.may(Level::Admin),
             groups: models.groups.load(),
@@ -152,10 +152,10 @@ pub(in crate::rest::api::channels) async fn blocking<R: Send + 'static>(
 
 /// Reads these streams, in this order; those that are not there are left out. For a thread that may block.
 pub(in crate::rest::api::channels) fn read(
-    parts: &RestParts,
+    app: &App,
     ids: &[StreamId],
 ) -> Result<Vec<Stream>, Refusal> {
-    let streams = parts.models.store.collection::<Stream>();
+    let streams = app.models.store.collection::<Stream>();
     let mut found = Vec::with_capacity(ids.len());
     for id in ids {
         found.extend(streams.get(id.0)?);

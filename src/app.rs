@@ -1,0 +1,87 @@
+//! The application context: every service that request handlers use, as one shared value.
+//!
+//! To add a service, add a field and construct it in [`App::new`].
+//!
+//! Nothing that an `App` holds may hold the `App` in turn. The [`System`] knows nothing of it, and the `App` refers to
+//! the `System` weakly: the routes keep the `App` alive until the last connection has ended, and must not keep the
+//! actors running for as long.
+
+use std::fmt;
+use std::sync::atomic::AtomicBool;
+use std::sync::{Arc, Weak};
+
+use actors::{Counts, Events, Importer, LeaseInfo, LiveSettings, Plans, Switchboard, System, Trials};
+use storage::Models;
+
+use crate::auth::Auth;
+use crate::config::Config;
+use crate::http::admission::Admission;
+use crate::player::Blocked;
+
+/// Services and configuration of one gateway.
+pub(crate) struct App {
+    pub(crate) config: Config,
+    pub(crate) models: Models,
+    pub(crate) auth: Auth,
+    pub(crate) switchboard: Switchboard,
+    pub(crate) importer: Importer,
+    pub(crate) trials: Trials,
+    pub(crate) events: Events,
+    pub(crate) plans: Arc<dyn Plans>,
+    /// Engine settings in effect: the configuration, overridden by the core settings.
+    pub(crate) settings: LiveSettings,
+    pub(crate) admission: Arc<Admission>,
+    pub(crate) blocked: Blocked,
+    /// True once the gateway has begun to stop.
+    pub(crate) is_draining: AtomicBool,
+    system: Weak<System>,
+}
+
+impl App {
+    /// Builds the context around a started system. Reads the store, so it blocks.
+    ///
+    /// # Errors
+    /// Returns an error if the store cannot be read or has no server keys.
+    pub(crate) fn new(
+        config: Config,
+        models: Models,
+        system: &Arc<System>,
+        admission: Arc<Admission>,
+    ) -> Result<Self, storage::Error> {
+        let events = system.events();
+        Ok(App {
+            auth: Auth::new(&models, events.clone(), &config.auth)?,
+            switchboard: system.switchboard(),
+            importer: system.importer(),
+            trials: system.trials(),
+            plans: Arc::clone(system.plans()),
+            settings: system.live_settings(),
+            blocked: {
+                let events = events.clone();
+                Blocked::new(move |event| events.happened(event))
+            },
+            is_draining: AtomicBool::new(false),
+            system: Arc::downgrade(system),
+            config,
+            models,
+            events,
+            admission,
+        })
+    }
+
+    /// Reads all counters of the system. All are zero once the system has been dropped.
+    pub(crate) fn counts(&self) -> Counts {
+        self.system.upgrade().map(|it| it.counts()).unwrap_or_default()
+    }
+
+    /// Returns the provider slots in use.
+    pub(crate) fn leases(&self) -> Vec<LeaseInfo> {
+        self.system.upgrade().map(|it| it.leases()).unwrap_or_default()
+    }
+}
+
+impl fmt::Debug for App {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("App(…)")
+    }
+}
