@@ -16,9 +16,9 @@ mod tests;
 
 use std::sync::Arc;
 
-use crate::app::App;
 use self::frame::route::{Access, Route};
 use self::frame::{dispatch, openapi};
+use crate::app::App;
 use crate::http::Routes;
 
 /// The routes of the table, for a door. They answer everything under `/api`, and elsewhere what lies below one of them.

@@ -18,11 +18,11 @@ use tokio::time::timeout;
 use warp::Filter;
 use warp::reply::Response as Reply;
 
-use crate::app::App;
 use super::call::Call;
 use super::input::{Given, Query};
 use super::route::{Access, Route};
 use super::router::Router;
+use crate::app::App;
 use crate::http::Routes;
 use crate::http::caller::{Caller, caller};
 use crate::http::reply::Refusal;

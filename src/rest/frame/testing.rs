@@ -28,9 +28,9 @@ use tokio::runtime::Handle;
 use tower_service::Service;
 use warp::Filter;
 
-use crate::app::App;
 use super::conform;
 use super::router::Router;
+use crate::app::App;
 use crate::auth::Auth;
 use crate::config::{AuthLimits, Config, Limits};
 use crate::http::Routes;

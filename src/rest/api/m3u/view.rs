@@ -13,8 +13,8 @@ use domain::user::Level;
 use serde_json::{Map, Value};
 use storage::Table;
 
-use crate::app::App;
 use super::text::{AccountType, Exact};
+use crate::app::App;
 use crate::http::reply::Refusal;
 use crate::rest::frame::call::Call;
 use crate::rest::frame::record::{record, view};

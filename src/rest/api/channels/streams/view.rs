@@ -151,10 +151,7 @@ pub(in crate::rest::api::channels) async fn blocking<R: Send + 'static>(
 }
 
 /// Reads these streams, in this order; those that are not there are left out. For a thread that may block.
-pub(in crate::rest::api::channels) fn read(
-    app: &App,
-    ids: &[StreamId],
-) -> Result<Vec<Stream>, Refusal> {
+pub(in crate::rest::api::channels) fn read(app: &App, ids: &[StreamId]) -> Result<Vec<Stream>, Refusal> {
     let streams = app.models.store.collection::<Stream>();
     let mut found = Vec::with_capacity(ids.len());
     for id in ids {
