@@ -20,7 +20,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Instant;
 
-use actors::{Fetch, FetchLimits, ImportOptions, Imported, import};
+use actors::{Fetch, FetchLimits, ImportOptions, ImportSummary, import};
 use domain::account::{Account, AccountProfile, List};
 use domain::ids::{AccountId, ProfileId};
 use domain::source_url::SourceUrl;
@@ -53,7 +53,7 @@ fn main() {
     let fetch = Fetch::new(FetchLimits::default()).expect("a client");
     println!("before: peak memory {:.0} MiB", peak_resident_bytes() as f64 / MIB);
 
-    let measure = |what: &str, every: u64| -> (Imported, Value) {
+    let measure = |what: &str, every: u64| -> (ImportSummary, Value) {
         changed_every.store(every, Ordering::SeqCst);
         let started = Instant::now();
         let options = ImportOptions::default();
@@ -61,7 +61,7 @@ fn main() {
         let seconds = started.elapsed().as_secs_f64();
         let imported = done.expect("the list is good");
         let peak = peak_resident_bytes() as f64 / MIB;
-        let Imported { n_new, n_changed, .. } = imported;
+        let ImportSummary { n_new, n_changed, .. } = imported;
         println!("{what:>20}: {seconds:.2} s, {n_new} new, {n_changed} changed, peak memory {peak:.0} MiB");
         let result =
             json!({ "seconds": seconds, "n_new": n_new, "n_changed": n_changed, "peak_resident_mib": peak });

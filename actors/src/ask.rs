@@ -25,17 +25,17 @@ pub enum AskError {
 }
 
 /// The address of an actor that may be restarted: the address stays, who lives there changes.
-pub(crate) struct Door<M> {
+pub(crate) struct Address<M> {
     current: Arc<RwLock<Option<ActorRef<M>>>>,
 }
 
-impl<M> Clone for Door<M> {
+impl<M> Clone for Address<M> {
     fn clone(&self) -> Self {
         Self { current: self.current.clone() }
     }
 }
 
-impl<M: Message> Door<M> {
+impl<M: Message> Address<M> {
     /// A door nobody lives behind yet.
     pub(crate) fn new() -> Self {
         Self { current: Arc::new(RwLock::new(None)) }

@@ -15,7 +15,7 @@ use crate::plans::Target;
 
 /// A live channel as others find it.
 #[derive(Clone)]
-pub(crate) struct Live {
+pub(crate) struct LiveChannel {
     pub(crate) serial: u64,
     pub(crate) actor: ActorRef<channel::Message>,
 }
@@ -30,17 +30,17 @@ pub(crate) struct ChannelTable {
 
 #[derive(Default)]
 struct Inner {
-    live: HashMap<Target, Live>,
+    live: HashMap<Target, LiveChannel>,
     /// Those that are over, until their leases are back: by their serials.
     gone: HashMap<Target, u64>,
 }
 
 impl ChannelTable {
-    pub(crate) fn insert(&self, target: Target, live: Live) {
+    pub(crate) fn insert(&self, target: Target, live: LiveChannel) {
         self.inner.lock().live.insert(target, live);
     }
 
-    pub(crate) fn all(&self) -> Vec<(Target, Live)> {
+    pub(crate) fn all(&self) -> Vec<(Target, LiveChannel)> {
         self.inner.lock().live.iter().map(|(target, live)| (*target, live.clone())).collect()
     }
 

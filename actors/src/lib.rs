@@ -14,7 +14,6 @@
 
 mod ask;
 mod bandwidth;
-mod beside;
 mod channel;
 mod channels;
 mod client;
@@ -31,28 +30,31 @@ mod seats;
 mod slots;
 mod switchboard;
 mod system;
+mod tasks;
 #[cfg(test)]
 mod testing;
 mod timeline;
 mod trials;
 
 pub use self::ask::AskError;
-pub use self::channel::{ClientStatus, Refusal, Status, SwitchOutcome, SwitchTo, Viewer, Watch};
+pub use self::channel::{
+    ChannelStatus, ClientStatus, SwitchOutcome, SwitchTo, Viewer, WatchRefusal, WatchReply,
+};
 pub use self::clock::now_ms;
-pub use self::events::{Events, Numbered};
+pub use self::events::{Events, NumberedEvent};
 pub use self::fetch::{Fetch, FetchBody, FetchError, FetchLimits};
 pub use self::importer::{
-    ImportError, ImportOptions, Imported, Importer, Phase, Progress, RefreshStart, import,
+    ImportError, ImportOptions, ImportSummary, Importer, RefreshPhase, RefreshStart, RefreshStatus, import,
 };
 pub use self::plans::{Plans, StorePlans, Target};
-pub use self::registry::{Counts, StartTimes};
+pub use self::registry::{MetricsSnapshot, StartTimes};
 pub use self::reload::{LiveSettings, effective_settings};
 pub use self::schedule::{check_cron, check_time_zone};
-pub use self::seats::{SeatInfo, SeatWish};
-pub use self::slots::{FullPool, LeaseInfo, Purpose};
-pub use self::switchboard::{Overview, StopOutcome, Switchboard, WatchRequest};
+pub use self::seats::{SeatInfo, SeatRequest};
+pub use self::slots::{FullPool, LeaseInfo, LeasePurpose};
+pub use self::switchboard::{ChannelOverview, StopOutcome, Switchboard, WatchRequest};
 #[cfg(any(test, feature = "testing"))]
-pub use self::system::Who;
-pub use self::system::{Parts, StartError, System};
-pub use self::timeline::{Line, LineStream, Run, What};
+pub use self::system::SystemActor;
+pub use self::system::{StartError, System, SystemParts};
+pub use self::timeline::{ChannelRun, RunEntry, RunEntryKind, RunEntryStream};
 pub use self::trials::{TRIALS_MAX, Trial, TrialOutcome, TrialRefusal, TrialRequest, TrialSource, Trials};

@@ -44,7 +44,7 @@ pub struct StartTimes {
 
 /// One reading of everything that is counted. Totals never go back while the process lives.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Counts {
+pub struct MetricsSnapshot {
     /// Leases out, those closing included.
     pub leases: usize,
     /// Leases whose socket is on its way out.
@@ -130,13 +130,13 @@ impl Registry {
     /// Registers a live channel until the guard is dropped.
     pub(crate) fn channel(self: &Arc<Self>, serial: u64, watched: WatchedChannel) -> Registered {
         self.inner.lock().channels.insert(serial, Arc::new(watched));
-        Registered { registry: self.clone(), what: What::Channel(serial) }
+        Registered { registry: self.clone(), what: RegisteredKind::Channel(serial) }
     }
 
     /// Registers a client until the guard is dropped.
     pub(crate) fn client(self: &Arc<Self>, id: u64, watched: WatchedClient) -> Registered {
         self.inner.lock().clients.insert(id, Arc::new(watched));
-        Registered { registry: self.clone(), what: What::Client(id) }
+        Registered { registry: self.clone(), what: RegisteredKind::Client(id) }
     }
 
     pub(crate) fn channels(&self) -> Vec<Arc<WatchedChannel>> {
@@ -170,9 +170,9 @@ impl Registry {
     }
 
     /// Everything but leases, sockets and seats, which others count.
-    pub(crate) fn counts(&self) -> Counts {
+    pub(crate) fn counts(&self) -> MetricsSnapshot {
         let inner = self.inner.lock();
-        let mut counts = Counts {
+        let mut counts = MetricsSnapshot {
             channels: inner.channels.len(),
             clients: inner.clients.len(),
             bytes_in: inner.bytes_in,
@@ -191,7 +191,7 @@ impl Registry {
                 sum_seconds: inner.start_sum_seconds,
                 count: inner.start_count,
             },
-            ..Counts::default()
+            ..MetricsSnapshot::default()
         };
         for channel in inner.channels.values() {
             let meter = channel.ring.meter();
@@ -205,7 +205,7 @@ impl Registry {
     }
 }
 
-enum What {
+enum RegisteredKind {
     Channel(u64),
     Client(u64),
 }
@@ -213,14 +213,14 @@ enum What {
 /// Keeps something registered; its end moves what was counted to the totals.
 pub(crate) struct Registered {
     registry: Arc<Registry>,
-    what: What,
+    what: RegisteredKind,
 }
 
 impl Drop for Registered {
     fn drop(&mut self) {
         let mut inner = self.registry.inner.lock();
         match self.what {
-            What::Channel(serial) => {
+            RegisteredKind::Channel(serial) => {
                 if let Some(channel) = inner.channels.remove(&serial) {
                     let meter = channel.ring.meter();
                     inner.bytes_in += meter.bytes_in();
@@ -229,7 +229,7 @@ impl Drop for Registered {
                     inner.missed_bytes += meter.overrun_bytes();
                 }
             }
-            What::Client(id) => drop(inner.clients.remove(&id)),
+            RegisteredKind::Client(id) => drop(inner.clients.remove(&id)),
         }
     }
 }

@@ -22,11 +22,11 @@ use tokio::runtime::Handle;
 use tokio::sync::mpsc;
 use uuid::Uuid;
 
-use crate::channel::{Status, Viewer, Watch};
+use crate::channel::{ChannelStatus, Viewer, WatchReply};
 use crate::plans::{Plans, Target};
-use crate::seats::SeatWish;
+use crate::seats::SeatRequest;
 use crate::switchboard::WatchRequest;
-use crate::system::{Parts, System};
+use crate::system::{System, SystemParts};
 
 /// An actor that keeps everything it is told for a test to read.
 struct Inbox<M>(std::marker::PhantomData<fn(M)>);
@@ -168,7 +168,7 @@ impl Story {
         dial: MemoryDial,
         provider: MemoryProvider,
     ) -> Self {
-        let parts = Parts { dial: Arc::new(dial), packets: Handle::current() };
+        let parts = SystemParts { dial: Arc::new(dial), packets: Handle::current() };
         let system = System::start(settings, plans, parts).await.expect("starts");
         Self { system, provider, plans: None }
     }
@@ -189,7 +189,7 @@ impl Story {
     }
 
     /// Asks to watch as a nameless viewer.
-    pub(crate) async fn ask(&self, target: Target) -> Watch {
+    pub(crate) async fn ask(&self, target: Target) -> WatchReply {
         self.ask_as(target, None, "player").await.0
     }
 
@@ -199,7 +199,7 @@ impl Story {
         target: Target,
         user: Option<&str>,
         agent: &str,
-    ) -> (Watch, Arc<Connection>) {
+    ) -> (WatchReply, Arc<Connection>) {
         self.ask_with(target, user, agent, None).await
     }
 
@@ -207,9 +207,9 @@ impl Story {
     pub(crate) async fn ask_seated(
         &self,
         target: Target,
-        seat: SeatWish,
+        seat: SeatRequest,
         device: &str,
-    ) -> (Watch, Arc<Connection>) {
+    ) -> (WatchReply, Arc<Connection>) {
         self.ask_with(target, Some(&format!("user {}", seat.user)), device, Some(seat)).await
     }
 
@@ -218,8 +218,8 @@ impl Story {
         target: Target,
         user: Option<&str>,
         agent: &str,
-        seat: Option<SeatWish>,
-    ) -> (Watch, Arc<Connection>) {
+        seat: Option<SeatRequest>,
+    ) -> (WatchReply, Arc<Connection>) {
         let address = "10.0.0.1:4711".parse().expect("an address");
         let connection = Arc::new(Connection::new(1, address));
         let viewer = Viewer { user: user.map(str::to_owned), address: address.ip(), agent: agent.to_owned() };
@@ -230,7 +230,7 @@ impl Story {
     /// Watches until the first real chunk is there.
     pub(crate) async fn watch(&self, target: Target) -> Viewing {
         match self.ask(target).await {
-            Watch::Tail { mut tail, .. } => {
+            WatchReply::Tail { mut tail, .. } => {
                 tail.ready().await.expect("it plays");
                 Viewing { tail }
             }
@@ -238,7 +238,7 @@ impl Story {
         }
     }
 
-    pub(crate) async fn status(&self, target: Target) -> Option<Status> {
+    pub(crate) async fn status(&self, target: Target) -> Option<ChannelStatus> {
         self.system.switchboard().status(target).await.expect("the switchboard answers")
     }
 

@@ -2,7 +2,7 @@
 
 use std::process::ExitCode;
 
-use actors::{ImportOptions, Imported, import, now_ms};
+use actors::{ImportOptions, ImportSummary, import, now_ms};
 use anyhow::{Context, anyhow};
 use domain::account::{Account, AccountProfile, List, REFRESH_INTERVAL_HOURS};
 use domain::ids::AccountId;
@@ -102,7 +102,7 @@ fn list_of(source: &ListSource) -> anyhow::Result<List> {
     })
 }
 
-fn text(source: &ListSource, account: &Account, imported: &Imported) -> String {
+fn text(source: &ListSource, account: &Account, imported: &ImportSummary) -> String {
     let mut text = format!("{source}, account {}: {}", printable(&account.name), imported.sentence());
     for problem in &imported.problems {
         text += &format!("\n  line {}: {}", problem.line, printable(&problem.text));

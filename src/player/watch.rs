@@ -8,8 +8,12 @@
 //!                                               └─ none in time ─► 503
 //! ```
 
+<<<<<<< HEAD
 use actors::{AskError, Refusal as NoWatch, SeatWish, Target, Viewer, Watch, WatchRequest};
 use domain::ids::UserId;
+=======
+use actors::{AskError, SeatRequest, Target, Viewer, WatchRefusal, WatchReply, WatchRequest};
+>>>>>>> 824636f (actors: public types have qualified, standard names)
 use domain::source_url::SourceUrl;
 use domain::user::User;
 use http::header::{
@@ -53,10 +57,15 @@ pub(super) async fn watch(
     let client_address = caller.address();
     let viewer =
         Viewer { user: user.map(|it| it.username.clone()), address: client_address, agent: caller.agent };
-    let seat = user.map(|it| SeatWish { user: it.id, limit: it.stream_limit });
+    let seat = user.map(|it| SeatRequest { user: it.id, limit: it.stream_limit });
     let request = WatchRequest { target, viewer, connection: caller.connection, seat };
+<<<<<<< HEAD
     match app.switchboard.watch(request).await {
         Ok(Watch::Tail { client, tail }) => {
+=======
+    match parts.switchboard.watch(request).await {
+        Ok(WatchReply::Tail { client, tail }) => {
+>>>>>>> 824636f (actors: public types have qualified, standard names)
             // Whoever was let go while asking had no session yet that could be ended.
             if user.is_some_and(|it| !is_active(app, it.id)) {
                 return Err(Denied::Inactive.into());
@@ -66,8 +75,8 @@ pub(super) async fn watch(
             })?;
             Ok(streaming(warp::reply::stream(TailBody::new(tail))))
         }
-        Ok(Watch::Redirect(url)) => redirect(&url),
-        Ok(Watch::Refused(reason)) => {
+        Ok(WatchReply::Redirect(url)) => redirect(&url),
+        Ok(WatchReply::Refused(reason)) => {
             info!(channel.target = %target, client.address = %client_address, "client refused: {reason}");
             Err(no_watch(&reason))
         }
@@ -114,23 +123,25 @@ fn no_packets(end: &EndReason) -> Refusal {
 }
 
 /// The answer to a client that gets no tail.
-fn no_watch(reason: &NoWatch) -> Refusal {
+fn no_watch(reason: &WatchRefusal) -> Refusal {
     let detail = reason.to_string();
     match reason {
-        NoWatch::NotFound => unknown_channel(),
-        NoWatch::NoStreams | NoWatch::Unplayable(_) => {
+        WatchRefusal::NotFound => unknown_channel(),
+        WatchRefusal::NoStreams | WatchRefusal::Unplayable(_) => {
             Refusal::unavailable(detail).with_tuner_error(TunerError::TuneFailed)
         }
-        NoWatch::Full(pool) => {
+        WatchRefusal::Full(pool) => {
             let detail = format!("{detail}; the longest has played for {} s", pool.since.as_secs());
             Refusal::unavailable(detail).with_tuner_error(TunerError::AllTunersInUse).retry_soon()
         }
         // Not 403: players take that for a wrong password, and the user would look for the fault there.
-        NoWatch::Seats { .. } => {
+        WatchRefusal::Seats { .. } => {
             Refusal::unavailable(detail).with_tuner_error(TunerError::AllTunersInUse).retry_soon()
         }
-        NoWatch::NothingPlays(_) => Refusal::unavailable(detail).with_tuner_error(TunerError::NoVideoData),
-        NoWatch::Stopping => busy("the channel is stopping"),
+        WatchRefusal::NothingPlays(_) => {
+            Refusal::unavailable(detail).with_tuner_error(TunerError::NoVideoData)
+        }
+        WatchRefusal::Stopping => busy("the channel is stopping"),
     }
 }
 
@@ -201,13 +212,13 @@ mod tests {
     #[test]
     fn a_refusal_says_what_a_tuner_would_say_and_whether_asking_again_soon_helps() {
         let full = FullPool { account: "one".to_owned(), since: Duration::from_secs(90), max_streams: 1 };
-        check(no_watch(&NoWatch::Full(full)), 503, "805 All Tuners In Use", Some("3"));
-        check(no_watch(&NoWatch::Seats { limit: 1 }), 503, "805 All Tuners In Use", Some("3"));
-        check(no_watch(&NoWatch::Stopping), 503, "803 System Busy", Some("3"));
-        check(no_watch(&NoWatch::NoStreams), 503, "806 Tune Failed", None);
-        check(no_watch(&NoWatch::Unplayable("no".to_owned())), 503, "806 Tune Failed", None);
-        check(no_watch(&NoWatch::NothingPlays("no".to_owned())), 503, "807 No Video Data", None);
-        check(no_watch(&NoWatch::NotFound), 404, "801 Unknown Channel", None);
+        check(no_watch(&WatchRefusal::Full(full)), 503, "805 All Tuners In Use", Some("3"));
+        check(no_watch(&WatchRefusal::Seats { limit: 1 }), 503, "805 All Tuners In Use", Some("3"));
+        check(no_watch(&WatchRefusal::Stopping), 503, "803 System Busy", Some("3"));
+        check(no_watch(&WatchRefusal::NoStreams), 503, "806 Tune Failed", None);
+        check(no_watch(&WatchRefusal::Unplayable("no".to_owned())), 503, "806 Tune Failed", None);
+        check(no_watch(&WatchRefusal::NothingPlays("no".to_owned())), 503, "807 No Video Data", None);
+        check(no_watch(&WatchRefusal::NotFound), 404, "801 Unknown Channel", None);
         check(no_packets(&EndReason::NoSlot("full".into())), 503, "805 All Tuners In Use", Some("3"));
         check(no_packets(&EndReason::NothingPlays("404".into())), 503, "807 No Video Data", None);
         check(no_packets(&EndReason::Stopped), 503, "803 System Busy", Some("3"));
@@ -216,7 +227,7 @@ mod tests {
     #[test]
     fn a_full_account_is_named_with_how_long_it_has_been_so() {
         let full = FullPool { account: "one".to_owned(), since: Duration::from_secs(90), max_streams: 1 };
-        let text = no_watch(&NoWatch::Full(full)).to_string();
+        let text = no_watch(&WatchRefusal::Full(full)).to_string();
         assert!(text.contains("\"one\"") && text.contains("90 s"), "{text}");
     }
 

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use actors::{Phase, Progress};
+use actors::{RefreshPhase, RefreshStatus};
 use domain::account::Outcome;
 use domain::event::{Event, EventBody};
 use domain::time::iso_millis;
@@ -120,16 +120,16 @@ pub(super) fn lost(count: u64) -> Arc<Happening> {
 }
 
 /// How far a refresh of a playlist is.
-pub(super) fn refresh(progress: &Progress, now_ms: i64) -> Arc<Happening> {
+pub(super) fn refresh(progress: &RefreshStatus, now_ms: i64) -> Arc<Happening> {
     let (action, status) = match (progress.phase, progress.outcome) {
-        (Phase::Waiting, _) => ("waiting", "fetching"),
-        (Phase::Fetching, _) => ("downloading", "fetching"),
-        (Phase::Parsing, _) => ("parsing", "parsing"),
-        (Phase::Comparing, _) => ("comparing", "parsing"),
-        (Phase::Writing, _) => ("writing", "parsing"),
-        (Phase::Done, Some(Outcome::Success)) => ("done", "success"),
-        (Phase::Done, Some(Outcome::AwaitingConfirmation)) => ("done", "pending_confirmation"),
-        (Phase::Done, _) => ("done", "error"),
+        (RefreshPhase::Waiting, _) => ("waiting", "fetching"),
+        (RefreshPhase::Fetching, _) => ("downloading", "fetching"),
+        (RefreshPhase::Parsing, _) => ("parsing", "parsing"),
+        (RefreshPhase::Comparing, _) => ("comparing", "parsing"),
+        (RefreshPhase::Writing, _) => ("writing", "parsing"),
+        (RefreshPhase::Done, Some(Outcome::Success)) => ("done", "success"),
+        (RefreshPhase::Done, Some(Outcome::AwaitingConfirmation)) => ("done", "pending_confirmation"),
+        (RefreshPhase::Done, _) => ("done", "error"),
     };
     Happening::for_admins(json!({
         "type": "m3u_refresh",
@@ -236,17 +236,17 @@ mod tests {
     #[test]
     fn a_refresh_is_told_by_what_it_does_and_how_it_ended() {
         for (phase, outcome, action, status) in [
-            (Phase::Waiting, None, "waiting", "fetching"),
-            (Phase::Fetching, None, "downloading", "fetching"),
-            (Phase::Parsing, None, "parsing", "parsing"),
-            (Phase::Comparing, None, "comparing", "parsing"),
-            (Phase::Writing, None, "writing", "parsing"),
-            (Phase::Done, Some(Outcome::Success), "done", "success"),
-            (Phase::Done, Some(Outcome::Error), "done", "error"),
-            (Phase::Done, Some(Outcome::AwaitingConfirmation), "done", "pending_confirmation"),
-            (Phase::Done, None, "done", "error"),
+            (RefreshPhase::Waiting, None, "waiting", "fetching"),
+            (RefreshPhase::Fetching, None, "downloading", "fetching"),
+            (RefreshPhase::Parsing, None, "parsing", "parsing"),
+            (RefreshPhase::Comparing, None, "comparing", "parsing"),
+            (RefreshPhase::Writing, None, "writing", "parsing"),
+            (RefreshPhase::Done, Some(Outcome::Success), "done", "success"),
+            (RefreshPhase::Done, Some(Outcome::Error), "done", "error"),
+            (RefreshPhase::Done, Some(Outcome::AwaitingConfirmation), "done", "pending_confirmation"),
+            (RefreshPhase::Done, None, "done", "error"),
         ] {
-            let progress = Progress {
+            let progress = RefreshStatus {
                 account: AccountId(2),
                 job: Uuid::nil(),
                 phase,

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 
-use actors::{Importer, Phase, Status, Target, now_ms};
+use actors::{ChannelStatus, Importer, RefreshPhase, Target, now_ms};
 use domain::event::{Event, EventBody};
 use domain::ids::AccountId;
 use parking_lot::Mutex;
@@ -146,8 +146,13 @@ async fn measure(app: &App, newest: &watch::Sender<Newest>) {
 }
 
 /// How all live channels are doing. One that does not answer in time is left out this time.
+<<<<<<< HEAD
 async fn live(app: &App) -> Vec<(Target, Status)> {
     let overview = app.switchboard.overview().await.unwrap_or_default();
+=======
+async fn live(parts: &PushParts) -> Vec<(Target, ChannelStatus)> {
+    let overview = parts.switchboard.overview().await.unwrap_or_default();
+>>>>>>> 824636f (actors: public types have qualified, standard names)
     overview.into_iter().filter_map(|it| it.status.map(|status| (it.target, status))).collect()
 }
 
@@ -185,12 +190,12 @@ async fn tell(
 }
 
 /// What was told of the refreshes last: one row per account, as the importer shows them.
-struct Refreshes(HashMap<AccountId, actors::Progress>);
+struct Refreshes(HashMap<AccountId, actors::RefreshStatus>);
 
 impl Refreshes {
     /// What is over is no news; what runs is told at the first look.
     fn begin(importer: &Importer) -> Self {
-        let over = importer.progress().into_iter().filter(|it| it.phase == Phase::Done);
+        let over = importer.progress().into_iter().filter(|it| it.phase == RefreshPhase::Done);
         Self(over.map(|it| (it.account, it)).collect())
     }
 

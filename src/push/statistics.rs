@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::hash::Hash;
 use std::time::Duration;
 
-use actors::{ClientStatus, Counts, Status, Target};
+use actors::{ChannelStatus, ClientStatus, MetricsSnapshot, Target};
 use domain::channel::Channel;
 use domain::time::iso_millis;
 use domain::user::{User, sees};
@@ -39,8 +39,8 @@ impl Statistician {
     /// `statuses` are the channels that live at `now`; `at_ms` is the same moment in milliseconds since 1970.
     pub(super) fn read(
         &mut self,
-        mut statuses: Vec<(Target, Status)>,
-        counts: &Counts,
+        mut statuses: Vec<(Target, ChannelStatus)>,
+        counts: &MetricsSnapshot,
         table: &Table<Channel>,
         now: Instant,
         at_ms: i64,

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use actors::{SwitchOutcome, SwitchTo, Target, Viewer, Watch, WatchRequest};
+use actors::{SwitchOutcome, SwitchTo, Target, Viewer, WatchReply, WatchRequest};
 use domain::ids::StreamId;
 use media::{Connection, ConnectionMeter, EndReason};
 
@@ -110,7 +110,7 @@ async fn a_stream_that_is_looked_at_and_a_channel_with_the_same_number_are_two_l
     let viewer = Viewer { user: None, address: connection.peer.ip(), agent: "test".into() };
     let watch =
         switchboard.watch(WatchRequest { target: preview, viewer, connection, seat: None }).await.unwrap();
-    let Watch::Tail { mut tail, .. } = watch else { panic!("no tail: {watch:?}") };
+    let WatchReply::Tail { mut tail, .. } = watch else { panic!("no tail: {watch:?}") };
     tokio::time::timeout(PATIENCE, tail.ready()).await.expect("it plays").unwrap();
     eventually("two leases", || gateway.gateway.counts().leases == 2).await;
     assert_eq!((provider.open(), provider.open_on(FIRST)), (2, 2));

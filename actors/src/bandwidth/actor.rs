@@ -9,8 +9,8 @@ use tokio::time::{Instant, MissedTickBehavior};
 use tokio_util::task::AbortOnDropHandle;
 
 use super::{Message, Slow, Stalled};
-use crate::beside::vital;
 use crate::registry::Registry;
+use crate::tasks::linked;
 
 /// How often the meters are read.
 const PERIOD: Duration = Duration::from_secs(1);
@@ -47,7 +47,7 @@ impl ractor::Actor for Actor {
                 }
             }
         };
-        Ok(State { registry: arguments.registry, _ticker: vital(&myself, ticking) })
+        Ok(State { registry: arguments.registry, _ticker: linked(&myself, ticking) })
     }
 
     async fn handle(

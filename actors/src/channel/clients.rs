@@ -10,7 +10,7 @@ use media::ring::{JoinPoint, Ring, Tail};
 use ractor::{ActorCell, ActorId, ActorRef, ActorRuntime, SpawnErr};
 use tokio::time::Instant;
 
-use super::{ClientStatus, Viewer, Wish};
+use super::{ClientStatus, JoinRequest, Viewer};
 use crate::client;
 use crate::clock::now_ms;
 use crate::registry::{Registered, Registry, WatchedClient};
@@ -59,7 +59,7 @@ impl Clients {
     pub(super) fn admit(
         &mut self,
         id: u64,
-        wish: &Wish,
+        wish: &JoinRequest,
         ring: &Ring,
         entry: JoinPoint,
         parent: ActorCell,

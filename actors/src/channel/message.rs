@@ -6,15 +6,15 @@ use media::ring::EndReason;
 use media::source::Source;
 use ractor::RpcReplyPort;
 
-use super::{Status, SwitchOutcome, SwitchTo, Watch, Wish};
+use super::{ChannelStatus, JoinRequest, SwitchOutcome, SwitchTo, WatchReply};
 use crate::bandwidth::Slow;
 use crate::slots;
 
 /// A join on its way: its number decides whether the channel may retire.
 pub(crate) struct Join {
     pub(crate) number: u64,
-    pub(crate) wish: Wish,
-    pub(crate) reply: RpcReplyPort<Watch>,
+    pub(crate) wish: JoinRequest,
+    pub(crate) reply: RpcReplyPort<WatchReply>,
 }
 
 /// Everything a live channel can be told.
@@ -24,7 +24,7 @@ pub(crate) enum Message {
     /// Someone wants to watch.
     Join(Join),
     /// News of the slots.
-    Slots(slots::News),
+    Slots(slots::SlotMessage),
     /// The opener has a source with first packets.
     Opened(Attempt, Source),
     /// The source of an attempt ended, or never began.
@@ -52,19 +52,19 @@ pub(crate) enum Message {
     /// The plan changed.
     Reload,
     /// How are you? Answered from memory.
-    Status(RpcReplyPort<Status>),
+    Status(RpcReplyPort<ChannelStatus>),
     /// End your pump, as a defect in it would.
     #[cfg(any(test, feature = "testing"))]
     LosePump,
 }
 
-impl From<slots::News> for Message {
-    fn from(news: slots::News) -> Self {
+impl From<slots::SlotMessage> for Message {
+    fn from(news: slots::SlotMessage) -> Self {
         Message::Slots(news)
     }
 }
 
-impl TryFrom<Message> for slots::News {
+impl TryFrom<Message> for slots::SlotMessage {
     type Error = ();
 
     fn try_from(message: Message) -> Result<Self, ()> {

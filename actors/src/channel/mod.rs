@@ -24,9 +24,9 @@ use std::net::IpAddr;
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 
-pub(crate) use self::actor::{Actor, Arguments, Env, Report, open_request};
+pub(crate) use self::actor::{Actor, Arguments, ChannelReport, LiveEnv, open_request};
 pub(crate) use self::message::{Join, Message};
-pub use self::status::{ClientStatus, Status};
+pub use self::status::{ChannelStatus, ClientStatus};
 use domain::source_url::SourceUrl;
 use media::meter::Connection;
 use media::ring::Tail;
@@ -54,7 +54,7 @@ impl Viewer {
 
 /// The answer to a join.
 #[derive(Debug)]
-pub enum Watch {
+pub enum WatchReply {
     /// A place in the ring. The first real chunk may still be on its way: wait for it on the tail.
     Tail {
         /// The number of the client.
@@ -65,12 +65,12 @@ pub enum Watch {
     /// The player is sent to the original address; nothing was opened and no lease taken.
     Redirect(SourceUrl),
     /// The client cannot have it.
-    Refused(Refusal),
+    Refused(WatchRefusal),
 }
 
 /// Why a client cannot have a channel.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum Refusal {
+pub enum WatchRefusal {
     /// There is no such channel.
     #[error("no such channel")]
     NotFound,
@@ -135,7 +135,7 @@ pub enum SwitchOutcome {
 
 /// A request to watch, as the switchboard hands it on.
 #[derive(Clone, Debug)]
-pub(crate) struct Wish {
+pub(crate) struct JoinRequest {
     pub(crate) viewer: Viewer,
     pub(crate) connection: Arc<Connection>,
     /// The seat of a viewer with a user. Whoever waits for the answer holds it until a client does.
@@ -145,7 +145,7 @@ pub(crate) struct Wish {
 /// Whoever made a wish no longer waits for it.
 pub(crate) struct AskerGone;
 
-impl Wish {
+impl JoinRequest {
     /// The seat for its client to hold.
     ///
     /// # Errors

@@ -11,7 +11,7 @@ use crate::plans::Target;
 
 /// How a live channel is doing.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Status {
+pub struct ChannelStatus {
     /// What is watched.
     pub target: Target,
     /// The channel.

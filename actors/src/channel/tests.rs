@@ -155,11 +155,11 @@ async fn a_channel_that_cannot_start_tells_so_and_leaves_nothing() {
         story.provider.set("/a", behaviour.clone());
         let asked_at = Instant::now();
         match story.ask(channel(1)).await {
-            Watch::Tail { mut tail, .. } => {
+            WatchReply::Tail { mut tail, .. } => {
                 let end = tokio::time::timeout(settings().start_timeout, tail.ready()).await;
                 assert!(!matches!(end, Ok(Ok(()))), "{behaviour:?}");
             }
-            Watch::Refused(Refusal::NothingPlays(_)) => {}
+            WatchReply::Refused(WatchRefusal::NothingPlays(_)) => {}
             other => panic!("{behaviour:?}: {other:?}"),
         }
         assert!(asked_at.elapsed() <= settings().start_timeout, "{behaviour:?}");
@@ -172,7 +172,7 @@ async fn a_channel_whose_only_stream_is_gone_for_good_says_so_at_once() {
     let story = Story::of(settings(), [&[stream(1, "a")]]).await;
     story.provider.set("/a", Behaviour::Status(404));
     let asked_at = Instant::now();
-    let Watch::Tail { mut tail, .. } = story.ask(channel(1)).await else { panic!("granted at once") };
+    let WatchReply::Tail { mut tail, .. } = story.ask(channel(1)).await else { panic!("granted at once") };
     assert!(matches!(tail.ready().await, Err(EndReason::NothingPlays(_))));
     assert!(asked_at.elapsed() < SECOND);
     story.is_quiet().await;
@@ -205,7 +205,7 @@ async fn a_viewer_who_joins_in_a_gap_begins_with_the_next_source() {
     story.provider.set("/a", Behaviour::Status(503));
     story.provider.break_now("/a", Break::Reset);
     sleep(5 * SECOND).await;
-    let Watch::Tail { tail, .. } = story.ask(channel(1)).await else { panic!("a gap refuses nobody") };
+    let WatchReply::Tail { tail, .. } = story.ask(channel(1)).await else { panic!("a gap refuses nobody") };
     let mut second = Viewing { tail };
     story.provider.set("/a", Behaviour::play("anew"));
     let bytes = second.tail.chunk().await.unwrap();
@@ -221,7 +221,7 @@ async fn a_preview_of_stream_one_and_channel_one_have_a_lease_each() {
     let on_channel = story.watch(channel(1)).await;
     let preview = story.watch(Target::Stream(StreamId(1))).await;
     let purposes: Vec<_> = story.system.leases().iter().map(|it| it.purpose).collect();
-    assert_eq!(purposes, [crate::slots::Purpose::Live, crate::slots::Purpose::Preview]);
+    assert_eq!(purposes, [crate::slots::LeasePurpose::Live, crate::slots::LeasePurpose::Preview]);
     drop(on_channel);
     sleep(10 * SECOND).await;
     assert_eq!(story.system.counts().leases, 1);
@@ -309,7 +309,7 @@ async fn a_player_that_closes_the_old_channel_after_it_asked_for_the_new_one_get
         drop(old);
     };
     let (watch, ()) = tokio::join!(asked, close);
-    let Watch::Tail { tail, .. } = watch else { panic!("{watch:?}") };
+    let WatchReply::Tail { tail, .. } = watch else { panic!("{watch:?}") };
     Viewing { tail }.sees("b").await;
     assert_eq!(story.provider.peak(), 1);
 }
@@ -318,7 +318,7 @@ async fn a_player_that_closes_the_old_channel_after_it_asked_for_the_new_one_get
 async fn a_channel_somebody_else_watches_is_not_taken_away() {
     let story = Story::of(settings(), [&[limited(1, "a", 1, 1)], &[limited(2, "b", 1, 1)]]).await;
     let mut watching = story.watch(channel(1)).await;
-    let Watch::Refused(Refusal::Full(full)) = story.ask(channel(2)).await else {
+    let WatchReply::Refused(WatchRefusal::Full(full)) = story.ask(channel(2)).await else {
         panic!("a slot from nowhere")
     };
     assert_eq!((full.account.as_str(), full.max_streams), ("account 1", 1));
@@ -345,7 +345,7 @@ async fn one_user_on_one_device_replaces_itself_where_that_is_allowed_and_the_ch
             None => None,
         };
         let (watch, _) = story.ask_as(channel(2), ann, "tv").await;
-        assert_eq!(matches!(watch, Watch::Tail { .. }), replaced, "{at_limit:?} {second_viewer:?}");
+        assert_eq!(matches!(watch, WatchReply::Tail { .. }), replaced, "{at_limit:?} {second_viewer:?}");
         assert_eq!(connection.cancel.is_cancelled(), replaced);
         assert!(story.provider.peak() <= 1);
     }
@@ -356,9 +356,9 @@ async fn another_device_of_the_same_user_and_a_nameless_viewer_replace_nobody() 
     let story = Story::of(settings(), [&[limited(1, "a", 1, 1)], &[limited(2, "b", 1, 1)]]).await;
     let (_first, connection) = story.ask_as(channel(1), Some("ann"), "tv").await;
     let (watch, _) = story.ask_as(channel(2), Some("ann"), "phone").await;
-    assert!(matches!(watch, Watch::Refused(Refusal::Full(_))));
+    assert!(matches!(watch, WatchReply::Refused(WatchRefusal::Full(_))));
     let (watch, _) = story.ask_as(channel(2), None, "tv").await;
-    assert!(matches!(watch, Watch::Refused(Refusal::Full(_))));
+    assert!(matches!(watch, WatchReply::Refused(WatchRefusal::Full(_))));
     assert!(!connection.cancel.is_cancelled());
 }
 
@@ -366,7 +366,7 @@ async fn another_device_of_the_same_user_and_a_nameless_viewer_replace_nobody() 
 async fn a_redirect_opens_nothing_and_takes_no_lease() {
     let redirect = crate::testing::Stream { profile: Delivery::Redirect, ..stream(1, "a") };
     let story = Story::of(settings(), [&[redirect]]).await;
-    let Watch::Redirect(url) = story.ask(channel(1)).await else { panic!("not redirected") };
+    let WatchReply::Redirect(url) = story.ask(channel(1)).await else { panic!("not redirected") };
     assert_eq!(url.expose(), "http://tv:80/a");
     assert_eq!((story.system.counts().leases, story.provider.n_accepted()), (0, 0));
     story.is_quiet().await;
@@ -388,7 +388,7 @@ async fn a_kicked_client_is_gone_and_the_others_watch_on() {
     let story = Story::of(settings(), [&[stream(1, "a")]]).await;
     let (kicked, connection) = story.ask_as(channel(1), None, "player").await;
     let mut other = story.watch(channel(1)).await;
-    let Watch::Tail { client, .. } = &kicked else { panic!("{kicked:?}") };
+    let WatchReply::Tail { client, .. } = &kicked else { panic!("{kicked:?}") };
     let switchboard = story.system.switchboard();
     assert!(switchboard.kick(channel(1), *client).await.unwrap());
     assert!(!switchboard.kick(channel(1), 4711).await.unwrap());
@@ -498,7 +498,7 @@ async fn a_provider_out_of_reach_costs_the_connect_timeout_and_no_more() {
     let story = Story::of(settings(), [&[stream(1, "a")]]).await;
     story.provider.set_reachability(Reachability::Silent);
     let asked_at = Instant::now();
-    let Watch::Tail { mut tail, .. } = story.ask(channel(1)).await else { panic!("granted at once") };
+    let WatchReply::Tail { mut tail, .. } = story.ask(channel(1)).await else { panic!("granted at once") };
     let end = tail.ready().await;
     assert!(matches!(end, Err(EndReason::NothingPlays(_))), "{end:?}");
     assert!(asked_at.elapsed() < settings().connect_timeout + SECOND, "{:?}", asked_at.elapsed());
@@ -538,7 +538,7 @@ async fn a_client_that_was_ended_is_gone_when_the_answer_is_there() {
 
 #[tokio::test(start_paused = true)]
 async fn the_timeline_says_why_a_channel_switched_and_why_it_stopped() {
-    use crate::timeline::What::*;
+    use crate::timeline::RunEntryKind::*;
     let story = Story::of(settings(), [&[stream(1, "a"), stream(2, "b")]]).await;
     let mut viewer = story.watch(channel(1)).await;
     viewer.sees("a").await;
@@ -551,28 +551,28 @@ async fn the_timeline_says_why_a_channel_switched_and_why_it_stopped() {
     story.is_quiet().await;
     let runs = switchboard.timeline(channel(1).uuid());
     assert_eq!(runs.len(), 1);
-    let lines = &runs[0].lines;
+    let lines = &runs[0].entries;
     let shown: Vec<_> =
-        lines.iter().map(|it| (it.what, it.cause, it.stream.as_ref().map(|it| it.id.0))).collect();
+        lines.iter().map(|it| (it.kind, it.cause, it.stream.as_ref().map(|it| it.id.0))).collect();
     assert_eq!(
         shown,
         [
-            (AskedForSlot, Some("start"), None),
+            (SlotRequested, Some("start"), None),
             (Opening, None, Some(1)),
             (Started, None, Some(1)),
             (Lost, Some("reset"), Some(1)),
-            (AskedForSlot, Some("failover"), None),
+            (SlotRequested, Some("failover"), None),
             (Opening, None, Some(1)),
             (Lost, Some("status"), Some(1)),
-            (AskedForSlot, Some("failover"), None),
+            (SlotRequested, Some("failover"), None),
             (Opening, None, Some(2)),
             (FailedOver, Some("reset"), Some(2)),
-            (SwitchAsked, Some("manual"), None),
-            (AskedForSlot, Some("switch"), None),
+            (SwitchRequested, Some("manual"), None),
+            (SlotRequested, Some("switch"), None),
             (Opening, None, Some(1)),
             (Lost, Some("status"), Some(1)),
             (SwitchFailed, None, Some(2)),
-            (Deserted, None, None),
+            (LastViewerLeft, None, None),
             (Ended, Some("nobody_watches"), None),
         ]
     );

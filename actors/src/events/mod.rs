@@ -17,7 +17,7 @@ use domain::event::Event;
 use parking_lot::Mutex;
 use tokio::sync::broadcast;
 
-use crate::ask::Door;
+use crate::ask::Address;
 
 /// Events kept for whoever looks later.
 pub(crate) const HISTORY_MAX: usize = 200;
@@ -26,11 +26,11 @@ pub(crate) const HISTORY_MAX: usize = 200;
 const SUBSCRIBER_LAG_MAX: usize = 256;
 
 /// An event of the past, by its number since the start: the first is 1, and none is given twice.
-pub type Numbered = (u64, Arc<Event>);
+pub type NumberedEvent = (u64, Arc<Event>);
 
 /// What outlives the actor: the recent past, and the line to subscribers.
 pub(crate) struct Bus {
-    history: Mutex<VecDeque<Numbered>>,
+    history: Mutex<VecDeque<NumberedEvent>>,
     line: broadcast::Sender<Arc<Event>>,
 }
 
@@ -46,18 +46,18 @@ impl Bus {
 /// The door of the events actor.
 #[derive(Clone)]
 pub struct Events {
-    door: Door<Message>,
+    address: Address<Message>,
     bus: Arc<Bus>,
 }
 
 impl Events {
-    pub(crate) fn new(door: Door<Message>, bus: Arc<Bus>) -> Self {
-        Self { door, bus }
+    pub(crate) fn new(address: Address<Message>, bus: Arc<Bus>) -> Self {
+        Self { address, bus }
     }
 
     /// Something happened. No answer, no wait.
     pub fn happened(&self, event: Event) {
-        self.door.tell(Message::Happened(Arc::new(event)));
+        self.address.tell(Message::Happened(Arc::new(event)));
     }
 
     /// Every event from now on. Who lags more than 256 events behind loses the oldest.
@@ -71,7 +71,7 @@ impl Events {
     }
 
     /// The same with their numbers, newest first.
-    pub fn history(&self) -> Vec<Numbered> {
+    pub fn history(&self) -> Vec<NumberedEvent> {
         self.bus.history.lock().iter().rev().cloned().collect()
     }
 }

@@ -13,9 +13,9 @@ fn event(at: i64) -> Event {
 async fn events() -> Events {
     let bus = Bus::new();
     let (actor, _) = ractor::Actor::spawn(None, Actor, Arguments { bus: bus.clone() }).await.unwrap();
-    let door = Door::new();
-    door.set(actor);
-    Events::new(door, bus)
+    let address = Address::new();
+    address.set(actor);
+    Events::new(address, bus)
 }
 
 #[tokio::test]

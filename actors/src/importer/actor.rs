@@ -19,11 +19,14 @@ use tracing::{info, warn};
 use uuid::Uuid;
 
 use super::run::{Reporting, finish};
-use super::{Board, ImportError, ImportOptions, Imported, Message, Phase, Progress, RefreshStart};
+use super::{
+    ImportError, ImportOptions, ImportSummary, Message, RefreshPhase, RefreshProgress, RefreshStart,
+    RefreshStatus,
+};
 use crate::ask::answer;
-use crate::beside;
 use crate::events::Events;
 use crate::schedule::{self, Known};
+use crate::tasks;
 
 /// Refreshes at one time. More would only take the processor from those who watch.
 const RUNNING_MAX: usize = 2;
@@ -38,7 +41,7 @@ const STOP_DEADLINE: Duration = Duration::from_millis(800);
 pub(crate) type Work = dyn Fn(AccountId, ImportOptions, Box<Reporting>) -> Pin<Box<dyn Future<Output = Done> + Send>>
     + Send
     + Sync;
-type Done = Result<Imported, ImportError>;
+type Done = Result<ImportSummary, ImportError>;
 
 /// What imports need; there are none until it is there.
 #[derive(Clone)]
@@ -53,7 +56,7 @@ pub(crate) struct Actor;
 
 pub(crate) struct Arguments {
     pub(crate) imports: Arc<OnceLock<Imports>>,
-    pub(crate) board: Arc<Board>,
+    pub(crate) progress: Arc<RefreshProgress>,
     pub(crate) events: Events,
     /// Cancelled when the system stops.
     pub(crate) stop: CancellationToken,
@@ -86,18 +89,18 @@ struct Running {
 
 struct Waiting {
     job: Uuid,
-    wish: Wish,
+    wish: RefreshRequest,
 }
 
 /// A refresh that somebody or something wants.
-struct Wish {
+struct RefreshRequest {
     account: AccountId,
     confirm: bool,
     /// It follows one that was overtaken by a change.
     follows: bool,
 }
 
-impl Wish {
+impl RefreshRequest {
     fn of(account: AccountId) -> Self {
         Self { account, confirm: false, follows: false }
     }
@@ -114,7 +117,7 @@ impl ractor::Actor for Actor {
         arguments: Arguments,
     ) -> Result<State, ActorProcessingErr> {
         // Those of an actor before us ended with it.
-        arguments.board.break_off();
+        arguments.progress.break_off();
         let (ticks, to) = (LOOK_PERIOD, myself.clone());
         let ticking = async move {
             let mut ticks = tokio::time::interval(ticks);
@@ -126,7 +129,7 @@ impl ractor::Actor for Actor {
                 }
             }
         };
-        let ticker = beside::vital(&myself, ticking);
+        let ticker = tasks::linked(&myself, ticking);
         Ok(State {
             arguments,
             myself,
@@ -158,7 +161,10 @@ impl ractor::Actor for Actor {
         };
         match message {
             Message::Refresh { account, confirm, reply } => {
-                answer(reply, state.wish(&imports, Wish { confirm, ..Wish::of(account) }));
+                answer(
+                    reply,
+                    state.wish(&imports, RefreshRequest { confirm, ..RefreshRequest::of(account) }),
+                );
             }
             Message::Changed { account, has_new_list, reply } => {
                 state.changed(&imports, account, has_new_list);
@@ -190,7 +196,7 @@ impl ractor::Actor for Actor {
 }
 
 impl State {
-    fn wish(&mut self, imports: &Imports, wish: Wish) -> RefreshStart {
+    fn wish(&mut self, imports: &Imports, wish: RefreshRequest) -> RefreshStart {
         let account = wish.account;
         match imports.models.accounts.load().get(account.0) {
             None => return RefreshStart::NoSuchAccount,
@@ -202,7 +208,7 @@ impl State {
             return RefreshStart::AlreadyRunning { job };
         }
         let job = Uuid::new_v4();
-        self.arguments.board.begin(Progress::new(account, job, (imports.now)()));
+        self.arguments.progress.begin(RefreshStatus::new(account, job, (imports.now)()));
         self.waiting.push_back(Waiting { job, wish });
         self.start_next(imports);
         RefreshStart::Started { job }
@@ -216,7 +222,7 @@ impl State {
             }
         } else if has_new_list {
             // One that waits reads the account when its turn comes.
-            self.wish(imports, Wish::of(account));
+            self.wish(imports, RefreshRequest::of(account));
         }
     }
 
@@ -228,11 +234,11 @@ impl State {
     fn start_next(&mut self, imports: &Imports) {
         while self.running.len() < RUNNING_MAX {
             let Some(Waiting { job, wish }) = self.waiting.pop_front() else { return };
-            let Wish { account, confirm, follows } = wish;
+            let RefreshRequest { account, confirm, follows } = wish;
             let name = imports.models.accounts.load().get(account.0).map(|it| it.name.clone());
             let stop = self.arguments.stop.child_token();
             let options = ImportOptions { confirm, job, stop: stop.clone(), ..ImportOptions::default() };
-            let (board, shown) = (self.arguments.board.clone(), self.arguments.board.clone());
+            let (progress, shown) = (self.arguments.progress.clone(), self.arguments.progress.clone());
             let myself = self.myself.clone();
             let work = imports.work.clone();
             let task = tokio::spawn(async move {
@@ -241,10 +247,10 @@ impl State {
                 let import = tokio::spawn(async move { work(account, options, report).await });
                 let done = AbortOnDropHandle::new(import).await.unwrap_or(Err(ImportError::Panicked));
                 if let Some(mut last) =
-                    board.of(account).filter(|it| it.job == job && it.phase != Phase::Done)
+                    progress.of(account).filter(|it| it.job == job && it.phase != RefreshPhase::Done)
                 {
                     finish(&mut last, &done);
-                    board.show(last);
+                    progress.show(last);
                 }
                 // If nobody listens any more, the system has ended.
                 let _ = myself.cast(Message::Finished { account, job, done });
@@ -292,7 +298,7 @@ impl State {
         }
         if running.again {
             // One that was deleted or has no list any more is left alone.
-            self.wish(imports, Wish { follows: true, ..Wish::of(account) });
+            self.wish(imports, RefreshRequest { follows: true, ..RefreshRequest::of(account) });
         }
         self.start_next(imports);
     }
@@ -312,7 +318,7 @@ impl State {
             let written = refreshes.get(account.id.0).map(|it| it.tried_at);
             let tried_at = written.max(self.tried.get(&account.id).copied());
             if is_due(account, &zone, tried_at, started_at, now) && self.job_of(account.id).is_none() {
-                self.wish(imports, Wish::of(account.id));
+                self.wish(imports, RefreshRequest::of(account.id));
             }
         }
     }

@@ -13,7 +13,7 @@ use storage::Table;
 
 use super::error::ImportError;
 use super::reading::{self, ReadList};
-use super::run::{Imported, Job};
+use super::run::{ImportSummary, Job};
 
 /// Changes that go through an ordinary write. New streams lie together, changed ones each in a block of their own, and
 /// while an ordinary write is filled every other one waits.
@@ -51,8 +51,8 @@ impl Compared {
         n_new + n_changed == 0 && self.gone.iter().all(|it| it.fate == Fate::StaysStale)
     }
 
-    pub(super) fn imported(&self, list: &ReadList) -> Imported {
-        Imported {
+    pub(super) fn imported(&self, list: &ReadList) -> ImportSummary {
+        ImportSummary {
             n_entries: list.n_entries(),
             n_new: self.counts.n_new,
             n_changed: self.counts.n_changed,

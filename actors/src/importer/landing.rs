@@ -17,7 +17,7 @@ use storage::{BulkWrite, Store, Table, View, Write};
 use super::compare::{Compared, is_used};
 use super::error::ImportError;
 use super::reading::{self, ReadList};
-use super::run::{Imported, Job, first};
+use super::run::{ImportSummary, Job, first};
 
 /// Streams that are written between two signs of life.
 const TOLD_EVERY: usize = 1_000;
@@ -26,7 +26,7 @@ const TOLD_EVERY: usize = 1_000;
 struct Frame {
     account: Arc<Account>,
     groups: BTreeSet<String>,
-    imported: Imported,
+    imported: ImportSummary,
     now: i64,
 }
 
@@ -43,7 +43,7 @@ pub(super) fn land(
     job: &Job,
     list: &ReadList,
     compared: Compared,
-    imported: &Imported,
+    imported: &ImportSummary,
     begun: Option<Box<BulkWrite<Stream>>>,
 ) -> Result<Landing, ImportError> {
     job.go_on()?;

@@ -5,7 +5,7 @@ use ractor::RpcReplyPort;
 use uuid::Uuid;
 
 use super::error::ImportError;
-use super::run::Imported;
+use super::run::ImportSummary;
 
 /// Everything the importer can be told.
 pub(crate) enum Message {
@@ -17,7 +17,7 @@ pub(crate) enum Message {
     /// See what is due.
     Look,
     /// A refresh is over.
-    Finished { account: AccountId, job: Uuid, done: Result<Imported, ImportError> },
+    Finished { account: AccountId, job: Uuid, done: Result<ImportSummary, ImportError> },
 }
 
 /// What became of the wish for a refresh.

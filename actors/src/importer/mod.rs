@@ -27,24 +27,24 @@ pub(crate) use self::actor::{Actor, Arguments, Imports};
 pub use self::error::ImportError;
 pub(crate) use self::message::Message;
 pub use self::message::RefreshStart;
-pub(crate) use self::progress::Board;
-pub use self::progress::{Phase, Progress};
-pub use self::run::{ImportOptions, Imported, import};
+pub(crate) use self::progress::RefreshProgress;
+pub use self::progress::{RefreshPhase, RefreshStatus};
+pub use self::run::{ImportOptions, ImportSummary, import};
 
-use crate::ask::{ANSWER_TIMEOUT, AskError, Door};
+use crate::ask::{ANSWER_TIMEOUT, Address, AskError};
 use crate::clock::now_ms;
 use crate::fetch::Fetch;
 
 /// The door of the importer.
 #[derive(Clone)]
 pub struct Importer {
-    door: Door<Message>,
-    board: Arc<Board>,
+    address: Address<Message>,
+    progress: Arc<RefreshProgress>,
 }
 
 impl Importer {
-    pub(crate) fn new(door: Door<Message>, board: Arc<Board>) -> Self {
-        Self { door, board }
+    pub(crate) fn new(address: Address<Message>, progress: Arc<RefreshProgress>) -> Self {
+        Self { address, progress }
     }
 
     /// Refreshes an account now, or when one of those that run is over. Answers at once; how it goes on is seen in
@@ -54,7 +54,7 @@ impl Importer {
     /// # Errors
     /// When the gateway stops.
     pub async fn refresh(&self, account: AccountId, confirm: bool) -> Result<RefreshStart, AskError> {
-        self.door.ask(ANSWER_TIMEOUT, |reply| Message::Refresh { account, confirm, reply }).await
+        self.address.ask(ANSWER_TIMEOUT, |reply| Message::Refresh { account, confirm, reply }).await
     }
 
     /// Says that an account was changed in what its list is read by: where it is, headers, rules, identity. A refresh
@@ -65,17 +65,17 @@ impl Importer {
     /// # Errors
     /// When the gateway stops.
     pub async fn changed(&self, account: AccountId, has_new_list: bool) -> Result<(), AskError> {
-        self.door.ask(ANSWER_TIMEOUT, |reply| Message::Changed { account, has_new_list, reply }).await
+        self.address.ask(ANSWER_TIMEOUT, |reply| Message::Changed { account, has_new_list, reply }).await
     }
 
     /// What runs, what waits, and what is over since not long ago; one row per account.
-    pub fn progress(&self) -> Vec<Progress> {
-        self.board.all()
+    pub fn progress(&self) -> Vec<RefreshStatus> {
+        self.progress.all()
     }
 
     /// The running or last refresh of an account, if it was not too long ago.
-    pub fn progress_of(&self, account: AccountId) -> Option<Progress> {
-        self.board.of(account)
+    pub fn progress_of(&self, account: AccountId) -> Option<RefreshStatus> {
+        self.progress.of(account)
     }
 }
 

@@ -12,7 +12,7 @@ const DONE_MAX: usize = 200;
 
 /// What a refresh is doing.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
-pub enum Phase {
+pub enum RefreshPhase {
     /// It waits for its turn.
     #[default]
     Waiting,
@@ -30,11 +30,11 @@ pub enum Phase {
 
 /// How far a refresh is.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Progress {
+pub struct RefreshStatus {
     pub account: AccountId,
     /// Tells this refresh from others of the same account.
     pub job: Uuid,
-    pub phase: Phase,
+    pub phase: RefreshPhase,
     /// Read so far, unpacked.
     pub bytes: u64,
     /// Found so far.
@@ -51,12 +51,12 @@ pub struct Progress {
     pub started_at: i64,
 }
 
-impl Progress {
+impl RefreshStatus {
     pub(crate) fn new(account: AccountId, job: Uuid, started_at: i64) -> Self {
         Self {
             account,
             job,
-            phase: Phase::default(),
+            phase: RefreshPhase::default(),
             bytes: 0,
             entries: 0,
             n_new: 0,
@@ -71,26 +71,26 @@ impl Progress {
 
 /// The last refresh of each account. Outlives the actor.
 #[derive(Default)]
-pub(crate) struct Board {
-    rows: Mutex<BTreeMap<AccountId, Progress>>,
+pub(crate) struct RefreshProgress {
+    rows: Mutex<BTreeMap<AccountId, RefreshStatus>>,
 }
 
-impl Board {
+impl RefreshProgress {
     /// A refresh begins; what was shown of the account before is forgotten.
-    pub(crate) fn begin(&self, progress: Progress) {
+    pub(crate) fn begin(&self, progress: RefreshStatus) {
         self.rows.lock().insert(progress.account, progress);
     }
 
     /// How far a refresh is now. One that is over, or that another has followed, has nothing more to say: its thread
     /// may hear late that it was broken off.
-    pub(crate) fn show(&self, progress: Progress) {
+    pub(crate) fn show(&self, progress: RefreshStatus) {
         let mut rows = self.rows.lock();
         let shown = rows.get(&progress.account);
-        if !shown.is_some_and(|it| it.job == progress.job && it.phase != Phase::Done) {
+        if !shown.is_some_and(|it| it.job == progress.job && it.phase != RefreshPhase::Done) {
             return;
         }
         rows.insert(progress.account, progress);
-        let done = rows.values().filter(|it| it.phase == Phase::Done);
+        let done = rows.values().filter(|it| it.phase == RefreshPhase::Done);
         if done.clone().count() > DONE_MAX {
             let oldest = done.min_by_key(|it| it.started_at).map(|it| it.account);
             oldest.and_then(|it| rows.remove(&it));
@@ -99,18 +99,18 @@ impl Board {
 
     /// What ran when its actor died will not report again.
     pub(crate) fn break_off(&self) {
-        for row in self.rows.lock().values_mut().filter(|it| it.phase != Phase::Done) {
-            row.phase = Phase::Done;
+        for row in self.rows.lock().values_mut().filter(|it| it.phase != RefreshPhase::Done) {
+            row.phase = RefreshPhase::Done;
             row.outcome = Some(Outcome::Error);
             row.message = "The refresh was broken off.".to_owned();
         }
     }
 
-    pub(crate) fn all(&self) -> Vec<Progress> {
+    pub(crate) fn all(&self) -> Vec<RefreshStatus> {
         self.rows.lock().values().cloned().collect()
     }
 
-    pub(crate) fn of(&self, account: AccountId) -> Option<Progress> {
+    pub(crate) fn of(&self, account: AccountId) -> Option<RefreshStatus> {
         self.rows.lock().get(&account).cloned()
     }
 }
@@ -121,38 +121,38 @@ mod tests {
 
     #[test]
     fn refreshes_that_run_are_always_shown_and_of_the_others_the_latest() {
-        let board = Board::default();
-        let row = |account: u32, phase| Progress {
+        let progress = RefreshProgress::default();
+        let row = |account: u32, phase| RefreshStatus {
             phase,
-            ..Progress::new(AccountId(account), Uuid::nil(), i64::from(account))
+            ..RefreshStatus::new(AccountId(account), Uuid::nil(), i64::from(account))
         };
-        board.begin(row(1, Phase::Waiting));
-        board.show(row(1, Phase::Parsing));
+        progress.begin(row(1, RefreshPhase::Waiting));
+        progress.show(row(1, RefreshPhase::Parsing));
         for account in 2..1000 {
-            board.begin(row(account, Phase::Waiting));
-            board.show(row(account, Phase::Done));
+            progress.begin(row(account, RefreshPhase::Waiting));
+            progress.show(row(account, RefreshPhase::Done));
         }
-        let shown: Vec<_> = board.all().iter().map(|it| it.account.0).collect();
+        let shown: Vec<_> = progress.all().iter().map(|it| it.account.0).collect();
         assert_eq!(shown, [1].into_iter().chain(800..1000).collect::<Vec<_>>());
-        board.break_off();
-        assert_eq!(board.of(AccountId(1)).unwrap().outcome, Some(Outcome::Error));
+        progress.break_off();
+        assert_eq!(progress.of(AccountId(1)).unwrap().outcome, Some(Outcome::Error));
     }
 
     /// What was seen: an account that was being refreshed when the importer died was shown as running for ever,
     /// because its thread told of one step more after the refresh had been shown as broken off.
     #[test]
     fn a_refresh_that_was_broken_off_or_followed_by_another_has_nothing_more_to_say() {
-        let board = Board::default();
-        let [first, second] = [1, 2].map(|it| Progress::new(AccountId(1), Uuid::from_u128(it), 0));
-        board.begin(first.clone());
-        board.break_off();
-        board.show(Progress { phase: Phase::Writing, ..first.clone() });
-        assert_eq!(board.of(AccountId(1)).unwrap().message, "The refresh was broken off.");
-        board.begin(second.clone());
-        board.show(Progress { phase: Phase::Writing, ..first });
-        assert_eq!(board.of(AccountId(1)), Some(second.clone()));
-        let second = Progress { phase: Phase::Parsing, ..second };
-        board.show(second.clone());
-        assert_eq!(board.of(AccountId(1)), Some(second));
+        let progress = RefreshProgress::default();
+        let [first, second] = [1, 2].map(|it| RefreshStatus::new(AccountId(1), Uuid::from_u128(it), 0));
+        progress.begin(first.clone());
+        progress.break_off();
+        progress.show(RefreshStatus { phase: RefreshPhase::Writing, ..first.clone() });
+        assert_eq!(progress.of(AccountId(1)).unwrap().message, "The refresh was broken off.");
+        progress.begin(second.clone());
+        progress.show(RefreshStatus { phase: RefreshPhase::Writing, ..first });
+        assert_eq!(progress.of(AccountId(1)), Some(second.clone()));
+        let second = RefreshStatus { phase: RefreshPhase::Parsing, ..second };
+        progress.show(second.clone());
+        assert_eq!(progress.of(AccountId(1)), Some(second));
     }
 }

@@ -12,7 +12,7 @@ use domain::stream::{Facts, SourceKind};
 use tokio::sync::mpsc;
 
 use super::error::ImportError;
-use super::progress::Phase;
+use super::progress::RefreshPhase;
 use super::run::{Job, PROBLEMS_TOLD_MAX, Source};
 use super::spool::Spool;
 use crate::fetch::Unpacked;
@@ -71,7 +71,7 @@ pub(super) fn read(job: &Job, source: Source, bytes_max: u64) -> Result<ReadList
         Source::Pieces(pieces) => Unpacked::new(pieces, bytes_max)?,
         Source::File(path) => Unpacked::new(open(&path).map_err(ImportError::File)?, bytes_max)?,
     };
-    job.teller.tell(|it| it.phase = Phase::Parsing);
+    job.teller.tell(|it| it.phase = RefreshPhase::Parsing);
     let mut list = ReadList { is_foreign: matches!(job.account.list, List::Url(_)), ..ReadList::default() };
     let mut parser = Parser::new(job.options.limits);
     let mut piece = vec![0; PIECE_BYTES];

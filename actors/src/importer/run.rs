@@ -27,7 +27,7 @@ use uuid::Uuid;
 use super::compare;
 use super::error::ImportError;
 use super::landing::{self, Landing};
-use super::progress::{Phase, Progress};
+use super::progress::{RefreshPhase, RefreshStatus};
 use super::reading::{self, Pieces, ReadList};
 use crate::clock::now_ms;
 use crate::fetch::{Fetch, FetchError};
@@ -67,7 +67,7 @@ impl Default for ImportOptions {
 
 /// What an import did.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Imported {
+pub struct ImportSummary {
     /// Entries that could be used.
     pub n_entries: u64,
     pub n_new: u64,
@@ -81,7 +81,7 @@ pub struct Imported {
     pub n_problems: u64,
 }
 
-impl Imported {
+impl ImportSummary {
     /// A sentence for the admin.
     pub fn sentence(&self) -> String {
         let Self { n_entries, n_new, n_changed, n_stale, n_removed, n_problems, .. } = self;
@@ -111,15 +111,15 @@ pub async fn import(
     fetch: &Fetch,
     account: AccountId,
     options: ImportOptions,
-    report: impl Fn(Progress) + Send + Sync + 'static,
-) -> Result<Imported, ImportError> {
-    let teller = Arc::new(Teller::new(Progress::new(account, options.job, options.now()), report));
+    report: impl Fn(RefreshStatus) + Send + Sync + 'static,
+) -> Result<ImportSummary, ImportError> {
+    let teller = Arc::new(Teller::new(RefreshStatus::new(account, options.job, options.now()), report));
     let stop = options.stop.child_token();
     // If we are dropped, the thread hears of it.
     let _guard = stop.clone().drop_guard();
     let done = match begin(models, account) {
         Ok(account) => {
-            teller.tell(|it| it.phase = Phase::Fetching);
+            teller.tell(|it| it.phase = RefreshPhase::Fetching);
             let job = Job {
                 models: models.clone(),
                 account: account.clone(),
@@ -165,19 +165,19 @@ impl Job {
 
 /// How far an import is, told whenever it changes.
 pub(super) struct Teller {
-    progress: Mutex<Progress>,
+    progress: Mutex<RefreshStatus>,
     report: Box<Reporting>,
 }
 
 /// Whoever is told how far an import is.
-pub(super) type Reporting = dyn Fn(Progress) + Send + Sync;
+pub(super) type Reporting = dyn Fn(RefreshStatus) + Send + Sync;
 
 impl Teller {
-    fn new(progress: Progress, report: impl Fn(Progress) + Send + Sync + 'static) -> Self {
+    fn new(progress: RefreshStatus, report: impl Fn(RefreshStatus) + Send + Sync + 'static) -> Self {
         Self { progress: Mutex::new(progress), report: Box::new(report) }
     }
 
-    pub(super) fn tell(&self, change: impl FnOnce(&mut Progress)) {
+    pub(super) fn tell(&self, change: impl FnOnce(&mut RefreshStatus)) {
         let told = {
             let mut progress = self.progress.lock();
             change(&mut progress);
@@ -198,7 +198,7 @@ fn begin(models: &Models, account: AccountId) -> Result<Arc<Account>, ImportErro
 }
 
 /// Feeds the thread that does the work, and waits for it.
-async fn work(fetch: &Fetch, job: Job) -> Result<Imported, ImportError> {
+async fn work(fetch: &Fetch, job: Job) -> Result<ImportSummary, ImportError> {
     let stop = job.stop.clone();
     let account = job.account.clone();
     let bytes_max = fetch.limits().bytes_max;
@@ -246,16 +246,16 @@ pub(super) enum Source {
 }
 
 /// The part that may block.
-fn run(job: &Job, source: Source, bytes_max: u64) -> Result<Imported, ImportError> {
+fn run(job: &Job, source: Source, bytes_max: u64) -> Result<ImportSummary, ImportError> {
     let list = reading::read(job, source, bytes_max)?;
     guard(job, &list)?;
     let mut bulk = None;
     loop {
-        job.teller.tell(|it| it.phase = Phase::Comparing);
+        job.teller.tell(|it| it.phase = RefreshPhase::Comparing);
         let compared = compare::compare(job, &list)?;
         let imported = compared.imported(&list);
         job.teller.tell(|it| {
-            it.phase = Phase::Writing;
+            it.phase = RefreshPhase::Writing;
             it.entries = imported.n_entries;
             it.n_new = imported.n_new;
             it.n_changed = imported.n_changed;
@@ -316,8 +316,8 @@ pub(super) fn first(account: AccountId) -> Refresh {
 }
 
 /// Shows how it ended.
-pub(super) fn finish(progress: &mut Progress, done: &Result<Imported, ImportError>) {
-    progress.phase = Phase::Done;
+pub(super) fn finish(progress: &mut RefreshStatus, done: &Result<ImportSummary, ImportError>) {
+    progress.phase = RefreshPhase::Done;
     match done {
         Ok(imported) => {
             progress.outcome = Some(Outcome::Success);

@@ -13,7 +13,7 @@ use tokio::sync::Semaphore;
 use tokio::time::{Instant, sleep};
 
 use super::*;
-use crate::system::Who;
+use crate::system::SystemActor;
 use crate::testing::{Story, settings};
 
 const SECOND: Duration = Duration::from_secs(1);
@@ -34,7 +34,7 @@ struct Turns {
 }
 
 /// What the import of an account with this name does.
-async fn behave(name: &str, ends: &Semaphore, options: &ImportOptions) -> Result<Imported, ImportError> {
+async fn behave(name: &str, ends: &Semaphore, options: &ImportOptions) -> Result<ImportSummary, ImportError> {
     match name {
         "panics" => panic!("on purpose"),
         "fails" => Err(ImportError::Empty),
@@ -43,13 +43,13 @@ async fn behave(name: &str, ends: &Semaphore, options: &ImportOptions) -> Result
                 permit = ends.acquire() => permit.expect("open").forget(),
                 () = options.stop.cancelled() => return Err(ImportError::Stopped),
             }
-            Ok(Imported {
+            Ok(ImportSummary {
                 n_entries: 9,
                 n_new: 3,
                 n_changed: 2,
                 n_stale: 5,
                 n_removed: 1,
-                ..Imported::default()
+                ..ImportSummary::default()
             })
         }
     }
@@ -84,7 +84,10 @@ impl Turns {
             Box::pin(async move {
                 seen.lock().push((account.0, began.elapsed()));
                 most.fetch_max(running.fetch_add(1, Ordering::SeqCst) + 1, Ordering::SeqCst);
-                report(Progress { phase: Phase::Parsing, ..Progress::new(account, options.job, 0) });
+                report(RefreshStatus {
+                    phase: RefreshPhase::Parsing,
+                    ..RefreshStatus::new(account, options.job, 0)
+                });
                 let done = behave(&name, &may_end, &options).await;
                 running.fetch_sub(1, Ordering::SeqCst);
                 done
@@ -104,7 +107,7 @@ impl Turns {
         self.begun.lock().iter().map(|it| it.0).collect()
     }
 
-    fn phases(&self) -> BTreeMap<u32, (Phase, Option<Outcome>)> {
+    fn phases(&self) -> BTreeMap<u32, (RefreshPhase, Option<Outcome>)> {
         self.importer.progress().iter().map(|it| (it.account.0, (it.phase, it.outcome))).collect()
     }
 }
@@ -123,7 +126,10 @@ async fn two_refreshes_run_at_once_and_the_others_wait_for_their_turn() {
     sleep(SECOND).await;
     assert_eq!(turns.begun(), [2, 3]);
     let phases: Vec<_> = turns.phases().values().map(|it| it.0).collect();
-    assert_eq!(phases, [Phase::Parsing, Phase::Parsing, Phase::Waiting, Phase::Waiting]);
+    assert_eq!(
+        phases,
+        [RefreshPhase::Parsing, RefreshPhase::Parsing, RefreshPhase::Waiting, RefreshPhase::Waiting]
+    );
     for n_begun in [3, 4, 4, 4] {
         turns.ends.add_permits(1);
         sleep(SECOND).await;
@@ -132,7 +138,7 @@ async fn two_refreshes_run_at_once_and_the_others_wait_for_their_turn() {
     assert_eq!(turns.begun(), [2, 3, 4, 5]);
     assert_eq!(turns.n_at_once.load(Ordering::SeqCst), 2);
     assert!(
-        turns.phases().values().all(|it| *it == (Phase::Done, Some(Outcome::Success))),
+        turns.phases().values().all(|it| *it == (RefreshPhase::Done, Some(Outcome::Success))),
         "and stay readable"
     );
 }
@@ -187,7 +193,7 @@ async fn an_account_that_changes_while_it_is_refreshed_is_refreshed_again_but_no
     turns.ends.add_permits(10);
     sleep(SECOND).await;
     assert_eq!(turns.begun(), [2, 3, 4, 2, 2]);
-    let good = (Phase::Done, Some(Outcome::Success));
+    let good = (RefreshPhase::Done, Some(Outcome::Success));
     assert_eq!(turns.phases(), BTreeMap::from([(2, good), (3, good), (4, good)]));
 }
 
@@ -224,10 +230,10 @@ async fn a_refresh_that_panics_is_an_error_of_that_refresh_alone() {
     }
     turns.ends.add_permits(1);
     sleep(SECOND).await;
-    let error = (Phase::Done, Some(Outcome::Error));
+    let error = (RefreshPhase::Done, Some(Outcome::Error));
     assert_eq!(
         turns.phases(),
-        BTreeMap::from([(2, error), (3, (Phase::Done, Some(Outcome::Success))), (4, error)])
+        BTreeMap::from([(2, error), (3, (RefreshPhase::Done, Some(Outcome::Success))), (4, error)])
     );
     let message = turns.importer.progress_of(AccountId(2)).unwrap().message;
     assert!(message.contains("a fault of the gateway's own"), "{message}");
@@ -266,7 +272,7 @@ async fn a_system_that_stops_breaks_refreshes_off_within_a_second_and_starts_no_
     assert!(turns.story.system.stop().await);
     assert!(began.elapsed() < SECOND, "{:?}", began.elapsed());
     assert_eq!(turns.begun(), [2, 3]);
-    assert_eq!(turns.phases()[&2], (Phase::Done, None), "it was nobody's fault");
+    assert_eq!(turns.phases()[&2], (RefreshPhase::Done, None), "it was nobody's fault");
     assert_eq!(turns.importer.refresh(AccountId(2), false).await, Err(AskError::Gone));
 }
 
@@ -275,13 +281,13 @@ async fn an_importer_that_dies_comes_back_and_what_it_ran_is_told_as_broken_off(
     let turns = Turns::of(&["a"], |_| {}).await;
     turns.refresh(2).await;
     sleep(SECOND).await;
-    turns.story.system.kill(Who::Importer);
+    turns.story.system.kill(SystemActor::Importer);
     sleep(SECOND).await;
-    assert_eq!(turns.phases()[&2], (Phase::Done, Some(Outcome::Error)));
+    assert_eq!(turns.phases()[&2], (RefreshPhase::Done, Some(Outcome::Error)));
     assert!(matches!(turns.refresh(2).await, RefreshStart::Started { .. }));
     turns.ends.add_permits(1);
     sleep(SECOND).await;
-    assert_eq!(turns.phases()[&2], (Phase::Done, Some(Outcome::Success)));
+    assert_eq!(turns.phases()[&2], (RefreshPhase::Done, Some(Outcome::Success)));
 }
 
 #[tokio::test(start_paused = true)]

@@ -8,9 +8,9 @@ use media::ring::EndReason;
 use serde_json::json;
 
 use super::*;
-use crate::channel::{Refusal, Watch};
+use crate::channel::{WatchRefusal, WatchReply};
 use crate::plans::{Plans, StorePlans, Target};
-use crate::system::Who;
+use crate::system::SystemActor;
 use crate::testing::{Story, models, settings, write};
 
 async fn story(models: &Models) -> Story {
@@ -38,7 +38,7 @@ async fn a_channel_that_is_deleted_ends_its_viewers_gives_its_slot_back_and_take
         assert_eq!(viewer.ends().await, EndReason::Stopped);
         drop(viewer);
         story.is_quiet().await;
-        assert!(matches!(story.ask(news).await, Watch::Refused(Refusal::NotFound)));
+        assert!(matches!(story.ask(news).await, WatchReply::Refused(WatchRefusal::NotFound)));
         story.is_quiet().await;
     }
 }
@@ -66,7 +66,10 @@ async fn what_plays_on_an_account_or_profile_that_is_deleted_plays_on_and_its_sl
         assert_eq!(story.system.counts().leases, 1);
         drop(viewer);
         story.is_quiet().await;
-        assert!(matches!(story.ask(news).await, Watch::Refused(Refusal::NoStreams)), "{is_account}");
+        assert!(
+            matches!(story.ask(news).await, WatchReply::Refused(WatchRefusal::NoStreams)),
+            "{is_account}"
+        );
         story.is_quiet().await;
     }
 }
@@ -166,8 +169,8 @@ async fn a_commit_is_followed_whoever_is_dead_at_that_moment() {
             story.system.kill_follower();
         }
         // One that dies again and again is dead for a while.
-        while !follower && story.system.life(Who::Switchboard).is_some() {
-            story.system.kill(Who::Switchboard);
+        while !follower && story.system.life(SystemActor::Switchboard).is_some() {
+            story.system.kill(SystemActor::Switchboard);
             tokio::time::sleep(Duration::from_millis(1)).await;
         }
         write(&models, |write| write.remove::<Channel>(1).map(drop));

@@ -38,7 +38,7 @@ const NOT_ALLOWED: &str = "its user may no longer watch";
 
 /// Whose seat a viewer needs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct SeatWish {
+pub struct SeatRequest {
     /// The user.
     pub user: UserId,
     /// Things this user may watch at one time; 0 is no limit.
@@ -136,13 +136,13 @@ impl SeatTable {
     /// With the sessions that have the seats, when there is none; nobody was ended then.
     pub(crate) fn take(
         self: &Arc<Self>,
-        wish: SeatWish,
+        wish: SeatRequest,
         viewer: &Viewer,
         target: Target,
         connection: &Arc<Connection>,
         at_limit: AtLimit,
     ) -> Result<Seat, SeatsTaken> {
-        let SeatWish { user, limit } = wish;
+        let SeatRequest { user, limit } = wish;
         let mut replaced = Vec::new();
         let mut inner = self.inner.lock();
         inner.last_id += 1;
@@ -186,7 +186,7 @@ impl SeatTable {
     /// With the sessions that have the seats, when none came back.
     pub(crate) async fn take_soon(
         self: &Arc<Self>,
-        wish: SeatWish,
+        wish: SeatRequest,
         viewer: &Viewer,
         target: Target,
         connection: &Arc<Connection>,

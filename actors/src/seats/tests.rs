@@ -11,17 +11,17 @@ use proptest::prelude::*;
 use tokio::time::{Instant, sleep};
 
 use super::*;
-use crate::channel::{Refusal, Watch};
-use crate::system::Who;
+use crate::channel::{WatchRefusal, WatchReply};
+use crate::system::SystemActor;
 use crate::testing::{Story, channel, limited, settings, stream};
 
-fn user(id: u32, limit: u32) -> SeatWish {
-    SeatWish { user: UserId(id), limit }
+fn user(id: u32, limit: u32) -> SeatRequest {
+    SeatRequest { user: UserId(id), limit }
 }
 
 /// One connection that watches. As a server would, it is given up once it is cancelled.
 struct Watching {
-    wish: SeatWish,
+    wish: SeatRequest,
     device: String,
     target: Target,
     client: u64,
@@ -40,14 +40,19 @@ impl Watching {
 }
 
 impl Story {
-    async fn seated(&self, target: Target, wish: SeatWish, device: &str) -> Result<Watching, Refusal> {
+    async fn seated(
+        &self,
+        target: Target,
+        wish: SeatRequest,
+        device: &str,
+    ) -> Result<Watching, WatchRefusal> {
         let (watch, connection) = self.ask_seated(target, wish, device).await;
         match watch {
-            Watch::Tail { client, tail } => {
+            WatchReply::Tail { client, tail } => {
                 Ok(Watching { wish, device: device.to_owned(), target, client, _tail: tail, connection })
             }
-            Watch::Refused(refusal) => Err(refusal),
-            Watch::Redirect(_) => panic!("nothing is redirected here"),
+            WatchReply::Refused(refusal) => Err(refusal),
+            WatchReply::Redirect(_) => panic!("nothing is redirected here"),
         }
     }
 
@@ -66,7 +71,7 @@ async fn another_device_is_refused_at_the_limit_and_the_first_one_watches_on() {
     let first = story.seated(channel(1), user(1, 1), "tv").await.unwrap();
     let asked_at = Instant::now();
     let refused = story.seated(channel(2), user(1, 1), "phone").await.err();
-    assert_eq!(refused, Some(Refusal::Seats { limit: 1 }));
+    assert_eq!(refused, Some(WatchRefusal::Seats { limit: 1 }));
     assert_eq!(asked_at.elapsed(), SEAT_WAIT);
     // The same channel from another device is one more thing to watch, too.
     assert!(story.seated(channel(1), user(1, 1), "phone").await.is_err());
@@ -190,9 +195,9 @@ async fn what_is_refused_or_redirected_holds_no_seat() {
         crate::testing::Stream { profile: domain::stream_profile::Delivery::Redirect, ..stream(1, "a") };
     let story = Story::of(settings(), [&[redirected], &[]]).await;
     let (watch, _) = story.ask_seated(channel(1), user(1, 1), "tv").await;
-    assert!(matches!(watch, Watch::Redirect(_)), "{watch:?}");
+    assert!(matches!(watch, WatchReply::Redirect(_)), "{watch:?}");
     let (watch, _) = story.ask_seated(channel(2), user(1, 1), "tv").await;
-    assert!(matches!(watch, Watch::Refused(Refusal::NoStreams)), "{watch:?}");
+    assert!(matches!(watch, WatchReply::Refused(WatchRefusal::NoStreams)), "{watch:?}");
     assert_eq!(story.n_seats(), 0);
 }
 
@@ -284,7 +289,7 @@ async fn random_evening(steps: Vec<Step>) {
                 story.system.switchboard().keep_users(|it| it != UserId(user));
                 assert!(watching.iter().all(|it| it.wish.user != UserId(user) || it.is_cut()));
             }
-            Step::KillSwitchboard => story.system.kill(Who::Switchboard),
+            Step::KillSwitchboard => story.system.kill(SystemActor::Switchboard),
             Step::KillChannel { channel: number } => story.system.kill_channel(channel(number)),
             Step::Wait { ms } => sleep(Duration::from_millis(ms)).await,
             Step::Leave { .. } => {}
@@ -303,7 +308,7 @@ async fn random_evening(steps: Vec<Step>) {
 }
 
 /// Joins, and holds what came of it against the rule.
-async fn join(story: &Story, wish: SeatWish, device: &str, number: u32, watching: &mut Vec<Watching>) {
+async fn join(story: &Story, wish: SeatRequest, device: &str, number: u32, watching: &mut Vec<Watching>) {
     let sessions = |watching: &[Watching]| -> BTreeSet<_> {
         let of_user = watching.iter().filter(|it| it.wish.user == wish.user && !it.is_cut());
         of_user.map(Watching::session).collect()
@@ -322,7 +327,7 @@ async fn join(story: &Story, wish: SeatWish, device: &str, number: u32, watching
             assert!(ended.is_empty() || (!is_shared && after.len() == wish.limit as usize));
         }
         Err(refusal) => {
-            assert_eq!(refusal, Refusal::Seats { limit: wish.limit });
+            assert_eq!(refusal, WatchRefusal::Seats { limit: wish.limit });
             assert!(wish.limit > 0 && before.len() >= wish.limit as usize && !before.contains(&own));
             assert_eq!(sessions(watching), before, "a refusal ended somebody");
         }

@@ -10,8 +10,8 @@ use tokio_util::task::AbortOnDropHandle;
 use tracing::debug;
 
 use super::table::Taken;
-use super::{Asking, Message, News, PARKED_MAX, Request, SlotTable};
-use crate::beside::vital;
+use super::{Asking, Message, PARKED_MAX, Request, SlotMessage, SlotTable};
+use crate::tasks::linked;
 
 pub(crate) struct Actor;
 
@@ -68,7 +68,7 @@ impl ractor::Actor for Actor {
             table: arguments.table,
             parked: Vec::new(),
             last_id: 0,
-            _returns: vital(&myself, returns),
+            _returns: linked(&myself, returns),
             cooling: None,
         })
     }
@@ -130,7 +130,7 @@ impl State {
         match self.table.take(&request.order, request.holder, &request.port, request.purpose) {
             Taken::Granted(index, lease) => {
                 // To a holder that is gone the lease cannot be delivered, and comes back with the failed message.
-                let news = News::Granted { attempt: request.attempt, index, lease };
+                let news = SlotMessage::Granted { attempt: request.attempt, index, lease };
                 let _ = request.port.send_message(news);
                 None
             }
@@ -141,7 +141,7 @@ impl State {
 
     fn refuse(&self, request: &Request) {
         let full = self.table.full(&request.order);
-        let _ = request.port.send_message(News::Full { attempt: request.attempt, full });
+        let _ = request.port.send_message(SlotMessage::Full { attempt: request.attempt, full });
     }
 
     /// Serves who waits, first come first, each with what is free now.
@@ -221,7 +221,7 @@ fn ask_next_to_yield(table: &SlotTable, parked: &mut Parked) {
     };
     for (holder, port) in table.who_could_yield(&parked.request.order, parked.request.holder) {
         if parked.asked.insert(holder) {
-            let news = News::Yield { asked_by: parked.id, viewer: viewer.clone() };
+            let news = SlotMessage::Yield { asked_by: parked.id, viewer: viewer.clone() };
             if port.send_message(news).is_ok() {
                 parked.asking = Some(holder);
                 return;

@@ -4,15 +4,15 @@ use domain::plan::Pool;
 use domain::playout::Attempt;
 use ractor::DerivedActorRef;
 
-use super::{FullPool, Lease, Purpose};
+use super::{FullPool, Lease, LeasePurpose};
 use crate::channel::Viewer;
 
 /// Where a holder hears of grants and is asked to yield.
-pub(crate) type HolderPort = DerivedActorRef<News>;
+pub(crate) type HolderPort = DerivedActorRef<SlotMessage>;
 
 /// What a holder is told.
 #[derive(Debug)]
-pub(crate) enum News {
+pub(crate) enum SlotMessage {
     /// The slot is yours. `index` is the place's, as it was asked for.
     Granted { attempt: Attempt, index: usize, lease: Lease },
     /// None was free in time.
@@ -42,7 +42,7 @@ pub(crate) struct Request {
     /// The places in order: index in the holder's plan, and the pool it stands on.
     pub(crate) order: Vec<(usize, Pool)>,
     pub(crate) asking: Asking,
-    pub(crate) purpose: Purpose,
+    pub(crate) purpose: LeasePurpose,
 }
 
 /// Everything the slots actor can be told.

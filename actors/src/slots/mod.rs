@@ -20,13 +20,13 @@ use std::time::Duration;
 
 pub(crate) use self::actor::{Actor, Arguments};
 pub(crate) use self::lease::Lease;
-pub(crate) use self::message::{Asking, HolderPort, Message, News, Request};
+pub(crate) use self::message::{Asking, HolderPort, Message, Request, SlotMessage};
 pub(crate) use self::table::SlotTable;
-pub use self::table::{LeaseInfo, Purpose};
+pub use self::table::{LeaseInfo, LeasePurpose};
 #[cfg(doc)]
 use domain::settings::LEASE_WAIT;
 
-use crate::ask::Door;
+use crate::ask::Address;
 
 /// Most requests parked at once. Beyond it a request is answered `Full` at once: each parked request is a live
 /// channel, so that many at their limit is an overload that waiting does not mend.
@@ -46,24 +46,24 @@ pub struct FullPool {
 /// The door of the slots actor.
 #[derive(Clone)]
 pub(crate) struct Slots {
-    door: Door<Message>,
+    address: Address<Message>,
     table: Arc<SlotTable>,
 }
 
 impl Slots {
-    pub(crate) fn new(door: Door<Message>, table: Arc<SlotTable>) -> Self {
-        Self { door, table }
+    pub(crate) fn new(address: Address<Message>, table: Arc<SlotTable>) -> Self {
+        Self { address, table }
     }
 
     /// Asks for the first free slot. `Granted` or `Full` comes to the holder's port; a lost request is found by the
     /// deadline of whoever asked.
     pub(crate) fn request(&self, request: Request) {
-        self.door.tell(Message::Request(request));
+        self.address.tell(Message::Request(request));
     }
 
     /// The request is no longer wanted.
     pub(crate) fn cancel(&self, holder: u64, attempt: domain::playout::Attempt) {
-        self.door.tell(Message::Cancel { holder, attempt });
+        self.address.tell(Message::Cancel { holder, attempt });
     }
 
     /// This lease is on its way back: its source was told to go. Whoever asks next may wait for it.
@@ -73,11 +73,11 @@ impl Slots {
 
     /// Nobody watches this holder's channel any more: it would yield now.
     pub(crate) fn lingering(&self, holder: u64) {
-        self.door.tell(Message::Lingering { holder });
+        self.address.tell(Message::Lingering { holder });
     }
 
     /// A holder was asked to yield and keeps its lease.
     pub(crate) fn kept(&self, holder: u64, asked_by: u64) {
-        self.door.tell(Message::Kept { holder, asked_by });
+        self.address.tell(Message::Kept { holder, asked_by });
     }
 }

@@ -18,7 +18,7 @@ const JUST_RELEASED: Duration = Duration::from_secs(5);
 
 /// What a lease is for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Purpose {
+pub enum LeasePurpose {
     /// A live channel.
     Live,
     /// A preview of one stream.
@@ -37,7 +37,7 @@ pub struct LeaseInfo {
     /// The name of its account.
     pub account: String,
     /// What it is for.
-    pub purpose: Purpose,
+    pub purpose: LeasePurpose,
     /// The socket is on its way out; the provider may still see it.
     pub closing: bool,
     /// How long it is out.
@@ -48,7 +48,7 @@ struct Entry {
     pool: Pool,
     holder: u64,
     port: HolderPort,
-    purpose: Purpose,
+    purpose: LeasePurpose,
     closing: bool,
     since: Instant,
 }
@@ -100,7 +100,7 @@ impl SlotTable {
         order: &[(usize, Pool)],
         holder: u64,
         port: &HolderPort,
-        purpose: Purpose,
+        purpose: LeasePurpose,
     ) -> Taken {
         let now = Instant::now();
         let mut inner = self.inner.lock();

@@ -36,13 +36,13 @@ impl House {
         let table = SlotTable::new();
         let arguments = Arguments { table: table.clone() };
         let (actor, _) = ractor::Actor::spawn(None, Actor, arguments).await.unwrap();
-        let door = Door::new();
-        door.set(actor);
-        Self { slots: Slots::new(door, table.clone()), table }
+        let address = Address::new();
+        address.set(actor);
+        Self { slots: Slots::new(address, table.clone()), table }
     }
 
     async fn holder(&self, id: u64) -> Holder {
-        let (actor, news) = inbox::<News>().await;
+        let (actor, news) = inbox::<SlotMessage>().await;
         Holder { id, port: actor.get_derived(), actor, news, slots: self.slots.clone() }
     }
 
@@ -54,8 +54,8 @@ impl House {
 struct Holder {
     id: u64,
     port: HolderPort,
-    actor: ractor::ActorRef<News>,
-    news: mpsc::UnboundedReceiver<News>,
+    actor: ractor::ActorRef<SlotMessage>,
+    news: mpsc::UnboundedReceiver<SlotMessage>,
     slots: Slots,
 }
 
@@ -67,31 +67,31 @@ impl Holder {
             attempt: Attempt(attempt),
             order: order.iter().cloned().enumerate().collect(),
             asking,
-            purpose: Purpose::Live,
+            purpose: LeasePurpose::Live,
         });
     }
 
-    async fn news(&mut self) -> News {
+    async fn news(&mut self) -> SlotMessage {
         self.news.recv().await.unwrap()
     }
 
     async fn granted(&mut self) -> (usize, Lease) {
         match self.news().await {
-            News::Granted { index, lease, .. } => (index, lease),
+            SlotMessage::Granted { index, lease, .. } => (index, lease),
             other => panic!("expected a grant, got {other:?}"),
         }
     }
 
     async fn full(&mut self) -> FullPool {
         match self.news().await {
-            News::Full { full, .. } => full,
+            SlotMessage::Full { full, .. } => full,
             other => panic!("expected full, got {other:?}"),
         }
     }
 
     async fn told_to_yield(&mut self) -> u64 {
         match self.news().await {
-            News::Yield { asked_by, .. } => asked_by,
+            SlotMessage::Yield { asked_by, .. } => asked_by,
             other => panic!("expected to be told to yield, got {other:?}"),
         }
     }
@@ -127,9 +127,9 @@ async fn a_thousand_requests_at_once_get_as_many_leases_as_there_are_slots() {
     for holder in &mut holders {
         loop {
             match holder.news().await {
-                News::Granted { lease, .. } => leases.push(lease),
-                News::Full { .. } => n_full += 1,
-                News::Yield { asked_by, .. } => {
+                SlotMessage::Granted { lease, .. } => leases.push(lease),
+                SlotMessage::Full { .. } => n_full += 1,
+                SlotMessage::Yield { asked_by, .. } => {
                     holder.slots.kept(holder.id, asked_by);
                     continue;
                 }
@@ -210,12 +210,12 @@ async fn a_failover_names_no_viewer_whose_own_channel_may_be_replaced() {
     a.ask(1, &[pool(1, 1)], join());
     let _lease = a.granted().await;
     b.ask(1, &[pool(1, 1)], Asking::Failover);
-    assert!(matches!(a.news().await, News::Yield { viewer: None, .. }));
+    assert!(matches!(a.news().await, SlotMessage::Yield { viewer: None, .. }));
     let c = house.holder(3).await;
     let viewer =
         Viewer { user: Some("ann".into()), address: "10.0.0.1".parse().unwrap(), agent: "player".into() };
     c.ask(1, &[pool(1, 1)], Asking::Join(Some(viewer.clone())));
-    assert!(matches!(a.news().await, News::Yield { viewer: Some(it), .. } if it == viewer));
+    assert!(matches!(a.news().await, SlotMessage::Yield { viewer: Some(it), .. } if it == viewer));
 }
 
 #[tokio::test(start_paused = true)]
@@ -361,9 +361,9 @@ async fn random_evening(steps: Vec<Step>) {
         let (actor, _) = ractor::Actor::spawn(None, Actor, Arguments { table: table.clone() }).await.unwrap();
         actor
     };
-    let door = Door::new();
-    door.set(start().await);
-    let house = House { table: table.clone(), slots: Slots::new(door.clone(), table.clone()) };
+    let address = Address::new();
+    address.set(start().await);
+    let house = House { table: table.clone(), slots: Slots::new(address.clone(), table.clone()) };
     let mut holders = Vec::new();
     for id in 0..6 {
         holders.push((house.holder(id).await, Vec::<(u32, Lease)>::new(), Vec::<u32>::new()));
@@ -383,8 +383,8 @@ async fn random_evening(steps: Vec<Step>) {
             Step::Closing { holder } => holders[holder as usize].1.iter_mut().for_each(|it| it.1.closing()),
             Step::Return { holder } => drop(holders[holder as usize].1.pop()),
             Step::Restart => {
-                door.current().unwrap().kill();
-                door.set(start().await);
+                address.current().unwrap().kill();
+                address.set(start().await);
             }
             Step::Wait { ms } => tokio::time::sleep(Duration::from_millis(ms)).await,
         }
@@ -393,13 +393,15 @@ async fn random_evening(steps: Vec<Step>) {
             while let Ok(news) = holder.news.try_recv() {
                 match news {
                     // The order of the request it answers may be an older one; the pool is read off the table.
-                    News::Granted { lease, .. } => leases.push((order.first().copied().unwrap_or(0), lease)),
-                    News::Full { .. } => {}
-                    News::Yield { asked_by, .. } if leases.len() > 1 => {
+                    SlotMessage::Granted { lease, .. } => {
+                        leases.push((order.first().copied().unwrap_or(0), lease))
+                    }
+                    SlotMessage::Full { .. } => {}
+                    SlotMessage::Yield { asked_by, .. } if leases.len() > 1 => {
                         drop(leases.pop());
                         let _ = asked_by;
                     }
-                    News::Yield { asked_by, .. } => house.slots.kept(holder.id, asked_by),
+                    SlotMessage::Yield { asked_by, .. } => house.slots.kept(holder.id, asked_by),
                 }
             }
         }

@@ -9,10 +9,12 @@ use ractor::{ActorProcessingErr, ActorRef, ActorRuntime, RpcReplyPort, SpawnErr}
 use tokio::task::JoinHandle;
 use tracing::error;
 
-use super::{Message, OVERVIEW_TIMEOUT, Overview, PARKED_MAX, START_PAUSE, StopOutcome};
-use crate::ask::{Door, answer};
-use crate::channel::{self, Env, Join, Refusal, Report, SwitchOutcome, Watch, Wish};
-use crate::channels::{ChannelTable, Live};
+use super::{ChannelOverview, Message, OVERVIEW_TIMEOUT, PARKED_MAX, START_PAUSE, StopOutcome};
+use crate::ask::{Address, answer};
+use crate::channel::{
+    self, ChannelReport, Join, JoinRequest, LiveEnv, SwitchOutcome, WatchRefusal, WatchReply,
+};
+use crate::channels::{ChannelTable, LiveChannel};
 use crate::plans::Target;
 use crate::slots::SlotTable;
 
@@ -21,21 +23,21 @@ pub(crate) struct Actor;
 /// What the switchboard stands on; it outlives the actor.
 #[derive(Clone)]
 pub(crate) struct Arguments {
-    pub(crate) env: Arc<Env>,
+    pub(crate) env: Arc<LiveEnv>,
     pub(crate) table: Arc<ChannelTable>,
     pub(crate) slots: Arc<SlotTable>,
     /// The parent of live channels.
-    pub(crate) channels: Door<()>,
+    pub(crate) channels: Address<()>,
     /// Where live channels report to: this actor, or whoever comes after it.
-    pub(crate) door: Door<Message>,
+    pub(crate) address: Address<Message>,
     /// Numbers joins and live channels; never goes back.
     pub(crate) counter: Arc<AtomicU64>,
 }
 
 /// How far a target's live channel has come.
-enum Phase {
+enum TargetPhase {
     /// Takes joins. The number of the last one, if this switchboard forwarded it.
-    Live { live: Live, last_join: Option<u64> },
+    Live { live: LiveChannel, last_join: Option<u64> },
     /// Takes no more joins; will be gone soon.
     Leaving { serial: u64 },
     /// Gone; its leases are on their way back.
@@ -43,9 +45,9 @@ enum Phase {
 }
 
 struct Entry {
-    phase: Phase,
+    phase: TargetPhase,
     /// Joins for the next live channel of this target; at most [`PARKED_MAX`].
-    parked: Vec<(Wish, RpcReplyPort<Watch>)>,
+    parked: Vec<(JoinRequest, RpcReplyPort<WatchReply>)>,
 }
 
 pub(crate) struct State {
@@ -66,16 +68,20 @@ impl ractor::Actor for Actor {
         arguments: Arguments,
     ) -> Result<State, ActorProcessingErr> {
         // Before the table is read: whatever is told from now on is heard, and what was told before stands there.
-        arguments.door.set(myself.clone());
+        arguments.address.set(myself.clone());
         // After a restart: the channels play on, and are learned of again.
-        let live =
-            |(target, live)| (target, Entry { phase: Phase::Live { live, last_join: None }, parked: vec![] });
+        let live = |(target, live)| {
+            (target, Entry { phase: TargetPhase::Live { live, last_join: None }, parked: vec![] })
+        };
         let entries = arguments.table.all().into_iter().map(live).collect();
         // Read second: what ends in between stands in both, and not in neither.
         let gone = arguments.table.gone();
         let mut state = State { arguments, entries, closing: false };
         for (target, serial) in gone {
-            state.entries.entry(target).or_insert(Entry { phase: Phase::Leaving { serial }, parked: vec![] });
+            state
+                .entries
+                .entry(target)
+                .or_insert(Entry { phase: TargetPhase::Leaving { serial }, parked: vec![] });
             state.ended(target, serial, &myself);
         }
         Ok(state)
@@ -120,23 +126,23 @@ impl ractor::Actor for Actor {
 }
 
 impl State {
-    fn watch(&mut self, target: Target, wish: Wish, reply: RpcReplyPort<Watch>) {
+    fn watch(&mut self, target: Target, wish: JoinRequest, reply: RpcReplyPort<WatchReply>) {
         if self.closing {
-            return answer(reply, Watch::Refused(Refusal::Stopping));
+            return answer(reply, WatchReply::Refused(WatchRefusal::Stopping));
         }
         match self.entries.get_mut(&target) {
             None => {
                 let Some(live) = self.start(target) else {
-                    return answer(reply, Watch::Refused(Refusal::Stopping));
+                    return answer(reply, WatchReply::Refused(WatchRefusal::Stopping));
                 };
-                let phase = Phase::Live { live, last_join: None };
+                let phase = TargetPhase::Live { live, last_join: None };
                 self.entries.insert(target, Entry { phase, parked: Vec::new() });
                 self.forward(target, wish, reply);
             }
-            Some(Entry { phase: Phase::Live { .. }, .. }) => self.forward(target, wish, reply),
+            Some(Entry { phase: TargetPhase::Live { .. }, .. }) => self.forward(target, wish, reply),
             Some(entry) => {
                 if entry.parked.len() >= PARKED_MAX {
-                    return answer(reply, Watch::Refused(Refusal::Stopping));
+                    return answer(reply, WatchReply::Refused(WatchRefusal::Stopping));
                 }
                 entry.parked.push((wish, reply));
             }
@@ -144,31 +150,31 @@ impl State {
     }
 
     /// Hands a join to the live channel of its target.
-    fn forward(&mut self, target: Target, wish: Wish, reply: RpcReplyPort<Watch>) {
+    fn forward(&mut self, target: Target, wish: JoinRequest, reply: RpcReplyPort<WatchReply>) {
         let number = self.arguments.counter.fetch_add(1, Ordering::Relaxed) + 1;
         let Some(entry) = self.entries.get_mut(&target) else { return };
-        let Phase::Live { live, last_join } = &mut entry.phase else { return };
+        let TargetPhase::Live { live, last_join } = &mut entry.phase else { return };
         *last_join = Some(number);
         let join = Join { number, wish, reply };
         match live.actor.cast(channel::Message::Join(join)) {
             Ok(()) => {}
             // It died and the news is on its way: the join waits for its successor.
             Err(ractor::MessagingErr::SendErr(channel::Message::Join(join))) => {
-                entry.phase = Phase::Leaving { serial: live.serial };
+                entry.phase = TargetPhase::Leaving { serial: live.serial };
                 entry.parked.push((join.wish, join.reply));
             }
             Err(_) => {}
         }
     }
 
-    fn start(&mut self, target: Target) -> Option<Live> {
+    fn start(&mut self, target: Target) -> Option<LiveChannel> {
         let serial = self.arguments.counter.fetch_add(1, Ordering::Relaxed) + 1;
-        let door = self.arguments.door.clone();
+        let address = self.arguments.address.clone();
         let arguments = channel::Arguments {
             env: self.arguments.env.clone(),
             target,
             serial,
-            report: Box::new(move |report| door.tell(Message::Reported { target, serial, report })),
+            report: Box::new(move |report| address.tell(Message::Reported { target, serial, report })),
         };
         let parent = self.arguments.channels.current()?.get_cell();
         // Instant: the channel builds its state in a task of its own, and its mailbox takes joins meanwhile.
@@ -176,7 +182,7 @@ impl State {
             Ok((actor, life)) => {
                 // Before any join; what cannot be delivered shows as the end of the channel.
                 let _ = actor.cast(channel::Message::Load);
-                let live = Live { serial, actor };
+                let live = LiveChannel { serial, actor };
                 self.arguments.table.insert(target, live.clone());
                 self.watch_over(target, serial, life);
                 Some(live)
@@ -190,7 +196,7 @@ impl State {
 
     /// Tells of the end of a live channel: of each, however it came, also of one that its parent never knew.
     fn watch_over(&self, target: Target, serial: u64, life: JoinHandle<Result<JoinHandle<()>, SpawnErr>>) {
-        let (table, door) = (self.arguments.table.clone(), self.arguments.door.clone());
+        let (table, address) = (self.arguments.table.clone(), self.arguments.address.clone());
         // Ends with the channel.
         tokio::spawn(async move {
             match life.await {
@@ -204,24 +210,24 @@ impl State {
                 Err(_) => {}
             }
             table.remove(target, serial);
-            door.tell(Message::Ended { target, serial });
+            address.tell(Message::Ended { target, serial });
         });
     }
 
-    fn reported(&mut self, target: Target, serial: u64, report: Report) {
+    fn reported(&mut self, target: Target, serial: u64, report: ChannelReport) {
         let Some(entry) = self.entries.get_mut(&target) else { return };
         match (report, &entry.phase) {
             // A join that was forwarded since keeps it alive; one by a predecessor shows in the channel's own number.
-            (Report::Idle(number), Phase::Live { live, last_join })
+            (ChannelReport::Idle(number), TargetPhase::Live { live, last_join })
                 if live.serial == serial && last_join.is_none_or(|it| it == number) =>
             {
                 let _ = live.actor.cast(channel::Message::Retire(number));
-                entry.phase = Phase::Leaving { serial };
+                entry.phase = TargetPhase::Leaving { serial };
             }
-            (Report::Ending, Phase::Live { live, .. }) if live.serial == serial => {
-                entry.phase = Phase::Leaving { serial };
+            (ChannelReport::Ending, TargetPhase::Live { live, .. }) if live.serial == serial => {
+                entry.phase = TargetPhase::Leaving { serial };
             }
-            (Report::Awake, Phase::Leaving { serial: leaving }) if *leaving == serial => {
+            (ChannelReport::Awake, TargetPhase::Leaving { serial: leaving }) if *leaving == serial => {
                 self.awake(target, serial)
             }
             _ => {}
@@ -232,7 +238,7 @@ impl State {
     fn awake(&mut self, target: Target, serial: u64) {
         let live = self.arguments.table.all().into_iter().find(|it| it.0 == target && it.1.serial == serial);
         let (Some((_, live)), Some(entry)) = (live, self.entries.get_mut(&target)) else { return };
-        entry.phase = Phase::Live { live, last_join: None };
+        entry.phase = TargetPhase::Live { live, last_join: None };
         for (wish, reply) in std::mem::take(&mut entry.parked) {
             self.forward(target, wish, reply);
         }
@@ -241,13 +247,13 @@ impl State {
     fn ended(&mut self, target: Target, serial: u64, myself: &ActorRef<Message>) {
         let Some(entry) = self.entries.get_mut(&target) else { return };
         let known = match &entry.phase {
-            Phase::Live { live, .. } => live.serial,
-            Phase::Leaving { serial } | Phase::Draining { serial } => *serial,
+            TargetPhase::Live { live, .. } => live.serial,
+            TargetPhase::Leaving { serial } | TargetPhase::Draining { serial } => *serial,
         };
         if known != serial {
             return;
         }
-        entry.phase = Phase::Draining { serial };
+        entry.phase = TargetPhase::Draining { serial };
         if !self.arguments.slots.holds(serial) {
             return self.drained(target, serial);
         }
@@ -261,7 +267,7 @@ impl State {
     }
 
     fn drained(&mut self, target: Target, serial: u64) {
-        let drained = matches!(self.entries.get(&target), Some(Entry { phase: Phase::Draining { serial: it }, .. }) if *it == serial);
+        let drained = matches!(self.entries.get(&target), Some(Entry { phase: TargetPhase::Draining { serial: it }, .. }) if *it == serial);
         if !drained {
             return;
         }
@@ -275,7 +281,7 @@ impl State {
         }
     }
 
-    fn status(&mut self, target: Target, reply: RpcReplyPort<Option<channel::Status>>) {
+    fn status(&mut self, target: Target, reply: RpcReplyPort<Option<channel::ChannelStatus>>) {
         let Some(actor) = self.live(target) else { return answer(reply, None) };
         let (tx, rx) = tokio::sync::oneshot::channel();
         if actor.cast(channel::Message::Status(tx.into())).is_err() {
@@ -286,7 +292,7 @@ impl State {
     }
 
     /// Asks all that live at once, and answers with what they said by the deadline.
-    fn overview(&self, reply: RpcReplyPort<Vec<Overview>>) {
+    fn overview(&self, reply: RpcReplyPort<Vec<ChannelOverview>>) {
         let mut asked = Vec::with_capacity(self.entries.len());
         for target in self.entries.keys() {
             let Some(actor) = self.live(*target) else { continue };
@@ -300,14 +306,14 @@ impl State {
             let mut all = Vec::with_capacity(asked.len());
             for (target, rx) in asked {
                 match tokio::time::timeout_at(deadline, rx).await {
-                    Ok(Ok(status)) => all.push(Overview { target, status: Some(status) }),
+                    Ok(Ok(status)) => all.push(ChannelOverview { target, status: Some(status) }),
                     // It ended meanwhile.
                     Ok(Err(_)) => {}
-                    Err(_) => all.push(Overview { target, status: None }),
+                    Err(_) => all.push(ChannelOverview { target, status: None }),
                 }
             }
             all.sort_by(|a, b| {
-                let name = |it: &Overview| it.status.as_ref().map(|it| it.name.clone());
+                let name = |it: &ChannelOverview| it.status.as_ref().map(|it| it.name.clone());
                 (name(a), a.target).cmp(&(name(b), b.target))
             });
             answer(reply, all);
@@ -316,8 +322,8 @@ impl State {
 
     fn live(&self, target: Target) -> Option<ActorRef<channel::Message>> {
         match &self.entries.get(&target)?.phase {
-            Phase::Live { live, .. } => Some(live.actor.clone()),
-            Phase::Leaving { .. } | Phase::Draining { .. } => None,
+            TargetPhase::Live { live, .. } => Some(live.actor.clone()),
+            TargetPhase::Leaving { .. } | TargetPhase::Draining { .. } => None,
         }
     }
 
@@ -325,7 +331,7 @@ impl State {
         self.closing = true;
         for entry in self.entries.values_mut() {
             for (_, reply) in entry.parked.drain(..) {
-                answer(reply, Watch::Refused(Refusal::Stopping));
+                answer(reply, WatchReply::Refused(WatchRefusal::Stopping));
             }
         }
         for (_, live) in self.arguments.table.all() {

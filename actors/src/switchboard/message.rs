@@ -3,16 +3,16 @@
 use media::ring::EndReason;
 use ractor::RpcReplyPort;
 
-use super::{Overview, StopOutcome};
-use crate::channel::{Report, Status, SwitchOutcome, SwitchTo, Watch, Wish};
+use super::{ChannelOverview, StopOutcome};
+use crate::channel::{ChannelReport, ChannelStatus, JoinRequest, SwitchOutcome, SwitchTo, WatchReply};
 use crate::plans::Target;
 
 /// Everything the switchboard can be told.
 pub(crate) enum Message {
     /// Someone wants to watch.
-    Watch { target: Target, wish: Wish, reply: RpcReplyPort<Watch> },
+    Watch { target: Target, wish: JoinRequest, reply: RpcReplyPort<WatchReply> },
     /// A live channel says how it stands.
-    Reported { target: Target, serial: u64, report: Report },
+    Reported { target: Target, serial: u64, report: ChannelReport },
     /// A live channel is gone.
     Ended { target: Target, serial: u64 },
     /// The leases of a channel that is gone are back.
@@ -24,9 +24,9 @@ pub(crate) enum Message {
     /// End one client.
     Kick { target: Target, client: u64, reply: RpcReplyPort<bool> },
     /// How is it doing?
-    Status { target: Target, reply: RpcReplyPort<Option<Status>> },
+    Status { target: Target, reply: RpcReplyPort<Option<ChannelStatus>> },
     /// How is everything that lives doing?
-    Overview { reply: RpcReplyPort<Vec<Overview>> },
+    Overview { reply: RpcReplyPort<Vec<ChannelOverview>> },
     /// The plans changed.
     Reload { reply: RpcReplyPort<()> },
     /// Take no more joins and end everything.

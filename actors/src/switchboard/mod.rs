@@ -24,11 +24,13 @@ use media::ring::EndReason;
 use tracing::info;
 use uuid::Uuid;
 
-use crate::ask::{ANSWER_TIMEOUT, AskError, Door};
-use crate::channel::{Env, Refusal, Status, SwitchOutcome, SwitchTo, Viewer, Watch, Wish};
+use crate::ask::{ANSWER_TIMEOUT, Address, AskError};
+use crate::channel::{
+    ChannelStatus, JoinRequest, LiveEnv, SwitchOutcome, SwitchTo, Viewer, WatchRefusal, WatchReply,
+};
 use crate::plans::Target;
-use crate::seats::{SeatInfo, SeatTable, SeatWish, SeatsTaken};
-use crate::timeline::Run;
+use crate::seats::{SeatInfo, SeatRequest, SeatTable, SeatsTaken};
+use crate::timeline::ChannelRun;
 
 /// Longest wait for the answer to a join: an ending channel's farewell, its sockets' close, and the wait for a slot.
 const WATCH_TIMEOUT: Duration = Duration::from_secs(10);
@@ -55,7 +57,7 @@ pub struct WatchRequest {
     /// The connection the bytes will go to; cancelled when the client is ended.
     pub connection: Arc<Connection>,
     /// Whose seat it takes; `None` where nobody logged in.
-    pub seat: Option<SeatWish>,
+    pub seat: Option<SeatRequest>,
 }
 
 /// What came of stopping a channel.
@@ -69,24 +71,24 @@ pub enum StopOutcome {
 
 /// A live channel at one moment.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Overview {
+pub struct ChannelOverview {
     /// What is watched.
     pub target: Target,
     /// How it is doing; `None` when it did not say so in time.
-    pub status: Option<Status>,
+    pub status: Option<ChannelStatus>,
 }
 
 /// The door of the switchboard.
 #[derive(Clone)]
 pub struct Switchboard {
-    door: Door<Message>,
-    env: Arc<Env>,
+    address: Address<Message>,
+    env: Arc<LiveEnv>,
     seats: Arc<SeatTable>,
 }
 
 impl Switchboard {
-    pub(crate) fn new(door: Door<Message>, env: Arc<Env>, seats: Arc<SeatTable>) -> Self {
-        Self { door, env, seats }
+    pub(crate) fn new(address: Address<Message>, env: Arc<LiveEnv>, seats: Arc<SeatTable>) -> Self {
+        Self { address, env, seats }
     }
 
     /// Joins a live channel, starting it when nobody watches it yet.
@@ -97,7 +99,7 @@ impl Switchboard {
     ///
     /// # Errors
     /// When the switchboard does not answer in time or the gateway is stopping.
-    pub async fn watch(&self, request: WatchRequest) -> Result<Watch, AskError> {
+    pub async fn watch(&self, request: WatchRequest) -> Result<WatchReply, AskError> {
         let WatchRequest { target, viewer, connection, seat } = request;
         let at_limit = self.env.settings().at_limit;
         let seat = match seat {
@@ -108,20 +110,22 @@ impl Switchboard {
             },
         };
         // Held here until a client holds it: an asker that goes away while it waits gives it back at once.
-        let wish = Wish { viewer, connection, seat: seat.as_ref().map(Arc::downgrade) };
-        self.door
+        let wish = JoinRequest { viewer, connection, seat: seat.as_ref().map(Arc::downgrade) };
+        self.address
             .ask(WATCH_TIMEOUT, |reply| Message::Watch { target, wish: wish.clone(), reply })
             .await
-            .or_else(|it| if it == AskError::Gone { Ok(Watch::Refused(Refusal::Stopping)) } else { Err(it) })
+            .or_else(|it| {
+                if it == AskError::Gone { Ok(WatchReply::Refused(WatchRefusal::Stopping)) } else { Err(it) }
+            })
     }
 
-    fn no_seat(&self, wish: SeatWish, viewer: &Viewer, target: Target, taken: &SeatsTaken) -> Watch {
+    fn no_seat(&self, wish: SeatRequest, viewer: &Viewer, target: Target, taken: &SeatsTaken) -> WatchReply {
         self.env.registry.refused_seats.add_one();
         info!(
             channel.target = %target, user.id = %wish.user, client.address = %viewer.address, limit = wish.limit,
             "no seat is free: {taken}"
         );
-        Watch::Refused(Refusal::Seats { limit: wish.limit })
+        WatchReply::Refused(WatchRefusal::Seats { limit: wish.limit })
     }
 
     /// Ends every session whose user may no longer watch, clients and all. Who asks at the same moment has to be
@@ -140,7 +144,9 @@ impl Switchboard {
     /// # Errors
     /// When the switchboard does not answer in time.
     pub async fn stop(&self, target: Target) -> Result<StopOutcome, AskError> {
-        self.door.ask(ANSWER_TIMEOUT, |reply| Message::Stop { target, end: EndReason::Stopped, reply }).await
+        self.address
+            .ask(ANSWER_TIMEOUT, |reply| Message::Stop { target, end: EndReason::Stopped, reply })
+            .await
     }
 
     /// Plays another stream of a live channel; answers after it happened, at most after 25 seconds.
@@ -148,7 +154,7 @@ impl Switchboard {
     /// # Errors
     /// When there is no answer in time.
     pub async fn switch(&self, target: Target, to: SwitchTo) -> Result<SwitchOutcome, AskError> {
-        self.door.ask(SWITCH_TIMEOUT, |reply| Message::Switch { target, to, reply }).await
+        self.address.ask(SWITCH_TIMEOUT, |reply| Message::Switch { target, to, reply }).await
     }
 
     /// Ends one client, and answers when it is gone; whether there was such a client.
@@ -156,15 +162,15 @@ impl Switchboard {
     /// # Errors
     /// When there is no answer in time.
     pub async fn kick(&self, target: Target, client: u64) -> Result<bool, AskError> {
-        self.door.ask(ANSWER_TIMEOUT, |reply| Message::Kick { target, client, reply }).await
+        self.address.ask(ANSWER_TIMEOUT, |reply| Message::Kick { target, client, reply }).await
     }
 
     /// How a live channel is doing; `None` when nobody watches it.
     ///
     /// # Errors
     /// When there is no answer in time.
-    pub async fn status(&self, target: Target) -> Result<Option<Status>, AskError> {
-        self.door.ask(ANSWER_TIMEOUT, |reply| Message::Status { target, reply }).await
+    pub async fn status(&self, target: Target) -> Result<Option<ChannelStatus>, AskError> {
+        self.address.ask(ANSWER_TIMEOUT, |reply| Message::Status { target, reply }).await
     }
 
     /// How everything that lives at this moment is doing, by name. One that does not say so within two seconds is
@@ -172,12 +178,12 @@ impl Switchboard {
     ///
     /// # Errors
     /// When the switchboard does not answer in time.
-    pub async fn overview(&self) -> Result<Vec<Overview>, AskError> {
-        self.door.ask(ANSWER_TIMEOUT, |reply| Message::Overview { reply }).await
+    pub async fn overview(&self) -> Result<Vec<ChannelOverview>, AskError> {
+        self.address.ask(ANSWER_TIMEOUT, |reply| Message::Overview { reply }).await
     }
 
     /// What happened to the channel of this uuid: its run that goes on and those that ended lately, newest first.
-    pub fn timeline(&self, uuid: Uuid) -> Vec<Run> {
+    pub fn timeline(&self, uuid: Uuid) -> Vec<ChannelRun> {
         self.env.timelines.of(|it| it.uuid() == uuid)
     }
 
@@ -186,11 +192,11 @@ impl Switchboard {
     /// # Errors
     /// When the switchboard does not answer in time; they may not have been told then.
     pub async fn reload(&self) -> Result<(), AskError> {
-        self.door.ask(ANSWER_TIMEOUT, |reply| Message::Reload { reply }).await
+        self.address.ask(ANSWER_TIMEOUT, |reply| Message::Reload { reply }).await
     }
 
     /// Takes no more joins and ends every live channel.
     pub(crate) fn close(&self) {
-        self.door.tell(Message::Close);
+        self.address.tell(Message::Close);
     }
 }

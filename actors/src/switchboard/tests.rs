@@ -5,7 +5,7 @@ use std::time::Duration;
 use domain::settings::Settings;
 use tokio::time::sleep;
 
-use crate::channel::{Refusal, Watch};
+use crate::channel::{WatchRefusal, WatchReply};
 use crate::testing::{Story, Viewing, channel, settings, stream};
 
 const SECOND: Duration = Duration::from_secs(1);
@@ -20,7 +20,7 @@ async fn a_thousand_first_clients_at_once_give_one_upstream() {
     }
     let mut viewings = Vec::new();
     for watch in futures(joins).await {
-        let Watch::Tail { tail, .. } = watch else { panic!("{watch:?}") };
+        let WatchReply::Tail { tail, .. } = watch else { panic!("{watch:?}") };
         viewings.push(Viewing { tail });
     }
     for viewing in &mut viewings {
@@ -66,8 +66,8 @@ async fn two_hundred_hops_leave_one_channel() {
 #[tokio::test(start_paused = true)]
 async fn a_channel_without_streams_and_an_unknown_one_are_refused() {
     let story = Story::of(settings(), [&[]]).await;
-    assert!(matches!(story.ask(channel(1)).await, Watch::Refused(Refusal::NoStreams)));
-    assert!(matches!(story.ask(channel(99)).await, Watch::Refused(Refusal::NotFound)));
+    assert!(matches!(story.ask(channel(1)).await, WatchReply::Refused(WatchRefusal::NoStreams)));
+    assert!(matches!(story.ask(channel(99)).await, WatchReply::Refused(WatchRefusal::NotFound)));
     story.is_quiet().await;
 }
 

@@ -9,10 +9,10 @@ use tokio::time::{Instant, sleep, timeout};
 
 use super::root::{LIVES, QUICK_DEATHS_MAX};
 use super::*;
-use crate::channel::Watch;
+use crate::channel::WatchReply;
 use crate::plans::Target;
 use crate::testing::{Story, channel, limited, settings, stream};
-use crate::timeline::What;
+use crate::timeline::RunEntryKind;
 
 const SECOND: Duration = Duration::from_secs(1);
 
@@ -22,7 +22,7 @@ async fn settle() {
 }
 
 /// The successor of `before`.
-async fn successor(system: &System, who: Who, before: u64) -> u64 {
+async fn successor(system: &System, who: SystemActor, before: u64) -> u64 {
     loop {
         match system.life(who) {
             Some(now) if now != before => return now,
@@ -35,26 +35,26 @@ async fn successor(system: &System, who: Who, before: u64) -> u64 {
 #[tokio::test(start_paused = true)]
 async fn an_actor_that_dies_at_every_start_is_started_once_a_second_and_well_again_once_it_lives() {
     let story = Story::of(settings(), [&[stream(1, "a")]]).await;
-    let mut life = story.system.life(Who::Events).unwrap();
+    let mut life = story.system.life(SystemActor::Events).unwrap();
     let began = Instant::now();
     for _ in 0..QUICK_DEATHS_MAX {
-        story.system.kill(Who::Events);
-        life = successor(&story.system, Who::Events, life).await;
+        story.system.kill(SystemActor::Events);
+        life = successor(&story.system, SystemActor::Events, life).await;
     }
     assert!(began.elapsed() < SECOND / 10, "the first are followed at once");
     for _ in 0..5 {
         let before = Instant::now();
-        story.system.kill(Who::Events);
+        story.system.kill(SystemActor::Events);
         settle().await;
-        assert_eq!(story.system.life(Who::Events), None);
-        sleep(beside::PAUSE).await;
-        life = successor(&story.system, Who::Events, life).await;
-        assert!(before.elapsed() >= beside::PAUSE);
+        assert_eq!(story.system.life(SystemActor::Events), None);
+        sleep(tasks::RESPAWN_DELAY).await;
+        life = successor(&story.system, SystemActor::Events, life).await;
+        assert!(before.elapsed() >= tasks::RESPAWN_DELAY);
     }
     sleep(2 * LIVES).await;
     let before = Instant::now();
-    story.system.kill(Who::Events);
-    successor(&story.system, Who::Events, life).await;
+    story.system.kill(SystemActor::Events);
+    successor(&story.system, SystemActor::Events, life).await;
     assert!(before.elapsed() < SECOND / 10, "it had lived");
 }
 
@@ -65,7 +65,7 @@ async fn who_measures_goes_on_measuring_after_its_death() {
     let mut viewer = story.watch(channel(1)).await;
     let (_watch, connection) = story.ask_as(channel(2), None, "phone").await;
     connection.meter.blocked(Instant::now());
-    story.system.kill(Who::Bandwidth);
+    story.system.kill(SystemActor::Bandwidth);
     timeout(120 * SECOND, viewer.sees("b")).await.expect("the slow source is left");
     timeout(60 * SECOND, connection.cancel.cancelled()).await.expect("the client that stands still is ended");
 }
@@ -82,13 +82,13 @@ async fn a_channel_that_was_ending_when_the_switchboard_died_has_never_two_socke
         viewer.sees("a").await;
         drop(viewer);
         sleep(Duration::from_millis(pause_ms)).await;
-        story.system.kill(Who::Switchboard);
+        story.system.kill(SystemActor::Switchboard);
         settle().await;
         // A channel that says that it ends may refuse; whoever asks again is served.
         let mut viewer = loop {
             match story.ask(channel(1)).await {
-                Watch::Tail { tail, .. } => break crate::testing::Viewing { tail },
-                Watch::Refused(_) => sleep(SECOND / 10).await,
+                WatchReply::Tail { tail, .. } => break crate::testing::Viewing { tail },
+                WatchReply::Refused(_) => sleep(SECOND / 10).await,
                 other => panic!("{other:?}"),
             }
         };
@@ -104,10 +104,10 @@ async fn a_channel_that_was_ending_when_the_switchboard_died_has_never_two_socke
 #[tokio::test(start_paused = true)]
 async fn whatever_dies_together_no_channel_is_lost_for_ever() {
     let pairs = [
-        [Who::Switchboard, Who::Channels],
-        [Who::Channels, Who::Switchboard],
-        [Who::Slots, Who::Switchboard],
-        [Who::Channels, Who::Slots],
+        [SystemActor::Switchboard, SystemActor::Channels],
+        [SystemActor::Channels, SystemActor::Switchboard],
+        [SystemActor::Slots, SystemActor::Switchboard],
+        [SystemActor::Channels, SystemActor::Slots],
     ];
     for pair in pairs {
         for n_yields in 0..12 {
@@ -161,8 +161,8 @@ async fn the_end_of_a_channel_that_died_is_told_with_those_of_its_clients_and_wr
         let Target::Channel(uuid) = channel(1) else { unreachable!() };
         let runs = story.system.switchboard().timeline(uuid);
         assert!(runs[0].ended_at.is_some());
-        let last = runs[0].lines.last().map(|it| (it.what, it.cause));
-        assert_eq!(last, Some((What::Ended, Some("failed"))));
+        let last = runs[0].entries.last().map(|it| (it.kind, it.cause));
+        assert_eq!(last, Some((RunEntryKind::Ended, Some("failed"))));
     }
 }
 
@@ -172,8 +172,8 @@ async fn a_system_stops_as_it_should_also_while_its_switchboard_is_dead() {
     let story = Story::of(settings(), [&[stream(1, "a")]]).await;
     let mut viewer = story.watch(channel(1)).await;
     viewer.sees("a").await;
-    while story.system.life(Who::Switchboard).is_some() {
-        story.system.kill(Who::Switchboard);
+    while story.system.life(SystemActor::Switchboard).is_some() {
+        story.system.kill(SystemActor::Switchboard);
         settle().await;
     }
     let farewell = async {

@@ -4,27 +4,27 @@ use std::sync::atomic::Ordering;
 
 use ractor::{ActorCell, ActorStatus};
 
-use super::{System, Who};
+use super::{System, SystemActor};
 use crate::channel;
 use crate::plans::Target;
 
 impl System {
     /// Ends an actor at its next await, as a defect in it would. One that is just being restarted is left alone.
-    pub fn kill(&self, who: Who) {
-        if let Some(actor) = self.ground.doors.of(who) {
+    pub fn kill(&self, who: SystemActor) {
+        if let Some(actor) = self.state.addresses.of(who) {
             actor.kill();
         }
     }
 
     /// Which life of an actor this is, as a number that no other has; `None` while it is dead.
-    pub fn life(&self, who: Who) -> Option<u64> {
+    pub fn life(&self, who: SystemActor) -> Option<u64> {
         let lives = |it: &ActorCell| matches!(it.get_status(), ActorStatus::Starting | ActorStatus::Running);
-        self.ground.doors.of(who).filter(lives).map(|it| it.get_id().pid())
+        self.state.addresses.of(who).filter(lives).map(|it| it.get_id().pid())
     }
 
     /// Ends the live channel of this target at its next await, if there is one, as a defect in it would.
     pub fn kill_channel(&self, target: Target) {
-        for (it, live) in self.ground.channel_table.all() {
+        for (it, live) in self.state.channel_table.all() {
             if it == target {
                 live.actor.kill();
             }
@@ -33,7 +33,7 @@ impl System {
 
     /// Ends the pump of this live channel, if there is one, as a defect in it would.
     pub fn kill_pump(&self, target: Target) {
-        for (it, live) in self.ground.channel_table.all() {
+        for (it, live) in self.state.channel_table.all() {
             if it == target {
                 // One that ends just now has none.
                 let _ = live.actor.cast(channel::Message::LosePump);
@@ -43,7 +43,7 @@ impl System {
 
     /// Ends a client by its number, if there is one, as a defect in it would.
     pub fn kill_client(&self, id: u64) {
-        self.ground.env.registry.kill_client(id);
+        self.state.env.registry.kill_client(id);
     }
 
     /// Ends what follows the store at its next await, as a defect in it would.

@@ -44,19 +44,19 @@ use tokio_util::sync::CancellationToken;
 use tracing::info;
 
 use self::root::{Restart, Root};
-use crate::ask::Door;
-use crate::beside::{self, Kept};
-use crate::channel::{self, Env};
+use crate::ask::Address;
+use crate::channel::{self, LiveEnv};
 use crate::channels::{self, ChannelTable};
 use crate::events::{self, Bus, Events};
 use crate::fetch::Fetch;
-use crate::importer::{self, Board, Importer, Imports};
+use crate::importer::{self, Importer, Imports, RefreshProgress};
 use crate::plans::Plans;
-use crate::registry::{Counts, Registry};
+use crate::registry::{MetricsSnapshot, Registry};
 use crate::reload::{self, LiveSettings};
 use crate::seats::SeatTable;
 use crate::slots::{self, LeaseInfo, SlotTable, Slots};
 use crate::switchboard::{self, Switchboard};
+use crate::tasks::{self, RespawnedTask};
 use crate::timeline::Timelines;
 use crate::trials::Trials;
 use crate::{bandwidth, memory};
@@ -77,7 +77,7 @@ const RING_MEMORY_SHARE: u64 = 4;
 const RING_BYTES_FALLBACK: u64 = 1 << 30;
 
 /// What a system needs from outside.
-pub struct Parts {
+pub struct SystemParts {
     /// How upstreams are connected to.
     pub dial: Arc<dyn Dial>,
     /// The runtime that carries packets: openers, pumps and the closer run there.
@@ -97,53 +97,53 @@ pub enum StartError {
 
 /// What outlives every actor.
 #[derive(Clone)]
-struct Ground {
-    env: Arc<Env>,
+struct SystemState {
+    env: Arc<LiveEnv>,
     slot_table: Arc<SlotTable>,
     seat_table: Arc<SeatTable>,
     channel_table: Arc<ChannelTable>,
     bus: Arc<Bus>,
     counter: Arc<AtomicU64>,
     imports: Arc<OnceLock<Imports>>,
-    import_board: Arc<Board>,
+    refresh_progress: Arc<RefreshProgress>,
     /// Cancelled when the system stops: what is imported or tried ends at once, and nobody is started again.
     stop: CancellationToken,
     trials: Trials,
-    doors: Doors,
+    addresses: Addresses,
 }
 
 #[derive(Clone)]
-struct Doors {
-    events: Door<events::Message>,
-    slots: Door<slots::Message>,
-    bandwidth: Door<bandwidth::Message>,
-    channels: Door<()>,
-    switchboard: Door<switchboard::Message>,
-    importer: Door<importer::Message>,
+struct Addresses {
+    events: Address<events::Message>,
+    slots: Address<slots::Message>,
+    bandwidth: Address<bandwidth::Message>,
+    channels: Address<()>,
+    switchboard: Address<switchboard::Message>,
+    importer: Address<importer::Message>,
 }
 
-impl Doors {
+impl Addresses {
     /// Who lives behind the door of `who` now.
-    fn of(&self, who: Who) -> Option<ActorCell> {
+    fn of(&self, who: SystemActor) -> Option<ActorCell> {
         match who {
-            Who::Events => self.events.current().map(|it| it.get_cell()),
-            Who::Slots => self.slots.current().map(|it| it.get_cell()),
-            Who::Bandwidth => self.bandwidth.current().map(|it| it.get_cell()),
-            Who::Channels => self.channels.current().map(|it| it.get_cell()),
-            Who::Switchboard => self.switchboard.current().map(|it| it.get_cell()),
-            Who::Importer => self.importer.current().map(|it| it.get_cell()),
+            SystemActor::Events => self.events.current().map(|it| it.get_cell()),
+            SystemActor::Slots => self.slots.current().map(|it| it.get_cell()),
+            SystemActor::Bandwidth => self.bandwidth.current().map(|it| it.get_cell()),
+            SystemActor::Channels => self.channels.current().map(|it| it.get_cell()),
+            SystemActor::Switchboard => self.switchboard.current().map(|it| it.get_cell()),
+            SystemActor::Importer => self.importer.current().map(|it| it.get_cell()),
         }
     }
 }
 
 /// Everything that happens now, as one value. A process may have several.
 pub struct System {
-    ground: Ground,
+    state: SystemState,
     closer: Closer,
     root: ActorRef<Restart>,
     root_task: parking_lot::Mutex<Option<JoinHandle<()>>>,
     /// What follows the store, if anything does; ends with the system.
-    follower: parking_lot::Mutex<Option<Kept>>,
+    follower: parking_lot::Mutex<Option<RespawnedTask>>,
     /// Whoever counts next, panics.
     #[cfg(any(test, feature = "testing"))]
     count_fails: std::sync::atomic::AtomicBool,
@@ -154,15 +154,19 @@ impl System {
     ///
     /// # Errors
     /// When the settings contradict each other.
-    pub async fn start(settings: Settings, plans: Arc<dyn Plans>, parts: Parts) -> Result<Self, StartError> {
+    pub async fn start(
+        settings: Settings,
+        plans: Arc<dyn Plans>,
+        parts: SystemParts,
+    ) -> Result<Self, StartError> {
         settings.check().map_err(StartError::Settings)?;
-        let doors = Doors {
-            events: Door::new(),
-            slots: Door::new(),
-            bandwidth: Door::new(),
-            channels: Door::new(),
-            switchboard: Door::new(),
-            importer: Door::new(),
+        let addresses = Addresses {
+            events: Address::new(),
+            slots: Address::new(),
+            bandwidth: Address::new(),
+            channels: Address::new(),
+            switchboard: Address::new(),
+            importer: Address::new(),
         };
         let closer = Closer::new(parts.packets.clone());
         let bus = Bus::new();
@@ -176,20 +180,20 @@ impl System {
         let ring_bytes = settings.ring_budget_bytes.unwrap_or_else(|| {
             memory::usable_bytes().map_or(RING_BYTES_FALLBACK, |it| it / RING_MEMORY_SHARE)
         });
-        let env = Arc::new(Env {
+        let env = Arc::new(LiveEnv {
             plans,
             packets: parts.packets,
             upstream,
             budget: Budget::new(usize::try_from(ring_bytes).unwrap_or(usize::MAX)),
-            slots: Slots::new(doors.slots.clone(), slot_table.clone()),
-            events: Events::new(doors.events.clone(), bus.clone()),
+            slots: Slots::new(addresses.slots.clone(), slot_table.clone()),
+            events: Events::new(addresses.events.clone(), bus.clone()),
             registry: Arc::new(Registry::default()),
             next_client: AtomicU64::new(1),
             timelines: Arc::new(Timelines::default()),
             settings: LiveSettings::new(settings),
         });
         let (counter, stop) = (Arc::new(AtomicU64::new(0)), CancellationToken::new());
-        let ground = Ground {
+        let state = SystemState {
             trials: Trials::new(env.clone(), counter.clone(), stop.child_token()),
             env,
             slot_table,
@@ -198,15 +202,15 @@ impl System {
             bus,
             counter,
             imports: Arc::new(OnceLock::new()),
-            import_board: Arc::new(Board::default()),
+            refresh_progress: Arc::new(RefreshProgress::default()),
             stop,
-            doors,
+            addresses,
         };
         let (root, root_task) =
-            ractor::Actor::spawn(None, Root, ground.clone()).await.map_err(StartError::Actor)?;
+            ractor::Actor::spawn(None, Root, state.clone()).await.map_err(StartError::Actor)?;
         let root_task = parking_lot::Mutex::new(Some(root_task));
         Ok(Self {
-            ground,
+            state,
             closer,
             root,
             root_task,
@@ -218,13 +222,13 @@ impl System {
 
     /// The door to live channels.
     pub fn switchboard(&self) -> Switchboard {
-        let ground = &self.ground;
-        Switchboard::new(ground.doors.switchboard.clone(), ground.env.clone(), ground.seat_table.clone())
+        let state = &self.state;
+        Switchboard::new(state.addresses.switchboard.clone(), state.env.clone(), state.seat_table.clone())
     }
 
     /// The door to refreshes of playlists. Nothing is refreshed before [`System::import_into`].
     pub fn importer(&self) -> Importer {
-        Importer::new(self.ground.doors.importer.clone(), self.ground.import_board.clone())
+        Importer::new(self.state.addresses.importer.clone(), self.state.refresh_progress.clone())
     }
 
     /// From now on the playlists of these accounts are refreshed, by schedule and by wish. Once; a later call does
@@ -235,32 +239,32 @@ impl System {
 
     pub(crate) fn set_imports(&self, imports: Imports) {
         // The second time.
-        let _ = self.ground.imports.set(imports);
+        let _ = self.state.imports.set(imports);
     }
 
     /// The door to trials of stream profiles.
     pub fn trials(&self) -> Trials {
-        self.ground.trials.clone()
+        self.state.trials.clone()
     }
 
     /// The bus of events.
     pub fn events(&self) -> Events {
-        self.ground.env.events.clone()
+        self.state.env.events.clone()
     }
 
     /// The plans live channels play from.
     pub fn plans(&self) -> &Arc<dyn Plans> {
-        &self.ground.env.plans
+        &self.state.env.plans
     }
 
     /// The settings the engine runs with.
     pub fn settings(&self) -> Arc<Settings> {
-        self.ground.env.settings()
+        self.state.env.settings()
     }
 
     /// The same for who asks again and again; it does not keep the system alive.
     pub fn live_settings(&self) -> LiveSettings {
-        self.ground.env.settings.clone()
+        self.state.env.settings.clone()
     }
 
     /// From now on plans and settings follow what is committed: live channels read theirs again, and core settings
@@ -268,7 +272,7 @@ impl System {
     /// system ends; a second call takes the place of the first.
     pub fn follow(&self, models: Models, base: Settings) {
         let (live, switchboard) = (self.live_settings(), self.switchboard());
-        let following = beside::keep("the follower of the store", move || {
+        let following = tasks::respawn("the follower of the store", move || {
             reload::follow(models.clone(), base.clone(), live.clone(), switchboard.clone())
         });
         *self.follower.lock() = Some(following);
@@ -279,41 +283,41 @@ impl System {
     /// # Errors
     /// When they contradict each other; nothing has changed then.
     pub fn configure(&self, settings: Settings) -> Result<(), SettingsError> {
-        self.ground.env.settings.set(settings)
+        self.state.env.settings.set(settings)
     }
 
     /// One reading of everything that is counted.
-    pub fn counts(&self) -> Counts {
+    pub fn counts(&self) -> MetricsSnapshot {
         #[cfg(any(test, feature = "testing"))]
         self.fail_if_asked();
-        let (leases, leases_closing) = self.ground.slot_table.counts();
+        let (leases, leases_closing) = self.state.slot_table.counts();
         let sockets_open = self.closer.n_sockets();
-        let seats = self.ground.seat_table.len();
-        Counts { leases, leases_closing, sockets_open, seats, ..self.ground.env.registry.counts() }
+        let seats = self.state.seat_table.len();
+        MetricsSnapshot { leases, leases_closing, sockets_open, seats, ..self.state.env.registry.counts() }
     }
 
     /// Every lease as it stands.
     pub fn leases(&self) -> Vec<LeaseInfo> {
-        self.ground.slot_table.leases()
+        self.state.slot_table.leases()
     }
 
     /// Ends every live channel, lets their clients take their last chunks and the sockets close, then ends the actors.
     /// Answers whether everything ended by itself within its deadline. A second call does nothing.
     pub async fn stop(&self) -> bool {
-        self.ground.stop.cancel();
+        self.state.stop.cancel();
         self.follower.lock().take();
         self.switchboard().close();
         // Should the switchboard be dead just now.
-        for (_, live) in self.ground.channel_table.all() {
+        for (_, live) in self.state.channel_table.all() {
             let _ = live.actor.cast(channel::Message::Stop(EndReason::Stopped));
         }
         let channels =
-            tokio::time::timeout(CHANNELS_DEADLINE, self.ground.channel_table.emptied()).await.is_ok();
-        self.ground.trials.ended().await;
+            tokio::time::timeout(CHANNELS_DEADLINE, self.state.channel_table.emptied()).await.is_ok();
+        self.state.trials.ended().await;
         let sockets = tokio::time::timeout(CLOSER_DEADLINE, self.closer.idle()).await.is_ok();
         // In the reverse order of their start, each with what it was told: nothing that happened goes untold.
         for who in CHILDREN.iter().rev() {
-            if let Some(actor) = self.ground.doors.of(*who) {
+            if let Some(actor) = self.state.addresses.of(*who) {
                 // One that does not end in time ends with the root.
                 let _ = actor.drain_and_wait(Some(ACTOR_DEADLINE)).await;
             }
@@ -332,7 +336,7 @@ impl System {
 impl Drop for System {
     fn drop(&mut self) {
         // Dropping the last reference ends no actor; a system that was not stopped is ended here.
-        self.ground.stop.cancel();
+        self.state.stop.cancel();
         self.root.stop(None);
     }
 }
@@ -340,7 +344,7 @@ impl Drop for System {
 /// The children of the root.
 #[cfg_attr(not(any(test, feature = "testing")), expect(unreachable_pub, reason = "tests see it"))]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Who {
+pub enum SystemActor {
     /// Passes on what happened.
     Events,
     /// The queue in front of the slots.
@@ -356,48 +360,54 @@ pub enum Who {
 }
 
 /// In the order of their start.
-const CHILDREN: [Who; 6] =
-    [Who::Events, Who::Slots, Who::Bandwidth, Who::Channels, Who::Switchboard, Who::Importer];
+const CHILDREN: [SystemActor; 6] = [
+    SystemActor::Events,
+    SystemActor::Slots,
+    SystemActor::Bandwidth,
+    SystemActor::Channels,
+    SystemActor::Switchboard,
+    SystemActor::Importer,
+];
 
-impl Ground {
-    async fn start(&self, who: Who, root: ActorCell) -> Result<ActorCell, SpawnErr> {
-        let doors = &self.doors;
+impl SystemState {
+    async fn start(&self, who: SystemActor, root: ActorCell) -> Result<ActorCell, SpawnErr> {
+        let addresses = &self.addresses;
         match who {
-            Who::Events => {
+            SystemActor::Events => {
                 let arguments = events::Arguments { bus: self.bus.clone() };
-                spawn(events::Actor, arguments, root, &doors.events).await
+                spawn(events::Actor, arguments, root, &addresses.events).await
             }
-            Who::Slots => {
+            SystemActor::Slots => {
                 let arguments = slots::Arguments { table: self.slot_table.clone() };
-                spawn(slots::Actor, arguments, root, &doors.slots).await
+                spawn(slots::Actor, arguments, root, &addresses.slots).await
             }
-            Who::Bandwidth => {
+            SystemActor::Bandwidth => {
                 let arguments = bandwidth::Arguments { registry: self.env.registry.clone() };
-                spawn(bandwidth::Actor, arguments, root, &doors.bandwidth).await
+                spawn(bandwidth::Actor, arguments, root, &addresses.bandwidth).await
             }
-            Who::Channels => {
+            SystemActor::Channels => {
                 // Live channels are told of as over by whoever started them.
-                spawn(channels::Actor, (), root, &doors.channels).await
+                spawn(channels::Actor, (), root, &addresses.channels).await
             }
-            Who::Switchboard => {
+            SystemActor::Switchboard => {
                 let arguments = switchboard::Arguments {
                     env: self.env.clone(),
                     table: self.channel_table.clone(),
                     slots: self.slot_table.clone(),
-                    channels: doors.channels.clone(),
-                    door: doors.switchboard.clone(),
+                    channels: addresses.channels.clone(),
+                    address: addresses.switchboard.clone(),
                     counter: self.counter.clone(),
                 };
-                spawn(switchboard::Actor, arguments, root, &doors.switchboard).await
+                spawn(switchboard::Actor, arguments, root, &addresses.switchboard).await
             }
-            Who::Importer => {
+            SystemActor::Importer => {
                 let arguments = importer::Arguments {
                     imports: self.imports.clone(),
-                    board: self.import_board.clone(),
+                    progress: self.refresh_progress.clone(),
                     events: self.env.events.clone(),
                     stop: self.stop.child_token(),
                 };
-                spawn(importer::Actor, arguments, root, &doors.importer).await
+                spawn(importer::Actor, arguments, root, &addresses.importer).await
             }
         }
     }
@@ -407,9 +417,9 @@ async fn spawn<A: ractor::Actor>(
     actor: A,
     arguments: A::Arguments,
     root: ActorCell,
-    door: &Door<A::Msg>,
+    address: &Address<A::Msg>,
 ) -> Result<ActorCell, SpawnErr> {
     let (actor, _) = ractor::Actor::spawn_linked(None, actor, arguments, root).await?;
-    door.set(actor.clone());
+    address.set(actor.clone());
     Ok(actor.get_cell())
 }

@@ -6,28 +6,28 @@ use ractor::{ActorCell, ActorProcessingErr, ActorRef, SupervisionEvent};
 use tokio::time::Instant;
 use tracing::error;
 
-use super::{CHILDREN, Ground, Who};
-use crate::beside;
+use super::{CHILDREN, SystemActor, SystemState};
+use crate::tasks;
 
 /// An actor that lives longer than this was started well.
 pub(super) const LIVES: Duration = Duration::from_secs(1);
 
 /// So many deaths in a row, each soon after the start, are followed by a start at once; those after it by one after
-/// [`beside::PAUSE`]. Whoever dies of what it reads at its start must not keep a processor busy, and fill the log.
+/// [`tasks::RESPAWN_DELAY`]. Whoever dies of what it reads at its start must not keep a processor busy, and fill the log.
 pub(super) const QUICK_DEATHS_MAX: u32 = 5;
 
 pub(super) struct Root;
 
 /// It is time to start this one again.
-pub(super) struct Restart(Who);
+pub(super) struct Restart(SystemActor);
 
 pub(super) struct RootState {
-    ground: Ground,
+    system_state: SystemState,
     children: Vec<Child>,
 }
 
 struct Child {
-    who: Who,
+    who: SystemActor,
     /// `None` while it is not started, or could not be.
     cell: Option<ActorCell>,
     started: Instant,
@@ -38,19 +38,19 @@ struct Child {
 impl ractor::Actor for Root {
     type Msg = Restart;
     type State = RootState;
-    type Arguments = Ground;
+    type Arguments = SystemState;
 
     async fn pre_start(
         &self,
         myself: ActorRef<Restart>,
-        ground: Ground,
+        system_state: SystemState,
     ) -> Result<RootState, ActorProcessingErr> {
         let mut children = Vec::with_capacity(CHILDREN.len());
         for who in CHILDREN {
-            let cell = Some(ground.start(who, myself.get_cell()).await?);
+            let cell = Some(system_state.start(who, myself.get_cell()).await?);
             children.push(Child { who, cell, started: Instant::now(), n_quick_deaths: 0 });
         }
-        Ok(RootState { ground, children })
+        Ok(RootState { system_state, children })
     }
 
     async fn handle(
@@ -84,12 +84,12 @@ impl ractor::Actor for Root {
         let is_quick = child.started.elapsed() < LIVES;
         child.n_quick_deaths = if is_quick { child.n_quick_deaths + 1 } else { 0 };
         let (who, waits) = (child.who, child.n_quick_deaths > QUICK_DEATHS_MAX);
-        if state.ground.stop.is_cancelled() {
+        if state.system_state.stop.is_cancelled() {
             return Ok(());
         }
         error!(actor = ?who, "an actor ended and is restarted: {cause}");
         match waits {
-            true => drop(myself.send_after(beside::PAUSE, move || Restart(who))),
+            true => drop(myself.send_after(tasks::RESPAWN_DELAY, move || Restart(who))),
             false => state.restart(who, &myself).await,
         }
         Ok(())
@@ -97,17 +97,17 @@ impl ractor::Actor for Root {
 }
 
 impl RootState {
-    async fn restart(&mut self, who: Who, myself: &ActorRef<Restart>) {
+    async fn restart(&mut self, who: SystemActor, myself: &ActorRef<Restart>) {
         let Some(child) = self.children.iter_mut().find(|it| it.who == who) else { return };
-        if self.ground.stop.is_cancelled() {
+        if self.system_state.stop.is_cancelled() {
             return;
         }
         child.started = Instant::now();
-        match self.ground.start(who, myself.get_cell()).await {
+        match self.system_state.start(who, myself.get_cell()).await {
             Ok(cell) => child.cell = Some(cell),
             Err(cause) => {
                 error!(actor = ?who, "an actor does not start, and is tried again: {cause}");
-                drop(myself.send_after(beside::PAUSE, move || Restart(who)));
+                drop(myself.send_after(tasks::RESPAWN_DELAY, move || Restart(who)));
             }
         }
     }

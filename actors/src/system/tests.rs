@@ -8,7 +8,7 @@ use proptest::prelude::*;
 use tokio::time::sleep;
 
 use super::*;
-use crate::channel::{SwitchTo, Watch};
+use crate::channel::{SwitchTo, WatchReply};
 use crate::plans::Target;
 use crate::testing::{Story, Viewing, channel, limited, settings, stream};
 
@@ -16,7 +16,7 @@ const SECOND: Duration = Duration::from_secs(1);
 
 #[tokio::test(start_paused = true)]
 async fn a_viewer_does_not_notice_the_death_of_what_only_decides() {
-    for who in [Who::Events, Who::Slots, Who::Bandwidth, Who::Switchboard] {
+    for who in [SystemActor::Events, SystemActor::Slots, SystemActor::Bandwidth, SystemActor::Switchboard] {
         let story = Story::of(settings(), [&[limited(1, "a", 1, 1), stream(2, "b")]]).await;
         let mut viewer = story.watch(channel(1)).await;
         viewer.sees("a").await;
@@ -41,9 +41,9 @@ async fn a_viewer_does_not_notice_the_death_of_what_only_decides() {
 async fn a_restarted_slots_actor_knows_every_lease() {
     let story = Story::of(settings(), [&[limited(1, "a", 1, 1)], &[limited(2, "b", 1, 1)]]).await;
     let mut viewer = story.watch(channel(1)).await;
-    story.system.kill(Who::Slots);
+    story.system.kill(SystemActor::Slots);
     sleep(SECOND).await;
-    assert!(matches!(story.ask(channel(2)).await, Watch::Refused(_)));
+    assert!(matches!(story.ask(channel(2)).await, WatchReply::Refused(_)));
     viewer.sees("a").await;
     assert_eq!(story.provider.peak(), 1);
     // It still knows whom to ask to yield.
@@ -61,10 +61,10 @@ async fn a_slot_request_lost_with_the_slots_actor_does_not_hold_a_channel_for_ev
     let asked = story.ask(channel(2));
     let kill = async {
         sleep(SECOND).await;
-        story.system.kill(Who::Slots);
+        story.system.kill(SystemActor::Slots);
     };
     let (answer, ()) = tokio::join!(asked, kill);
-    assert!(matches!(answer, Watch::Refused(_)), "{answer:?}");
+    assert!(matches!(answer, WatchReply::Refused(_)), "{answer:?}");
     drop(viewer);
     story.is_quiet().await;
 }
@@ -73,7 +73,7 @@ async fn a_slot_request_lost_with_the_slots_actor_does_not_hold_a_channel_for_ev
 async fn a_live_channel_that_dies_takes_its_own_along_and_nothing_else() {
     let story = Story::of(settings(), [&[limited(1, "a", 1, 1)], &[limited(2, "b", 2, 1)]]).await;
     let (watch, connection) = story.ask_as(channel(1), None, "player").await;
-    let Watch::Tail { tail, .. } = watch else { panic!("{watch:?}") };
+    let WatchReply::Tail { tail, .. } = watch else { panic!("{watch:?}") };
     let mut dying = Viewing { tail };
     dying.sees("a").await;
     let mut other = story.watch(channel(2)).await;
@@ -109,7 +109,7 @@ async fn live_channels_end_with_their_parent_and_new_ones_start() {
     let story = Story::of(settings(), [&[stream(1, "a")]]).await;
     let mut viewer = story.watch(channel(1)).await;
     viewer.sees("a").await;
-    story.system.kill(Who::Channels);
+    story.system.kill(SystemActor::Channels);
     viewer.ends().await;
     sleep(SECOND).await;
     story.watch(channel(1)).await.sees("a").await;
@@ -136,7 +136,7 @@ async fn a_stopped_system_gives_clients_their_last_chunks_and_leaves_nothing() {
     // Nothing that happened went untold.
     let names = story.event_names();
     assert_eq!(names.iter().filter(|it| **it == "channel_stop").count(), 2, "{names:?}");
-    assert!(matches!(story.ask(channel(1)).await, Watch::Refused(_)));
+    assert!(matches!(story.ask(channel(1)).await, WatchReply::Refused(_)));
 }
 
 #[tokio::test(start_paused = true)]
@@ -230,7 +230,7 @@ async fn random_evening(steps: Vec<Step>) {
         match step {
             Step::Join { channel: number } => {
                 let target = channel(number);
-                if let Watch::Tail { client, mut tail } = story.ask(target).await {
+                if let WatchReply::Tail { client, mut tail } = story.ask(target).await {
                     let reads = tokio::spawn(async move { while tail.chunk().await.is_ok() {} });
                     viewers.push((target, client, reads));
                 }
@@ -308,9 +308,9 @@ async fn a_channel_that_does_not_answer_is_shown_as_such_beside_those_that_do() 
     let story = Story::of(settings(), [&[stream(1, "a")], &[stream(2, "b")]]).await;
     let viewers = [story.watch(channel(1)).await, story.watch(channel(2)).await];
     let (stuck, _unread) = crate::testing::inbox::<channel::Message>().await;
-    story.system.ground.channel_table.insert(channel(9), channels::Live { serial: 900, actor: stuck });
+    story.system.state.channel_table.insert(channel(9), channels::LiveChannel { serial: 900, actor: stuck });
     // It learns of it as of any channel that is older than itself.
-    story.system.kill(Who::Switchboard);
+    story.system.kill(SystemActor::Switchboard);
     sleep(SECOND).await;
     let all = story.system.switchboard().overview().await.unwrap();
     let shown: Vec<_> = all.iter().map(|it| (it.target, it.status.as_ref().map(|it| it.state))).collect();

@@ -19,7 +19,7 @@ use crate::clock::now_ms;
 use crate::plans::Target;
 
 /// Lines kept of one run; the oldest go first.
-pub(crate) const LINES_MAX: usize = 200;
+pub(crate) const ENTRIES_MAX: usize = 200;
 
 /// Runs that are kept after their end; who ended first goes first.
 pub(crate) const ENDED_MAX: usize = 100;
@@ -32,9 +32,9 @@ const DETAIL_CHARS_MAX: usize = 300;
 
 /// What happened.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum What {
+pub enum RunEntryKind {
     /// A slot was asked for, in order to play one of some streams.
-    AskedForSlot,
+    SlotRequested,
     /// No slot came free.
     NoSlot,
     /// A slot was granted, and its stream is being opened.
@@ -48,7 +48,7 @@ pub enum What {
     /// Another stream plays after a loss.
     FailedOver,
     /// Somebody asked for another stream.
-    SwitchAsked,
+    SwitchRequested,
     /// Another stream plays because someone, or a rule, wanted it.
     Switched,
     /// The stream that was asked for does not play.
@@ -56,7 +56,7 @@ pub enum What {
     /// The wish for another stream was not followed at all.
     SwitchRefused,
     /// Every stream was tried; the next round begins later.
-    Resting,
+    Backoff,
     /// The slot was given up for another channel.
     Yielded,
     /// Players were sent to the provider's own address.
@@ -64,7 +64,7 @@ pub enum What {
     /// The records of the channel changed.
     PlanChanged,
     /// The last viewer left.
-    Deserted,
+    LastViewerLeft,
     /// There is nothing left to try.
     GaveUp,
     /// The channel ended.
@@ -73,11 +73,11 @@ pub enum What {
 
 /// One line: something that happened.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Line {
+pub struct RunEntry {
     /// Milliseconds since 1970.
     pub at: i64,
     /// What happened.
-    pub what: What,
+    pub kind: RunEntryKind,
     /// The playout's state after it.
     pub state: &'static str,
     /// Why, in one word of a fixed set.
@@ -85,7 +85,7 @@ pub struct Line {
     /// Why, for people; may be empty.
     pub detail: String,
     /// The stream it is about.
-    pub stream: Option<LineStream>,
+    pub stream: Option<RunEntryStream>,
     /// What the provider answered, where that is why.
     pub upstream_status: Option<u16>,
     /// How long nothing had played.
@@ -96,7 +96,7 @@ pub struct Line {
 
 /// A stream, and whose slot it plays with.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct LineStream {
+pub struct RunEntryStream {
     /// The stream.
     pub id: StreamId,
     /// Its name.
@@ -107,11 +107,11 @@ pub struct LineStream {
     pub profile: ProfileId,
 }
 
-impl Line {
-    pub(crate) fn new(what: What) -> Self {
+impl RunEntry {
+    pub(crate) fn new(kind: RunEntryKind) -> Self {
         Self {
             at: now_ms(),
-            what,
+            kind,
             state: "",
             cause: None,
             detail: String::new(),
@@ -123,7 +123,7 @@ impl Line {
     }
 
     pub(crate) fn about(mut self, candidate: &Candidate) -> Self {
-        self.stream = Some(LineStream {
+        self.stream = Some(RunEntryStream {
             id: candidate.stream,
             name: candidate.stream_name.clone(),
             account: candidate.pool.account_name.clone(),
@@ -147,7 +147,7 @@ impl Line {
 
 /// One life of a channel.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Run {
+pub struct ChannelRun {
     /// What was watched.
     pub target: Target,
     /// Its name at the start.
@@ -159,7 +159,7 @@ pub struct Run {
     /// Lines that were dropped to make room.
     pub n_dropped: u64,
     /// The newest lines, oldest first; at most 200.
-    pub lines: Vec<Line>,
+    pub entries: Vec<RunEntry>,
 }
 
 struct Kept {
@@ -168,7 +168,7 @@ struct Kept {
     started_at: i64,
     ended: Option<(Instant, i64)>,
     n_dropped: u64,
-    lines: VecDeque<Line>,
+    entries: VecDeque<RunEntry>,
 }
 
 /// The timelines of all runs, those that ended a while ago included.
@@ -187,7 +187,7 @@ impl Timelines {
             started_at: now_ms(),
             ended: None,
             n_dropped: 0,
-            lines: VecDeque::new(),
+            entries: VecDeque::new(),
         };
         let mut runs = self.runs.lock();
         runs.insert(serial, kept);
@@ -196,16 +196,16 @@ impl Timelines {
     }
 
     /// The runs of a target, newest first.
-    pub(crate) fn of(&self, is_wanted: impl Fn(Target) -> bool) -> Vec<Run> {
+    pub(crate) fn of(&self, is_wanted: impl Fn(Target) -> bool) -> Vec<ChannelRun> {
         let mut runs = self.runs.lock();
         forget(&mut runs);
-        let run = |kept: &Kept| Run {
+        let run = |kept: &Kept| ChannelRun {
             target: kept.target,
             name: kept.name.clone(),
             started_at: kept.started_at,
             ended_at: kept.ended.map(|it| it.1),
             n_dropped: kept.n_dropped,
-            lines: kept.lines.iter().cloned().collect(),
+            entries: kept.entries.iter().cloned().collect(),
         };
         runs.values().rev().filter(|it| is_wanted(it.target)).map(run).collect()
     }
@@ -230,14 +230,14 @@ pub(crate) struct Timeline {
 }
 
 impl Timeline {
-    pub(crate) fn write(&self, line: Line) {
+    pub(crate) fn write(&self, line: RunEntry) {
         let mut runs = self.all.runs.lock();
         let Some(run) = runs.get_mut(&self.serial) else { return };
-        if run.lines.len() >= LINES_MAX {
-            run.lines.pop_front();
+        if run.entries.len() >= ENTRIES_MAX {
+            run.entries.pop_front();
             run.n_dropped += 1;
         }
-        run.lines.push_back(line);
+        run.entries.push_back(line);
     }
 }
 

@@ -12,12 +12,12 @@ fn target(number: u128) -> Target {
 async fn a_run_keeps_its_newest_lines_and_counts_the_others() {
     let all = Arc::new(Timelines::default());
     let timeline = all.begin(1, target(1), "News");
-    for n in 0..LINES_MAX + 7 {
-        timeline.write(Line::new(What::Lost).detail(n));
+    for n in 0..ENTRIES_MAX + 7 {
+        timeline.write(RunEntry::new(RunEntryKind::Lost).detail(n));
     }
     let run = all.of(|it| it == target(1)).remove(0);
-    assert_eq!((run.lines.len(), run.n_dropped, run.ended_at), (LINES_MAX, 7, None));
-    assert_eq!((run.lines[0].detail.as_str(), run.name.as_str()), ("7", "News"));
+    assert_eq!((run.entries.len(), run.n_dropped, run.ended_at), (ENTRIES_MAX, 7, None));
+    assert_eq!((run.entries[0].detail.as_str(), run.name.as_str()), ("7", "News"));
     assert_eq!(all.of(|it| it == target(2)), []);
 }
 
@@ -39,6 +39,6 @@ async fn of_ended_runs_the_newest_are_kept_and_not_for_ever() {
 
 #[test]
 fn what_a_provider_says_is_cut_short() {
-    let line = Line::new(What::Lost).detail("ä".repeat(10_000));
+    let line = RunEntry::new(RunEntryKind::Lost).detail("ä".repeat(10_000));
     assert_eq!(line.detail.chars().count(), DETAIL_CHARS_MAX);
 }

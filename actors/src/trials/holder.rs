@@ -4,11 +4,11 @@ use domain::playout::Attempt;
 use ractor::{ActorProcessingErr, ActorRef, SpawnErr};
 use tokio::sync::mpsc;
 
-use crate::slots::{HolderPort, News, Slots};
+use crate::slots::{HolderPort, SlotMessage, Slots};
 
 /// Answers to one request, and wishes for its slot. Slots asks one holder once per request that waits; should more wait
 /// than fit, those that are lost change nothing: the first makes the trial end.
-const NEWS_MAX: usize = 8;
+const MESSAGES_MAX: usize = 8;
 
 struct Port;
 
@@ -16,15 +16,15 @@ struct Port;
 pub(super) struct Holder {
     number: u64,
     attempt: Attempt,
-    port: ActorRef<News>,
-    news: mpsc::Receiver<News>,
+    port: ActorRef<SlotMessage>,
+    news: mpsc::Receiver<SlotMessage>,
     slots: Slots,
 }
 
 impl Holder {
     /// A holder with this number, that no other one has.
     pub(super) async fn start(slots: Slots, number: u64, attempt: Attempt) -> Result<Self, SpawnErr> {
-        let (tell, news) = mpsc::channel(NEWS_MAX);
+        let (tell, news) = mpsc::channel(MESSAGES_MAX);
         let (port, _) = ractor::Actor::spawn(None, Port, tell).await?;
         Ok(Self { number, attempt, port, news, slots })
     }
@@ -38,7 +38,7 @@ impl Holder {
     }
 
     /// The next news; `None` when there is none to come.
-    pub(super) async fn next(&mut self) -> Option<News> {
+    pub(super) async fn next(&mut self) -> Option<SlotMessage> {
         self.news.recv().await
     }
 
@@ -46,7 +46,7 @@ impl Holder {
     pub(super) async fn asked_to_yield(&mut self) {
         loop {
             match self.next().await {
-                Some(News::Yield { .. }) => return,
+                Some(SlotMessage::Yield { .. }) => return,
                 Some(_) => {}
                 None => std::future::pending().await,
             }
@@ -63,23 +63,23 @@ impl Drop for Holder {
 }
 
 impl ractor::Actor for Port {
-    type Msg = News;
-    type State = mpsc::Sender<News>;
-    type Arguments = mpsc::Sender<News>;
+    type Msg = SlotMessage;
+    type State = mpsc::Sender<SlotMessage>;
+    type Arguments = mpsc::Sender<SlotMessage>;
 
     async fn pre_start(
         &self,
-        _myself: ActorRef<News>,
-        tell: mpsc::Sender<News>,
-    ) -> Result<mpsc::Sender<News>, ActorProcessingErr> {
+        _myself: ActorRef<SlotMessage>,
+        tell: mpsc::Sender<SlotMessage>,
+    ) -> Result<mpsc::Sender<SlotMessage>, ActorProcessingErr> {
         Ok(tell)
     }
 
     async fn handle(
         &self,
-        _myself: ActorRef<News>,
-        news: News,
-        tell: &mut mpsc::Sender<News>,
+        _myself: ActorRef<SlotMessage>,
+        news: SlotMessage,
+        tell: &mut mpsc::Sender<SlotMessage>,
     ) -> Result<(), ActorProcessingErr> {
         let _ = tell.try_send(news);
         Ok(())

@@ -36,8 +36,8 @@ use tracing::info;
 
 use self::holder::Holder;
 use crate::ask::ANSWER_TIMEOUT;
-use crate::channel::{Env, open_request};
-use crate::slots::{Asking, FullPool, Lease, News, Purpose, Request};
+use crate::channel::{LiveEnv, open_request};
+use crate::slots::{Asking, FullPool, Lease, LeasePurpose, Request, SlotMessage};
 
 /// Trials at one time. Each is a connection, and maybe a program that takes a processor.
 pub const TRIALS_MAX: usize = 2;
@@ -118,7 +118,7 @@ pub enum TrialRefusal {
 /// The door to trials. Clones are the same.
 #[derive(Clone)]
 pub struct Trials {
-    env: Arc<Env>,
+    env: Arc<LiveEnv>,
     /// Numbers of live channels, and of trials among them: both hold slots.
     counter: Arc<AtomicU64>,
     places: Arc<Semaphore>,
@@ -127,7 +127,7 @@ pub struct Trials {
 
 impl Trials {
     /// Trials that end when `stop` is cancelled.
-    pub(crate) fn new(env: Arc<Env>, counter: Arc<AtomicU64>, stop: CancellationToken) -> Self {
+    pub(crate) fn new(env: Arc<LiveEnv>, counter: Arc<AtomicU64>, stop: CancellationToken) -> Self {
         Self { env, counter, places: Arc::new(Semaphore::new(TRIALS_MAX)), stop }
     }
 
@@ -226,16 +226,16 @@ impl Trials {
             order: plan.candidates.iter().map(|it| it.pool.clone()).enumerate().collect(),
             // Of nobody in particular: a channel that nobody watches any more makes room, others do not.
             asking: Asking::Join(None),
-            purpose: Purpose::Trial,
+            purpose: LeasePurpose::Trial,
         });
         let answer = timeout(LEASE_WAIT + ANSWER_TIMEOUT, holder.next()).await;
         match answer.map_err(|_| TrialRefusal::NoAnswer)? {
-            Some(News::Granted { index, lease, .. }) => match plan.candidates.get(index) {
+            Some(SlotMessage::Granted { index, lease, .. }) => match plan.candidates.get(index) {
                 Some(candidate) => Ok((candidate.clone(), lease)),
                 None => Err(TrialRefusal::NoAnswer),
             },
-            Some(News::Full { full, .. }) => Err(TrialRefusal::Full(full)),
-            Some(News::Yield { .. }) | None => Err(TrialRefusal::NoAnswer),
+            Some(SlotMessage::Full { full, .. }) => Err(TrialRefusal::Full(full)),
+            Some(SlotMessage::Yield { .. }) | None => Err(TrialRefusal::NoAnswer),
         }
     }
 

@@ -13,7 +13,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use actors::{Parts, StorePlans, System};
+use actors::{SystemParts, StorePlans, System};
 use bytes::Bytes;
 use domain::ids::UserId;
 use domain::secret::Secret;
@@ -84,7 +84,7 @@ impl Rest {
         let engine = Settings::default();
         let plans = Arc::new(StorePlans::new(models.clone(), engine.default_stream_profile));
         // There is no provider that could be reached.
-        let parts = Parts { dial: Arc::new(MemoryDial::new()), packets: Handle::current() };
+        let parts = SystemParts { dial: Arc::new(MemoryDial::new()), packets: Handle::current() };
         let system = System::start(engine, plans, parts).await.unwrap();
         let system = Arc::new(system);
         let limits = Limits {

@@ -5,7 +5,7 @@ mod people;
 
 use std::sync::Arc;
 
-use actors::{Phase, Who};
+use actors::{RefreshPhase, SystemActor};
 use domain::account::Outcome;
 use domain::ids::AccountId;
 use tokio::time::sleep;
@@ -20,7 +20,7 @@ use crate::support::upstream::Answer;
 /// Who can die without a viewer noticing.
 #[derive(Clone, Copy, Debug)]
 enum Victim {
-    Actor(Who),
+    Actor(SystemActor),
     /// What follows the store.
     Follower,
     /// What makes the frames of the WebSocket.
@@ -28,11 +28,11 @@ enum Victim {
 }
 
 const VICTIMS: [Victim; 7] = [
-    Victim::Actor(Who::Events),
-    Victim::Actor(Who::Slots),
-    Victim::Actor(Who::Bandwidth),
-    Victim::Actor(Who::Switchboard),
-    Victim::Actor(Who::Importer),
+    Victim::Actor(SystemActor::Events),
+    Victim::Actor(SystemActor::Slots),
+    Victim::Actor(SystemActor::Bandwidth),
+    Victim::Actor(SystemActor::Switchboard),
+    Victim::Actor(SystemActor::Importer),
     Victim::Follower,
     Victim::Hub,
 ];
@@ -95,7 +95,7 @@ async fn no_viewer_notices_the_death_of_what_only_decides_and_everything_works_a
         assert_eq!(house.provider.accepted(), accepted, "{story} opened a connection");
         match victim {
             // It still knows every lease.
-            Victim::Actor(Who::Slots) => {
+            Victim::Actor(SystemActor::Slots) => {
                 tokio::join!(house.works(&story), house.refuses_where_it_is_full());
             }
             _ => house.works(&story).await,
@@ -118,29 +118,29 @@ async fn a_refresh_that_dies_with_the_importer_is_shown_as_broken_off_and_the_ne
     let account = AccountId(house.account_id().parse().unwrap());
     let importer = house.gateway.gateway.importer();
     let phase = || importer.progress_of(account).map(|it| it.phase);
-    eventually("the first refresh to be over", || phase() == Some(Phase::Done)).await;
+    eventually("the first refresh to be over", || phase() == Some(RefreshPhase::Done)).await;
 
     // In the middle of its request, and in the middle of its writing.
-    for wanted in [Phase::Fetching, Phase::Writing] {
+    for wanted in [RefreshPhase::Fetching, RefreshPhase::Writing] {
         let n_streams = house.n_streams(account);
         let listed = house.listed_streams(account);
         assert!(n_streams >= listed && listed > 0);
         match wanted {
-            Phase::Fetching => house.list_is(Answer::silent_body()),
+            RefreshPhase::Fetching => house.list_is(Answer::silent_body()),
             _ => house.lists_streams(4_000),
         }
         assert_eq!(house.refreshes().await.status, 202);
         eventually("the refresh to be under way", || {
-            phase().is_some_and(|it| it == wanted || it == Phase::Done)
+            phase().is_some_and(|it| it == wanted || it == RefreshPhase::Done)
         })
         .await;
-        let before = house.gateway.gateway.system().life(Who::Importer);
-        house.gateway.gateway.system().kill(Who::Importer);
-        let is_another = || house.gateway.gateway.system().life(Who::Importer) != before;
-        eventually("the next importer", || is_another() && phase() == Some(Phase::Done)).await;
+        let before = house.gateway.gateway.system().life(SystemActor::Importer);
+        house.gateway.gateway.system().kill(SystemActor::Importer);
+        let is_another = || house.gateway.gateway.system().life(SystemActor::Importer) != before;
+        eventually("the next importer", || is_another() && phase() == Some(RefreshPhase::Done)).await;
         // It may have been quicker than its death.
         let told = importer.progress_of(account).unwrap();
-        if wanted == Phase::Fetching {
+        if wanted == RefreshPhase::Fetching {
             assert_eq!(told.outcome, Some(Outcome::Error));
             assert_eq!(told.message, "The refresh was broken off.");
             assert_eq!(house.account_status().await, "error");
@@ -151,7 +151,7 @@ async fn a_refresh_that_dies_with_the_importer_is_shown_as_broken_off_and_the_ne
 
         house.lists_streams(listed + 50);
         assert_eq!(house.refreshes().await.status, 202);
-        eventually("the next refresh to be over", || phase() == Some(Phase::Done)).await;
+        eventually("the next refresh to be over", || phase() == Some(RefreshPhase::Done)).await;
         assert_eq!(importer.progress_of(account).unwrap().outcome, Some(Outcome::Success));
         assert_eq!(house.account_status().await, "success");
         assert_eq!(house.listed_streams(account), listed + 50);
@@ -224,7 +224,7 @@ async fn all_live_channels_end_with_their_parent_and_new_ones_start() {
     let mut load = house.loads();
     for _ in 0..3 {
         let viewers = house.fills_again(2).await;
-        house.gateway.gateway.system().kill(Who::Channels);
+        house.gateway.gateway.system().kill(SystemActor::Channels);
         for viewer in &viewers {
             viewer.player.ended().await;
             viewer.saw_only_what_was_whole("the death of all channels");
@@ -289,12 +289,12 @@ mod at_random {
         let system = house.gateway.gateway.system();
         let any = [WATCHED[0].0, WATCHED[1].0, FREE.0][random.below(3)];
         match random.below(12) {
-            0 => system.kill(Who::Events),
-            1 => system.kill(Who::Slots),
-            2 => system.kill(Who::Bandwidth),
-            3 => system.kill(Who::Switchboard),
-            4 => system.kill(Who::Importer),
-            5 => system.kill(Who::Channels),
+            0 => system.kill(SystemActor::Events),
+            1 => system.kill(SystemActor::Slots),
+            2 => system.kill(SystemActor::Bandwidth),
+            3 => system.kill(SystemActor::Switchboard),
+            4 => system.kill(SystemActor::Importer),
+            5 => system.kill(SystemActor::Channels),
             6 => system.kill_follower(),
             7 => system.kill_channel(house.target(any)),
             8 => system.kill_pump(house.target(any)),
@@ -305,7 +305,10 @@ mod at_random {
                 }
             }
             // Together, and at once.
-            10 => [Who::Switchboard, Who::Channels].map(|it| system.kill(it)).into_iter().collect(),
+            10 => [SystemActor::Switchboard, SystemActor::Channels]
+                .map(|it| system.kill(it))
+                .into_iter()
+                .collect(),
             _ => Victim::Hub.dies(house).await,
         }
     }

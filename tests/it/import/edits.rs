@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use actors::{ImportError, ImportOptions, Phase, Progress};
+use actors::{ImportError, ImportOptions, RefreshPhase, RefreshStatus};
 use domain::account::{Rule, RuleField};
 use domain::channel::Channel;
 use domain::ids::{ChannelId, StreamProfileId};
@@ -73,8 +73,8 @@ async fn what_admins_do_while_a_large_list_is_imported_is_not_lost() {
     let n_told = Arc::new(Mutex::new(0));
     let told = n_told.clone();
     let options = ImportOptions { at: Some(START + HOUR), ..ImportOptions::default() };
-    let meanwhile = move |progress: Progress| {
-        if progress.phase == Phase::Writing {
+    let meanwhile = move |progress: RefreshStatus| {
+        if progress.phase == RefreshPhase::Writing {
             let mut n_told = told.lock();
             let (edited, deleted) = (ids[*n_told * 2], ids[*n_told * 2 + 1]);
             *n_told += 1;
@@ -117,8 +117,8 @@ async fn a_stream_that_a_channel_begins_to_play_meanwhile_is_not_removed() {
         house.server.body(list((2..n_entries).map(|it| (it, format!("Renamed {it}")))));
         let store = house.models.store.clone();
         let options = ImportOptions { at: Some(START + 3 * DAY), ..ImportOptions::default() };
-        let meanwhile = move |progress: Progress| {
-            if progress.phase == Phase::Writing {
+        let meanwhile = move |progress: RefreshStatus| {
+            if progress.phase == RefreshPhase::Writing {
                 let mut channel = Channel::new(ChannelId(1), Uuid::from_u128(1), "one", START);
                 channel.streams = vec![wanted];
                 store.write_blocking(move |write| write.put(&channel)).unwrap();

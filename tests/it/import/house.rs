@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use actors::{Fetch, FetchLimits, ImportError, ImportOptions, Imported, Progress, import};
+use actors::{Fetch, FetchLimits, ImportError, ImportOptions, ImportSummary, RefreshStatus, import};
 use domain::account::{Account, AccountProfile, List, Refresh};
 use domain::channel::Channel;
 use domain::ids::{AccountId, ChannelId, ProfileId, StreamId};
@@ -135,7 +135,7 @@ impl House {
         self.models.store.write(fill).await.unwrap()
     }
 
-    pub async fn import(&self, account: AccountId, at: i64) -> Result<Imported, ImportError> {
+    pub async fn import(&self, account: AccountId, at: i64) -> Result<ImportSummary, ImportError> {
         self.import_with(account, ImportOptions { at: Some(at), ..ImportOptions::default() }, |_| {}).await
     }
 
@@ -143,8 +143,8 @@ impl House {
         &self,
         account: AccountId,
         options: ImportOptions,
-        report: impl Fn(Progress) + Send + Sync + 'static,
-    ) -> Result<Imported, ImportError> {
+        report: impl Fn(RefreshStatus) + Send + Sync + 'static,
+    ) -> Result<ImportSummary, ImportError> {
         import(&self.models, &self.fetch, account, options, report).await
     }
 

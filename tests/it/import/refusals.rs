@@ -1,6 +1,6 @@
 //! What changes nothing: bad lists, small ones, and accounts that are no longer what they were.
 
-use actors::{ImportError, ImportOptions, Phase};
+use actors::{ImportError, ImportOptions, RefreshPhase};
 use domain::account::{Account, List, Outcome};
 use domain::ids::AccountId;
 use domain::source_url::SourceUrl;
@@ -161,7 +161,7 @@ async fn an_account_that_is_deleted_or_switched_off_meanwhile_gets_nothing() {
             let options = ImportOptions { at: Some(START), ..ImportOptions::default() };
             let refused = house
                 .import_with(A, options, move |progress| {
-                    if progress.phase == Phase::Writing {
+                    if progress.phase == RefreshPhase::Writing {
                         store.write_blocking(change).unwrap();
                     }
                 })
@@ -182,7 +182,9 @@ async fn an_account_that_is_deleted_or_switched_off_meanwhile_gets_nothing() {
 async fn an_import_that_is_stopped_writes_nothing() {
     let house = House::new().await;
     house.server.body(plain(0..MANY));
-    for phase in [Phase::Fetching, Phase::Parsing, Phase::Comparing, Phase::Writing] {
+    for phase in
+        [RefreshPhase::Fetching, RefreshPhase::Parsing, RefreshPhase::Comparing, RefreshPhase::Writing]
+    {
         let options = ImportOptions::default();
         let stop = options.stop.clone();
         let stopped = house

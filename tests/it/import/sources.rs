@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use actors::{ImportError, ImportOptions, Phase, RefreshStart};
+use actors::{ImportError, ImportOptions, RefreshPhase, RefreshStart};
 use domain::account::{Account, List, Outcome};
 use domain::group::Group;
 use domain::ids::GroupId;
@@ -88,7 +88,16 @@ async fn how_far_an_import_is_can_be_seen_from_outside() {
     let seen = seen.lock();
     let mut phases: Vec<_> = seen.iter().map(|it| it.phase).collect();
     phases.dedup();
-    assert_eq!(phases, [Phase::Fetching, Phase::Parsing, Phase::Comparing, Phase::Writing, Phase::Done]);
+    assert_eq!(
+        phases,
+        [
+            RefreshPhase::Fetching,
+            RefreshPhase::Parsing,
+            RefreshPhase::Comparing,
+            RefreshPhase::Writing,
+            RefreshPhase::Done
+        ]
+    );
     assert!(seen.windows(2).all(|it| it[0].bytes <= it[1].bytes && it[0].entries <= it[1].entries));
     let last = seen.last().unwrap();
     assert_eq!(
@@ -118,7 +127,7 @@ async fn a_viewer_watches_on_while_the_list_of_its_account_is_imported() {
     let importer = gateway.gateway.importer();
     let started = importer.refresh(A, false).await.unwrap();
     assert!(matches!(started, RefreshStart::Started { .. }), "{started:?}");
-    let is_done = || importer.progress_of(A).is_some_and(|it| it.phase == Phase::Done);
+    let is_done = || importer.progress_of(A).is_some_and(|it| it.phase == RefreshPhase::Done);
     eventually("the end of the import", is_done).await;
     let done = importer.progress_of(A).unwrap();
     assert_eq!(

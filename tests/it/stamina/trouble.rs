@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use actors::{Target, Who};
+use actors::{SystemActor, Target};
 use rustix::process::{Pid, Signal, kill_process};
 use tokio::time::{Instant, sleep};
 
@@ -83,12 +83,18 @@ pub async fn program_killer(house: &House, mut random: Random, until: Instant) {
 /// Ends actors, as defects in them would.
 pub async fn reaper(house: &House, mut random: Random, until: Instant) {
     // The parent of all live channels takes them all along, so it is rare.
-    let often = [Who::Slots, Who::Bandwidth, Who::Switchboard, Who::Importer, Who::Events];
+    let often = [
+        SystemActor::Slots,
+        SystemActor::Bandwidth,
+        SystemActor::Switchboard,
+        SystemActor::Importer,
+        SystemActor::Events,
+    ];
     while Instant::now() < until {
         sleep(random.millis(200, 2_000)).await;
         let system = house.gateway.gateway.system();
         match random.below(16) {
-            0 => system.kill(Who::Channels),
+            0 => system.kill(SystemActor::Channels),
             1..=5 => system.kill_channel(Target::Channel(house.any(&mut random).uuid)),
             _ => system.kill(*random.pick(&often)),
         }

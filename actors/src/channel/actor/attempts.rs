@@ -12,15 +12,15 @@ use tokio_util::task::AbortOnDropHandle;
 use tracing::{debug, info, warn};
 
 use super::{Alarm, Gap, Stage, State, Try};
-use crate::channel::{Message, Refusal, Viewer};
+use crate::channel::{Message, Viewer, WatchRefusal};
 use crate::plans::Target;
-use crate::slots::{Asking, News, Purpose, Request};
-use crate::timeline::{Line, What};
+use crate::slots::{Asking, LeasePurpose, Request, SlotMessage};
+use crate::timeline::{RunEntry, RunEntryKind};
 
 impl State {
-    pub(super) fn slots(&mut self, news: News) {
+    pub(super) fn slots(&mut self, news: SlotMessage) {
         match news {
-            News::Granted { attempt, index, lease } => {
+            SlotMessage::Granted { attempt, index, lease } => {
                 let Some(candidate) = self.candidate(index) else { return };
                 let (id, just_released) = (lease.id(), lease.just_released());
                 let stage = Stage::Granted(lease);
@@ -31,13 +31,13 @@ impl State {
                     self.tries.remove(&attempt);
                 }
             }
-            News::Full { attempt, full } => {
+            SlotMessage::Full { attempt, full } => {
                 debug!(channel.target = %self.target, account = full.account, "no slot came free");
-                let line = Line::new(What::NoSlot).detail(Refusal::Full(full.clone()));
+                let line = RunEntry::new(RunEntryKind::NoSlot).detail(WatchRefusal::Full(full.clone()));
                 self.last_full = Some(full);
                 self.input_told(Input::Full { attempt }, line);
             }
-            News::Yield { asked_by, viewer } => self.yield_slot(asked_by, viewer.as_ref()),
+            SlotMessage::Yield { asked_by, viewer } => self.yield_slot(asked_by, viewer.as_ref()),
         }
     }
 
@@ -56,12 +56,12 @@ impl State {
         }
         self.admitting = false;
         let cause = if replaced { "same_device" } else { "nobody_watches" };
-        self.input_told(Input::Yield, Line::new(What::Yielded).cause(cause));
+        self.input_told(Input::Yield, RunEntry::new(RunEntryKind::Yielded).cause(cause));
     }
 
     pub(super) fn ask(&mut self, attempt: Attempt, order: &[usize], why: Why) {
         let pools = order.iter().filter_map(|it| Some((*it, self.candidate(*it)?.pool))).collect();
-        self.write(Line::new(What::AskedForSlot).cause(match why {
+        self.write(RunEntry::new(RunEntryKind::SlotRequested).cause(match why {
             Why::Start => "start",
             Why::Failover => "failover",
             Why::Switch => "switch",
@@ -72,8 +72,8 @@ impl State {
             Why::Switch => Asking::Switch,
         };
         let purpose = match self.target {
-            Target::Channel(_) => Purpose::Live,
-            Target::Stream(_) => Purpose::Preview,
+            Target::Channel(_) => LeasePurpose::Live,
+            Target::Stream(_) => LeasePurpose::Preview,
         };
         self.env.slots.request(Request {
             holder: self.serial,
@@ -96,7 +96,7 @@ impl State {
             channel.target = %self.target, stream.id = %candidate.stream, account = candidate.pool.account_name,
             "channel opens a stream"
         );
-        self.write(Line::new(What::Opening).about(&candidate));
+        self.write(RunEntry::new(RunEntryKind::Opening).about(&candidate));
         let request = open_request(&candidate);
         let upstream = self.env.upstream();
         let myself = self.myself.clone();
@@ -156,7 +156,8 @@ impl State {
         let waits = self.plan.as_ref().is_some_and(|plan| plan.waits_for_release(&it.candidate.pool));
         let just_released = it.just_released && scope == Scope::Candidate && waits;
         let failure = Failure { scope, retry: cause.can_retry(), just_released };
-        let mut line = Line::new(What::Lost).about(&it.candidate).cause(cause.label()).detail(&cause);
+        let mut line =
+            RunEntry::new(RunEntryKind::Lost).about(&it.candidate).cause(cause.label()).detail(&cause);
         if let Cause::Status(status) = cause.cause() {
             line.upstream_status = Some(*status);
         }

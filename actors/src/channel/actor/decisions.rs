@@ -12,8 +12,8 @@ use tracing::{debug, info, warn};
 use super::telling::stream_ref;
 use super::{State, Switching};
 use crate::ask::answer;
-use crate::channel::{Message, Refusal, SwitchOutcome, SwitchTo, Watch};
-use crate::timeline::{Line, What};
+use crate::channel::{Message, SwitchOutcome, SwitchTo, WatchRefusal, WatchReply};
+use crate::timeline::{RunEntry, RunEntryKind};
 
 impl State {
     pub(super) fn input(&mut self, input: Input) {
@@ -21,11 +21,11 @@ impl State {
     }
 
     /// The same, with a line about why; it stands before those about what comes of it.
-    pub(super) fn input_told(&mut self, input: Input, line: Line) {
+    pub(super) fn input_told(&mut self, input: Input, line: RunEntry) {
         self.advance(input, Some(line));
     }
 
-    fn advance(&mut self, input: Input, line: Option<Line>) {
+    fn advance(&mut self, input: Input, line: Option<RunEntry>) {
         let actions = self.playout.on(input, Instant::now().into_std());
         if let Some(line) = line {
             self.write(line);
@@ -71,10 +71,10 @@ impl State {
 
     pub(super) fn redirect(&mut self, index: usize) {
         let Some(candidate) = self.candidate(index) else { return };
-        self.write(Line::new(What::Redirected).about(&candidate));
+        self.write(RunEntry::new(RunEntryKind::Redirected).about(&candidate));
         let Candidate { url, .. } = candidate;
         for join in self.waiting.drain(..) {
-            answer(join.reply, Watch::Redirect(url.clone()));
+            answer(join.reply, WatchReply::Redirect(url.clone()));
         }
     }
 
@@ -82,7 +82,7 @@ impl State {
         let gap_ms = self.gap.as_ref().map_or(0, |it| it.since.elapsed().as_millis() as u64);
         let label = self.gap.as_ref().map_or("", |it| it.cause);
         let cause = label.to_owned();
-        let happened = |what| Line::new(what).cause(label).gap(gap_ms);
+        let happened = |what| RunEntry::new(what).cause(label).gap(gap_ms);
         let channel = self.channel_ref();
         match change {
             Change::Started { index } => {
@@ -93,14 +93,14 @@ impl State {
                 info!(channel.target = %self.target, stream.id = %stream.id, "channel plays");
                 self.has_played = true;
                 self.first_played.get_or_insert_with(Instant::now);
-                self.write_playing(Line::new(What::Started));
+                self.write_playing(RunEntry::new(RunEntryKind::Started));
                 self.happened(EventBody::ChannelStart { channel, stream });
             }
             Change::Reconnected { index } => {
                 let Some(stream) = self.now_playing(index) else { return };
                 self.env.registry.reconnects.add_one();
                 info!(channel.target = %self.target, stream.id = %stream.id, gap_ms, "channel reconnected");
-                self.write_playing(happened(What::Reconnected));
+                self.write_playing(happened(RunEntryKind::Reconnected));
                 self.happened(EventBody::ChannelReconnect { channel, stream, cause, gap_ms });
             }
             Change::FailedOver { to, .. } => {
@@ -112,7 +112,7 @@ impl State {
                     "channel failed over"
                 );
                 self.write_playing(
-                    happened(What::FailedOver).detail(format_args!("from stream {}", from.id)),
+                    happened(RunEntryKind::FailedOver).detail(format_args!("from stream {}", from.id)),
                 );
                 self.happened(EventBody::ChannelFailover { channel, from, to, cause, gap_ms });
             }
@@ -124,14 +124,14 @@ impl State {
                     "channel switched"
                 );
                 let detail = format!("from stream {}", from.id);
-                self.write_playing(Line::new(What::Switched).gap(gap_ms).detail(detail));
+                self.write_playing(RunEntry::new(RunEntryKind::Switched).gap(gap_ms).detail(detail));
                 let (cause, previous, stream) = ("manual".to_owned(), Some(from.id), to.id);
                 self.happened(EventBody::StreamSwitch { channel, from, to, cause, gap_ms });
                 self.answer_switch(|_| SwitchOutcome::Switched { stream, previous, gap_ms });
             }
             Change::SwitchFailed { .. } => {
                 let reason = self.why_nothing_plays();
-                self.write_playing(Line::new(What::SwitchFailed).detail(&reason));
+                self.write_playing(RunEntry::new(RunEntryKind::SwitchFailed).detail(&reason));
                 warn!(channel.target = %self.target, "switch failed: {reason}");
                 return self.answer_switch(|it| SwitchOutcome::Failed {
                     playing: it.playing.as_ref().map(|it| it.1.stream),
@@ -139,7 +139,7 @@ impl State {
                 });
             }
             Change::SwitchRefused(why) => {
-                self.write(Line::new(What::SwitchRefused).cause(match why {
+                self.write(RunEntry::new(RunEntryKind::SwitchRefused).cause(match why {
                     SwitchRefusal::Busy => "busy",
                     SwitchRefusal::NoSuchPlace => "no_such_stream",
                 }));
@@ -159,7 +159,7 @@ impl State {
                 let pause = Instant::from_std(until).saturating_duration_since(Instant::now());
                 debug!(channel.target = %self.target, pause_ms = pause.as_millis() as u64, "channel rests");
                 let detail = format_args!("the next round is in {} ms", pause.as_millis());
-                self.write(Line::new(What::Resting).detail(detail));
+                self.write(RunEntry::new(RunEntryKind::Backoff).detail(detail));
                 return;
             }
         }
@@ -189,22 +189,24 @@ impl State {
         let (refusal, end) = match reason {
             GiveUp::NoStreams => {
                 let unplayable = self.plan.as_ref().and_then(|it| it.unplayable.first());
-                let refusal =
-                    unplayable.map_or(Refusal::NoStreams, |(_, why)| Refusal::Unplayable(why.to_string()));
+                let refusal = unplayable
+                    .map_or(WatchRefusal::NoStreams, |(_, why)| WatchRefusal::Unplayable(why.to_string()));
                 let end = EndReason::NothingPlays(refusal.to_string().into());
                 (refusal, end)
             }
             GiveUp::NoSlot => {
                 self.env.registry.refused_full.add_one();
-                let refusal = self.last_full.clone().map_or(Refusal::Stopping, Refusal::Full);
+                let refusal = self.last_full.clone().map_or(WatchRefusal::Stopping, WatchRefusal::Full);
                 let end = EndReason::NoSlot(refusal.to_string().into());
                 (refusal, end)
             }
-            GiveUp::NothingPlays => (Refusal::NothingPlays(why.clone()), EndReason::NothingPlays(why.into())),
-            GiveUp::Silent => (Refusal::NothingPlays(why), EndReason::Silent),
+            GiveUp::NothingPlays => {
+                (WatchRefusal::NothingPlays(why.clone()), EndReason::NothingPlays(why.into()))
+            }
+            GiveUp::Silent => (WatchRefusal::NothingPlays(why), EndReason::Silent),
         };
         warn!(channel.target = %self.target, "channel gives up: {refusal}");
-        self.write(Line::new(What::GaveUp).detail(&refusal));
+        self.write(RunEntry::new(RunEntryKind::GaveUp).detail(&refusal));
         self.happened(EventBody::ChannelError {
             channel: self.channel_ref(),
             error_message: refusal.to_string(),
@@ -217,7 +219,7 @@ impl State {
     pub(super) fn why_nothing_plays(&self) -> String {
         match (&self.last_cause, &self.last_full) {
             (Some(cause), _) => cause.to_string(),
-            (None, Some(full)) => Refusal::Full(full.clone()).to_string(),
+            (None, Some(full)) => WatchRefusal::Full(full.clone()).to_string(),
             (None, None) => "no stream answered in time".to_owned(),
         }
     }
@@ -240,7 +242,7 @@ impl State {
         }
         let from = self.last_stream.as_ref().map(|it| it.id);
         self.switching = Some(Switching { reply, noted: None, from });
-        let line = Line::new(What::SwitchAsked).cause("manual");
+        let line = RunEntry::new(RunEntryKind::SwitchRequested).cause("manual");
         let line = match &to {
             Switch::To(index) => match self.candidate(*index) {
                 Some(candidate) => line.about(&candidate),

@@ -9,10 +9,10 @@ use tracing::{error, info};
 
 use super::State;
 use crate::ask::answer;
-use crate::channel::actor::Report;
+use crate::channel::actor::ChannelReport;
 use crate::channel::clients::client_ref;
-use crate::channel::{IDLE_AGAIN, Join, KICKING_MAX, Message, Refusal, WAITING_MAX, Watch};
-use crate::timeline::{Line, What};
+use crate::channel::{IDLE_AGAIN, Join, KICKING_MAX, Message, WAITING_MAX, WatchRefusal, WatchReply};
+use crate::timeline::{RunEntry, RunEntryKind};
 
 impl State {
     pub(super) fn join(&mut self, join: Join) {
@@ -21,10 +21,10 @@ impl State {
         // channel lingers anew.
         self.linger = None;
         if self.ending.is_some() || self.waiting.len() >= WAITING_MAX {
-            return answer(join.reply, Watch::Refused(Refusal::Stopping));
+            return answer(join.reply, WatchReply::Refused(WatchRefusal::Stopping));
         }
         if self.plan.is_none() {
-            answer(join.reply, Watch::Refused(Refusal::NotFound));
+            answer(join.reply, WatchReply::Refused(WatchRefusal::NotFound));
             return self.end(EndReason::Closed);
         }
         if self.admitting {
@@ -46,7 +46,7 @@ impl State {
             Ok(tail) => tail,
             Err(cause) => {
                 error!(channel.target = %self.target, "a client could not be started: {cause}");
-                return answer(join.reply, Watch::Refused(Refusal::Stopping));
+                return answer(join.reply, WatchReply::Refused(WatchRefusal::Stopping));
             }
         };
         let viewer = &join.wish.viewer;
@@ -56,7 +56,7 @@ impl State {
         );
         let client = client_ref(id, viewer);
         self.happened(EventBody::ClientConnect { channel: self.channel_ref(), client });
-        answer(join.reply, Watch::Tail { client: id, tail });
+        answer(join.reply, WatchReply::Tail { client: id, tail });
     }
 
     pub(super) fn admit_waiting(&mut self) {
@@ -68,9 +68,9 @@ impl State {
         }
     }
 
-    pub(super) fn refuse_waiting(&mut self, refusal: &Refusal) {
+    pub(super) fn refuse_waiting(&mut self, refusal: &WatchRefusal) {
         for join in self.waiting.drain(..) {
-            answer(join.reply, Watch::Refused(refusal.clone()));
+            answer(join.reply, WatchReply::Refused(refusal.clone()));
         }
     }
 
@@ -108,7 +108,10 @@ impl State {
             self.env.slots.lingering(self.serial);
             let number = self.last_join;
             let delay = self.env.settings().channel_shutdown_delay;
-            self.write(Line::new(What::Deserted).detail(format_args!("ends after {} ms", delay.as_millis())));
+            self.write(
+                RunEntry::new(RunEntryKind::LastViewerLeft)
+                    .detail(format_args!("ends after {} ms", delay.as_millis())),
+            );
             self.linger = Some(self.after(delay, Message::Lingered(number)));
         }
     }
@@ -116,7 +119,7 @@ impl State {
     /// Says that nobody watches, and says it again later should the word get lost with a dying switchboard.
     pub(super) fn lingered(&mut self, number: u64) {
         if number == self.last_join {
-            (self.report)(Report::Idle(number));
+            (self.report)(ChannelReport::Idle(number));
             self.linger = Some(self.after(IDLE_AGAIN, Message::Lingered(number)));
         }
     }
@@ -125,7 +128,7 @@ impl State {
         if number == self.last_join && self.is_deserted() {
             self.end(EndReason::Closed);
         } else if self.ending.is_none() {
-            (self.report)(Report::Awake);
+            (self.report)(ChannelReport::Awake);
         }
     }
 }

@@ -25,7 +25,7 @@ use tokio_util::task::AbortOnDropHandle;
 use tracing::error;
 
 use super::clients::Clients;
-use super::{FAREWELL, Join, Message, Refusal, SwitchOutcome};
+use super::{FAREWELL, Join, Message, SwitchOutcome, WatchRefusal};
 use crate::ask::answer;
 use crate::clock::now_ms;
 use crate::events::Events;
@@ -33,10 +33,10 @@ use crate::plans::{Plans, Target};
 use crate::registry::{Registered, Registry, WatchedChannel};
 use crate::reload::LiveSettings;
 use crate::slots::{FullPool, Lease, Slots};
-use crate::timeline::{Line, Timeline, Timelines, What};
+use crate::timeline::{RunEntry, RunEntryKind, Timeline, Timelines};
 
 /// What every live channel stands on.
-pub(crate) struct Env {
+pub(crate) struct LiveEnv {
     /// Changed by an admin while channels play; each reads it when it needs it.
     pub(crate) settings: LiveSettings,
     pub(crate) plans: Arc<dyn Plans>,
@@ -51,7 +51,7 @@ pub(crate) struct Env {
     pub(crate) timelines: Arc<Timelines>,
 }
 
-impl Env {
+impl LiveEnv {
     /// The settings as they stand now.
     pub(crate) fn settings(&self) -> Arc<Settings> {
         self.settings.load()
@@ -70,7 +70,7 @@ impl Env {
 
 /// What a live channel tells upward, to whoever started it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Report {
+pub(crate) enum ChannelReport {
     /// Nobody watches since the linger time; the last join had this number.
     Idle(u64),
     /// It was told to retire, and a join came first.
@@ -80,11 +80,11 @@ pub(crate) enum Report {
 }
 
 pub(crate) struct Arguments {
-    pub(crate) env: Arc<Env>,
+    pub(crate) env: Arc<LiveEnv>,
     pub(crate) target: Target,
     /// The number of this live channel; never used again.
     pub(crate) serial: u64,
-    pub(crate) report: Box<dyn Fn(Report) + Send + Sync>,
+    pub(crate) report: Box<dyn Fn(ChannelReport) + Send + Sync>,
 }
 
 pub(crate) struct Actor;
@@ -120,10 +120,10 @@ struct Switching {
 }
 
 pub(crate) struct State {
-    env: Arc<Env>,
+    env: Arc<LiveEnv>,
     target: Target,
     serial: u64,
-    report: Box<dyn Fn(Report) + Send + Sync>,
+    report: Box<dyn Fn(ChannelReport) + Send + Sync>,
     myself: ActorRef<Message>,
 
     plan: Option<Arc<Plan>>,
@@ -356,7 +356,7 @@ impl State {
                 self.plan = Some(plan);
                 // Most changes are somebody else's.
                 match is_other {
-                    true => self.input_told(Input::Replan(places), Line::new(What::PlanChanged)),
+                    true => self.input_told(Input::Replan(places), RunEntry::new(RunEntryKind::PlanChanged)),
                     false => self.input(Input::Replan(places)),
                 }
             }
@@ -368,9 +368,9 @@ impl State {
             return;
         }
         self.end_reason = end.to_string();
-        let line = Line::new(What::Ended).cause(end_label(&end)).detail(&end);
+        let line = RunEntry::new(RunEntryKind::Ended).cause(end_label(&end)).detail(&end);
         self.ring.end(end);
-        self.refuse_waiting(&Refusal::Stopping);
+        self.refuse_waiting(&WatchRefusal::Stopping);
         self.answer_switch(|_| SwitchOutcome::Failed {
             playing: None,
             reason: "the channel ended".to_owned(),
@@ -378,7 +378,7 @@ impl State {
         self.ending = Some(self.after(FAREWELL, Message::Farewell));
         self.input_told(Input::Stop, line);
         self.tries.clear();
-        (self.report)(Report::Ending);
+        (self.report)(ChannelReport::Ending);
         if self.clients.len() == 0 {
             self.myself.stop(None);
         }

@@ -9,9 +9,9 @@ use tracing::{error, info};
 
 use super::State;
 use crate::channel::clients::Gone;
-use crate::channel::{Message, Status};
+use crate::channel::{ChannelStatus, Message};
 use crate::clock::now_ms;
-use crate::timeline::{Line, What};
+use crate::timeline::{RunEntry, RunEntryKind};
 
 /// Why a channel ended that should not have.
 const FAILED: &str = "the channel failed";
@@ -27,7 +27,7 @@ impl State {
             error!(channel.target = %self.target, "a live channel ended by a defect or with its parent");
             why_clients_left = FAILED;
             self.end_reason = FAILED.to_owned();
-            self.write(Line::new(What::Ended).cause("failed"));
+            self.write(RunEntry::new(RunEntryKind::Ended).cause("failed"));
         }
         for gone in self.clients.remove_all(&self.channel_ref(), why_clients_left) {
             self.tell_gone(gone);
@@ -51,9 +51,9 @@ impl State {
         self.happened(gone.event);
     }
 
-    pub(super) fn status(&self) -> Status {
+    pub(super) fn status(&self) -> ChannelStatus {
         let channel = self.channel_ref();
-        Status {
+        ChannelStatus {
             target: self.target,
             uuid: channel.uuid,
             name: channel.name,
@@ -94,15 +94,15 @@ impl State {
     }
 
     /// Writes a line into the timeline.
-    pub(super) fn write(&self, line: Line) {
+    pub(super) fn write(&self, line: RunEntry) {
         if let Some(timeline) = &self.timeline {
             let (state, bytes_in) = (self.playout.state_name(), self.ring.meter().bytes_in());
-            timeline.write(Line { state, bytes_in, ..line });
+            timeline.write(RunEntry { state, bytes_in, ..line });
         }
     }
 
     /// The same, about the stream that plays.
-    pub(super) fn write_playing(&self, line: Line) {
+    pub(super) fn write_playing(&self, line: RunEntry) {
         self.write(match &self.playing {
             Some((_, candidate)) => line.about(candidate),
             None => line,

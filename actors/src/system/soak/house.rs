@@ -13,7 +13,7 @@ use parking_lot::Mutex;
 use tokio::time::{Instant, sleep};
 
 use super::number;
-use crate::importer::{ImportError, Imported, Imports};
+use crate::importer::{ImportError, ImportSummary, Imports};
 use crate::system::System;
 use crate::testing::{Story, Stream, channel, limited, models, settings, stream, write};
 
@@ -208,7 +208,7 @@ fn imports(refreshes: Arc<Mutex<Vec<AccountId>>>) -> Imports {
         Box::pin(async move {
             sleep(Duration::from_secs(90)).await;
             assert_ne!(nth, 2, "on purpose");
-            if nth.is_multiple_of(7) { Err(ImportError::Empty) } else { Ok(Imported::default()) }
+            if nth.is_multiple_of(7) { Err(ImportError::Empty) } else { Ok(ImportSummary::default()) }
         })
     });
     Imports { models, work, now }

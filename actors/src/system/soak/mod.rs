@@ -24,7 +24,7 @@ use self::people::Viewers;
 use self::told::Told;
 use self::troubles::Troubles;
 use crate::plans::Target;
-use crate::registry::Counts;
+use crate::registry::MetricsSnapshot;
 use crate::testing::channel;
 use crate::{events, timeline};
 
@@ -56,7 +56,7 @@ fn number(variable: &str, usual: u32) -> u32 {
 
 /// What the admin saw and goes by.
 struct Admin {
-    before: Counts,
+    before: MetricsSnapshot,
     /// For how many minutes in a row a channel was not playing.
     unsteady: BTreeMap<Target, u32>,
     kib_early: Option<i64>,
@@ -125,8 +125,8 @@ impl Admin {
             let alone = house.story.status(channel(number)).await;
             assert!(alone.is_none_or(|it| it.target == channel(number)));
             for run in switchboard.timeline(channel(number).uuid()) {
-                assert!(run.lines.len() <= timeline::LINES_MAX);
-                assert!(run.lines.is_sorted_by_key(|it| it.bytes_in), "bytes go back in a timeline");
+                assert!(run.entries.len() <= timeline::ENTRIES_MAX);
+                assert!(run.entries.is_sorted_by_key(|it| it.bytes_in), "bytes go back in a timeline");
                 n_runs += 1;
             }
         }
@@ -138,12 +138,12 @@ impl Admin {
         let counts = system.counts();
         only_grows(&self.before, &counts);
         house.limits_hold();
-        assert_eq!(system.ground.env.registry.channels().len(), counts.channels);
-        assert_eq!(system.ground.env.registry.clients().len(), counts.clients);
-        assert!(system.ground.channel_table.all().len() <= CHANNELS.count());
+        assert_eq!(system.state.env.registry.channels().len(), counts.channels);
+        assert_eq!(system.state.env.registry.clients().len(), counts.clients);
+        assert!(system.state.channel_table.all().len() <= CHANNELS.count());
         assert!(n_runs <= timeline::ENDED_MAX + CHANNELS.count());
         assert!(system.events().recent().len() <= events::HISTORY_MAX);
-        assert!(system.ground.slot_table.n_remembered() <= house.n_accounts());
+        assert!(system.state.slot_table.n_remembered() <= house.n_accounts());
         assert!(system.switchboard().seats().len() <= counts.clients + viewers.n_asking());
         self.before = counts;
     }
@@ -230,8 +230,8 @@ impl Admin {
 }
 
 /// No counter goes back.
-fn only_grows(before: &Counts, now: &Counts) {
-    let of = |it: &Counts| {
+fn only_grows(before: &MetricsSnapshot, now: &MetricsSnapshot) {
+    let of = |it: &MetricsSnapshot| {
         [
             it.bytes_in,
             it.bytes_out,

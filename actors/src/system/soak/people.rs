@@ -16,8 +16,8 @@ use tokio_util::task::AbortOnDropHandle;
 
 use super::house::{DAY_CHANNEL, House, NIGHT_CHANNEL, ZAPPED};
 use super::{MINUTE, SECOND};
-use crate::channel::{Refusal, Watch};
-use crate::seats::SeatWish;
+use crate::channel::{WatchRefusal, WatchReply};
+use crate::seats::SeatRequest;
 use crate::testing::channel;
 
 /// What all viewers write into.
@@ -136,7 +136,7 @@ impl Person {
         &self,
         number: u32,
         device: &str,
-        seat: Option<SeatWish>,
+        seat: Option<SeatRequest>,
     ) -> Option<(Tail, Arc<Connection>)> {
         self.book.n_asking.fetch_add(1, Relaxed);
         let story = &self.house.story;
@@ -145,12 +145,12 @@ impl Person {
             None => story.ask_as(channel(number), Some(self.name), device).await,
         };
         let taken = match answer {
-            Watch::Tail { mut tail, .. } => {
+            WatchReply::Tail { mut tail, .. } => {
                 tail.ready().await.map(|()| tail).map_err(|end| format!("{end:?}"))
             }
-            Watch::Refused(refusal) => Err(match refusal {
-                Refusal::Full(_) => "NoSlot".to_owned(),
-                Refusal::Seats { .. } => "NoSeat".to_owned(),
+            WatchReply::Refused(refusal) => Err(match refusal {
+                WatchRefusal::Full(_) => "NoSlot".to_owned(),
+                WatchRefusal::Seats { .. } => "NoSeat".to_owned(),
                 other => other.to_string(),
             }),
             other => Err(format!("{other:?}")),
@@ -292,7 +292,7 @@ impl Person {
 
     /// One at a time: while the one device watches the other is refused, and then not.
     async fn has_one_seat_and_two_devices(self) {
-        let seat = Some(SeatWish { user: UserId(7), limit: 1 });
+        let seat = Some(SeatRequest { user: UserId(7), limit: 1 });
         loop {
             sleep(50 * MINUTE).await;
             let Some(seen) = self.ask(3, "salon", seat).await else { continue };

@@ -8,7 +8,7 @@ use tokio::time::sleep;
 
 use super::SECOND;
 use super::house::{DAY_CHANNEL, House, NIGHT_CHANNEL, too_slow, well};
-use crate::channel::{Status, SwitchOutcome, SwitchTo};
+use crate::channel::{ChannelStatus, SwitchOutcome, SwitchTo};
 use crate::testing::channel;
 
 /// What may be over in a moment: the same stream is asked again.
@@ -125,7 +125,7 @@ impl Troubles {
     }
 
     /// Breaks what plays, and waits until something does again.
-    async fn breaks(&mut self, house: &House, before: &Status, ways: &[Break]) -> Status {
+    async fn breaks(&mut self, house: &House, before: &ChannelStatus, ways: &[Break]) -> ChannelStatus {
         let name = &before.stream.as_ref().expect("something plays").name;
         let how = self.next_of(ways);
         house.story.provider.break_now(&format!("/{name}"), how);
@@ -140,6 +140,6 @@ impl Troubles {
     }
 }
 
-async fn status(house: &House) -> Status {
+async fn status(house: &House) -> ChannelStatus {
     house.story.status(channel(DAY_CHANNEL)).await.expect("somebody watches")
 }

@@ -1,6 +1,6 @@
 //! `/api/m3u/refresh/`: lists are fetched again, and how far that is.
 
-use actors::{AskError, Phase, Progress, RefreshStart};
+use actors::{AskError, RefreshPhase, RefreshStart, RefreshStatus};
 use domain::account::{Account, List, Outcome, Refresh};
 use domain::ids::AccountId;
 use http::StatusCode;
@@ -75,7 +75,7 @@ view! {
         /// The refresh that runs, or the last one since the gateway started.
         task_id: Option<Uuid>,
         /// What it is doing; `done` when it is over, null where there was none.
-        phase: Option<Named<Phase>> [example("parsing")],
+        phase: Option<Named<RefreshPhase>> [example("parsing")],
         /// Bytes of the list that were read so far, unpacked.
         bytes: u64 [example("1048576")],
         /// Entries that were found so far.
@@ -102,7 +102,7 @@ view! {
     }
 }
 
-choice!(Phase {
+choice!(RefreshPhase {
     Waiting = "waiting",
     Fetching = "fetching",
     Parsing = "parsing",
@@ -196,13 +196,13 @@ fn stopping(_: AskError) -> Refusal {
     Refusal::unavailable("nothing is refreshed at the moment").retry_soon()
 }
 
-fn view(account: &Account, progress: Option<Progress>, refresh: Option<&Refresh>) -> M3URefresh {
+fn view(account: &Account, progress: Option<RefreshStatus>, refresh: Option<&Refresh>) -> M3URefresh {
     let text = |text: &str| (!text.is_empty()).then(|| text.to_owned());
     let last = M3URefresh {
         account: account.id,
         account_name: account.name.clone(),
         task_id: None,
-        phase: refresh.map(|_| Named(Phase::Done)),
+        phase: refresh.map(|_| Named(RefreshPhase::Done)),
         bytes: 0,
         entries: 0,
         streams_created: 0,

@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use actors::{Importer, Phase};
+use actors::{Importer, RefreshPhase};
 use domain::account::{Account, AccountProfile, Identity, List, Outcome, Refresh, RuleField};
 use domain::ids::{AccountId, ProfileId};
 use domain::source_url::SourceUrl;
@@ -292,12 +292,12 @@ pub(super) struct State {
 impl State {
     pub(super) fn of(account: &Account, importer: &Importer, refresh: Option<&Refresh>) -> Self {
         let progress = importer.progress_of(account.id);
-        let running = progress.as_ref().filter(|it| it.phase != Phase::Done);
+        let running = progress.as_ref().filter(|it| it.phase != RefreshPhase::Done);
         // What ended last is in memory, even where it could not be written down.
         let ended = progress.as_ref().and_then(|it| Some((it.outcome?, it.message.as_str())));
         let ended = ended.or_else(|| refresh.map(|it| (it.outcome, it.message.as_str())));
         let status = match (running.map(|it| it.phase), ended) {
-            (Some(Phase::Waiting | Phase::Fetching), _) => Status::Fetching,
+            (Some(RefreshPhase::Waiting | RefreshPhase::Fetching), _) => Status::Fetching,
             (Some(_), _) => Status::Parsing,
             (None, _) if !account.is_active => Status::Disabled,
             (None, Some((Outcome::Success, _))) => Status::Success,

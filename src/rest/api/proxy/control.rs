@@ -2,7 +2,7 @@
 //!
 //! Each is answered after it happened, and says what happened.
 
-use actors::{Status, StopOutcome, SwitchOutcome, SwitchTo, Target};
+use actors::{ChannelStatus, StopOutcome, SwitchOutcome, SwitchTo, Target};
 use domain::ids::StreamId;
 use domain::stream::Stream;
 use http::StatusCode;
@@ -195,7 +195,7 @@ fn stream_at(call: &Call, target: Target, url: &str) -> Result<Option<StreamId>,
 async fn switch(
     call: &Call,
     target: Target,
-    before: &Status,
+    before: &ChannelStatus,
     to: SwitchTo,
     none: impl FnOnce() -> Refusal,
 ) -> Result<SwitchedChannel, Refusal> {
@@ -229,7 +229,7 @@ async fn switch(
 }
 
 /// 502: the provider of the new stream is to blame, and what plays instead is said.
-fn failed(before: &Status, uuid: Uuid, playing: Option<StreamId>, reason: &str) -> Refusal {
+fn failed(before: &ChannelStatus, uuid: Uuid, playing: Option<StreamId>, reason: &str) -> Refusal {
     let instead = match playing {
         Some(stream) => format!("Stream {stream} plays."),
         None => "Nothing plays.".to_owned(),

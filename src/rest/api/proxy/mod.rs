@@ -4,7 +4,7 @@ mod control;
 mod status;
 mod timeline;
 
-use actors::{AskError, Status, Target};
+use actors::{AskError, ChannelStatus, Target};
 use http::StatusCode;
 use uuid::Uuid;
 
@@ -24,7 +24,7 @@ pub(super) fn routes() -> Vec<Route> {
 }
 
 /// The channel, or the preview, that goes by the uuid of the path, and how it is doing.
-async fn live(call: &Call) -> Result<(Target, Status), Refusal> {
+async fn live(call: &Call) -> Result<(Target, ChannelStatus), Refusal> {
     let uuid = call.uuid()?;
     let switchboard = &call.app.switchboard;
     let channel = Target::Channel(uuid);

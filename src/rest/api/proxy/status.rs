@@ -1,6 +1,6 @@
 //! `/proxy/ts/status`: what plays, who watches it and how it goes.
 
-use actors::{ClientStatus, Overview, Status, Target};
+use actors::{ChannelOverview, ChannelStatus, ClientStatus, Target};
 use domain::ids::{ProfileId, StreamId};
 use storage::Models;
 use uuid::Uuid;
@@ -108,14 +108,14 @@ async fn retrieve(call: Call) -> Result<LiveChannel, Refusal> {
     Ok(answered(live(&call).await?.1))
 }
 
-fn view(models: &Models, overview: &Overview) -> LiveChannel {
+fn view(models: &Models, overview: &ChannelOverview) -> LiveChannel {
     match &overview.status {
         Some(status) => answered(status.clone()),
         None => unanswered(models, overview.target),
     }
 }
 
-fn answered(status: Status) -> LiveChannel {
+fn answered(status: ChannelStatus) -> LiveChannel {
     let clients: Vec<_> = status.clients.into_iter().map(client).collect();
     let stream = status.stream;
     let since = status.since_first_play.map(|it| it.as_secs_f64()).filter(|it| *it >= 1.0);
@@ -201,8 +201,8 @@ mod tests {
     use super::*;
     use crate::rest::frame::testing::{Rest, SECRET};
 
-    fn status() -> Status {
-        Status {
+    fn status() -> ChannelStatus {
+        ChannelStatus {
             target: Target::Channel(Uuid::from_u128(1)),
             uuid: Uuid::from_u128(1),
             name: "News".to_owned(),
@@ -279,7 +279,8 @@ mod tests {
 
     #[test]
     fn what_is_not_known_is_null() {
-        let quiet = Status { stream: None, playing: None, profile: None, since_first_play: None, ..status() };
+        let quiet =
+            ChannelStatus { stream: None, playing: None, profile: None, since_first_play: None, ..status() };
         let shown = serde_json::to_value(answered(quiet)).unwrap();
         for key in ["stream_id", "stream_name", "url", "m3u_profile_id", "stream_profile", "avg_bitrate_kbps"]
         {
@@ -292,7 +293,7 @@ mod tests {
         let rest = Rest::start().await;
         let uuid = Uuid::from_u128(1);
         rest.put([Channel::new(ChannelId(1), uuid, "News", 0)]).await;
-        let shown = view(&rest.models, &Overview { target: Target::Channel(uuid), status: None });
+        let shown = view(&rest.models, &ChannelOverview { target: Target::Channel(uuid), status: None });
         let shown = serde_json::to_value(shown).unwrap();
         assert_eq!((&shown["channel_id"], &shown["channel_name"]), (&json!(uuid), &json!("News")));
         assert_eq!((&shown["state"], &shown["uptime"]), (&json!("no_answer"), &Value::Null));

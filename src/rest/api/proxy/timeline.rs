@@ -1,6 +1,6 @@
 //! `/proxy/ts/timeline`: why a channel switched, why it stopped.
 
-use actors::{Line, Run, What};
+use actors::{ChannelRun, RunEntry, RunEntryKind};
 use domain::ids::{ProfileId, StreamId};
 use uuid::Uuid;
 
@@ -44,7 +44,7 @@ view! {
         /// When.
         timestamp: Time,
         /// What.
-        event: Named<What> [example("lost")],
+        event: Named<RunEntryKind> [example("lost")],
         /// The state of the channel after it.
         state: &'static str [example("opening")],
         /// Why, in one word of a fixed set.
@@ -68,23 +68,23 @@ view! {
     }
 }
 
-choice!(What {
-    AskedForSlot = "asked_for_slot",
+choice!(RunEntryKind {
+    SlotRequested = "asked_for_slot",
     NoSlot = "no_slot",
     Opening = "opening",
     Lost = "lost",
     Started = "started",
     Reconnected = "reconnected",
     FailedOver = "failed_over",
-    SwitchAsked = "switch_asked",
+    SwitchRequested = "switch_asked",
     Switched = "switched",
     SwitchFailed = "switch_failed",
     SwitchRefused = "switch_refused",
-    Resting = "resting",
+    Backoff = "resting",
     Yielded = "yielded",
     Redirected = "redirected",
     PlanChanged = "plan_changed",
-    Deserted = "deserted",
+    LastViewerLeft = "deserted",
     GaveUp = "gave_up",
     Ended = "ended",
 });
@@ -108,19 +108,19 @@ async fn retrieve(call: Call) -> Result<ChannelTimeline, Refusal> {
     })
 }
 
-fn run(run: Run) -> TimelineRun {
+fn run(run: ChannelRun) -> TimelineRun {
     TimelineRun {
         started_at: Time(run.started_at),
         ended_at: run.ended_at.map(Time),
         dropped: run.n_dropped,
-        entries: run.lines.into_iter().map(entry).collect(),
+        entries: run.entries.into_iter().map(entry).collect(),
     }
 }
 
-fn entry(line: Line) -> TimelineEntry {
+fn entry(line: RunEntry) -> TimelineEntry {
     TimelineEntry {
         timestamp: Time(line.at),
-        event: Named(line.what),
+        event: Named(line.kind),
         state: line.state,
         cause: line.cause,
         detail: line.detail,

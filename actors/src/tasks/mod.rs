@@ -12,10 +12,10 @@ use tokio_util::task::AbortOnDropHandle;
 use tracing::error;
 
 /// Between a death and the next life: one that cannot live costs a line of the log a second, and no more.
-pub(crate) const PAUSE: Duration = Duration::from_secs(1);
+pub(crate) const RESPAWN_DELAY: Duration = Duration::from_secs(1);
 
 /// A task that begins anew when it dies, and ends when it is done or when this is dropped.
-pub(crate) struct Kept {
+pub(crate) struct RespawnedTask {
     _keeper: AbortOnDropHandle<()>,
     #[cfg(any(test, feature = "testing"))]
     now: std::sync::Arc<parking_lot::Mutex<Option<tokio::task::AbortHandle>>>,
@@ -23,7 +23,7 @@ pub(crate) struct Kept {
 
 /// Keeps what `begin` makes running on the current runtime. `begin` is called for each life, and brings with it all
 /// that a life needs: what the one before knew is lost.
-pub(crate) fn keep<F>(name: &'static str, mut begin: impl FnMut() -> F + Send + 'static) -> Kept
+pub(crate) fn respawn<F>(name: &'static str, mut begin: impl FnMut() -> F + Send + 'static) -> RespawnedTask
 where
     F: Future<Output = ()> + Send + 'static,
 {
@@ -38,17 +38,17 @@ where
             shown.lock().replace(life.abort_handle());
             let Err(death) = life.await else { return };
             error!(task = name, "a task ended and begins anew: {}", how(death));
-            sleep(PAUSE).await;
+            sleep(RESPAWN_DELAY).await;
         }
     });
-    Kept {
+    RespawnedTask {
         _keeper: AbortOnDropHandle::new(keeper),
         #[cfg(any(test, feature = "testing"))]
         now,
     }
 }
 
-impl Kept {
+impl RespawnedTask {
     /// Ends this life at its next await, as a defect in it would.
     #[cfg(any(test, feature = "testing"))]
     pub(crate) fn kill(&self) {
@@ -68,7 +68,7 @@ fn how(death: JoinError) -> String {
 
 /// Runs a task that an actor cannot do without: should it end, the actor ends too, and whoever supervises the actor
 /// starts both again. It ends with what is returned.
-pub(crate) fn vital<M: Message>(
+pub(crate) fn linked<M: Message>(
     actor: &ActorRef<M>,
     task: impl Future<Output = ()> + Send + 'static,
 ) -> AbortOnDropHandle<()> {

@@ -14,7 +14,7 @@ const LONG: Duration = Duration::from_secs(3600);
 async fn a_task_that_panics_or_is_killed_begins_anew_and_one_that_is_done_does_not() {
     let lives = Arc::new(AtomicUsize::new(0));
     let counted = lives.clone();
-    let kept = keep("test", move || {
+    let task = respawn("test", move || {
         let life = counted.fetch_add(1, Ordering::SeqCst);
         async move {
             match life {
@@ -24,9 +24,9 @@ async fn a_task_that_panics_or_is_killed_begins_anew_and_one_that_is_done_does_n
             }
         }
     });
-    sleep(2 * PAUSE).await;
+    sleep(2 * RESPAWN_DELAY).await;
     assert_eq!(lives.load(Ordering::SeqCst), 2);
-    kept.kill();
+    task.kill();
     sleep(LONG).await;
     assert_eq!(lives.load(Ordering::SeqCst), 3);
 }
@@ -36,12 +36,12 @@ async fn a_task_that_cannot_live_is_tried_once_a_second() {
     let lives = Arc::new(AtomicUsize::new(0));
     let counted = lives.clone();
     let began = Instant::now();
-    let kept = keep("test", move || {
+    let task = respawn("test", move || {
         counted.fetch_add(1, Ordering::SeqCst);
         async { panic!("a defect") }
     });
-    sleep(100 * PAUSE).await;
-    drop(kept);
+    sleep(100 * RESPAWN_DELAY).await;
+    drop(task);
     let lived = lives.load(Ordering::SeqCst);
     assert!((95..=101).contains(&lived), "{lived} lives in {:?}", began.elapsed());
     sleep(LONG).await;
@@ -52,7 +52,7 @@ async fn a_task_that_cannot_live_is_tried_once_a_second() {
 async fn an_actor_ends_with_a_task_that_it_cannot_do_without() {
     for panics in [false, true] {
         let (actor, mut inbox) = inbox::<()>().await;
-        let _task = vital(&actor, async move { assert!(!panics, "a defect") });
+        let _task = linked(&actor, async move { assert!(!panics, "a defect") });
         let ended = timeout(LONG, inbox.recv()).await.expect("the actor ends");
         assert_eq!(ended, None, "{panics}");
     }
