@@ -10,7 +10,9 @@ use std::fmt;
 use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Weak};
 
-use actors::{Counts, Events, Importer, LeaseInfo, LiveSettings, Plans, Switchboard, System, Trials};
+use actors::{
+    Events, Importer, LeaseInfo, LiveSettings, MetricsSnapshot, Plans, Switchboard, System, Trials,
+};
 use storage::Models;
 
 use crate::auth::Auth;
@@ -70,7 +72,7 @@ impl App {
     }
 
     /// Reads all counters of the system. All are zero once the system has been dropped.
-    pub(crate) fn counts(&self) -> Counts {
+    pub(crate) fn counts(&self) -> MetricsSnapshot {
         self.system.upgrade().map(|it| it.counts()).unwrap_or_default()
     }
 

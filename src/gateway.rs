@@ -92,30 +92,7 @@ impl Gateway {
 
         let models = runtimes.work.spawn_blocking(move || Models::of(store));
         let models = models.await.map_err(|_| StartError::Runtime)?.map_err(StartError::Store)?;
-<<<<<<< HEAD
         let system = start_system(&config, &models, &runtimes).await?;
-=======
-        let has_ffmpeg = media::find_program("ffmpeg").is_some();
-        let conditions = Conditions { has_ffmpeg, user_agent: config.user_agent.clone() };
-        let plans = StorePlans::new(models.clone(), config.engine.default_stream_profile).under(conditions);
-        let plans: Arc<dyn Plans> = Arc::new(plans);
-        let dial =
-            TcpDial::new(DialSettings::default()).map_err(|error| StartError::Dial(error.to_string()))?;
-        let fetch = fetch(&config).map_err(StartError::Fetch)?;
-        let parts = SystemParts { dial: Arc::new(dial), packets: runtimes.packets.clone() };
-        let (base, followed) = (config.engine.clone(), models.clone());
-        let system = {
-            let (settings, plans) = (effective_settings(&models, &base), Arc::clone(&plans));
-            async move {
-                let system = System::start(settings, plans, parts).await?;
-                system.follow(followed.clone(), base);
-                system.import_into(followed, fetch);
-                Ok(system)
-            }
-        };
-        let system = runtimes.work.spawn(system).await.map_err(|_| StartError::Runtime)?;
-        let system = Arc::new(system.map_err(StartError::Actors)?);
->>>>>>> 824636f (actors: public types have qualified, standard names)
 
         let limits = &config.limits;
         let admission = Admission::new(limits.connections_max, limits.connections_per_address_max);
@@ -176,13 +153,8 @@ impl Gateway {
         self.system.events()
     }
 
-<<<<<<< HEAD
     /// Reads all counters.
-    pub fn counts(&self) -> Counts {
-=======
-    /// One reading of everything that is counted.
     pub fn counts(&self) -> MetricsSnapshot {
->>>>>>> 824636f (actors: public types have qualified, standard names)
         self.system.counts()
     }
 
@@ -217,7 +189,7 @@ async fn start_system(
     let plans: Arc<dyn Plans> = Arc::new(plans);
     let dial = TcpDial::new(DialSettings::default()).map_err(|error| StartError::Dial(error.to_string()))?;
     let fetch = fetch(config).map_err(StartError::Fetch)?;
-    let parts = Parts { dial: Arc::new(dial), packets: runtimes.packets.clone() };
+    let parts = SystemParts { dial: Arc::new(dial), packets: runtimes.packets.clone() };
     let (base, models) = (config.engine.clone(), models.clone());
     let system = runtimes.work.spawn(async move {
         let system = System::start(effective_settings(&models, &base), plans, parts).await?;

@@ -16,40 +16,18 @@ use prometheus_client::registry::{Registry, Unit};
 
 use crate::http::admission::Admission;
 
-<<<<<<< HEAD
 /// Renders one reading of the counters as text.
-pub(crate) fn text(counts: Counts, admission: Arc<Admission>) -> Result<String, fmt::Error> {
+pub(crate) fn text(counts: MetricsSnapshot, admission: Arc<Admission>) -> Result<String, fmt::Error> {
     let mut registry = Registry::with_prefix("headwater");
     registry.register_collector(Box::new(Reading { counts, admission }));
     let mut text = String::new();
     prometheus_client::encoding::text::encode(&mut text, &registry)?;
     Ok(text)
-=======
-/// Where a reading of everything that is counted comes from.
-pub(crate) type ReadCounts = Arc<dyn Fn() -> MetricsSnapshot + Send + Sync>;
-
-/// Everything that one gateway counts.
-pub(crate) struct Metrics(Registry);
-
-impl Metrics {
-    pub(crate) fn new(counts: ReadCounts, admission: Arc<Admission>) -> Self {
-        let mut registry = Registry::with_prefix("headwater");
-        registry.register_collector(Box::new(Reading { counts, admission }));
-        Metrics(registry)
-    }
-
-    /// The present reading as text.
-    pub(crate) fn text(&self) -> Result<String, fmt::Error> {
-        let mut text = String::new();
-        prometheus_client::encoding::text::encode(&mut text, &self.0)?;
-        Ok(text)
-    }
->>>>>>> 824636f (actors: public types have qualified, standard names)
 }
 
 #[derive(Debug)]
 struct Reading {
-    counts: Counts,
+    counts: MetricsSnapshot,
     admission: Arc<Admission>,
 }
 
@@ -123,13 +101,8 @@ impl Page<'_> {
         ConstCounter::new(value).encode(encoder)
     }
 
-<<<<<<< HEAD
     /// The encoder takes the count of each single bucket and accumulates them itself.
-    fn start_times(&mut self, counts: &Counts) -> fmt::Result {
-=======
-    /// The encoder wants the count of each bucket alone and adds them up itself.
     fn start_times(&mut self, counts: &MetricsSnapshot) -> fmt::Result {
->>>>>>> 824636f (actors: public types have qualified, standard names)
         let starts = &counts.starts;
         let mut below = 0;
         let mut buckets: Vec<(f64, u64)> = Vec::with_capacity(starts.buckets.len() + 1);
@@ -175,14 +148,8 @@ mod tests {
 
     use super::*;
 
-<<<<<<< HEAD
-    fn text(counts: Counts) -> String {
-        super::text(counts, Admission::new(0, 0)).unwrap()
-=======
     fn text(counts: MetricsSnapshot) -> String {
-        let metrics = Metrics::new(Arc::new(move || counts.clone()), Admission::new(0, 0));
-        metrics.text().unwrap()
->>>>>>> 824636f (actors: public types have qualified, standard names)
+        super::text(counts, Admission::new(0, 0)).unwrap()
     }
 
     #[track_caller]
@@ -191,13 +158,8 @@ mod tests {
     }
 
     #[test]
-<<<<<<< HEAD
     fn a_scrape_contains_the_counters() {
-        let text = text(Counts {
-=======
-    fn a_scrape_shows_what_was_counted() {
         let text = text(MetricsSnapshot {
->>>>>>> 824636f (actors: public types have qualified, standard names)
             leases: 3,
             leases_closing: 1,
             clients: 7,

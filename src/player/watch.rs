@@ -8,12 +8,8 @@
 //!                                               └─ none in time ─► 503
 //! ```
 
-<<<<<<< HEAD
-use actors::{AskError, Refusal as NoWatch, SeatWish, Target, Viewer, Watch, WatchRequest};
-use domain::ids::UserId;
-=======
 use actors::{AskError, SeatRequest, Target, Viewer, WatchRefusal, WatchReply, WatchRequest};
->>>>>>> 824636f (actors: public types have qualified, standard names)
+use domain::ids::UserId;
 use domain::source_url::SourceUrl;
 use domain::user::User;
 use http::header::{
@@ -59,13 +55,8 @@ pub(super) async fn watch(
         Viewer { user: user.map(|it| it.username.clone()), address: client_address, agent: caller.agent };
     let seat = user.map(|it| SeatRequest { user: it.id, limit: it.stream_limit });
     let request = WatchRequest { target, viewer, connection: caller.connection, seat };
-<<<<<<< HEAD
     match app.switchboard.watch(request).await {
-        Ok(Watch::Tail { client, tail }) => {
-=======
-    match parts.switchboard.watch(request).await {
         Ok(WatchReply::Tail { client, tail }) => {
->>>>>>> 824636f (actors: public types have qualified, standard names)
             // Whoever was let go while asking had no session yet that could be ended.
             if user.is_some_and(|it| !is_active(app, it.id)) {
                 return Err(Denied::Inactive.into());

@@ -146,13 +146,8 @@ async fn measure(app: &App, newest: &watch::Sender<Newest>) {
 }
 
 /// How all live channels are doing. One that does not answer in time is left out this time.
-<<<<<<< HEAD
-async fn live(app: &App) -> Vec<(Target, Status)> {
+async fn live(app: &App) -> Vec<(Target, ChannelStatus)> {
     let overview = app.switchboard.overview().await.unwrap_or_default();
-=======
-async fn live(parts: &PushParts) -> Vec<(Target, ChannelStatus)> {
-    let overview = parts.switchboard.overview().await.unwrap_or_default();
->>>>>>> 824636f (actors: public types have qualified, standard names)
     overview.into_iter().filter_map(|it| it.status.map(|status| (it.target, status))).collect()
 }
 

@@ -18,10 +18,6 @@ mod statistics;
 
 use std::sync::Arc;
 
-<<<<<<< HEAD
-=======
-use actors::{Events, Importer, MetricsSnapshot, Switchboard};
->>>>>>> 824636f (actors: public types have qualified, standard names)
 use http::header::{HeaderMap, HeaderValue, SEC_WEBSOCKET_PROTOCOL, UPGRADE};
 use http::{Method, StatusCode};
 use media::Connection;
@@ -42,35 +38,9 @@ use crate::http::{Routes, method};
 /// Bytes of a message from the other side, at most. Nobody has much to say to us.
 const MESSAGE_BYTES_MAX: usize = 4 << 10;
 
-<<<<<<< HEAD
 /// State that all sockets share.
 struct Shared {
     app: Arc<App>,
-=======
-/// What the push needs.
-#[derive(Clone)]
-pub(crate) struct PushParts {
-    pub(crate) switchboard: Switchboard,
-    pub(crate) importer: Importer,
-    pub(crate) events: Events,
-    /// One reading of everything that is counted.
-    pub(crate) counts: Arc<dyn Fn() -> MetricsSnapshot + Send + Sync>,
-    pub(crate) models: Models,
-    pub(crate) auth: Auth,
-}
-
-impl fmt::Debug for PushParts {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("PushParts(…)")
-    }
-}
-
-/// What all sockets share.
-#[derive(Clone)]
-struct House {
-    auth: Auth,
-    models: Models,
->>>>>>> 824636f (actors: public types have qualified, standard names)
     hub: Hub,
     places: Places,
 }

@@ -13,7 +13,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use actors::{SystemParts, StorePlans, System};
+use actors::{StorePlans, System, SystemParts};
 use bytes::Bytes;
 use domain::ids::UserId;
 use domain::secret::Secret;
