@@ -21,7 +21,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Instant;
 
 use actors::{Fetch, FetchLimits, ImportOptions, ImportSummary, import};
-use domain::account::{Account, AccountProfile, List};
+use domain::account::{Account, AccountProfile, PlaylistLocation};
 use domain::ids::{AccountId, ProfileId};
 use domain::source_url::SourceUrl;
 use serde_json::{Value, json};
@@ -43,7 +43,7 @@ fn main() {
     headwater::install_tls();
     let store = Store::temporary(storage::records::schema()).expect("a store");
     storage::seed(&store).expect("a store");
-    let list = List::Url(SourceUrl::new(url));
+    let list = PlaylistLocation::Url(SourceUrl::new(url));
     let account =
         Account::new(ACCOUNT, "bench", list, AccountProfile::default_of(ProfileId(2), "default", 0), 0);
     store.write_blocking(move |write| write.put(&account)).expect("an account");

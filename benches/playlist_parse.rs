@@ -19,8 +19,8 @@ mod support;
 use std::time::{Duration, Instant};
 
 use domain::playlist::catalogue::CatalogueBuilder;
-use domain::playlist::m3u::{Item, Limits, Parser};
-use domain::stream::Headers;
+use domain::playlist::m3u::{PlaylistItem, PlaylistLimits, PlaylistParser};
+use domain::stream::RequestHeaders;
 use serde_json::{Value, json};
 
 use self::memory::peak_resident_bytes;
@@ -39,9 +39,9 @@ fn main() {
     let peak = peak_resident_bytes() as f64 / MIB;
     assert!(peak < 32.0, "the parser alone needed {peak:.0} MiB");
     let mut builder = CatalogueBuilder::new();
-    let account = builder.account("bench", 0, Headers::default());
+    let account = builder.account("bench", 0, RequestHeaders::default());
     let catalogue = measure("with catalogue", entries, &mut |item| {
-        if let Item::Entry(entry) = item {
+        if let PlaylistItem::Entry(entry) = item {
             builder.entry(account, entry);
         }
     });
@@ -52,9 +52,9 @@ fn main() {
 }
 
 /// Reads a playlist of so many entries.
-fn measure(what: &str, entries: u64, out: &mut impl FnMut(Item)) -> Value {
+fn measure(what: &str, entries: u64, out: &mut impl FnMut(PlaylistItem)) -> Value {
     const ENTRIES_AT_ONCE: u64 = 2_000;
-    let mut parser = Parser::new(Limits::default());
+    let mut parser = PlaylistParser::new(PlaylistLimits::default());
     let mut spent = Duration::ZERO;
     let mut bytes = 0;
     let mut text = String::from("#EXTM3U url-tvg=\"http://guide.example/xmltv.xml\"\n");

@@ -26,7 +26,7 @@ use std::time::Instant;
 use domain::channel::Channel;
 use domain::ids::{AccountId, ChannelId, StreamId};
 use domain::source_url::SourceUrl;
-use domain::stream::{Facts, Headers, Stream};
+use domain::stream::{RequestHeaders, Stream, StreamProperties};
 use serde_json::{Value, json};
 use storage::records::schema;
 use storage::{Error, Store};
@@ -209,10 +209,10 @@ fn import(store: &Store, account: u32, n: u32) {
 }
 
 fn stream(id: u32, account: u32) -> Stream {
-    let facts = Facts {
+    let facts = StreamProperties {
         name: format!("Channel {id} HD"),
         url: SourceUrl::new(format!("http://provider.example:8080/live/user/password/{id}.ts")),
-        headers: Headers::default(),
+        headers: RequestHeaders::default(),
         tvg_id: Some(format!("channel{id}.example")),
         group: Some(format!("Group {}, all", id / 250)),
         logo: Some(format!("http://logos.example/images/{id}.png")),

@@ -17,8 +17,8 @@ use std::time::Instant;
 
 use domain::ids::{AccountId, StreamId};
 use domain::source_url::SourceUrl;
-use domain::stream::{Facts, Headers, Stream};
-use domain::streams::{Index, Order, Query, ShardBuilder};
+use domain::stream::{RequestHeaders, Stream, StreamProperties};
+use domain::streams::{ShardBuilder, StreamOrder, StreamQuery, StreamSnapshot};
 use serde_json::{Map, Value, json};
 use storage::records::schema;
 use storage::{Error, Store, StreamIndex};
@@ -35,7 +35,7 @@ fn main() {
     let n: u32 = at.map_or(500_000, |at| arguments[at + 1].parse().expect("--streams N"));
 
     let before = resident_bytes();
-    let mut index = Index::default();
+    let mut index = StreamSnapshot::default();
     let build = seconds(|| {
         for account in 1..=N_ACCOUNTS {
             let mut builder = ShardBuilder::new(AccountId(account));
@@ -52,19 +52,22 @@ fn main() {
     );
 
     let text = |it: &str| Some(it.to_owned());
-    let query = Query::default;
+    let query = StreamQuery::default;
     let group = format!("Group {}, all", n / 500);
     let groups = Some([group].into());
     let queries = [
         ("all, by id", query()),
-        ("all, by name", Query { order: Order::Name, ..query() }),
-        ("all, by group", Query { order: Order::Group, ..query() }),
-        ("name ~ rare, by name", Query { name: text("1234 hd"), order: Order::Name, ..query() }),
-        ("name ~ one in nine, by name", Query { name: text("7 hd"), order: Order::Name, ..query() }),
-        ("name ~ all, by name", Query { name: text("channel"), order: Order::Name, ..query() }),
-        ("search ~ rare, by name", Query { search: text("4321"), order: Order::Name, ..query() }),
-        ("one group, by name", Query { groups, order: Order::Name, ..query() }),
-        ("no stale, by name", Query { hide_stale: true, order: Order::Name, ..query() }),
+        ("all, by name", StreamQuery { order: StreamOrder::Name, ..query() }),
+        ("all, by group", StreamQuery { order: StreamOrder::Group, ..query() }),
+        ("name ~ rare, by name", StreamQuery { name: text("1234 hd"), order: StreamOrder::Name, ..query() }),
+        (
+            "name ~ one in nine, by name",
+            StreamQuery { name: text("7 hd"), order: StreamOrder::Name, ..query() },
+        ),
+        ("name ~ all, by name", StreamQuery { name: text("channel"), order: StreamOrder::Name, ..query() }),
+        ("search ~ rare, by name", StreamQuery { search: text("4321"), order: StreamOrder::Name, ..query() }),
+        ("one group, by name", StreamQuery { groups, order: StreamOrder::Name, ..query() }),
+        ("no stale, by name", StreamQuery { hide_stale: true, order: StreamOrder::Name, ..query() }),
     ];
     let mut pages = Map::new();
     for (name, query) in queries {
@@ -135,10 +138,10 @@ fn through_store(n: u32) -> Map<String, Value> {
 }
 
 fn stream(id: u32, account: u32) -> Stream {
-    let facts = Facts {
+    let facts = StreamProperties {
         name: format!("Channel {id} HD"),
         url: SourceUrl::new(format!("http://provider.example:8080/live/user/password/{id}.ts")),
-        headers: Headers::default(),
+        headers: RequestHeaders::default(),
         tvg_id: Some(format!("channel{id}.example")),
         group: Some(format!("Group {}, all", id / 250)),
         logo: None,

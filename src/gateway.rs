@@ -9,7 +9,7 @@ use actors::{
     Events, Fetch, FetchError, FetchLimits, Importer, MetricsSnapshot, Plans, StorePlans, Switchboard,
     System, SystemParts, effective_settings,
 };
-use domain::plan::Conditions;
+use domain::plan::PlanContext;
 use domain::settings::Settings;
 use media::{DialSettings, TcpDial};
 use socket2::{Domain, Protocol, Socket, Type};
@@ -184,7 +184,7 @@ async fn start_system(
     runtimes: &Runtimes,
 ) -> Result<Arc<System>, StartError> {
     let has_ffmpeg = media::find_program("ffmpeg").is_some();
-    let conditions = Conditions { has_ffmpeg, user_agent: config.user_agent.clone() };
+    let conditions = PlanContext { has_ffmpeg, user_agent: config.user_agent.clone() };
     let plans = StorePlans::new(models.clone(), config.engine.default_stream_profile).under(conditions);
     let plans: Arc<dyn Plans> = Arc::new(plans);
     let dial = TcpDial::new(DialSettings::default()).map_err(|error| StartError::Dial(error.to_string()))?;

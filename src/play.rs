@@ -11,8 +11,8 @@ use std::time::Duration;
 use actors::{Fetch, FetchError};
 use domain::channel::Channel;
 use domain::playlist::catalogue::{Catalogue, CatalogueBuilder};
-use domain::playlist::m3u::{self, Item, Parser, Summary};
-use domain::stream::{Headers, SourceKind};
+use domain::playlist::m3u::{self, PlaylistItem, PlaylistParser, PlaylistSummary};
+use domain::stream::{RequestHeaders, SourceKind};
 use storage::Store;
 use tokio::io::AsyncReadExt;
 
@@ -57,9 +57,9 @@ enum ListError {
 /// What came of one list.
 struct Report {
     list: ListSource,
-    read: Result<Summary, ListError>,
+    read: Result<PlaylistSummary, ListError>,
     /// The first problems; their number is in the summary.
-    problems: Vec<m3u::Problem>,
+    problems: Vec<m3u::PlaylistProblem>,
     n_problems: usize,
     n_entries: usize,
 }
@@ -112,7 +112,7 @@ async fn read_lists(config: &Config) -> Result<(Catalogue, Vec<Report>), PlayErr
 
 /// One list on its way into the catalogue.
 struct Reading<'a> {
-    parser: Parser,
+    parser: PlaylistParser,
     taker: Taker<'a>,
 }
 
@@ -121,20 +121,21 @@ struct Taker<'a> {
     catalogue: &'a mut CatalogueBuilder,
     account: domain::ids::AccountId,
     list: ListSource,
-    problems: Vec<m3u::Problem>,
+    problems: Vec<m3u::PlaylistProblem>,
     n_problems: usize,
     n_entries: usize,
 }
 
 impl<'a> Reading<'a> {
     fn new(config: &Config, list: &ListSource, catalogue: &'a mut CatalogueBuilder) -> Self {
-        let account = catalogue.account(&account_name(list), config.play.max_streams, Headers::default());
+        let account =
+            catalogue.account(&account_name(list), config.play.max_streams, RequestHeaders::default());
         let list = list.clone();
         let taker = Taker { catalogue, account, list, problems: Vec::new(), n_problems: 0, n_entries: 0 };
-        Reading { parser: Parser::new(m3u::Limits::default()), taker }
+        Reading { parser: PlaylistParser::new(m3u::PlaylistLimits::default()), taker }
     }
 
-    async fn read(&mut self, config: &Config, fetch: &Fetch) -> Result<Summary, ListError> {
+    async fn read(&mut self, config: &Config, fetch: &Fetch) -> Result<PlaylistSummary, ListError> {
         match self.taker.list.clone() {
             ListSource::File(path) => {
                 let bytes_max = config.limits.playlist_bytes_max;
@@ -154,13 +155,13 @@ impl<'a> Reading<'a> {
                 }
             }
             ListSource::Url(url) => {
-                let mut body = fetch.get(url.expose(), &Headers::default()).await?;
+                let mut body = fetch.get(url.expose(), &RequestHeaders::default()).await?;
                 while let Some(piece) = body.next().await? {
                     self.push(piece.as_ref());
                 }
             }
         }
-        let parser = std::mem::replace(&mut self.parser, Parser::new(m3u::Limits::default()));
+        let parser = std::mem::replace(&mut self.parser, PlaylistParser::new(m3u::PlaylistLimits::default()));
         Ok(parser.finish(&mut |item| self.taker.take(item)))
     }
 
@@ -168,34 +169,34 @@ impl<'a> Reading<'a> {
         self.parser.push(bytes, &mut |item| self.taker.take(item));
     }
 
-    fn report(self, read: Result<Summary, ListError>) -> Report {
+    fn report(self, read: Result<PlaylistSummary, ListError>) -> Report {
         let Taker { list, problems, n_problems, n_entries, .. } = self.taker;
         Report { list, read, problems, n_problems, n_entries }
     }
 }
 
 impl Taker<'_> {
-    fn take(&mut self, item: Item) {
+    fn take(&mut self, item: PlaylistItem) {
         match item {
-            Item::Header(_) => {}
-            Item::Entry(entry) if self.is_foreign_file(&entry) => self.tell(m3u::Problem {
+            PlaylistItem::Header(_) => {}
+            PlaylistItem::Entry(entry) if self.is_foreign_file(&entry) => self.tell(m3u::PlaylistProblem {
                 line: entry.line,
-                kind: m3u::ProblemKind::LocalFile,
+                kind: m3u::PlaylistProblemKind::LocalFile,
                 text: "a list from the network may not name files of this machine".to_owned(),
             }),
-            Item::Entry(entry) => {
+            PlaylistItem::Entry(entry) => {
                 self.n_entries += 1;
                 self.catalogue.entry(self.account, entry);
             }
-            Item::Problem(problem) => self.tell(problem),
+            PlaylistItem::Problem(problem) => self.tell(problem),
         }
     }
 
-    fn is_foreign_file(&self, entry: &m3u::Entry) -> bool {
+    fn is_foreign_file(&self, entry: &m3u::PlaylistEntry) -> bool {
         matches!(self.list, ListSource::Url(_)) && SourceKind::of(&entry.url) == SourceKind::File
     }
 
-    fn tell(&mut self, problem: m3u::Problem) {
+    fn tell(&mut self, problem: m3u::PlaylistProblem) {
         self.n_problems += 1;
         if self.problems.len() < PROBLEMS_TOLD_MAX {
             self.problems.push(problem);

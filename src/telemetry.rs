@@ -4,7 +4,7 @@
 use std::io::IsTerminal;
 
 use domain::core_settings::{SYSTEM_SETTINGS, log_level};
-use domain::setting::Setting;
+use domain::setting::CoreSetting;
 use storage::{ChangeMessage, Models, Record};
 use tracing::{info, warn};
 use tracing_subscriber::filter::{LevelFilter, Targets};
@@ -57,7 +57,7 @@ impl LogLevel {
             }
             loop {
                 match changes.next().await {
-                    ChangeMessage::Changed(change) if change.of(Setting::COLLECTION).is_none() => {}
+                    ChangeMessage::Changed(change) if change.of(CoreSetting::COLLECTION).is_none() => {}
                     ChangeMessage::Changed(_) | ChangeMessage::Lagged => break,
                     ChangeMessage::Closed => return,
                 }

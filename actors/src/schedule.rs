@@ -5,7 +5,7 @@
 
 use croner::Cron;
 use croner::parser::{CronParser, Seconds, Year};
-use domain::account::Schedule;
+use domain::account::RefreshSchedule;
 use domain::ids::AccountId;
 use jiff::Timestamp;
 use jiff::tz::TimeZone;
@@ -31,7 +31,7 @@ pub(crate) struct Known {
 ///
 /// Hours count from the last try, and without one the first is due at once. A cron expression counts from the last try
 /// or the last change of the account, whichever is later.
-pub(crate) fn next_due(schedule: &Schedule, zone: &TimeZone, known: &Known) -> Option<i64> {
+pub(crate) fn next_due(schedule: &RefreshSchedule, zone: &TimeZone, known: &Known) -> Option<i64> {
     let due = if !schedule.cron.is_empty() {
         let since = known.tried_at.map_or(known.updated_at, |it| it.max(known.updated_at));
         next_of_cron(&schedule.cron, zone, since)?
@@ -187,12 +187,12 @@ mod tests {
         assert_eq!(time_zone("Europe/Atlantis"), TimeZone::UTC);
     }
 
-    fn hours(interval_hours: u32) -> Schedule {
-        Schedule { interval_hours, cron: String::new() }
+    fn hours(interval_hours: u32) -> RefreshSchedule {
+        RefreshSchedule { interval_hours, cron: String::new() }
     }
 
-    fn cron(expression: &str) -> Schedule {
-        Schedule { interval_hours: 24, cron: expression.to_owned() }
+    fn cron(expression: &str) -> RefreshSchedule {
+        RefreshSchedule { interval_hours: 24, cron: expression.to_owned() }
     }
 
     #[test]
@@ -205,7 +205,7 @@ mod tests {
             updated_at,
             started_at,
         };
-        let due = |schedule: Schedule, tried: Option<&str>| {
+        let due = |schedule: RefreshSchedule, tried: Option<&str>| {
             said(next_due(&schedule, &TimeZone::UTC, &known(tried)))
         };
         assert_eq!(due(hours(0), None), "never");
@@ -236,7 +236,7 @@ mod tests {
     #[test]
     fn after_a_restart_what_is_overdue_is_due_once_and_spread() {
         let started_at = ms("2026-01-10T00:00:00Z");
-        let due = |account: u32, schedule: &Schedule, tried_at: i64| {
+        let due = |account: u32, schedule: &RefreshSchedule, tried_at: i64| {
             let known =
                 Known { account: AccountId(account), tried_at: Some(tried_at), updated_at: 0, started_at };
             next_due(schedule, &TimeZone::UTC, &known).unwrap()

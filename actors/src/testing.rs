@@ -5,12 +5,12 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use domain::ids::{AccountId, ProfileId, StreamId};
-use domain::plan::{Candidate, Plan, Pool};
+use domain::plan::{Candidate, Plan, SlotPool};
 use domain::playlist::catalogue::CatalogueBuilder;
-use domain::playlist::m3u::{Item, Limits, parse};
+use domain::playlist::m3u::{PlaylistItem, PlaylistLimits, parse};
 use domain::settings::Settings;
 use domain::source_url::SourceUrl;
-use domain::stream::{Headers, SourceKind};
+use domain::stream::{RequestHeaders, SourceKind};
 use domain::stream_profile::Delivery;
 use media::meter::Connection;
 use media::ring::{EndReason, Tail};
@@ -106,10 +106,10 @@ fn plan(number: u32, streams: &[Stream]) -> Plan {
             stream_name: it.name.to_owned(),
             url: SourceUrl::new(format!("http://tv:80/{}", it.name)),
             kind: SourceKind::HttpTs,
-            headers: Headers::default(),
+            headers: RequestHeaders::default(),
             profile: it.profile,
             command: None,
-            pool: Pool {
+            pool: SlotPool {
                 account: AccountId(it.account),
                 account_name: format!("account {}", it.account),
                 profile: ProfileId(it.account),
@@ -267,11 +267,11 @@ impl Story {
 pub(crate) fn models(lists: &[&[(&str, &str)]]) -> Models {
     let mut catalogue = CatalogueBuilder::new();
     for list in lists {
-        let account = catalogue.account("tv", 1, Headers::default());
+        let account = catalogue.account("tv", 1, RequestHeaders::default());
         for (channel, stream) in *list {
             let text = format!("#EXTINF:-1,{channel}\nhttp://tv:80/{stream}\n");
-            for item in parse(text.as_bytes(), Limits::default()).0 {
-                if let Item::Entry(entry) = item {
+            for item in parse(text.as_bytes(), PlaylistLimits::default()).0 {
+                if let PlaylistItem::Entry(entry) = item {
                     catalogue.entry(account, entry);
                 }
             }

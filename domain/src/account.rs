@@ -9,10 +9,10 @@ use serde_json::{Map, Value};
 use crate::ids::{AccountId, ProfileId};
 use crate::settings::seconds;
 use crate::source_url::SourceUrl;
-use crate::stream::Headers;
+use crate::stream::RequestHeaders;
 
 /// The account that streams made by hand belong to. Every store has it; it can be neither changed nor deleted.
-pub const CUSTOM: AccountId = AccountId(1);
+pub const CUSTOM_ACCOUNT: AccountId = AccountId(1);
 
 /// A subscription at a provider: where streams come from and what their upstreams have in common.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -21,12 +21,12 @@ pub struct Account {
     /// Unique.
     pub name: String,
     /// Where its list is.
-    pub list: List,
+    pub list: PlaylistLocation,
     /// Streams of an inactive account are not played, and its list is not refreshed.
     pub is_active: bool,
     /// Sent with every request to this provider, unless the stream has its own.
     #[serde(default)]
-    pub headers: Headers,
+    pub headers: RequestHeaders,
     /// How long the provider goes on counting a connection that was closed. A slot comes back only then.
     #[serde(with = "seconds")]
     pub release_delay: Duration,
@@ -34,12 +34,12 @@ pub struct Account {
     pub profiles: Vec<AccountProfile>,
     /// What makes a stream the same one at the next refresh.
     #[serde(default)]
-    pub identity: Identity,
+    pub identity: StreamIdentity,
     /// What is made of the values that the provider gives. In this order.
     #[serde(default)]
     pub rules: Vec<Rule>,
     #[serde(default)]
-    pub schedule: Schedule,
+    pub schedule: RefreshSchedule,
     /// Days after which a stream that has vanished is removed, unless a channel uses it. 0 is at the next refresh.
     pub stale_stream_days: u32,
     /// Among accounts, the larger first. For what looks at accounts in an order of its own.
@@ -57,7 +57,7 @@ pub struct Account {
 /// Where the list of an account is.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum List {
+pub enum PlaylistLocation {
     /// Nowhere: its streams are made by hand.
     None,
     /// At an `http` or `https` address, which often has credentials in it.
@@ -69,7 +69,7 @@ pub enum List {
 /// What makes a stream the same one at the next refresh, so that it keeps its id and its edits.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Identity {
+pub enum StreamIdentity {
     /// Its address.
     #[default]
     Url,
@@ -81,7 +81,7 @@ pub enum Identity {
 /// When a list is refreshed by itself.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(default)]
-pub struct Schedule {
+pub struct RefreshSchedule {
     /// Hours between two refreshes; 0 is never. Not looked at where there is a `cron` expression.
     pub interval_hours: u32,
     /// Minute, hour, day of month, month, day of week; in the time zone of the core settings. Empty is none.
@@ -177,18 +177,24 @@ pub const STALE_STREAM_DAYS: u32 = 7;
 
 impl Account {
     /// An account as most begin: one profile, no schedule, addresses as identity.
-    pub fn new(id: AccountId, name: impl Into<String>, list: List, profile: AccountProfile, at: i64) -> Self {
+    pub fn new(
+        id: AccountId,
+        name: impl Into<String>,
+        list: PlaylistLocation,
+        profile: AccountProfile,
+        at: i64,
+    ) -> Self {
         Self {
             id,
             name: name.into(),
             list,
             is_active: true,
-            headers: Headers::default(),
+            headers: RequestHeaders::default(),
             release_delay: Duration::ZERO,
             profiles: vec![profile],
-            identity: Identity::default(),
+            identity: StreamIdentity::default(),
             rules: Vec::new(),
-            schedule: Schedule::default(),
+            schedule: RefreshSchedule::default(),
             stale_stream_days: STALE_STREAM_DAYS,
             priority: 0,
             custom_properties: Map::new(),
@@ -200,7 +206,7 @@ impl Account {
     /// The account of streams that are made by hand.
     pub fn custom() -> Self {
         let profile = AccountProfile::default_of(ProfileId(1), "custom", 0);
-        Self::new(CUSTOM, "custom", List::None, profile, 0)
+        Self::new(CUSTOM_ACCOUNT, "custom", PlaylistLocation::None, profile, 0)
     }
 
     /// The profiles that may be used, in the order in which they are tried: the default one first.
@@ -216,15 +222,15 @@ impl Account {
 
     /// Is this the account of streams that are made by hand?
     pub fn is_custom(&self) -> bool {
-        self.id == CUSTOM
+        self.id == CUSTOM_ACCOUNT
     }
 }
 
 /// What came of the refreshes of an account. A record of its own, so that a refresh never writes the account.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Refresh {
+pub struct RefreshRecord {
     pub account: AccountId,
-    pub outcome: Outcome,
+    pub outcome: RefreshOutcome,
     /// A sentence for the admin, without credentials.
     pub message: String,
     /// When the last try ended, in milliseconds since 1970.
@@ -243,7 +249,7 @@ pub struct Refresh {
 /// How a refresh ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Outcome {
+pub enum RefreshOutcome {
     /// The list was taken.
     Success,
     /// Nothing was changed: there was no list, or none that could be read.
@@ -262,7 +268,7 @@ mod tests {
         profile.search_pattern = "/user/secret/".to_owned();
         profile.replace_pattern = "/user2/secret2/".to_owned();
         let rule = Rule { field: RuleField::Url, find: "secret".to_owned(), replace: "secret2".to_owned() };
-        let mut account = Account::new(AccountId(2), "a", List::None, profile, 0);
+        let mut account = Account::new(AccountId(2), "a", PlaylistLocation::None, profile, 0);
         account.rules.push(rule);
         let printed = format!("{account:?}");
         assert!(!printed.contains("secret") && printed.contains("second"), "{printed}");

@@ -8,7 +8,7 @@ use serde_json::{Map, Value};
 use uuid::Uuid;
 
 use crate::ids::{ChannelId, GroupId, StreamId, StreamProfileId};
-use crate::user::Level;
+use crate::user::UserLevel;
 
 /// A channel: what viewers choose, made of the streams that can play it.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -18,7 +18,7 @@ pub struct Channel {
     pub uuid: Uuid,
     pub name: String,
     /// Unique.
-    pub number: Option<Number>,
+    pub number: Option<ChannelNumber>,
     #[serde(default)]
     pub group: Option<GroupId>,
     /// Address of a picture.
@@ -35,7 +35,7 @@ pub struct Channel {
     pub enabled: bool,
     /// Users of a lower level do not see it.
     #[serde(default)]
-    pub user_level: Level,
+    pub user_level: UserLevel,
     /// Users who hide adult content do not see it.
     #[serde(default)]
     pub is_adult: bool,
@@ -49,7 +49,7 @@ pub struct Channel {
 }
 
 /// Characters that a channel's name may have.
-pub const NAME_CHARS_MAX: usize = 255;
+pub const CHANNEL_NAME_CHARS_MAX: usize = 255;
 
 impl Channel {
     /// A channel with a name and nothing else.
@@ -65,7 +65,7 @@ impl Channel {
             streams: Vec::new(),
             stream_profile: None,
             enabled: true,
-            user_level: Level::default(),
+            user_level: UserLevel::default(),
             is_adult: false,
             custom_properties: Map::new(),
             created_at: at,
@@ -78,29 +78,29 @@ impl Channel {
 ///
 /// Exact, so that two channels have the same number when they look as if they had. As text on every wire.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct Number {
+pub struct ChannelNumber {
     thousandths: u64,
 }
 
 /// Why a text is no channel number.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-pub enum NumberError {
+pub enum ChannelNumberError {
     #[error("a channel number has digits and at most one dot, as in 4 or 4.1")]
     NotANumber,
-    #[error("a channel number is at most {}", Number::WHOLE_MAX)]
+    #[error("a channel number is at most {}", ChannelNumber::WHOLE_MAX)]
     TooLarge,
     #[error("a channel number has at most three decimals")]
     TooManyDecimals,
 }
 
-impl Number {
+impl ChannelNumber {
     /// The largest whole number.
     pub const WHOLE_MAX: u32 = 99_999_999;
 
     /// What counting begins with.
     pub const ONE: Self = Self { thousandths: 1000 };
 
-    /// A whole number. `None` above [`Number::WHOLE_MAX`].
+    /// A whole number. `None` above [`ChannelNumber::WHOLE_MAX`].
     pub fn whole(number: u32) -> Option<Self> {
         (number <= Self::WHOLE_MAX).then_some(Self { thousandths: u64::from(number) * 1000 })
     }
@@ -124,29 +124,29 @@ impl Number {
     }
 }
 
-impl FromStr for Number {
-    type Err = NumberError;
+impl FromStr for ChannelNumber {
+    type Err = ChannelNumberError;
 
-    fn from_str(text: &str) -> Result<Self, NumberError> {
+    fn from_str(text: &str) -> Result<Self, ChannelNumberError> {
         let (whole, decimals) = text.split_once('.').unwrap_or((text, "0"));
         let is_digits = |it: &str| !it.is_empty() && it.bytes().all(|digit| digit.is_ascii_digit());
         if !is_digits(whole) || !is_digits(decimals) {
-            return Err(NumberError::NotANumber);
+            return Err(ChannelNumberError::NotANumber);
         }
         if decimals.len() > 3 {
-            return Err(NumberError::TooManyDecimals);
+            return Err(ChannelNumberError::TooManyDecimals);
         }
-        let whole: u64 = whole.parse().map_err(|_| NumberError::TooLarge)?;
-        let decimals: u64 = format!("{decimals:0<3}").parse().map_err(|_| NumberError::NotANumber)?;
-        let thousandths = whole.checked_mul(1000).ok_or(NumberError::TooLarge)? + decimals;
+        let whole: u64 = whole.parse().map_err(|_| ChannelNumberError::TooLarge)?;
+        let decimals: u64 = format!("{decimals:0<3}").parse().map_err(|_| ChannelNumberError::NotANumber)?;
+        let thousandths = whole.checked_mul(1000).ok_or(ChannelNumberError::TooLarge)? + decimals;
         if thousandths > u64::from(Self::WHOLE_MAX) * 1000 {
-            return Err(NumberError::TooLarge);
+            return Err(ChannelNumberError::TooLarge);
         }
         Ok(Self { thousandths })
     }
 }
 
-impl fmt::Display for Number {
+impl fmt::Display for ChannelNumber {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let (whole, decimals) = (self.thousandths / 1000, self.thousandths % 1000);
         if decimals == 0 {
@@ -156,19 +156,19 @@ impl fmt::Display for Number {
     }
 }
 
-impl fmt::Debug for Number {
+impl fmt::Debug for ChannelNumber {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "Number({self})")
+        write!(f, "ChannelNumber({self})")
     }
 }
 
-impl Serialize for Number {
+impl Serialize for ChannelNumber {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         serializer.collect_str(self)
     }
 }
 
-impl<'de> Deserialize<'de> for Number {
+impl<'de> Deserialize<'de> for ChannelNumber {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         String::deserialize(deserializer)?.parse().map_err(serde::de::Error::custom)
     }
@@ -180,7 +180,7 @@ mod tests {
 
     use super::*;
 
-    fn number(text: &str) -> Number {
+    fn number(text: &str) -> ChannelNumber {
         text.parse().unwrap()
     }
 
@@ -202,27 +202,30 @@ mod tests {
 
     #[test]
     fn what_is_no_number_is_refused_with_the_reason() {
-        use NumberError::{NotANumber, TooLarge, TooManyDecimals};
+        use ChannelNumberError::{NotANumber, TooLarge, TooManyDecimals};
         for text in ["", "-5", "+5", "abc", "NaN", "inf", "4.", ".5", "4.1.2", "1e3", "4,1", " 4", "٤"] {
-            assert_eq!(text.parse::<Number>(), Err(NotANumber), "{text:?}");
+            assert_eq!(text.parse::<ChannelNumber>(), Err(NotANumber), "{text:?}");
         }
-        assert_eq!("1.2345".parse::<Number>(), Err(TooManyDecimals));
+        assert_eq!("1.2345".parse::<ChannelNumber>(), Err(TooManyDecimals));
         for text in ["100000000", "99999999.001", "99999999999999999999", "18446744073709551"] {
-            assert_eq!(text.parse::<Number>(), Err(TooLarge), "{text:?}");
+            assert_eq!(text.parse::<ChannelNumber>(), Err(TooLarge), "{text:?}");
         }
     }
 
     #[test]
     fn the_next_number_is_the_whole_one_after_the_largest() {
-        assert_eq!(Number::next_after([]), Some(number("1")));
-        assert_eq!(Number::next_after([Some(number("7")), None, Some(number("4"))]), Some(number("8")));
-        assert_eq!(Number::next_after([Some(number("7.9"))]), Some(number("8")));
-        assert_eq!(Number::next_after([Some(number("99999999"))]), None);
+        assert_eq!(ChannelNumber::next_after([]), Some(number("1")));
+        assert_eq!(
+            ChannelNumber::next_after([Some(number("7")), None, Some(number("4"))]),
+            Some(number("8"))
+        );
+        assert_eq!(ChannelNumber::next_after([Some(number("7.9"))]), Some(number("8")));
+        assert_eq!(ChannelNumber::next_after([Some(number("99999999"))]), None);
     }
 
     #[test]
     fn one_more_keeps_the_decimals() {
-        assert_eq!(Number::ONE.next(), Some(number("2")));
+        assert_eq!(ChannelNumber::ONE.next(), Some(number("2")));
         assert_eq!(number("4.5").next(), Some(number("5.5")));
         assert_eq!(number("99999998.001").next(), None);
         assert_eq!(number("99999999").next(), None);
@@ -231,15 +234,15 @@ mod tests {
     proptest! {
         #[test]
         fn reading_what_was_written_gives_the_same_number(thousandths in 0..=99_999_999_000_u64) {
-            let it = Number { thousandths };
-            prop_assert_eq!(it.to_string().parse::<Number>(), Ok(it));
+            let it = ChannelNumber { thousandths };
+            prop_assert_eq!(it.to_string().parse::<ChannelNumber>(), Ok(it));
             let text = serde_json::to_string(&it).unwrap();
-            prop_assert_eq!(serde_json::from_str::<Number>(&text).unwrap(), it);
+            prop_assert_eq!(serde_json::from_str::<ChannelNumber>(&text).unwrap(), it);
         }
 
         #[test]
         fn no_text_is_too_odd(text in "\\PC*|[0-9.+-]{0,30}") {
-            let _ = text.parse::<Number>();
+            let _ = text.parse::<ChannelNumber>();
         }
     }
 }

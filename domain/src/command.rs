@@ -23,7 +23,7 @@ impl Token {
 
 /// A program and the arguments it is run with, some of them still to be filled in.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Template {
+pub struct CommandTemplate {
     program: String,
     arguments: Vec<Vec<Piece>>,
 }
@@ -36,7 +36,7 @@ enum Piece {
 
 /// What is put in for the tokens.
 #[derive(Clone, Copy)]
-pub struct Values<'a> {
+pub struct CommandValues<'a> {
     /// For `{streamUrl}`.
     pub stream_url: &'a str,
     /// For `{userAgent}`. Without one, an argument that is this token alone is left out, and the option before it.
@@ -48,21 +48,21 @@ pub struct Values<'a> {
 /// Why a command cannot be used.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{field}: {reason}")]
-pub struct TemplateError {
+pub struct CommandTemplateError {
     /// `command` or `parameters`.
     pub field: &'static str,
     /// A sentence for the person who wrote it.
     pub reason: String,
 }
 
-impl Template {
+impl CommandTemplate {
     /// Reads the program's name or absolute path, which is one word whatever it holds, and its parameters, which are
     /// split as a shell would split them, with single quotes, double quotes and backslashes.
     ///
     /// # Errors
     /// When there is no program, a quote is not closed, or a `{word}` is no token.
-    pub fn new(command: &str, parameters: &str) -> Result<Self, TemplateError> {
-        let wrong = |field, reason: &str| TemplateError { field, reason: reason.to_owned() };
+    pub fn new(command: &str, parameters: &str) -> Result<Self, CommandTemplateError> {
+        let wrong = |field, reason: &str| CommandTemplateError { field, reason: reason.to_owned() };
         let program = command.trim();
         if program.is_empty() {
             return Err(wrong("command", "A program is needed."));
@@ -72,12 +72,12 @@ impl Template {
         }
         let words = split(parameters).map_err(|reason| wrong("parameters", reason))?;
         let arguments = words.iter().map(|it| pieces(it)).collect::<Result<_, _>>();
-        let arguments = arguments.map_err(|reason| TemplateError { field: "parameters", reason })?;
+        let arguments = arguments.map_err(|reason| CommandTemplateError { field: "parameters", reason })?;
         Ok(Self { program: program.to_owned(), arguments })
     }
 
     /// The command with its values in. A value is never looked through for tokens.
-    pub fn fill(&self, values: Values<'_>) -> Argv {
+    pub fn fill(&self, values: CommandValues<'_>) -> Argv {
         let mut arguments: Vec<String> = Vec::with_capacity(self.arguments.len());
         for pieces in &self.arguments {
             if values.user_agent.is_none() && pieces[..] == [Piece::Token(Token::UserAgent)] {
@@ -197,8 +197,8 @@ mod tests {
     use super::*;
 
     fn filled(parameters: &str, stream_url: &str, user_agent: Option<&str>) -> Vec<String> {
-        let values = Values { stream_url, user_agent, channel_id: "c1" };
-        Template::new("p", parameters).unwrap().fill(values).arguments
+        let values = CommandValues { stream_url, user_agent, channel_id: "c1" };
+        CommandTemplate::new("p", parameters).unwrap().fill(values).arguments
     }
 
     #[test]
@@ -248,7 +248,7 @@ mod tests {
     #[test]
     fn a_command_that_cannot_be_used_is_refused_with_its_field() {
         let check = |command: &str, parameters: &str, field: &str, part: &str| {
-            let error = Template::new(command, parameters).unwrap_err();
+            let error = CommandTemplate::new(command, parameters).unwrap_err();
             assert!(error.field == field && error.reason.contains(part), "{command} {parameters}: {error}");
         };
         check(" ", "", "command", "program is needed");
@@ -259,13 +259,13 @@ mod tests {
         check("x", "a\\", "parameters", "backslash");
         check("x", "a\0", "parameters", "no argument");
         check("x", "-i {streamURL}", "parameters", "{streamURL} is not known");
-        assert!(Template::new("/opt/my tools/x", "").is_ok());
+        assert!(CommandTemplate::new("/opt/my tools/x", "").is_ok());
     }
 
     #[test]
     fn a_command_prints_without_its_arguments() {
-        let values = Values { stream_url: "http://u:secret@h", user_agent: None, channel_id: "" };
-        let argv = Template::new("p", "-i {streamUrl}").unwrap().fill(values);
+        let values = CommandValues { stream_url: "http://u:secret@h", user_agent: None, channel_id: "" };
+        let argv = CommandTemplate::new("p", "-i {streamUrl}").unwrap().fill(values);
         assert_eq!(format!("{argv:?}"), "Argv(p and 2 arguments)");
     }
 }

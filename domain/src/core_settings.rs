@@ -1,6 +1,6 @@
 //! Core settings: what an admin can change while the gateway runs, over what file, environment and arguments say.
 //!
-//! Each is a [`Setting`](crate::setting::Setting) under one of the keys below, whose value is an object. A member that
+//! Each is a [`CoreSetting`](crate::setting::CoreSetting) under one of the keys below, whose value is an object. A member that
 //! is not there leaves what stands below it as it is.
 
 use serde_json::{Map, Value};
@@ -16,14 +16,14 @@ pub const STREAM_SETTINGS: &str = "stream_settings";
 pub const SYSTEM_SETTINGS: &str = "system_settings";
 
 /// Every key, with its name for people.
-pub const KEYS: [(&str, &str); 3] = [
+pub const SETTING_KEYS: [(&str, &str); 3] = [
     (PROXY_SETTINGS, "Proxy settings"),
     (STREAM_SETTINGS, "Stream settings"),
     (SYSTEM_SETTINGS, "System settings"),
 ];
 
 /// The time zone where none is set.
-pub const TIME_ZONE: &str = "UTC";
+pub const DEFAULT_TIME_ZONE: &str = "UTC";
 
 const DEFAULT_STREAM_PROFILE: &str = "default_stream_profile";
 const TIME_ZONE_MEMBER: &str = "time_zone";
@@ -33,7 +33,7 @@ const LOG_LEVEL: &str = "log_level";
 pub type FieldError = (String, String);
 
 /// What values are checked against.
-pub struct Known<'a> {
+pub struct SettingChecks<'a> {
     /// What file, environment and arguments say of the engine.
     pub base: &'a Settings,
     pub has_stream_profile: &'a dyn Fn(StreamProfileId) -> bool,
@@ -48,8 +48,8 @@ pub struct Known<'a> {
 /// # Errors
 /// Each member that cannot, with the reason. What is wrong with the whole value, or with the key, stands under
 /// `value` or `key`.
-pub fn check(key: &str, value: &Value, known: &Known<'_>) -> Result<(), Vec<FieldError>> {
-    if !KEYS.iter().any(|it| it.0 == key) {
+pub fn check(key: &str, value: &Value, known: &SettingChecks<'_>) -> Result<(), Vec<FieldError>> {
+    if !SETTING_KEYS.iter().any(|it| it.0 == key) {
         return Err(vec![error("key", "is not the key of a core setting")]);
     }
     let Value::Object(members) = value else {
@@ -79,7 +79,7 @@ pub fn default_stream_profile(stream_settings: Option<&Value>) -> Option<StreamP
 
 /// The time zone of schedules, by `system_settings`.
 pub fn time_zone(system_settings: Option<&Value>) -> &str {
-    system_settings.and_then(|it| it.get(TIME_ZONE_MEMBER)?.as_str()).unwrap_or(TIME_ZONE)
+    system_settings.and_then(|it| it.get(TIME_ZONE_MEMBER)?.as_str()).unwrap_or(DEFAULT_TIME_ZONE)
 }
 
 /// The log level that is set, by `system_settings`; `None` leaves it to what file, environment and arguments say.
@@ -87,7 +87,7 @@ pub fn log_level(system_settings: Option<&Value>) -> Option<&str> {
     system_settings?.get(LOG_LEVEL)?.as_str().filter(|it| !it.is_empty())
 }
 
-fn wrong_member(key: &str, name: &str, value: &Value, known: &Known<'_>) -> Option<FieldError> {
+fn wrong_member(key: &str, name: &str, value: &Value, known: &SettingChecks<'_>) -> Option<FieldError> {
     let reason = match (key, name) {
         // Nothing is how one says that the default should hold again.
         (STREAM_SETTINGS, DEFAULT_STREAM_PROFILE) if value.is_null() => return None,
@@ -170,7 +170,7 @@ mod tests {
     /// The names of the members that are refused.
     #[track_caller]
     fn refused(key: &str, value: Value, expected: &[(&str, &str)]) {
-        let known = Known {
+        let known = SettingChecks {
             base: &Settings::default(),
             has_stream_profile: &|it| it.0 <= 2,
             has_time_zone: &|it| it == "Europe/Berlin",

@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 use crate::ids::GroupId;
 
 /// Characters that a group's name may have.
-pub const NAME_CHARS_MAX: usize = 255;
+pub const GROUP_NAME_CHARS_MAX: usize = 255;
 
 /// A group of channels, and of the streams whose providers call their group by one of its names.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]

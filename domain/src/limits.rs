@@ -6,7 +6,7 @@ use crate::settings::AtLimit;
 
 /// A slot that cannot be given away at the moment.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Held {
+pub struct HeldSlot {
     /// The account profile that it belongs to.
     pub pool: ProfileId,
     /// Who has it: any key that the caller chooses. `None` for a slot that cools down: its connection is
@@ -18,7 +18,7 @@ pub struct Held {
 
 /// What to do with a request for a slot. The number is an index into its order.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Verdict {
+pub enum SlotDecision {
     /// This place is free: take it.
     Grant(usize),
     /// A slot of this place comes back by itself soon. Wait for it, nobody has to yield.
@@ -36,30 +36,30 @@ pub enum Verdict {
 ///   asker keeps its place in the order instead of moving on to a lesser one.
 /// - A free place is taken before waiting for what others give back.
 /// - Only when nothing is free, a place is named where slots that are closing or cooling make room.
-pub fn first_free(order: &[(ProfileId, u32)], held: &[Held], asks: u64) -> Verdict {
+pub fn decide_slot(order: &[(ProfileId, u32)], held: &[HeldSlot], asks: u64) -> SlotDecision {
     for (index, place) in order.iter().enumerate() {
         if has_room(*place, held, |_| true) {
-            return Verdict::Grant(index);
+            return SlotDecision::Grant(index);
         }
         if has_room(*place, held, |it| !(it.closing && it.holder == Some(asks))) {
-            return Verdict::Wait(index);
+            return SlotDecision::Wait(index);
         }
     }
-    let comes_back = |it: &Held| it.closing || it.holder.is_none();
+    let comes_back = |it: &HeldSlot| it.closing || it.holder.is_none();
     order
         .iter()
         .position(|place| has_room(*place, held, |it| !comes_back(it)))
-        .map_or(Verdict::Full, Verdict::Wait)
+        .map_or(SlotDecision::Full, SlotDecision::Wait)
 }
 
 /// Would one more fit, if only the slots that `counts` were held?
-fn has_room((pool, max): (ProfileId, u32), held: &[Held], counts: impl Fn(&Held) -> bool) -> bool {
+fn has_room((pool, max): (ProfileId, u32), held: &[HeldSlot], counts: impl Fn(&HeldSlot) -> bool) -> bool {
     max == 0 || held.iter().filter(|it| it.pool == pool && counts(it)).count() < max as usize
 }
 
 /// A session that holds a seat of a user, as the one of the user's devices sees it that asks for a seat.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Seated {
+pub enum SeatHolder {
     /// The asker's own device watches the same thing: the same session, perhaps with another connection.
     Same,
     /// The asker's own device watches something else.
@@ -70,7 +70,7 @@ pub enum Seated {
 
 /// What to do with a request for a seat. Numbers are indices into the sessions held.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum SeatVerdict {
+pub enum SeatDecision {
     /// The session has a seat already: this is one more connection of it.
     Share(usize),
     /// There is room for one more session.
@@ -87,21 +87,21 @@ pub enum SeatVerdict {
 /// - At the limit a device may give up what it watches for what it asks for, the oldest first, and only as much as is
 ///   needed. Should that not be enough, nothing is given up.
 /// - Other devices are never touched: a limit that was lowered below its use ends nobody.
-pub fn seat(limit: u32, held: &[Seated], at_limit: AtLimit) -> SeatVerdict {
-    if let Some(same) = held.iter().position(|it| *it == Seated::Same) {
-        return SeatVerdict::Share(same);
+pub fn decide_seat(limit: u32, held: &[SeatHolder], at_limit: AtLimit) -> SeatDecision {
+    if let Some(same) = held.iter().position(|it| *it == SeatHolder::Same) {
+        return SeatDecision::Share(same);
     }
     let limit = limit as usize;
     if limit == 0 || held.len() < limit {
-        return SeatVerdict::Take;
+        return SeatDecision::Take;
     }
     let surplus = held.len() - limit + 1;
-    let own = held.iter().enumerate().filter(|it| *it.1 == Seated::Own).map(|it| it.0);
+    let own = held.iter().enumerate().filter(|it| *it.1 == SeatHolder::Own).map(|it| it.0);
     let replaced: Vec<_> = own.take(surplus).collect();
     if at_limit == AtLimit::ReplaceOwn && replaced.len() == surplus {
-        SeatVerdict::Replace(replaced)
+        SeatDecision::Replace(replaced)
     } else {
-        SeatVerdict::Full
+        SeatDecision::Full
     }
 }
 
@@ -112,23 +112,23 @@ mod tests {
     use super::*;
 
     /// `held` in short, oldest first: `s`ame, `o`wn and other (`x`) sessions.
-    fn seated(held: &str) -> Vec<Seated> {
+    fn seated(held: &str) -> Vec<SeatHolder> {
         let one = |it| match it {
-            's' => Seated::Same,
-            'o' => Seated::Own,
-            _ => Seated::Other,
+            's' => SeatHolder::Same,
+            'o' => SeatHolder::Own,
+            _ => SeatHolder::Other,
         };
         held.chars().map(one).collect()
     }
 
     #[track_caller]
-    fn check_seat(limit: u32, held: &str, expected: SeatVerdict) {
-        assert_eq!(seat(limit, &seated(held), AtLimit::ReplaceOwn), expected);
+    fn check_seat(limit: u32, held: &str, expected: SeatDecision) {
+        assert_eq!(decide_seat(limit, &seated(held), AtLimit::ReplaceOwn), expected);
     }
 
     #[test]
     fn a_seat_is_shared_taken_replaced_or_refused() {
-        use SeatVerdict::{Full, Replace, Share, Take};
+        use SeatDecision::{Full, Replace, Share, Take};
         check_seat(1, "", Take);
         check_seat(0, "xxoo", Take); // 0 is no limit
         check_seat(3, "xo", Take); // room: what the device watches goes on
@@ -148,14 +148,14 @@ mod tests {
 
     #[test]
     fn under_refuse_a_device_that_is_at_the_limit_keeps_what_it_watches() {
-        let verdict = |limit, held| seat(limit, &seated(held), AtLimit::Refuse);
-        assert_eq!(verdict(1, "o"), SeatVerdict::Full);
-        assert_eq!(verdict(1, "s"), SeatVerdict::Share(0));
-        assert_eq!(verdict(2, "o"), SeatVerdict::Take);
+        let verdict = |limit, held| decide_seat(limit, &seated(held), AtLimit::Refuse);
+        assert_eq!(verdict(1, "o"), SeatDecision::Full);
+        assert_eq!(verdict(1, "s"), SeatDecision::Share(0));
+        assert_eq!(verdict(2, "o"), SeatDecision::Take);
     }
 
-    fn any_seated() -> impl Strategy<Value = Seated> {
-        prop_oneof![1 => Just(Seated::Same), 3 => Just(Seated::Own), 3 => Just(Seated::Other)]
+    fn any_seated() -> impl Strategy<Value = SeatHolder> {
+        prop_oneof![1 => Just(SeatHolder::Same), 3 => Just(SeatHolder::Own), 3 => Just(SeatHolder::Other)]
     }
 
     proptest! {
@@ -166,17 +166,17 @@ mod tests {
             replaces: bool,
         ) {
             let at_limit = if replaces { AtLimit::ReplaceOwn } else { AtLimit::Refuse };
-            let n_own = held.iter().filter(|it| **it == Seated::Own).count();
-            match seat(limit, &held, at_limit) {
-                SeatVerdict::Share(index) => prop_assert_eq!(held[index], Seated::Same),
-                SeatVerdict::Take => prop_assert!(limit == 0 || held.len() < limit as usize),
-                SeatVerdict::Replace(own) => {
-                    prop_assert!(replaces && own.iter().all(|it| held[*it] == Seated::Own));
+            let n_own = held.iter().filter(|it| **it == SeatHolder::Own).count();
+            match decide_seat(limit, &held, at_limit) {
+                SeatDecision::Share(index) => prop_assert_eq!(held[index], SeatHolder::Same),
+                SeatDecision::Take => prop_assert!(limit == 0 || held.len() < limit as usize),
+                SeatDecision::Replace(own) => {
+                    prop_assert!(replaces && own.iter().all(|it| held[*it] == SeatHolder::Own));
                     prop_assert!(own.is_sorted_by(|a, b| a < b));
                     prop_assert_eq!(held.len() - own.len() + 1, limit as usize, "just enough");
                 }
-                SeatVerdict::Full => {
-                    prop_assert!(limit > 0 && !held.contains(&Seated::Same));
+                SeatDecision::Full => {
+                    prop_assert!(limit > 0 && !held.contains(&SeatHolder::Same));
                     prop_assert!(held.len() >= limit as usize);
                     prop_assert!(!replaces || held.len() - n_own >= limit as usize, "its own would have sufficed");
                 }
@@ -187,7 +187,7 @@ mod tests {
     /// `order` and `held` in short: `"a:1 b:0"` is two places with their limits; `"a1 a2! a~"` is a slot of
     /// pool a that 1 has, one that 2 has and is closing, and one that cools down. 1 asks.
     #[track_caller]
-    fn check(order: &str, held: &str, expected: Verdict) {
+    fn check(order: &str, held: &str, expected: SlotDecision) {
         let pool = |name: &str| ProfileId(u32::from(name.as_bytes()[0]));
         let order: Vec<_> = order
             .split_whitespace()
@@ -195,14 +195,14 @@ mod tests {
             .collect();
         let held: Vec<_> = held
             .split_whitespace()
-            .map(|it| Held { pool: pool(it), holder: it[1..2].parse().ok(), closing: it.ends_with('!') })
+            .map(|it| HeldSlot { pool: pool(it), holder: it[1..2].parse().ok(), closing: it.ends_with('!') })
             .collect();
-        assert_eq!(first_free(&order, &held, 1), expected);
+        assert_eq!(decide_slot(&order, &held, 1), expected);
     }
 
     #[test]
     fn the_first_free_place_is_granted() {
-        use Verdict::{Full, Grant, Wait};
+        use SlotDecision::{Full, Grant, Wait};
         check("a:1 b:1", "", Grant(0));
         check("a:1 b:1", "a2", Grant(1));
         check("a:2 b:1", "a2", Grant(0));
@@ -247,7 +247,7 @@ mod tests {
         ]
     }
 
-    fn used(held: &[Held], pool: ProfileId) -> u32 {
+    fn used(held: &[HeldSlot], pool: ProfileId) -> u32 {
         held.iter().filter(|it| it.pool == pool).count() as u32
     }
 
@@ -259,7 +259,7 @@ mod tests {
             steps in prop::collection::vec(step(), 0..60),
         ) {
             let pools: Vec<_> = maxima.iter().zip(1..).map(|(max, id)| (ProfileId(id), *max)).collect();
-            let mut held: Vec<Held> = Vec::new();
+            let mut held: Vec<HeldSlot> = Vec::new();
             for step in steps {
                 match step {
                     Step::Ask { holder, order } => {
@@ -268,19 +268,19 @@ mod tests {
                         let is_own = |place: &(ProfileId, u32)| {
                             held.iter().any(|it| it.pool == place.0 && it.closing && it.holder == Some(holder))
                         };
-                        match first_free(&order, &held, holder) {
-                            Verdict::Grant(index) => {
+                        match decide_slot(&order, &held, holder) {
+                            SlotDecision::Grant(index) => {
                                 prop_assert!(free(&order[index]));
                                 prop_assert!(!order[..index].iter().any(|it| free(it) || is_own(it)), "order is kept");
-                                held.push(Held { pool: order[index].0, holder: Some(holder), closing: false });
+                                held.push(HeldSlot { pool: order[index].0, holder: Some(holder), closing: false });
                             }
-                            Verdict::Wait(index) => {
+                            SlotDecision::Wait(index) => {
                                 prop_assert!(!order[..=index].iter().any(free));
-                                let returns = |it: &&Held| it.pool == order[index].0 && (it.closing || it.holder.is_none());
+                                let returns = |it: &&HeldSlot| it.pool == order[index].0 && (it.closing || it.holder.is_none());
                                 prop_assert!(held.iter().any(|it| returns(&it)), "something comes back");
                                 prop_assert!(is_own(&order[index]) || !order.iter().any(free));
                             }
-                            Verdict::Full => prop_assert!(!order.iter().any(|it| free(it) || is_own(it))),
+                            SlotDecision::Full => prop_assert!(!order.iter().any(|it| free(it) || is_own(it))),
                         }
                     }
                     Step::BeginClosing(at) => {
@@ -290,7 +290,7 @@ mod tests {
                     }
                     Step::Closed(at, cools) => {
                         if held.get(at).is_some_and(|it| it.closing) {
-                            if cools { held[at] = Held { holder: None, closing: false, ..held[at] } } else { held.swap_remove(at); }
+                            if cools { held[at] = HeldSlot { holder: None, closing: false, ..held[at] } } else { held.swap_remove(at); }
                         }
                     }
                     Step::Cooled(at) => {

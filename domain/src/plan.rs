@@ -10,13 +10,13 @@ use std::time::Duration;
 use uuid::Uuid;
 
 use crate::account::{Account, AccountProfile};
-use crate::channel::{Channel, Number};
-use crate::command::{Argv, Template, TemplateError, Values};
+use crate::channel::{Channel, ChannelNumber};
+use crate::command::{Argv, CommandTemplate, CommandTemplateError, CommandValues};
 use crate::ids::{AccountId, ChannelId, ProfileId, StreamId, StreamProfileId};
 use crate::pattern::Pattern;
-use crate::playout::Place;
+use crate::playout::PlayoutCandidate;
 use crate::source_url::SourceUrl;
-use crate::stream::{Headers, Reader, SourceKind, Stream, Unplayable};
+use crate::stream::{RequestHeaders, SourceKind, Stream, StreamReader, Unplayable};
 use crate::stream_profile::{Delivery, StreamProfile};
 
 /// Everything a live channel knows of the records. Taken when it starts and when they change.
@@ -24,7 +24,7 @@ use crate::stream_profile::{Delivery, StreamProfile};
 pub struct Plan {
     pub uuid: Uuid,
     pub name: String,
-    pub number: Option<Number>,
+    pub number: Option<ChannelNumber>,
     /// First tried first. Empty if nothing of the channel can be played.
     pub candidates: Vec<Candidate>,
     /// Streams that were left out because of what they are, with the reason. Each once.
@@ -40,17 +40,17 @@ pub struct Candidate {
     pub url: SourceUrl,
     pub kind: SourceKind,
     /// The stream's headers over those of its account.
-    pub headers: Headers,
+    pub headers: RequestHeaders,
     /// The profile in force for this stream on this channel.
     pub profile: Delivery,
     /// The program that reads it in the gateway's place, where one does.
     pub command: Option<Argv>,
-    pub pool: Pool,
+    pub pool: SlotPool,
 }
 
 /// What holds for all plans of a gateway, whatever the records say.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct Conditions {
+pub struct PlanContext {
     /// The machine has ffmpeg.
     pub has_ffmpeg: bool,
     /// What providers are told where neither stream, account nor stream profile says it; `None` is a name of ours, and
@@ -60,8 +60,8 @@ pub struct Conditions {
 
 impl Candidate {
     /// What the playout knows of this candidate.
-    pub fn place(&self) -> Place {
-        Place {
+    pub fn playout_candidate(&self) -> PlayoutCandidate {
+        PlayoutCandidate {
             stream: self.stream,
             profile: self.pool.profile,
             redirect: self.profile == Delivery::Redirect,
@@ -74,14 +74,14 @@ impl Plan {
     ///
     /// A provider that counts connections may still count the closed one. Where a candidate of another account
     /// profile can be tried meanwhile, a viewer is better served by that.
-    pub fn waits_for_release(&self, pool: &Pool) -> bool {
+    pub fn waits_for_release(&self, pool: &SlotPool) -> bool {
         pool.max_streams != 0 && self.candidates.iter().all(|it| it.pool.profile == pool.profile)
     }
 }
 
 /// The pool of slots that a candidate draws from: one per account profile.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Pool {
+pub struct SlotPool {
     pub account: AccountId,
     pub account_name: String,
     pub profile: ProfileId,
@@ -90,7 +90,7 @@ pub struct Pool {
     pub release_delay: Duration,
 }
 
-impl Pool {
+impl SlotPool {
     fn new(account: &Account, profile: &AccountProfile) -> Self {
         Self {
             account: account.id,
@@ -103,14 +103,14 @@ impl Pool {
 }
 
 /// Where a plan finds the records that it is made of.
-pub trait Records {
+pub trait PlanRecords {
     fn stream(&self, id: StreamId) -> Option<Arc<Stream>>;
     fn account(&self, id: AccountId) -> Option<Arc<Account>>;
     /// `None` also where it is inactive.
     fn stream_profile(&self, id: StreamProfileId) -> Option<Arc<StreamProfile>>;
     /// For streams and channels that refer to no profile.
     fn default_profile(&self) -> Arc<StreamProfile>;
-    fn conditions(&self) -> &Conditions;
+    fn conditions(&self) -> &PlanContext;
 }
 
 /// Makes the plan of a channel.
@@ -119,7 +119,7 @@ pub trait Records {
 /// first, each with the address as the profile rewrites it. A stream is handed on by its own stream profile, else by
 /// its channel's, else by default. What the gateway does not read itself goes through ffmpeg, where there is one.
 /// Streams that are not there any more, and those of inactive accounts, are left out without a word.
-pub fn plan(channel: &Channel, records: &impl Records) -> Plan {
+pub fn plan_channel(channel: &Channel, records: &impl PlanRecords) -> Plan {
     let mut plan = Plan {
         uuid: channel.uuid,
         name: channel.name.clone(),
@@ -154,7 +154,7 @@ pub fn plan(channel: &Channel, records: &impl Records) -> Plan {
                     headers: headers.clone(),
                     profile: delivery,
                     command,
-                    pool: Pool::new(&account, account_profile),
+                    pool: SlotPool::new(&account, account_profile),
                 }),
                 Err(why) => reason = reason.or(Some(why)),
             }
@@ -186,18 +186,23 @@ impl Rewrites {
 /// Makes the plan of one stream alone, as somebody looks at it who decides about it.
 ///
 /// It has a uuid of its own, derived from the stream's id, so that no channel is taken for it.
-pub fn preview(stream: &Stream, records: &impl Records) -> Plan {
+pub fn plan_preview(stream: &Stream, records: &impl PlanRecords) -> Plan {
     let mut channel = Channel::new(ChannelId(0), preview_uuid(stream.id), stream.name(), 0);
     channel.streams = vec![stream.id];
-    plan(&channel, records)
+    plan_channel(&channel, records)
 }
 
 /// Makes the plan of one stream as this profile hands it on, whichever one it refers to; also where the profile is
 /// inactive. For a trial of the profile.
-pub fn trial(stream: &Stream, account: &Account, profile: &StreamProfile, conditions: Conditions) -> Plan {
+pub fn plan_trial(
+    stream: &Stream,
+    account: &Account,
+    profile: &StreamProfile,
+    conditions: PlanContext,
+) -> Plan {
     let stream = Stream { stream_profile: Some(profile.id), ..stream.clone() };
     let tried = Tried { stream: Arc::new(stream), account, profile, conditions };
-    preview(&tried.stream, &tried)
+    plan_preview(&tried.stream, &tried)
 }
 
 /// The records of a trial: there are no others.
@@ -205,10 +210,10 @@ struct Tried<'a> {
     stream: Arc<Stream>,
     account: &'a Account,
     profile: &'a StreamProfile,
-    conditions: Conditions,
+    conditions: PlanContext,
 }
 
-impl Records for Tried<'_> {
+impl PlanRecords for Tried<'_> {
     fn stream(&self, _: StreamId) -> Option<Arc<Stream>> {
         Some(self.stream.clone())
     }
@@ -225,7 +230,7 @@ impl Records for Tried<'_> {
         Arc::new(self.profile.clone())
     }
 
-    fn conditions(&self) -> &Conditions {
+    fn conditions(&self) -> &PlanContext {
         &self.conditions
     }
 }
@@ -239,7 +244,7 @@ pub fn preview_uuid(stream: StreamId) -> Uuid {
 struct Readers {
     has_ffmpeg: bool,
     channel_id: String,
-    templates: HashMap<StreamProfileId, Option<Result<Template, TemplateError>>>,
+    templates: HashMap<StreamProfileId, Option<Result<CommandTemplate, CommandTemplateError>>>,
 }
 
 impl Readers {
@@ -255,13 +260,13 @@ impl Readers {
         &mut self,
         url: &SourceUrl,
         profile: &StreamProfile,
-        headers: &Headers,
+        headers: &RequestHeaders,
     ) -> Result<(Delivery, Option<Argv>), Unplayable> {
         match profile.delivery {
             Delivery::Redirect if is_http(url) => Ok((Delivery::Redirect, None)),
             Delivery::Proxy | Delivery::Redirect => match SourceKind::of(url).reader(self.has_ffmpeg)? {
-                Reader::Gateway => Ok((Delivery::Proxy, None)),
-                Reader::Ffmpeg => self.command(url, &StreamProfile::of(Delivery::Command), headers),
+                StreamReader::Gateway => Ok((Delivery::Proxy, None)),
+                StreamReader::Ffmpeg => self.command(url, &StreamProfile::of(Delivery::Command), headers),
             },
             Delivery::Command => self.command(url, profile, headers),
         }
@@ -271,14 +276,14 @@ impl Readers {
         &mut self,
         url: &SourceUrl,
         profile: &StreamProfile,
-        headers: &Headers,
+        headers: &RequestHeaders,
     ) -> Result<(Delivery, Option<Argv>), Unplayable> {
         if !is_for_programs(url) {
             return Err(Unplayable::FOR_NO_PROGRAM);
         }
         let template = self.templates.entry(profile.id).or_insert_with(|| profile.template());
         let Some(Ok(template)) = template else { return Err(Unplayable::COMMAND) };
-        let argv = template.fill(Values {
+        let argv = template.fill(CommandValues {
             stream_url: url.expose(),
             // Where nothing is said over HTTP there is nobody to say it to, and programs trip over the option.
             user_agent: headers.user_agent.as_deref().filter(|_| is_http(url)),
@@ -308,14 +313,14 @@ fn is_for_programs(url: &SourceUrl) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::account::List;
-    use crate::stream::Facts;
+    use crate::account::PlaylistLocation;
+    use crate::stream::StreamProperties;
 
     fn stream(id: u32, account: u32, url: &str) -> Stream {
-        let facts = Facts {
+        let facts = StreamProperties {
             name: format!("stream {id}"),
             url: SourceUrl::new(url),
-            headers: Headers::default(),
+            headers: RequestHeaders::default(),
             tvg_id: None,
             group: None,
             logo: None,
@@ -334,7 +339,7 @@ mod tests {
         Account {
             release_delay: Duration::from_secs(id.into()),
             profiles: (0..n_profiles).map(profile).collect(),
-            ..Account::new(AccountId(id), format!("account {id}"), List::None, first, 0)
+            ..Account::new(AccountId(id), format!("account {id}"), PlaylistLocation::None, first, 0)
         }
     }
 
@@ -344,10 +349,10 @@ mod tests {
         accounts: Vec<Account>,
         profiles: Vec<StreamProfile>,
         default: Delivery,
-        conditions: Conditions,
+        conditions: PlanContext,
     }
 
-    impl Records for Shelf {
+    impl PlanRecords for Shelf {
         fn stream(&self, id: StreamId) -> Option<Arc<Stream>> {
             self.streams.iter().find(|it| it.id == id).cloned().map(Arc::new)
         }
@@ -364,14 +369,14 @@ mod tests {
             Arc::new(StreamProfile::of(self.default))
         }
 
-        fn conditions(&self) -> &Conditions {
+        fn conditions(&self) -> &PlanContext {
             &self.conditions
         }
     }
 
     fn shelf(streams: &[Stream], accounts: &[Account], default: Delivery) -> Shelf {
         let profiles = StreamProfile::built_in().to_vec();
-        let conditions = Conditions::default();
+        let conditions = PlanContext::default();
         Shelf { streams: streams.to_vec(), accounts: accounts.to_vec(), profiles, default, conditions }
     }
 
@@ -379,7 +384,7 @@ mod tests {
         let mut channel = Channel::new(ChannelId(1), Uuid::nil(), "News", 0);
         // One that is not there any more, too.
         channel.streams = streams.iter().map(|it| it.id).chain([StreamId(99)]).collect();
-        plan(&channel, &shelf(streams, accounts, default))
+        plan_channel(&channel, &shelf(streams, accounts, default))
     }
 
     fn order(plan: &Plan) -> Vec<(u32, u32)> {
@@ -402,7 +407,7 @@ mod tests {
     fn a_preview_plays_one_stream_from_every_profile_of_its_account_under_a_uuid_of_its_own() {
         let preview_of = |id| {
             let stream = stream(id, 1, "http://h/x");
-            preview(&stream, &shelf(std::slice::from_ref(&stream), &[account(1, 2)], Delivery::Proxy))
+            plan_preview(&stream, &shelf(std::slice::from_ref(&stream), &[account(1, 2)], Delivery::Proxy))
         };
         assert_eq!(order(&preview_of(7)), [(7, 11), (7, 10)]);
         assert_ne!(preview_of(7).uuid, preview_of(8).uuid);
@@ -415,7 +420,7 @@ mod tests {
         stream.stream_profile = Some(StreamProfileId(2));
         for mut profile in StreamProfile::built_in() {
             (profile.is_active, profile.user_agent) = (false, Some("agent".to_owned()));
-            let plan = trial(&stream, &account, &profile, Conditions::default());
+            let plan = plan_trial(&stream, &account, &profile, PlanContext::default());
             assert_eq!(order(&plan), [(1, 11), (1, 10)]);
             let candidate = &plan.candidates[0];
             assert_eq!(candidate.profile, profile.delivery);
@@ -433,10 +438,10 @@ mod tests {
         let mut channel = Channel::new(ChannelId(1), Uuid::nil(), "News", 0);
         channel.streams = vec![StreamId(1)];
         channel.stream_profile = Some(StreamProfileId(1));
-        assert_eq!(plan(&channel, &shelf).candidates[0].profile, Delivery::Redirect);
+        assert_eq!(plan_channel(&channel, &shelf).candidates[0].profile, Delivery::Redirect);
         shelf.profiles[1].is_active = false;
         shelf.profiles[0].user_agent = Some("agent".to_owned());
-        let candidate = plan(&channel, &shelf).candidates.remove(0);
+        let candidate = plan_channel(&channel, &shelf).candidates.remove(0);
         assert_eq!(candidate.profile, Delivery::Proxy);
         assert_eq!(candidate.headers.user_agent.as_deref(), Some("agent"));
     }
@@ -455,7 +460,7 @@ mod tests {
             let mut channel = Channel::new(ChannelId(1), Uuid::nil(), "News", 0);
             channel.streams = vec![StreamId(1)];
             channel.stream_profile = Some(shelf.profiles[0].id);
-            let candidate = plan(&channel, &shelf).candidates.remove(0);
+            let candidate = plan_channel(&channel, &shelf).candidates.remove(0);
             assert_eq!(candidate.headers.user_agent.as_deref(), expected);
         };
         check([Some("p"), Some("s"), Some("a"), Some("g")], Some("p"));
@@ -498,7 +503,7 @@ mod tests {
             let streams = [stream(1, 1, url)];
             let mut shelf = shelf(&streams, &[account(1, 1)], default);
             shelf.conditions.has_ffmpeg = true;
-            let plan = preview(&streams[0], &shelf);
+            let plan = plan_preview(&streams[0], &shelf);
             let candidate = plan.candidates.first();
             assert_eq!(candidate.map(|it| it.profile), delivery, "{url}");
             let command = candidate.and_then(|it| it.command.as_ref());
@@ -540,7 +545,7 @@ mod tests {
         });
         let mut channel = Channel::new(ChannelId(1), Uuid::nil(), "News", 0);
         channel.streams = vec![StreamId(1)];
-        let command = |shelf: &Shelf| plan(&channel, shelf).candidates.remove(0).command.unwrap();
+        let command = |shelf: &Shelf| plan_channel(&channel, shelf).candidates.remove(0).command.unwrap();
         let id = Uuid::nil().to_string();
         assert_eq!(command(&shelf).program, "/opt/x");
         assert_eq!(command(&shelf).arguments, ["-a", "agent 1", id.as_str(), "http://h/a b"]);
@@ -585,7 +590,8 @@ mod tests {
         let streams =
             [stream(1, 1, "http://h/1.m3u8"), stream(2, 1, "file:///secret/2.ts"), stream(3, 1, "rtp://h:1")];
         let plan = plan_of(&streams, &[account(1, 1)], Delivery::Redirect);
-        let places: Vec<_> = plan.candidates.iter().map(|it| (it.stream.0, it.place().redirect)).collect();
+        let places: Vec<_> =
+            plan.candidates.iter().map(|it| (it.stream.0, it.playout_candidate().redirect)).collect();
         assert_eq!(places, [(1, true), (2, false)]);
         assert_eq!(plan.unplayable.len(), 1);
     }
@@ -598,7 +604,7 @@ mod tests {
                 plan_of(&[stream(1, 1, "http://h/1")], &[account(1, 1)], Delivery::Proxy).candidates;
             let candidate = candidates.remove(0);
             let with = |&(profile, max_streams)| {
-                let pool = Pool { profile: ProfileId(profile), max_streams, ..candidate.pool.clone() };
+                let pool = SlotPool { profile: ProfileId(profile), max_streams, ..candidate.pool.clone() };
                 Candidate { pool, ..candidate.clone() }
             };
             let mut plan = plan_of(&[], &[], Delivery::Proxy);

@@ -5,7 +5,7 @@ use serde_json::Value;
 
 /// One core setting.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct Setting {
+pub struct CoreSetting {
     pub id: u32,
     /// Unique.
     pub key: String,

@@ -4,7 +4,7 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-use crate::channel::Number;
+use crate::channel::ChannelNumber;
 use crate::ids::{AccountId, StreamId, StreamProfileId};
 use crate::source_url::SourceUrl;
 
@@ -17,13 +17,13 @@ pub struct Stream {
     pub id: StreamId,
     pub account: AccountId,
     /// As the provider said at the last refresh, or as whoever made it by hand did.
-    pub provider: Facts,
+    pub provider: StreamProperties,
     /// What the account's rules made of that.
-    #[serde(default, skip_serializing_if = "Edits::is_empty")]
-    pub rule: Edits,
+    #[serde(default, skip_serializing_if = "StreamOverrides::is_empty")]
+    pub rule: StreamOverrides,
     /// What admins changed.
-    #[serde(default, skip_serializing_if = "Edits::is_empty")]
-    pub manual: Edits,
+    #[serde(default, skip_serializing_if = "StreamOverrides::is_empty")]
+    pub manual: StreamOverrides,
     /// Which one it is of those with the same identity in one list, in the order of the list; 0 is the first.
     #[serde(default)]
     pub nth: u32,
@@ -43,12 +43,12 @@ pub struct Stream {
 
 /// What is said about a stream.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct Facts {
+pub struct StreamProperties {
     pub name: String,
     pub url: SourceUrl,
     /// Sent in place of the account's where both have one.
-    #[serde(default, skip_serializing_if = "Headers::is_empty")]
-    pub headers: Headers,
+    #[serde(default, skip_serializing_if = "RequestHeaders::is_empty")]
+    pub headers: RequestHeaders,
     /// The id of its channel in a guide.
     #[serde(default)]
     pub tvg_id: Option<String>,
@@ -60,13 +60,13 @@ pub struct Facts {
     pub logo: Option<String>,
     /// The channel number that the provider gives it.
     #[serde(default)]
-    pub number: Option<Number>,
+    pub number: Option<ChannelNumber>,
 }
 
 /// Values that stand in place of others. An empty text stands for "none".
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[serde(default)]
-pub struct Edits {
+pub struct StreamOverrides {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub name: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -79,7 +79,7 @@ pub struct Edits {
     pub logo: Option<String>,
 }
 
-impl Edits {
+impl StreamOverrides {
     pub fn is_empty(&self) -> bool {
         *self == Self::default()
     }
@@ -87,13 +87,13 @@ impl Edits {
 
 impl Stream {
     /// A stream as it is when it is first seen.
-    pub fn new(id: StreamId, account: AccountId, provider: Facts, at: i64) -> Self {
+    pub fn new(id: StreamId, account: AccountId, provider: StreamProperties, at: i64) -> Self {
         Self {
             id,
             account,
             provider,
-            rule: Edits::default(),
-            manual: Edits::default(),
+            rule: StreamOverrides::default(),
+            manual: StreamOverrides::default(),
             nth: 0,
             stream_profile: None,
             added_at: at,
@@ -190,11 +190,11 @@ impl SourceKind {
     ///
     /// # Errors
     /// When nobody can. `has_ffmpeg` is whether the machine has it.
-    pub fn reader(self, has_ffmpeg: bool) -> Result<Reader, Unplayable> {
+    pub fn reader(self, has_ffmpeg: bool) -> Result<StreamReader, Unplayable> {
         Err(Unplayable(match self {
-            Self::HttpTs | Self::File => return Ok(Reader::Gateway),
+            Self::HttpTs | Self::File => return Ok(StreamReader::Gateway),
             Self::Unknown => "addresses of this kind are not supported",
-            _ if has_ffmpeg => return Ok(Reader::Ffmpeg),
+            _ if has_ffmpeg => return Ok(StreamReader::Ffmpeg),
             Self::Hls => "HLS addresses need ffmpeg, which is not on this machine",
             Self::Rtsp => "RTSP addresses need ffmpeg, which is not on this machine",
             Self::Rtmp => "RTMP addresses need ffmpeg, which is not on this machine",
@@ -206,7 +206,7 @@ impl SourceKind {
 
 /// Who reads a stream.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Reader {
+pub enum StreamReader {
     Gateway,
     Ffmpeg,
 }
@@ -228,21 +228,21 @@ fn extension(path: &str) -> &str {
 /// Request headers that a stream or an account asks for.
 #[derive(Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(default)]
-pub struct Headers {
+pub struct RequestHeaders {
     pub user_agent: Option<String>,
     pub referrer: Option<String>,
     /// Others, in the order found, each name once.
     pub extra: Vec<(String, String)>,
 }
 
-impl Headers {
+impl RequestHeaders {
     /// Most headers that one stream may have beside user agent and referrer.
     pub const EXTRA_MAX: usize = 16;
 
     /// Sets a header, in place of one with the same name. Says whether it was taken.
     ///
     /// Refused are names and values that are none, headers that belong to the connection and not to its
-    /// user (`Host`, `Connection`, `Content-Length` …), and more than [`Headers::EXTRA_MAX`].
+    /// user (`Host`, `Connection`, `Content-Length` …), and more than [`RequestHeaders::EXTRA_MAX`].
     pub fn set(&mut self, name: &str, value: &str) -> bool {
         let value = value.trim();
         if !is_token(name) || value.is_empty() || value.contains(char::is_control) || is_ours(name) {
@@ -280,9 +280,9 @@ impl Headers {
 }
 
 /// Names only: a cookie, a token or a referrer with a key in it may be the credential.
-impl fmt::Debug for Headers {
+impl fmt::Debug for RequestHeaders {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Headers")
+        f.debug_struct("RequestHeaders")
             .field("user_agent", &self.user_agent)
             .field("referrer", &self.referrer.as_ref().map(|_| "…"))
             .field("extra", &self.extra.iter().map(|it| it.0.as_str()).collect::<Vec<_>>())
@@ -344,10 +344,10 @@ mod tests {
 
     #[test]
     fn an_edit_stands_before_a_rule_and_a_rule_before_the_provider_and_an_empty_one_for_none() {
-        let provider = Facts {
+        let provider = StreamProperties {
             name: "p".to_owned(),
             url: SourceUrl::new("http://p/1.m3u8"),
-            headers: Headers::default(),
+            headers: RequestHeaders::default(),
             tvg_id: Some("p".to_owned()),
             group: Some("p".to_owned()),
             logo: None,
@@ -357,24 +357,28 @@ mod tests {
         let shown =
             |it: &Stream| format!("{} {} {:?} {:?}", it.name(), it.url().expose(), it.tvg_id(), it.group());
         assert_eq!(shown(&stream), r#"p http://p/1.m3u8 Some("p") Some("p")"#);
-        stream.rule = Edits { name: Some("r".to_owned()), tvg_id: Some("r".to_owned()), ..Edits::default() };
+        stream.rule = StreamOverrides {
+            name: Some("r".to_owned()),
+            tvg_id: Some("r".to_owned()),
+            ..StreamOverrides::default()
+        };
         assert_eq!(shown(&stream), r#"r http://p/1.m3u8 Some("r") Some("p")"#);
-        stream.manual = Edits {
+        stream.manual = StreamOverrides {
             name: Some("m".to_owned()),
             url: Some(SourceUrl::new("http://m/1")),
             group: Some(String::new()),
-            ..Edits::default()
+            ..StreamOverrides::default()
         };
         assert_eq!(shown(&stream), r#"m http://m/1 Some("r") None"#);
         assert_eq!(stream.kind(), SourceKind::HttpTs, "of the address in force");
-        stream.manual = Edits::default();
+        stream.manual = StreamOverrides::default();
         assert_eq!(shown(&stream), r#"r http://p/1.m3u8 Some("r") Some("p")"#);
     }
 
     #[test]
     fn what_cannot_be_played_says_why() {
-        assert_eq!(SourceKind::HttpTs.reader(false), Ok(Reader::Gateway));
-        assert_eq!(SourceKind::Hls.reader(true), Ok(Reader::Ffmpeg));
+        assert_eq!(SourceKind::HttpTs.reader(false), Ok(StreamReader::Gateway));
+        assert_eq!(SourceKind::Hls.reader(true), Ok(StreamReader::Ffmpeg));
         let refusal = |kind: SourceKind, has_ffmpeg| kind.reader(has_ffmpeg).unwrap_err().to_string();
         assert_eq!(
             refusal(SourceKind::Hls, false),
@@ -385,8 +389,8 @@ mod tests {
 
     #[test]
     fn a_stream_sends_its_own_headers_and_those_of_its_account_that_it_lacks() {
-        let mut own = Headers::default();
-        let mut base = Headers::default();
+        let mut own = RequestHeaders::default();
+        let mut base = RequestHeaders::default();
         assert!(own.set("user-agent", "own") && own.set("X-A", "own"));
         assert!(
             base.set("User-Agent", "base")
@@ -397,12 +401,12 @@ mod tests {
         let both = own.over(&base);
         assert_eq!((both.user_agent.as_deref(), both.referrer.as_deref()), (Some("own"), Some("base")));
         assert_eq!(both.extra, [("X-A".to_owned(), "own".to_owned()), ("X-B".to_owned(), "base".to_owned())]);
-        assert_eq!(Headers::default().over(&base), base);
+        assert_eq!(RequestHeaders::default().over(&base), base);
     }
 
     #[test]
     fn headers_that_would_change_the_request_are_refused() {
-        let mut headers = Headers::default();
+        let mut headers = RequestHeaders::default();
         for (name, value) in [
             ("Host", "other"),
             ("transfer-encoding", "chunked"),
@@ -420,14 +424,17 @@ mod tests {
 
     #[test]
     fn a_stream_has_only_so_many_headers() {
-        let mut headers = Headers::default();
-        assert_eq!((0..100).filter(|it| headers.set(&format!("x-{it}"), "1")).count(), Headers::EXTRA_MAX);
+        let mut headers = RequestHeaders::default();
+        assert_eq!(
+            (0..100).filter(|it| headers.set(&format!("x-{it}"), "1")).count(),
+            RequestHeaders::EXTRA_MAX
+        );
         assert!(headers.set("X-0", "2"), "one that is there can be changed");
     }
 
     #[test]
     fn headers_print_without_their_values() {
-        let mut headers = Headers::default();
+        let mut headers = RequestHeaders::default();
         headers.set("Cookie", "secret");
         headers.set("Referer", "http://h/?token=secret");
         assert!(!format!("{headers:?}").contains("secret"));

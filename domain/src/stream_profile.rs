@@ -4,7 +4,7 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-use crate::command::{Template, TemplateError};
+use crate::command::{CommandTemplate, CommandTemplateError};
 use crate::ids::StreamProfileId;
 
 /// A stream profile: a named way to hand streams on, which streams and channels refer to.
@@ -17,7 +17,7 @@ pub struct StreamProfile {
     /// The program that reads streams, where they are handed on by one: a name or an absolute path. Else empty.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub command: String,
-    /// What it is run with, as [`Template`] reads it.
+    /// What it is run with, as [`CommandTemplate`] reads it.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub parameters: String,
     /// Sent to the provider in place of what account and stream say.
@@ -91,8 +91,8 @@ impl StreamProfile {
     ///
     /// # Errors
     /// When the command cannot be read. None such is ever written.
-    pub fn template(&self) -> Option<Result<Template, TemplateError>> {
-        (self.delivery == Delivery::Command).then(|| Template::new(&self.command, &self.parameters))
+    pub fn template(&self) -> Option<Result<CommandTemplate, CommandTemplateError>> {
+        (self.delivery == Delivery::Command).then(|| CommandTemplate::new(&self.command, &self.parameters))
     }
 }
 
@@ -129,14 +129,14 @@ impl fmt::Display for Delivery {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::command::Values;
+    use crate::command::CommandValues;
 
     #[test]
     fn every_built_in_command_can_be_run_with_and_without_a_user_agent() {
         for profile in StreamProfile::built_in() {
             let Some(template) = profile.template() else { continue };
             for user_agent in [None, Some("Player/1 (x)")] {
-                let values = Values { stream_url: "http://h/a b", user_agent, channel_id: "c" };
+                let values = CommandValues { stream_url: "http://h/a b", user_agent, channel_id: "c" };
                 let argv = template.clone().unwrap().fill(values);
                 assert_eq!(argv.arguments.iter().filter(|it| *it == "http://h/a b").count(), 1, "{argv:?}");
                 let n_agents = argv.arguments.iter().filter(|it| it.contains("Player/1 (x)")).count();

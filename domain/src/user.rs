@@ -34,7 +34,7 @@ pub struct User {
     /// Passes every check of level.
     #[serde(default)]
     pub is_superuser: bool,
-    pub level: Level,
+    pub level: UserLevel,
     /// The lineups that limit what is seen; none of them is no limit.
     #[serde(default)]
     pub lineups: Vec<u32>,
@@ -69,7 +69,7 @@ pub struct ApiKey {
 
 /// What a user may do. Ordered.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
-pub enum Level {
+pub enum UserLevel {
     /// Watches assigned channels.
     #[default]
     Streamer,
@@ -79,7 +79,7 @@ pub enum Level {
     Admin,
 }
 
-impl Level {
+impl UserLevel {
     pub const ALL: [Self; 3] = [Self::Streamer, Self::Standard, Self::Admin];
 
     /// The number that the interface uses.
@@ -97,19 +97,19 @@ impl Level {
     }
 }
 
-impl fmt::Display for Level {
+impl fmt::Display for UserLevel {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.number().fmt(f)
     }
 }
 
-impl Serialize for Level {
+impl Serialize for UserLevel {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         serializer.serialize_u8(self.number())
     }
 }
 
-impl<'de> Deserialize<'de> for Level {
+impl<'de> Deserialize<'de> for UserLevel {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         let number = u64::deserialize(deserializer)?;
         Self::of(number).ok_or_else(|| serde::de::Error::custom(format!("{number} is no user level")))
@@ -118,7 +118,7 @@ impl<'de> Deserialize<'de> for Level {
 
 impl User {
     /// A user with a name and a level, who cannot log in yet.
-    pub fn new(id: UserId, username: impl Into<String>, level: Level, at: i64) -> Self {
+    pub fn new(id: UserId, username: impl Into<String>, level: UserLevel, at: i64) -> Self {
         Self {
             id,
             username: username.into(),
@@ -144,12 +144,12 @@ impl User {
     }
 
     /// What this user may do: a superuser everything.
-    pub fn effective_level(&self) -> Level {
-        if self.is_superuser { Level::Admin } else { self.level }
+    pub fn effective_level(&self) -> UserLevel {
+        if self.is_superuser { UserLevel::Admin } else { self.level }
     }
 
     /// Has this user at least that level?
-    pub fn may(&self, level: Level) -> bool {
+    pub fn may(&self, level: UserLevel) -> bool {
         self.is_active && self.effective_level() >= level
     }
 
@@ -160,8 +160,8 @@ impl User {
 }
 
 /// Does this channel exist for this user? The one rule for lists, playlists, guides, tuners and playing.
-pub fn sees(user: &User, channel: &Channel) -> bool {
-    if user.effective_level() == Level::Admin {
+pub fn can_see(user: &User, channel: &Channel) -> bool {
+    if user.effective_level() == UserLevel::Admin {
         return channel.enabled;
     }
     channel.enabled && user.level >= channel.user_level && !(user.hide_adult && channel.is_adult)
@@ -232,25 +232,25 @@ mod tests {
 
     #[test]
     fn levels_are_ordered_and_only_three_numbers_are_levels() {
-        assert!(Level::Streamer < Level::Standard && Level::Standard < Level::Admin);
-        for level in Level::ALL {
-            assert_eq!(Level::of(u64::from(level.number())), Some(level));
+        assert!(UserLevel::Streamer < UserLevel::Standard && UserLevel::Standard < UserLevel::Admin);
+        for level in UserLevel::ALL {
+            assert_eq!(UserLevel::of(u64::from(level.number())), Some(level));
         }
         for number in [2, 7, 11, 256, u64::MAX] {
-            assert_eq!(Level::of(number), None);
+            assert_eq!(UserLevel::of(number), None);
         }
-        assert_eq!(serde_json::from_str::<Level>("10").unwrap(), Level::Admin);
-        assert!(serde_json::from_str::<Level>("7").is_err());
+        assert_eq!(serde_json::from_str::<UserLevel>("10").unwrap(), UserLevel::Admin);
+        assert!(serde_json::from_str::<UserLevel>("7").is_err());
     }
 
     #[test]
     fn a_superuser_may_do_everything_and_an_inactive_user_nothing() {
-        let mut user = User::new(UserId(1), "a", Level::Streamer, 0);
-        assert!(user.may(Level::Streamer) && !user.may(Level::Standard));
+        let mut user = User::new(UserId(1), "a", UserLevel::Streamer, 0);
+        assert!(user.may(UserLevel::Streamer) && !user.may(UserLevel::Standard));
         user.is_superuser = true;
-        assert!(user.may(Level::Admin));
+        assert!(user.may(UserLevel::Admin));
         user.is_active = false;
-        assert!(!user.may(Level::Streamer));
+        assert!(!user.may(UserLevel::Streamer));
     }
 
     #[test]

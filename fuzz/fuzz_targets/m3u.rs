@@ -3,14 +3,14 @@
 #![no_main]
 
 use domain::playlist::catalogue::CatalogueBuilder;
-use domain::playlist::m3u::{self, Item, Limits, Parser};
-use domain::playlist::write::{self, Line};
-use domain::stream::Headers;
+use domain::playlist::m3u::{self, PlaylistItem, PlaylistLimits, PlaylistParser};
+use domain::playlist::write::{self, OutputEntry};
+use domain::stream::RequestHeaders;
 use libfuzzer_sys::fuzz_target;
 
 /// Small, so that small inputs reach them.
-const LIMITS: Limits =
-    Limits { line_bytes_max: 256, name_chars_max: 32, url_bytes_max: 64, attributes_max: 3, entries_max: 20 };
+const LIMITS: PlaylistLimits =
+    PlaylistLimits { line_bytes_max: 256, name_chars_max: 32, url_bytes_max: 64, attributes_max: 3, entries_max: 20 };
 
 fuzz_target!(|data: &[u8]| {
     // The first byte says into what pieces the rest is cut.
@@ -18,7 +18,7 @@ fuzz_target!(|data: &[u8]| {
     let (items, summary) = m3u::parse(playlist, LIMITS);
 
     let mut again = Vec::new();
-    let mut parser = Parser::new(LIMITS);
+    let mut parser = PlaylistParser::new(LIMITS);
     for piece in playlist.chunks(usize::from(*cut).max(1)) {
         parser.push(piece, &mut |item| again.push(item));
     }
@@ -29,10 +29,10 @@ fuzz_target!(|data: &[u8]| {
     assert_eq!(summary, summary_again);
 
     let mut builder = CatalogueBuilder::new();
-    let account = builder.account("fuzz", 0, Headers::default());
+    let account = builder.account("fuzz", 0, RequestHeaders::default());
     let mut n_entries = 0;
     for item in items {
-        let Item::Entry(entry) = item else { continue };
+        let PlaylistItem::Entry(entry) = item else { continue };
         n_entries += 1;
         assert!(!entry.name.is_empty() && entry.name.chars().count() <= LIMITS.name_chars_max);
         assert!(entry.url.expose().len() <= LIMITS.url_bytes_max);
@@ -45,10 +45,10 @@ fuzz_target!(|data: &[u8]| {
     let catalogue = builder.build();
     assert_eq!(catalogue.channels.iter().map(|it| it.streams.len() as u64).sum::<u64>(), n_entries);
     let mut out = String::new();
-    write::header(&mut out, None);
+    write::write_header(&mut out, None);
     for channel in &catalogue.channels {
         let group = catalogue.groups.iter().find(|it| Some(it.id) == channel.group);
-        let line = Line {
+        let line = OutputEntry {
             name: &channel.name,
             url: "http://gateway.example/1",
             tvg_id: channel.tvg_id.as_deref().unwrap_or_default(),
@@ -56,11 +56,11 @@ fuzz_target!(|data: &[u8]| {
             tvg_chno: channel.number,
             group: group.map_or("", |it| it.name.as_str()),
         };
-        write::entry(&mut out, &line);
+        write::write_entry(&mut out, &line);
     }
-    let (items, summary) = m3u::parse(out.as_bytes(), Limits::default());
+    let (items, summary) = m3u::parse(out.as_bytes(), PlaylistLimits::default());
     assert_eq!(summary.entries, catalogue.channels.len() as u64);
     let urls =
-        items.iter().filter_map(|it| if let Item::Entry(it) = it { Some(it.url.expose()) } else { None });
+        items.iter().filter_map(|it| if let PlaylistItem::Entry(it) = it { Some(it.url.expose()) } else { None });
     urls.for_each(|url| assert_eq!(url, "http://gateway.example/1"));
 });

@@ -154,12 +154,15 @@ fn verify(hash: &Secret, password: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use domain::ids::UserId;
-    use domain::user::Level;
+    use domain::user::UserLevel;
 
     use super::*;
 
     fn user(password: &str) -> User {
-        User { password: Some(hash_password(password)), ..User::new(UserId(1), "anna", Level::Streamer, 0) }
+        User {
+            password: Some(hash_password(password)),
+            ..User::new(UserId(1), "anna", UserLevel::Streamer, 0)
+        }
     }
 
     #[tokio::test]

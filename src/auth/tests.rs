@@ -4,7 +4,7 @@ use std::net::{IpAddr, Ipv4Addr};
 use std::time::Duration;
 
 use domain::ids::UserId;
-use domain::user::Level;
+use domain::user::UserLevel;
 use http::header::HeaderName;
 use http_body_util::BodyExt as _;
 use storage::{Error, Store};
@@ -41,7 +41,7 @@ impl House {
             password: Some(hash_password("right")),
             player_password: Some(Secret::new("remote")),
             api_key: Some(auth.new_api_key()),
-            ..User::new(UserId(1), "anna", Level::Standard, 0)
+            ..User::new(UserId(1), "anna", UserLevel::Standard, 0)
         };
         store.write_blocking(move |write| write.put(&anna)).unwrap();
         Self { auth, store, told }
@@ -138,8 +138,8 @@ async fn who_is_lowered_inactive_or_gone_is_so_at_the_next_use() {
     let bearer = headers(&[("authorization", &format!("Bearer {}", tokens.access))]);
     let level = |headers| house.auth.user_of(headers).unwrap().unwrap().effective_level();
 
-    house.change(|it| it.level = Level::Streamer);
-    assert_eq!((level(&bearer), level(&key)), (Level::Streamer, Level::Streamer));
+    house.change(|it| it.level = UserLevel::Streamer);
+    assert_eq!((level(&bearer), level(&key)), (UserLevel::Streamer, UserLevel::Streamer));
 
     house.change(|it| it.is_active = false);
     assert_eq!(house.auth.user_of(&bearer), Err(Denied::Inactive));

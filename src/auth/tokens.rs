@@ -137,7 +137,7 @@ impl Signer {
 mod tests {
     use base64::Engine as _;
     use base64::engine::general_purpose::URL_SAFE_NO_PAD;
-    use domain::user::Level;
+    use domain::user::UserLevel;
     use hmac::{Hmac, KeyInit, Mac};
     use serde_json::{Value, json};
     use sha2::{Sha256, Sha512};
@@ -148,7 +148,7 @@ mod tests {
     const KEY: [u8; 32] = [7; 32];
 
     fn user() -> User {
-        User { generation: 3, ..User::new(UserId(42), "anna", Level::Standard, 0) }
+        User { generation: 3, ..User::new(UserId(42), "anna", UserLevel::Standard, 0) }
     }
 
     /// A token with any head and body, signed by `sign`.

@@ -4,7 +4,7 @@ use std::process::ExitCode;
 
 use actors::{ImportOptions, ImportSummary, import, now_ms};
 use anyhow::{Context, anyhow};
-use domain::account::{Account, AccountProfile, List, REFRESH_INTERVAL_HOURS};
+use domain::account::{Account, AccountProfile, PlaylistLocation, REFRESH_INTERVAL_HOURS};
 use domain::ids::AccountId;
 use storage::records::next_profile_id;
 use storage::{Models, Write};
@@ -62,7 +62,7 @@ pub(super) fn run(config: &Config, new: &NewImport) -> anyhow::Result<ExitCode> 
 /// The account of a list: the one that is named, else the one that has the list, else a new one.
 fn account_for(
     write: &mut Write<'_>,
-    list: &List,
+    list: &PlaylistLocation,
     name: Option<String>,
     default_name: String,
 ) -> Result<Account, AccountError> {
@@ -89,15 +89,15 @@ fn account_for(
 }
 
 /// A file is named by its whole path: the gateway may be started from another folder.
-fn list_of(source: &ListSource) -> anyhow::Result<List> {
+fn list_of(source: &ListSource) -> anyhow::Result<PlaylistLocation> {
     Ok(match source {
-        ListSource::Url(url) => List::Url(url.clone()),
+        ListSource::Url(url) => PlaylistLocation::Url(url.clone()),
         ListSource::File(path) => {
             let whole = std::path::absolute(path)?;
             // No account for a slip of the pen.
             std::fs::metadata(&whole).with_context(|| format!("failed to read {}", whole.display()))?;
             let text = whole.to_str().with_context(|| format!("{} is no text", whole.display()))?;
-            List::File(text.to_owned())
+            PlaylistLocation::File(text.to_owned())
         }
     })
 }

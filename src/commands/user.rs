@@ -6,7 +6,7 @@ use std::process::ExitCode;
 use actors::now_ms;
 use anyhow::{Context, bail, ensure};
 use domain::ids::UserId;
-use domain::user::{Level, User, check_username};
+use domain::user::{User, UserLevel, check_username};
 use storage::Error;
 
 use crate::auth::{PASSWORD_BYTES_MAX, hash_password};
@@ -21,9 +21,9 @@ const PASSWORD_CHARS: usize = 24;
 pub(super) fn add(config: &Config, new: &NewUser) -> anyhow::Result<ExitCode> {
     check_username(&new.name)?;
     let level = match (new.level, new.superuser) {
-        (Some(number), _) => Level::of(number.into()).context("the levels are 0, 1 and 10")?,
-        (None, true) => Level::Admin,
-        (None, false) => Level::default(),
+        (Some(number), _) => UserLevel::of(number.into()).context("the levels are 0, 1 and 10")?,
+        (None, true) => UserLevel::Admin,
+        (None, false) => UserLevel::default(),
     };
     let given = given_password(new)?;
     let password = given.clone().unwrap_or_else(made_password);

@@ -9,8 +9,8 @@ mod source;
 use std::net::SocketAddr;
 
 use domain::playlist::catalogue::{Catalogue, CatalogueBuilder};
-use domain::playlist::m3u::{Item, Limits, Parser};
-use domain::stream::Headers;
+use domain::playlist::m3u::{PlaylistItem, PlaylistLimits, PlaylistParser};
+use domain::stream::RequestHeaders;
 
 pub use self::source::Source;
 use self::source::SourceError;
@@ -81,10 +81,10 @@ pub async fn run(
 pub fn catalogue(source: SocketAddr) -> Catalogue {
     let mut catalogue = CatalogueBuilder::new();
     for (account, suffix) in [("demo provider A", "-a"), ("demo provider B", "-b")] {
-        let account = catalogue.account(account, 0, Headers::default());
-        let mut parser = Parser::new(Limits::default());
+        let account = catalogue.account(account, 0, RequestHeaders::default());
+        let mut parser = PlaylistParser::new(PlaylistLimits::default());
         let mut take = |item| {
-            if let Item::Entry(entry) = item {
+            if let PlaylistItem::Entry(entry) = item {
                 catalogue.entry(account, entry);
             }
         };

@@ -80,7 +80,7 @@ async fn answer(app: &App, asked: Asked, method: &Method, caller: Caller) -> Res
     let user = app.auth.player(&username, &password, caller.address(), &caller.agent).await?;
     let uuid = {
         let channels = app.models.channels.load();
-        channels.get(channel.0).filter(|it| user::sees(&user, it)).map(|it| it.uuid)
+        channels.get(channel.0).filter(|it| user::can_see(&user, it)).map(|it| it.uuid)
     };
     let target = Target::Channel(uuid.ok_or_else(unknown_channel)?);
     watch(app, target, Some(&user), method, caller).await

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use domain::channel::Channel;
 use domain::group::Group;
-use domain::playlist::write::{Line, entry, header};
+use domain::playlist::write::{OutputEntry, write_entry, write_header};
 use http::header::{CACHE_CONTROL, CONTENT_DISPOSITION, HeaderValue};
 use http::{Method, StatusCode};
 use storage::Table;
@@ -43,12 +43,12 @@ fn answer(app: &App, caller: &Caller) -> Reply {
 /// caller used: what reached us once will do so again.
 fn playlist(channels: &Table<Channel>, groups: &Table<Group>, host: &str) -> String {
     let mut text = String::new();
-    header(&mut text, None);
+    write_header(&mut text, None);
     let group = |channel: &Channel| groups.get(channel.group?.0).map(|it| it.name.as_str());
     let mut channels: Vec<_> = channels.iter().filter(|it| it.enabled).collect();
     channels.sort_by_key(|it| (it.number.is_none(), it.number));
     for channel in channels {
-        let line = Line {
+        let line = OutputEntry {
             name: &channel.name,
             url: &stream_url(host, channel),
             tvg_id: channel.tvg_id.as_deref().unwrap_or_default(),
@@ -56,7 +56,7 @@ fn playlist(channels: &Table<Channel>, groups: &Table<Group>, host: &str) -> Str
             tvg_chno: channel.number,
             group: group(channel).unwrap_or_default(),
         };
-        entry(&mut text, &line);
+        write_entry(&mut text, &line);
     }
     text
 }

@@ -11,7 +11,7 @@ use std::sync::Arc;
 
 use actors::Target;
 use domain::ids::StreamId;
-use domain::user::{self, Level, User};
+use domain::user::{self, User, UserLevel};
 use http::{HeaderMap, Method};
 use serde::Deserialize;
 use uuid::Uuid;
@@ -69,7 +69,7 @@ async fn answer(
     if let (Target::Channel(uuid), Some(user)) = (target, &user) {
         let channels = app.models.channels.load();
         let channel = channels.one_by("uuid", uuid.as_bytes());
-        channel.filter(|it| user::sees(user, it)).ok_or_else(unknown_channel)?;
+        channel.filter(|it| user::can_see(user, it)).ok_or_else(unknown_channel)?;
     }
     watch(app, target, user.as_deref(), method, caller).await
 }
@@ -99,7 +99,7 @@ fn admin(app: &App, headers: &HeaderMap, query: Query) -> Result<Arc<User>, Refu
         (None, Some(token)) => app.auth.user_of_token(&token)?,
         (None, None) => return Err(Denied::Nobody.into()),
     };
-    if user.may(Level::Admin) { Ok(user) } else { Err(Refusal::forbidden()) }
+    if user.may(UserLevel::Admin) { Ok(user) } else { Err(Refusal::forbidden()) }
 }
 
 #[cfg(test)]

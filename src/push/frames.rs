@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use actors::{RefreshPhase, RefreshStatus};
-use domain::account::Outcome;
+use domain::account::RefreshOutcome;
 use domain::event::{Event, EventBody};
 use domain::time::iso_millis;
 use domain::user::User;
@@ -127,8 +127,8 @@ pub(super) fn refresh(progress: &RefreshStatus, now_ms: i64) -> Arc<Happening> {
         (RefreshPhase::Parsing, _) => ("parsing", "parsing"),
         (RefreshPhase::Comparing, _) => ("comparing", "parsing"),
         (RefreshPhase::Writing, _) => ("writing", "parsing"),
-        (RefreshPhase::Done, Some(Outcome::Success)) => ("done", "success"),
-        (RefreshPhase::Done, Some(Outcome::AwaitingConfirmation)) => ("done", "pending_confirmation"),
+        (RefreshPhase::Done, Some(RefreshOutcome::Success)) => ("done", "success"),
+        (RefreshPhase::Done, Some(RefreshOutcome::AwaitingConfirmation)) => ("done", "pending_confirmation"),
         (RefreshPhase::Done, _) => ("done", "error"),
     };
     Happening::for_admins(json!({
@@ -241,9 +241,9 @@ mod tests {
             (RefreshPhase::Parsing, None, "parsing", "parsing"),
             (RefreshPhase::Comparing, None, "comparing", "parsing"),
             (RefreshPhase::Writing, None, "writing", "parsing"),
-            (RefreshPhase::Done, Some(Outcome::Success), "done", "success"),
-            (RefreshPhase::Done, Some(Outcome::Error), "done", "error"),
-            (RefreshPhase::Done, Some(Outcome::AwaitingConfirmation), "done", "pending_confirmation"),
+            (RefreshPhase::Done, Some(RefreshOutcome::Success), "done", "success"),
+            (RefreshPhase::Done, Some(RefreshOutcome::Error), "done", "error"),
+            (RefreshPhase::Done, Some(RefreshOutcome::AwaitingConfirmation), "done", "pending_confirmation"),
             (RefreshPhase::Done, None, "done", "error"),
         ] {
             let progress = RefreshStatus {

@@ -11,7 +11,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use domain::user::Level;
+use domain::user::UserLevel;
 use futures_util::{SinkExt as _, StreamExt as _};
 use media::Connection;
 use tokio::time::{Instant, sleep_until, timeout};
@@ -95,7 +95,7 @@ impl Session {
 
     async fn serve(&mut self, socket: &mut WebSocket, stay: &Stay) -> End {
         // Before anything is said, and before it is known what: what happens from now on is heard.
-        let mut listener = self.access.user().may(Level::Standard).then(|| self.hub.listen());
+        let mut listener = self.access.user().may(UserLevel::Standard).then(|| self.hub.listen());
         let mut heartbeat = Heartbeat::new(Instant::now());
         let mut next = Some(Message::text(frames::established(self.access.user())));
         loop {
@@ -155,7 +155,7 @@ impl Session {
     /// What was heard, in the words for this user; `None` when it is not for them.
     fn worded(&self, heard: Heard) -> Option<String> {
         let user = self.access.user();
-        let is_admin = user.may(Level::Admin);
+        let is_admin = user.may(UserLevel::Admin);
         match heard {
             Heard::Missed(count) => Some(frames::missed(count)),
             Heard::Happening(it) if is_admin => Some(it.admin.clone()),

@@ -7,7 +7,7 @@ use std::time::Duration;
 use actors::{ChannelStatus, ClientStatus, MetricsSnapshot, Target};
 use domain::channel::Channel;
 use domain::time::iso_millis;
-use domain::user::{User, sees};
+use domain::user::{User, can_see};
 use serde_json::{Value, json};
 use storage::Table;
 use tokio::time::Instant;
@@ -127,7 +127,7 @@ impl Statistics {
 
 /// Does the channel with this uuid exist for this user?
 pub(super) fn may_see(user: &User, table: &Table<Channel>, uuid: Uuid) -> bool {
-    of_uuid(table, uuid).is_some_and(|it| sees(user, it))
+    of_uuid(table, uuid).is_some_and(|it| can_see(user, it))
 }
 
 fn of_uuid(table: &Table<Channel>, uuid: Uuid) -> Option<&Channel> {

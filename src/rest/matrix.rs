@@ -1,11 +1,11 @@
 //! Every route, asked by everybody and with everything. Made from the table of routes, so it grows by itself.
 
-use domain::account::{Account, AccountProfile, List};
+use domain::account::{Account, AccountProfile, PlaylistLocation};
 use domain::channel::Channel;
 use domain::group::Group;
 use domain::ids::{AccountId, ChannelId, GroupId, ProfileId, StreamId};
 use domain::source_url::SourceUrl;
-use domain::stream::{Facts, Headers, Stream};
+use domain::stream::{RequestHeaders, Stream, StreamProperties};
 use serde_json::{Value, json};
 use uuid::Uuid;
 
@@ -241,11 +241,12 @@ async fn furnished() -> Rest {
         replace_pattern: SECRET.to_owned(),
         ..AccountProfile::default_of(ProfileId(2), "default", 1)
     };
-    rest.put([Account::new(AccountId(2), "provider", List::Url(url("list.m3u")), profile, 0)]).await;
-    let facts = Facts {
+    rest.put([Account::new(AccountId(2), "provider", PlaylistLocation::Url(url("list.m3u")), profile, 0)])
+        .await;
+    let facts = StreamProperties {
         name: "one".to_owned(),
         url: url("1.ts"),
-        headers: Headers::default(),
+        headers: RequestHeaders::default(),
         tvg_id: None,
         group: Some("News".to_owned()),
         logo: None,

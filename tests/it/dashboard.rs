@@ -4,7 +4,7 @@
 mod slow {
     use std::net::{Ipv4Addr, SocketAddr};
 
-    use domain::user::Level;
+    use domain::user::UserLevel;
     use serde_json::{Value, json};
     use tokio::net::{TcpListener, TcpStream};
     use tokio_util::sync::CancellationToken;
@@ -75,7 +75,7 @@ mod slow {
         provider.path(SECOND).plays(Picture::new("second"));
         let list = provider.playlist(&[("news", NAME, FIRST), ("news", "News backup", SECOND)]);
         let gateway = TestGateway::of(&list).await;
-        let root = person(&gateway, "root", |it| it.level = Level::Admin).await;
+        let root = person(&gateway, "root", |it| it.level = UserLevel::Admin).await;
 
         let browser = opened(gateway.address, &root.token(&gateway)).await;
         says(&browser, "connected").await;
@@ -105,14 +105,14 @@ mod slow {
         let images = browser.script("return document.querySelectorAll('img').length").await;
         assert_eq!(images, 0, "names are shown as text");
 
-        changed(&gateway, &root, |it| it.level = Level::Standard).await;
+        changed(&gateway, &root, |it| it.level = UserLevel::Standard).await;
         says(&browser, "closed 1008").await;
     }
 
     #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
     async fn the_example_page_connects_again_after_its_connection_was_lost() {
         let gateway = Setup::new().start().await;
-        let root = person(&gateway, "root", |it| it.level = Level::Admin).await;
+        let root = person(&gateway, "root", |it| it.level = UserLevel::Admin).await;
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await.unwrap();
         let host = listener.local_addr().unwrap();
         let (cut, to) = (CancellationToken::new(), gateway.address);

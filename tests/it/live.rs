@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use domain::channel::Channel;
 use domain::event::EventBody;
-use domain::user::{self, Level};
+use domain::user::{self, UserLevel};
 use headwater::config::Config;
 use parking_lot::Mutex;
 
@@ -120,7 +120,7 @@ async fn a_channel_that_a_user_does_not_see_is_answered_like_one_that_does_not_e
     let unknown = fetch(gateway.address, Request::get(child.live("999999.ts"))).await;
     assert_eq!(unknown.status(), 404);
     let hide: [fn(&mut Channel); 3] =
-        [|it| it.is_adult = true, |it| it.user_level = Level::Standard, |it| it.enabled = false];
+        [|it| it.is_adult = true, |it| it.user_level = UserLevel::Standard, |it| it.enabled = false];
     for hidden in hide {
         channel_changed(&gateway, "Film", hidden).await;
         let with_key = |path: &str| Request::get(path).header("X-API-Key", &child.api_key);
@@ -228,9 +228,9 @@ async fn whoever_shows_credentials_at_an_open_address_counts_as_that_user_from_a
 async fn a_single_stream_is_shown_to_admins_only_and_from_any_network() {
     for config in [only_elsewhere, |_: &mut Config| {}] {
         let (provider, gateway) = house(config).await;
-        let admin = person(&gateway, "admin", |it| it.level = Level::Admin).await;
-        let standard = person(&gateway, "standard", |it| it.level = Level::Standard).await;
-        let gone = person(&gateway, "gone", |it| (it.level, it.is_active) = (Level::Admin, false)).await;
+        let admin = person(&gateway, "admin", |it| it.level = UserLevel::Admin).await;
+        let standard = person(&gateway, "standard", |it| it.level = UserLevel::Standard).await;
+        let gone = person(&gateway, "gone", |it| (it.level, it.is_active) = (UserLevel::Admin, false)).await;
         let stream = gateway.catalogue.streams.iter().find(|it| it.name() == "News").unwrap().id;
         let path = format!("/proxy/ts/stream/{stream}");
         let with_token = |token: &str| Request::get(format!("{path}?x=1&token={token}"));
@@ -272,7 +272,7 @@ async fn a_single_stream_is_shown_to_admins_only_and_from_any_network() {
 async fn a_previewed_stream_and_a_channel_with_the_same_number_are_two_leases_and_none_is_left() {
     // Holds T-slot.5 at the doors.
     let (provider, gateway) = house(|_| {}).await;
-    let admin = person(&gateway, "admin", |it| it.level = Level::Admin).await;
+    let admin = person(&gateway, "admin", |it| it.level = UserLevel::Admin).await;
     // The first channel and the first stream.
     assert_eq!(gateway.channel("News").id.0, gateway.catalogue.streams[0].id.0);
     let number = gateway.channel("News").id;
@@ -319,7 +319,7 @@ async fn no_log_line_no_event_and_no_refusal_tells_a_password_a_key_or_a_token()
     let _guard = tracing::subscriber::set_default(subscriber.finish());
 
     let (_provider, gateway) = house(only_elsewhere).await;
-    let admin = person(&gateway, "admin", |it| (it.level, it.stream_limit) = (Level::Admin, 1)).await;
+    let admin = person(&gateway, "admin", |it| (it.level, it.stream_limit) = (UserLevel::Admin, 1)).await;
     let wrong = Person {
         password: "Wrong-Password".to_owned(),
         api_key: "Wrong-Key".to_owned(),

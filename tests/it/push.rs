@@ -1,11 +1,11 @@
 //! The WebSocket: who is let in and how, what each level is told, and that nobody is told too much or too late.
 
-use domain::account::{Account, AccountProfile, List};
+use domain::account::{Account, AccountProfile, PlaylistLocation};
 use domain::channel::Channel;
 use domain::event::{CallerRef, Event, EventBody};
 use domain::ids::{AccountId, ProfileId};
 use domain::source_url::SourceUrl;
-use domain::user::Level;
+use domain::user::UserLevel;
 use headwater::Stopped;
 use serde_json::{Value, json};
 use tokio::net::TcpSocket;
@@ -32,7 +32,7 @@ async fn house() -> (Provider, TestGateway) {
     (provider, gateway)
 }
 
-async fn of_level(gateway: &TestGateway, name: &str, level: Level) -> Person {
+async fn of_level(gateway: &TestGateway, name: &str, level: UserLevel) -> Person {
     person(gateway, name, |it| it.level = level).await
 }
 
@@ -47,7 +47,7 @@ async fn listens(gateway: &TestGateway, person: &Person) -> Listener {
 
 /// Keeps an account with a list at this address.
 async fn with_list(gateway: &TestGateway, url: &str) -> AccountId {
-    let (id, list) = (AccountId(40), List::Url(SourceUrl::new(url)));
+    let (id, list) = (AccountId(40), PlaylistLocation::Url(SourceUrl::new(url)));
     let profile = AccountProfile::default_of(ProfileId(40), "default", 1);
     let account = Account::new(id, "a list", list, profile, 0);
     gateway.change(move |write| write.put(&account)).await;
@@ -80,7 +80,7 @@ fn is_explained(value: &Value) {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_socket_opens_for_every_kind_of_credentials_at_both_ports() {
     let gateway = Setup::new().start().await;
-    let anna = of_level(&gateway, "anna", Level::Admin).await;
+    let anna = of_level(&gateway, "anna", UserLevel::Admin).await;
     let token = anna.token(&gateway);
     let (bearer, in_query) = (format!("Bearer {token}"), format!("/ws/?a=b&token={token}"));
     let (by_scheme, offered) = (format!("ApiKey {}", anna.api_key), format!("bearer, {token}"));
@@ -113,7 +113,7 @@ async fn a_socket_opens_for_every_kind_of_credentials_at_both_ports() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn without_good_credentials_there_is_401_and_no_socket() {
     let gateway = Setup::new().start().await;
-    let anna = of_level(&gateway, "anna", Level::Admin).await;
+    let anna = of_level(&gateway, "anna", UserLevel::Admin).await;
     let idle = person(&gateway, "idle", |it| it.is_active = false).await;
     let with = |token: String| format!("/ws/?token={token}");
     let refused: [(String, &[(&str, &str)]); 8] = [
@@ -142,7 +142,7 @@ async fn without_good_credentials_there_is_401_and_no_socket() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn an_admin_sees_a_channel_play_and_fail_over_as_it_happens() {
     let (provider, gateway) = house().await;
-    let root = of_level(&gateway, "root", Level::Admin).await;
+    let root = of_level(&gateway, "root", UserLevel::Admin).await;
     let mut admin = listens(&gateway, &root).await;
     let idle = admin.kind("channel_stats").await;
     assert_eq!((&idle["stats"]["count"], &idle["stats"]["channels"]), (&json!(0), &json!([])));
@@ -189,7 +189,7 @@ async fn an_admin_sees_a_channel_play_and_fail_over_as_it_happens() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn all_are_told_the_same_reading_and_nothing_is_read_while_nobody_listens() {
     let gateway = Setup::new().start().await;
-    let root = of_level(&gateway, "root", Level::Admin).await;
+    let root = of_level(&gateway, "root", UserLevel::Admin).await;
     for _ in 0..2 {
         let mut first = listens(&gateway, &root).await;
         assert_eq!(first.kind("channel_stats").await["sequence"], 1, "begins anew");
@@ -221,9 +221,9 @@ async fn level_1_is_told_channels_states_and_counts_and_level_0_nothing() {
             write.put(&late)
         })
         .await;
-    let anna = person(&gateway, "anna", |it| (it.level, it.hide_adult) = (Level::Standard, true)).await;
-    let zoe = of_level(&gateway, "zoe", Level::Streamer).await;
-    let root = of_level(&gateway, "root", Level::Admin).await;
+    let anna = person(&gateway, "anna", |it| (it.level, it.hide_adult) = (UserLevel::Standard, true)).await;
+    let zoe = of_level(&gateway, "zoe", UserLevel::Streamer).await;
+    let root = of_level(&gateway, "root", UserLevel::Admin).await;
     let mut standard = listens(&gateway, &anna).await;
     let mut streamer = listens(&gateway, &zoe).await;
     let mut admin = listens(&gateway, &root).await;
@@ -275,10 +275,10 @@ async fn level_1_is_told_channels_states_and_counts_and_level_0_nothing() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn whoever_may_no_longer_see_is_cut_off_at_once() {
     let gateway = Setup::new().start().await;
-    let root = of_level(&gateway, "root", Level::Admin).await;
+    let root = of_level(&gateway, "root", UserLevel::Admin).await;
     let mut stays = listens(&gateway, &root).await;
     for what in ["lowered", "raised", "inactive", "deleted", "new password", "key taken back"] {
-        let begin = if what == "raised" { Level::Standard } else { Level::Admin };
+        let begin = if what == "raised" { UserLevel::Standard } else { UserLevel::Admin };
         let user = of_level(&gateway, &what.replace(' ', "-"), begin).await;
         let mut listener = match what {
             "key taken back" => {
@@ -289,8 +289,8 @@ async fn whoever_may_no_longer_see_is_cut_off_at_once() {
         };
         listener.kind("channel_stats").await;
         match what {
-            "lowered" => changed(&gateway, &user, |it| it.level = Level::Standard).await,
-            "raised" => changed(&gateway, &user, |it| it.level = Level::Admin).await,
+            "lowered" => changed(&gateway, &user, |it| it.level = UserLevel::Standard).await,
+            "raised" => changed(&gateway, &user, |it| it.level = UserLevel::Admin).await,
             "inactive" => changed(&gateway, &user, |it| it.is_active = false).await,
             "deleted" => deleted(&gateway, &user).await,
             "new password" => changed(&gateway, &user, |it| it.generation += 1).await,
@@ -315,7 +315,7 @@ async fn a_socket_that_does_not_read_holds_nobody_up_and_loses_the_oldest() {
     const N_EVENTS: i64 = 6_000;
     const BYTES: usize = 4 << 10;
     let gateway = Setup::new().start().await;
-    let root = of_level(&gateway, "root", Level::Admin).await;
+    let root = of_level(&gateway, "root", UserLevel::Admin).await;
     let socket = TcpSocket::new_v4().unwrap();
     socket.set_recv_buffer_size(8 << 10).unwrap();
     let path = format!("/ws/?token={}", root.token(&gateway));
@@ -351,8 +351,8 @@ async fn a_socket_that_does_not_read_holds_nobody_up_and_loses_the_oldest() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn when_the_gateway_stops_every_socket_is_told_so() {
     let gateway = Setup::new().start().await;
-    let root = of_level(&gateway, "root", Level::Admin).await;
-    let zoe = of_level(&gateway, "zoe", Level::Streamer).await;
+    let root = of_level(&gateway, "root", UserLevel::Admin).await;
+    let zoe = of_level(&gateway, "zoe", UserLevel::Streamer).await;
     let mut sockets = vec![listens(&gateway, &root).await, listens(&gateway, &zoe).await];
     let path = format!("/ws/?token={}", root.token(&gateway));
     sockets.push(Listener::open(gateway.api, &path, &[]).await.unwrap());
@@ -374,7 +374,7 @@ async fn admins_are_told_which_records_changed_and_how_a_refresh_goes() {
         .answers(Answer::text("audio/x-mpegurl", provider.playlist(&[("news", "News", FIRST)])));
     let gateway = Setup::new().start().await;
     let api = Api::first_admin(&gateway).await;
-    let root = of_level(&gateway, "watcher", Level::Admin).await;
+    let root = of_level(&gateway, "watcher", UserLevel::Admin).await;
     let mut admin = listens(&gateway, &root).await;
     let made = api.post("/api/channels/groups/", json!({ "name": "Sport" })).await;
     assert_eq!(made.status, 201, "{made:?}");
@@ -397,7 +397,7 @@ async fn admins_are_told_which_records_changed_and_how_a_refresh_goes() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn what_is_said_into_a_socket_is_answered_and_what_is_too_long_ends_it() {
     let gateway = Setup::new().start().await;
-    let zoe = of_level(&gateway, "zoe", Level::Streamer).await;
+    let zoe = of_level(&gateway, "zoe", UserLevel::Streamer).await;
     let mut socket = listens(&gateway, &zoe).await;
     for text in ["no JSON", "{}", "[1]", "{\"type\":\"subscribe\"}", "{\"type\":7}"] {
         socket.says(text).await;

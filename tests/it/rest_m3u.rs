@@ -3,7 +3,7 @@
 use domain::channel::Channel;
 use domain::ids::{ChannelId, StreamId};
 use domain::stream::Stream;
-use domain::user::Level;
+use domain::user::UserLevel;
 use serde_json::{Value, json};
 use uuid::Uuid;
 
@@ -38,7 +38,7 @@ impl House {
     async fn of(setup: Setup) -> House {
         let provider = Provider::start();
         let gateway = setup.start().await;
-        let admin = person(&gateway, "admin", |it| it.level = Level::Admin).await;
+        let admin = person(&gateway, "admin", |it| it.level = UserLevel::Admin).await;
         House { provider, gateway, admin }
     }
 
@@ -402,7 +402,7 @@ async fn nobody_but_admins_is_told_the_password_of_a_provider_by_any_route() {
     house.answers(Answer::status(403));
     house.refreshed(&account, "").await;
 
-    let [zero, one] = [Level::Streamer, Level::Standard];
+    let [zero, one] = [UserLevel::Streamer, UserLevel::Standard];
     let mut told = 0;
     for level in [Some(zero), Some(one), None] {
         let user = match level {

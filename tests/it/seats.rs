@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use domain::event::EventBody;
 use domain::settings::AtLimit;
-use domain::user::Level;
+use domain::user::UserLevel;
 
 use crate::support::client::{Player, Request, fetch};
 use crate::support::eventually;
@@ -159,7 +159,7 @@ async fn a_limit_that_is_lowered_while_a_user_watches_ends_nobody() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn admins_and_what_they_preview_count_like_everything_else() {
     let (_provider, gateway) = house(2, 0, AtLimit::ReplaceOwn).await;
-    let admin = person(&gateway, "admin", |it| (it.level, it.stream_limit) = (Level::Admin, 1)).await;
+    let admin = person(&gateway, "admin", |it| (it.level, it.stream_limit) = (UserLevel::Admin, 1)).await;
     let tv = Player::ask(gateway.address, admin.asks(&gateway, "0", "tv")).await;
     tv.sees("0").await;
     let stream = gateway.catalogue.streams[0].id;

@@ -5,11 +5,11 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
 
-use domain::account::{Account, List};
+use domain::account::{Account, PlaylistLocation};
 use domain::playlist::catalogue::CatalogueBuilder;
-use domain::playlist::m3u::{Item, Limits, parse};
-use domain::stream::{Headers, Stream};
-use domain::user::{Level, User};
+use domain::playlist::m3u::{PlaylistItem, PlaylistLimits, parse};
+use domain::stream::{RequestHeaders, Stream};
+use domain::user::{User, UserLevel};
 use serde_json::json;
 use storage::Store;
 use storage::records::schema;
@@ -57,9 +57,9 @@ impl Data {
         let fill = move || {
             let data = Data::new();
             let mut builder = CatalogueBuilder::new();
-            let account = builder.account("provider", 1, Headers::default());
-            for item in parse(list.as_bytes(), Limits::default()).0 {
-                if let Item::Entry(entry) = item {
+            let account = builder.account("provider", 1, RequestHeaders::default());
+            for item in parse(list.as_bytes(), PlaylistLimits::default()).0 {
+                if let PlaylistItem::Entry(entry) = item {
                     builder.entry(account, entry);
                 }
             }
@@ -324,7 +324,7 @@ async fn a_user_is_made_with_a_password_that_is_given_or_made_and_never_twice() 
 
     let users = data.users().await;
     let found: Vec<_> = users.iter().map(|it| (it.username.as_str(), it.level, it.is_superuser)).collect();
-    assert_eq!(found, [("admin", Level::Admin, true), ("anna", Level::Standard, false)]);
+    assert_eq!(found, [("admin", UserLevel::Admin, true), ("anna", UserLevel::Standard, false)]);
     let hashes: Vec<_> = users.iter().filter_map(|it| it.password.as_ref()).map(|it| it.expose()).collect();
     assert!(hashes.len() == 2 && hashes.iter().all(|it| it.starts_with("$argon2id$")));
 }
@@ -363,5 +363,5 @@ async fn a_list_is_imported_for_its_account_again_and_again_and_another_list_doe
     let accounts = tokio::task::spawn_blocking(open).await.unwrap();
     let found: Vec<_> = accounts.iter().map(|it| (it.name.as_str(), it.profiles[0].max_streams)).collect();
     assert_eq!(found, [("custom", 0), ("tv", 2), ("other", 0)]);
-    assert_eq!(accounts[1].list, List::File(path));
+    assert_eq!(accounts[1].list, PlaylistLocation::File(path));
 }

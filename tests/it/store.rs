@@ -6,7 +6,7 @@ use domain::account::Account;
 use domain::channel::Channel;
 use domain::core_settings::{PROXY_SETTINGS, STREAM_SETTINGS};
 use domain::ids::{ChannelId, StreamId};
-use domain::setting::Setting;
+use domain::setting::CoreSetting;
 use domain::stream::Stream;
 use serde_json::json;
 use uuid::Uuid;
@@ -34,8 +34,8 @@ async fn status(gateway: &TestGateway, path: &str) -> u16 {
     fetch(gateway.address, Request::get(path).method("HEAD")).await.status()
 }
 
-fn set(key: &'static str, value: serde_json::Value) -> Setting {
-    Setting { id: 1, key: key.to_owned(), name: String::new(), value }
+fn set(key: &'static str, value: serde_json::Value) -> CoreSetting {
+    CoreSetting { id: 1, key: key.to_owned(), name: String::new(), value }
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -94,7 +94,7 @@ async fn what_an_admin_sets_holds_for_the_next_viewer_without_a_restart() {
     let (provider, gateway) = stage().await;
     gateway.change(|write| write.put(&set(STREAM_SETTINGS, json!({"default_stream_profile": 2})))).await;
     assert_eq!(fetch(gateway.address, gateway.get("News")).await.status(), 302);
-    gateway.change(|write| write.remove::<Setting>(1).map(drop)).await;
+    gateway.change(|write| write.remove::<CoreSetting>(1).map(drop)).await;
 
     provider.path(NEWS).answers(Answer::mute());
     gateway.change(|write| write.put(&set(PROXY_SETTINGS, json!({"start_timeout": 0.5})))).await;

@@ -15,7 +15,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
-use domain::stream::Headers;
+use domain::stream::RequestHeaders;
 use reqwest::header::{ACCEPT_ENCODING, CONTENT_ENCODING, CONTENT_LENGTH, LOCATION, REFERER, USER_AGENT};
 use reqwest::{Client, RequestBuilder, Response, StatusCode, Url};
 use tokio::time::{Instant, timeout_at};
@@ -142,7 +142,7 @@ impl Fetch {
     ///
     /// # Errors
     /// When there is no good answer; see [`FetchError`].
-    pub async fn get(&self, url: &str, headers: &Headers) -> Result<FetchBody, FetchError> {
+    pub async fn get(&self, url: &str, headers: &RequestHeaders) -> Result<FetchBody, FetchError> {
         let mut url = Url::parse(url).map_err(|_| FetchError::Address)?;
         let deadline =
             Deadline { at: Instant::now() + self.limits.total_timeout, limit: self.limits.total_timeout };
@@ -183,7 +183,7 @@ fn may_know(first: &Url, now: &Url) -> bool {
 }
 
 /// Everything that is meant for this server. A header that cannot be sent is left out by no one: the request fails.
-fn with_all(mut request: RequestBuilder, headers: &Headers) -> RequestBuilder {
+fn with_all(mut request: RequestBuilder, headers: &RequestHeaders) -> RequestBuilder {
     for (name, value) in &headers.extra {
         // Bodies must come in an encoding that we read.
         if !name.eq_ignore_ascii_case(ACCEPT_ENCODING.as_str()) {

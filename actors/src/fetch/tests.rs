@@ -94,7 +94,7 @@ fn hasty() -> FetchLimits {
     FetchLimits { total_timeout: Duration::from_millis(300), ..FetchLimits::default() }
 }
 
-async fn read(fetch: &Fetch, url: &str, headers: &Headers) -> Result<String, FetchError> {
+async fn read(fetch: &Fetch, url: &str, headers: &RequestHeaders) -> Result<String, FetchError> {
     let mut body = fetch.get(url, headers).await?;
     let mut bytes = Vec::new();
     while let Some(piece) = body.next().await? {
@@ -103,8 +103,8 @@ async fn read(fetch: &Fetch, url: &str, headers: &Headers) -> Result<String, Fet
     Ok(String::from_utf8(bytes).unwrap())
 }
 
-fn headers() -> Headers {
-    let mut headers = Headers::default();
+fn headers() -> RequestHeaders {
+    let mut headers = RequestHeaders::default();
     for (name, value) in [
         ("User-Agent", "Box/1"),
         ("Referer", "http://r/?key=k1"),
@@ -140,7 +140,7 @@ async fn a_login_in_the_address_does_not_travel_with_a_redirect() {
     let other = Server::start([ok("there")]).await;
     let server = Server::start([redirect(&other.url())]).await;
     let url = server.url().replace("http://", "http://anna:hunter2@");
-    read(&fetch(FetchLimits::default()), &url, &Headers::default()).await.unwrap();
+    read(&fetch(FetchLimits::default()), &url, &RequestHeaders::default()).await.unwrap();
     assert!(server.heads()[0].contains("\r\nauthorization: basic "), "{:?}", server.heads());
     assert!(!other.heads()[0].contains("authorization"), "{:?}", other.heads());
 }
@@ -149,11 +149,11 @@ async fn a_login_in_the_address_does_not_travel_with_a_redirect() {
 async fn a_redirect_leads_to_the_network_only_and_not_on_and_on() {
     for to in ["file:///etc/passwd", "ftp://127.0.0.1/x", "data:,x"] {
         let server = Server::start([redirect(to)]).await;
-        let refused = read(&fetch(FetchLimits::default()), &server.url(), &Headers::default()).await;
+        let refused = read(&fetch(FetchLimits::default()), &server.url(), &RequestHeaders::default()).await;
         assert!(matches!(refused, Err(FetchError::Address)), "{to}: {refused:?}");
     }
     let server = Server::start((0..20).map(|_| redirect("/again"))).await;
-    let refused = read(&fetch(FetchLimits::default()), &server.url(), &Headers::default()).await;
+    let refused = read(&fetch(FetchLimits::default()), &server.url(), &RequestHeaders::default()).await;
     assert!(matches!(refused, Err(FetchError::Redirect { .. })), "{refused:?}");
     assert_eq!(server.heads().len(), REDIRECTS_MAX + 1);
 }
@@ -167,8 +167,9 @@ async fn a_body_that_breaks_off_is_an_error_and_says_so_without_the_address() {
     ];
     for answer in answers {
         let server = Server::start([Answer::Bytes(answer.into())]).await;
-        let error =
-            read(&fetch(FetchLimits::default()), &server.url(), &Headers::default()).await.unwrap_err();
+        let error = read(&fetch(FetchLimits::default()), &server.url(), &RequestHeaders::default())
+            .await
+            .unwrap_err();
         assert!(matches!(error, FetchError::Transfer { .. }), "{error:?}");
         let text = error.with_causes();
         assert!(text.starts_with("fetch from \"127.0.0.1\": ") && !text.contains("secret"), "{text}");
@@ -182,7 +183,7 @@ async fn a_body_that_is_too_long_is_not_read_to_its_end() {
     for answer in [endless(), said()] {
         let server = Server::start([answer]).await;
         let fetch = fetch(FetchLimits { bytes_max: 1000, ..FetchLimits::default() });
-        let error = read(&fetch, &server.url(), &Headers::default()).await.unwrap_err();
+        let error = read(&fetch, &server.url(), &RequestHeaders::default()).await.unwrap_err();
         assert!(matches!(error, FetchError::TooLong { bytes_max: 1000, .. }), "{error:?}");
     }
 }
@@ -191,7 +192,7 @@ async fn a_body_that_is_too_long_is_not_read_to_its_end() {
 #[tokio::test]
 async fn a_body_that_drips_for_ever_is_ended_by_the_limit_on_the_whole() {
     let server = Server::start([Answer::Drip]).await;
-    let error = read(&fetch(hasty()), &server.url(), &Headers::default()).await.unwrap_err();
+    let error = read(&fetch(hasty()), &server.url(), &RequestHeaders::default()).await.unwrap_err();
     assert!(matches!(error, FetchError::Slow { .. }), "{error:?}");
 }
 
@@ -200,7 +201,7 @@ async fn a_server_that_falls_silent_is_not_waited_for_without_end() {
     let limits = FetchLimits { read_timeout: Duration::from_millis(100), ..FetchLimits::default() };
     for head in [&b""[..], b"HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\nhalf"] {
         let server = Server::start([Answer::Hold(head.to_vec())]).await;
-        let error = read(&fetch(limits), &server.url(), &Headers::default()).await.unwrap_err();
+        let error = read(&fetch(limits), &server.url(), &RequestHeaders::default()).await.unwrap_err();
         assert!(matches!(error, FetchError::Transfer { .. }), "{error:?}");
     }
 }
@@ -210,7 +211,8 @@ async fn an_encoding_that_was_not_asked_for_is_refused() {
     let answer =
         b"HTTP/1.1 200 OK\r\nContent-Encoding: br\r\nContent-Length: 1\r\nConnection: close\r\n\r\nx";
     let server = Server::start([Answer::Bytes(answer.to_vec())]).await;
-    let error = read(&fetch(FetchLimits::default()), &server.url(), &Headers::default()).await.unwrap_err();
+    let error =
+        read(&fetch(FetchLimits::default()), &server.url(), &RequestHeaders::default()).await.unwrap_err();
     assert!(matches!(error, FetchError::Encoding { .. }), "{error:?}");
 }
 
@@ -219,8 +221,9 @@ async fn a_refusal_is_told_with_its_status() {
     for status in [401, 403, 404, 500, 509] {
         let answer = format!("HTTP/1.1 {status} No\r\nContent-Length: 0\r\nConnection: close\r\n\r\n");
         let server = Server::start([Answer::Bytes(answer.into())]).await;
-        let error =
-            read(&fetch(FetchLimits::default()), &server.url(), &Headers::default()).await.unwrap_err();
+        let error = read(&fetch(FetchLimits::default()), &server.url(), &RequestHeaders::default())
+            .await
+            .unwrap_err();
         assert!(error.to_string().starts_with(&format!("\"127.0.0.1\" answered {status}")), "{error}");
     }
 }

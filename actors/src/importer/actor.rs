@@ -5,7 +5,7 @@ use std::pin::Pin;
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
-use domain::account::{Account, List};
+use domain::account::{Account, PlaylistLocation};
 use domain::core_settings::{SYSTEM_SETTINGS, time_zone};
 use domain::event::{Event, EventBody, RefreshRef};
 use domain::ids::AccountId;
@@ -200,7 +200,7 @@ impl State {
         let account = wish.account;
         match imports.models.accounts.load().get(account.0) {
             None => return RefreshStart::NoSuchAccount,
-            Some(it) if it.list == List::None => return RefreshStart::NoList,
+            Some(it) if it.list == PlaylistLocation::None => return RefreshStart::NoList,
             Some(it) if !it.is_active => return RefreshStart::Inactive,
             Some(_) => {}
         }
@@ -312,8 +312,12 @@ impl State {
         let zone =
             schedule::time_zone(time_zone(settings.one_by("key", SYSTEM_SETTINGS).map(|it| &it.value)));
         let refreshes = imports.models.refreshes.load();
-        for account in
-            imports.models.accounts.load().iter().filter(|it| it.is_active && it.list != List::None)
+        for account in imports
+            .models
+            .accounts
+            .load()
+            .iter()
+            .filter(|it| it.is_active && it.list != PlaylistLocation::None)
         {
             let written = refreshes.get(account.id.0).map(|it| it.tried_at);
             let tried_at = written.max(self.tried.get(&account.id).copied());

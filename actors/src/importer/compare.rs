@@ -6,7 +6,9 @@ use std::sync::Arc;
 use domain::channel::Channel;
 use domain::group;
 use domain::ids::StreamId;
-use domain::playlist::delta::{Counts, Fate, Gone, Known, Taken, Vanishing, Verdict};
+use domain::playlist::delta::{
+    DeltaCounts, EntryChange, KnownStreams, MatchedEntry, MissingAction, MissingStream, StalePolicy,
+};
 use domain::playlist::rules::Rules;
 use domain::stream::Stream;
 use storage::Table;
@@ -25,15 +27,15 @@ const GROUPS_MAX: usize = 10_000;
 
 /// What is to be done.
 pub(super) struct Compared {
-    pub(super) known: Known,
-    pub(super) counts: Counts,
+    pub(super) known: KnownStreams,
+    pub(super) counts: DeltaCounts,
     /// New and changed entries, if there are few changes in all.
-    pub(super) few: Option<Vec<Taken>>,
+    pub(super) few: Option<Vec<MatchedEntry>>,
     /// Known streams that the list does not have.
-    pub(super) gone: Vec<Gone>,
+    pub(super) gone: Vec<MissingStream>,
     /// Names of groups that new and changed entries have and that there are none of yet.
     pub(super) groups: BTreeSet<String>,
-    pub(super) vanishing: Vanishing,
+    pub(super) vanishing: StalePolicy,
     /// The channels by which it was decided what may be removed.
     pub(super) channels: Arc<Table<Channel>>,
     /// What was stored, as one number.
@@ -41,14 +43,14 @@ pub(super) struct Compared {
 }
 
 impl Compared {
-    pub(super) fn n_gone(&self, fate: Fate) -> u64 {
-        self.gone.iter().filter(|it| it.fate == fate).count() as u64
+    pub(super) fn n_gone(&self, fate: MissingAction) -> u64 {
+        self.gone.iter().filter(|it| it.action == fate).count() as u64
     }
 
     /// Is everything stored as the list has it?
     pub(super) fn is_same(&self) -> bool {
-        let Counts { n_new, n_changed, .. } = self.counts;
-        n_new + n_changed == 0 && self.gone.iter().all(|it| it.fate == Fate::StaysStale)
+        let DeltaCounts { n_new, n_changed, .. } = self.counts;
+        n_new + n_changed == 0 && self.gone.iter().all(|it| it.action == MissingAction::KeepStale)
     }
 
     pub(super) fn imported(&self, list: &ReadList) -> ImportSummary {
@@ -56,8 +58,8 @@ impl Compared {
             n_entries: list.n_entries(),
             n_new: self.counts.n_new,
             n_changed: self.counts.n_changed,
-            n_stale: self.n_gone(Fate::Vanishes),
-            n_removed: self.n_gone(Fate::Removed),
+            n_stale: self.n_gone(MissingAction::MarkStale),
+            n_removed: self.n_gone(MissingAction::Remove),
             problems: list.problems.clone(),
             n_problems: list.n_problems,
         }
@@ -71,8 +73,8 @@ pub(super) fn compare(job: &Job, list: &ReadList) -> Result<Compared, ImportErro
     let streams = models.store.collection::<Stream>();
     // Before the first is read: what changes from here on is noticed.
     let fingerprint = streams.fingerprint_of(owner);
-    let mut known = Known::new(account.id, account.identity, Rules::new(&account.rules)?);
-    known.expect(streams.len_of(owner));
+    let mut known = KnownStreams::new(account.id, account.identity, Rules::new(&account.rules)?);
+    known.reserve(streams.len_of(owner));
     streams.for_each_of(owner, |stream: Stream| known.add(&stream))?;
 
     let groups = models.groups.load();
@@ -81,8 +83,8 @@ pub(super) fn compare(job: &Job, list: &ReadList) -> Result<Compared, ImportErro
     let mut few = Some(Vec::new());
     list.entries.for_each(|facts| {
         job.go_on()?;
-        let taken = known.take(reading::entry(facts));
-        if matches!(taken.verdict, Verdict::Same(_)) {
+        let taken = known.match_entry(reading::entry(facts));
+        if matches!(taken.change, EntryChange::Unchanged(_)) {
             return Ok(());
         }
         if let Some(name) = group_of(&taken)
@@ -91,7 +93,7 @@ pub(super) fn compare(job: &Job, list: &ReadList) -> Result<Compared, ImportErro
         {
             names.insert(name.to_owned());
         }
-        let Counts { n_new, n_changed, .. } = known.counts();
+        let DeltaCounts { n_new, n_changed, .. } = known.counts();
         if n_new > FEW_NEW_MAX as u64 || n_changed > FEW_CHANGED_MAX as u64 {
             few = None;
         }
@@ -102,14 +104,14 @@ pub(super) fn compare(job: &Job, list: &ReadList) -> Result<Compared, ImportErro
     })?;
     let refresh = models.refreshes.load().get(account.id.0).cloned();
     let now = job.options.now();
-    let vanishing = Vanishing {
+    let vanishing = StalePolicy {
         last_good: refresh.and_then(|it| it.good_at).unwrap_or(now),
         now,
         stale_stream_days: account.stale_stream_days,
     };
     let channels = models.channels.load();
     let gone = known.finish(vanishing, |id| is_used(&channels, id));
-    let n_going = gone.iter().filter(|it| it.fate != Fate::StaysStale).count();
+    let n_going = gone.iter().filter(|it| it.action != MissingAction::KeepStale).count();
     let few = few.filter(|_| known.counts().n_changed as usize + n_going <= FEW_CHANGED_MAX);
     Ok(Compared { counts: known.counts(), known, few, gone, groups: names, vanishing, channels, fingerprint })
 }
@@ -120,7 +122,7 @@ pub(super) fn is_used(channels: &Table<Channel>, id: StreamId) -> bool {
 }
 
 /// The group in force, if it can be one.
-fn group_of(taken: &Taken) -> Option<&str> {
-    let name = taken.rule.group.as_deref().or(taken.facts.group.as_deref())?;
-    (!name.is_empty() && name.chars().count() <= group::NAME_CHARS_MAX).then_some(name)
+fn group_of(taken: &MatchedEntry) -> Option<&str> {
+    let name = taken.rule.group.as_deref().or(taken.properties.group.as_deref())?;
+    (!name.is_empty() && name.chars().count() <= group::GROUP_NAME_CHARS_MAX).then_some(name)
 }

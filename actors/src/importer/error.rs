@@ -2,7 +2,7 @@
 
 use std::io;
 
-use domain::account::Outcome;
+use domain::account::RefreshOutcome;
 use domain::playlist::rules::RulesError;
 
 use crate::fetch::FetchError;
@@ -50,11 +50,11 @@ pub enum ImportError {
 
 impl ImportError {
     /// How a refresh that ends so is remembered; `None` is not at all.
-    pub fn outcome(&self) -> Option<Outcome> {
+    pub fn outcome(&self) -> Option<RefreshOutcome> {
         match self {
             Self::NoSuchAccount | Self::Inactive | Self::NoList | Self::Stopped => None,
-            Self::Shrunken { .. } => Some(Outcome::AwaitingConfirmation),
-            _ => Some(Outcome::Error),
+            Self::Shrunken { .. } => Some(RefreshOutcome::AwaitingConfirmation),
+            _ => Some(RefreshOutcome::Error),
         }
     }
 

@@ -6,11 +6,13 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use domain::account::{Account, Outcome, Refresh};
+use domain::account::{Account, RefreshOutcome, RefreshRecord};
 use domain::channel::Channel;
 use domain::group::Group;
 use domain::ids::{AccountId, GroupId, StreamId};
-use domain::playlist::delta::{Fate, Gone, Known, Taken, Vanishing, Verdict};
+use domain::playlist::delta::{
+    EntryChange, KnownStreams, MatchedEntry, MissingAction, MissingStream, StalePolicy,
+};
 use domain::stream::Stream;
 use storage::{BulkWrite, Store, Table, View, Write};
 
@@ -78,7 +80,8 @@ pub(super) fn land(
     let mut known = known;
     known.rewind();
     put_all(job, list, &mut known, &gone, vanishing, &mut bulk)?;
-    let removed: Vec<Gone> = gone.into_iter().filter(|it| it.fate == Fate::Removed).collect();
+    let removed: Vec<MissingStream> =
+        gone.into_iter().filter(|it| it.action == MissingAction::Remove).collect();
     let (before, view, channels_then) = (store.clone(), job.models.channels.clone(), channels);
     bulk.commit(move |write, touched| {
         merge(write, &before, frame.account.id, touched, frame.now, vanishing)?;
@@ -110,9 +113,9 @@ impl Frame {
                 write.put(&Group::new(id, name))?;
             }
         }
-        let before = write.get::<Refresh>(id.0)?.unwrap_or_else(|| first(id));
-        write.put(&Refresh {
-            outcome: Outcome::Success,
+        let before = write.get::<RefreshRecord>(id.0)?.unwrap_or_else(|| first(id));
+        write.put(&RefreshRecord {
+            outcome: RefreshOutcome::Success,
             message: self.imported.sentence(),
             tried_at: self.now,
             good_at: Some(self.now),
@@ -127,22 +130,22 @@ impl Frame {
 fn put_few(
     write: &mut Write<'_>,
     account: &Account,
-    taken: Vec<Taken>,
-    gone: &[Gone],
-    vanishing: Vanishing,
+    taken: Vec<MatchedEntry>,
+    gone: &[MissingStream],
+    vanishing: StalePolicy,
     channels: &View<Table<Channel>>,
 ) -> Result<(), ImportError> {
     for taken in taken {
-        match taken.verdict {
-            Verdict::New => {
+        match taken.change {
+            EntryChange::New => {
                 let id = StreamId(write.next_id::<Stream>()?);
                 let new = taken.into_stream(vanishing.now, || Ok::<_, ImportError>(id), |_| Ok(None))?;
                 write.put(&new)?;
             }
-            Verdict::Changed(id) | Verdict::Same(id) => {
+            EntryChange::Changed(id) | EntryChange::Unchanged(id) => {
                 // One that an admin deleted meanwhile is not made again by the list that was read before.
                 if let Some(mut stream) = of_account(write.get(id.0)?, account.id)
-                    && stream.refreshed(taken.facts, taken.rule, taken.nth, vanishing.now)
+                    && stream.refreshed(taken.properties, taken.rule, taken.nth, vanishing.now)
                 {
                     write.put(&stream)?;
                 }
@@ -150,14 +153,14 @@ fn put_few(
         }
     }
     let channels = channels.load();
-    for it in gone.iter().filter(|it| it.fate != Fate::StaysStale) {
+    for it in gone.iter().filter(|it| it.action != MissingAction::KeepStale) {
         match of_account(write.get::<Stream>(it.id.0)?, account.id) {
             None => {}
-            Some(_) if it.fate == Fate::Removed && !is_used(&channels, it.id) => {
+            Some(_) if it.action == MissingAction::Remove && !is_used(&channels, it.id) => {
                 write.remove::<Stream>(it.id.0)?;
             }
             Some(mut stream) => {
-                stream.vanish(it.nth, vanishing);
+                stream.mark_stale(it.nth, vanishing);
                 write.put(&stream)?;
             }
         }
@@ -173,9 +176,9 @@ fn of_account(stream: Option<Stream>, account: AccountId) -> Option<Stream> {
 fn put_all(
     job: &Job,
     list: &ReadList,
-    known: &mut Known,
-    gone: &[Gone],
-    vanishing: Vanishing,
+    known: &mut KnownStreams,
+    gone: &[MissingStream],
+    vanishing: StalePolicy,
     bulk: &mut BulkWrite<Stream>,
 ) -> Result<(), ImportError> {
     let streams = job.models.store.collection::<Stream>();
@@ -184,17 +187,17 @@ fn put_all(
         if bulk.len().is_multiple_of(TOLD_EVERY) {
             job.teller.tell(|_| {});
         }
-        let taken = known.take(reading::entry(facts));
+        let taken = known.match_entry(reading::entry(facts));
         let stream =
             taken.into_stream(vanishing.now, || bulk.next_id().map(StreamId), |id| streams.get(id.0))?;
         bulk.put(&stream)?;
         Ok::<_, ImportError>(())
     })?;
     // By id, which is nearly the order in which they lie.
-    for it in gone.iter().filter(|it| it.fate != Fate::Removed) {
+    for it in gone.iter().filter(|it| it.action != MissingAction::Remove) {
         job.go_on()?;
         if let Some(mut stream) = of_account(streams.get(it.id.0)?, job.account.id) {
-            stream.vanish(it.nth, vanishing);
+            stream.mark_stale(it.nth, vanishing);
             bulk.put(&stream)?;
         }
     }
@@ -208,7 +211,7 @@ fn merge(
     account: AccountId,
     touched: &[u32],
     now: i64,
-    vanishing: Vanishing,
+    vanishing: StalePolicy,
 ) -> Result<(), ImportError> {
     // The bulk write is not current yet: this reads what the others wrote.
     let theirs = before.collection::<Stream>();
@@ -218,7 +221,7 @@ fn merge(
             (Some(mut theirs), Some(ours)) => {
                 match ours.last_seen {
                     None => drop(theirs.refreshed(ours.provider, ours.rule, ours.nth, now)),
-                    Some(_) => theirs.vanish(ours.nth, vanishing),
+                    Some(_) => theirs.mark_stale(ours.nth, vanishing),
                 }
                 write.put(&theirs)?;
             }
@@ -235,13 +238,13 @@ fn keep_used(
     write: &mut Write<'_>,
     before: &Store,
     channels: &Table<Channel>,
-    removed: &[Gone],
-    vanishing: Vanishing,
+    removed: &[MissingStream],
+    vanishing: StalePolicy,
 ) -> Result<(), ImportError> {
     let streams = before.collection::<Stream>();
     for it in removed.iter().filter(|it| is_used(channels, it.id)) {
         if let Some(mut stream) = streams.get(it.id.0)? {
-            stream.vanish(it.nth, vanishing);
+            stream.mark_stale(it.nth, vanishing);
             write.put(&stream)?;
         }
     }

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use domain::account::Outcome;
+use domain::account::RefreshOutcome;
 use domain::ids::AccountId;
 use parking_lot::Mutex;
 use uuid::Uuid;
@@ -44,7 +44,7 @@ pub struct RefreshStatus {
     /// Streams that are no longer in the list: newly stale ones and removed ones.
     pub n_gone: u64,
     /// Once it is over, unless it was broken off because the gateway stops.
-    pub outcome: Option<Outcome>,
+    pub outcome: Option<RefreshOutcome>,
     /// A sentence for the admin, without credentials. Empty while it runs.
     pub message: String,
     /// Milliseconds since 1970.
@@ -101,7 +101,7 @@ impl RefreshProgress {
     pub(crate) fn break_off(&self) {
         for row in self.rows.lock().values_mut().filter(|it| it.phase != RefreshPhase::Done) {
             row.phase = RefreshPhase::Done;
-            row.outcome = Some(Outcome::Error);
+            row.outcome = Some(RefreshOutcome::Error);
             row.message = "The refresh was broken off.".to_owned();
         }
     }
@@ -135,7 +135,7 @@ mod tests {
         let shown: Vec<_> = progress.all().iter().map(|it| it.account.0).collect();
         assert_eq!(shown, [1].into_iter().chain(800..1000).collect::<Vec<_>>());
         progress.break_off();
-        assert_eq!(progress.of(AccountId(1)).unwrap().outcome, Some(Outcome::Error));
+        assert_eq!(progress.of(AccountId(1)).unwrap().outcome, Some(RefreshOutcome::Error));
     }
 
     /// What was seen: an account that was being refreshed when the importer died was shown as running for ever,

@@ -5,10 +5,12 @@ use std::io::{self, Read};
 use std::path::Path;
 
 use bytes::Bytes;
-use domain::account::List;
+use domain::account::PlaylistLocation;
 use domain::group;
-use domain::playlist::m3u::{Entry, Item, Parser, Problem, ProblemKind};
-use domain::stream::{Facts, SourceKind};
+use domain::playlist::m3u::{
+    PlaylistEntry, PlaylistItem, PlaylistParser, PlaylistProblem, PlaylistProblemKind,
+};
+use domain::stream::{SourceKind, StreamProperties};
 use tokio::sync::mpsc;
 
 use super::error::ImportError;
@@ -24,8 +26,8 @@ const PIECE_BYTES: usize = 64 * 1024;
 #[derive(Default)]
 pub(super) struct ReadList {
     /// What the entries say. A stream's facts stand in for its entry.
-    pub(super) entries: Spool<Facts>,
-    pub(super) problems: Vec<Problem>,
+    pub(super) entries: Spool<StreamProperties>,
+    pub(super) problems: Vec<PlaylistProblem>,
     pub(super) n_problems: u64,
     /// Why nothing of it is a playlist.
     pub(super) no_playlist: Option<String>,
@@ -38,24 +40,26 @@ impl ReadList {
         self.entries.len() as u64
     }
 
-    fn take(&mut self, item: Item, full: &mut io::Result<()>) {
+    fn take(&mut self, item: PlaylistItem, full: &mut io::Result<()>) {
         match item {
-            Item::Header(_) => {}
-            Item::Problem(problem) => self.problem(problem),
-            Item::Entry(entry) if self.is_foreign && SourceKind::of(&entry.url) == SourceKind::File => {
-                self.problem(Problem {
+            PlaylistItem::Header(_) => {}
+            PlaylistItem::Problem(problem) => self.problem(problem),
+            PlaylistItem::Entry(entry)
+                if self.is_foreign && SourceKind::of(&entry.url) == SourceKind::File =>
+            {
+                self.problem(PlaylistProblem {
                     line: entry.line,
-                    kind: ProblemKind::LocalFile,
+                    kind: PlaylistProblemKind::LocalFile,
                     text: "a list from the network may not name files of this machine".to_owned(),
                 });
             }
-            Item::Entry(entry) if full.is_ok() => *full = self.entries.push(&facts(entry)),
-            Item::Entry(_) => {}
+            PlaylistItem::Entry(entry) if full.is_ok() => *full = self.entries.push(&facts(entry)),
+            PlaylistItem::Entry(_) => {}
         }
     }
 
-    fn problem(&mut self, problem: Problem) {
-        if matches!(problem.kind, ProblemKind::NotAPlaylist | ProblemKind::MediaPlaylist) {
+    fn problem(&mut self, problem: PlaylistProblem) {
+        if matches!(problem.kind, PlaylistProblemKind::NotAPlaylist | PlaylistProblemKind::MediaPlaylist) {
             self.no_playlist.get_or_insert_with(|| problem.text.clone());
         }
         self.n_problems += 1;
@@ -72,8 +76,9 @@ pub(super) fn read(job: &Job, source: Source, bytes_max: u64) -> Result<ReadList
         Source::File(path) => Unpacked::new(open(&path).map_err(ImportError::File)?, bytes_max)?,
     };
     job.teller.tell(|it| it.phase = RefreshPhase::Parsing);
-    let mut list = ReadList { is_foreign: matches!(job.account.list, List::Url(_)), ..ReadList::default() };
-    let mut parser = Parser::new(job.options.limits);
+    let mut list =
+        ReadList { is_foreign: matches!(job.account.list, PlaylistLocation::Url(_)), ..ReadList::default() };
+    let mut parser = PlaylistParser::new(job.options.limits);
     let mut piece = vec![0; PIECE_BYTES];
     let mut n_read = 0;
     let mut full = Ok(());
@@ -101,12 +106,12 @@ fn open(path: &Path) -> io::Result<File> {
 }
 
 /// What an entry says, for the spool.
-fn facts(entry: Entry) -> Facts {
-    let group = entry.group.map(|it| match it.char_indices().nth(group::NAME_CHARS_MAX) {
+fn facts(entry: PlaylistEntry) -> StreamProperties {
+    let group = entry.group.map(|it| match it.char_indices().nth(group::GROUP_NAME_CHARS_MAX) {
         Some((end, _)) => it[..end].to_owned(),
         None => it,
     });
-    Facts {
+    StreamProperties {
         name: entry.name,
         url: entry.url,
         headers: entry.headers,
@@ -118,8 +123,8 @@ fn facts(entry: Entry) -> Facts {
 }
 
 /// The entry that says this.
-pub(super) fn entry(facts: Facts) -> Entry {
-    Entry {
+pub(super) fn entry(facts: StreamProperties) -> PlaylistEntry {
+    PlaylistEntry {
         line: 0,
         name: facts.name,
         url: facts.url,

@@ -11,11 +11,11 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use bytes::Bytes;
-use domain::account::{Account, List, Outcome, Refresh};
+use domain::account::{Account, PlaylistLocation, RefreshOutcome, RefreshRecord};
 use domain::ids::AccountId;
-use domain::playlist::delta::{self, Guard};
+use domain::playlist::delta::{self, SizeCheck};
 use domain::playlist::m3u;
-use domain::stream::{Headers, Stream};
+use domain::stream::{RequestHeaders, Stream};
 use parking_lot::Mutex;
 use storage::Models;
 use tokio::sync::mpsc;
@@ -44,7 +44,7 @@ pub struct ImportOptions {
     /// An admin agrees to take a list that is much smaller than the last good one.
     pub confirm: bool,
     /// How much of the list is taken.
-    pub limits: m3u::Limits,
+    pub limits: m3u::PlaylistLimits,
     /// Ends the import; what was not written then is not written.
     pub stop: CancellationToken,
     /// Tells it from others in its progress.
@@ -57,7 +57,7 @@ impl Default for ImportOptions {
     fn default() -> Self {
         Self {
             confirm: false,
-            limits: m3u::Limits::default(),
+            limits: m3u::PlaylistLimits::default(),
             stop: CancellationToken::new(),
             job: Uuid::new_v4(),
             at: None,
@@ -77,7 +77,7 @@ pub struct ImportSummary {
     /// Streams that had vanished long enough ago.
     pub n_removed: u64,
     /// The first of what was lost on the way.
-    pub problems: Vec<m3u::Problem>,
+    pub problems: Vec<m3u::PlaylistProblem>,
     pub n_problems: u64,
 }
 
@@ -101,7 +101,7 @@ impl ImportSummary {
 /// Fetches the list of an account, compares it with what is stored and writes what differs. Says on the way how far it
 /// is, from whatever thread knows; `report` must not wait.
 ///
-/// How it ended is written to the account's [`Refresh`] record, unless there is no such account or it was stopped.
+/// How it ended is written to the account's [`RefreshRecord`] record, unless there is no such account or it was stopped.
 /// Dropping the future ends it soon after, as [`ImportOptions::stop`] does.
 ///
 /// # Errors
@@ -191,7 +191,7 @@ impl Teller {
 fn begin(models: &Models, account: AccountId) -> Result<Arc<Account>, ImportError> {
     let account = models.accounts.load().get(account.0).cloned().ok_or(ImportError::NoSuchAccount)?;
     match account.list {
-        List::None => Err(ImportError::NoList),
+        PlaylistLocation::None => Err(ImportError::NoList),
         _ if !account.is_active => Err(ImportError::Inactive),
         _ => Ok(account),
     }
@@ -203,18 +203,18 @@ async fn work(fetch: &Fetch, job: Job) -> Result<ImportSummary, ImportError> {
     let account = job.account.clone();
     let bytes_max = fetch.limits().bytes_max;
     let (fed, worked) = match &account.list {
-        List::Url(url) => {
+        PlaylistLocation::Url(url) => {
             let (sender, pieces) = mpsc::channel(PIECES_MAX);
             let thread = spawn_blocking(move || run(&job, Source::Pieces(Pieces::new(pieces)), bytes_max));
             let feeding = feed(fetch, url.expose(), &account.headers, sender);
             let fed = stop.run_until_cancelled(feeding).await.unwrap_or(Ok(()));
             (fed, thread.await)
         }
-        List::File(path) => {
+        PlaylistLocation::File(path) => {
             let source = Source::File(path.into());
             (Ok(()), spawn_blocking(move || run(&job, source, bytes_max)).await)
         }
-        List::None => return Err(ImportError::NoList),
+        PlaylistLocation::None => return Err(ImportError::NoList),
     };
     // What went wrong at the socket is why the thread found no end.
     fed.map_err(ImportError::Fetch)?;
@@ -225,7 +225,7 @@ async fn work(fetch: &Fetch, job: Job) -> Result<ImportSummary, ImportError> {
 async fn feed(
     fetch: &Fetch,
     url: &str,
-    headers: &Headers,
+    headers: &RequestHeaders,
     pieces: mpsc::Sender<Option<Bytes>>,
 ) -> Result<(), FetchError> {
     let mut body = fetch.get(url, headers).await?;
@@ -275,11 +275,13 @@ fn guard(job: &Job, list: &ReadList) -> Result<(), ImportError> {
     // Streams that came in another way than by a refresh count as one.
     let stored = || job.models.store.collection::<Stream>().len_of(u64::from(job.account.id.0)) as u64;
     let n_good = refresh.map_or_else(stored, |it| it.n_good);
-    match delta::guard(n_good, list.n_entries()) {
-        Guard::Take => Ok(()),
-        Guard::Empty => Err(list.no_playlist.clone().map_or(ImportError::Empty, ImportError::NotAPlaylist)),
-        Guard::Shrunken { .. } if job.options.confirm => Ok(()),
-        Guard::Shrunken { before, now } => Err(ImportError::Shrunken { before, now }),
+    match delta::check_size(n_good, list.n_entries()) {
+        SizeCheck::Accept => Ok(()),
+        SizeCheck::Empty => {
+            Err(list.no_playlist.clone().map_or(ImportError::Empty, ImportError::NotAPlaylist))
+        }
+        SizeCheck::Shrunk { .. } if job.options.confirm => Ok(()),
+        SizeCheck::Shrunk { before, now } => Err(ImportError::Shrunken { before, now }),
     }
 }
 
@@ -291,9 +293,14 @@ async fn record_failure(models: &Models, account: &Account, error: &ImportError,
         if write.get::<Account>(id.0)?.is_none() {
             return Ok(());
         }
-        let before = write.get::<Refresh>(id.0)?;
-        let refresh =
-            Refresh { account: id, outcome, message, tried_at: at, ..before.unwrap_or_else(|| first(id)) };
+        let before = write.get::<RefreshRecord>(id.0)?;
+        let refresh = RefreshRecord {
+            account: id,
+            outcome,
+            message,
+            tried_at: at,
+            ..before.unwrap_or_else(|| first(id))
+        };
         write.put(&refresh)
     });
     let done: Result<(), storage::Error> = done.await;
@@ -303,10 +310,10 @@ async fn record_failure(models: &Models, account: &Account, error: &ImportError,
 }
 
 /// Of an account that was never refreshed.
-pub(super) fn first(account: AccountId) -> Refresh {
-    Refresh {
+pub(super) fn first(account: AccountId) -> RefreshRecord {
+    RefreshRecord {
         account,
-        outcome: Outcome::Error,
+        outcome: RefreshOutcome::Error,
         message: String::new(),
         tried_at: 0,
         good_at: None,
@@ -320,7 +327,7 @@ pub(super) fn finish(progress: &mut RefreshStatus, done: &Result<ImportSummary, 
     progress.phase = RefreshPhase::Done;
     match done {
         Ok(imported) => {
-            progress.outcome = Some(Outcome::Success);
+            progress.outcome = Some(RefreshOutcome::Success);
             progress.message = imported.sentence();
         }
         Err(error) => {

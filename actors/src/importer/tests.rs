@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
-use domain::account::{Account, AccountProfile, List, Outcome, Schedule};
+use domain::account::{Account, AccountProfile, PlaylistLocation, RefreshOutcome, RefreshSchedule};
 use domain::event::{EventBody, RefreshRef};
 use domain::ids::ProfileId;
 use parking_lot::Mutex;
@@ -107,14 +107,14 @@ impl Turns {
         self.begun.lock().iter().map(|it| it.0).collect()
     }
 
-    fn phases(&self) -> BTreeMap<u32, (RefreshPhase, Option<Outcome>)> {
+    fn phases(&self) -> BTreeMap<u32, (RefreshPhase, Option<RefreshOutcome>)> {
         self.importer.progress().iter().map(|it| (it.account.0, (it.phase, it.outcome))).collect()
     }
 }
 
 fn account(id: u32, name: &str) -> Account {
     let profile = AccountProfile::default_of(ProfileId(id), "default", 1);
-    Account::new(AccountId(id), name, List::File("list.m3u".to_owned()), profile, START)
+    Account::new(AccountId(id), name, PlaylistLocation::File("list.m3u".to_owned()), profile, START)
 }
 
 #[tokio::test(start_paused = true)]
@@ -138,7 +138,7 @@ async fn two_refreshes_run_at_once_and_the_others_wait_for_their_turn() {
     assert_eq!(turns.begun(), [2, 3, 4, 5]);
     assert_eq!(turns.n_at_once.load(Ordering::SeqCst), 2);
     assert!(
-        turns.phases().values().all(|it| *it == (RefreshPhase::Done, Some(Outcome::Success))),
+        turns.phases().values().all(|it| *it == (RefreshPhase::Done, Some(RefreshOutcome::Success))),
         "and stay readable"
     );
 }
@@ -193,7 +193,7 @@ async fn an_account_that_changes_while_it_is_refreshed_is_refreshed_again_but_no
     turns.ends.add_permits(10);
     sleep(SECOND).await;
     assert_eq!(turns.begun(), [2, 3, 4, 2, 2]);
-    let good = (RefreshPhase::Done, Some(Outcome::Success));
+    let good = (RefreshPhase::Done, Some(RefreshOutcome::Success));
     assert_eq!(turns.phases(), BTreeMap::from([(2, good), (3, good), (4, good)]));
 }
 
@@ -211,7 +211,7 @@ async fn an_account_that_is_deleted_while_it_is_refreshed_is_not_refreshed_again
 #[tokio::test(start_paused = true)]
 async fn what_cannot_be_refreshed_is_told_at_once() {
     let turns = Turns::of(&["a", "by hand", "off"], |it| match it.name.as_str() {
-        "by hand" => it.list = List::None,
+        "by hand" => it.list = PlaylistLocation::None,
         "off" => it.is_active = false,
         _ => {}
     })
@@ -230,10 +230,10 @@ async fn a_refresh_that_panics_is_an_error_of_that_refresh_alone() {
     }
     turns.ends.add_permits(1);
     sleep(SECOND).await;
-    let error = (RefreshPhase::Done, Some(Outcome::Error));
+    let error = (RefreshPhase::Done, Some(RefreshOutcome::Error));
     assert_eq!(
         turns.phases(),
-        BTreeMap::from([(2, error), (3, (RefreshPhase::Done, Some(Outcome::Success))), (4, error)])
+        BTreeMap::from([(2, error), (3, (RefreshPhase::Done, Some(RefreshOutcome::Success))), (4, error)])
     );
     let message = turns.importer.progress_of(AccountId(2)).unwrap().message;
     assert!(message.contains("a fault of the gateway's own"), "{message}");
@@ -283,18 +283,18 @@ async fn an_importer_that_dies_comes_back_and_what_it_ran_is_told_as_broken_off(
     sleep(SECOND).await;
     turns.story.system.kill(SystemActor::Importer);
     sleep(SECOND).await;
-    assert_eq!(turns.phases()[&2], (RefreshPhase::Done, Some(Outcome::Error)));
+    assert_eq!(turns.phases()[&2], (RefreshPhase::Done, Some(RefreshOutcome::Error)));
     assert!(matches!(turns.refresh(2).await, RefreshStart::Started { .. }));
     turns.ends.add_permits(1);
     sleep(SECOND).await;
-    assert_eq!(turns.phases()[&2], (RefreshPhase::Done, Some(Outcome::Success)));
+    assert_eq!(turns.phases()[&2], (RefreshPhase::Done, Some(RefreshOutcome::Success)));
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_schedule_refreshes_again_and_again_and_an_account_without_one_never_is() {
     let turns = Turns::of(&["every hour", "never", "off", "fails"], |it| {
         let interval_hours = u32::from(it.name != "never");
-        it.schedule = Schedule { interval_hours, cron: String::new() };
+        it.schedule = RefreshSchedule { interval_hours, cron: String::new() };
         it.is_active = it.name != "off";
     })
     .await;
@@ -314,7 +314,7 @@ async fn what_was_due_while_the_gateway_was_down_is_done_once_after_the_start_an
     let names: Vec<_> = (0..20).map(|it| format!("account {it}")).collect();
     let names: Vec<_> = names.iter().map(String::as_str).collect();
     let turns = Turns::of(&names, |it| {
-        it.schedule = Schedule { interval_hours: 24, cron: "30 * * * *".to_owned() };
+        it.schedule = RefreshSchedule { interval_hours: 24, cron: "30 * * * *".to_owned() };
         // Made three days before the start.
         it.updated_at = START - 3 * 24 * 3_600_000;
     })

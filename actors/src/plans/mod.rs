@@ -9,7 +9,7 @@ use std::sync::Arc;
 use domain::account::Account;
 use domain::core_settings::{STREAM_SETTINGS, default_stream_profile};
 use domain::ids::{AccountId, StreamId, StreamProfileId};
-use domain::plan::{self, Conditions, Plan, Records};
+use domain::plan::{self, Plan, PlanContext, PlanRecords};
 use domain::stream::Stream;
 use domain::stream_profile::{Delivery, StreamProfile};
 use parking_lot::Mutex;
@@ -57,8 +57,8 @@ pub trait Plans: Send + Sync + 'static {
     }
 
     /// What holds for all plans, whatever the records say.
-    fn conditions(&self) -> Conditions {
-        Conditions::default()
+    fn conditions(&self) -> PlanContext {
+        PlanContext::default()
     }
 }
 
@@ -73,7 +73,7 @@ pub struct StorePlans {
     models: Models,
     /// Where the core settings name no stream profile.
     default: Delivery,
-    conditions: Conditions,
+    conditions: PlanContext,
     streams: Mutex<Kept>,
 }
 
@@ -81,16 +81,16 @@ impl StorePlans {
     /// `default` is for streams and channels that refer to no stream profile, where the core settings name none
     /// either. The machine counts as one that has nothing; see [`StorePlans::under`].
     pub fn new(models: Models, default: Delivery) -> Self {
-        Self { models, default, conditions: Conditions::default(), streams: Mutex::default() }
+        Self { models, default, conditions: PlanContext::default(), streams: Mutex::default() }
     }
 
     /// The same under these conditions.
-    pub fn under(self, conditions: Conditions) -> Self {
+    pub fn under(self, conditions: PlanContext) -> Self {
         Self { conditions, ..self }
     }
 }
 
-impl Records for StorePlans {
+impl PlanRecords for StorePlans {
     fn stream(&self, id: StreamId) -> Option<Arc<Stream>> {
         let streams = self.models.store.collection::<Stream>();
         // Taken before the record: if that is newer, it is read once more than needed.
@@ -126,7 +126,7 @@ impl Records for StorePlans {
         profile.unwrap_or_else(|| Arc::new(StreamProfile::of(self.default)))
     }
 
-    fn conditions(&self) -> &Conditions {
+    fn conditions(&self) -> &PlanContext {
         &self.conditions
     }
 }
@@ -136,9 +136,9 @@ impl Plans for StorePlans {
         let plan = match target {
             Target::Channel(uuid) => {
                 let channels = self.models.channels.load();
-                plan::plan(channels.one_by("uuid", uuid.as_bytes()).filter(|it| it.enabled)?, self)
+                plan::plan_channel(channels.one_by("uuid", uuid.as_bytes()).filter(|it| it.enabled)?, self)
             }
-            Target::Stream(id) => plan::preview(&*self.stream(*id)?, self),
+            Target::Stream(id) => plan::plan_preview(&*self.stream(*id)?, self),
         };
         Some(Arc::new(plan))
     }
@@ -152,7 +152,7 @@ impl Plans for StorePlans {
         }
     }
 
-    fn conditions(&self) -> Conditions {
+    fn conditions(&self) -> PlanContext {
         self.conditions.clone()
     }
 }

@@ -3,7 +3,7 @@
 use domain::channel::Channel;
 use domain::core_settings::STREAM_SETTINGS;
 use domain::ids::StreamId;
-use domain::setting::Setting;
+use domain::setting::CoreSetting;
 use serde_json::json;
 
 use super::*;
@@ -97,7 +97,7 @@ fn the_core_settings_name_the_profile_of_those_who_refer_to_none() {
         write(&models, move |write| {
             let value = json!({ "default_stream_profile": id });
             let name = String::new();
-            write.put(&Setting { id: 1, key: STREAM_SETTINGS.to_owned(), name, value })
+            write.put(&CoreSetting { id: 1, key: STREAM_SETTINGS.to_owned(), name, value })
         });
         assert_eq!(delivery(), expected, "{id}");
     }

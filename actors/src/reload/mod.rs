@@ -6,7 +6,7 @@ use std::time::Duration;
 use domain::account::Account;
 use domain::channel::Channel;
 use domain::core_settings::{self, PROXY_SETTINGS};
-use domain::setting::Setting;
+use domain::setting::CoreSetting;
 use domain::settings::{Settings, SettingsError};
 use domain::stream::Stream;
 use domain::stream_profile::StreamProfile;
@@ -24,7 +24,7 @@ const PAUSE: Duration = Duration::from_millis(200);
 const OF_PLANS: [&str; 5] = [
     Account::COLLECTION,
     Channel::COLLECTION,
-    Setting::COLLECTION,
+    CoreSetting::COLLECTION,
     Stream::COLLECTION,
     StreamProfile::COLLECTION,
 ];
@@ -122,7 +122,7 @@ impl Round {
 
     fn add(&mut self, change: &Change) {
         self.plans |= OF_PLANS.iter().any(|it| change.of(it).is_some());
-        self.settings |= change.of(Setting::COLLECTION).is_some();
+        self.settings |= change.of(CoreSetting::COLLECTION).is_some();
         self.users |= change.of(User::COLLECTION).is_some();
     }
 }

@@ -127,7 +127,7 @@ async fn a_burst_of_commits_is_followed_in_few_rounds_the_first_at_once() {
     assert_eq!(asked(), 2);
     // What plans are not made of is not followed.
     write(&models, |write| {
-        write.put(&User::new(domain::ids::UserId(1), "anna", domain::user::Level::Admin, 0))
+        write.put(&User::new(domain::ids::UserId(1), "anna", domain::user::UserLevel::Admin, 0))
     });
     tokio::time::sleep(PAUSE * 10).await;
     assert_eq!(asked(), 2);
@@ -147,7 +147,7 @@ async fn what_an_admin_sets_is_in_force_until_it_is_taken_away_and_what_makes_no
     ] {
         let text = value.to_string();
         write(&models, move |write| {
-            write.put(&Setting { id: 1, key: PROXY_SETTINGS.to_owned(), name: String::new(), value })
+            write.put(&CoreSetting { id: 1, key: PROXY_SETTINGS.to_owned(), name: String::new(), value })
         });
         tokio::time::sleep(PAUSE * 2).await;
         assert_eq!(live.load().start_timeout.as_secs(), expected, "{text}");

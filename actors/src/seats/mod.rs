@@ -16,7 +16,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use domain::ids::UserId;
-use domain::limits::{self, SeatVerdict, Seated};
+use domain::limits::{self, SeatDecision, SeatHolder};
 use domain::settings::AtLimit;
 use media::meter::Connection;
 use parking_lot::Mutex;
@@ -149,14 +149,14 @@ impl SeatTable {
         let guard = inner.last_id;
         let held: Vec<_> = inner.of_user(user).map(|(id, it)| (id, seated(it, viewer, target))).collect();
         let seated: Vec<_> = held.iter().map(|it| it.1).collect();
-        let session = match limits::seat(limit, &seated, at_limit) {
-            SeatVerdict::Share(index) => held[index].0,
-            SeatVerdict::Full => {
+        let session = match limits::decide_seat(limit, &seated, at_limit) {
+            SeatDecision::Share(index) => held[index].0,
+            SeatDecision::Full => {
                 let by = inner.of_user(user).map(|(_, it)| info(user, it)).collect();
                 return Err(SeatsTaken { by });
             }
-            SeatVerdict::Take => guard,
-            SeatVerdict::Replace(own) => {
+            SeatDecision::Take => guard,
+            SeatDecision::Replace(own) => {
                 for index in own {
                     if let Some(session) = inner.sessions.get_mut(&(user, held[index].0)) {
                         replaced.extend(session.end(REPLACED));
@@ -235,11 +235,11 @@ impl SeatTable {
 }
 
 /// How a session looks to a viewer of the same user.
-fn seated(session: &Session, viewer: &Viewer, target: Target) -> Seated {
+fn seated(session: &Session, viewer: &Viewer, target: Target) -> SeatHolder {
     match (session.is_of(viewer), session.target == target) {
-        (true, true) => Seated::Same,
-        (true, false) => Seated::Own,
-        (false, _) => Seated::Other,
+        (true, true) => SeatHolder::Same,
+        (true, false) => SeatHolder::Own,
+        (false, _) => SeatHolder::Other,
     }
 }
 

@@ -1,6 +1,6 @@
 //! What the slots actor can be told, and what it tells holders.
 
-use domain::plan::Pool;
+use domain::plan::SlotPool;
 use domain::playout::Attempt;
 use ractor::DerivedActorRef;
 
@@ -40,7 +40,7 @@ pub(crate) struct Request {
     pub(crate) port: HolderPort,
     pub(crate) attempt: Attempt,
     /// The places in order: index in the holder's plan, and the pool it stands on.
-    pub(crate) order: Vec<(usize, Pool)>,
+    pub(crate) order: Vec<(usize, SlotPool)>,
     pub(crate) asking: Asking,
     pub(crate) purpose: LeasePurpose,
 }

@@ -5,8 +5,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use domain::ids::ProfileId;
-use domain::limits::{self, Held, Verdict};
-use domain::plan::Pool;
+use domain::limits::{self, HeldSlot, SlotDecision};
+use domain::plan::SlotPool;
 use parking_lot::Mutex;
 use tokio::sync::Notify;
 use tokio::time::Instant;
@@ -45,7 +45,7 @@ pub struct LeaseInfo {
 }
 
 struct Entry {
-    pool: Pool,
+    pool: SlotPool,
     holder: u64,
     port: HolderPort,
     purpose: LeasePurpose,
@@ -97,7 +97,7 @@ impl SlotTable {
     /// Takes the first free slot of `order` for `holder`, in one step.
     pub(super) fn take(
         self: &Arc<Self>,
-        order: &[(usize, Pool)],
+        order: &[(usize, SlotPool)],
         holder: u64,
         port: &HolderPort,
         purpose: LeasePurpose,
@@ -106,8 +106,8 @@ impl SlotTable {
         let mut inner = self.inner.lock();
         inner.cooling.retain(|it| it.until > now);
         let places: Vec<_> = order.iter().map(|(_, pool)| (pool.profile, pool.max_streams)).collect();
-        match limits::first_free(&places, &inner.held(), holder) {
-            Verdict::Grant(place) => {
+        match limits::decide_slot(&places, &inner.held(), holder) {
+            SlotDecision::Grant(place) => {
                 let (index, pool) = &order[place];
                 inner.last_id += 1;
                 let id = inner.last_id;
@@ -128,13 +128,13 @@ impl SlotTable {
                 );
                 Taken::Granted(*index, Lease { id, table: self.clone(), just_released })
             }
-            Verdict::Wait(_) => Taken::Wait,
-            Verdict::Full => Taken::Full,
+            SlotDecision::Wait(_) => Taken::Wait,
+            SlotDecision::Full => Taken::Full,
         }
     }
 
     /// The account a full order is stuck on, and since when.
-    pub(super) fn full(&self, order: &[(usize, Pool)]) -> FullPool {
+    pub(super) fn full(&self, order: &[(usize, SlotPool)]) -> FullPool {
         self.inner.lock().full(order, Instant::now())
     }
 
@@ -176,7 +176,7 @@ impl SlotTable {
 
     /// The holders that could make room for `order`: not `holder` itself, nothing that is closing already; in order
     /// of the places, the youngest lease last.
-    pub(super) fn who_could_yield(&self, order: &[(usize, Pool)], holder: u64) -> Vec<(u64, HolderPort)> {
+    pub(super) fn who_could_yield(&self, order: &[(usize, SlotPool)], holder: u64) -> Vec<(u64, HolderPort)> {
         let inner = self.inner.lock();
         let mut holders: Vec<(u64, HolderPort)> = Vec::new();
         for (_, pool) in order {
@@ -241,17 +241,18 @@ impl SlotTable {
 }
 
 impl Inner {
-    fn held(&self) -> Vec<Held> {
-        let leases = self.leases.values().map(|it| Held {
+    fn held(&self) -> Vec<HeldSlot> {
+        let leases = self.leases.values().map(|it| HeldSlot {
             pool: it.pool.profile,
             holder: Some(it.holder),
             closing: it.closing,
         });
-        let cooling = self.cooling.iter().map(|it| Held { pool: it.profile, holder: None, closing: true });
+        let cooling =
+            self.cooling.iter().map(|it| HeldSlot { pool: it.profile, holder: None, closing: true });
         leases.chain(cooling).collect()
     }
 
-    fn full(&self, order: &[(usize, Pool)], now: Instant) -> FullPool {
+    fn full(&self, order: &[(usize, SlotPool)], now: Instant) -> FullPool {
         let Some((_, pool)) = order.first() else {
             return FullPool { account: String::new(), since: Duration::ZERO, max_streams: 0 };
         };

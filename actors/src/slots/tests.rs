@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use domain::ids::{AccountId, ProfileId};
-use domain::plan::Pool;
+use domain::plan::SlotPool;
 use domain::playout::Attempt;
 use media::Permit;
 use proptest::prelude::*;
@@ -15,8 +15,8 @@ use super::*;
 use crate::channel::Viewer;
 use crate::testing::inbox;
 
-fn pool(profile: u32, max_streams: u32) -> Pool {
-    Pool {
+fn pool(profile: u32, max_streams: u32) -> SlotPool {
+    SlotPool {
         account: AccountId(profile),
         account_name: format!("account {profile}"),
         profile: ProfileId(profile),
@@ -60,7 +60,7 @@ struct Holder {
 }
 
 impl Holder {
-    fn ask(&self, attempt: u64, order: &[Pool], asking: Asking) {
+    fn ask(&self, attempt: u64, order: &[SlotPool], asking: Asking) {
         self.slots.request(Request {
             holder: self.id,
             port: self.port.clone(),
@@ -237,7 +237,7 @@ async fn whoever_loses_its_own_source_waits_for_its_closing_slot_and_keeps_its_p
 async fn a_slot_cools_down_for_the_release_delay_of_its_account() {
     let house = House::new().await;
     let (mut a, mut b) = (house.holder(1).await, house.holder(2).await);
-    let slow = Pool { release_delay: Duration::from_secs(2), ..pool(1, 1) };
+    let slow = SlotPool { release_delay: Duration::from_secs(2), ..pool(1, 1) };
     a.ask(1, std::slice::from_ref(&slow), join());
     drop(a.granted().await);
     let released_at = Instant::now();
@@ -425,7 +425,7 @@ async fn slots_that_came_back_long_ago_are_forgotten() {
     for profile in 1..=50 {
         holder.ask(
             u64::from(profile),
-            &[Pool { release_delay: Duration::from_secs(2), ..pool(profile, 1) }],
+            &[SlotPool { release_delay: Duration::from_secs(2), ..pool(profile, 1) }],
             join(),
         );
         drop(holder.granted().await);

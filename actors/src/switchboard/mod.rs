@@ -94,7 +94,7 @@ impl Switchboard {
     /// Joins a live channel, starting it when nobody watches it yet.
     ///
     /// A viewer with a user needs a seat first, and may wait a second for one; its other sessions end as
-    /// [`domain::limits::seat`] says. The answer comes when a slot is granted, at the latest ten seconds after that;
+    /// [`domain::limits::decide_seat`] says. The answer comes when a slot is granted, at the latest ten seconds after that;
     /// the first real chunk may still be on its way then.
     ///
     /// # Errors

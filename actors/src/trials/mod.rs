@@ -17,13 +17,13 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-use domain::account::{Account, AccountProfile, List};
+use domain::account::{Account, AccountProfile, PlaylistLocation};
 use domain::ids::{AccountId, ProfileId, StreamId};
 use domain::plan::{self, Candidate, Plan};
 use domain::playout::Attempt;
 use domain::settings::LEASE_WAIT;
 use domain::source_url::SourceUrl;
-use domain::stream::{Facts, Headers, Stream};
+use domain::stream::{RequestHeaders, Stream, StreamProperties};
 use domain::stream_profile::{Delivery, StreamProfile};
 use media::error::{Cause, UpstreamError};
 use media::sample::{Sample, Sampler};
@@ -208,8 +208,10 @@ impl Trials {
     fn plan(&self, profile: &StreamProfile, source: TrialSource) -> Plan {
         let conditions = self.env.plans.conditions();
         match source {
-            TrialSource::Stream { stream, account } => plan::trial(&stream, &account, profile, conditions),
-            TrialSource::Url(url) => plan::trial(&stream_at(url), &nobodys(), profile, conditions),
+            TrialSource::Stream { stream, account } => {
+                plan::plan_trial(&stream, &account, profile, conditions)
+            }
+            TrialSource::Url(url) => plan::plan_trial(&stream_at(url), &nobodys(), profile, conditions),
         }
     }
 
@@ -339,14 +341,14 @@ const NOBODY: AccountId = AccountId(0);
 
 fn nobodys() -> Account {
     let profile = AccountProfile::default_of(ProfileId(0), "", 0);
-    Account::new(NOBODY, "", List::None, profile, 0)
+    Account::new(NOBODY, "", PlaylistLocation::None, profile, 0)
 }
 
 fn stream_at(url: SourceUrl) -> Stream {
-    let facts = Facts {
+    let facts = StreamProperties {
         name: String::new(),
         url,
-        headers: Headers::default(),
+        headers: RequestHeaders::default(),
         tvg_id: None,
         group: None,
         logo: None,

@@ -11,7 +11,7 @@ fn request(delivery: Delivery) -> TrialRequest {
     let mut stream = stream_at(SourceUrl::new("http://tv:80/a"));
     (stream.id, stream.account) = (StreamId(1), AccountId(1));
     let profile = AccountProfile::default_of(ProfileId(1), "default", 1);
-    let account = Account::new(AccountId(1), "account 1", List::None, profile, 0);
+    let account = Account::new(AccountId(1), "account 1", PlaylistLocation::None, profile, 0);
     TrialRequest {
         profile: Arc::new(StreamProfile::of(delivery)),
         source: TrialSource::Stream { stream: Arc::new(stream), account: Arc::new(account) },

@@ -9,7 +9,7 @@ use serde::ser::SerializeMap;
 use serde::{Serialize, Serializer};
 use uuid::Uuid;
 
-use crate::channel::Number;
+use crate::channel::ChannelNumber;
 use crate::ids::StreamId;
 use crate::source_url::SourceUrl;
 use crate::stream_profile::Delivery;
@@ -125,7 +125,7 @@ pub enum EventBody {
 pub struct ChannelRef {
     pub uuid: Uuid,
     pub name: String,
-    pub number: Option<Number>,
+    pub number: Option<ChannelNumber>,
 }
 
 /// A stream that plays or played.

@@ -8,13 +8,13 @@ use std::collections::{BTreeSet, HashMap};
 
 use uuid::Uuid;
 
-use crate::account::{Account, AccountProfile, CUSTOM, List};
-use crate::channel::{Channel, Number};
+use crate::account::{Account, AccountProfile, CUSTOM_ACCOUNT, PlaylistLocation};
+use crate::channel::{Channel, ChannelNumber};
 use crate::group::Group;
 use crate::ids::{AccountId, ChannelId, GroupId, ProfileId, StreamId};
 use crate::playlist::delta;
-use crate::playlist::m3u::Entry;
-use crate::stream::{Headers, Stream};
+use crate::playlist::m3u::PlaylistEntry;
+use crate::stream::{RequestHeaders, Stream};
 
 /// What playlists come to.
 #[derive(Debug, Clone, PartialEq, Default)]
@@ -34,7 +34,7 @@ pub struct CatalogueBuilder {
     positions: HashMap<Uuid, usize>,
     groups: HashMap<String, GroupId>,
     /// Numbers that lists asked for.
-    numbers: BTreeSet<Number>,
+    numbers: BTreeSet<ChannelNumber>,
 }
 
 /// The name space of our channel uuids. If it changed, every address that a player has stored would be wrong.
@@ -46,9 +46,9 @@ impl CatalogueBuilder {
     }
 
     /// One list: an account with one profile. `max_streams` 0 is no limit. A name that is taken gets a number.
-    pub fn account(&mut self, name: &str, max_streams: u32, headers: Headers) -> AccountId {
+    pub fn account(&mut self, name: &str, max_streams: u32, headers: RequestHeaders) -> AccountId {
         // The first id, and a name, are those of the account for streams made by hand.
-        let number = next_id(self.catalogue.accounts.len()) + CUSTOM.0;
+        let number = next_id(self.catalogue.accounts.len()) + CUSTOM_ACCOUNT.0;
         let custom = Account::custom().name;
         let is_free = |it: &str| it != custom && self.catalogue.accounts.iter().all(|other| other.name != it);
         let mut free = name.to_owned();
@@ -60,13 +60,13 @@ impl CatalogueBuilder {
             free = format!("{name} {n}");
         }
         let profile = AccountProfile::default_of(ProfileId(number), &free, max_streams);
-        let account = Account::new(AccountId(number), free, List::None, profile, 0);
+        let account = Account::new(AccountId(number), free, PlaylistLocation::None, profile, 0);
         self.catalogue.accounts.push(Account { headers, ..account });
         AccountId(number)
     }
 
     /// One entry of the account's list.
-    pub fn entry(&mut self, account: AccountId, entry: Entry) {
+    pub fn entry(&mut self, account: AccountId, entry: PlaylistEntry) {
         let facts = delta::facts(entry);
         let uuid = channel_uuid(facts.tvg_id.as_deref(), &facts.name);
         let group = facts.group.as_deref().map(|name| self.group(name));
@@ -108,8 +108,9 @@ impl CatalogueBuilder {
     ///
     /// Last, so that a channel without a wish does not take the number that a later one wishes for.
     pub fn build(mut self) -> Catalogue {
-        let mut free =
-            (1..=Number::WHOLE_MAX).filter_map(Number::whole).filter(|it| !self.numbers.contains(it));
+        let mut free = (1..=ChannelNumber::WHOLE_MAX)
+            .filter_map(ChannelNumber::whole)
+            .filter(|it| !self.numbers.contains(it));
         for channel in &mut self.catalogue.channels {
             if channel.number.is_none() {
                 channel.number = free.next();
@@ -140,18 +141,18 @@ fn next_id(n_before: usize) -> u32 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::playlist::m3u::{self, Item, Limits};
+    use crate::playlist::m3u::{self, PlaylistItem, PlaylistLimits};
 
     /// Builds a catalogue of these lists; each line is the attributes and name of an entry, its address is
     /// `http://LIST/LINE`, from 1.
     fn catalogue(lists: &[&[&str]]) -> Catalogue {
         let mut builder = CatalogueBuilder::new();
         for (lines, list) in lists.iter().zip(1..) {
-            let account = builder.account(&format!("list {list}"), list, Headers::default());
+            let account = builder.account(&format!("list {list}"), list, RequestHeaders::default());
             for (line, number) in lines.iter().zip(1..) {
                 let text = format!("#EXTINF:-1 {line}\nhttp://{list}/{number}");
-                for item in m3u::parse(text.as_bytes(), Limits::default()).0 {
-                    if let Item::Entry(entry) = item {
+                for item in m3u::parse(text.as_bytes(), PlaylistLimits::default()).0 {
+                    if let PlaylistItem::Entry(entry) = item {
                         builder.entry(account, entry);
                     }
                 }
@@ -178,7 +179,7 @@ mod tests {
     fn lists_of_one_name_become_accounts_of_different_names() {
         let mut builder = CatalogueBuilder::new();
         for name in ["tv.example", "tv.example", "custom", "tv.example"] {
-            builder.account(name, 0, Headers::default());
+            builder.account(name, 0, RequestHeaders::default());
         }
         let names: Vec<_> = builder.build().accounts.into_iter().map(|it| it.name).collect();
         assert_eq!(names, ["tv.example", "tv.example 2", "custom 2", "tv.example 3"]);

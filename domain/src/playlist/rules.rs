@@ -3,7 +3,7 @@
 use crate::account::{Rule, RuleField};
 use crate::pattern::{Pattern, PatternError};
 use crate::source_url::SourceUrl;
-use crate::stream::{Edits, Facts};
+use crate::stream::{StreamOverrides, StreamProperties};
 
 /// Most rules of one account.
 pub const RULES_MAX: usize = 100;
@@ -38,8 +38,8 @@ impl Rules {
     /// Every rule sees what those before it made. What the provider does not say is an empty text, and a value that
     /// became empty stands for "none". A name never becomes empty; an address stays one, and none becomes a file of
     /// this machine: the captured part of a foreign text must not open our disk.
-    pub fn apply(&self, facts: &Facts) -> Edits {
-        let mut edits = Edits::default();
+    pub fn apply(&self, facts: &StreamProperties) -> StreamOverrides {
+        let mut edits = StreamOverrides::default();
         for (field, pattern) in &self.0 {
             match field {
                 RuleField::Name => {
@@ -105,7 +105,7 @@ fn is_file(url: &SourceUrl) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::stream::Headers;
+    use crate::stream::RequestHeaders;
 
     const NEWS: &str = "news";
 
@@ -113,11 +113,11 @@ mod tests {
         Rule { field, find: find.to_owned(), replace: replace.to_owned() }
     }
 
-    fn facts() -> Facts {
-        Facts {
+    fn facts() -> StreamProperties {
+        StreamProperties {
             name: "UK | News HD".to_owned(),
             url: SourceUrl::new("http://h/live/u/p/1.ts"),
-            headers: Headers::default(),
+            headers: RequestHeaders::default(),
             tvg_id: Some(NEWS.to_owned()),
             group: None,
             logo: Some("http://l/1.png".to_owned()),
@@ -163,7 +163,7 @@ mod tests {
         check(RuleField::Url, &[(".*", "FILE:///etc/passwd")], None);
         check(RuleField::Url, &[("^http", "file"), ("1.ts", "2.ts")], Some("http://h/live/u/p/2.ts"));
         let list = Rules::new(&[rule(RuleField::Url, "one", "two")]).unwrap();
-        let facts = Facts { url: SourceUrl::new("file:///films/one.ts"), ..facts() };
+        let facts = StreamProperties { url: SourceUrl::new("file:///films/one.ts"), ..facts() };
         assert_eq!(list.apply(&facts).url, Some(SourceUrl::new("file:///films/two.ts")));
     }
 

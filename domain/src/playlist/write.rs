@@ -2,23 +2,23 @@
 
 use std::fmt::Write;
 
-use crate::channel::Number;
+use crate::channel::ChannelNumber;
 
 /// One line of a playlist to be written.
 #[derive(Debug, Clone, Copy, Default)]
-pub struct Line<'a> {
+pub struct OutputEntry<'a> {
     pub name: &'a str,
     /// Where a player gets it. Written as it is, without line breaks.
     pub url: &'a str,
     pub tvg_id: &'a str,
     /// Address of a picture; empty if there is none.
     pub tvg_logo: &'a str,
-    pub tvg_chno: Option<Number>,
+    pub tvg_chno: Option<ChannelNumber>,
     pub group: &'a str,
 }
 
 /// The first line. The guide's address goes into both attributes that players look for.
-pub fn header(out: &mut String, guide_url: Option<&str>) {
+pub fn write_header(out: &mut String, guide_url: Option<&str>) {
     out.push_str("#EXTM3U");
     if let Some(url) = guide_url {
         attribute(out, "x-tvg-url", url);
@@ -28,7 +28,7 @@ pub fn header(out: &mut String, guide_url: Option<&str>) {
 }
 
 /// One entry: two lines.
-pub fn entry(out: &mut String, line: &Line<'_>) {
+pub fn write_entry(out: &mut String, line: &OutputEntry<'_>) {
     out.push_str("#EXTINF:-1");
     attribute(out, "tvg-id", line.tvg_id);
     attribute(out, "tvg-name", line.name);
@@ -67,16 +67,16 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    use crate::playlist::m3u::{self, Item, Limits};
+    use crate::playlist::m3u::{self, PlaylistItem, PlaylistLimits};
 
     #[test]
     fn a_playlist_is_written_as_players_expect_it() {
         let mut out = String::new();
-        header(&mut out, Some("http://h/guide?a=b"));
+        write_header(&mut out, Some("http://h/guide?a=b"));
         let number = "4.0".parse().ok();
-        entry(
+        write_entry(
             &mut out,
-            &Line {
+            &OutputEntry {
                 name: "News",
                 url: "http://h/1",
                 tvg_id: "news",
@@ -85,9 +85,14 @@ mod tests {
                 group: "All",
             },
         );
-        entry(
+        write_entry(
             &mut out,
-            &Line { name: "The \"Best\",\nTV", url: "http://h/2", group: "A\"B\r", ..Line::default() },
+            &OutputEntry {
+                name: "The \"Best\",\nTV",
+                url: "http://h/2",
+                group: "A\"B\r",
+                ..OutputEntry::default()
+            },
         );
         assert_eq!(
             out,
@@ -102,7 +107,7 @@ mod tests {
     #[test]
     fn a_list_without_a_guide_names_none() {
         let mut out = String::new();
-        header(&mut out, None);
+        write_header(&mut out, None);
         assert_eq!(out, "#EXTM3U\n");
     }
 
@@ -114,12 +119,12 @@ mod tests {
             group in "[\"'a-z=, ]{0,30}",
         ) {
             let mut out = String::new();
-            header(&mut out, None);
-            let line = Line { name: &name, url: "http://h/1", tvg_id: &id, tvg_logo: "l", group: &group, tvg_chno: None };
-            entry(&mut out, &line);
-            let (items, summary) = m3u::parse(out.as_bytes(), Limits::default());
+            write_header(&mut out, None);
+            let line = OutputEntry { name: &name, url: "http://h/1", tvg_id: &id, tvg_logo: "l", group: &group, tvg_chno: None };
+            write_entry(&mut out, &line);
+            let (items, summary) = m3u::parse(out.as_bytes(), PlaylistLimits::default());
             prop_assert_eq!((summary.entries, summary.lines), (1, 3));
-            let Some(Item::Entry(read)) = items.last() else { panic!("no entry") };
+            let Some(PlaylistItem::Entry(read)) = items.last() else { panic!("no entry") };
             prop_assert_eq!(read.url.expose(), "http://h/1");
             // What a value of ours can hold must not spill into the next.
             prop_assert_eq!(read.tvg_logo.as_deref(), Some("l"));

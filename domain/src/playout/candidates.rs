@@ -4,7 +4,7 @@
 
 use std::time::{Duration, Instant};
 
-use super::{Place, PlayoutSettings, Scope};
+use super::{FailureScope, PlayoutCandidate, PlayoutSettings};
 
 /// The places of the plan, in its order, then those that are kept although they left it.
 #[derive(Debug, Clone, PartialEq)]
@@ -16,7 +16,7 @@ pub(super) struct Candidates {
 
 #[derive(Debug, Clone, PartialEq)]
 struct Candidate {
-    place: Place,
+    place: PlayoutCandidate,
     /// When it, or its stream, failed last. Forgotten when it plays.
     failed_at: Option<Instant>,
     /// Play that it has saved up for immediate retries; one costs `token_play` of it.
@@ -28,7 +28,7 @@ struct Candidate {
 }
 
 impl Candidate {
-    fn new(place: Place, settings: &PlayoutSettings) -> Self {
+    fn new(place: PlayoutCandidate, settings: &PlayoutSettings) -> Self {
         Self { place, failed_at: None, saved_play: saved_play_max(settings), is_tried: false, n_refusals: 0 }
     }
 
@@ -42,21 +42,21 @@ fn saved_play_max(settings: &PlayoutSettings) -> Duration {
 }
 
 impl Candidates {
-    pub(super) fn new(places: Vec<Place>, settings: &PlayoutSettings) -> Self {
+    pub(super) fn new(places: Vec<PlayoutCandidate>, settings: &PlayoutSettings) -> Self {
         let n_in_plan = places.len();
         Self { all: places.into_iter().map(|it| Candidate::new(it, settings)).collect(), n_in_plan }
     }
 
-    pub(super) fn places(&self) -> impl ExactSizeIterator<Item = Place> {
+    pub(super) fn all(&self) -> impl ExactSizeIterator<Item = PlayoutCandidate> {
         self.all.iter().map(|it| it.place)
     }
 
-    pub(super) fn place(&self, index: usize) -> Place {
+    pub(super) fn place(&self, index: usize) -> PlayoutCandidate {
         self.all[index].place
     }
 
-    pub(super) fn are(&self, places: &[Place]) -> bool {
-        self.n_in_plan == places.len() && self.places().take(self.n_in_plan).eq(places.iter().copied())
+    pub(super) fn are(&self, places: &[PlayoutCandidate]) -> bool {
+        self.n_in_plan == places.len() && self.all().take(self.n_in_plan).eq(places.iter().copied())
     }
 
     /// Whether the gateway itself can play this place.
@@ -114,10 +114,10 @@ impl Candidates {
         self.all[index].is_tried = true;
     }
 
-    pub(super) fn failed(&mut self, index: usize, scope: Scope, now: Instant) {
+    pub(super) fn failed(&mut self, index: usize, scope: FailureScope, now: Instant) {
         let stream = self.place(index).stream;
         for (it, candidate) in self.all.iter_mut().enumerate() {
-            if it == index || (scope == Scope::Stream && candidate.place.stream == stream) {
+            if it == index || (scope == FailureScope::Stream && candidate.place.stream == stream) {
                 candidate.failed_at = Some(now);
             }
         }
@@ -165,7 +165,7 @@ impl Candidates {
     /// the plan, if it has them no more. Returns where each old index is now.
     pub(super) fn replan(
         &mut self,
-        places: &[Place],
+        places: &[PlayoutCandidate],
         keep: &[usize],
         settings: &PlayoutSettings,
     ) -> Vec<Option<usize>> {

@@ -3,18 +3,25 @@
 use std::time::Instant;
 
 use super::{
-    Action, Change, Failure, GiveUp, Input, Opening, Playing, Playout, Scope, State, Step, Why, after,
+    Action, AttemptReason, AttemptStep, Failure, FailureScope, GiveUp, Input, OpeningAttempt, PlayingSource,
+    Playout, PlayoutChange, PlayoutState, after,
 };
 use crate::playout::Attempt;
 
 impl Playout {
     /// The next state. `self.state` means nothing in here; news of old attempts does not get here.
-    pub(super) fn next(&mut self, state: State, input: Input, now: Instant, out: &mut Vec<Action>) -> State {
-        if state == State::Stopped {
+    pub(super) fn next(
+        &mut self,
+        state: PlayoutState,
+        input: Input,
+        now: Instant,
+        out: &mut Vec<Action>,
+    ) -> PlayoutState {
+        if state == PlayoutState::Stopped {
             return state;
         }
         match input {
-            Input::Start if state == State::Idle => self.start(now, out),
+            Input::Start if state == PlayoutState::Idle => self.start(now, out),
             Input::Start => state,
             Input::Granted { attempt, index } => self.granted(state, attempt, index, now, out),
             Input::Full { attempt } => self.full(state, attempt, now, out),
@@ -26,16 +33,16 @@ impl Playout {
             Input::Replan(places) => self.replan(state, &places, now, out),
             Input::Yield => {
                 self.let_go(state, now, out);
-                State::Idle
+                PlayoutState::Idle
             }
             Input::Stop => {
                 self.let_go(state, now, out);
-                State::Stopped
+                PlayoutState::Stopped
             }
         }
     }
 
-    fn start(&mut self, now: Instant, out: &mut Vec<Action>) -> State {
+    fn start(&mut self, now: Instant, out: &mut Vec<Action>) -> PlayoutState {
         self.has_played = false;
         self.has_lease_been_granted = false;
         self.last_played = None;
@@ -49,7 +56,7 @@ impl Playout {
 
     /// The first question after a start. As long as nobody has been told to wait for packets, the first place
     /// that would play may be a redirect; so places behind one are not asked for yet.
-    pub(super) fn ask_cold(&mut self, now: Instant, out: &mut Vec<Action>) -> State {
+    pub(super) fn ask_cold(&mut self, now: Instant, out: &mut Vec<Action>) -> PlayoutState {
         let mut order = self.candidates.sorted(None, now, &self.settings, |_| true);
         if let Some(wish) = self.wish.take() {
             put_first(&mut order, wish);
@@ -60,32 +67,32 @@ impl Playout {
             None if order.is_empty() => return self.give_up(GiveUp::NoStreams, out),
             None => {}
         }
-        State::Opening(self.ask(order, Why::Start, None, now, out))
+        PlayoutState::Opening(self.ask(order, AttemptReason::Start, None, now, out))
     }
 
     fn granted(
         &mut self,
-        state: State,
+        state: PlayoutState,
         attempt: Attempt,
         index: usize,
         now: Instant,
         out: &mut Vec<Action>,
-    ) -> State {
+    ) -> PlayoutState {
         let (playing, mut next) = match split_at(state, attempt) {
             Ok(both) => both,
             Err(state) => return state,
         };
         match &next.step {
-            Step::Asked { order, .. } if order.contains(&index) => {
+            AttemptStep::Asked { order, .. } if order.contains(&index) => {
                 self.has_lease_been_granted = true;
                 if let Some(switch) = self.switch.as_mut().filter(|it| it.order.contains(&index)) {
                     switch.to = index;
                 }
                 out.push(Action::Open { attempt, index });
-                next.step = Step::Dialling { index, until: after(now, self.settings.open_timeout) };
+                next.step = AttemptStep::Dialling { index, until: after(now, self.settings.open_timeout) };
                 join(playing, next)
             }
-            Step::Asked { .. } => {
+            AttemptStep::Asked { .. } => {
                 // A lease for something else is no answer, but it has to be returned.
                 out.push(Action::Abandon { attempt });
                 self.unanswered(playing, next, now, out)
@@ -94,16 +101,22 @@ impl Playout {
         }
     }
 
-    fn full(&mut self, state: State, attempt: Attempt, now: Instant, out: &mut Vec<Action>) -> State {
+    fn full(
+        &mut self,
+        state: PlayoutState,
+        attempt: Attempt,
+        now: Instant,
+        out: &mut Vec<Action>,
+    ) -> PlayoutState {
         let (playing, next) = match split_at(state, attempt) {
-            Ok((playing, next)) if matches!(next.step, Step::Asked { .. }) => (playing, next),
+            Ok((playing, next)) if matches!(next.step, AttemptStep::Asked { .. }) => (playing, next),
             Ok((playing, next)) => return join(playing, next),
             Err(state) => return state,
         };
         if let Some(playing) = playing {
             return self.switch_is_full(playing, now, out);
         }
-        if next.why == Why::Switch {
+        if next.why == AttemptReason::Switch {
             // Only the places of the switch were asked for.
             return self.go_on(now, out);
         }
@@ -118,37 +131,45 @@ impl Playout {
         }
     }
 
-    fn opened(&mut self, state: State, attempt: Attempt, now: Instant, out: &mut Vec<Action>) -> State {
+    fn opened(
+        &mut self,
+        state: PlayoutState,
+        attempt: Attempt,
+        now: Instant,
+        out: &mut Vec<Action>,
+    ) -> PlayoutState {
         let (playing, mut next) = match split_at(state, attempt) {
             Ok(both) => both,
             Err(state) => return state,
         };
-        let Step::Dialling { index, .. } = next.step else { return join(playing, next) };
+        let AttemptStep::Dialling { index, .. } = next.step else { return join(playing, next) };
         if let Some(playing) = playing {
             self.has_ended(&playing, now);
         }
         out.push(Action::Follow { attempt });
-        next.step = Step::Following { index, until: after(now, self.settings.follow_timeout) };
-        State::Opening(next)
+        next.step = AttemptStep::Following { index, until: after(now, self.settings.follow_timeout) };
+        PlayoutState::Opening(next)
     }
 
-    fn plays(&mut self, state: State, now: Instant, out: &mut Vec<Action>) -> State {
+    fn plays(&mut self, state: PlayoutState, now: Instant, out: &mut Vec<Action>) -> PlayoutState {
         let (attempt, index) = match &state {
-            State::Opening(Opening { attempt, step: Step::Following { index, .. }, .. }) => {
-                (*attempt, *index)
-            }
+            PlayoutState::Opening(OpeningAttempt {
+                attempt,
+                step: AttemptStep::Following { index, .. },
+                ..
+            }) => (*attempt, *index),
             _ => return state,
         };
         let switch = self.switch.take();
         match &switch {
             Some(switch) if switch.order.contains(&index) => {
-                out.push(Action::Changed(Change::Switched { from: switch.from, to: index }));
+                out.push(Action::Changed(PlayoutChange::Switched { from: switch.from, to: index }));
             }
             _ => {
                 out.push(Action::Changed(match self.last_played {
-                    None => Change::Started { index },
-                    Some(last) if last == index => Change::Reconnected { index },
-                    Some(from) => Change::FailedOver { from, to: index },
+                    None => PlayoutChange::Started { index },
+                    Some(last) if last == index => PlayoutChange::Reconnected { index },
+                    Some(from) => PlayoutChange::FailedOver { from, to: index },
                 }));
                 if let Some(failed) = switch.filter(|it| it.is_manual) {
                     out.push(failed.failed(Some(index)));
@@ -160,36 +181,36 @@ impl Playout {
         self.last_played = Some(index);
         self.position = Some(index);
         self.silent_since = None;
-        let playing = Playing { attempt, index, since: now, return_at: self.return_at(index, now) };
+        let playing = PlayingSource { attempt, index, since: now, return_at: self.return_at(index, now) };
         self.grant_wish(playing, now, out)
     }
 
     fn lost(
         &mut self,
-        state: State,
+        state: PlayoutState,
         attempt: Attempt,
         failure: Failure,
         now: Instant,
         out: &mut Vec<Action>,
-    ) -> State {
+    ) -> PlayoutState {
         match state {
-            State::Playing(playing) => {
+            PlayoutState::Playing(playing) => {
                 self.has_ended(&playing, now);
                 out.push(Action::Release);
                 self.failed(playing.index, failure.scope, failure.retry, now, out)
             }
-            State::Switching { playing, next } if playing.attempt == attempt => {
+            PlayoutState::Switching { playing, next } if playing.attempt == attempt => {
                 self.has_ended(&playing, now);
                 out.push(Action::Release);
                 self.candidates.failed(playing.index, failure.scope, now);
                 if !failure.retry {
                     self.candidates.had_its_turn(playing.index);
                 }
-                State::Opening(next)
+                PlayoutState::Opening(next)
             }
             other => match split_at(other, attempt) {
                 Ok((playing, next)) => match next.step {
-                    Step::Dialling { index, .. } | Step::Following { index, .. } => {
+                    AttemptStep::Dialling { index, .. } | AttemptStep::Following { index, .. } => {
                         self.attempt_failed(playing, next, index, failure, now, out)
                     }
                     _ => join(playing, next),
@@ -199,10 +220,10 @@ impl Playout {
         }
     }
 
-    fn tick(&mut self, state: State, now: Instant, out: &mut Vec<Action>) -> State {
-        let is_silent = matches!(state, State::Opening(_) | State::Resting { .. });
+    fn tick(&mut self, state: PlayoutState, now: Instant, out: &mut Vec<Action>) -> PlayoutState {
+        let is_silent = matches!(state, PlayoutState::Opening(_) | PlayoutState::Backoff { .. });
         if is_silent && self.give_up_at().is_some_and(|at| at <= now) {
-            if let State::Opening(opening) = &state {
+            if let PlayoutState::Opening(opening) = &state {
                 drop_attempt(opening, out);
             }
             return self.give_up_silent(out);
@@ -211,8 +232,8 @@ impl Playout {
             return self.switch_takes_too_long(state, now, out);
         }
         match state {
-            State::Playing(playing) => self.return_to_preferred(playing, now, out),
-            State::Resting { .. } => {
+            PlayoutState::Playing(playing) => self.return_to_preferred(playing, now, out),
+            PlayoutState::Backoff { .. } => {
                 self.candidates.begin_round();
                 self.is_hopeless = true;
                 self.go_on(now, out)
@@ -226,28 +247,28 @@ impl Playout {
 
     fn step_takes_too_long(
         &mut self,
-        playing: Option<Playing>,
-        next: Opening,
+        playing: Option<PlayingSource>,
+        next: OpeningAttempt,
         now: Instant,
         out: &mut Vec<Action>,
-    ) -> State {
+    ) -> PlayoutState {
         match next.step {
-            Step::Asked { .. } => {
+            AttemptStep::Asked { .. } => {
                 drop_attempt(&next, out);
                 self.unanswered(playing, next, now, out)
             }
-            Step::Dialling { index, .. } | Step::Following { index, .. } => {
-                if matches!(next.step, Step::Dialling { .. }) {
+            AttemptStep::Dialling { index, .. } | AttemptStep::Following { index, .. } => {
+                if matches!(next.step, AttemptStep::Dialling { .. }) {
                     drop_attempt(&next, out);
                 }
                 // Whose fault it was is unknown, so waiting may help.
                 self.is_hopeless = false;
-                let failure = Failure { scope: Scope::Candidate, retry: false, just_released: false };
+                let failure = Failure { scope: FailureScope::Candidate, retry: false, just_released: false };
                 self.attempt_failed(playing, next, index, failure, now, out)
             }
-            Step::Waiting { index, .. } => {
+            AttemptStep::Waiting { index, .. } => {
                 let mut order = match &self.switch {
-                    Some(switch) if next.why == Why::Switch => switch.order.clone(),
+                    Some(switch) if next.why == AttemptReason::Switch => switch.order.clone(),
                     _ => self.candidates.untried(self.position, now, &self.settings),
                 };
                 put_first(&mut order, index);
@@ -259,15 +280,15 @@ impl Playout {
     /// Slots is silent. That says nothing about the places, so nobody gives up because of it.
     fn unanswered(
         &mut self,
-        playing: Option<Playing>,
-        next: Opening,
+        playing: Option<PlayingSource>,
+        next: OpeningAttempt,
         now: Instant,
         out: &mut Vec<Action>,
-    ) -> State {
+    ) -> PlayoutState {
         self.is_hopeless = false;
         match playing {
             Some(playing) => self.switch_failed(playing, now, out),
-            None if next.why == Why::Switch => self.go_on(now, out),
+            None if next.why == AttemptReason::Switch => self.go_on(now, out),
             None => self.rest(now, out),
         }
     }
@@ -275,21 +296,21 @@ impl Playout {
     /// An attempt with a lease failed.
     fn attempt_failed(
         &mut self,
-        playing: Option<Playing>,
-        mut next: Opening,
+        playing: Option<PlayingSource>,
+        mut next: OpeningAttempt,
         index: usize,
         failure: Failure,
         now: Instant,
         out: &mut Vec<Action>,
-    ) -> State {
-        if matches!(next.step, Step::Following { .. }) {
+    ) -> PlayoutState {
+        if matches!(next.step, AttemptStep::Following { .. }) {
             out.push(Action::Release);
         }
         self.is_hopeless &= !failure.retry && !failure.just_released;
         if failure.just_released
             && let Some(pause) = self.candidates.next_release_pause(index, &self.settings)
         {
-            next.step = Step::Waiting { index, until: after(now, pause) };
+            next.step = AttemptStep::Waiting { index, until: after(now, pause) };
             return join(playing, next);
         }
         if let Some(playing) = playing {
@@ -306,17 +327,17 @@ impl Playout {
     fn failed(
         &mut self,
         index: usize,
-        scope: Scope,
+        scope: FailureScope,
         may_retry: bool,
         now: Instant,
         out: &mut Vec<Action>,
-    ) -> State {
+    ) -> PlayoutState {
         self.position = Some(index);
         let may_retry = may_retry && self.candidates.can_play(index) && self.wish.is_none();
         if may_retry && self.candidates.take_token(index, &self.settings) {
             let mut order = self.candidates.untried(self.position, now, &self.settings);
             put_first(&mut order, index);
-            return State::Opening(self.ask(order, self.why(), Some(index), now, out));
+            return PlayoutState::Opening(self.ask(order, self.why(), Some(index), now, out));
         }
         self.candidates.failed(index, scope, now);
         self.candidates.had_its_turn(index);
@@ -324,7 +345,7 @@ impl Playout {
     }
 
     /// Asks for the places that have not had their turn; without any, rests.
-    pub(super) fn go_on(&mut self, now: Instant, out: &mut Vec<Action>) -> State {
+    pub(super) fn go_on(&mut self, now: Instant, out: &mut Vec<Action>) -> PlayoutState {
         if self.give_up_at().is_some_and(|at| at <= now) {
             return self.give_up_silent(out);
         }
@@ -341,10 +362,10 @@ impl Playout {
         if order.is_empty() {
             return self.rest(now, out);
         }
-        State::Opening(self.ask(order, self.why(), None, now, out))
+        PlayoutState::Opening(self.ask(order, self.why(), None, now, out))
     }
 
-    fn rest(&mut self, now: Instant, out: &mut Vec<Action>) -> State {
+    fn rest(&mut self, now: Instant, out: &mut Vec<Action>) -> PlayoutState {
         if !self.has_played && self.is_hopeless {
             return self.give_up(GiveUp::NothingPlays, out);
         }
@@ -357,8 +378,8 @@ impl Playout {
         let pause = shortest.saturating_mul(1 << self.n_rests.min(16)).min(longest);
         self.n_rests = self.n_rests.saturating_add(1);
         let until = after(now, pause.mul_f64(self.jitter()));
-        out.push(Action::Changed(Change::Resting { until }));
-        State::Resting { until }
+        out.push(Action::Changed(PlayoutChange::BackingOff { until }));
+        PlayoutState::Backoff { until }
     }
 
     /// A factor around 1.
@@ -374,24 +395,24 @@ impl Playout {
     pub(super) fn ask(
         &mut self,
         order: Vec<usize>,
-        why: Why,
+        why: AttemptReason,
         retry_of: Option<usize>,
         now: Instant,
         out: &mut Vec<Action>,
-    ) -> Opening {
+    ) -> OpeningAttempt {
         self.last_attempt += 1;
         let attempt = Attempt(self.last_attempt);
         out.push(Action::Ask { attempt, order: order.clone(), why });
-        let step = Step::Asked { order, until: after(now, self.settings.ask_timeout) };
-        Opening { attempt, why, step, retry_of }
+        let step = AttemptStep::Asked { order, until: after(now, self.settings.ask_timeout) };
+        OpeningAttempt { attempt, why, step, retry_of }
     }
 
-    fn why(&self) -> Why {
-        if self.has_played { Why::Failover } else { Why::Start }
+    fn why(&self) -> AttemptReason {
+        if self.has_played { AttemptReason::Failover } else { AttemptReason::Start }
     }
 
     /// This source plays no more, whoever ended it.
-    pub(super) fn has_ended(&mut self, playing: &Playing, now: Instant) {
+    pub(super) fn has_ended(&mut self, playing: &PlayingSource, now: Instant) {
         let time = now.saturating_duration_since(playing.since);
         self.candidates.has_played_for(playing.index, time, &self.settings);
         if time >= self.settings.stable_play {
@@ -403,67 +424,72 @@ impl Playout {
     }
 
     /// Drops all there is.
-    fn let_go(&mut self, state: State, now: Instant, out: &mut Vec<Action>) {
+    fn let_go(&mut self, state: PlayoutState, now: Instant, out: &mut Vec<Action>) {
         match state {
-            State::Opening(next) => drop_attempt(&next, out),
-            State::Playing(playing) => {
+            PlayoutState::Opening(next) => drop_attempt(&next, out),
+            PlayoutState::Playing(playing) => {
                 self.has_ended(&playing, now);
                 out.push(Action::Release);
             }
-            State::Switching { playing, next } => {
+            PlayoutState::Switching { playing, next } => {
                 drop_attempt(&next, out);
                 self.has_ended(&playing, now);
                 out.push(Action::Release);
             }
-            State::Idle | State::Resting { .. } | State::Stopped => {}
+            PlayoutState::Idle | PlayoutState::Backoff { .. } | PlayoutState::Stopped => {}
         }
         self.end_switch(out);
         self.last_played = None;
     }
 
-    fn give_up_silent(&mut self, out: &mut Vec<Action>) -> State {
+    fn give_up_silent(&mut self, out: &mut Vec<Action>) -> PlayoutState {
         self.give_up(if self.has_played { GiveUp::Silent } else { GiveUp::NothingPlays }, out)
     }
 
-    fn give_up(&mut self, reason: GiveUp, out: &mut Vec<Action>) -> State {
+    fn give_up(&mut self, reason: GiveUp, out: &mut Vec<Action>) -> PlayoutState {
         self.end_switch(out);
         out.push(Action::GiveUp(reason));
-        State::Stopped
+        PlayoutState::Stopped
     }
 }
 
 /// The two halves of a state in which an attempt is under way.
-pub(super) fn split(state: State) -> Result<(Option<Playing>, Opening), State> {
+pub(super) fn split(state: PlayoutState) -> Result<(Option<PlayingSource>, OpeningAttempt), PlayoutState> {
     match state {
-        State::Opening(next) => Ok((None, next)),
-        State::Switching { playing, next } => Ok((Some(playing), next)),
+        PlayoutState::Opening(next) => Ok((None, next)),
+        PlayoutState::Switching { playing, next } => Ok((Some(playing), next)),
         other => Err(other),
     }
 }
 
 /// The same, if the attempt under way is this one.
-fn split_at(state: State, attempt: Attempt) -> Result<(Option<Playing>, Opening), State> {
+fn split_at(
+    state: PlayoutState,
+    attempt: Attempt,
+) -> Result<(Option<PlayingSource>, OpeningAttempt), PlayoutState> {
     match &state {
-        State::Opening(next) | State::Switching { next, .. } if next.attempt == attempt => split(state),
+        PlayoutState::Opening(next) | PlayoutState::Switching { next, .. } if next.attempt == attempt => {
+            split(state)
+        }
         _ => Err(state),
     }
 }
 
-pub(super) fn join(playing: Option<Playing>, next: Opening) -> State {
+pub(super) fn join(playing: Option<PlayingSource>, next: OpeningAttempt) -> PlayoutState {
     match playing {
-        Some(playing) => State::Switching { playing, next },
-        None => State::Opening(next),
+        Some(playing) => PlayoutState::Switching { playing, next },
+        None => PlayoutState::Opening(next),
     }
 }
 
 /// Drops what there is of an attempt, wherever it has got to.
-pub(super) fn drop_attempt(opening: &Opening, out: &mut Vec<Action>) {
+pub(super) fn drop_attempt(opening: &OpeningAttempt, out: &mut Vec<Action>) {
     match opening.step {
-        Step::Asked { .. } | Step::Dialling { .. } => {
+        AttemptStep::Asked { .. } | AttemptStep::Dialling { .. } => {
             out.push(Action::Abandon { attempt: opening.attempt });
         }
-        Step::Following { .. } => out.push(Action::Release),
-        Step::Waiting { .. } => {}
+        AttemptStep::Following { .. } => out.push(Action::Release),
+        AttemptStep::Waiting { .. } => {}
     }
 }
 
@@ -472,7 +498,7 @@ pub(super) fn put_first(order: &mut Vec<usize>, index: usize) {
     order.insert(0, index);
 }
 
-fn redirect(index: usize, out: &mut Vec<Action>) -> State {
+fn redirect(index: usize, out: &mut Vec<Action>) -> PlayoutState {
     out.push(Action::Redirect { index });
-    State::Idle
+    PlayoutState::Idle
 }

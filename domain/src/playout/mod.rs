@@ -54,14 +54,14 @@ impl fmt::Display for Attempt {
 
 /// A candidate as the playout sees it. Stream and profile are its identity over changes of the plan.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub struct Place {
+pub struct PlayoutCandidate {
     pub stream: StreamId,
     pub profile: ProfileId,
     /// The viewer is sent to the address; nothing is opened.
     pub redirect: bool,
 }
 
-impl Place {
+impl PlayoutCandidate {
     fn is_same(self, other: Self) -> bool {
         (self.stream, self.profile) == (other.stream, other.profile)
     }
@@ -69,7 +69,7 @@ impl Place {
 
 /// Whom a failure blames.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum Scope {
+pub enum FailureScope {
     /// What is broadcast is not there or not playable: all candidates of this stream are tried last.
     Stream,
     /// This account profile was refused: its sisters may do better.
@@ -79,7 +79,7 @@ pub enum Scope {
 /// How an attempt failed, or how a source that played was lost.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Failure {
-    pub scope: Scope,
+    pub scope: FailureScope,
     /// Trying the same place again at once can help.
     pub retry: bool,
     /// The provider refused shortly after a slot of this account profile came back: it may still count the
@@ -89,7 +89,7 @@ pub struct Failure {
 
 /// What an attempt is for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum Why {
+pub enum AttemptReason {
     /// Nothing has played since the channel was started.
     Start,
     /// Something has played, and is lost.
@@ -100,7 +100,7 @@ pub enum Why {
 
 /// Where to switch to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum Switch {
+pub enum SwitchTarget {
     /// The next stream in channel order, those that failed lately last. With one stream: that one, anew.
     Next,
     /// This place, or another of its stream if it is full. The place that plays is opened anew.
@@ -136,13 +136,13 @@ pub enum Input {
         attempt: Attempt,
         failure: Failure,
     },
-    Switch(Switch),
+    Switch(SwitchTarget),
     /// The time of [`Playout::deadline`] has come. Any earlier it is harmless.
     Tick,
     /// The slot is wanted by somebody else, or nobody watches any more. The owner knows whether it may be.
     Yield,
     /// The records changed: these are the places now.
-    Replan(Vec<Place>),
+    Replan(Vec<PlayoutCandidate>),
     /// The end, for ever.
     Stop,
 }
@@ -165,7 +165,7 @@ impl Input {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Action {
     /// Ask Slots for the first free one of these places.
-    Ask { attempt: Attempt, order: Vec<usize>, why: Why },
+    Ask { attempt: Attempt, order: Vec<usize>, why: AttemptReason },
     /// Open this place with the lease just granted.
     Open { attempt: Attempt, index: usize },
     /// Hand the opened source to the pump, which drops the one it follows.
@@ -177,14 +177,14 @@ pub enum Action {
     /// Send whoever waits to this address. The state is Idle.
     Redirect { index: usize },
     /// Something to tell.
-    Changed(Change),
+    Changed(PlayoutChange),
     /// Close the channel. The state is Stopped.
     GiveUp(GiveUp),
 }
 
 /// What viewers, admins and logs hear of.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Change {
+pub enum PlayoutChange {
     /// The first source since the start plays.
     Started { index: usize },
     /// The place that played last plays again, after a gap.
@@ -200,7 +200,7 @@ pub enum Change {
     /// Nothing plays, so there is nothing to switch from: this place is tried first at the next attempt.
     SwitchNoted { to: usize },
     /// A round was without luck; the next begins then.
-    Resting { until: Instant },
+    BackingOff { until: Instant },
 }
 
 /// Why a manual switch is not even begun.
@@ -209,7 +209,7 @@ pub enum SwitchRefusal {
     /// Another one is under way.
     Busy,
     /// There is no such place, or it is not one that the gateway plays itself.
-    NoSuchPlace,
+    NoSuchCandidate,
 }
 
 /// Why a channel ends by itself.
@@ -227,17 +227,17 @@ pub enum GiveUp {
 
 /// What a channel is doing.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum State {
+pub enum PlayoutState {
     Idle,
-    Opening(Opening),
-    Playing(Playing),
+    Opening(OpeningAttempt),
+    Playing(PlayingSource),
     /// The old source plays on while the new one is opened.
     Switching {
-        playing: Playing,
-        next: Opening,
+        playing: PlayingSource,
+        next: OpeningAttempt,
     },
     /// A round was without luck.
-    Resting {
+    Backoff {
         until: Instant,
     },
     Stopped,
@@ -245,17 +245,17 @@ pub enum State {
 
 /// An attempt on its way.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Opening {
+pub struct OpeningAttempt {
     pub attempt: Attempt,
-    pub why: Why,
-    pub step: Step,
+    pub why: AttemptReason,
+    pub step: AttemptStep,
     /// The place that gets a second chance with this attempt, if that place is granted.
     retry_of: Option<usize>,
 }
 
 /// How far an attempt has come. Each step ends at `until` at the latest.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Step {
+pub enum AttemptStep {
     /// Waiting for a lease.
     Asked { order: Vec<usize>, until: Instant },
     /// Waiting for the opener.
@@ -267,7 +267,7 @@ pub enum Step {
     Waiting { index: usize, until: Instant },
 }
 
-impl Step {
+impl AttemptStep {
     fn until(&self) -> Instant {
         match self {
             Self::Asked { until, .. }
@@ -280,7 +280,7 @@ impl Step {
 
 /// A source that plays.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Playing {
+pub struct PlayingSource {
     pub attempt: Attempt,
     pub index: usize,
     pub since: Instant,
@@ -293,7 +293,7 @@ pub struct Playing {
 pub struct Playout {
     settings: PlayoutSettings,
     candidates: Candidates,
-    state: State,
+    state: PlayoutState,
     last_attempt: u64,
     /// Something has played since the start.
     has_played: bool,
@@ -320,11 +320,11 @@ pub struct Playout {
 
 impl Playout {
     /// A playout at rest. `seed` decides about the jitter of its pauses and nothing else.
-    pub fn new(places: Vec<Place>, settings: PlayoutSettings, seed: u64) -> Self {
+    pub fn new(places: Vec<PlayoutCandidate>, settings: PlayoutSettings, seed: u64) -> Self {
         Self {
             candidates: Candidates::new(places, &settings),
             settings,
-            state: State::Idle,
+            state: PlayoutState::Idle,
             last_attempt: 0,
             has_played: false,
             has_lease_been_granted: false,
@@ -352,7 +352,7 @@ impl Playout {
             }
             None if input == Input::Tick && self.deadline().is_none_or(|it| now < it) => {}
             _ => {
-                let state = std::mem::replace(&mut self.state, State::Stopped);
+                let state = std::mem::replace(&mut self.state, PlayoutState::Stopped);
                 self.state = self.next(state, input, now, &mut out);
             }
         }
@@ -363,34 +363,36 @@ impl Playout {
     pub fn deadline(&self) -> Option<Instant> {
         let switch = self.switch.as_ref().map(|it| it.until);
         match &self.state {
-            State::Idle | State::Stopped => None,
-            State::Playing(playing) => playing.return_at,
-            State::Opening(opening) => earliest([Some(opening.step.until()), self.give_up_at(), switch]),
-            State::Switching { next, .. } => earliest([Some(next.step.until()), switch]),
-            State::Resting { until } => earliest([Some(*until), self.give_up_at(), switch]),
+            PlayoutState::Idle | PlayoutState::Stopped => None,
+            PlayoutState::Playing(playing) => playing.return_at,
+            PlayoutState::Opening(opening) => {
+                earliest([Some(opening.step.until()), self.give_up_at(), switch])
+            }
+            PlayoutState::Switching { next, .. } => earliest([Some(next.step.until()), switch]),
+            PlayoutState::Backoff { until } => earliest([Some(*until), self.give_up_at(), switch]),
         }
     }
 
-    pub fn state(&self) -> &State {
+    pub fn state(&self) -> &PlayoutState {
         &self.state
     }
 
     /// One word for status pages and logs.
     pub fn state_name(&self) -> &'static str {
         match &self.state {
-            State::Idle => "idle",
-            State::Opening(_) => "opening",
-            State::Playing(_) => "playing",
-            State::Switching { .. } => "switching",
-            State::Resting { .. } => "resting",
-            State::Stopped => "stopped",
+            PlayoutState::Idle => "idle",
+            PlayoutState::Opening(_) => "opening",
+            PlayoutState::Playing(_) => "playing",
+            PlayoutState::Switching { .. } => "switching",
+            PlayoutState::Backoff { .. } => "resting",
+            PlayoutState::Stopped => "stopped",
         }
     }
 
     /// The source that plays, also while the next is opened.
     pub fn playing(&self) -> Option<(Attempt, usize)> {
         match &self.state {
-            State::Playing(playing) | State::Switching { playing, .. } => {
+            PlayoutState::Playing(playing) | PlayoutState::Switching { playing, .. } => {
                 Some((playing.attempt, playing.index))
             }
             _ => None,
@@ -399,18 +401,19 @@ impl Playout {
 
     /// The places that indices mean: those of the plan, in its order, then those that left the plan but still
     /// play, or are still talked about.
-    pub fn places(&self) -> impl ExactSizeIterator<Item = Place> {
-        self.candidates.places()
+    pub fn candidates(&self) -> impl ExactSizeIterator<Item = PlayoutCandidate> {
+        self.candidates.all()
     }
 
     /// Whether news of this attempt means anything.
     fn is_current(&self, attempt: Attempt) -> bool {
-        let is_opening = |it: &Opening| it.attempt == attempt && !matches!(it.step, Step::Waiting { .. });
+        let is_opening =
+            |it: &OpeningAttempt| it.attempt == attempt && !matches!(it.step, AttemptStep::Waiting { .. });
         match &self.state {
-            State::Opening(opening) => is_opening(opening),
-            State::Playing(playing) => playing.attempt == attempt,
-            State::Switching { playing, next } => playing.attempt == attempt || is_opening(next),
-            State::Idle | State::Resting { .. } | State::Stopped => false,
+            PlayoutState::Opening(opening) => is_opening(opening),
+            PlayoutState::Playing(playing) => playing.attempt == attempt,
+            PlayoutState::Switching { playing, next } => playing.attempt == attempt || is_opening(next),
+            PlayoutState::Idle | PlayoutState::Backoff { .. } | PlayoutState::Stopped => false,
         }
     }
 

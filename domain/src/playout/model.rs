@@ -7,7 +7,8 @@
 use std::time::{Duration, Instant};
 
 use super::{
-    Action, Attempt, Change, Failure, Input, Place, Playout, PlayoutSettings, Scope, State, Step, Switch, Why,
+    Action, Attempt, AttemptReason, AttemptStep, Failure, FailureScope, Input, Playout, PlayoutCandidate,
+    PlayoutChange, PlayoutSettings, PlayoutState, SwitchTarget,
 };
 use crate::ids::{ProfileId, StreamId};
 
@@ -27,7 +28,7 @@ pub enum Op {
     Stale(u8),
     /// News of a current attempt that does not fit where it stands.
     Rogue(u8),
-    Switch(Switch),
+    Switch(SwitchTarget),
     /// So much time passes, in units of 10 ms. Ticks come when they are due.
     Wait(u16),
     /// So much time passes and the owner is busy: the tick comes late.
@@ -45,7 +46,7 @@ impl Op {
     pub fn from_bytes([kind, a, b]: [u8; 3]) -> Self {
         let number = u16::from_le_bytes([a, b]);
         let failure = Failure {
-            scope: if a & 1 == 0 { Scope::Stream } else { Scope::Candidate },
+            scope: if a & 1 == 0 { FailureScope::Stream } else { FailureScope::Candidate },
             retry: a & 2 == 0,
             just_released: a & 12 == 12,
         };
@@ -57,9 +58,13 @@ impl Op {
             18 => Self::Slow(failure),
             19 => Self::Stale(a),
             20 => Self::Rogue(a),
-            21 => Self::Switch(Switch::Next),
-            22 => Self::Switch(Switch::To(usize::from(a % 8))),
-            23 => Self::Switch(if a % 4 == 0 { Switch::Preferred } else { Switch::To(usize::from(a % 4)) }),
+            21 => Self::Switch(SwitchTarget::Next),
+            22 => Self::Switch(SwitchTarget::To(usize::from(a % 8))),
+            23 => Self::Switch(if a % 4 == 0 {
+                SwitchTarget::Preferred
+            } else {
+                SwitchTarget::To(usize::from(a % 4))
+            }),
             24 | 25 => Self::Wait(number % 8192),
             26 => Self::Late(number),
             27 | 28 => Self::Deadline,
@@ -93,12 +98,12 @@ pub fn run(plan: u8, options: u8, ops: &[Op]) {
 }
 
 /// The places that a byte stands for: up to six, of up to three streams and two profiles, some redirects.
-fn plan(byte: u8) -> Vec<Place> {
+fn plan(byte: u8) -> Vec<PlayoutCandidate> {
     let n_places = usize::from(byte % 7);
     (0..n_places as u32)
         .map(|it| {
             let twist = u32::from(byte / 7);
-            Place {
+            PlayoutCandidate {
                 stream: StreamId((it + twist) / (1 + twist % 2) % 6),
                 profile: ProfileId((it + twist) % (1 + twist % 3)),
                 redirect: twist >= 24 && (it + twist) % 4 == 0,
@@ -114,7 +119,7 @@ struct World {
     begin: Instant,
     now: Instant,
     /// The plan in force.
-    plan: Vec<Place>,
+    plan: Vec<PlayoutCandidate>,
     /// The request at Slots.
     request: Option<(Attempt, Vec<usize>)>,
     /// A lease that has just come, for `Open`.
@@ -175,7 +180,7 @@ impl World {
             Op::Stop => self.wanted(Input::Stop),
             Op::Replan(byte) => {
                 let places = plan(byte);
-                if self.playout.state() != &State::Stopped {
+                if self.playout.state() != &PlayoutState::Stopped {
                     self.plan.clone_from(&places);
                     self.n_places_max = self.n_places_max.max(places.len());
                 }
@@ -225,8 +230,8 @@ impl World {
         } else if let Some((attempt, _)) = self.opener.take() {
             self.opened = Some(attempt);
             self.tell(Input::Opened { attempt });
-        } else if let State::Opening(opening) = self.playout.state()
-            && let Step::Following { .. } = opening.step
+        } else if let PlayoutState::Opening(opening) = self.playout.state()
+            && let AttemptStep::Following { .. } = opening.step
         {
             self.tell(Input::Playing { attempt: opening.attempt });
         }
@@ -237,8 +242,8 @@ impl World {
             self.tell(Input::Full { attempt });
         } else if let Some((attempt, _)) = self.opener.take() {
             self.tell(Input::Lost { attempt, failure });
-        } else if let State::Opening(opening) = self.playout.state()
-            && let Step::Following { .. } = opening.step
+        } else if let PlayoutState::Opening(opening) = self.playout.state()
+            && let AttemptStep::Following { .. } = opening.step
         {
             self.pump = None;
             self.tell(Input::Lost { attempt: opening.attempt, failure });
@@ -252,7 +257,7 @@ impl World {
         if known.contains(&Some(attempt)) {
             return;
         }
-        let failure = Failure { scope: Scope::Stream, retry: true, just_released: true };
+        let failure = Failure { scope: FailureScope::Stream, retry: true, just_released: true };
         let before = self.playout.clone();
         let abandon = vec![Action::Abandon { attempt }];
         for (input, expected) in [
@@ -329,9 +334,9 @@ impl World {
         let state_before = self.playout.state().clone();
         let actions = self.playout.on(input.clone(), self.now);
         if input == Input::Stop {
-            assert_eq!(self.playout.state(), &State::Stopped);
+            assert_eq!(self.playout.state(), &PlayoutState::Stopped);
         }
-        if state_before == State::Stopped {
+        if state_before == PlayoutState::Stopped {
             assert_eq!(actions, [], "something happens after the end");
         }
         let last = actions.len().wrapping_sub(1);
@@ -344,7 +349,7 @@ impl World {
         self.check();
     }
 
-    fn carry_out(&mut self, action: &Action, input: &Input, state_before: &State) {
+    fn carry_out(&mut self, action: &Action, input: &Input, state_before: &PlayoutState) {
         match action {
             Action::Ask { attempt, order, why } => {
                 assert!(attempt.0 > self.last_attempt, "attempt {attempt} was used before");
@@ -355,14 +360,14 @@ impl World {
                     assert!(!order[..at].contains(index), "asks twice for one place: {order:?}");
                     assert!(!self.plan[*index].redirect, "asks for a redirect: {order:?}");
                 }
-                assert!(*why != Why::Start || self.pump.is_none(), "starts while something plays");
+                assert!(*why != AttemptReason::Start || self.pump.is_none(), "starts while something plays");
                 self.request = Some((*attempt, order.clone()));
                 self.n_asks += 1;
                 self.n_asks_at_once += 1;
                 let is_by_hand = match input {
                     Input::Switch(_) => true,
                     // A wish from before, or nothing of the kind.
-                    Input::Playing { .. } => *why == Why::Switch,
+                    Input::Playing { .. } => *why == AttemptReason::Switch,
                     _ => false,
                 };
                 if is_by_hand {
@@ -388,42 +393,42 @@ impl World {
             Action::Release => self.pump = None,
             Action::Redirect { index } => {
                 assert!(self.plan[*index].redirect, "redirects to a place that is none");
-                assert_eq!(self.playout.state(), &State::Idle);
+                assert_eq!(self.playout.state(), &PlayoutState::Idle);
             }
-            Action::GiveUp(_) => assert_eq!(self.playout.state(), &State::Stopped),
+            Action::GiveUp(_) => assert_eq!(self.playout.state(), &PlayoutState::Stopped),
             Action::Changed(change) => self.changed(change, input, state_before),
         }
     }
 
-    fn changed(&mut self, change: &Change, input: &Input, state_before: &State) {
-        let n_places = self.playout.places().len();
+    fn changed(&mut self, change: &PlayoutChange, input: &Input, state_before: &PlayoutState) {
+        let n_places = self.playout.candidates().len();
         let begins_to_play = matches!(input, Input::Playing { .. });
         match change {
-            Change::Started { index } | Change::Reconnected { index } => {
+            PlayoutChange::Started { index } | PlayoutChange::Reconnected { index } => {
                 assert!(begins_to_play && *index < self.plan.len(), "{change:?}");
             }
-            Change::FailedOver { from, to } => {
+            PlayoutChange::FailedOver { from, to } => {
                 assert!(begins_to_play && from != to && *from < n_places && *to < self.plan.len());
             }
-            Change::Switched { from, to } => {
+            PlayoutChange::Switched { from, to } => {
                 assert!(begins_to_play && *from < n_places && *to < self.plan.len(), "{change:?}");
                 self.switch_due = None;
             }
-            Change::SwitchFailed { to, returned_to } => {
+            PlayoutChange::SwitchFailed { to, returned_to } => {
                 assert!(*to < n_places, "{change:?}");
                 assert!(self.switch_due.take().is_some(), "nobody waits to hear of {change:?}");
                 assert_eq!(*returned_to, self.playout.playing().map(|it| it.1), "untrue: {change:?}");
             }
-            Change::SwitchRefused(_) => {
+            PlayoutChange::SwitchRefused(_) => {
                 assert!(matches!(input, Input::Switch(_)));
                 assert_eq!(self.playout.state(), state_before, "a refused switch changed something");
             }
-            Change::SwitchNoted { to } => {
+            PlayoutChange::SwitchNoted { to } => {
                 assert!(matches!(input, Input::Switch(_)) && *to < self.plan.len());
                 assert_eq!(self.playout.state(), state_before, "a noted switch changed something");
             }
-            Change::Resting { until } => {
-                assert_eq!(self.playout.state(), &State::Resting { until: *until });
+            PlayoutChange::BackingOff { until } => {
+                assert_eq!(self.playout.state(), &PlayoutState::Backoff { until: *until });
                 assert!(*until > self.now, "a rest that is none");
             }
         }
@@ -441,29 +446,29 @@ impl World {
         let playout = &self.playout;
         assert!(self.granted.is_none() && self.opened.is_none(), "a lease or source was forgotten: {self:?}");
         let n_leases = usize::from(self.opener.is_some()) + usize::from(self.pump.is_some());
-        let n_under_way = |step: &Step| usize::from(!matches!(step, Step::Waiting { .. }));
+        let n_under_way = |step: &AttemptStep| usize::from(!matches!(step, AttemptStep::Waiting { .. }));
         let deadline = playout.deadline();
         match playout.state() {
-            State::Idle | State::Stopped => {
+            PlayoutState::Idle | PlayoutState::Stopped => {
                 assert_eq!((n_leases, self.n_in_hand(), deadline), (0, 0, None), "{self:?}");
                 assert_eq!(self.switch_due, None, "somebody still waits to hear how a switch ended");
             }
-            State::Resting { .. } => assert_eq!((n_leases, self.n_in_hand()), (0, 0), "{self:?}"),
-            State::Opening(opening) => {
+            PlayoutState::Backoff { .. } => assert_eq!((n_leases, self.n_in_hand()), (0, 0), "{self:?}"),
+            PlayoutState::Opening(opening) => {
                 let n_followed = usize::from(self.pump.is_some());
                 assert_eq!(self.n_in_hand() + n_followed, n_under_way(&opening.step), "{self:?}");
             }
-            State::Playing(playing) => {
+            PlayoutState::Playing(playing) => {
                 assert_eq!((self.pump, self.n_in_hand()), (Some(playing.attempt), 0), "{self:?}");
             }
-            State::Switching { playing, next } => {
+            PlayoutState::Switching { playing, next } => {
                 assert_eq!(self.pump, Some(playing.attempt), "{self:?}");
                 assert_eq!(self.n_in_hand(), n_under_way(&next.step), "{self:?}");
             }
         }
         assert!(n_leases <= 2, "{self:?}");
         assert_eq!(playout.playing().is_some(), matches!(playout.state_name(), "playing" | "switching"));
-        assert!(playout.places().take(self.plan.len()).eq(self.plan.iter().copied()), "{self:?}");
+        assert!(playout.candidates().take(self.plan.len()).eq(self.plan.iter().copied()), "{self:?}");
 
         let needs_deadline = matches!(playout.state_name(), "opening" | "switching" | "resting");
         assert!(!needs_deadline || deadline.is_some(), "nothing ends this state: {self:?}");
@@ -498,10 +503,10 @@ impl World {
 
     /// From here on everything fails: the channel ends, and on time.
     fn everything_fails(mut self) {
-        let failure = Failure { scope: Scope::Candidate, retry: true, just_released: false };
+        let failure = Failure { scope: FailureScope::Candidate, retry: true, just_released: false };
         self.happens(Op::Lose(failure));
         let end = self.now + self.settings.give_up_after;
-        while self.now <= end && self.playout.state() != &State::Idle {
+        while self.now <= end && self.playout.state() != &PlayoutState::Idle {
             if self.request.is_none() && self.opener.is_none() && self.pump.is_none() {
                 self.happens(Op::Deadline);
             }
@@ -511,7 +516,7 @@ impl World {
                 assert_ne!(self.request.as_ref().map(|it| it.0), Some(attempt));
             }
             self.bad(failure);
-            if self.playout.state() == &State::Stopped {
+            if self.playout.state() == &PlayoutState::Stopped {
                 return;
             }
         }
@@ -533,7 +538,7 @@ impl World {
 
     /// From here on every source plays, and is lost at once: no reason to be quick about it.
     fn everything_plays_for_a_moment(mut self) {
-        let failure = Failure { scope: Scope::Candidate, retry: true, just_released: false };
+        let failure = Failure { scope: FailureScope::Candidate, retry: true, just_released: false };
         for _ in 0..200 {
             self.good(0);
             self.happens(Op::Lose(failure));
@@ -545,7 +550,9 @@ impl World {
 
     fn stops(mut self) {
         self.happens(Op::Stop);
-        for op in [Op::Start, Op::Stale(0), Op::Switch(Switch::Next), Op::Replan(3), Op::Yield, Op::Stop] {
+        for op in
+            [Op::Start, Op::Stale(0), Op::Switch(SwitchTarget::Next), Op::Replan(3), Op::Yield, Op::Stop]
+        {
             self.happens(op);
         }
         assert_eq!(self.playout.on(Input::Tick, self.now), []);

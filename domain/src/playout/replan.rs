@@ -3,16 +3,19 @@
 use std::time::Instant;
 
 use super::machine::{drop_attempt, join, split};
-use super::{Action, Opening, Place, Playing, Playout, State, Step, Why};
+use super::{
+    Action, AttemptReason, AttemptStep, OpeningAttempt, PlayingSource, Playout, PlayoutCandidate,
+    PlayoutState,
+};
 
 impl Playout {
     pub(super) fn replan(
         &mut self,
-        state: State,
-        places: &[Place],
+        state: PlayoutState,
+        places: &[PlayoutCandidate],
         now: Instant,
         out: &mut Vec<Action>,
-    ) -> State {
+    ) -> PlayoutState {
         if self.candidates.are(places) {
             return state;
         }
@@ -33,14 +36,14 @@ impl Playout {
 
         match split(state) {
             Ok((playing, next)) => {
-                let playing = playing.map(|it| Playing { index: kept(it.index), ..it });
+                let playing = playing.map(|it| PlayingSource { index: kept(it.index), ..it });
                 self.replan_attempt(playing, next, &moved, now, out)
             }
-            Err(State::Playing(playing)) => {
+            Err(PlayoutState::Playing(playing)) => {
                 let index = kept(playing.index);
                 // A return that is due stays due.
                 let return_at = self.return_at(index, now).map(|it| playing.return_at.unwrap_or(it));
-                State::Playing(Playing { index, return_at, ..playing })
+                PlayoutState::Playing(PlayingSource { index, return_at, ..playing })
             }
             Err(other) => other,
         }
@@ -48,17 +51,19 @@ impl Playout {
 
     fn replan_attempt(
         &mut self,
-        playing: Option<Playing>,
-        mut next: Opening,
+        playing: Option<PlayingSource>,
+        mut next: OpeningAttempt,
         moved: &[Option<usize>],
         now: Instant,
         out: &mut Vec<Action>,
-    ) -> State {
+    ) -> PlayoutState {
         next.retry_of = next.retry_of.and_then(|it| moved[it]);
         let still = |it: usize| moved[it].filter(|it| self.candidates.can_play(*it));
         let order = match &mut next.step {
-            Step::Asked { order, .. } => self.still_playable(moved, order),
-            Step::Dialling { index, .. } | Step::Following { index, .. } | Step::Waiting { index, .. } => {
+            AttemptStep::Asked { order, .. } => self.still_playable(moved, order),
+            AttemptStep::Dialling { index, .. }
+            | AttemptStep::Following { index, .. }
+            | AttemptStep::Waiting { index, .. } => {
                 if let Some(moved) = still(*index) {
                     *index = moved;
                     return join(playing, next);
@@ -74,8 +79,8 @@ impl Playout {
             if order.is_empty() {
                 return self.switch_failed(playing, now, out);
             }
-            let next = self.ask(order, Why::Switch, None, now, out);
-            return State::Switching { playing, next };
+            let next = self.ask(order, AttemptReason::Switch, None, now, out);
+            return PlayoutState::Switching { playing, next };
         }
         if !self.has_lease_been_granted {
             return self.ask_cold(now, out);
@@ -84,11 +89,11 @@ impl Playout {
             return self.go_on(now, out);
         }
         let mut order = order;
-        if next.why != Why::Switch {
+        if next.why != AttemptReason::Switch {
             let others = self.candidates.untried(self.position, now, &self.settings);
             order.extend(others.into_iter().filter(|it| !order.contains(it)).collect::<Vec<_>>());
         }
-        State::Opening(self.ask(order, next.why, next.retry_of, now, out))
+        PlayoutState::Opening(self.ask(order, next.why, next.retry_of, now, out))
     }
 
     fn still_playable(&self, moved: &[Option<usize>], order: &[usize]) -> Vec<usize> {

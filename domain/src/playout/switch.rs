@@ -4,7 +4,10 @@
 use std::time::{Duration, Instant};
 
 use super::machine::{drop_attempt, put_first};
-use super::{Action, Change, Playing, Playout, State, Switch, SwitchRefusal, Why, after};
+use super::{
+    Action, AttemptReason, PlayingSource, Playout, PlayoutChange, PlayoutState, SwitchRefusal, SwitchTarget,
+    after,
+};
 
 /// A preferred stream is not tried more often than this, whatever the setting says.
 const RETURN_INTERVAL_MIN: Duration = Duration::from_secs(1);
@@ -26,52 +29,52 @@ pub(super) struct Running {
 
 impl Running {
     pub(super) fn failed(&self, returned_to: Option<usize>) -> Action {
-        Action::Changed(Change::SwitchFailed { to: self.to, returned_to })
+        Action::Changed(PlayoutChange::SwitchFailed { to: self.to, returned_to })
     }
 }
 
 impl Playout {
     pub(super) fn switch_wanted(
         &mut self,
-        state: State,
-        switch: Switch,
+        state: PlayoutState,
+        switch: SwitchTarget,
         now: Instant,
         out: &mut Vec<Action>,
-    ) -> State {
+    ) -> PlayoutState {
         if self.switch.as_ref().is_some_and(|it| it.is_manual) {
-            out.push(Action::Changed(Change::SwitchRefused(SwitchRefusal::Busy)));
+            out.push(Action::Changed(PlayoutChange::SwitchRefused(SwitchRefusal::Busy)));
             return state;
         }
         let Some(order) = self.switch_order(&state, switch, now) else {
-            out.push(Action::Changed(Change::SwitchRefused(SwitchRefusal::NoSuchPlace)));
+            out.push(Action::Changed(PlayoutChange::SwitchRefused(SwitchRefusal::NoSuchCandidate)));
             return state;
         };
         self.chosen = Some(self.candidates.place(order[0]).stream);
         match state {
-            State::Playing(playing) => self.begin_switch(playing, order, true, now, out),
-            State::Switching { playing, next } => {
+            PlayoutState::Playing(playing) => self.begin_switch(playing, order, true, now, out),
+            PlayoutState::Switching { playing, next } => {
                 // Only a return to a preferred stream, which nobody waits for.
                 drop_attempt(&next, out);
                 self.begin_switch(playing, order, true, now, out)
             }
             other => {
                 self.wish = Some(order[0]);
-                out.push(Action::Changed(Change::SwitchNoted { to: order[0] }));
+                out.push(Action::Changed(PlayoutChange::SwitchNoted { to: order[0] }));
                 other
             }
         }
     }
 
     /// The places that would fulfil the wish, best first. `None` if there is none.
-    fn switch_order(&self, state: &State, switch: Switch, now: Instant) -> Option<Vec<usize>> {
+    fn switch_order(&self, state: &PlayoutState, switch: SwitchTarget, now: Instant) -> Option<Vec<usize>> {
         let playing = match state {
-            State::Playing(playing) | State::Switching { playing, .. } => Some(playing.index),
+            PlayoutState::Playing(playing) | PlayoutState::Switching { playing, .. } => Some(playing.index),
             _ => None,
         };
         let to = match switch {
-            Switch::To(index) => index,
-            Switch::Preferred => self.candidates.playable().next()?,
-            Switch::Next => {
+            SwitchTarget::To(index) => index,
+            SwitchTarget::Preferred => self.candidates.playable().next()?,
+            SwitchTarget::Next => {
                 let from = playing.or(self.position).or_else(|| self.candidates.playable().next())?;
                 let stream = self.candidates.place(from).stream;
                 let others = self.candidates.sorted(Some(from), now, &self.settings, |it| {
@@ -97,34 +100,44 @@ impl Playout {
 
     fn begin_switch(
         &mut self,
-        playing: Playing,
+        playing: PlayingSource,
         order: Vec<usize>,
         is_manual: bool,
         now: Instant,
         out: &mut Vec<Action>,
-    ) -> State {
-        let next = self.ask(order.clone(), Why::Switch, None, now, out);
+    ) -> PlayoutState {
+        let next = self.ask(order.clone(), AttemptReason::Switch, None, now, out);
         let until = after(now, self.settings.switch_timeout);
         self.switch = Some(Running { to: order[0], order, from: playing.index, until, is_manual });
-        State::Switching { playing, next }
+        PlayoutState::Switching { playing, next }
     }
 
     /// Something plays. If somebody wished for another stream in the meantime, that comes next.
-    pub(super) fn grant_wish(&mut self, playing: Playing, now: Instant, out: &mut Vec<Action>) -> State {
+    pub(super) fn grant_wish(
+        &mut self,
+        playing: PlayingSource,
+        now: Instant,
+        out: &mut Vec<Action>,
+    ) -> PlayoutState {
         match self.wish.take() {
             Some(wish)
                 if self.candidates.place(wish).stream != self.candidates.place(playing.index).stream =>
             {
                 self.begin_switch(playing, vec![wish], true, now, out)
             }
-            _ => State::Playing(playing),
+            _ => PlayoutState::Playing(playing),
         }
     }
 
     /// No slot for the new source beside the old one. Letting the old one go helps if it sits on such a slot.
-    pub(super) fn switch_is_full(&mut self, playing: Playing, now: Instant, out: &mut Vec<Action>) -> State {
+    pub(super) fn switch_is_full(
+        &mut self,
+        playing: PlayingSource,
+        now: Instant,
+        out: &mut Vec<Action>,
+    ) -> PlayoutState {
         let profile = self.candidates.place(playing.index).profile;
-        let Some(switch) = &self.switch else { return State::Playing(playing) };
+        let Some(switch) = &self.switch else { return PlayoutState::Playing(playing) };
         let is_in_the_way = switch.order.iter().any(|it| self.candidates.place(*it).profile == profile);
         if !switch.is_manual || !is_in_the_way {
             return self.switch_failed(playing, now, out);
@@ -136,32 +149,32 @@ impl Playout {
         }
         self.has_ended(&playing, now);
         out.push(Action::Release);
-        State::Opening(self.ask(order, Why::Switch, None, now, out))
+        PlayoutState::Opening(self.ask(order, AttemptReason::Switch, None, now, out))
     }
 
     /// The new source cannot be had, and the old one still plays.
     pub(super) fn switch_failed(
         &mut self,
-        mut playing: Playing,
+        mut playing: PlayingSource,
         now: Instant,
         out: &mut Vec<Action>,
-    ) -> State {
+    ) -> PlayoutState {
         if let Some(switch) = self.switch.take().filter(|it| it.is_manual) {
             out.push(switch.failed(Some(playing.index)));
         }
         playing.return_at = self.return_at(playing.index, now);
-        State::Playing(playing)
+        PlayoutState::Playing(playing)
     }
 
     /// Whoever wants it has waited long enough.
     pub(super) fn switch_takes_too_long(
         &mut self,
-        state: State,
+        state: PlayoutState,
         now: Instant,
         out: &mut Vec<Action>,
-    ) -> State {
+    ) -> PlayoutState {
         match state {
-            State::Switching { playing, next } => {
+            PlayoutState::Switching { playing, next } => {
                 drop_attempt(&next, out);
                 self.switch_failed(playing, now, out)
             }
@@ -192,13 +205,13 @@ impl Playout {
 
     pub(super) fn return_to_preferred(
         &mut self,
-        playing: Playing,
+        playing: PlayingSource,
         now: Instant,
         out: &mut Vec<Action>,
-    ) -> State {
+    ) -> PlayoutState {
         let order = self.preferred_to(playing.index, now);
         if order.is_empty() {
-            return State::Playing(Playing { return_at: None, ..playing });
+            return PlayoutState::Playing(PlayingSource { return_at: None, ..playing });
         }
         self.begin_switch(playing, order, false, now, out)
     }

@@ -1,6 +1,6 @@
 //! All streams in memory, in columns: for lists, filters and exact counts over half a million of them.
 //!
-//! An [`Index`] never changes; each commit makes the next one, which shares what did not change. It is made of one
+//! An [`StreamSnapshot`] never changes; each commit makes the next one, which shares what did not change. It is made of one
 //! [`Shard`] per account, and of the few streams that were edited since their shard was built.
 //!
 //! It knows what a list can be filtered and sorted by, and no more: whoever shows a page reads its fifty records. With
@@ -16,15 +16,15 @@ use std::sync::Arc;
 use crate::ids::{AccountId, StreamId};
 use crate::stream::Stream;
 
-pub use self::query::{Order, Page, Query};
+pub use self::query::{StreamOrder, StreamPage, StreamQuery};
 pub use self::shard::{Shard, ShardBuilder};
 
-/// More edited streams than this belong into their shards: see [`Index::n_edited`].
+/// More edited streams than this belong into their shards: see [`StreamSnapshot::n_edited`].
 pub const EDITED_MAX: usize = 1000;
 
 /// All streams, as one moment had them.
 #[derive(Clone, Default)]
-pub struct Index {
+pub struct StreamSnapshot {
     /// By account; each once.
     shards: Vec<Arc<Shard>>,
     /// Streams that came or changed since their shard was built.
@@ -58,12 +58,12 @@ impl Row {
 
 /// How many streams there are.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct Counts {
+pub struct StreamCounts {
     pub n: usize,
     pub n_stale: usize,
 }
 
-impl Index {
+impl StreamSnapshot {
     /// The same with another shard in the place of the one that its account had.
     pub fn with(&self, shard: Shard) -> Self {
         let account = shard.account();
@@ -83,7 +83,7 @@ impl Index {
     }
 
     /// The same with some streams as they are now; `None` is gone. The time it takes grows with
-    /// [`Index::n_edited`], so it is for a few.
+    /// [`StreamSnapshot::n_edited`], so it is for a few.
     pub fn edited<'a>(&self, streams: impl IntoIterator<Item = (StreamId, Option<&'a Stream>)>) -> Self {
         let mut next = self.clone();
         for (id, stream) in streams {
@@ -144,8 +144,8 @@ impl Index {
     }
 
     /// The streams of an account, and how many of them are stale.
-    pub fn account_counts(&self, account: AccountId) -> Counts {
-        let mut counts = self.shard(account).map_or_else(Counts::default, |it| it.counts());
+    pub fn account_counts(&self, account: AccountId) -> StreamCounts {
+        let mut counts = self.shard(account).map_or_else(StreamCounts::default, |it| it.counts());
         for (shard, row) in self.hidden_rows().filter(|(shard, _)| shard.account() == account) {
             counts.n -= 1;
             counts.n_stale -= usize::from(shard.is_stale(row));

@@ -5,14 +5,14 @@ use std::collections::{BinaryHeap, HashSet};
 
 use memchr::memmem::Finder;
 
-use super::{Index, Row, Shard};
+use super::{Row, Shard, StreamSnapshot};
 use crate::ids::{AccountId, StreamId};
 
 /// Which streams, in which order. The default is all of them, by id.
 ///
 /// Texts are found anywhere and in any case; an empty one asks for nothing.
 #[derive(Debug, Clone, Default)]
-pub struct Query {
+pub struct StreamQuery {
     pub ids: Option<HashSet<StreamId>>,
     pub name: Option<String>,
     pub tvg_id: Option<String>,
@@ -26,13 +26,13 @@ pub struct Query {
     /// None of these.
     pub without: Option<HashSet<StreamId>>,
     pub hide_stale: bool,
-    pub order: Order,
+    pub order: StreamOrder,
     pub descending: bool,
 }
 
 /// By what streams are sorted. Texts without regard to case, none first; equal ones by id.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
-pub enum Order {
+pub enum StreamOrder {
     #[default]
     Id,
     Name,
@@ -44,14 +44,14 @@ pub enum Order {
 
 /// Some of the streams that were found, and how many there are in all.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct Page {
+pub struct StreamPage {
     pub count: usize,
     pub ids: Vec<StreamId>,
 }
 
-impl Index {
+impl StreamSnapshot {
     /// At most `limit` of the streams that are asked for, behind the first `offset`.
-    pub fn find(&self, query: &Query, offset: usize, limit: usize) -> Page {
+    pub fn find(&self, query: &StreamQuery, offset: usize, limit: usize) -> StreamPage {
         let lists = self.lists(query);
         let count = lists.iter().map(List::len).sum();
         let n = limit.min(count - offset.min(count));
@@ -65,16 +65,16 @@ impl Index {
             ids.reverse();
             ids
         };
-        Page { count, ids }
+        StreamPage { count, ids }
     }
 
     /// All streams that are asked for, in order.
-    pub fn ids(&self, query: &Query) -> Vec<StreamId> {
+    pub fn ids(&self, query: &StreamQuery) -> Vec<StreamId> {
         self.find(query, 0, usize::MAX).ids
     }
 
     /// What is found, in lists that are sorted each.
-    fn lists(&self, query: &Query) -> Vec<List<'_>> {
+    fn lists(&self, query: &StreamQuery) -> Vec<List<'_>> {
         let wanted = Wanted::new(query);
         let is_asked = |account| query.accounts.as_ref().is_none_or(|it| it.contains(&account));
         let shards = self.shards.iter().filter(|it| is_asked(it.account()));
@@ -89,7 +89,7 @@ impl Index {
     }
 
     /// The rows of a shard that are asked for, in order.
-    fn rows(&self, shard: &Shard, query: &Query, wanted: &Wanted<'_>) -> Vec<u32> {
+    fn rows(&self, shard: &Shard, query: &StreamQuery, wanted: &Wanted<'_>) -> Vec<u32> {
         let is_hidden = |id: &StreamId| self.hidden.contains(&(*id, shard.account()));
         let few = [&query.ids, &query.only].into_iter().flatten().min_by_key(|it| it.len());
         if let Some(few) = few {
@@ -122,7 +122,7 @@ impl Index {
 const SORT_SHARE: usize = 64;
 
 /// Sorts some rows of a shard.
-fn sorted(shard: &Shard, mut rows: Vec<u32>, order: Order) -> Vec<u32> {
+fn sorted(shard: &Shard, mut rows: Vec<u32>, order: StreamOrder) -> Vec<u32> {
     rows.sort_unstable_by_key(|row| key_at(shard, *row as usize, order));
     rows
 }
@@ -151,7 +151,7 @@ impl List<'_> {
         }
     }
 
-    fn key(&self, at: usize, order: Order) -> Key<'_> {
+    fn key(&self, at: usize, order: StreamOrder) -> Key<'_> {
         match self {
             Self::Shard(shard, rows) => key_at(shard, rows[at] as usize, order),
             Self::Edited(rows) => edited_key(rows[at].0, rows[at].1, order),
@@ -159,30 +159,36 @@ impl List<'_> {
     }
 }
 
-fn key_at(shard: &Shard, row: usize, order: Order) -> Key<'_> {
+fn key_at(shard: &Shard, row: usize, order: StreamOrder) -> Key<'_> {
     let text = match order {
-        Order::Name => shard.name(row),
-        Order::TvgId => shard.tvg_id(row),
-        Order::Group => shard.group_lower(row).as_bytes(),
-        Order::Id | Order::Account => &[],
+        StreamOrder::Name => shard.name(row),
+        StreamOrder::TvgId => shard.tvg_id(row),
+        StreamOrder::Group => shard.group_lower(row).as_bytes(),
+        StreamOrder::Id | StreamOrder::Account => &[],
     };
-    let account = if order == Order::Account { shard.account() } else { AccountId(0) };
+    let account = if order == StreamOrder::Account { shard.account() } else { AccountId(0) };
     (account, text.into(), shard.id(row))
 }
 
-fn edited_key(id: StreamId, row: &Row, order: Order) -> Key<'_> {
+fn edited_key(id: StreamId, row: &Row, order: StreamOrder) -> Key<'_> {
     let text = match order {
-        Order::Name => row.name.as_bytes().into(),
-        Order::TvgId => row.tvg_id.as_bytes().into(),
-        Order::Group => row.group.to_lowercase().into_bytes().into(),
-        Order::Id | Order::Account => Default::default(),
+        StreamOrder::Name => row.name.as_bytes().into(),
+        StreamOrder::TvgId => row.tvg_id.as_bytes().into(),
+        StreamOrder::Group => row.group.to_lowercase().into_bytes().into(),
+        StreamOrder::Id | StreamOrder::Account => Default::default(),
     };
-    let account = if order == Order::Account { row.account } else { AccountId(0) };
+    let account = if order == StreamOrder::Account { row.account } else { AccountId(0) };
     (account, text, id)
 }
 
 /// `n` ids behind the first `offset` of sorted lists. There are so many.
-fn merge(lists: &[List<'_>], query: &Query, descending: bool, offset: usize, n: usize) -> Vec<StreamId> {
+fn merge(
+    lists: &[List<'_>],
+    query: &StreamQuery,
+    descending: bool,
+    offset: usize,
+    n: usize,
+) -> Vec<StreamId> {
     let place = |list: &List<'_>, at: usize| if descending { list.len() - 1 - at } else { at };
     if let [list] = lists {
         return (offset..offset + n).map(|at| list.id(place(list, at))).collect();
@@ -208,7 +214,7 @@ fn merge(lists: &[List<'_>], query: &Query, descending: bool, offset: usize, n: 
 
 /// A query, made ready to be held against rows.
 struct Wanted<'a> {
-    query: &'a Query,
+    query: &'a StreamQuery,
     name: Option<Finder<'static>>,
     tvg_id: Option<Finder<'static>>,
     search: Option<Finder<'static>>,
@@ -246,7 +252,7 @@ impl<'a> Look<'a> {
 }
 
 impl<'a> Wanted<'a> {
-    fn new(query: &'a Query) -> Self {
+    fn new(query: &'a StreamQuery) -> Self {
         let finder = |text: &Option<String>| {
             let text = text.as_deref().filter(|it| !it.is_empty())?;
             Some(Finder::new(text.to_lowercase().as_bytes()).into_owned())

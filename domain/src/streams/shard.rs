@@ -5,7 +5,7 @@ use std::sync::OnceLock;
 
 use memchr::memmem::Finder;
 
-use super::{Counts, Order, Row};
+use super::{Row, StreamCounts, StreamOrder};
 use crate::ids::{AccountId, StreamId};
 use crate::stream::Stream;
 
@@ -147,8 +147,8 @@ impl Shard {
         self.stale[row]
     }
 
-    pub(super) fn counts(&self) -> Counts {
-        Counts { n: self.len(), n_stale: self.n_stale }
+    pub(super) fn counts(&self) -> StreamCounts {
+        StreamCounts { n: self.len(), n_stale: self.n_stale }
     }
 
     pub(super) fn groups(&self) -> impl Iterator<Item = (&str, usize)> {
@@ -176,13 +176,13 @@ impl Shard {
     }
 
     /// All rows in this order. A text order is sorted when it is first asked for, and kept: 4 bytes per row.
-    pub(super) fn rows_by(&self, order: Order) -> Option<&[u32]> {
+    pub(super) fn rows_by(&self, order: StreamOrder) -> Option<&[u32]> {
         match order {
-            Order::Id | Order::Account if self.by_id.is_empty() => None,
-            Order::Id | Order::Account => Some(&self.by_id),
-            Order::Name => Some(self.by_name.get_or_init(|| self.sorted(|row| self.name(row)))),
-            Order::TvgId => Some(self.by_tvg_id.get_or_init(|| self.sorted(|row| self.tvg_id(row)))),
-            Order::Group => {
+            StreamOrder::Id | StreamOrder::Account if self.by_id.is_empty() => None,
+            StreamOrder::Id | StreamOrder::Account => Some(&self.by_id),
+            StreamOrder::Name => Some(self.by_name.get_or_init(|| self.sorted(|row| self.name(row)))),
+            StreamOrder::TvgId => Some(self.by_tvg_id.get_or_init(|| self.sorted(|row| self.tvg_id(row)))),
+            StreamOrder::Group => {
                 Some(self.by_group.get_or_init(|| self.sorted(|row| self.group_lower(row).as_bytes())))
             }
         }

@@ -5,15 +5,15 @@ use proptest::prelude::*;
 
 use super::*;
 use crate::source_url::SourceUrl;
-use crate::stream::{Facts, Headers};
+use crate::stream::{RequestHeaders, StreamProperties};
 
 /// `NAME/TVG-ID/GROUP`, with a `~` in front where it is stale.
 fn stream(id: u32, account: u32, text: &str) -> Stream {
     let mut parts = text.trim_start_matches('~').split('/').map(str::to_owned);
-    let facts = Facts {
+    let facts = StreamProperties {
         name: parts.next().unwrap_or_default(),
         url: SourceUrl::new("http://h/1"),
-        headers: Headers::default(),
+        headers: RequestHeaders::default(),
         tvg_id: parts.next(),
         group: parts.next(),
         logo: None,
@@ -30,8 +30,8 @@ fn shard(account: u32, streams: &[Stream]) -> Shard {
     builder.build()
 }
 
-fn index(streams: &[Stream]) -> Index {
-    let mut index = Index::default();
+fn index(streams: &[Stream]) -> StreamSnapshot {
+    let mut index = StreamSnapshot::default();
     for account in 1..=4 {
         let own: Vec<_> = streams.iter().filter(|it| it.account.0 == account).cloned().collect();
         index = index.with(shard(account, &own));
@@ -55,55 +55,60 @@ fn ids(ids: &[u32]) -> HashSet<StreamId> {
 }
 
 #[track_caller]
-fn check(query: Query, expected: &[u32]) {
+fn check(query: StreamQuery, expected: &[u32]) {
     let index = index(&few());
     let expected: Vec<_> = expected.iter().copied().map(StreamId).collect();
-    assert_eq!(index.find(&query, 0, 100), Page { count: expected.len(), ids: expected });
+    assert_eq!(index.find(&query, 0, 100), StreamPage { count: expected.len(), ids: expected });
 }
 
 #[test]
 fn each_filter_finds_what_it_says_and_several_find_what_all_of_them_do() {
-    let query = Query::default;
+    let query = StreamQuery::default;
     let text = |it: &str| Some(it.to_owned());
     let groups = |it: &[&str]| Some(it.iter().map(|it| (*it).to_owned()).collect());
     check(query(), &[1, 2, 3, 4, 5, 6]);
-    check(Query { ids: Some(ids(&[4, 1, 99])), ..query() }, &[1, 4]);
-    check(Query { ids: Some(ids(&[4, 1])), only: Some(ids(&[1, 2])), ..query() }, &[1]);
-    check(Query { ids: Some(ids(&[])), ..query() }, &[]);
-    check(Query { without: Some(ids(&[1, 3, 99])), ..query() }, &[2, 4, 5, 6]);
-    check(Query { ids: Some(ids(&[1, 3])), without: Some(ids(&[1])), ..query() }, &[3]);
-    check(Query { name: text("BBC"), ..query() }, &[1, 2]);
-    check(Query { name: text("česká"), ..query() }, &[4]);
-    check(Query { name: text("ČESKÁ"), ..query() }, &[4]);
+    check(StreamQuery { ids: Some(ids(&[4, 1, 99])), ..query() }, &[1, 4]);
+    check(StreamQuery { ids: Some(ids(&[4, 1])), only: Some(ids(&[1, 2])), ..query() }, &[1]);
+    check(StreamQuery { ids: Some(ids(&[])), ..query() }, &[]);
+    check(StreamQuery { without: Some(ids(&[1, 3, 99])), ..query() }, &[2, 4, 5, 6]);
+    check(StreamQuery { ids: Some(ids(&[1, 3])), without: Some(ids(&[1])), ..query() }, &[3]);
+    check(StreamQuery { name: text("BBC"), ..query() }, &[1, 2]);
+    check(StreamQuery { name: text("česká"), ..query() }, &[4]);
+    check(StreamQuery { name: text("ČESKÁ"), ..query() }, &[4]);
     // The end of one name and the beginning of the next are no name.
-    check(Query { name: text("hdč"), ..query() }, &[]);
-    check(Query { name: text("nnab"), ..query() }, &[]);
-    check(Query { name: text("abc"), ..query() }, &[]);
-    check(Query { name: text(""), ..query() }, &[1, 2, 3, 4, 5, 6]);
-    check(Query { tvg_id: text(".U"), ..query() }, &[1, 3]);
-    check(Query { search: text("news"), ..query() }, &[1, 3]);
-    check(Query { search: text("ab"), ..query() }, &[5, 6]);
-    check(Query { search: text("ÚSTÍ"), ..query() }, &[4]);
-    check(Query { groups: groups(&["UK"]), ..query() }, &[2, 6]);
-    check(Query { groups: groups(&["UK", "news"]), ..query() }, &[2, 3, 6]);
-    check(Query { groups: groups(&["uk"]), ..query() }, &[]);
-    check(Query { accounts: Some([AccountId(2), AccountId(9)].into()), ..query() }, &[3, 5, 6]);
-    check(Query { hide_stale: true, ..query() }, &[1, 2, 3, 5, 6]);
+    check(StreamQuery { name: text("hdč"), ..query() }, &[]);
+    check(StreamQuery { name: text("nnab"), ..query() }, &[]);
+    check(StreamQuery { name: text("abc"), ..query() }, &[]);
+    check(StreamQuery { name: text(""), ..query() }, &[1, 2, 3, 4, 5, 6]);
+    check(StreamQuery { tvg_id: text(".U"), ..query() }, &[1, 3]);
+    check(StreamQuery { search: text("news"), ..query() }, &[1, 3]);
+    check(StreamQuery { search: text("ab"), ..query() }, &[5, 6]);
+    check(StreamQuery { search: text("ÚSTÍ"), ..query() }, &[4]);
+    check(StreamQuery { groups: groups(&["UK"]), ..query() }, &[2, 6]);
+    check(StreamQuery { groups: groups(&["UK", "news"]), ..query() }, &[2, 3, 6]);
+    check(StreamQuery { groups: groups(&["uk"]), ..query() }, &[]);
+    check(StreamQuery { accounts: Some([AccountId(2), AccountId(9)].into()), ..query() }, &[3, 5, 6]);
+    check(StreamQuery { hide_stale: true, ..query() }, &[1, 2, 3, 5, 6]);
     check(
-        Query { name: text("c"), groups: groups(&["UK"]), accounts: Some([AccountId(2)].into()), ..query() },
+        StreamQuery {
+            name: text("c"),
+            groups: groups(&["UK"]),
+            accounts: Some([AccountId(2)].into()),
+            ..query()
+        },
         &[6],
     );
 }
 
 #[test]
 fn streams_are_sorted_by_text_without_case_and_equal_ones_by_id() {
-    let by = |order, descending| Query { order, descending, ..Query::default() };
-    check(by(Order::Id, true), &[6, 5, 4, 3, 2, 1]);
-    check(by(Order::Name, false), &[5, 1, 2, 6, 3, 4]);
-    check(by(Order::Name, true), &[4, 3, 6, 2, 1, 5]);
-    check(by(Order::TvgId, false), &[2, 5, 6, 1, 3, 4]);
-    check(by(Order::Group, false), &[5, 3, 2, 6, 1, 4]);
-    check(by(Order::Account, false), &[1, 2, 4, 3, 5, 6]);
+    let by = |order, descending| StreamQuery { order, descending, ..StreamQuery::default() };
+    check(by(StreamOrder::Id, true), &[6, 5, 4, 3, 2, 1]);
+    check(by(StreamOrder::Name, false), &[5, 1, 2, 6, 3, 4]);
+    check(by(StreamOrder::Name, true), &[4, 3, 6, 2, 1, 5]);
+    check(by(StreamOrder::TvgId, false), &[2, 5, 6, 1, 3, 4]);
+    check(by(StreamOrder::Group, false), &[5, 3, 2, 6, 1, 4]);
+    check(by(StreamOrder::Account, false), &[1, 2, 4, 3, 5, 6]);
 }
 
 #[test]
@@ -118,16 +123,16 @@ fn an_edit_is_seen_beside_its_shard_and_other_shards_are_shared() {
         (StreamId(7), Some(&stream(7, 3, "first of its account"))),
         (StreamId(99), None),
     ]);
-    assert_eq!(after.ids(&Query::default()), [1, 2, 3, 4, 6, 7].map(StreamId));
-    let by_name = Query { order: Order::Name, ..Query::default() };
+    assert_eq!(after.ids(&StreamQuery::default()), [1, 2, 3, 4, 6, 7].map(StreamId));
+    let by_name = StreamQuery { order: StreamOrder::Name, ..StreamQuery::default() };
     assert_eq!(after.ids(&by_name), [6, 3, 7, 1, 2, 4].map(StreamId));
     assert_eq!((after.len(), before.len(), after.n_edited()), (6, 6, 3));
     let where_is = |id| after.contains(StreamId(id)).map(|it| it.0);
     assert_eq!([1, 2, 3, 5, 7, 99].map(where_is), [Some(2), Some(1), Some(2), None, Some(3), None]);
     let counts = |account| after.account_counts(AccountId(account));
-    assert_eq!(counts(1), Counts { n: 2, n_stale: 2 });
-    assert_eq!(counts(2), Counts { n: 3, n_stale: 0 });
-    assert_eq!(counts(3), Counts { n: 1, n_stale: 0 });
+    assert_eq!(counts(1), StreamCounts { n: 2, n_stale: 2 });
+    assert_eq!(counts(2), StreamCounts { n: 3, n_stale: 0 });
+    assert_eq!(counts(3), StreamCounts { n: 1, n_stale: 0 });
     let groups = |accounts: Option<HashSet<AccountId>>| {
         let groups = after.groups(accounts.as_ref());
         groups.iter().map(|(name, n)| format!("{name} {n}")).collect::<Vec<_>>()
@@ -137,12 +142,12 @@ fn an_edit_is_seen_beside_its_shard_and_other_shards_are_shared() {
 
     let replaced = after.with(shard(1, &[renamed, stream(4, 1, "z")]));
     assert!(Arc::ptr_eq(replaced.shard(AccountId(2)).unwrap(), before.shard(AccountId(2)).unwrap()));
-    assert_eq!(replaced.ids(&Query::default()), [1, 2, 3, 4, 6, 7].map(StreamId));
-    assert_eq!(replaced.without(AccountId(2)).ids(&Query::default()), [2, 4, 7].map(StreamId));
+    assert_eq!(replaced.ids(&StreamQuery::default()), [1, 2, 3, 4, 6, 7].map(StreamId));
+    assert_eq!(replaced.without(AccountId(2)).ids(&StreamQuery::default()), [2, 4, 7].map(StreamId));
 }
 
 /// What the index should find, gone through one by one.
-fn naive(streams: &BTreeMap<StreamId, Stream>, query: &Query) -> Vec<StreamId> {
+fn naive(streams: &BTreeMap<StreamId, Stream>, query: &StreamQuery) -> Vec<StreamId> {
     let lower = |it: Option<&str>| it.unwrap_or_default().to_lowercase();
     let has = |needle: &Option<String>, texts: &[String]| {
         needle.as_ref().is_none_or(|needle| texts.iter().any(|it| it.contains(&needle.to_lowercase())))
@@ -165,11 +170,11 @@ fn naive(streams: &BTreeMap<StreamId, Stream>, query: &Query) -> Vec<StreamId> {
         .collect();
     found.sort_by_key(|it| {
         let text = match query.order {
-            Order::Id => String::new(),
-            Order::Name => lower(Some(it.name())),
-            Order::Group => lower(it.group()),
-            Order::TvgId => lower(it.tvg_id()),
-            Order::Account => format!("{:010}", it.account.0),
+            StreamOrder::Id => String::new(),
+            StreamOrder::Name => lower(Some(it.name())),
+            StreamOrder::Group => lower(it.group()),
+            StreamOrder::TvgId => lower(it.tvg_id()),
+            StreamOrder::Account => format!("{:010}", it.account.0),
         };
         (text, it.id)
     });
@@ -183,7 +188,7 @@ fn text() -> impl Strategy<Value = String> {
     "~?[abAÄ]{0,3}(/[abÄ]{0,2})?(/[abA]{1,2})?"
 }
 
-fn query() -> impl Strategy<Value = Query> {
+fn query() -> impl Strategy<Value = StreamQuery> {
     let needle = || proptest::option::weighted(0.3, "[abAÄ]{0,2}");
     let set = || {
         proptest::option::weighted(
@@ -198,11 +203,11 @@ fn query() -> impl Strategy<Value = Query> {
         vec((1u32..5).prop_map(AccountId), 0..3).prop_map(|it| it.into_iter().collect()),
     );
     let order = prop_oneof![
-        Just(Order::Id),
-        Just(Order::Name),
-        Just(Order::Group),
-        Just(Order::TvgId),
-        Just(Order::Account)
+        Just(StreamOrder::Id),
+        Just(StreamOrder::Name),
+        Just(StreamOrder::Group),
+        Just(StreamOrder::TvgId),
+        Just(StreamOrder::Account)
     ];
     (
         (set(), needle(), needle(), needle(), groups),
@@ -212,7 +217,7 @@ fn query() -> impl Strategy<Value = Query> {
             |(
                 (ids, name, tvg_id, search, groups),
                 (accounts, only, without, hide_stale, order, descending),
-            )| Query {
+            )| StreamQuery {
                 ids,
                 name,
                 tvg_id,
@@ -266,7 +271,7 @@ proptest! {
         for account in (1..5).map(AccountId) {
             let own: Vec<_> = model.values().filter(|it| it.account == account).collect();
             let n_stale = own.iter().filter(|it| it.is_stale()).count();
-            prop_assert_eq!(index.account_counts(account), Counts { n: own.len(), n_stale });
+            prop_assert_eq!(index.account_counts(account), StreamCounts { n: own.len(), n_stale });
             let mut groups: BTreeMap<String, usize> = BTreeMap::new();
             own.iter().filter_map(|it| it.group()).for_each(|it| *groups.entry(it.to_owned()).or_default() += 1);
             prop_assert_eq!(index.groups(Some(&[account].into())), groups.into_iter().collect::<Vec<_>>());
@@ -274,7 +279,7 @@ proptest! {
         for (query, offset, limit) in queries {
             let expected = naive(&model, &query);
             let page: Vec<_> = expected.iter().skip(offset).take(limit).copied().collect();
-            prop_assert_eq!(index.find(&query, offset, limit), Page { count: expected.len(), ids: page });
+            prop_assert_eq!(index.find(&query, offset, limit), StreamPage { count: expected.len(), ids: page });
             prop_assert_eq!(index.ids(&query), expected);
         }
     }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use domain::account::Account;
 use domain::channel::Channel;
 use domain::group::Group;
-use domain::setting::Setting;
+use domain::setting::CoreSetting;
 use domain::stream::Stream;
 use domain::stream_profile::StreamProfile;
 use domain::user::User;
@@ -121,7 +121,7 @@ nouns! {
     Account = "M3UAccount",
     Channel = "Channel",
     Group = "ChannelGroup",
-    Setting = "CoreSettings",
+    CoreSetting = "CoreSettings",
     Stream = "Stream",
     StreamProfile = "StreamProfile",
     User = "User",

@@ -4,7 +4,7 @@ use std::future::Future;
 use std::pin::Pin;
 use std::sync::Arc;
 
-use domain::user::Level;
+use domain::user::UserLevel;
 use http::{Method, StatusCode};
 use serde::Serialize;
 use warp::reply::Response as Reply;
@@ -23,13 +23,13 @@ pub(crate) enum Access {
     /// Everybody, also without credentials. Those that are shown and wrong are as good as none.
     Anyone,
     /// Users of at least this level.
-    From(Level),
+    From(UserLevel),
 }
 
 /// Any user at all.
-pub(crate) const STREAMER: Access = Access::From(Level::Streamer);
-pub(crate) const STANDARD: Access = Access::From(Level::Standard);
-pub(crate) const ADMIN: Access = Access::From(Level::Admin);
+pub(crate) const STREAMER: Access = Access::From(UserLevel::Streamer);
+pub(crate) const STANDARD: Access = Access::From(UserLevel::Standard);
+pub(crate) const ADMIN: Access = Access::From(UserLevel::Admin);
 
 /// One operation: what it is called by, who may, what it takes, what it answers and who does it.
 #[derive(Clone)]

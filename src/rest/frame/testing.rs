@@ -18,7 +18,7 @@ use bytes::Bytes;
 use domain::ids::UserId;
 use domain::secret::Secret;
 use domain::settings::Settings;
-use domain::user::{Level, User};
+use domain::user::{User, UserLevel};
 use http::{HeaderMap, Method, Request};
 use http_body_util::{BodyExt, Full};
 use media::{Connection, MemoryDial};
@@ -203,7 +203,7 @@ impl Rest {
         if answer.status >= 400 {
             assert_eq!(self.models.store.version(), before, "a refusal changed something: {said}");
         }
-        let is_admin = user.is_some_and(|it| it.may(Level::Admin));
+        let is_admin = user.is_some_and(|it| it.may(UserLevel::Admin));
         // One's own player password is no secret to oneself.
         let own = user.and_then(|it| it.player_password.as_ref()).map_or(SECRET, |it| it.expose());
         let told = answer.text.replace(&format!("{own}\""), "\"");
@@ -237,10 +237,10 @@ fn users(auth: &Auth) -> [User; 5] {
         ..User::new(UserId(id), name, level, 0)
     };
     [
-        user(STREAMER, "streamer", Level::Streamer),
-        user(STANDARD, "standard", Level::Standard),
-        User { api_key: Some(auth.new_api_key()), ..user(ADMIN, "administrator", Level::Admin) },
-        User { is_superuser: true, ..user(SUPERUSER, "superuser", Level::Streamer) },
-        User { is_active: false, ..user(INACTIVE, "inactive", Level::Admin) },
+        user(STREAMER, "streamer", UserLevel::Streamer),
+        user(STANDARD, "standard", UserLevel::Standard),
+        User { api_key: Some(auth.new_api_key()), ..user(ADMIN, "administrator", UserLevel::Admin) },
+        User { is_superuser: true, ..user(SUPERUSER, "superuser", UserLevel::Streamer) },
+        User { is_active: false, ..user(INACTIVE, "inactive", UserLevel::Admin) },
     ]
 }

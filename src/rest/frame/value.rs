@@ -2,7 +2,7 @@
 
 use domain::ids::{AccountId, ChannelId, GroupId, ProfileId, StreamId, StreamProfileId, UserId};
 use domain::secret::Secret;
-use domain::user::Level;
+use domain::user::UserLevel;
 use serde::{Serialize, Serializer};
 use serde_json::{Map, Value};
 use url::Url;
@@ -253,14 +253,14 @@ impl Readable for f64 {
     }
 }
 
-impl Shape for Level {
+impl Shape for UserLevel {
     const KIND: Kind = Kind::NumberChoice(&[0, 1, 10]);
 }
 
-impl Readable for Level {
+impl Readable for UserLevel {
     fn read(value: &Value, field: &Field) -> Result<Self, String> {
         let number = integer(value, field)?;
-        let level = u64::try_from(number).ok().and_then(Level::of);
+        let level = u64::try_from(number).ok().and_then(UserLevel::of);
         level.ok_or_else(|| format!("\"{number}\" is not a valid choice."))
     }
 }

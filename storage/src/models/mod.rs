@@ -2,12 +2,12 @@
 
 pub(crate) mod stream_index;
 
-use domain::account::{Account, Refresh};
+use domain::account::{Account, RefreshRecord};
 use domain::channel::Channel;
 use domain::group::Group;
 use domain::playlist::catalogue::Catalogue;
 use domain::secret::ServerKeys;
-use domain::setting::Setting;
+use domain::setting::CoreSetting;
 use domain::stream::Stream;
 use domain::stream_profile::StreamProfile;
 use domain::user::User;
@@ -29,10 +29,10 @@ const RECORDS_AT_ONCE: usize = 1_000;
 pub struct Models {
     pub store: Store,
     pub accounts: View<Table<Account>>,
-    pub refreshes: View<Table<Refresh>>,
+    pub refreshes: View<Table<RefreshRecord>>,
     pub channels: View<Table<Channel>>,
     pub groups: View<Table<Group>>,
-    pub settings: View<Table<Setting>>,
+    pub settings: View<Table<CoreSetting>>,
     pub stream_profiles: View<Table<StreamProfile>>,
     pub users: View<Table<User>>,
     pub streams: StreamIndex,

@@ -12,7 +12,7 @@ use std::time::Duration;
 
 use domain::ids::{AccountId, StreamId};
 use domain::stream::Stream;
-use domain::streams::{EDITED_MAX, Index, Shard, ShardBuilder};
+use domain::streams::{EDITED_MAX, Shard, ShardBuilder, StreamSnapshot};
 use parking_lot::Mutex;
 use tokio::sync::watch;
 
@@ -40,7 +40,7 @@ pub struct StreamIndex {
 /// What was read, and up to which commit.
 struct Seen {
     version: u64,
-    index: Arc<Index>,
+    index: Arc<StreamSnapshot>,
 }
 
 /// Why a commit is not seen.
@@ -79,13 +79,13 @@ impl StreamIndex {
     }
 
     /// The streams as they were last read: mostly as of the last commit, sometimes as of a second ago. Never waits.
-    pub fn load(&self) -> Arc<Index> {
+    pub fn load(&self) -> Arc<StreamSnapshot> {
         Arc::clone(&self.seen.borrow().index)
     }
 
     /// The streams with this commit in them, as [`Store::version`] named it after a write was answered. Waits until it
     /// is read, at most 30 seconds.
-    pub async fn at(&self, version: u64) -> Result<Arc<Index>, NotReady> {
+    pub async fn at(&self, version: u64) -> Result<Arc<StreamSnapshot>, NotReady> {
         let mut seen = self.seen.clone();
         match tokio::time::timeout(WAIT_MAX, seen.wait_for(|it| it.version >= version)).await {
             Ok(Ok(seen)) => Ok(Arc::clone(&seen.index)),
@@ -112,7 +112,7 @@ impl Drop for Thread {
 
 /// What the thread knows.
 struct Follower {
-    index: Arc<Index>,
+    index: Arc<StreamSnapshot>,
     /// Of what the index has of each account. `None` where that cannot be told, so that it is read again.
     fingerprints: HashMap<AccountId, Option<u64>>,
     /// The last commit that is in the index.
@@ -298,8 +298,8 @@ impl Follower {
 #[cfg(test)]
 mod tests {
     use domain::source_url::SourceUrl;
-    use domain::stream::{Facts, Headers};
-    use domain::streams::Query;
+    use domain::stream::{RequestHeaders, StreamProperties};
+    use domain::streams::StreamQuery;
     use proptest::collection::vec;
     use proptest::prelude::*;
 
@@ -307,10 +307,10 @@ mod tests {
     use crate::records::schema;
 
     fn stream(id: u32, account: u32, name: u32) -> Stream {
-        let facts = Facts {
+        let facts = StreamProperties {
             name: format!("name {name}"),
             url: SourceUrl::new("http://h/1"),
-            headers: Headers::default(),
+            headers: RequestHeaders::default(),
             tvg_id: None,
             group: None,
             logo: None,
@@ -367,10 +367,10 @@ mod tests {
     }
 
     /// ChangedIds with account and name, from the store and from the index.
-    fn both(store: &Store, index: &Index) -> [Vec<(StreamId, AccountId, bool)>; 2] {
-        let query = Query { name: Some("name 1".to_owned()), ..Query::default() };
+    fn both(store: &Store, index: &StreamSnapshot) -> [Vec<(StreamId, AccountId, bool)>; 2] {
+        let query = StreamQuery { name: Some("name 1".to_owned()), ..StreamQuery::default() };
         let named = index.ids(&query);
-        let of_index = index.ids(&Query::default()).into_iter().map(|id| {
+        let of_index = index.ids(&StreamQuery::default()).into_iter().map(|id| {
             let account = index.contains(id).expect("what is listed is there");
             (id, account, named.contains(&id))
         });

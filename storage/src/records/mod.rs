@@ -17,11 +17,11 @@ use crate::record::Schema;
 pub fn schema() -> Schema {
     Schema::new()
         .with::<domain::account::Account>()
-        .with::<domain::account::Refresh>()
+        .with::<domain::account::RefreshRecord>()
         .with::<domain::channel::Channel>()
         .with::<domain::group::Group>()
         .with::<domain::secret::ServerKeys>()
-        .with::<domain::setting::Setting>()
+        .with::<domain::setting::CoreSetting>()
         .with::<domain::stream::Stream>()
         .with::<domain::stream_profile::StreamProfile>()
         .with::<domain::user::User>()

@@ -1,10 +1,10 @@
 //! What came of the refreshes of playlist accounts, under the account's id.
 
-use domain::account::Refresh;
+use domain::account::RefreshRecord;
 
 use crate::record::Record;
 
-impl Record for Refresh {
+impl Record for RefreshRecord {
     const COLLECTION: &'static str = "refreshes";
 
     fn id(&self) -> u32 {

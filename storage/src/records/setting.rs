@@ -1,10 +1,10 @@
 //! Core settings.
 
-use domain::setting::Setting;
+use domain::setting::CoreSetting;
 
 use crate::record::{Keys, Record};
 
-impl Record for Setting {
+impl Record for CoreSetting {
     const COLLECTION: &'static str = "settings";
 
     fn id(&self) -> u32 {

@@ -10,16 +10,19 @@ use std::io::{Read, Write as _};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use domain::account::{Account, AccountProfile, Identity, List, Outcome, Refresh, Rule, RuleField, Schedule};
+use domain::account::{
+    Account, AccountProfile, PlaylistLocation, RefreshOutcome, RefreshRecord, RefreshSchedule, Rule,
+    RuleField, StreamIdentity,
+};
 use domain::channel::Channel;
 use domain::group::Group;
 use domain::ids::{AccountId, ChannelId, GroupId, ProfileId, StreamId, StreamProfileId, UserId};
 use domain::secret::{Secret, ServerKeys};
-use domain::setting::Setting;
+use domain::setting::CoreSetting;
 use domain::source_url::SourceUrl;
-use domain::stream::{Edits, Facts, Headers, Stream};
+use domain::stream::{RequestHeaders, Stream, StreamOverrides, StreamProperties};
 use domain::stream_profile::StreamProfile;
-use domain::user::{ApiKey, Level, User};
+use domain::user::{ApiKey, User, UserLevel};
 use serde_json::{Value, json};
 use storage::records::schema;
 use storage::{Record, Store};
@@ -30,9 +33,10 @@ fn golden(name: &str) -> PathBuf {
 }
 
 fn account() -> Account {
-    let mut headers = Headers::default();
+    let mut headers = RequestHeaders::default();
     assert!(headers.set("User-Agent", "player/1.0") && headers.set("X-Token", "abc"));
-    let list = List::Url(SourceUrl::new("http://tv.example/get.php?username=user&password=secret"));
+    let list =
+        PlaylistLocation::Url(SourceUrl::new("http://tv.example/get.php?username=user&password=secret"));
     let profile = AccountProfile {
         search_pattern: "user/secret".to_owned(),
         replace_pattern: "other/login".to_owned(),
@@ -41,17 +45,17 @@ fn account() -> Account {
     Account {
         headers,
         release_delay: Duration::from_millis(1_500),
-        identity: Identity::StreamId,
+        identity: StreamIdentity::StreamId,
         rules: vec![Rule { field: RuleField::Name, find: "^UK: ".to_owned(), replace: String::new() }],
-        schedule: Schedule { interval_hours: 24, cron: "0 4 * * *".to_owned() },
+        schedule: RefreshSchedule { interval_hours: 24, cron: "0 4 * * *".to_owned() },
         ..Account::new(AccountId(2), "Provider", list, profile, 1_700_000_000_000)
     }
 }
 
-fn refresh() -> Refresh {
-    Refresh {
+fn refresh() -> RefreshRecord {
+    RefreshRecord {
         account: AccountId(2),
-        outcome: Outcome::Success,
+        outcome: RefreshOutcome::Success,
         message: "2 streams".to_owned(),
         tried_at: 1_700_000_000_002,
         good_at: Some(1_700_000_000_001),
@@ -67,7 +71,7 @@ fn channel() -> Channel {
         tvg_id: Some("news.example".to_owned()),
         streams: vec![StreamId(2), StreamId(1)],
         stream_profile: Some(StreamProfileId(1)),
-        user_level: Level::Standard,
+        user_level: UserLevel::Standard,
         ..Channel::new(ChannelId(4), Uuid::from_u128(0x1234_5678_9abc_def0), "News", 1_700_000_000_000)
     }
 }
@@ -82,24 +86,24 @@ fn server_keys() -> ServerKeys {
     ServerKeys { tokens: [1; 32], lookup: [2; 32] }
 }
 
-fn setting() -> Setting {
+fn setting() -> CoreSetting {
     let value = json!({ "buffering_timeout": 15 });
-    Setting { id: 1, key: "proxy_settings".to_owned(), name: "Proxy Settings".to_owned(), value }
+    CoreSetting { id: 1, key: "proxy_settings".to_owned(), name: "Proxy Settings".to_owned(), value }
 }
 
 fn stream(id: u32) -> Stream {
-    let provider = Facts {
+    let provider = StreamProperties {
         name: format!("Stream {id}"),
         url: SourceUrl::new(format!("http://tv.example/live/user/secret/{id}.ts")),
-        headers: Headers::default(),
+        headers: RequestHeaders::default(),
         tvg_id: None,
         group: Some("Free".to_owned()),
         logo: Some("http://tv.example/logo.png".to_owned()),
         number: Some("7".parse().unwrap()),
     };
     Stream {
-        rule: Edits { name: Some("by rule".to_owned()), ..Edits::default() },
-        manual: Edits { tvg_id: Some("by hand".to_owned()), ..Edits::default() },
+        rule: StreamOverrides { name: Some("by rule".to_owned()), ..StreamOverrides::default() },
+        manual: StreamOverrides { tvg_id: Some("by hand".to_owned()), ..StreamOverrides::default() },
         last_seen: (id == 2).then_some(1_700_000_000_000),
         ..Stream::new(StreamId(id), AccountId(2), provider, 1_600_000_000_000)
     }
@@ -118,7 +122,7 @@ fn user() -> User {
         api_key: Some(key),
         stream_limit: 2,
         last_login: Some(1_700_000_000_000),
-        ..User::new(UserId(5), "Anna", Level::Standard, 1_600_000_000_000)
+        ..User::new(UserId(5), "Anna", UserLevel::Standard, 1_600_000_000_000)
     }
 }
 
@@ -174,9 +178,9 @@ fn records_of_every_released_version_still_decode() {
             Account::COLLECTION => reads::<Account>(line),
             Channel::COLLECTION => reads::<Channel>(line),
             Group::COLLECTION => reads::<Group>(line),
-            Refresh::COLLECTION => reads::<Refresh>(line),
+            RefreshRecord::COLLECTION => reads::<RefreshRecord>(line),
             ServerKeys::COLLECTION => reads::<ServerKeys>(line),
-            Setting::COLLECTION => reads::<Setting>(line),
+            CoreSetting::COLLECTION => reads::<CoreSetting>(line),
             Stream::COLLECTION => reads::<Stream>(line),
             StreamProfile::COLLECTION => reads::<StreamProfile>(line),
             User::COLLECTION => reads::<User>(line),

@@ -3,9 +3,9 @@
 use domain::account::Account;
 use domain::ids::StreamProfileId;
 use domain::playlist::catalogue::{Catalogue, CatalogueBuilder};
-use domain::playlist::m3u::{Item, Limits, parse};
+use domain::playlist::m3u::{PlaylistItem, PlaylistLimits, parse};
 use domain::secret::ServerKeys;
-use domain::stream::{Headers, Stream};
+use domain::stream::{RequestHeaders, Stream};
 use domain::stream_profile::StreamProfile;
 use storage::records::schema;
 use storage::{Error, Models, Store, seed, store_catalogue};
@@ -18,9 +18,9 @@ fn catalogue() -> Catalogue {
         "#EXTINF:-1 tvg-id=\"one\",Uno\nhttp://b.example/1\n",
     ];
     for (name, list) in ["a", "b"].into_iter().zip(lists) {
-        let account = builder.account(name, 1, Headers::default());
-        for item in parse(list.as_bytes(), Limits::default()).0 {
-            if let Item::Entry(entry) = item {
+        let account = builder.account(name, 1, RequestHeaders::default());
+        for item in parse(list.as_bytes(), PlaylistLimits::default()).0 {
+            if let PlaylistItem::Entry(entry) = item {
                 builder.entry(account, entry);
             }
         }

@@ -4,18 +4,18 @@ use std::sync::Arc;
 
 use domain::ids::{AccountId, StreamId};
 use domain::source_url::SourceUrl;
-use domain::stream::{Facts, Headers, Stream};
-use domain::streams::{EDITED_MAX, Index, Query};
+use domain::stream::{RequestHeaders, Stream, StreamProperties};
+use domain::streams::{EDITED_MAX, StreamQuery, StreamSnapshot};
 use storage::records::schema;
 use storage::{Error, NotReady, Store, StreamIndex};
 
 use crate::support::Place;
 
 fn stream(id: u32, account: u32, name: &str) -> Stream {
-    let facts = Facts {
+    let facts = StreamProperties {
         name: name.to_owned(),
         url: SourceUrl::new("http://h/1"),
-        headers: Headers::default(),
+        headers: RequestHeaders::default(),
         tvg_id: None,
         group: Some(format!("group {}", id % 3)),
         logo: None,
@@ -43,21 +43,21 @@ fn remove(store: &Store, ids: Vec<u32>) {
 }
 
 /// The index with everything in it that was answered.
-fn now(store: &Store, index: &StreamIndex) -> Arc<Index> {
+fn now(store: &Store, index: &StreamIndex) -> Arc<StreamSnapshot> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap();
     runtime.block_on(index.at(store.version())).unwrap()
 }
 
 /// The index says what the store says.
 #[track_caller]
-fn agrees(store: &Store, index: &StreamIndex) -> Arc<Index> {
+fn agrees(store: &Store, index: &StreamIndex) -> Arc<StreamSnapshot> {
     let index = now(store, index);
     let streams = store.collection::<Stream>();
     let mut all = streams.all().unwrap();
     all.sort_by_key(|it| it.id);
-    assert_eq!(index.ids(&Query::default()), all.iter().map(|it| it.id).collect::<Vec<_>>());
+    assert_eq!(index.ids(&StreamQuery::default()), all.iter().map(|it| it.id).collect::<Vec<_>>());
     for text in ["", "stream 1", "edited"] {
-        let found = index.find(&Query { name: Some(text.to_owned()), ..Query::default() }, 0, 5);
+        let found = index.find(&StreamQuery { name: Some(text.to_owned()), ..StreamQuery::default() }, 0, 5);
         let expected: Vec<_> = all.iter().filter(|it| it.name().contains(text)).map(|it| it.id).collect();
         assert_eq!(found.count, expected.len(), "{text}");
         assert_eq!(found.ids, &expected[..expected.len().min(5)], "{text}");
@@ -85,7 +85,7 @@ fn an_edit_is_in_the_index_when_one_asks_for_the_commit_that_made_it() {
     let after = agrees(&store, &index);
     assert_eq!(after.contains(StreamId(9)), Some(AccountId(3)));
     assert_eq!(before.len(), 300, "an index once taken does not change");
-    let shard = |index: &Index| Arc::clone(index.shard(AccountId(2)).unwrap());
+    let shard = |index: &StreamSnapshot| Arc::clone(index.shard(AccountId(2)).unwrap());
     assert!(Arc::ptr_eq(&shard(&before), &shard(&after)), "a few edits read no account again");
 }
 
@@ -99,7 +99,7 @@ fn an_import_is_in_the_index_and_reads_no_other_account_again() {
     let before = agrees(&store, &index);
     import(&store, 3, 1000..=2500);
     let after = agrees(&store, &index);
-    let shard = |index: &Index, account| index.shard(AccountId(account)).map(Arc::clone);
+    let shard = |index: &StreamSnapshot, account| index.shard(AccountId(account)).map(Arc::clone);
     assert!(Arc::ptr_eq(&shard(&before, 2).unwrap(), &shard(&after, 2).unwrap()));
     import(&store, 3, 3000..=3100);
     agrees(&store, &index);

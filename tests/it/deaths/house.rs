@@ -9,7 +9,7 @@ use actors::Target;
 use domain::event::{CallerRef, Event, EventBody};
 use domain::ids::AccountId;
 use domain::stream::Stream;
-use domain::user::Level;
+use domain::user::UserLevel;
 use serde_json::{Value, json};
 use tokio::task::JoinHandle;
 use tokio::time::sleep;
@@ -80,7 +80,7 @@ impl House {
             .list(&list(&cleo));
         let gateway = setup.start().await;
         let admin = Api::first_admin(&gateway).await;
-        let root = person(&gateway, "listening", |it| it.level = Level::Admin).await;
+        let root = person(&gateway, "listening", |it| it.level = UserLevel::Admin).await;
         let listener = Ears::open(gateway.address, format!("/ws/?token={}", root.token(&gateway)));
         let (account, numbers) = (String::new(), AtomicU64::new(1));
         let house = House { provider, lists, gateway, admin, listener, account, numbers };

@@ -6,7 +6,7 @@ mod people;
 use std::sync::Arc;
 
 use actors::{RefreshPhase, SystemActor};
-use domain::account::Outcome;
+use domain::account::RefreshOutcome;
 use domain::ids::AccountId;
 use tokio::time::sleep;
 
@@ -141,7 +141,7 @@ async fn a_refresh_that_dies_with_the_importer_is_shown_as_broken_off_and_the_ne
         // It may have been quicker than its death.
         let told = importer.progress_of(account).unwrap();
         if wanted == RefreshPhase::Fetching {
-            assert_eq!(told.outcome, Some(Outcome::Error));
+            assert_eq!(told.outcome, Some(RefreshOutcome::Error));
             assert_eq!(told.message, "The refresh was broken off.");
             assert_eq!(house.account_status().await, "error");
             assert_eq!(house.n_streams(account), n_streams, "nothing has changed");
@@ -152,7 +152,7 @@ async fn a_refresh_that_dies_with_the_importer_is_shown_as_broken_off_and_the_ne
         house.lists_streams(listed + 50);
         assert_eq!(house.refreshes().await.status, 202);
         eventually("the next refresh to be over", || phase() == Some(RefreshPhase::Done)).await;
-        assert_eq!(importer.progress_of(account).unwrap().outcome, Some(Outcome::Success));
+        assert_eq!(importer.progress_of(account).unwrap().outcome, Some(RefreshOutcome::Success));
         assert_eq!(house.account_status().await, "success");
         assert_eq!(house.listed_streams(account), listed + 50);
     }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use actors::{Fetch, FetchLimits, ImportError, ImportOptions, ImportSummary, RefreshStatus, import};
-use domain::account::{Account, AccountProfile, List, Refresh};
+use domain::account::{Account, AccountProfile, PlaylistLocation, RefreshRecord};
 use domain::channel::Channel;
 use domain::ids::{AccountId, ChannelId, ProfileId, StreamId};
 use domain::source_url::SourceUrl;
@@ -119,7 +119,7 @@ impl House {
 
     /// Puts an account, changed as wanted.
     pub async fn account(&self, id: AccountId, change: impl FnOnce(&mut Account)) {
-        let list = List::Url(SourceUrl::new(self.server.url.clone()));
+        let list = PlaylistLocation::Url(SourceUrl::new(self.server.url.clone()));
         let profile = AccountProfile::default_of(ProfileId(id.0), "default", 1);
         let stored = self.models.accounts.load().get(id.0).map(|it| Account::clone(it));
         let mut account =
@@ -161,8 +161,8 @@ impl House {
         .await
     }
 
-    pub fn refresh(&self, account: AccountId) -> Refresh {
-        Refresh::clone(self.models.refreshes.load().get(account.0).unwrap())
+    pub fn refresh(&self, account: AccountId) -> RefreshRecord {
+        RefreshRecord::clone(self.models.refreshes.load().get(account.0).unwrap())
     }
 
     pub fn groups(&self) -> Vec<String> {

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use actors::ImportOptions;
-use domain::account::Identity;
+use domain::account::StreamIdentity;
 use domain::stream::Stream;
 use storage::{ChangeMessage, ChangedIds};
 
@@ -48,7 +48,7 @@ async fn a_stream_keeps_its_id_over_ten_refreshes_with_shuffles_renames_and_gaps
 #[tokio::test]
 async fn a_changed_password_or_host_changes_no_id_where_the_account_goes_by_stream_ids() {
     let house = House::new().await;
-    house.account(A, |it| it.identity = Identity::StreamId).await;
+    house.account(A, |it| it.identity = StreamIdentity::StreamId).await;
     house.server.body(plain(1..50));
     house.import(A, START).await.unwrap();
     let before: Vec<_> = house.streams(A).await.iter().map(|it| it.id).collect();

@@ -1,7 +1,7 @@
 //! What changes nothing: bad lists, small ones, and accounts that are no longer what they were.
 
 use actors::{ImportError, ImportOptions, RefreshPhase};
-use domain::account::{Account, List, Outcome};
+use domain::account::{Account, PlaylistLocation, RefreshOutcome};
 use domain::ids::AccountId;
 use domain::source_url::SourceUrl;
 use storage::{Error, Write};
@@ -83,7 +83,10 @@ async fn an_answer_that_is_no_good_list_changes_nothing_and_says_why_without_cre
     let stored = house.streams(A).await;
     let groups = house.groups();
     let before = house.refresh(A);
-    assert_eq!((stored.len(), groups.len(), before.outcome, before.n_good), (100, 7, Outcome::Success, 100));
+    assert_eq!(
+        (stored.len(), groups.len(), before.outcome, before.n_good),
+        (100, 7, RefreshOutcome::Success, 100)
+    );
     let patient = house.fetch.clone();
     for (day, (what, answer, after, said)) in (1..).zip(cases) {
         if matches!(after, After::Hold) {
@@ -98,7 +101,7 @@ async fn an_answer_that_is_no_good_list_changes_nothing_and_says_why_without_cre
         let waits = what == "half a list";
         assert_eq!(
             refresh.outcome,
-            if waits { Outcome::AwaitingConfirmation } else { Outcome::Error },
+            if waits { RefreshOutcome::AwaitingConfirmation } else { RefreshOutcome::Error },
             "{what}"
         );
         assert!(refresh.message.starts_with(said), "{what}: {}", refresh.message);
@@ -117,7 +120,7 @@ async fn an_answer_that_is_no_good_list_changes_nothing_and_says_why_without_cre
     house.server.body(&good);
     let imported = house.import(A, START + 1000 * DAY).await.unwrap();
     assert_eq!((imported.n_new, imported.n_changed, imported.n_stale, imported.n_removed), (0, 0, 0, 0));
-    assert_eq!(house.refresh(A).outcome, Outcome::Success);
+    assert_eq!(house.refresh(A).outcome, RefreshOutcome::Success);
 }
 
 #[tokio::test]
@@ -135,7 +138,7 @@ async fn a_list_that_shrank_by_half_is_taken_once_an_admin_agrees() {
     }
     let options = ImportOptions { confirm: true, at: Some(START + 3 * HOUR), ..ImportOptions::default() };
     assert_eq!(house.import_with(A, options.clone(), |_| {}).await.unwrap().n_stale, 26);
-    assert_eq!((house.refresh(A).outcome, house.refresh(A).n_good), (Outcome::Success, 24));
+    assert_eq!((house.refresh(A).outcome, house.refresh(A).n_good), (RefreshOutcome::Success, 24));
     // Nobody can agree to nothing.
     house.server.body("");
     assert!(matches!(house.import_with(A, options, |_| {}).await, Err(ImportError::Empty)));
@@ -151,7 +154,10 @@ async fn an_account_that_is_deleted_or_switched_off_meanwhile_gets_nothing() {
     let deleted: Change = |write| write.remove::<Account>(A.0).map(drop);
     let moved: Change = |write| {
         let account = write.get::<Account>(A.0)?.expect("it is there");
-        write.put(&Account { list: List::Url(SourceUrl::new("http://elsewhere.example/")), ..account })
+        write.put(&Account {
+            list: PlaylistLocation::Url(SourceUrl::new("http://elsewhere.example/")),
+            ..account
+        })
     };
     for change in [switched_off, deleted, moved] {
         for n_entries in [10, MANY] {

@@ -3,11 +3,11 @@
 use std::sync::Arc;
 
 use actors::{ImportError, ImportOptions, RefreshPhase, RefreshStart};
-use domain::account::{Account, List, Outcome};
+use domain::account::{Account, PlaylistLocation, RefreshOutcome};
 use domain::group::Group;
 use domain::ids::GroupId;
 use domain::source_url::SourceUrl;
-use domain::stream::Headers;
+use domain::stream::RequestHeaders;
 use parking_lot::Mutex;
 
 use super::house::{A, B, HOUR, House, ListServer, MANY, START, gzip, plain};
@@ -51,12 +51,12 @@ async fn a_list_may_be_packed_and_may_be_a_file_and_only_a_file_of_ours_may_name
     for (name, bytes) in [("list.m3u", text.clone().into_bytes()), ("list.m3u.gz", gzip(text.as_bytes()))] {
         let path = folder.path().join(name);
         std::fs::write(&path, bytes).unwrap();
-        house.account(B, |it| it.list = List::File(path.to_str().unwrap().to_owned())).await;
+        house.account(B, |it| it.list = PlaylistLocation::File(path.to_str().unwrap().to_owned())).await;
         assert_eq!(house.import(B, START).await.unwrap().n_entries, 11);
     }
     let nowhere = [folder.path().to_owned(), folder.path().join("missing"), "/dev/zero".into()];
     for path in nowhere {
-        house.account(B, |it| it.list = List::File(path.to_str().unwrap().to_owned())).await;
+        house.account(B, |it| it.list = PlaylistLocation::File(path.to_str().unwrap().to_owned())).await;
         assert!(matches!(house.import(B, START).await, Err(ImportError::File(_))), "{}", path.display());
     }
 }
@@ -64,7 +64,7 @@ async fn a_list_may_be_packed_and_may_be_a_file_and_only_a_file_of_ours_may_name
 #[tokio::test]
 async fn an_account_sends_its_own_headers() {
     let house = House::new().await;
-    let headers = Headers {
+    let headers = RequestHeaders {
         user_agent: Some("Box/1".to_owned()),
         referrer: Some("http://r.example/".to_owned()),
         extra: vec![("X-Token".to_owned(), "k1".to_owned())],
@@ -102,7 +102,7 @@ async fn how_far_an_import_is_can_be_seen_from_outside() {
     let last = seen.last().unwrap();
     assert_eq!(
         (last.entries as usize, last.n_new as usize, last.outcome),
-        (MANY, MANY, Some(Outcome::Success))
+        (MANY, MANY, Some(RefreshOutcome::Success))
     );
     assert!(last.message.starts_with("2600 entries: 2600 new, "), "{}", last.message);
 }
@@ -121,7 +121,7 @@ async fn a_viewer_watches_on_while_the_list_of_its_account_is_imported() {
     let server = ListServer::start().await;
     server.body(list + &plain(0..20_000));
     let account = Account::clone(gateway.models().accounts.load().get(A.0).unwrap());
-    let account = Account { list: List::Url(SourceUrl::new(server.url.clone())), ..account };
+    let account = Account { list: PlaylistLocation::Url(SourceUrl::new(server.url.clone())), ..account };
     gateway.change(move |write| write.put(&account)).await;
 
     let importer = gateway.gateway.importer();
@@ -132,7 +132,7 @@ async fn a_viewer_watches_on_while_the_list_of_its_account_is_imported() {
     let done = importer.progress_of(A).unwrap();
     assert_eq!(
         (done.outcome, done.n_new, done.n_changed, done.n_gone),
-        (Some(Outcome::Success), 20_000, 0, 0)
+        (Some(RefreshOutcome::Success), 20_000, 0, 0)
     );
     player.more_bytes(500_000).await;
     assert!(player.is_watching());

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use domain::settings::AtLimit;
 use domain::stream::Stream;
-use domain::user::Level;
+use domain::user::UserLevel;
 use parking_lot::Mutex;
 use serde_json::{Value, json};
 use tempfile::TempDir;
@@ -135,7 +135,8 @@ impl House {
             it.at_limit = AtLimit::ReplaceOwn;
         });
         let gateway = setup.config(|it| it.auth.failure_delay_max = Duration::from_millis(50)).start().await;
-        let root = person(&gateway, "root", |it| (it.level, it.is_superuser) = (Level::Admin, true)).await;
+        let root =
+            person(&gateway, "root", |it| (it.level, it.is_superuser) = (UserLevel::Admin, true)).await;
         let mut people = Vec::new();
         // The last two are lowered, shut out and let in again while they watch.
         for (name, stream_limit) in [("anna", 1), ("bert", 2), ("cora", 0), ("dora", 0), ("emil", 3)] {

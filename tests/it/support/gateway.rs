@@ -9,9 +9,9 @@ use std::time::Duration;
 use domain::channel::Channel;
 use domain::event::{Event, EventBody};
 use domain::playlist::catalogue::{Catalogue, CatalogueBuilder};
-use domain::playlist::m3u::{Item, Limits, parse};
+use domain::playlist::m3u::{PlaylistItem, PlaylistLimits, parse};
 use domain::settings::Settings;
-use domain::stream::Headers;
+use domain::stream::RequestHeaders;
 use headwater::config::{Config, Listen};
 use headwater::{Gateway, Runtimes};
 use storage::{Models, Store, Write};
@@ -59,9 +59,9 @@ impl Setup {
     pub fn limited_list(mut self, text: &str, max_streams: u32) -> Setup {
         self.n_lists += 1;
         let account =
-            self.catalogue.account(&format!("list {}", self.n_lists), max_streams, Headers::default());
-        for item in parse(text.as_bytes(), Limits::default()).0 {
-            if let Item::Entry(entry) = item {
+            self.catalogue.account(&format!("list {}", self.n_lists), max_streams, RequestHeaders::default());
+        for item in parse(text.as_bytes(), PlaylistLimits::default()).0 {
+            if let PlaylistItem::Entry(entry) = item {
                 self.catalogue.entry(account, entry);
             }
         }

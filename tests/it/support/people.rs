@@ -6,7 +6,7 @@ use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use domain::ids::UserId;
 use domain::secret::{Secret, ServerKeys};
-use domain::user::{ApiKey, Level, User};
+use domain::user::{ApiKey, User, UserLevel};
 use hmac::{Hmac, KeyInit, Mac};
 use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
 use sha2::Sha256;
@@ -31,7 +31,7 @@ pub async fn person(gateway: &TestGateway, name: &str, change: impl FnOnce(&mut 
     let mut user = User {
         player_password: Some(Secret::new(&password)),
         api_key: Some(ApiKey { key: Secret::new(&api_key), digest }),
-        ..User::new(UserId(0), name, Level::Streamer, 0)
+        ..User::new(UserId(0), name, UserLevel::Streamer, 0)
     };
     change(&mut user);
     let id = gateway

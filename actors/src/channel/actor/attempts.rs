@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use domain::plan::Candidate;
-use domain::playout::{Attempt, Failure, Input, Scope, Why};
+use domain::playout::{Attempt, AttemptReason, Failure, FailureScope, Input};
 use domain::settings::AtLimit;
 use media::error::{Cause, UpstreamError};
 use media::source::{self, OpenRequest, Source};
@@ -59,17 +59,17 @@ impl State {
         self.input_told(Input::Yield, RunEntry::new(RunEntryKind::Yielded).cause(cause));
     }
 
-    pub(super) fn ask(&mut self, attempt: Attempt, order: &[usize], why: Why) {
+    pub(super) fn ask(&mut self, attempt: Attempt, order: &[usize], why: AttemptReason) {
         let pools = order.iter().filter_map(|it| Some((*it, self.candidate(*it)?.pool))).collect();
         self.write(RunEntry::new(RunEntryKind::SlotRequested).cause(match why {
-            Why::Start => "start",
-            Why::Failover => "failover",
-            Why::Switch => "switch",
+            AttemptReason::Start => "start",
+            AttemptReason::Failover => "failover",
+            AttemptReason::Switch => "switch",
         }));
         let asking = match why {
-            Why::Start => Asking::Join(self.waiting.last().map(|it| it.wish.viewer.clone())),
-            Why::Failover => Asking::Failover,
-            Why::Switch => Asking::Switch,
+            AttemptReason::Start => Asking::Join(self.waiting.last().map(|it| it.wish.viewer.clone())),
+            AttemptReason::Failover => Asking::Failover,
+            AttemptReason::Switch => Asking::Switch,
         };
         let purpose = match self.target {
             Target::Channel(_) => LeasePurpose::Live,
@@ -149,12 +149,12 @@ impl State {
             self.gap.get_or_insert_with(|| Gap { since: Instant::now(), cause: cause.label() });
         }
         let scope = match cause.scope() {
-            media::error::Scope::Stream => Scope::Stream,
-            media::error::Scope::Candidate => Scope::Candidate,
+            media::error::Scope::Stream => FailureScope::Stream,
+            media::error::Scope::Candidate => FailureScope::Candidate,
         };
         // An account that refuses right after a slot came back may still count the closed connection.
         let waits = self.plan.as_ref().is_some_and(|plan| plan.waits_for_release(&it.candidate.pool));
-        let just_released = it.just_released && scope == Scope::Candidate && waits;
+        let just_released = it.just_released && scope == FailureScope::Candidate && waits;
         let failure = Failure { scope, retry: cause.can_retry(), just_released };
         let mut line =
             RunEntry::new(RunEntryKind::Lost).about(&it.candidate).cause(cause.label()).detail(&cause);

@@ -2,7 +2,7 @@
 
 use domain::event::{EventBody, StreamRef};
 use domain::plan::Candidate;
-use domain::playout::{Action, Change, GiveUp, Input, State as Playout, Switch, SwitchRefusal};
+use domain::playout::{Action, GiveUp, Input, PlayoutChange, PlayoutState, SwitchRefusal, SwitchTarget};
 use media::ring::EndReason;
 use ractor::RpcReplyPort;
 use tokio::time::Instant;
@@ -78,14 +78,14 @@ impl State {
         }
     }
 
-    pub(super) fn changed(&mut self, change: Change) {
+    pub(super) fn changed(&mut self, change: PlayoutChange) {
         let gap_ms = self.gap.as_ref().map_or(0, |it| it.since.elapsed().as_millis() as u64);
         let label = self.gap.as_ref().map_or("", |it| it.cause);
         let cause = label.to_owned();
         let happened = |what| RunEntry::new(what).cause(label).gap(gap_ms);
         let channel = self.channel_ref();
         match change {
-            Change::Started { index } => {
+            PlayoutChange::Started { index } => {
                 let Some(stream) = self.now_playing(index) else { return };
                 if let Some(asked) = self.asked_to_start.take() {
                     self.env.registry.started_after(asked.elapsed());
@@ -96,14 +96,14 @@ impl State {
                 self.write_playing(RunEntry::new(RunEntryKind::Started));
                 self.happened(EventBody::ChannelStart { channel, stream });
             }
-            Change::Reconnected { index } => {
+            PlayoutChange::Reconnected { index } => {
                 let Some(stream) = self.now_playing(index) else { return };
                 self.env.registry.reconnects.add_one();
                 info!(channel.target = %self.target, stream.id = %stream.id, gap_ms, "channel reconnected");
                 self.write_playing(happened(RunEntryKind::Reconnected));
                 self.happened(EventBody::ChannelReconnect { channel, stream, cause, gap_ms });
             }
-            Change::FailedOver { to, .. } => {
+            PlayoutChange::FailedOver { to, .. } => {
                 let (Some(from), Some(to)) = (self.last_stream.clone(), self.now_playing(to)) else { return };
                 self.n_failovers += 1;
                 self.env.registry.failovers.add_one();
@@ -116,7 +116,7 @@ impl State {
                 );
                 self.happened(EventBody::ChannelFailover { channel, from, to, cause, gap_ms });
             }
-            Change::Switched { to, .. } => {
+            PlayoutChange::Switched { to, .. } => {
                 let (Some(from), Some(to)) = (self.last_stream.clone(), self.now_playing(to)) else { return };
                 self.env.registry.switches.add_one();
                 info!(
@@ -129,7 +129,7 @@ impl State {
                 self.happened(EventBody::StreamSwitch { channel, from, to, cause, gap_ms });
                 self.answer_switch(|_| SwitchOutcome::Switched { stream, previous, gap_ms });
             }
-            Change::SwitchFailed { .. } => {
+            PlayoutChange::SwitchFailed { .. } => {
                 let reason = self.why_nothing_plays();
                 self.write_playing(RunEntry::new(RunEntryKind::SwitchFailed).detail(&reason));
                 warn!(channel.target = %self.target, "switch failed: {reason}");
@@ -138,24 +138,24 @@ impl State {
                     reason,
                 });
             }
-            Change::SwitchRefused(why) => {
+            PlayoutChange::SwitchRefused(why) => {
                 self.write(RunEntry::new(RunEntryKind::SwitchRefused).cause(match why {
                     SwitchRefusal::Busy => "busy",
-                    SwitchRefusal::NoSuchPlace => "no_such_stream",
+                    SwitchRefusal::NoSuchCandidate => "no_such_stream",
                 }));
                 return self.answer_switch(|_| match why {
                     SwitchRefusal::Busy => SwitchOutcome::Busy,
-                    SwitchRefusal::NoSuchPlace => SwitchOutcome::NoSuchStream,
+                    SwitchRefusal::NoSuchCandidate => SwitchOutcome::NoSuchStream,
                 });
             }
-            Change::SwitchNoted { to } => {
+            PlayoutChange::SwitchNoted { to } => {
                 let noted = self.candidate(to).map(|it| it.stream);
                 if let Some(switching) = &mut self.switching {
                     switching.noted = noted;
                 }
                 return;
             }
-            Change::Resting { until } => {
+            PlayoutChange::BackingOff { until } => {
                 let pause = Instant::from_std(until).saturating_duration_since(Instant::now());
                 debug!(channel.target = %self.target, pause_ms = pause.as_millis() as u64, "channel rests");
                 let detail = format_args!("the next round is in {} ms", pause.as_millis());
@@ -226,14 +226,14 @@ impl State {
 
     pub(super) fn switch(&mut self, to: SwitchTo, reply: RpcReplyPort<SwitchOutcome>) {
         let to = match (to, &self.plan) {
-            (SwitchTo::Next, _) => Some(Switch::Next),
+            (SwitchTo::Next, _) => Some(SwitchTarget::Next),
             (SwitchTo::Stream(stream), Some(plan)) => {
-                plan.candidates.iter().position(|it| it.stream == stream).map(Switch::To)
+                plan.candidates.iter().position(|it| it.stream == stream).map(SwitchTarget::To)
             }
             (SwitchTo::Stream(_), None) => None,
         };
         let Some(to) = to else { return answer(reply, SwitchOutcome::NoSuchStream) };
-        if matches!(self.playout.state(), Playout::Idle) || self.ending.is_some() {
+        if matches!(self.playout.state(), PlayoutState::Idle) || self.ending.is_some() {
             return answer(reply, SwitchOutcome::NotLive);
         }
         // One whose asker went away keeps nobody out.
@@ -244,11 +244,11 @@ impl State {
         self.switching = Some(Switching { reply, noted: None, from });
         let line = RunEntry::new(RunEntryKind::SwitchRequested).cause("manual");
         let line = match &to {
-            Switch::To(index) => match self.candidate(*index) {
+            SwitchTarget::To(index) => match self.candidate(*index) {
                 Some(candidate) => line.about(&candidate),
                 None => line,
             },
-            Switch::Next | Switch::Preferred => line,
+            SwitchTarget::Next | SwitchTarget::Preferred => line,
         };
         self.input_told(Input::Switch(to), line);
     }

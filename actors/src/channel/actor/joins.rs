@@ -31,7 +31,7 @@ impl State {
             return self.admit(join);
         }
         self.waiting.push(join);
-        if matches!(self.playout.state(), domain::playout::State::Idle) {
+        if matches!(self.playout.state(), domain::playout::PlayoutState::Idle) {
             self.asked_to_start = Some(Instant::now());
             self.input(Input::Start);
         }

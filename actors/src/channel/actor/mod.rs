@@ -341,7 +341,7 @@ impl State {
         self.plan = self.env.plans.plan(&self.target);
         if let Some(plan) = &self.plan {
             self.timeline = Some(self.env.timelines.begin(self.serial, self.target, &plan.name));
-            let places = plan.candidates.iter().map(Candidate::place).collect();
+            let places = plan.candidates.iter().map(Candidate::playout_candidate).collect();
             let settings = PlayoutSettings::from(&*self.env.settings()).with_programs();
             self.playout = Playout::new(places, settings, self.serial);
         }
@@ -351,7 +351,7 @@ impl State {
         match self.env.plans.plan(&self.target) {
             None => self.end(EndReason::Stopped),
             Some(plan) => {
-                let places = plan.candidates.iter().map(Candidate::place).collect();
+                let places = plan.candidates.iter().map(Candidate::playout_candidate).collect();
                 let is_other = self.plan.as_ref() != Some(&plan);
                 self.plan = Some(plan);
                 // Most changes are somebody else's.

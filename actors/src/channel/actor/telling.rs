@@ -82,7 +82,7 @@ impl State {
 
     /// The candidate an index of the playout means: of the plan, or one that left it but is still in use.
     pub(super) fn candidate(&self, index: usize) -> Option<Candidate> {
-        let place = self.playout.places().nth(index)?;
+        let place = self.playout.candidates().nth(index)?;
         let is_it = |it: &&Candidate| (it.stream, it.pool.profile) == (place.stream, place.profile);
         let in_use = self.playing.iter().map(|it| &it.1).chain(self.tries.values().map(|it| &it.candidate));
         let planned = self.plan.iter().flat_map(|it| &it.candidates);

@@ -4,7 +4,7 @@ use std::ops::RangeInclusive;
 use std::sync::Arc;
 use std::time::Duration;
 
-use domain::account::{Account, AccountProfile, List, Schedule};
+use domain::account::{Account, AccountProfile, PlaylistLocation, RefreshSchedule};
 use domain::ids::{AccountId, ProfileId};
 use domain::settings::{AtLimit, Settings};
 use media::testing::{Behaviour, Play, TsSource};
@@ -189,8 +189,8 @@ fn imports(refreshes: Arc<Mutex<Vec<AccountId>>>) -> Imports {
     let models = models(&[]);
     for (id, interval_hours, cron) in REFRESHED {
         let profile = AccountProfile::default_of(ProfileId(id), "default", 1);
-        let list = List::File("list.m3u".to_owned());
-        let schedule = Schedule { interval_hours, cron: cron.to_owned() };
+        let list = PlaylistLocation::File("list.m3u".to_owned());
+        let schedule = RefreshSchedule { interval_hours, cron: cron.to_owned() };
         let account = Account {
             schedule,
             ..Account::new(AccountId(id), format!("refreshed {id}"), list, profile, START)

@@ -2,11 +2,11 @@
 //!
 //! Made for half a million entries that are read one by one. Of a known stream 72 bytes are kept and none of
 //! its text; an entry is answered with a verdict and forgotten. So one pass over the list tells what would change, and
-//! a second one, after [`Known::rewind`], writes it.
+//! a second one, after [`KnownStreams::rewind`], writes it.
 //!
 //! ```text
 //!   store ── add ─▶ Known ◀─ take ── entries of the list
-//!                     │  └─────────▶ Taken: new, same or changed ─▶ the record of the next version
+//!                     │  └─────────▶ MatchedEntry: new, same or changed ─▶ the record of the next version
 //!                     └── finish ──▶ what is not in the list any more: stale, or removed
 //! ```
 
@@ -17,21 +17,21 @@ pub mod model;
 use std::collections::HashMap;
 use std::hash::{DefaultHasher, Hash, Hasher};
 
-use crate::account::Identity;
+use crate::account::StreamIdentity;
 use crate::ids::{AccountId, StreamId};
 use crate::playlist::catalogue::is_id;
-use crate::playlist::m3u::Entry;
+use crate::playlist::m3u::PlaylistEntry;
 use crate::playlist::rules::Rules;
-use crate::stream::{Edits, Facts, Stream};
+use crate::stream::{Stream, StreamOverrides, StreamProperties};
 
 /// What is to be done with a list, before anything of it is written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Guard {
-    Take,
+pub enum SizeCheck {
+    Accept,
     /// There is nothing in it, or it is no playlist: it changes nothing, whoever agrees.
     Empty,
     /// Under half of the last good list: an admin has to agree.
-    Shrunken {
+    Shrunk {
         before: u64,
         now: u64,
     },
@@ -39,35 +39,35 @@ pub enum Guard {
 
 /// Looks at the size of a list: `n_good_before` entries had the last good one (0 where there was none), `n_entries_now`
 /// can be used of this one.
-pub fn guard(n_good_before: u64, n_entries_now: u64) -> Guard {
+pub fn check_size(n_good_before: u64, n_entries_now: u64) -> SizeCheck {
     if n_entries_now == 0 {
-        Guard::Empty
+        SizeCheck::Empty
     } else if n_entries_now < n_good_before.div_ceil(2) {
-        Guard::Shrunken { before: n_good_before, now: n_entries_now }
+        SizeCheck::Shrunk { before: n_good_before, now: n_entries_now }
     } else {
-        Guard::Take
+        SizeCheck::Accept
     }
 }
 
 /// The streams of one account as they were before the refresh, and which of them the list has.
-pub struct Known {
+pub struct KnownStreams {
     account: AccountId,
-    identity: Identity,
+    identity: StreamIdentity,
     rules: Rules,
     /// Once sealed in the order of key and place.
-    items: Vec<Item>,
+    items: Vec<KnownStream>,
     is_sealed: bool,
     /// How often the list had an identity that no known stream has. Bounded by the entries of the list.
-    others: HashMap<Key, u32>,
-    counts: Counts,
+    others: HashMap<IdentityHash, u32>,
+    counts: DeltaCounts,
 }
 
 /// An identity as 128 bits of hash.
-type Key = [u64; 2];
+type IdentityHash = [u64; 2];
 
 /// What is kept of a known stream.
-struct Item {
-    key: Key,
+struct KnownStream {
+    key: IdentityHash,
     fingerprint: u64,
     added_at: i64,
     updated_at: i64,
@@ -85,7 +85,7 @@ struct Item {
 
 /// Entries and streams, counted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct Counts {
+pub struct DeltaCounts {
     pub n_new: u64,
     pub n_changed: u64,
     pub n_same: u64,
@@ -93,19 +93,19 @@ pub struct Counts {
 
 /// What an entry is to the streams that are known.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Verdict {
+pub enum EntryChange {
     New,
-    Same(StreamId),
+    Unchanged(StreamId),
     Changed(StreamId),
 }
 
 /// An entry that was taken.
 #[derive(Debug)]
-pub struct Taken {
-    pub verdict: Verdict,
-    pub facts: Facts,
+pub struct MatchedEntry {
+    pub change: EntryChange,
+    pub properties: StreamProperties,
     /// What the account's rules make of the facts.
-    pub rule: Edits,
+    pub rule: StreamOverrides,
     /// Which one it is of those with its identity in this list.
     pub nth: u32,
     account: AccountId,
@@ -116,7 +116,7 @@ pub struct Taken {
 
 /// When streams vanish.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Vanishing {
+pub struct StalePolicy {
     /// When the last good refresh ended, in milliseconds since 1970: until then they were there.
     pub last_good: i64,
     /// Milliseconds since 1970.
@@ -127,25 +127,25 @@ pub struct Vanishing {
 
 /// A known stream that is not in the list.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Gone {
+pub struct MissingStream {
     pub id: StreamId,
-    pub fate: Fate,
-    /// For [`Stream::vanish`].
+    pub action: MissingAction,
+    /// For [`Stream::mark_stale`].
     pub nth: u32,
 }
 
 /// What becomes of a known stream that is not in the list.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Fate {
+pub enum MissingAction {
     /// It is stale already, and nothing else changes.
-    StaysStale,
-    /// It vanishes: see [`Stream::vanish`].
-    Vanishes,
-    Removed,
+    KeepStale,
+    /// It vanishes: see [`Stream::mark_stale`].
+    MarkStale,
+    Remove,
 }
 
-impl Known {
-    pub fn new(account: AccountId, identity: Identity, rules: Rules) -> Self {
+impl KnownStreams {
+    pub fn new(account: AccountId, identity: StreamIdentity, rules: Rules) -> Self {
         Self {
             account,
             identity,
@@ -153,19 +153,19 @@ impl Known {
             items: Vec::new(),
             is_sealed: false,
             others: HashMap::new(),
-            counts: Counts::default(),
+            counts: DeltaCounts::default(),
         }
     }
 
     /// Makes room for so many streams. Without, up to twice the memory is taken while they are added.
-    pub fn expect(&mut self, n_streams: usize) {
+    pub fn reserve(&mut self, n_streams: usize) {
         self.items.reserve_exact(n_streams);
     }
 
     /// A stream of the account as it is now. Before the first entry.
     pub fn add(&mut self, stream: &Stream) {
         self.is_sealed = false;
-        self.items.push(Item {
+        self.items.push(KnownStream {
             key: key(self.identity, &stream.provider),
             fingerprint: fingerprint(&stream.provider, &stream.rule, stream.nth),
             added_at: stream.added_at,
@@ -181,7 +181,7 @@ impl Known {
     }
 
     /// The next entry of the list.
-    pub fn take(&mut self, entry: Entry) -> Taken {
+    pub fn match_entry(&mut self, entry: PlaylistEntry) -> MatchedEntry {
         self.seal();
         let facts = facts(entry);
         let rule = self.rules.apply(&facts);
@@ -194,9 +194,9 @@ impl Known {
         let nth = *n_seen;
         *n_seen = n_seen.saturating_add(1);
         let same_key = self.items[first..].partition_point(|it| it.key == key && it.nth < nth);
-        let mut taken = Taken {
-            verdict: Verdict::New,
-            facts,
+        let mut taken = MatchedEntry {
+            change: EntryChange::New,
+            properties: facts,
             rule,
             nth,
             account: self.account,
@@ -210,13 +210,13 @@ impl Known {
                 taken.added_at = item.added_at;
                 taken.updated_at = item.updated_at;
                 taken.is_edited = item.is_edited;
-                let is_same = item.fingerprint == fingerprint(&taken.facts, &taken.rule, nth);
+                let is_same = item.fingerprint == fingerprint(&taken.properties, &taken.rule, nth);
                 if is_same && item.last_seen.is_none() {
                     self.counts.n_same += 1;
-                    taken.verdict = Verdict::Same(item.id);
+                    taken.change = EntryChange::Unchanged(item.id);
                 } else {
                     self.counts.n_changed += 1;
-                    taken.verdict = Verdict::Changed(item.id);
+                    taken.change = EntryChange::Changed(item.id);
                 }
             }
             _ => self.counts.n_new += 1,
@@ -225,7 +225,7 @@ impl Known {
     }
 
     /// What was taken so far.
-    pub fn counts(&self) -> Counts {
+    pub fn counts(&self) -> DeltaCounts {
         self.counts
     }
 
@@ -236,23 +236,26 @@ impl Known {
             item.is_seen = false;
         }
         self.others.clear();
-        self.counts = Counts::default();
+        self.counts = DeltaCounts::default();
     }
 
     /// After the last entry: all known streams that the list does not have, by id. One that is used by a channel is
     /// never removed.
     ///
     /// Whoever vanishes is stale first and removed by a later refresh, also where there are weeks between two.
-    pub fn finish(&mut self, at: Vanishing, is_used: impl Fn(StreamId) -> bool) -> Vec<Gone> {
+    pub fn finish(&mut self, at: StalePolicy, is_used: impl Fn(StreamId) -> bool) -> Vec<MissingStream> {
         self.seal();
         let stale_ms = i64::from(at.stale_stream_days) * 24 * 60 * 60 * 1000;
-        let fate = |item: &Item| match item.last_seen {
-            Some(then) if at.now.saturating_sub(then) >= stale_ms && !is_used(item.id) => Fate::Removed,
-            Some(_) if !item.is_moved => Fate::StaysStale,
-            _ => Fate::Vanishes,
+        let action = |item: &KnownStream| match item.last_seen {
+            Some(then) if at.now.saturating_sub(then) >= stale_ms && !is_used(item.id) => {
+                MissingAction::Remove
+            }
+            Some(_) if !item.is_moved => MissingAction::KeepStale,
+            _ => MissingAction::MarkStale,
         };
         let gone = self.items.iter().filter(|it| !it.is_seen);
-        let mut gone: Vec<_> = gone.map(|it| Gone { id: it.id, fate: fate(it), nth: it.nth }).collect();
+        let mut gone: Vec<_> =
+            gone.map(|it| MissingStream { id: it.id, action: action(it), nth: it.nth }).collect();
         gone.sort_unstable_by_key(|it| it.id);
         gone
     }
@@ -265,7 +268,7 @@ impl Known {
         }
         // The older one keeps its place: that is the one which channels use.
         self.items.sort_unstable_by_key(|it| (it.key, it.nth, it.id));
-        let mut before: Option<(Key, u32)> = None;
+        let mut before: Option<(IdentityHash, u32)> = None;
         for item in &mut self.items {
             if let Some((key, nth)) = before
                 && key == item.key
@@ -279,7 +282,7 @@ impl Known {
     }
 }
 
-impl Taken {
+impl MatchedEntry {
     /// The record of the next version. Made of the entry where that is enough; `before` is asked for the record only
     /// where an admin changed something about it, `new_id` only for a new stream.
     pub fn into_stream<E>(
@@ -288,18 +291,18 @@ impl Taken {
         new_id: impl FnOnce() -> Result<StreamId, E>,
         before: impl FnOnce(StreamId) -> Result<Option<Stream>, E>,
     ) -> Result<Stream, E> {
-        let (id, added_at, updated_at) = match self.verdict {
-            Verdict::New => (new_id()?, now, now),
-            Verdict::Same(id) => (id, self.added_at, self.updated_at),
-            Verdict::Changed(id) => (id, self.added_at, now),
+        let (id, added_at, updated_at) = match self.change {
+            EntryChange::New => (new_id()?, now, now),
+            EntryChange::Unchanged(id) => (id, self.added_at, self.updated_at),
+            EntryChange::Changed(id) => (id, self.added_at, now),
         };
         if self.is_edited
             && let Some(mut stream) = before(id)?
         {
-            stream.refreshed(self.facts, self.rule, self.nth, now);
+            stream.refreshed(self.properties, self.rule, self.nth, now);
             return Ok(stream);
         }
-        let mut stream = Stream::new(id, self.account, self.facts, added_at);
+        let mut stream = Stream::new(id, self.account, self.properties, added_at);
         stream.updated_at = updated_at;
         stream.rule = self.rule;
         stream.nth = self.nth;
@@ -309,7 +312,7 @@ impl Taken {
 
 impl Stream {
     /// It is in the list: takes what the provider says now, and keeps all that is ours. Says whether anything changed.
-    pub fn refreshed(&mut self, facts: Facts, rule: Edits, nth: u32, now: i64) -> bool {
+    pub fn refreshed(&mut self, facts: StreamProperties, rule: StreamOverrides, nth: u32, now: i64) -> bool {
         let is_same =
             self.provider == facts && self.rule == rule && self.nth == nth && self.last_seen.is_none();
         if !is_same {
@@ -323,7 +326,7 @@ impl Stream {
     }
 
     /// It is not in the list any more: it becomes stale, or stays so.
-    pub fn vanish(&mut self, nth: u32, at: Vanishing) {
+    pub fn mark_stale(&mut self, nth: u32, at: StalePolicy) {
         if self.last_seen.is_none() || self.nth != nth {
             self.last_seen = self.last_seen.or(Some(at.last_good));
             self.nth = nth;
@@ -333,8 +336,8 @@ impl Stream {
 }
 
 /// What an entry says of a stream.
-pub(crate) fn facts(entry: Entry) -> Facts {
-    Facts {
+pub(crate) fn facts(entry: PlaylistEntry) -> StreamProperties {
+    StreamProperties {
         name: entry.name,
         url: entry.url,
         headers: entry.headers,
@@ -346,10 +349,10 @@ pub(crate) fn facts(entry: Entry) -> Facts {
 }
 
 /// The hash of an identity. For one refresh only, never written down.
-fn key(identity: Identity, facts: &Facts) -> Key {
+fn key(identity: StreamIdentity, facts: &StreamProperties) -> IdentityHash {
     let panel_id = match identity {
-        Identity::Url => None,
-        Identity::StreamId => identity::panel_id(&facts.url),
+        StreamIdentity::Url => None,
+        StreamIdentity::StreamId => identity::panel_id(&facts.url),
     };
     [0u8, 1].map(|half| {
         let mut hasher = DefaultHasher::new();
@@ -362,13 +365,13 @@ fn key(identity: Identity, facts: &Facts) -> Key {
 }
 
 /// A hash of all that a list can change.
-fn fingerprint(facts: &Facts, rule: &Edits, nth: u32) -> u64 {
+fn fingerprint(facts: &StreamProperties, rule: &StreamOverrides, nth: u32) -> u64 {
     let mut hasher = DefaultHasher::new();
     // By name, so that a new field does not compile until it is looked at.
-    let Facts { name, url, headers, tvg_id, group, logo, number } = facts;
+    let StreamProperties { name, url, headers, tvg_id, group, logo, number } = facts;
     (name, url, tvg_id, group, logo, number, nth).hash(&mut hasher);
     (&headers.user_agent, &headers.referrer, &headers.extra).hash(&mut hasher);
-    let Edits { name, url, tvg_id, group, logo } = rule;
+    let StreamOverrides { name, url, tvg_id, group, logo } = rule;
     (name, url, tvg_id, group, logo).hash(&mut hasher);
     hasher.finish()
 }

@@ -3,10 +3,12 @@
 
 use std::convert::Infallible;
 
-use super::{Fate, Gone, Guard, Known, Vanishing, Verdict, guard, identity};
-use crate::account::{Identity, Rule, RuleField};
+use super::{
+    EntryChange, KnownStreams, MissingAction, MissingStream, SizeCheck, StalePolicy, check_size, identity,
+};
+use crate::account::{Rule, RuleField, StreamIdentity};
 use crate::ids::{AccountId, StreamId};
-use crate::playlist::m3u::{self, Entry, Item, Limits};
+use crate::playlist::m3u::{self, PlaylistEntry, PlaylistItem, PlaylistLimits};
 use crate::playlist::rules::Rules;
 use crate::stream::Stream;
 
@@ -17,36 +19,41 @@ const DAY_MS: i64 = 24 * 60 * 60 * 1000;
 
 /// What a refresh goes by.
 #[derive(Debug, Clone)]
-pub struct Case {
-    pub identity: Identity,
+pub struct RefreshCase {
+    pub identity: StreamIdentity,
     pub rules: Rules,
-    pub at: Vanishing,
+    pub at: StalePolicy,
     /// Streams with these ids are used by channels.
     pub used: Vec<StreamId>,
 }
 
-impl Case {
+impl RefreshCase {
     /// At a time; the refresh before was an hour ago.
-    pub fn new(identity: Identity, now: i64) -> Self {
-        let at = Vanishing { last_good: now - 3_600_000, now, stale_stream_days: 7 };
+    pub fn new(identity: StreamIdentity, now: i64) -> Self {
+        let at = StalePolicy { last_good: now - 3_600_000, now, stale_stream_days: 7 };
         Self { identity, rules: Rules::default(), at, used: Vec::new() }
     }
 }
 
 /// The streams after a refresh, by id, made as an importer makes them: one pass that looks, one that writes.
-pub fn refresh(streams: &[Stream], list: &[Entry], case: &Case, last_id: &mut u32) -> Vec<Stream> {
-    let mut known = Known::new(ACCOUNT, case.identity, case.rules.clone());
-    known.expect(streams.len());
+pub fn refresh(
+    streams: &[Stream],
+    list: &[PlaylistEntry],
+    case: &RefreshCase,
+    last_id: &mut u32,
+) -> Vec<Stream> {
+    let mut known = KnownStreams::new(ACCOUNT, case.identity, case.rules.clone());
+    known.reserve(streams.len());
     streams.iter().for_each(|it| known.add(it));
-    let looked: Vec<Verdict> = list.iter().map(|it| known.take(it.clone()).verdict).collect();
+    let looked: Vec<EntryChange> = list.iter().map(|it| known.match_entry(it.clone()).change).collect();
     let counts = known.counts();
     let gone = known.finish(case.at, |id| case.used.contains(&id));
     known.rewind();
 
     let mut after = Vec::new();
     for (entry, verdict) in list.iter().zip(looked) {
-        let taken = known.take(entry.clone());
-        assert_eq!(taken.verdict, verdict, "a second pass sees something else");
+        let taken = known.match_entry(entry.clone());
+        assert_eq!(taken.change, verdict, "a second pass sees something else");
         let new_id = || {
             *last_id += 1;
             Ok::<_, Infallible>(StreamId(*last_id))
@@ -54,19 +61,19 @@ pub fn refresh(streams: &[Stream], list: &[Entry], case: &Case, last_id: &mut u3
         let before = |id| Ok(streams.iter().find(|it| it.id == id).cloned());
         let Ok(stream) = taken.into_stream(case.at.now, new_id, before);
         let is_as_before = streams.contains(&stream);
-        assert_eq!(matches!(verdict, Verdict::Same(_)), is_as_before, "{verdict:?}");
+        assert_eq!(matches!(verdict, EntryChange::Unchanged(_)), is_as_before, "{verdict:?}");
         after.push(stream);
     }
     assert_eq!(known.counts(), counts);
     assert_eq!(counts.n_new + counts.n_changed + counts.n_same, list.len() as u64);
     assert_eq!(known.finish(case.at, |id| case.used.contains(&id)), gone);
     assert_eq!(counts.n_changed + counts.n_same + gone.len() as u64, streams.len() as u64);
-    for Gone { id, fate, nth } in gone {
+    for MissingStream { id, action, nth } in gone {
         let mut stream = streams.iter().find(|it| it.id == id).cloned().expect("it was known");
-        match fate {
-            Fate::Removed => continue,
-            Fate::Vanishes => stream.vanish(nth, case.at),
-            Fate::StaysStale => {}
+        match action {
+            MissingAction::Remove => continue,
+            MissingAction::MarkStale => stream.mark_stale(nth, case.at),
+            MissingAction::KeepStale => {}
         }
         after.push(stream);
     }
@@ -75,9 +82,14 @@ pub fn refresh(streams: &[Stream], list: &[Entry], case: &Case, last_id: &mut u3
 }
 
 /// The same, naively.
-fn expected(streams: &[Stream], list: &[Entry], case: &Case, last_id: &mut u32) -> Vec<Stream> {
+fn expected(
+    streams: &[Stream],
+    list: &[PlaylistEntry],
+    case: &RefreshCase,
+    last_id: &mut u32,
+) -> Vec<Stream> {
     let name = |stream: &Stream| match identity::panel_id(&stream.provider.url) {
-        Some(id) if case.identity == Identity::StreamId => format!("{id:?}"),
+        Some(id) if case.identity == StreamIdentity::StreamId => format!("{id:?}"),
         _ => stream.provider.url.expose().to_owned(),
     };
     // Where two have one name and place, the one with the larger id goes to the next free place.
@@ -135,7 +147,7 @@ fn expected(streams: &[Stream], list: &[Entry], case: &Case, last_id: &mut u32) 
 /// The first byte chooses identity and rules; lists end with a byte 0xff, and the byte behind it says what an admin
 /// does before the next one.
 pub fn run_bytes(bytes: &[u8]) {
-    const LIMITS: Limits = Limits {
+    const LIMITS: PlaylistLimits = PlaylistLimits {
         line_bytes_max: 256,
         name_chars_max: 32,
         url_bytes_max: 64,
@@ -143,23 +155,23 @@ pub fn run_bytes(bytes: &[u8]) {
         entries_max: 40,
     };
     let Some((choice, mut rest)) = bytes.split_first() else { return };
-    let identity = if choice & 1 == 0 { Identity::Url } else { Identity::StreamId };
+    let identity = if choice & 1 == 0 { StreamIdentity::Url } else { StreamIdentity::StreamId };
     let rule = Rule { field: RuleField::Name, find: "([a-f]+)".to_owned(), replace: "<$1>".to_owned() };
     let rules = if choice & 2 == 0 { Vec::new() } else { vec![rule] };
-    let mut case = Case::new(identity, 1_000_000_000);
+    let mut case = RefreshCase::new(identity, 1_000_000_000);
     case.rules = Rules::new(&rules).expect("they are good rules");
     case.at.stale_stream_days = u32::from(choice >> 2 & 3);
     let (mut streams, mut last_id, mut last_id_expected) = (Vec::new(), 0, 0);
     for _ in 0..8 {
         let end = rest.iter().position(|it| *it == 0xff).unwrap_or(rest.len());
         let (list, behind) = rest.split_at(end);
-        let mut entries: Vec<Entry> = Vec::new();
+        let mut entries: Vec<PlaylistEntry> = Vec::new();
         for item in m3u::parse(list, LIMITS).0 {
-            if let Item::Entry(entry) = item {
+            if let PlaylistItem::Entry(entry) = item {
                 entries.push(entry);
             }
         }
-        if guard(streams.len() as u64, entries.len() as u64) != Guard::Empty {
+        if check_size(streams.len() as u64, entries.len() as u64) != SizeCheck::Empty {
             let after = refresh(&streams, &entries, &case, &mut last_id);
             assert_eq!(after, expected(&streams, &entries, &case, &mut last_id_expected));
             // The same list again, at the same time: nothing changes but that what is overdue goes.
@@ -180,7 +192,7 @@ pub fn run_bytes(bytes: &[u8]) {
 }
 
 /// What an admin does between two refreshes.
-fn admin(streams: &mut [Stream], what: u8, case: &mut Case) {
+fn admin(streams: &mut [Stream], what: u8, case: &mut RefreshCase) {
     let at = usize::from(what >> 3) % streams.len().max(1);
     let Some(stream) = streams.get_mut(at) else { return };
     match what & 7 {
@@ -188,8 +200,8 @@ fn admin(streams: &mut [Stream], what: u8, case: &mut Case) {
         1 => stream.manual = Default::default(),
         2 => stream.stream_profile = Some(crate::ids::StreamProfileId(1)),
         3 => case.used.push(stream.id),
-        4 => case.identity = Identity::StreamId,
-        5 => case.identity = Identity::Url,
+        4 => case.identity = StreamIdentity::StreamId,
+        5 => case.identity = StreamIdentity::Url,
         _ => {}
     }
 }

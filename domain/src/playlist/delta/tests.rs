@@ -3,38 +3,38 @@
 use proptest::collection::vec;
 use proptest::prelude::*;
 
-use super::model::{ACCOUNT, Case, refresh, run_bytes};
+use super::model::{ACCOUNT, RefreshCase, refresh, run_bytes};
 use super::*;
 use crate::account::{Rule, RuleField};
 use crate::ids::StreamProfileId;
-use crate::playlist::m3u::{Item as M3uItem, Limits, parse};
+use crate::playlist::m3u::{PlaylistItem, PlaylistLimits, parse};
 
 const DAY: i64 = 24 * 60 * 60 * 1000;
 
 /// Entries of `NAME ADDRESS` lines.
-fn list(lines: &[String]) -> Vec<Entry> {
+fn list(lines: &[String]) -> Vec<PlaylistEntry> {
     let text: String = lines
         .iter()
         .filter_map(|it| it.split_once(' '))
         .map(|(name, url)| format!("#EXTINF:-1,{name}\n{url}\n"))
         .collect();
     let entry = |it| match it {
-        M3uItem::Entry(entry) => Some(entry),
+        PlaylistItem::Entry(entry) => Some(entry),
         _ => None,
     };
-    parse(text.as_bytes(), Limits::default()).0.into_iter().filter_map(entry).collect()
+    parse(text.as_bytes(), PlaylistLimits::default()).0.into_iter().filter_map(entry).collect()
 }
 
 /// An account and its refreshes, a day apart.
 struct Account {
-    case: Case,
+    case: RefreshCase,
     streams: Vec<Stream>,
     last_id: u32,
 }
 
 impl Account {
-    fn new(identity: Identity) -> Self {
-        Self { case: Case::new(identity, 100 * DAY), streams: Vec::new(), last_id: 0 }
+    fn new(identity: StreamIdentity) -> Self {
+        Self { case: RefreshCase::new(identity, 100 * DAY), streams: Vec::new(), last_id: 0 }
     }
 
     fn refresh(&mut self, lines: &[&str]) -> &mut Self {
@@ -59,28 +59,28 @@ impl Account {
 #[test]
 fn a_list_that_is_empty_is_never_taken_and_one_that_shrank_by_half_waits() {
     for (before, now, expected) in [
-        (0, 0, Guard::Empty),
-        (100, 0, Guard::Empty),
-        (0, 1, Guard::Take),
-        (100, 50, Guard::Take),
-        (100, 49, Guard::Shrunken { before: 100, now: 49 }),
-        (101, 50, Guard::Shrunken { before: 101, now: 50 }),
-        (1, 1, Guard::Take),
-        (100, 1000, Guard::Take),
-        (u64::MAX, 1, Guard::Shrunken { before: u64::MAX, now: 1 }),
+        (0, 0, SizeCheck::Empty),
+        (100, 0, SizeCheck::Empty),
+        (0, 1, SizeCheck::Accept),
+        (100, 50, SizeCheck::Accept),
+        (100, 49, SizeCheck::Shrunk { before: 100, now: 49 }),
+        (101, 50, SizeCheck::Shrunk { before: 101, now: 50 }),
+        (1, 1, SizeCheck::Accept),
+        (100, 1000, SizeCheck::Accept),
+        (u64::MAX, 1, SizeCheck::Shrunk { before: u64::MAX, now: 1 }),
     ] {
-        assert_eq!(guard(before, now), expected, "{before} {now}");
+        assert_eq!(check_size(before, now), expected, "{before} {now}");
     }
 }
 
 #[test]
 fn what_is_kept_of_a_known_stream_is_as_small_as_it_is_said_to_be() {
-    assert_eq!(size_of::<Item>(), 72);
+    assert_eq!(size_of::<KnownStream>(), 72);
 }
 
 #[test]
 fn a_stream_keeps_its_id_as_long_as_its_address_is_the_same() {
-    let mut account = Account::new(Identity::Url);
+    let mut account = Account::new(StreamIdentity::Url);
     account.refresh(&["a http://h/1", "b http://h/2"]).shows(&["1:a", "2:b"]);
     account.refresh(&["B http://h/2", "a http://h/1"]).shows(&["1:a", "2:B"]);
     account.refresh(&["B http://h/2", "c http://h/3"]).shows(&["~1:a", "2:B", "3:c"]);
@@ -91,18 +91,18 @@ fn a_stream_keeps_its_id_as_long_as_its_address_is_the_same() {
 fn a_stream_of_a_panel_keeps_its_id_when_login_and_host_change() {
     let before = ["a http://h/live/u/p/1.ts", "b http://h/live/u/p/2.ts", "m http://h/movie/u/p/1.mkv"];
     let after = ["a http://i/live/v/q/1.ts", "b http://i/v/q/2", "m http://i/movie/v/q/1.mkv"];
-    Account::new(Identity::StreamId).refresh(&before).refresh(&after).shows(&["1:a", "2:b", "3:m"]);
-    let mut account = Account::new(Identity::Url);
+    Account::new(StreamIdentity::StreamId).refresh(&before).refresh(&after).shows(&["1:a", "2:b", "3:m"]);
+    let mut account = Account::new(StreamIdentity::Url);
     account.refresh(&before).refresh(&after);
     account.shows(&["~1:a", "~2:b", "~3:m", "4:a", "5:b", "6:m"]);
     // An account that is told late to go by stream ids keeps the streams that it has.
-    account.case.identity = Identity::StreamId;
+    account.case.identity = StreamIdentity::StreamId;
     account.refresh(&before).shows(&["1:a", "2:b", "3:m", "~4:a", "~5:b", "~6:m"]);
 }
 
 #[test]
 fn streams_with_one_address_are_kept_apart_by_their_order() {
-    let mut account = Account::new(Identity::Url);
+    let mut account = Account::new(StreamIdentity::Url);
     account.refresh(&["a http://h/1", "b http://h/1", "c http://h/2"]).shows(&["1:a", "2:b", "3:c"]);
     account.refresh(&["c http://h/2", "a http://h/1", "B http://h/1"]).shows(&["1:a", "2:B", "3:c"]);
     account.refresh(&["c http://h/2", "a http://h/1"]).shows(&["1:a", "~2:B", "3:c"]);
@@ -112,25 +112,25 @@ fn streams_with_one_address_are_kept_apart_by_their_order() {
 #[test]
 fn the_same_list_twice_changes_nothing() {
     let lines = ["a http://h/1", "b http://h/1", "c http://h/2"];
-    let mut account = Account::new(Identity::Url);
+    let mut account = Account::new(StreamIdentity::Url);
     let rule = Rule { field: RuleField::Name, find: "a".to_owned(), replace: "A".to_owned() };
     account.case.rules = Rules::new(&[rule]).unwrap();
     account.refresh(&lines);
     let before = account.streams.clone();
     assert_eq!(account.refresh(&lines).streams, before);
-    let mut known = Known::new(ACCOUNT, Identity::Url, account.case.rules.clone());
+    let mut known = KnownStreams::new(ACCOUNT, StreamIdentity::Url, account.case.rules.clone());
     before.iter().for_each(|it| known.add(it));
     let verdicts: Vec<_> =
-        list(&lines.map(str::to_owned)).into_iter().map(|it| known.take(it).verdict).collect();
-    assert_eq!(verdicts, [1, 2, 3].map(|id| Verdict::Same(StreamId(id))));
-    assert_eq!(known.counts(), Counts { n_same: 3, ..Counts::default() });
+        list(&lines.map(str::to_owned)).into_iter().map(|it| known.match_entry(it).change).collect();
+    assert_eq!(verdicts, [1, 2, 3].map(|id| EntryChange::Unchanged(StreamId(id))));
+    assert_eq!(known.counts(), DeltaCounts { n_same: 3, ..DeltaCounts::default() });
     assert_eq!(known.finish(account.case.at, |_| false), []);
 }
 
 // Holds the pure part of T-sync.4.
 #[test]
 fn an_edit_survives_refreshes_and_the_providers_value_shows_again_when_it_is_taken_back() {
-    let mut account = Account::new(Identity::Url);
+    let mut account = Account::new(StreamIdentity::Url);
     account.refresh(&["a http://h/1", "b http://h/2"]);
     account.streams[0].manual.name = Some("mine".to_owned());
     account.streams[0].manual.group = Some(String::new());
@@ -141,13 +141,13 @@ fn an_edit_survives_refreshes_and_the_providers_value_shows_again_when_it_is_tak
     }
     assert_eq!(account.streams[1].stream_profile, Some(StreamProfileId(7)));
     assert_eq!(account.streams[0].added_at, 101 * DAY);
-    account.streams[0].manual = Edits::default();
+    account.streams[0].manual = StreamOverrides::default();
     account.shows(&["1:d", "2:d"]).refresh(&["d http://h/1", "d http://h/2"]).shows(&["1:d", "2:d"]);
 }
 
 #[test]
 fn a_change_of_rules_changes_what_they_made_and_leaves_what_the_provider_said() {
-    let mut account = Account::new(Identity::Url);
+    let mut account = Account::new(StreamIdentity::Url);
     let rule = |find: &str| Rule { field: RuleField::Name, find: find.to_owned(), replace: "x".to_owned() };
     account.case.rules = Rules::new(&[rule("a")]).unwrap();
     account.refresh(&["ab http://h/1"]).shows(&["1:xb"]);
@@ -155,14 +155,14 @@ fn a_change_of_rules_changes_what_they_made_and_leaves_what_the_provider_said() 
     account.refresh(&["ab http://h/1"]).shows(&["1:ax"]);
     account.case.rules = Rules::default();
     account.refresh(&["ab http://h/1"]).shows(&["1:ab"]);
-    assert_eq!(account.streams[0].rule, Edits::default());
+    assert_eq!(account.streams[0].rule, StreamOverrides::default());
 }
 
 #[test]
 fn a_vanished_stream_is_stale_for_its_days_and_removed_unless_a_channel_uses_it() {
     let gone = ["a http://h/1"];
     let check = |days: u32, n_refreshes: usize, used: &[u32], expected: &[&str]| {
-        let mut account = Account::new(Identity::Url);
+        let mut account = Account::new(StreamIdentity::Url);
         account.case.at.stale_stream_days = days;
         account.case.used = used.iter().copied().map(StreamId).collect();
         account.refresh(&["a http://h/1", "b http://h/2"]);
@@ -182,7 +182,7 @@ fn a_vanished_stream_is_stale_for_its_days_and_removed_unless_a_channel_uses_it(
 
 #[test]
 fn a_stream_says_when_it_was_last_seen_and_when_something_of_it_changed() {
-    let mut account = Account::new(Identity::Url);
+    let mut account = Account::new(StreamIdentity::Url);
     let times =
         |it: &Stream| [it.added_at, it.updated_at, it.last_seen.unwrap_or_default()].map(|it| it / DAY);
     for (lines, expected) in [
@@ -207,7 +207,7 @@ proptest! {
         lists in vec(vec((0u32..12, 0u32..3), 1..20), 2..10),
         is_panel in any::<bool>(),
     ) {
-        let identity = if is_panel { Identity::StreamId } else { Identity::Url };
+        let identity = if is_panel { StreamIdentity::StreamId } else { StreamIdentity::Url };
         let mut account = Account::new(identity);
         account.case.at.stale_stream_days = 1000;
         let mut meanings = std::collections::BTreeMap::new();

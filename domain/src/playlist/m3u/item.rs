@@ -2,13 +2,13 @@
 
 use std::fmt;
 
-use crate::channel::Number;
+use crate::channel::ChannelNumber;
 use crate::source_url::SourceUrl;
-use crate::stream::Headers;
+use crate::stream::RequestHeaders;
 
 /// How much of a playlist is taken.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Limits {
+pub struct PlaylistLimits {
     /// A longer line is lost. Also the bound of the parser's memory.
     pub line_bytes_max: usize,
     /// Longer names and groups are cut; a longer id is dropped.
@@ -20,7 +20,7 @@ pub struct Limits {
     pub entries_max: u64,
 }
 
-impl Default for Limits {
+impl Default for PlaylistLimits {
     fn default() -> Self {
         Self {
             line_bytes_max: 64 * 1024,
@@ -38,15 +38,15 @@ impl Default for Limits {
     clippy::large_enum_variant,
     reason = "nearly all items are entries, and a box for each would cost more"
 )]
-pub enum Item {
-    Header(Header),
-    Entry(Entry),
-    Problem(Problem),
+pub enum PlaylistItem {
+    Header(PlaylistHeader),
+    Entry(PlaylistEntry),
+    Problem(PlaylistProblem),
 }
 
 /// What `#EXTM3U` says. There may be none, or several where lists were put together.
 #[derive(Clone, PartialEq, Eq, Default)]
-pub struct Header {
+pub struct PlaylistHeader {
     /// Where the list's guides are.
     pub guide_urls: Vec<SourceUrl>,
     /// Other attributes, keys in lower case.
@@ -55,7 +55,7 @@ pub struct Header {
 
 /// One address with what is said about it.
 #[derive(Clone, PartialEq)]
-pub struct Entry {
+pub struct PlaylistEntry {
     /// Line of its `#EXTINF`, or of its address if it has none; from 1.
     pub line: u64,
     /// The text behind the attributes, else `tvg-name`, else the end of the address. Never empty.
@@ -66,19 +66,19 @@ pub struct Entry {
     pub tvg_id: Option<String>,
     pub tvg_name: Option<String>,
     pub tvg_logo: Option<String>,
-    pub tvg_chno: Option<Number>,
+    pub tvg_chno: Option<ChannelNumber>,
     /// `group-title`, else `#EXTGRP`.
     pub group: Option<String>,
     /// What a player is told to send with the request.
-    pub headers: Headers,
+    pub headers: RequestHeaders,
     /// Other attributes in the order found, keys in lower case.
     pub attributes: Vec<(String, String)>,
 }
 
 /// Keys only of the attributes: a value may be an address with credentials.
-impl fmt::Debug for Header {
+impl fmt::Debug for PlaylistHeader {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Header")
+        f.debug_struct("PlaylistHeader")
             .field("guide_urls", &self.guide_urls)
             .field("attributes", &keys(&self.attributes))
             .finish()
@@ -86,9 +86,9 @@ impl fmt::Debug for Header {
 }
 
 /// Keys only of the other attributes, for the same reason.
-impl fmt::Debug for Entry {
+impl fmt::Debug for PlaylistEntry {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Entry")
+        f.debug_struct("PlaylistEntry")
             .field("line", &self.line)
             .field("name", &self.name)
             .field("url", &self.url)
@@ -107,17 +107,17 @@ fn keys(attributes: &[(String, String)]) -> Vec<&str> {
 
 /// Something that was lost or had to be guessed.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Problem {
+pub struct PlaylistProblem {
     /// From 1.
     pub line: u64,
-    pub kind: ProblemKind,
+    pub kind: PlaylistProblemKind,
     /// A sentence without the line's content, which may hold credentials.
     pub text: String,
 }
 
 /// What kind of thing was lost.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum ProblemKind {
+pub enum PlaylistProblemKind {
     /// The line, and the entry that it belongs to.
     LineTooLong,
     /// The entry: another one, or the end, came before its address.
@@ -150,7 +150,7 @@ pub enum ProblemKind {
 
 /// What was read, all in all.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct Summary {
+pub struct PlaylistSummary {
     pub lines: u64,
     pub entries: u64,
     pub problems: u64,

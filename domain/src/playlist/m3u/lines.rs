@@ -4,7 +4,7 @@ use memchr::memchr2;
 
 /// A line without its end.
 #[derive(Clone, Copy)]
-pub(crate) enum Line<'a> {
+pub(crate) enum RawLine<'a> {
     Whole(&'a [u8]),
     /// Only its beginning is still there.
     TooLong {
@@ -51,7 +51,7 @@ impl Lines {
         }
     }
 
-    pub(crate) fn push(&mut self, mut bytes: &[u8], take: &mut impl FnMut(u64, Line<'_>)) {
+    pub(crate) fn push(&mut self, mut bytes: &[u8], take: &mut impl FnMut(u64, RawLine<'_>)) {
         while let Encoding::Undecided(first) = self.encoding {
             let Some((&byte, rest)) = bytes.split_first() else { return };
             bytes = rest;
@@ -71,7 +71,7 @@ impl Lines {
     }
 
     /// The last line, if it has no end.
-    pub(crate) fn finish(&mut self, take: &mut impl FnMut(u64, Line<'_>)) {
+    pub(crate) fn finish(&mut self, take: &mut impl FnMut(u64, RawLine<'_>)) {
         if let Encoding::Undecided(Some(first)) = self.encoding {
             self.encoding = Encoding::Bytes;
             self.split(&[first], take);
@@ -87,7 +87,7 @@ impl Lines {
         self.buffer.len()
     }
 
-    fn decode(&mut self, mut bytes: &[u8], take: &mut impl FnMut(u64, Line<'_>)) {
+    fn decode(&mut self, mut bytes: &[u8], take: &mut impl FnMut(u64, RawLine<'_>)) {
         let Encoding::Utf16 { is_big_endian, mut odd, mut high } = self.encoding else {
             return self.split(bytes, take);
         };
@@ -122,7 +122,7 @@ impl Lines {
         self.split(text.as_bytes(), take);
     }
 
-    fn split(&mut self, mut bytes: &[u8], take: &mut impl FnMut(u64, Line<'_>)) {
+    fn split(&mut self, mut bytes: &[u8], take: &mut impl FnMut(u64, RawLine<'_>)) {
         if bytes.is_empty() {
             return;
         }
@@ -144,16 +144,16 @@ impl Lines {
         self.keep(bytes);
     }
 
-    fn end_line(&mut self, end: &[u8], take: &mut impl FnMut(u64, Line<'_>)) {
+    fn end_line(&mut self, end: &[u8], take: &mut impl FnMut(u64, RawLine<'_>)) {
         // Most lines lie within one piece and are never copied.
         if self.n_bytes == 0 && end.len() <= self.line_bytes_max {
-            take(self.number, Line::Whole(end));
+            take(self.number, RawLine::Whole(end));
         } else {
             self.keep(end);
             let line = if self.n_bytes > self.line_bytes_max as u64 {
-                Line::TooLong { start: &self.buffer, bytes: self.n_bytes }
+                RawLine::TooLong { start: &self.buffer, bytes: self.n_bytes }
             } else {
-                Line::Whole(&self.buffer)
+                RawLine::Whole(&self.buffer)
             };
             take(self.number, line);
             self.buffer.clear();

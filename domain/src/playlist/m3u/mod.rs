@@ -17,34 +17,37 @@ mod lines;
 mod request_headers;
 mod text;
 
-pub use self::item::{Entry, Header, Item, Limits, Problem, ProblemKind, Summary};
+pub use self::item::{
+    PlaylistEntry, PlaylistHeader, PlaylistItem, PlaylistLimits, PlaylistProblem, PlaylistProblemKind,
+    PlaylistSummary,
+};
 
-use crate::channel::Number;
-use crate::playlist::m3u::lines::{Line, Lines};
+use crate::channel::ChannelNumber;
+use crate::playlist::m3u::lines::{Lines, RawLine};
 use crate::source_url::{SourceUrl, is_scheme};
-use crate::stream::Headers;
+use crate::stream::RequestHeaders;
 
 /// The parser. Push bytes as they come, then finish.
 ///
 /// Not `Debug`, nor is anything in it: half a line may be half a password.
-pub struct Parser {
+pub struct PlaylistParser {
     lines: Lines,
-    reader: Reader,
+    reader: ItemReader,
 }
 
-impl Parser {
-    pub fn new(limits: Limits) -> Self {
-        Self { lines: Lines::new(limits.line_bytes_max), reader: Reader::new(limits) }
+impl PlaylistParser {
+    pub fn new(limits: PlaylistLimits) -> Self {
+        Self { lines: Lines::new(limits.line_bytes_max), reader: ItemReader::new(limits) }
     }
 
     /// Reads on; calls `out` for each item that is complete.
-    pub fn push(&mut self, bytes: &[u8], out: &mut impl FnMut(Item)) {
+    pub fn push(&mut self, bytes: &[u8], out: &mut impl FnMut(PlaylistItem)) {
         let reader = &mut self.reader;
         self.lines.push(bytes, &mut |number, line| reader.line(number, line, out));
     }
 
     /// Reads the last line, which need not have an end.
-    pub fn finish(mut self, out: &mut impl FnMut(Item)) -> Summary {
+    pub fn finish(mut self, out: &mut impl FnMut(PlaylistItem)) -> PlaylistSummary {
         let reader = &mut self.reader;
         self.lines.finish(&mut |number, line| reader.line(number, line, out));
         self.reader.drop_draft(out);
@@ -53,19 +56,19 @@ impl Parser {
 }
 
 /// Parses a whole playlist at once. For tests and small lists.
-pub fn parse(bytes: &[u8], limits: Limits) -> (Vec<Item>, Summary) {
+pub fn parse(bytes: &[u8], limits: PlaylistLimits) -> (Vec<PlaylistItem>, PlaylistSummary) {
     let mut items = Vec::new();
-    let mut parser = Parser::new(limits);
+    let mut parser = PlaylistParser::new(limits);
     parser.push(bytes, &mut |item| items.push(item));
     let summary = parser.finish(&mut |item| items.push(item));
     (items, summary)
 }
 
 /// The state between two lines.
-struct Reader {
-    limits: Limits,
+struct ItemReader {
+    limits: PlaylistLimits,
     draft: Draft,
-    summary: Summary,
+    summary: PlaylistSummary,
     is_begun: bool,
     /// The rest is not to be read.
     is_over: bool,
@@ -83,44 +86,50 @@ struct Draft {
     tvg_id: Option<String>,
     tvg_name: Option<String>,
     tvg_logo: Option<String>,
-    tvg_chno: Option<Number>,
+    tvg_chno: Option<ChannelNumber>,
     group_title: Option<String>,
     group_directive: Option<String>,
-    headers: Headers,
+    headers: RequestHeaders,
     attributes: Vec<(String, String)>,
 }
 
 /// Where items go.
-type Out<'a> = &'a mut dyn FnMut(Item);
+type Out<'a> = &'a mut dyn FnMut(PlaylistItem);
 
-impl Reader {
-    fn new(limits: Limits) -> Self {
-        Self { limits, draft: Draft::default(), summary: Summary::default(), is_begun: false, is_over: false }
+impl ItemReader {
+    fn new(limits: PlaylistLimits) -> Self {
+        Self {
+            limits,
+            draft: Draft::default(),
+            summary: PlaylistSummary::default(),
+            is_begun: false,
+            is_over: false,
+        }
     }
 
-    fn line(&mut self, number: u64, line: Line<'_>, out: Out<'_>) {
+    fn line(&mut self, number: u64, line: RawLine<'_>, out: Out<'_>) {
         self.summary.lines = number;
         if self.is_over {
             return;
         }
         match line {
-            Line::Whole(bytes) => {
+            RawLine::Whole(bytes) => {
                 let bytes = text::trim(bytes);
                 match bytes.first() {
                     None => {}
                     Some(b'#') => self.directive(number, &text::decode(bytes), out),
                     Some(b'<' | b'{' | b'[') if !self.is_begun => {
                         self.is_over = true;
-                        self.problem(number, ProblemKind::NotAPlaylist, "this is no playlist", out);
+                        self.problem(number, PlaylistProblemKind::NotAPlaylist, "this is no playlist", out);
                     }
                     Some(_) => self.address(number, &text::decode_address(bytes), out),
                 }
                 self.is_begun |= !bytes.is_empty();
             }
-            Line::TooLong { start, bytes } => {
+            RawLine::TooLong { start, bytes } => {
                 self.is_begun = true;
                 let text = format!("line has {bytes} bytes, {} are allowed", self.limits.line_bytes_max);
-                self.problem(number, ProblemKind::LineTooLong, text, out);
+                self.problem(number, PlaylistProblemKind::LineTooLong, text, out);
                 self.lost_line(text::trim(start), out);
             }
         }
@@ -160,14 +169,14 @@ impl Reader {
             self.is_over = true;
             self.draft = Draft::default();
             let text = "this is the playlist of one HLS stream, not a list of channels";
-            self.problem(number, ProblemKind::MediaPlaylist, text, out);
+            self.problem(number, PlaylistProblemKind::MediaPlaylist, text, out);
         }
         // Anything else is a comment.
     }
 
     fn header(&mut self, number: u64, rest: &str, out: Out<'_>) {
         self.summary.has_header = true;
-        let mut header = Header::default();
+        let mut header = PlaylistHeader::default();
         let mut n_dropped = 0;
         let found = extinf::attributes(rest, |key, value| {
             let is_guide = ["x-tvg-url", "url-tvg", "tvg-url"].iter().any(|it| key.eq_ignore_ascii_case(it));
@@ -186,7 +195,7 @@ impl Reader {
             }
         });
         self.attribute_problems(number, found.is_unterminated, n_dropped, out);
-        out(Item::Header(header));
+        out(PlaylistItem::Header(header));
     }
 
     fn extinf(&mut self, number: u64, rest: &str, out: Out<'_>) {
@@ -245,11 +254,11 @@ impl Reader {
     fn attribute_problems(&mut self, number: u64, is_unterminated: bool, n_dropped: u32, out: Out<'_>) {
         if is_unterminated {
             let text = "a quote is not closed; where its value ends is a guess";
-            self.problem(number, ProblemKind::UnterminatedQuote, text, out);
+            self.problem(number, PlaylistProblemKind::UnterminatedQuote, text, out);
         }
         if n_dropped > 0 {
             let text = format!("{n_dropped} attributes above {} are left out", self.limits.attributes_max);
-            self.problem(number, ProblemKind::TooManyAttributes, text, out);
+            self.problem(number, PlaylistProblemKind::TooManyAttributes, text, out);
         }
     }
 
@@ -266,13 +275,13 @@ impl Reader {
         if self.summary.entries >= self.limits.entries_max {
             self.is_over = true;
             let text = format!("only {} entries are taken", self.limits.entries_max);
-            return self.problem(number, ProblemKind::TooManyEntries, text, out);
+            return self.problem(number, PlaylistProblemKind::TooManyEntries, text, out);
         }
         if !is_address(address) {
             self.draft = Draft::default();
             return self.problem(
                 number,
-                ProblemKind::NotAnAddress,
+                PlaylistProblemKind::NotAnAddress,
                 "this is neither an address nor a directive",
                 out,
             );
@@ -281,7 +290,7 @@ impl Reader {
             self.draft = Draft::default();
             let text =
                 format!("address has {} bytes, {} are allowed", address.len(), self.limits.url_bytes_max);
-            return self.problem(number, ProblemKind::AddressTooLong, text, out);
+            return self.problem(number, PlaylistProblemKind::AddressTooLong, text, out);
         }
         self.header_list(number, list, out);
         let draft = std::mem::take(&mut self.draft);
@@ -296,7 +305,7 @@ impl Reader {
             self.named(number, &name, out).unwrap_or_else(|| format!("line {line}"))
         };
         self.summary.entries += 1;
-        out(Item::Entry(Entry {
+        out(PlaylistItem::Entry(PlaylistEntry {
             line,
             name,
             url,
@@ -315,7 +324,7 @@ impl Reader {
     fn drop_draft(&mut self, out: Out<'_>) {
         let draft = std::mem::take(&mut self.draft);
         if let (Some(line), false) = (draft.line, self.is_over) {
-            self.problem(line, ProblemKind::NoAddress, "the entry has no address", out);
+            self.problem(line, PlaylistProblemKind::NoAddress, "the entry has no address", out);
         }
     }
 
@@ -328,7 +337,12 @@ impl Reader {
         {
             value.truncate(end);
             value.truncate(value.trim_end().len());
-            self.problem(number, ProblemKind::NameTooLong, format!("a name is cut to {max} characters"), out);
+            self.problem(
+                number,
+                PlaylistProblemKind::NameTooLong,
+                format!("a name is cut to {max} characters"),
+                out,
+            );
         }
         (!value.is_empty()).then_some(value)
     }
@@ -338,30 +352,30 @@ impl Reader {
         let value = text::clean(value);
         if value.len() > max {
             let text = format!("the value of {what} has {} bytes, {max} are allowed", value.len());
-            self.problem(number, ProblemKind::ValueTooLong, text, out);
+            self.problem(number, PlaylistProblemKind::ValueTooLong, text, out);
             return None;
         }
         (!value.is_empty()).then_some(value)
     }
 
     /// A channel number. `0` and `-1` are how many write that there is none.
-    fn number(&mut self, number: u64, value: &str, out: Out<'_>) -> Option<Number> {
+    fn number(&mut self, number: u64, value: &str, out: Out<'_>) -> Option<ChannelNumber> {
         let value = value.trim();
         if value.is_empty() || value == "-1" {
             return None;
         }
-        match value.parse::<Number>() {
+        match value.parse::<ChannelNumber>() {
             Ok(number) => (!number.is_zero()).then_some(number),
             Err(error) => {
-                self.problem(number, ProblemKind::BadNumber, error.to_string(), out);
+                self.problem(number, PlaylistProblemKind::BadNumber, error.to_string(), out);
                 None
             }
         }
     }
 
-    fn problem(&mut self, line: u64, kind: ProblemKind, text: impl Into<String>, out: Out<'_>) {
+    fn problem(&mut self, line: u64, kind: PlaylistProblemKind, text: impl Into<String>, out: Out<'_>) {
         self.summary.problems += 1;
-        out(Item::Problem(Problem { line, kind, text: text.into() }));
+        out(PlaylistItem::Problem(PlaylistProblem { line, kind, text: text.into() }));
     }
 }
 

@@ -1,8 +1,8 @@
 //! The request headers of an entry: there are four ways to write them, and all are in use.
 
-use super::{Out, ProblemKind, Reader, text};
+use super::{ItemReader, Out, PlaylistProblemKind, text};
 
-impl Reader {
+impl ItemReader {
     /// `http-user-agent=…` and its like; other options of the player are its own.
     pub(super) fn player_option(&mut self, number: u64, rest: &str, out: Out<'_>) {
         let Some((key, value)) = rest.split_once('=') else { return };
@@ -20,7 +20,7 @@ impl Reader {
     /// `{"User-Agent": "…", "Cookie": "…"}`.
     pub(super) fn json_headers(&mut self, number: u64, rest: &str, out: Out<'_>) {
         let Ok(map) = serde_json::from_str::<serde_json::Map<String, serde_json::Value>>(rest.trim()) else {
-            return self.problem(number, ProblemKind::BadHeader, "#EXTHTTP is no JSON object", out);
+            return self.problem(number, PlaylistProblemKind::BadHeader, "#EXTHTTP is no JSON object", out);
         };
         for (name, value) in &map {
             match value {
@@ -28,7 +28,12 @@ impl Reader {
                 serde_json::Value::Number(value) => {
                     self.request_header(number, name, &value.to_string(), out)
                 }
-                _ => self.problem(number, ProblemKind::BadHeader, "a header in #EXTHTTP is no text", out),
+                _ => self.problem(
+                    number,
+                    PlaylistProblemKind::BadHeader,
+                    "a header in #EXTHTTP is no text",
+                    out,
+                ),
             }
         }
     }
@@ -60,7 +65,7 @@ impl Reader {
             return;
         }
         if value.len() > self.limits.url_bytes_max || !self.draft.headers.set(name, &value) {
-            self.problem(number, ProblemKind::BadHeader, "a request header cannot be used", out);
+            self.problem(number, PlaylistProblemKind::BadHeader, "a request header cannot be used", out);
         }
     }
 }

@@ -8,16 +8,16 @@ use proptest::prelude::*;
 use super::*;
 
 /// Entries as `line "name" address key=value…`, problems as `! line kind`, headers as `# guides`.
-fn show(item: &Item) -> String {
+fn show(item: &PlaylistItem) -> String {
     let mut text = String::new();
     match item {
-        Item::Header(it) => {
+        PlaylistItem::Header(it) => {
             text.push('#');
             it.guide_urls.iter().for_each(|url| write!(text, " {}", url.expose()).unwrap());
             it.attributes.iter().for_each(|(key, value)| write!(text, " {key}={value}").unwrap());
         }
-        Item::Problem(it) => write!(text, "! {} {:?}", it.line, it.kind).unwrap(),
-        Item::Entry(it) => {
+        PlaylistItem::Problem(it) => write!(text, "! {} {:?}", it.line, it.kind).unwrap(),
+        PlaylistItem::Entry(it) => {
             write!(text, "{} {:?} {}", it.line, it.name, it.url.expose()).unwrap();
             let fields = [
                 ("id", it.tvg_id.clone()),
@@ -40,7 +40,7 @@ fn show(item: &Item) -> String {
 
 #[track_caller]
 fn check(quirk: &str, input: impl AsRef<[u8]>, expected: &[&str]) {
-    let (items, _) = parse(input.as_ref(), Limits::default());
+    let (items, _) = parse(input.as_ref(), PlaylistLimits::default());
     assert_eq!(items.iter().map(show).collect::<Vec<_>>(), expected, "{quirk}");
 }
 
@@ -161,9 +161,11 @@ fn the_name_stands_behind_the_comma() {
 #[test]
 fn a_duration_is_a_number_or_nothing() {
     let duration =
-        |line: &str| match parse(format!("#EXTINF:{line}\nhttp://h/1").as_bytes(), Limits::default()).0.pop()
+        |line: &str| match parse(format!("#EXTINF:{line}\nhttp://h/1").as_bytes(), PlaylistLimits::default())
+            .0
+            .pop()
         {
-            Some(Item::Entry(entry)) => entry.duration,
+            Some(PlaylistItem::Entry(entry)) => entry.duration,
             other => panic!("no entry: {other:?}"),
         };
     assert_eq!(duration("-1,A"), Some(-1.0));
@@ -429,13 +431,13 @@ fn what_is_too_long_is_lost_alone_and_told_with_its_line() {
 
 #[test]
 fn entries_above_the_limit_are_told_once() {
-    let limits = Limits { entries_max: 2, ..Limits::default() };
+    let limits = PlaylistLimits { entries_max: 2, ..PlaylistLimits::default() };
     let (items, summary) = parse(b"http://h/1\nhttp://h/2\nhttp://h/3\nhttp://h/4\n", limits);
     assert_eq!(
         items.iter().map(show).collect::<Vec<_>>(),
         [r#"1 "1" http://h/1"#, r#"2 "2" http://h/2"#, "! 3 TooManyEntries"]
     );
-    assert_eq!(summary, Summary { lines: 4, entries: 2, problems: 1, has_header: false });
+    assert_eq!(summary, PlaylistSummary { lines: 4, entries: 2, problems: 1, has_header: false });
 }
 
 #[test]
@@ -460,7 +462,7 @@ fn nothing_that_is_printed_holds_a_credential() {
         b"#EXTM3U url-tvg=\"http://g/?p=secret\" catchup-source=\"secret\"\n#EXTINF:-1 catchup-source=\"http://u:secret@h/\",A\n\
         #EXTHTTP:{\"Cookie\":\"secret\"}\n#EXTVLCOPT:http-referrer=http://secret\nhttp://h/u/secret/1\n\
         #EXTINF:-1,A\nhttp//u:secret@h\n#EXTHTTP:{\"Host\":\"secret\"}\n#EXTHTTP:secret";
-    let (items, _) = parse(list, Limits::default());
+    let (items, _) = parse(list, PlaylistLimits::default());
     assert_eq!(items.len(), 5);
     for item in &items {
         assert!(!format!("{item:?}").contains("secret"), "{item:?}");
@@ -509,9 +511,9 @@ fn playlist_bytes() -> impl Strategy<Value = Vec<u8>> {
     prop::collection::vec(piece, 0..60).prop_map(|it| it.concat())
 }
 
-fn in_pieces(bytes: &[u8], cuts: &[usize], limits: Limits) -> (Vec<Item>, Summary) {
+fn in_pieces(bytes: &[u8], cuts: &[usize], limits: PlaylistLimits) -> (Vec<PlaylistItem>, PlaylistSummary) {
     let mut items = Vec::new();
-    let mut parser = Parser::new(limits);
+    let mut parser = PlaylistParser::new(limits);
     let mut rest = bytes;
     for cut in cuts.iter().cycle().take(if cuts.is_empty() { 0 } else { bytes.len() }) {
         let (piece, behind) = rest.split_at((*cut).min(rest.len()));
@@ -531,20 +533,20 @@ proptest! {
         cuts in prop::collection::vec(0..40_usize, 0..8),
         line_bytes_max in 20..200_usize,
     ) {
-        let limits = Limits { line_bytes_max, name_chars_max: 30, url_bytes_max: 50, attributes_max: 2, entries_max: 5 };
+        let limits = PlaylistLimits { line_bytes_max, name_chars_max: 30, url_bytes_max: 50, attributes_max: 2, entries_max: 5 };
         prop_assert_eq!(in_pieces(&bytes, &cuts, limits), parse(&bytes, limits));
     }
 
     #[test]
     fn every_item_is_within_its_limits(bytes in playlist_bytes()) {
-        let limits = Limits { line_bytes_max: 150, name_chars_max: 30, url_bytes_max: 50, attributes_max: 2, entries_max: 5 };
+        let limits = PlaylistLimits { line_bytes_max: 150, name_chars_max: 30, url_bytes_max: 50, attributes_max: 2, entries_max: 5 };
         let (items, summary) = parse(&bytes, limits);
-        let entries = items.iter().filter(|it| matches!(it, Item::Entry(_))).count() as u64;
-        let problems = items.iter().filter(|it| matches!(it, Item::Problem(_))).count() as u64;
+        let entries = items.iter().filter(|it| matches!(it, PlaylistItem::Entry(_))).count() as u64;
+        let problems = items.iter().filter(|it| matches!(it, PlaylistItem::Problem(_))).count() as u64;
         prop_assert_eq!((entries, problems), (summary.entries, summary.problems));
         prop_assert!(entries <= limits.entries_max);
         for item in &items {
-            if let Item::Entry(it) = item {
+            if let PlaylistItem::Entry(it) = item {
                 prop_assert!(!it.name.is_empty() && it.name.chars().count() <= 30);
                 prop_assert!(!it.name.contains(char::is_control));
                 prop_assert!(it.url.expose().len() <= 50 && !it.url.expose().contains(char::is_control));
@@ -556,7 +558,7 @@ proptest! {
 
     #[test]
     fn the_parser_keeps_no_more_than_a_line(bytes in playlist_bytes(), line_bytes_max in 20..200_usize) {
-        let mut parser = Parser::new(Limits { line_bytes_max, ..Limits::default() });
+        let mut parser = PlaylistParser::new(PlaylistLimits { line_bytes_max, ..PlaylistLimits::default() });
         for piece in bytes.chunks(7) {
             parser.push(piece, &mut |_| {});
             prop_assert!(parser.lines.n_kept() <= line_bytes_max);
@@ -567,11 +569,11 @@ proptest! {
 /// Lines made to have every quote looked at again and again. With a quadratic scan this would take minutes.
 #[test]
 fn a_malicious_line_takes_no_longer_than_an_honest_one() {
-    let limits = Limits {
+    let limits = PlaylistLimits {
         line_bytes_max: 8 << 20,
         url_bytes_max: 8 << 20,
         name_chars_max: 8 << 20,
-        ..Limits::default()
+        ..PlaylistLimits::default()
     };
     for piece in [
         "a=\"",
@@ -593,6 +595,6 @@ fn a_malicious_line_takes_no_longer_than_an_honest_one() {
             "a=%41&".repeat(10_000)
         );
         let (items, _) = parse(line.as_bytes(), limits);
-        assert!(items.iter().any(|it| matches!(it, Item::Entry(_))), "{piece}");
+        assert!(items.iter().any(|it| matches!(it, PlaylistItem::Entry(_))), "{piece}");
     }
 }

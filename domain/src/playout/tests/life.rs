@@ -1,7 +1,7 @@
 //! Yield and stop: from every state, nothing is left.
 
 use super::script::{Script, check, settings};
-use crate::playout::State;
+use crate::playout::PlayoutState;
 
 /// Lines that lead into each state, and what is dropped when it ends.
 const WAYS: [(&[&str], &str); 8] = [
@@ -21,7 +21,7 @@ fn whoever_yields_gives_up_all_it_has_and_may_start_again() {
         let mut script = Script::new("a b", settings());
         way.iter().for_each(|line| drop(script.happens(line)));
         assert_eq!(script.happens("yield"), dropped, "after {way:?}");
-        assert_eq!(script.playout.state(), &State::Idle);
+        assert_eq!(script.playout.state(), &PlayoutState::Idle);
         assert_eq!(script.playout.deadline(), None);
         assert!(script.happens("start").starts_with("ask "), "after {way:?}");
     }
@@ -33,7 +33,7 @@ fn after_a_stop_nothing_does_anything() {
         let mut script = Script::new("a b", settings());
         way.iter().for_each(|line| drop(script.happens(line)));
         assert_eq!(script.happens("stop"), dropped, "after {way:?}");
-        assert_eq!(script.playout.state(), &State::Stopped);
+        assert_eq!(script.playout.state(), &PlayoutState::Stopped);
         assert_eq!(script.playout.deadline(), None);
         for line in ["start", "tick", "switch to next", "the plan is c d", "yield", "stop"] {
             assert_eq!(script.happens(line), "nothing", "after {way:?}: {line}");

@@ -24,11 +24,11 @@ fn what_plays_plays_on_even_if_it_left_the_plan_and_is_not_asked_for_again() {
     assert_eq!(script.happens("the plan is b c"), "nothing");
     // It keeps an index behind the plan.
     assert_eq!(script.playout.playing().map(|it| it.1), Some(2));
-    assert_eq!(script.playout.places().len(), 3);
+    assert_eq!(script.playout.candidates().len(), 3);
     assert_eq!(script.happens("a is lost: reset"), "let go, ask b c");
     assert_eq!(script.happens("b plays"), "failed over from a to b");
     assert_eq!(script.happens("the plan is b"), "nothing");
-    assert_eq!(script.playout.places().len(), 1);
+    assert_eq!(script.playout.candidates().len(), 1);
 }
 
 #[test]

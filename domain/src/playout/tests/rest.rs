@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use super::script::{Script, check, check_with, failure, settings};
-use crate::playout::{Action, Change, Input, PlayoutSettings, State, Step};
+use crate::playout::{Action, AttemptStep, Input, PlayoutChange, PlayoutSettings, PlayoutState};
 
 const DAY: Duration = Duration::from_secs(24 * 3600);
 
@@ -57,14 +57,14 @@ fn a_channel_with_one_stream_rests_from_a_quarter_of_a_second_to_ten() {
 fn rests_are_spread_by_a_fifth() {
     let mut seen = Vec::new();
     for seed in 0..200 {
-        let places = Script::new("a b", settings()).playout.places().collect();
+        let places = Script::new("a b", settings()).playout.candidates().collect();
         let mut script = Script::new("a b", settings());
         script.playout = crate::playout::Playout::new(places, PlayoutSettings::default(), seed);
         script.happens("start");
         script.happens("a plays");
         script.happens("a is lost: 404");
         script.happens("b is lost: 404");
-        let State::Resting { until } = script.playout.state() else { panic!("not resting") };
+        let PlayoutState::Backoff { until } = script.playout.state() else { panic!("not resting") };
         seen.push((*until - script.now).as_secs_f64());
     }
     seen.sort_by(f64::total_cmp);
@@ -262,10 +262,10 @@ fn a_rest_is_told_with_the_time_it_ends() {
     for line in ["start", "a plays", "a is lost: 404", "b is granted"] {
         script.happens(line);
     }
-    let State::Opening(opening) = script.playout.state() else { panic!("not opening") };
-    assert!(matches!(opening.step, Step::Dialling { index: 1, .. }));
+    let PlayoutState::Opening(opening) = script.playout.state() else { panic!("not opening") };
+    assert!(matches!(opening.step, AttemptStep::Dialling { index: 1, .. }));
     let lost = Input::Lost { attempt: opening.attempt, failure: failure("404") };
     let until = script.now + Duration::from_secs(1);
-    assert_eq!(script.playout.on(lost, script.now), [Action::Changed(Change::Resting { until })]);
+    assert_eq!(script.playout.on(lost, script.now), [Action::Changed(PlayoutChange::BackingOff { until })]);
     assert_eq!(script.playout.deadline(), Some(until));
 }

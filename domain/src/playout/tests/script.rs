@@ -9,8 +9,8 @@ use std::time::{Duration, Instant};
 
 use crate::ids::{ProfileId, StreamId};
 use crate::playout::{
-    Action, Attempt, Change, Failure, GiveUp, Input, Place, Playout, PlayoutSettings, Scope, State, Step,
-    Switch, SwitchRefusal, Why,
+    Action, Attempt, AttemptReason, AttemptStep, Failure, FailureScope, GiveUp, Input, Playout,
+    PlayoutCandidate, PlayoutChange, PlayoutSettings, PlayoutState, SwitchRefusal, SwitchTarget,
 };
 
 /// Settings of the tables: the defaults, without chance.
@@ -32,24 +32,24 @@ pub(super) fn check_with(places: &str, settings: PlayoutSettings, lines: &[(&str
 
 pub(super) fn failure(name: &str) -> Failure {
     let (scope, retry, just_released) = match name {
-        "404" | "stall" => (Scope::Stream, false, false),
-        "403" => (Scope::Candidate, false, false),
-        "503" => (Scope::Stream, true, false),
-        "reset" | "refused" => (Scope::Candidate, true, false),
-        "429 too soon" => (Scope::Candidate, false, true),
+        "404" | "stall" => (FailureScope::Stream, false, false),
+        "403" => (FailureScope::Candidate, false, false),
+        "503" => (FailureScope::Stream, true, false),
+        "reset" | "refused" => (FailureScope::Candidate, true, false),
+        "429 too soon" => (FailureScope::Candidate, false, true),
         other => panic!("no failure is called {other}"),
     };
     Failure { scope, retry, just_released }
 }
 
-fn place(text: &str) -> Place {
+fn place(text: &str) -> PlayoutCandidate {
     let mut chars = text.trim_end_matches('>').chars();
     let letter = chars.next().expect("a name") as u32;
     let profile = chars.as_str().parse().unwrap_or(letter);
-    Place { stream: StreamId(letter), profile: ProfileId(profile), redirect: text.ends_with('>') }
+    PlayoutCandidate { stream: StreamId(letter), profile: ProfileId(profile), redirect: text.ends_with('>') }
 }
 
-fn places(text: &str) -> Vec<Place> {
+fn places(text: &str) -> Vec<PlayoutCandidate> {
     text.split_whitespace().map(place).collect()
 }
 
@@ -86,12 +86,12 @@ impl Script {
             ["yield"] => self.tell(Input::Yield),
             ["stop"] => self.tell(Input::Stop),
             ["tick"] => self.tell(Input::Tick),
-            ["switch", "to", "next"] => self.tell(Input::Switch(Switch::Next)),
-            ["switch", "to", "preferred"] => self.tell(Input::Switch(Switch::Preferred)),
-            ["switch", "to", "nowhere"] => self.tell(Input::Switch(Switch::To(99))),
+            ["switch", "to", "next"] => self.tell(Input::Switch(SwitchTarget::Next)),
+            ["switch", "to", "preferred"] => self.tell(Input::Switch(SwitchTarget::Preferred)),
+            ["switch", "to", "nowhere"] => self.tell(Input::Switch(SwitchTarget::To(99))),
             ["switch", "to", name] => {
                 let index = self.index(name);
-                self.tell(Input::Switch(Switch::To(index)))
+                self.tell(Input::Switch(SwitchTarget::To(index)))
             }
             ["the", "plan", "is", rest @ ..] => {
                 let text = rest.join(" ");
@@ -151,7 +151,7 @@ impl Script {
 
     /// Late news of the last attempt at this place that is over.
     fn late(&mut self, name: &str, what: &[&str]) -> String {
-        let under_way = self.opening().filter(|(_, step)| !matches!(step, Step::Waiting { .. }));
+        let under_way = self.opening().filter(|(_, step)| !matches!(step, AttemptStep::Waiting { .. }));
         let current = [self.playout.playing().map(|it| it.0), under_way.map(|it| it.0)];
         let attempt = self
             .granted
@@ -176,7 +176,7 @@ impl Script {
 
     fn grant(&mut self, name: &str) -> String {
         let (attempt, step) = self.under_way();
-        let order = if let Step::Asked { order, .. } = step { order } else { Vec::new() };
+        let order = if let AttemptStep::Asked { order, .. } = step { order } else { Vec::new() };
         let index = order.into_iter().find(|it| self.name(*it) == name).expect("asked for by this name");
         self.granted.push((attempt, name.to_owned()));
         self.tell(Input::Granted { attempt, index })
@@ -184,26 +184,29 @@ impl Script {
 
     /// Takes the attempt under way to where it has a lease (1) or a source that the pump follows (2).
     fn bring_to(&mut self, name: &str, step: u8) {
-        if matches!(self.under_way().1, Step::Asked { .. }) {
+        if matches!(self.under_way().1, AttemptStep::Asked { .. }) {
             assert_eq!(self.grant(name), format!("open {name}"));
         }
-        if step == 2 && matches!(self.under_way().1, Step::Dialling { .. }) {
+        if step == 2 && matches!(self.under_way().1, AttemptStep::Dialling { .. }) {
             let attempt = self.under_way().0;
             assert_eq!(self.tell(Input::Opened { attempt }), format!("follow {name}"));
         }
-        let (Step::Dialling { index, .. } | Step::Following { index, .. }) = self.under_way().1 else {
+        let (AttemptStep::Dialling { index, .. } | AttemptStep::Following { index, .. }) = self.under_way().1
+        else {
             panic!("no lease: {:?}", self.playout.state());
         };
         assert_eq!(self.name(index), name, "another place is under way");
     }
 
-    fn under_way(&self) -> (Attempt, Step) {
+    fn under_way(&self) -> (Attempt, AttemptStep) {
         self.opening().unwrap_or_else(|| panic!("nothing is under way: {:?}", self.playout.state()))
     }
 
-    fn opening(&self) -> Option<(Attempt, Step)> {
+    fn opening(&self) -> Option<(Attempt, AttemptStep)> {
         match self.playout.state() {
-            State::Opening(next) | State::Switching { next, .. } => Some((next.attempt, next.step.clone())),
+            PlayoutState::Opening(next) | PlayoutState::Switching { next, .. } => {
+                Some((next.attempt, next.step.clone()))
+            }
             _ => None,
         }
     }
@@ -230,11 +233,11 @@ impl Script {
     }
 
     fn index(&self, name: &str) -> usize {
-        (0..self.playout.places().len()).find(|it| self.name(*it) == name).expect("a place of this name")
+        (0..self.playout.candidates().len()).find(|it| self.name(*it) == name).expect("a place of this name")
     }
 
     fn name(&self, index: usize) -> String {
-        let place = self.playout.places().nth(index).expect("an index of a place");
+        let place = self.playout.candidates().nth(index).expect("an index of a place");
         self.names[&(place.stream, place.profile)].clone()
     }
 
@@ -247,12 +250,12 @@ impl Script {
         match action {
             Action::Ask { order, why, .. } => {
                 let names: Vec<String> = order.iter().map(|it| self.name(*it)).collect();
-                let suffix = if *why == Why::Switch { " to switch" } else { "" };
+                let suffix = if *why == AttemptReason::Switch { " to switch" } else { "" };
                 format!("ask {}{suffix}", names.join(" "))
             }
             Action::Open { index, .. } => format!("open {}", self.name(*index)),
             Action::Follow { .. } => match self.under_way().1 {
-                Step::Following { index, .. } => format!("follow {}", self.name(index)),
+                AttemptStep::Following { index, .. } => format!("follow {}", self.name(index)),
                 other => panic!("follows {other:?}"),
             },
             Action::Abandon { .. } => "abandon".to_owned(),
@@ -269,23 +272,29 @@ impl Script {
         }
     }
 
-    fn change(&self, change: &Change) -> String {
+    fn change(&self, change: &PlayoutChange) -> String {
         let name = |it: &usize| self.name(*it);
         match change {
-            Change::Started { index } => format!("started with {}", name(index)),
-            Change::Reconnected { index } => format!("{} is back", name(index)),
-            Change::FailedOver { from, to } => format!("failed over from {} to {}", name(from), name(to)),
-            Change::Switched { from, to } => format!("switched from {} to {}", name(from), name(to)),
-            Change::SwitchFailed { to, returned_to: Some(it) } => {
+            PlayoutChange::Started { index } => format!("started with {}", name(index)),
+            PlayoutChange::Reconnected { index } => format!("{} is back", name(index)),
+            PlayoutChange::FailedOver { from, to } => {
+                format!("failed over from {} to {}", name(from), name(to))
+            }
+            PlayoutChange::Switched { from, to } => format!("switched from {} to {}", name(from), name(to)),
+            PlayoutChange::SwitchFailed { to, returned_to: Some(it) } => {
                 format!("switch to {} failed, {} plays", name(to), name(it))
             }
-            Change::SwitchFailed { to, returned_to: None } => {
+            PlayoutChange::SwitchFailed { to, returned_to: None } => {
                 format!("switch to {} failed, nothing plays", name(to))
             }
-            Change::SwitchRefused(SwitchRefusal::Busy) => "refused: busy".to_owned(),
-            Change::SwitchRefused(SwitchRefusal::NoSuchPlace) => "refused: no such place".to_owned(),
-            Change::SwitchNoted { to } => format!("noted {}", name(to)),
-            Change::Resting { until } => format!("rest {:?}", until.saturating_duration_since(self.now)),
+            PlayoutChange::SwitchRefused(SwitchRefusal::Busy) => "refused: busy".to_owned(),
+            PlayoutChange::SwitchRefused(SwitchRefusal::NoSuchCandidate) => {
+                "refused: no such place".to_owned()
+            }
+            PlayoutChange::SwitchNoted { to } => format!("noted {}", name(to)),
+            PlayoutChange::BackingOff { until } => {
+                format!("rest {:?}", until.saturating_duration_since(self.now))
+            }
         }
     }
 }

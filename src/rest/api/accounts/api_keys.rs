@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use domain::ids::UserId;
-use domain::user::{Level, User};
+use domain::user::{User, UserLevel};
 use http::StatusCode;
 
 use super::users::UserAccount;
@@ -87,7 +87,7 @@ async fn change(
 ) -> Result<Arc<User>, Refusal> {
     let caller = call.user()?;
     let id = body.user_id.flatten().unwrap_or(caller.id);
-    if id != caller.id && !caller.may(Level::Admin) {
+    if id != caller.id && !caller.may(UserLevel::Admin) {
         return Err(Refusal::no_permission().with_detail("Not allowed to create keys for other users."));
     }
     call.write(move |write| {

@@ -84,13 +84,13 @@ fn wrong(key: &str, message: &str) -> Refusal {
 #[cfg(test)]
 mod tests {
     use domain::ids::UserId;
-    use domain::user::Level;
+    use domain::user::UserLevel;
     use serde_json::json;
 
     use super::*;
 
     fn anna() -> User {
-        let mut anna = User::new(UserId(1), "anna", Level::Streamer, 0);
+        let mut anna = User::new(UserId(1), "anna", UserLevel::Streamer, 0);
         merge(
             &mut anna,
             object(json!({ "xc_password": "remote", "hide_adult_content": true, "a": 1, "b": 2 })),

@@ -5,7 +5,7 @@ use std::net::IpAddr;
 use actors::now_ms;
 use domain::ids::UserId;
 use domain::secret::Secret;
-use domain::user::{Level, USERNAME_CHARS_MAX, User};
+use domain::user::{USERNAME_CHARS_MAX, User, UserLevel};
 use http::header::{HOST, HeaderValue, ORIGIN};
 use http::{HeaderMap, StatusCode};
 
@@ -82,7 +82,7 @@ async fn create(call: Call, first: FirstAdmin) -> Result<Setup, Refusal> {
             return Ok(());
         }
         let id = UserId(write.next_id::<User>()?);
-        let user = User::new(id, username, Level::Admin, now_ms());
+        let user = User::new(id, username, UserLevel::Admin, now_ms());
         let user = User { email, password: Some(password), is_staff: true, is_superuser: true, ..user };
         Ok(write.put(&user)?)
     })
@@ -92,7 +92,7 @@ async fn create(call: Call, first: FirstAdmin) -> Result<Setup, Refusal> {
 
 /// A person who may do everything, now or once made active again.
 fn is_admin(user: &User) -> bool {
-    user.effective_level() == Level::Admin
+    user.effective_level() == UserLevel::Admin
 }
 
 fn setup(call: &Call) -> Setup {

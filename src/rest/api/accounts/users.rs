@@ -5,7 +5,7 @@ use std::sync::Arc;
 use actors::now_ms;
 use domain::ids::UserId;
 use domain::secret::Secret;
-use domain::user::{Level, USERNAME_CHARS_MAX, User, UsernameError, check_username};
+use domain::user::{USERNAME_CHARS_MAX, User, UserLevel, UsernameError, check_username};
 use http::StatusCode;
 use serde_json::{Map, Value};
 use storage::Write;
@@ -54,7 +54,7 @@ record! {
             /// Passes every check of level.
             is_superuser: bool,
             /// 0 watches, 1 also sees channels and state, 10 may do everything.
-            user_level: Level [required(), example("0")],
+            user_level: UserLevel [required(), example("0")],
             /// Channel profiles that limit what is seen; none of them is no limit.
             channel_profiles: Vec<u32> [items_max(1000)],
             /// Things watched at one time; 0 is no limit.
@@ -132,7 +132,7 @@ async fn retrieve(call: Call) -> Result<UserAccount, Refusal> {
 async fn create(call: Call, mut edit: UserEdit) -> Result<Created<UserAccount>, Refusal> {
     let password =
         edit.password.take().ok_or_else(|| Refusal::field("password", "This field is required."))?;
-    let mut user = User::new(UserId(0), "", Level::Streamer, now_ms());
+    let mut user = User::new(UserId(0), "", UserLevel::Streamer, now_ms());
     edit.apply(&mut user)?;
     check_name_is_free(&call, &user)?;
     // Last, because it costs more than all the rest.
@@ -317,7 +317,7 @@ impl UserAccount {
             channel_profiles: user.lineups.clone(),
             stream_limit: user.stream_limit,
             avatar_config: user.avatar.clone(),
-            custom_properties: properties::shown(user, is_own || viewer.may(Level::Admin)),
+            custom_properties: properties::shown(user, is_own || viewer.may(UserLevel::Admin)),
         }
     }
 }

@@ -3,7 +3,7 @@
 use std::collections::{HashMap, HashSet};
 
 use domain::channel::Channel;
-use domain::group::{Group, NAME_CHARS_MAX};
+use domain::group::{GROUP_NAME_CHARS_MAX, Group};
 use domain::ids::{AccountId, GroupId};
 use http::StatusCode;
 use storage::Write;
@@ -29,7 +29,7 @@ record! {
         }
         edit {
             /// Unique over all groups, the names included that they had before.
-            name: String [required(), chars_max(NAME_CHARS_MAX), example("News")],
+            name: String [required(), chars_max(GROUP_NAME_CHARS_MAX), example("News")],
         }
     }
 }
@@ -216,10 +216,10 @@ impl Counts {
 
 #[cfg(test)]
 mod tests {
-    use domain::account::CUSTOM;
+    use domain::account::CUSTOM_ACCOUNT;
     use domain::ids::{ChannelId, StreamId};
     use domain::source_url::SourceUrl;
-    use domain::stream::{Facts, Headers, Stream};
+    use domain::stream::{RequestHeaders, Stream, StreamProperties};
     use serde_json::{Value, json};
     use uuid::Uuid;
 
@@ -277,16 +277,16 @@ mod tests {
         let id = make(&rest, "News").await;
         rest.admin("PATCH", &one(id), json!({ "name": "World" })).await;
         let stream = |id, group: &str| {
-            let facts = Facts {
+            let facts = StreamProperties {
                 name: "one".to_owned(),
                 url: SourceUrl::new("http://provider.example/1"),
-                headers: Headers::default(),
+                headers: RequestHeaders::default(),
                 tvg_id: None,
                 group: Some(group.to_owned()),
                 logo: None,
                 number: None,
             };
-            Stream::new(StreamId(id), CUSTOM, facts, 0)
+            Stream::new(StreamId(id), CUSTOM_ACCOUNT, facts, 0)
         };
         rest.put([stream(1, "News"), stream(2, "World")]).await;
         rest.models.streams.at(rest.models.store.version()).await.unwrap();

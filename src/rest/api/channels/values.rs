@@ -1,6 +1,6 @@
 //! What fields of channels and streams have in common: names, groups, numbers and addresses.
 
-use domain::channel::{Number, NumberError};
+use domain::channel::{ChannelNumber, ChannelNumberError};
 use domain::group::Group;
 use domain::ids::GroupId;
 use domain::source_url::SourceUrl;
@@ -29,30 +29,34 @@ impl Readable for Text {
 
 /// A channel number: a JSON number, exact as people write it; a text is taken too.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct ChannelNumber(pub(super) Number);
+pub(super) struct ChannelNumberValue(pub(super) ChannelNumber);
 
-impl Shape for ChannelNumber {
+impl Shape for ChannelNumberValue {
     const KIND: Kind = Kind::Number;
 }
 
-impl Readable for ChannelNumber {
+impl Readable for ChannelNumberValue {
     fn read(value: &Value, _: &Field) -> Result<Self, String> {
         let text = match value {
             Value::Number(number) => number.to_string(),
             Value::String(text) => text.trim().to_owned(),
             _ => String::new(),
         };
-        text.parse().map(ChannelNumber).map_err(|error: NumberError| match error {
-            NumberError::NotANumber => "A valid channel number is required, such as 4 or 4.1.".to_owned(),
-            NumberError::TooLarge => {
-                format!("Ensure this value is less than or equal to {}.", Number::WHOLE_MAX)
+        text.parse().map(ChannelNumberValue).map_err(|error: ChannelNumberError| match error {
+            ChannelNumberError::NotANumber => {
+                "A valid channel number is required, such as 4 or 4.1.".to_owned()
             }
-            NumberError::TooManyDecimals => "Ensure that there are no more than 3 decimal places.".to_owned(),
+            ChannelNumberError::TooLarge => {
+                format!("Ensure this value is less than or equal to {}.", ChannelNumber::WHOLE_MAX)
+            }
+            ChannelNumberError::TooManyDecimals => {
+                "Ensure that there are no more than 3 decimal places.".to_owned()
+            }
         })
     }
 }
 
-impl Serialize for ChannelNumber {
+impl Serialize for ChannelNumberValue {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let text = self.0.to_string();
         match text.parse::<u64>() {
@@ -78,7 +82,7 @@ impl Readable for GroupRef {
     fn read(value: &Value, field: &Field) -> Result<Self, String> {
         match value {
             Value::String(_) => {
-                let field = Field { chars_max: domain::group::NAME_CHARS_MAX, ..*field };
+                let field = Field { chars_max: domain::group::GROUP_NAME_CHARS_MAX, ..*field };
                 Text::read(value, &field).map(|it| Self::Name(it.0))
             }
             _ => GroupId::read(value, field).map(Self::Id),
@@ -191,7 +195,7 @@ mod tests {
     #[test]
     fn a_channel_number_is_a_json_number_with_the_digits_that_people_write() {
         let check = |sent: Value, shown: &str| {
-            let number = ChannelNumber::read(&sent, &field::<ChannelNumber>()).unwrap();
+            let number = ChannelNumberValue::read(&sent, &field::<ChannelNumberValue>()).unwrap();
             assert_eq!(serde_json::to_string(&number).unwrap(), shown, "{sent}");
         };
         check(json!(4), "4");
@@ -232,7 +236,7 @@ mod tests {
             (json!(100_000_000), "Ensure this value is less than or equal to 99999999."),
             (json!(4.1234), "Ensure that there are no more than 3 decimal places."),
         ] {
-            let read = ChannelNumber::read(&sent, &field::<ChannelNumber>());
+            let read = ChannelNumberValue::read(&sent, &field::<ChannelNumberValue>());
             assert_eq!(read.unwrap_err(), message, "{sent}");
         }
     }

@@ -3,8 +3,10 @@
 //! There is one row per key, always: a key under which nothing was set has an empty value.
 
 use actors::check_time_zone;
-use domain::core_settings::{self, KEYS, Known, PROXY_SETTINGS, STREAM_SETTINGS, TIME_ZONE};
-use domain::setting::Setting;
+use domain::core_settings::{
+    self, DEFAULT_TIME_ZONE, PROXY_SETTINGS, SETTING_KEYS, STREAM_SETTINGS, SettingChecks,
+};
+use domain::setting::CoreSetting;
 use domain::settings::Settings;
 use domain::stream_profile::StreamProfile;
 use http::Method;
@@ -53,13 +55,13 @@ pub(super) fn routes() -> Vec<Route> {
 }
 
 async fn list(call: Call, paging: WholeOrPages) -> Result<Page<CoreSettings>, Refusal> {
-    let ids: Vec<u32> = (1..).take(KEYS.len()).collect();
+    let ids: Vec<u32> = (1..).take(SETTING_KEYS.len()).collect();
     let rows: Vec<_> = ids.into_iter().filter_map(|id| view(&call.app, id)).collect();
     paging.of(&call, &rows, CoreSettings::clone)
 }
 
 async fn retrieve(call: Call) -> Result<CoreSettings, Refusal> {
-    view(&call.app, call.id()?).ok_or_else(Refusal::unknown::<Setting>)
+    view(&call.app, call.id()?).ok_or_else(Refusal::unknown::<CoreSetting>)
 }
 
 async fn replace(call: Call, edit: CoreSettingsEdit) -> Result<CoreSettings, Refusal> {
@@ -72,28 +74,28 @@ async fn change(call: Call, edit: CoreSettingsEdit) -> Result<CoreSettings, Refu
 
 async fn write(call: Call, edit: CoreSettingsEdit, method: &Method) -> Result<CoreSettings, Refusal> {
     let id = call.id()?;
-    let (key, name) = key_of(id).ok_or_else(Refusal::unknown::<Setting>)?;
+    let (key, name) = key_of(id).ok_or_else(Refusal::unknown::<CoreSetting>)?;
     let (base, lays_over) = (call.app.config.engine.clone(), method == Method::PATCH);
     call.write(move |write| {
-        let kept = write.by::<Setting>("key", key)?.into_iter().next();
+        let kept = write.by::<CoreSetting>("key", key)?.into_iter().next();
         let (id, before) = match kept {
             Some(setting) => (setting.id, setting.value),
-            None => (write.next_id::<Setting>()?, Value::Null),
+            None => (write.next_id::<CoreSetting>()?, Value::Null),
         };
         let mut value = if lays_over { members(&before) } else { Map::new() };
         value.extend(edit.value.unwrap_or_default());
         let profiles: Vec<StreamProfile> = write.all()?;
-        let setting = Setting { id, key: key.to_owned(), name: name.to_owned(), value: value.into() };
+        let setting = CoreSetting { id, key: key.to_owned(), name: name.to_owned(), value: value.into() };
         check(&setting, &base, &profiles)?;
         write.put(&setting)?;
         Ok(())
     })
     .await?;
-    view(&call.app, id).ok_or_else(Refusal::unknown::<Setting>)
+    view(&call.app, id).ok_or_else(Refusal::unknown::<CoreSetting>)
 }
 
-fn check(setting: &Setting, base: &Settings, profiles: &[StreamProfile]) -> Result<(), FieldErrors> {
-    let known = Known {
+fn check(setting: &CoreSetting, base: &Settings, profiles: &[StreamProfile]) -> Result<(), FieldErrors> {
+    let known = SettingChecks {
         base,
         has_stream_profile: &|id| profiles.iter().any(|it| it.id == id),
         has_time_zone: &|name| check_time_zone(name).is_ok(),
@@ -112,7 +114,7 @@ fn check(setting: &Setting, base: &Settings, profiles: &[StreamProfile]) -> Resu
 /// Key and name of a row.
 fn key_of(id: u32) -> Option<(&'static str, &'static str)> {
     let n = usize::try_from(id).ok()?.checked_sub(1)?;
-    KEYS.get(n).copied()
+    SETTING_KEYS.get(n).copied()
 }
 
 fn view(app: &App, id: u32) -> Option<CoreSettings> {
@@ -145,7 +147,7 @@ fn defaults(key: &str, app: &App) -> Map<String, Value> {
             let profile = built_in.iter().find(|it| it.delivery == base.default_stream_profile);
             json!({ "default_stream_profile": profile.map(|it| it.id) })
         }
-        _ => json!({ "time_zone": TIME_ZONE, "log_level": app.config.log.level }),
+        _ => json!({ "time_zone": DEFAULT_TIME_ZONE, "log_level": app.config.log.level }),
     };
     members(&defaults)
 }

@@ -3,7 +3,7 @@
 use domain::channel::Channel;
 use domain::core_settings::{STREAM_SETTINGS, default_stream_profile};
 use domain::ids::StreamProfileId;
-use domain::setting::Setting;
+use domain::setting::CoreSetting;
 use domain::stream::Stream;
 use domain::stream_profile::{self, Delivery};
 use http::{HeaderValue, StatusCode};
@@ -137,7 +137,7 @@ fn find_unlocked(write: &Write<'_>, id: u32) -> Result<stream_profile::StreamPro
 /// What refers to a stream profile, in words.
 fn user_of(write: &Write<'_>, id: StreamProfileId) -> Result<Option<&'static str>, Refusal> {
     let value = id.0.to_be_bytes();
-    let setting = write.by::<Setting>("key", STREAM_SETTINGS)?;
+    let setting = write.by::<CoreSetting>("key", STREAM_SETTINGS)?;
     Ok(if !write.by::<Channel>("stream_profile", value)?.is_empty() {
         Some("channels refer to")
     } else if !write.by::<Stream>("stream_profile", value)?.is_empty() {

@@ -195,10 +195,10 @@ fn hundredths(number: f64) -> f64 {
 
 #[cfg(test)]
 mod tests {
-    use domain::account::{Account, AccountProfile, List};
+    use domain::account::{Account, AccountProfile, PlaylistLocation};
     use domain::ids::AccountId;
     use domain::source_url::SourceUrl;
-    use domain::stream::{Facts, Headers};
+    use domain::stream::{RequestHeaders, StreamProperties};
     use serde_json::{Value, json};
 
     use super::*;
@@ -210,12 +210,12 @@ mod tests {
     async fn with_stream(is_active: bool) -> Rest {
         let rest = Rest::start().await;
         let profile = AccountProfile::default_of(ProfileId(2), "default", 1);
-        let account = Account::new(AccountId(2), "provider", List::None, profile, 0);
+        let account = Account::new(AccountId(2), "provider", PlaylistLocation::None, profile, 0);
         rest.put([Account { is_active, ..account }]).await;
-        let facts = Facts {
+        let facts = StreamProperties {
             name: "one".to_owned(),
             url: SourceUrl::new(format!("http://anna:{SECRET}@provider.example/live/{SECRET}/1.ts")),
-            headers: Headers::default(),
+            headers: RequestHeaders::default(),
             tvg_id: None,
             group: None,
             logo: None,

@@ -3,7 +3,7 @@
 use std::collections::HashSet;
 
 use actors::now_ms;
-use domain::account::{Account, AccountProfile, List, REFRESH_INTERVAL_HOURS, Refresh};
+use domain::account::{Account, AccountProfile, PlaylistLocation, REFRESH_INTERVAL_HOURS, RefreshRecord};
 use domain::channel::Channel;
 use domain::ids::{AccountId, StreamId};
 use domain::stream::Stream;
@@ -93,13 +93,13 @@ async fn retrieve(call: Call) -> Result<M3UAccount, Refusal> {
 }
 
 async fn create(call: Call, edit: M3UAccountEdit) -> Result<Created<M3UAccount>, Refusal> {
-    let change = Change::of(edit, &List::None).await?;
+    let change = Change::of(edit, &PlaylistLocation::None).await?;
     let at = now_ms();
     let account = call
         .write(move |write| {
             let id = next_profile_id(write)?;
             let profile = AccountProfile::default_of(id, "Default", 0);
-            let mut account = Account::new(AccountId(id.0), "", List::None, profile, at);
+            let mut account = Account::new(AccountId(id.0), "", PlaylistLocation::None, profile, at);
             account.schedule.interval_hours = REFRESH_INTERVAL_HOURS;
             change.apply(&mut account, at);
             write.put(&account)?;
@@ -139,7 +139,7 @@ async fn update(call: Call, edit: M3UAccountEdit) -> Result<M3UAccount, Refusal>
 /// Nobody has to ask for another list of an account; and one that is being read is not read as it was to be before.
 async fn refresh_if_possible(call: &Call, account: &Account, has_new_list: bool) {
     if account.is_active
-        && account.list != List::None
+        && account.list != PlaylistLocation::None
         && let Err(error) = call.app.importer.changed(account.id, has_new_list).await
     {
         // The schedule comes back to it.
@@ -175,7 +175,7 @@ pub(super) fn remove_some(write: &mut Write<'_>, id: u32, channels_max: usize) -
         n_changed += 1;
     }
     write.remove_owner::<Stream>(owner);
-    write.remove::<Refresh>(id)?;
+    write.remove::<RefreshRecord>(id)?;
     write.remove::<Account>(id)?;
     Ok(true)
 }

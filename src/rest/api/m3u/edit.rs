@@ -6,10 +6,10 @@ use std::path::Path;
 use std::time::Duration;
 
 use actors::check_cron;
-use domain::account::{Account, List, Rule};
+use domain::account::{Account, PlaylistLocation, Rule};
 use domain::playlist::rules::Rules;
 use domain::source_url::SourceUrl;
-use domain::stream::Headers;
+use domain::stream::RequestHeaders;
 use serde_json::{Map, Value};
 
 use super::text::sentence;
@@ -21,7 +21,7 @@ use crate::rest::frame::input::{FieldErrors, NO_FIELD};
 pub(super) struct Change {
     list: ListChange,
     user_agent: Option<Option<String>>,
-    headers: Option<Headers>,
+    headers: Option<RequestHeaders>,
     rules: Option<Vec<Rule>>,
     release_delay: Option<Duration>,
     rest: M3UAccountEdit,
@@ -30,7 +30,7 @@ pub(super) struct Change {
 /// What is to become of the place where the list is.
 enum ListChange {
     Stays,
-    Is(List),
+    Is(PlaylistLocation),
     /// If it is an address there is none any more.
     NoUrl,
     NoFile,
@@ -40,18 +40,18 @@ enum ListChange {
 impl Change {
     /// Checks what was sent for an account that has this list now. Looks at the file that it names, if it is another
     /// one.
-    pub(super) async fn of(mut edit: M3UAccountEdit, now: &List) -> Result<Self, Refusal> {
+    pub(super) async fn of(mut edit: M3UAccountEdit, now: &PlaylistLocation) -> Result<Self, Refusal> {
         let mut errors = FieldErrors::default();
         let list = list_of(&mut edit, &mut errors);
-        if let ListChange::Is(List::File(path)) = &list
-            && ListChange::Is(List::File(path.clone())).differs_from(now)
+        if let ListChange::Is(PlaylistLocation::File(path)) = &list
+            && ListChange::Is(PlaylistLocation::File(path.clone())).differs_from(now)
             && let Err(message) = check_file(path.clone()).await
         {
             errors.add("file_path", message);
         }
         let user_agent = edit.user_agent.take().map(|it| it.filter(|it| !it.is_empty()));
         if let Some(Some(agent)) = &user_agent
-            && !Headers::default().set("User-Agent", agent)
+            && !RequestHeaders::default().set("User-Agent", agent)
         {
             errors.add("user_agent", "This cannot be sent in a header.");
         }
@@ -88,7 +88,7 @@ impl Change {
             account.headers.user_agent = agent;
         }
         if let Some(headers) = self.headers {
-            account.headers = Headers { user_agent: account.headers.user_agent.take(), ..headers };
+            account.headers = RequestHeaders { user_agent: account.headers.user_agent.take(), ..headers };
         }
         account.rules = self.rules.unwrap_or_else(|| std::mem::take(&mut account.rules));
         account.release_delay = self.release_delay.unwrap_or(account.release_delay);
@@ -115,16 +115,16 @@ impl Change {
 }
 
 impl ListChange {
-    fn differs_from(&self, now: &List) -> bool {
+    fn differs_from(&self, now: &PlaylistLocation) -> bool {
         matches!(self, Self::Is(list) if list != now)
     }
 
-    fn apply(self, list: &mut List) {
+    fn apply(self, list: &mut PlaylistLocation) {
         match (self, &list) {
             (Self::Is(other), _) => *list = other,
-            (Self::None, _) | (Self::NoUrl, List::Url(_)) | (Self::NoFile, List::File(_)) => {
-                *list = List::None
-            }
+            (Self::None, _)
+            | (Self::NoUrl, PlaylistLocation::Url(_))
+            | (Self::NoFile, PlaylistLocation::File(_)) => *list = PlaylistLocation::None,
             (Self::Stays | Self::NoUrl | Self::NoFile, _) => {}
         }
     }
@@ -139,8 +139,8 @@ fn list_of(edit: &mut M3UAccountEdit, errors: &mut FieldErrors) -> ListChange {
             errors.add(NO_FIELD, "Give server_url or file_path, not both.");
             ListChange::Stays
         }
-        (Some(Some(url)), _) => ListChange::Is(List::Url(SourceUrl::new(url))),
-        (_, Some(Some(path))) => ListChange::Is(List::File(path)),
+        (Some(Some(url)), _) => ListChange::Is(PlaylistLocation::Url(SourceUrl::new(url))),
+        (_, Some(Some(path))) => ListChange::Is(PlaylistLocation::File(path)),
         (Some(None), Some(None)) => ListChange::None,
         (Some(None), None) => ListChange::NoUrl,
         (None, Some(None)) => ListChange::NoFile,
@@ -149,16 +149,16 @@ fn list_of(edit: &mut M3UAccountEdit, errors: &mut FieldErrors) -> ListChange {
 }
 
 /// Headers of these names and values, beside the user agent, which has a field of its own.
-fn headers_of(named: Map<String, Value>, errors: &mut FieldErrors) -> Headers {
-    let mut headers = Headers::default();
+fn headers_of(named: Map<String, Value>, errors: &mut FieldErrors) -> RequestHeaders {
+    let mut headers = RequestHeaders::default();
     for (name, value) in named {
         let shown: String = name.chars().take(100).collect();
         if name.eq_ignore_ascii_case("user-agent") {
             errors.add("headers", "The user agent has a field of its own: user_agent.");
         } else if !value.as_str().is_some_and(|it| headers.set(&name, it)) {
-            let message = match headers.extra.len() < Headers::EXTRA_MAX {
+            let message = match headers.extra.len() < RequestHeaders::EXTRA_MAX {
                 true => format!("\"{shown}\" is no header that can be set, or its value is none."),
-                false => format!("There may be {} headers at most.", Headers::EXTRA_MAX),
+                false => format!("There may be {} headers at most.", RequestHeaders::EXTRA_MAX),
             };
             errors.add("headers", message);
         }

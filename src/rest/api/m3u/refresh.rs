@@ -1,7 +1,7 @@
 //! `/api/m3u/refresh/`: lists are fetched again, and how far that is.
 
 use actors::{AskError, RefreshPhase, RefreshStart, RefreshStatus};
-use domain::account::{Account, List, Outcome, Refresh};
+use domain::account::{Account, PlaylistLocation, RefreshOutcome, RefreshRecord};
 use domain::ids::AccountId;
 use http::StatusCode;
 use uuid::Uuid;
@@ -88,7 +88,7 @@ view! {
         streams_gone: u64 [example("1")],
         /// How it ended. `pending_confirmation`: the list is much smaller than the last good one, and nothing was
         /// changed. Null while it runs, and where it was broken off because the gateway stops.
-        outcome: Option<Named<Outcome>> [example("success")],
+        outcome: Option<Named<RefreshOutcome>> [example("success")],
         /// The same in words, without credentials.
         message: Option<String>,
         /// When it was asked for.
@@ -111,7 +111,7 @@ choice!(RefreshPhase {
     Done = "done",
 });
 
-choice!(Outcome { Success = "success", Error = "error", AwaitingConfirmation = "pending_confirmation" });
+choice!(RefreshOutcome { Success = "success", Error = "error", AwaitingConfirmation = "pending_confirmation" });
 
 const ALL: &str = "/api/m3u/refresh/";
 const ONE: &str = "/api/m3u/refresh/{id}/";
@@ -174,7 +174,7 @@ async fn refresh(
 async fn refresh_all(call: Call) -> Result<Accepted<RefreshesStarted>, Refusal> {
     let accounts = call.app.models.accounts.load();
     let mut tasks = Vec::new();
-    for account in accounts.iter().filter(|it| it.is_active && it.list != List::None) {
+    for account in accounts.iter().filter(|it| it.is_active && it.list != PlaylistLocation::None) {
         let account = account.id;
         match call.app.importer.refresh(account, false).await.map_err(stopping)? {
             RefreshStart::Started { job } | RefreshStart::AlreadyRunning { job } => {
@@ -196,7 +196,7 @@ fn stopping(_: AskError) -> Refusal {
     Refusal::unavailable("nothing is refreshed at the moment").retry_soon()
 }
 
-fn view(account: &Account, progress: Option<RefreshStatus>, refresh: Option<&Refresh>) -> M3URefresh {
+fn view(account: &Account, progress: Option<RefreshStatus>, refresh: Option<&RefreshRecord>) -> M3URefresh {
     let text = |text: &str| (!text.is_empty()).then(|| text.to_owned());
     let last = M3URefresh {
         account: account.id,

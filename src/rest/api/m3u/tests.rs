@@ -2,12 +2,12 @@
 
 use std::sync::Arc;
 
-use domain::account::{Account, AccountProfile, CUSTOM, List, Refresh};
+use domain::account::{Account, AccountProfile, CUSTOM_ACCOUNT, PlaylistLocation, RefreshRecord};
 use domain::channel::Channel;
 use domain::ids::{AccountId, ChannelId, ProfileId, StreamId};
-use domain::plan::{Conditions, Records, plan};
+use domain::plan::{PlanContext, PlanRecords, plan_channel};
 use domain::source_url::SourceUrl;
-use domain::stream::{Facts, Headers, Stream};
+use domain::stream::{RequestHeaders, Stream, StreamProperties};
 use domain::stream_profile::StreamProfile;
 use serde_json::{Value, json};
 use uuid::Uuid;
@@ -42,10 +42,10 @@ fn login(name: &str) -> Value {
 }
 
 fn stream(id: u32, account: u32) -> Stream {
-    let facts = Facts {
+    let facts = StreamProperties {
         name: format!("stream {id}"),
         url: SourceUrl::new(format!("http://h/{id}")),
-        headers: Headers::default(),
+        headers: RequestHeaders::default(),
         tvg_id: None,
         group: None,
         logo: None,
@@ -263,15 +263,15 @@ async fn what_a_provider_may_know_us_by_is_shown_to_admins_alone() {
 #[tokio::test]
 async fn the_account_of_streams_made_by_hand_is_shown_and_locked() {
     let rest = Rest::start().await;
-    let path = one(CUSTOM.0);
+    let path = one(CUSTOM_ACCOUNT.0);
     let shown = rest.standard("GET", &path, Value::Null).await;
     assert_eq!((shown.status, &shown.body["locked"]), (200, &json!(true)));
-    let profile = format!("{}1/", profiles(CUSTOM.0));
+    let profile = format!("{}1/", profiles(CUSTOM_ACCOUNT.0));
     for (method, path, body) in [
         ("PUT", &path, json!({ "name": "b" })),
         ("PATCH", &path, json!({})),
         ("DELETE", &path, Value::Null),
-        ("POST", &profiles(CUSTOM.0), login("b")),
+        ("POST", &profiles(CUSTOM_ACCOUNT.0), login("b")),
         ("PATCH", &profile, json!({ "max_streams": 1 })),
         ("DELETE", &profile, Value::Null),
     ] {
@@ -307,8 +307,8 @@ async fn an_account_goes_with_its_streams_and_leaves_the_channels_and_everybody_
     let [gone, stays] =
         [make(&rest, json!({ "name": "a" })).await, make(&rest, json!({ "name": "b" })).await];
     rest.put((1..=500).map(|it| stream(it, gone))).await;
-    rest.put([stream(1001, stays), stream(1002, CUSTOM.0)]).await;
-    let refresh: Refresh = serde_json::from_value(
+    rest.put([stream(1001, stays), stream(1002, CUSTOM_ACCOUNT.0)]).await;
+    let refresh: RefreshRecord = serde_json::from_value(
         json!({ "account": gone, "outcome": "success", "message": "good", "tried_at": 1 }),
     )
     .unwrap();
@@ -432,7 +432,7 @@ async fn the_default_profile_can_be_limited_and_rewrite_addresses_but_not_go() {
 /// One account with two profiles, and its streams.
 struct Shelf(Account, Stream);
 
-impl Records for Shelf {
+impl PlanRecords for Shelf {
     fn stream(&self, _: StreamId) -> Option<Arc<Stream>> {
         Some(Arc::new(self.1.clone()))
     }
@@ -450,8 +450,8 @@ impl Records for Shelf {
         Arc::new(proxy)
     }
 
-    fn conditions(&self) -> &Conditions {
-        const NOTHING: &Conditions = &Conditions { has_ffmpeg: false, user_agent: None };
+    fn conditions(&self) -> &PlanContext {
+        const NOTHING: &PlanContext = &PlanContext { has_ffmpeg: false, user_agent: None };
         NOTHING
     }
 }
@@ -483,8 +483,8 @@ async fn a_pattern_that_is_tried_makes_of_an_address_what_playing_makes_of_it() 
             replace_pattern: replace.to_owned(),
             ..AccountProfile::default_of(ProfileId(1), "a", 0)
         };
-        let account = Account::new(AccountId(id), "a", List::None, profile, 0);
-        let planned = plan(&channel(1, &[1]), &Shelf(account, stream));
+        let account = Account::new(AccountId(id), "a", PlaylistLocation::None, profile, 0);
+        let planned = plan_channel(&channel(1, &[1]), &Shelf(account, stream));
         let planned = planned.candidates[0].url.expose();
         assert_eq!(tried.body, json!({ "url": planned, "is_changed": planned != url }), "{search} {replace}");
     }

@@ -4,12 +4,14 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use actors::{Importer, RefreshPhase};
-use domain::account::{Account, AccountProfile, Identity, List, Outcome, Refresh, RuleField};
+use domain::account::{
+    Account, AccountProfile, PlaylistLocation, RefreshOutcome, RefreshRecord, RuleField, StreamIdentity,
+};
 use domain::ids::{AccountId, ProfileId};
 use domain::source_url::SourceUrl;
-use domain::stream::{Headers, Stream};
-use domain::streams::Index;
-use domain::user::Level;
+use domain::stream::{RequestHeaders, Stream};
+use domain::streams::StreamSnapshot;
+use domain::user::UserLevel;
 use serde_json::{Map, Value};
 use storage::Table;
 
@@ -78,7 +80,7 @@ record! {
             custom_properties: Option<Map<String, Value>>,
             /// What makes a stream the same one at the next refresh: its address, or the id in an address as panels
             /// make them, which survives a change of password or host.
-            stream_identity: Named<Identity> [example("url")],
+            stream_identity: Named<StreamIdentity> [example("url")],
             /// What is made of the values that the provider gives, in this order. Shown to admins only.
             rules: Vec<M3UAccountRule> [items_max(100)],
             /// Seconds for which the provider goes on counting a connection that was closed.
@@ -87,7 +89,7 @@ record! {
     }
 }
 
-choice!(Identity { Url = "url", StreamId = "stream_id" });
+choice!(StreamIdentity { Url = "url", StreamId = "stream_id" });
 
 record! {
     /// One change of what a provider says: every match of a regular expression becomes something else.
@@ -179,8 +181,8 @@ const HIDDEN: &str = "***";
 pub(super) struct Shown<'a> {
     app: &'a App,
     is_admin: bool,
-    refreshes: Arc<Table<Refresh>>,
-    streams: Arc<Index>,
+    refreshes: Arc<Table<RefreshRecord>>,
+    streams: Arc<StreamSnapshot>,
     viewers: HashMap<ProfileId, usize>,
 }
 
@@ -191,7 +193,7 @@ impl<'a> Shown<'a> {
             *viewers.entry(lease.profile).or_default() += 1;
         }
         Ok(Shown {
-            is_admin: call.user()?.may(Level::Admin),
+            is_admin: call.user()?.may(UserLevel::Admin),
             refreshes: call.app.models.refreshes.load(),
             streams: call.app.models.streams.load(),
             viewers,
@@ -203,9 +205,9 @@ impl<'a> Shown<'a> {
         let refresh = self.refreshes.get(account.id.0);
         let state = State::of(account, &self.app.importer, refresh.map(|it| &**it));
         let (server_url, file_path) = match &account.list {
-            List::Url(url) => (self.address(url), None),
-            List::File(path) => (None, self.is_admin.then(|| path.clone())),
-            List::None => (None, None),
+            PlaylistLocation::Url(url) => (self.address(url), None),
+            PlaylistLocation::File(path) => (None, self.is_admin.then(|| path.clone())),
+            PlaylistLocation::None => (None, None),
         };
         let mut profiles: Vec<_> = account.profiles.iter().map(|it| self.profile(account, it)).collect();
         profiles.sort_by_key(|it| !it.is_default);
@@ -275,7 +277,7 @@ impl<'a> Shown<'a> {
         url::Url::parse(shown).is_ok_and(|it| it.has_host()).then(|| WebUrl(shown.to_owned()))
     }
 
-    fn headers(&self, headers: &Headers) -> Map<String, Value> {
+    fn headers(&self, headers: &RequestHeaders) -> Map<String, Value> {
         let referrer = headers.referrer.as_ref().map(|it| ("Referer", it.as_str()));
         let extra = headers.extra.iter().map(|(name, value)| (name.as_str(), value.as_str()));
         let value = |value: &str| Value::from(if self.is_admin { value } else { HIDDEN });
@@ -290,7 +292,7 @@ pub(super) struct State {
 }
 
 impl State {
-    pub(super) fn of(account: &Account, importer: &Importer, refresh: Option<&Refresh>) -> Self {
+    pub(super) fn of(account: &Account, importer: &Importer, refresh: Option<&RefreshRecord>) -> Self {
         let progress = importer.progress_of(account.id);
         let running = progress.as_ref().filter(|it| it.phase != RefreshPhase::Done);
         // What ended last is in memory, even where it could not be written down.
@@ -300,9 +302,9 @@ impl State {
             (Some(RefreshPhase::Waiting | RefreshPhase::Fetching), _) => Status::Fetching,
             (Some(_), _) => Status::Parsing,
             (None, _) if !account.is_active => Status::Disabled,
-            (None, Some((Outcome::Success, _))) => Status::Success,
-            (None, Some((Outcome::Error, _))) => Status::Error,
-            (None, Some((Outcome::AwaitingConfirmation, _))) => Status::PendingConfirmation,
+            (None, Some((RefreshOutcome::Success, _))) => Status::Success,
+            (None, Some((RefreshOutcome::Error, _))) => Status::Error,
+            (None, Some((RefreshOutcome::AwaitingConfirmation, _))) => Status::PendingConfirmation,
             (None, None) => Status::Idle,
         };
         State { status, message: ended.map(|it| it.1.to_owned()).filter(|it| !it.is_empty()) }

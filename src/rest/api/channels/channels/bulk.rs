@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeSet, HashSet};
 
-use domain::channel::{Channel, Number};
+use domain::channel::{Channel, ChannelNumber};
 use domain::ids::{ChannelId, GroupId};
 
 use super::edit::ChannelEdit;
@@ -10,7 +10,7 @@ use super::filters::visible;
 use super::numbers::{Changes, conflicts, holder, put_all};
 use super::view::{ChannelRecord, ChannelViews};
 use crate::http::reply::Refusal;
-use crate::rest::api::channels::values::{ChannelNumber, no_such};
+use crate::rest::api::channels::values::{ChannelNumberValue, no_such};
 use crate::rest::frame::call::{Call, find};
 use crate::rest::frame::input::{FieldErrors, Many};
 use crate::rest::frame::record::{body, query, view};
@@ -132,7 +132,7 @@ body! {
         /// The channels in the order in which they are numbered, each once.
         channel_ids: Vec<ChannelId> [required(), items_max(MANY), example("[1, 2]")],
         /// The number of the first; 1 where nothing is said.
-        starting_number: ChannelNumber [example("100")],
+        starting_number: ChannelNumberValue [example("100")],
     }
 }
 
@@ -142,14 +142,14 @@ view! {
         /// For people.
         message: String [example("Numbered 2 channels")],
         /// The numbers, in the order of the request.
-        channel_numbers: Vec<ChannelNumber> [example("[100, 101]")],
+        channel_numbers: Vec<ChannelNumberValue> [example("[100, 101]")],
     }
 }
 
 /// Numbers channels in a row. Numbers that others have are passed over.
 pub(super) async fn assign(call: Call, body: NumbersToAssign) -> Result<NumbersAssigned, Refusal> {
     let ids = body.channel_ids.unwrap_or_default();
-    let start = body.starting_number.map_or(Number::ONE, |it| it.0);
+    let start = body.starting_number.map_or(ChannelNumber::ONE, |it| it.0);
     let channels = call
         .write(move |write| {
             let mut errors = FieldErrors::default();
@@ -187,7 +187,8 @@ pub(super) async fn assign(call: Call, body: NumbersToAssign) -> Result<NumbersA
             put_all(write, changes)
         })
         .await?;
-    let channel_numbers: Vec<_> = channels.iter().filter_map(|it| it.number).map(ChannelNumber).collect();
+    let channel_numbers: Vec<_> =
+        channels.iter().filter_map(|it| it.number).map(ChannelNumberValue).collect();
     Ok(NumbersAssigned { message: format!("Numbered {} channels", channels.len()), channel_numbers })
 }
 
@@ -195,9 +196,9 @@ query! {
     /// Which numbers.
     NumberRange {
         /// The first.
-        start: ChannelNumber [required(), example("1")],
+        start: ChannelNumberValue [required(), example("1")],
         /// The last; no end where nothing is said.
-        end: ChannelNumber [example("99")],
+        end: ChannelNumberValue [example("99")],
     }
 }
 
@@ -217,7 +218,7 @@ view! {
         /// Its name.
         name: String,
         /// Its number.
-        channel_number: ChannelNumber,
+        channel_number: ChannelNumberValue,
         /// The name of its channel group.
         channel_group: Option<String>,
         /// Its channel group.
@@ -227,8 +228,9 @@ view! {
 
 pub(super) async fn numbers_in_range(call: Call, range: NumberRange) -> Result<NumbersInRange, Refusal> {
     let groups = call.app.models.groups.load();
-    let is_in =
-        |it: Number| range.start.is_none_or(|start| start.0 <= it) && range.end.is_none_or(|end| it <= end.0);
+    let is_in = |it: ChannelNumber| {
+        range.start.is_none_or(|start| start.0 <= it) && range.end.is_none_or(|end| it <= end.0)
+    };
     let channels = call.app.models.channels.load();
     let channels = channels.iter().filter(|it| visible(&call, it));
     let mut occupants: Vec<Occupant> = channels
@@ -238,7 +240,7 @@ pub(super) async fn numbers_in_range(call: Call, range: NumberRange) -> Result<N
             Some(Occupant {
                 id: it.id,
                 name: it.name.clone(),
-                channel_number: ChannelNumber(number),
+                channel_number: ChannelNumberValue(number),
                 channel_group: group.map(|it| it.name.clone()),
                 channel_group_id: it.group,
             })
@@ -288,7 +290,7 @@ pub(super) async fn reorder(call: Call, place: ChannelPlace) -> Result<ChannelMo
                 }
             };
             let no_number_left = || no_place("No channel number is left there.".to_owned());
-            let mut number = Number::next_after([last]).ok_or_else(no_number_left)?;
+            let mut number = ChannelNumber::next_after([last]).ok_or_else(no_number_left)?;
             let mut changes: Changes = vec![(channel.clone(), Channel { number: Some(number), ..channel })];
             // Whoever has the number gets the next one, and so on until one is free.
             while let Some(next) = holder(write, number)?.filter(|it| it.id.0 != id) {

@@ -3,11 +3,11 @@
 use std::collections::HashSet;
 
 use actors::now_ms;
-use domain::channel::{Channel, NAME_CHARS_MAX};
+use domain::channel::{CHANNEL_NAME_CHARS_MAX, Channel};
 use domain::ids::{ChannelId, StreamId, StreamProfileId};
 use domain::stream::Stream;
 use domain::stream_profile::StreamProfile;
-use domain::user::Level;
+use domain::user::UserLevel;
 use serde_json::{Map, Value};
 use storage::Write;
 use uuid::Uuid;
@@ -15,7 +15,9 @@ use uuid::Uuid;
 use super::numbers::{Changes, Taken, conflicts, put_all};
 use crate::http::reply::Refusal;
 use crate::rest::api::channels::streams::TVG_ID_CHARS_MAX;
-use crate::rest::api::channels::values::{ChannelNumber, GroupRef, Text, find_group, no_such, no_such_group};
+use crate::rest::api::channels::values::{
+    ChannelNumberValue, GroupRef, Text, find_group, no_such, no_such_group,
+};
 use crate::rest::frame::call::find;
 use crate::rest::frame::input::FieldErrors;
 use crate::rest::frame::record::body;
@@ -32,10 +34,10 @@ body! {
         /// Which channel, where many are changed at once; ignored elsewhere.
         id: ChannelId [example("7")],
         /// Its name.
-        name: Text [required(), chars_max(NAME_CHARS_MAX), example("News")],
+        name: Text [required(), chars_max(CHANNEL_NAME_CHARS_MAX), example("News")],
         /// Its number, unique over all channels. A new channel without one gets the lowest whole number that is free;
         /// `null` takes it away from one that has one.
-        channel_number: Option<ChannelNumber> [also(&["number"]), example("4.1")],
+        channel_number: Option<ChannelNumberValue> [also(&["number"]), example("4.1")],
         /// A channel that is not enabled is neither listed for viewers nor played.
         enabled: bool,
         /// Its channel group: an id or a name.
@@ -53,7 +55,7 @@ body! {
         /// Its guide: only `null`, because there is none yet.
         epg_data_id: Option<u32>,
         /// Users of a lower level do not see it.
-        user_level: Level,
+        user_level: UserLevel,
         /// Users who hide adult content do not see it.
         is_adult: bool,
         /// Kept for programs; nobody looks into it. At most 100,000 bytes.

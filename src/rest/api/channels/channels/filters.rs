@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use domain::channel::Channel;
 use domain::ids::ChannelId;
-use domain::user::{Level, sees};
+use domain::user::{UserLevel, can_see};
 
 use crate::http::reply::Refusal;
 use crate::rest::api::channels::values::{GroupFilter, GroupNames};
@@ -57,7 +57,7 @@ choice!(By { Number = "channel_number", Name = "name", GroupName = "channel_grou
 
 /// Is this channel there for the caller? For an admin all are; for others those that they may watch.
 pub(in crate::rest::api::channels) fn visible(call: &Call, channel: &Channel) -> bool {
-    call.user().is_ok_and(|it| it.may(Level::Admin) || sees(it, channel))
+    call.user().is_ok_and(|it| it.may(UserLevel::Admin) || can_see(it, channel))
 }
 
 /// The channel of this id, if it is there for the caller.

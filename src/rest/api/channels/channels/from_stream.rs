@@ -1,8 +1,8 @@
 //! Channels that are made of streams, one of each.
 
 use actors::now_ms;
-use domain::channel::{Channel, NAME_CHARS_MAX, Number};
-use domain::group::{Group, NAME_CHARS_MAX as GROUP_NAME_CHARS_MAX};
+use domain::channel::{CHANNEL_NAME_CHARS_MAX, Channel, ChannelNumber};
+use domain::group::{GROUP_NAME_CHARS_MAX, Group};
 use domain::ids::{ChannelId, GroupId, StreamId};
 use domain::stream::Stream;
 use serde_json::Value;
@@ -14,7 +14,7 @@ use super::edit::check_streams;
 use super::numbers::Taken;
 use super::view::{ChannelRecord, ChannelViews};
 use crate::http::reply::Refusal;
-use crate::rest::api::channels::values::{ChannelNumber, Text};
+use crate::rest::api::channels::values::{ChannelNumberValue, Text};
 use crate::rest::frame::call::{Call, find};
 use crate::rest::frame::field::{Field, Kind};
 use crate::rest::frame::input::FieldErrors;
@@ -31,7 +31,7 @@ body! {
         /// is said it is what the provider says, if that is free, else the lowest free one.
         channel_number: Option<NumberWish> [also(&["number"]), example("0")],
         /// The channel's name; the stream's where nothing is said.
-        name: Text [chars_max(NAME_CHARS_MAX)],
+        name: Text [chars_max(CHANNEL_NAME_CHARS_MAX)],
     }
 }
 
@@ -64,7 +64,7 @@ view! {
 pub(crate) enum NumberWish {
     Lowest,
     AfterHighest,
-    At(Number),
+    At(ChannelNumber),
 }
 
 impl Shape for NumberWish {
@@ -76,7 +76,7 @@ impl Readable for NumberWish {
         match value.as_i64().or_else(|| value.as_str()?.trim().parse().ok()) {
             Some(0) => Ok(Self::Lowest),
             Some(-1) => Ok(Self::AfterHighest),
-            _ => ChannelNumber::read(value, field).map(|it| Self::At(it.0)),
+            _ => ChannelNumberValue::read(value, field).map(|it| Self::At(it.0)),
         }
     }
 }
@@ -141,7 +141,7 @@ pub(super) async fn from_streams(call: Call, body: FromStreams) -> Result<Create
 }
 
 /// The number that the provider says, if it is one and free; else the lowest free one.
-fn of_provider(write: &Write<'_>, stream: &Stream, taken: &mut Taken) -> Result<Number, Refusal> {
+fn of_provider(write: &Write<'_>, stream: &Stream, taken: &mut Taken) -> Result<ChannelNumber, Refusal> {
     match stream.provider.number {
         Some(number) if !number.is_zero() && taken.take(write, number)? => Ok(number),
         _ => taken.lowest(write),
@@ -152,11 +152,11 @@ fn of_provider(write: &Write<'_>, stream: &Stream, taken: &mut Taken) -> Result<
 fn make(
     write: &mut Write<'_>,
     stream: &Stream,
-    number: Number,
+    number: ChannelNumber,
     name: Option<String>,
 ) -> Result<Channel, Refusal> {
     let id = ChannelId(write.next_id::<Channel>()?);
-    let name = name.unwrap_or_else(|| stream.name().chars().take(NAME_CHARS_MAX).collect());
+    let name = name.unwrap_or_else(|| stream.name().chars().take(CHANNEL_NAME_CHARS_MAX).collect());
     let channel = Channel {
         number: Some(number),
         group: group_of(write, stream)?,

@@ -3,7 +3,7 @@
 use std::collections::{BTreeSet, HashMap};
 
 use actors::now_ms;
-use domain::channel::{Channel, Number};
+use domain::channel::{Channel, ChannelNumber};
 use domain::ids::ChannelId;
 use storage::{Table, Write};
 
@@ -11,7 +11,7 @@ use crate::http::reply::Refusal;
 
 /// Numbers that were taken when somebody looked, so that a write has to ask only after few.
 pub(super) struct Taken {
-    numbers: BTreeSet<Number>,
+    numbers: BTreeSet<ChannelNumber>,
 }
 
 impl Taken {
@@ -20,7 +20,11 @@ impl Taken {
     }
 
     /// The lowest free whole number from `start` on, as the write sees it. It is taken from then on.
-    pub(super) fn next_from(&mut self, write: &Write<'_>, start: Number) -> Result<Number, Refusal> {
+    pub(super) fn next_from(
+        &mut self,
+        write: &Write<'_>,
+        start: ChannelNumber,
+    ) -> Result<ChannelNumber, Refusal> {
         let mut number = Some(start);
         while let Some(it) = number {
             // Somebody may have been quicker since we looked.
@@ -33,13 +37,13 @@ impl Taken {
     }
 
     /// The lowest free whole number.
-    pub(super) fn lowest(&mut self, write: &Write<'_>) -> Result<Number, Refusal> {
+    pub(super) fn lowest(&mut self, write: &Write<'_>) -> Result<ChannelNumber, Refusal> {
         self.next_from(write, FIRST)
     }
 
     /// The whole number after the highest.
-    pub(super) fn after_highest(&mut self, write: &Write<'_>) -> Result<Number, Refusal> {
-        let next = Number::next_after([self.numbers.last().copied()]);
+    pub(super) fn after_highest(&mut self, write: &Write<'_>) -> Result<ChannelNumber, Refusal> {
+        let next = ChannelNumber::next_after([self.numbers.last().copied()]);
         self.next_from(
             write,
             next.ok_or_else(|| Refusal::field("channel_number", "No channel number is left."))?,
@@ -47,15 +51,15 @@ impl Taken {
     }
 
     /// This number, if it is free.
-    pub(super) fn take(&mut self, write: &Write<'_>, number: Number) -> Result<bool, Refusal> {
+    pub(super) fn take(&mut self, write: &Write<'_>, number: ChannelNumber) -> Result<bool, Refusal> {
         Ok(self.numbers.insert(number) && holder(write, number)?.is_none())
     }
 }
 
-const FIRST: Number = Number::ONE;
+const FIRST: ChannelNumber = ChannelNumber::ONE;
 
 /// The channel that has this number.
-pub(super) fn holder(write: &Write<'_>, number: Number) -> Result<Option<Channel>, Refusal> {
+pub(super) fn holder(write: &Write<'_>, number: ChannelNumber) -> Result<Option<Channel>, Refusal> {
     Ok(write.by::<Channel>("number", number.to_string())?.into_iter().next())
 }
 
@@ -64,8 +68,9 @@ pub(super) type Changes = Vec<(Channel, Channel)>;
 
 /// Numbers that two channels would have: of each channel that cannot have its new one, where it stands among these.
 pub(super) fn conflicts(write: &Write<'_>, changes: &Changes) -> Result<Vec<usize>, Refusal> {
-    let after: HashMap<ChannelId, Option<Number>> = changes.iter().map(|it| (it.1.id, it.1.number)).collect();
-    let mut given: BTreeSet<Number> =
+    let after: HashMap<ChannelId, Option<ChannelNumber>> =
+        changes.iter().map(|it| (it.1.id, it.1.number)).collect();
+    let mut given: BTreeSet<ChannelNumber> =
         changes.iter().filter(|it| it.0.number == it.1.number).filter_map(|it| it.1.number).collect();
     let mut conflicts = Vec::new();
     for (n, (before, channel)) in changes.iter().enumerate() {

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use domain::channel::Channel;
 use domain::group::Group;
 use domain::ids::{ChannelId, GroupId, StreamId, StreamProfileId};
-use domain::user::Level;
+use domain::user::UserLevel;
 use serde::Serialize;
 use serde_json::{Map, Value};
 use storage::Table;
@@ -14,7 +14,7 @@ use uuid::Uuid;
 
 use crate::http::reply::Refusal;
 use crate::rest::api::channels::streams::{StreamRecord, StreamViews, blocking, read};
-use crate::rest::api::channels::values::ChannelNumber;
+use crate::rest::api::channels::values::ChannelNumberValue;
 use crate::rest::frame::call::Call;
 use crate::rest::frame::field::Kind;
 use crate::rest::frame::record::view;
@@ -30,9 +30,9 @@ view! {
         /// Its name.
         name: String [example("News")],
         /// Its number, unique over all channels.
-        channel_number: Option<ChannelNumber> [example("4.1")],
+        channel_number: Option<ChannelNumberValue> [example("4.1")],
         /// The same number.
-        number: Option<ChannelNumber> [example("4.1")],
+        number: Option<ChannelNumberValue> [example("4.1")],
         /// A channel that is not enabled is neither listed for viewers nor played.
         enabled: bool,
         /// Its channel group.
@@ -53,7 +53,7 @@ view! {
         /// Its logo; `null`, because there are none yet.
         logo_id: Option<u32>,
         /// Users of a lower level do not see it.
-        user_level: Level,
+        user_level: UserLevel,
         /// Users who hide adult content do not see it.
         is_adult: bool,
         /// Can what it sent before be watched? Not yet.
@@ -65,7 +65,7 @@ view! {
         /// The name in force. Of these fields nothing overrides the others; they are there for clients that read them.
         effective_name: String,
         /// The number in force.
-        effective_channel_number: Option<ChannelNumber>,
+        effective_channel_number: Option<ChannelNumberValue>,
         /// The channel group in force.
         effective_channel_group_id: Option<GroupId>,
         /// The id in a guide in force.
@@ -93,7 +93,7 @@ view! {
         /// Its name.
         name: String,
         /// Its number.
-        channel_number: Option<ChannelNumber>,
+        channel_number: Option<ChannelNumberValue>,
         /// Its channel group.
         channel_group_id: Option<GroupId>,
         /// Its logo; `null`, because there are none yet.
@@ -109,7 +109,7 @@ impl ChannelSummary {
             id: channel.id,
             uuid: channel.uuid,
             name: channel.name.clone(),
-            channel_number: channel.number.map(ChannelNumber),
+            channel_number: channel.number.map(ChannelNumberValue),
             channel_group_id: channel.group,
             logo_id: None,
             epg_data_id: None,
@@ -176,7 +176,7 @@ impl ChannelViews {
                 .map(|it| StreamShown::Whole(Box::new(it.clone())))
                 .collect(),
         };
-        let number = channel.number.map(ChannelNumber);
+        let number = channel.number.map(ChannelNumberValue);
         let group = channel.group.and_then(|it| self.groups.get(it.0));
         ChannelRecord {
             id: channel.id,

@@ -3,12 +3,12 @@
 use std::collections::BTreeSet;
 
 use actors::now_ms;
-use domain::account::{CUSTOM, Refresh};
+use domain::account::{CUSTOM_ACCOUNT, RefreshRecord};
 use domain::channel::Channel;
 use domain::group::Group;
 use domain::ids::{StreamId, StreamProfileId};
 use domain::source_url::SourceUrl;
-use domain::stream::{Facts, Headers, Stream};
+use domain::stream::{RequestHeaders, Stream, StreamProperties};
 use domain::stream_profile::StreamProfile;
 use storage::Write;
 
@@ -100,17 +100,17 @@ impl NewStream {
             return Err(Refusal::fault("read a new stream"));
         };
         let found = Found::of(write, self.channel_group, self.stream_profile_id)?;
-        let facts = Facts {
+        let facts = StreamProperties {
             name,
             url,
-            headers: Headers::default(),
+            headers: RequestHeaders::default(),
             tvg_id: some(self.tvg_id.flatten().map(|it| it.0)),
             group: found.group.flatten(),
             logo: some(self.logo_url.flatten().map(|it| it.0)),
             number: None,
         };
         let id = StreamId(write.next_id::<Stream>()?);
-        let mut stream = Stream::new(id, CUSTOM, facts, now_ms());
+        let mut stream = Stream::new(id, CUSTOM_ACCOUNT, facts, now_ms());
         stream.stream_profile = found.profile.flatten();
         write.put(&stream)?;
         Ok(stream)
@@ -127,7 +127,7 @@ impl StreamEdit {
         let url = self.url.map(|it| it.map(|it| it.0));
         let tvg_id = self.tvg_id.map(|it| it.map(|it| it.0));
         let logo = self.logo_url.map(|it| it.map(|it| it.0));
-        match stream.account == CUSTOM {
+        match stream.account == CUSTOM_ACCOUNT {
             true => state(&mut stream.provider, name, url, tvg_id, group, logo)?,
             false => {
                 edit_name(&mut stream, name);
@@ -151,7 +151,7 @@ type Sent<T> = Option<Option<T>>;
 
 /// Says what a stream made by hand is.
 fn state(
-    facts: &mut Facts,
+    facts: &mut StreamProperties,
     name: Sent<String>,
     url: Sent<SourceUrl>,
     tvg_id: Sent<String>,
@@ -234,8 +234,8 @@ pub(super) fn remove(write: &mut Write<'_>, ids: &[StreamId]) -> Result<usize, R
         write.put(&channel)?;
     }
     for account in accounts {
-        if let Some(refresh) = write.get::<Refresh>(account.0)?.filter(|it| it.digest.is_some()) {
-            write.put(&Refresh { digest: None, ..refresh })?;
+        if let Some(refresh) = write.get::<RefreshRecord>(account.0)?.filter(|it| it.digest.is_some()) {
+            write.put(&RefreshRecord { digest: None, ..refresh })?;
         }
     }
     Ok(n_removed)

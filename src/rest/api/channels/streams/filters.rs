@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use domain::account::Account;
 use domain::ids::{AccountId, ChannelId, StreamId};
-use domain::streams::{Index, Order, Page, Query};
+use domain::streams::{StreamOrder, StreamPage, StreamQuery, StreamSnapshot};
 use storage::NotReady;
 
 use crate::app::App;
@@ -73,7 +73,7 @@ choice!(By {
 
 /// What is asked of the index, ready to be held against it.
 pub(super) struct Wanted {
-    query: Query,
+    query: StreamQuery,
     /// The accounts in the order of their names, if that is the order.
     by_account: Option<Vec<AccountId>>,
 }
@@ -95,13 +95,13 @@ impl StreamFilters {
         let (by, descending) = self.ordering.map_or((By::Id, false), |it| (it.by, it.is_descending));
         let by_account = (by == By::AccountName).then(|| by_name(&call.app, descending));
         let order = match by {
-            By::Id | By::AccountName => Order::Id,
-            By::Name => Order::Name,
-            By::TvgId => Order::TvgId,
-            By::Group | By::GroupName => Order::Group,
-            By::Account => Order::Account,
+            By::Id | By::AccountName => StreamOrder::Id,
+            By::Name => StreamOrder::Name,
+            By::TvgId => StreamOrder::TvgId,
+            By::Group | By::GroupName => StreamOrder::Group,
+            By::Account => StreamOrder::Account,
         };
-        let query = Query {
+        let query = StreamQuery {
             ids: self.ids.map(HashSet::from_iter),
             name: self.name,
             tvg_id: self.tvg_id,
@@ -166,7 +166,7 @@ fn by_name(app: &App, descending: bool) -> Vec<AccountId> {
 }
 
 /// The streams as of the last answered write, so that everybody reads what they wrote.
-pub(super) async fn index(app: &App) -> Result<Arc<Index>, Refusal> {
+pub(super) async fn index(app: &App) -> Result<Arc<StreamSnapshot>, Refusal> {
     let models = &app.models;
     models.streams.at(models.store.version()).await.map_err(|error| match error {
         NotReady::Late => Refusal::unavailable(error.to_string()).retry_soon(),
@@ -176,13 +176,13 @@ pub(super) async fn index(app: &App) -> Result<Arc<Index>, Refusal> {
 
 impl Wanted {
     /// The streams of a window. Takes some milliseconds when there are half a million: for a thread that may block.
-    pub(super) fn find(&self, index: &Index, mut offset: usize, mut limit: usize) -> Page {
+    pub(super) fn find(&self, index: &StreamSnapshot, mut offset: usize, mut limit: usize) -> StreamPage {
         let Some(by_account) = &self.by_account else { return index.find(&self.query, offset, limit) };
-        let mut all = Page::default();
+        let mut all = StreamPage::default();
         let is_wanted =
             |it: &&AccountId| self.query.accounts.as_ref().is_none_or(|wanted| wanted.contains(it));
         for account in by_account.iter().filter(is_wanted) {
-            let query = Query { accounts: Some(HashSet::from([*account])), ..self.query.clone() };
+            let query = StreamQuery { accounts: Some(HashSet::from([*account])), ..self.query.clone() };
             let page = index.find(&query, offset, limit);
             all.count += page.count;
             offset = offset.saturating_sub(page.count);

@@ -11,7 +11,7 @@ mod tests;
 
 use std::collections::BTreeSet;
 
-use domain::account::CUSTOM;
+use domain::account::CUSTOM_ACCOUNT;
 use domain::ids::{AccountId, StreamId};
 use domain::stream::Stream;
 use http::StatusCode;
@@ -169,7 +169,7 @@ async fn groups(call: Call) -> Result<StreamGroups, Refusal> {
 async fn filter_options(call: Call) -> Result<FilterOptions, Refusal> {
     let groups = group_names(&call).await?;
     let accounts = call.app.models.accounts.load();
-    let accounts = accounts.iter().filter(|it| it.id != CUSTOM);
+    let accounts = accounts.iter().filter(|it| it.id != CUSTOM_ACCOUNT);
     let option =
         |it: &std::sync::Arc<domain::account::Account>| AccountOption { id: it.id, name: it.name.clone() };
     Ok(FilterOptions { groups, m3u_accounts: accounts.map(option).collect() })

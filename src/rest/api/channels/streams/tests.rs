@@ -1,9 +1,9 @@
-use domain::account::{Account, AccountProfile, List, Outcome, Refresh};
+use domain::account::{Account, AccountProfile, PlaylistLocation, RefreshOutcome, RefreshRecord};
 use domain::channel::Channel;
 use domain::group::Group;
 use domain::ids::{ChannelId, GroupId, ProfileId};
 use domain::source_url::SourceUrl;
-use domain::stream::{Edits, Facts, Headers};
+use domain::stream::{RequestHeaders, StreamOverrides, StreamProperties};
 use serde_json::{Value, json};
 use uuid::Uuid;
 
@@ -12,14 +12,14 @@ use crate::rest::frame::testing::{Rest, SECRET};
 
 fn account(id: u32, name: &str, is_active: bool) -> Account {
     let profile = AccountProfile::default_of(ProfileId(id), name, 0);
-    Account { is_active, ..Account::new(AccountId(id), name, List::None, profile, 0) }
+    Account { is_active, ..Account::new(AccountId(id), name, PlaylistLocation::None, profile, 0) }
 }
 
 fn stream(id: u32, account: u32, name: &str, group: Option<&str>, tvg_id: Option<&str>) -> Stream {
-    let facts = Facts {
+    let facts = StreamProperties {
         name: name.to_owned(),
         url: SourceUrl::new(format!("http://tv.example:8080/live/{SECRET}/{id}.ts")),
-        headers: Headers::default(),
+        headers: RequestHeaders::default(),
         tvg_id: tvg_id.map(str::to_owned),
         group: group.map(str::to_owned),
         logo: None,
@@ -37,9 +37,9 @@ fn channel(id: u32, streams: &[u32]) -> Channel {
 async fn stage() -> Rest {
     let rest = Rest::start().await;
     rest.put([account(2, "Zeta", true), account(3, "Alpha", true), account(4, "Omega", false)]).await;
-    let refresh = Refresh {
+    let refresh = RefreshRecord {
         account: AccountId(2),
-        outcome: Outcome::Success,
+        outcome: RefreshOutcome::Success,
         message: String::new(),
         tried_at: 5_000,
         good_at: Some(5_000),
@@ -197,8 +197,10 @@ async fn groups_of_streams_are_named_as_they_are_called_now() {
 #[tokio::test]
 async fn the_url_of_a_stream_is_whole_for_admins_only() {
     let rest = stage().await;
-    let edited =
-        Edits { url: Some(SourceUrl::new(format!("http://{SECRET}@b.example/"))), ..Edits::default() };
+    let edited = StreamOverrides {
+        url: Some(SourceUrl::new(format!("http://{SECRET}@b.example/"))),
+        ..StreamOverrides::default()
+    };
     rest.put([Stream { manual: edited, ..stream(2, 2, "News Two", None, None) }]).await;
     let whole = format!("http://tv.example:8080/live/{SECRET}/1.ts");
     for (method, path, body) in [
@@ -314,7 +316,7 @@ async fn an_edit_of_a_stream_from_a_playlist_counts_until_it_is_taken_back() {
 #[tokio::test]
 async fn what_is_sent_back_as_it_was_shown_is_no_edit() {
     let rest = stage().await;
-    let rule = Edits { name: Some("By rule".to_owned()), ..Edits::default() };
+    let rule = StreamOverrides { name: Some("By rule".to_owned()), ..StreamOverrides::default() };
     rest.put([Stream { rule, ..stream(1, 2, "News One", Some("Nachrichten"), None) }]).await;
     let one = format!("{LIST}1/");
     let shown = rest.admin("GET", &one, Value::Null).await.body;

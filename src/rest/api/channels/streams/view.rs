@@ -2,16 +2,16 @@
 
 use std::sync::Arc;
 
-use domain::account::Refresh;
+use domain::account::RefreshRecord;
 use domain::group::Group;
 use domain::ids::{AccountId, GroupId, StreamId, StreamProfileId};
 use domain::stream::Stream;
-use domain::user::Level;
+use domain::user::UserLevel;
 use storage::Table;
 
 use crate::app::App;
 use crate::http::reply::Refusal;
-use crate::rest::api::channels::values::ChannelNumber;
+use crate::rest::api::channels::values::ChannelNumberValue;
 use crate::rest::frame::call::Call;
 use crate::rest::frame::record::view;
 use crate::rest::frame::value::Time;
@@ -38,7 +38,7 @@ view! {
         /// The name of its group.
         channel_group_name: Option<String> [example("News")],
         /// The channel number that the provider gives it.
-        stream_chno: Option<ChannelNumber> [example("4.1")],
+        stream_chno: Option<ChannelNumberValue> [example("4.1")],
         /// How it is handed on, where that is not left to the channel.
         stream_profile_id: Option<StreamProfileId>,
         /// The same for as long as there is this stream, and no other one's. Made of ids, so it tells no address.
@@ -78,21 +78,21 @@ view! {
 pub(in crate::rest::api::channels) struct StreamViews {
     is_admin: bool,
     groups: Arc<Table<Group>>,
-    refreshes: Arc<Table<Refresh>>,
+    refreshes: Arc<Table<RefreshRecord>>,
 }
 
 impl StreamViews {
     pub(in crate::rest::api::channels) fn of(call: &Call) -> Result<Self, Refusal> {
         let models = &call.app.models;
         Ok(Self {
-            is_admin: call.user()?.may(Level::Admin),
+            is_admin: call.user()?.may(UserLevel::Admin),
             groups: models.groups.load(),
             refreshes: models.refreshes.load(),
         })
     }
 
     pub(in crate::rest::api::channels) fn stream(&self, stream: &Stream) -> StreamRecord {
-        let is_custom = stream.account == domain::account::CUSTOM;
+        let is_custom = stream.account == domain::account::CUSTOM_ACCOUNT;
         let group = stream.group().and_then(|it| self.groups.one_by("name", it));
         let group_name = group.map(|it| it.name.as_str()).or(stream.group());
         let seen_with_list = || {
@@ -114,7 +114,7 @@ impl StreamViews {
             tvg_id: stream.tvg_id().map(str::to_owned),
             channel_group: group.map(|it| it.id),
             channel_group_name: group_name.map(str::to_owned),
-            stream_chno: stream.provider.number.map(ChannelNumber),
+            stream_chno: stream.provider.number.map(ChannelNumberValue),
             stream_profile_id: stream.stream_profile,
             stream_hash: format!("{:08x}{:08x}", stream.account.0, stream.id.0),
             local_file: None,

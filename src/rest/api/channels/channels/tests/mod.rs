@@ -1,8 +1,8 @@
-use domain::account::CUSTOM;
+use domain::account::CUSTOM_ACCOUNT;
 use domain::group::Group;
 use domain::ids::{GroupId, StreamId};
 use domain::source_url::SourceUrl;
-use domain::stream::{Facts, Headers, Stream};
+use domain::stream::{RequestHeaders, Stream, StreamProperties};
 use domain::user::User;
 use serde_json::{Value, json};
 
@@ -14,16 +14,16 @@ mod many;
 const LIST: &str = "/api/channels/channels/";
 
 fn stream(id: u32, name: &str, group: Option<&str>, number: Option<&str>) -> Stream {
-    let facts = Facts {
+    let facts = StreamProperties {
         name: name.to_owned(),
         url: SourceUrl::new(format!("http://tv.example/{id}.ts")),
-        headers: Headers::default(),
+        headers: RequestHeaders::default(),
         tvg_id: Some(format!("guide.{id}")),
         group: group.map(str::to_owned),
         logo: Some(format!("http://tv.example/{id}.png")),
         number: number.map(|it| it.parse().unwrap()),
     };
-    Stream::new(StreamId(id), CUSTOM, facts, 0)
+    Stream::new(StreamId(id), CUSTOM_ACCOUNT, facts, 0)
 }
 
 /// Four streams and two groups, and no channel.
