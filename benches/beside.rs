@@ -42,7 +42,7 @@ use serde_json::{Value, json};
 use self::process::{Process, free_port};
 use self::test_support::api::Api;
 use self::test_support::signal::{FRAME, Picture, Programme};
-use self::test_support::upstream::{Answer, Provider};
+use self::test_support::upstream::{MockResponse, Provider};
 
 const BITS_PER_SECOND: u64 = 1_000_000;
 const MIB: f64 = 1024.0 * 1024.0;
@@ -118,7 +118,7 @@ fn serve(address: SocketAddr, folder: &std::path::Path) -> Process {
 /// Makes a channel with one stream; its path for players.
 async fn channel(provider: &Provider, admin: &Api, number: u64) -> String {
     let path = format!("/live/bench/{number}.ts");
-    provider.path(&path).answers(Answer::play(picture()));
+    provider.path(&path).answers(MockResponse::play(picture()));
     let name = format!("Bench {number}");
     let stream =
         admin.post("/api/channels/streams/", json!({ "name": name, "url": provider.url(&path) })).await;

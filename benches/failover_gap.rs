@@ -20,7 +20,7 @@ use serde_json::json;
 use self::support::percentile;
 use self::test_support::gateway::{Setup, TestGateway};
 use self::test_support::signal::{FRAME, Picture};
-use self::test_support::upstream::{Answer, Cut, Provider};
+use self::test_support::upstream::{Cut, MockResponse, Provider};
 
 const GOP_FRAMES: u64 = 12;
 
@@ -69,7 +69,7 @@ async fn one(provider: &Provider, gateway: &TestGateway, number: usize) -> (f64,
     // Not always at the same place of a group of pictures.
     let played = 1.5 + 0.037 * (number % 13) as f64;
     player.until("some play", |r| r.ts.programme_seconds() > played).await;
-    provider.path(&first).answers(Answer::status(503)).cut(Cut::Reset);
+    provider.path(&first).answers(MockResponse::status(503)).cut(Cut::Reset);
     player.sees("second").await;
     let gap = player.received(|r| r.longest_silence_of_payload());
     let asked = provider.path(&second).requests()[0].at;

@@ -31,7 +31,7 @@ use serde_json::{Value, json};
 use self::process::{Process, free_port};
 use self::support::percentile;
 use self::test_support::signal::Picture;
-use self::test_support::upstream::{Answer, Provider};
+use self::test_support::upstream::{MockResponse, Provider};
 
 const SOURCE: &str = "/live/bench/channel.ts";
 const BITS_PER_SECOND: u64 = 8_000_000;
@@ -72,7 +72,7 @@ fn measure(arguments: &[String]) {
 
     let provider = Provider::start();
     let picture = Picture::new("bench").bits_per_second(BITS_PER_SECOND).frames_per_gop(50);
-    provider.path(SOURCE).answers(Answer::play(picture));
+    provider.path(SOURCE).answers(MockResponse::play(picture));
 
     println!(
         "{:>9} {:>8}  {:>9} {:>11} {:>9} {:>9} {:>9} {:>10}",

@@ -1,4 +1,4 @@
-//! Clients that are slow, stand still or vanish: nobody else notices, and what they held comes back.
+//! Clients that are slow, stop reading or disappear: other clients are not affected, and their resources are released.
 
 use std::time::Duration;
 
@@ -9,12 +9,12 @@ use crate::support::client::{Ended, Player, Reading};
 use crate::support::gateway::{Setup, TestGateway};
 use crate::support::signal::Picture;
 use crate::support::upstream::Provider;
-use crate::support::{PATIENCE, eventually};
+use crate::support::{WAIT_MAX, eventually};
 
 const NEWS: &str = "/live/anna/news.ts";
 
-/// A fast channel with a short past, so that a slow client falls out of it soon.
-async fn house(change: impl FnOnce(&mut Settings)) -> (Provider, TestGateway) {
+/// Starts a fast channel with a short ring, so that a slow client soon falls behind it.
+async fn set_up(change: impl FnOnce(&mut Settings)) -> (Provider, TestGateway) {
     let provider = Provider::start();
     provider.path(NEWS).plays(Picture::new("news").bits_per_second(16_000_000).frames_per_gop(5));
     let list = provider.playlist(&[("news", "News", NEWS)]);
@@ -35,9 +35,9 @@ fn slow_player(gateway: &TestGateway, rate: u32) -> impl Future<Output = Player>
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_slow_client_misses_something_that_is_declared_and_slows_nobody() {
-    // Holds T-view.3: a quarter of the rate.
-    let (provider, gateway) = house(|it| it.slow_client_limit = u32::MAX).await;
+async fn a_slow_client_skips_data_with_a_declared_discontinuity_and_slows_nobody() {
+    // Holds T-view.3: the client reads a quarter of the rate.
+    let (provider, gateway) = set_up(|it| it.slow_client_limit = u32::MAX).await;
     let fast = [gateway.watch("News").await, gateway.watch("News").await];
     let slow = slow_player(&gateway, 500_000).await;
     slow.until("a jump", |r| r.ts.declared_discontinuities > 2 && r.ts.steps.len() > 2).await;
@@ -53,14 +53,14 @@ async fn a_slow_client_misses_something_that_is_declared_and_slows_nobody() {
     }
     let counts = gateway.gateway.counts();
     assert!(counts.misses > 0 && counts.missed_bytes > 0, "{counts:?}");
-    // One past and what it is handing on: bounded, however long the slow one takes.
-    assert!(counts.ring_bytes <= 2 << 20, "{} bytes kept", counts.ring_bytes);
+    // Bounded to one ring and the chunks in transit, no matter how long the slow client takes.
+    assert!(counts.ring_bytes <= 2 << 20, "{} bytes in the ring", counts.ring_bytes);
     assert_eq!(provider.peak(), 1);
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_client_that_misses_too_often_is_let_go() {
-    let (_provider, gateway) = house(|it| it.slow_client_limit = 2).await;
+async fn a_client_that_is_overrun_too_often_is_disconnected() {
+    let (_provider, gateway) = set_up(|it| it.slow_client_limit = 2).await;
     let fast = gateway.watch("News").await;
     let slow = slow_player(&gateway, 200_000).await;
     slow.until("the stream", |r| r.n_bytes > 0).await;
@@ -71,7 +71,7 @@ async fn a_client_that_misses_too_often_is_let_go() {
             _ => None,
         })
     };
-    eventually("the disconnect to be told", || reason().is_some()).await;
+    eventually("the disconnect event", || reason().is_some()).await;
     assert!(reason().unwrap().contains("slow"), "{:?}", reason());
     slow.read(Reading::Freely);
     slow.ended().await;
@@ -80,13 +80,13 @@ async fn a_client_that_misses_too_often_is_let_go() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_client_that_leaves_in_any_way_is_gone_at_once() {
-    let (provider, gateway) = house(|_| {}).await;
+async fn a_client_that_leaves_in_any_way_is_removed_at_once() {
+    let (provider, gateway) = set_up(|_| {}).await;
     for round in 0..6 {
         let player = gateway.watch("News").await;
         player.sees("news").await;
         gateway.has_clients(1).await;
-        // Also with its socket full of what it never read.
+        // Also with unread data in its socket.
         if round >= 3 {
             player.read(Reading::Nothing);
             tokio::time::sleep(Duration::from_millis(100)).await;
@@ -98,27 +98,27 @@ async fn a_client_that_leaves_in_any_way_is_gone_at_once() {
         }
         gateway.has_clients(0).await;
     }
-    gateway.is_quiet().await;
+    gateway.until_idle().await;
     assert_eq!(provider.open(), 0);
 }
 
-/// These wait for time-outs that are fixed on purpose.
+/// These wait for fixed timeouts.
 mod slow {
     use super::*;
 
     #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-    async fn a_phone_that_stops_reading_without_closing_is_hung_up_on_and_its_slot_comes_back() {
-        let (provider, gateway) = house(|it| it.slow_client_limit = u32::MAX).await;
+    async fn a_client_that_stops_reading_is_disconnected_and_its_slot_is_released() {
+        let (provider, gateway) = set_up(|it| it.slow_client_limit = u32::MAX).await;
         let phone = Player::ask(gateway.address, gateway.get("News").receive_buffer(16 << 10)).await;
         phone.sees("news").await;
         phone.read(Reading::Nothing);
         let asleep = tokio::time::Instant::now();
-        gateway.is_quiet().await;
-        assert!(asleep.elapsed() > Duration::from_secs(20), "a short sleep is forgiven");
+        gateway.until_idle().await;
+        assert!(asleep.elapsed() > Duration::from_secs(20), "a short pause is tolerated");
         assert_eq!(provider.open(), 0);
         phone.read(Reading::Freely);
         assert_eq!(phone.ended().await, Ended::Reset);
-        assert!(asleep.elapsed() < PATIENCE, "thirty seconds and what it takes to notice");
+        assert!(asleep.elapsed() < WAIT_MAX, "the timeout of thirty seconds and some margin");
         let again = gateway.watch("News").await;
         again.sees("news").await;
     }

@@ -1,5 +1,5 @@
-//! What a client receives over several failovers is one file that programs which are not ours read without a
-//! complaint. The sources are made by ffmpeg: other codecs, other PIDs, other start times.
+//! A recording over several failovers is one file that external programs read without errors. The sources are made by
+//! ffmpeg with different codecs, PIDs and start times.
 
 mod slow {
     use std::sync::Arc;
@@ -11,9 +11,9 @@ mod slow {
     use crate::support::gateway::{Setup, TestGateway};
     use crate::support::signal::Clip;
     use crate::support::tools;
-    use crate::support::upstream::{Answer, Cut, Provider};
+    use crate::support::upstream::{Cut, MockResponse, Provider};
 
-    /// How long each source plays before it breaks off.
+    /// How long each source plays before it breaks off, in seconds.
     const PLAYED: f64 = 4.0;
 
     async fn picture(name: &str, codecs: &[&str], muxer: &[&str]) -> Arc<Clip> {
@@ -37,7 +37,7 @@ mod slow {
             .await
     }
 
-    /// Its clocks stand shortly before the end of their 33 bits.
+    /// Its clocks start shortly before the 33-bit overflow.
     async fn mpeg2() -> Arc<Clip> {
         let muxer =
             ["-mpegts_start_pid", "0x200", "-mpegts_pmt_start_pid", "0x40", "-output_ts_offset", "95440"];
@@ -55,7 +55,7 @@ mod slow {
         Clip::make("radio-aac", &inputs, &output).await
     }
 
-    /// A recording over a failover from each clip to the next, and how long it took.
+    /// A recording with a failover from each clip to the next, and its duration.
     struct Recording {
         bytes: Vec<u8>,
         programme_seconds: f64,
@@ -63,12 +63,12 @@ mod slow {
         n_gaps: usize,
     }
 
-    /// Each source breaks off in its own way after some seconds.
+    /// Records all clips; each source breaks off in its own way after some seconds.
     async fn record(clips: &[Arc<Clip>]) -> Recording {
         let provider = Provider::start();
         let paths: Vec<String> = (0..clips.len()).map(|number| format!("/live/anna/{number}.ts")).collect();
         for (path, clip) in paths.iter().zip(clips) {
-            provider.path(path).answers(Answer::play(clip.clone()));
+            provider.path(path).answers(MockResponse::play(clip.clone()));
         }
         let entries: Vec<_> = paths.iter().map(|path| ("news", "News", path.as_str())).collect();
         let gateway = Setup::new().list(&provider.playlist(&entries)).start().await;
@@ -78,7 +78,7 @@ mod slow {
         for (number, path) in paths.iter().enumerate() {
             plays_for(&player, &gateway, number, PLAYED).await;
             if number + 1 < paths.len() {
-                provider.path(path).answers(Answer::status(404)).cut(cuts[number % cuts.len()]);
+                provider.path(path).answers(MockResponse::status(404)).cut(cuts[number % cuts.len()]);
             }
         }
         let (programme_seconds, wall_seconds) = player.received(|r| {
@@ -90,25 +90,28 @@ mod slow {
         Recording { bytes, programme_seconds, wall_seconds, n_gaps: clips.len() - 1 }
     }
 
-    /// Waits until source `number` is on, and for so many seconds of its programme.
+    /// Waits until source `number` plays and has played for this many seconds.
     async fn plays_for(player: &Player, gateway: &TestGateway, number: usize, seconds: f64) {
         crate::support::eventually("the failover", || gateway.failovers().len() == number).await;
         let (packets, start) = player.received(|r| (r.ts.payload_packets, r.ts.programme_seconds()));
-        player.until("its packets", |r| r.ts.payload_packets > packets + 100).await;
-        player.until("its seconds", |r| r.ts.programme_seconds() > start + seconds).await;
+        player.until("its first packets", |r| r.ts.payload_packets > packets + 100).await;
+        player.until("some seconds of its programme", |r| r.ts.programme_seconds() > start + seconds).await;
     }
 
     impl Recording {
-        /// The clocks of the recording went as far as those on the wall.
-        fn keeps_time(&self) {
-            // 0.2 s per gap is the promise; the rest is what a busy machine takes to read a socket.
+        /// Checks that the clock of the recording advanced as far as the wall clock.
+        fn check_clock(&self) {
+            // 0.2 s per gap is guaranteed; the rest is for reading the socket on a busy machine.
             let allowed = 0.2 * self.n_gaps as f64 + 0.4;
             let (programme, wall) = (self.programme_seconds, self.wall_seconds);
-            assert!((programme - wall).abs() <= allowed, "{programme:.3} s of programme in {wall:.3} s");
+            assert!(
+                (programme - wall).abs() <= allowed,
+                "{programme:.3} s of programme in {wall:.3} s of real time"
+            );
         }
 
-        /// ffprobe's decoding times never go back and cover the recording; returns the codecs it saw.
-        async fn ffprobe_is_content(&self) -> Vec<String> {
+        /// Checks with ffprobe that decoding times never decrease and cover the recording; returns the codecs.
+        async fn check_with_ffprobe(&self) -> Vec<String> {
             let file = tools::saved(&self.bytes);
             let path = file.path().to_string_lossy().into_owned();
             let entries = "packet=codec_type,stream_index,dts_time,duration_time,flags";
@@ -123,7 +126,7 @@ mod slow {
             let (mut first, mut end) = (f64::MAX, 0.0_f64);
             for line in text.lines() {
                 let fields: Vec<&str> = line.split(',').collect();
-                // Lines about side data are shorter.
+                // Lines about side data have fewer fields.
                 let [_, stream, time, ..] = fields[..] else { continue };
                 let Ok(time) = time.parse::<f64>() else { continue };
                 let before = last.insert(stream.to_owned(), time).unwrap_or(time);
@@ -133,7 +136,7 @@ mod slow {
             let allowed = 0.2 * self.n_gaps as f64 + 0.8;
             assert!(
                 (end - first - self.wall_seconds).abs() <= allowed,
-                "{} s in {} s",
+                "{} s of packets in {} s",
                 end - first,
                 self.wall_seconds
             );
@@ -145,26 +148,26 @@ mod slow {
             codecs
         }
 
-        /// ffmpeg copies the recording packet by packet without a word about its clocks. It may say that a packet is
-        /// short: a source that breaks off takes the rest of its last one with it.
-        async fn ffmpeg_is_content(&self) {
+        /// Copies the recording with ffmpeg and checks that it reports nothing about clocks. It may report a short
+        /// packet: a source that breaks off takes the rest of its last packet with it.
+        async fn check_with_ffmpeg(&self) {
             let input = tools::saved(&self.bytes);
             let output = tools::saved(&[]);
             let (input, output) = (input.path().to_string_lossy(), output.path().to_string_lossy());
             let before = ["-y", "-nostdin", "-hide_banner", "-loglevel", "warning"];
             let arguments = [&before[..], &["-i", &input, "-map", "0", "-c", "copy", &output]].concat();
             let ran = tools::run("ffmpeg", &arguments).await;
-            let said = String::from_utf8_lossy(&ran.stderr).into_owned();
-            assert!(ran.status.success(), "{said}");
+            let reply = String::from_utf8_lossy(&ran.stderr).into_owned();
+            assert!(ran.status.success(), "{reply}");
             let about_clocks =
                 ["on-monoton", "timestamp discontinuity", "imestamps are unset", "out of order"];
             for bad in about_clocks {
-                assert!(!said.contains(bad), "ffmpeg: {said}");
+                assert!(!reply.contains(bad), "ffmpeg: {reply}");
             }
         }
 
-        /// tshark's dissector finds no break of a continuity counter that is not declared.
-        async fn tshark_is_content(&self) {
+        /// Checks with tshark that every continuity counter error is declared.
+        async fn check_with_tshark(&self) {
             let undeclared = undeclared_breaks(&self.bytes).await;
             assert!(undeclared.is_empty(), "frame, PID, counter, declared:\n{}", undeclared.join("\n"));
         }
@@ -175,7 +178,7 @@ mod slow {
         let path = file.path().to_string_lossy().into_owned();
         let seen =
             tools::text_of("tshark", &["-r", &path, "-Y", "mp2t", "-T", "fields", "-e", "mp2t.pid"]).await;
-        assert_eq!(seen.lines().count(), bytes.len() / 188, "tshark has seen every packet");
+        assert_eq!(seen.lines().count(), bytes.len() / 188, "tshark read every packet");
         let fields = ["-r", &path, "-Y", "mp2t.cc.drop || mp2t.tei == 1 || mp2t.sync_byte != 0x47"];
         let shown =
             ["-T", "fields", "-e", "frame.number", "-e", "mp2t.pid", "-e", "mp2t.cc", "-e", "mp2t.af.di"];
@@ -185,16 +188,16 @@ mod slow {
     }
 
     #[tokio::test]
-    async fn the_programs_see_what_is_wrong_with_a_recording_that_was_only_strung_together() {
+    async fn the_programs_reject_a_recording_that_was_only_concatenated() {
         let strung = [h264().await.bytes(), other_h264().await.bytes()].concat();
         assert!(!undeclared_breaks(&strung).await.is_empty());
         let bytes = strung.clone();
         let recording = Recording { bytes, programme_seconds: 27.0, wall_seconds: 40.0, n_gaps: 1 };
         for complaint in [
-            tokio::spawn(async move { recording.ffprobe_is_content().await.len() }).await.map(|_| ()),
+            tokio::spawn(async move { recording.check_with_ffprobe().await.len() }).await.map(|_| ()),
             tokio::spawn(async move {
                 Recording { bytes: strung, programme_seconds: 27.0, wall_seconds: 40.0, n_gaps: 1 }
-                    .keeps_time();
+                    .check_clock();
             })
             .await,
         ] {
@@ -202,32 +205,32 @@ mod slow {
         }
     }
 
-    async fn everybody_is_content(clips: &[Arc<Clip>], codecs: &[&str]) {
+    async fn check_with_all_programs(clips: &[Arc<Clip>], codecs: &[&str]) {
         let began = Instant::now();
         let recording = record(clips).await;
         assert!(began.elapsed() > Duration::from_secs_f64(PLAYED));
-        recording.keeps_time();
-        let seen = recording.ffprobe_is_content().await;
+        recording.check_clock();
+        let seen = recording.check_with_ffprobe().await;
         assert!(codecs.iter().all(|codec| seen.iter().any(|it| it == codec)), "{seen:?}");
-        recording.ffmpeg_is_content().await;
-        recording.tshark_is_content().await;
+        recording.check_with_ffmpeg().await;
+        recording.check_with_tshark().await;
     }
 
     #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-    async fn a_recording_over_sources_of_other_codecs_pids_and_start_times_is_one_clean_file() {
+    async fn a_recording_over_sources_with_different_codecs_pids_and_start_times_is_one_clean_file() {
         let clips = [h264().await, mpeg2().await, other_h264().await, h264().await];
-        everybody_is_content(&clips, &["h264", "aac"]).await;
+        check_with_all_programs(&clips, &["h264", "aac"]).await;
     }
 
     #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
     async fn a_recording_of_a_radio_that_fails_over_is_one_clean_file() {
         let clips = [radio().await, radio().await, radio().await];
-        everybody_is_content(&clips, &["aac"]).await;
+        check_with_all_programs(&clips, &["aac"]).await;
     }
 
     #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
     async fn a_recording_of_one_source_that_keeps_breaking_off_is_one_clean_file() {
         let clips = [other_h264().await, other_h264().await, other_h264().await];
-        everybody_is_content(&clips, &["h264", "ac3"]).await;
+        check_with_all_programs(&clips, &["h264", "ac3"]).await;
     }
 }

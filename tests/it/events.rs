@@ -1,4 +1,4 @@
-//! Events: what each cause tells, once, in order and without a secret, in the history and on the WebSocket alike.
+//! Events: each cause creates one event, in order and without secrets, the same in the history and on the WebSocket.
 
 use std::time::Duration;
 
@@ -10,78 +10,77 @@ use tokio::time::timeout;
 use crate::support::api::{ADMIN, Api, PASSWORD};
 use crate::support::client::{Player, Request, fetch};
 use crate::support::gateway::{Setup, TestGateway};
-use crate::support::push::Listener;
 use crate::support::signal::Picture;
-use crate::support::upstream::{Answer, Cut, Provider};
-use crate::support::{PATIENCE, eventually, until_async};
+use crate::support::upstream::{Cut, MockResponse, Provider};
+use crate::support::websocket::WebSocketClient;
+use crate::support::{WAIT_MAX, eventually, until_async};
 
 const FIRST: &str = "/live/anna/hunter2/first.ts";
 const SECOND: &str = "/live/anna/hunter2/second.ts";
-/// What no event may tell: the provider's login, and the passwords that were tried.
+/// Strings that no event may contain: the provider's password, and passwords of failed logins.
 const SECRETS: [&str; 2] = ["hunter2", "swordfish"];
 
-/// What the interface promises of each group of events.
+/// The keys that the API documents for each group of events.
 const CHANNEL: &[&str] = &["channel_id", "channel_name", "channel_number", "stream_url", "profile_used"];
 const CLIENT: &[&str] = &["channel_id", "channel_name", "client_ip", "user_agent", "connection_id"];
 const REFRESH: &[&str] = &["source_name", "source_id", "programs_updated", "duration_seconds"];
 const CALLER: &[&str] = &["client_ip", "user_agent", "reason"];
 
-/// However busy the machine is, only what the story does ends a stream.
-fn patient(settings: &mut Settings) {
+/// Sets long timeouts, so that no stream ends because the machine is busy.
+fn long_timeouts(settings: &mut Settings) {
     settings.first_packet_timeout = Duration::from_secs(50);
     settings.stall_timeout = Duration::from_secs(50);
     settings.start_timeout = Duration::from_secs(50);
     settings.give_up_after = Duration::from_secs(50);
 }
 
-/// One channel of two streams, whose addresses have the login in every place there is.
+/// Returns a playlist of one channel with two streams, whose URLs contain the login in every possible place.
 fn list(provider: &Provider) -> String {
     let list = provider.playlist(&[("news", "News", FIRST), ("news", "News backup", SECOND)]);
     list.replace("http://", "http://anna:hunter2@")
 }
 
-/// A gateway with an admin who listens from its first moment on.
-struct Story {
+/// A gateway with an admin who is connected to the WebSocket from the start.
+struct EventFixture {
     gateway: TestGateway,
     admin: Api,
-    listener: Listener,
+    listener: WebSocketClient,
 }
 
-impl Story {
-    async fn of(setup: Setup) -> Story {
+impl EventFixture {
+    async fn of(setup: Setup) -> EventFixture {
         let gateway = setup.start().await;
         let admin = Api::first_admin(&gateway).await;
         let token = admin.token(ADMIN, PASSWORD).await;
         let path = format!("/ws/?token={}", token.text("access"));
-        let mut listener = Listener::open(gateway.address, &path, &[]).await.unwrap();
-        // From here on it hears everything.
+        let mut listener = WebSocketClient::open(gateway.address, &path, &[]).await.unwrap();
+        // The client receives every event from here on.
         assert_eq!(listener.next().await.unwrap()["type"], "connection_established");
-        Story { gateway, admin, listener }
+        EventFixture { gateway, admin, listener }
     }
 
-    /// Waits until exactly these events have happened, in this order, and returns what an admin is told of them: the
-    /// same from the history and by the WebSocket.
-    async fn tells(&mut self, names: &[&str]) -> Vec<Value> {
+    /// Waits for exactly these events, in this order, and returns them. Checks that history and WebSocket agree.
+    async fn expect_events(&mut self, names: &[&str]) -> Vec<Value> {
         eventually(&format!("the events {names:?}"), || self.gateway.event_names().len() >= names.len())
             .await;
         let history = self.admin.get("/api/core/system-events/").await.body;
         assert_eq!(history["total"], names.len(), "{history}");
         let history = history["events"].as_array().unwrap().iter().rev();
-        let remembered: Vec<_> = history.cloned().map(payload).collect();
-        let pushed = timeout(PATIENCE, self.hears(names.len())).await;
-        assert_eq!(pushed.expect("the WebSocket tells as many"), remembered);
-        let told: Vec<_> = remembered.iter().map(|it| it["event_type"].as_str().unwrap()).collect();
-        assert_eq!(told, names);
-        for event in &remembered {
-            has_its_keys(event);
+        let recorded: Vec<_> = history.cloned().map(payload).collect();
+        let pushed = timeout(WAIT_MAX, self.next_events(names.len())).await;
+        assert_eq!(pushed.expect("the WebSocket sends as many"), recorded);
+        let events: Vec<_> = recorded.iter().map(|it| it["event_type"].as_str().unwrap()).collect();
+        assert_eq!(events, names);
+        for event in &recorded {
+            assert_keys(event);
             let text = event.to_string();
             assert!(!SECRETS.iter().any(|it| text.contains(it)), "{text}");
         }
-        remembered
+        recorded
     }
 
-    /// So many events of the WebSocket.
-    async fn hears(&mut self, n: usize) -> Vec<Value> {
+    /// Returns the next `n` events of the WebSocket.
+    async fn next_events(&mut self, n: usize) -> Vec<Value> {
         let mut events = Vec::new();
         while events.len() < n {
             let mut frame = self.listener.next().await.unwrap();
@@ -96,7 +95,7 @@ impl Story {
     }
 }
 
-/// A row of the history as subscribers are told.
+/// Converts a row of the history to the payload of the WebSocket.
 fn payload(mut row: Value) -> Value {
     let mut payload = row["details"].take();
     for key in ["event_type", "timestamp", "channel_id", "channel_name"] {
@@ -107,7 +106,7 @@ fn payload(mut row: Value) -> Value {
     payload
 }
 
-fn has_its_keys(event: &Value) {
+fn assert_keys(event: &Value) {
     let name = event["event_type"].as_str().unwrap();
     let keys = match name {
         "client_connect" | "client_disconnect" => CLIENT,
@@ -124,29 +123,29 @@ fn has_its_keys(event: &Value) {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn everything_in_the_life_of_a_channel_is_told_once_and_in_order() {
+async fn every_event_of_a_channel_is_sent_once_and_in_order() {
     let provider = Provider::start();
     provider.path(FIRST).plays(Picture::new("first"));
     provider.path(SECOND).plays(Picture::new("second"));
-    let mut story = Story::of(Setup::new().list(&list(&provider)).engine(patient)).await;
-    let gateway = &story.gateway;
+    let mut fixture = EventFixture::of(Setup::new().list(&list(&provider)).engine(long_timeouts)).await;
+    let gateway = &fixture.gateway;
 
     let player = gateway.watch("News").await;
     player.sees("first").await;
     provider.path(FIRST).cut(Cut::Reset);
     eventually("the reconnect", || gateway.n_events("channel_reconnect") == 1).await;
-    provider.path(FIRST).answers(Answer::status(404)).cut(Cut::Reset);
+    provider.path(FIRST).answers(MockResponse::status(404)).cut(Cut::Reset);
     player.sees("second").await;
     provider.path(FIRST).plays(Picture::new("first"));
     let uuid = gateway.channel("News").uuid;
-    let switched = story.admin.post(&format!("/proxy/ts/next_stream/{uuid}"), json!({})).await;
+    let switched = fixture.admin.post(&format!("/proxy/ts/next_stream/{uuid}"), json!({})).await;
     assert_eq!(switched.status, 200, "{switched:?}");
     player.sees("first").await;
     player.leave().await;
-    gateway.is_quiet().await;
+    gateway.until_idle().await;
 
-    let [connect, start, reconnect, failover, switch, disconnect, stop] = &story
-        .tells(&[
+    let [connect, start, reconnect, failover, switch, disconnect, stop] = &fixture
+        .expect_events(&[
             "client_connect",
             "channel_start",
             "channel_reconnect",
@@ -180,52 +179,54 @@ async fn everything_in_the_life_of_a_channel_is_told_once_and_in_order() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_channel_that_nothing_plays_is_told_with_the_reason() {
+async fn a_channel_that_cannot_play_sends_an_event_with_the_reason() {
     let provider = Provider::start();
-    let mut story = Story::of(Setup::new().list(&list(&provider)).engine(|it| {
-        patient(it);
+    let mut fixture = EventFixture::of(Setup::new().list(&list(&provider)).engine(|it| {
+        long_timeouts(it);
         it.start_timeout = Duration::from_millis(500);
     }))
     .await;
-    let answer = Player::ask(story.gateway.address, story.gateway.get("News")).await;
+    let answer = Player::ask(fixture.gateway.address, fixture.gateway.get("News")).await;
     assert!(answer.status().await >= 500);
-    story.gateway.is_quiet().await;
-    let names = story.gateway.event_names();
-    let told = story.tells(&names).await;
-    let errors: Vec<_> = told.iter().filter(|it| it["event_type"] == "channel_error").collect();
+    fixture.gateway.until_idle().await;
+    let names = fixture.gateway.event_names();
+    let events = fixture.expect_events(&names).await;
+    let errors: Vec<_> = events.iter().filter(|it| it["event_type"] == "channel_error").collect();
     assert_eq!(errors.len(), 1, "{names:?}");
     let message = errors[0]["error_message"].as_str().unwrap();
     assert!(message.contains("404"), "{message}");
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_channel_that_fails_of_a_bug_is_told_to_have_stopped_after_its_clients() {
+async fn a_channel_that_panics_sends_its_stop_event_after_those_of_its_clients() {
     let provider = Provider::start();
     provider.path(FIRST).plays(Picture::new("first"));
-    let mut story = Story::of(Setup::new().list(&list(&provider)).engine(patient)).await;
-    let gateway = &story.gateway;
+    let mut fixture = EventFixture::of(Setup::new().list(&list(&provider)).engine(long_timeouts)).await;
+    let gateway = &fixture.gateway;
     let player = gateway.watch("News").await;
     player.sees("first").await;
     gateway.gateway.system().kill_channel(Target::Channel(gateway.channel("News").uuid));
     player.ended().await;
-    gateway.is_quiet().await;
-    let told = story.tells(&["client_connect", "channel_start", "client_disconnect", "channel_stop"]).await;
-    let reasons = [&told[2]["reason"], &told[3]["reason"]];
+    gateway.until_idle().await;
+    let events = fixture
+        .expect_events(&["client_connect", "channel_start", "client_disconnect", "channel_stop"])
+        .await;
+    let reasons = [&events[2]["reason"], &events[3]["reason"]];
     assert_eq!(reasons, [&json!("the channel failed"); 2]);
-    assert!(told[2]["bytes_sent"].as_u64() > Some(0) && told[3]["total_bytes"].as_u64() > Some(0));
+    assert!(events[2]["bytes_sent"].as_u64() > Some(0) && events[3]["total_bytes"].as_u64() > Some(0));
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_login_that_fails_is_told_with_who_tried_it_and_without_the_password() {
-    let mut story = Story::of(Setup::new()).await;
-    let (gateway, admin) = (&story.gateway, &story.admin);
+async fn a_failed_login_sends_an_event_with_the_caller_and_without_the_password() {
+    let mut fixture = EventFixture::of(Setup::new()).await;
+    let (gateway, admin) = (&fixture.gateway, &fixture.admin);
     assert_eq!(admin.token("nobody", "swordfish").await.status, 401);
     assert_eq!(admin.token(ADMIN, "swordfish").await.status, 401);
     let path = format!("/live/{ADMIN}/swordfish/1.ts");
     let player = fetch(gateway.address, Request::get(path).header("User-Agent", "TV/1")).await;
     assert_eq!(player.status(), 401);
-    let told = story.tells(&["login_failed"; 3]).await;
-    let seen: Vec<_> = told.iter().map(|it| [&it["user"], &it["user_agent"], &it["reason"]]).collect();
+    let events = fixture.expect_events(&["login_failed"; 3]).await;
+    let seen: Vec<_> = events.iter().map(|it| [&it["user"], &it["user_agent"], &it["reason"]]).collect();
     let expected = [
         json!(["nobody", "TestPlayer/1.0", "unknown user"]),
         json!([ADMIN, "TestPlayer/1.0", "wrong password"]),
@@ -235,49 +236,49 @@ async fn a_login_that_fails_is_told_with_who_tried_it_and_without_the_password()
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_network_that_is_refused_a_playlist_or_a_stream_is_told_and_not_again_with_each_try() {
+async fn a_refused_network_sends_one_event_and_not_one_for_each_request() {
     let provider = Provider::start();
     for what in ["playlist", "stream"] {
-        // Loopback is all that a test has, so the networks that are allowed are others.
+        // Every test client connects from loopback, so only other networks are allowed.
         let setup = Setup::new().list(&list(&provider));
         let setup = setup.config(|it| it.stream_networks = "10.0.0.0/8".parse().unwrap());
-        let mut story = Story::of(setup).await;
-        let gateway = &story.gateway;
+        let mut fixture = EventFixture::of(setup).await;
+        let gateway = &fixture.gateway;
         let path = if what == "stream" { gateway.path("News") } else { "/playlist.m3u".to_owned() };
         for _ in 0..3 {
             let refused = fetch(gateway.address, Request::get(path.clone())).await;
             assert_eq!(refused.status(), 403);
         }
-        let told = &story.tells(&["m3u_blocked"]).await[0];
+        let events = &fixture.expect_events(&["m3u_blocked"]).await[0];
         assert_eq!(
-            (&told["client_ip"], &told["user_agent"]),
+            (&events["client_ip"], &events["user_agent"]),
             (&json!("127.0.0.1"), &json!("TestPlayer/1.0"))
         );
-        assert!(told["reason"].as_str().unwrap().contains(what), "{told}");
+        assert!(events["reason"].as_str().unwrap().contains(what), "{events}");
     }
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_playlist_that_was_refreshed_is_told_with_its_counts_and_one_that_failed_is_not() {
+async fn a_successful_refresh_sends_an_event_with_its_counts_and_a_failed_one_does_not() {
     let provider = Provider::start();
-    let mut story = Story::of(Setup::new()).await;
+    let mut fixture = EventFixture::of(Setup::new()).await;
     let at = "/get.php?username=anna&password=hunter2";
     let account = |name: &str| json!({ "name": name, "server_url": provider.url(at), "max_streams": 1 });
-    let ended = async |story: &Story, made: Value, status: &str| {
+    let ended = async |fixture: &EventFixture, made: Value, status: &str| {
         let path = format!("/api/m3u/accounts/{}/", made["id"]);
-        let is = async || story.admin.get(&path).await.body["status"] == status;
+        let is = async || fixture.admin.get(&path).await.body["status"] == status;
         until_async(status, is).await;
     };
-    let failing = story.admin.post("/api/m3u/accounts/", account("Gone")).await;
-    ended(&story, failing.body, "error").await;
-    provider.path(at).answers(Answer::text("audio/x-mpegurl", list(&provider)));
-    let made = story.admin.post("/api/m3u/accounts/", account("Provider")).await;
+    let failing = fixture.admin.post("/api/m3u/accounts/", account("Gone")).await;
+    ended(&fixture, failing.body, "error").await;
+    provider.path(at).answers(MockResponse::text("audio/x-mpegurl", list(&provider)));
+    let made = fixture.admin.post("/api/m3u/accounts/", account("Provider")).await;
     let id = made.body["id"].clone();
-    ended(&story, made.body, "success").await;
+    ended(&fixture, made.body, "success").await;
 
-    let told = &story.tells(&["m3u_refresh"]).await[0];
-    assert_eq!((&told["source_name"], &told["source_id"]), (&json!("Provider"), &id));
-    assert_eq!((&told["total_processed"], &told["streams_created"]), (&json!(2), &json!(2)));
-    let others = [&told["programs_updated"], &told["streams_updated"], &told["streams_deleted"]];
+    let events = &fixture.expect_events(&["m3u_refresh"]).await[0];
+    assert_eq!((&events["source_name"], &events["source_id"]), (&json!("Provider"), &id));
+    assert_eq!((&events["total_processed"], &events["streams_created"]), (&json!(2), &json!(2)));
+    let others = [&events["programs_updated"], &events["streams_updated"], &events["streams_deleted"]];
     assert_eq!(others, [&json!(0); 3]);
 }

@@ -1,4 +1,4 @@
-//! A live channel begins with its first viewer and ends with all that belongs to it.
+//! A live channel starts with its first viewer, and ends with all its resources.
 
 use std::time::Duration;
 
@@ -8,26 +8,26 @@ use domain::settings::Settings;
 use crate::support::client::Player;
 use crate::support::gateway::Setup;
 use crate::support::signal::Picture;
-use crate::support::upstream::{Answer, ClosedPort, Cut, Mood, Provider};
-use crate::support::{PATIENCE, eventually, until_async};
+use crate::support::upstream::{Behavior, ClosedPort, Cut, MockResponse, Provider};
+use crate::support::{WAIT_MAX, eventually, until_async};
 
 const NEWS: &str = "/live/anna/news.ts";
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_start_that_fails_at_any_step_ends_with_503_and_nothing_left() {
+async fn a_start_that_fails_at_any_step_returns_503_and_leaves_nothing_behind() {
     // Holds T-life.2.
     let provider = Provider::start();
     let closed = ClosedPort::new();
     let mut list = format!("#EXTM3U\n#EXTINF:-1,closed\n{}\n", closed.url("/x.ts"));
     let mut names = vec!["closed".to_owned()];
     for (name, answer) in [
-        ("mute", Answer::mute()),
-        ("refused", Answer::status(403)),
-        ("missing", Answer::status(404)),
-        ("page", Answer::html()),
-        ("silent", Answer::silent_body()),
-        ("empty", Answer::empty()),
-        ("short", Answer::play(Picture::new("x")).until(100, Cut::End)),
+        ("mute", MockResponse::mute()),
+        ("refused", MockResponse::status(403)),
+        ("missing", MockResponse::status(404)),
+        ("page", MockResponse::html()),
+        ("silent", MockResponse::silent_body()),
+        ("empty", MockResponse::empty()),
+        ("short", MockResponse::play(Picture::new("x")).until(100, Cut::End)),
     ] {
         let path = format!("/live/anna/{name}.ts");
         provider.path(&path).answers(answer);
@@ -48,12 +48,12 @@ async fn a_start_that_fails_at_any_step_ends_with_503_and_nothing_left() {
         let answer = player.answer().await;
         assert_eq!(answer.status(), 503, "{name}: {}", answer.text());
     }
-    gateway.is_quiet().await;
+    gateway.until_idle().await;
     assert_eq!(provider.open(), 0);
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_viewer_that_comes_while_the_channel_ends_plays_and_there_is_never_a_second_socket() {
+async fn a_viewer_that_joins_while_the_channel_ends_plays_without_a_second_socket() {
     // Holds T-life.3.
     let provider = Provider::start();
     provider.path(NEWS).plays(Picture::new("news").frames_per_gop(2));
@@ -72,15 +72,15 @@ async fn a_viewer_that_comes_while_the_channel_ends_plays_and_there_is_never_a_s
         player.sees("news").await;
         player.received(|r| r.ts.assert_clean());
         player.leave().await;
-        // Into the departure, a little later each time.
+        // The viewer arrives during the shutdown, a little later each time.
         tokio::time::sleep(Duration::from_millis(round * 25)).await;
     }
     assert_eq!(provider.peak(), 1);
-    gateway.is_quiet().await;
+    gateway.until_idle().await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn two_hundred_hops_leave_one_channel() {
+async fn two_hundred_channel_changes_leave_one_live_channel() {
     // Holds T-life.7.
     let provider = Provider::start();
     let mut list = String::from("#EXTM3U\n");
@@ -106,7 +106,7 @@ async fn two_hundred_hops_leave_one_channel() {
     eventually("one channel", || gateway.gateway.counts().channels == 1).await;
     eventually("one socket", || provider.open() == 1).await;
     watching.expect("the last one").sees("19").await;
-    gateway.is_quiet().await;
+    gateway.until_idle().await;
     assert_eq!((gateway.gateway.counts().ring_bytes, provider.open()), (0, 0));
 }
 
@@ -115,7 +115,7 @@ async fn a_lingering_channel_is_joined_without_a_new_upstream() {
     let provider = Provider::start();
     provider.path(NEWS).plays(Picture::new("news"));
     let list = provider.playlist(&[("news", "News", NEWS)]);
-    let gateway = Setup::new().list(&list).engine(|it| it.channel_shutdown_delay = PATIENCE).start().await;
+    let gateway = Setup::new().list(&list).engine(|it| it.channel_shutdown_delay = WAIT_MAX).start().await;
     for _ in 0..4 {
         let player = gateway.watch("News").await;
         player.sees("news").await;
@@ -126,7 +126,7 @@ async fn a_lingering_channel_is_joined_without_a_new_upstream() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_channel_that_is_stopped_lets_its_viewers_go_and_can_be_watched_again() {
+async fn a_stopped_channel_disconnects_its_viewers_and_can_be_watched_again() {
     let provider = Provider::start();
     provider.path(NEWS).plays(Picture::new("news"));
     let list = provider.playlist(&[("news", "News", NEWS)]);
@@ -139,12 +139,12 @@ async fn a_channel_that_is_stopped_lets_its_viewers_go_and_can_be_watched_again(
         player.ended().await;
         player.received(|r| r.ts.assert_clean());
     }
-    gateway.is_quiet().await;
+    gateway.until_idle().await;
     assert_eq!(provider.peak(), 1);
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_channel_whose_source_fails_after_the_last_viewer_left_ends_too() {
+async fn a_channel_ends_when_its_source_fails_after_the_last_viewer_left() {
     let provider = Provider::start();
     provider.path(NEWS).plays(Picture::new("news"));
     let list = provider.playlist(&[("news", "News", NEWS)]);
@@ -153,18 +153,18 @@ async fn a_channel_whose_source_fails_after_the_last_viewer_left_ends_too() {
         .engine(|it| it.channel_shutdown_delay = Duration::from_secs(1))
         .start()
         .await;
-    for trouble in [Mood::Stalled, Mood::Garbage, Mood::OnlyNulls] {
-        provider.path(NEWS).is_now(Mood::Healthy);
+    for trouble in [Behavior::Stalled, Behavior::Garbage, Behavior::OnlyNulls] {
+        provider.path(NEWS).behaves(Behavior::Healthy);
         let player = gateway.watch("News").await;
         player.sees("news").await;
-        provider.path(NEWS).is_now(trouble);
+        provider.path(NEWS).behaves(trouble);
         player.leave().await;
-        gateway.is_quiet().await;
+        gateway.until_idle().await;
     }
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn events_tell_the_life_of_a_channel_in_order() {
+async fn events_of_a_channel_are_in_order() {
     let provider = Provider::start();
     provider.path(NEWS).plays(Picture::new("news"));
     let list = provider.playlist(&[("news", "News", NEWS)]);
@@ -172,14 +172,14 @@ async fn events_tell_the_life_of_a_channel_in_order() {
     let player = gateway.watch("News").await;
     player.sees("news").await;
     player.leave().await;
-    gateway.is_quiet().await;
-    until_async("the stop to be told", async || gateway.n_events("channel_stop") == 1).await;
+    gateway.until_idle().await;
+    until_async("the stop event", async || gateway.n_events("channel_stop") == 1).await;
     let mut names = gateway.event_names();
-    // A client is there from the moment it asks, so these two may come in either order.
+    // A client exists from its request on, so these two events may come in either order.
     names[..2].sort_unstable();
     assert_eq!(names, ["channel_start", "client_connect", "client_disconnect", "channel_stop"]);
     for event in gateway.events() {
         let text = serde_json::to_string(event.as_ref()).unwrap();
-        assert!(!text.contains("anna"), "an address may carry credentials: {text}");
+        assert!(!text.contains("anna"), "a URL may contain credentials: {text}");
     }
 }

@@ -1,5 +1,5 @@
-//! `max_streams` means: at no instant are there more connections open at the provider than that. Asserted where it
-//! counts: at the provider, which counts its own sockets.
+//! `max_streams` limits the connections that are open at the provider at any instant. The tests check this at the
+//! provider, which counts its own sockets.
 
 use std::time::Duration;
 
@@ -8,10 +8,10 @@ use actors::Target;
 use crate::support::client::{Player, fetch};
 use crate::support::gateway::{Setup, TestGateway};
 use crate::support::signal::Picture;
-use crate::support::upstream::{Answer, Cut, Mood, Provider};
-use crate::support::{PATIENCE, eventually};
+use crate::support::upstream::{Behavior, Cut, MockResponse, Provider};
+use crate::support::{WAIT_MAX, eventually};
 
-/// A provider with `n` channels of the account `anna`, all of one list.
+/// Returns a provider with `n` channels of the account `anna`, and their playlist.
 fn provider_of(n: usize) -> (Provider, String) {
     let provider = Provider::start();
     let mut list = String::from("#EXTM3U\n");
@@ -29,7 +29,7 @@ async fn gateway_of(list: &str, max_streams: u32) -> TestGateway {
     Setup::new().limited_list(list, max_streams).start().await
 }
 
-/// A small generator of random numbers, so that a failed schedule can be played again.
+/// A small random number generator, so that a failed run can be repeated.
 struct Random(u64);
 
 impl Random {
@@ -41,7 +41,7 @@ impl Random {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn zapping_never_opens_more_than_the_account_allows() {
-    // Holds T-slot.1 at the provider's sockets: random joins, departures of three kinds, failing sources.
+    // Holds T-slot.1 at the provider's sockets: random joins, three ways to leave, failing sources.
     let (provider, list) = provider_of(6);
     provider.limit("anna", 2, 403, Duration::ZERO);
     provider.close_delay(Duration::from_millis(30));
@@ -55,7 +55,7 @@ async fn zapping_never_opens_more_than_the_account_allows() {
             let mut before: Option<Player> = None;
             for _ in 0..12 {
                 let next = Player::watch(address, &paths[random.below(6) as usize]).await;
-                // Some close the old one before they know about the new one, some after, some never wait at all.
+                // Some close the old connection before the new one is answered, some after, and some never wait.
                 if random.below(3) == 0 {
                     drop(before.take());
                 }
@@ -82,17 +82,17 @@ async fn zapping_never_opens_more_than_the_account_allows() {
         }
     };
     tokio::join!(saboteur, async { while zappers.join_next().await.transpose().unwrap().is_some() {} });
-    gateway.is_quiet().await;
-    assert!(provider.peak_of("anna") <= 2, "{} sockets at once", provider.peak_of("anna"));
+    gateway.until_idle().await;
+    assert!(provider.peak_of("anna") <= 2, "{} simultaneous sockets", provider.peak_of("anna"));
     assert_eq!((provider.refusals(), provider.open()), (0, 0));
-    // Nothing has leaked: both slots can be had again.
+    // Nothing has leaked: both slots are available again.
     let players = [gateway.watch("Channel 0").await, gateway.watch("Channel 1").await];
     players[0].sees("0").await;
     players[1].sees("1").await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn of_a_thousand_who_ask_at_once_exactly_as_many_get_in_as_there_are_slots() {
+async fn of_a_thousand_simultaneous_requests_exactly_one_per_slot_succeeds() {
     // Holds T-slot.2.
     const ASKING: usize = 1_000;
     headwater::raise_file_limit();
@@ -114,11 +114,11 @@ async fn of_a_thousand_who_ask_at_once_exactly_as_many_get_in_as_there_are_slots
     assert_eq!((count(200), count(503)), (3, ASKING - 3));
     assert_eq!((provider.peak(), provider.accepted()), (3, 3));
     drop(answers);
-    gateway.is_quiet().await;
+    gateway.until_idle().await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn whoever_is_refused_hears_which_account_is_full_and_when_to_come_back() {
+async fn a_refused_client_is_told_which_account_is_full_and_when_to_retry() {
     let (_provider, list) = provider_of(2);
     let gateway = gateway_of(&list, 1).await;
     let watching = gateway.watch("Channel 0").await;
@@ -128,7 +128,7 @@ async fn whoever_is_refused_hears_which_account_is_full_and_when_to_come_back() 
     assert_eq!(answer.header("retry-after"), Some("3"));
     assert!(answer.header("x-hdhomerun-error").is_some_and(|value| value.starts_with("805")));
     let detail = answer.text();
-    assert!(detail.contains("list 1") && detail.contains(" s"), "which account, since when: {detail}");
+    assert!(detail.contains("list 1") && detail.contains(" s"), "account and duration: {detail}");
     assert_eq!(gateway.metrics().await["headwater_refused_full_total"], 1.0);
     assert!(watching.is_watching());
 }
@@ -145,8 +145,8 @@ async fn a_second_viewer_of_a_channel_needs_no_second_slot() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn the_next_channel_may_be_asked_for_before_the_last_one_is_closed() {
-    // As media servers do it: GET B, then RST A, on an account with one slot.
+async fn the_next_channel_may_be_requested_before_the_last_one_is_closed() {
+    // As media servers do: GET B, then RST A, on an account with one slot.
     let (provider, list) = provider_of(4);
     provider.close_delay(Duration::from_millis(100));
     let gateway = gateway_of(&list, 1).await;
@@ -163,10 +163,10 @@ async fn the_next_channel_may_be_asked_for_before_the_last_one_is_closed() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_channel_that_nobody_watches_any_more_gives_its_slot_to_one_that_is_asked_for() {
+async fn a_lingering_channel_yields_its_slot_to_a_requested_one() {
     let (provider, list) = provider_of(2);
     provider.close_delay(Duration::from_millis(100));
-    let linger = |it: &mut domain::settings::Settings| it.channel_shutdown_delay = PATIENCE * 5;
+    let linger = |it: &mut domain::settings::Settings| it.channel_shutdown_delay = WAIT_MAX * 5;
     let gateway = Setup::new().limited_list(&list, 1).engine(linger).start().await;
     for number in [0, 1, 0, 1] {
         let player = gateway.watch(&format!("Channel {number}")).await;
@@ -185,14 +185,14 @@ async fn a_failover_within_one_account_closes_before_it_opens() {
         provider.path(path).plays(Picture::new(label));
     }
     provider.limit("anna", 1, 403, Duration::ZERO);
-    // It keeps counting for a while after we have said goodbye.
+    // The provider counts a connection for a while after the gateway closed it.
     provider.close_delay(Duration::from_millis(250));
     let entries = paths.map(|path| ("news", "News", path));
     let gateway = Setup::new().limited_list(&provider.playlist(&entries), 1).start().await;
     let player = gateway.watch("News").await;
     for (path, label) in paths.iter().zip(["a", "b"]) {
         player.sees(label).await;
-        provider.path(path).is_now(Mood::Stalled);
+        provider.path(path).behaves(Behavior::Stalled);
     }
     player.sees("c").await;
     player.received(|r| r.ts.assert_clean());
@@ -201,20 +201,20 @@ async fn a_failover_within_one_account_closes_before_it_opens() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_provider_that_never_closes_is_hung_up_on() {
+async fn a_connection_that_the_provider_never_closes_is_reset() {
     let (provider, list) = provider_of(2);
-    provider.close_delay(PATIENCE * 10);
+    provider.close_delay(WAIT_MAX * 10);
     let gateway = gateway_of(&list, 1).await;
     let player = gateway.watch("Channel 0").await;
     player.sees("0").await;
     player.leave().await;
     let player = gateway.watch("Channel 1").await;
     player.sees("1").await;
-    assert_eq!(provider.peak(), 1, "the reset came before the slot was given away again");
+    assert_eq!(provider.peak(), 1, "the connection is reset before the slot is reused");
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_provider_that_counts_the_closed_for_a_while_is_given_that_while() {
+async fn a_slot_is_reused_only_after_the_release_delay_of_its_provider() {
     let (provider, list) = provider_of(3);
     let while_ = Duration::from_millis(700);
     provider.limit("anna", 1, 403, while_);
@@ -229,14 +229,14 @@ async fn a_provider_that_counts_the_closed_for_a_while_is_given_that_while() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_refusal_right_after_a_release_is_tried_again_before_it_counts() {
+async fn a_refusal_right_after_a_release_is_retried_before_it_counts() {
     let (provider, list) = provider_of(2);
     provider.limit("anna", 1, 403, Duration::from_millis(400));
     let gateway = gateway_of(&list, 1).await;
     let player = gateway.watch("Channel 0").await;
     player.sees("0").await;
     player.leave().await;
-    gateway.is_quiet().await;
+    gateway.until_idle().await;
     let player = gateway.watch("Channel 1").await;
     player.sees("1").await;
     assert_eq!(player.status().await, 200);
@@ -245,21 +245,21 @@ async fn a_refusal_right_after_a_release_is_tried_again_before_it_counts() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn viewers_that_leave_while_a_channel_starts_leave_no_slot_behind() {
-    // Holds T-slot.3 from outside: the viewer goes at every moment of a start, and the source fails at every step.
+    // Holds T-slot.3 from outside: the viewer leaves at every moment of a start, and the source fails at every step.
     let provider = Provider::start();
     let answers = [
-        Answer::play(Picture::new("x")),
-        Answer::play(Picture::new("x")).after(Duration::from_millis(20)),
-        Answer::redirect("/live/anna/slow.ts"),
-        Answer::status(503),
-        Answer::mute(),
-        Answer::silent_body(),
-        Answer::html(),
-        Answer::play(Picture::new("x")).until(500, Cut::Reset),
+        MockResponse::play(Picture::new("x")),
+        MockResponse::play(Picture::new("x")).after(Duration::from_millis(20)),
+        MockResponse::redirect("/live/anna/slow.ts"),
+        MockResponse::status(503),
+        MockResponse::mute(),
+        MockResponse::silent_body(),
+        MockResponse::html(),
+        MockResponse::play(Picture::new("x")).until(500, Cut::Reset),
     ];
     provider
         .path("/live/anna/slow.ts")
-        .answers(Answer::play(Picture::new("x")).after(Duration::from_millis(20)));
+        .answers(MockResponse::play(Picture::new("x")).after(Duration::from_millis(20)));
     let mut list = String::from("#EXTM3U\n");
     let n = answers.len();
     for (number, answer) in answers.into_iter().enumerate() {
@@ -278,13 +278,13 @@ async fn viewers_that_leave_while_a_channel_starts_leave_no_slot_behind() {
         tokio::time::sleep(Duration::from_millis(random.below(40))).await;
         if round % 2 == 0 { player.reset().await } else { player.leave().await }
     }
-    gateway.is_quiet().await;
+    gateway.until_idle().await;
     assert_eq!(provider.open(), 0);
-    assert!(provider.peak() <= 2, "{} sockets at once", provider.peak());
+    assert!(provider.peak() <= 2, "{} simultaneous sockets", provider.peak());
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_client_that_is_kicked_is_gone_and_so_is_its_slot() {
+async fn a_disconnected_client_releases_its_slot() {
     let (provider, list) = provider_of(1);
     let gateway = gateway_of(&list, 1).await;
     let player = gateway.watch("Channel 0").await;
@@ -294,7 +294,7 @@ async fn a_client_that_is_kicked_is_gone_and_so_is_its_slot() {
     let status = switchboard.status(target).await.unwrap().expect("the channel is live");
     assert!(switchboard.kick(target, status.clients[0].id).await.unwrap());
     player.ended().await;
-    gateway.is_quiet().await;
+    gateway.until_idle().await;
     assert_eq!(provider.open(), 0);
-    eventually("the disconnect to be told", || gateway.n_events("client_disconnect") == 1).await;
+    eventually("the disconnect event", || gateway.n_events("client_disconnect") == 1).await;
 }

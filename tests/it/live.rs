@@ -1,4 +1,4 @@
-//! Players that log in: by the address of a stream, or with credentials in a header.
+//! Players that log in: with the URL of a stream, or with credentials in a header.
 
 use std::io::Write;
 use std::sync::Arc;
@@ -12,16 +12,16 @@ use parking_lot::Mutex;
 
 use crate::support::client::{Player, Request, fetch};
 use crate::support::gateway::{Setup, TestGateway};
-use crate::support::people::{Person, person};
 use crate::support::signal::Picture;
 use crate::support::upstream::Provider;
-use crate::support::{PATIENCE, eventually, tools};
+use crate::support::users::{TestUser, create_user};
+use crate::support::{WAIT_MAX, eventually, tools};
 
 const NEWS: &str = "/live/anna/news.ts";
 const FILM: &str = "/live/anna/film.ts";
 
-/// A gateway with the channels "News" and "Film".
-async fn house(config: impl FnOnce(&mut Config)) -> (Provider, TestGateway) {
+/// Starts a gateway with the channels "News" and "Film".
+async fn set_up(config: impl FnOnce(&mut Config)) -> (Provider, TestGateway) {
     let provider = Provider::start();
     provider.path(NEWS).plays(Picture::new("news"));
     provider.path(FILM).plays(Picture::new("film"));
@@ -30,7 +30,7 @@ async fn house(config: impl FnOnce(&mut Config)) -> (Provider, TestGateway) {
     (provider, gateway)
 }
 
-/// Nobody without credentials: as loopback is all that a test has, the networks that are allowed are others.
+/// Requires credentials: every test client connects from loopback, so only other networks are allowed.
 fn only_elsewhere(config: &mut Config) {
     config.stream_networks = "10.0.0.0/8".parse().unwrap();
 }
@@ -46,9 +46,9 @@ async fn channel_changed(gateway: &TestGateway, name: &str, change: impl FnOnce(
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_player_logs_in_by_the_address_and_watches_from_any_network() {
-    let (provider, gateway) = house(only_elsewhere).await;
-    let anna = person(&gateway, "anna", |_| {}).await;
+async fn a_player_logs_in_by_url_and_watches_from_any_network() {
+    let (provider, gateway) = set_up(only_elsewhere).await;
+    let anna = create_user(&gateway, "anna", |_| {}).await;
     let id = gateway.channel("News").id;
     let mut players = Vec::new();
     for path in [
@@ -68,17 +68,17 @@ async fn a_player_logs_in_by_the_address_and_watches_from_any_network() {
         players.push(player);
     }
     assert_eq!(provider.accepted(), 1);
-    assert_eq!(status(&gateway, gateway.get("News")).await, 403, "without credentials the network counts");
+    assert_eq!(status(&gateway, gateway.get("News")).await, 403, "without credentials the network decides");
     drop(players);
-    gateway.is_quiet().await;
+    gateway.until_idle().await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn credentials_in_an_address_are_percent_decoded_and_a_plus_is_a_plus() {
-    let (_provider, gateway) = house(|_| {}).await;
-    let anna = person(&gateway, "Anna+Maria@tv.example", |_| {}).await;
+async fn credentials_in_a_url_are_percent_decoded_and_a_plus_stays_a_plus() {
+    let (_provider, gateway) = set_up(|_| {}).await;
+    let anna = create_user(&gateway, "Anna+Maria@tv.example", |_| {}).await;
     let id = gateway.channel("News").id;
-    // Only what must be encoded is, as some players do.
+    // Encodes only the necessary characters, as some players do.
     let (name, password) = ("anna+maria@tv.example", anna.password.replace('%', "%25").replace('/', "%2F"));
     let bare = format!("/live/{name}/{}/{id}.ts", password.replace(' ', "%20"));
     for path in [anna.live(&format!("{id}.ts")), bare.clone()] {
@@ -89,14 +89,14 @@ async fn credentials_in_an_address_are_percent_decoded_and_a_plus_is_a_plus() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn an_unknown_user_a_wrong_password_and_an_inactive_user_look_the_same() {
-    let (provider, gateway) = house(|it| it.auth.failure_delay_max = Duration::ZERO).await;
-    let anna = person(&gateway, "anna", |_| {}).await;
-    let gone = person(&gateway, "gone", |it| it.is_active = false).await;
-    let unknown = Person { name: "nobody".to_owned(), ..person(&gateway, "somebody", |_| {}).await };
-    let wrong = Person { password: "wrong".to_owned(), ..anna };
+async fn unknown_user_wrong_password_and_inactive_user_get_the_same_response() {
+    let (provider, gateway) = set_up(|it| it.auth.failure_delay_max = Duration::ZERO).await;
+    let anna = create_user(&gateway, "anna", |_| {}).await;
+    let gone = create_user(&gateway, "gone", |it| it.is_active = false).await;
+    let unknown = TestUser { name: "nobody".to_owned(), ..create_user(&gateway, "somebody", |_| {}).await };
+    let wrong = TestUser { password: "wrong".to_owned(), ..anna };
     for file in ["1.ts", "1", "999999.ts"] {
-        for of in [Person::live, Person::path] {
+        for of in [TestUser::live, TestUser::path] {
             let mut answers = Vec::new();
             for who in [&unknown, &wrong, &gone] {
                 let answer = fetch(gateway.address, Request::get(of(who, file))).await;
@@ -112,9 +112,9 @@ async fn an_unknown_user_a_wrong_password_and_an_inactive_user_look_the_same() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_channel_that_a_user_does_not_see_is_answered_like_one_that_does_not_exist() {
-    let (provider, gateway) = house(|_| {}).await;
-    let child = person(&gateway, "child", |it| it.hide_adult = true).await;
+async fn a_hidden_channel_is_answered_like_an_unknown_one() {
+    let (provider, gateway) = set_up(|_| {}).await;
+    let child = create_user(&gateway, "child", |it| it.hide_adult = true).await;
     let (id, path) = (gateway.channel("Film").id, gateway.path("Film"));
     let unknown_uuid = "/proxy/ts/stream/00000000-0000-4000-8000-000000000000";
     let unknown = fetch(gateway.address, Request::get(child.live("999999.ts"))).await;
@@ -141,9 +141,9 @@ async fn a_channel_that_a_user_does_not_see_is_answered_like_one_that_does_not_e
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn what_names_no_channel_or_another_format_is_404_and_nobody_logs_in_for_it() {
-    let (_provider, gateway) = house(|_| {}).await;
-    let anna = person(&gateway, "anna", |_| {}).await;
+async fn an_unknown_channel_or_format_returns_404_without_a_login() {
+    let (_provider, gateway) = set_up(|_| {}).await;
+    let anna = create_user(&gateway, "anna", |_| {}).await;
     for file in
         ["1.m3u8", "1.mp4", "abc.ts", "abc", "+1.ts", "-1", "1.0", "4294967296.ts", "%31x", ".ts", "1/2"]
     {
@@ -157,9 +157,9 @@ async fn what_names_no_channel_or_another_format_is_404_and_nobody_logs_in_for_i
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn head_opens_nothing_and_a_browser_may_ask_before_it_logs_in() {
-    let (provider, gateway) = house(|_| {}).await;
-    let anna = person(&gateway, "anna", |it| it.stream_limit = 1).await;
+async fn head_opens_no_stream_and_cors_preflight_needs_no_login() {
+    let (provider, gateway) = set_up(|_| {}).await;
+    let anna = create_user(&gateway, "anna", |it| it.stream_limit = 1).await;
     for path in [anna.live("1.ts"), anna.path("1")] {
         let answer = fetch(gateway.address, Request::head(&path)).await;
         assert_eq!((answer.status(), answer.header("content-type")), (200, Some("video/mp2t")));
@@ -176,19 +176,19 @@ async fn head_opens_nothing_and_a_browser_may_ask_before_it_logs_in() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_name_of_one_of_our_addresses_is_nobodys_and_every_other_name_plays() {
+async fn user_names_equal_to_route_prefixes_are_reserved_and_all_others_play() {
     // Holds T-url.2.
-    let (_provider, gateway) = house(|_| {}).await;
+    let (_provider, gateway) = set_up(|_| {}).await;
     let id = gateway.channel("News").id;
     for name in ["admin", "api", "live", "movie", "series", "proxy", "hdhr", "static", "ws", "Live", "livetv"]
     {
         if user::check_username(name).is_err() {
-            // Such a user is not made; and the address is not taken for a login.
+            // Such a user cannot be created, and the path is not treated as a login.
             let answer = fetch(gateway.address, Request::get(format!("/{name}/secret/{id}.ts"))).await;
             assert_eq!(answer.status(), 404, "{name}");
             continue;
         }
-        let person = person(&gateway, name, |_| {}).await;
+        let person = create_user(&gateway, name, |_| {}).await;
         for path in [person.path(&format!("{id}.ts")), person.live(&format!("{id}"))] {
             assert_eq!(status(&gateway, Request::head(path)).await, 200, "{name}");
         }
@@ -197,9 +197,9 @@ async fn a_name_of_one_of_our_addresses_is_nobodys_and_every_other_name_plays() 
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn whoever_shows_credentials_at_an_open_address_counts_as_that_user_from_any_network() {
-    let (_provider, gateway) = house(only_elsewhere).await;
-    let anna = person(&gateway, "anna", |_| {}).await;
+async fn credentials_on_an_open_url_authenticate_the_user_from_any_network() {
+    let (_provider, gateway) = set_up(only_elsewhere).await;
+    let anna = create_user(&gateway, "anna", |_| {}).await;
     let path = gateway.path("News");
     let bearer = format!("Bearer {}", anna.token(&gateway));
     for (header, value) in [("X-API-Key", anna.api_key.as_str()), ("Authorization", bearer.as_str())] {
@@ -207,7 +207,7 @@ async fn whoever_shows_credentials_at_an_open_address_counts_as_that_user_from_a
         player.sees("news").await;
         assert_eq!(gateway.gateway.counts().seats, 1, "{header}");
         player.leave().await;
-        gateway.is_quiet().await;
+        gateway.until_idle().await;
     }
     let users: Vec<_> = gateway
         .events()
@@ -219,18 +219,18 @@ async fn whoever_shows_credentials_at_an_open_address_counts_as_that_user_from_a
         .collect();
     assert_eq!(users, ["anna", "anna"]);
     assert_eq!(status(&gateway, Request::get(&path).header("X-API-Key", "wrong")).await, 401);
-    // A token in the address is for previews: here a player may call anything of its own so.
+    // Tokens in the query are for previews only; on player URLs a parameter of this name has no meaning.
     let with_token = format!("{path}?token={}", anna.token(&gateway));
     assert_eq!(status(&gateway, Request::get(with_token)).await, 403);
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_single_stream_is_shown_to_admins_only_and_from_any_network() {
+async fn only_admins_may_preview_a_stream_from_any_network() {
     for config in [only_elsewhere, |_: &mut Config| {}] {
-        let (provider, gateway) = house(config).await;
-        let admin = person(&gateway, "admin", |it| it.level = UserLevel::Admin).await;
-        let standard = person(&gateway, "standard", |it| it.level = UserLevel::Standard).await;
-        let gone = person(&gateway, "gone", |it| (it.level, it.is_active) = (UserLevel::Admin, false)).await;
+        let (provider, gateway) = set_up(config).await;
+        let admin = create_user(&gateway, "admin", |it| it.level = UserLevel::Admin).await;
+        let standard = create_user(&gateway, "standard", |it| it.level = UserLevel::Standard).await;
+        let gone = create_user(&gateway, "gone", |it| (it.level, it.is_active) = (UserLevel::Admin, false)).await;
         let stream = gateway.catalogue.streams.iter().find(|it| it.name() == "News").unwrap().id;
         let path = format!("/proxy/ts/stream/{stream}");
         let with_token = |token: &str| Request::get(format!("{path}?x=1&token={token}"));
@@ -263,16 +263,16 @@ async fn a_single_stream_is_shown_to_admins_only_and_from_any_network() {
             player.sees("news").await;
             assert_eq!(gateway.gateway.counts().seats, 1);
             player.leave().await;
-            gateway.is_quiet().await;
+            gateway.until_idle().await;
         }
     }
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_previewed_stream_and_a_channel_with_the_same_number_are_two_leases_and_none_is_left() {
-    // Holds T-slot.5 at the doors.
-    let (provider, gateway) = house(|_| {}).await;
-    let admin = person(&gateway, "admin", |it| it.level = UserLevel::Admin).await;
+async fn a_preview_and_a_channel_with_the_same_number_use_two_leases_and_release_both() {
+    // Holds T-slot.5 over HTTP.
+    let (provider, gateway) = set_up(|_| {}).await;
+    let admin = create_user(&gateway, "admin", |it| it.level = UserLevel::Admin).await;
     // The first channel and the first stream.
     assert_eq!(gateway.channel("News").id.0, gateway.catalogue.streams[0].id.0);
     let number = gateway.channel("News").id;
@@ -289,12 +289,12 @@ async fn a_previewed_stream_and_a_channel_with_the_same_number_are_two_leases_an
         eventually("one lease", || gateway.gateway.counts().leases == 1).await;
         second.more_bytes(100_000).await;
         second.leave().await;
-        gateway.is_quiet().await;
+        gateway.until_idle().await;
         assert_eq!(provider.open(), 0);
     }
 }
 
-/// What is logged, kept for a test to read.
+/// The captured log.
 #[derive(Clone, Default)]
 struct Lines(Arc<Mutex<Vec<u8>>>);
 
@@ -309,21 +309,21 @@ impl Write for Lines {
     }
 }
 
-// On one thread, so that the log of this test is all of it and nothing else.
+// On a single thread, so that the log contains this test only.
 #[tokio::test]
-async fn no_log_line_no_event_and_no_refusal_tells_a_password_a_key_or_a_token() {
+async fn logs_events_and_refusals_contain_no_password_key_or_token() {
     let lines = Lines::default();
     let writer = lines.clone();
     let subscriber =
         tracing_subscriber::fmt().with_max_level(tracing::Level::TRACE).with_writer(move || writer.clone());
     let _guard = tracing::subscriber::set_default(subscriber.finish());
 
-    let (_provider, gateway) = house(only_elsewhere).await;
-    let admin = person(&gateway, "admin", |it| (it.level, it.stream_limit) = (UserLevel::Admin, 1)).await;
-    let wrong = Person {
+    let (_provider, gateway) = set_up(only_elsewhere).await;
+    let admin = create_user(&gateway, "admin", |it| (it.level, it.stream_limit) = (UserLevel::Admin, 1)).await;
+    let wrong = TestUser {
         password: "Wrong-Password".to_owned(),
         api_key: "Wrong-Key".to_owned(),
-        ..person(&gateway, "b", |_| {}).await
+        ..create_user(&gateway, "b", |_| {}).await
     };
     let token = admin.token(&gateway);
     let player = Player::ask(gateway.address, admin.asks(&gateway, "News", "tv")).await;
@@ -346,12 +346,12 @@ async fn no_log_line_no_event_and_no_refusal_tells_a_password_a_key_or_a_token()
         assert!(answer.status() >= 400);
         bodies += &answer.text();
     }
-    // On to something else, and away.
+    // Changes the channel, then leaves.
     let next = Player::ask(gateway.address, Request::get(&preview).header("User-Agent", "tv")).await;
     next.sees("news").await;
     player.ended().await;
     next.reset().await;
-    gateway.is_quiet().await;
+    gateway.until_idle().await;
 
     let events: String = gateway.events().iter().map(|it| serde_json::to_string(&**it).unwrap()).collect();
     let log = String::from_utf8_lossy(&lines.0.lock()).into_owned();
@@ -372,17 +372,17 @@ async fn no_log_line_no_event_and_no_refusal_tells_a_password_a_key_or_a_token()
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn ffprobe_plays_by_the_address_that_a_panel_would_give() {
+async fn ffprobe_plays_a_panel_style_url() {
     let provider = Provider::start();
     provider.path(NEWS).plays(Picture::new("news"));
     let gateway = TestGateway::of(&provider.playlist(&[("news", "News", NEWS)])).await;
-    let anna = person(&gateway, "anna", |it| it.stream_limit = 1).await;
+    let anna = create_user(&gateway, "anna", |it| it.stream_limit = 1).await;
     let url = format!("http://{}{}", gateway.address, anna.live("1.ts"));
     let packets = ["-read_intervals", "%+#60", "-show_entries", "packet=codec_type", "-of", "csv=p=0"];
     let hurried = ["-v", "error", "-analyzeduration", "1000000", "-probesize", "500000", &url];
     let arguments: Vec<&str> = packets.into_iter().chain(hurried).collect();
-    let text = tokio::time::timeout(PATIENCE, tools::text_of("ffprobe", &arguments)).await.unwrap();
+    let text = tokio::time::timeout(WAIT_MAX, tools::text_of("ffprobe", &arguments)).await.unwrap();
     assert!(text.lines().filter(|it| it.starts_with("video")).count() > 10, "{text}");
-    gateway.is_quiet().await;
+    gateway.until_idle().await;
     assert_eq!(provider.peak(), 1);
 }

@@ -1,6 +1,6 @@
-//! The promises of the gateway, told as stories: a provider on a real socket, a gateway on port 0, players.
+//! End-to-end tests of the gateway: a provider on a real socket, a gateway on port 0, and players.
 //!
-//! One module per feature. What takes long on purpose stands in modules called `slow`.
+//! One module per feature. Tests that are slow by design are in modules named `slow`.
 
 #![expect(
     clippy::unwrap_used,
@@ -8,27 +8,27 @@
     reason = "a test binary: nothing is published, and unwrap says where"
 )]
 
-/// Says how much memory is in use.
+/// Counts the bytes in use.
 #[global_allocator]
 static MEMORY: cap::Cap<std::alloc::System> = cap::Cap::new(std::alloc::System, usize::MAX);
 
+mod actor_failures;
 mod clients;
 mod conformance;
 mod dashboard;
-mod deaths;
 mod demo;
-mod door;
 mod events;
 mod failover;
+mod http_server;
 mod import;
 mod lifecycle;
 mod limits;
 mod live;
+mod load_test;
 mod logging;
 mod openapi;
 mod playlist;
 mod programs;
-mod push;
 mod rest;
 mod rest_channels;
 mod rest_m3u;
@@ -37,7 +37,6 @@ mod seats;
 mod self_test;
 mod serve;
 mod shutdown;
-mod stamina;
 mod status;
 mod store;
 mod streaming;
@@ -46,3 +45,4 @@ mod switching;
 mod tidy;
 mod trials;
 mod users;
+mod websocket;

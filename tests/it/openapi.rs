@@ -1,4 +1,4 @@
-//! The published description of the interface, read by a program that is not ours.
+//! The published OpenAPI document, checked by an external program.
 
 use std::path::Path;
 
@@ -9,7 +9,7 @@ fn path() -> std::path::PathBuf {
 }
 
 #[test]
-fn the_published_document_tells_of_every_route() {
+fn the_published_document_describes_every_route() {
     let document: Value = serde_json::from_str(&std::fs::read_to_string(path()).unwrap()).unwrap();
     let routes = headwater::rest::table();
     assert!(!routes.is_empty());
@@ -29,7 +29,7 @@ mod slow {
     fn the_published_document_is_valid_openapi() {
         let run = Command::new("openapi-spec-validator").arg(super::path()).output();
         let output = run.expect("openapi-spec-validator is needed for this test: just tools");
-        let said = String::from_utf8_lossy(&output.stdout) + String::from_utf8_lossy(&output.stderr);
-        assert!(output.status.success(), "{said}");
+        let reply = String::from_utf8_lossy(&output.stdout) + String::from_utf8_lossy(&output.stderr);
+        assert!(output.status.success(), "{reply}");
     }
 }

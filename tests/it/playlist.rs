@@ -1,19 +1,19 @@
-//! `headwater play`: playlists in, channels out.
+//! `headwater play`: channels from playlists.
 
 use crate::support::binary::Binary;
 use crate::support::client::{Player, Request, fetch};
 use crate::support::signal::Picture;
 use crate::support::tools;
-use crate::support::upstream::{Answer, Provider};
+use crate::support::upstream::{MockResponse, Provider};
 
-/// Two providers that both have the news, one with films beside it.
+/// Two providers that both list "News"; one of them also lists films.
 fn providers() -> (Provider, Provider) {
     let (anna, bert) = (Provider::start(), Provider::start());
     anna.path("/live/anna/news.ts").plays(Picture::new("anna's news"));
     anna.path("/live/anna/film.ts").plays(Picture::new("film"));
     bert.path("/live/bert/news.ts").plays(Picture::new("bert's news"));
     let list = anna.playlist(&[("news", "News", "/live/anna/news.ts"), ("", "Film", "/live/anna/film.ts")]);
-    anna.path("/get.php?type=m3u").answers(Answer::text("audio/x-mpegurl", list));
+    anna.path("/get.php?type=m3u").answers(MockResponse::text("audio/x-mpegurl", list));
     (anna, bert)
 }
 
@@ -43,7 +43,7 @@ async fn entries_of_several_lists_with_one_id_become_one_channel_that_fails_over
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn addresses_stay_the_same_from_run_to_run_whatever_else_is_in_the_lists() {
+async fn urls_stay_the_same_between_runs_and_with_other_entries() {
     let (anna, _bert) = providers();
     let entries =
         [("a", "A", "/live/anna/a.ts"), ("", "B", "/live/anna/b.ts"), ("c", "C", "/live/anna/c.ts")];
@@ -57,7 +57,7 @@ async fn addresses_stay_the_same_from_run_to_run_whatever_else_is_in_the_lists()
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn rubbish_in_a_list_is_told_with_its_line_and_the_rest_is_played() {
+async fn invalid_lines_of_a_list_are_reported_by_number_and_the_rest_plays() {
     let provider = Provider::start();
     provider.path("/live/anna/good.ts").plays(Picture::new("good"));
     let mut list =
@@ -86,24 +86,24 @@ async fn rubbish_in_a_list_is_told_with_its_line_and_the_rest_is_played() {
     let good = text.lines().skip_while(|line| !line.ends_with(",Good, really")).nth(1).unwrap();
     let path = &good[good.find("/proxy/").unwrap()..];
     Player::watch(address, path).await.sees("good").await;
-    let said = program.output();
-    assert!(said.contains("line 2: ") && said.contains("line 4: "), "{said}");
-    assert!(said.contains("/no/such/list.m3u"), "{said}");
+    let reply = program.output();
+    assert!(reply.contains("line 2: ") && reply.contains("line 4: "), "{reply}");
+    assert!(reply.contains("/no/such/list.m3u"), "{reply}");
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn nothing_that_the_program_says_holds_a_credential() {
-    // Holds T-acc.2 for the program as a whole, at its most talkative.
+async fn the_program_prints_no_credentials() {
+    // Holds T-acc.2 for the program as a whole, at its most detailed log level.
     let provider = Provider::start();
     provider.path("/live/anna/s3cret/1.ts?token=s3cret").plays(Picture::new("news"));
-    provider.path("/live/anna/s3cret/2.ts").answers(Answer::redirect("/live/anna/s3cret/gone.ts"));
+    provider.path("/live/anna/s3cret/2.ts").answers(MockResponse::redirect("/live/anna/s3cret/gone.ts"));
     let list = format!(
         "#EXTM3U\n#EXTINF:-1,One\n{}\n#EXTINF:-1,Two\n{}\n#EXTINF:-1,Three\nhttp://anna:s3cret@127.0.0.1:1/s3cret\n#EXTINF:-1,Lost\nhttp://anna:s3cret@[/s3cret\n",
         provider.url("/live/anna/s3cret/1.ts?token=s3cret"),
         provider.url("/live/anna/s3cret/2.ts"),
     );
-    provider.path("/get.php?password=s3cret").answers(Answer::text("audio/x-mpegurl", list));
-    provider.path("/gone.php?password=s3cret").answers(Answer::status(404));
+    provider.path("/get.php?password=s3cret").answers(MockResponse::text("audio/x-mpegurl", list));
+    provider.path("/gone.php?password=s3cret").answers(MockResponse::status(404));
     let mut program = Binary::start(&[
         "play",
         &provider.url("/get.php?password=s3cret"),
@@ -129,7 +129,7 @@ async fn nothing_that_the_program_says_holds_a_credential() {
     assert!(!counters.contains("s3cret"), "{counters}");
     program.signal("TERM");
     assert_eq!(program.ended().await.code(), Some(0));
-    let said = program.output();
-    let told: Vec<&str> = said.lines().filter(|line| line.contains("s3cret")).collect();
+    let reply = program.output();
+    let told: Vec<&str> = reply.lines().filter(|line| line.contains("s3cret")).collect();
     assert!(told.is_empty(), "{}", told.join("\n"));
 }

@@ -1,4 +1,4 @@
-//! Streams that a program reads in the gateway's place.
+//! Streams that an external program reads instead of the gateway.
 
 use std::path::Path;
 use std::time::Duration;
@@ -15,7 +15,7 @@ use crate::support::signal::{Picture, Programme};
 use crate::support::upstream::Provider;
 use crate::support::{eventually, tools};
 
-/// Hands the first stream of a channel on by a command.
+/// Assigns a command to the first stream of a channel.
 async fn run_first(gateway: &TestGateway, channel: &str, command: &str, parameters: String) {
     let stream = gateway.channel(channel).streams[0];
     let profile = StreamProfile {
@@ -38,7 +38,7 @@ async fn run_first(gateway: &TestGateway, channel: &str, command: &str, paramete
         .await;
 }
 
-/// Some seconds of a picture as a file.
+/// Writes some seconds of a picture to a file.
 fn recorded(label: &str, folder: &Path) {
     let mut bytes = Vec::new();
     Programme::from(Picture::new(label)).tune_in(Duration::ZERO).take(Duration::from_secs(4), &mut bytes);
@@ -58,7 +58,7 @@ async fn a_viewer_keeps_watching_when_the_program_of_the_first_stream_is_killed(
         it.buffering_timeout = Duration::from_secs(60);
     });
     let gateway = setup.start().await;
-    // Plays once, ignores whoever asks it to end, and has a child.
+    // Plays once, ignores SIGTERM, and has a child process.
     let script = "cd \"$1\" && test \"$2\" && ! test -e pid && trap \"\" TERM && echo $$ >pid.new && \
                   mv pid.new pid && cat ts && sleep 1000";
     let parameters = format!("-c '{script}' sh {} {{streamUrl}}", folder.path().display());
@@ -70,15 +70,18 @@ async fn a_viewer_keeps_watching_when_the_program_of_the_first_stream_is_killed(
     assert!(Path::new(&format!("/proc/{}", pid.trim())).exists());
     tools::text_of("kill", &["-KILL", pid.trim()]).await;
     player.sees("second").await;
-    // One slot: the second stream got it, so the first had given it back.
-    assert!(!Path::new(&format!("/proc/{}", pid.trim())).exists(), "its leader is left");
+    // The account has one slot. The second stream got it, so the first has released it.
+    assert!(
+        !Path::new(&format!("/proc/{}", pid.trim())).exists(),
+        "the leader of its process group still exists"
+    );
     assert!(provider.requests().iter().all(|it| it.path != "/first.ts"), "the gateway read it itself");
     drop(player);
-    gateway.is_quiet().await;
+    gateway.until_idle().await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_stream_whose_program_is_missing_is_passed_over() {
+async fn a_stream_whose_program_is_missing_is_skipped() {
     let provider = Provider::start();
     provider.path("/second.ts").plays(Picture::new("second"));
     let list = provider.playlist(&[("news", "News", "/first.ts"), ("news", "News backup", "/second.ts")]);
@@ -87,10 +90,10 @@ async fn a_stream_whose_program_is_missing_is_passed_over() {
     let player = Player::ask(gateway.address, gateway.get("News")).await;
     player.sees("second").await;
     drop(player);
-    gateway.is_quiet().await;
+    gateway.until_idle().await;
 }
 
-/// How many of a process group are running; zombies are not.
+/// Returns the number of running processes in a group, without zombies.
 fn n_running(group: &str) -> usize {
     let folders = std::fs::read_dir("/proc").unwrap().filter_map(Result::ok);
     let stats = folders.filter_map(|it| std::fs::read_to_string(it.path().join("stat")).ok());
@@ -103,17 +106,17 @@ fn n_running(group: &str) -> usize {
 
 // Holds T-life.6, when the gateway itself is killed.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_silent_program_and_its_children_end_with_a_gateway_that_is_killed() {
+async fn a_silent_program_and_its_children_end_when_the_gateway_is_killed() {
     let folder = tempfile::tempdir().unwrap();
     recorded("news", folder.path());
     let data = folder.path().join("data").display().to_string();
-    // Silence is no reason to end it.
+    // A silent source must not time out here.
     let patience = ["--set", "engine.stall_timeout=600", "--set", "engine.buffering_timeout=600"];
     let mut gateway = Binary::start(&[&["serve", "--data-dir", &data][..], &patience].concat());
     let address = gateway.address().await;
     let admin = Api::stranger_at(address).become_first_admin().await;
 
-    // Plays, says no more, ignores whoever asks it to end, and has a child that has one.
+    // Plays, then becomes silent, ignores SIGTERM, and has a child and a grandchild.
     let script = "trap \"\" TERM HUP; cd \"$1\"; (sleep 1000; :) & cat ts; echo $$ >group.new; \
                   mv group.new group; sleep 1000; :";
     let parameters = format!("-c '{script}' sh {}", folder.path().display());
@@ -134,25 +137,25 @@ async fn a_silent_program_and_its_children_end_with_a_gateway_that_is_killed() {
     player.sees("news").await;
     eventually("the program to be silent", || folder.path().join("group").exists()).await;
     let group = std::fs::read_to_string(folder.path().join("group")).unwrap();
-    eventually("all of it to sleep", || n_running(group.trim()) == 4).await;
+    eventually("all processes to sleep", || n_running(group.trim()) == 4).await;
     gateway.signal("KILL");
     assert_eq!(gateway.ended().await.code(), None);
-    eventually("the program to be gone", || n_running(group.trim()) == 0).await;
+    eventually("all processes to end", || n_running(group.trim()) == 0).await;
 }
 
 /// These need ffmpeg.
 mod slow {
     use super::*;
     use crate::support::signal::Clip;
-    use crate::support::upstream::Answer;
+    use crate::support::upstream::MockResponse;
 
-    /// What ffprobe makes of what a player got: the codecs, in order.
+    /// Returns the codecs that ffprobe finds in the recording, in order.
     async fn codecs(player: &Player) -> Vec<String> {
         let file = tools::saved(&player.recording());
         let path = file.path().display().to_string();
         let fields = ["-v", "error", "-show_entries", "stream=codec_name", "-of", "csv=p=0", &path];
         let text = tools::text_of("ffprobe", &fields).await;
-        // Programmes list their streams too.
+        // ffprobe also lists the streams below their programmes.
         let mut codecs: Vec<_> = text
             .split_whitespace()
             .map(|it| it.trim_matches(',').to_owned())
@@ -164,22 +167,22 @@ mod slow {
     }
 
     #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-    async fn an_hls_address_plays_through_ffmpeg() {
+    async fn an_hls_url_plays_through_ffmpeg() {
         let provider = Provider::start();
         let playlist = format!(
             "#EXTM3U\n#EXT-X-VERSION:3\n#EXT-X-TARGETDURATION:20\n#EXT-X-MEDIA-SEQUENCE:1\n#EXTINF:20,\n{}\n",
             provider.url("/live/anna/1.ts")
         );
         let list = provider.path("/live/anna/1.m3u8");
-        list.answers(Answer::text("application/vnd.apple.mpegurl", playlist));
-        provider.path("/live/anna/1.ts").answers(Answer::play(Clip::plain().await));
+        list.answers(MockResponse::text("application/vnd.apple.mpegurl", playlist));
+        provider.path("/live/anna/1.ts").answers(MockResponse::play(Clip::plain().await));
         let gateway = TestGateway::of(&provider.playlist(&[("news", "News", "/live/anna/1.m3u8")])).await;
         let player = gateway.watch("News").await;
         player.until("four seconds", |r| r.ts.programme_seconds() > 4.0).await;
         assert_eq!(codecs(&player).await, ["aac", "h264"]);
         assert_eq!(gateway.n_events("channel_start"), 1);
         drop(player);
-        gateway.is_quiet().await;
+        gateway.until_idle().await;
     }
 
     #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -191,7 +194,7 @@ mod slow {
         )
         .await;
         let provider = Provider::start();
-        provider.path("/1.ts").answers(Answer::play(clip));
+        provider.path("/1.ts").answers(MockResponse::play(clip));
         let gateway = TestGateway::of(&provider.playlist(&[("news", "News", "/1.ts")])).await;
         let stream = gateway.channel("News").streams[0];
         gateway
@@ -205,14 +208,14 @@ mod slow {
         player.until("four seconds", |r| r.ts.programme_seconds() > 4.0).await;
         assert_eq!(codecs(&player).await, ["aac", "h264"]);
         drop(player);
-        gateway.is_quiet().await;
+        gateway.until_idle().await;
     }
 
     #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
     async fn a_player_gets_a_recording_no_faster_than_it_plays() {
         let provider = Provider::start();
         let gateway = TestGateway::of(&provider.playlist(&[("news", "News", "/1.ts")])).await;
-        // An hour of programme, made as fast as it goes.
+        // An hour of programme, produced as fast as possible.
         let picture = "-f lavfi -i testsrc=size=160x90:rate=25:duration=3600 -f lavfi -i sine=duration=3600";
         let codecs = "-c:v libx264 -preset ultrafast -g 25 -c:a aac";
         let parameters = format!("-v error {picture} {codecs} -f mpegts pipe:1");
@@ -221,11 +224,11 @@ mod slow {
         player.until("a picture", |r| r.ts.programme_seconds() > 0.0).await;
         let began = tokio::time::Instant::now();
         player.until("fifteen seconds", |r| r.ts.programme_seconds() > 15.0).await;
-        // Five seconds come at once. A slow machine takes longer, and that is no fault.
+        // The first five seconds come at once. A slow machine may take longer, which is no error.
         let took = began.elapsed().as_secs_f64();
         assert!(took > 15.0 - 5.0 - 2.0, "fifteen seconds came in {took} s");
         player.received(|r| r.ts.assert_clean());
         drop(player);
-        gateway.is_quiet().await;
+        gateway.until_idle().await;
     }
 }

@@ -1,4 +1,4 @@
-//! The REST interface on its sockets. What it answers is held in `src/rest`, without them.
+//! The REST API over sockets. Its responses are tested without sockets in `src/rest`.
 
 use crate::support::client::{Request, fetch, say};
 use crate::support::gateway::Setup;
@@ -8,7 +8,7 @@ fn text(bytes: Vec<u8>) -> String {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn the_interface_is_answered_on_both_ports() {
+async fn the_api_is_available_on_both_ports() {
     let gateway = Setup::new().start().await;
     for address in [gateway.api, gateway.address] {
         let answer = fetch(address, Request::get("/api/core/version/")).await;
@@ -24,7 +24,7 @@ async fn the_interface_is_answered_on_both_ports() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn head_says_how_long_the_answer_would_be_and_sends_none_of_it() {
+async fn head_returns_the_content_length_without_a_body() {
     let gateway = Setup::new().start().await;
     let get = fetch(gateway.api, Request::get("/api/core/version/")).await;
     let head = fetch(gateway.api, Request::head("/api/core/version/")).await;
@@ -33,7 +33,7 @@ async fn head_says_how_long_the_answer_would_be_and_sends_none_of_it() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_request_after_one_whose_body_was_not_read_is_answered_or_the_connection_is_closed() {
+async fn a_request_after_an_unread_body_is_answered_or_the_connection_is_closed() {
     let gateway = Setup::new().start().await;
     let body = "x".repeat(1000);
     let request = format!(

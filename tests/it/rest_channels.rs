@@ -1,4 +1,4 @@
-//! Channels as an admin arranges them, and what becomes of who watches.
+//! Channels that an admin edits, and the effect on viewers.
 
 use actors::Target;
 use serde_json::{Value, json};
@@ -8,14 +8,14 @@ use crate::support::api::Api;
 use crate::support::client::{Ended, Player, Request, fetch};
 use crate::support::gateway::{Setup, TestGateway};
 use crate::support::signal::Picture;
-use crate::support::upstream::{Answer, Cut, Provider};
+use crate::support::upstream::{Cut, MockResponse, Provider};
 
 const CHANNELS: &str = "/api/channels/channels/";
 const NEWS: &str = "/live/anna/news.ts";
 const FILM: &str = "/live/anna/film.ts";
 
-/// A provider with two streams, a gateway that has imported both, and its admin.
-async fn house() -> (Provider, TestGateway, Api) {
+/// Starts a provider with two streams and a gateway that has imported both; returns an admin client, too.
+async fn set_up() -> (Provider, TestGateway, Api) {
     let provider = Provider::start();
     provider.path(NEWS).plays(Picture::new("news"));
     provider.path(FILM).plays(Picture::new("film").pids(0x20, 0x41, 0x42).starts_at(77));
@@ -25,14 +25,14 @@ async fn house() -> (Provider, TestGateway, Api) {
     (provider, gateway, admin)
 }
 
-/// The id of an imported stream, found as a program finds it.
+/// Returns the id of an imported stream, found with a search.
 async fn stream(admin: &Api, name: &str) -> Value {
     let found = admin.get(&format!("/api/channels/streams/?name={name}")).await;
     assert_eq!((found.status, &found.body["count"]), (200, &json!(1)), "{found:?}");
     found.body["results"][0]["id"].clone()
 }
 
-/// A channel of these imported streams, and the path that it is watched by.
+/// Creates a channel of these imported streams; returns it with its stream path.
 async fn make(admin: &Api, name: &str, streams: &[&str]) -> (Value, String) {
     let mut ids = Vec::new();
     for name in streams {
@@ -46,18 +46,18 @@ async fn make(admin: &Api, name: &str, streams: &[&str]) -> (Value, String) {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_channel_made_of_imported_streams_plays_and_fails_over_in_its_order() {
-    let (provider, gateway, admin) = house().await;
+    let (provider, gateway, admin) = set_up().await;
     let (_, path) = make(&admin, "Both", &["film", "news"]).await;
     let player = Player::watch(gateway.address, &path).await;
     player.sees("film").await;
-    provider.path(FILM).answers(Answer::status(404));
+    provider.path(FILM).answers(MockResponse::status(404));
     provider.path(FILM).cut(Cut::Reset);
     player.sees("news").await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_new_order_of_streams_is_followed_by_the_channel_that_plays() {
-    let (provider, gateway, admin) = house().await;
+async fn a_live_channel_follows_a_new_order_of_its_streams() {
+    let (provider, gateway, admin) = set_up().await;
     let (channel, path) = make(&admin, "News first", &["news"]).await;
     let player = Player::watch(gateway.address, &path).await;
     player.sees("news").await;
@@ -65,7 +65,7 @@ async fn a_new_order_of_streams_is_followed_by_the_channel_that_plays() {
     let one = format!("{CHANNELS}{}/", channel["id"]);
     let changed = admin.patch(&one, json!({ "streams": streams })).await;
     assert_eq!((changed.status, &changed.body["streams"]), (200, &streams), "{changed:?}");
-    provider.path(NEWS).answers(Answer::status(404));
+    provider.path(NEWS).answers(MockResponse::status(404));
     provider.path(NEWS).cut(Cut::Reset);
     player.sees("film").await;
     assert!(player.is_watching());
@@ -73,9 +73,9 @@ async fn a_new_order_of_streams_is_followed_by_the_channel_that_plays() {
 
 // Holds T-slot.6 over the interface.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn deleting_or_disabling_the_channel_that_plays_ends_it() {
+async fn deleting_or_disabling_a_live_channel_ends_it() {
     for by_deleting in [true, false] {
-        let (_provider, gateway, admin) = house().await;
+        let (_provider, gateway, admin) = set_up().await;
         let (channel, path) = make(&admin, "Short", &["news"]).await;
         let player = Player::watch(gateway.address, &path).await;
         player.sees("news").await;
@@ -86,14 +86,14 @@ async fn deleting_or_disabling_the_channel_that_plays_ends_it() {
         };
         assert!(matches!(done.status, 200 | 204), "{done:?}");
         assert_eq!(player.ended().await, Ended::Whole);
-        gateway.is_quiet().await;
+        gateway.until_idle().await;
         assert_eq!(Player::watch(gateway.address, &path).await.status().await, 404);
     }
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn taking_the_stream_that_plays_out_of_its_channel_leaves_the_viewer_watching_another() {
-    let (_provider, gateway, admin) = house().await;
+async fn removing_the_current_stream_from_a_channel_switches_to_another_stream() {
+    let (_provider, gateway, admin) = set_up().await;
     let (channel, path) = make(&admin, "Both", &["news", "film"]).await;
     let player = Player::watch(gateway.address, &path).await;
     player.sees("news").await;
@@ -108,8 +108,8 @@ async fn taking_the_stream_that_plays_out_of_its_channel_leaves_the_viewer_watch
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn numbers_with_decimals_are_listed_as_they_were_given() {
-    let (_provider, gateway, admin) = house().await;
+async fn decimal_channel_numbers_are_listed_as_given() {
+    let (_provider, gateway, admin) = set_up().await;
     let (channel, _) = make(&admin, "Tenth", &["news"]).await;
     let one = format!("{CHANNELS}{}/", channel["id"]);
     for (sent, shown) in [(json!("104.10"), "104.1"), (json!(104), "104"), (json!(0.001), "0.001")] {

@@ -1,4 +1,4 @@
-//! Streams as an admin finds and changes them, with a provider behind them.
+//! Streams that an admin searches and edits, with a provider behind them.
 
 use serde_json::json;
 
@@ -12,7 +12,7 @@ const STREAMS: &str = "/api/channels/streams/";
 const NEWS: &str = "/live/anna/news.ts";
 const OTHER: &str = "/live/anna/other.ts";
 
-async fn house() -> (Provider, TestGateway, Api) {
+async fn set_up() -> (Provider, TestGateway, Api) {
     let provider = Provider::start();
     provider.path(NEWS).plays(Picture::new("news"));
     provider.path(OTHER).plays(Picture::new("other"));
@@ -23,8 +23,8 @@ async fn house() -> (Provider, TestGateway, Api) {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_stream_made_by_hand_is_found_at_once_and_plays_in_a_channel() {
-    let (provider, gateway, admin) = house().await;
+async fn a_custom_stream_is_found_at_once_and_plays_in_a_channel() {
+    let (provider, gateway, admin) = set_up().await;
     let made = admin.post(STREAMS, json!({ "name": "By hand", "url": provider.url(OTHER) })).await;
     assert_eq!(made.status, 201, "{made:?}");
     let found = admin.get(&format!("{STREAMS}?search=HAND&unassigned=true")).await;
@@ -40,14 +40,14 @@ async fn a_stream_made_by_hand_is_found_at_once_and_plays_in_a_channel() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn another_address_for_an_imported_stream_is_what_the_next_viewer_gets() {
-    let (provider, gateway, admin) = house().await;
+async fn a_new_url_of_an_imported_stream_applies_to_the_next_viewer() {
+    let (provider, gateway, admin) = set_up().await;
     let found = admin.get(&format!("{STREAMS}?name=news")).await;
     let one = format!("{STREAMS}{}/", found.body["results"][0]["id"]);
     let edited = admin.patch(&one, json!({ "url": provider.url(OTHER) })).await;
     assert_eq!(edited.status, 200, "{edited:?}");
     gateway.watch("News").await.sees("other").await;
-    gateway.is_quiet().await;
+    gateway.until_idle().await;
     let back = admin.patch(&one, json!({ "url": null })).await;
     assert_eq!(back.text("url"), provider.url(NEWS));
     gateway.watch("News").await.sees("news").await;

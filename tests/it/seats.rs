@@ -1,5 +1,5 @@
-//! `stream_limit` means: a user watches at most so many things at one time. A device that goes on to something else
-//! gives up what it watched; no other device is touched.
+//! `stream_limit` limits how many things a user watches at one time. A device that changes the channel gives up its old
+//! session; other devices are not affected.
 
 use std::time::Duration;
 
@@ -10,12 +10,12 @@ use domain::user::UserLevel;
 use crate::support::client::{Player, Request, fetch};
 use crate::support::eventually;
 use crate::support::gateway::{Setup, TestGateway};
-use crate::support::people::{changed, deleted, person};
 use crate::support::signal::Picture;
 use crate::support::upstream::Provider;
+use crate::support::users::{change_user, create_user, delete_user};
 
-/// A gateway with channels `0`, `1`, … of one account that allows `max_streams`.
-async fn house(n: usize, max_streams: u32, at_limit: AtLimit) -> (Provider, TestGateway) {
+/// Starts a gateway with channels `0`, `1`, … of one account with this `max_streams`.
+async fn set_up(n: usize, max_streams: u32, at_limit: AtLimit) -> (Provider, TestGateway) {
     let provider = Provider::start();
     let mut list = String::from("#EXTM3U\n");
     for number in 0..n {
@@ -38,14 +38,14 @@ fn reasons(gateway: &TestGateway) -> Vec<String> {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn zapping_on_one_device_is_never_refused_and_the_provider_sees_one_connection() {
-    // Holds T-life.7 with a seat and a slot, both one.
-    let (provider, gateway) = house(20, 1, AtLimit::ReplaceOwn).await;
+    // Holds T-life.7 with one seat and one slot.
+    let (provider, gateway) = set_up(20, 1, AtLimit::ReplaceOwn).await;
     provider.limit("anna", 1, 403, Duration::ZERO);
     provider.close_delay(Duration::from_millis(30));
-    let zapper = person(&gateway, "zapper", |it| it.stream_limit = 1).await;
+    let zapper = create_user(&gateway, "zapper", |it| it.stream_limit = 1).await;
     let mut before: Option<Player> = None;
     for number in 0..20 {
-        // As media servers do: the next one is opened before the last one is closed.
+        // As media servers do: the next connection is opened before the last one is closed.
         let label = number.to_string();
         let player = Player::ask(gateway.address, zapper.asks(&gateway, &label, "tv")).await;
         assert_eq!(player.status().await, 200, "channel {number}");
@@ -57,16 +57,16 @@ async fn zapping_on_one_device_is_never_refused_and_the_provider_sees_one_connec
     }
     assert_eq!((provider.peak_of("anna"), provider.refusals()), (1, 0));
     drop(before);
-    gateway.is_quiet().await;
-    eventually("twenty departures", || reasons(&gateway).len() == 20).await;
+    gateway.until_idle().await;
+    eventually("twenty disconnects", || reasons(&gateway).len() == 20).await;
     let n_replaced = reasons(&gateway).iter().filter(|it| *it == "replaced by the same device").count();
     assert_eq!((n_replaced, gateway.gateway.counts().seats), (19, 0));
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_second_device_is_refused_at_the_limit_and_the_first_one_plays_on() {
-    let (provider, gateway) = house(2, 0, AtLimit::ReplaceOwn).await;
-    let anna = person(&gateway, "anna", |it| it.stream_limit = 1).await;
+async fn a_second_device_is_refused_at_the_limit_and_the_first_keeps_playing() {
+    let (provider, gateway) = set_up(2, 0, AtLimit::ReplaceOwn).await;
+    let anna = create_user(&gateway, "anna", |it| it.stream_limit = 1).await;
     let tv = Player::ask(gateway.address, anna.asks(&gateway, "0", "tv")).await;
     tv.sees("0").await;
     for channel in ["0", "1"] {
@@ -76,8 +76,8 @@ async fn a_second_device_is_refused_at_the_limit_and_the_first_one_plays_on() {
         assert_eq!(answer.header("retry-after"), Some("3"));
         assert!(answer.text().contains("limit of 1 "), "{}", answer.text());
     }
-    // A limit of its own: another user, and whoever has none.
-    let bert = person(&gateway, "bert", |it| it.stream_limit = 1).await;
+    // The limit belongs to one user: other users and anonymous viewers are not affected.
+    let bert = create_user(&gateway, "bert", |it| it.stream_limit = 1).await;
     let other = Player::ask(gateway.address, bert.asks(&gateway, "1", "phone")).await;
     let nameless = gateway.watch("1").await;
     other.sees("1").await;
@@ -91,14 +91,14 @@ async fn a_second_device_is_refused_at_the_limit_and_the_first_one_plays_on() {
     let phone = Player::ask(gateway.address, anna.asks(&gateway, "0", "phone")).await;
     phone.sees("0").await;
     drop((phone, other, nameless));
-    gateway.is_quiet().await;
+    gateway.until_idle().await;
     assert_eq!(gateway.gateway.counts().seats, 0);
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_player_that_probes_and_plays_in_parallel_has_one_seat_at_every_address() {
-    let (provider, gateway) = house(1, 1, AtLimit::Refuse).await;
-    let anna = person(&gateway, "anna", |it| it.stream_limit = 1).await;
+async fn a_player_that_probes_and_plays_in_parallel_has_one_seat_for_every_url() {
+    let (provider, gateway) = set_up(1, 1, AtLimit::Refuse).await;
+    let anna = create_user(&gateway, "anna", |it| it.stream_limit = 1).await;
     let by_key = gateway.get("0").header("X-API-Key", &anna.api_key).header("User-Agent", "tv");
     let short = Request::get(anna.path("1")).header("User-Agent", "tv");
     let mut players = Vec::new();
@@ -113,27 +113,27 @@ async fn a_player_that_probes_and_plays_in_parallel_has_one_seat_at_every_addres
         assert_eq!(gateway.gateway.counts().seats, 1);
         player.leave().await;
     }
-    eventually("no seat taken", || gateway.gateway.counts().seats == 0).await;
+    eventually("all seats to be released", || gateway.gateway.counts().seats == 0).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn under_refuse_a_device_keeps_what_it_watches_and_is_told_that_there_is_no_seat() {
-    let (_provider, gateway) = house(2, 0, AtLimit::Refuse).await;
-    let anna = person(&gateway, "anna", |it| it.stream_limit = 1).await;
+async fn with_refuse_a_device_keeps_its_session_and_a_second_request_is_refused() {
+    let (_provider, gateway) = set_up(2, 0, AtLimit::Refuse).await;
+    let anna = create_user(&gateway, "anna", |it| it.stream_limit = 1).await;
     let tv = Player::ask(gateway.address, anna.asks(&gateway, "0", "tv")).await;
     tv.sees("0").await;
     assert_eq!(fetch(gateway.address, anna.asks(&gateway, "1", "tv")).await.status(), 503);
     tv.more_bytes(50_000).await;
-    // The player closes what it watched right after it asked: the seat comes back in time.
+    // The player closes its old connection right after the new request, so the seat is released in time.
     let next = Player::ask(gateway.address, anna.asks(&gateway, "1", "tv")).await;
     tv.leave().await;
     next.sees("1").await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_limit_that_is_lowered_while_a_user_watches_ends_nobody() {
-    let (_provider, gateway) = house(3, 0, AtLimit::ReplaceOwn).await;
-    let anna = person(&gateway, "anna", |_| {}).await;
+async fn a_lowered_limit_disconnects_nobody() {
+    let (_provider, gateway) = set_up(3, 0, AtLimit::ReplaceOwn).await;
+    let anna = create_user(&gateway, "anna", |_| {}).await;
     let devices = ["tv", "phone", "tablet"];
     let mut players = Vec::new();
     for (number, device) in devices.iter().enumerate() {
@@ -141,8 +141,8 @@ async fn a_limit_that_is_lowered_while_a_user_watches_ends_nobody() {
         player.sees(&number.to_string()).await;
         players.push(player);
     }
-    changed(&gateway, &anna, |it| it.stream_limit = 1).await;
-    // Neither a new device nor one that zaps: to give its own up would not be enough.
+    change_user(&gateway, &anna, |it| it.stream_limit = 1).await;
+    // Neither a new device nor one that changes channels: giving up its own seat would not be enough.
     for device in ["laptop", "tv"] {
         assert_eq!(fetch(gateway.address, anna.asks(&gateway, "2", device)).await.status(), 503, "{device}");
     }
@@ -157,9 +157,9 @@ async fn a_limit_that_is_lowered_while_a_user_watches_ends_nobody() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn admins_and_what_they_preview_count_like_everything_else() {
-    let (_provider, gateway) = house(2, 0, AtLimit::ReplaceOwn).await;
-    let admin = person(&gateway, "admin", |it| (it.level, it.stream_limit) = (UserLevel::Admin, 1)).await;
+async fn admins_and_their_previews_count_towards_limits() {
+    let (_provider, gateway) = set_up(2, 0, AtLimit::ReplaceOwn).await;
+    let admin = create_user(&gateway, "admin", |it| (it.level, it.stream_limit) = (UserLevel::Admin, 1)).await;
     let tv = Player::ask(gateway.address, admin.asks(&gateway, "0", "tv")).await;
     tv.sees("0").await;
     let stream = gateway.catalogue.streams[0].id;
@@ -174,13 +174,13 @@ async fn admins_and_what_they_preview_count_like_everything_else() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_user_who_is_made_inactive_or_deleted_while_watching_is_ended_and_nobody_else() {
-    let (_provider, gateway) = house(1, 0, AtLimit::ReplaceOwn).await;
-    let stays = person(&gateway, "stays", |_| {}).await;
+async fn only_a_deactivated_or_deleted_user_is_disconnected() {
+    let (_provider, gateway) = set_up(1, 0, AtLimit::ReplaceOwn).await;
+    let stays = create_user(&gateway, "stays", |_| {}).await;
     let stays = Player::ask(gateway.address, stays.asks(&gateway, "0", "tv")).await;
     let nameless = gateway.watch("0").await;
     for is_deleted in [false, true] {
-        let goes = person(&gateway, &format!("goes {is_deleted}").replace(' ', "_"), |_| {}).await;
+        let goes = create_user(&gateway, &format!("goes {is_deleted}").replace(' ', "_"), |_| {}).await;
         let players = [
             Player::ask(gateway.address, goes.asks(&gateway, "0", "tv")).await,
             Player::ask(gateway.address, gateway.get("0").header("X-API-Key", &goes.api_key)).await,
@@ -189,9 +189,9 @@ async fn a_user_who_is_made_inactive_or_deleted_while_watching_is_ended_and_nobo
             player.sees("0").await;
         }
         if is_deleted {
-            deleted(&gateway, &goes).await;
+            delete_user(&gateway, &goes).await;
         } else {
-            changed(&gateway, &goes, |it| it.is_active = false).await;
+            change_user(&gateway, &goes, |it| it.is_active = false).await;
         }
         for player in &players {
             player.ended().await;

@@ -1,4 +1,4 @@
-//! The tools of the stories, tried on each other: what they say can be believed.
+//! Tests of the test tools against each other.
 
 use std::time::Duration;
 
@@ -6,11 +6,11 @@ use crate::support::client::{Ended, Player, Reading, Request, fetch};
 use crate::support::eventually;
 use crate::support::signal::{Picture, Programme};
 use crate::support::ts_check::Checker;
-use crate::support::upstream::{Answer, ClosedPort, Cut, Mood, Provider};
+use crate::support::upstream::{Behavior, ClosedPort, Cut, MockResponse, Provider};
 
 const NEWS: &str = "/live/anna/news.ts";
 
-/// A minute of a picture, without a socket.
+/// Returns a minute of a picture, without a socket.
 fn minute(picture: Picture) -> Vec<u8> {
     let mut bytes = Vec::new();
     Programme::from(picture).tune_in(Duration::from_secs(5)).take(Duration::from_secs(60), &mut bytes);
@@ -18,13 +18,13 @@ fn minute(picture: Picture) -> Vec<u8> {
 }
 
 #[test]
-fn the_synthetic_programme_is_clean_over_a_turn_of_its_clock() {
+fn the_synthetic_programme_is_clean_over_a_clock_wrap() {
     let nearly_over = (1_u64 << 33) - 20 * 90_000;
     for picture in
         [Picture::new("a"), Picture::new("a").radio(), Picture::new("a").bits_per_second(8_000_000)]
     {
         let checked = Checker::of(&minute(picture.starts_at(nearly_over)));
-        // It starts in the middle of a group of pictures, as providers do; nothing else is wrong with it.
+        // It starts in the middle of a group of pictures, as providers do; that is the only complaint.
         let others: Vec<_> =
             checked.complaints.iter().filter(|c| !c.contains("random-access point")).collect();
         assert!(others.is_empty(), "{others:?}");
@@ -34,7 +34,7 @@ fn the_synthetic_programme_is_clean_over_a_turn_of_its_clock() {
 }
 
 #[test]
-fn the_synthetic_programme_has_the_bit_rate_asked_for() {
+fn the_synthetic_programme_has_the_requested_bit_rate() {
     for bits in [500_000, 2_000_000, 8_000_000] {
         let sent = minute(Picture::new("a").bits_per_second(bits)).len() as u64 * 8 / 60;
         assert!(sent.abs_diff(bits) < bits / 10, "{sent} for {bits}");
@@ -42,7 +42,7 @@ fn the_synthetic_programme_has_the_bit_rate_asked_for() {
 }
 
 #[test]
-fn the_checker_complains_about_what_is_wrong() {
+fn the_checker_reports_every_kind_of_damage() {
     let good = minute(Picture::new("a").frames_per_gop(1));
     let complaint = |bytes: &[u8]| Checker::of(bytes).complaints.join("; ");
     let changed = |at: usize, change: &dyn Fn(&mut [u8])| {
@@ -70,7 +70,7 @@ fn the_checker_complains_about_what_is_wrong() {
 }
 
 #[test]
-fn the_checker_misses_what_is_lost_of_a_connection_even_where_the_counters_agree() {
+fn the_checker_reports_lost_packets_even_if_the_counters_are_continuous() {
     let numbered = |connection: u64, seconds: u64| {
         let programme = Programme::from(Picture::new("a").frames_per_gop(1).bits_per_second(4_000_000));
         let mut bytes = Vec::new();
@@ -80,7 +80,7 @@ fn the_checker_misses_what_is_lost_of_a_connection_even_where_the_counters_agree
     };
     let good = numbered(1, 5);
     assert_eq!(Checker::of(&good).complaints, Vec::<String>::new());
-    // As many packets of the picture as its counter takes to come round, from the middle of a frame.
+    // As many video packets as the period of the continuity counter, from the middle of a frame.
     let pid = |packet: &[u8]| u16::from_be_bytes([packet[1] & 0x1F, packet[2]]);
     let pictures = good.chunks(188).enumerate().filter(|(_, packet)| pid(packet) == 0x100);
     let lost: Vec<_> = pictures.map(|(at, _)| at).skip(200).take(16).collect();
@@ -91,7 +91,7 @@ fn the_checker_misses_what_is_lost_of_a_connection_even_where_the_counters_agree
         complaints.len() == 1 && complaints[0].contains("lost something of a of connection 1"),
         "{complaints:?}"
     );
-    // Another connection begins where it wants.
+    // Another connection may start anywhere.
     let complaints = Checker::of(&[&good[..], &numbered(2, 9)[..]].concat()).complaints;
     assert!(!complaints.iter().any(|it| it.contains("lost")), "{complaints:?}");
 }
@@ -99,8 +99,8 @@ fn the_checker_misses_what_is_lost_of_a_connection_even_where_the_counters_agree
 #[tokio::test]
 async fn a_player_gets_a_clean_programme_in_every_framing() {
     let provider = Provider::start();
-    for answer in [Answer::play(Picture::new("news").frames_per_gop(1)), {
-        Answer::play(Picture::new("news").frames_per_gop(1)).chunked()
+    for answer in [MockResponse::play(Picture::new("news").frames_per_gop(1)), {
+        MockResponse::play(Picture::new("news").frames_per_gop(1)).chunked()
     }] {
         provider.path(NEWS).answers(answer.with_burst(Duration::from_secs(2)));
         let player = Player::watch(provider.address, NEWS).await;
@@ -109,7 +109,7 @@ async fn a_player_gets_a_clean_programme_in_every_framing() {
         player.received(|r| r.ts.assert_clean());
         assert_eq!(player.status().await, 200);
         player.leave().await;
-        eventually("the provider to see the player leave", || provider.open() == 0).await;
+        eventually("the provider's connection to close", || provider.open() == 0).await;
     }
     assert_eq!(provider.peak_of("anna"), 1);
     let seen = provider.path(NEWS).requests();
@@ -118,7 +118,7 @@ async fn a_player_gets_a_clean_programme_in_every_framing() {
 }
 
 #[tokio::test]
-async fn the_provider_counts_what_is_open_at_one_time() {
+async fn the_provider_counts_simultaneous_connections() {
     let provider = Provider::start();
     provider.path(NEWS).plays(Picture::new("news"));
     for _ in 0..20 {
@@ -135,7 +135,7 @@ async fn the_provider_counts_what_is_open_at_one_time() {
 }
 
 #[tokio::test]
-async fn the_provider_refuses_what_is_over_the_limit_and_counts_the_closed_for_a_while() {
+async fn the_provider_enforces_its_limit_and_counts_closed_connections_for_a_while() {
     let provider = Provider::start();
     provider.path(NEWS).plays(Picture::new("news"));
     provider.limit("anna", 1, 403, Duration::from_millis(700));
@@ -144,39 +144,39 @@ async fn the_provider_refuses_what_is_over_the_limit_and_counts_the_closed_for_a
     assert_eq!(fetch(provider.address, Request::get(NEWS)).await.status(), 403);
     first.leave().await;
     assert_eq!(fetch(provider.address, Request::get(NEWS)).await.status(), 403);
-    let deadline = tokio::time::Instant::now() + super::support::PATIENCE;
+    let deadline = tokio::time::Instant::now() + super::support::WAIT_MAX;
     while Player::watch(provider.address, NEWS).await.status().await != 200 {
-        assert!(tokio::time::Instant::now() < deadline, "the slot never came back");
+        assert!(tokio::time::Instant::now() < deadline, "the slot was never released");
     }
     assert!(provider.refusals() >= 2);
 }
 
 #[tokio::test]
-async fn the_provider_misbehaves_as_it_is_told() {
+async fn the_provider_misbehaves_as_configured() {
     let provider = Provider::start();
     let at = provider.address;
     let path = provider.path(NEWS);
-    path.answers(Answer::html());
+    path.answers(MockResponse::html());
     assert!(fetch(at, Request::get(NEWS)).await.text().starts_with("<!DOCTYPE html>"));
-    path.answers(Answer::redirect("/elsewhere"));
+    path.answers(MockResponse::redirect("/elsewhere"));
     assert_eq!(fetch(at, Request::get(NEWS)).await.header("location"), Some("/elsewhere"));
-    path.answers(Answer::play(Picture::new("news")).until(10_000, Cut::End));
+    path.answers(MockResponse::play(Picture::new("news")).until(10_000, Cut::End));
     assert_eq!(fetch(at, Request::get(NEWS)).await.bytes.len(), 10_000);
     path.plays(Picture::new("news"));
 
     let player = Player::watch(at, NEWS).await;
     player.sees("news").await;
-    path.is_now(Mood::OnlyNulls);
+    path.behaves(Behavior::OnlyNulls);
     player.until("null packets", |r| r.ts.null_packets > 100).await;
-    path.is_now(Mood::Garbage);
+    path.behaves(Behavior::Garbage);
     player.until("garbage", |r| r.ts.complaints.iter().any(|c| c.contains("sync byte"))).await;
-    path.is_now(Mood::Stalled);
+    path.behaves(Behavior::Stalled);
     tokio::time::sleep(Duration::from_millis(300)).await;
-    path.is_now(Mood::Healthy);
+    path.behaves(Behavior::Healthy);
     let before = player.received(|r| r.ts.payload_packets);
     player.until("the programme again", |r| r.ts.payload_packets > before + 10).await;
     assert!(player.received(|r| r.longest_silence_of_payload()) >= Duration::from_millis(200));
-    path.is_now(Mood::Healthy).cut(Cut::Reset);
+    path.behaves(Behavior::Healthy).cut(Cut::Reset);
     assert_eq!(player.ended().await, Ended::Reset);
 
     let player = Player::watch(at, NEWS).await;
@@ -195,16 +195,16 @@ async fn an_unplugged_provider_refuses_and_comes_back_on_the_same_port() {
     provider.unplug().await;
     assert_eq!(player.ended().await, Ended::Reset);
     let refused = tokio::net::TcpStream::connect(provider.address).await;
-    assert_eq!(refused.expect_err("nobody listens").kind(), std::io::ErrorKind::ConnectionRefused);
+    assert_eq!(refused.expect_err("the port is closed").kind(), std::io::ErrorKind::ConnectionRefused);
     provider.plug_in();
     Player::watch(provider.address, NEWS).await.sees("news").await;
     assert!(ClosedPort::new().url("/x").starts_with("http://127.0.0.1:"));
 }
 
 #[tokio::test]
-async fn a_player_that_stops_reading_makes_the_sender_wait_and_can_go_on() {
+async fn a_player_that_stops_reading_blocks_the_sender_and_can_resume() {
     let provider = Provider::start();
-    provider.path(NEWS).answers(Answer::play(Picture::new("news").bits_per_second(200_000_000)));
+    provider.path(NEWS).answers(MockResponse::play(Picture::new("news").bits_per_second(200_000_000)));
     let request = Request::get(NEWS).receive_buffer(8 << 10).without_recording();
     let player = Player::ask(provider.address, request).await;
     player.sees("news").await;
@@ -212,7 +212,7 @@ async fn a_player_that_stops_reading_makes_the_sender_wait_and_can_go_on() {
     let before = player.received(|r| r.n_bytes);
     tokio::time::sleep(Duration::from_millis(300)).await;
     let after = player.received(|r| r.n_bytes);
-    assert!(after - before <= 64 << 10, "one read may have been under way, not more");
+    assert!(after - before <= 64 << 10, "at most one read was in progress");
     player.read(Reading::Freely);
     player.more_bytes(10_000_000).await;
 }

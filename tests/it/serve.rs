@@ -1,4 +1,4 @@
-//! `headwater serve` and the commands for its data folder, with the real program.
+//! `headwater serve` and the commands for its data folder, with the real binary.
 
 use std::collections::BTreeSet;
 use std::io::Write;
@@ -20,7 +20,7 @@ use crate::support::binary::Binary;
 use crate::support::client::Player;
 use crate::support::signal::Picture;
 use crate::support::upstream::Provider;
-use crate::support::{PATIENCE, eventually};
+use crate::support::{WAIT_MAX, eventually};
 
 const NEWS: &str = "/live/anna/news.ts";
 const FILM: &str = "/live/anna/film.ts";
@@ -47,12 +47,12 @@ impl Data {
         self.folder.path().join("key")
     }
 
-    /// Opens the store while no program has it. Blocks.
+    /// Opens the store while no program uses it. Blocks.
     fn open(&self) -> Store {
         Store::open(&self.store(), &self.key(), schema()).unwrap()
     }
 
-    /// A store with the channels of this list.
+    /// Creates a store with the channels of this playlist.
     async fn with_list(list: String) -> Data {
         let fill = move || {
             let data = Data::new();
@@ -71,7 +71,7 @@ impl Data {
         tokio::task::spawn_blocking(fill).await.unwrap()
     }
 
-    /// The users as they are kept.
+    /// Returns the stored users.
     async fn users(self) -> Vec<User> {
         tokio::task::spawn_blocking(move || self.open().collection::<User>().all().unwrap()).await.unwrap()
     }
@@ -81,13 +81,13 @@ impl Data {
         Binary::start(&[arguments, &["--data-dir", &self.root()]].concat())
     }
 
-    /// Runs it to its end: the code, and everything it said.
+    /// Runs the program until it exits; returns the exit code and the output.
     async fn ran(&self, arguments: &[&str]) -> (Option<i32>, String) {
         self.run(arguments).outcome().await
     }
 }
 
-async fn stage() -> (Provider, Data) {
+async fn set_up() -> (Provider, Data) {
     let provider = Provider::start();
     provider.path(NEWS).plays(Picture::new("news"));
     provider.path(FILM).plays(Picture::new("film"));
@@ -96,7 +96,7 @@ async fn stage() -> (Provider, Data) {
     (provider, data)
 }
 
-/// Cuts the end off the database.
+/// Truncates the database.
 fn harm(data: &Data) {
     let is_database = |it: &PathBuf| it.join("db").exists();
     let folders = std::fs::read_dir(data.store()).unwrap().map(|it| it.unwrap().path());
@@ -106,41 +106,41 @@ fn harm(data: &Data) {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn what_is_remembered_plays_again_after_a_kill_under_the_same_addresses() {
-    let (provider, data) = stage().await;
+async fn stored_channels_play_again_under_the_same_urls_after_a_kill() {
+    let (provider, data) = set_up().await;
     let mut paths = None;
     for _ in 0..2 {
         let mut program = data.run(&["serve"]);
         let address = program.address().await;
         let found = program.streams().await;
         assert_eq!(found.len(), 2);
-        assert_eq!(paths.get_or_insert(found.clone()), &found, "an address is for ever");
+        assert_eq!(paths.get_or_insert(found.clone()), &found, "URLs are permanent");
         let player = Player::watch(address, &found[0]).await;
         player.sees("news").await;
         program.signal("KILL");
         assert_eq!(program.ended().await.code(), None);
-        eventually("the provider to see us go", || provider.open() == 0).await;
+        eventually("the provider's connections to close", || provider.open() == 0).await;
     }
-    let (code, said) = data.ran(&["check"]).await;
-    assert!(code == Some(0) && said.contains("is well") && said.contains("2 channels"), "{said}");
+    let (code, reply) = data.ran(&["check"]).await;
+    assert!(code == Some(0) && reply.contains("is well") && reply.contains("2 channels"), "{reply}");
 }
 
-/// Entries of a list that takes long enough to be killed over.
+/// Enough entries that the program can be killed during the import.
 const N_ENTRIES: usize = 6_000;
 
-/// A list in which every name tells the version.
+/// Returns a playlist with the version in every name.
 fn version(number: usize) -> String {
     let entry = |it: usize| format!("#EXTINF:-1,Channel {it} v{number}\nhttp://tv.example/{it}.ts\n");
     format!("#EXTM3U\n{}", (0..N_ENTRIES).map(entry).collect::<String>())
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_kill_while_a_list_is_imported_and_a_channel_plays_leaves_the_old_list_or_the_new_one() {
-    let (provider, data) = stage().await;
+async fn a_kill_during_an_import_leaves_the_old_list_or_the_new_one() {
+    let (provider, data) = set_up().await;
     let list = data.folder.path().join("list.m3u");
     std::fs::write(&list, version(0)).unwrap();
     let mut account = None;
-    // The moment is another one each time; the last round is not killed before its end.
+    // Each round kills at another moment; the last round runs to its end.
     let moments = ["fetching", "parsing", "comparing", "writing", "done"];
     for (round, moment) in moments.into_iter().enumerate() {
         let mut program = data.run(&["serve"]);
@@ -162,7 +162,7 @@ async fn a_kill_while_a_list_is_imported_and_a_channel_plays_leaves_the_old_list
         };
         let asked = admin.post(&path, json!({})).await;
         assert_eq!(asked.status, 202, "{asked:?}");
-        // A phase that is over before it is seen is as good a moment.
+        // If the phase ends before it is observed, that moment is as good.
         let order = |it: &str| moments.iter().position(|known| *known == it);
         loop {
             let phase = admin.get(&path).await.body["phase"].as_str().map(str::to_owned);
@@ -172,7 +172,7 @@ async fn a_kill_while_a_list_is_imported_and_a_channel_plays_leaves_the_old_list
         }
         program.signal("KILL");
         program.ended().await;
-        eventually("the provider to see us go", || provider.open() == 0).await;
+        eventually("the provider's connections to close", || provider.open() == 0).await;
         let (store, key) = (data.store(), data.key());
         let id = account.unwrap();
         let names = tokio::task::spawn_blocking(move || {
@@ -188,49 +188,49 @@ async fn a_kill_while_a_list_is_imported_and_a_channel_plays_leaves_the_old_list
             assert_eq!(versions.into_iter().collect::<Vec<_>>(), [format!("v{round}")]);
         }
     }
-    let (code, said) = data.ran(&["check"]).await;
-    assert!(code == Some(0) && said.contains("is well"), "{said}");
+    let (code, reply) = data.ran(&["check"]).await;
+    assert!(code == Some(0) && reply.contains("is well"), "{reply}");
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_first_start_makes_its_folder_and_says_how_to_make_a_user() {
+async fn the_first_start_creates_its_folder_and_explains_how_to_create_a_user() {
     let data = Data::new();
     let mut program = data.run(&["serve"]);
     program.address().await;
     let next = format!("headwater --data-dir {} user add admin --superuser", data.root());
-    eventually("what to do next", || program.output().contains(&next)).await;
+    eventually("the hint what to do next", || program.output().contains(&next)).await;
     assert!(data.key().exists() && data.store().exists());
     program.signal("TERM");
     assert_eq!(program.ended().await.code(), Some(0));
 
     let arguments: Vec<_> = next.split_whitespace().skip(1).collect();
-    let (code, said) = Binary::start(&arguments).outcome().await;
-    assert_eq!(code, Some(0), "{said}");
+    let (code, reply) = Binary::start(&arguments).outcome().await;
+    assert_eq!(code, Some(0), "{reply}");
     let program = data.run(&["serve"]);
     program.address().await;
     assert!(!program.output().contains("no user yet"), "{}", program.output());
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn beside_a_running_gateway_every_command_that_needs_the_store_says_so_in_one_line() {
-    let (_provider, data) = stage().await;
+async fn store_commands_fail_with_one_line_while_a_gateway_runs() {
+    let (_provider, data) = set_up().await;
     let program = data.run(&["serve"]);
     program.address().await;
     let new = data.folder.path().join("new").display().to_string();
     let commands: [&[&str]; 4] =
         [&["serve"], &["check"], &["store", "salvage", &new], &["user", "add", "anna"]];
     for command in commands {
-        let (code, said) = data.ran(command).await;
-        assert_eq!(code, Some(1), "{command:?}: {said}");
-        assert_eq!(said.lines().count(), 1, "{command:?}: {said}");
-        assert!(said.contains("in use") && said.contains(&data.root()), "{command:?}: {said}");
+        let (code, reply) = data.ran(command).await;
+        assert_eq!(code, Some(1), "{command:?}: {reply}");
+        assert_eq!(reply.lines().count(), 1, "{command:?}: {reply}");
+        assert!(reply.contains("in use") && reply.contains(&data.root()), "{command:?}: {reply}");
     }
     assert!(!Path::new(&new).exists());
 }
 
-// Holds T-bak.4, but for a full disk.
+// Holds T-bak.4, except for a full disk.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_data_folder_that_cannot_be_used_is_told_in_one_line_before_a_port_is_bound() {
+async fn an_unusable_data_folder_is_reported_in_one_line_before_a_port_is_bound() {
     type Harm = fn(&Data);
     let cases: [(Harm, &str); 5] = [
         (|data| std::fs::remove_file(data.key()).unwrap(), "is missing"),
@@ -254,34 +254,34 @@ async fn a_data_folder_that_cannot_be_used_is_told_in_one_line_before_a_port_is_
         ),
     ];
     for (harm, expected) in cases {
-        let (_provider, data) = stage().await;
+        let (_provider, data) = set_up().await;
         harm(&data);
-        let (code, said) = data.ran(&["serve"]).await;
-        assert_eq!(code, Some(1), "{expected}: {said}");
-        assert_eq!(said.lines().count(), 1, "{expected}: {said}");
-        assert!(said.starts_with("headwater: ") && said.contains(expected), "{expected}: {said}");
-        assert!(said.contains(&data.root()) || expected == "key file", "{said}");
+        let (code, reply) = data.ran(&["serve"]).await;
+        assert_eq!(code, Some(1), "{expected}: {reply}");
+        assert_eq!(reply.lines().count(), 1, "{expected}: {reply}");
+        assert!(reply.starts_with("headwater: ") && reply.contains(expected), "{expected}: {reply}");
+        assert!(reply.contains(&data.root()) || expected == "key file", "{reply}");
     }
-    // Where not even the administrator may make a folder.
-    let (code, said) = Binary::start(&["serve", "--data-dir", "/sys/headwater"]).outcome().await;
-    assert_eq!((code, said.lines().count()), (Some(1), 1), "{said}");
-    assert!(said.contains("/sys/headwater") && said.contains("--data-dir"), "{said}");
+    // A path where even root cannot create a folder.
+    let (code, reply) = Binary::start(&["serve", "--data-dir", "/sys/headwater"]).outcome().await;
+    assert_eq!((code, reply.lines().count()), (Some(1), 1), "{reply}");
+    assert!(reply.contains("/sys/headwater") && reply.contains("--data-dir"), "{reply}");
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn what_can_be_read_of_a_damaged_store_is_saved_into_a_new_one_that_plays() {
-    let (_provider, data) = stage().await;
-    // A file that lost its commit file: all records are there, and nothing proves it.
+async fn salvage_moves_readable_records_of_a_damaged_store_into_a_new_one_that_plays() {
+    let (_provider, data) = set_up().await;
+    // A database without its commit file: all records exist, but nothing proves that they are complete.
     let witness = std::fs::read_dir(data.store()).unwrap().map(|it| it.unwrap().path());
     let witness = witness.into_iter().find(|it| it.is_file() && !it.ends_with("lock")).unwrap();
     std::fs::remove_file(witness).unwrap();
-    let (code, said) = data.ran(&["check"]).await;
-    assert!(code == Some(1) && said.contains("is damaged"), "{said}");
+    let (code, reply) = data.ran(&["check"]).await;
+    assert!(code == Some(1) && reply.contains("is damaged"), "{reply}");
     assert_eq!(data.ran(&["serve"]).await.0, Some(1));
 
     let new = data.folder.path().join("new");
-    let (code, said) = data.ran(&["store", "salvage", &new.display().to_string()]).await;
-    assert!(code == Some(0) && said.contains("to use it, move"), "{said}");
+    let (code, reply) = data.ran(&["store", "salvage", &new.display().to_string()]).await;
+    assert!(code == Some(0) && reply.contains("to use it, move"), "{reply}");
     std::fs::rename(data.store(), data.folder.path().join("old")).unwrap();
     std::fs::rename(new, data.store()).unwrap();
     let program = data.run(&["serve"]);
@@ -291,11 +291,11 @@ async fn what_can_be_read_of_a_damaged_store_is_saved_into_a_new_one_that_plays(
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_user_is_made_with_a_password_that_is_given_or_made_and_never_twice() {
+async fn a_user_is_created_once_with_a_given_or_generated_password() {
     let data = Data::new();
-    let (code, said) = data.ran(&["user", "add", "admin", "--superuser"]).await;
-    let made = said.lines().find_map(|it| it.strip_prefix("password: ")).map(str::to_owned);
-    assert!(code == Some(0) && made.as_ref().is_some_and(|it| it.len() == 24), "{said}");
+    let (code, reply) = data.ran(&["user", "add", "admin", "--superuser"]).await;
+    let made = reply.lines().find_map(|it| it.strip_prefix("password: ")).map(str::to_owned);
+    assert!(code == Some(0) && made.as_ref().is_some_and(|it| it.len() == 24), "{reply}");
 
     let line = ["--data-dir", &data.root(), "user", "add", "anna", "--level", "1", "--password-stdin"];
     let mut command = std::process::Command::new(env!("CARGO_BIN_EXE_headwater"));
@@ -308,19 +308,19 @@ async fn a_user_is_made_with_a_password_that_is_given_or_made_and_never_twice() 
         .unwrap();
     child.stdin.take().unwrap().write_all(b"correct horse\r\nnot this\n").unwrap();
     let waiting = tokio::task::spawn_blocking(move || child.wait_with_output());
-    let output = tokio::time::timeout(PATIENCE, waiting).await.unwrap().unwrap().unwrap();
-    let said = String::from_utf8_lossy(&output.stdout).into_owned();
+    let output = tokio::time::timeout(WAIT_MAX, waiting).await.unwrap().unwrap().unwrap();
+    let reply = String::from_utf8_lossy(&output.stdout).into_owned();
     assert!(
-        output.status.success() && !said.contains("correct horse") && !said.contains("password:"),
-        "{said}"
+        output.status.success() && !reply.contains("correct horse") && !reply.contains("password:"),
+        "{reply}"
     );
 
     for (name, expected) in [("Admin", "already"), ("a/b", "letters"), ("live", "choose another")] {
-        let (code, said) = data.ran(&["user", "add", name]).await;
-        assert!(code == Some(1) && said.contains(expected), "{name}: {said}");
+        let (code, reply) = data.ran(&["user", "add", name]).await;
+        assert!(code == Some(1) && reply.contains(expected), "{name}: {reply}");
     }
-    let (code, said) = data.ran(&["user", "add", "bert", "--level", "5"]).await;
-    assert!(code == Some(1) && said.contains("0, 1 and 10"), "{said}");
+    let (code, reply) = data.ran(&["user", "add", "bert", "--level", "5"]).await;
+    assert!(code == Some(1) && reply.contains("0, 1 and 10"), "{reply}");
 
     let users = data.users().await;
     let found: Vec<_> = users.iter().map(|it| (it.username.as_str(), it.level, it.is_superuser)).collect();
@@ -330,19 +330,19 @@ async fn a_user_is_made_with_a_password_that_is_given_or_made_and_never_twice() 
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_list_is_imported_for_its_account_again_and_again_and_another_list_does_not_take_its_place() {
+async fn a_list_can_be_imported_repeatedly_and_another_list_does_not_replace_it() {
     let (data, lists) = (Data::new(), Data::new());
     let list = |text: &str| std::fs::write(lists.folder.path().join("tv.m3u"), text).unwrap();
     let path = lists.folder.path().join("tv.m3u").display().to_string();
     list(
         "#EXTM3U\n#EXTINF:-1,One\nhttp://a.example/1\n#EXTINF:-1,Lost\n#EXTINF:-1,Two\nhttp://a.example/2\n",
     );
-    let (code, said) = data.ran(&["import", &path, "--max-streams", "2"]).await;
-    assert!(code == Some(0) && said.contains("account tv: 2 entries: 2 new"), "{said}");
-    assert!(said.contains("line 4: "), "{said}");
+    let (code, reply) = data.ran(&["import", &path, "--max-streams", "2"]).await;
+    assert!(code == Some(0) && reply.contains("account tv: 2 entries: 2 new"), "{reply}");
+    assert!(reply.contains("line 4: "), "{reply}");
     list("#EXTM3U\n#EXTINF:-1,One\nhttp://a.example/1\n#EXTINF:-1,Three\nhttp://a.example/3\n");
-    let (code, said) = data.ran(&["import", &path]).await;
-    assert!(code == Some(0) && said.contains("1 new, 0 changed, 1 no longer listed"), "{said}");
+    let (code, reply) = data.ran(&["import", &path]).await;
+    assert!(code == Some(0) && reply.contains("1 new, 0 changed, 1 no longer listed"), "{reply}");
 
     let other = data.folder.path().join("tv.m3u");
     std::fs::copy(&path, &other).unwrap();
@@ -352,12 +352,12 @@ async fn a_list_is_imported_for_its_account_again_and_again_and_another_list_doe
         (vec!["import", &other, "--account", "custom"], "made by hand"),
         (vec!["import", "/no/such/list.m3u"], "/no/such/list.m3u"),
     ] {
-        let (code, said) = data.ran(&arguments).await;
-        assert!(code == Some(1) && said.contains(expected), "{arguments:?}: {said}");
-        assert_eq!(said.lines().count(), 1, "{arguments:?}: {said}");
+        let (code, reply) = data.ran(&arguments).await;
+        assert!(code == Some(1) && reply.contains(expected), "{arguments:?}: {reply}");
+        assert_eq!(reply.lines().count(), 1, "{arguments:?}: {reply}");
     }
-    let (code, said) = data.ran(&["import", &other, "--account", "other"]).await;
-    assert!(code == Some(0) && said.contains("account other: 2 entries: 2 new"), "{said}");
+    let (code, reply) = data.ran(&["import", &other, "--account", "other"]).await;
+    assert!(code == Some(0) && reply.contains("account other: 2 entries: 2 new"), "{reply}");
 
     let open = move || data.open().collection::<Account>().all().unwrap();
     let accounts = tokio::task::spawn_blocking(open).await.unwrap();

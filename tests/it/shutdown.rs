@@ -1,4 +1,4 @@
-//! The real program and its signals.
+//! Signals, with the real binary.
 
 use crate::support::binary::Binary;
 use crate::support::client::{Ended, Player, Reading, Request};
@@ -8,7 +8,7 @@ use crate::support::{eventually, tools};
 
 const NEWS: &str = "/live/anna/news.ts";
 
-/// A provider, and a file with its playlist.
+/// Returns a provider, and a file with its playlist.
 fn provider() -> (Provider, tempfile::NamedTempFile) {
     let provider = Provider::start();
     provider.path(NEWS).plays(Picture::new("news").bits_per_second(8_000_000));
@@ -33,14 +33,14 @@ async fn a_first_sigterm_ends_every_stream_after_whole_packets_and_exits_with_0(
             player.received(|r| r.ts.assert_clean());
         }
         assert_eq!(program.ended().await.code(), Some(0), "{}", program.output());
-        eventually("the provider to see us go", || provider.open() == 0).await;
+        eventually("the provider's connections to close", || provider.open() == 0).await;
     }
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_second_sigterm_exits_at_once() {
     let (_provider, list) = provider();
-    // A viewer that reads nothing keeps the drain waiting for as long as it is allowed to.
+    // A viewer that does not read keeps the drain waiting until its timeout.
     let list = list.path().to_string_lossy().into_owned();
     let mut program = Binary::start(&["play", &list, "--set", "limits.drain_timeout=600"]);
     let address = program.address().await;
@@ -48,7 +48,7 @@ async fn a_second_sigterm_exits_at_once() {
     let player = Player::ask(address, Request::get(&path).receive_buffer(8 << 10)).await;
     player.sees("news").await;
     player.read(Reading::Nothing);
-    // Fills all buffers between the gateway and the player, so that the drain has something to wait for.
+    // Fills all buffers between gateway and player, so that the drain has to wait.
     tokio::time::sleep(std::time::Duration::from_secs(2)).await;
     program.signal("TERM");
     eventually("the drain to begin", || program.output().contains("gateway stopping")).await;
@@ -67,19 +67,19 @@ async fn after_a_kill_the_next_run_holds_no_slot() {
         let mut program = Binary::start(&["play", "--max-streams", "1", &list]);
         let address = program.address().await;
         let path = program.streams().await.remove(0);
-        assert_eq!(last_path.get_or_insert(path.clone()), &path, "an address is for ever");
+        assert_eq!(last_path.get_or_insert(path.clone()), &path, "URLs are permanent");
         let player = Player::watch(address, &path).await;
         player.sees("news").await;
         program.signal("KILL");
         assert_eq!(program.ended().await.code(), None);
-        assert_ne!(player.ended().await, Ended::Whole, "the player can tell that this was no proper end");
-        eventually("the provider to see us go", || provider.open() == 0).await;
+        assert_ne!(player.ended().await, Ended::Whole, "the player can tell that the response is incomplete");
+        eventually("the provider's connections to close", || provider.open() == 0).await;
     }
     assert_eq!((provider.peak(), provider.accepted()), (1, 2));
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn what_is_wrong_with_the_command_is_said_before_a_port_is_bound() {
+async fn invalid_arguments_are_reported_before_a_port_is_bound() {
     let (_provider, list) = provider();
     let list = list.path().to_string_lossy().into_owned();
     let cases: [(&[&str], &str); 4] = [

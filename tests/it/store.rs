@@ -1,4 +1,4 @@
-//! What is remembered, and what becomes of viewers when it changes under them.
+//! Stored records, and the effect of changes on viewers.
 
 use std::time::Duration;
 
@@ -15,13 +15,13 @@ use crate::support::client::{Ended, Player, Request, fetch};
 use crate::support::eventually;
 use crate::support::gateway::{Setup, TestGateway};
 use crate::support::signal::Picture;
-use crate::support::upstream::{Answer, Provider};
+use crate::support::upstream::{MockResponse, Provider};
 
 const NEWS: &str = "/live/anna/news.ts";
 const FILM: &str = "/live/anna/film.ts";
 
-/// A provider with news and films, and a gateway that knows both.
-async fn stage() -> (Provider, TestGateway) {
+/// Starts a provider with two channels, and a gateway with its playlist.
+async fn set_up() -> (Provider, TestGateway) {
     let provider = Provider::start();
     provider.path(NEWS).plays(Picture::new("news"));
     provider.path(FILM).plays(Picture::new("film"));
@@ -39,8 +39,8 @@ fn set(key: &'static str, value: serde_json::Value) -> CoreSetting {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_channel_is_watched_and_listed_from_the_moment_it_is_made() {
-    let (_provider, gateway) = stage().await;
+async fn a_new_channel_can_be_watched_and_is_listed_at_once() {
+    let (_provider, gateway) = set_up().await;
     let channel = Channel {
         streams: vec![StreamId(2)],
         ..Channel::new(ChannelId(9), Uuid::from_u128(9), "All Films", 0)
@@ -55,13 +55,13 @@ async fn a_channel_is_watched_and_listed_from_the_moment_it_is_made() {
 
 // Holds T-slot.6 over real sockets.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn deleting_the_channel_that_plays_ends_it_and_frees_the_account_for_the_next_one() {
-    let (provider, gateway) = stage().await;
+async fn deleting_a_live_channel_ends_it_and_releases_its_slot() {
+    let (provider, gateway) = set_up().await;
     let player = gateway.watch("News").await;
     player.sees("news").await;
     gateway.change(|write| write.remove::<Channel>(1).map(drop)).await;
     assert_eq!(player.ended().await, Ended::Whole);
-    gateway.is_quiet().await;
+    gateway.until_idle().await;
     assert_eq!(status(&gateway, &gateway.path("News")).await, 404);
     gateway.watch("Film").await.sees("film").await;
     assert_eq!(provider.peak(), 1);
@@ -69,8 +69,8 @@ async fn deleting_the_channel_that_plays_ends_it_and_frees_the_account_for_the_n
 
 // Holds T-slot.6 over real sockets.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn deleting_the_account_of_what_plays_ends_no_viewer_and_holds_no_slot_after_the_last() {
-    let (provider, gateway) = stage().await;
+async fn deleting_the_account_in_use_disconnects_nobody_and_its_slot_ends_with_the_last_viewer() {
+    let (provider, gateway) = set_up().await;
     let player = gateway.watch("News").await;
     player.sees("news").await;
     gateway
@@ -80,26 +80,26 @@ async fn deleting_the_account_of_what_plays_ends_no_viewer_and_holds_no_slot_aft
         })
         .await;
     let before = player.received(|r| r.ts.programme_seconds());
-    player.until("more programme", |r| r.ts.programme_seconds() > before + 2.0).await;
+    player.until("two more seconds of programme", |r| r.ts.programme_seconds() > before + 2.0).await;
     assert_eq!((gateway.gateway.counts().leases, provider.open()), (1, 1));
     drop(player);
-    gateway.is_quiet().await;
+    gateway.until_idle().await;
     assert_eq!(gateway.watch("News").await.head().await.status, 503);
-    gateway.is_quiet().await;
+    gateway.until_idle().await;
     assert_eq!(provider.accepted(), 1);
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn what_an_admin_sets_holds_for_the_next_viewer_without_a_restart() {
-    let (provider, gateway) = stage().await;
+async fn changed_settings_apply_to_the_next_viewer_without_a_restart() {
+    let (provider, gateway) = set_up().await;
     gateway.change(|write| write.put(&set(STREAM_SETTINGS, json!({"default_stream_profile": 2})))).await;
     assert_eq!(fetch(gateway.address, gateway.get("News")).await.status(), 302);
     gateway.change(|write| write.remove::<CoreSetting>(1).map(drop)).await;
 
-    provider.path(NEWS).answers(Answer::mute());
+    provider.path(NEWS).answers(MockResponse::mute());
     gateway.change(|write| write.put(&set(PROXY_SETTINGS, json!({"start_timeout": 0.5})))).await;
     let is_set = || gateway.gateway.settings().start_timeout == Duration::from_millis(500);
-    eventually("the settings to be in force", is_set).await;
+    eventually("the settings to take effect", is_set).await;
     let answer = fetch(gateway.address, gateway.get("News")).await;
     assert_eq!(answer.status(), 503);
     assert!(answer.text().contains("within 0.5 s"), "{}", answer.text());

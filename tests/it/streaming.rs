@@ -1,4 +1,4 @@
-//! One upstream for many viewers; what a viewer gets from the first byte on.
+//! One upstream for many viewers, and the content of a stream from its first byte.
 
 use std::time::Duration;
 
@@ -7,13 +7,13 @@ use domain::stream_profile::Delivery;
 use crate::support::client::{Player, Request, fetch};
 use crate::support::gateway::{Setup, TestGateway};
 use crate::support::signal::Picture;
-use crate::support::upstream::{Answer, Cut, Provider};
-use crate::support::{PATIENCE, eventually, until_async};
+use crate::support::upstream::{Cut, MockResponse, Provider};
+use crate::support::{WAIT_MAX, eventually, until_async};
 
 const NEWS: &str = "/live/anna/news.ts";
 
-/// A provider with one channel, and a gateway in front of it.
-async fn house(answer: Answer) -> (Provider, TestGateway) {
+/// Starts a provider with one channel and a gateway in front of it.
+async fn set_up(answer: MockResponse) -> (Provider, TestGateway) {
     let provider = Provider::start();
     provider.path(NEWS).answers(answer);
     let gateway = TestGateway::of(&provider.playlist(&[("news", "News", NEWS)])).await;
@@ -23,7 +23,7 @@ async fn house(answer: Answer) -> (Provider, TestGateway) {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn viewers_that_arrive_at_the_same_moment_share_one_upstream() {
     // Holds T-life.9.
-    let (provider, gateway) = house(Answer::play(Picture::new("news"))).await;
+    let (provider, gateway) = set_up(MockResponse::play(Picture::new("news"))).await;
     let mut arriving = tokio::task::JoinSet::new();
     for _ in 0..60 {
         let (address, path) = (gateway.address, gateway.path("News"));
@@ -38,22 +38,22 @@ async fn viewers_that_arrive_at_the_same_moment_share_one_upstream() {
     gateway.has_clients(60).await;
     assert_eq!(gateway.n_events("channel_start"), 1);
     drop(players);
-    gateway.is_quiet().await;
+    gateway.until_idle().await;
     assert_eq!(provider.open(), 0);
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_later_viewer_begins_with_the_tables_and_a_random_access_point() {
-    let (provider, gateway) = house(Answer::play(Picture::new("news").frames_per_gop(10))).await;
+async fn a_later_viewer_starts_with_the_tables_and_a_random_access_point() {
+    let (provider, gateway) = set_up(MockResponse::play(Picture::new("news").frames_per_gop(10))).await;
     let first = gateway.watch("News").await;
     first.until("three seconds", |r| r.ts.programme_seconds() > 3.0).await;
     for _ in 0..5 {
-        // The checker complains about anything before the PAT, and about a first picture that is no key frame.
+        // The checker complains about packets before the PAT, and about a first picture that is not a key frame.
         let later = gateway.watch("News").await;
         later.until("a second", |r| r.ts.programme_seconds() > 1.0).await;
         later.received(|r| {
             r.ts.assert_clean();
-            assert_eq!(r.ts.early_null_run, 0, "no packet without a meaning in the first megabyte");
+            assert_eq!(r.ts.early_null_run, 0, "no null packets in the first megabyte");
             let tables: Vec<u8> = r.bytes.chunks(188).take(2).map(|packet| packet[2]).collect();
             assert_eq!(tables, [0x00, 0x00], "PAT (PID 0) and PMT (PID 0x1000) come first");
         });
@@ -62,9 +62,9 @@ async fn a_later_viewer_begins_with_the_tables_and_a_random_access_point() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn head_answers_the_headers_and_opens_nothing() {
+async fn head_returns_the_headers_and_opens_no_stream() {
     // Holds T-view.5.
-    let (provider, gateway) = house(Answer::play(Picture::new("news"))).await;
+    let (provider, gateway) = set_up(MockResponse::play(Picture::new("news"))).await;
     let path = gateway.path("News");
     for path in [path.clone(), format!("{path}.ts"), format!("{path}?transcode=mobile")] {
         let answer = fetch(gateway.address, Request::head(&path)).await;
@@ -78,8 +78,8 @@ async fn head_answers_the_headers_and_opens_nothing() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_page_of_another_origin_may_read_a_stream_and_why_there_is_none() {
-    let (provider, gateway) = house(Answer::play(Picture::new("news"))).await;
+async fn cors_allows_other_origins_to_read_streams_and_errors() {
+    let (provider, gateway) = set_up(MockResponse::play(Picture::new("news"))).await;
     let path = gateway.path("News");
     let unknown = "/proxy/ts/stream/00000000-0000-0000-0000-000000000000";
     for (request, status) in [
@@ -96,8 +96,8 @@ async fn a_page_of_another_origin_may_read_a_stream_and_why_there_is_none() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_stream_has_no_length_no_ranges_and_no_redirect_whatever_is_asked_with_it() {
-    let (_provider, gateway) = house(Answer::play(Picture::new("news"))).await;
+async fn a_stream_has_no_length_ranges_or_redirect_for_any_request_headers() {
+    let (_provider, gateway) = set_up(MockResponse::play(Picture::new("news"))).await;
     let path = gateway.path("News");
     for request in [
         Request::get(&path),
@@ -117,19 +117,19 @@ async fn a_stream_has_no_length_no_ranges_and_no_redirect_whatever_is_asked_with
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_player_of_http_1_0_gets_the_bare_stream() {
-    let (_provider, gateway) = house(Answer::play(Picture::new("news"))).await;
+async fn an_http_1_0_player_gets_the_stream_without_chunked_encoding() {
+    let (_provider, gateway) = set_up(MockResponse::play(Picture::new("news"))).await;
     let player = Player::ask(gateway.address, gateway.get("News").http_10()).await;
     assert_eq!(player.head().await.header("transfer-encoding"), None);
     player.sees("news").await;
     player.more_bytes(100_000).await;
     player.received(|r| r.ts.assert_clean());
     player.leave().await;
-    gateway.is_quiet().await;
+    gateway.until_idle().await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn probing_and_then_playing_is_one_upstream() {
+async fn probing_and_then_playing_opens_one_upstream() {
     let patterns: [(&str, &[Step]); 4] = [
         ("Jellyfin", &[Step::Head, Step::Get]),
         ("Emby", &[Step::GetAndClose(1_000_000), Step::Get]),
@@ -140,7 +140,7 @@ async fn probing_and_then_playing_is_one_upstream() {
         let provider = Provider::start();
         provider.path(NEWS).plays(Picture::new("news").bits_per_second(20_000_000));
         let list = provider.playlist(&[("news", "News", NEWS)]);
-        let linger = |it: &mut domain::settings::Settings| it.channel_shutdown_delay = PATIENCE;
+        let linger = |it: &mut domain::settings::Settings| it.channel_shutdown_delay = WAIT_MAX;
         let gateway = Setup::new().list(&list).engine(linger).start().await;
         let mut playing = None;
         for step in steps {
@@ -161,7 +161,7 @@ async fn probing_and_then_playing_is_one_upstream() {
                 Step::Get => playing = Some(gateway.watch("News").await),
             }
         }
-        let player = playing.expect("every pattern plays in the end");
+        let player = playing.expect("every pattern ends with a player");
         player.sees("news").await;
         player.received(|r| r.ts.assert_clean());
         assert_eq!(provider.accepted(), 1, "{name} opened more than one upstream");
@@ -176,9 +176,9 @@ enum Step {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_channel_of_any_bit_rate_starts_with_the_first_second_of_it() {
-    // Holds T-view.2 without a clock: the provider sends one second and then nothing for as long as the test runs,
-    // so a gateway that fills a buffer first would show nothing.
+async fn a_channel_of_any_bit_rate_starts_within_its_first_second() {
+    // Holds T-view.2 without a clock: the provider sends one second and then nothing, so a gateway that fills a buffer
+    // first would never start.
     let rates: [(u64, Picture); 5] = [
         (64_000, Picture::new("news").radio()),
         (500_000, Picture::new("news")),
@@ -188,11 +188,11 @@ async fn a_channel_of_any_bit_rate_starts_with_the_first_second_of_it() {
     ];
     for (bits, picture) in rates {
         let provider = Provider::start();
-        let one_second = Answer::play(picture.bits_per_second(bits)).until(bits / 8, Cut::Stall);
+        let one_second = MockResponse::play(picture.bits_per_second(bits)).until(bits / 8, Cut::Stall);
         provider.path(NEWS).answers(one_second);
         let patient = |it: &mut domain::settings::Settings| {
-            it.stall_timeout = PATIENCE * 2;
-            it.first_packet_timeout = PATIENCE * 2;
+            it.stall_timeout = WAIT_MAX * 2;
+            it.first_packet_timeout = WAIT_MAX * 2;
         };
         let list = provider.playlist(&[("news", "News", NEWS)]);
         let gateway = Setup::new().list(&list).engine(patient).start().await;
@@ -203,17 +203,17 @@ async fn a_channel_of_any_bit_rate_starts_with_the_first_second_of_it() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn sources_with_odd_heads_play() {
+async fn sources_with_unusual_response_heads_play() {
     let slow = Duration::from_millis(300);
     let cases = [
-        ("chunked", Answer::play(Picture::new("news")).chunked()),
-        ("icy", Answer::play(Picture::new("news")).icy()),
-        ("headless", Answer::play(Picture::new("news")).headless()),
-        ("slow", Answer::play(Picture::new("news")).after(slow)),
-        ("burst", Answer::play(Picture::new("news")).with_burst(Duration::from_secs(5))),
+        ("chunked", MockResponse::play(Picture::new("news")).chunked()),
+        ("icy", MockResponse::play(Picture::new("news")).icy()),
+        ("headless", MockResponse::play(Picture::new("news")).headless()),
+        ("slow", MockResponse::play(Picture::new("news")).after(slow)),
+        ("burst", MockResponse::play(Picture::new("news")).with_burst(Duration::from_secs(5))),
     ];
     for (name, answer) in cases {
-        let (provider, gateway) = house(answer).await;
+        let (provider, gateway) = set_up(answer).await;
         let player = gateway.watch("News").await;
         player.until(name, |r| r.ts.programme_seconds() > 1.0).await;
         player.received(|r| r.ts.assert_clean());
@@ -222,29 +222,29 @@ async fn sources_with_odd_heads_play() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn redirects_are_followed_one_socket_at_a_time_and_the_original_address_is_kept() {
-    let (provider, gateway) = house(Answer::redirect("/live/anna/hop-1.ts")).await;
-    provider.path("/live/anna/hop-1.ts").answers(Answer::redirect(provider.url("/live/anna/hop-2.ts")));
-    provider.path("/live/anna/hop-2.ts").answers(Answer::redirect("final.ts?token=once"));
+async fn redirects_are_followed_one_socket_at_a_time_and_the_original_url_is_kept() {
+    let (provider, gateway) = set_up(MockResponse::redirect("/live/anna/hop-1.ts")).await;
+    provider.path("/live/anna/hop-1.ts").answers(MockResponse::redirect(provider.url("/live/anna/hop-2.ts")));
+    provider.path("/live/anna/hop-2.ts").answers(MockResponse::redirect("final.ts?token=once"));
     provider.path("/live/anna/final.ts?token=once").plays(Picture::new("news"));
     provider.close_delay(Duration::from_millis(100));
     for round in 1..=2 {
         let player = gateway.watch("News").await;
         player.sees("news").await;
         player.leave().await;
-        gateway.is_quiet().await;
-        assert_eq!(provider.path(NEWS).n_requests(), round, "a temporary address is not remembered");
+        gateway.until_idle().await;
+        assert_eq!(provider.path(NEWS).n_requests(), round, "a redirect target is not cached");
     }
     assert_eq!((provider.peak(), provider.requests().len()), (1, 8));
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn headers_of_the_list_go_to_the_provider_but_not_to_another_host() {
+async fn headers_of_the_playlist_go_to_the_provider_but_not_to_another_host() {
     let provider = Provider::start();
     let elsewhere = Provider::start();
     elsewhere.path(NEWS).plays(Picture::new("news"));
     let by_name = elsewhere.url(NEWS).replace("127.0.0.1", "localhost");
-    provider.path(NEWS).answers(Answer::redirect(&by_name));
+    provider.path(NEWS).answers(MockResponse::redirect(&by_name));
     let list = format!(
         "#EXTM3U\n#EXTINF:-1,News\n#EXTVLCOPT:http-user-agent=Box/2\n#EXTVLCOPT:http-referrer=http://portal.example/\n{}\n",
         provider.url(NEWS).replace("http://", "http://user:secret@")
@@ -262,7 +262,7 @@ async fn headers_of_the_list_go_to_the_provider_but_not_to_another_host() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn under_the_redirect_profile_a_viewer_is_sent_on_and_nothing_is_opened() {
+async fn the_redirect_profile_redirects_the_viewer_and_opens_nothing() {
     let provider = Provider::start();
     let list = provider.playlist(&[("news", "News", NEWS)]);
     let redirect = |it: &mut domain::settings::Settings| it.default_stream_profile = Delivery::Redirect;
@@ -270,12 +270,12 @@ async fn under_the_redirect_profile_a_viewer_is_sent_on_and_nothing_is_opened() 
     let answer = fetch(gateway.address, gateway.get("News")).await;
     assert_eq!((answer.status(), answer.header("location")), (302, Some(provider.url(NEWS).as_str())));
     assert_eq!(provider.accepted(), 0);
-    gateway.is_quiet().await;
+    gateway.until_idle().await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn the_counters_tell_what_happens() {
-    let (_provider, gateway) = house(Answer::play(Picture::new("news"))).await;
+async fn the_metrics_count_clients_channels_and_bytes() {
+    let (_provider, gateway) = set_up(MockResponse::play(Picture::new("news"))).await;
     let viewers = [gateway.watch("News").await, gateway.watch("News").await];
     for viewer in &viewers {
         viewer.sees("news").await;
@@ -300,9 +300,9 @@ async fn the_counters_tell_what_happens() {
     })
     .await;
     drop(viewers);
-    gateway.is_quiet().await;
-    eventually("the disconnects to be told", || gateway.n_events("client_disconnect") == 2).await;
-    eventually("the stop to be told", || gateway.n_events("channel_stop") == 1).await;
+    gateway.until_idle().await;
+    eventually("the disconnect events", || gateway.n_events("client_disconnect") == 2).await;
+    eventually("the stop event", || gateway.n_events("channel_stop") == 1).await;
     assert_eq!(gateway.n_events("client_connect"), 2);
     let text = fetch(gateway.api, Request::get("/metrics")).await.text();
     assert!(text.contains("headwater_live_channels 0"), "{text}");
@@ -314,14 +314,14 @@ mod slow {
     use crate::support::signal::Clip;
 
     #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-    async fn what_the_first_source_sends_arrives_unchanged() {
+    async fn packets_of_the_first_source_arrive_unchanged() {
         let clip = Clip::make(
             "unchanged",
             &["-f", "lavfi", "-i", "testsrc=size=320x180:rate=25", "-f", "lavfi", "-i", "sine"],
             &["-t", "6", "-c:v", "mpeg2video", "-g", "12", "-b:v", "800k", "-c:a", "mp2"],
         )
         .await;
-        let (_provider, gateway) = house(Answer::play(clip.clone())).await;
+        let (_provider, gateway) = set_up(MockResponse::play(clip.clone())).await;
         let player = gateway.watch("News").await;
         player.until("four seconds", |r| r.ts.programme_seconds() > 4.0).await;
         let received = player.recording();

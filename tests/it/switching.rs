@@ -1,4 +1,4 @@
-//! Someone asks for another stream of a live channel, or looks at a stream by itself.
+//! Manual switches to another stream of a live channel, and previews of single streams.
 
 use std::sync::Arc;
 
@@ -8,13 +8,13 @@ use media::{Connection, ConnectionMeter, EndReason};
 
 use crate::support::gateway::{Setup, TestGateway};
 use crate::support::signal::Picture;
-use crate::support::upstream::{Answer, Provider};
-use crate::support::{PATIENCE, eventually};
+use crate::support::upstream::{MockResponse, Provider};
+use crate::support::{WAIT_MAX, eventually};
 
 const FIRST: &str = "/live/anna/first.ts";
 const SECOND: &str = "/live/anna/second.ts";
 
-async fn house(max_streams: u32) -> (Provider, TestGateway, Target) {
+async fn set_up(max_streams: u32) -> (Provider, TestGateway, Target) {
     let provider = Provider::start();
     provider.path(FIRST).plays(Picture::new("first"));
     provider.path(SECOND).plays(Picture::new("second").pids(0x20, 0x41, 0x42).starts_at(77));
@@ -29,10 +29,10 @@ fn stream(gateway: &TestGateway, number: usize) -> StreamId {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_manual_switch_is_answered_after_it_happened() {
-    // Holds T-fo.6, the half that goes well; with a slot to spare and without one.
+async fn a_manual_switch_returns_after_it_happened() {
+    // Holds T-fo.6 for switches that succeed; with a spare slot and without one.
     for max_streams in [0, 2, 1] {
-        let (provider, gateway, target) = house(max_streams).await;
+        let (provider, gateway, target) = set_up(max_streams).await;
         let player = gateway.watch("News").await;
         player.sees("first").await;
         let switchboard = gateway.gateway.switchboard();
@@ -44,7 +44,7 @@ async fn a_manual_switch_is_answered_after_it_happened() {
                 "{outcome:?}"
             );
             let status = switchboard.status(target).await.unwrap().expect("the channel is live");
-            assert_eq!(status.playing, Some(stream), "the status is true when the answer is there");
+            assert_eq!(status.playing, Some(stream), "the status is up to date when the switch returns");
             player.sees(label).await;
         }
         let outcome = switchboard.switch(target, SwitchTo::Next).await.unwrap();
@@ -52,18 +52,18 @@ async fn a_manual_switch_is_answered_after_it_happened() {
         assert!(matches!(outcome, SwitchOutcome::Switched { stream: it, .. } if it == first), "{outcome:?}");
         player.sees("first").await;
         player.received(|r| r.ts.assert_clean());
-        eventually("the switches to be told", || gateway.n_events("stream_switch") == 4).await;
+        eventually("the switch events", || gateway.n_events("stream_switch") == 4).await;
         assert!(max_streams == 0 || provider.peak() <= max_streams as usize, "{} sockets", provider.peak());
         assert_eq!(gateway.n_events("channel_failover"), 0);
     }
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_switch_that_fails_leaves_the_old_stream_playing_and_says_so() {
-    // Holds T-fo.6, the half that goes wrong.
+async fn a_failed_switch_keeps_the_old_stream_playing_and_reports_the_failure() {
+    // Holds T-fo.6 for switches that fail.
     for max_streams in [0, 1] {
-        let (provider, gateway, target) = house(max_streams).await;
-        provider.path(SECOND).answers(Answer::status(404));
+        let (provider, gateway, target) = set_up(max_streams).await;
+        provider.path(SECOND).answers(MockResponse::status(404));
         let player = gateway.watch("News").await;
         player.sees("first").await;
         let switchboard = gateway.gateway.switchboard();
@@ -87,16 +87,16 @@ async fn a_switch_that_fails_leaves_the_old_stream_playing_and_says_so() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_switch_of_a_channel_that_nobody_watches_starts_nothing() {
-    let (provider, gateway, target) = house(0).await;
+async fn a_switch_of_an_idle_channel_starts_nothing() {
+    let (provider, gateway, target) = set_up(0).await;
     let outcome = gateway.gateway.switchboard().switch(target, SwitchTo::Next).await.unwrap();
     assert_eq!((outcome, provider.accepted()), (SwitchOutcome::NotLive, 0));
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_stream_that_is_looked_at_and_a_channel_with_the_same_number_are_two_leases() {
+async fn a_preview_and_a_channel_with_the_same_number_are_two_leases() {
     // Holds T-slot.5.
-    let (provider, gateway, channel) = house(2).await;
+    let (provider, gateway, channel) = set_up(2).await;
     let preview = Target::Stream(stream(&gateway, 0));
     let player = gateway.watch("News").await;
     player.sees("first").await;
@@ -111,14 +111,14 @@ async fn a_stream_that_is_looked_at_and_a_channel_with_the_same_number_are_two_l
     let watch =
         switchboard.watch(WatchRequest { target: preview, viewer, connection, seat: None }).await.unwrap();
     let WatchReply::Tail { mut tail, .. } = watch else { panic!("no tail: {watch:?}") };
-    tokio::time::timeout(PATIENCE, tail.ready()).await.expect("it plays").unwrap();
+    tokio::time::timeout(WAIT_MAX, tail.ready()).await.expect("it plays").unwrap();
     eventually("two leases", || gateway.gateway.counts().leases == 2).await;
     assert_eq!((provider.open(), provider.open_on(FIRST)), (2, 2));
 
     switchboard.stop(channel).await.unwrap();
     player.ended().await;
     eventually("one lease", || gateway.gateway.counts().leases == 1).await;
-    assert!(tokio::time::timeout(PATIENCE, tail.chunk()).await.expect("it plays on").is_ok());
+    assert!(tokio::time::timeout(WAIT_MAX, tail.chunk()).await.expect("it keeps playing").is_ok());
     switchboard.stop(preview).await.unwrap();
     let end = async {
         loop {
@@ -127,8 +127,8 @@ async fn a_stream_that_is_looked_at_and_a_channel_with_the_same_number_are_two_l
             }
         }
     };
-    assert_eq!(tokio::time::timeout(PATIENCE, end).await.expect("it ends"), EndReason::Stopped);
+    assert_eq!(tokio::time::timeout(WAIT_MAX, end).await.expect("it ends"), EndReason::Stopped);
     drop(tail);
-    gateway.is_quiet().await;
+    gateway.until_idle().await;
     assert_eq!(provider.open(), 0);
 }

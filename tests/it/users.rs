@@ -1,11 +1,11 @@
-//! Users: the first one, logging in, what becomes of those who may less, and what nobody else is told.
+//! Users: the first admin, login, revoked permissions, and secrets.
 
 use std::time::Duration;
 
 use domain::event::EventBody;
 use serde_json::{Value, json};
 
-use super::support::api::{ADMIN, Api, PASSWORD, Said};
+use super::support::api::{ADMIN, Api, ApiReply, PASSWORD};
 use super::support::client::Request;
 use super::support::gateway::{Setup, TestGateway};
 
@@ -13,12 +13,12 @@ const USERS: &str = "/api/accounts/users/";
 const ME: &str = "/api/accounts/users/me/";
 const SET_UP: &str = "/api/accounts/initialize-superuser/";
 
-/// Without holding answers to failures back, so that no story waits for them.
+/// Starts a gateway that does not delay the responses to failed logins.
 async fn gateway() -> TestGateway {
     Setup::new().config(|it| it.auth.failure_delay_max = Duration::ZERO).start().await
 }
 
-/// A gateway, its first admin, and a user `anna` of that level with password `right`.
+/// Starts a gateway with its first admin, and a user `anna` of this level with password `right`.
 async fn with_anna(level: u8) -> (TestGateway, Api, Api, String) {
     let gateway = gateway().await;
     let admin = Api::first_admin(&gateway).await;
@@ -31,7 +31,7 @@ async fn with_anna(level: u8) -> (TestGateway, Api, Api, String) {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn of_two_who_set_up_at_once_one_becomes_the_first_admin_and_later_ones_change_nothing() {
+async fn of_two_simultaneous_setups_one_creates_the_first_admin_and_later_ones_change_nothing() {
     let gateway = gateway().await;
     let stranger = Api::stranger(&gateway);
     let fresh = stranger.get(SET_UP).await;
@@ -46,10 +46,10 @@ async fn of_two_who_set_up_at_once_one_becomes_the_first_admin_and_later_ones_ch
 
     let first = |name: &str| stranger.post(SET_UP, json!({ "username": name, "password": PASSWORD }));
     let (one, other) = tokio::join!(first("one"), first("other"));
-    for said in [one, other, first("third").await] {
-        assert_eq!(said.status, 200);
+    for reply in [one, other, first("third").await] {
+        assert_eq!(reply.status, 200);
         let expected = json!({ "superuser_exists": true, "client_ip": "127.0.0.1", "setup_allowed": false });
-        assert_eq!(said.body, expected);
+        assert_eq!(reply.body, expected);
     }
     let mut who = Vec::new();
     for name in ["one", "other", "third"] {
@@ -64,7 +64,7 @@ async fn of_two_who_set_up_at_once_one_becomes_the_first_admin_and_later_ones_ch
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_is_wrong_with_the_first_admin_is_said_by_field() {
+async fn invalid_fields_of_the_first_admin_are_reported_by_name() {
     let gateway = gateway().await;
     let stranger = Api::stranger(&gateway);
     for (body, errors) in [
@@ -74,8 +74,8 @@ async fn what_is_wrong_with_the_first_admin_is_said_by_field() {
             json!({ "username": ["This name is part of an address of the gateway. Choose another one."] }),
         ),
     ] {
-        let said = stranger.post(SET_UP, body).await;
-        assert_eq!((said.status, said.body), (400, errors));
+        let reply = stranger.post(SET_UP, body).await;
+        assert_eq!((reply.status, reply.body), (400, errors));
     }
     let broken = Request::get(SET_UP).method("POST").body("application/json", "{not json");
     assert_eq!(stranger.ask(broken).await.status, 400);
@@ -83,7 +83,7 @@ async fn what_is_wrong_with_the_first_admin_is_said_by_field() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn who_logged_in_is_known_by_token_and_by_key_at_both_ports() {
+async fn tokens_and_api_keys_authenticate_on_both_ports() {
     let (gateway, _, anna, _) = with_anna(0).await;
     let stranger = Api::stranger(&gateway);
     let tokens =
@@ -116,7 +116,7 @@ async fn who_logged_in_is_known_by_token_and_by_key_at_both_ports() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_user_who_is_lowered_or_made_inactive_or_deleted_is_so_at_the_next_request() {
+async fn permission_changes_apply_from_the_next_request() {
     let (gateway, admin, anna, path) = with_anna(10).await;
     let key = anna.post("/api/accounts/api-keys/generate/", json!({})).await.text("key").to_owned();
     let by_key = Api::stranger(&gateway).key(&key);
@@ -141,13 +141,13 @@ async fn a_user_who_is_lowered_or_made_inactive_or_deleted_is_so_at_the_next_req
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn an_unknown_user_a_wrong_password_and_an_inactive_user_cannot_be_told_apart() {
+async fn token_requests_do_not_reveal_whether_a_user_exists() {
     let (gateway, admin, _, path) = with_anna(0).await;
     let stranger = Api::stranger(&gateway);
-    let shape = |said: Said| {
-        let mut headers = said.answer.head.headers;
+    let shape = |reply: ApiReply| {
+        let mut headers = reply.answer.head.headers;
         headers.retain(|(name, _)| !name.eq_ignore_ascii_case("date"));
-        (said.status, said.answer.bytes, headers)
+        (reply.status, reply.answer.bytes, headers)
     };
     let wrong = shape(stranger.token("anna", "wrong").await);
     let unknown = shape(stranger.token("nobody", "wrong").await);
@@ -170,7 +170,7 @@ async fn an_unknown_user_a_wrong_password_and_an_inactive_user_cannot_be_told_ap
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_changed_password_ends_every_token_of_the_one_before() {
+async fn a_changed_password_invalidates_all_older_tokens() {
     let (_gateway, _, anna, _) = with_anna(0).await;
     let before = anna.token("anna", "right").await;
     assert_eq!(anna.patch(ME, json!({ "password": "new one" })).await.status, 200);
@@ -182,7 +182,7 @@ async fn a_changed_password_ends_every_token_of_the_one_before() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn users_change_of_themselves_only_what_is_theirs() {
+async fn users_can_change_only_their_own_profile_fields() {
     let (_gateway, admin, anna, path) = with_anna(0).await;
     let properties = json!({ "xc_password": "remote", "hide_adult_content": true, "navOrder": ["a"] });
     admin.patch(&path, json!({ "custom_properties": properties, "stream_limit": 2 })).await;
@@ -208,18 +208,18 @@ async fn users_change_of_themselves_only_what_is_theirs() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn the_last_active_superuser_can_neither_be_deleted_nor_lowered_nor_made_inactive() {
+async fn the_last_active_superuser_cannot_be_deleted_demoted_or_deactivated() {
     let (_gateway, admin, _, path) = with_anna(10).await;
     let own = format!("{USERS}{}/", admin.get(ME).await.body["id"]);
     let last = "The last active superuser stays one: make another one first.";
     for (sent, field) in
         [(json!({ "is_superuser": false }), "is_superuser"), (json!({ "is_active": false }), "is_active")]
     {
-        let said = admin.patch(&own, sent).await;
-        assert_eq!((said.status, said.body), (400, json!({ field: [last] })));
+        let reply = admin.patch(&own, sent).await;
+        assert_eq!((reply.status, reply.body), (400, json!({ field: [last] })));
     }
-    let said = admin.delete(&own).await;
-    assert_eq!((said.status, said.body), (400, json!({ "detail": last })));
+    let reply = admin.delete(&own).await;
+    assert_eq!((reply.status, reply.body), (400, json!({ "detail": last })));
     assert_eq!(admin.patch(&own, json!({ "user_level": 1, "first_name": "still there" })).await.status, 200);
 
     admin.patch(&path, json!({ "is_superuser": true })).await;
@@ -228,7 +228,7 @@ async fn the_last_active_superuser_can_neither_be_deleted_nor_lowered_nor_made_i
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_is_wrong_with_a_user_is_said_by_field_and_nothing_is_written() {
+async fn invalid_fields_of_a_user_are_reported_by_name_and_nothing_is_written() {
     let (gateway, admin, _, _) = with_anna(0).await;
     let characters =
         "Enter a valid username. This value may contain only letters, numbers, and @/./+/-/_ characters.";
@@ -265,15 +265,15 @@ async fn what_is_wrong_with_a_user_is_said_by_field_and_nothing_is_written() {
             "Ensure this field has no more than 102400 bytes as JSON.",
         ),
     ] {
-        let said = admin.post(USERS, body).await;
-        assert_eq!((said.status, said.body), (400, json!({ field: [message] })));
+        let reply = admin.post(USERS, body).await;
+        assert_eq!((reply.status, reply.body), (400, json!({ field: [message] })));
     }
     assert_eq!(gateway.models().users.load().len(), 2);
 }
 
 /// Holds T-url.2.
 #[tokio::test(flavor = "multi_thread")]
-async fn a_name_that_would_be_taken_for_an_address_of_ours_is_refused_and_others_log_in() {
+async fn reserved_user_names_are_refused_and_others_log_in() {
     let gateway = gateway().await;
     let admin = Api::first_admin(&gateway).await;
     for (name, status) in [
@@ -294,9 +294,9 @@ async fn a_name_that_would_be_taken_for_an_address_of_ours_is_refused_and_others
     }
 }
 
-/// Holds T-acc.2: whoever asks for whatever is there to be asked for, nobody is told the secrets of somebody else.
+/// Holds T-acc.2: no response of any route contains the secrets of another user.
 #[tokio::test(flavor = "multi_thread")]
-async fn no_answer_tells_a_secret_of_somebody_else() {
+async fn no_response_reveals_a_secret_of_another_user() {
     let (_gateway, admin, anna, path) = with_anna(1).await;
     admin.patch(&path, json!({ "custom_properties": { "xc_password": "anna-remote" } })).await;
     let key = anna.post("/api/accounts/api-keys/generate/", json!({})).await.text("key").to_owned();
@@ -321,7 +321,7 @@ async fn no_answer_tells_a_secret_of_somebody_else() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_user_plays_with_the_player_password_or_the_accounts_and_stops_when_made_inactive() {
+async fn a_user_plays_with_either_password_until_deactivated() {
     let list = "#EXTM3U\n#EXTINF:-1 tvg-id=\"news\",News\nhttp://127.0.0.1:1/news.ts\n";
     let setup = Setup::new().list(list).config(|it| it.auth.failure_delay_max = Duration::ZERO);
     let gateway = setup.start().await;
@@ -329,7 +329,7 @@ async fn a_user_plays_with_the_player_password_or_the_accounts_and_stops_when_ma
     let id = gateway.channel("News").id;
     let made = admin.post(USERS, json!({ "username": "anna", "password": "right", "user_level": 0 })).await;
     let path = format!("{USERS}{}/", made.body["id"]);
-    // HEAD says whether the stream would be given, and opens nothing.
+    // HEAD checks whether the stream is available, and opens nothing.
     let plays = async |password: &str| {
         let head = Request::head(format!("/live/anna/{password}/{id}.ts"));
         Api::stranger(&gateway).ask(head).await.status

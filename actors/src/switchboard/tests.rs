@@ -49,7 +49,7 @@ async fn who_comes_while_a_channel_ends_is_served_by_the_next_one() {
 
 /// Holds T-life.7 at this door.
 #[tokio::test(start_paused = true)]
-async fn two_hundred_hops_leave_one_channel() {
+async fn two_hundred_channel_changes_leave_one_live_channel() {
     let now = Settings { channel_shutdown_delay: Duration::ZERO, ..settings() };
     let story = Story::of(now, [&[stream(1, "a")], &[stream(2, "b")], &[stream(3, "c")]]).await;
     let mut viewer = None;

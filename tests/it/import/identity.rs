@@ -1,4 +1,4 @@
-//! What stays the same stream, what goes, and what a refresh leaves alone.
+//! Stream identity: which streams keep their ids, which are removed, and which records a refresh does not touch.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -7,12 +7,12 @@ use domain::account::StreamIdentity;
 use domain::stream::Stream;
 use storage::{ChangeMessage, ChangedIds};
 
-use super::house::{A, B, DAY, Dice, HOUR, House, MANY, START, ids, list, plain, url};
+use super::fixture::{A, B, DAY, Dice, HOUR, ImportFixture, MANY, START, ids, list, plain, url};
 
 // Holds T-id.1.
 #[tokio::test]
 async fn a_stream_keeps_its_id_over_ten_refreshes_with_shuffles_renames_and_gaps() {
-    let house = House::new().await;
+    let fixture = ImportFixture::new().await;
     let mut dice = Dice(7);
     let mut known = BTreeMap::new();
     for round in 0..10 {
@@ -23,9 +23,9 @@ async fn a_stream_keeps_its_id_over_ten_refreshes_with_shuffles_renames_and_gaps
             }
         }
         dice.shuffle(&mut entries);
-        house.server.body(list(entries.iter().cloned()));
-        house.import(A, START + round * HOUR).await.unwrap();
-        let streams = house.streams(A).await;
+        fixture.server.body(list(entries.iter().cloned()));
+        fixture.import(A, START + round * HOUR).await.unwrap();
+        let streams = fixture.streams(A).await;
         let now = ids(&streams);
         for (url, id) in &known {
             assert_eq!(now.get(url), Some(id), "round {round}: {url}");
@@ -46,16 +46,18 @@ async fn a_stream_keeps_its_id_over_ten_refreshes_with_shuffles_renames_and_gaps
 }
 
 #[tokio::test]
-async fn a_changed_password_or_host_changes_no_id_where_the_account_goes_by_stream_ids() {
-    let house = House::new().await;
-    house.account(A, |it| it.identity = StreamIdentity::StreamId).await;
-    house.server.body(plain(1..50));
-    house.import(A, START).await.unwrap();
-    let before: Vec<_> = house.streams(A).await.iter().map(|it| it.id).collect();
-    house.server.body(plain(1..50).replace("hunter2", "correct-horse").replace("tv.example", "tv2.example"));
-    let imported = house.import(A, START + HOUR).await.unwrap();
+async fn a_changed_password_or_host_keeps_stream_ids_if_the_account_identifies_by_stream_id() {
+    let fixture = ImportFixture::new().await;
+    fixture.account(A, |it| it.identity = StreamIdentity::StreamId).await;
+    fixture.server.body(plain(1..50));
+    fixture.import(A, START).await.unwrap();
+    let before: Vec<_> = fixture.streams(A).await.iter().map(|it| it.id).collect();
+    fixture
+        .server
+        .body(plain(1..50).replace("hunter2", "correct-horse").replace("tv.example", "tv2.example"));
+    let imported = fixture.import(A, START + HOUR).await.unwrap();
     assert_eq!((imported.n_new, imported.n_changed, imported.n_stale), (0, 49, 0));
-    let after = house.streams(A).await;
+    let after = fixture.streams(A).await;
     assert_eq!(after.iter().map(|it| it.id).collect::<Vec<_>>(), before);
     assert!(
         after
@@ -65,57 +67,57 @@ async fn a_changed_password_or_host_changes_no_id_where_the_account_goes_by_stre
 }
 
 #[tokio::test]
-async fn what_vanished_is_stale_then_removed_after_its_days_but_never_while_a_channel_plays_it() {
-    let house = House::new().await;
-    house.server.body(plain(0..10));
-    house.import(A, START).await.unwrap();
-    let first = ids(&house.streams(A).await);
+async fn a_missing_stream_is_stale_then_removed_but_never_while_a_channel_uses_it() {
+    let fixture = ImportFixture::new().await;
+    fixture.server.body(plain(0..10));
+    fixture.import(A, START).await.unwrap();
+    let first = ids(&fixture.streams(A).await);
     let (used, unused) = (first[&url(8)], first[&url(9)]);
-    house.channel(1, &[used]).await;
-    house.server.body(plain(0..8));
+    fixture.channel(1, &[used]).await;
+    fixture.server.body(plain(0..8));
     let stale_at = |streams: &[Stream]| -> Vec<_> {
         streams.iter().filter_map(|it| Some((it.id, it.last_seen?))).collect()
     };
 
-    let imported = house.import(A, START + DAY).await.unwrap();
+    let imported = fixture.import(A, START + DAY).await.unwrap();
     assert_eq!((imported.n_stale, imported.n_removed), (2, 0));
     assert_eq!(
-        stale_at(&house.streams(A).await),
+        stale_at(&fixture.streams(A).await),
         [(used, START), (unused, START)],
-        "last seen with the last good list"
+        "last seen in the last good list"
     );
-    let imported = house.import(A, START + 6 * DAY).await.unwrap();
-    assert_eq!((imported.n_stale, imported.n_removed), (0, 0), "seven days are not over");
-    let imported = house.import(A, START + 7 * DAY).await.unwrap();
+    let imported = fixture.import(A, START + 6 * DAY).await.unwrap();
+    assert_eq!((imported.n_stale, imported.n_removed), (0, 0), "less than seven days have passed");
+    let imported = fixture.import(A, START + 7 * DAY).await.unwrap();
     assert_eq!((imported.n_stale, imported.n_removed), (0, 1));
-    assert_eq!(stale_at(&house.streams(A).await), [(used, START)]);
-    house.import(A, START + 70 * DAY).await.unwrap();
-    assert_eq!(stale_at(&house.streams(A).await), [(used, START)]);
+    assert_eq!(stale_at(&fixture.streams(A).await), [(used, START)]);
+    fixture.import(A, START + 70 * DAY).await.unwrap();
+    assert_eq!(stale_at(&fixture.streams(A).await), [(used, START)]);
 
-    // It comes back as what it was; the one that was removed is a new one.
-    house.server.body(plain(0..10));
-    let imported = house.import(A, START + 71 * DAY).await.unwrap();
+    // The stale stream is restored; the removed one is imported as a new stream.
+    fixture.server.body(plain(0..10));
+    let imported = fixture.import(A, START + 71 * DAY).await.unwrap();
     assert_eq!((imported.n_new, imported.n_changed), (1, 1));
-    let streams = house.streams(A).await;
+    let streams = fixture.streams(A).await;
     assert!(stale_at(&streams).is_empty());
     assert_eq!(ids(&streams)[&url(8)], used);
-    assert!(!first.values().any(|it| *it == ids(&streams)[&url(9)]), "an id is never given out again");
+    assert!(!first.values().any(|it| *it == ids(&streams)[&url(9)]), "an id is never reused");
 }
 
 // Holds T-sync.2.
 #[tokio::test]
-async fn the_same_list_again_writes_nothing_but_how_it_ended() {
+async fn an_unchanged_list_writes_only_the_result_of_the_refresh() {
     for n_entries in [100, MANY] {
-        let house = House::new().await;
-        // Twice the same address, and an entry without a group or a guide id, are no exception.
+        let fixture = ImportFixture::new().await;
+        // Duplicate URLs and an entry without group or guide id are included.
         let text = plain((0..n_entries).chain([3, 3])) + "#EXTINF:-1,Plain\nhttp://tv.example/plain\n";
-        house.server.body(&text);
-        let imported = house.import(A, START).await.unwrap();
+        fixture.server.body(&text);
+        let imported = fixture.import(A, START).await.unwrap();
         assert_eq!(imported.n_new as usize, n_entries + 3);
-        let stored = house.streams(A).await;
-        let fingerprint = house.models.store.collection::<Stream>().fingerprint_of(2);
-        let mut changes = house.models.store.changes();
-        let imported = house.import(A, START + HOUR).await.unwrap();
+        let stored = fixture.streams(A).await;
+        let fingerprint = fixture.models.store.collection::<Stream>().fingerprint_of(2);
+        let mut changes = fixture.models.store.changes();
+        let imported = fixture.import(A, START + HOUR).await.unwrap();
         assert_eq!((imported.n_new, imported.n_changed, imported.n_stale), (0, 0, 0));
         let Some(ChangeMessage::Changed(change)) = changes.try_next() else {
             panic!("the refresh is recorded")
@@ -123,52 +125,52 @@ async fn the_same_list_again_writes_nothing_but_how_it_ended() {
         let touched: Vec<_> = change.collections.iter().map(|it| (it.collection, it.ids.clone())).collect();
         assert_eq!(touched, [("refreshes", ChangedIds::Few(vec![2]))]);
         assert_eq!(changes.try_next(), None);
-        assert_eq!(house.models.store.collection::<Stream>().fingerprint_of(2), fingerprint);
-        assert_eq!(house.streams(A).await, stored);
+        assert_eq!(fixture.models.store.collection::<Stream>().fingerprint_of(2), fingerprint);
+        assert_eq!(fixture.streams(A).await, stored);
     }
 }
 
 // Holds T-sync.3.
 #[tokio::test]
-async fn a_refresh_leaves_the_rows_of_every_other_account_as_they_are() {
-    let house = House::new().await;
+async fn a_refresh_does_not_change_streams_of_other_accounts() {
+    let fixture = ImportFixture::new().await;
     let mut dice = Dice(11);
-    // Both have the same addresses, so nothing but the account tells them apart.
-    house.server.body(plain(0..MANY));
-    house.import(B, START).await.unwrap();
-    let theirs = house.streams(B).await;
-    let their_refresh = house.refresh(B);
+    // Both accounts list the same URLs, so only the account distinguishes their streams.
+    fixture.server.body(plain(0..MANY));
+    fixture.import(B, START).await.unwrap();
+    let theirs = fixture.streams(B).await;
+    let their_refresh = fixture.refresh(B);
     for round in 0..12 {
         let n_entries = [50, MANY + 100][dice.roll(2)];
         let first = dice.roll(1000);
         let mut entries: Vec<_> =
             (first..first + n_entries).map(|it| (it, format!("{it} {}", dice.roll(4)))).collect();
         dice.shuffle(&mut entries);
-        house.server.body(if dice.roll(6) == 0 { "<html>".to_owned() } else { list(entries) });
+        fixture.server.body(if dice.roll(6) == 0 { "<html>".to_owned() } else { list(entries) });
         let options =
             ImportOptions { confirm: true, at: Some(START + round * 4 * DAY), ..ImportOptions::default() };
-        let _ = house.import_with(A, options, |_| {}).await;
-        assert_eq!(house.streams(B).await, theirs, "round {round}");
-        assert_eq!(house.refresh(B), their_refresh);
+        let _ = fixture.import_with(A, options, |_| {}).await;
+        assert_eq!(fixture.streams(B).await, theirs, "round {round}");
+        assert_eq!(fixture.refresh(B), their_refresh);
     }
-    let mine = house.streams(A).await;
+    let mine = fixture.streams(A).await;
     assert!(!mine.is_empty() && mine.iter().all(|it| theirs.iter().all(|other| it.id != other.id)));
 }
 
 #[tokio::test]
-async fn two_entries_with_one_address_are_two_streams_and_stay_those_two() {
-    let house = House::new().await;
+async fn two_entries_with_the_same_url_stay_two_streams() {
+    let fixture = ImportFixture::new().await;
     let twice = |first: &str, second: &str| {
         format!(
             "#EXTM3U\n#EXTINF:-1,{first}\nhttp://tv.example/1\n#EXTINF:-1,{second}\nhttp://tv.example/1\n"
         )
     };
-    house.server.body(twice("One", "Two"));
-    house.import(A, START).await.unwrap();
-    let before = house.streams(A).await;
-    house.server.body(twice("One", "Zwei"));
-    assert_eq!(house.import(A, START + HOUR).await.unwrap().n_changed, 1);
-    let after = house.streams(A).await;
+    fixture.server.body(twice("One", "Two"));
+    fixture.import(A, START).await.unwrap();
+    let before = fixture.streams(A).await;
+    fixture.server.body(twice("One", "Zwei"));
+    assert_eq!(fixture.import(A, START + HOUR).await.unwrap().n_changed, 1);
+    let after = fixture.streams(A).await;
     assert_eq!(after[0], before[0]);
     assert_eq!((after[1].id, after[1].name()), (before[1].id, "Zwei"));
 }

@@ -1,7 +1,7 @@
-//! Playlists become streams: what stays, what goes, and what no provider can spoil.
+//! Imports of playlists: new, changed, missing and removed streams, and invalid playlists.
 
 mod edits;
-mod house;
+mod fixture;
 mod identity;
 mod refusals;
 mod slow;

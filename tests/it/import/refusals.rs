@@ -1,4 +1,4 @@
-//! What changes nothing: bad lists, small ones, and accounts that are no longer what they were.
+//! Imports that change nothing: invalid playlists, shrunken playlists, and accounts that changed during the import.
 
 use actors::{ImportError, ImportOptions, RefreshPhase};
 use domain::account::{Account, PlaylistLocation, RefreshOutcome};
@@ -6,18 +6,18 @@ use domain::ids::AccountId;
 use domain::source_url::SourceUrl;
 use storage::{Error, Write};
 
-use super::house::{A, After, DAY, HOUR, House, MANY, START, gzip, plain};
+use super::fixture::{A, After, DAY, HOUR, ImportFixture, MANY, START, gzip, plain};
 
 // Holds T-sync.1.
 #[tokio::test]
-async fn an_answer_that_is_no_good_list_changes_nothing_and_says_why_without_credentials() {
+async fn an_invalid_playlist_changes_nothing_and_is_reported_without_credentials() {
     let head = |status: &str, length: usize| {
         format!("HTTP/1.1 {status}\r\nContent-Length: {length}\r\nConnection: close\r\n\r\n")
     };
     let whole = |status: &str, body: &str| (head(status, body.len()) + body).into_bytes();
     let ok = |body: &str| whole("200 OK", body);
     let good = plain(0..100);
-    // A little less: exactly one half is still enough.
+    // Slightly less than half: exactly half is accepted.
     let half = &good[..good.len() * 45 / 100];
     let mut cut_gzip = gzip(good.as_bytes());
     cut_gzip.truncate(cut_gzip.len() - 9);
@@ -41,13 +41,13 @@ async fn an_answer_that_is_no_good_list_changes_nothing_and_says_why_without_cre
         ("no answer", Vec::new(), After::Close, "Failed to fetch from \"127.0.0.1\": "),
         ("half a list", ok(half), After::Close, "The list has 45 entries where the last good one had 100;"),
         (
-            "a body cut short",
+            "a truncated body",
             (head("200 OK", good.len()) + half).into_bytes(),
             After::Close,
             "Failed to fetch from",
         ),
         (
-            "a chunk cut short",
+            "a truncated chunk",
             format!("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n{:x}\r\n{half}\r\n", half.len())
                 .into(),
             After::Close,
@@ -62,12 +62,12 @@ async fn an_answer_that_is_no_good_list_changes_nothing_and_says_why_without_cre
             "\"127.0.0.1\" answered in an encoding",
         ),
         (
-            "files of ours",
+            "local files",
             ok("#EXTM3U\n#EXTINF:-1,x\nfile:///etc/passwd\n"),
             After::Close,
             "There is no entry in the list.",
         ),
-        // Last: from the first of these on, servers have little time.
+        // Must be last: these cases shorten the read timeout.
         ("silence", Vec::new(), After::Hold, "Failed to fetch from \"127.0.0.1\": "),
         (
             "silence within",
@@ -76,96 +76,90 @@ async fn an_answer_that_is_no_good_list_changes_nothing_and_says_why_without_cre
             "Failed to fetch from",
         ),
     ];
-    let mut house = House::new().await;
-    house.server.body(&good);
-    house.import(A, START).await.unwrap();
-    house.channel(1, &[house.streams(A).await[0].id]).await;
-    let stored = house.streams(A).await;
-    let groups = house.groups();
-    let before = house.refresh(A);
-    assert_eq!(
-        (stored.len(), groups.len(), before.outcome, before.n_good),
-        (100, 7, RefreshOutcome::Success, 100)
-    );
-    let patient = house.fetch.clone();
-    for (day, (what, answer, after, said)) in (1..).zip(cases) {
+    let mut fixture = ImportFixture::new().await;
+    fixture.server.body(&good);
+    fixture.import(A, START).await.unwrap();
+    fixture.channel(1, &[fixture.streams(A).await[0].id]).await;
+    let stored = fixture.streams(A).await;
+    let groups = fixture.groups();
+    let before = fixture.refresh(A);
+    assert_eq!((stored.len(), groups.len(), before.outcome, before.n_good), (100, 7, RefreshOutcome::Success, 100));
+    let patient = fixture.fetch.clone();
+    for (day, (what, answer, after, reply)) in (1..).zip(cases) {
         if matches!(after, After::Hold) {
-            house.is_impatient();
+            fixture.shorten_read_timeout();
         }
-        house.server.raw(answer, after);
-        let refused = house.import(A, START + day * 30 * DAY).await;
+        fixture.server.raw(answer, after);
+        let refused = fixture.import(A, START + day * 30 * DAY).await;
         assert!(refused.is_err(), "{what}: {refused:?}");
-        assert_eq!(house.streams(A).await, stored, "{what}");
-        assert_eq!(house.groups(), groups, "{what}");
-        let refresh = house.refresh(A);
+        assert_eq!(fixture.streams(A).await, stored, "{what}");
+        assert_eq!(fixture.groups(), groups, "{what}");
+        let refresh = fixture.refresh(A);
         let waits = what == "half a list";
         assert_eq!(
             refresh.outcome,
             if waits { RefreshOutcome::AwaitingConfirmation } else { RefreshOutcome::Error },
             "{what}"
         );
-        assert!(refresh.message.starts_with(said), "{what}: {}", refresh.message);
+        assert!(refresh.message.starts_with(reply), "{what}: {}", refresh.message);
         for secret in ["hunter2", "anna", "get.php"] {
             assert!(!refresh.message.contains(secret), "{what}: {}", refresh.message);
         }
         assert_eq!(
             (refresh.good_at, refresh.n_good),
             (before.good_at, before.n_good),
-            "{what}: what was good stays"
+            "{what}: the last good result is kept"
         );
         assert_eq!(refresh.tried_at, START + day * 30 * DAY, "{what}");
     }
-    house.fetch = patient;
-    // And the good list, long after, finds everything as it was.
-    house.server.body(&good);
-    let imported = house.import(A, START + 1000 * DAY).await.unwrap();
+    fixture.fetch = patient;
+    // A good playlist much later finds everything unchanged.
+    fixture.server.body(&good);
+    let imported = fixture.import(A, START + 1000 * DAY).await.unwrap();
     assert_eq!((imported.n_new, imported.n_changed, imported.n_stale, imported.n_removed), (0, 0, 0, 0));
-    assert_eq!(house.refresh(A).outcome, RefreshOutcome::Success);
+    assert_eq!(fixture.refresh(A).outcome, RefreshOutcome::Success);
 }
 
 #[tokio::test]
-async fn a_list_that_shrank_by_half_is_taken_once_an_admin_agrees() {
-    let house = House::new().await;
-    house.server.body(plain(0..100));
-    house.import(A, START).await.unwrap();
-    house.server.body(plain(0..50));
-    let imported = house.import(A, START + HOUR).await.unwrap();
-    assert_eq!(imported.n_stale, 50, "half is still enough");
-    house.server.body(plain(0..24));
+async fn a_list_that_shrank_by_more_than_half_is_imported_after_confirmation() {
+    let fixture = ImportFixture::new().await;
+    fixture.server.body(plain(0..100));
+    fixture.import(A, START).await.unwrap();
+    fixture.server.body(plain(0..50));
+    let imported = fixture.import(A, START + HOUR).await.unwrap();
+    assert_eq!(imported.n_stale, 50, "half is accepted");
+    fixture.server.body(plain(0..24));
     for _ in 0..2 {
-        let refused = house.import(A, START + 2 * HOUR).await;
+        let refused = fixture.import(A, START + 2 * HOUR).await;
         assert!(matches!(refused, Err(ImportError::Shrunken { before: 50, now: 24 })), "{refused:?}");
     }
     let options = ImportOptions { confirm: true, at: Some(START + 3 * HOUR), ..ImportOptions::default() };
-    assert_eq!(house.import_with(A, options.clone(), |_| {}).await.unwrap().n_stale, 26);
-    assert_eq!((house.refresh(A).outcome, house.refresh(A).n_good), (RefreshOutcome::Success, 24));
-    // Nobody can agree to nothing.
-    house.server.body("");
-    assert!(matches!(house.import_with(A, options, |_| {}).await, Err(ImportError::Empty)));
+    assert_eq!(fixture.import_with(A, options.clone(), |_| {}).await.unwrap().n_stale, 26);
+    assert_eq!((fixture.refresh(A).outcome, fixture.refresh(A).n_good), (RefreshOutcome::Success, 24));
+    // Confirmation does not apply to an empty playlist.
+    fixture.server.body("");
+    assert!(matches!(fixture.import_with(A, options, |_| {}).await, Err(ImportError::Empty)));
 }
 
 #[tokio::test]
-async fn an_account_that_is_deleted_or_switched_off_meanwhile_gets_nothing() {
+async fn an_account_that_is_deleted_or_deactivated_during_an_import_gets_no_streams() {
     type Change = fn(&mut Write<'_>) -> Result<(), Error>;
     let switched_off: Change = |write| {
-        let account = write.get::<Account>(A.0)?.expect("it is there");
+        let account = write.get::<Account>(A.0)?.expect("the account exists");
         write.put(&Account { is_active: false, ..account })
     };
     let deleted: Change = |write| write.remove::<Account>(A.0).map(drop);
     let moved: Change = |write| {
-        let account = write.get::<Account>(A.0)?.expect("it is there");
-        write.put(&Account {
-            list: PlaylistLocation::Url(SourceUrl::new("http://elsewhere.example/")),
-            ..account
-        })
+        let account = write.get::<Account>(A.0)?.expect("the account exists");
+        write.put(&Account { list: PlaylistLocation::Url(SourceUrl::new("http://elsewhere.example/")), ..account })
     };
     for change in [switched_off, deleted, moved] {
         for n_entries in [10, MANY] {
-            let house = House::new().await;
-            house.server.body(plain(0..n_entries));
-            let store = house.models.store.clone();
+            let fixture = ImportFixture::new().await;
+            fixture.server.body(plain(0..n_entries));
+            let store = fixture.models.store.clone();
             let options = ImportOptions { at: Some(START), ..ImportOptions::default() };
-            let refused = house
+            let refused = fixture
                 .import_with(A, options, move |progress| {
                     if progress.phase == RefreshPhase::Writing {
                         store.write_blocking(change).unwrap();
@@ -173,27 +167,27 @@ async fn an_account_that_is_deleted_or_switched_off_meanwhile_gets_nothing() {
                 })
                 .await;
             assert!(matches!(refused, Err(ImportError::AccountChanged)), "{refused:?}");
-            assert!(house.streams(A).await.is_empty());
-            assert!(house.groups().is_empty());
+            assert!(fixture.streams(A).await.is_empty());
+            assert!(fixture.groups().is_empty());
         }
     }
-    let house = House::new().await;
-    assert!(matches!(house.import(AccountId(99), START).await, Err(ImportError::NoSuchAccount)));
-    assert!(matches!(house.import(AccountId(1), START).await, Err(ImportError::NoList)));
-    house.account(A, |it| it.is_active = false).await;
-    assert!(matches!(house.import(A, START).await, Err(ImportError::Inactive)));
+    let fixture = ImportFixture::new().await;
+    assert!(matches!(fixture.import(AccountId(99), START).await, Err(ImportError::NoSuchAccount)));
+    assert!(matches!(fixture.import(AccountId(1), START).await, Err(ImportError::NoList)));
+    fixture.account(A, |it| it.is_active = false).await;
+    assert!(matches!(fixture.import(A, START).await, Err(ImportError::Inactive)));
 }
 
 #[tokio::test]
 async fn an_import_that_is_stopped_writes_nothing() {
-    let house = House::new().await;
-    house.server.body(plain(0..MANY));
+    let fixture = ImportFixture::new().await;
+    fixture.server.body(plain(0..MANY));
     for phase in
         [RefreshPhase::Fetching, RefreshPhase::Parsing, RefreshPhase::Comparing, RefreshPhase::Writing]
     {
         let options = ImportOptions::default();
         let stop = options.stop.clone();
-        let stopped = house
+        let stopped = fixture
             .import_with(A, options, move |progress| {
                 if progress.phase == phase {
                     stop.cancel();
@@ -201,14 +195,14 @@ async fn an_import_that_is_stopped_writes_nothing() {
             })
             .await;
         assert!(matches!(stopped, Err(ImportError::Stopped)), "{phase:?}: {stopped:?}");
-        assert!(house.streams(A).await.is_empty(), "{phase:?}");
-        assert!(house.models.refreshes.load().is_empty(), "{phase:?}: it was not the list's fault");
+        assert!(fixture.streams(A).await.is_empty(), "{phase:?}");
+        assert!(fixture.models.refreshes.load().is_empty(), "{phase:?}: a stop is not recorded as a failure");
     }
-    // A server that says nothing is not waited for.
-    house.server.raw("HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\n#EXTM3U", After::Hold);
+    // A stop does not wait for a silent server.
+    fixture.server.raw("HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\n#EXTM3U", After::Hold);
     let options = ImportOptions::default();
     let stop = options.stop.clone();
-    let stopped = house
+    let stopped = fixture
         .import_with(A, options, move |it| {
             if it.bytes > 0 {
                 stop.cancel()

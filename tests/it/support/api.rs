@@ -1,48 +1,48 @@
-//! A program that speaks the REST interface.
+//! A client of the REST API.
 
 use std::net::SocketAddr;
 
 use serde_json::{Value, json};
 
-use super::client::{Answer, Request, fetch};
+use super::client::{Request, Response, fetch};
 use super::gateway::TestGateway;
 
-/// Somebody who calls, with what they show of themselves.
+/// An API client with its credentials.
 #[derive(Debug, Clone)]
 pub struct Api {
     address: SocketAddr,
     credentials: Option<(&'static str, String)>,
 }
 
-/// What was answered. The body is `null` where there is none, or none that is JSON.
+/// A response of the API. The body is `null` if there is none or if it is not JSON.
 #[derive(Debug, Clone)]
-pub struct Said {
+pub struct ApiReply {
     pub status: u16,
     pub body: Value,
-    pub answer: Answer,
+    pub answer: Response,
 }
 
-/// What tests log in with.
+/// The credentials of the first admin.
 pub const ADMIN: &str = "root";
 pub const PASSWORD: &str = "correct horse";
 
 impl Api {
-    /// Somebody without credentials, at the port of players: clients know one host and one port.
+    /// Returns a client without credentials, on the player port, as clients know one host and one port.
     pub fn stranger(gateway: &TestGateway) -> Api {
         Api::stranger_at(gateway.address)
     }
 
-    /// Somebody without credentials, at a port.
+    /// Returns a client without credentials, on a given port.
     pub fn stranger_at(address: SocketAddr) -> Api {
         Api { address, credentials: None }
     }
 
-    /// The first admin of a gateway that has none.
+    /// Creates the first admin of a new gateway.
     pub async fn first_admin(gateway: &TestGateway) -> Api {
         Api::stranger(gateway).become_first_admin().await
     }
 
-    /// Makes the first admin, or logs in as the one there is.
+    /// Creates the first admin, or logs in as the existing one.
     pub async fn become_first_admin(&self) -> Api {
         let first = json!({ "username": ADMIN, "password": PASSWORD });
         let made = self.post("/api/accounts/initialize-superuser/", first).await;
@@ -50,69 +50,69 @@ impl Api {
         self.login(ADMIN, PASSWORD).await
     }
 
-    /// The same program after it logged in.
+    /// Returns the same client, logged in.
     pub async fn login(&self, username: &str, password: &str) -> Api {
-        let said = self.token(username, password).await;
-        assert_eq!(said.status, 200, "{said:?}");
-        self.bearer(said.text("access"))
+        let reply = self.token(username, password).await;
+        assert_eq!(reply.status, 200, "{reply:?}");
+        self.bearer(reply.text("access"))
     }
 
-    /// Asks for tokens.
-    pub async fn token(&self, username: &str, password: &str) -> Said {
+    /// Requests tokens.
+    pub async fn token(&self, username: &str, password: &str) -> ApiReply {
         let login = json!({ "username": username, "password": password });
         Api { credentials: None, ..self.clone() }.post("/api/accounts/token/", login).await
     }
 
-    /// The same program with a token.
+    /// Returns the same client with a token.
     pub fn bearer(&self, token: &str) -> Api {
         Api { credentials: Some(("Authorization", format!("Bearer {token}"))), ..self.clone() }
     }
 
-    /// The same program with an API key.
+    /// Returns the same client with an API key.
     pub fn key(&self, key: &str) -> Api {
         Api { credentials: Some(("X-API-Key", key.to_owned())), ..self.clone() }
     }
 
-    /// The same program at another port.
+    /// Returns the same client on another port.
     pub fn at(&self, address: SocketAddr) -> Api {
         Api { address, ..self.clone() }
     }
 
-    pub async fn get(&self, path: &str) -> Said {
+    pub async fn get(&self, path: &str) -> ApiReply {
         self.ask(Request::get(path)).await
     }
 
-    pub async fn post(&self, path: &str, body: Value) -> Said {
+    pub async fn post(&self, path: &str, body: Value) -> ApiReply {
         self.send("POST", path, body).await
     }
 
-    pub async fn patch(&self, path: &str, body: Value) -> Said {
+    pub async fn patch(&self, path: &str, body: Value) -> ApiReply {
         self.send("PATCH", path, body).await
     }
 
-    pub async fn delete(&self, path: &str) -> Said {
+    pub async fn delete(&self, path: &str) -> ApiReply {
         self.ask(Request::get(path).method("DELETE")).await
     }
 
-    pub async fn send(&self, method: &'static str, path: &str, body: Value) -> Said {
+    pub async fn send(&self, method: &'static str, path: &str, body: Value) -> ApiReply {
         self.ask(Request::get(path).method(method).body("application/json", body.to_string())).await
     }
 
-    pub async fn ask(&self, request: Request) -> Said {
+    pub async fn ask(&self, request: Request) -> ApiReply {
         let request = match &self.credentials {
             Some((name, value)) => request.header(name, value),
             None => request,
         };
         let answer = fetch(self.address, request).await;
         let body = serde_json::from_slice(&answer.bytes).unwrap_or(Value::Null);
-        Said { status: answer.status(), body, answer }
+        ApiReply { status: answer.status(), body, answer }
     }
 }
 
-impl Said {
-    /// A text in the body.
+impl ApiReply {
+    /// Returns a string in the body.
     #[track_caller]
     pub fn text(&self, key: &str) -> &str {
-        self.body[key].as_str().unwrap_or_else(|| panic!("no text {key} in {}", self.body))
+        self.body[key].as_str().unwrap_or_else(|| panic!("no string {key} in {}", self.body))
     }
 }

@@ -1,4 +1,4 @@
-//! The real program as a child process.
+//! The `headwater` binary as a child process.
 
 use std::ffi::OsString;
 use std::net::SocketAddr;
@@ -12,7 +12,7 @@ use tokio::process::{Child, Command};
 use tokio::task::JoinHandle;
 
 use super::client::{Request, fetch};
-use super::{PATIENCE, until_async};
+use super::{WAIT_MAX, until_async};
 
 /// A running `headwater`; killed when it is dropped.
 #[derive(Debug)]
@@ -20,14 +20,14 @@ pub struct Binary {
     child: Child,
     output: Arc<Mutex<String>>,
     pipes: Vec<JoinHandle<()>>,
-    /// Its folder for temporary files.
+    /// The folder for its temporary files.
     temporary: TempDir,
 }
 
 impl Binary {
-    /// Starts it with these arguments, on free ports, and without what the environment of the tests may set.
+    /// Starts the program with these arguments, on free ports, and with an empty environment.
     pub fn start(arguments: &[&str]) -> Binary {
-        let temporary = tempfile::tempdir().expect("a folder");
+        let temporary = tempfile::tempdir().expect("a temporary folder");
         let mut child = Command::new(env!("CARGO_BIN_EXE_headwater"))
             .args(arguments)
             .args(["--player-listen", "127.0.0.1:0", "--api-listen", "127.0.0.1:0"])
@@ -47,27 +47,27 @@ impl Binary {
         Binary { child, output, pipes, temporary }
     }
 
-    /// What lies in its folder for temporary files.
+    /// Returns the names of its temporary files.
     pub fn temporary_files(&self) -> Vec<OsString> {
-        let files = std::fs::read_dir(self.temporary.path()).expect("it is there");
-        files.map(|it| it.expect("it can be read").file_name()).collect()
+        let files = std::fs::read_dir(self.temporary.path()).expect("the folder exists");
+        files.map(|it| it.expect("the folder can be read").file_name()).collect()
     }
 
-    /// What it has said so far, on both outputs.
+    /// Returns everything it printed so far, on stdout and stderr.
     pub fn output(&self) -> String {
         self.output.lock().clone()
     }
 
-    /// Waits until it says where players call, and until that answers.
+    /// Waits until it has printed the player address.
     pub async fn address(&self) -> SocketAddr {
-        let told = || {
+        let address = || {
             let output = self.output();
             let at = output.find("/playlist.m3u")?;
             let host = output[..at].rsplit("http://").next()?;
             host.parse::<SocketAddr>().ok()
         };
-        until_async("the address of the program", async || told().is_some()).await;
-        told().expect("waited for it")
+        until_async("the address of the program", async || address().is_some()).await;
+        address().expect("waited for it")
     }
 
     /// The paths of all streams in the order of its playlist.
@@ -77,7 +77,7 @@ impl Binary {
         urls.filter_map(|url| Some(url[url.find("/proxy/")?..].to_owned())).collect()
     }
 
-    /// `TERM`, `KILL` and so on.
+    /// Sends a signal such as `TERM` or `KILL`.
     pub fn signal(&self, name: &str) {
         let id = self.child.id().expect("it runs");
         let sent = std::process::Command::new("kill").args([format!("-{name}"), id.to_string()]).status();
@@ -85,17 +85,17 @@ impl Binary {
     }
 
     pub async fn ended(&mut self) -> ExitStatus {
-        let ended = tokio::time::timeout(PATIENCE, self.child.wait()).await;
+        let ended = tokio::time::timeout(WAIT_MAX, self.child.wait()).await;
         ended
-            .unwrap_or_else(|_| panic!("it does not end:\n{}", self.output()))
+            .unwrap_or_else(|_| panic!("the program did not exit:\n{}", self.output()))
             .expect("a child can be waited for")
     }
 
-    /// Waits for its end: the exit code, and everything it said.
+    /// Waits until it exits; returns the exit code and everything it printed.
     pub async fn outcome(mut self) -> (Option<i32>, String) {
         let code = self.ended().await.code();
         for pipe in self.pipes.drain(..) {
-            pipe.await.expect("the pipes are read to their end");
+            pipe.await.expect("the pipes are read completely");
         }
         (code, self.output())
     }

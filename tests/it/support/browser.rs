@@ -1,4 +1,4 @@
-//! A browser that is not ours, driven over WebDriver, which is JSON over HTTP.
+//! Chromium, driven over WebDriver (JSON over HTTP).
 
 use std::net::{Ipv4Addr, SocketAddr};
 use std::process::Stdio;
@@ -13,14 +13,14 @@ use tokio::process::{Child, Command};
 use tokio::time::timeout;
 
 use super::api::Api;
-use super::{PATIENCE, until_async};
+use super::{WAIT_MAX, until_async};
 
 const INSTALL: &str = "apt-get install chromium chromium-driver";
 
-/// Headless, on its own, and quiet: nothing is asked of anybody but the page's own address.
+/// Headless, and without network access except to the page under test.
 const ARGUMENTS: [&str; 11] = [
     "--headless=new",
-    // Containers and root have no sandbox to offer; the only page it sees is ours.
+    // Containers and root have no sandbox; the browser opens only our page.
     "--no-sandbox",
     "--disable-gpu",
     "--disable-dev-shm-usage",
@@ -29,34 +29,34 @@ const ARGUMENTS: [&str; 11] = [
     "--disable-background-networking",
     "--disable-component-update",
     "--disable-sync",
-    // It ends when its driver does, however that ends.
+    // The browser exits when its driver does, for whatever reason.
     "--remote-debugging-pipe",
     "--window-size=1000,600",
 ];
 
-/// The key under which WebDriver names an element.
+/// The key of an element id in WebDriver.
 const ELEMENT: &str = "element-6066-11e4-a52e-4f735466cecf";
 
-/// A browser with one window. Dropping it ends it and everything it started.
+/// A browser with one window. Dropping it ends the browser and all its processes.
 pub struct Browser {
     driver: Child,
     api: Api,
-    /// Where the commands of this window go.
+    /// Path prefix of this window's commands.
     session: String,
-    /// Everything that it writes.
+    /// The folder for all files it writes.
     _home: TempDir,
 }
 
 impl Browser {
-    /// A missing browser is a failed test with the line that installs it.
+    /// Starts the browser; a missing one fails the test with the command that installs it.
     pub async fn start() -> Browser {
         let home = tempfile::tempdir().expect("a temporary folder");
-        // `setpriv` is of every Debian. Should the test be killed, the driver is too, and the browser with it.
+        // `setpriv` is part of every Debian. It kills the driver, and the browser with it, if the test is killed.
         let driver = Command::new("setpriv")
             .args(["--pdeathsig", "KILL", "chromedriver", "--port=0"])
             .env("HOME", home.path())
             .env("TMPDIR", home.path())
-            // Of its own: what it starts is ended with it.
+            // An own process group, so that all its processes can be killed.
             .process_group(0)
             .stdin(Stdio::null())
             .stdout(Stdio::piped())
@@ -66,7 +66,7 @@ impl Browser {
             .expect("setpriv can be started");
         let api = Api::stranger_at(SocketAddr::from((Ipv4Addr::LOCALHOST, 0)));
         let mut browser = Browser { driver, api, session: String::new(), _home: home };
-        let port = timeout(PATIENCE, browser.port()).await.expect("chromedriver says its port");
+        let port = timeout(WAIT_MAX, browser.port()).await.expect("chromedriver prints its port");
         browser.api = Api::stranger_at(SocketAddr::from((Ipv4Addr::LOCALHOST, port)));
         let options = json!({ "goog:chromeOptions": { "args": ARGUMENTS } });
         let begun = browser.post("/session", json!({ "capabilities": { "alwaysMatch": options } })).await;
@@ -74,12 +74,12 @@ impl Browser {
         browser
     }
 
-    /// Reads the port from what the driver says, and goes on reading, so that it can say more.
+    /// Reads the port from the driver's output, and keeps reading so that the driver does not block.
     async fn port(&mut self) -> u16 {
         let mut lines = BufReader::new(self.driver.stdout.take().expect("piped")).lines();
         loop {
             let line = lines.next_line().await.ok().flatten();
-            let line = line.unwrap_or_else(|| panic!("chromedriver is needed for this test: {INSTALL}"));
+            let line = line.unwrap_or_else(|| panic!("this test needs chromedriver: {INSTALL}"));
             let port = line.strip_prefix("ChromeDriver was started successfully on port ");
             if let Some(port) = port.and_then(|it| it.trim_end_matches('.').parse().ok()) {
                 tokio::spawn(async move { while let Ok(Some(_)) = lines.next_line().await {} });
@@ -88,20 +88,20 @@ impl Browser {
         }
     }
 
-    /// The value of the answer to a command, which must be obeyed.
+    /// Sends a command, which must succeed, and returns its value.
     async fn post(&self, path: &str, body: Value) -> Value {
-        let mut said = self.api.post(path, body).await;
+        let mut reply = self.api.post(path, body).await;
         let hint = if path == "/session" { INSTALL } else { "" };
-        assert_eq!(said.status, 200, "{path}: {} {hint}", said.body["value"]["message"]);
-        said.body["value"].take()
+        assert_eq!(reply.status, 200, "{path}: {} {hint}", reply.body["value"]["message"]);
+        reply.body["value"].take()
     }
 
-    /// A command of the window.
+    /// Sends a command to the window.
     async fn command(&self, name: &str, body: Value) -> Value {
         self.post(&format!("{}/{name}", self.session), body).await
     }
 
-    /// A command about the first element that the selector finds.
+    /// Sends a command to the first element that matches the selector.
     async fn element(&self, selector: &str, name: &str, body: Value) {
         let wanted = json!({ "using": "css selector", "value": selector });
         let found = self.command("element", wanted).await;
@@ -113,7 +113,7 @@ impl Browser {
         self.command("url", json!({ "url": url })).await;
     }
 
-    /// Types this in place of what is there.
+    /// Replaces the text of an element.
     pub async fn types(&self, selector: &str, text: &str) {
         self.element(selector, "clear", json!({})).await;
         self.element(selector, "value", json!({ "text": text })).await;
@@ -123,12 +123,12 @@ impl Browser {
         self.element(selector, "click", json!({})).await;
     }
 
-    /// What a script returns.
+    /// Runs a script and returns its value.
     pub async fn script(&self, text: &str) -> Value {
         self.command("execute/sync", json!({ "script": text, "args": [] })).await
     }
 
-    /// Waits until what a script returns fits, and returns it.
+    /// Waits until the value of a script matches, and returns it.
     pub async fn until(&self, what: &str, script: &str, fits: impl Fn(&Value) -> bool) -> Value {
         let mut last = Value::Null;
         let seen = until_async(what, async || {
@@ -139,10 +139,10 @@ impl Browser {
         last
     }
 
-    /// What the window looks like, as a PNG.
+    /// Returns a screenshot of the window, as PNG.
     pub async fn screenshot(&self) -> Vec<u8> {
-        let said = self.api.get(&format!("{}/screenshot", self.session)).await;
-        STANDARD.decode(said.text("value")).expect("base64")
+        let reply = self.api.get(&format!("{}/screenshot", self.session)).await;
+        STANDARD.decode(reply.text("value")).expect("base64")
     }
 }
 
@@ -150,8 +150,7 @@ impl Drop for Browser {
     fn drop(&mut self) {
         let group = self.driver.id().and_then(|it| Pid::from_raw(it.try_into().ok()?));
         if let Some(group) = group {
-            // What reports crashes has left the group, and ends when there is nobody left to report. All of it may
-            // have ended already.
+            // The crash reporter has its own process group and exits by itself. All processes may have exited already.
             let _ = kill_process_group(group, Signal::KILL);
         }
     }

@@ -1,5 +1,5 @@
-//! A player: an HTTP client on a real socket that records what it gets and when, and can behave as badly
-//! as real ones do: stop reading, read slowly, leave by a reset.
+//! A player: an HTTP client on a real socket that records what it receives and when. It can also misbehave like real
+//! players: stop reading, read slowly, or leave with a reset.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -13,28 +13,28 @@ use tokio::task::JoinHandle;
 use tokio::time::Instant;
 
 use super::ts_check::Checker;
-use super::{PATIENCE, eventually};
+use super::{WAIT_MAX, eventually};
 
 /// How fast a player takes bytes from its socket.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Reading {
     Freely,
-    /// A phone in a pocket: the socket stays open, nothing is read.
+    /// The socket stays open and nothing is read, as on a phone that sleeps.
     Nothing,
     BytesPerSecond(u32),
 }
 
-/// How the answer came to its end.
+/// How the response ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Ended {
-    /// The body is complete: last chunk, content length, or closed where the closing ends it.
+    /// The body is complete: last chunk, content length, or connection close.
     Whole,
     /// The connection ended in the middle of a chunked or counted body.
     Cut,
     Reset,
 }
 
-/// A request as text, built up in steps: `Request::get("/playlist.m3u").header("Range", "bytes=0-")`.
+/// A request, built in steps: `Request::get("/playlist.m3u").header("Range", "bytes=0-")`.
 #[derive(Debug, Clone)]
 pub struct Request {
     method: &'static str,
@@ -80,14 +80,14 @@ impl Request {
         self
     }
 
-    /// A body, with its length. An empty one is none.
+    /// Adds a body with its length.
     pub fn body(mut self, content_type: &str, body: impl Into<String>) -> Request {
         self.body = body.into();
         let length = self.body.len().to_string();
         self.header("Content-Type", content_type).header("Content-Length", &length)
     }
 
-    /// A small receive buffer makes the kernel hold little on the player's behalf.
+    /// Sets a small receive buffer, so that the kernel buffers little for the player.
     pub fn receive_buffer(mut self, bytes: u32) -> Request {
         self.receive_buffer = Some(bytes);
         self
@@ -98,7 +98,7 @@ impl Request {
         self
     }
 
-    /// Keep counters and checks, not the bytes.
+    /// Keeps counters and checks, but not the bytes.
     pub fn without_recording(mut self) -> Request {
         self.records = false;
         self
@@ -116,7 +116,7 @@ impl Request {
     }
 }
 
-/// Status line and headers of an answer.
+/// Status line and headers of a response.
 #[derive(Debug, Clone, Default)]
 pub struct Head {
     pub status: u16,
@@ -124,7 +124,7 @@ pub struct Head {
 }
 
 impl Head {
-    /// The value of a header whose name is given in any case.
+    /// Returns the value of a header; the name is case-insensitive.
     pub fn header(&self, name: &str) -> Option<&str> {
         self.headers.iter().find(|(key, _)| key.eq_ignore_ascii_case(name)).map(|(_, value)| value.as_str())
     }
@@ -141,14 +141,14 @@ impl Head {
     }
 }
 
-/// What a player has received so far.
+/// Everything that a player has received so far.
 #[derive(Debug, Default)]
 pub struct Received {
     pub head: Option<Head>,
     pub bytes: Vec<u8>,
-    /// When the total of body bytes reached which value.
+    /// Time of each read, with the total number of body bytes after it.
     pub arrivals: Vec<(Instant, u64)>,
-    /// When payload of an elementary stream came.
+    /// Time of each read that contained payload of an elementary stream.
     pub payload_arrivals: Vec<Instant>,
     pub n_bytes: u64,
     pub ended: Option<Ended>,
@@ -156,20 +156,20 @@ pub struct Received {
 }
 
 impl Received {
-    /// The longest time between two arrivals of payload; filler does not count.
+    /// Returns the longest time between two reads of payload; filler does not count.
     pub fn longest_silence_of_payload(&self) -> Duration {
         self.payload_arrivals.windows(2).map(|pair| pair[1] - pair[0]).max().unwrap_or_default()
     }
 }
 
-/// Everything of an answer that ends by itself.
+/// A complete response.
 #[derive(Debug, Clone)]
-pub struct Answer {
+pub struct Response {
     pub head: Head,
     pub bytes: Vec<u8>,
 }
 
-impl Answer {
+impl Response {
     pub fn status(&self) -> u16 {
         self.head.status
     }
@@ -223,10 +223,10 @@ impl Player {
         look(&self.received.lock())
     }
 
-    /// Waits for the head of the answer.
+    /// Waits for the head of the response.
     pub async fn head(&self) -> Head {
         let head = || self.received(|r| r.head.clone().or_else(|| r.ended.map(|_| Head::default())));
-        eventually("the head of the answer", || head().is_some()).await;
+        eventually("the head of the response", || head().is_some()).await;
         head().expect("waited for it")
     }
 
@@ -234,16 +234,16 @@ impl Player {
         self.head().await.status
     }
 
-    /// Waits until something is true of what came in.
+    /// Waits until a condition on the received data holds.
     #[track_caller]
     pub fn until<'a>(
         &'a self,
         what: &'a str,
         condition: impl Fn(&Received) -> bool + 'a,
     ) -> impl Future<Output = ()> + 'a {
-        let story = std::panic::Location::caller();
+        let caller = std::panic::Location::caller();
         async move {
-            let deadline = Instant::now() + PATIENCE;
+            let deadline = Instant::now() + WAIT_MAX;
             while !self.received(&condition) {
                 if Instant::now() > deadline {
                     let state = self.received(|r| {
@@ -253,20 +253,20 @@ impl Player {
                             r.n_bytes, r.ts.labels, r.ended
                         )
                     });
-                    panic!("{story}: the player never saw {what}; it has {state}");
+                    panic!("{caller}: timeout waiting for {what}; state: {state}");
                 }
                 tokio::time::sleep(Duration::from_millis(5)).await;
             }
         }
     }
 
-    /// Waits until this picture is on.
+    /// Waits until this picture plays.
     #[track_caller]
     pub fn sees<'a>(&'a self, label: &'a str) -> impl Future<Output = ()> + 'a {
         self.until(label, move |r| r.ts.showing() == Some(label))
     }
 
-    /// Waits for `n` more body bytes than there are now.
+    /// Waits for `n` more body bytes.
     #[track_caller]
     pub fn more_bytes(&self, n: u64) -> impl Future<Output = ()> + '_ {
         let goal = self.received(|r| r.n_bytes) + n;
@@ -274,7 +274,7 @@ impl Player {
     }
 
     pub async fn ended(&self) -> Ended {
-        self.until("the end of the answer", |r| r.ended.is_some()).await;
+        self.until("the end of the response", |r| r.ended.is_some()).await;
         self.received(|r| r.ended).expect("waited for it")
     }
 
@@ -282,29 +282,29 @@ impl Player {
         self.received(|r| r.head.is_some() && r.ended.is_none())
     }
 
-    /// Waits for the whole answer.
-    pub async fn answer(&self) -> Answer {
+    /// Waits for the complete response.
+    pub async fn answer(&self) -> Response {
         self.ended().await;
-        self.received(|r| Answer { head: r.head.clone().unwrap_or_default(), bytes: r.bytes.clone() })
+        self.received(|r| Response { head: r.head.clone().unwrap_or_default(), bytes: r.bytes.clone() })
     }
 
     pub fn read(&self, reading: Reading) {
         self.orders.send_modify(|orders| orders.reading = reading);
     }
 
-    /// Leaves as a player that is stopped: FIN. Returns when the socket is closed.
+    /// Closes the connection with FIN, like a player that is stopped. Returns when the socket is closed.
     pub async fn leave(mut self) {
         self.orders.send_modify(|orders| orders.leave = Some(Leave::Politely));
         let _ = (&mut self.task).await;
     }
 
-    /// Leaves as a player that is killed: RST. Returns when the socket is closed.
+    /// Closes the connection with RST, like a player that is killed. Returns when the socket is closed.
     pub async fn reset(mut self) {
         self.orders.send_modify(|orders| orders.leave = Some(Leave::ByReset));
         let _ = (&mut self.task).await;
     }
 
-    /// Everything that was received, once no more is wanted.
+    /// Returns all bytes received so far.
     pub fn recording(&self) -> Vec<u8> {
         self.received(|r| r.bytes.clone())
     }
@@ -316,19 +316,19 @@ impl Drop for Player {
     }
 }
 
-/// Sends one request and waits for the whole answer.
-pub async fn fetch(address: SocketAddr, request: Request) -> Answer {
+/// Sends one request and waits for the complete response.
+pub async fn fetch(address: SocketAddr, request: Request) -> Response {
     Player::ask(address, request.header("Connection", "close")).await.answer().await
 }
 
-/// Sends bytes as they are and returns everything that comes back until the other side closes.
+/// Sends raw bytes and returns everything that is received until the gateway closes.
 pub async fn say(address: SocketAddr, bytes: &[u8]) -> Vec<u8> {
     let mut socket = connect(address, None).await;
     let mut answer = Vec::new();
-    // The gateway may close while we are still talking; what it said before counts.
+    // The gateway may close before everything is written; what it sent before counts.
     let _ = socket.write_all(bytes).await;
     let _ =
-        tokio::time::timeout(PATIENCE, socket.read_to_end(&mut answer)).await.expect("the gateway closes");
+        tokio::time::timeout(WAIT_MAX, socket.read_to_end(&mut answer)).await.expect("the gateway closes");
     answer
 }
 
@@ -391,13 +391,13 @@ async fn listen(
     }
     let mut received = received.lock();
     if ended == Some(Ended::Whole) {
-        // Who was cut off may have been cut off anywhere.
+        // A stream that was cut off may end anywhere.
         received.ts.finish();
     }
     received.ended = ended;
 }
 
-/// Takes the head and the transfer coding off an answer.
+/// Removes the head and the transfer coding from a response.
 #[derive(Debug)]
 struct Unwrapper {
     head: Vec<u8>,
@@ -417,7 +417,7 @@ impl Unwrapper {
         Unwrapper { head: Vec::new(), framing: None, is_head_request }
     }
 
-    /// True when the answer is complete.
+    /// Returns true when the response is complete.
     fn push(&mut self, bytes: &[u8], received: &mut Received, records: bool) -> bool {
         let mut rest = bytes;
         if self.framing.is_none() {
@@ -426,7 +426,7 @@ impl Unwrapper {
                 return false;
             };
             let head = Head::parse(&String::from_utf8_lossy(&self.head[..end]));
-            // What followed the head in this read is the start of the body.
+            // The bytes after the head in this read are the start of the body.
             rest = &rest[rest.len() - (self.head.len() - end - 4)..];
             self.framing =
                 Some(if head.header("transfer-encoding").is_some_and(|value| value == "chunked") {

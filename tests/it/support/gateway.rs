@@ -1,4 +1,4 @@
-//! A whole gateway on free ports, made of playlists, in the process and on the runtime of the test.
+//! A complete gateway on free ports, built from playlists, in the process and on the runtime of the test.
 
 use std::collections::BTreeMap;
 use std::net::{Ipv4Addr, SocketAddr};
@@ -18,9 +18,9 @@ use storage::{Models, Store, Write};
 use tokio::time::Instant;
 
 use super::client::{Player, Request, fetch};
-use super::{PATIENCE, eventually};
+use super::{WAIT_MAX, eventually};
 
-/// What a gateway is to be made of.
+/// The configuration of a test gateway.
 pub struct Setup {
     catalogue: CatalogueBuilder,
     n_lists: usize,
@@ -29,8 +29,8 @@ pub struct Setup {
     folder: Option<PathBuf>,
 }
 
-/// Settings that let a story pass quickly; the rest is as for everybody.
-fn brisk() -> Settings {
+/// Returns settings with short timeouts; the others are the defaults.
+fn fast_settings() -> Settings {
     Settings {
         channel_shutdown_delay: Duration::from_millis(200),
         stall_timeout: Duration::from_secs(1),
@@ -41,7 +41,8 @@ fn brisk() -> Settings {
 impl Setup {
     pub fn new() -> Setup {
         let local = Listen::at(SocketAddr::from((Ipv4Addr::LOCALHOST, 0)));
-        let config = Config { api_listen: local, player_listen: local, engine: brisk(), ..Config::default() };
+        let config =
+            Config { api_listen: local, player_listen: local, engine: fast_settings(), ..Config::default() };
         Setup {
             catalogue: CatalogueBuilder::new(),
             n_lists: 0,
@@ -51,7 +52,7 @@ impl Setup {
         }
     }
 
-    /// A playlist as an account of its own without a limit.
+    /// Adds a playlist as an account without a limit.
     pub fn list(self, text: &str) -> Setup {
         self.limited_list(text, 0)
     }
@@ -78,13 +79,13 @@ impl Setup {
         self
     }
 
-    /// How long every provider counts a connection that was closed.
+    /// Sets how long every provider counts a closed connection.
     pub fn release_delay(mut self, delay: Duration) -> Setup {
         self.release_delay = delay;
         self
     }
 
-    /// The store lies in this data folder, and not in memory.
+    /// Stores the data in this folder instead of in memory.
     pub fn folder(mut self, folder: &Path) -> Setup {
         self.folder = Some(folder.to_owned());
         self
@@ -95,14 +96,14 @@ impl Setup {
         for account in &mut catalogue.accounts {
             account.release_delay = self.release_delay;
         }
-        // `RUST_LOG=debug cargo test … -- --nocapture` shows what the gateway says.
+        // `RUST_LOG=debug cargo test … -- --nocapture` prints the log of the gateway.
         if let Ok(filter) = std::env::var("RUST_LOG") {
             let _ = tracing_subscriber::fmt().with_env_filter(filter).with_test_writer().try_init();
         }
         let store = match self.folder {
             Some(folder) => {
                 let catalogue = catalogue.clone();
-                let kept = tokio::task::spawn_blocking(move || kept_in(&folder, catalogue));
+                let kept = tokio::task::spawn_blocking(move || create_store(&folder, catalogue));
                 kept.await.expect("a store")
             }
             None => headwater::play::temporary(catalogue.clone()).await.expect("a store"),
@@ -113,52 +114,52 @@ impl Setup {
     }
 }
 
-/// A store as the program has it in its data folder, with a catalogue in it.
-fn kept_in(folder: &Path, catalogue: Catalogue) -> Store {
+/// Creates a store with a catalogue, as the program does in its data folder.
+fn create_store(folder: &Path, catalogue: Catalogue) -> Store {
     let store = folder.join("store");
     std::fs::create_dir_all(&store).expect("the folder can be written");
     let store = Store::open(&store, &folder.join("key"), storage::records::schema()).expect("a store");
-    storage::seed(&store).expect("it is written");
-    storage::store_catalogue(&store, catalogue).expect("it is written");
+    storage::seed(&store).expect("the store can be written");
+    storage::store_catalogue(&store, catalogue).expect("the store can be written");
     store
 }
 
 /// A gateway that runs until it is dropped.
 pub struct TestGateway {
-    /// Where players call.
+    /// Address of the player port.
     pub address: SocketAddr,
-    /// Where administrators' programs call.
+    /// Address of the admin API.
     pub api: SocketAddr,
     pub gateway: Gateway,
     pub catalogue: Catalogue,
 }
 
 impl TestGateway {
-    /// What the gateway remembers.
+    /// Returns the stored records.
     pub fn models(&self) -> &Models {
         self.gateway.models()
     }
 
-    /// Changes what is remembered, as an admin would, and waits until that is answered.
+    /// Changes stored records, as an admin would, and waits for the commit.
     pub async fn change<F>(&self, change: F)
     where
         F: FnOnce(&mut Write<'_>) -> storage::Result<()> + Send + 'static,
     {
-        self.models().store.write(change).await.expect("it is written");
+        self.models().store.write(change).await.expect("the change is committed");
     }
 
-    /// One list without a limit, with brisk settings.
+    /// Starts a gateway with one playlist without a limit and with short timeouts.
     pub async fn of(list: &str) -> TestGateway {
         Setup::new().list(list).start().await
     }
 
-    /// A channel as it was at the start, by its name.
+    /// Returns a channel of the initial lineup by its name.
     pub fn channel(&self, name: &str) -> &Channel {
         let found = self.catalogue.channels.iter().find(|it| it.name == name);
-        found.unwrap_or_else(|| panic!("no channel {name} in the lists"))
+        found.unwrap_or_else(|| panic!("no channel {name} in the playlists"))
     }
 
-    /// The path of a channel's stream, by the channel's name.
+    /// Returns the path of a channel's stream by the channel's name.
     pub fn path(&self, channel: &str) -> String {
         format!("/proxy/ts/stream/{}", self.channel(channel).uuid)
     }
@@ -167,12 +168,12 @@ impl TestGateway {
         Request::get(self.path(channel))
     }
 
-    /// Asks for a channel; the answer is recorded in the background.
+    /// Requests a channel; the response is recorded in the background.
     pub async fn watch(&self, channel: &str) -> Player {
         Player::watch(self.address, &self.path(channel)).await
     }
 
-    /// Events of the past, oldest first.
+    /// Returns the recorded events, oldest first.
     pub fn events(&self) -> Vec<Arc<Event>> {
         self.gateway.events().recent()
     }
@@ -185,7 +186,7 @@ impl TestGateway {
         self.event_names().iter().filter(|it| **it == name).count()
     }
 
-    /// `(from, to, cause)` of each failover, in order.
+    /// Returns `(from, to, cause)` of each failover, in order.
     pub fn failovers(&self) -> Vec<(String, String, String)> {
         let failover = |event: &Arc<Event>| match &event.body {
             EventBody::ChannelFailover { from, to, cause, .. } => {
@@ -196,7 +197,7 @@ impl TestGateway {
         self.events().iter().filter_map(failover).collect()
     }
 
-    /// The page of metrics: name, with labels if there are any, and value.
+    /// Returns the metrics: name with labels, and value.
     pub async fn metrics(&self) -> BTreeMap<String, f64> {
         let answer = fetch(self.address, Request::get("/metrics")).await;
         assert_eq!(answer.status(), 200, "{}", answer.text());
@@ -208,20 +209,20 @@ impl TestGateway {
             .collect()
     }
 
-    /// Waits until nothing is left of what was watched: no client, channel, lease or socket.
+    /// Waits until all clients, live channels, leases and sockets are gone.
     #[track_caller]
-    pub fn is_quiet(&self) -> impl Future<Output = ()> + '_ {
-        let story = std::panic::Location::caller();
+    pub fn until_idle(&self) -> impl Future<Output = ()> + '_ {
+        let caller = std::panic::Location::caller();
         async move {
             let left = || {
                 let counts = self.gateway.counts();
                 [counts.clients, counts.channels, counts.leases, counts.sockets_open]
             };
-            let deadline = Instant::now() + PATIENCE;
+            let deadline = Instant::now() + WAIT_MAX;
             while left() != [0; 4] {
                 assert!(
                     Instant::now() < deadline,
-                    "{story}: clients, channels, leases, sockets left: {:?}",
+                    "{caller}: clients, channels, leases, sockets left: {:?}",
                     left()
                 );
                 tokio::time::sleep(Duration::from_millis(10)).await;

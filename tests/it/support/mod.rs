@@ -1,44 +1,44 @@
-//! What the stories are told with: a provider that counts and misbehaves, a gateway on port 0, players,
-//! and programs that are not ours.
+//! Test tools: a provider that counts its connections and can misbehave, a gateway on port 0, players, and external
+//! programs.
 
 pub mod api;
 pub mod binary;
 pub mod browser;
 pub mod client;
 pub mod gateway;
-pub mod people;
-pub mod push;
 pub mod random;
 pub mod signal;
 pub mod tools;
 pub mod ts_check;
 pub mod upstream;
+pub mod users;
+pub mod websocket;
 
 use std::time::Duration;
 
 use tokio::time::Instant;
 
-/// Longest wait for anything that must happen. Tests wait for events; this only ends those that would never end.
-pub const PATIENCE: Duration = Duration::from_secs(60);
+/// Longest wait for an event. Tests wait for events; this only ends a wait that would last forever.
+pub const WAIT_MAX: Duration = Duration::from_secs(60);
 
-/// Waits until a condition holds; fails with its name after a generous while.
+/// Waits until a condition holds; panics with its description after `WAIT_MAX`.
 #[track_caller]
 pub fn eventually<'a>(what: &'a str, condition: impl Fn() -> bool + 'a) -> impl Future<Output = ()> + 'a {
-    let story = std::panic::Location::caller();
+    let caller = std::panic::Location::caller();
     async move {
-        let deadline = Instant::now() + PATIENCE;
+        let deadline = Instant::now() + WAIT_MAX;
         while !condition() {
-            assert!(Instant::now() < deadline, "{story}: this never came: {what}");
+            assert!(Instant::now() < deadline, "{caller}: timeout waiting for {what}");
             tokio::time::sleep(Duration::from_millis(10)).await;
         }
     }
 }
 
-/// The same for a condition that has to ask.
+/// Does the same for an asynchronous condition.
 pub async fn until_async(what: &str, mut condition: impl AsyncFnMut() -> bool) {
-    let deadline = Instant::now() + PATIENCE;
+    let deadline = Instant::now() + WAIT_MAX;
     while !condition().await {
-        assert!(Instant::now() < deadline, "this never came: {what}");
+        assert!(Instant::now() < deadline, "timeout waiting for {what}");
         tokio::time::sleep(Duration::from_millis(20)).await;
     }
 }

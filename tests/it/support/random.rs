@@ -1,19 +1,19 @@
-//! Chance that can be repeated: the same seed makes the same choices.
+//! Repeatable random choices: the same seed makes the same choices.
 
 use std::time::Duration;
 
-/// A small generator of random numbers.
+/// A small random number generator.
 #[derive(Debug, Clone)]
 pub struct Random(pub u64);
 
 impl Random {
-    /// A number below `n`; 0 where `n` is 0.
+    /// Returns a number below `n`, or 0 if `n` is 0.
     pub fn below(&mut self, n: u64) -> u64 {
         self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
         (self.0 >> 33) % n.max(1)
     }
 
-    /// True once in `n` times.
+    /// Returns true in one of `n` cases.
     pub fn once_in(&mut self, n: u64) -> bool {
         self.below(n) == 0
     }

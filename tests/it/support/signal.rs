@@ -1,5 +1,5 @@
-//! What a provider sends: a synthetic programme with a label in every picture, or a clip made by ffmpeg,
-//! both paced by their own clock.
+//! The streams of a provider: a synthetic programme with a label in every picture, or a clip made by ffmpeg, both paced
+//! by their own clock.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -7,13 +7,13 @@ use std::time::Duration;
 use super::tools;
 
 const PACKET: usize = 188;
-/// One picture and one sound packet per frame, 25 of them a second.
+/// Duration of a frame: one video unit and one audio unit, 25 times per second.
 pub const FRAME: Duration = Duration::from_millis(40);
 const FRAME_90K: u64 = 3_600;
 const TURN_90K: u64 = 1 << 33;
 
-/// A programme that never ends: H.264-like pictures and AAC-like sound that carry a label, for tests that
-/// ask who is on. No decoder likes the pictures; for those that decode there are clips.
+/// An endless programme: H.264-like video and AAC-like audio with a label, for tests that ask which source plays. It
+/// cannot be decoded; tests that decode use clips.
 #[derive(Debug, Clone)]
 pub struct Picture {
     label: String,
@@ -49,7 +49,7 @@ impl Picture {
         self
     }
 
-    /// Where the clocks stand when the provider starts, in 90 kHz units.
+    /// Sets the first PCR of the provider, in 90 kHz units.
     pub fn starts_at(mut self, pcr_90k: u64) -> Picture {
         self.start = pcr_90k % TURN_90K;
         self
@@ -66,7 +66,7 @@ impl Picture {
     }
 }
 
-/// What can be played on a path.
+/// A programme that a path can play.
 #[derive(Debug, Clone)]
 pub enum Programme {
     Picture(Picture),
@@ -86,8 +86,7 @@ impl From<Arc<Clip>> for Programme {
 }
 
 impl Programme {
-    /// A programme that is live: `age` says for how long it has been running when the connection is made.
-    /// A clip starts from its beginning for everyone.
+    /// Opens a live programme that has been running for `age`. A clip starts from its beginning for every connection.
     pub fn tune_in(&self, age: Duration) -> Tuned {
         match self {
             Programme::Picture(picture) => {
@@ -106,7 +105,7 @@ impl Programme {
     }
 }
 
-/// One connection's place in a programme.
+/// The position of one connection in a programme.
 #[derive(Debug)]
 pub enum Tuned {
     Picture { picture: Picture, serial: Option<u32>, first: u64, next: u64, counters: Counters },
@@ -122,8 +121,8 @@ pub struct Counters {
 }
 
 impl Tuned {
-    /// Writes into each unit of a picture which connection it comes from, which frame it is and how long: a reader can
-    /// tell whether it has all there is between the first and the last it got of a connection.
+    /// Writes connection number, frame number and length into each unit of a picture, so that a reader can check that
+    /// nothing between its first and its last unit of a connection is missing.
     pub fn numbered(mut self, connection: u64) -> Tuned {
         if let Tuned::Picture { serial, .. } = &mut self {
             *serial = Some(connection as u32);
@@ -131,7 +130,7 @@ impl Tuned {
         self
     }
 
-    /// Appends the packets that are due until `time` after tuning in.
+    /// Appends the packets that are due `time` after the start.
     pub fn take(&mut self, time: Duration, out: &mut Vec<u8>) {
         match self {
             Tuned::Picture { picture, serial, first, next, counters } => {
@@ -213,7 +212,7 @@ fn tables(picture: &Picture, counters: &mut Counters, out: &mut Vec<u8>) {
     section(picture.pmt_pid, &body, &mut counters.pmt, out);
 }
 
-/// `body` is table id and everything after the section length.
+/// Appends a section; `body` is the table id and everything after the section length.
 fn section(pid: u16, body: &[u8], counter: &mut u8, out: &mut Vec<u8>) {
     let mut bytes = vec![body[0], 0xB0, (body.len() - 1 + 4) as u8];
     bytes.extend_from_slice(&body[1..]);
@@ -230,7 +229,7 @@ fn section(pid: u16, body: &[u8], counter: &mut u8, out: &mut Vec<u8>) {
     *counter = (*counter + 1) & 0x0F;
 }
 
-#[expect(clippy::too_many_arguments, reason = "one packetised unit has these parts")]
+#[expect(clippy::too_many_arguments, reason = "a PES packet has these parts")]
 fn unit(
     pid: u16,
     id: u8,
@@ -266,7 +265,7 @@ fn unit(
         let mut room = PACKET - 4 - if field.is_empty() { 0 } else { field.len() + 1 };
         let mut stuffed = !field.is_empty();
         if rest.len() < room {
-            // What the packet is too long for goes into the adaptation field.
+            // Stuffing in the adaptation field fills the packet.
             let mut missing = room - rest.len();
             if !stuffed {
                 missing -= 1;
@@ -293,19 +292,19 @@ fn unit(
     }
 }
 
-/// Bytes of a PES header as `unit` writes it.
+/// Size of a PES header as `unit` writes it, in bytes.
 const UNIT_HEADER: usize = 14;
-/// Three numbers of eight hexadecimal digits.
+/// Size of a mark: three numbers of eight hexadecimal digits.
 const MARK: usize = 24;
 
-/// Makes room for a mark where the connection has a number.
+/// Reserves space for a mark if the connection has a number.
 fn begin_mark(body: &mut Vec<u8>, serial: Option<u32>) -> usize {
     let at = body.len();
     body.resize(at + if serial.is_some() { MARK } else { 0 }, b'0');
     at
 }
 
-/// Fills it in, now that the length is known.
+/// Writes the mark, now that the length is known.
 fn end_mark(body: &mut [u8], at: usize, serial: Option<u32>, frame: u64) {
     let Some(serial) = serial else { return };
     let length = body.len() + UNIT_HEADER;
@@ -313,18 +312,18 @@ fn end_mark(body: &mut [u8], at: usize, serial: Option<u32>, frame: u64) {
     body[at..at + MARK].copy_from_slice(mark.as_bytes());
 }
 
-/// Where a packetised unit belongs.
+/// The origin of a PES packet.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Mark {
     pub label: String,
     /// The provider's number of the connection.
     pub serial: u32,
     pub frame: u32,
-    /// Bytes of the unit.
+    /// Size of the PES packet in bytes.
     pub length: usize,
 }
 
-/// The mark in the first packet of a packetised unit, if it has one.
+/// Returns the mark in the first transport packet of a PES packet, if it has one.
 pub fn mark_of(payload: &[u8]) -> Option<Mark> {
     let label = label_of(payload)?;
     let start = payload.windows(2).position(|pair| pair == b">>")? + 2;
@@ -335,14 +334,14 @@ pub fn mark_of(payload: &[u8]) -> Option<Mark> {
     Some(Mark { label, serial: number(0)?, frame: number(1)?, length: number(2)? as usize })
 }
 
-/// The label in the first packet of a packetised unit, if it is one of ours.
+/// Returns the label in the first transport packet of a PES packet, if it has one.
 pub fn label_of(payload: &[u8]) -> Option<String> {
     let start = payload.windows(2).position(|pair| pair == b"<<")? + 2;
     let length = payload[start..].windows(2).position(|pair| pair == b">>")?;
     String::from_utf8(payload[start..start + length].to_vec()).ok()
 }
 
-/// A transport stream made by ffmpeg, with the time each of its packets is due.
+/// A transport stream made by ffmpeg, with the due time of each packet.
 pub struct Clip {
     bytes: Vec<u8>,
     due: Vec<Duration>,
@@ -355,7 +354,7 @@ impl std::fmt::Debug for Clip {
 }
 
 impl Clip {
-    /// Twenty seconds of H.264 and AAC, as an encoder makes them that is in no hurry to be small.
+    /// Returns twenty seconds of H.264 and AAC, encoded quickly and not compactly.
     pub async fn plain() -> Arc<Clip> {
         Clip::make(
             "programs",
@@ -365,11 +364,11 @@ impl Clip {
         .await
     }
 
-    /// Makes a clip with ffmpeg, once per target directory: `output` are the encoder's and muxer's arguments.
+    /// Makes a clip with ffmpeg, once per target directory; `output` contains the arguments of encoder and muxer.
     pub async fn make(name: &str, inputs: &[&str], output: &[&str]) -> Arc<Clip> {
         let path = tools::clips().join(format!("{name}.ts"));
         if !path.exists() {
-            // Two tests may make it at the same time; the last rename wins and both are right.
+            // Two tests may make it at the same time; the last rename wins and both files are equal.
             let draft = tools::clips().join(format!("{name}.{}.draft.ts", uuid::Uuid::new_v4()));
             let draft_text = draft.to_string_lossy().into_owned();
             let mut arguments = vec!["-hide_banner", "-loglevel", "error", "-y"];
@@ -382,7 +381,7 @@ impl Clip {
         Arc::new(Clip::of(std::fs::read(&path).expect("the clip can be read")))
     }
 
-    /// Each packet is due at the PCR before it plus its share of the way to the next one.
+    /// Computes the due time of each packet by interpolation between PCRs.
     pub fn of(bytes: Vec<u8>) -> Clip {
         let mut clocks = Vec::new();
         for (at, packet) in bytes.chunks_exact(PACKET).enumerate() {

@@ -1,4 +1,4 @@
-//! Programs that are not ours and read what we send: ffprobe, ffmpeg, tshark.
+//! External programs that read the gateway's output: ffprobe, ffmpeg, tshark.
 
 use std::path::{Path, PathBuf};
 use std::process::{Output, Stdio};
@@ -6,11 +6,11 @@ use std::process::{Output, Stdio};
 use tokio::io::AsyncWriteExt;
 use tokio::process::Command;
 
-use super::PATIENCE;
+use super::WAIT_MAX;
 
 const INSTALL: &str = "apt-get install ffmpeg tshark";
 
-/// Runs a program to its end. A missing program is a failed test with the line that installs it.
+/// Runs a program until it exits. A missing program fails the test with the command that installs it.
 pub async fn run(program: &str, arguments: &[&str]) -> Output {
     run_with_input(program, arguments, &[]).await
 }
@@ -26,7 +26,7 @@ pub async fn run_with_input(program: &str, arguments: &[&str], input: &[u8]) -> 
     let mut child = match child {
         Ok(child) => child,
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
-            panic!("{program} is needed for this test: {INSTALL}")
+            panic!("this test needs {program}: {INSTALL}")
         }
         Err(error) => panic!("failed to start {program}: {error}"),
     };
@@ -35,12 +35,12 @@ pub async fn run_with_input(program: &str, arguments: &[&str], input: &[u8]) -> 
     let feeder = tokio::spawn(async move {
         let _ = stdin.write_all(&input).await;
     });
-    let output = tokio::time::timeout(PATIENCE * 2, child.wait_with_output()).await;
+    let output = tokio::time::timeout(WAIT_MAX * 2, child.wait_with_output()).await;
     feeder.abort();
-    output.unwrap_or_else(|_| panic!("{program} does not come to an end")).expect("the program ran")
+    output.unwrap_or_else(|_| panic!("{program} did not exit")).expect("the program ran")
 }
 
-/// Standard output of a program that must succeed.
+/// Returns the standard output of a program that must succeed.
 pub async fn text_of(program: &str, arguments: &[&str]) -> String {
     let output = run(program, arguments).await;
     let errors = String::from_utf8_lossy(&output.stderr);
@@ -48,14 +48,14 @@ pub async fn text_of(program: &str, arguments: &[&str]) -> String {
     String::from_utf8_lossy(&output.stdout).into_owned()
 }
 
-/// Where clips are kept from run to run, below the target directory.
+/// Returns the folder below the target directory where clips are cached.
 pub fn clips() -> PathBuf {
     let path = Path::new(env!("CARGO_TARGET_TMPDIR")).join("clips");
     std::fs::create_dir_all(&path).expect("the target directory can be written");
     path
 }
 
-/// A file that is there as long as the returned value is.
+/// Returns a temporary file with these bytes.
 pub fn saved(bytes: &[u8]) -> tempfile::NamedTempFile {
     let mut file = tempfile::Builder::new().suffix(".ts").tempfile().expect("a temporary file");
     std::io::Write::write_all(&mut file, bytes).expect("the temporary directory can be written");

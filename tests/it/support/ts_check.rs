@@ -1,6 +1,6 @@
-//! A strict reader of transport streams: says what a demanding player would complain about.
+//! A strict checker of transport streams that reports what a demanding player would reject.
 //!
-//! It shares no code with the gateway, so that a mistake made there is not made here again.
+//! It shares no code with the gateway, so that it does not repeat the gateway's mistakes.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -8,11 +8,11 @@ use super::signal::{Mark, label_of, mark_of};
 
 pub const PACKET: usize = 188;
 const NULL_PID: u16 = 0x1FFF;
-/// One turn of the 33-bit 90 kHz clock.
+/// Period of the 33-bit 90 kHz clock.
 const TURN_90K: i64 = 1 << 33;
 const VIDEO_TYPES: [u8; 4] = [0x01, 0x02, 0x1B, 0x24];
 
-/// What was seen of one packet identifier.
+/// State of one packet identifier.
 #[derive(Debug, Default, Clone)]
 struct Pid {
     counter: Option<u8>,
@@ -20,11 +20,11 @@ struct Pid {
     repeated: bool,
     pcr: Option<Clock>,
     decode_time: Option<Clock>,
-    /// The unit that is being received, with the bytes of it so far. Nothing after a declared break.
+    /// The PES packet that is being received, with its bytes so far; `None` after a declared discontinuity.
     unit: Option<(Mark, usize)>,
 }
 
-/// A wrapped 90 kHz time, unwrapped against the one before it.
+/// A 33-bit 90 kHz time, unwrapped relative to the previous one.
 #[derive(Debug, Clone, Copy)]
 struct Clock {
     raw: i64,
@@ -42,16 +42,16 @@ impl Clock {
     }
 }
 
-/// A step forward of the programme clock that is longer than a conformant source would make.
+/// A forward jump of the programme clock that is longer than a conformant source would make.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Step {
-    /// Where in the stream, in packets.
+    /// Position in the stream, in packets.
     pub at_packet: u64,
     pub seconds: f64,
     pub declared: bool,
 }
 
-/// Feeds on bytes as they arrive; every complaint is a sentence with the packet's number in front.
+/// Checks bytes as they arrive; every complaint starts with the packet number.
 #[derive(Debug, Default)]
 pub struct Checker {
     carry: Vec<u8>,
@@ -65,30 +65,30 @@ pub struct Checker {
     null_run: u64,
     first_pcr: Option<i64>,
     last_pcr: Option<i64>,
-    /// Whole packets so far.
+    /// Number of complete packets.
     pub packets: u64,
     pub null_packets: u64,
-    /// Those of them that bridge a gap; what a provider sends as null packets looks different.
+    /// Null packets that the gateway inserts to bridge a gap; the null packets of a provider look different.
     pub filler_packets: u64,
-    /// Packets on an elementary stream that the tables in force name.
+    /// Packets of elementary streams in the current PMT.
     pub payload_packets: u64,
-    /// Longest run of null packets among the first mebibyte, in packets.
+    /// Longest run of null packets in the first mebibyte, in packets.
     pub early_null_run: u64,
-    /// Everything that breaks the standard or a promise of ours.
+    /// Violations of the standard or of a promise of the gateway.
     pub complaints: Vec<String>,
-    /// Declared discontinuities of a continuity counter.
+    /// Number of declared discontinuities of a continuity counter.
     pub declared_discontinuities: u64,
-    /// Steps forward of the PCR by more than half a second.
+    /// Forward jumps of the PCR by more than half a second.
     pub steps: Vec<Step>,
-    /// Pictures, in the order they were first seen in a row: `["A", "B", "A"]` is a return to A.
+    /// Labels in the order of their appearance: `["A", "B", "A"]` is a return to A.
     pub labels: Vec<String>,
     pub n_pat: u64,
     pub n_pmt: u64,
-    /// Stream type of each elementary stream that was ever announced.
+    /// Stream types of each elementary stream that was announced.
     pub announced: BTreeMap<u16, BTreeSet<u8>>,
 }
 
-/// A table of one section, gathered over packets.
+/// A table of one section, reassembled from packets.
 #[derive(Debug, Default)]
 struct Section {
     bytes: Vec<u8>,
@@ -101,7 +101,7 @@ impl Checker {
         Checker::default()
     }
 
-    /// Reads a whole recording at once.
+    /// Checks a whole recording.
     pub fn of(bytes: &[u8]) -> Checker {
         let mut checker = Checker::new();
         checker.push(bytes);
@@ -129,7 +129,7 @@ impl Checker {
         self.carry.extend_from_slice(packets.remainder());
     }
 
-    /// The stream is over: nothing may be left of a packet.
+    /// Ends the stream; an incomplete packet is a complaint.
     pub fn finish(&mut self) {
         if !self.carry.is_empty() {
             let n = self.carry.len();
@@ -137,7 +137,7 @@ impl Checker {
         }
     }
 
-    /// From the first to the last PCR, in seconds.
+    /// Returns the time from the first to the last PCR, in seconds.
     pub fn programme_seconds(&self) -> f64 {
         match (self.first_pcr, self.last_pcr) {
             (Some(first), Some(last)) => (last - first) as f64 / 90_000.0,
@@ -145,24 +145,24 @@ impl Checker {
         }
     }
 
-    /// Panics with all complaints when there is one.
+    /// Panics with all complaints if there are any.
     #[track_caller]
     pub fn assert_clean(&self) {
         assert!(self.complaints.is_empty(), "the stream is not clean:\n  {}", self.complaints.join("\n  "));
-        assert!(self.payload_packets > 0, "the stream holds no payload at all ({} packets)", self.packets);
+        assert!(self.payload_packets > 0, "the stream contains no payload ({} packets)", self.packets);
     }
 
     pub fn saw(&self, label: &str) -> bool {
         self.labels.iter().any(|seen| seen == label)
     }
 
-    /// The picture that was on last.
+    /// Returns the label of the latest picture.
     pub fn showing(&self) -> Option<&str> {
         self.labels.last().map(String::as_str)
     }
 
     fn complain(&mut self, text: impl Into<String>) {
-        // A broken stream complains about every packet; the first hundred tell the story.
+        // A broken stream fails at every packet; the first hundred complaints are enough.
         if self.complaints.len() < 100 {
             self.complaints.push(format!("packet {}: {}", self.packets, text.into()));
         }
@@ -233,7 +233,7 @@ impl Checker {
         }
     }
 
-    /// Follows the continuity counter; true when the packet is a permitted repetition.
+    /// Checks the continuity counter; returns true for a permitted duplicate.
     fn count(
         &mut self,
         pid: u16,
@@ -348,7 +348,7 @@ impl Checker {
         }
     }
 
-    /// Follows the marks of a provider: within one connection nothing may be missing that is not declared.
+    /// Checks the marks of a provider: within one connection nothing may be missing without a declared discontinuity.
     fn follow(&mut self, pid: u16, starts_unit: bool, payload: &[u8]) {
         let Some(seen) = self.pids.get_mut(&pid) else { return };
         if !starts_unit {
@@ -365,7 +365,7 @@ impl Checker {
         }
     }
 
-    /// A packetised elementary stream packet begins.
+    /// Checks the start of a PES packet.
     fn unit(&mut self, pid: u16, stream_type: u8, random_access: bool, payload: &[u8]) {
         if payload.len() < 9 || payload[..3] != [0, 0, 1] {
             return self.complain(format!("PID {pid:#x} starts a unit without a PES start code"));
@@ -396,16 +396,16 @@ impl Checker {
     }
 }
 
-/// What is missing between two units that follow one another, the first of them with the bytes that came of it.
+/// Describes the data missing between two consecutive PES packets, of which the first has this many bytes.
 fn missing(before: &(Mark, usize), next: &Mark) -> Option<String> {
     let (mark, bytes) = before;
-    // Where the source changes, the last unit of the old one may be torn.
+    // At a change of source the last PES packet of the old one may be incomplete.
     if (&mark.label, mark.serial) != (&next.label, next.serial) {
         return None;
     }
     if next.frame != mark.frame.wrapping_add(1) {
         return Some(format!(
-            "{} of connection {}: {} comes after {}",
+            "{} of connection {}: frame {} follows frame {}",
             mark.label, mark.serial, next.frame, mark.frame
         ));
     }
@@ -415,7 +415,7 @@ fn missing(before: &(Mark, usize), next: &Mark) -> Option<String> {
 
 type Adaptation<'a> = (u8, Option<i64>, &'a [u8]);
 
-/// Flags of the adaptation field, PCR in 90 kHz, payload.
+/// Returns adaptation field flags, PCR in 90 kHz, and payload.
 fn adaptation(packet: &[u8], control: u8) -> Result<Adaptation<'_>, String> {
     if control & 0b10 == 0 {
         return Ok((0, None, &packet[4..]));
@@ -450,7 +450,8 @@ fn times(payload: &[u8]) -> (Option<i64>, Option<i64>) {
     }
 }
 
-/// Sequence header (MPEG-2), IDR or SPS (H.264), IRAP or VPS/SPS (H.265) within the first packet of the unit.
+/// Returns true for a sequence header (MPEG-2), IDR or SPS (H.264), IRAP or VPS/SPS (H.265) in the first transport
+/// packet.
 fn is_key_frame(stream_type: u8, payload: &[u8]) -> bool {
     let header = 9 + usize::from(payload[8]);
     payload.get(header..).unwrap_or_default().windows(4).any(|w| {

@@ -1,7 +1,7 @@
-//! A provider on a real socket that counts its own connections and can misbehave in every way we know of.
+//! A provider on a real socket that counts its own connections and can simulate every known misbehavior.
 //!
-//! It runs on a thread and runtime of its own, as another machine would, so that a gateway that is busy cannot
-//! blur its counting. An *account* is the second segment of a path: `/live/anna/news.ts` belongs to `anna`.
+//! It has its own thread and runtime, like a separate machine, so that a busy gateway cannot distort its counters. An
+//! *account* is the second segment of a path: `/live/anna/news.ts` belongs to `anna`.
 
 use std::collections::BTreeMap;
 use std::net::{Ipv4Addr, SocketAddr};
@@ -21,17 +21,17 @@ use super::signal::{Programme, Tuned};
 const TICK: Duration = Duration::from_millis(10);
 const PACKET: usize = 188;
 
-/// What a path answers to a new request.
+/// The response of a path to a new request.
 #[derive(Debug, Clone)]
-pub struct Answer {
+pub struct MockResponse {
     head: Head,
     body: Body,
-    /// Wait before the first byte of the head.
+    /// Delay before the first byte of the head.
     delay: Duration,
     /// How much of its past a live programme sends at once.
     burst: Duration,
-    /// After how many bytes of body this connection ends by itself.
-    fate: Option<(u64, Cut)>,
+    /// Number of body bytes after which this connection ends by itself.
+    ends_after: Option<(u64, Cut)>,
 }
 
 #[derive(Debug, Clone)]
@@ -39,7 +39,7 @@ enum Head {
     Plain,
     Chunked,
     Icy,
-    /// The body alone, as the oldest servers do.
+    /// Only the body, like very old servers.
     None,
     Status(u16, String),
     Redirect(String),
@@ -51,136 +51,142 @@ enum Head {
 enum Body {
     Programme(Programme),
     Text(&'static str, String),
-    /// The head promises a stream and nothing comes.
+    /// The head announces a stream, but no data follows.
     Nothing,
-    /// The head promises a stream and the connection ends.
+    /// The head announces a stream, then the connection ends.
     Empty,
 }
 
-impl Answer {
-    pub fn play(programme: impl Into<Programme>) -> Answer {
-        Answer::of(Head::Plain, Body::Programme(programme.into()))
+impl MockResponse {
+    pub fn play(programme: impl Into<Programme>) -> MockResponse {
+        MockResponse::of(Head::Plain, Body::Programme(programme.into()))
     }
 
-    pub fn status(code: u16) -> Answer {
-        Answer::of(Head::Status(code, String::new()), Body::Text("text/plain", format!("status {code}\n")))
+    pub fn status(code: u16) -> MockResponse {
+        MockResponse::of(
+            Head::Status(code, String::new()),
+            Body::Text("text/plain", format!("status {code}\n")),
+        )
     }
 
-    /// A status with further header lines, each ended by CR LF.
-    pub fn status_with(code: u16, headers: &str) -> Answer {
-        Answer::of(Head::Status(code, headers.into()), Body::Text("text/plain", format!("status {code}\n")))
+    /// Responds with a status and further header lines, each terminated by CR LF.
+    pub fn status_with(code: u16, headers: &str) -> MockResponse {
+        MockResponse::of(
+            Head::Status(code, headers.into()),
+            Body::Text("text/plain", format!("status {code}\n")),
+        )
     }
 
-    pub fn html() -> Answer {
+    pub fn html() -> MockResponse {
         let page =
             "<!DOCTYPE html><html><body><h1>Your subscription has expired</h1></body></html>".repeat(40);
-        Answer::text("text/html", page)
+        MockResponse::text("text/html", page)
     }
 
-    pub fn text(content_type: &'static str, body: String) -> Answer {
-        Answer::of(Head::Plain, Body::Text(content_type, body))
+    pub fn text(content_type: &'static str, body: String) -> MockResponse {
+        MockResponse::of(Head::Plain, Body::Text(content_type, body))
     }
 
-    pub fn empty() -> Answer {
-        Answer::of(Head::Plain, Body::Empty)
+    pub fn empty() -> MockResponse {
+        MockResponse::of(Head::Plain, Body::Empty)
     }
 
-    /// Takes the request and says nothing.
-    pub fn mute() -> Answer {
-        Answer::of(Head::Never, Body::Nothing)
+    /// Reads the request and sends nothing.
+    pub fn mute() -> MockResponse {
+        MockResponse::of(Head::Never, Body::Nothing)
     }
 
-    /// A proper head and then nothing.
-    pub fn silent_body() -> Answer {
-        Answer::of(Head::Plain, Body::Nothing)
+    /// Sends a valid head and no body.
+    pub fn silent_body() -> MockResponse {
+        MockResponse::of(Head::Plain, Body::Nothing)
     }
 
-    pub fn redirect(to: impl Into<String>) -> Answer {
-        Answer::of(Head::Redirect(to.into()), Body::Text("text/plain", "moved\n".into()))
+    pub fn redirect(to: impl Into<String>) -> MockResponse {
+        MockResponse::of(Head::Redirect(to.into()), Body::Text("text/plain", "moved\n".into()))
     }
 
-    fn of(head: Head, body: Body) -> Answer {
-        Answer { head, body, delay: Duration::ZERO, burst: Duration::ZERO, fate: None }
+    fn of(head: Head, body: Body) -> MockResponse {
+        MockResponse { head, body, delay: Duration::ZERO, burst: Duration::ZERO, ends_after: None }
     }
 
-    pub fn chunked(mut self) -> Answer {
+    pub fn chunked(mut self) -> MockResponse {
         self.head = Head::Chunked;
         self
     }
 
-    pub fn icy(mut self) -> Answer {
+    pub fn icy(mut self) -> MockResponse {
         self.head = Head::Icy;
         self
     }
 
-    pub fn headless(mut self) -> Answer {
+    pub fn headless(mut self) -> MockResponse {
         self.head = Head::None;
         self
     }
 
-    pub fn after(mut self, delay: Duration) -> Answer {
+    pub fn after(mut self, delay: Duration) -> MockResponse {
         self.delay = delay;
         self
     }
 
-    pub fn with_burst(mut self, past: Duration) -> Answer {
+    pub fn with_burst(mut self, past: Duration) -> MockResponse {
         self.burst = past;
         self
     }
 
-    /// Every connection ends like this once it has sent so many bytes of body.
-    pub fn until(mut self, bytes: u64, cut: Cut) -> Answer {
-        self.fate = Some((bytes, cut));
+    /// Ends every connection in this way after this many body bytes.
+    pub fn until(mut self, bytes: u64, cut: Cut) -> MockResponse {
+        self.ends_after = Some((bytes, cut));
         self
     }
 }
 
-/// What a path's running connections send at the moment.
+/// The packets that the running connections of a path send.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub enum Mood {
+pub enum Behavior {
     Healthy,
     Stalled,
-    /// Real packets, at this share of their rate.
+    /// Valid packets, at this fraction of their rate.
     Trickle(f64),
     Garbage,
     OnlyNulls,
-    /// Whole packets of a programme that no table announces.
+    /// Complete packets of a programme that no table announces.
     Unannounced,
     /// Some bytes are missing now and then, so packets are torn.
     Torn,
 }
 
-/// How a connection ends: always in the middle of a packet.
+/// How a connection ends, always in the middle of a packet.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Cut {
     Reset,
     End,
-    /// The connection stays and nothing comes any more.
+    /// The connection stays open and no more data comes.
     Stall,
 }
 
-/// A request as it was seen.
+/// A recorded request.
 #[derive(Debug, Clone)]
-pub struct Seen {
+pub struct RecordedRequest {
     pub at: Instant,
     pub method: String,
     pub path: String,
     pub head: String,
 }
 
-impl Seen {
+impl RecordedRequest {
     pub fn header(&self, name: &str) -> Option<&str> {
         let lines = self.head.split("\r\n").filter_map(|line| line.split_once(':'));
         lines.into_iter().find(|(key, _)| key.eq_ignore_ascii_case(name)).map(|(_, value)| value.trim())
     }
 }
 
-/// What an account allows.
+/// The limits of an account.
 #[derive(Debug, Clone)]
 struct Account {
     max: usize,
     refusal: u16,
-    /// A closed connection counts for so long.
+    /// How long a closed connection still counts.
     release: Duration,
 }
 
@@ -193,10 +199,10 @@ struct Connection {
     /// Connections that were open when this one was accepted.
     beside: Vec<u64>,
     closed_at: Option<Instant>,
-    /// Number of cuts of its path when it began.
+    /// Number of cuts of its path when it started.
     cuts_seen: usize,
     resets_seen: usize,
-    /// A connection that was refused never counted as a stream.
+    /// A refused connection never counts as a stream.
     refused: bool,
 }
 
@@ -206,9 +212,9 @@ struct State {
     accepted: u64,
     peak: usize,
     peaks: BTreeMap<String, usize>,
-    requests: Vec<Seen>,
-    answers: BTreeMap<String, Answer>,
-    moods: BTreeMap<String, Mood>,
+    requests: Vec<RecordedRequest>,
+    answers: BTreeMap<String, MockResponse>,
+    behaviors: BTreeMap<String, Behavior>,
     cuts: BTreeMap<String, Vec<Cut>>,
     accounts: BTreeMap<String, Account>,
     resets: usize,
@@ -217,12 +223,12 @@ struct State {
 }
 
 impl State {
-    /// Looks for the end of every connection at the kernel, before anything is counted.
+    /// Asks the kernel which connections have ended, before anything is counted.
     fn sweep(&mut self) {
         let delayed = !self.close_delay.is_zero();
         for connection in self.connections.values_mut().filter(|c| c.closed_at.is_none()) {
             let Some(socket) = &connection.socket else { continue };
-            // Not by reading: a request that nobody has read yet would hide the end behind it.
+            // Polled, not read: an unread request would hide the end of the connection.
             let mut look = [PollFd::new(socket.as_ref(), PollFlags::RDHUP)];
             let looked = poll(&mut look, Some(&Timespec::default()));
             let seen = look[0].revents();
@@ -239,7 +245,8 @@ impl State {
         self.connections.values().filter(|c| c.closed_at.is_none()).filter(of_account).count()
     }
 
-    /// A connection said whom it belongs to: the peak counts those that were open when it was accepted.
+    /// Assigns a connection to the account of its request. The peak counts the connections that were open when it was
+    /// accepted.
     fn assign(&mut self, id: u64, path: &str) -> Option<u16> {
         self.sweep();
         let account = account_of(path);
@@ -283,7 +290,7 @@ pub struct Provider {
     began: Instant,
     stop: CancellationToken,
     listener: Mutex<Option<(CancellationToken, JoinHandle<()>)>>,
-    /// Keeps the port while nobody listens on it.
+    /// Keeps the port reserved while nothing listens on it.
     reserved: Mutex<Option<Socket>>,
     runtime: tokio::runtime::Handle,
     thread: Option<std::thread::JoinHandle<()>>,
@@ -312,7 +319,7 @@ impl Provider {
         provider
     }
 
-    /// One path of the provider; it answers 404 until it is told otherwise.
+    /// Returns one path of the provider; it responds with 404 until it is configured.
     pub fn path<'a>(&'a self, path: &'a str) -> Path<'a> {
         Path { provider: self, path }
     }
@@ -321,30 +328,30 @@ impl Provider {
         format!("http://{}{path}", self.address)
     }
 
-    /// When its programmes began to run.
+    /// Returns the start time of its programmes.
     pub fn began(&self) -> Instant {
         self.began
     }
 
-    /// An account takes at most `max` connections; further ones are answered with `refusal`, and one that was
-    /// closed counts for `release` more.
+    /// Limits an account to `max` connections; further ones are answered with `refusal`, and a closed one still counts
+    /// for `release`.
     pub fn limit(&self, account: &str, max: usize, refusal: u16, release: Duration) {
         self.state.lock().accounts.insert(account.into(), Account { max, refusal, release });
     }
 
-    /// How long the provider takes to close its side after we closed ours; it counts the connection meanwhile.
+    /// Sets how long the provider waits to close its side after the gateway did; the connection counts meanwhile.
     pub fn close_delay(&self, delay: Duration) {
         self.state.lock().close_delay = delay;
     }
 
-    /// Connections that are open now.
+    /// Returns the number of open connections.
     pub fn open(&self) -> usize {
         let mut state = self.state.lock();
         state.sweep();
         state.open(None)
     }
 
-    /// Connections of one path that are open now.
+    /// Returns the number of open connections on a path.
     pub fn open_on(&self, path: &str) -> usize {
         let mut state = self.state.lock();
         state.sweep();
@@ -352,7 +359,7 @@ impl Provider {
         open.filter(|c| c.path.as_deref() == Some(path)).count()
     }
 
-    /// Connections that are open now and have asked for something. Others may have been given up before they were
+    /// Returns the number of open connections that have sent a request. Others may have been abandoned before they were
     /// accepted.
     pub fn open_with_request(&self) -> usize {
         let mut state = self.state.lock();
@@ -360,8 +367,8 @@ impl Provider {
         state.connections.values().filter(|it| it.closed_at.is_none() && it.path.is_some()).count()
     }
 
-    /// Forgets connections that have ended, and what was asked for: a long run would fill the memory with them. While
-    /// connections are open it does nothing.
+    /// Forgets ended connections and recorded requests, which would fill the memory in a long run. Does nothing while a
+    /// connection is open.
     pub fn forget(&self) {
         let mut state = self.state.lock();
         state.sweep();
@@ -372,7 +379,7 @@ impl Provider {
         }
     }
 
-    /// The most connections that were ever open at one time.
+    /// Returns the highest number of simultaneous connections.
     pub fn peak(&self) -> usize {
         self.state.lock().peak
     }
@@ -381,7 +388,7 @@ impl Provider {
         self.state.lock().peaks.get(account).copied().unwrap_or(0)
     }
 
-    /// For how long each two connections of an account were open together, as a sentence, oldest first.
+    /// Describes for how long each pair of connections of an account was open together, oldest first.
     pub fn overlaps(&self, account: &str) -> Vec<String> {
         let state = self.state.lock();
         let of_account = |c: &&Connection| c.account.as_deref() == Some(account);
@@ -401,21 +408,21 @@ impl Provider {
         told
     }
 
-    /// Connections ever accepted, with a request or without.
+    /// Returns the number of accepted connections, with or without a request.
     pub fn accepted(&self) -> u64 {
         self.state.lock().accepted
     }
 
-    /// Requests that were refused because the account was at its limit.
+    /// Returns the number of requests refused because the account was at its limit.
     pub fn refusals(&self) -> usize {
         self.state.lock().refusals
     }
 
-    pub fn requests(&self) -> Vec<Seen> {
+    pub fn requests(&self) -> Vec<RecordedRequest> {
         self.state.lock().requests.clone()
     }
 
-    /// A playlist of (tvg-id, name, path).
+    /// Returns a playlist of (tvg-id, name, path).
     pub fn playlist(&self, entries: &[(&str, &str, &str)]) -> String {
         let mut text = String::from("#EXTM3U\n");
         for (id, name, path) in entries {
@@ -425,11 +432,11 @@ impl Provider {
         text
     }
 
-    /// Pulls the plug: all connections are reset, new ones refused.
+    /// Resets all connections and refuses new ones, like a pulled plug.
     pub async fn unplug(&self) {
         let listener = self.listener.lock().take();
         let Some((listening, task)) = listener else { return };
-        // Before the port is let go of: somebody else would take it.
+        // Bind the port again before it is released, so that no other process takes it.
         let reserved = bound(self.address);
         listening.cancel();
         let _ = task.await;
@@ -441,7 +448,7 @@ impl Provider {
     /// Listens again on the same port.
     pub fn plug_in(&self) {
         let Some(socket) = self.reserved.lock().take() else { return };
-        socket.listen(1024).expect("the port is ours");
+        socket.listen(1024).expect("the port is reserved");
         socket.set_nonblocking(true).expect("a socket can be made non-blocking");
         let listening = self.stop.child_token();
         let stopped = listening.clone();
@@ -475,7 +482,7 @@ impl Drop for Provider {
     }
 }
 
-/// A port where nobody listens and nobody else can: connections are refused.
+/// A reserved port without a listener: connections are refused.
 #[derive(Debug)]
 pub struct ClosedPort(Socket);
 
@@ -490,7 +497,7 @@ impl ClosedPort {
     }
 }
 
-/// What one path does, and what happens on it.
+/// The behavior and the statistics of one path.
 #[derive(Debug, Clone, Copy)]
 pub struct Path<'a> {
     provider: &'a Provider,
@@ -498,29 +505,29 @@ pub struct Path<'a> {
 }
 
 impl Path<'_> {
-    /// For requests from now on.
-    pub fn answers(self, answer: Answer) -> Self {
+    /// Sets the response to future requests.
+    pub fn answers(self, answer: MockResponse) -> Self {
         self.provider.state.lock().answers.insert(self.path.into(), answer);
         self
     }
 
     pub fn plays(self, programme: impl Into<Programme>) -> Self {
-        self.answers(Answer::play(programme))
+        self.answers(MockResponse::play(programme))
     }
 
-    /// For connections that run, and those to come.
-    pub fn is_now(self, mood: Mood) -> Self {
-        self.provider.state.lock().moods.insert(self.path.into(), mood);
+    /// Sets the behavior of current and future connections.
+    pub fn behaves(self, behavior: Behavior) -> Self {
+        self.provider.state.lock().behaviors.insert(self.path.into(), behavior);
         self
     }
 
-    /// Ends the connections that run on this path, each in the middle of a packet.
+    /// Ends the current connections on this path, each in the middle of a packet.
     pub fn cut(self, cut: Cut) -> Self {
         self.provider.state.lock().cuts.entry(self.path.into()).or_default().push(cut);
         self
     }
 
-    pub fn requests(self) -> Vec<Seen> {
+    pub fn requests(self) -> Vec<RecordedRequest> {
         self.provider.requests().into_iter().filter(|seen| seen.path == self.path).collect()
     }
 
@@ -536,13 +543,13 @@ impl Path<'_> {
 fn bound(address: SocketAddr) -> Socket {
     let socket = Socket::new(Domain::IPV4, Type::STREAM, None).expect("a socket");
     socket.set_reuse_address(true).expect("an address can be used again");
-    // So that the next one can be bound while this one listens.
+    // Allows the next socket to bind while this one listens.
     socket.set_reuse_port(true).expect("an address can be bound twice");
     socket.bind(&address.into()).expect("the port is free");
     socket
 }
 
-/// Counts a new connection, after a look at which of the old ones have ended.
+/// Counts a new connection, after it has removed those that ended.
 fn register(state: &Mutex<State>, socket: &Arc<TcpStream>) -> u64 {
     let mut state = state.lock();
     state.sweep();
@@ -565,9 +572,9 @@ fn register(state: &Mutex<State>, socket: &Arc<TcpStream>) -> u64 {
     id
 }
 
-/// What a connection has to do next, decided under the lock.
+/// The next action of a connection, decided under the lock.
 enum Order {
-    Send(Mood),
+    Send(Behavior),
     Cut(Cut),
 }
 
@@ -583,7 +590,7 @@ async fn serve(state: &Mutex<State>, began: Instant, id: u64, socket: &TcpStream
     }
 }
 
-/// One connection from request to end; `None` when it must end by a reset.
+/// Serves one connection until its end; returns `None` if it must end with a reset.
 async fn converse(state: &Mutex<State>, began: Instant, id: u64, socket: &TcpStream) -> Option<()> {
     let Some(head) = read_head(socket).await else { return Some(()) };
     let mut words = head.split(' ');
@@ -592,20 +599,20 @@ async fn converse(state: &Mutex<State>, began: Instant, id: u64, socket: &TcpStr
     let (refused, answer) = {
         let mut state = state.lock();
         let refused = state.assign(id, &path);
-        state.requests.push(Seen { at: Instant::now(), method, path: path.clone(), head });
+        state.requests.push(RecordedRequest { at: Instant::now(), method, path: path.clone(), head });
         (refused, state.answers.get(&path).cloned())
     };
     let answer = match refused {
-        Some(code) => Answer::status(code),
-        None => answer.unwrap_or_else(|| Answer::status(404)),
+        Some(code) => MockResponse::status(code),
+        None => answer.unwrap_or_else(|| MockResponse::status(404)),
     };
-    let line = Line { state, id, socket, path };
-    let Some(end) = line.answer(answer, began).await else { return Some(()) };
+    let exchange = Exchange { state, id, socket, path };
+    let Some(end) = exchange.answer(answer, began).await else { return Some(()) };
     match end {
         Cut::Reset => None,
         Cut::End => Some(()),
         Cut::Stall => {
-            line.hold().await;
+            exchange.hold().await;
             Some(())
         }
     }
@@ -626,17 +633,17 @@ async fn read_head(socket: &TcpStream) -> Option<String> {
     Some(String::from_utf8_lossy(&head).into_owned())
 }
 
-/// A connection whose request is known.
-struct Line<'a> {
+/// A connection with its request.
+struct Exchange<'a> {
     state: &'a Mutex<State>,
     id: u64,
     socket: &'a TcpStream,
     path: String,
 }
 
-impl Line<'_> {
-    /// `None`: the other side has gone. Otherwise how the connection is to end.
-    async fn answer(&self, answer: Answer, began: Instant) -> Option<Cut> {
+impl Exchange<'_> {
+    /// Returns how the connection is to end, or `None` if the client has closed it.
+    async fn answer(&self, answer: MockResponse, began: Instant) -> Option<Cut> {
         let type_of_body = match &answer.body {
             Body::Text(kind, text) => format!("Content-Type: {kind}\r\nContent-Length: {}\r\n", text.len()),
             _ => "Content-Type: video/mp2t\r\n".into(),
@@ -666,7 +673,7 @@ impl Line<'_> {
             Body::Empty => Some(Cut::End),
             Body::Programme(programme) => {
                 let tuned = programme.tune_in(began.elapsed().saturating_sub(answer.burst)).numbered(self.id);
-                let sender = Sender { line: self, chunked, sent: 0, fate: answer.fate };
+                let sender = Sender { exchange: self, chunked, sent: 0, ends_after: answer.ends_after };
                 sender.play(tuned, answer.burst).await
             }
         }
@@ -674,7 +681,7 @@ impl Line<'_> {
 
     fn order(&self) -> Order {
         let mut state = self.state.lock();
-        let mood = state.moods.get(&self.path).copied().unwrap_or(Mood::Healthy);
+        let behavior = state.behaviors.get(&self.path).copied().unwrap_or(Behavior::Healthy);
         let resets = state.resets;
         let cuts = state.cuts.get(&self.path).cloned().unwrap_or_default();
         let Some(connection) = state.connections.get_mut(&self.id) else { return Order::Cut(Cut::Reset) };
@@ -685,10 +692,10 @@ impl Line<'_> {
             connection.cuts_seen += 1;
             return Order::Cut(cut);
         }
-        Order::Send(mood)
+        Order::Send(behavior)
     }
 
-    /// Writes everything; `None` when the other side has gone.
+    /// Writes all bytes; returns `None` if the client has closed the connection.
     async fn write(&self, mut bytes: &[u8]) -> Option<()> {
         while !bytes.is_empty() {
             tokio::select! {
@@ -716,7 +723,7 @@ impl Line<'_> {
         }
     }
 
-    /// The connection stays without a byte until the other side goes or a cut comes.
+    /// Keeps the connection open without data until the client closes it or a cut ends it.
     async fn hold(&self) {
         while self.wait(TICK).await.is_some() {
             if let Order::Cut(cut) = self.order() {
@@ -730,7 +737,7 @@ impl Line<'_> {
         }
     }
 
-    /// Returns when the other side has closed, and we have taken our time to do the same.
+    /// Returns when the client has closed the connection and the close delay has passed.
     async fn gone(&self) {
         let mut buffer = [0; 512];
         loop {
@@ -758,37 +765,38 @@ impl Line<'_> {
 
 /// Sends a programme at the pace of its clock.
 struct Sender<'a> {
-    line: &'a Line<'a>,
+    exchange: &'a Exchange<'a>,
     chunked: bool,
     sent: u64,
-    fate: Option<(u64, Cut)>,
+    ends_after: Option<(u64, Cut)>,
 }
 
 impl Sender<'_> {
     async fn play(mut self, mut tuned: Tuned, burst: Duration) -> Option<Cut> {
         let start = Instant::now();
         let mut noise = 0x2545_F491_4F6C_DD1D_u64;
-        // A slow mood makes the programme fall behind; it never catches up.
+        // After a trickle the programme stays behind; it never catches up.
         let (mut programme_time, mut last) = (burst, start);
         let mut lossy = false;
         let mut due = Vec::new();
         loop {
-            let order = self.line.order();
+            let order = self.exchange.order();
             let now = Instant::now();
             let step = now - last;
             last = now;
-            let mood = match order {
-                // What was lost before is not to be continued as if nothing had been.
+            let behavior = match order {
+                // After data loss the stream must not continue as if nothing were missing.
                 Order::Cut(cut) if lossy => return Some(cut),
                 Order::Cut(cut) => return self.torn(&mut tuned, programme_time, cut).await,
-                Order::Send(mood) => mood,
+                Order::Send(behavior) => behavior,
             };
-            lossy = !matches!(mood, Mood::Healthy | Mood::Trickle(_));
-            programme_time += if let Mood::Trickle(share) = mood { step.mul_f64(share) } else { step };
+            lossy = !matches!(behavior, Behavior::Healthy | Behavior::Trickle(_));
+            programme_time +=
+                if let Behavior::Trickle(share) = behavior { step.mul_f64(share) } else { step };
             due.clear();
             tuned.take(programme_time, &mut due);
-            spoil(mood, &mut due, &mut noise);
-            if let Some((bytes, cut)) = self.fate
+            spoil(behavior, &mut due, &mut noise);
+            if let Some((bytes, cut)) = self.ends_after
                 && self.sent + due.len() as u64 >= bytes
             {
                 due.truncate((bytes - self.sent) as usize);
@@ -798,15 +806,15 @@ impl Sender<'_> {
             self.send(&due).await?;
             if tuned.is_over() {
                 if self.chunked {
-                    self.line.write(b"0\r\n\r\n").await?;
+                    self.exchange.write(b"0\r\n\r\n").await?;
                 }
                 return Some(Cut::End);
             }
-            self.line.wait(TICK).await?;
+            self.exchange.wait(TICK).await?;
         }
     }
 
-    /// The last the connection says is a part of a packet.
+    /// Ends the connection in the middle of a packet.
     async fn torn(&mut self, tuned: &mut Tuned, time: Duration, cut: Cut) -> Option<Cut> {
         let mut due = Vec::new();
         tuned.take(time + super::signal::FRAME * 2, &mut due);
@@ -821,34 +829,34 @@ impl Sender<'_> {
         }
         self.sent += bytes.len() as u64;
         if !self.chunked {
-            return self.line.write(bytes).await;
+            return self.exchange.write(bytes).await;
         }
         let mut chunk = format!("{:x}\r\n", bytes.len()).into_bytes();
         chunk.extend_from_slice(bytes);
         chunk.extend_from_slice(b"\r\n");
-        self.line.write(&chunk).await
+        self.exchange.write(&chunk).await
     }
 }
 
-/// Makes of good packets what the mood asks for.
-fn spoil(mood: Mood, packets: &mut Vec<u8>, noise: &mut u64) {
-    match mood {
-        Mood::Healthy | Mood::Trickle(_) => {}
-        Mood::Stalled => packets.clear(),
-        Mood::Garbage => packets.iter_mut().for_each(|byte| {
+/// Modifies good packets according to the behavior.
+fn spoil(behavior: Behavior, packets: &mut Vec<u8>, noise: &mut u64) {
+    match behavior {
+        Behavior::Healthy | Behavior::Trickle(_) => {}
+        Behavior::Stalled => packets.clear(),
+        Behavior::Garbage => packets.iter_mut().for_each(|byte| {
             *noise = noise.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
             *byte = ((*noise >> 56) as u8 & 0xBF).max(1) ^ 0x80;
         }),
-        Mood::OnlyNulls => packets.chunks_mut(PACKET).for_each(|packet| {
+        Behavior::OnlyNulls => packets.chunks_mut(PACKET).for_each(|packet| {
             packet[1..4].copy_from_slice(&[0x1F, 0xFF, 0x10]);
         }),
-        Mood::Unannounced => packets.chunks_mut(PACKET).for_each(|packet| {
-            // Tables stay as they are, so that they go on announcing what does not come.
+        Behavior::Unannounced => packets.chunks_mut(PACKET).for_each(|packet| {
+            // Tables stay unchanged, so they keep announcing streams that do not come.
             if packet[1] & 0x1F != 0x10 && packet[1..3] != [0x40, 0] {
                 (packet[1], packet[2]) = (0x1A, 0x80 | packet[2]);
             }
         }),
-        Mood::Torn => {
+        Behavior::Torn => {
             if packets.len() > 20 * PACKET {
                 packets.drain(5 * PACKET + 31..6 * PACKET);
             }

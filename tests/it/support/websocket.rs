@@ -1,4 +1,4 @@
-//! A program that listens at the WebSocket, with a client that is not ours.
+//! A client of the WebSocket, based on `tokio-tungstenite`.
 
 use std::net::SocketAddr;
 
@@ -14,19 +14,19 @@ use tokio_tungstenite::tungstenite::http::header::HeaderName;
 use tokio_tungstenite::tungstenite::http::{HeaderValue, Response};
 use tokio_tungstenite::tungstenite::protocol::Message;
 
-use super::PATIENCE;
+use super::WAIT_MAX;
 
-/// An open socket.
-pub struct Listener {
+/// An open WebSocket.
+pub struct WebSocketClient {
     socket: WebSocketStream<TcpStream>,
-    /// The answer to the upgrade.
+    /// The response to the upgrade.
     pub response: Response<Option<Vec<u8>>>,
 }
 
-/// How a socket ended: with a code of the gateway, or without.
+/// The close code, if the gateway sent one.
 pub type Closed = Option<u16>;
 
-/// The request for an upgrade at this path.
+/// Returns the upgrade request for this path.
 pub fn upgrade(address: SocketAddr, path: &str, headers: &[(&str, &str)]) -> Request {
     let mut request = format!("ws://{address}{path}").into_client_request().expect("a request");
     for (name, value) in headers {
@@ -36,32 +36,40 @@ pub fn upgrade(address: SocketAddr, path: &str, headers: &[(&str, &str)]) -> Req
     request
 }
 
-impl Listener {
-    /// Opens a socket; the status of the answer where it is not opened.
-    pub async fn open(address: SocketAddr, path: &str, headers: &[(&str, &str)]) -> Result<Listener, u16> {
+impl WebSocketClient {
+    /// Opens a socket; returns the status code if the upgrade is refused.
+    pub async fn open(
+        address: SocketAddr,
+        path: &str,
+        headers: &[(&str, &str)],
+    ) -> Result<WebSocketClient, u16> {
         let socket = TcpSocket::new_v4().expect("a socket");
-        Listener::over(socket, address, upgrade(address, path, headers)).await
+        WebSocketClient::over(socket, address, upgrade(address, path, headers)).await
     }
 
-    /// The same over a socket that has its options already.
-    pub async fn over(socket: TcpSocket, address: SocketAddr, request: Request) -> Result<Listener, u16> {
+    /// Does the same over a socket whose options are already set.
+    pub async fn over(
+        socket: TcpSocket,
+        address: SocketAddr,
+        request: Request,
+    ) -> Result<WebSocketClient, u16> {
         let socket = socket.connect(address).await.expect("the port is open");
-        match timeout(PATIENCE, tokio_tungstenite::client_async(request, socket)).await.expect("an answer") {
-            Ok((socket, response)) => Ok(Listener { socket, response }),
+        match timeout(WAIT_MAX, tokio_tungstenite::client_async(request, socket)).await.expect("an answer") {
+            Ok((socket, response)) => Ok(WebSocketClient { socket, response }),
             Err(Error::Http(response)) => Err(response.status().as_u16()),
             Err(error) => panic!("no answer to the upgrade: {error}"),
         }
     }
 
-    /// The next frame with something in it, or how the socket ended.
+    /// Returns the next text frame, or the close code.
     pub async fn next(&mut self) -> Result<Value, Closed> {
         loop {
-            match timeout(PATIENCE, self.socket.next()).await.expect("a frame comes, or an end") {
+            match timeout(WAIT_MAX, self.socket.next()).await.expect("a frame or the end of the socket") {
                 Some(Ok(Message::Text(text))) => {
                     return Ok(serde_json::from_str(&text).expect("frames are JSON"));
                 }
                 Some(Ok(Message::Close(frame))) => {
-                    // Says farewell, too.
+                    // Completes the closing handshake.
                     let _ = self.socket.next().await;
                     return Err(frame.map(|it| it.code.into()));
                 }
@@ -71,16 +79,16 @@ impl Listener {
         }
     }
 
-    /// The inner part of the next frame of this kind; others are passed over.
+    /// Returns the data of the next frame of this type; others are skipped.
     #[track_caller]
     pub fn kind(&mut self, kind: &str) -> impl Future<Output = Value> {
         self.until(kind, |_| true)
     }
 
-    /// The same, and it has to fit.
+    /// Returns the data of the next frame of this type that matches.
     #[track_caller]
     pub fn until(&mut self, kind: &str, fits: impl Fn(&Value) -> bool) -> impl Future<Output = Value> {
-        let story = std::panic::Location::caller();
+        let caller = std::panic::Location::caller();
         let waiting = async move {
             loop {
                 match self.next().await {
@@ -88,18 +96,18 @@ impl Listener {
                         return frame["data"].take();
                     }
                     Ok(_) => {}
-                    Err(closed) => panic!("{story}: no {kind}, the socket was closed: {closed:?}"),
+                    Err(closed) => panic!("{caller}: no {kind}, the socket was closed: {closed:?}"),
                 }
             }
         };
         async move {
-            let came = timeout(PATIENCE, waiting).await;
-            came.unwrap_or_else(|_| panic!("{story}: this frame never came: {kind}"))
+            let came = timeout(WAIT_MAX, waiting).await;
+            came.unwrap_or_else(|_| panic!("{caller}: timeout waiting for the frame {kind}"))
         }
     }
 
-    /// Everything up to the end, and how it ended.
-    pub async fn rest(&mut self) -> (Vec<Value>, Closed) {
+    /// Returns all remaining frames and the close code.
+    pub async fn remaining(&mut self) -> (Vec<Value>, Closed) {
         let mut frames = Vec::new();
         let end = async {
             loop {
@@ -109,16 +117,16 @@ impl Listener {
                 }
             }
         };
-        let closed = timeout(PATIENCE, end).await.expect("the socket ends");
+        let closed = timeout(WAIT_MAX, end).await.expect("the socket ends");
         (frames, closed)
     }
 
-    pub async fn says(&mut self, text: &str) {
+    pub async fn send(&mut self, text: &str) {
         self.socket.send(Message::text(text)).await.expect("it can be sent");
     }
 
-    /// Asks whether anybody is there, and waits for the answer.
-    pub async fn is_answered(&mut self) {
+    /// Sends a ping and waits for the pong.
+    pub async fn ping(&mut self) {
         self.socket.send(Message::Ping("there?".into())).await.expect("it can be sent");
         let answer = async {
             loop {
@@ -129,6 +137,6 @@ impl Listener {
                 }
             }
         };
-        timeout(PATIENCE, answer).await.expect("an answer to a ping");
+        timeout(WAIT_MAX, answer).await.expect("an answer to a ping");
     }
 }

@@ -1,4 +1,4 @@
-//! Who watches, and who listens.
+//! Viewers and WebSocket clients that check what they receive.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -9,40 +9,40 @@ use tokio_util::task::AbortOnDropHandle;
 
 use crate::support::client::Player;
 use crate::support::eventually;
-use crate::support::push::Listener;
+use crate::support::websocket::WebSocketClient;
 
-/// Somebody who watches.
-pub struct Viewer {
+/// A player and the label of the picture it expects.
+pub struct TestViewer {
     pub player: Player,
     pub label: &'static str,
 }
 
-impl Viewer {
-    /// Nothing was noticed: one picture, nothing torn, nothing missing, no end.
+impl TestViewer {
+    /// Checks that the viewer saw one picture without damage, gap or end.
     #[track_caller]
-    pub fn noticed_nothing(&self, meanwhile: &str) {
-        self.saw_only_what_was_whole(meanwhile);
+    pub fn is_undisturbed(&self, meanwhile: &str) {
+        self.received_clean_stream(meanwhile);
         self.player.received(|it| {
             assert_eq!(it.ended, None, "{meanwhile}: {} was cut off", self.label);
             assert!(it.ts.steps.is_empty(), "{meanwhile}: {:?} of {} are missing", it.ts.steps, self.label);
-            assert_eq!(it.ts.declared_discontinuities, 0, "{meanwhile}: {} has a seam", self.label);
+            assert_eq!(it.ts.declared_discontinuities, 0, "{meanwhile}: {} has a discontinuity", self.label);
         });
     }
 
-    /// What came is one picture, nothing of it torn, up to where it ended.
+    /// Checks that everything received so far is one undamaged picture.
     #[track_caller]
-    pub fn saw_only_what_was_whole(&self, meanwhile: &str) {
+    pub fn received_clean_stream(&self, meanwhile: &str) {
         self.player.received(|it| {
             let complaints = it.ts.complaints.join("\n  ");
             assert!(complaints.is_empty(), "{meanwhile}: {} is not clean:\n  {complaints}", self.label);
             assert_eq!(it.ts.labels, [self.label], "{meanwhile}");
-            assert_eq!(it.n_bytes % 188, 0, "{meanwhile}: {} ends within a packet", self.label);
+            assert_eq!(it.n_bytes % 188, 0, "{meanwhile}: {} ends in the middle of a packet", self.label);
         });
     }
 
-    /// The same where the channel may have gone to its other stream.
+    /// Does the same, and allows the channel's other stream.
     #[track_caller]
-    pub fn saw_only_what_was_whole_or_its_backup(&self, meanwhile: &str) {
+    pub fn received_clean_stream_from_either_source(&self, meanwhile: &str) {
         self.player.received(|it| {
             let complaints = it.ts.complaints.join("\n  ");
             assert!(complaints.is_empty(), "{meanwhile}: {} is not clean:\n  {complaints}", self.label);
@@ -51,27 +51,27 @@ impl Viewer {
         });
     }
 
-    /// More comes.
-    pub async fn goes_on(&self) {
+    /// Waits for more data.
+    pub async fn keeps_playing(&self) {
         self.player.more_bytes(40_000).await;
     }
 }
 
-/// A program at the WebSocket that keeps the newest frames, and opens a socket again when its own is closed.
-pub struct Ears {
+/// A WebSocket client that keeps the newest frames and reconnects when its socket closes.
+pub struct WebSocketLog {
     heard: Arc<Mutex<Vec<Value>>>,
     closed_with: Arc<Mutex<Vec<Option<u16>>>>,
     _task: AbortOnDropHandle<()>,
 }
 
-impl Ears {
-    pub fn open(address: SocketAddr, path: String) -> Ears {
+impl WebSocketLog {
+    pub fn open(address: SocketAddr, path: String) -> WebSocketLog {
         let heard = Arc::<Mutex<Vec<Value>>>::default();
         let closed_with = Arc::<Mutex<Vec<Option<u16>>>>::default();
         let (keep, codes) = (heard.clone(), closed_with.clone());
         let task = tokio::spawn(async move {
             loop {
-                let mut socket = Listener::open(address, &path, &[]).await.unwrap();
+                let mut socket = WebSocketClient::open(address, &path, &[]).await.unwrap();
                 let code = loop {
                     match socket.next().await {
                         Ok(mut frame) => {
@@ -87,20 +87,20 @@ impl Ears {
                 codes.lock().push(code);
             }
         });
-        Ears { heard, closed_with, _task: AbortOnDropHandle::new(task) }
+        WebSocketLog { heard, closed_with, _task: AbortOnDropHandle::new(task) }
     }
 
-    pub fn heard(&self, kind: &str, fits: impl Fn(&Value) -> bool) -> bool {
+    pub fn received(&self, kind: &str, fits: impl Fn(&Value) -> bool) -> bool {
         self.heard.lock().iter().any(|it| it["type"] == kind && fits(it))
     }
 
-    /// Waits for a frame that comes from now on.
-    pub async fn hears(&self, kind: &str, fits: impl Fn(&Value) -> bool) {
+    /// Waits for a frame that arrives after this call.
+    pub async fn next(&self, kind: &str, fits: impl Fn(&Value) -> bool) {
         self.heard.lock().clear();
-        eventually("a frame", || self.heard(kind, &fits)).await;
+        eventually("a frame", || self.received(kind, &fits)).await;
     }
 
-    /// How often the socket was closed, and with which codes.
+    /// Returns the close code of each socket that was closed.
     pub fn closed(&self) -> Vec<Option<u16>> {
         self.closed_with.lock().clone()
     }

@@ -1,4 +1,4 @@
-//! The front door: whatever knocks, it stays open for the others.
+//! The HTTP server under bad requests, limits and restricted networks; other clients are not affected.
 
 use std::time::Duration;
 
@@ -25,7 +25,7 @@ fn status_of(answer: &[u8]) -> u16 {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn rubbish_is_answered_or_hung_up_on_and_the_next_one_is_served() {
+async fn a_malformed_request_is_rejected_and_the_next_client_is_served() {
     let (provider, list) = list();
     let gateway =
         Setup::new().list(&list).config(|it| it.limits.header_timeout = Duration::from_secs(2)).start().await;
@@ -74,7 +74,7 @@ async fn rubbish_is_answered_or_hung_up_on_and_the_next_one_is_served() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_request_that_never_comes_to_its_end_is_hung_up_on() {
+async fn an_incomplete_request_is_closed_after_a_timeout() {
     let (_provider, list) = list();
     let gateway =
         Setup::new().list(&list).config(|it| it.limits.header_timeout = Duration::from_secs(1)).start().await;
@@ -83,14 +83,14 @@ async fn a_request_that_never_comes_to_its_end_is_hung_up_on() {
     slow.write_all(b"GET /healthz HTTP/1.1\r\nX-Slow: ").await.unwrap();
     for socket in [&mut silent, &mut slow] {
         let mut answer = Vec::new();
-        let ended = tokio::time::timeout(crate::support::PATIENCE, socket.read_to_end(&mut answer)).await;
-        assert!(ended.is_ok(), "the gateway hangs up");
+        let ended = tokio::time::timeout(crate::support::WAIT_MAX, socket.read_to_end(&mut answer)).await;
+        assert!(ended.is_ok(), "the gateway closes the connection");
     }
     assert_eq!(fetch(gateway.address, Request::get("/healthz")).await.status(), 200);
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_connection_over_the_limit_hears_503_and_the_others_go_on() {
+async fn a_connection_over_the_limit_gets_503_and_the_others_continue() {
     let (_provider, list) = list();
     for per_address in [false, true] {
         let setup = Setup::new().list(&list).config(|it| match per_address {
@@ -114,7 +114,7 @@ async fn a_connection_over_the_limit_hears_503_and_the_others_go_on() {
             player.received(|r| r.ts.assert_clean());
         }
         watching.pop();
-        crate::support::until_async("a place that is free again", async || {
+        crate::support::until_async("a free connection", async || {
             fetch(gateway.address, Request::get("/healthz")).await.status() == 200
         })
         .await;
@@ -122,9 +122,9 @@ async fn a_connection_over_the_limit_hears_503_and_the_others_go_on() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn strangers_get_no_stream_no_list_and_no_counters_but_may_ask_after_our_health() {
+async fn clients_from_other_networks_get_only_the_health_check() {
     let (provider, list) = list();
-    // As loopback is all that a test has, the networks that are allowed are others.
+    // Every test client connects from loopback, so only other networks are allowed.
     let setup = Setup::new().list(&list).config(|it| {
         it.stream_networks = "10.0.0.0/8".parse().unwrap();
         it.metrics_networks = "10.0.0.0/8".parse().unwrap();
@@ -145,7 +145,7 @@ async fn strangers_get_no_stream_no_list_and_no_counters_but_may_ask_after_our_h
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn what_does_not_exist_is_404_and_what_cannot_be_done_405() {
+async fn an_unknown_path_returns_404_and_an_unsupported_method_405() {
     let (_provider, list) = list();
     let gateway = TestGateway::of(&list).await;
     let unknown = "/proxy/ts/stream/00000000-0000-4000-8000-000000000000";
@@ -163,7 +163,7 @@ async fn what_does_not_exist_is_404_and_what_cannot_be_done_405() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn connections_are_kept_for_the_next_request_and_pipelined_ones_are_all_answered() {
+async fn connections_are_kept_alive_and_pipelined_requests_are_all_answered() {
     let (_provider, list) = list();
     let gateway = TestGateway::of(&list).await;
     let one = "GET /healthz HTTP/1.1\r\nHost: x\r\n\r\n";
@@ -173,7 +173,7 @@ async fn connections_are_kept_for_the_next_request_and_pipelined_ones_are_all_an
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn viewers_that_hang_up_leave_no_connection_behind() {
+async fn viewers_that_disconnect_leave_no_connection_behind() {
     let (_provider, list) = list();
     let gateway = TestGateway::of(&list).await;
     for _ in 0..20 {
@@ -181,10 +181,10 @@ async fn viewers_that_hang_up_leave_no_connection_behind() {
         player.head().await;
         player.reset().await;
     }
-    gateway.is_quiet().await;
-    crate::support::until_async("one connection, the one that asks", async || {
+    gateway.until_idle().await;
+    crate::support::until_async("only the connection of this request", async || {
         gateway.metrics().await["headwater_connections"] == 1.0
     })
     .await;
-    eventually("twenty departures", || gateway.n_events("client_disconnect") == 20).await;
+    eventually("twenty disconnects", || gateway.n_events("client_disconnect") == 20).await;
 }

@@ -1,4 +1,4 @@
-//! The book of bytes: what players got, beside what the gateway says it sent them.
+//! Compares the bytes that players received with the bytes that the gateway reports as sent.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -10,27 +10,27 @@ use domain::event::EventBody;
 use parking_lot::Mutex;
 use tokio::sync::broadcast::error::RecvError;
 
-/// Bytes of a packet that may have come in part.
+/// Largest part of a packet that may have been received.
 const PART: u64 = 187;
 
-/// What one player got, filler apart.
+/// The bytes that one player received, without filler.
 #[derive(Debug, Clone, Copy)]
 pub struct Got {
     pub bytes: u64,
-    /// Its answer came to its end by itself: nothing was on the way.
+    /// The response ended by itself, so nothing was in transit.
     pub is_whole: bool,
 }
 
-/// What the gateway said when the player was gone.
+/// The gateway's report about a client that left.
 #[derive(Debug, Clone)]
 struct Sent {
     bytes: u64,
     reason: String,
 }
 
-/// What was counted in a round.
+/// Counters of one round.
 #[derive(Debug, Clone, Copy, Default)]
-pub struct Tally {
+pub struct RoundCounts {
     pub served: u64,
     pub refused: u64,
     pub turned_away: u64,
@@ -40,27 +40,27 @@ pub struct Tally {
     pub kills: u64,
     pub imports: u64,
     pub frames: u64,
-    /// How often what the status says of a player was compared with what it has.
+    /// Number of comparisons of the status page with what a player received.
     pub looks: u64,
-    /// Players whose bytes were compared with what was said of them, and those of them that had all.
+    /// Players whose bytes were compared with the report, and how many of them matched exactly.
     pub compared: u64,
     pub exact: u64,
 }
 
-/// Players by their own, single name.
+/// Received and sent bytes by the unique name of each player.
 #[derive(Debug, Default)]
-pub struct Ledger {
+pub struct ByteAudit {
     got: Mutex<BTreeMap<String, Got>>,
     sent: Mutex<BTreeMap<String, Sent>>,
-    tally: Mutex<Tally>,
+    counted: Mutex<RoundCounts>,
     missed_events: AtomicU64,
 }
 
-impl Ledger {
-    /// Listens to what the gateway says of clients that have gone, until it is gone itself.
-    pub fn follow(events: &Events) -> Arc<Ledger> {
-        let ledger = Arc::new(Ledger::default());
-        let (mut line, book) = (events.subscribe(), Arc::clone(&ledger));
+impl ByteAudit {
+    /// Collects the gateway's reports about clients that left, until the gateway stops.
+    pub fn follow(events: &Events) -> Arc<ByteAudit> {
+        let audit = Arc::new(ByteAudit::default());
+        let (mut line, book) = (events.subscribe(), Arc::clone(&audit));
         tokio::spawn(async move {
             loop {
                 match line.recv().await {
@@ -70,7 +70,7 @@ impl Ledger {
                 }
             }
         });
-        ledger
+        audit
     }
 
     fn happened(&self, body: &EventBody) {
@@ -80,8 +80,8 @@ impl Ledger {
         }
     }
 
-    pub fn note(&self, change: impl FnOnce(&mut Tally)) {
-        change(&mut self.tally.lock());
+    pub fn note(&self, change: impl FnOnce(&mut RoundCounts)) {
+        change(&mut self.counted.lock());
     }
 
     pub fn called(&self, status: u16) {
@@ -91,31 +91,33 @@ impl Ledger {
         });
     }
 
-    /// A player has gone with so much.
+    /// Records what a player received in total.
     pub fn left(&self, name: String, got: Got) {
         self.got.lock().insert(name, got);
     }
 
-    /// Compares both columns and begins a new page. Who got its stream to the end got every byte that was sent; who
-    /// went away before got no more than that. Events of an actor that was ended may be lost: those are not compared.
+    /// Compares both sides and starts a new round. A player whose stream was closed received every byte that was sent;
+    /// a player that left earlier received no more than that. Events of a failed actor may be lost; such players are
+    /// not compared.
     ///
-    /// A client that the gateway ended is read at that moment, while the last chunk may be on its way to the socket.
-    pub fn close(&self) -> Tally {
+    /// The counter of a client that the gateway disconnects is read at that moment, while its last chunk may still be
+    /// on its way to the socket.
+    pub fn close(&self) -> RoundCounts {
         let got = std::mem::take(&mut *self.got.lock());
         let sent = std::mem::take(&mut *self.sent.lock());
-        let mut tally = std::mem::take(&mut *self.tally.lock());
+        let mut counted = std::mem::take(&mut *self.counted.lock());
         for (name, got) in &got {
             let Some(sent) = sent.get(name) else { continue };
             if sent.reason != "its stream was closed" {
                 continue;
             }
-            tally.compared += 1;
-            assert!(got.bytes <= sent.bytes + PART, "{name} got more than was sent: {got:?}, {sent:?}");
+            counted.compared += 1;
+            assert!(got.bytes <= sent.bytes + PART, "{name} received more than was sent: {got:?}, {sent:?}");
             if got.is_whole {
-                tally.exact += 1;
-                assert_eq!(got.bytes, sent.bytes, "{name} did not get all that was sent: {sent:?}");
+                counted.exact += 1;
+                assert_eq!(got.bytes, sent.bytes, "{name} did not receive all that was sent: {sent:?}");
             }
         }
-        tally
+        counted
     }
 }

@@ -1,4 +1,4 @@
-//! A store, accounts, and a server that has their lists.
+//! A store, accounts, and a server for their playlists.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -20,12 +20,12 @@ use uuid::Uuid;
 
 pub const HOUR: i64 = 3_600_000;
 pub const DAY: i64 = 24 * HOUR;
-/// When the stories begin.
+/// Time of the first import, in milliseconds since 1970.
 pub const START: i64 = 1_900_000_000_000;
-/// So many new or changed streams are more than an ordinary write takes.
+/// A number of new or changed streams that is too large for one ordinary write.
 pub const MANY: usize = 2_600;
 
-/// A server that answers every request with the same bytes, whatever they are.
+/// A server that answers every request with the same bytes.
 pub struct ListServer {
     pub url: String,
     pub answer: Arc<Mutex<(Vec<u8>, After)>>,
@@ -35,7 +35,7 @@ pub struct ListServer {
 #[derive(Clone, Copy, PartialEq)]
 pub enum After {
     Close,
-    /// The connection stays and nothing comes any more.
+    /// The connection stays open and no more data comes.
     Hold,
 }
 
@@ -58,7 +58,7 @@ impl ListServer {
                     }
                     seen.lock().push(String::from_utf8(head).unwrap());
                     let (bytes, after) = answers.lock().clone();
-                    // A client that has read enough closes.
+                    // A client that has read enough may close.
                     let _ = socket.write_all(&bytes).await;
                     if after == After::Hold {
                         let _ = socket.read_u8().await;
@@ -83,18 +83,18 @@ impl ListServer {
     }
 }
 
-/// A store with accounts whose lists one server has.
-pub struct House {
+/// A store with accounts whose playlists one server provides.
+pub struct ImportFixture {
     pub models: Models,
     pub fetch: Fetch,
     pub server: ListServer,
 }
 
-/// The account of most stories, and another one.
+/// The account of most tests, and another one.
 pub const A: AccountId = AccountId(2);
 pub const B: AccountId = AccountId(3);
 
-impl House {
+impl ImportFixture {
     pub async fn new() -> Self {
         let models = blocking(|| {
             let store = Store::temporary(storage::records::schema()).unwrap();
@@ -104,20 +104,20 @@ impl House {
         .await;
         headwater::install_tls();
         let fetch = Fetch::new(FetchLimits::default()).unwrap();
-        let house = Self { models, fetch, server: ListServer::start().await };
+        let fixture = Self { models, fetch, server: ListServer::start().await };
         for id in [A, B] {
-            house.account(id, |_| {}).await;
+            fixture.account(id, |_| {}).await;
         }
-        house
+        fixture
     }
 
-    /// Has servers that say nothing given up soon, for stories in which one does.
-    pub fn is_impatient(&mut self) {
+    /// Shortens the read timeout, for tests with a silent server.
+    pub fn shorten_read_timeout(&mut self) {
         let limits = FetchLimits { read_timeout: Duration::from_millis(500), ..FetchLimits::default() };
         self.fetch = Fetch::new(limits).unwrap();
     }
 
-    /// Puts an account, changed as wanted.
+    /// Creates or changes an account.
     pub async fn account(&self, id: AccountId, change: impl FnOnce(&mut Account)) {
         let list = PlaylistLocation::Url(SourceUrl::new(self.server.url.clone()));
         let profile = AccountProfile::default_of(ProfileId(id.0), "default", 1);
@@ -148,7 +148,7 @@ impl House {
         import(&self.models, &self.fetch, account, options, report).await
     }
 
-    /// The streams of an account, by id.
+    /// Returns the streams of an account, ordered by id.
     pub async fn streams(&self, account: AccountId) -> Vec<Stream> {
         let store = self.models.store.clone();
         blocking(move || {
@@ -169,7 +169,7 @@ impl House {
         self.models.groups.load().iter().map(|it| it.name.clone()).collect()
     }
 
-    /// A channel that plays these streams.
+    /// Creates a channel with these streams.
     pub async fn channel(&self, id: u32, streams: &[StreamId]) {
         let mut channel =
             Channel::new(ChannelId(id), Uuid::from_u128(u128::from(id)), format!("channel {id}"), START);
@@ -183,7 +183,7 @@ impl House {
 }
 
 pub fn edit(write: &mut Write<'_>, id: StreamId, change: impl FnOnce(&mut Stream)) -> Result<(), Error> {
-    let mut stream = write.get::<Stream>(id.0)?.expect("it is there");
+    let mut stream = write.get::<Stream>(id.0)?.expect("the stream exists");
     change(&mut stream);
     write.put(&stream)
 }
@@ -192,7 +192,7 @@ pub async fn blocking<R: Send + 'static>(work: impl FnOnce() -> R + Send + 'stat
     tokio::task::spawn_blocking(work).await.unwrap()
 }
 
-/// A list; each entry is a number for its address, and a name.
+/// Returns a playlist; each entry has a number for its URL, and a name.
 pub fn list(entries: impl IntoIterator<Item = (usize, String)>) -> String {
     let mut text = "#EXTM3U\n".to_owned();
     for (number, name) in entries {
@@ -213,7 +213,7 @@ pub fn url(number: usize) -> String {
     format!("http://tv.example:8080/live/anna/hunter2/{number}.ts")
 }
 
-/// Id of each address.
+/// Returns the id of each URL.
 pub fn ids(streams: &[Stream]) -> BTreeMap<String, StreamId> {
     streams.iter().map(|it| (it.provider.url.expose().to_owned(), it.id)).collect()
 }
@@ -224,7 +224,7 @@ pub fn gzip(bytes: &[u8]) -> Vec<u8> {
     encoder.finish().unwrap()
 }
 
-/// Numbers that look random and are the same in every run.
+/// Pseudo-random numbers, the same in every run.
 pub struct Dice(pub u64);
 
 impl Dice {

@@ -1,4 +1,4 @@
-//! What this process holds, as the kernel knows it.
+//! Resources of this process, read from the kernel.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -12,18 +12,18 @@ fn entries(folder: &str) -> Vec<String> {
     all.filter_map(|it| it.file_name().into_string().ok()).collect()
 }
 
-/// Open files, sockets included.
+/// Returns the number of open files, sockets included.
 pub fn n_files() -> usize {
     entries("/proc/self/fd").len()
 }
 
-/// Kibibytes that are in use, of everything in this process.
+/// Returns the memory in use by the whole process, in KiB.
 pub fn in_use_kib() -> u64 {
     crate::MEMORY.allocated() as u64 >> 10
 }
 
-/// Resident memory in kibibytes: also what the allocator keeps for later, which depends on which threads needed how
-/// much at one time.
+/// Returns the resident memory in KiB. It includes memory that the allocator keeps for later, which depends on the peak
+/// use of each thread.
 pub fn resident_kib() -> u64 {
     let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
     let line = status.lines().find_map(|it| it.strip_prefix("VmRSS:"));
@@ -34,27 +34,27 @@ fn processes() -> impl Iterator<Item = i32> {
     entries("/proc").into_iter().filter_map(|it| it.parse().ok())
 }
 
-/// Children of this process, those included that have ended and were not waited for.
+/// Returns the children of this process, zombies included.
 pub fn children() -> Vec<i32> {
     let own = std::process::id().to_string();
     let is_child = |pid: &i32| {
         let stat = fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
-        // Behind the name, which may hold anything: state, parent.
+        // After the name, which may contain anything: state, parent.
         stat.rsplit(')').next().and_then(|it| it.split_whitespace().nth(1)) == Some(&own)
     };
     processes().filter(is_child).collect()
 }
 
-/// Processes that have this word among their arguments.
-pub fn with_word(word: &str) -> Vec<i32> {
+/// Returns the processes with this marker in their command line.
+pub fn with_marker(marker: &str) -> Vec<i32> {
     let has = |pid: &i32| {
         let line = fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
-        String::from_utf8_lossy(&line).contains(word)
+        String::from_utf8_lossy(&line).contains(marker)
     };
     processes().filter(has).collect()
 }
 
-/// All files below a folder, with every number in their names as `#`: a store names its files by numbers.
+/// Returns all paths below a folder, with each number replaced by `#`, because a store names its files by numbers.
 pub fn kinds_of_files(folder: &Path) -> BTreeSet<String> {
     let mut found = BTreeSet::new();
     let mut folders = vec![folder.to_owned()];
@@ -78,8 +78,8 @@ pub fn kinds_of_files(folder: &Path) -> BTreeSet<String> {
     found
 }
 
-/// Counts panics outside of the tests, wherever they happen: a defect that only ends a task would go unseen.
-pub fn counts_panics() -> Arc<AtomicUsize> {
+/// Counts panics outside of the tests: a defect that only ends a task would otherwise go unnoticed.
+pub fn count_panics() -> Arc<AtomicUsize> {
     let count = Arc::new(AtomicUsize::new(0));
     let (counted, before) = (Arc::clone(&count), std::panic::take_hook());
     std::panic::set_hook(Box::new(move |panic| {

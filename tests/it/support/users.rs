@@ -1,4 +1,4 @@
-//! Users of a gateway, and the credentials that they show.
+//! Users of a gateway and their credentials.
 
 use std::time::{SystemTime, UNIX_EPOCH};
 
@@ -15,16 +15,16 @@ use storage::Write;
 use super::client::Request;
 use super::gateway::TestGateway;
 
-/// A user, with a password for players and an API key.
-pub struct Person {
+/// A user with a player password and an API key.
+pub struct TestUser {
     pub id: UserId,
     pub name: String,
     pub password: String,
     pub api_key: String,
 }
 
-/// Keeps a user who may watch, and may do what `change` says.
-pub async fn person(gateway: &TestGateway, name: &str, change: impl FnOnce(&mut User)) -> Person {
+/// Creates a user, modified by `change`.
+pub async fn create_user(gateway: &TestGateway, name: &str, change: impl FnOnce(&mut User)) -> TestUser {
     let password = format!("pw+of/{name} 100%");
     let api_key = format!("key-of-{name}");
     let digest = signed(&keys(gateway).lookup, api_key.as_bytes());
@@ -43,54 +43,54 @@ pub async fn person(gateway: &TestGateway, name: &str, change: impl FnOnce(&mut 
             Ok::<_, storage::Error>(user.id)
         })
         .await
-        .expect("a user can be kept");
-    Person { id, name: name.to_owned(), password, api_key }
+        .expect("the user is stored");
+    TestUser { id, name: name.to_owned(), password, api_key }
 }
 
-/// Changes a user who is there.
-pub async fn changed(
+/// Changes an existing user.
+pub async fn change_user(
     gateway: &TestGateway,
-    person: &Person,
+    person: &TestUser,
     change: impl FnOnce(&mut User) + Send + 'static,
 ) {
     let id = person.id.0;
     let change = move |write: &mut Write<'_>| {
-        let mut user = write.get::<User>(id)?.expect("the user is there");
+        let mut user = write.get::<User>(id)?.expect("the user exists");
         change(&mut user);
         write.put(&user)
     };
     gateway.change(change).await;
 }
 
-pub async fn deleted(gateway: &TestGateway, person: &Person) {
+pub async fn delete_user(gateway: &TestGateway, person: &TestUser) {
     let id = person.id.0;
     gateway.change(move |write| write.remove::<User>(id).map(drop)).await;
 }
 
-impl Person {
-    /// `/{user}/{password}/{file}`, as players write it.
+impl TestUser {
+    /// Returns `/{user}/{password}/{file}`, as players request it.
     pub fn path(&self, file: &str) -> String {
         let part = |it: &str| utf8_percent_encode(it, NON_ALPHANUMERIC).to_string();
         format!("/{}/{}/{file}", part(&self.name), part(&self.password))
     }
 
-    /// The same below `/live`.
+    /// Returns the same path below `/live`.
     pub fn live(&self, file: &str) -> String {
         format!("/live{}", self.path(file))
     }
 
-    /// `/live/…` for a channel by its name, as a device of this kind asks for it.
+    /// Returns a request for `/live/…` of a channel, sent by this device.
     pub fn asks(&self, gateway: &TestGateway, channel: &str, device: &str) -> Request {
         let file = format!("{}.ts", gateway.channel(channel).id);
         Request::get(self.live(&file)).header("User-Agent", device)
     }
 
-    /// An access token.
+    /// Returns an access token.
     pub fn token(&self, gateway: &TestGateway) -> String {
         self.token_for(gateway, 600)
     }
 
-    /// An access token that is good for so many seconds.
+    /// Returns an access token with this lifetime in seconds.
     pub fn token_for(&self, gateway: &TestGateway, seconds: u64) -> String {
         let now = SystemTime::now().duration_since(UNIX_EPOCH).expect("it is later than 1970").as_secs();
         let claims = serde_json::json!({
@@ -105,7 +105,7 @@ impl Person {
     }
 }
 
-/// The keys of the installation under test.
+/// Returns the keys of the installation under test.
 fn keys(gateway: &TestGateway) -> ServerKeys {
     gateway
         .models()

@@ -1,4 +1,4 @@
-//! The WebSocket: who is let in and how, what each level is told, and that nobody is told too much or too late.
+//! The WebSocket: authentication, messages for each user level, revoked permissions, and slow clients.
 
 use domain::account::{Account, AccountProfile, PlaylistLocation};
 use domain::channel::Channel;
@@ -13,17 +13,17 @@ use tokio::net::TcpSocket;
 use super::support::api::Api;
 use super::support::client::{Request, fetch};
 use super::support::gateway::{Setup, TestGateway};
-use super::support::people::{Person, changed, deleted, person};
-use super::support::push::{Listener, upgrade};
 use super::support::signal::Picture;
 use super::support::until_async;
-use super::support::upstream::{Answer, Cut, Provider};
+use super::support::upstream::{Cut, MockResponse, Provider};
+use super::support::users::{TestUser, change_user, create_user, delete_user};
+use super::support::websocket::{WebSocketClient, upgrade};
 
 const FIRST: &str = "/live/anna/first.ts";
 const SECOND: &str = "/live/anna/second.ts";
 
-/// One channel of two streams, watched by nobody.
-async fn house() -> (Provider, TestGateway) {
+/// Starts one channel with two streams and without viewers.
+async fn set_up() -> (Provider, TestGateway) {
     let provider = Provider::start();
     provider.path(FIRST).plays(Picture::new("first"));
     provider.path(SECOND).plays(Picture::new("second"));
@@ -32,20 +32,20 @@ async fn house() -> (Provider, TestGateway) {
     (provider, gateway)
 }
 
-async fn of_level(gateway: &TestGateway, name: &str, level: UserLevel) -> Person {
-    person(gateway, name, |it| it.level = level).await
+async fn of_level(gateway: &TestGateway, name: &str, level: UserLevel) -> TestUser {
+    create_user(gateway, name, |it| it.level = level).await
 }
 
-/// A socket of somebody, by token, after its first frame.
-async fn listens(gateway: &TestGateway, person: &Person) -> Listener {
+/// Opens a socket with the user's token and reads its first frame.
+async fn connect(gateway: &TestGateway, person: &TestUser) -> WebSocketClient {
     let path = format!("/ws/?token={}", person.token(gateway));
-    let mut listener = Listener::open(gateway.address, &path, &[]).await.unwrap();
+    let mut listener = WebSocketClient::open(gateway.address, &path, &[]).await.unwrap();
     let first = listener.next().await.unwrap();
     assert_eq!(first["type"], "connection_established");
     listener
 }
 
-/// Keeps an account with a list at this address.
+/// Stores an account with a playlist at this URL.
 async fn with_list(gateway: &TestGateway, url: &str) -> AccountId {
     let (id, list) = (AccountId(40), PlaylistLocation::Url(SourceUrl::new(url)));
     let profile = AccountProfile::default_of(ProfileId(40), "default", 1);
@@ -54,31 +54,31 @@ async fn with_list(gateway: &TestGateway, url: &str) -> AccountId {
     id
 }
 
-/// Something that happens, with a number and of some size.
-fn happens(gateway: &TestGateway, number: i64, bytes: usize) {
+/// Raises an event with a number and about this size.
+fn raise_event(gateway: &TestGateway, number: i64, bytes: usize) {
     let attempt = CallerRef { user: None, ip: "10.0.0.1".parse().unwrap(), user_agent: "x".repeat(bytes) };
     let body = EventBody::LoginFailed { attempt, reason: number.to_string() };
     gateway.gateway.events().happened(Event { at: number, body });
 }
 
-/// Every member of a frame stands in the page about frames.
+/// Checks that the documentation of frames explains every member.
 #[track_caller]
-fn is_explained(value: &Value) {
+fn assert_documented(value: &Value) {
     let page = include_str!("../../docs/websocket.md");
     match value {
         Value::Object(members) => {
             for (name, value) in members {
                 assert!(page.contains(&format!("`{name}`")), "docs/websocket.md does not explain {name}");
-                is_explained(value);
+                assert_documented(value);
             }
         }
-        Value::Array(values) => values.iter().for_each(is_explained),
+        Value::Array(values) => values.iter().for_each(assert_documented),
         _ => {}
     }
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_socket_opens_for_every_kind_of_credentials_at_both_ports() {
+async fn a_socket_opens_with_every_kind_of_credentials_on_both_ports() {
     let gateway = Setup::new().start().await;
     let anna = of_level(&gateway, "anna", UserLevel::Admin).await;
     let token = anna.token(&gateway);
@@ -95,7 +95,7 @@ async fn a_socket_opens_for_every_kind_of_credentials_at_both_ports() {
     ];
     for address in [gateway.address, gateway.api] {
         for (path, headers) in cases {
-            let mut listener = Listener::open(address, path, headers).await.unwrap();
+            let mut listener = WebSocketClient::open(address, path, headers).await.unwrap();
             let chosen = listener.response.headers().get("sec-websocket-protocol");
             let is_offered = headers.iter().any(|it| it.0 == "sec-websocket-protocol");
             assert_eq!(chosen.map(|it| it.to_str().unwrap()), is_offered.then_some("bearer"), "{path}");
@@ -105,16 +105,16 @@ async fn a_socket_opens_for_every_kind_of_credentials_at_both_ports() {
                 (&json!("connection_established"), &first["type"])
             );
             assert_eq!((&first["data"]["success"], &first["data"]["user_level"]), (&json!(true), &json!(10)));
-            listener.is_answered().await;
+            listener.ping().await;
         }
     }
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn without_good_credentials_there_is_401_and_no_socket() {
+async fn without_valid_credentials_the_upgrade_returns_401() {
     let gateway = Setup::new().start().await;
     let anna = of_level(&gateway, "anna", UserLevel::Admin).await;
-    let idle = person(&gateway, "idle", |it| it.is_active = false).await;
+    let idle = create_user(&gateway, "idle", |it| it.is_active = false).await;
     let with = |token: String| format!("/ws/?token={token}");
     let refused: [(String, &[(&str, &str)]); 8] = [
         ("/ws/".into(), &[]),
@@ -128,7 +128,11 @@ async fn without_good_credentials_there_is_401_and_no_socket() {
     ];
     for address in [gateway.address, gateway.api] {
         for (path, headers) in &refused {
-            assert_eq!(Listener::open(address, path, headers).await.err(), Some(401), "{path} {headers:?}");
+            assert_eq!(
+                WebSocketClient::open(address, path, headers).await.err(),
+                Some(401),
+                "{path} {headers:?}"
+            );
         }
     }
     let token = anna.token(&gateway);
@@ -140,10 +144,10 @@ async fn without_good_credentials_there_is_401_and_no_socket() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn an_admin_sees_a_channel_play_and_fail_over_as_it_happens() {
-    let (provider, gateway) = house().await;
+async fn an_admin_receives_playback_and_failover_in_real_time() {
+    let (provider, gateway) = set_up().await;
     let root = of_level(&gateway, "root", UserLevel::Admin).await;
-    let mut admin = listens(&gateway, &root).await;
+    let mut admin = connect(&gateway, &root).await;
     let idle = admin.kind("channel_stats").await;
     assert_eq!((&idle["stats"]["count"], &idle["stats"]["channels"]), (&json!(0), &json!([])));
 
@@ -168,9 +172,9 @@ async fn an_admin_sees_a_channel_play_and_fail_over_as_it_happens() {
     );
     assert_eq!(playing["stats"]["totals"]["client_count"], 1);
     let first_stream = channel["stream_id"].clone();
-    is_explained(&playing);
+    assert_documented(&playing);
 
-    provider.path(FIRST).answers(Answer::status(404)).cut(Cut::Reset);
+    provider.path(FIRST).answers(MockResponse::status(404)).cut(Cut::Reset);
     let failover = admin.kind("channel_failover").await;
     assert_eq!(
         (&failover["stream_name"], &failover["previous_stream_name"]),
@@ -187,27 +191,27 @@ async fn an_admin_sees_a_channel_play_and_fail_over_as_it_happens() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn all_are_told_the_same_reading_and_nothing_is_read_while_nobody_listens() {
+async fn all_sockets_get_the_same_statistics_and_none_are_collected_without_sockets() {
     let gateway = Setup::new().start().await;
     let root = of_level(&gateway, "root", UserLevel::Admin).await;
     for _ in 0..2 {
-        let mut first = listens(&gateway, &root).await;
-        assert_eq!(first.kind("channel_stats").await["sequence"], 1, "begins anew");
+        let mut first = connect(&gateway, &root).await;
+        assert_eq!(first.kind("channel_stats").await["sequence"], 1, "the sequence starts again");
         first.until("channel_stats", |it| it["sequence"] == 2).await;
-        let mut second = listens(&gateway, &root).await;
+        let mut second = connect(&gateway, &root).await;
         let told = second.kind("channel_stats").await;
-        assert!(told["sequence"].as_u64() >= Some(2), "does not wait for the next: {told}");
+        assert!(told["sequence"].as_u64() >= Some(2), "the latest reading is sent at once: {told}");
         let told = second.kind("channel_stats").await;
         let same = first.until("channel_stats", |it| it["sequence"] == told["sequence"]).await;
         assert_eq!(same, told);
         drop((first, second));
         let is_alone = async || gateway.metrics().await["headwater_connections"] == 1.0;
-        until_async("the sockets to be gone", is_alone).await;
+        until_async("the sockets to close", is_alone).await;
     }
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn level_1_is_told_channels_states_and_counts_and_level_0_nothing() {
+async fn level_1_receives_channel_states_and_counts_and_level_0_nothing() {
     let provider = Provider::start();
     provider.path(FIRST).plays(Picture::new("first"));
     provider.path(SECOND).plays(Picture::new("second"));
@@ -221,12 +225,12 @@ async fn level_1_is_told_channels_states_and_counts_and_level_0_nothing() {
             write.put(&late)
         })
         .await;
-    let anna = person(&gateway, "anna", |it| (it.level, it.hide_adult) = (UserLevel::Standard, true)).await;
+    let anna = create_user(&gateway, "anna", |it| (it.level, it.hide_adult) = (UserLevel::Standard, true)).await;
     let zoe = of_level(&gateway, "zoe", UserLevel::Streamer).await;
     let root = of_level(&gateway, "root", UserLevel::Admin).await;
-    let mut standard = listens(&gateway, &anna).await;
-    let mut streamer = listens(&gateway, &zoe).await;
-    let mut admin = listens(&gateway, &root).await;
+    let mut standard = connect(&gateway, &anna).await;
+    let mut streamer = connect(&gateway, &zoe).await;
+    let mut admin = connect(&gateway, &root).await;
 
     let players = [gateway.watch("Late").await, gateway.watch("News").await];
     for (player, label) in players.iter().zip(["second", "first"]) {
@@ -257,12 +261,12 @@ async fn level_1_is_told_channels_states_and_counts_and_level_0_nothing() {
     assert_eq!(keys(channel), told.map(str::to_owned));
     assert_eq!((&channel["channel_name"], &channel["client_count"]), (&json!("News"), &json!(1)));
 
-    // Everything of theirs comes before their end, and it is little.
+    // All frames of these users come before the close frame, and there are only few.
     gateway.gateway.events().happened(gateway.events()[0].as_ref().clone());
-    changed(&gateway, &zoe, |it| it.is_active = false).await;
-    assert_eq!(streamer.rest().await, (vec![], Some(1008)));
-    changed(&gateway, &anna, |it| it.is_active = false).await;
-    let (more, closed) = standard.rest().await;
+    change_user(&gateway, &zoe, |it| it.is_active = false).await;
+    assert_eq!(streamer.remaining().await, (vec![], Some(1008)));
+    change_user(&gateway, &anna, |it| it.is_active = false).await;
+    let (more, closed) = standard.remaining().await;
     assert_eq!(closed, Some(1008));
     for frame in frames.into_iter().chain(more) {
         let text = frame.to_string();
@@ -273,45 +277,45 @@ async fn level_1_is_told_channels_states_and_counts_and_level_0_nothing() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn whoever_may_no_longer_see_is_cut_off_at_once() {
+async fn a_revoked_permission_closes_the_socket_at_once() {
     let gateway = Setup::new().start().await;
     let root = of_level(&gateway, "root", UserLevel::Admin).await;
-    let mut stays = listens(&gateway, &root).await;
+    let mut stays = connect(&gateway, &root).await;
     for what in ["lowered", "raised", "inactive", "deleted", "new password", "key taken back"] {
         let begin = if what == "raised" { UserLevel::Standard } else { UserLevel::Admin };
         let user = of_level(&gateway, &what.replace(' ', "-"), begin).await;
         let mut listener = match what {
             "key taken back" => {
                 let key = [("x-api-key", user.api_key.as_str())];
-                Listener::open(gateway.api, "/ws/", &key).await.unwrap()
+                WebSocketClient::open(gateway.api, "/ws/", &key).await.unwrap()
             }
-            _ => listens(&gateway, &user).await,
+            _ => connect(&gateway, &user).await,
         };
         listener.kind("channel_stats").await;
         match what {
-            "lowered" => changed(&gateway, &user, |it| it.level = UserLevel::Standard).await,
-            "raised" => changed(&gateway, &user, |it| it.level = UserLevel::Admin).await,
-            "inactive" => changed(&gateway, &user, |it| it.is_active = false).await,
-            "deleted" => deleted(&gateway, &user).await,
-            "new password" => changed(&gateway, &user, |it| it.generation += 1).await,
-            _ => changed(&gateway, &user, |it| it.api_key = None).await,
+            "lowered" => change_user(&gateway, &user, |it| it.level = UserLevel::Standard).await,
+            "raised" => change_user(&gateway, &user, |it| it.level = UserLevel::Admin).await,
+            "inactive" => change_user(&gateway, &user, |it| it.is_active = false).await,
+            "deleted" => delete_user(&gateway, &user).await,
+            "new password" => change_user(&gateway, &user, |it| it.generation += 1).await,
+            _ => change_user(&gateway, &user, |it| it.api_key = None).await,
         }
-        happens(&gateway, 7, 0);
-        let (frames, closed) = listener.rest().await;
+        raise_event(&gateway, 7, 0);
+        let (frames, closed) = listener.remaining().await;
         assert_eq!(closed, Some(1008), "{what}");
         let told = frames.iter().any(|it| it["data"]["type"] == "login_failed");
-        assert!(!told, "{what}: told of what happened after it: {frames:?}");
+        assert!(!told, "{what}: received an event from after the revocation: {frames:?}");
         stays.kind("login_failed").await;
     }
     let path = format!("/ws/?token={}", root.token_for(&gateway, 2));
-    let mut short = Listener::open(gateway.api, &path, &[]).await.unwrap();
+    let mut short = WebSocketClient::open(gateway.api, &path, &[]).await.unwrap();
     short.kind("channel_stats").await;
-    assert_eq!(short.rest().await.1, Some(1008), "a token ends, and the socket with it");
-    stays.is_answered().await;
+    assert_eq!(short.remaining().await.1, Some(1008), "the socket ends when its token expires");
+    stays.ping().await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_socket_that_does_not_read_holds_nobody_up_and_loses_the_oldest() {
+async fn a_socket_that_does_not_read_delays_nobody_and_loses_the_oldest_messages() {
     const N_EVENTS: i64 = 6_000;
     const BYTES: usize = 4 << 10;
     let gateway = Setup::new().start().await;
@@ -319,20 +323,21 @@ async fn a_socket_that_does_not_read_holds_nobody_up_and_loses_the_oldest() {
     let socket = TcpSocket::new_v4().unwrap();
     socket.set_recv_buffer_size(8 << 10).unwrap();
     let path = format!("/ws/?token={}", root.token(&gateway));
-    let mut lazy = Listener::over(socket, gateway.api, upgrade(gateway.api, &path, &[])).await.unwrap();
-    let mut keen = listens(&gateway, &root).await;
-    assert_eq!(lazy.next().await.unwrap()["type"], "connection_established");
+    let mut slow =
+        WebSocketClient::over(socket, gateway.api, upgrade(gateway.api, &path, &[])).await.unwrap();
+    let mut reading = connect(&gateway, &root).await;
+    assert_eq!(slow.next().await.unwrap()["type"], "connection_established");
 
-    // 24 MB of happenings, in steps that the keen one keeps up with.
+    // 24 MB of events, in steps that the reading client keeps up with.
     for number in 0..N_EVENTS {
-        happens(&gateway, number, BYTES);
-        let told = keen.kind("login_failed").await;
+        raise_event(&gateway, number, BYTES);
+        let told = reading.kind("login_failed").await;
         assert_eq!(told["reason"], number.to_string());
     }
-    happens(&gateway, N_EVENTS, 0);
+    raise_event(&gateway, N_EVENTS, 0);
     let (mut n_told, mut n_missed, mut last) = (0, 0, -1);
     while last < N_EVENTS {
-        let frame = lazy.next().await.unwrap();
+        let frame = slow.next().await.unwrap();
         let data = &frame["data"];
         if data["type"] == "missed" {
             n_missed += data["count"].as_i64().unwrap();
@@ -343,39 +348,39 @@ async fn a_socket_that_does_not_read_holds_nobody_up_and_loses_the_oldest() {
             last = number;
         }
     }
-    assert_eq!(n_told + n_missed, N_EVENTS + 1, "what was not told was counted");
-    // What was told lay in the 256 places of the line and in the kernel's buffers; the rest was kept nowhere.
+    assert_eq!(n_told + n_missed, N_EVENTS + 1, "every missed event is counted");
+    // The delivered events were in the 256 places of the queue and in the kernel's buffers; no other buffer exists.
     assert!(n_missed > N_EVENTS / 4, "{n_missed}");
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn when_the_gateway_stops_every_socket_is_told_so() {
+async fn every_socket_gets_a_close_frame_when_the_gateway_stops() {
     let gateway = Setup::new().start().await;
     let root = of_level(&gateway, "root", UserLevel::Admin).await;
     let zoe = of_level(&gateway, "zoe", UserLevel::Streamer).await;
-    let mut sockets = vec![listens(&gateway, &root).await, listens(&gateway, &zoe).await];
+    let mut sockets = vec![connect(&gateway, &root).await, connect(&gateway, &zoe).await];
     let path = format!("/ws/?token={}", root.token(&gateway));
-    sockets.push(Listener::open(gateway.api, &path, &[]).await.unwrap());
+    sockets.push(WebSocketClient::open(gateway.api, &path, &[]).await.unwrap());
     let n_connections = gateway.metrics().await["headwater_connections"];
     assert!(n_connections >= 3.0, "sockets are counted as the connections that they are: {n_connections}");
 
     let stopping = tokio::spawn(gateway.gateway.stop());
     for socket in &mut sockets {
-        assert_eq!(socket.rest().await.1, Some(1001));
+        assert_eq!(socket.remaining().await.1, Some(1001));
     }
     assert_eq!(stopping.await.unwrap(), Stopped { is_clean: true });
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn admins_are_told_which_records_changed_and_how_a_refresh_goes() {
+async fn admins_receive_record_changes_and_refresh_progress() {
     let provider = Provider::start();
     provider
         .path("/list.m3u")
-        .answers(Answer::text("audio/x-mpegurl", provider.playlist(&[("news", "News", FIRST)])));
+        .answers(MockResponse::text("audio/x-mpegurl", provider.playlist(&[("news", "News", FIRST)])));
     let gateway = Setup::new().start().await;
     let api = Api::first_admin(&gateway).await;
     let root = of_level(&gateway, "watcher", UserLevel::Admin).await;
-    let mut admin = listens(&gateway, &root).await;
+    let mut admin = connect(&gateway, &root).await;
     let made = api.post("/api/channels/groups/", json!({ "name": "Sport" })).await;
     assert_eq!(made.status, 201, "{made:?}");
     let group = made.body["id"].clone();
@@ -388,25 +393,25 @@ async fn admins_are_told_which_records_changed_and_how_a_refresh_goes() {
     let done = admin.until("m3u_refresh", |it| it["action"] == "done").await;
     assert_eq!((&done["status"], &done["account"]), (&json!("success"), &json!(account)), "{done}");
     assert_eq!((&done["streams_processed"], &done["streams_created"]), (&json!(1), &json!(1)));
-    is_explained(&told);
-    is_explained(&done);
+    assert_documented(&told);
+    assert_documented(&done);
     let job = done["job"].as_str().unwrap();
     assert!(format!("{started:?}").contains(job), "{started:?} {job}");
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn what_is_said_into_a_socket_is_answered_and_what_is_too_long_ends_it() {
+async fn messages_to_a_socket_are_answered_and_a_too_long_one_closes_it() {
     let gateway = Setup::new().start().await;
     let zoe = of_level(&gateway, "zoe", UserLevel::Streamer).await;
-    let mut socket = listens(&gateway, &zoe).await;
+    let mut socket = connect(&gateway, &zoe).await;
     for text in ["no JSON", "{}", "[1]", "{\"type\":\"subscribe\"}", "{\"type\":7}"] {
-        socket.says(text).await;
+        socket.send(text).await;
         assert_eq!(socket.next().await.unwrap()["data"]["type"], "error", "{text}");
     }
-    socket.says("{\"type\":\"ping\"}").await;
+    socket.send("{\"type\":\"ping\"}").await;
     assert_eq!(socket.next().await.unwrap(), json!({ "type": "pong", "data": { "type": "pong" } }));
-    socket.says(&"x".repeat(5 << 10)).await;
-    assert_eq!(socket.rest().await, (vec![], None));
+    socket.send(&"x".repeat(5 << 10)).await;
+    assert_eq!(socket.remaining().await, (vec![], None));
     let is_alone = async || gateway.metrics().await["headwater_connections"] == 1.0;
-    until_async("its connection to be given back", is_alone).await;
+    until_async("the connection to be released", is_alone).await;
 }
