@@ -230,7 +230,8 @@ async fn only_admins_may_preview_a_stream_from_any_network() {
         let (provider, gateway) = set_up(config).await;
         let admin = create_user(&gateway, "admin", |it| it.level = UserLevel::Admin).await;
         let standard = create_user(&gateway, "standard", |it| it.level = UserLevel::Standard).await;
-        let gone = create_user(&gateway, "gone", |it| (it.level, it.is_active) = (UserLevel::Admin, false)).await;
+        let gone =
+            create_user(&gateway, "gone", |it| (it.level, it.is_active) = (UserLevel::Admin, false)).await;
         let stream = gateway.catalogue.streams.iter().find(|it| it.name() == "News").unwrap().id;
         let path = format!("/proxy/ts/stream/{stream}");
         let with_token = |token: &str| Request::get(format!("{path}?x=1&token={token}"));
@@ -319,7 +320,8 @@ async fn logs_events_and_refusals_contain_no_password_key_or_token() {
     let _guard = tracing::subscriber::set_default(subscriber.finish());
 
     let (_provider, gateway) = set_up(only_elsewhere).await;
-    let admin = create_user(&gateway, "admin", |it| (it.level, it.stream_limit) = (UserLevel::Admin, 1)).await;
+    let admin =
+        create_user(&gateway, "admin", |it| (it.level, it.stream_limit) = (UserLevel::Admin, 1)).await;
     let wrong = TestUser {
         password: "Wrong-Password".to_owned(),
         api_key: "Wrong-Key".to_owned(),

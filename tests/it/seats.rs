@@ -159,7 +159,8 @@ async fn a_lowered_limit_disconnects_nobody() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn admins_and_their_previews_count_towards_limits() {
     let (_provider, gateway) = set_up(2, 0, AtLimit::ReplaceOwn).await;
-    let admin = create_user(&gateway, "admin", |it| (it.level, it.stream_limit) = (UserLevel::Admin, 1)).await;
+    let admin =
+        create_user(&gateway, "admin", |it| (it.level, it.stream_limit) = (UserLevel::Admin, 1)).await;
     let tv = Player::ask(gateway.address, admin.asks(&gateway, "0", "tv")).await;
     tv.sees("0").await;
     let stream = gateway.catalogue.streams[0].id;

@@ -225,7 +225,8 @@ async fn level_1_receives_channel_states_and_counts_and_level_0_nothing() {
             write.put(&late)
         })
         .await;
-    let anna = create_user(&gateway, "anna", |it| (it.level, it.hide_adult) = (UserLevel::Standard, true)).await;
+    let anna =
+        create_user(&gateway, "anna", |it| (it.level, it.hide_adult) = (UserLevel::Standard, true)).await;
     let zoe = of_level(&gateway, "zoe", UserLevel::Streamer).await;
     let root = of_level(&gateway, "root", UserLevel::Admin).await;
     let mut standard = connect(&gateway, &anna).await;

@@ -6,7 +6,7 @@ mod observers;
 use std::sync::Arc;
 
 use actors::{RefreshPhase, SystemActor};
-use domain::account::Outcome;
+use domain::account::RefreshOutcome;
 use domain::ids::AccountId;
 use tokio::time::sleep;
 
@@ -141,7 +141,7 @@ async fn a_refresh_that_fails_with_the_importer_is_reported_as_interrupted_and_t
         // The refresh may have finished before the importer failed.
         let told = importer.progress_of(account).unwrap();
         if wanted == RefreshPhase::Fetching {
-            assert_eq!(told.outcome, Some(Outcome::Error));
+            assert_eq!(told.outcome, Some(RefreshOutcome::Error));
             assert_eq!(told.message, "The refresh was broken off.");
             assert_eq!(fixture.account_status().await, "error");
             assert_eq!(fixture.n_streams(account), n_streams, "nothing changed");
@@ -152,7 +152,7 @@ async fn a_refresh_that_fails_with_the_importer_is_reported_as_interrupted_and_t
         fixture.serve_streams(listed + 50);
         assert_eq!(fixture.refresh().await.status, 202);
         eventually("the end of the next refresh", || phase() == Some(RefreshPhase::Done)).await;
-        assert_eq!(importer.progress_of(account).unwrap().outcome, Some(Outcome::Success));
+        assert_eq!(importer.progress_of(account).unwrap().outcome, Some(RefreshOutcome::Success));
         assert_eq!(fixture.account_status().await, "success");
         assert_eq!(fixture.listed_streams(account), listed + 50);
     }

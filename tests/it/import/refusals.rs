@@ -83,7 +83,10 @@ async fn an_invalid_playlist_changes_nothing_and_is_reported_without_credentials
     let stored = fixture.streams(A).await;
     let groups = fixture.groups();
     let before = fixture.refresh(A);
-    assert_eq!((stored.len(), groups.len(), before.outcome, before.n_good), (100, 7, RefreshOutcome::Success, 100));
+    assert_eq!(
+        (stored.len(), groups.len(), before.outcome, before.n_good),
+        (100, 7, RefreshOutcome::Success, 100)
+    );
     let patient = fixture.fetch.clone();
     for (day, (what, answer, after, reply)) in (1..).zip(cases) {
         if matches!(after, After::Hold) {
@@ -151,7 +154,10 @@ async fn an_account_that_is_deleted_or_deactivated_during_an_import_gets_no_stre
     let deleted: Change = |write| write.remove::<Account>(A.0).map(drop);
     let moved: Change = |write| {
         let account = write.get::<Account>(A.0)?.expect("the account exists");
-        write.put(&Account { list: PlaylistLocation::Url(SourceUrl::new("http://elsewhere.example/")), ..account })
+        write.put(&Account {
+            list: PlaylistLocation::Url(SourceUrl::new("http://elsewhere.example/")),
+            ..account
+        })
     };
     for change in [switched_off, deleted, moved] {
         for n_entries in [10, MANY] {
