@@ -1,16 +1,16 @@
-//! How long is a viewer without programme when its source resets and a healthy next one exists?
+//! How long does a viewer receive no programme when its source resets and a healthy second source exists?
 //!
-//! Fifty channels, one after the other: play, reset the first stream (which then refuses), wait for the second. The
-//! gap is taken at the viewer; beside it stands what the next source itself takes from the request to its first
-//! random-access point.
+//! Fifty channels, one after the other: play, reset the first stream (which then refuses connections), wait for the
+//! second. The gap is measured at the viewer, next to the time that the second source itself takes from the request to
+//! its first random-access point.
 //!
 //! `cargo bench --bench failover_gap -- [--channels 50]`
 
-#![expect(clippy::print_stdout, unreachable_pub, reason = "a program of its own that prints a table")]
+#![expect(clippy::print_stdout, unreachable_pub, reason = "a bench prints its results")]
 
 mod support;
 #[path = "../tests/it/support/mod.rs"]
-#[expect(dead_code, reason = "a bench needs less than the tests do")]
+#[expect(dead_code, reason = "benches use a part of the test support")]
 mod test_support;
 
 use std::time::Duration;
@@ -61,14 +61,14 @@ async fn main() {
     support::record("failover_gap", results);
 }
 
-/// Gap at the viewer, and what the next source took by itself, in seconds.
+/// Gap at the viewer, and time that the second source takes by itself, in seconds.
 async fn one(provider: &Provider, gateway: &TestGateway, number: usize) -> (f64, f64) {
     let (first, second) =
         (format!("/live/bench/first-{number}.ts"), format!("/live/bench/second-{number}.ts"));
     let player = gateway.watch(&number.to_string()).await;
-    // Not always at the same place of a group of pictures.
+    // At another place of the group of pictures each time.
     let played = 1.5 + 0.037 * (number % 13) as f64;
-    player.until("some play", |r| r.ts.programme_seconds() > played).await;
+    player.until("the planned play time", |r| r.ts.programme_seconds() > played).await;
     provider.path(&first).answers(MockResponse::status(503)).cut(Cut::Reset);
     player.sees("second").await;
     let gap = player.received(|r| r.longest_silence_of_payload());
@@ -76,8 +76,8 @@ async fn one(provider: &Provider, gateway: &TestGateway, number: usize) -> (f64,
     let age = asked.duration_since(provider.began());
     let gop = FRAME * GOP_FRAMES as u32;
     let into = Duration::from_nanos((age.as_nanos() % gop.as_nanos()) as u64);
-    // A picture that began before the request is sent from its start: only then there is nothing to wait for. Close
-    // to its end nobody can tell which of the two it was, but by the gap.
+    // A picture that started before the request is sent from its start, so there is nothing to wait for. Close to its
+    // end, only the gap shows which of the two cases it was.
     let wait = gop - into;
     let had_the_key_frame = into < FRAME && (into + FRAME / 4 < FRAME || gap < wait);
     let start = if had_the_key_frame { Duration::ZERO } else { wait };

@@ -1,26 +1,26 @@
-//! What does it cost to send one channel to many clients, and how late are they?
+//! What does it cost to send one channel to many clients, and how large is the delay?
 //!
-//! Three servers send the same 8 Mbit/s to the same clients in one run: the gateway; the barest thing that
-//! could work, one thread with epoll; and a plain design with `tokio::sync::broadcast`. Each server is a process
-//! of its own, the clients are another, the source is here.
+//! Three servers send the same 8 Mbit/s to the same clients in one run: the gateway; a minimal server with one thread
+//! and epoll; and a simple design with `tokio::sync::broadcast`. Each server is a separate process, the clients are
+//! another, and the source is in this one.
 //!
 //! `cargo bench --bench fanout -- [--clients 50,200,800] [--seconds 10] [--rounds 3]`
 
-#![expect(clippy::print_stdout, unreachable_pub, reason = "a program of its own that prints a table")]
+#![expect(clippy::print_stdout, unreachable_pub, reason = "a bench prints its results")]
 
+#[path = "support/client_pool.rs"]
+#[expect(dead_code, reason = "this bench does not compare clocks")]
+mod client_pool;
 #[path = "fanout/clients.rs"]
 mod clients;
-#[path = "support/crowd.rs"]
-#[expect(dead_code, reason = "this bench compares no clocks")]
-mod crowd;
 #[path = "support/process.rs"]
-#[expect(dead_code, reason = "this bench only listens, and asks for no peak")]
+#[expect(dead_code, reason = "this bench sends no commands and reads no peak")]
 mod process;
-#[path = "fanout/rivals.rs"]
-mod rivals;
+#[path = "fanout/reference_servers.rs"]
+mod reference_servers;
 mod support;
 #[path = "../tests/it/support/mod.rs"]
-#[expect(dead_code, reason = "a bench needs less than the tests do")]
+#[expect(dead_code, reason = "benches use a part of the test support")]
 mod test_support;
 
 use std::net::SocketAddr;
@@ -40,14 +40,14 @@ const SERVERS: [&str; 3] = ["headwater", "epoll", "broadcast"];
 fn main() {
     let arguments: Vec<String> = std::env::args().skip(1).filter(|argument| argument != "--bench").collect();
     match arguments.first().map(String::as_str) {
-        Some("epoll") => rivals::epoll(&arguments[1], &arguments[2]),
-        Some("broadcast") => rivals::broadcast(&arguments[1], &arguments[2]),
+        Some("epoll") => reference_servers::epoll(&arguments[1], &arguments[2]),
+        Some("broadcast") => reference_servers::broadcast(&arguments[1], &arguments[2]),
         Some("clients") => clients::run(&arguments[1..]),
         _ => measure(&arguments),
     }
 }
 
-/// One server with one number of clients.
+/// Results of one server with one number of clients.
 #[derive(Debug, Clone)]
 struct Figures {
     cpu_per_gib: f64,
@@ -55,7 +55,7 @@ struct Figures {
     lag_p99_ms: f64,
     join_p50_ms: f64,
     join_p99_ms: f64,
-    /// Share of what was sent by the source that each client should have got.
+    /// Fraction of the source's bytes that each client received.
     delivered: f64,
 }
 
@@ -121,10 +121,10 @@ fn as_json(figures: &Figures) -> Value {
 
 fn one(provider: &Provider, server: &str, n: usize, seconds: u64) -> Figures {
     let (process, address, path, _files) = start(provider, server);
-    // One client lets the ring fill and every thread start, so that memory is counted for clients alone.
+    // One client fills the ring and starts every thread, so that the difference in memory is that of the clients.
     let first = join(address, &path, 1, 12, 0);
     let before = process.resident();
-    // The rivals' clients wait for the next random-access point to come, so a few of them will do.
+    // The clients of the reference servers wait for the next random-access point, so a few of them are enough.
     let probes = if server == "headwater" { 100 } else { 10 };
     let mut clients = join(address, &path, n, seconds, probes);
     assert_eq!(clients.line(), "begin");
@@ -153,7 +153,7 @@ fn one(provider: &Provider, server: &str, n: usize, seconds: u64) -> Figures {
     }
 }
 
-/// A client process that has its first client watching.
+/// Starts a client process; a single client is waited for until it watches.
 fn join(address: SocketAddr, path: &str, n: usize, seconds: u64, probes: usize) -> Process {
     let arguments =
         [address.to_string(), path.into(), n.to_string(), seconds.to_string(), probes.to_string()];
@@ -165,7 +165,7 @@ fn join(address: SocketAddr, path: &str, n: usize, seconds: u64, probes: usize) 
     process
 }
 
-/// Starts a server and says where the channel is.
+/// Starts a server and returns the address and path of the channel.
 fn start(provider: &Provider, server: &str) -> (Process, SocketAddr, String, Option<tempfile::TempDir>) {
     let address = free_port();
     if server != "headwater" {
@@ -189,7 +189,7 @@ fn start(provider: &Provider, server: &str) -> (Process, SocketAddr, String, Opt
     command.args(["--set", "limits.connections_max=0", "--set", "limits.connections_per_address_max=0"]);
     let process = Process::spawn(&mut command);
     let playlist = loop {
-        match crowd::fetch(address, "/playlist.m3u") {
+        match client_pool::fetch(address, "/playlist.m3u") {
             Some(text) if text.contains("/proxy/ts/stream/") => break text,
             _ => std::thread::sleep(Duration::from_millis(50)),
         }

@@ -1,19 +1,19 @@
-//! How long does it take to import a large playlist, and how much memory?
+//! How long does the import of a large playlist take, and how much memory?
 //!
-//! A server on this machine sends 500,000 entries as a provider writes them. They are imported into a new store; then
-//! once more without a change, with every hundredth entry changed, and with a hundred changed in all. The process has
-//! nothing but the store, its views and the import, so its peak memory is theirs.
+//! A server on this machine sends 500,000 entries in the style of a provider. They are imported into a new store; then
+//! again without a change, with every hundredth entry changed, and with a hundred entries changed. The process contains
+//! only the store, its views and the import, so the peak memory is theirs.
 //!
 //! `cargo bench --bench import -- [--entries 500000]`
 
-#![expect(clippy::print_stdout, reason = "a bench tells what it measured")]
-#![expect(clippy::disallowed_methods, reason = "nothing here pauses time")]
+#![expect(clippy::print_stdout, reason = "a bench prints its results")]
+#![expect(clippy::disallowed_methods, reason = "this bench does not pause time")]
 
 #[path = "support/list.rs"]
 mod list;
 #[path = "support/memory.rs"]
 mod memory;
-#[expect(dead_code, reason = "this bench has no percentiles")]
+#[expect(dead_code, reason = "this bench computes no percentiles")]
 mod support;
 
 use std::sync::Arc;
@@ -59,7 +59,7 @@ fn main() {
         let options = ImportOptions::default();
         let done = runtime.block_on(import(&models, &fetch, ACCOUNT, options, |_| {}));
         let seconds = started.elapsed().as_secs_f64();
-        let imported = done.expect("the list is good");
+        let imported = done.expect("the list is valid");
         let peak = peak_resident_bytes() as f64 / MIB;
         let ImportSummary { n_new, n_changed, .. } = imported;
         println!("{what:>20}: {seconds:.2} s, {n_new} new, {n_changed} changed, peak memory {peak:.0} MiB");
@@ -78,7 +78,7 @@ fn main() {
     assert_eq!(fifth.n_changed, 100);
     let figures = models.store.statistics();
     println!(
-        "on the disk {:.0} MiB, of which {:.0} live",
+        "on disk {:.0} MiB, of which {:.0} MiB are live",
         figures.disk_bytes as f64 / MIB,
         figures.live_bytes as f64 / MIB
     );

@@ -1,12 +1,12 @@
-//! How fast is a large playlist read, and how much memory does that take?
+//! How fast is a large playlist parsed, and how much memory does that take?
 //!
-//! 500,000 entries as a provider writes them come in pieces of 64 KiB. Once the items are dropped at once, which
-//! is the parser alone; then a catalogue is built of them. Only the time inside parser and builder counts.
+//! 500,000 entries in the style of a provider arrive in pieces of 64 KiB. First the items are dropped at once, which
+//! measures the parser alone; then a catalogue is built from them. Only the time inside parser and builder counts.
 //!
 //! `cargo bench --bench playlist_parse -- [--entries 500000]`
 
-#![expect(clippy::print_stdout, reason = "a bench tells what it measured")]
-#![expect(clippy::disallowed_methods, reason = "nothing here pauses time")]
+#![expect(clippy::print_stdout, reason = "a bench prints its results")]
+#![expect(clippy::disallowed_methods, reason = "this bench does not pause time")]
 
 #[path = "support/list.rs"]
 #[expect(dead_code, reason = "this bench has no server")]
@@ -35,7 +35,7 @@ fn main() {
     let entries: u64 = entries.unwrap_or(500_000);
 
     let parser = measure("parser alone", entries, &mut |_| {});
-    // Holds T-pl.6. Generous: it is the bound that must hold on any machine, and the list is larger than it.
+    // Holds T-pl.6. The limit has a margin for other machines, and is still smaller than the list.
     let peak = peak_resident_bytes() as f64 / MIB;
     assert!(peak < 32.0, "the parser alone needed {peak:.0} MiB");
     let mut builder = CatalogueBuilder::new();
@@ -51,7 +51,7 @@ fn main() {
     support::record("playlist_parse", json!({ "parser_alone": parser, "with_catalogue": catalogue }));
 }
 
-/// Reads a playlist of so many entries.
+/// Parses a playlist with this many entries.
 fn measure(what: &str, entries: u64, out: &mut impl FnMut(PlaylistItem)) -> Value {
     const ENTRIES_AT_ONCE: u64 = 2_000;
     let mut parser = PlaylistParser::new(PlaylistLimits::default());

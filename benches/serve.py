@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
-"""What does the whole program cost with half a million streams, asked over HTTP as an admin would?
+"""What does the whole program cost with half a million streams, measured over HTTP?
 
-Starts the program on a new data folder, makes fifty channels, imports a list from a server of its own while a channel
-is changed again and again, refreshes it without a change, asks for pages, stops and starts again. Prints one line each.
+Starts the program on a new data folder, creates fifty channels, imports a list from a server of its own while a channel
+is edited repeatedly, refreshes it without a change, requests pages, stops and restarts. Prints one line for each step.
 
     cargo build --release && benches/serve.py target/release/headwater [ENTRIES]
 """
@@ -25,7 +25,7 @@ ROUNDS = 200
 
 
 class ListServer(http.server.BaseHTTPRequestHandler):
-    """Sends the list, whatever is asked for."""
+    """Sends the playlist for every path."""
 
     body = b""
 

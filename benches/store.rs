@@ -1,15 +1,14 @@
-//! What does it cost to keep 500,000 streams, and what does a small write cost beside that?
+//! What does it cost to store 500,000 streams, and what does a small write cost next to an import?
 //!
-//! The streams come through a bulk write as an import brings them; then they are read, and the store is opened again by
-//! a process of its own, whose memory is what a gateway idles with: that is the start of a gateway as far as the store
-//! goes, tables of its channels included. A small durable write (one channel) is timed beside one bare write and flush
-//! of the same disk, alone and while an import runs. redb does the same work beside it, plainly: no compression, no
-//! encryption, no checks of its contents at open.
+//! The streams are written by a bulk write, as an import does; then they are read, and the store is opened again by a
+//! separate process, whose memory is the part of the store in an idle gateway. A small durable write (one channel) is
+//! timed next to one plain write and flush on the same disk, alone and during an import. redb does the same work for
+//! comparison, without compression, encryption, or checks of its contents at open.
 //!
 //! `cargo bench -p storage --bench store -- [--streams 500000]`
 
-#![expect(clippy::print_stdout, reason = "a program of its own that prints a table")]
-#![expect(clippy::disallowed_methods, reason = "nothing here pauses time")]
+#![expect(clippy::print_stdout, reason = "a bench prints its results")]
+#![expect(clippy::disallowed_methods, reason = "this bench does not pause time")]
 
 #[path = "store/plain.rs"]
 mod plain;
@@ -71,12 +70,12 @@ fn main() {
 
     let streams = store.collection::<Stream>();
     let mut n_read = 0;
-    let all = seconds(|| streams.for_each(|_| n_read += 1).expect("all are read"));
+    let all = seconds(|| streams.for_each(|_| n_read += 1).expect("the store can be read"));
     assert_eq!(n_read, n);
     let mut one: Vec<f64> = (0..1_000u32)
         .map(|at| {
             let id = at.wrapping_mul(2_654_435_761) % n + 1;
-            micros(|| drop(streams.get(id).expect("it reads").expect("it is there")))
+            micros(|| drop(streams.get(id).expect("the store can be read").expect("the record exists")))
         })
         .collect();
     println!("all read in {all:.2} s; one in {:.0} us (p50)", percentile(&mut one, 0.5));
@@ -104,14 +103,14 @@ fn main() {
     let beside =
         small_writes(&store, None, folder.path(), usize::MAX, || is_importing.load(Ordering::SeqCst));
     let import_beside = importer.join().expect("the import ends");
-    println!("a second import beside them took {import_beside:.2} s");
+    println!("a second import during these writes took {import_beside:.2} s");
     let heaviest = store.statistics().slice_weight_max;
     store
         .write_blocking(|write| {
             write.remove_owner::<Stream>(2);
             Ok::<_, Error>(())
         })
-        .expect("it lands");
+        .expect("the write is committed");
     drop(store);
     drop(plain);
 
@@ -149,19 +148,19 @@ fn open(folder: &Path) -> Store {
     Store::open(&folder.join("store"), &folder.join("key"), schema()).expect("the store opens")
 }
 
-/// Opens in a process of its own; with the time from its start to its end.
+/// Opens the store in a separate process; adds the total time of that process.
 fn open_elsewhere(command: &str, folder: &Path) -> Value {
-    let program = std::env::current_exe().expect("this program");
+    let program = std::env::current_exe().expect("the path of this program");
     let mut opened = Value::Null;
     let took = seconds(|| {
-        let output = Command::new(program).arg(command).arg(folder).output().expect("it runs");
-        opened = serde_json::from_slice(&output.stdout).expect("what it measured");
+        let output = Command::new(program).arg(command).arg(folder).output().expect("the process runs");
+        opened = serde_json::from_slice(&output.stdout).expect("a valid report");
     });
     opened["process_seconds"] = json!(took);
     opened
 }
 
-/// The other process: opens, and says how long that took and what it weighs.
+/// Runs the other process: opens the store, and prints the time and memory used.
 fn open_only(folder: &Path, is_plain: bool) {
     let before = resident_bytes();
     if is_plain {
@@ -173,7 +172,7 @@ fn open_only(folder: &Path, is_plain: bool) {
     }
     let mut store = None;
     let took = seconds(|| store = Some(open(folder)));
-    let store = store.expect("it was opened");
+    let store = store.expect("the store was opened");
     let mut channels = None;
     let tables = seconds(|| channels = Some(store.table::<Channel>().expect("a table")));
     let row = json!({
@@ -186,11 +185,13 @@ fn open_only(folder: &Path, is_plain: bool) {
     println!("{row}");
 }
 
-/// A house full of channels, for both.
+/// Stores channels in both databases.
 fn put_channels(store: &Store, plain: &Plain) {
     let channels: Vec<Channel> = (1..=CHANNELS).map(|id| channel(id, 0)).collect();
     channels.iter().take(50).for_each(|it| plain.put(it));
-    store.write_blocking(move |write| channels.iter().try_for_each(|it| write.put(it))).expect("they land");
+    store
+        .write_blocking(move |write| channels.iter().try_for_each(|it| write.put(it)))
+        .expect("the writes are committed");
 }
 
 fn channel(id: u32, round: usize) -> Channel {
@@ -200,12 +201,12 @@ fn channel(id: u32, round: usize) -> Channel {
 }
 
 fn import(store: &Store, account: u32, n: u32) {
-    let mut bulk = store.bulk_write::<Stream>(u64::from(account)).expect("it begins");
+    let mut bulk = store.bulk_write::<Stream>(u64::from(account)).expect("the transaction starts");
     for _ in 0..n {
         let id = bulk.next_id().expect("there are ids");
-        bulk.put(&stream(id, account)).expect("it is taken");
+        bulk.put(&stream(id, account)).expect("the record is accepted");
     }
-    bulk.commit(|_, _| Ok::<_, Error>(())).expect("it lands");
+    bulk.commit(|_, _| Ok::<_, Error>(())).expect("the write is committed");
 }
 
 fn stream(id: u32, account: u32) -> Stream {
@@ -221,7 +222,7 @@ fn stream(id: u32, account: u32) -> Stream {
     Stream::new(StreamId(id), AccountId(account), facts, 0)
 }
 
-/// One channel, durable, and each time one bare write and flush beside it. In milliseconds.
+/// Times durable writes of one channel, each followed by one plain write and flush, in milliseconds.
 fn small_writes(
     store: &Store,
     plain: Option<&Plain>,
@@ -237,7 +238,11 @@ fn small_writes(
         if let Some(plain) = plain {
             redb.push(micros(|| plain.put(&channel)) / 1e3);
         }
-        ours.push(micros(|| store.write_blocking(move |write| write.put(&channel)).expect("it lands")) / 1e3);
+        ours.push(
+            micros(|| {
+                store.write_blocking(move |write| write.put(&channel)).expect("the write is committed")
+            }) / 1e3,
+        );
         bare.push(
             micros(|| file.write_all(&[7; 200]).and_then(|()| file.sync_data()).expect("a disk")) / 1e3,
         );
@@ -265,7 +270,7 @@ fn micros(work: impl FnOnce()) -> f64 {
     seconds(work) * 1e6
 }
 
-/// The memory of this process.
+/// Returns the resident memory of this process, in bytes.
 fn resident_bytes() -> f64 {
     let status = fs::read_to_string("/proc/self/status").expect("this runs on Linux");
     let line = status.lines().find(|it| it.starts_with("VmRSS:")).expect("a process has memory");

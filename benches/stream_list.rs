@@ -1,13 +1,13 @@
 //! What does a page of 500,000 streams cost, with its filter and its exact count?
 //!
-//! The index is built as the follower builds it, of streams of four accounts; its memory is what the
-//! process grew by. Then pages of fifty are asked for: the first in an order, which sorts, apart from those behind it.
-//! What an edit and its read-your-writes take is measured through a store.
+//! The index is built in the same way as by the follower, from streams of four accounts; its memory is the growth of
+//! the process. Then pages of fifty are requested; the first page in an order, which sorts, is measured separately. The
+//! time until an edit is visible in the index is measured with a store.
 //!
 //! `cargo bench -p storage --bench stream_list -- [--streams 500000]`
 
-#![expect(clippy::print_stdout, reason = "a program of its own that prints a table")]
-#![expect(clippy::disallowed_methods, reason = "nothing here pauses time")]
+#![expect(clippy::print_stdout, reason = "a bench prints its results")]
+#![expect(clippy::disallowed_methods, reason = "this bench does not pause time")]
 
 mod support;
 
@@ -106,24 +106,24 @@ fn main() {
     );
 }
 
-/// The same behind a store: how long the first reading takes, and until an edit or an import is seen.
+/// Measures the index of a store: the time of the first read, and until an edit or an import is visible.
 fn through_store(n: u32) -> Map<String, Value> {
     let store = Store::temporary(schema()).expect("a store");
     let import = |account: u32, ids: std::ops::RangeInclusive<u32>| {
-        let mut bulk = store.bulk_write::<Stream>(account.into()).expect("it begins");
-        ids.for_each(|id| bulk.put(&stream(id, account)).expect("it is taken"));
-        bulk.commit(|_, _| Ok::<_, Error>(())).expect("it lands");
+        let mut bulk = store.bulk_write::<Stream>(account.into()).expect("the transaction starts");
+        ids.for_each(|id| bulk.put(&stream(id, account)).expect("the record is accepted"));
+        bulk.commit(|_, _| Ok::<_, Error>(())).expect("the write is committed");
     };
     import(1, 1..=n);
     let mut index = None;
-    let start = seconds(|| index = Some(StreamIndex::start(&store).expect("it reads")));
-    let index = index.expect("it was just made");
+    let start = seconds(|| index = Some(StreamIndex::start(&store).expect("the store can be read")));
+    let index = index.expect("set above");
     let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build().expect("a runtime");
-    let see = || drop(runtime.block_on(index.at(store.version())).expect("it is seen"));
+    let see = || drop(runtime.block_on(index.at(store.version())).expect("the index follows the store"));
     let mut edits: Vec<f64> = (1..=100u32)
         .map(|id| {
             let edited = stream(id * 977 % n + 1, 1);
-            store.write_blocking(move |write| write.put(&edited)).expect("it lands");
+            store.write_blocking(move |write| write.put(&edited)).expect("the write is committed");
             micros(see) / 1e3
         })
         .collect();
@@ -131,7 +131,7 @@ fn through_store(n: u32) -> Map<String, Value> {
     let small_import = micros(see) / 1e3;
     let [p50, p99] = [0.5, 0.99].map(|p| percentile(&mut edits, p));
     println!(
-        "behind a store: read in {start:.2} s; an edit is seen after p50 {p50:.2} ms, p99 {p99:.2} ms; an import of 10,000 beside it after {small_import:.0} ms"
+        "with a store: read in {start:.2} s; an edit is visible after p50 {p50:.2} ms, p99 {p99:.2} ms; an import of 10,000 after {small_import:.0} ms"
     );
     let row = json!({ "start_seconds": start, "edit_seen_p50_ms": p50, "edit_seen_p99_ms": p99, "import_of_10000_seen_ms": small_import });
     row.as_object().cloned().unwrap_or_default()
@@ -162,7 +162,7 @@ fn micros(work: impl FnOnce()) -> f64 {
     seconds(work) * 1e6
 }
 
-/// The memory of this process.
+/// Returns the resident memory of this process, in bytes.
 fn resident_bytes() -> f64 {
     let status = fs::read_to_string("/proc/self/status").expect("this runs on Linux");
     let line = status.lines().find(|it| it.starts_with("VmRSS:")).expect("a process has memory");

@@ -1,8 +1,8 @@
-//! How many bytes per second of one core does the road of a packet into the ring take?
+//! How many bytes per second can one core move from packets into the ring?
 //!
-//! Three parts of it: finding packets, cutting chunks (tables, counters, clocks, random access), and both with a
-//! ring and a viewer behind. `cargo bench --bench ts_scan`; each figure is the best of its rounds.
-#![expect(clippy::print_stdout, reason = "a bench tells its figures")]
+//! Three parts: finding packets, cutting chunks (tables, counters, clocks, random access), and both with a ring and a
+//! viewer. `cargo bench --bench ts_scan`; each result is the best of its rounds.
+#![expect(clippy::print_stdout, reason = "a bench prints its results")]
 
 use std::hint::black_box;
 use std::task::{Context, Poll, Waker};
@@ -17,7 +17,7 @@ use tokio::time::Instant;
 
 const PACKETS: usize = 400_000;
 const ROUNDS: usize = 7;
-/// As much as one read of a socket commonly gives; not a multiple of a packet.
+/// Typical size of one read from a socket; not a multiple of a packet.
 const READ_BYTES: usize = 16 * 1024;
 
 fn main() {
@@ -71,7 +71,7 @@ fn report(name: &str, stream: &Bytes, mut round: impl FnMut()) {
     println!("{name:45} {rate:6.2} GB/s  {each:6.1} ns per packet");
 }
 
-/// An 8 Mbit/s channel: video with a key frame each second, sound, tables each 100 ms.
+/// An 8 Mbit/s channel: video with a key frame each second, audio, tables every 100 ms.
 fn stream() -> Vec<u8> {
     let stream = |stream_type, pid| ElementaryStream { stream_type, pid, descriptors: Vec::new() };
     let pat = Pat { stream_id: 1, version: 0, programs: vec![(1, 0x100)] };
@@ -99,7 +99,7 @@ fn stream() -> Vec<u8> {
         if pid > 0x100 {
             packet[..4].copy_from_slice(&[SYNC, 0, 0, 0x10]);
             set_pid(&mut packet, pid);
-            // A picture each 213 packets.
+            // A picture starts every 213 packets.
             if pid == 0x101 && number % 213 == 2 {
                 packet[1] |= 0x40;
                 let slice = if number % 5325 == 2 { 0x65 } else { 0x41 };

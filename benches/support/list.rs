@@ -1,4 +1,4 @@
-//! A provider's list as large as wanted.
+//! A provider's playlist of any size.
 
 use std::fmt::Write as _;
 use std::io::{BufRead, BufReader, BufWriter, Write};
@@ -6,7 +6,8 @@ use std::net::TcpListener;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// Serves the list, made on the way, and says where; every so many-th entry has another name, and at `u64::MAX` none.
+/// Serves the playlist, generated on the fly, and returns its URL. One entry in `changed_every` has another name; none
+/// at `u64::MAX`.
 pub(crate) fn serve(entries: u64, changed_every: Arc<AtomicU64>) -> String {
     let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
     let url = format!("http://{}/list.m3u", listener.local_addr().expect("an address"));
@@ -22,16 +23,16 @@ pub(crate) fn serve(entries: u64, changed_every: Arc<AtomicU64>) -> String {
             let mut text = head.to_owned();
             for number in 0..entries {
                 entry(&mut text, number, number.is_multiple_of(every) && every != u64::MAX);
-                out.write_all(text.as_bytes()).expect("somebody reads");
+                out.write_all(text.as_bytes()).expect("the client reads");
                 text.clear();
             }
-            out.flush().expect("somebody reads");
+            out.flush().expect("the client reads");
         }
     });
     url
 }
 
-/// Two lines, and for one entry in eight a third one; one name in sixteen is not ASCII.
+/// Appends an entry: two lines, and a third one for one entry in eight; one name in sixteen is not ASCII.
 pub(crate) fn entry(text: &mut String, number: u64, is_changed: bool) {
     let group = number / 250;
     let name = if number.is_multiple_of(16) { "Télévision" } else { "Channel" };
@@ -41,10 +42,10 @@ pub(crate) fn entry(text: &mut String, number: u64, is_changed: bool) {
         "#EXTINF:-1 tvg-id=\"{name}{number}.example\" tvg-name=\"{name} {number} HD\" \
          tvg-logo=\"http://logos.example/images/{number}.png\" group-title=\"Group {group}, all\",{name} {number} HD{mark}"
     )
-    .expect("a String takes all");
+    .expect("writing to a String succeeds");
     if number.is_multiple_of(8) {
         text.push_str("#EXTVLCOPT:http-user-agent=Example/1.0\n");
     }
     writeln!(text, "http://provider.example:8080/live/user/password/{number}.ts")
-        .expect("a String takes all");
+        .expect("writing to a String succeeds");
 }

@@ -1,6 +1,6 @@
-//! The memory of a bench that measures itself.
+//! Memory of the bench process.
 
-/// The most memory that this process ever had.
+/// Returns the peak resident memory of this process, in bytes.
 pub(crate) fn peak_resident_bytes() -> u64 {
     let status = std::fs::read_to_string("/proc/self/status").expect("this runs on Linux");
     let line = status.lines().find(|it| it.starts_with("VmHWM:")).expect("a process has memory");

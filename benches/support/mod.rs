@@ -1,18 +1,18 @@
-//! What the benches share: percentiles, and baselines.
+//! Percentiles and recorded baselines, shared by all benches.
 
 use std::path::PathBuf;
 use std::process::Command;
 
 use serde_json::{Value, json};
 
-/// Value below which the share `p` of all values lies; sorts them.
+/// Returns the value below which the fraction `p` of all values lies; sorts the values.
 pub(crate) fn percentile(values: &mut [f64], p: f64) -> f64 {
     values.sort_by(f64::total_cmp);
     let at = ((values.len() as f64 * p).ceil() as usize).clamp(1, values.len().max(1)) - 1;
     values.get(at).copied().unwrap_or(f64::NAN)
 }
 
-/// Writes a baseline with what it takes to read it again later.
+/// Writes a baseline with the information that is needed to repeat it.
 pub(crate) fn record(name: &str, results: Value) {
     let text_of = |program: &str, arguments: &[&str]| {
         let output = Command::new(program).args(arguments).output().ok()?;
@@ -25,7 +25,7 @@ pub(crate) fn record(name: &str, results: Value) {
     let cpu =
         cpu_info.lines().find(|line| line.starts_with("model name")).and_then(|line| line.split(": ").nth(1));
     let cores = std::thread::available_parallelism().map_or(0, usize::from);
-    // A bench may belong to a room below the root.
+    // A bench may belong to a crate below the root.
     let room = PathBuf::from(env!("CARGO_MANIFEST_DIR"));
     let root = room.ancestors().find(|it| it.join("benches/baselines").is_dir()).unwrap_or(&room);
     let folder = root.join(format!("benches/baselines/{date}-{cores}-cores"));

@@ -1,5 +1,5 @@
-//! Playlists of any kind: nothing panics, every item is within its limits, and how the bytes were cut makes no
-//! difference. What was read can be made into a catalogue and written, and is then read again.
+//! Playlists of any kind: nothing panics, every item is within its limits, and the split into pieces makes no
+//! difference. The parsed items are built into a catalogue, written and parsed again.
 #![no_main]
 
 use domain::playlist::catalogue::CatalogueBuilder;
@@ -8,12 +8,17 @@ use domain::playlist::write::{self, OutputEntry};
 use domain::stream::RequestHeaders;
 use libfuzzer_sys::fuzz_target;
 
-/// Small, so that small inputs reach them.
-const LIMITS: PlaylistLimits =
-    PlaylistLimits { line_bytes_max: 256, name_chars_max: 32, url_bytes_max: 64, attributes_max: 3, entries_max: 20 };
+/// Small limits, so that small inputs reach them.
+const LIMITS: PlaylistLimits = PlaylistLimits {
+    line_bytes_max: 256,
+    name_chars_max: 32,
+    url_bytes_max: 64,
+    attributes_max: 3,
+    entries_max: 20,
+};
 
 fuzz_target!(|data: &[u8]| {
-    // The first byte says into what pieces the rest is cut.
+    // The first byte determines the size of the pieces.
     let Some((cut, playlist)) = data.split_first() else { return };
     let (items, summary) = m3u::parse(playlist, LIMITS);
 
@@ -23,7 +28,7 @@ fuzz_target!(|data: &[u8]| {
         parser.push(piece, &mut |item| again.push(item));
     }
     let summary_again = parser.finish(&mut |item| again.push(item));
-    // By what is printed too: a duration that is no number equals nothing.
+    // Compared by their debug output as well, because NaN durations are not equal to themselves.
     assert_eq!(format!("{items:?}"), format!("{again:?}"));
     assert_eq!(items, again);
     assert_eq!(summary, summary_again);
@@ -60,7 +65,8 @@ fuzz_target!(|data: &[u8]| {
     }
     let (items, summary) = m3u::parse(out.as_bytes(), PlaylistLimits::default());
     assert_eq!(summary.entries, catalogue.channels.len() as u64);
-    let urls =
-        items.iter().filter_map(|it| if let PlaylistItem::Entry(it) = it { Some(it.url.expose()) } else { None });
+    let urls = items
+        .iter()
+        .filter_map(|it| if let PlaylistItem::Entry(it) = it { Some(it.url.expose()) } else { None });
     urls.for_each(|url| assert_eq!(url, "http://gateway.example/1"));
 });

@@ -1,5 +1,5 @@
-//! What a disk may hold in the place of a record: nothing panics or takes the memory of a small house, and what reads
-//! as a record is written and read as the same one again.
+//! Arbitrary bytes in place of a stored record: nothing panics or allocates without limit, and a valid record is
+//! encoded and decoded to the same value.
 #![no_main]
 
 use domain::account::Account;
@@ -10,8 +10,8 @@ use storage::{Record, decode};
 
 fn read<T: Record + PartialEq + std::fmt::Debug>(bytes: &[u8]) {
     let Ok(record) = decode::<T>(bytes) else { return };
-    let again = decode::<T>(&storage::fuzzing::encode_record(&record)).expect("what was written reads");
-    // By what is printed too: a number that is none equals nothing.
+    let again = decode::<T>(&storage::fuzzing::encode_record(&record)).expect("an encoded record is valid");
+    // Compared by their debug output as well, because NaN is not equal to itself.
     assert_eq!(format!("{record:?}"), format!("{again:?}"));
 }
 

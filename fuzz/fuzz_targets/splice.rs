@@ -1,7 +1,7 @@
-//! Hostile sources one after the other through the splice.
+//! A sequence of hostile sources through the splice.
 //!
-//! A byte 0x47 with 187 behind it is a packet; any other byte is something that happens: the source changes, a tick
-//! is due, time goes by. So a plain transport stream is a valid input.
+//! A byte 0x47 followed by 187 bytes is a packet; any other byte is an event: the source changes, a tick is due, time
+//! passes. So a plain transport stream is a valid input.
 
 #![no_main]
 
@@ -13,7 +13,7 @@ use media::splice::{Splice, SpliceSettings};
 use media::ts::packet::{PACKET, PAT_PID, Packet, SYNC, packets};
 
 fuzz_target!(|data: &[u8]| {
-    // Small enough for an input to reach it.
+    // Small enough that an input can reach it.
     let settings = SpliceSettings { held_bytes_max: 40 * PACKET, ..SpliceSettings::default() };
     let mut splice = Splice::new(settings);
     let mut now = Duration::ZERO;
@@ -34,17 +34,17 @@ fuzz_target!(|data: &[u8]| {
                 0 => splice.change(now),
                 1 => splice.tick(now, &mut out),
                 2 => now += Duration::from_millis(u64::from(*first)),
-                // Now and then for longer than the clocks need to wrap.
+                // Sometimes longer than the clocks need to wrap.
                 _ => now += Duration::from_secs(u64::from(*first).pow(2)),
             }
         }
         n_most += n_ticks(&mut splice, now, &mut out);
-        assert!(n_most < 6, "a deadline that does not go away");
+        assert!(n_most < 6, "a deadline that stays due");
         check(&out, was_through);
     }
 });
 
-/// Ticks as long as one is due.
+/// Ticks while a deadline is due, and returns the number of ticks.
 fn n_ticks(splice: &mut Splice, now: Duration, out: &mut BytesMut) -> u32 {
     let mut n = 0;
     while n < 10 && splice.deadline().is_some_and(|deadline| deadline <= now) {
@@ -54,7 +54,7 @@ fn n_ticks(splice: &mut Splice, now: Duration, out: &mut BytesMut) -> u32 {
     n
 }
 
-/// Whole packets; a source begins with its tables.
+/// Checks that the output consists of complete packets and that a source starts with its tables.
 fn check(out: &[u8], was_through: bool) {
     assert_eq!(out.len() % PACKET, 0);
     for (index, bytes) in packets(out).enumerate() {

@@ -1,6 +1,6 @@
-//! Random histories of a small store against ordered maps, with reopening and rewriting as steps of it.
+//! Random histories of a small store against ordered maps; reopening and compaction are steps of the history.
 //!
-//! Every three bytes are a step: what, on which record, and how much of it.
+//! Every three bytes are a step: operation, record, and amount.
 #![no_main]
 
 use std::collections::{BTreeMap, HashSet};
@@ -8,9 +8,9 @@ use std::path::PathBuf;
 
 use libfuzzer_sys::fuzz_target;
 use serde::{Deserialize, Serialize};
-use storage::{Error, Keys, CollectionKind, Record, Schema, Store, Table, View};
+use storage::{CollectionKind, Error, Keys, Record, Schema, Store, Table, View};
 
-/// Steps of one history; more of them find nothing that these do not.
+/// Maximum number of steps; longer histories find nothing more.
 const STEPS_MAX: usize = 30;
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -58,7 +58,7 @@ impl Record for Item {
     }
 }
 
-/// What should be there, and what was seen before.
+/// The expected contents, and the values seen earlier.
 #[derive(Default)]
 struct Model {
     notes: BTreeMap<u32, Note>,
@@ -69,36 +69,36 @@ struct Model {
     fingerprints: BTreeMap<u64, (u64, Vec<Item>)>,
 }
 
-struct House {
+struct StoreFixture {
     folder: tempfile::TempDir,
     store: Option<Store>,
     table: Option<View<Table<Note>>>,
 }
 
-impl House {
+impl StoreFixture {
     fn new() -> Self {
-        // In memory where that is possible: what a disk does is not what is looked for here.
+        // In memory if possible, because this target does not test the disk.
         let memory = PathBuf::from("/dev/shm");
         let folder = match memory.is_dir() {
             true => tempfile::tempdir_in(memory),
             false => tempfile::tempdir(),
         };
-        let mut house = Self { folder: folder.expect("a folder"), store: None, table: None };
-        house.open();
-        house
+        let mut fixture = Self { folder: folder.expect("a folder"), store: None, table: None };
+        fixture.open();
+        fixture
     }
 
     fn open(&mut self) {
         self.store = None;
         let at = self.folder.path();
         let schema = Schema::new().with::<Note>().with::<Item>();
-        let store = Store::open(&at.join("store"), &at.join("key"), schema).expect("it opens");
+        let store = Store::open(&at.join("store"), &at.join("key"), schema).expect("the store opens");
         self.table = Some(store.table().expect("a table"));
         self.store = Some(store);
     }
 
     fn store(&self) -> &Store {
-        self.store.as_ref().expect("it is open")
+        self.store.as_ref().expect("the store is open")
     }
 }
 
@@ -112,14 +112,14 @@ fn replace(store: &Store, owner: u64, items: &[Item], meanwhile: Option<Note>) -
 }
 
 impl Model {
-    fn take(&mut self, [what, which, much]: [u8; 3], house: &mut House) {
+    fn apply(&mut self, [operation, record, amount]: [u8; 3], fixture: &mut StoreFixture) {
         self.step += 1;
         let step = self.step;
-        let (id, owner, n) = (u32::from(which % 24) + 1, u64::from(which % 3) + 1, u32::from(much));
-        let store = house.store();
-        match what % 12 {
+        let (id, owner, n) = (u32::from(record % 24) + 1, u64::from(record % 3) + 1, u32::from(amount));
+        let store = fixture.store();
+        match operation % 12 {
             0 | 1 => {
-                let note = Note { id, name: much % 32, step };
+                let note = Note { id, name: amount % 32, step };
                 let is_free = self.notes.values().all(|it| it.id == id || it.name != note.name);
                 let kept = note.clone();
                 let done = store.write_blocking(move |write| write.put(&note));
@@ -129,7 +129,9 @@ impl Model {
                 }
             }
             2 => {
-                let done = store.write_blocking(move |write| write.remove::<Note>(id)).expect("it lands");
+                let done = store
+                    .write_blocking(move |write| write.remove::<Note>(id))
+                    .expect("the write is committed");
                 assert_eq!(done, self.notes.remove(&id).is_some());
             }
             3 => {
@@ -137,11 +139,13 @@ impl Model {
                 self.items.extend(items.iter().map(|it| (it.id, it.clone())));
                 store
                     .write_blocking(move |write| items.iter().try_for_each(|it| write.put(it)))
-                    .expect("it lands");
+                    .expect("the write is committed");
             }
             4 => {
                 let id = id * 8 + n;
-                let done = store.write_blocking(move |write| write.remove::<Item>(id)).expect("it lands");
+                let done = store
+                    .write_blocking(move |write| write.remove::<Item>(id))
+                    .expect("the write is committed");
                 assert_eq!(done, self.items.remove(&id).is_some());
             }
             5 => {
@@ -149,7 +153,7 @@ impl Model {
                     write.remove_owner::<Item>(owner);
                     Ok::<_, Error>(())
                 };
-                store.write_blocking(removed).expect("it lands");
+                store.write_blocking(removed).expect("the write is committed");
                 self.items.retain(|_, it| it.owner != owner);
             }
             6 | 7 => {
@@ -157,14 +161,14 @@ impl Model {
                 let items: Vec<_> = ids.map(|id| Item { id, owner, step }).collect();
                 let note = Note { id, name: 200, step };
                 let is_free = self.notes.values().all(|it| it.id == id || it.name != note.name);
-                let meanwhile = (what % 2 == 0 && is_free).then(|| note.clone());
-                replace(store, owner, &items, meanwhile.clone()).expect("it lands");
+                let meanwhile = (operation % 2 == 0 && is_free).then(|| note.clone());
+                replace(store, owner, &items, meanwhile.clone()).expect("the write is committed");
                 self.items.retain(|_, it| it.owner != owner);
                 self.items.extend(items.into_iter().map(|it| (it.id, it)));
                 self.notes.extend(meanwhile.map(|it| (it.id, it)));
             }
             8 => {
-                // Taken back: a function that fails, and a bulk write that never lands.
+                // Rolled back: a write that fails, and a bulk write that is never committed.
                 let refused: Result<(), _> = store.write_blocking(move |write| {
                     write.remove::<Note>(id)?;
                     write.remove_owner::<Item>(owner);
@@ -172,40 +176,42 @@ impl Model {
                     Err(Error::Closed)
                 });
                 assert!(refused.is_err());
-                let mut bulk = store.bulk_write::<Item>(owner).expect("nobody else does");
-                (1..=n).try_for_each(|id| bulk.put(&Item { id, owner, step })).expect("it is taken");
+                let mut bulk = store.bulk_write::<Item>(owner).expect("no other bulk write runs");
+                (1..=n)
+                    .try_for_each(|id| bulk.put(&Item { id, owner, step }))
+                    .expect("the record is accepted");
             }
             9 => {
                 let take = |write: &mut storage::Write<'_>| write.next_id::<Note>();
                 let id = store.write_blocking(take).expect("there are ids");
-                assert!(self.ids.insert(id) && !self.notes.contains_key(&id), "{id} was given before");
+                assert!(self.ids.insert(id) && !self.notes.contains_key(&id), "{id} was assigned before");
             }
-            10 => store.compact().expect("it is rewritten"),
+            10 => store.compact().expect("compaction succeeds"),
             _ => {
                 let figures = store.statistics();
-                house.open();
-                let again = house.store().statistics();
+                fixture.open();
+                let again = fixture.store().statistics();
                 assert_eq!((figures.version, figures.live_bytes), (again.version, again.live_bytes));
             }
         }
     }
 
-    fn compare(&mut self, house: &House) {
-        let notes = house.store().collection::<Note>();
-        assert!(notes.all().expect("it reads").iter().eq(self.notes.values()));
-        let table = house.table.as_ref().expect("it is there").load();
+    fn compare(&mut self, fixture: &StoreFixture) {
+        let notes = fixture.store().collection::<Note>();
+        assert!(notes.all().expect("the store can be read").iter().eq(self.notes.values()));
+        let table = fixture.table.as_ref().expect("the record exists").load();
         assert!(table.iter().map(|it| &**it).eq(self.notes.values()));
         for note in self.notes.values() {
             assert_eq!(table.one_by("name", [note.name]).map(|it| &**it), Some(note));
             let alike = self.notes.values().filter(|it| it.name / 2 == note.name / 2);
-            assert!(notes.by("half", [note.name / 2]).expect("it reads").iter().eq(alike));
-            let stamp = notes.stamp(note.id).expect("it is there");
+            assert!(notes.by("half", [note.name / 2]).expect("the store can be read").iter().eq(alike));
+            let stamp = notes.stamp(note.id).expect("the record exists");
             if let Some((before, was)) = self.stamps.insert(note.id, (stamp, note.clone())) {
                 assert!(before != stamp || was == *note, "a record changed under its stamp");
             }
         }
-        let items = house.store().collection::<Item>();
-        let mut all = items.all().expect("they read");
+        let items = fixture.store().collection::<Item>();
+        let mut all = items.all().expect("the store can be read");
         all.sort_by_key(|it| it.id);
         assert!(all.iter().eq(self.items.values()));
         for owner in 1..=3 {
@@ -218,18 +224,20 @@ impl Model {
         }
         if let Some(item) = all.get(self.step * 7 % all.len().max(1)) {
             let alike = all.iter().filter(|it| it.step == item.step);
-            assert!(items.by("step", item.step.to_be_bytes()).expect("they read").iter().eq(alike));
+            assert!(
+                items.by("step", item.step.to_be_bytes()).expect("the store can be read").iter().eq(alike)
+            );
         }
     }
 }
 
 fuzz_target!(|data: &[u8]| {
-    let mut house = House::new();
+    let mut fixture = StoreFixture::new();
     let mut model = Model::default();
     for step in data.chunks_exact(3).take(STEPS_MAX) {
-        model.take([step[0], step[1], step[2]], &mut house);
-        model.compare(&house);
+        model.apply([step[0], step[1], step[2]], &mut fixture);
+        model.compare(&fixture);
     }
-    house.open();
-    model.compare(&house);
+    fixture.open();
+    model.compare(&fixture);
 });

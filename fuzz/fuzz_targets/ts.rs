@@ -1,5 +1,5 @@
-//! Hostile bytes through everything that reads packets: alignment, tables, clocks, chunks, a ring's preambles.
-//! The first byte says in what pieces the rest arrives.
+//! Hostile bytes through everything that reads packets: alignment, tables, clocks, chunks, a ring's preambles. The
+//! first byte determines the size of the pieces.
 
 #![no_main]
 
@@ -22,7 +22,7 @@ fuzz_target!(|data: &[u8]| {
     let Some((first, data)) = data.split_first() else { return };
     let aligned = align(data, usize::from(*first) * 3 + 1);
     read(&aligned);
-    // Once as they were found, once in rows that nobody aligned.
+    // Once aligned, and once without alignment.
     play(&aligned);
     play(&data[..data.len() / PACKET * PACKET]);
 });
@@ -75,7 +75,7 @@ fn read(aligned: &[u8]) {
     }
 }
 
-/// What is written must be read back.
+/// Checks that written fields are read back.
 fn change(mut packet: PacketBytes) {
     let before = stamps(Packet::new(&packet));
     set_pid(&mut packet, 0x123);
@@ -91,7 +91,7 @@ fn change(mut packet: PacketBytes) {
     assert_eq!(stamps(after).pts, before.pts.map(earlier));
 }
 
-/// A ring too small for what comes, a viewer from the start, a viewer who looks away, one who comes late.
+/// Fills a ring that is too small, with a viewer from the start, one that pauses, and one that joins late.
 fn play(bytes: &[u8]) {
     let budget = Budget::new(60 * PACKET);
     let settings = RingSettings {
@@ -102,7 +102,7 @@ fn play(bytes: &[u8]) {
     };
     let (mut writer, ring) = ring(settings, &budget);
     let mut now = Instant::now();
-    let (mut viewer, mut lazy) = (ring.tail(JoinPoint::Oldest, None), ring.tail(JoinPoint::Oldest, None));
+    let (mut viewer, mut paused) = (ring.tail(JoinPoint::Oldest, None), ring.tail(JoinPoint::Oldest, None));
     for (index, run) in bytes.chunks(7 * PACKET).enumerate() {
         now += Duration::from_millis(20);
         writer.push_packets(run, now);
@@ -111,16 +111,16 @@ fn play(bytes: &[u8]) {
         }
         drain(&mut viewer);
         if index % 8 == 7 {
-            drain(&mut lazy);
+            drain(&mut paused);
         }
     }
     let mut late = ring.tail(JoinPoint::Live { behind: Duration::from_millis(60) }, None);
     drain(&mut late);
     drop(writer);
-    for tail in [&mut viewer, &mut lazy, &mut late] {
+    for tail in [&mut viewer, &mut paused, &mut late] {
         drain(tail);
     }
-    drop((ring, viewer, lazy, late));
+    drop((ring, viewer, paused, late));
     assert_eq!(budget.used(), 0);
 }
 

@@ -1,4 +1,4 @@
-//! The clients: spread over the channels, they watch, and tell of each part of the run how it was for them.
+//! The client process: clients spread over the channels, with a report for each phase.
 
 use std::net::SocketAddr;
 use std::sync::mpsc::{Receiver, TryRecvError, sync_channel};
@@ -6,41 +6,42 @@ use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 
-use super::crowd::{Client, Crowd, Reading, WARM_UP, now, say};
+use super::client_pool::{Client, ClientPool, Reading, WARM_UP, now, print_line};
 use super::support::percentile;
 
-/// A client that has heard no clock for so long at the end of a part counts as lost.
+/// A client that has received no clock for this long at the end of a phase counts as lost.
 const SILENCE: Duration = Duration::from_secs(1);
 
-/// Where a part of the run begins, and with that the one before ends.
+/// The boundary between two phases.
 struct Boundary {
-    /// The name of the part that begins.
+    /// Name of the phase that starts.
     name: String,
     at: Instant,
-    /// Of each client: the newest reading, and how many of its lags belong to the parts before.
+    /// For each client: its newest clock reading, and the number of its lags in earlier phases.
     readings: Vec<(Reading, usize)>,
     lost: usize,
 }
 
-/// Arguments: address, number of clients, and the path of each channel. Says `watching` when all of them do. Each line
-/// of input is the name of a part that begins, the last of them `end`; then it reports, a line for each part.
+/// Runs the clients. Arguments: address, number of clients, and the path of each channel. Prints `watching` when all of
+/// them receive data. Each line of input is the name of a phase that starts, the last one is `end`; then it prints a
+/// report for each phase.
 pub fn run(arguments: &[String]) {
     let address: SocketAddr = arguments[0].parse().expect("an address");
     let n: usize = arguments[1].parse().expect("a number of clients");
     let paths = &arguments[2..];
-    let mut crowd = Crowd::new();
+    let mut pool = ClientPool::new();
     let mut clients = Vec::new();
     for number in 0..n {
-        crowd.join(&mut clients, address, &paths[number % paths.len()]);
-        crowd.turn(&mut clients, Duration::from_millis(2), false);
+        pool.join(&mut clients, address, &paths[number % paths.len()]);
+        pool.turn(&mut clients, Duration::from_millis(2), false);
     }
-    crowd.wait_for_all(&mut clients);
-    crowd.run(&mut clients, WARM_UP, false);
-    say("watching");
+    pool.wait_for_all(&mut clients);
+    pool.run(&mut clients, WARM_UP, false);
+    print_line("watching");
     let input = lines();
     let mut boundaries: Vec<Boundary> = Vec::new();
     while boundaries.last().is_none_or(|it| it.name != "end") {
-        crowd.turn(&mut clients, Duration::from_millis(10), !boundaries.is_empty());
+        pool.turn(&mut clients, Duration::from_millis(10), !boundaries.is_empty());
         match input.try_recv() {
             Ok(name) => boundaries.push(boundary(name, &clients)),
             Err(TryRecvError::Empty) => {}
@@ -48,16 +49,16 @@ pub fn run(arguments: &[String]) {
         }
     }
     for client in &mut clients {
-        // Not the percentile, which would sort them.
+        // Not `percentile`, which would sort them.
         let least = client.lags.iter().copied().fold(f64::INFINITY, f64::min);
         client.lags.iter_mut().for_each(|lag| *lag -= least);
     }
     for pair in boundaries.windows(2) {
-        say(&report(&clients, &pair[0], &pair[1]).to_string());
+        print_line(&report(&clients, &pair[0], &pair[1]).to_string());
     }
 }
 
-/// The lines that the parent says.
+/// Returns the lines that the parent sends.
 fn lines() -> Receiver<String> {
     let (sender, receiver) = sync_channel(1);
     std::thread::spawn(move || {
@@ -78,7 +79,7 @@ fn boundary(name: String, clients: &[Client]) -> Boundary {
     Boundary { name, at, readings, lost: clients.iter().filter(is_lost).count() }
 }
 
-/// Beside the figures of all clients together, the first and the last clock of each and the packets between them.
+/// Adds the first and the last clock of each client, and the number of packets between them.
 fn report(clients: &[Client], begin: &Boundary, end: &Boundary) -> Value {
     let mut lags = Vec::new();
     let mut spans = Vec::new();

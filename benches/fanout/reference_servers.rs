@@ -1,5 +1,5 @@
-//! Two servers to compare with. Both read the same source, cut it every 50 ms and send every piece to every
-//! client; neither knows a random-access point, a slow client's rights or a limit.
+//! Two servers for comparison. Both read the same source, cut it every 50 ms and send every piece to every client; they
+//! have no random-access points, no limits, and no special handling of slow clients.
 
 use std::collections::VecDeque;
 use std::io::{ErrorKind, Read, Write};
@@ -13,7 +13,7 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 const CUT: Duration = Duration::from_millis(50);
 const PACKET: usize = 188;
 const HEAD: &[u8] = b"HTTP/1.0 200 OK\r\nContent-Type: video/mp2t\r\n\r\n";
-/// Pieces that may wait for one client: three seconds.
+/// Maximum number of pieces queued for one client: three seconds.
 const WAITING_MAX: usize = 60;
 
 fn source(url: &str) -> (std::net::TcpStream, Vec<u8>) {
@@ -35,7 +35,7 @@ fn ready() {
     std::io::stdout().flush().expect("the parent reads");
 }
 
-/// Takes whole packets out of what was read.
+/// Takes the complete packets from the bytes read so far.
 fn piece(read: &mut Vec<u8>) -> Arc<[u8]> {
     let whole = read.len() / PACKET * PACKET;
     let rest = read.split_off(whole);
@@ -46,12 +46,12 @@ struct Client {
     socket: TcpStream,
     asked: bool,
     waiting: VecDeque<Arc<[u8]>>,
-    /// How much of the first waiting piece has been sent.
+    /// Number of bytes of the first piece that are sent.
     sent: usize,
 }
 
 impl Client {
-    /// False when it has gone.
+    /// Sends queued pieces; returns false if the client has left.
     fn write(&mut self) -> bool {
         while let Some(piece) = self.waiting.front() {
             match self.socket.write(&piece[self.sent..]) {
@@ -85,12 +85,12 @@ impl Client {
     }
 }
 
-#[expect(clippy::disallowed_methods, reason = "a process of its own, without tokio")]
+#[expect(clippy::disallowed_methods, reason = "a separate process without tokio")]
 fn now() -> Instant {
     Instant::now()
 }
 
-/// One thread, one epoll, edge-triggered; bytes are shared.
+/// Runs one thread with edge-triggered epoll and shared buffers.
 pub fn epoll(address: &str, url: &str) {
     let mut poll = Poll::new().expect("epoll");
     let mut listener = TcpListener::bind(address.parse().expect("an address")).expect("a free port");
@@ -142,7 +142,7 @@ pub fn epoll(address: &str, url: &str) {
     }
 }
 
-/// What one writes first: a task per client, each with a receiver of one broadcast channel.
+/// Runs the simplest tokio design: a task per client, each with a receiver of one broadcast channel.
 #[tokio::main]
 pub async fn broadcast(address: &str, url: &str) {
     let listener = tokio::net::TcpListener::bind(address).await.expect("a free port");

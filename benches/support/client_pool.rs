@@ -1,4 +1,4 @@
-//! Many clients in one thread: they count bytes, and read from the programme clock how late it arrives.
+//! Many clients in one thread: they count bytes, and measure the delay of the programme clock.
 
 use std::io::{ErrorKind, Read, Write};
 use std::net::SocketAddr;
@@ -15,7 +15,7 @@ pub const WARM_UP: Duration = Duration::from_secs(3);
 pub struct Reading {
     /// The upper 32 bits of the clock: 45 of them are a millisecond.
     pub clock: u32,
-    /// Packets of this connection before the one with the clock in it.
+    /// Packets of this connection before the one with this clock.
     pub packets: u64,
     pub at: Instant,
 }
@@ -26,14 +26,14 @@ pub struct Client {
     path: String,
     asked: Instant,
     asking: bool,
-    /// What is left of the head, then of a packet.
+    /// The incomplete head or packet.
     carry: Vec<u8>,
     in_body: bool,
     pub bytes: u64,
     packets: u64,
     pub joined: Option<Duration>,
     pub newest: Option<Reading>,
-    /// How late each reading came, in milliseconds, and a constant that nobody knows.
+    /// Delay of each reading in milliseconds, plus an unknown constant.
     pub lags: Vec<f64>,
     pub is_over: bool,
 }
@@ -62,7 +62,7 @@ impl Client {
 
     fn ready(&mut self, began: Instant, buffer: &mut [u8], measuring: bool) {
         if self.asking {
-            // 1.0, so that the body comes without a transfer coding and packets stay where they are.
+            // HTTP/1.0, so that the body has no transfer coding and packets stay aligned.
             let request = format!("GET {} HTTP/1.0\r\nUser-Agent: bench\r\n\r\n", self.path);
             match self.socket.write(request.as_bytes()) {
                 Ok(_) => self.asking = false,
@@ -106,7 +106,7 @@ impl Client {
         }
         let mut packets = bytes.chunks_exact(PACKET);
         for packet in &mut packets {
-            // Nearly all packets end here: no adaptation field.
+            // Nearly all packets have no adaptation field and end here.
             if packet[3] & 0x20 != 0 {
                 self.packet(packet, began, measuring);
             }
@@ -131,44 +131,44 @@ impl Client {
     }
 }
 
-/// The programme clock in a packet: its upper 32 bits.
+/// Returns the upper 32 bits of the programme clock in a packet.
 pub fn clock(packet: &[u8]) -> Option<u32> {
     let has_clock = packet[3] & 0x20 != 0 && packet[4] >= 7 && packet[5] & 0x10 != 0;
     has_clock.then(|| u32::from_be_bytes([packet[6], packet[7], packet[8], packet[9]]))
 }
 
-#[expect(clippy::disallowed_methods, reason = "a thread of its own, without tokio")]
+#[expect(clippy::disallowed_methods, reason = "a separate thread without tokio")]
 pub fn now() -> Instant {
     Instant::now()
 }
 
-/// All clients on one poll.
-pub struct Crowd {
+/// All clients, served by one poll.
+pub struct ClientPool {
     poll: Poll,
     events: Events,
     began: Instant,
     buffer: Vec<u8>,
 }
 
-impl Crowd {
-    pub fn new() -> Crowd {
+impl ClientPool {
+    pub fn new() -> ClientPool {
         let poll = Poll::new().expect("epoll");
-        Crowd { poll, events: Events::with_capacity(1024), began: now(), buffer: vec![0; 256 << 10] }
+        ClientPool { poll, events: Events::with_capacity(1024), began: now(), buffer: vec![0; 256 << 10] }
     }
 
-    /// Sends one more to watch.
+    /// Adds a client.
     pub fn join(&mut self, clients: &mut Vec<Client>, address: SocketAddr, path: &str) {
         clients.push(Client::new(address, path, &self.poll, clients.len()));
     }
 
-    /// Turns until everybody has got a picture.
+    /// Polls until every client has received a random-access point.
     pub fn wait_for_all(&mut self, clients: &mut [Client]) {
         while clients.iter().any(|client| client.joined.is_none()) {
             self.turn(clients, Duration::from_millis(50), false);
         }
     }
 
-    /// Lets them read what has come, or waits so long for something to come.
+    /// Reads the data that has arrived, or waits this long for it.
     pub fn turn(&mut self, clients: &mut [Client], wait: Duration, measuring: bool) {
         match self.poll.poll(&mut self.events, Some(wait)) {
             Err(error) if error.kind() != ErrorKind::Interrupted => panic!("epoll: {error}"),
@@ -189,12 +189,12 @@ impl Crowd {
     }
 }
 
-pub fn say(line: &str) {
+pub fn print_line(line: &str) {
     println!("{line}");
     std::io::stdout().flush().expect("the parent reads");
 }
 
-/// A small answer, or nothing while the server is not there yet.
+/// Returns the body of a small response, or `None` while the server is not reachable.
 pub fn fetch(address: SocketAddr, path: &str) -> Option<String> {
     let mut socket = std::net::TcpStream::connect(address).ok()?;
     write!(socket, "GET {path} HTTP/1.0\r\nHost: {address}\r\n\r\n").ok()?;

@@ -1,33 +1,33 @@
-//! Does playback notice an import?
+//! Does an import affect playback?
 //!
-//! The real program plays ten channels at 1 Mbit/s to a thousand clients, before, while and after a playlist of
-//! 500,000 entries is imported: new; then refreshed without a change; then with another name in every tenth entry.
-//! The program is a process of its own, the clients are another; the provider of the channels and the server of the
-//! list are here, so that all of them share the machine.
+//! The real program plays ten channels at 1 Mbit/s to a thousand clients, before, during and after the import of a
+//! playlist of 500,000 entries: first new, then refreshed without a change, then with another name in every tenth
+//! entry. The program and the clients are separate processes; the provider of the channels and the server of the
+//! playlist are in this one, so that all of them share the machine.
 //!
-//! *Lag* is how much later than at its best a client reads the programme clock, over all parts of the run. The source
-//! sends a picture every 40 ms and the gateway passes them on in chunks of up to 50 ms, so most of it is there
-//! always; what an import adds is the difference between the parts. *Missing* are bytes that the source sent between
-//! the first and the last clock that a client read in a part, and that the client did not get (or got beside them):
-//! counted by byte for each client, from what the source makes. *Missed* is what the gateway itself counts as such.
-//! *Lost* are clients whose connection ended, or who heard nothing for a second at the end of the part.
+//! *Lag* is the delay of the programme clock at a client relative to its minimum over the whole run. The source sends a
+//! picture every 40 ms and the gateway sends chunks of up to 50 ms, so most of the lag is always there; the difference
+//! between the phases is the effect of the import. *Missing* is the difference between the bytes that the source sent
+//! between the first and the last clock that a client read in a phase, and the bytes that the client received. *Missed*
+//! is the gateway's own counter of skipped bytes. *Lost* counts clients whose connection ended or that received nothing
+//! in the last second of the phase.
 //!
-//! `cargo bench --bench beside -- [--clients 1000] [--channels 10] [--entries 500000] [--seconds 20]`
+//! `cargo bench --bench mixed_load -- [--clients 1000] [--channels 10] [--entries 500000] [--seconds 20]`
 
-#![expect(clippy::print_stdout, unreachable_pub, reason = "a program of its own that prints a table")]
+#![expect(clippy::print_stdout, unreachable_pub, reason = "a bench prints its results")]
 
-#[path = "beside/clients.rs"]
+#[path = "support/client_pool.rs"]
+mod client_pool;
+#[path = "mixed_load/clients.rs"]
 mod clients;
-#[path = "support/crowd.rs"]
-mod crowd;
 #[path = "support/list.rs"]
 mod list;
 #[path = "support/process.rs"]
-#[expect(dead_code, reason = "this bench counts the time of threads that have ended, too")]
+#[expect(dead_code, reason = "this bench includes the time of ended threads")]
 mod process;
 mod support;
 #[path = "../tests/it/support/mod.rs"]
-#[expect(dead_code, reason = "a bench needs less than the tests do")]
+#[expect(dead_code, reason = "benches use a part of the test support")]
 mod test_support;
 
 use std::collections::HashMap;
@@ -46,7 +46,7 @@ use self::test_support::upstream::{MockResponse, Provider};
 
 const BITS_PER_SECOND: u64 = 1_000_000;
 const MIB: f64 = 1024.0 * 1024.0;
-/// Every so many-th entry has another name in the last refresh.
+/// Interval of the entries that have another name in the last refresh.
 const CHANGED_EVERY: u64 = 10;
 
 fn main() {
@@ -72,7 +72,7 @@ struct Size {
     clients: u64,
     channels: u64,
     entries: u64,
-    /// Of the parts before and after.
+    /// Duration of the phases before and after the imports.
     seconds: u64,
 }
 
@@ -83,7 +83,7 @@ async fn measure(size: &Size) {
     let folder = tempfile::tempdir().expect("a temporary directory");
     let address = free_port();
     let server = serve(address, folder.path());
-    while crowd::fetch(address, "/healthz").is_none() {
+    while client_pool::fetch(address, "/healthz").is_none() {
         tokio::time::sleep(Duration::from_millis(20)).await;
     }
     let admin = Api::stranger_at(address).become_first_admin().await;
@@ -106,7 +106,7 @@ async fn measure(size: &Size) {
     run.end(|| Source::until(provider.began().elapsed()), size);
 }
 
-/// The program on a new data folder.
+/// Starts the program on a new data folder.
 fn serve(address: SocketAddr, folder: &std::path::Path) -> Process {
     let mut command = Command::new(env!("CARGO_BIN_EXE_headwater"));
     command.arg("serve").arg("--data-dir").arg(folder).args(["--log-level", "warn"]);
@@ -115,7 +115,7 @@ fn serve(address: SocketAddr, folder: &std::path::Path) -> Process {
     Process::spawn(&mut command)
 }
 
-/// Makes a channel with one stream; its path for players.
+/// Creates a channel with one stream and returns its player path.
 async fn channel(provider: &Provider, admin: &Api, number: u64) -> String {
     let path = format!("/live/bench/{number}.ts");
     provider.path(&path).answers(MockResponse::play(picture()));
@@ -129,12 +129,12 @@ async fn channel(provider: &Provider, admin: &Api, number: u64) -> String {
     format!("/proxy/ts/stream/{}", channel.text("uuid"))
 }
 
-/// The same on every channel, so that one calculation of what was sent does for all.
+/// Returns the same programme for every channel, so that the sent bytes are computed once.
 fn picture() -> Picture {
     Picture::new("bench").bits_per_second(BITS_PER_SECOND).frames_per_gop(50)
 }
 
-/// Makes an account of the list, which is imported at once; its id.
+/// Creates an account with the playlist, waits for its import, and returns its id.
 async fn import(admin: &Api, list: &str, entries: u64) -> u64 {
     let made = admin.post("/api/m3u/accounts/", json!({ "name": "Large", "server_url": list })).await;
     assert_eq!(made.status, 201, "{made:?}");
@@ -152,7 +152,7 @@ async fn refresh(admin: &Api, account: u64, n_changed: u64) {
     assert_eq!(made, (&json!(0), &json!(n_changed)), "{done}");
 }
 
-/// Waits for the end of a refresh, or of whichever is the first.
+/// Waits for the end of a refresh, or of the first one.
 async fn over(admin: &Api, account: u64, task: Option<&Value>) -> Value {
     loop {
         let refresh = admin.get(&format!("/api/m3u/refresh/{account}/")).await.body;
@@ -164,11 +164,11 @@ async fn over(admin: &Api, account: u64, task: Option<&Value>) -> Value {
     }
 }
 
-/// What happened in a part, seen from outside of the clients.
+/// Measurements of one phase, except those of the clients.
 struct Part {
     name: &'static str,
     seconds: f64,
-    /// Processor time of the program, and of the clients.
+    /// CPU time of the program and of the clients.
     cpu: Duration,
     clients_cpu: Duration,
     peak: u64,
@@ -184,10 +184,10 @@ struct Run {
 }
 
 impl Run {
-    /// Measures while something is done.
+    /// Measures one phase while the future runs.
     async fn part<T>(&mut self, name: &'static str, what: impl Future<Output = T>) -> T {
-        self.watching.tell(name);
-        self.server.forget_peak();
+        self.watching.send_line(name);
+        self.server.reset_peak();
         let (cpu, clients_cpu) = (self.server.cpu_with_ended_threads(), self.watching.cpu());
         let before = self.metrics();
         let started = tokio::time::Instant::now();
@@ -206,9 +206,9 @@ impl Run {
         done
     }
 
-    /// What the gateway counts.
+    /// Reads the counters of the gateway.
     fn metrics(&self) -> Metrics {
-        let text = crowd::fetch(self.address, "/metrics").expect("the gateway runs");
+        let text = client_pool::fetch(self.address, "/metrics").expect("the gateway runs");
         let read = |name: &str| -> u64 {
             let line = text.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(' '));
             line.and_then(|it| it.parse().ok()).unwrap_or_else(|| panic!("no {name} in {text}"))
@@ -219,9 +219,10 @@ impl Run {
         }
     }
 
-    /// Asks the clients how it was, prints it all and records it. What was sent is known only when they have ended.
+    /// Collects the reports of the clients, prints and records the results. The sent bytes are known only after the
+    /// clients have ended.
     fn end(mut self, source: impl FnOnce() -> Source, size: &Size) {
-        self.watching.tell("end");
+        self.watching.send_line("end");
         let reports: Vec<String> = self.parts.iter().map(|_| self.watching.line()).collect();
         let source = source();
         println!(
@@ -270,7 +271,7 @@ impl Run {
             "entries": size.entries,
             "parts": rows,
         });
-        support::record("beside", results);
+        support::record("mixed_load", results);
     }
 }
 
@@ -279,19 +280,19 @@ struct Metrics {
     losses: u64,
 }
 
-/// What the source sends: the number of packets before each reading of its clock.
+/// The programme of the source: the number of packets before each value of its clock.
 struct Source(HashMap<u32, u64>);
 
 impl Source {
-    /// Everything from its beginning to this age.
+    /// Computes the programme from its start to this age.
     fn until(age: Duration) -> Source {
         let mut programme = Programme::from(picture()).tune_in(Duration::ZERO);
         let (mut packets, mut clocks, mut frame) = (0, HashMap::new(), Vec::new());
         let mut time = Duration::ZERO;
         while time <= age {
             programme.take(time, &mut frame);
-            for packet in frame.chunks(crowd::PACKET) {
-                clocks.extend(crowd::clock(packet).map(|clock| (clock, packets)));
+            for packet in frame.chunks(client_pool::PACKET) {
+                clocks.extend(client_pool::clock(packet).map(|clock| (clock, packets)));
                 packets += 1;
             }
             frame.clear();
@@ -300,13 +301,13 @@ impl Source {
         Source(clocks)
     }
 
-    /// Bytes that the clients got in a part, and how many that differs from what was sent, summed up over all
-    /// clients. Whoever read a clock that the source never had counts as if nothing had been sent to them.
+    /// Returns the bytes that the clients received in a phase, and the sum of the differences to the sent bytes. A
+    /// client with a clock value that the source never sent counts as if nothing had been sent to it.
     fn compare(&self, spans: &Value) -> (u64, u64) {
         let spans: Vec<(u32, u32, u64)> =
             serde_json::from_value(spans.clone()).expect("a span of each client");
         let sent = |first: u32, last: u32| self.0.get(&last)?.checked_sub(*self.0.get(&first)?);
-        let bytes = |packets: u64| packets * crowd::PACKET as u64;
+        let bytes = |packets: u64| packets * client_pool::PACKET as u64;
         let differs = |(first, last, got): &(u32, u32, u64)| got.abs_diff(sent(*first, *last).unwrap_or(0));
         (bytes(spans.iter().map(|it| it.2).sum()), bytes(spans.iter().map(differs).sum()))
     }
