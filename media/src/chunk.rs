@@ -1,4 +1,5 @@
-//! A run of whole packets, shared without copying, and the one place where output packets are looked at.
+//! Chunks (runs of whole packets, shared without copying) and the chunker, which inspects every output packet
+//! once.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -10,45 +11,47 @@ use crate::ts::clock::{RandomAccess, Unwrap};
 use crate::ts::packet::{NULL_PID, PACKET, Packet, PacketBytes, SYNC};
 use crate::ts::tables::{TableReader, Tables};
 
-/// Longest chunk: the most whole packets in 64 KiB.
+/// Maximum length of a chunk: the whole packets that fit into 64 KiB.
 pub const CHUNK_BYTES_MAX: usize = 64 * 1024 / PACKET * PACKET;
-/// Longest time a chunk stays open. Shorter ones wake every viewer more often and cost CPU; longer ones delay.
+/// Longest time a chunk stays open. A shorter time wakes every viewer more often and costs CPU; a longer one
+/// adds delay.
 pub const CHUNK_TIME: Duration = Duration::from_millis(50);
-/// A programme of sound alone could begin anywhere, so its chunks may be cut at a PES start when they are this
-/// old, or when they did not begin with one.
+/// Minimum age of a chunk that a PES start closes in a programme without video. Such a programme can start at
+/// every PES packet, so cutting at each one would create many small chunks.
 const AUDIO_CUT: Duration = Duration::from_millis(25);
-/// The same for a burst, in which no time passes.
+/// The same limit in bytes, for a burst, in which no time passes.
 const AUDIO_CUT_BYTES: usize = 16 * 1024;
-/// Chunks are cut from blocks of this size, so that a radio stream's small chunks do not hold a page each.
+/// Size of the memory blocks that hold chunks, so that the small chunks of a radio stream do not occupy a
+/// page each.
 const BLOCK_BYTES: usize = 128 * 1024;
-/// Packets of one filler chunk, as many as commonly travel in one datagram.
+/// Packets in one filler chunk: as many as one datagram commonly carries.
 const FILLER_PACKETS: usize = 7;
-/// Most PIDs whose counters a chunk remembers. A real stream has some dozens.
+/// Maximum number of PIDs whose continuity counters a chunk stores. A real stream has some dozens.
 const PIDS_MAX: usize = 256;
 
-/// What is known about a chunk without looking at its packets.
+/// The properties of a chunk that are known without parsing its packets.
 #[derive(Clone, Debug)]
 pub struct ChunkHead {
-    /// Its number; counts on by one for the whole life of the ring.
+    /// Number of the chunk; increases by one during the whole life of the ring.
     pub sequence: u64,
-    /// When its first packet came.
+    /// Arrival time of the first packet.
     pub arrived: Instant,
-    /// The programme's clock at or shortly before its first packet, in ticks of 27 MHz on a line that does not wrap.
+    /// The programme clock at or shortly before the first packet, unwrapped, in ticks of 27 MHz.
     pub programme_time: Option<u64>,
-    /// Whether its first packet begins a random-access point.
+    /// Whether the first packet starts a random-access point.
     pub random_access: bool,
-    /// Whether packets are missing before it, or a new source begins with it.
+    /// Whether packets are missing before the chunk, or a new source starts with it.
     pub discontinuity: bool,
-    /// Whether it holds null packets alone.
+    /// Whether the chunk contains only null packets.
     pub filler: bool,
     /// The tables in force before its first packet.
     pub tables: Option<Arc<Tables>>,
-    /// For each PID, in ascending order, the last continuity counter before its first packet.
+    /// The last continuity counter before the first packet, for each PID in ascending order.
     pub counters: Arc<[(u16, u8)]>,
 }
 
 impl ChunkHead {
-    /// The last continuity counter on `pid` before this chunk.
+    /// Returns the last continuity counter on `pid` before this chunk.
     pub fn counter(&self, pid: u16) -> Option<u8> {
         let index = self.counters.binary_search_by_key(&pid, |it| it.0).ok()?;
         Some(self.counters[index].1)
@@ -63,24 +66,25 @@ pub struct Chunk {
 }
 
 impl Chunk {
-    /// What is known about it.
+    /// Returns the properties of the chunk.
     pub fn head(&self) -> &ChunkHead {
         &self.head
     }
 
-    /// The packets; a shared reference, not a copy.
+    /// Returns the packets, as a shared reference without copying.
     pub fn bytes(&self) -> Bytes {
         self.bytes.clone()
     }
 
-    /// Bytes in it, a multiple of [`PACKET`].
+    /// Returns the length in bytes, a multiple of [`PACKET`].
     #[expect(clippy::len_without_is_empty, reason = "a chunk is never empty")]
     pub fn len(&self) -> usize {
         self.bytes.len()
     }
 }
 
-/// Cuts packets into chunks, at a size, after a time and before random-access points.
+/// Collects packets into chunks. A chunk ends at a size limit, after a time limit, and before random-access
+/// points.
 #[derive(Debug)]
 pub struct Chunker {
     buffer: BytesMut,
@@ -93,7 +97,7 @@ pub struct Chunker {
     clock: Unwrap,
     programme_time: Option<u64>,
     counters: Counters,
-    /// Length of the last chunk, as a guess for the next.
+    /// Length of the last chunk, as an estimate for the next.
     last_bytes: usize,
 }
 
@@ -104,7 +108,7 @@ impl Default for Chunker {
 }
 
 impl Chunker {
-    /// A chunker whose first chunk has number 0.
+    /// Creates a chunker whose first chunk has the number 0.
     pub fn new() -> Self {
         Self {
             buffer: BytesMut::new(),
@@ -121,8 +125,8 @@ impl Chunker {
         }
     }
 
-    /// Takes one packet; returns the chunk that ended before it, if one did. What does not begin with the sync
-    /// byte is no packet and is left out.
+    /// Adds one packet and returns the chunk that ended before it, if one did. Bytes without the sync byte
+    /// are ignored.
     pub fn push(&mut self, packet: &PacketBytes, now: Instant) -> Option<Chunk> {
         let view = Packet::new(packet);
         if packet[0] != SYNC {
@@ -134,7 +138,7 @@ impl Chunker {
             self.read_clock(view);
         }
         if self.open.is_none() {
-            self.begin(random_access, now);
+            self.open(random_access, now);
         }
         self.buffer.extend_from_slice(packet);
         if view.is_valid() {
@@ -146,16 +150,17 @@ impl Chunker {
         done
     }
 
-    /// Ends the open chunk, if there is one.
+    /// Closes and returns the open chunk, if there is one.
     pub fn flush(&mut self) -> Option<Chunk> {
         let head = self.open.take()?;
         self.last_bytes = self.buffer.len();
         Some(Chunk { head, bytes: self.buffer.split().freeze() })
     }
 
-    /// A chunk of null packets. The open chunk must have been flushed before: chunks are numbered in order.
+    /// Creates a chunk of null packets. The open chunk must have been flushed, because chunks are numbered in
+    /// order.
     pub fn filler(&mut self, now: Instant) -> Chunk {
-        debug_assert!(self.open.is_none(), "filler comes after what was collected");
+        debug_assert!(self.open.is_none(), "the open chunk is flushed before filler");
         let head = ChunkHead { filler: true, discontinuity: false, ..self.head(false, now) };
         Chunk { head, bytes: Bytes::from_static(&FILLER) }
     }
@@ -165,17 +170,17 @@ impl Chunker {
         self.discontinuity_next = true;
     }
 
-    /// When the open chunk must be flushed.
+    /// Returns the time by which the open chunk must be flushed.
     pub fn deadline(&self) -> Option<Instant> {
         self.open.as_ref().map(|it| it.arrived + CHUNK_TIME)
     }
 
-    /// The tables in force after the last packet.
+    /// Returns the tables that are in force after the last packet.
     pub fn tables(&self) -> Option<&Arc<Tables>> {
         self.tables.as_ref()
     }
 
-    /// Continuity errors seen so far that no packet declared.
+    /// Returns the number of continuity errors that no packet declared.
     pub fn n_continuity_errors(&self) -> u64 {
         self.counters.n_errors
     }
@@ -194,7 +199,7 @@ impl Chunker {
         }
     }
 
-    fn begin(&mut self, random_access: bool, now: Instant) {
+    fn open(&mut self, random_access: bool, now: Instant) {
         let room = (self.last_bytes + self.last_bytes / 4).clamp(8 * 1024, CHUNK_BYTES_MAX);
         if self.buffer.capacity() < room {
             self.buffer.reserve(BLOCK_BYTES);
@@ -254,9 +259,9 @@ static FILLER: [u8; FILLER_PACKETS * PACKET] = {
 /// The last continuity counter of every PID.
 #[derive(Debug)]
 struct Counters {
-    /// By PID; [`UNSEEN`] where nothing came yet.
+    /// Indexed by PID; [`UNSEEN`] before the first packet of a PID.
     last: Box<[u8]>,
-    /// PIDs seen, ascending.
+    /// PIDs with at least one packet, in ascending order.
     pids: Vec<u16>,
     n_errors: u64,
 }
@@ -284,7 +289,7 @@ impl Counters {
             }
             return;
         }
-        // A packet may be sent twice, and one without payload does not count on.
+        // A packet may be sent twice, and a packet without payload does not increase the counter.
         let fits = cc == before || (packet.has_payload() && cc == (before + 1) & 0x0F);
         if !fits && !packet.discontinuity() {
             self.n_errors += 1;
@@ -303,7 +308,7 @@ mod tests {
     use super::*;
     use crate::ts::build::{AUDIO_PID, Builder, VIDEO_PID};
 
-    /// Pushes packets at these millis; gives all chunks.
+    /// Pushes packets at these times in milliseconds and returns all chunks.
     fn chunks(packets: impl IntoIterator<Item = (u64, PacketBytes)>) -> Vec<Chunk> {
         let start = Instant::now();
         let mut chunker = Chunker::new();
@@ -334,7 +339,7 @@ mod tests {
     }
 
     #[test]
-    fn a_chunk_ends_before_a_random_access_point_and_knows_what_came_before_it() {
+    fn a_chunk_ends_before_a_random_access_point_and_stores_the_state_before_its_first_packet() {
         let mut builder = Builder::video();
         let mut packets = builder.tables();
         packets.extend([builder.data(AUDIO_PID), builder.key(77), builder.data(VIDEO_PID)]);
@@ -353,10 +358,10 @@ mod tests {
     }
 
     #[test]
-    fn sound_alone_keeps_the_pace_of_time_and_still_begins_at_pes_starts() {
+    fn chunks_without_video_are_cut_by_time_and_start_at_pes_starts() {
         let mut builder = Builder::radio();
         let mut packets: Vec<(u64, PacketBytes)> = builder.tables().into_iter().map(|it| (0, it)).collect();
-        // A PES packet of two packets each 24 ms.
+        // A PES packet of two transport stream packets every 24 ms.
         for frame in 0..100 {
             packets.push((frame * 24, builder.pes(AUDIO_PID, &[])));
             packets.push((frame * 24 + 12, builder.data(AUDIO_PID)));
@@ -367,7 +372,7 @@ mod tests {
     }
 
     #[test]
-    fn a_declared_discontinuity_begins_a_chunk_that_says_so() {
+    fn a_declared_discontinuity_starts_a_marked_chunk() {
         let mut builder = Builder::video();
         let mut chunker = Chunker::new();
         let now = Instant::now();
@@ -401,15 +406,15 @@ mod tests {
             let mut packets = Vec::new();
             for (millis, kind, bytes) in all {
                 now += millis;
-                let made = match kind {
+                let new = match kind {
                     0 => builder.tables(),
                     1 => vec![builder.key(now * 27_000)],
                     2 => vec![builder.pes(AUDIO_PID, &[])],
                     3 => vec![builder.data(AUDIO_PID)],
                     4 => vec![builder.data(VIDEO_PID)],
-                    _ => vec![bytes.try_into().unwrap()], // Hostile.
+                    _ => vec![bytes.try_into().unwrap()], // Arbitrary bytes.
                 };
-                packets.extend(made.into_iter().map(|it| (now, it)));
+                packets.extend(new.into_iter().map(|it| (now, it)));
             }
             let chunks = chunks(packets.clone());
             let out: Vec<u8> = chunks.iter().flat_map(|it| it.bytes()).collect();

@@ -1,4 +1,4 @@
-//! A short embedded clip, played for ever as a live source would be.
+//! A short embedded clip that is played in a loop like a live source.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -10,44 +10,44 @@ use crate::ts::clock::{PCR_MODULUS, STAMP_HZ, STAMP_MODULUS, Unwrap, distance, m
 use crate::ts::packet::{NULL_PID, PACKET, Packet, PacketBytes, packets, set_cc, set_pcr};
 use crate::ts::tables::{TableReader, Tables};
 
-/// A run ends after this many packets, or after [`RUN_PACKETS_MIN`] when the next is due later.
+/// A run ends after this many packets, or after [`RUN_PACKETS_MIN`] if the next packet is due later.
 const RUN_PACKETS_MAX: usize = 28;
 const RUN_PACKETS_MIN: usize = 7;
-/// Packets due within this time of the first of a run go with it.
+/// Packets that are due within this time of the first of a run are part of it.
 const RUN_TIME: Duration = Duration::from_millis(10);
 
-/// A transport stream of one programme, cut so that it can follow itself.
+/// A transport stream of one programme that can be repeated without a seam.
 ///
-/// It should last a whole number of video frames and of audio frames, with one audio frame per PES packet, so that
-/// the loop has no seam to hear.
+/// Its length should be a whole number of video frames and of audio frames, with one audio frame per PES
+/// packet, so that no seam can be heard.
 #[derive(Clone, Debug)]
 pub struct Clip {
-    loop_once: Arc<Loop>,
+    loop_once: Arc<LoopData>,
 }
 
 #[derive(Debug)]
-struct Loop {
+struct LoopData {
     packets: Vec<(Duration, PacketBytes)>,
-    /// Length in ticks of 90 kHz, the last frame included.
+    /// Length in ticks of 90 kHz, including the last frame.
     ticks: u64,
 }
 
-/// Why a clip cannot be played.
+/// The reason why a clip cannot be played.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ClipError {
-    /// No packets, or no PAT and PMT among them.
-    #[error("the clip holds no programme")]
+    /// No packets, or no PAT and PMT.
+    #[error("the clip contains no programme")]
     NoProgramme,
-    /// Less than two time stamps on the stream that gives the length, or time stamps that go back.
+    /// Fewer than two time stamps on the stream that determines the length, or decreasing time stamps.
     #[error("the clip has no length")]
     NoLength,
-    /// Less than two readings of the programme's clock.
+    /// Fewer than two clock references.
     #[error("the clip has no clock")]
     NoClock,
 }
 
 impl Clip {
-    /// Reads a clip.
+    /// Parses a clip.
     pub fn parse(bytes: &'static [u8]) -> Result<Self, ClipError> {
         let mut aligner = Aligner::new();
         aligner.push(Bytes::from_static(bytes));
@@ -61,18 +61,18 @@ impl Clip {
         let ticks = length(&all, tables).ok_or(ClipError::NoLength)?;
         let all = without_overlap(all, tables, ticks);
         let due = due_times(&all, tables.pmt.pcr_pid).ok_or(ClipError::NoClock)?;
-        // The last packets of one round must not be due after the first of the next.
+        // The last packets of a round must not be due after the first of the next.
         let length = ticks_to_duration(ticks);
         let packets = due.into_iter().map(|it| it.min(length)).zip(all).collect();
-        Ok(Self { loop_once: Arc::new(Loop { packets, ticks }) })
+        Ok(Self { loop_once: Arc::new(LoopData { packets, ticks }) })
     }
 
-    /// How long one round lasts.
+    /// Returns the length of one round.
     pub fn length(&self) -> Duration {
         ticks_to_duration(self.loop_once.ticks)
     }
 
-    /// Plays it from the beginning, for ever.
+    /// Creates a player that starts at the beginning and never ends.
     pub fn player(&self) -> ClipPlayer {
         ClipPlayer {
             loop_once: self.loop_once.clone(),
@@ -84,21 +84,22 @@ impl Clip {
     }
 }
 
-/// A clip being played. Time stamps and continuity counters run on from round to round.
+/// Plays a clip. Time stamps and continuity counters continue from round to round.
 #[derive(Clone, Debug)]
 pub struct ClipPlayer {
-    loop_once: Arc<Loop>,
-    /// The next packet of the round.
+    loop_once: Arc<LoopData>,
+    /// Index of the next packet of the round.
     next: usize,
     n_rounds: u64,
     /// Added to all time stamps, in ticks of 90 kHz.
     offset: u64,
-    /// The last counter of each PID.
+    /// The last continuity counter of each PID.
     counters: Vec<(u16, u8)>,
 }
 
 impl ClipPlayer {
-    /// Shifts all time stamps by this much, as if it had played for that long. When packets are due stays the same.
+    /// Shifts all time stamps by this much, as if the clip had played for that long. The due times of packets
+    /// do not change.
     #[must_use]
     pub fn starting_at(mut self, offset: Duration) -> Self {
         self.offset =
@@ -106,8 +107,8 @@ impl ClipPlayer {
         self
     }
 
-    /// The next packets, and how long after the start the first of them is due.
-    #[expect(clippy::should_implement_trait, reason = "it never ends, so it would make a poor iterator")]
+    /// Returns the next packets and the time after the start at which the first of them is due.
+    #[expect(clippy::should_implement_trait, reason = "it never ends, so it is not an iterator")]
     pub fn next(&mut self) -> (Duration, Bytes) {
         let round = self.loop_once.clone();
         let start = Duration::from_nanos(
@@ -154,8 +155,8 @@ impl ClipPlayer {
     }
 }
 
-/// The length of one round: the time from the first to the last frame of the video (of the sound, where there is
-/// no video), and one frame more.
+/// Returns the length of one round: the time from the first to the last frame of the video (of the audio,
+/// without video), plus one frame.
 fn length(all: &[PacketBytes], tables: &Tables) -> Option<u64> {
     let pid = tables.video().or(tables.audio())?.pid;
     let mut clock = Unwrap::stamps();
@@ -167,29 +168,29 @@ fn length(all: &[PacketBytes], tables: &Tables) -> Option<u64> {
     Some((span * n_frames + (n_frames - 1) / 2) / (n_frames - 1))
 }
 
-/// Leaves out PES packets that begin a whole round after the first of their stream, and what belongs to them: an
-/// encoder's priming makes the sound one frame too long.
+/// Removes PES packets that start a whole round after the first of their stream, and their continuations: the
+/// priming of an encoder makes the audio one frame too long.
 fn without_overlap(all: Vec<PacketBytes>, tables: &Tables, ticks: u64) -> Vec<PacketBytes> {
     struct Stream {
         pid: u16,
         first: Option<u64>,
-        is_over: bool,
+        has_ended: bool,
     }
     let mut streams: Vec<Stream> =
-        tables.pids().map(|pid| Stream { pid, first: None, is_over: false }).collect();
+        tables.pids().map(|pid| Stream { pid, first: None, has_ended: false }).collect();
     let mut keeps = |packet: &PacketBytes| {
         let packet = Packet::new(packet);
         let Some(stream) = streams.iter_mut().find(|it| it.pid == packet.pid()) else { return true };
         if let Some(stamp) = stamps(packet).decode() {
             let first = *stream.first.get_or_insert(stamp);
-            stream.is_over = distance(first, stamp, STAMP_MODULUS) >= ticks as i64;
+            stream.has_ended = distance(first, stamp, STAMP_MODULUS) >= ticks as i64;
         }
-        !stream.is_over
+        !stream.has_ended
     };
     all.into_iter().filter(|it| keeps(it)).collect()
 }
 
-/// When each packet is due after the first, by its place between two readings of the clock.
+/// Returns when each packet is due after the first, interpolated between two clock references.
 fn due_times(all: &[PacketBytes], pcr_pid: u16) -> Option<Vec<Duration>> {
     let mut clock = Unwrap::pcr();
     let readings: Vec<(usize, u64)> = all
@@ -230,9 +231,9 @@ mod tests {
 
     use super::*;
 
-    /// A clip as the demonstration's: 25 pictures and 46.875 audio frames a second, so 3.84 s are whole numbers of
-    /// both, and one audio frame per PES packet.
-    fn made_by_ffmpeg() -> &'static [u8] {
+    /// Creates a clip like that of the demo: 25 pictures and 46.875 audio frames per second, so 3.84 s are a
+    /// whole number of both, with one audio frame per PES packet.
+    fn clip_from_ffmpeg() -> &'static [u8] {
         let folder = tempfile::tempdir().unwrap();
         let file = folder.path().join("clip.ts");
         run(Command::new("ffmpeg")
@@ -251,11 +252,11 @@ mod tests {
             .unwrap_or_else(|cause| panic!("{name}: {cause}; install it with `apt-get install ffmpeg`"));
         let errors = String::from_utf8_lossy(&output.stderr).into_owned();
         assert!(output.status.success(), "{name} failed: {errors}");
-        assert_eq!(errors, "", "{name} complains");
+        assert_eq!(errors, "", "{name} reports errors");
         String::from_utf8(output.stdout).unwrap()
     }
 
-    /// Decoding times in seconds by stream, as ffprobe sees them.
+    /// Returns the decoding times in seconds per stream, as reported by ffprobe.
     fn probed(bytes: &[u8]) -> HashMap<String, Vec<f64>> {
         let folder = tempfile::tempdir().unwrap();
         let file = folder.path().join("played.ts");
@@ -265,7 +266,7 @@ mod tests {
             .arg(&file));
         let mut times: HashMap<String, Vec<f64>> = HashMap::new();
         for line in table.lines() {
-            // Packets with side data have lines more.
+            // Packets with side data have additional fields.
             let mut fields = line.split(',');
             let (Some(kind), Some(dts)) = (fields.next(), fields.next()) else { continue };
             times.entry(kind.to_owned()).or_default().push(dts.parse().unwrap());
@@ -275,7 +276,7 @@ mod tests {
 
     #[test]
     fn a_clip_loops_without_a_seam_even_where_time_stamps_wrap() {
-        let clip = Clip::parse(made_by_ffmpeg()).unwrap();
+        let clip = Clip::parse(clip_from_ffmpeg()).unwrap();
         assert_eq!(clip.length(), Duration::from_millis(3840));
         let wraps_in_the_third_round = Duration::from_secs_f64((1u64 << 33) as f64 / 90e3 - 9.0);
         for offset in [Duration::ZERO, wraps_in_the_third_round] {
@@ -295,16 +296,16 @@ mod tests {
             for (kind, times) in &times {
                 let frame = if kind == "video" { 0.040 } else { 1024.0 / 48_000.0 };
                 let steps = times.windows(2).map(|it| it[1] - it[0]);
-                let strange: Vec<f64> = steps.filter(|it| (it - frame).abs() > 0.001).collect();
-                assert_eq!(strange, [], "{kind} from {offset:?}");
+                let wrong_steps: Vec<f64> = steps.filter(|it| (it - frame).abs() > 0.001).collect();
+                assert_eq!(wrong_steps, [], "{kind} from {offset:?}");
                 assert!(times.len() as f64 * frame > 19.0);
             }
         }
     }
 
     #[test]
-    fn clocks_and_counters_run_on_over_the_seam() {
-        let clip = Clip::parse(made_by_ffmpeg()).unwrap();
+    fn clocks_and_counters_continue_across_the_seam() {
+        let clip = Clip::parse(clip_from_ffmpeg()).unwrap();
         let mut player = clip.player();
         let mut counters: HashMap<u16, u8> = HashMap::new();
         let mut clock = Unwrap::pcr();
@@ -328,12 +329,12 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_clip_is_refused_with_a_reason() {
-        let refused = |bytes: &'static [u8]| Clip::parse(bytes).unwrap_err();
-        assert_eq!(refused(b""), ClipError::NoProgramme);
-        assert_eq!(refused(&[0x47; 5000]), ClipError::NoProgramme);
+    fn invalid_clips_are_rejected_with_a_reason() {
+        let rejected = |bytes: &'static [u8]| Clip::parse(bytes).unwrap_err();
+        assert_eq!(rejected(b""), ClipError::NoProgramme);
+        assert_eq!(rejected(&[0x47; 5000]), ClipError::NoProgramme);
         let mut builder = crate::ts::build::Builder::video();
         let tables: &'static [u8] = Box::leak(builder.tables().concat().into());
-        assert_eq!(refused(tables), ClipError::NoLength);
+        assert_eq!(rejected(tables), ClipError::NoLength);
     }
 }

@@ -1,8 +1,8 @@
-//! Closes what was dropped, so that nobody has to wait for it.
+//! Closes dropped sockets in the background, so that their owners do not have to wait.
 //!
-//! A dropped future cannot wait, and a socket that is merely dropped is still open in the provider's
-//! eyes for a while. So whoever drops a socket hands it to the closer together with the permit to hold
-//! it; the permit comes back only when the socket is gone.
+//! `Drop` cannot wait, and the provider can still see a socket for a while after it was dropped. The owner of a
+//! socket therefore hands it to the closer together with its permit, and the permit is dropped only after the
+//! socket is gone.
 
 use std::future::poll_fn;
 use std::io;
@@ -20,40 +20,41 @@ use tokio_util::task::TaskTracker;
 use crate::Permit;
 use crate::dial::BoxedSocket;
 
-/// Longest time that a socket may take to close. A provider that does not hear us by then hears a reset.
+/// Longest time for an orderly close. After it the connection is reset.
 pub const CLOSE_TIMEOUT: Duration = Duration::from_millis(500);
 
-/// Where sockets go to be closed. Its tasks are the only ones that nobody aborts.
+/// Closes sockets and ends programs in tasks that are never aborted.
 #[derive(Clone)]
 pub struct Closer {
     packets: Handle,
     tasks: TaskTracker,
     n_sockets: Arc<AtomicUsize>,
-    /// Whether it was said that programs have no warden.
-    said: Arc<Once>,
+    /// Limits the warning about a missing watchdog to one per process.
+    watchdog_warning: Arc<Once>,
 }
 
 impl Closer {
-    /// A closer whose tasks run on `packets`.
+    /// Creates a closer whose tasks run on `packets`.
     pub fn new(packets: Handle) -> Self {
         let tasks = TaskTracker::new();
-        // A closed tracker still takes tasks; closed is what lets `idle` return.
+        // A closed tracker still accepts tasks; only a closed one lets `idle` return.
         tasks.close();
-        Self { packets, tasks, n_sockets: Arc::default(), said: Arc::new(Once::new()) }
+        Self { packets, tasks, n_sockets: Arc::default(), watchdog_warning: Arc::new(Once::new()) }
     }
 
-    /// Takes over a socket and the permit for it; returns at once.
+    /// Takes over a socket and its permit, and returns at once.
     ///
-    /// Our side is shut down, what still comes is read and discarded until the other side closes too or
-    /// [`CLOSE_TIMEOUT`] is over, then the socket is dropped, then the permit.
+    /// Shuts down the local side and discards incoming bytes until the remote side closes or [`CLOSE_TIMEOUT`]
+    /// is over. Then it drops the socket, and after that the permit.
     pub fn close(&self, socket: BoxedSocket, permit: Box<dyn Permit>) {
-        // First of all together, so that nothing can part them in the wrong order.
+        // Both in one value from the start, so that they are always dropped in this order.
         let mut held = Held { socket, permit };
         held.permit.closing();
-        // If the runtime is shutting down the task is dropped unrun: socket first, then permit, all the same.
+        // A runtime that shuts down drops the task without running it; the order socket, then permit, is the
+        // same.
         self.tasks.spawn_on(
             async move {
-                // Names the whole of `held`, so that it is captured whole and dropped in field order.
+                // Borrows all of `held`, so that the block captures it as a whole and drops it in field order.
                 let held = &mut held;
                 close_gently(&mut held.socket).await;
             },
@@ -61,55 +62,57 @@ impl Closer {
         );
     }
 
-    /// Runs what ends something else than a socket: a program.
-    pub(crate) fn run(&self, ending: impl Future<Output = ()> + Send + 'static) {
+    /// Runs a task that ends a program.
+    pub(crate) fn spawn(&self, ending: impl Future<Output = ()> + Send + 'static) {
         self.tasks.spawn_on(ending, &self.packets);
     }
 
-    /// Says that programs run without a warden. Only the first call says it; the machine stays the same.
-    pub(crate) fn say_once(&self, say: impl FnOnce()) {
-        self.said.call_once(say);
+    /// Calls `warn` the first time only: the machine does not change while the process runs.
+    pub(crate) fn warn_once(&self, warn: impl FnOnce()) {
+        self.watchdog_warning.call_once(warn);
     }
 
-    /// Waits until nothing is closing any more.
+    /// Waits until no socket or program is closing.
     pub async fn idle(&self) {
         self.tasks.wait().await;
     }
 
-    /// Sockets and programs that are closing now.
+    /// Returns the number of sockets and programs that are closing.
     pub fn n_closing(&self) -> usize {
         self.tasks.len()
     }
 
-    /// Sockets that a provider can see: being dialled, open, or closing. A program counts as one.
+    /// Returns the number of sockets that providers can see: connecting, open or closing. A program counts as
+    /// one.
     pub fn n_sockets(&self) -> usize {
         self.n_sockets.load(Ordering::SeqCst)
     }
 
-    /// Counts a socket that is about to be dialled, until the answer is dropped.
-    pub(crate) fn count(&self) -> SocketCount {
+    /// Counts a socket that is about to connect, until the returned value is dropped.
+    pub(crate) fn count_socket(&self) -> SocketCount {
         self.n_sockets.fetch_add(1, Ordering::SeqCst);
         SocketCount(self.n_sockets.clone())
     }
 }
 
-/// Field order is drop order: the permit may come back only when the socket is gone.
+/// Field order is drop order: the permit is dropped after the socket.
 struct Held {
     socket: BoxedSocket,
     permit: Box<dyn Permit>,
 }
 
-/// Shuts down our side and reads until the other side closes too, for at most [`CLOSE_TIMEOUT`].
-/// The caller drops the socket afterwards. May be cancelled at any point.
+/// Shuts down the local side and reads until the remote side closes, for at most [`CLOSE_TIMEOUT`].
+///
+/// The caller drops the socket afterwards. Cancel-safe.
 pub(crate) async fn close_gently(socket: &mut BoxedSocket) {
     let closing = async {
-        // An error means that there is nothing left to close.
+        // After an error nothing is left to close.
         if socket.shutdown().await.is_err() {
             return;
         }
         let mut discarded = [0; 4096];
         poll_fn(|cx| {
-            // Bounded work per poll: a provider that keeps sending must not hold the thread.
+            // Bounded work per poll: a provider that keeps sending must not block the thread.
             for _ in 0..32 {
                 let mut buffer = ReadBuf::new(&mut discarded);
                 match Pin::new(&mut *socket).poll_read(cx, &mut buffer) {
@@ -123,11 +126,11 @@ pub(crate) async fn close_gently(socket: &mut BoxedSocket) {
         })
         .await;
     };
-    // Out of time is no failure: the socket is set to close hard when it is dropped.
+    // A timeout is not a failure: the socket resets the connection when it is dropped.
     let _ = timeout(CLOSE_TIMEOUT, closing).await;
 }
 
-/// One socket in [`Closer::n_sockets`].
+/// Counts one socket in [`Closer::n_sockets`].
 pub(crate) struct SocketCount(Arc<AtomicUsize>);
 
 impl Drop for SocketCount {
@@ -137,19 +140,19 @@ impl Drop for SocketCount {
 }
 
 impl SocketCount {
-    /// The socket, counted until it is dropped.
-    pub(crate) fn on(self, socket: BoxedSocket) -> BoxedSocket {
-        Box::new(Counted { socket, _count: self })
+    /// Returns the socket, which is counted until it is dropped.
+    pub(crate) fn attach(self, socket: BoxedSocket) -> BoxedSocket {
+        Box::new(CountedSocket { socket, _count: self })
     }
 }
 
-/// A socket with its place in the count; the count goes down after the socket is gone.
-struct Counted {
+/// A counted socket. Field order is drop order: the count decreases after the socket is gone.
+struct CountedSocket {
     socket: BoxedSocket,
     _count: SocketCount,
 }
 
-impl AsyncRead for Counted {
+impl AsyncRead for CountedSocket {
     fn poll_read(
         mut self: Pin<&mut Self>,
         cx: &mut Context<'_>,
@@ -159,7 +162,7 @@ impl AsyncRead for Counted {
     }
 }
 
-impl AsyncWrite for Counted {
+impl AsyncWrite for CountedSocket {
     fn poll_write(mut self: Pin<&mut Self>, cx: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
         Pin::new(&mut self.socket).poll_write(cx, bytes)
     }

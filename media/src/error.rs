@@ -1,50 +1,51 @@
-//! Why a source ended or never began: whose side it was, whom it blames, and whether another try can help.
+//! Errors of upstreams: the cause, the responsible side, the scope, and whether another attempt can help.
 //!
-//! No text in here carries an address: provider URLs hold user names and passwords.
+//! No text in this module contains an address, because provider URLs contain user names and passwords.
 
 use std::{fmt, io};
 
-/// The failure of an attempt to play from an upstream.
+/// The error of an attempt to play from an upstream.
 ///
-/// What it prints completes "failed to play from the upstream: …" and never names an address.
+/// `Display` completes "failed to play from the upstream: …" and contains no address.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{cause}")]
 pub struct UpstreamError {
     cause: Cause,
 }
 
-/// What went wrong.
+/// The cause of an upstream error.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Cause {
-    /// The address cannot be used at all; the text says why, without the address.
+    /// The address is invalid. The text contains the reason without the address.
     Address(String),
     /// The host name has no address.
     Dns,
     /// The connection was refused or broke before the request was sent.
     Connect(String),
-    /// No connection within `connect_timeout`, names and TLS included.
+    /// No connection within `connect_timeout`, which covers name resolution and TLS.
     ConnectTimeout,
-    /// The TLS handshake failed: certificate, protocol version, no TLS at all.
+    /// The TLS handshake failed, for example because of the certificate or the protocol version, or because the
+    /// provider does not use TLS.
     Tls(String),
-    /// The provider answered with a status that is not a stream.
+    /// The provider answered with a status other than success.
     Status(u16),
-    /// More redirects than we follow.
+    /// More redirects than the limit.
     TooManyRedirects,
-    /// A redirect that leads back to where we have been.
+    /// A redirect to an address that was already visited.
     RedirectLoop,
     /// A redirect without a usable `Location`.
     BadRedirect,
-    /// The answer is not HTTP, not even loosely.
+    /// The response is not HTTP, not even with lenient parsing.
     Protocol(String),
-    /// The body is something else; the text names it ("text/html", "an HLS playlist").
+    /// The body is not a transport stream. The text names its type ("text/html", "an HLS playlist").
     NotTs(String),
-    /// The answer was a success without a body.
+    /// A successful response without a body.
     Empty,
-    /// No payload packet within `first_packet_timeout` of the start of the dial.
+    /// No payload packet within `first_packet_timeout` after the first connection attempt started.
     FirstPacketTimeout,
     /// No payload packet for `stall_timeout` while playing.
     Stall,
-    /// The stream came to an end; a live stream does not end.
+    /// The stream ended. A live stream has no end.
     Ended,
     /// The connection broke while the stream was being read.
     Reset(String),
@@ -52,71 +53,70 @@ pub enum Cause {
     SyncLost,
     /// The programme clock fell behind the wall clock.
     ClockBehind,
-    /// A kind of address that we cannot play yet.
+    /// The address scheme is not supported.
     Unsupported(String),
     /// A file could not be opened or read.
     File(String),
-    /// A program could not be started; the text names it and says why.
+    /// A program could not be started. The text contains its name and the reason.
     Program(String),
-    /// A program ended; the text says how, and what it said last, without secrets.
+    /// A program ended. The text contains its exit status and its last log line, without secrets.
     Exited(String),
-    /// Our own code panicked while it opened or read the source.
+    /// The gateway panicked while it opened or read the source.
     Panicked,
 }
 
-/// Whose failure it was.
+/// The side that is responsible for an upstream error.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Side {
-    /// The provider's, or the network's between us.
+    /// The provider, or the network between the gateway and the provider.
     Upstream,
-    /// Ours: a setting, a file, a bug.
-    Ours,
+    /// The gateway: a setting, a file, or a defect.
+    Gateway,
 }
 
-/// Whom a failure blames, so that the right candidates are tried last.
+/// The part of a plan that an error affects, so that the affected candidates are tried last.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Scope {
-    /// The stream: every account profile would meet the same.
+    /// The stream: the error occurs with every account profile.
     Stream,
-    /// This candidate only: the provider refused the account, another profile may be let in.
+    /// Only this candidate: the provider refused the account, and another profile may be accepted.
     Candidate,
 }
 
 impl UpstreamError {
-    /// An error of this cause.
+    /// Creates an error with this cause.
     pub fn new(cause: Cause) -> Self {
         Self { cause }
     }
 
-    /// What went wrong.
+    /// Returns the cause.
     pub fn cause(&self) -> &Cause {
         &self.cause
     }
 
-    /// Whose failure it was.
+    /// Returns the responsible side.
     pub fn side(&self) -> Side {
         match self.cause {
             Cause::Address(_)
             | Cause::Unsupported(_)
             | Cause::File(_)
             | Cause::Program(_)
-            | Cause::Panicked => Side::Ours,
+            | Cause::Panicked => Side::Gateway,
             _ => Side::Upstream,
         }
     }
 
-    /// Whom it blames.
+    /// Returns the scope.
     pub fn scope(&self) -> Scope {
         match self.cause {
-            Cause::Status(status) if blames_the_account(status) => Scope::Candidate,
+            Cause::Status(status) if is_account_refusal(status) => Scope::Candidate,
             _ => Scope::Stream,
         }
     }
 
-    /// Whether the same candidate may succeed at once.
+    /// Returns whether an immediate retry of the same candidate can succeed.
     ///
-    /// False also for time-outs: they were long enough, and waiting them out again would keep the
-    /// viewer from the next candidate.
+    /// False for timeouts: another one of the same length would keep the viewer from the next candidate.
     pub fn can_retry(&self) -> bool {
         match self.cause {
             Cause::Dns
@@ -130,7 +130,7 @@ impl UpstreamError {
         }
     }
 
-    /// One word for metrics and events; from a fixed set.
+    /// Returns a label for metrics and events, from a fixed set.
     pub fn label(&self) -> &'static str {
         match self.cause {
             Cause::Address(_) => "address",
@@ -159,10 +159,10 @@ impl UpstreamError {
         }
     }
 
-    /// What a socket said while a stream was being read.
+    /// Converts an I/O error that occurred while a stream was read.
     pub(crate) fn from_read(error: &io::Error) -> Self {
         Self::new(match error.kind() {
-            // A body that ends before its promised length is an end like any other.
+            // A body that ends before its announced length counts as the end of the stream.
             io::ErrorKind::UnexpectedEof => Cause::Ended,
             kind => Cause::Reset(kind.to_string()),
         })
@@ -175,34 +175,35 @@ impl From<Cause> for UpstreamError {
     }
 }
 
-/// Statuses with which providers refuse a login or say that it has too many connections.
-/// 456 to 466 are not registered anywhere: panels use them for blocked, expired and full lines.
-fn blames_the_account(status: u16) -> bool {
+/// Returns whether providers use this status for a refused login or for too many connections.
+///
+/// Statuses 456 to 466 are not registered; panels use them for blocked, expired and full accounts.
+fn is_account_refusal(status: u16) -> bool {
     matches!(status, 401 | 402 | 403 | 407 | 423 | 429 | 456 | 458 | 461 | 462 | 463 | 466 | 503 | 509)
 }
 
 impl fmt::Display for Cause {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Cause::Address(why) => write!(f, "the address cannot be used: {why}"),
+            Cause::Address(why) => write!(f, "invalid address: {why}"),
             Cause::Dns => f.write_str("the host name has no address"),
-            Cause::Connect(why) => write!(f, "no connection: {why}"),
-            Cause::ConnectTimeout => f.write_str("no connection in time"),
-            Cause::Tls(why) => write!(f, "the secure connection failed: {why}"),
+            Cause::Connect(why) => write!(f, "connection failed: {why}"),
+            Cause::ConnectTimeout => f.write_str("connection timed out"),
+            Cause::Tls(why) => write!(f, "TLS handshake failed: {why}"),
             Cause::Status(status) => write!(f, "the provider answered with status {status}"),
-            Cause::TooManyRedirects => f.write_str("the provider redirected too often"),
-            Cause::RedirectLoop => f.write_str("the provider redirects in a circle"),
-            Cause::BadRedirect => f.write_str("the provider redirected to nowhere"),
-            Cause::Protocol(why) => write!(f, "the answer is not HTTP: {why}"),
+            Cause::TooManyRedirects => f.write_str("too many redirects"),
+            Cause::RedirectLoop => f.write_str("redirect loop"),
+            Cause::BadRedirect => f.write_str("redirect without a valid location"),
+            Cause::Protocol(why) => write!(f, "the response is not HTTP: {why}"),
             Cause::NotTs(what) => write!(f, "expected a transport stream, got {what}"),
-            Cause::Empty => f.write_str("the answer was empty"),
-            Cause::FirstPacketTimeout => f.write_str("no picture or sound in time"),
-            Cause::Stall => f.write_str("picture and sound stopped coming"),
+            Cause::Empty => f.write_str("the response was empty"),
+            Cause::FirstPacketTimeout => f.write_str("no video or audio in time"),
+            Cause::Stall => f.write_str("video and audio stopped"),
             Cause::Ended => f.write_str("the stream ended"),
             Cause::Reset(why) => write!(f, "the connection broke: {why}"),
-            Cause::SyncLost => f.write_str("the stream turned into something that is no transport stream"),
-            Cause::ClockBehind => f.write_str("the stream comes too slowly"),
-            Cause::Unsupported(what) => write!(f, "{what} cannot be played yet"),
+            Cause::SyncLost => f.write_str("the data is no longer a transport stream"),
+            Cause::ClockBehind => f.write_str("the stream is too slow"),
+            Cause::Unsupported(what) => write!(f, "{what} is not supported"),
             Cause::File(why) => write!(f, "the file cannot be read: {why}"),
             Cause::Program(why) => write!(f, "the program cannot be started: {why}"),
             Cause::Exited(how) => write!(f, "the program ended {how}"),
@@ -216,7 +217,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_refusal_of_the_account_blames_the_candidate_and_the_rest_the_stream() {
+    fn an_account_refusal_affects_the_candidate_and_other_errors_the_stream() {
         for status in [401, 403, 429, 458, 503, 509] {
             assert_eq!(UpstreamError::new(Cause::Status(status)).scope(), Scope::Candidate, "{status}");
         }
@@ -234,7 +235,7 @@ mod tests {
     }
 
     #[test]
-    fn only_what_may_succeed_at_once_is_worth_a_retry() {
+    fn only_errors_that_may_pass_at_once_allow_a_retry() {
         let yes = [
             Cause::Ended,
             Cause::Reset("connection reset".into()),

@@ -1,4 +1,4 @@
-//! Where a tail begins, and the packets made for it there.
+//! The chunk at which a tail starts to read, and the packets that are sent before that chunk.
 
 use std::collections::VecDeque;
 use std::time::Duration;
@@ -9,39 +9,40 @@ use tokio::time::Instant;
 use crate::chunk::ChunkHead;
 use crate::ts::packet::{PAT_PID, PacketBytes, discontinuity_packet};
 
-/// Where a tail begins. Filler is never where one begins, and nobody begins before the newest filler.
+/// The rule that selects the first chunk of a tail. A tail never starts at filler or before the newest filler.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum JoinPoint {
-    /// At the newest random-access point that is at least this old, else at the oldest there is; where there is
-    /// none at all, at the oldest chunk.
+    /// The newest random-access point that is at least `behind` old, otherwise the oldest one. Without
+    /// random-access points, the oldest chunk.
     Live {
-        /// How far behind the newest chunk to begin, so that a player has something to buffer.
+        /// Distance to the newest chunk, so that a player can fill its buffer.
         behind: Duration,
     },
-    /// At the chunk with this number, else at the oldest after it; waits for one that is still to come.
+    /// The chunk with this number, otherwise the oldest chunk after it. A tail waits for a chunk that is not
+    /// written yet.
     At(u64),
-    /// At the oldest random-access point, else at the oldest chunk.
+    /// The oldest random-access point, otherwise the oldest chunk.
     Oldest,
 }
 
-/// The random-access points of a ring at which a tail may begin, oldest first.
+/// The random-access points of a ring at which a tail can start, oldest first.
 #[derive(Debug, Default)]
-pub(crate) struct Points(VecDeque<(u64, Instant)>);
+pub(crate) struct RandomAccessPoints(VecDeque<(u64, Instant)>);
 
-impl Points {
-    /// A random-access point came.
+impl RandomAccessPoints {
+    /// Adds the newest random-access point.
     pub(crate) fn push(&mut self, sequence: u64, arrived: Instant) {
         self.0.push_back((sequence, arrived));
     }
 
-    /// Everything before `sequence` has left the ring.
-    pub(crate) fn forget_before(&mut self, sequence: u64) {
+    /// Removes the points before `sequence`, which have left the ring.
+    pub(crate) fn remove_before(&mut self, sequence: u64) {
         while self.0.front().is_some_and(|it| it.0 < sequence) {
             self.0.pop_front();
         }
     }
 
-    /// Filler came: nobody begins before it.
+    /// Removes all points, because no tail starts before filler.
     pub(crate) fn clear(&mut self) {
         self.0.clear();
     }
@@ -54,21 +55,23 @@ impl Points {
         self.0.back().map(|it| it.0)
     }
 
-    /// The newest that is at least `behind` old, else the oldest.
+    /// Returns the newest point that is at least `behind` old, otherwise the oldest.
     pub(crate) fn live(&self, behind: Duration, now: Instant) -> Option<u64> {
         let n_old = self.0.partition_point(|it| now.saturating_duration_since(it.1) >= behind);
         self.0.get(n_old.saturating_sub(1)).map(|it| it.0)
     }
 }
 
-/// PAT and PMT for a tail that begins with the chunk of this head. Their counters are the last before it, so
-/// that the tables that follow continue them. Empty where no tables are known yet: they are in what follows.
+/// Returns the PAT and PMT packets for a tail that starts with the chunk of this head.
+///
+/// Their continuity counters end just before the chunk, so that the tables in the stream continue them. The
+/// result is empty while no tables are known; then they follow in the stream.
 pub(crate) fn preamble(head: &ChunkHead) -> Bytes {
-    joined(&tables_before(head).into_iter().flatten().collect::<Vec<_>>())
+    concat(&tables_before(head).into_iter().flatten().collect::<Vec<_>>())
 }
 
-/// The same for a tail that lost its place: one packet per PID declares the break before anything else is sent
-/// on that PID.
+/// Returns the preamble of a tail that was overrun: one packet per PID declares the discontinuity before any
+/// other packet on that PID.
 pub(crate) fn preamble_after_overrun(head: &ChunkHead) -> Bytes {
     let Some(tables) = &head.tables else { return Bytes::new() };
     let mut packets = Vec::new();
@@ -81,10 +84,10 @@ pub(crate) fn preamble_after_overrun(head: &ChunkHead) -> Bytes {
     }
     let others = tables.pids().filter(|it| *it != PAT_PID && *it != tables.pmt_pid);
     packets.extend(others.map(|pid| discontinuity_packet(pid, head.counter(pid).unwrap_or(0))));
-    joined(&packets)
+    concat(&packets)
 }
 
-/// The packets of PAT and PMT, each table ending with the last counter before the chunk.
+/// Returns the packets of PAT and PMT. Each table ends with the last continuity counter before the chunk.
 fn tables_before(head: &ChunkHead) -> [Vec<PacketBytes>; 2] {
     let Some(tables) = &head.tables else { return [Vec::new(), Vec::new()] };
     let ending = |packets: &dyn Fn(u8) -> Vec<PacketBytes>, pid| {
@@ -98,7 +101,7 @@ fn tables_before(head: &ChunkHead) -> [Vec<PacketBytes>; 2] {
     ]
 }
 
-fn joined(packets: &[PacketBytes]) -> Bytes {
+fn concat(packets: &[PacketBytes]) -> Bytes {
     let mut bytes = BytesMut::with_capacity(size_of_val(packets));
     packets.iter().for_each(|it| bytes.extend_from_slice(it));
     bytes.freeze()
@@ -108,11 +111,11 @@ fn joined(packets: &[PacketBytes]) -> Bytes {
 mod tests {
     use super::*;
 
-    /// Points at these seconds; the choice is made at second 10.
+    /// Adds points at these seconds and selects one at second 10.
     #[track_caller]
     fn check(points: &[u64], behind: u64, expected: Option<u64>) {
         let start = Instant::now();
-        let mut all = Points::default();
+        let mut all = RandomAccessPoints::default();
         for second in points {
             all.push(*second, start + Duration::from_secs(*second));
         }
@@ -121,7 +124,7 @@ mod tests {
     }
 
     #[test]
-    fn a_live_tail_begins_at_the_newest_point_that_is_old_enough_else_at_the_oldest() {
+    fn a_live_tail_starts_at_the_newest_point_that_is_old_enough_or_at_the_oldest() {
         check(&[], 2, None);
         check(&[9], 2, Some(9));
         check(&[8, 9], 2, Some(8));

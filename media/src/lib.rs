@@ -1,11 +1,11 @@
-//! The bytes: transport stream packets on their way from one upstream to many viewers.
+//! Moves transport stream packets from one upstream to many viewers.
 //!
-//! One *pump* per live channel reads a *source*, carries it through the *splice* and writes *chunks* into a
-//! *ring*; every viewer reads the ring through a *tail* of its own. Nothing here knows a channel, a user or an
-//! account, nothing here spawns a task by itself, and no packet waits for a disk or a mailbox.
+//! A *pump* per live channel reads a *source*, passes its packets through the *splice* and writes *chunks* into
+//! a *ring*. Every viewer reads the ring through its own *tail*. This crate knows no channels, users or
+//! accounts, it spawns no tasks on its own, and no packet waits for a disk or a mailbox.
 //!
-//! Reading order: [`ts`] (packets), [`chunk`] (runs of packets), [`ring`] and [`join_point`] (who reads from where),
-//! [`source`], [`splice`] and [`pump`] (how packets get in). [`sample`] measures a source that nobody watches.
+//! Reading order: [`ts`] (packets), [`chunk`] (runs of packets), [`ring`] and [`join_point`] (reading),
+//! [`source`], [`splice`] and [`pump`] (writing). [`sample`] measures a source that nobody watches.
 //! The HTTP crate uses only the items that are re-exported here.
 
 pub mod chunk;
@@ -34,8 +34,9 @@ pub use crate::testing::MemoryDial;
 
 /// The right to keep one upstream connection open.
 ///
-/// Whoever holds the socket holds the permit; it goes back by `Drop`, after the socket is gone, on every way out.
+/// The permit is held together with the socket and is dropped after it, so that it is returned only when the
+/// provider can no longer see the connection.
 pub trait Permit: Send + 'static {
-    /// The connection is being closed: the permit comes back soon.
+    /// Called when the connection starts to close. The permit is dropped soon afterwards.
     fn closing(&mut self);
 }

@@ -1,4 +1,4 @@
-//! Counters that anyone may read at any time, and that cost whoever counts an atomic add.
+//! Counters that any thread can read at any time. Counting costs one atomic addition.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -9,7 +9,7 @@ use std::time::Duration;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
-/// A counter that only grows.
+/// A monotonic counter.
 #[derive(Debug, Default)]
 pub(crate) struct Counter(AtomicU64);
 
@@ -27,10 +27,10 @@ impl Counter {
     }
 }
 
-/// What went into a ring, and what came out of it over all its tails.
+/// The counters of a ring, and the sums over all its tails.
 #[derive(Debug)]
 pub struct RingMeter {
-    /// Arrival times below are micros since then.
+    /// Arrival times below are microseconds since this instant.
     base: Instant,
     pub(crate) bytes_in: Counter,
     pub(crate) packets: Counter,
@@ -61,57 +61,57 @@ impl RingMeter {
         }
     }
 
-    /// Bytes written to the ring, filler apart.
+    /// Returns the bytes written to the ring, without filler.
     pub fn bytes_in(&self) -> u64 {
         self.bytes_in.get()
     }
 
-    /// Packets written to the ring, filler apart.
+    /// Returns the packets written to the ring, without filler.
     pub fn packets(&self) -> u64 {
         self.packets.get()
     }
 
-    /// Chunks written to the ring, filler apart.
+    /// Returns the chunks written to the ring, without filler.
     pub fn chunks(&self) -> u64 {
         self.chunks.get()
     }
 
-    /// Chunks that begin with a random-access point.
+    /// Returns the chunks that start with a random-access point.
     pub fn random_access_points(&self) -> u64 {
         self.random_access_points.get()
     }
 
-    /// Bytes of null packets written to bridge gaps.
+    /// Returns the bytes of null packets written to bridge gaps.
     pub fn filler_bytes(&self) -> u64 {
         self.filler_bytes.get()
     }
 
-    /// Breaks of a continuity counter that no packet declared.
+    /// Returns the continuity counter errors that no packet declared.
     pub fn continuity_errors(&self) -> u64 {
         self.continuity_errors.get()
     }
 
-    /// Bytes handed to all tails, filler apart.
+    /// Returns the bytes delivered to all tails, without filler.
     pub fn bytes_out(&self) -> u64 {
         self.bytes_out.get()
     }
 
-    /// How often a tail's place had left the ring.
+    /// Returns how often a tail was overrun.
     pub fn overruns(&self) -> u64 {
         self.overruns.get()
     }
 
-    /// Bytes that tails missed that way.
+    /// Returns the bytes that tails lost by overruns.
     pub fn overrun_bytes(&self) -> u64 {
         self.overrun_bytes.get()
     }
 
-    pub(crate) fn micros(&self, at: Instant) -> u64 {
+    pub(crate) fn micros_at(&self, at: Instant) -> u64 {
         at.saturating_duration_since(self.base).as_micros() as u64
     }
 }
 
-/// What one tail was handed.
+/// The counters of one tail.
 #[derive(Debug)]
 pub struct TailMeter {
     ring: Arc<RingMeter>,
@@ -120,9 +120,9 @@ pub struct TailMeter {
     pub(crate) overruns: Counter,
     pub(crate) overrun_bytes: Counter,
     pub(crate) sequence: Counter,
-    /// One more than the arrival of the last chunk handed out; 0 before the first.
+    /// Arrival of the last delivered chunk plus one; 0 before the first.
     pub(crate) arrival: Counter,
-    /// Set when the tail ends because it missed too often.
+    /// Set when the tail ends because of too many overruns.
     pub(crate) too_slow: AtomicBool,
 }
 
@@ -140,12 +140,12 @@ impl TailMeter {
         }
     }
 
-    /// Whether the tail has ended because it missed too often.
+    /// Returns whether the tail ended because of too many overruns.
     pub fn was_too_slow(&self) -> bool {
         self.too_slow.load(Relaxed)
     }
 
-    /// The tail's place had left the ring; it goes on this many bytes later.
+    /// Counts an overrun in which the tail lost this many bytes.
     pub(crate) fn count_overrun(&self, n_bytes: u64) {
         for (overruns, overrun_bytes) in
             [(&self.overruns, &self.overrun_bytes), (&self.ring.overruns, &self.ring.overrun_bytes)]
@@ -155,32 +155,33 @@ impl TailMeter {
         }
     }
 
-    /// Bytes handed out, preambles included, filler apart.
+    /// Returns the bytes delivered, with preambles and without filler.
     pub fn bytes(&self) -> u64 {
         self.bytes.get()
     }
 
-    /// Bytes of filler handed out.
+    /// Returns the bytes of filler delivered.
     pub fn filler_bytes(&self) -> u64 {
         self.filler_bytes.get()
     }
 
-    /// How often its place had left the ring.
+    /// Returns how often the tail was overrun.
     pub fn overruns(&self) -> u64 {
         self.overruns.get()
     }
 
-    /// Bytes it missed that way.
+    /// Returns the bytes that the tail lost by overruns.
     pub fn overrun_bytes(&self) -> u64 {
         self.overrun_bytes.get()
     }
 
-    /// Number of the last chunk handed out.
+    /// Returns the number of the last delivered chunk.
     pub fn sequence(&self) -> u64 {
         self.sequence.get()
     }
 
-    /// How much earlier than the ring's newest chunk the last chunk handed out had come; zero before the first.
+    /// Returns the age of the last delivered chunk relative to the newest chunk of the ring; zero before the
+    /// first.
     pub fn behind(&self) -> Duration {
         match self.arrival.get() {
             0 => Duration::ZERO,
@@ -189,12 +190,12 @@ impl TailMeter {
     }
 }
 
-/// What one socket accepted. What an HTTP library took from us is not what the socket took.
+/// Counts the bytes that a socket accepted, which can be less than the HTTP library took over for sending.
 #[derive(Debug)]
 pub struct ConnectionMeter {
     base: Instant,
     bytes: Counter,
-    /// One more than the micros since `base` at which the socket began to refuse; 0 while it accepts.
+    /// Microseconds from `base` to the time the socket stopped accepting bytes, plus one; 0 while it accepts.
     blocked_since: Counter,
 }
 
@@ -205,12 +206,12 @@ impl Default for ConnectionMeter {
 }
 
 impl ConnectionMeter {
-    /// A connection that has not been written to.
+    /// Creates the meter of a connection that has sent nothing.
     pub fn new() -> Self {
         Self { base: Instant::now(), bytes: Counter::default(), blocked_since: Counter::default() }
     }
 
-    /// The socket accepted `n` bytes.
+    /// Records that the socket accepted `n` bytes.
     pub fn wrote(&self, n: usize, _now: Instant) {
         self.bytes.add(n as u64);
         if n > 0 {
@@ -218,42 +219,43 @@ impl ConnectionMeter {
         }
     }
 
-    /// The socket refused bytes that were on offer. The first refusal since it last accepted any counts.
+    /// Records that the socket did not accept offered bytes. Only the first call since the last accepted byte
+    /// counts.
     pub fn blocked(&self, now: Instant) {
         let since = now.saturating_duration_since(self.base).as_micros() as u64 + 1;
-        // One task writes a socket, so nobody else sets this between the look and the store.
+        // Only one task writes to a socket, so the value cannot change between the check and the store.
         if self.blocked_since.get() == 0 {
             self.blocked_since.set(since);
         }
     }
 
-    /// For how long the socket has accepted nothing while bytes were on offer; nothing while it accepts.
+    /// Returns for how long the socket has not accepted offered bytes; `None` while it accepts.
     pub fn blocked_for(&self, now: Instant) -> Option<Duration> {
         let since = Duration::from_micros(self.blocked_since.get().checked_sub(1)?);
         Some(now.saturating_duration_since(self.base).saturating_sub(since))
     }
 
-    /// Bytes the socket accepted.
+    /// Returns the bytes that the socket accepted.
     pub fn bytes(&self) -> u64 {
         self.bytes.get()
     }
 }
 
-/// One accepted connection, as those who did not accept it need to know it.
+/// An accepted client connection, as used outside the accept loop.
 #[derive(Debug)]
 pub struct Connection {
-    /// A number that no other connection of this process has.
+    /// Unique number of the connection in this process.
     pub id: u64,
-    /// Who is at the other end.
+    /// Address of the peer.
     pub peer: SocketAddr,
-    /// Closes the connection, even while its socket is full and its body is not polled.
+    /// Closes the connection when cancelled, even while its socket is full and its body is not polled.
     pub cancel: CancellationToken,
-    /// What its socket accepted.
+    /// Bytes that its socket accepted.
     pub meter: ConnectionMeter,
 }
 
 impl Connection {
-    /// A connection that was just accepted.
+    /// Creates a connection that was just accepted.
     pub fn new(id: u64, peer: SocketAddr) -> Self {
         Self { id, peer, cancel: CancellationToken::new(), meter: ConnectionMeter::new() }
     }

@@ -1,4 +1,4 @@
-//! Some seconds of a source, read to say what is in them: nobody watches them, and nothing of them is kept.
+//! Reads a few seconds of a source and reports the contents. Nothing is stored and nobody watches.
 
 use std::time::Duration;
 
@@ -6,7 +6,7 @@ use tokio::task::yield_now;
 use tokio::time::{Instant, timeout_at};
 
 use crate::error::{Cause, UpstreamError};
-use crate::source::payload::PayloadWatch;
+use crate::source::payload::PayloadDetector;
 use crate::source::{ProgramOutput, Source};
 use crate::ts::align::Aligner;
 use crate::ts::clock::{PCR_HZ, pcr_step};
@@ -14,62 +14,62 @@ use crate::ts::packet::{Packet, packets};
 use crate::ts::picture::{PictureReader, PictureSize};
 use crate::ts::tables::{StreamKind, Tables};
 
-/// After how many bytes others have the thread.
+/// Bytes after which the task yields to other tasks.
 const TURN_BYTES: usize = 256 << 10;
 
-/// What was in the part of a source that was read.
+/// The contents of the part of a source that was read.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Sample {
     /// Bytes read.
     pub bytes: u64,
-    /// For how long was read.
+    /// Duration of the reading.
     pub took: Duration,
-    /// How much programme came in that time, by its own clock; `None` where it has none.
+    /// Duration of the programme by its own clock; `None` without a clock.
     pub programme: Option<Duration>,
-    /// The codec of the pictures, for people.
+    /// Name of the video codec, for display.
     pub video: Option<&'static str>,
-    /// Their size, where it was seen.
+    /// Size of the picture, if the stream contained it.
     pub picture: Option<PictureSize>,
-    /// The codec of each stream of sound, in the order of the programme.
+    /// Codec of each audio stream, in the order of the PMT.
     pub audio: Vec<&'static str>,
-    /// Programmes that the stream announces.
+    /// Number of programmes in the PAT.
     pub n_programmes: usize,
-    /// What the program has said, if one reads the source.
+    /// Output of the program, if the source is a program.
     pub program: Option<ProgramOutput>,
 }
 
-/// Reads a source, and keeps account.
+/// Reads a source and records its contents.
 pub struct Sampler {
     source: Source,
     began: Instant,
     bytes: u64,
     aligner: Aligner,
-    watch: PayloadWatch,
+    detector: PayloadDetector,
     picture: Option<PictureReader>,
     last_pcr: Option<u64>,
-    /// Of the programme's clock.
+    /// Elapsed time of the programme clock, in ticks of the PCR.
     ticks: u64,
 }
 
 impl Sampler {
-    /// Of a source from which nothing was read since it was opened.
+    /// Creates a sampler for a source from which nothing was read since it was opened.
     pub fn new(source: Source) -> Self {
         Self {
             source,
             began: Instant::now(),
             bytes: 0,
             aligner: Aligner::new(),
-            watch: PayloadWatch::default(),
+            detector: PayloadDetector::default(),
             picture: None,
             last_pcr: None,
             ticks: 0,
         }
     }
 
-    /// Reads for so long. May be cancelled: what was read until then counts.
+    /// Reads for this duration. May be cancelled: what was read until then counts.
     ///
     /// # Errors
-    /// Why there was no more to read before the time was up; `Stall` after so much time without a payload packet.
+    /// The reason why the source ended early; `Stall` when no payload packet arrives within `stall_timeout`.
     pub async fn read(&mut self, time: Duration, stall_timeout: Duration) -> Result<(), UpstreamError> {
         let end = Instant::now() + time;
         let mut last_payload = Instant::now();
@@ -89,7 +89,7 @@ impl Sampler {
             } else if Instant::now() >= silence {
                 return Err(Cause::Stall.into());
             }
-            // What has always more to read would let nobody else.
+            // A source that always has more data would starve other tasks.
             if n_bytes >= TURN_BYTES {
                 n_bytes = 0;
                 yield_now().await;
@@ -97,22 +97,22 @@ impl Sampler {
         }
     }
 
-    /// Whether there was payload in these bytes.
+    /// Reads bytes and returns whether they contain payload.
     fn take(&mut self, bytes: bytes::Bytes) -> bool {
         self.bytes += bytes.len() as u64;
         self.aligner.push(bytes);
         let mut has_payload = false;
         while let Some(run) = self.aligner.next() {
             for packet in packets(&run) {
-                has_payload |= self.watch.packet(packet);
-                if self.watch.take_news() {
-                    self.picture = self.watch.tables().and_then(PictureReader::of);
+                has_payload |= self.detector.packet(packet);
+                if self.detector.take_change() {
+                    self.picture = self.detector.tables().and_then(PictureReader::of);
                 }
                 let packet = Packet::new(packet);
                 if let Some(picture) = &mut self.picture {
                     picture.packet(packet);
                 }
-                let clock = self.watch.tables().map(|it| it.pmt.pcr_pid);
+                let clock = self.detector.tables().map(|it| it.pmt.pcr_pid);
                 if let Some(pcr) = packet.pcr().filter(|_| clock == Some(packet.pid())) {
                     self.clock(pcr, packet.discontinuity());
                 }
@@ -122,16 +122,15 @@ impl Sampler {
     }
 
     fn clock(&mut self, pcr: u64, is_break: bool) {
-        // A jump is no programme.
         if let Some(last) = self.last_pcr.replace(pcr) {
             self.ticks += pcr_step(last, pcr, is_break).unwrap_or(0);
         }
     }
 
-    /// What there was until now.
+    /// Returns the contents read so far.
     pub fn sample(&mut self) -> Sample {
         let picture = self.picture.as_mut().and_then(PictureReader::size);
-        let tables = self.watch.tables();
+        let tables = self.detector.tables();
         let of_kind = |kind| {
             let streams = tables.map(|it: &Tables| it.pmt.streams.as_slice()).unwrap_or_default();
             streams.iter().filter(move |it| it.kind() == kind).map(|it| it.codec())
@@ -143,7 +142,7 @@ impl Sampler {
             video: of_kind(StreamKind::Video).next(),
             picture,
             audio: of_kind(StreamKind::Audio).collect(),
-            // Number 0 names a table of the network.
+            // Programme number 0 is the network information table.
             n_programmes: tables.map_or(0, |it| it.pat.programs.iter().filter(|it| it.0 != 0).count()),
             program: self.source.program_output(),
         }
@@ -174,7 +173,7 @@ mod tests {
     const STALL: Duration = Duration::from_secs(5);
 
     #[tokio::test(start_paused = true)]
-    async fn programme_is_measured_by_its_own_clock() {
+    async fn the_programme_is_measured_by_its_own_clock() {
         for (speed, expected) in [(1.0, 10.0), (0.5, 5.0), (2.0, 20.0)] {
             let mut sampler = sampler(Play { speed, ..Play::new(TsSource::new("a")) }).await;
             sampler.read(Duration::from_secs(10), STALL).await.unwrap();
@@ -186,7 +185,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn what_is_read_before_a_reading_is_broken_off_counts() {
+    async fn a_cancelled_reading_counts_what_was_read() {
         let mut sampler = sampler(Play::new(TsSource::new("a"))).await;
         let read = sampler.read(Duration::from_secs(60), STALL);
         assert!(timeout_at(Instant::now() + Duration::from_secs(2), read).await.is_err());

@@ -140,7 +140,7 @@ async fn a_failed_program_is_reported_with_its_output_and_without_the_url() {
     let path = format!("/api/core/streamprofiles/{}/test/", made.body["id"]);
     let reply = fixture.tried(&path, json!({ "stream": fixture.stream() })).await;
     assert_eq!(of(&reply, &["outcome", "cause"]), json!(["failed", "program"]));
-    assert!(reply.text("message").contains("no-such-program is not on this machine"), "{reply:?}");
+    assert!(reply.text("message").contains("no-such-program is not installed"), "{reply:?}");
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

@@ -1,9 +1,9 @@
-//! A connection to a provider: TCP, TLS over it, or an in-memory pair in tests.
+//! Opens connections to providers: TCP, TLS over TCP, or in-memory pairs in tests.
 //!
-//! Addresses of a name are tried in turn and never raced: a provider that counts connections would see
-//! the losers too.
+//! The addresses of a name are tried one after the other and never at the same time, because a provider that
+//! counts connections would see all of them.
 
-mod abrupt;
+mod reset;
 #[cfg(test)]
 mod tests;
 
@@ -22,37 +22,37 @@ use tokio::time::{Instant, timeout, timeout_at};
 use tokio_rustls::TlsConnector;
 use tracing::{debug, warn};
 
-use self::abrupt::Abrupt;
+use self::reset::ResetOnDrop;
 use crate::error::{Cause, UpstreamError};
 
-/// What a source reads from: anything that is read and written, and closed hard when dropped.
+/// A connection that is reset when it is dropped.
 ///
-/// A socket that is dropped must be gone in the provider's eyes at once; for TCP that is a reset, seen to
-/// by whoever dialled it.
+/// A dropped socket must be gone for the provider at once. For TCP this is a reset, which the dialer
+/// arranges.
 pub trait Socket: AsyncRead + AsyncWrite + Send + Unpin {}
 
 impl<T: AsyncRead + AsyncWrite + Send + Unpin> Socket for T {}
 
-/// A socket of whatever kind the dialer makes.
+/// A socket of any type.
 pub type BoxedSocket = Box<dyn Socket>;
 
-/// What a dial yields, later.
+/// The future of a connection attempt.
 pub type DialFuture<'a> = Pin<Box<dyn Future<Output = Result<BoxedSocket, UpstreamError>> + Send + 'a>>;
 
 /// Opens connections.
 ///
-/// Dropping the future closes whatever it had open. At no instant does it hold two connections.
+/// Dropping the future closes all its sockets. It never holds two connections at the same time.
 pub trait Dial: Send + Sync + 'static {
     /// Opens one connection within `timeout`, which covers names, TCP and TLS.
     fn dial<'a>(&'a self, address: &'a DialAddress, timeout: Duration) -> DialFuture<'a>;
 }
 
-/// Where to dial. Carries no credentials and may be printed.
+/// The host and port to connect to. Contains no credentials and may be printed.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct DialAddress {
-    /// TLS or not.
+    /// Whether to use TLS.
     pub secure: bool,
-    /// Name or literal address; an IPv6 literal without brackets.
+    /// Host name or IP address; an IPv6 address without brackets.
     pub host: String,
     /// TCP port.
     pub port: u16,
@@ -68,30 +68,30 @@ impl fmt::Display for DialAddress {
     }
 }
 
-/// How [`TcpDial`] dials.
+/// Settings of [`TcpDial`].
 #[derive(Debug, Clone, Default)]
 pub struct DialSettings {
-    /// Certificate authorities beyond those of the machine.
+    /// Additional certificate authorities, besides those of the machine.
     pub authorities: Vec<CertificateDer<'static>>,
 }
 
-/// Dials TCP, with TLS where the address asks for it.
+/// Connects by TCP, with TLS if the address requires it.
 pub struct TcpDial {
     tls: TlsConnector,
 }
 
 impl TcpDial {
-    /// A dialer that trusts the authorities of the machine and of `settings`.
+    /// Creates a dialer that trusts the authorities of the machine and of `settings`.
     ///
-    /// Reads the machine's certificates from disk: make one and share it.
+    /// Reads the machine's certificates from disk: create one dialer and share it.
     ///
     /// # Errors
-    /// When the TLS library refuses its own defaults.
+    /// When the TLS library rejects its own defaults.
     pub fn new(settings: DialSettings) -> Result<Self, UpstreamError> {
         let mut roots = RootCertStore::empty();
         let native = rustls_native_certs::load_native_certs();
         for error in &native.errors {
-            warn!("some certificate authorities of the machine cannot be read: {error}");
+            warn!("cannot read some certificate authorities of the machine: {error}");
         }
         let (n_added, n_ignored) = roots.add_parsable_certificates(native.certs);
         debug!(n_added, n_ignored, "certificate authorities of the machine loaded");
@@ -108,9 +108,9 @@ impl TcpDial {
         Ok(Self { tls: TlsConnector::from(Arc::new(config)) })
     }
 
-    /// Connects to the first address that answers. Each gets an equal share of the time that is left, so
-    /// that one dead address cannot use up the time of the others.
-    async fn in_turn(
+    /// Connects to the first address that answers. Each address gets an equal share of the remaining time, so
+    /// that one unreachable address cannot use up the time of the others.
+    async fn connect_in_turn(
         &self,
         address: &DialAddress,
         addresses: &[SocketAddr],
@@ -122,12 +122,12 @@ impl TcpDial {
             let n_left = u32::try_from(addresses.len() - index).unwrap_or(u32::MAX);
             last = match timeout(left / n_left, self.connect(address, it)).await {
                 Ok(Ok(socket)) => return Ok(socket),
-                // Another address of the same name shows the same certificate.
+                // Another address of the same name presents the same certificate.
                 Ok(Err(cause @ Cause::Tls(_))) => return Err(cause.into()),
                 Ok(Err(cause)) => cause,
                 Err(_) => Cause::ConnectTimeout,
             };
-            debug!(address = %it, "address does not answer: {last}");
+            debug!(address = %it, "connection attempt failed: {last}");
         }
         Err(last.into())
     }
@@ -136,13 +136,13 @@ impl TcpDial {
         let connect = |error: io::Error| Cause::Connect(io_text(&error));
         let stream = TcpStream::connect(it).await.map_err(connect)?;
         stream.set_nodelay(true).map_err(connect)?;
-        // From the first moment, so that a socket dropped anywhere is gone at once for the provider too.
-        let stream = Abrupt::new(stream).map_err(connect)?;
+        // Set before anything else, so that a socket dropped at any point is gone for the provider at once.
+        let stream = ResetOnDrop::new(stream).map_err(connect)?;
         if !address.secure {
             return Ok(Box::new(stream));
         }
         let name = ServerName::try_from(address.host.clone())
-            .map_err(|_| Cause::Tls("the host name cannot stand in a certificate".into()))?;
+            .map_err(|_| Cause::Tls("the host name is not valid in a certificate".into()))?;
         match self.tls.connect(name, stream).await {
             Ok(stream) => Ok(Box::new(stream)),
             Err(error) => Err(tls_cause(&error)),
@@ -154,7 +154,7 @@ impl Dial for TcpDial {
     fn dial<'a>(&'a self, address: &'a DialAddress, limit: Duration) -> DialFuture<'a> {
         Box::pin(async move {
             let deadline = Instant::now() + limit;
-            let dialled = async { self.in_turn(address, &resolve(address).await?, deadline).await };
+            let dialled = async { self.connect_in_turn(address, &resolve(address).await?, deadline).await };
             match timeout_at(deadline, dialled).await {
                 Ok(result) => result,
                 Err(_) => Err(Cause::ConnectTimeout.into()),
@@ -163,20 +163,19 @@ impl Dial for TcpDial {
     }
 }
 
-/// The addresses of a host, in the resolver's order.
+/// Resolves a host name, in the order of the resolver.
 async fn resolve(address: &DialAddress) -> Result<Vec<SocketAddr>, UpstreamError> {
     let addresses: Vec<SocketAddr> = match lookup_host((address.host.as_str(), address.port)).await {
         Ok(addresses) => addresses.collect(),
         Err(error) => {
-            debug!(host = %address.host, "name not resolved: {error}");
+            debug!(host = %address.host, "name resolution failed: {error}");
             return Err(Cause::Dns.into());
         }
     };
     if addresses.is_empty() { Err(Cause::Dns.into()) } else { Ok(addresses) }
 }
 
-/// A handshake that fails for what the peer said or showed is a matter of TLS; a socket that breaks
-/// meanwhile is a lost connection.
+/// Converts an error of the handshake: a TLS error if the peer caused it, otherwise a broken connection.
 fn tls_cause(error: &io::Error) -> Cause {
     match error.get_ref().and_then(|inner| inner.downcast_ref::<rustls::Error>()) {
         Some(error) => Cause::Tls(error.to_string()),
@@ -184,7 +183,7 @@ fn tls_cause(error: &io::Error) -> Cause {
     }
 }
 
-/// The kind only: the full text of an error may quote what it was about.
+/// Returns only the kind of the error, because the full text may contain the address.
 fn io_text(error: &io::Error) -> String {
     error.kind().to_string()
 }

@@ -1,4 +1,4 @@
-//! The real dialer, on loopback and with the clock running.
+//! Tests of the TCP dialer on the loopback interface, in real time.
 
 use std::net::{Ipv4Addr, TcpListener as StdListener};
 use std::os::fd::AsFd;
@@ -27,12 +27,13 @@ async fn cause(dial: &TcpDial, address: &DialAddress, limit: Duration) -> Cause 
     dial.dial(address, limit).await.err().expect("should not connect").cause().clone()
 }
 
-/// A port of loopback on which nobody listens.
+/// Returns a loopback port without a listener.
 fn dead_port() -> u16 {
     StdListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port()
 }
 
-/// A socket that is bound, does not answer, and stays so while it is held: its queue is full.
+/// Returns the address of a listener that does not accept because its queue is full, and the sockets that
+/// keep it so.
 fn blackhole() -> (SocketAddr, Vec<RawSocket>) {
     let listener = RawSocket::new(Domain::IPV4, Type::STREAM, None).unwrap();
     listener.bind(&SocketAddr::from((Ipv4Addr::LOCALHOST, 0)).into()).unwrap();
@@ -42,30 +43,31 @@ fn blackhole() -> (SocketAddr, Vec<RawSocket>) {
     for _ in 0..8 {
         let filler = RawSocket::new(Domain::IPV4, Type::STREAM, None).unwrap();
         filler.set_nonblocking(true).unwrap();
-        // In progress is as good as done.
+        // A connection attempt in progress is enough to fill the queue.
         let _ = filler.connect(&address);
         sockets.push(filler);
     }
     (address.as_socket().unwrap(), sockets)
 }
 
-// What was seen: two connections on an account that allows one, for some milliseconds, at a provider that closes only
-// when it is reset. A program was being started just then, for another channel, and had a copy of every socket until it
-// ran; so the first socket was closed here, its slot given on, and the connection still there.
+// Seen in operation: two connections at the same time on an account that allows one, for some milliseconds,
+// at a provider that closes only on a reset. A program for another channel was being started and held a copy
+// of every socket until its exec. The first socket was closed and its slot reused while the connection was
+// still open.
 #[tokio::test]
-async fn a_dropped_socket_is_gone_for_the_provider_although_a_program_that_is_being_started_holds_a_copy() {
+async fn a_dropped_socket_is_reset_although_a_starting_program_holds_a_copy() {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let stream = TcpStream::connect(listener.local_addr().unwrap()).await.unwrap();
     let (mut provider, _) = listener.accept().await.unwrap();
     let copy = stream.as_fd().try_clone_to_owned().unwrap();
-    drop(Abrupt::new(stream).unwrap());
-    let read = timeout(LONG, provider.read_u8()).await.expect("the provider hears of it");
+    drop(ResetOnDrop::new(stream).unwrap());
+    let read = timeout(LONG, provider.read_u8()).await.expect("the provider notices the reset");
     assert_eq!(read.unwrap_err().kind(), io::ErrorKind::ConnectionReset);
     drop(copy);
 }
 
 #[tokio::test]
-async fn a_refused_connection_and_an_unknown_name_are_told_at_once() {
+async fn a_refused_connection_and_an_unknown_name_are_reported_at_once() {
     let dial = dialer();
     let refused = cause(&dial, &address(false, "127.0.0.1", dead_port()), LONG).await;
     assert_eq!(refused, Cause::Connect("connection refused".into()));
@@ -74,7 +76,7 @@ async fn a_refused_connection_and_an_unknown_name_are_told_at_once() {
 }
 
 #[tokio::test]
-async fn an_address_that_never_answers_costs_its_time_and_no_more() {
+async fn an_unreachable_address_takes_no_longer_than_the_timeout() {
     let (dead, _sockets) = blackhole();
     let began = Instant::now();
     let limit = Duration::from_millis(300);
@@ -84,7 +86,7 @@ async fn an_address_that_never_answers_costs_its_time_and_no_more() {
 }
 
 #[tokio::test]
-async fn a_dead_address_leaves_the_next_one_its_share_of_the_time() {
+async fn an_unreachable_address_leaves_time_for_the_next_one() {
     let (dead, _sockets) = blackhole();
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let alive = listener.local_addr().unwrap();
@@ -92,31 +94,31 @@ async fn a_dead_address_leaves_the_next_one_its_share_of_the_time() {
     let limit = Duration::from_secs(2);
     let name = address(false, "two-addresses", 80);
     let dial = dialer();
-    let dialled = dial.in_turn(&name, &[dead, alive], began + limit).await;
+    let dialled = dial.connect_in_turn(&name, &[dead, alive], began + limit).await;
     assert!(dialled.is_ok());
-    // Its half of the time first: the two are never tried at once.
+    // The first address uses its half of the time: the two are never tried at the same time.
     assert!(began.elapsed() >= limit / 2);
     assert!(listener.accept().await.is_ok());
 
-    // A port that refuses costs nothing.
+    // A refused connection costs no time.
     let refuses = SocketAddr::from((Ipv4Addr::LOCALHOST, dead_port()));
-    assert!(dial.in_turn(&name, &[refuses, alive], Instant::now() + LONG).await.is_ok());
+    assert!(dial.connect_in_turn(&name, &[refuses, alive], Instant::now() + LONG).await.is_ok());
 }
 
 #[tokio::test]
-async fn a_dropped_socket_is_gone_for_the_other_side_at_once() {
+async fn a_dropped_socket_is_reset_at_once() {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let port = listener.local_addr().unwrap().port();
     let socket = dialer().dial(&address(false, "127.0.0.1", port), LONG).await.unwrap();
     let (mut theirs, _) = listener.accept().await.unwrap();
-    // Unread bytes on our side, and more on the way.
+    // Unread bytes on the local side, and more in flight.
     theirs.write_all(&[0x47; 10_000]).await.unwrap();
     drop(socket);
     let error = theirs.read(&mut [0; 16]).await.unwrap_err();
     assert_eq!(error.kind(), io::ErrorKind::ConnectionReset);
 }
 
-/// Speaks TLS as `localhost`, and says hello to whoever gets through.
+/// Starts a TLS server for `localhost` that sends "hello".
 async fn tls_server() -> u16 {
     let certificate = CertificateDer::from(include_bytes!("testdata/server.der").to_vec());
     let key = PrivateKeyDer::try_from(include_bytes!("testdata/server.key.der").to_vec()).unwrap();
@@ -142,7 +144,7 @@ async fn tls_server() -> u16 {
 }
 
 #[tokio::test]
-async fn a_certificate_that_nobody_vouches_for_is_the_provider_s_fault_and_not_worth_a_retry() {
+async fn an_untrusted_certificate_is_an_upstream_error_without_retry() {
     let port = tls_server().await;
     let error = dialer().dial(&address(true, "localhost", port), LONG).await.err().unwrap();
     assert!(matches!(error.cause(), Cause::Tls(_)), "{error}");
@@ -150,7 +152,7 @@ async fn a_certificate_that_nobody_vouches_for_is_the_provider_s_fault_and_not_w
 }
 
 #[tokio::test]
-async fn an_authority_of_one_s_own_is_trusted_for_the_names_it_vouches_for() {
+async fn an_additional_authority_is_trusted_for_the_names_in_its_certificates() {
     let port = tls_server().await;
     let authority = CertificateDer::from(include_bytes!("testdata/authority.der").to_vec());
     let dial = TcpDial::new(DialSettings { authorities: vec![authority] }).unwrap();
@@ -162,19 +164,19 @@ async fn an_authority_of_one_s_own_is_trusted_for_the_names_it_vouches_for() {
     }
     let name = address(true, "other-name", port);
     let addresses = [SocketAddr::from((Ipv4Addr::LOCALHOST, port))];
-    let error = dial.in_turn(&name, &addresses, Instant::now() + LONG).await.err().unwrap();
+    let error = dial.connect_in_turn(&name, &addresses, Instant::now() + LONG).await.err().unwrap();
     assert!(matches!(error.cause(), Cause::Tls(_)), "{error}");
 }
 
 #[tokio::test]
-async fn no_tls_where_tls_was_asked_for_is_an_error_and_not_a_hang() {
+async fn a_server_without_tls_causes_an_error_or_a_timeout() {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let port = listener.local_addr().unwrap().port();
     let server = tokio::spawn(async move {
         let (mut plain, _) = listener.accept().await.unwrap();
         let _ = plain.read(&mut [0; 16]).await;
         let _ = plain.write_all(b"HTTP/1.1 400 Bad Request\r\n\r\n").await;
-        // And one that says nothing at all.
+        // A second connection to which the server sends nothing.
         let (silent, _) = listener.accept().await.unwrap();
         std::future::pending::<()>().await;
         drop(silent);

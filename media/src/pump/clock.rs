@@ -1,4 +1,4 @@
-//! The programme clock held against the wall clock: does the source keep up?
+//! Compares the programme clock with the wall clock, to detect a source that is too slow.
 
 use std::collections::VecDeque;
 use std::time::Duration;
@@ -7,68 +7,69 @@ use tokio::time::Instant;
 
 use crate::ts::clock::{PCR_HZ, PCR_MODULUS, pcr_step};
 
-/// Providers send in bursts. Of each stretch of this length only the moment furthest ahead counts, so that
-/// the time between two bursts is not taken for slowness.
+/// Providers send in bursts. Only the greatest lead within this time counts, so that the pause between two
+/// bursts is not taken for slowness.
 const BURST: Duration = Duration::from_secs(3);
-/// How finely the past is kept.
+/// Length of one sample.
 const SAMPLE: Duration = Duration::from_millis(500);
 
-/// How a source's programme clock holds against the wall clock.
+/// The programme clock of a source compared with the wall clock.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ClockReading {
-    /// Whose source was measured.
+    /// Number of the attempt.
     pub attempt: u64,
-    /// Over how long; at most the window, and anew after each jump of the clock.
+    /// Length of the measurement: at most the window, starting again after each jump of the clock.
     pub measured_for: Duration,
-    /// Over how long it is to be measured before it says anything.
+    /// Length of a measurement that is long enough to judge the source.
     pub window: Duration,
-    /// How far the programme fell behind in that time; zero when it kept up.
+    /// How far the programme fell behind in that time; zero if it kept up.
     pub behind: Duration,
 }
 
 /// Measures one source.
-pub(super) struct Clock {
+pub(super) struct ClockMonitor {
     attempt: u64,
     window: Duration,
-    run: Option<Run>,
+    run: Option<Measurement>,
 }
 
-/// A stretch without a jump.
-struct Run {
+/// A period without a jump of the clock.
+struct Measurement {
     began: Instant,
     last_pcr: u64,
     last_at: Instant,
-    /// How far the programme is ahead of the wall, in microseconds since `began`.
+    /// Lead of the programme over the wall clock since `began`, in microseconds.
     lead: i64,
-    /// Until when the source is not read, so that nothing can come.
-    held_until: Instant,
-    /// Beginning of each sample, and the greatest lead in it.
+    /// End of the current pause in reading, before which nothing can arrive.
+    paused_until: Instant,
+    /// Start of each sample and the greatest lead in it.
     samples: VecDeque<(Instant, i64)>,
 }
 
-impl Run {
+impl Measurement {
     fn new(pcr: u64, now: Instant) -> Self {
-        Self { began: now, last_pcr: pcr, last_at: now, lead: 0, held_until: now, samples: VecDeque::new() }
+        Self { began: now, last_pcr: pcr, last_at: now, lead: 0, paused_until: now, samples: VecDeque::new() }
     }
 }
 
-impl Clock {
+impl ClockMonitor {
     pub(super) fn new(attempt: u64, window: Duration) -> Self {
         Self { attempt, window, run: None }
     }
 
-    /// Takes a clock reference. `is_break` says that the stream declares a jump with it. After a jump the measure begins
-    /// again.
+    /// Records a clock reference. `is_break` is true if the stream declares a discontinuity. The measurement
+    /// starts again after a jump.
     pub(super) fn pcr(&mut self, pcr: u64, is_break: bool, now: Instant) {
-        let run = self.run.get_or_insert_with(|| Run::new(pcr, now));
+        let run = self.run.get_or_insert_with(|| Measurement::new(pcr, now));
         if let Some(step) = pcr_step(run.last_pcr, pcr, is_break) {
             let programme = i64::try_from(step * 1_000_000 / PCR_HZ).unwrap_or(i64::MAX);
             run.lead = run.lead.saturating_add(programme).saturating_sub(micros(now - run.last_at));
-            // The remainder of a microsecond stays with the clock, or hours would add up to seconds.
+            // The fraction of a microsecond stays in `last_pcr`; otherwise the errors of hours would add up
+            // to seconds.
             run.last_pcr = (run.last_pcr + programme as u64 * PCR_HZ / 1_000_000) % PCR_MODULUS;
             run.last_at = now;
         } else {
-            *run = Run::new(pcr, now);
+            *run = Measurement::new(pcr, now);
         }
         match run.samples.back_mut() {
             Some((began, lead)) if now - *began < SAMPLE => *lead = run.lead.max(*lead),
@@ -80,10 +81,10 @@ impl Clock {
         }
     }
 
-    /// The source is not read until then: it is not slow because nothing comes.
-    pub(super) fn held(&mut self, until: Instant) {
+    /// Records that the source is not read until then, so that it is not considered slow meanwhile.
+    pub(super) fn pause(&mut self, until: Instant) {
         if let Some(run) = &mut self.run {
-            run.held_until = until;
+            run.paused_until = until;
         }
     }
 
@@ -93,9 +94,9 @@ impl Clock {
             let ages = run.samples.iter().map(|(began, lead)| (now.saturating_duration_since(*began), *lead));
             ages.filter(|(age, _)| (from..=to).contains(age)).map(|(_, lead)| lead).max()
         };
-        // What a source sent ahead at its start is no debt when it is used up, so the start counts as zero.
+        // An initial lead that is used up later is not a delay, so the start counts as zero.
         let before = furthest(self.window, self.window + BURST).unwrap_or(0).min(0);
-        let silent_since = run.last_at.max(run.held_until);
+        let silent_since = run.last_at.max(run.paused_until);
         let lead = furthest(Duration::ZERO, BURST)
             .unwrap_or_else(|| run.lead.saturating_sub(micros(now.saturating_duration_since(silent_since))));
         let behind = u64::try_from(before.saturating_sub(lead)).unwrap_or(0);
@@ -118,15 +119,15 @@ mod tests {
 
     const WINDOW: Duration = Duration::from_secs(15);
 
-    /// Runs a clock for so many seconds; `programme` says where the programme is after so many seconds.
+    /// Runs a clock for this many seconds; `programme` maps wall time to programme time, in seconds.
     fn behind_after(seconds: u64, programme: impl Fn(f64) -> f64) -> ClockReading {
         let begin = Instant::now();
-        let mut clock = Clock::new(1, WINDOW);
+        let mut clock = ClockMonitor::new(1, WINDOW);
         let mut now = begin;
         for step in 0..=seconds * 25 {
             let at = step as f64 / 25.0;
             now = begin + Duration::from_secs_f64(at);
-            // Begins shortly before the wrap of the clock.
+            // Starts shortly before the wrap of the clock.
             let pcr = PCR_MODULUS - PCR_HZ + (programme(at) * PCR_HZ as f64) as u64;
             clock.pcr(pcr % PCR_MODULUS, false, now);
         }
@@ -153,7 +154,7 @@ mod tests {
     }
 
     #[test]
-    fn a_clock_that_falls_behind_shows_it_over_the_window() {
+    fn a_slow_clock_is_behind_over_the_window() {
         let slow = behind_after(19, |at| at * 0.8);
         assert_eq!(slow.measured_for, WINDOW);
         assert!(slow.behind > Duration::from_secs(2), "{slow:?}");
@@ -163,7 +164,7 @@ mod tests {
     }
 
     #[test]
-    fn a_jump_of_the_clock_begins_the_measure_again() {
+    fn a_jump_of_the_clock_restarts_the_measurement() {
         for jump in [-100.0, 100.0] {
             let after = behind_after(30, |at| if at < 28.0 { 200.0 + at * 0.5 } else { 200.0 + at + jump });
             assert!(after.behind.is_zero(), "{after:?}");
@@ -172,15 +173,15 @@ mod tests {
     }
 
     #[test]
-    fn a_clock_that_is_held_is_not_behind() {
-        // Late by ten seconds, then eight seconds in each read, after which it is held.
+    fn a_clock_of_a_paused_source_is_not_behind() {
+        // Late by ten seconds, then eight seconds in each read, with a pause after each.
         let begin = Instant::now();
-        let mut clock = Clock::new(1, WINDOW);
+        let mut clock = ClockMonitor::new(1, WINDOW);
         clock.pcr(0, false, begin);
         for read in 0..20 {
             let at = begin + Duration::from_secs(10 + read * 8);
             (1..=8).for_each(|it| clock.pcr((read * 8 + it) * PCR_HZ, false, at));
-            clock.held(at + Duration::from_secs(8));
+            clock.pause(at + Duration::from_secs(8));
             for later in [0, 4, 7] {
                 let reading = clock.reading(at + Duration::from_secs(later)).unwrap();
                 assert!(reading.behind <= Duration::from_secs(2), "{read}: {reading:?}");
@@ -193,7 +194,7 @@ mod tests {
     #[test]
     fn a_clock_that_stands_still_falls_behind() {
         let begin = Instant::now();
-        let mut clock = Clock::new(1, WINDOW);
+        let mut clock = ClockMonitor::new(1, WINDOW);
         clock.pcr(0, false, begin);
         let reading = clock.reading(begin + Duration::from_secs(10)).unwrap();
         assert_eq!(reading.behind, Duration::from_secs(10));

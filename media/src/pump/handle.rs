@@ -1,4 +1,4 @@
-//! How the channel tells the pump what to follow, and what it may look at meanwhile.
+//! The handle of a pump, and the state that it shares with the pump.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -7,15 +7,15 @@ use parking_lot::Mutex;
 use tokio::sync::Notify;
 use tokio::time::Instant;
 
-use crate::pump::clock::{Clock, ClockReading};
+use crate::pump::clock::{ClockMonitor, ClockReading};
 use crate::source::Source;
 use crate::ts::tables::Tables;
 
-/// Tells a pump what to follow. When the last one is dropped the pump ends.
+/// Selects the source of a pump. When the last handle is dropped, the pump ends.
 #[derive(Clone)]
 pub struct PumpHandle {
     shared: Arc<Shared>,
-    /// Last of all: its `Drop` is how the pump hears that nobody is left.
+    /// Dropped last: its `Drop` ends the pump.
     _alive: Arc<Alive>,
 }
 
@@ -24,26 +24,26 @@ impl PumpHandle {
         Self { _alive: Arc::new(Alive(shared.clone())), shared }
     }
 
-    /// Follow this source from now on, and let go of the one before. Never waits.
+    /// Follows this source from now on and drops the one before. Never waits.
     ///
-    /// Of sources given faster than the pump takes them only the last is followed; the others are closed
-    /// without news. A source given to a pump that has ended is closed.
+    /// If sources are given faster than the pump takes them, only the last is followed. The others are closed
+    /// without a message, as is a source given to a pump that has ended.
     pub fn follow(&self, attempt: u64, source: Source) {
-        self.shared.tell(Wanted::Follow(attempt, Box::new(source)));
+        self.shared.send(PumpCommand::Follow(attempt, Box::new(source)));
     }
 
-    /// Let go of the source and follow nothing. Never waits.
+    /// Drops the source and follows none. Never waits.
     pub fn release(&self) {
-        self.shared.tell(Wanted::Release);
+        self.shared.send(PumpCommand::Release);
     }
 
-    /// How the programme clock of the source that is followed holds against the wall clock; `None` before
-    /// its first clock reference.
+    /// Returns how the programme clock of the current source compares with the wall clock; `None` before its
+    /// first clock reference.
     pub fn clock(&self) -> Option<ClockReading> {
         self.shared.clock.lock().as_ref().and_then(|it| it.reading(Instant::now()))
     }
 
-    /// The tables of the source that is followed, as it sent them: what codecs it carries.
+    /// Returns the tables of the current source as it sent them, which name its codecs.
     pub fn tables(&self) -> Option<Arc<Tables>> {
         self.shared.tables.lock().clone()
     }
@@ -54,105 +54,106 @@ struct Alive(Arc<Shared>);
 impl Drop for Alive {
     fn drop(&mut self) {
         self.0.mailbox.lock().has_no_handle = true;
-        self.0.bell.notify_one();
+        self.0.changed.notify_one();
     }
 }
 
-/// What a pump is to do.
-pub(super) enum Wanted {
+/// A command to a pump.
+pub(super) enum PumpCommand {
     Follow(u64, Box<Source>),
     Release,
 }
 
-/// Between the handles and the pump.
+/// The state that the handles share with the pump.
 #[derive(Default)]
 pub(super) struct Shared {
     mailbox: Mutex<Mailbox>,
-    bell: Notify,
-    clock: Mutex<Option<Clock>>,
+    changed: Notify,
+    clock: Mutex<Option<ClockMonitor>>,
     tables: Mutex<Option<Arc<Tables>>>,
 }
 
-/// A mailbox for one letter: the newest says all, because each says what to follow from now on.
+/// A mailbox for one command. A newer command replaces an older one, because each defines completely what to
+/// follow.
 #[derive(Default)]
 struct Mailbox {
-    wanted: Option<Wanted>,
+    command: Option<PumpCommand>,
     has_no_handle: bool,
     has_no_pump: bool,
 }
 
 impl Shared {
-    fn tell(&self, wanted: Wanted) {
-        // What is not wanted any more is dropped below, outside the lock: closing a source calls others.
-        let unwanted = {
+    fn send(&self, command: PumpCommand) {
+        // A replaced command is dropped outside the lock, because closing a source calls other code.
+        let replaced = {
             let mut mailbox = self.mailbox.lock();
-            if mailbox.has_no_pump { Some(wanted) } else { mailbox.wanted.replace(wanted) }
+            if mailbox.has_no_pump { Some(command) } else { mailbox.command.replace(command) }
         };
-        drop(unwanted);
-        self.bell.notify_one();
+        drop(replaced);
+        self.changed.notify_one();
     }
 }
 
-/// The pump's side. Its `Drop` makes sure that no source is left in the mailbox of a dead pump.
-pub(super) struct PumpEnd(Arc<Shared>);
+/// The pump's side. Its `Drop` ensures that no source is left in the mailbox of a dead pump.
+pub(super) struct CommandReceiver(Arc<Shared>);
 
-impl PumpEnd {
+impl CommandReceiver {
     pub(super) fn new(shared: Arc<Shared>) -> Self {
         Self(shared)
     }
 
-    /// What the channel wants next; `None` when nobody is left to want something.
-    pub(super) async fn told(&self) -> Option<Wanted> {
+    /// Returns the next command; `None` when no handle is left.
+    pub(super) async fn next_command(&self) -> Option<PumpCommand> {
         loop {
             {
                 let mut mailbox = self.0.mailbox.lock();
-                // The end first: what lies in the mailbox then is dropped with the pump.
+                // The end first: a command that is still in the mailbox is dropped with the pump.
                 if mailbox.has_no_handle {
                     return None;
                 }
-                if let Some(wanted) = mailbox.wanted.take() {
-                    return Some(wanted);
+                if let Some(command) = mailbox.command.take() {
+                    return Some(command);
                 }
             }
-            self.0.bell.notified().await;
+            self.0.changed.notified().await;
         }
     }
 
-    pub(super) fn begin_clock(&self, attempt: u64, window: Duration) {
-        *self.0.clock.lock() = Some(Clock::new(attempt, window));
+    pub(super) fn start_clock(&self, attempt: u64, window: Duration) {
+        *self.0.clock.lock() = Some(ClockMonitor::new(attempt, window));
     }
 
-    pub(super) fn end_clock(&self) {
+    pub(super) fn stop_clock(&self) {
         *self.0.clock.lock() = None;
         *self.0.tables.lock() = None;
     }
 
-    pub(super) fn clock(&self, pcr: u64, is_break: bool, now: Instant) {
+    pub(super) fn record_pcr(&self, pcr: u64, is_break: bool, now: Instant) {
         if let Some(clock) = self.0.clock.lock().as_mut() {
             clock.pcr(pcr, is_break, now);
         }
     }
 
-    /// The source is not read until then.
-    pub(super) fn held(&self, until: Instant) {
+    /// Records that the source is not read until then.
+    pub(super) fn pause(&self, until: Instant) {
         if let Some(clock) = self.0.clock.lock().as_mut() {
-            clock.held(until);
+            clock.pause(until);
         }
     }
 
-    pub(super) fn tables(&self, tables: Option<&Tables>) {
+    pub(super) fn set_tables(&self, tables: Option<&Tables>) {
         *self.0.tables.lock() = tables.map(|it| Arc::new(it.clone()));
     }
 }
 
-impl Drop for PumpEnd {
+impl Drop for CommandReceiver {
     fn drop(&mut self) {
-        let unwanted = {
+        let replaced = {
             let mut mailbox = self.0.mailbox.lock();
             mailbox.has_no_pump = true;
-            mailbox.wanted.take()
+            mailbox.command.take()
         };
-        drop(unwanted);
-        self.end_clock();
+        drop(replaced);
+        self.stop_clock();
     }
 }

@@ -1,18 +1,17 @@
-//! The pump: for the life of a live channel it follows one source at a time, through the splice, into the ring.
+//! The pump: reads one source at a time during the life of a live channel, and writes through the splice into
+//! the ring.
 //!
-//! Dramatis personae: the *handle*, with which the channel says what to follow; the *source*, from which
-//! bytes come; the *splice*, which makes one stream of many sources; the *writer*, the ring's only one; and
-//! the *news*, told at most once each per attempt: `Playing`, then `Lost`.
+//! Participants: the *handle*, with which the channel selects the source; the *source*, which delivers bytes;
+//! the *splice*, which joins many sources into one stream; the *writer*, the only one of the ring; and the
+//! *messages* to the channel, at most one of each per attempt: `Playing`, then `Lost`.
 //!
-//! The pump waits for nothing but the next thing to happen. Bytes of a source that it was not told to
-//! follow cannot reach the ring. A source that waits for its reader, which is a program, is not read while its
-//! programme is ahead of the wall clock; what the channel says is heard meanwhile, and time goes on.
+//! The pump never blocks on anything but the next event. Bytes of a source that it was not told to follow
+//! cannot reach the ring. A source that pauses while nobody reads it, which is a program, is not read while
+//! its programme is ahead of the wall clock; commands of the channel and timers are handled meanwhile.
 
 mod clock;
 mod handle;
-mod hold;
-#[cfg(test)]
-mod hold_tests;
+mod pacer;
 #[cfg(test)]
 mod tests;
 
@@ -27,11 +26,11 @@ use tokio::time::{Instant, sleep_until};
 use tracing::{debug, trace};
 
 use crate::error::{Cause, UpstreamError};
-use crate::pump::handle::{PumpEnd, Shared, Wanted};
-use crate::pump::hold::Hold;
+use crate::pump::handle::{CommandReceiver, PumpCommand, Shared};
+use crate::pump::pacer::Pacer;
 use crate::ring::Writer;
 use crate::source::Source;
-use crate::source::payload::PayloadWatch;
+use crate::source::payload::PayloadDetector;
 use crate::splice::{Splice, SpliceSettings};
 use crate::ts::align::Aligner;
 use crate::ts::packet::{Packet, packets};
@@ -39,30 +38,31 @@ use crate::ts::packet::{Packet, packets};
 pub use crate::pump::clock::ClockReading;
 pub use crate::pump::handle::PumpHandle;
 
-/// After how many bytes the pump lets others have the thread.
+/// Bytes after which the pump yields to other tasks.
 const TURN_BYTES: usize = 256 << 10;
 /// The output buffer is given back when a burst made it larger than this.
 const OUT_BYTES_KEPT: usize = 1 << 20;
 
-/// How patient the pump is.
+/// The time limits of a pump.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PumpSettings {
-    /// Longest time without a payload packet before a source is lost.
+    /// A source is considered lost after this long without a payload packet.
     pub stall_timeout: Duration,
-    /// Longest time without packet boundaries before a source is lost.
+    /// A source is considered lost after this long without packet boundaries.
     pub sync_lost_timeout: Duration,
-    /// Time between two pieces of filler in a gap.
+    /// Interval between chunks of filler in a gap.
     pub filler_interval: Duration,
-    /// Longest time for which a gap is filled.
+    /// A gap is filled for at most this long.
     pub give_up_after: Duration,
     /// Longest wait for a random-access point of a new source.
     pub random_access_wait: Duration,
-    /// Longest time for which the opening burst of a new source is collected.
+    /// The opening burst of a new source is collected for at most this long.
     pub burst_max: Duration,
-    /// Over how long the programme clock is held against the wall clock.
+    /// The programme clock is compared with the wall clock over this time.
     pub buffering_timeout: Duration,
-    /// How far the programme of a source that waits for its reader may be ahead of the wall clock. A live source begins
-    /// with a burst of its past, with which players start at once, so it is not zero; the ring has to hold it.
+    /// Maximum lead of the programme over the wall clock, for a source that pauses while nobody reads it. It
+    /// is not zero, because live sources start with a burst of past data that lets players start at once; the
+    /// ring has to hold it.
     pub ahead_max: Duration,
 }
 
@@ -81,28 +81,28 @@ impl Default for PumpSettings {
     }
 }
 
-/// What a pump tells. At most one of each per attempt, and `Lost` is the last.
+/// A message from the pump. At most one of each kind is sent per attempt, and `Lost` is the last.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum PumpMessage {
-    /// The first packets of this attempt's source are in the ring.
+    /// The first packets of the source of this attempt are in the ring.
     Playing(u64),
-    /// This attempt's source is no more; its socket is closing already.
+    /// The source of this attempt was lost. Its socket is already closing.
     Lost {
-        /// Whose source it was.
+        /// Number of the attempt.
         attempt: u64,
-        /// Why.
+        /// The reason.
         cause: UpstreamError,
     },
 }
 
-/// A pump that writes into `writer`, and the handle with which it is told what to follow.
+/// Creates a pump that writes into `writer`, and the handle that selects its source.
 ///
-/// The future ends when every handle is dropped; ending or being dropped, it drops the writer (the ring
-/// ends) and the source it follows. `news` is called on the pump's task and must not block.
+/// The future completes when every handle is dropped. When it completes or is dropped, it drops the writer,
+/// which ends the ring, and its source. `on_message` is called on the task of the pump and must not block.
 pub fn pump<N>(
     writer: Writer,
     settings: PumpSettings,
-    news: N,
+    on_message: N,
 ) -> (PumpHandle, impl Future<Output = ()> + Send + 'static)
 where
     N: Fn(PumpMessage) + Send + 'static,
@@ -119,32 +119,32 @@ where
         writer,
         splice,
         settings,
-        news,
+        on_message,
         began: Instant::now(),
         out: BytesMut::new(),
         has_played: false,
         gap: None,
-        shared: PumpEnd::new(shared),
+        shared: CommandReceiver::new(shared),
     };
     (handle, pump.run())
 }
 
 struct Pump<N> {
-    // The source first: it is closing before anything else is torn down.
+    // Dropped first, so that the source is closing before anything else is dropped.
     following: Option<Following>,
     writer: Writer,
     splice: Splice,
     settings: PumpSettings,
-    news: N,
-    /// The splice's time counts from here.
+    on_message: N,
+    /// Start of the time of the splice.
     began: Instant,
     /// What the splice has put out and the ring has not.
     out: BytesMut,
-    /// Something real is or was in the ring: only then is a gap filled, and only then is the next
-    /// source's beginning a discontinuity.
+    /// Whether anything but filler was written. Before that no gap is filled, and the start of a source is
+    /// not a discontinuity.
     has_played: bool,
     gap: Option<Gap>,
-    shared: PumpEnd,
+    shared: CommandReceiver,
 }
 
 /// The one source that is followed.
@@ -152,33 +152,34 @@ struct Following {
     attempt: u64,
     source: Box<Source>,
     aligner: Aligner,
-    watch: PayloadWatch,
-    /// `None` for a source that would lose what is not read in time.
-    hold: Option<Hold>,
-    /// When payload came last. While the source is held it is the end of that: nothing can come before.
+    detector: PayloadDetector,
+    /// `None` for a source that would lose data that is not read in time.
+    pacer: Option<Pacer>,
+    /// Time of the last payload. While the source is paused, the end of the pause, because nothing can arrive
+    /// before.
     last_payload: Instant,
     unsynced_since: Option<Instant>,
     is_playing: bool,
 }
 
 impl Following {
-    /// Until when it is not read.
-    fn held_until(&self, now: Instant) -> Option<Instant> {
-        self.hold.as_ref().and_then(|it| it.until(now))
+    /// Returns the end of the current pause in reading, if there is one.
+    fn paused_until(&self, now: Instant) -> Option<Instant> {
+        self.pacer.as_ref().and_then(|it| it.until(now))
     }
 }
 
-/// A time without a source, after something has played.
+/// A period without a source after something has played.
 struct Gap {
     began: Instant,
-    /// Nothing more is written once the gap has lasted too long.
+    /// Time of the next filler; `None` after the gap has lasted too long.
     next_filler: Option<Instant>,
 }
 
-enum Happened {
-    Told(Option<Wanted>),
+enum Event {
+    Command(Option<PumpCommand>),
     Read(Result<Bytes, UpstreamError>),
-    TimeCame,
+    Timer,
 }
 
 impl<N: Fn(PumpMessage)> Pump<N> {
@@ -186,33 +187,33 @@ impl<N: Fn(PumpMessage)> Pump<N> {
         let mut sleep = pin!(sleep_until(self.began));
         let mut n_bytes = 0;
         loop {
-            let held_until = self.following.as_ref().and_then(|it| it.held_until(Instant::now()));
-            let deadline = [self.deadline(), held_until].into_iter().flatten().min();
+            let paused_until = self.following.as_ref().and_then(|it| it.paused_until(Instant::now()));
+            let deadline = [self.deadline(), paused_until].into_iter().flatten().min();
             if let Some(deadline) = deadline
                 && sleep.deadline() != deadline
             {
                 sleep.as_mut().reset(deadline);
             }
-            // What the channel says comes before bytes, and bytes before timers; timers are looked at
-            // after each event, so a flood of bytes cannot hold them up.
-            let happened = tokio::select! {
+            // Commands come before bytes, and bytes before timers. Timers are checked after each event, so a
+            // flood of bytes cannot delay them.
+            let event = tokio::select! {
                 biased;
-                told = self.shared.told() => Happened::Told(told),
-                read = read(&mut self.following), if held_until.is_none() => Happened::Read(read),
-                () = &mut sleep, if deadline.is_some() => Happened::TimeCame,
+                command = self.shared.next_command() => Event::Command(command),
+                read = read(&mut self.following), if paused_until.is_none() => Event::Read(read),
+                () = &mut sleep, if deadline.is_some() => Event::Timer,
             };
-            match happened {
-                Happened::Told(None) => return,
-                Happened::Told(Some(Wanted::Follow(attempt, source))) => self.follow(attempt, source),
-                Happened::Told(Some(Wanted::Release)) => self.leave(),
-                Happened::Read(Ok(bytes)) => {
+            match event {
+                Event::Command(None) => return,
+                Event::Command(Some(PumpCommand::Follow(attempt, source))) => self.follow(attempt, source),
+                Event::Command(Some(PumpCommand::Release)) => self.release(),
+                Event::Read(Ok(bytes)) => {
                     n_bytes += bytes.len();
                     self.take(bytes);
                 }
-                Happened::Read(Err(cause)) => self.lose(cause),
-                Happened::TimeCame => {}
+                Event::Read(Err(cause)) => self.lose(cause),
+                Event::Timer => {}
             }
-            self.keep_time();
+            self.run_timers();
             if n_bytes >= TURN_BYTES {
                 n_bytes = 0;
                 yield_now().await;
@@ -220,7 +221,7 @@ impl<N: Fn(PumpMessage)> Pump<N> {
         }
     }
 
-    /// When something is to be done at the latest, if nothing happens before.
+    /// Returns the time of the next timer.
     fn deadline(&self) -> Option<Instant> {
         let splice = self.splice.deadline().map(|it| self.began + it);
         let source = self.following.as_ref().map(|it| {
@@ -231,8 +232,8 @@ impl<N: Fn(PumpMessage)> Pump<N> {
         [self.writer.deadline(), splice, source, filler].into_iter().flatten().min()
     }
 
-    /// Does what is due.
-    fn keep_time(&mut self) {
+    /// Handles all timers that are due.
+    fn run_timers(&mut self) {
         let now = Instant::now();
         if self.splice.deadline().is_some_and(|it| self.began + it <= now) {
             self.splice.tick(now - self.began, &mut self.out);
@@ -250,37 +251,37 @@ impl<N: Fn(PumpMessage)> Pump<N> {
                 self.lose(Cause::Stall.into());
             }
         }
-        self.fill(now);
+        self.write_filler(now);
     }
 
     fn follow(&mut self, attempt: u64, source: Box<Source>) {
-        self.leave();
-        debug!(attempt, source = ?source.info(), "pump follows");
-        self.shared.begin_clock(attempt, self.settings.buffering_timeout);
+        self.release();
+        debug!(attempt, source = ?source.info(), "pump reads a source");
+        self.shared.start_clock(attempt, self.settings.buffering_timeout);
         let now = Instant::now();
         self.following = Some(Following {
             attempt,
-            hold: source.waits_for_its_reader().then(|| Hold::new(self.settings.ahead_max, now)),
+            pacer: source.is_pausable().then(|| Pacer::new(self.settings.ahead_max, now)),
             source,
             aligner: Aligner::new(),
-            watch: PayloadWatch::default(),
+            detector: PayloadDetector::default(),
             last_payload: now,
             unsynced_since: None,
             is_playing: false,
         });
     }
 
-    /// Lets go of the source, whose socket is closing when this returns.
-    fn leave(&mut self) {
+    /// Drops the source, whose socket is closing when this returns.
+    fn release(&mut self) {
         let Some(following) = self.following.take() else { return };
         drop(following);
         let now = Instant::now();
-        self.shared.end_clock();
-        // Here and not when the next one comes: what was collected of this one must not come out.
+        self.shared.stop_clock();
+        // Here and not at the next source, because held packets of this source must not be sent.
         self.splice.change(now - self.began);
         self.writer.flush(now);
         if self.has_played {
-            // A source that never played does not end the gap in which it was tried.
+            // A source that never played does not end the gap.
             let gap = self.gap.get_or_insert(Gap { began: now, next_filler: None });
             gap.next_filler = Some(now + self.settings.filler_interval);
         }
@@ -288,12 +289,12 @@ impl<N: Fn(PumpMessage)> Pump<N> {
 
     fn lose(&mut self, cause: UpstreamError) {
         let Some(attempt) = self.following.as_ref().map(|it| it.attempt) else { return };
-        self.leave();
+        self.release();
         debug!(attempt, "pump lost its source: {cause}");
-        (self.news)(PumpMessage::Lost { attempt, cause });
+        (self.on_message)(PumpMessage::Lost { attempt, cause });
     }
 
-    /// Carries bytes of the source into the ring.
+    /// Passes bytes of the source through the splice into the ring.
     fn take(&mut self, bytes: Bytes) {
         let now = Instant::now();
         let Some(following) = &mut self.following else { return };
@@ -301,36 +302,36 @@ impl<N: Fn(PumpMessage)> Pump<N> {
         let at = now - self.began;
         while let Some(run) = following.aligner.next() {
             for packet in packets(&run) {
-                if following.watch.packet(packet) {
+                if following.detector.packet(packet) {
                     following.last_payload = now;
                 }
-                // A packet that carries the clock need not carry anything else.
-                let clock_pid = following.watch.tables().map(|it| it.pmt.pcr_pid);
+                // A packet with a clock reference may have no payload.
+                let clock_pid = following.detector.tables().map(|it| it.pmt.pcr_pid);
                 let header = Packet::new(packet);
                 if let Some(pcr) = header.pcr().filter(|_| clock_pid == Some(header.pid())) {
-                    self.shared.clock(pcr, header.discontinuity(), now);
-                    if let Some(hold) = &mut following.hold {
-                        hold.pcr(pcr, header.discontinuity(), now);
+                    self.shared.record_pcr(pcr, header.discontinuity(), now);
+                    if let Some(pacer) = &mut following.pacer {
+                        pacer.pcr(pcr, header.discontinuity(), now);
                     }
                 }
                 self.splice.packet(packet, at, &mut self.out);
             }
         }
-        if following.watch.take_news() {
-            self.shared.tables(following.watch.tables());
+        if following.detector.take_change() {
+            self.shared.set_tables(following.detector.tables());
         }
         following.unsynced_since =
             if following.aligner.in_sync() { None } else { following.unsynced_since.or(Some(now)) };
-        if let Some(until) = following.held_until(now) {
-            // Time in which we do not read is no time in which nothing comes.
+        if let Some(until) = following.paused_until(now) {
+            // Time without reading does not count as time without data.
             following.last_payload = until;
             following.unsynced_since = following.unsynced_since.map(|_| until);
-            self.shared.held(until);
+            self.shared.pause(until);
         }
         self.write(now);
     }
 
-    /// Puts what the splice made into the ring.
+    /// Writes the output of the splice into the ring.
     fn write(&mut self, now: Instant) {
         if self.out.is_empty() {
             return;
@@ -351,17 +352,17 @@ impl<N: Fn(PumpMessage)> Pump<N> {
         if is_first {
             following.is_playing = true;
             let attempt = following.attempt;
-            // At once, so that whoever waits for the first chunk need not wait for a full one.
+            // At once, so that waiting viewers get the first chunk without waiting until it is full.
             self.writer.flush(now);
             self.has_played = true;
             self.gap = None;
-            debug!(attempt, "pump plays");
-            (self.news)(PumpMessage::Playing(attempt));
+            debug!(attempt, "pump started playing");
+            (self.on_message)(PumpMessage::Playing(attempt));
         }
     }
 
-    /// Keeps players connected while there is nothing to play.
-    fn fill(&mut self, now: Instant) {
+    /// Writes filler in a gap, to keep players connected.
+    fn write_filler(&mut self, now: Instant) {
         if self.following.is_some() {
             return;
         }
@@ -378,7 +379,7 @@ impl<N: Fn(PumpMessage)> Pump<N> {
     }
 }
 
-/// The next bytes of the source; never, when none is followed.
+/// Reads the next bytes of the source; waits for ever without a source.
 async fn read(following: &mut Option<Following>) -> Result<Bytes, UpstreamError> {
     match following {
         Some(following) => following.source.read().await,

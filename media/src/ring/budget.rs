@@ -1,4 +1,4 @@
-//! One limit for the bytes of all rings of the process.
+//! One limit for the bytes of all rings in the process.
 
 use std::sync::atomic::AtomicUsize;
 use std::sync::atomic::Ordering::Relaxed;
@@ -9,12 +9,14 @@ use tokio::time::Instant;
 
 use super::Shared;
 
-/// After a round that could not free enough, the next waits for this part of the budget to be used in addition:
-/// rings that cannot shrink are not asked again with every chunk.
-const PATIENCE: usize = 64;
+/// After an attempt that freed too little, the next one waits until this fraction of the budget is used in
+/// addition. Otherwise every new chunk would search the rings that cannot shrink.
+const RETRY_FRACTION: usize = 64;
 
-/// How many bytes all rings together may keep. When they keep more, the rings with the fewest tails shrink first,
-/// none below its newest group of pictures. Clones are the same budget.
+/// The number of bytes that all rings together may store.
+///
+/// Above it, the rings with the fewest tails shrink first, but none below its newest group of pictures.
+/// Clones share one budget.
 #[derive(Clone)]
 pub struct Budget {
     inner: Arc<Inner>,
@@ -23,29 +25,29 @@ pub struct Budget {
 struct Inner {
     total: usize,
     used: AtomicUsize,
-    /// Above this many used bytes rings are asked to shrink.
-    ask_above: AtomicUsize,
+    /// Rings are shrunk when more bytes than this are used.
+    shrink_above: AtomicUsize,
     rings: Mutex<Vec<Weak<Shared>>>,
 }
 
 impl Budget {
-    /// A budget of this many bytes.
+    /// Creates a budget of this many bytes.
     pub fn new(bytes: usize) -> Self {
         let inner = Inner {
             total: bytes,
             used: AtomicUsize::new(0),
-            ask_above: AtomicUsize::new(bytes),
+            shrink_above: AtomicUsize::new(bytes),
             rings: Mutex::new(Vec::new()),
         };
         Self { inner: Arc::new(inner) }
     }
 
-    /// Bytes that all rings keep at present.
+    /// Returns the bytes that all rings store now.
     pub fn used(&self) -> usize {
         self.inner.used.load(Relaxed)
     }
 
-    /// Bytes that all rings may keep.
+    /// Returns the bytes that all rings may store.
     pub fn total(&self) -> usize {
         self.inner.total
     }
@@ -56,29 +58,30 @@ impl Budget {
         rings.push(Arc::downgrade(ring));
     }
 
-    /// A ring kept `before` bytes and now keeps `after`. Called under that ring's lock, so that the sum is right.
-    pub(super) fn change(&self, before: usize, after: usize) {
+    /// Records that a ring stored `before` bytes and now stores `after`. Called under the lock of that ring,
+    /// so that the sum is exact.
+    pub(super) fn adjust(&self, before: usize, after: usize) {
         if after >= before {
             self.inner.used.fetch_add(after - before, Relaxed);
         } else {
-            self.give_back(before - after);
+            self.release(before - after);
         }
     }
 
-    pub(super) fn give_back(&self, bytes: usize) {
+    pub(super) fn release(&self, bytes: usize) {
         self.inner.used.fetch_sub(bytes, Relaxed);
     }
 
-    /// Shrinks rings when they keep too much together. Must be called without any ring's lock held.
-    pub(super) fn relieve(&self, now: Instant) {
-        let Inner { total, used, ask_above, rings } = &*self.inner;
-        if used.load(Relaxed) <= ask_above.load(Relaxed) {
+    /// Shrinks rings if they store too much together. Must be called without the lock of any ring.
+    pub(super) fn enforce(&self, now: Instant) {
+        let Inner { total, used, shrink_above, rings } = &*self.inner;
+        if used.load(Relaxed) <= shrink_above.load(Relaxed) {
             if used.load(Relaxed) <= *total {
-                ask_above.store(*total, Relaxed);
+                shrink_above.store(*total, Relaxed);
             }
             return;
         }
-        // Who is second need not wait: the first is at it.
+        // If another thread is already trimming, skip.
         let Some(rings) = rings.try_lock() else { return };
         let mut rings: Vec<Arc<Shared>> = rings.iter().filter_map(Weak::upgrade).collect();
         rings.sort_by_key(|it| it.n_tails.load(Relaxed));
@@ -88,10 +91,10 @@ impl Budget {
                 break;
             }
             let freed = ring.state.lock().evict(&ring.settings, now, surplus);
-            self.give_back(freed);
+            self.release(freed);
         }
         let left = used.load(Relaxed);
-        ask_above.store(if left <= *total { *total } else { left + total / PATIENCE }, Relaxed);
+        shrink_above.store(if left <= *total { *total } else { left + total / RETRY_FRACTION }, Relaxed);
     }
 }
 

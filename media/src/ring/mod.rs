@@ -1,8 +1,8 @@
-//! One writer, many tails, bounded bytes: the recent past of a live channel.
+//! The recent past of a live channel: one writer, many readers (tails), bounded in bytes and in time.
 //!
-//! The writer never waits for a tail. A tail that stands still loses its place, is told so in its meter and goes
-//! on at the newest random-access point. Bytes are shared, never copied for a tail; what a tail holds itself is a
-//! number and a slot for its waker.
+//! The writer never waits for a tail. A tail that falls behind is overrun: its meter counts the loss, and it
+//! continues at the newest random-access point. Bytes are shared between tails and never copied; a tail
+//! stores only a sequence number and a slot for its waker.
 
 mod budget;
 mod state;
@@ -29,16 +29,16 @@ use crate::meter::RingMeter;
 use crate::ts::packet::{PACKET, packets};
 use crate::ts::tables::Tables;
 
-/// How much a ring keeps, and how much a slow tail may miss.
+/// The limits of a ring.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RingSettings {
-    /// Chunks older than this leave, but for those of the newest group of pictures.
+    /// Older chunks are removed, except those of the newest group of pictures.
     pub seconds: Duration,
-    /// The oldest chunks leave when there are more bytes than this, but for those of the newest group of pictures.
+    /// Above this many bytes the oldest chunks are removed, except those of the newest group of pictures.
     pub bytes: usize,
-    /// Beyond this many bytes even the newest group of pictures is cut.
+    /// Above this many bytes even the newest group of pictures is cut.
     pub gop_bytes: usize,
-    /// A tail that loses its place more often than this within a minute ends with [`EndReason::TooSlow`].
+    /// A tail that is overrun more often than this within a minute ends with [`EndReason::TooSlow`].
     pub slow_client_limit: u32,
 }
 
@@ -53,27 +53,27 @@ impl Default for RingSettings {
     }
 }
 
-/// Why a tail ends. `Display` completes the sentence "the stream ended because …".
+/// The reason why a tail ends. `Display` completes the sentence "the stream ended because …".
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum EndReason {
-    /// The writer is gone.
+    /// The writer was dropped.
     Closed,
     /// The channel was stopped.
     Stopped,
-    /// No stream of the channel plays; the text says why.
+    /// No stream of the channel plays. The text contains the reason.
     NothingPlays(Arc<str>),
-    /// No slot came free; the text says on which account.
+    /// No slot became free. The text names the account.
     NoSlot(Arc<str>),
-    /// The viewer was sent away.
+    /// The viewer was disconnected.
     Kicked,
-    /// The viewer lost its place too often.
+    /// The viewer was overrun too often.
     TooSlow,
-    /// No packet came for longer than viewers are held.
+    /// No packet arrived within the longest time that viewers are kept waiting.
     Silent,
 }
 
 impl EndReason {
-    /// Whether what is still in the ring is withheld.
+    /// Returns whether the chunks that remain in the ring are withheld.
     fn is_abrupt(&self) -> bool {
         matches!(self, Self::Kicked | Self::TooSlow)
     }
@@ -95,22 +95,22 @@ impl fmt::Display for EndReason {
 
 impl std::error::Error for EndReason {}
 
-/// How full a ring is.
+/// The usage of a ring.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct RingUsage {
-    /// Bytes kept.
+    /// Bytes stored.
     pub bytes: usize,
-    /// Age of the oldest chunk less the age of the newest.
+    /// Time between the arrivals of the oldest and the newest chunk.
     pub seconds: f64,
-    /// Chunks kept.
+    /// Chunks stored.
     pub chunks: usize,
-    /// Number of the next chunk to come.
+    /// Number of the next chunk to be written.
     pub head_sequence: u64,
-    /// Number of the oldest chunk kept.
+    /// Number of the oldest stored chunk.
     pub tail_sequence: u64,
 }
 
-/// Makes a ring whose bytes count towards `budget`.
+/// Creates a ring whose bytes count towards `budget`.
 pub fn ring(settings: RingSettings, budget: &Budget) -> (Writer, Ring) {
     let shared = Arc::new(Shared {
         settings,
@@ -134,7 +134,7 @@ struct Shared {
 }
 
 impl Shared {
-    /// Ends the ring unless it has ended; wakes everyone.
+    /// Ends the ring unless it has ended, and wakes all tails.
     fn end(&self, end: EndReason) {
         let mut to_wake = Vec::new();
         {
@@ -151,17 +151,17 @@ impl Shared {
 
 impl Drop for Shared {
     fn drop(&mut self) {
-        self.budget.give_back(self.state.get_mut().bytes());
+        self.budget.release(self.state.get_mut().bytes());
     }
 }
 
-/// The writing end of a ring. Dropping it ends the ring with [`EndReason::Closed`].
+/// The writer of a ring. Dropping it ends the ring with [`EndReason::Closed`].
 pub struct Writer {
     shared: Arc<Shared>,
     chunker: Chunker,
-    /// Chunks closed by the present call; kept for its memory.
+    /// Chunks closed by the current call. Stored to reuse the allocation.
     closed: Vec<Chunk>,
-    /// Tails to wake after the present call; kept for its memory.
+    /// Tails to wake after the current call. Stored to reuse the allocation.
     to_wake: Vec<Waker>,
 }
 
@@ -176,7 +176,7 @@ impl Writer {
         self.commit(now);
     }
 
-    /// Appends null packets, after what was collected so far, to keep players connected in a gap.
+    /// Appends null packets after the collected packets, to keep players connected in a gap.
     pub fn filler(&mut self, now: Instant) {
         self.closed.extend(self.chunker.flush());
         let filler = self.chunker.filler(now);
@@ -184,23 +184,23 @@ impl Writer {
         self.commit(now);
     }
 
-    /// The next packet begins a chunk that is marked as a discontinuity.
+    /// Marks the chunk that starts with the next packet as a discontinuity.
     pub fn discontinuity_next(&mut self) {
         self.chunker.discontinuity_next();
     }
 
-    /// Makes readable what was collected.
+    /// Makes the collected packets readable.
     pub fn flush(&mut self, now: Instant) {
         self.closed.extend(self.chunker.flush());
         self.commit(now);
     }
 
-    /// When what was collected must be flushed; nothing where nothing was.
+    /// Returns the time by which the collected packets must be flushed; `None` if there are none.
     pub fn deadline(&self) -> Option<Instant> {
         self.chunker.deadline()
     }
 
-    /// The tables in force after the last packet.
+    /// Returns the tables that are in force after the last packet.
     pub fn tables(&self) -> Option<&Arc<Tables>> {
         self.chunker.tables()
     }
@@ -220,7 +220,7 @@ impl Writer {
             meter.packets.add((chunk.len() / PACKET) as u64);
             meter.chunks.add(1);
             meter.random_access_points.add(u64::from(chunk.head().random_access));
-            meter.newest_arrival.set(meter.micros(chunk.head().arrived));
+            meter.newest_arrival.set(meter.micros_at(chunk.head().arrived));
         }
         meter.continuity_errors.set(self.chunker.n_continuity_errors());
         {
@@ -234,12 +234,12 @@ impl Writer {
                 state.push(chunk);
                 state.evict(&shared.settings, now, 0);
             }
-            shared.budget.change(before, state.bytes());
+            shared.budget.adjust(before, state.bytes());
             state.take_wakers(&mut self.to_wake);
         }
-        // Outside the lock: whoever wakes takes it at once.
+        // Outside the lock, because the woken tasks take it at once.
         self.to_wake.drain(..).for_each(Waker::wake);
-        shared.budget.relieve(now);
+        shared.budget.enforce(now);
     }
 }
 
@@ -256,45 +256,47 @@ impl fmt::Debug for Writer {
     }
 }
 
-/// The side of a ring that hands out tails. Clones are the same ring.
+/// Creates tails and ends the ring. Clones share one ring.
 #[derive(Clone)]
 pub struct Ring {
     shared: Arc<Shared>,
 }
 
 impl Ring {
-    /// A new tail. It begins where `entry` says once it is first polled; `guard` is dropped with it.
-    pub fn tail(&self, entry: JoinPoint, guard: Option<Box<dyn Any + Send + Sync>>) -> Tail {
-        Tail::new(self.shared.clone(), entry, guard)
+    /// Creates a tail. It selects its first chunk by `join_point` when it is first polled. `guard` is dropped with
+    /// the tail.
+    pub fn tail(&self, join_point: JoinPoint, guard: Option<Box<dyn Any + Send + Sync>>) -> Tail {
+        Tail::new(self.shared.clone(), join_point, guard)
     }
 
-    /// Ends the ring for all its tails; the first end counts. What is in the ring is still delivered, except
+    /// Ends the ring for all its tails. The first reason is kept. Stored chunks are still delivered, except
     /// after [`EndReason::Kicked`] and [`EndReason::TooSlow`].
     pub fn end(&self, end: EndReason) {
         self.shared.end(end);
     }
 
-    /// Why the ring ended, if it did.
+    /// Returns the reason why the ring ended, if it has ended.
     pub fn ended(&self) -> Option<EndReason> {
         self.shared.state.lock().end.clone()
     }
 
-    /// What went in and came out.
+    /// Returns the counters.
     pub fn meter(&self) -> &Arc<RingMeter> {
         &self.shared.meter
     }
 
-    /// How full it is.
+    /// Returns the current usage.
     pub fn usage(&self) -> RingUsage {
         self.shared.state.lock().usage()
     }
 
-    /// Whether a tail made now would have a chunk at once: one that is not filler and has no filler after it.
+    /// Returns whether a new tail would get a chunk at once: one that is not filler and that no filler
+    /// follows.
     pub fn has_content(&self) -> bool {
-        self.shared.state.lock().first_enterable().is_some()
+        self.shared.state.lock().first_joinable().is_some()
     }
 
-    /// Tails that exist.
+    /// Returns the number of tails.
     pub fn n_tails(&self) -> usize {
         self.shared.n_tails.load(Ordering::Relaxed)
     }

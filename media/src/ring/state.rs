@@ -1,4 +1,5 @@
-//! What a ring keeps, behind its lock: chunks in order, where one may enter, who waits.
+//! The state of a ring behind its lock: the chunks, the points at which tails can start, and the wakers of
+//! waiting tails.
 
 use std::collections::VecDeque;
 use std::task::Waker;
@@ -7,24 +8,25 @@ use tokio::time::Instant;
 
 use super::{EndReason, RingSettings, RingUsage};
 use crate::chunk::Chunk;
-use crate::join_point::{JoinPoint, Points};
+use crate::join_point::{JoinPoint, RandomAccessPoints};
 
-/// A chunk and the number of bytes, filler apart, that were written before it.
-pub(super) struct Kept {
+/// A stored chunk and the number of bytes, without filler, that were written before it.
+pub(super) struct StoredChunk {
     pub(super) chunk: Chunk,
     pub(super) offset: u64,
 }
 
 pub(super) struct State {
-    chunks: VecDeque<Kept>,
-    /// Number of the next chunk to come.
+    chunks: VecDeque<StoredChunk>,
+    /// Number of the next chunk to be written.
     next: u64,
-    /// Bytes kept.
+    /// Bytes stored.
     bytes: usize,
-    /// Bytes written, filler apart.
+    /// Bytes written, without filler.
     written: u64,
-    points: Points,
-    /// Where the newest group of pictures begins, while that is kept; filler after it changes nothing.
+    points: RandomAccessPoints,
+    /// Number of the chunk that starts the newest group of pictures, while it is stored. Filler after it
+    /// changes nothing.
     newest_gop: Option<u64>,
     newest_filler: Option<u64>,
     pub(super) end: Option<EndReason>,
@@ -39,7 +41,7 @@ impl State {
             next: 0,
             bytes: 0,
             written: 0,
-            points: Points::default(),
+            points: RandomAccessPoints::default(),
             newest_gop: None,
             newest_filler: None,
             end: None,
@@ -52,12 +54,12 @@ impl State {
         self.bytes
     }
 
-    /// Number of the oldest chunk kept, or of the next to come where none is.
+    /// Returns the number of the oldest stored chunk, or of the next chunk if the ring is empty.
     pub(super) fn oldest(&self) -> u64 {
         self.next - self.chunks.len() as u64
     }
 
-    pub(super) fn kept(&self, sequence: u64) -> Option<&Kept> {
+    pub(super) fn get(&self, sequence: u64) -> Option<&StoredChunk> {
         self.chunks.get(usize::try_from(sequence.checked_sub(self.oldest())?).ok()?)
     }
 
@@ -77,11 +79,14 @@ impl State {
                 self.points.push(head.sequence, head.arrived);
             }
         }
-        self.chunks.push_back(Kept { chunk, offset });
+        self.chunks.push_back(StoredChunk { chunk, offset });
     }
 
-    /// Drops the oldest chunks while there is too much, and on until `wanted` bytes are free. Never drops the
-    /// last chunk, and of the newest group of pictures only what goes beyond its own limit.
+    /// Removes the oldest chunks while the limits are exceeded, and further chunks until `wanted` bytes are
+    /// free.
+    ///
+    /// Never removes the last chunk. Removes chunks of the newest group of pictures only above the limit for
+    /// the group.
     pub(super) fn evict(&mut self, settings: &RingSettings, now: Instant, wanted: usize) -> usize {
         let mut freed = 0;
         while self.chunks.len() > 1
@@ -102,35 +107,35 @@ impl State {
             }
             self.chunks.pop_front();
         }
-        self.points.forget_before(self.oldest());
+        self.points.remove_before(self.oldest());
         freed
     }
 
-    /// The oldest chunk that no filler follows.
-    pub(super) fn first_enterable(&self) -> Option<u64> {
+    /// Returns the number of the oldest chunk that no filler follows.
+    pub(super) fn first_joinable(&self) -> Option<u64> {
         let after_filler = self.newest_filler.map_or(0, |it| it + 1);
         Some(self.oldest().max(after_filler)).filter(|it| *it < self.next)
     }
 
-    /// Where a tail with this entry begins; nothing where it has to wait.
-    pub(super) fn enter(&self, entry: JoinPoint, now: Instant) -> Option<u64> {
-        let first = self.first_enterable()?;
-        match entry {
+    /// Returns the first chunk of a tail with this join point; `None` if the tail has to wait.
+    pub(super) fn first_chunk(&self, join_point: JoinPoint, now: Instant) -> Option<u64> {
+        let first = self.first_joinable()?;
+        match join_point {
             JoinPoint::Live { behind } => Some(self.points.live(behind, now).unwrap_or(first)),
             JoinPoint::Oldest => Some(self.points.oldest().unwrap_or(first)),
             JoinPoint::At(sequence) => Some(sequence.max(first)).filter(|it| *it < self.next),
         }
     }
 
-    /// Where a tail goes on whose place has left: at the newest random-access point, else behind the newest
-    /// filler, else at that filler.
+    /// Returns the chunk at which an overrun tail continues: the newest random-access point, otherwise the
+    /// chunk after the newest filler, otherwise that filler.
     pub(super) fn after_overrun(&self) -> u64 {
-        let first = self.first_enterable().or(self.newest_filler);
+        let first = self.first_joinable().or(self.newest_filler);
         self.points.newest().or(first).unwrap_or(self.next).max(self.oldest())
     }
 
     pub(super) fn usage(&self) -> RingUsage {
-        let arrived = |it: Option<&Kept>| it.map(|it| it.chunk.head().arrived);
+        let arrived = |it: Option<&StoredChunk>| it.map(|it| it.chunk.head().arrived);
         let span = arrived(self.chunks.back()).zip(arrived(self.chunks.front()));
         RingUsage {
             bytes: self.bytes,
@@ -141,7 +146,7 @@ impl State {
         }
     }
 
-    /// A place for the waker of one tail.
+    /// Reserves a slot for the waker of one tail.
     pub(super) fn take_slot(&mut self) -> usize {
         self.free_slots.pop().unwrap_or_else(|| {
             self.wakers.push(None);
@@ -149,7 +154,7 @@ impl State {
         })
     }
 
-    /// Gives the place back; what was in it is returned, to be dropped outside the lock.
+    /// Frees a slot. The caller drops the returned waker outside the lock.
     pub(super) fn free_slot(&mut self, slot: usize) -> Option<Waker> {
         self.free_slots.push(slot);
         self.wakers[slot].take()

@@ -1,4 +1,4 @@
-//! One reader's place in a ring.
+//! The position of one reader in a ring.
 
 use std::any::Any;
 use std::collections::VecDeque;
@@ -18,82 +18,83 @@ use crate::chunk::{Chunk, ChunkHead};
 use crate::join_point::{JoinPoint, preamble, preamble_after_overrun};
 use crate::meter::TailMeter;
 
-/// Misses are counted over this time.
+/// Overruns are counted over this time.
 const OVERRUN_WINDOW: Duration = Duration::from_secs(60);
 
-/// One reader's place in a ring. It holds no bytes.
+/// A reader of a ring. It stores no bytes.
 ///
-/// It begins where its entry says, with PAT and PMT made for that place, and then yields chunk after chunk.
-/// After the end of the ring it yields what is left, then the [`EndReason`], again and again.
+/// It starts at its join point with a PAT and a PMT that fit that position, and then yields chunk after chunk.
+/// After the end of the ring it yields the remaining chunks, and then the [`EndReason`] on every call.
 pub struct Tail {
     shared: Arc<Shared>,
     cursor: Cursor,
     slot: usize,
     meter: Arc<TailMeter>,
-    /// Whoever made the tail hears of its end by the drop of this.
+    /// Dropped with the tail, which informs its creator.
     _guard: Option<Box<dyn Any + Send + Sync>>,
 }
 
-/// Where a tail stands.
+/// The position of a tail and what to send next.
 struct Cursor {
-    entry: JoinPoint,
-    /// The chunk to read next; nothing until there is one to begin at.
+    join_point: JoinPoint,
+    /// Number of the next chunk; `None` until the tail has started.
     next: Option<u64>,
-    /// Bytes of the ring, filler apart, that lie before that chunk.
+    /// Bytes written to the ring before that chunk, without filler.
     offset: u64,
-    seam: Seam,
-    /// Whether a real chunk was handed out: filler before the first is not for us.
+    preamble: PreamblePending,
+    /// Whether a chunk other than filler was delivered. A tail skips filler before its first chunk.
     has_begun: bool,
-    /// The latest misses, no more than the limit allows.
+    /// Times of the latest overruns, at most as many as the limit allows.
     overruns: VecDeque<Instant>,
     ended: Option<EndReason>,
 }
 
-/// What has to be said before the next real chunk.
+/// The packets to send before the next chunk.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Seam {
-    /// The tables: the tail begins here.
+enum PreamblePending {
+    /// The tables, because the tail starts here.
     Join,
-    /// The tables and a declared discontinuity: bytes are missing here.
+    /// The tables and a declared discontinuity, because bytes are missing here.
     Overrun,
-    /// Nothing.
+    /// No packets.
     None,
 }
 
-/// What a look at the ring found.
-enum Found {
-    /// This chunk is next.
-    Chunk(Next),
-    /// Nothing yet.
+/// The result of a search for the next chunk.
+enum Lookup {
+    /// The next chunk.
+    Chunk(NextChunk),
+    /// The next chunk is not written yet.
     Wait,
-    /// Nothing any more.
+    /// No more chunks.
     End(EndReason),
 }
 
-/// What a tail needs of its next chunk: a clone of the whole would touch more shared counters, once per viewer.
-struct Next {
+/// The parts of the next chunk that a tail needs. Cloning the whole chunk would touch more shared counters
+/// for every viewer.
+struct NextChunk {
     bytes: Bytes,
     sequence: u64,
     arrived: Instant,
     is_filler: bool,
-    /// Where something has to be said before it.
+    /// Set when a preamble is due before the chunk.
     head: Option<ChunkHead>,
 }
 
 impl Tail {
     pub(super) fn new(
         shared: Arc<Shared>,
-        entry: JoinPoint,
+        join_point: JoinPoint,
         guard: Option<Box<dyn Any + Send + Sync>>,
     ) -> Self {
         shared.n_tails.fetch_add(1, Ordering::Relaxed);
         let slot = shared.state.lock().take_slot();
         let meter = Arc::new(TailMeter::new(shared.meter.clone()));
         let cursor = Cursor {
-            entry,
+            join_point,
             next: None,
             offset: 0,
-            seam: Seam::Join,
+            preamble: PreamblePending::Join,
             has_begun: false,
             overruns: VecDeque::new(),
             ended: None,
@@ -101,12 +102,12 @@ impl Tail {
         Self { shared, cursor, slot, meter, _guard: guard }
     }
 
-    /// The next bytes, always whole packets: a preamble where one is due, else a chunk.
+    /// Returns the next bytes, always whole packets: a preamble where one is due, otherwise a chunk.
     pub fn poll_chunk(&mut self, cx: &mut Context<'_>) -> Poll<Result<Bytes, EndReason>> {
-        let next = match self.look(cx) {
-            Found::Chunk(next) => next,
-            Found::Wait => return Poll::Pending,
-            Found::End(end) => return Poll::Ready(Err(end)),
+        let next = match self.next_or_wait(cx) {
+            Lookup::Chunk(next) => next,
+            Lookup::Wait => return Poll::Pending,
+            Lookup::End(end) => return Poll::Ready(Err(end)),
         };
         if let Some(head) = &next.head {
             let packets = self.cursor.take_preamble(head);
@@ -115,13 +116,13 @@ impl Tail {
                 return Poll::Ready(Ok(packets));
             }
         }
-        self.cursor.pass(&next);
+        self.cursor.advance(&next);
         if next.is_filler {
             self.meter.filler_bytes.add(next.bytes.len() as u64);
         } else {
             self.count(next.bytes.len());
             self.meter.sequence.set(next.sequence);
-            self.meter.arrival.set(self.shared.meter.micros(next.arrived) + 1);
+            self.meter.arrival.set(self.shared.meter.micros_at(next.arrived) + 1);
         }
         Poll::Ready(Ok(next.bytes))
     }
@@ -131,56 +132,56 @@ impl Tail {
         poll_fn(|cx| self.poll_chunk(cx)).await
     }
 
-    /// Waits until there are bytes to be had, and for a tail that has not begun: real ones, not filler.
-    /// Takes nothing. Cancel-safe.
+    /// Waits until bytes are available; a tail that has not started waits for a chunk other than filler.
+    /// Consumes nothing. Cancel-safe.
     pub async fn ready(&mut self) -> Result<(), EndReason> {
-        poll_fn(|cx| match self.look(cx) {
-            Found::Chunk(_) => Poll::Ready(Ok(())),
-            Found::Wait => Poll::Pending,
-            Found::End(end) => Poll::Ready(Err(end)),
+        poll_fn(|cx| match self.next_or_wait(cx) {
+            Lookup::Chunk(_) => Poll::Ready(Ok(())),
+            Lookup::Wait => Poll::Pending,
+            Lookup::End(end) => Poll::Ready(Err(end)),
         })
         .await
     }
 
-    /// What was handed out.
+    /// Returns the counters of this tail.
     pub fn meter(&self) -> &Arc<TailMeter> {
         &self.meter
     }
 
-    /// Finds the next chunk or registers to be woken.
-    fn look(&mut self, cx: &mut Context<'_>) -> Found {
+    /// Finds the next chunk, or registers the waker.
+    fn next_or_wait(&mut self, cx: &mut Context<'_>) -> Lookup {
         let Self { shared, cursor, meter, .. } = self;
         if let Some(end) = &cursor.ended {
-            return Found::End(end.clone());
+            return Lookup::End(end.clone());
         }
         let mut state = shared.state.lock();
         if let Some(end) = state.end.as_ref().filter(|it| it.is_abrupt()) {
-            return Found::End(end.clone());
+            return Lookup::End(end.clone());
         }
-        while let Some(next) = cursor.place(&state) {
+        while let Some(next) = cursor.position(&state) {
             if next < state.oldest() {
-                let missed = cursor.go_on(&state);
-                if let Some(n_bytes) = missed {
+                let lost = cursor.skip_evicted(&state);
+                if let Some(n_bytes) = lost {
                     meter.count_overrun(n_bytes);
                     if let Err(end) = cursor.count_overrun(shared.settings.slow_client_limit) {
                         meter.too_slow.store(true, Ordering::Relaxed);
-                        return Found::End(end);
+                        return Lookup::End(end);
                     }
                 }
                 continue;
             }
-            let Some(kept) = state.kept(next) else { break };
-            if kept.chunk.head().filler && !cursor.has_begun {
+            let Some(stored) = state.get(next) else { break };
+            if stored.chunk.head().filler && !cursor.has_begun {
                 cursor.next = Some(next + 1);
                 continue;
             }
-            return Found::Chunk(cursor.next_chunk(&kept.chunk));
+            return Lookup::Chunk(cursor.next_chunk(&stored.chunk));
         }
         if let Some(end) = &state.end {
-            return Found::End(end.clone());
+            return Lookup::End(end.clone());
         }
         state.wait(self.slot, cx.waker());
-        Found::Wait
+        Lookup::Wait
     }
 
     fn count(&self, n_bytes: usize) {
@@ -190,30 +191,30 @@ impl Tail {
 }
 
 impl Cursor {
-    /// The chunk to read next, chosen now if it was not before.
-    fn place(&mut self, state: &State) -> Option<u64> {
+    /// Returns the number of the next chunk, and selects it if the tail has not started.
+    fn position(&mut self, state: &State) -> Option<u64> {
         if self.next.is_none() {
-            let next = state.enter(self.entry, Instant::now())?;
-            self.offset = state.kept(next)?.offset;
+            let next = state.first_chunk(self.join_point, Instant::now())?;
+            self.offset = state.get(next)?.offset;
             self.next = Some(next);
         }
         self.next
     }
 
-    fn next_chunk(&self, chunk: &Chunk) -> Next {
+    fn next_chunk(&self, chunk: &Chunk) -> NextChunk {
         let head = chunk.head();
-        let has_seam = self.seam != Seam::None && !head.filler;
-        Next {
+        let has_preamble = self.preamble != PreamblePending::None && !head.filler;
+        NextChunk {
             bytes: chunk.bytes(),
             sequence: head.sequence,
             arrived: head.arrived,
             is_filler: head.filler,
-            head: has_seam.then(|| head.clone()),
+            head: has_preamble.then(|| head.clone()),
         }
     }
 
-    /// This chunk was handed out.
-    fn pass(&mut self, chunk: &Next) {
+    /// Moves past a chunk that was delivered.
+    fn advance(&mut self, chunk: &NextChunk) {
         self.next = Some(chunk.sequence + 1);
         if !chunk.is_filler {
             self.has_begun = true;
@@ -221,27 +222,28 @@ impl Cursor {
         }
     }
 
-    /// The place has left the ring: goes on behind what has left. Returns how many bytes were missed, if any were.
-    fn go_on(&mut self, state: &State) -> Option<u64> {
-        if self.seam == Seam::Join {
-            // Nothing was handed out yet, so nothing is missed: begin anew.
+    /// Moves the cursor to a stored chunk because its position has left the ring. Returns the number of lost
+    /// bytes, if any were lost.
+    fn skip_evicted(&mut self, state: &State) -> Option<u64> {
+        if self.preamble == PreamblePending::Join {
+            // Nothing was delivered yet, so nothing is lost: select the first chunk again.
             self.next = None;
             return None;
         }
-        let oldest = state.kept(state.oldest()).map(|it| it.offset);
+        let oldest = state.get(state.oldest()).map(|it| it.offset);
         if oldest == Some(self.offset) {
-            // Only filler has left: nobody misses that.
+            // Only filler was evicted, so nothing is lost.
             self.next = Some(state.oldest());
             return None;
         }
         let next = state.after_overrun();
-        let offset = state.kept(next).map_or(self.offset, |it| it.offset);
-        let missed = offset.saturating_sub(self.offset);
-        (self.next, self.offset, self.seam) = (Some(next), offset, Seam::Overrun);
-        Some(missed)
+        let offset = state.get(next).map_or(self.offset, |it| it.offset);
+        let lost = offset.saturating_sub(self.offset);
+        (self.next, self.offset, self.preamble) = (Some(next), offset, PreamblePending::Overrun);
+        Some(lost)
     }
 
-    /// Counts a miss; too many within a minute are the end.
+    /// Counts an overrun. Returns the end if there were too many within a minute.
     fn count_overrun(&mut self, limit: u32) -> Result<(), EndReason> {
         let now = Instant::now();
         self.overruns.push_back(now);
@@ -253,12 +255,12 @@ impl Cursor {
         Err(EndReason::TooSlow)
     }
 
-    /// What has to be said before the chunk of this head.
+    /// Returns the preamble to send before the chunk of this head.
     fn take_preamble(&mut self, head: &ChunkHead) -> Bytes {
-        match std::mem::replace(&mut self.seam, Seam::None) {
-            Seam::Join => preamble(head),
-            Seam::Overrun => preamble_after_overrun(head),
-            Seam::None => Bytes::new(),
+        match std::mem::replace(&mut self.preamble, PreamblePending::None) {
+            PreamblePending::Join => preamble(head),
+            PreamblePending::Overrun => preamble_after_overrun(head),
+            PreamblePending::None => Bytes::new(),
         }
     }
 }

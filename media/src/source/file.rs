@@ -1,4 +1,4 @@
-//! A file played as if it were live: as fast as its programme clock runs, and then it ends.
+//! A file that is played at the rate of its programme clock, like a live stream, until it ends.
 
 use std::collections::VecDeque;
 use std::io;
@@ -16,11 +16,11 @@ use crate::ts::align::Aligner;
 use crate::ts::clock::{PCR_HZ, PCR_MODULUS};
 use crate::ts::packet::{PACKET, Packet, packets};
 
-/// How much is read at once.
+/// Bytes per read.
 const READ_BYTES: usize = 64 << 10;
-/// How much of a file may pass without a packet boundary before we say that it is something else.
+/// Maximum number of bytes without a packet boundary before the file is rejected.
 const UNSYNCED_BYTES_MAX: usize = 1 << 20;
-/// A clock that steps further than this, or back, has been set anew: we go on from there without a pause.
+/// A clock step above this limit, or backwards, is a discontinuity; playback continues without a pause.
 const STEP_MAX: Duration = Duration::from_secs(2);
 
 /// An open file and the permit to play it.
@@ -29,10 +29,10 @@ pub(super) struct FileSource {
     file: File,
     buffer: BytesMut,
     aligner: Aligner,
-    /// Bytes read before the first packet was found; `None` once one was.
+    /// Bytes read without finding a packet; `None` after the first packet.
     n_unsynced: Option<usize>,
-    clock: Pace,
-    /// Pieces that are read and not due yet.
+    clock: PlaybackClock,
+    /// Pieces that were read and are not due yet.
     waiting: VecDeque<(Instant, Bytes)>,
     _permit: Box<dyn Permit>,
 }
@@ -45,22 +45,22 @@ impl FileSource {
             other => other,
         };
         let file = opened.map_err(|error| file_cause(&error))?;
-        // A pipe or a device would hold a thread for as long as nobody writes to it.
+        // Reading a pipe or a device would block a thread until somebody writes to it.
         if !file.metadata().await.map_err(|error| file_cause(&error))?.is_file() {
-            return Err(Cause::File("it is no regular file".into()).into());
+            return Err(Cause::File("not a regular file".into()).into());
         }
         Ok(Self {
             file,
             buffer: BytesMut::new(),
             aligner: Aligner::new(),
             n_unsynced: Some(0),
-            clock: Pace::default(),
+            clock: PlaybackClock::default(),
             waiting: VecDeque::new(),
             _permit: permit,
         })
     }
 
-    /// The next packets, when they are due. May be cancelled.
+    /// Returns the next packets when they are due. May be cancelled.
     pub(super) async fn read(&mut self) -> Result<Bytes, UpstreamError> {
         loop {
             if let Some((due, _)) = self.waiting.front() {
@@ -94,21 +94,21 @@ fn file_cause(error: &io::Error) -> Cause {
 }
 
 fn not_ts() -> UpstreamError {
-    Cause::NotTs("a file of something else".into()).into()
+    Cause::NotTs("another type of file".into()).into()
 }
 
-/// When packets are due by the clock of the file's programme.
+/// Computes when packets are due by the programme clock of the file.
 #[derive(Default)]
-struct Pace {
+struct PlaybackClock {
     pid: Option<u16>,
-    /// The last clock reading, and when it was due.
+    /// The last clock reference and the time at which it was due.
     last: Option<(u64, Instant)>,
 }
 
-impl Pace {
-    /// Cuts a run of packets at its clock readings; each piece is due when its reading is.
+impl PlaybackClock {
+    /// Splits a run of packets at its clock references. Each piece is due when its clock reference is due.
     fn cut(&mut self, run: &Bytes, out: &mut VecDeque<(Instant, Bytes)>) {
-        let mut begin = 0;
+        let mut start = 0;
         for (index, packet) in packets(run).enumerate() {
             let packet = Packet::new(packet);
             let Some(pcr) = packet.pcr() else { continue };
@@ -117,14 +117,14 @@ impl Pace {
             }
             let at = index * PACKET;
             let due = self.due();
-            if at > begin {
-                out.push_back((due, run.slice(begin..at)));
+            if at > start {
+                out.push_back((due, run.slice(start..at)));
             }
-            begin = at;
+            start = at;
             self.last = Some((pcr, self.due_of(pcr)));
         }
-        if begin < run.len() {
-            out.push_back((self.due(), run.slice(begin..)));
+        if start < run.len() {
+            out.push_back((self.due(), run.slice(start..)));
         }
     }
 
@@ -136,7 +136,7 @@ impl Pace {
         let Some((last, due)) = self.last else { return Instant::now() };
         let ticks = (pcr + PCR_MODULUS - last) % PCR_MODULUS;
         let step = Duration::from_micros(ticks * 1_000_000 / PCR_HZ);
-        // Late reads do not make up for lost time by more than they lost.
+        // After a late read, playback catches up by no more than the delay.
         if step > STEP_MAX { due.max(Instant::now()) } else { due + step }
     }
 }

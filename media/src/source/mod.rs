@@ -1,7 +1,8 @@
-//! One opened upstream, and how it is opened.
+//! Opens upstreams and reads from them.
 //!
-//! A source owns its socket, or its program, and the permit to hold it. Dropping it hands both to the closer; the
-//! permit comes back when the provider can no longer see the socket, and nobody of the program is left.
+//! A source owns its socket or its program, and the permit for it. Dropping the source hands both to the
+//! closer. The permit is returned when the provider can no longer see the socket, or when no process of the
+//! program is left.
 
 mod file;
 mod http;
@@ -29,7 +30,7 @@ use crate::closer::Closer;
 use crate::dial::Dial;
 use crate::error::{Cause, UpstreamError};
 use crate::source::file::FileSource;
-use crate::source::http::{Line, is_headless};
+use crate::source::http::{HttpUpstream, is_headless};
 use crate::source::probe::{Inner, InnerHead, Probe};
 use crate::source::process::ProcessSource;
 use crate::source::target::Target;
@@ -37,20 +38,20 @@ use crate::source::target::Target;
 pub use crate::source::process::find_program;
 pub use crate::source::request::OpenRequest;
 
-/// How much is kept of what comes before the first payload packet. A flood of other packets must not
-/// fill the memory; tables come again.
+/// Maximum number of bytes kept from before the first payload packet. A flood of other packets must not fill
+/// the memory; the tables are repeated anyway.
 const READ_AHEAD_BYTES_MAX: usize = 2 << 20;
 
-/// How long an upstream may take for what.
+/// The time limits for opening an upstream.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SourceSettings {
-    /// Until a connection is there, names and TLS included; for each redirect anew.
+    /// Time limit for a connection, including name resolution and TLS; starts again for each redirect.
     pub connect_timeout: Duration,
-    /// From the start of the first dial until a payload packet has come, redirects included.
+    /// Time limit from the first connection attempt to the first payload packet, including redirects.
     pub first_packet_timeout: Duration,
-    /// The same for a program, which has to start, to connect, and to look at what it gets.
+    /// The same limit for a program, which has to start, connect and analyse its input.
     pub program_start_timeout: Duration,
-    /// Most redirects that are followed.
+    /// Maximum number of redirects that are followed.
     pub redirects_max: usize,
 }
 
@@ -65,61 +66,62 @@ impl Default for SourceSettings {
     }
 }
 
-/// What it takes to open sources; shared by all of a system.
+/// The dialer, the closer and the settings with which all sources of a system are opened.
 #[derive(Clone)]
 pub struct Upstream {
     /// Opens connections.
     pub dial: Arc<dyn Dial>,
-    /// Closes them.
+    /// Closes connections.
     pub closer: Closer,
-    /// How long what may take.
+    /// Time limits.
     pub settings: SourceSettings,
 }
 
-/// What is known of an opened source.
+/// Facts about an opened source.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SourceInfo {
-    /// Host and port, "file", or the program's name, of where the packets come from in the end. Carries no credentials.
+    /// Host and port of the final address, "file", or the name of the program. Contains no credentials.
     pub place: String,
-    /// How many redirects led there.
+    /// Number of redirects that were followed.
     pub n_redirects: usize,
-    /// From the start of the first dial to the first payload packet.
+    /// Time from the first connection attempt to the first payload packet.
     pub opened_in: Duration,
 }
 
-/// An opened upstream from which payload has come.
+/// An opened upstream that has delivered payload.
 ///
-/// Dropping it closes it in the background and gives the permit back afterwards.
+/// Dropping it closes it in the background and returns the permit afterwards.
 pub struct Source {
     info: SourceInfo,
-    /// What came before and with the first payload packet.
+    /// Bytes up to and including the first payload packet.
     read_ahead: VecDeque<Bytes>,
-    waits: bool,
-    kind: Kind,
+    /// Whether the source pauses while nobody reads it.
+    is_pausable: bool,
+    kind: SourceKind,
 }
 
-enum Kind {
-    Http(Line),
+enum SourceKind {
+    Http(HttpUpstream),
     File(Box<FileSource>),
     Process(Box<ProcessSource>),
 }
 
-/// What a program has said of itself.
+/// The log output of a program.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct ProgramOutput {
-    /// Its last lines, the oldest first, without addresses and what else may be secret.
+    /// The last lines, oldest first, without addresses and other secrets.
     pub lines: Vec<String>,
-    /// How much of the programme it makes in a second, in seconds, where it says so as ffmpeg does.
+    /// Processing speed in programme seconds per second, if the program reports it in the format of ffmpeg.
     pub speed: Option<f32>,
 }
 
 /// Opens an upstream and waits for its first payload packet.
 ///
-/// Whatever way this ends, the permit comes back when no socket is left: through the source, or through
-/// the closer when this fails, is dropped at any await, or panics.
+/// The permit is returned in every case after the socket is gone: by the source, or by the closer if this
+/// function fails, is dropped at an await, or panics.
 ///
 /// # Errors
-/// Why there is no source; nothing is open any more, or closing.
+/// The reason why no source was opened. Nothing is open then, or it is closing.
 pub async fn open(
     request: OpenRequest,
     permit: Box<dyn Permit>,
@@ -128,37 +130,37 @@ pub async fn open(
     open_with_output(request, permit, upstream, &mut ProgramOutput::default()).await
 }
 
-/// The same; a program that fails leaves in `said` what it said.
+/// Like [`open`]. A program that fails leaves its log in `output`.
 ///
 /// # Errors
-/// As of [`open`].
+/// Same as [`open`].
 pub async fn open_with_output(
     request: OpenRequest,
     permit: Box<dyn Permit>,
     upstream: Upstream,
-    said: &mut ProgramOutput,
+    output: &mut ProgramOutput,
 ) -> Result<Source, UpstreamError> {
     let started = Instant::now();
     if let Some(command) = &request.command {
-        return open_program(command, &request.url, permit, upstream, said).await;
+        return open_program(command, &request.url, permit, upstream, output).await;
     }
     if let Some(path) = file_path(&request.url) {
         let mut file = FileSource::open(path, permit).await?;
         let read_ahead = VecDeque::from([file.read().await?]);
         let info = SourceInfo { place: "file".into(), n_redirects: 0, opened_in: started.elapsed() };
-        return Ok(Source { info, read_ahead, waits: false, kind: Kind::File(Box::new(file)) });
+        return Ok(Source { info, read_ahead, is_pausable: false, kind: SourceKind::File(Box::new(file)) });
     }
-    // Outside of what is timed, so that a time-out finds it here and hands socket and permit to the closer.
-    let mut line = Line::new(permit, upstream.closer.clone());
+    // Outside the timed future, so that a timeout hands socket and permit to the closer.
+    let mut http = HttpUpstream::new(permit, upstream.closer.clone());
     let deadline = started + upstream.settings.first_packet_timeout;
-    let opened = timeout_at(deadline, open_http(&request, &mut line, &upstream)).await;
+    let opened = timeout_at(deadline, open_http(&request, &mut http, &upstream)).await;
     let (target, n_redirects, read_ahead) = match opened {
         Ok(result) => result?,
         Err(_) => return Err(Cause::FirstPacketTimeout.into()),
     };
     let info = SourceInfo { place: target.address.to_string(), n_redirects, opened_in: started.elapsed() };
     debug!(place = %info.place, n_redirects, "upstream opened");
-    Ok(Source { info, read_ahead, waits: false, kind: Kind::Http(line) })
+    Ok(Source { info, read_ahead, is_pausable: false, kind: SourceKind::Http(http) })
 }
 
 async fn open_program(
@@ -166,7 +168,7 @@ async fn open_program(
     url: &str,
     permit: Box<dyn Permit>,
     upstream: Upstream,
-    said: &mut ProgramOutput,
+    output: &mut ProgramOutput,
 ) -> Result<Source, UpstreamError> {
     let started = Instant::now();
     let mut program = Box::new(ProcessSource::start(command, url, permit, upstream.closer).await?);
@@ -186,19 +188,19 @@ async fn open_program(
     let opened = timeout_at(deadline, first_payload).await;
     let read_ahead = opened
         .unwrap_or_else(|_| Err(Cause::FirstPacketTimeout.into()))
-        .inspect_err(|_| *said = news_of(&program))?;
+        .inspect_err(|_| *output = output_of(&program))?;
     let name = command.first().map_or("", |it| it.rsplit('/').next().unwrap_or(it));
     let info = SourceInfo { place: name.to_owned(), n_redirects: 0, opened_in: started.elapsed() };
     debug!(place = %info.place, "program started");
-    Ok(Source { info, read_ahead, waits: true, kind: Kind::Process(program) })
+    Ok(Source { info, read_ahead, is_pausable: true, kind: SourceKind::Process(program) })
 }
 
-fn news_of(program: &ProcessSource) -> ProgramOutput {
-    let said = program.said();
-    ProgramOutput { lines: said.lines().map(str::to_owned).collect(), speed: said.speed() }
+fn output_of(program: &ProcessSource) -> ProgramOutput {
+    let log = program.log();
+    ProgramOutput { lines: log.lines().map(str::to_owned).collect(), speed: log.speed() }
 }
 
-/// What is read before the source is there, the last of it.
+/// The last bytes read before the first payload packet.
 #[derive(Default)]
 struct ReadAhead {
     pieces: VecDeque<Bytes>,
@@ -217,19 +219,19 @@ impl ReadAhead {
 
 async fn open_http(
     request: &OpenRequest,
-    line: &mut Line,
+    http: &mut HttpUpstream,
     upstream: &Upstream,
 ) -> Result<(Target, usize, VecDeque<Bytes>), UpstreamError> {
     let first = Target::parse(&request.url)?;
     let mut target = first.clone();
     let mut visited = vec![first.clone()];
     loop {
-        // Made before the dial: what cannot be asked for needs no connection.
-        let ask = request::request(request, &target, first.may_share_secrets_with(&target))?;
-        line.dial(&*upstream.dial, &target.address, upstream.settings.connect_timeout).await?;
-        let answer = line.ask(ask).await?;
-        let status = answer.status();
-        if let Some(location) = location(status, answer.headers()) {
+        // Built before dialling, so that an invalid request opens no connection.
+        let outgoing = request::request(request, &target, first.may_share_secrets_with(&target))?;
+        http.dial(&*upstream.dial, &target.address, upstream.settings.connect_timeout).await?;
+        let response = http.send(outgoing).await?;
+        let status = response.status();
+        if let Some(location) = location(status, response.headers()) {
             let next = target.join(&location?)?;
             if visited.contains(&next) {
                 return Err(Cause::RedirectLoop.into());
@@ -238,8 +240,8 @@ async fn open_http(
                 return Err(Cause::TooManyRedirects.into());
             }
             debug!(from = ?target, to = ?next, "upstream redirects");
-            // The provider must not see two.
-            line.hang_up().await;
+            // The provider must never see two connections.
+            http.hang_up().await;
             visited.push(next.clone());
             target = next;
             continue;
@@ -249,32 +251,32 @@ async fn open_http(
             _ if !status.is_success() => return Err(Cause::Status(status.as_u16()).into()),
             _ => {}
         }
-        let content_type = answer.headers().get(CONTENT_TYPE).and_then(|it| it.to_str().ok());
-        let read_ahead = first_payload(line, content_type, is_headless(&answer)).await?;
+        let content_type = response.headers().get(CONTENT_TYPE).and_then(|it| it.to_str().ok());
+        let read_ahead = first_payload(http, content_type, is_headless(&response)).await?;
         return Ok((target, visited.len() - 1, read_ahead));
     }
 }
 
-/// Where a redirect leads; `None` for other answers.
+/// Returns the target of a redirect; `None` for other responses.
 fn location(status: StatusCode, headers: &HeaderMap) -> Option<Result<String, UpstreamError>> {
     if !matches!(status.as_u16(), 301 | 302 | 303 | 307 | 308) {
         return None;
     }
-    // Not every location is ASCII, though it should be.
+    // `Location` should be ASCII, but is not always.
     let location = headers.get(LOCATION).map(|it| String::from_utf8_lossy(it.as_bytes()).into_owned());
     Some(location.ok_or_else(|| Cause::BadRedirect.into()))
 }
 
-/// Reads until a payload packet has come; returns all that was read.
+/// Reads until a payload packet has arrived, and returns all bytes read.
 async fn first_payload(
-    line: &mut Line,
+    http: &mut HttpUpstream,
     content_type: Option<&str>,
     is_headless: bool,
 ) -> Result<VecDeque<Bytes>, UpstreamError> {
     let mut inner = InnerHead::new(!is_headless);
     let mut probe = Probe::new(content_type);
     let mut read_ahead = ReadAhead::default();
-    while let Some(bytes) = line.read().await? {
+    while let Some(bytes) = http.read().await? {
         let bytes = match inner.push(bytes) {
             Inner::More => continue,
             Inner::Status(status) => return Err(Cause::Status(status).into()),
@@ -290,7 +292,7 @@ async fn first_payload(
     Err(probe.end().into())
 }
 
-/// The path of a file address; `None` when it is no file.
+/// Returns the path of a file address; `None` for other addresses.
 fn file_path(url: &str) -> Option<&str> {
     let url = url.trim();
     match url.strip_prefix("file://") {
@@ -301,42 +303,43 @@ fn file_path(url: &str) -> Option<&str> {
 }
 
 impl Source {
-    /// The next bytes, first what the opener has read already. May be cancelled: nothing is lost.
+    /// Reads the next bytes, starting with those that were read while opening. Cancel-safe.
     ///
     /// # Errors
-    /// `Ended` at the end, and what broke otherwise. After an error the source is of no more use.
+    /// `Ended` at the end of the stream, otherwise the cause. After an error the source must not be read
+    /// again.
     pub async fn read(&mut self) -> Result<Bytes, UpstreamError> {
         if let Some(bytes) = self.read_ahead.pop_front() {
             return Ok(bytes);
         }
         match &mut self.kind {
-            Kind::Http(line) => line.read().await?.ok_or_else(|| Cause::Ended.into()),
-            Kind::File(file) => file.read().await,
-            Kind::Process(program) => program.read().await,
+            SourceKind::Http(http) => http.read().await?.ok_or_else(|| Cause::Ended.into()),
+            SourceKind::File(file) => file.read().await,
+            SourceKind::Process(program) => program.read().await,
         }
     }
 
-    /// What the program has said until now; `None` if this is none.
+    /// Returns the log output of the program so far; `None` for other sources.
     pub fn program_output(&self) -> Option<ProgramOutput> {
         match &self.kind {
-            Kind::Process(program) => Some(news_of(program)),
+            SourceKind::Process(program) => Some(output_of(program)),
             _ => None,
         }
     }
 
-    /// Whether it waits while nobody reads it, and may have more ready than is due. A provider that streams live does
-    /// not wait, and a file is read in its time anyway.
-    pub(crate) fn waits_for_its_reader(&self) -> bool {
-        self.waits
+    /// Returns whether the source pauses while nobody reads it, and may have data ready before it is due. A
+    /// live provider does not pause, and a file is read at its own rate anyway.
+    pub(crate) fn is_pausable(&self) -> bool {
+        self.is_pausable
     }
 
-    /// The same source as one that waits, as a program does.
+    /// Marks the source as one that pauses, like a program.
     #[cfg(test)]
-    pub(crate) fn that_waits(self) -> Self {
-        Self { waits: true, ..self }
+    pub(crate) fn into_pausable(self) -> Self {
+        Self { is_pausable: true, ..self }
     }
 
-    /// What is known of it.
+    /// Returns facts about the source.
     pub fn info(&self) -> &SourceInfo {
         &self.info
     }

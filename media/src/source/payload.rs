@@ -1,4 +1,5 @@
-//! Tells payload from noise: null packets, and packets of PIDs that nobody announced, are no sign of life.
+//! Detects payload: packets of the programme. Null packets and packets of PIDs that no table announces do not
+//! show that a source is alive.
 
 use bytes::Bytes;
 
@@ -6,55 +7,55 @@ use crate::ts::align::Aligner;
 use crate::ts::packet::{Packet, PacketBytes, packets};
 use crate::ts::tables::{TableReader, Tables};
 
-/// Knows the tables of one source and, by them, which of its packets carry the programme.
+/// Reads the tables of one source and recognises by them the packets that carry the programme.
 #[derive(Default)]
-pub(crate) struct PayloadWatch {
+pub(crate) struct PayloadDetector {
     tables: TableReader,
-    has_news: bool,
+    has_change: bool,
 }
 
-impl PayloadWatch {
-    /// Looks at one packet; true when it carries some of the programme.
+impl PayloadDetector {
+    /// Reads one packet and returns whether it carries a part of the programme.
     pub(crate) fn packet(&mut self, packet: &PacketBytes) -> bool {
-        self.has_news |= self.tables.packet(packet);
+        self.has_change |= self.tables.packet(packet);
         let packet = Packet::new(packet);
         packet.has_payload() && self.tables.tables().is_some_and(|it| it.is_payload(packet.pid()))
     }
 
-    /// The tables in force, once they are known.
+    /// Returns the tables in force, once they are known.
     pub(crate) fn tables(&self) -> Option<&Tables> {
         self.tables.tables()
     }
 
-    /// Whether the tables have changed since this was asked last.
-    pub(crate) fn take_news(&mut self) -> bool {
-        std::mem::take(&mut self.has_news)
+    /// Returns whether the tables have changed since the last call.
+    pub(crate) fn take_change(&mut self) -> bool {
+        std::mem::take(&mut self.has_change)
     }
 }
 
-/// The same over raw bytes, for an opener that does not pass packets on.
+/// Detects payload in raw bytes, for an opener that does not pass packets on.
 #[derive(Default)]
-pub(super) struct ByteWatch {
+pub(super) struct BytePayloadDetector {
     aligner: Aligner,
-    watch: PayloadWatch,
+    detector: PayloadDetector,
     has_synced: bool,
 }
 
-impl ByteWatch {
-    /// Looks at the next bytes; true when a payload packet was among them.
+impl BytePayloadDetector {
+    /// Reads the next bytes and returns whether they contain a payload packet.
     pub(super) fn push(&mut self, bytes: Bytes) -> bool {
         self.aligner.push(bytes);
-        let mut found = false;
+        let mut has_payload = false;
         while let Some(run) = self.aligner.next() {
             self.has_synced = true;
             for packet in packets(&run) {
-                found |= self.watch.packet(packet);
+                has_payload |= self.detector.packet(packet);
             }
         }
-        found
+        has_payload
     }
 
-    /// Whether packets have been found at all.
+    /// Returns whether any packet was found.
     pub(super) fn has_synced(&self) -> bool {
         self.has_synced
     }

@@ -1,61 +1,61 @@
-//! Looks at the first bytes of a body: is it a transport stream, and has its payload begun?
+//! Analyses the first bytes of a body: whether it is a transport stream, and whether its payload has started.
 
 use bytes::{Bytes, BytesMut};
 
 use crate::error::Cause;
-use crate::source::payload::ByteWatch;
+use crate::source::payload::BytePayloadDetector;
 
-/// How much may come without a packet boundary before we say that it is something else.
+/// Maximum number of bytes without a packet boundary before the body is rejected.
 const UNSYNCED_BYTES_MAX: usize = 64 << 10;
-/// How much text we need to call it text.
+/// Minimum number of bytes that identify a body as text.
 const TEXT_BYTES_MIN: usize = 1 << 10;
-/// How much of the beginning is kept to name what it is.
+/// Number of leading bytes that are kept to identify the type of the body.
 const HEAD_BYTES: usize = 4 << 10;
 
-/// The opener's eye on a body.
+/// Analyses the body of one response.
 pub(super) struct Probe {
-    watch: ByteWatch,
-    /// The beginning, to say what it is when it is no transport stream.
+    detector: BytePayloadDetector,
+    /// The first bytes, to identify a body that is not a transport stream.
     head: BytesMut,
     n_bytes: usize,
     content_type: Option<String>,
 }
 
 impl Probe {
-    /// `content_type` is what the provider said, if it said something.
+    /// Creates a probe. `content_type` is the type that the provider declared, if any.
     pub(super) fn new(content_type: Option<&str>) -> Self {
         let content_type = content_type
             .map(|it| it.split(';').next().unwrap_or_default().trim().to_ascii_lowercase())
             .filter(|it| !it.is_empty());
-        Self { watch: ByteWatch::default(), head: BytesMut::new(), n_bytes: 0, content_type }
+        Self { detector: BytePayloadDetector::default(), head: BytesMut::new(), n_bytes: 0, content_type }
     }
 
-    /// Takes the next piece; true once a payload packet has come.
+    /// Reads the next piece and returns whether a payload packet has arrived.
     ///
     /// # Errors
-    /// `NotTs` as soon as that is clear.
+    /// `NotTs` as soon as that is certain.
     pub(super) fn push(&mut self, bytes: &Bytes) -> Result<bool, Cause> {
         self.n_bytes += bytes.len();
         let room = HEAD_BYTES.saturating_sub(self.head.len());
         self.head.extend_from_slice(&bytes[..bytes.len().min(room)]);
-        if self.watch.push(bytes.clone()) {
+        if self.detector.push(bytes.clone()) {
             return Ok(true);
         }
-        if self.watch.has_synced() {
+        if self.detector.has_synced() {
             return Ok(false);
         }
-        let is_text = self.n_bytes >= TEXT_BYTES_MIN && (self.says_text() || self.looks_like().is_some());
+        let is_text = self.n_bytes >= TEXT_BYTES_MIN && (self.declares_text() || self.looks_like().is_some());
         if is_text || self.n_bytes >= UNSYNCED_BYTES_MAX || self.is_hls() {
             return Err(self.not_ts());
         }
         Ok(false)
     }
 
-    /// What to make of a body that ended before a payload packet came.
+    /// Returns the cause for a body that ended before a payload packet arrived.
     pub(super) fn end(&self) -> Cause {
         if self.n_bytes == 0 {
             Cause::Empty
-        } else if self.watch.has_synced() {
+        } else if self.detector.has_synced() {
             Cause::Ended
         } else {
             self.not_ts()
@@ -63,7 +63,7 @@ impl Probe {
     }
 
     fn not_ts(&self) -> Cause {
-        // What the provider calls it says something only when it is not what we want.
+        // The declared type helps only if it is another type than the expected one.
         let called = self
             .content_type
             .as_deref()
@@ -71,7 +71,7 @@ impl Probe {
         Cause::NotTs(self.looks_like().or(called).unwrap_or("unknown bytes").to_owned())
     }
 
-    fn says_text(&self) -> bool {
+    fn declares_text(&self) -> bool {
         let Some(content_type) = self.content_type.as_deref() else { return false };
         content_type.starts_with("text/") || matches!(content_type, "application/json" | "application/xml")
     }
@@ -80,7 +80,7 @@ impl Probe {
         without_bom(&self.head).starts_with(b"#EXTM3U")
     }
 
-    /// What the beginning looks like, when it looks like something that providers send by mistake.
+    /// Returns the type of the body if it starts like something that providers send by mistake.
     fn looks_like(&self) -> Option<&'static str> {
         let head = without_bom(&self.head);
         let begins = |text: &[u8]| head.len() >= text.len() && head[..text.len()].eq_ignore_ascii_case(text);
@@ -98,38 +98,38 @@ impl Probe {
     }
 }
 
-/// A text without byte order mark and leading blanks.
+/// Removes a byte order mark and leading white space.
 fn without_bom(head: &[u8]) -> &[u8] {
     head.strip_prefix(b"\xef\xbb\xbf").unwrap_or(head).trim_ascii_start()
 }
 
-/// Cuts off a head that stands inside a body: `ICY 200 OK` and the like.
+/// Removes a response head at the start of a body, such as `ICY 200 OK`.
 pub(super) struct InnerHead {
     held: BytesMut,
-    /// What follows is body.
+    /// The head is complete or absent; all further bytes are body.
     is_through: bool,
 }
 
-/// What [`InnerHead::push`] makes of a piece.
+/// The result of [`InnerHead::push`].
 pub(super) enum Inner {
-    /// The head is not complete yet.
+    /// The head is incomplete.
     More,
     /// Body.
     Body(Bytes),
-    /// The head says that there is no stream.
+    /// The head has a status other than success.
     Status(u16),
 }
 
-/// Longest head inside a body.
+/// Maximum length of a head inside a body.
 const INNER_HEAD_BYTES_MAX: usize = 16 << 10;
 
 impl InnerHead {
-    /// `is_through` at once when hyper has read a head already.
+    /// Creates the state; `is_through` is true if hyper has already parsed a head.
     pub(super) fn new(is_through: bool) -> Self {
         Self { held: BytesMut::new(), is_through }
     }
 
-    /// Takes the next piece of what hyper calls the body.
+    /// Reads the next piece of the body as returned by hyper.
     pub(super) fn push(&mut self, bytes: Bytes) -> Inner {
         if self.is_through {
             return Inner::Body(bytes);
@@ -155,7 +155,7 @@ impl InnerHead {
     }
 }
 
-/// Where a head ends, and how long the blank line is.
+/// Returns the end of a head and the length of the blank line after it.
 fn end_of_head(bytes: &[u8]) -> Option<(usize, usize)> {
     let crlf = memchr::memmem::find(bytes, b"\r\n\r\n").map(|at| (at, 4));
     let lf = memchr::memmem::find(bytes, b"\n\n").map(|at| (at, 2));
@@ -189,7 +189,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_transport_stream_is_named() {
+    fn a_body_that_is_not_a_transport_stream_is_identified() {
         let check = |content_type: Option<&str>, text: &str, what: Cause| {
             let mut probe = Probe::new(content_type);
             let cause = match probe.push(&Bytes::copy_from_slice(text.as_bytes())) {

@@ -1,4 +1,5 @@
-//! The request a provider gets: what is always sent, what was asked for, and what stays at home.
+//! Builds the request to a provider: the standard headers, the headers of the user, and the headers that must
+//! not be sent.
 
 use std::fmt;
 
@@ -11,21 +12,22 @@ use tracing::debug;
 use crate::error::Cause;
 use crate::source::target::Target;
 
-/// How we introduce ourselves where nobody asked for something else.
+/// Default User-Agent.
 const USER_AGENT_DEFAULT: HeaderValue =
     HeaderValue::from_static(concat!("Headwater/", env!("CARGO_PKG_VERSION")));
 
-/// What to open. Prints itself without address and headers: both carry credentials.
+/// A request to open an upstream. `Debug` prints neither address nor headers, because both contain
+/// credentials.
 #[derive(Clone, Default)]
 pub struct OpenRequest {
     /// `http://`, `https://`, `file://` or a plain path.
     pub url: String,
-    /// Headers to send beyond the usual ones; a later one of the same name replaces an earlier one.
+    /// Additional headers. A later one replaces an earlier one of the same name.
     pub headers: Vec<(String, String)>,
-    /// The user agent to show; without one the headers' or ours.
+    /// The User-Agent; without one, that of the headers or the default.
     pub user_agent: Option<String>,
-    /// A program to run in place of opening the address, which its arguments hold already: its name or absolute path,
-    /// then the arguments. Headers and user agent are its own business.
+    /// A program that is run instead of opening the address: its name or absolute path, then its arguments,
+    /// which contain the address already. Headers and User-Agent are not passed to it.
     pub command: Option<Vec<String>>,
 }
 
@@ -35,13 +37,14 @@ impl fmt::Debug for OpenRequest {
     }
 }
 
-/// Headers that tell nothing secret and go to whatever host a redirect names. All others stay with the
-/// host they were meant for: a token may have any name.
-const HARMLESS: [&str; 6] = ["user-agent", "accept", "accept-language", "referer", "origin", "cache-control"];
+/// Headers without secrets, which are also sent to the host of a redirect. All other headers are sent only to
+/// the host they were meant for, because a token may have any name.
+const SHAREABLE: [&str; 6] =
+    ["user-agent", "accept", "accept-language", "referer", "origin", "cache-control"];
 
-/// Headers that are ours to set: with another value of these we could not read the answer.
-/// (`Icy-MetaData` would put titles between the packets.)
-const OURS: [&str; 8] = [
+/// Headers that users cannot set: with other values the response could not be parsed.
+/// (`Icy-MetaData` would insert titles between the packets.)
+const RESERVED: [&str; 8] = [
     "connection",
     "content-length",
     "transfer-encoding",
@@ -52,39 +55,40 @@ const OURS: [&str; 8] = [
     "icy-metadata",
 ];
 
-/// The request for `target`. `trusted` says whether what the user meant for the first host may be sent.
+/// Builds the request for `target`. `trusted` is true if the secrets meant for the first host may be sent.
 pub(crate) fn request(
     open: &OpenRequest,
     target: &Target,
     trusted: bool,
 ) -> Result<Request<Empty<Bytes>>, Cause> {
-    let uri: Uri = target.path.parse().map_err(|_| Cause::Address("its path cannot be sent".into()))?;
+    let uri: Uri =
+        target.path.parse().map_err(|_| Cause::Address("its path is not valid in a request".into()))?;
     let host = HeaderValue::try_from(target.host_header())
-        .map_err(|_| Cause::Address("its host cannot be sent".into()))?;
+        .map_err(|_| Cause::Address("its host is not valid in a request".into()))?;
     let mut headers = HeaderMap::new();
-    // In the order in which players send them; some providers look.
+    // In the order of common players; some providers check it.
     headers.insert(HOST, host);
     headers.insert(USER_AGENT, USER_AGENT_DEFAULT);
     headers.insert(ACCEPT, HeaderValue::from_static("*/*"));
     if let Some((user, password)) = &target.login {
         let mut value = HeaderValue::try_from(format!("Basic {}", base64(&format!("{user}:{password}"))))
-            .map_err(|_| Cause::Address("its login cannot be sent".into()))?;
+            .map_err(|_| Cause::Address("its login is not valid in a request".into()))?;
         value.set_sensitive(true);
         headers.insert(AUTHORIZATION, value);
     }
     for (name, value) in &open.headers {
         let Ok(name) = HeaderName::try_from(name.trim()) else {
-            debug!("a header of the request has an invalid name and is left out");
+            debug!("ignoring a request header with an invalid name");
             continue;
         };
-        if OURS.contains(&name.as_str()) || (!trusted && !HARMLESS.contains(&name.as_str())) {
+        if RESERVED.contains(&name.as_str()) || (!trusted && !SHAREABLE.contains(&name.as_str())) {
             continue;
         }
         match HeaderValue::from_bytes(value.trim().as_bytes()) {
             Ok(value) => {
                 headers.insert(name, value);
             }
-            Err(_) => debug!(header = %name, "a header of the request has an invalid value and is left out"),
+            Err(_) => debug!(header = %name, "ignoring a request header with an invalid value"),
         }
     }
     if let Some(agent) = &open.user_agent
@@ -101,7 +105,7 @@ pub(crate) fn request(
     Ok(request)
 }
 
-/// Base64 with padding, as a login header wants it.
+/// Encodes as Base64 with padding, for an `Authorization` header.
 fn base64(text: &str) -> String {
     const LETTERS: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
     let mut out = String::with_capacity(text.len().div_ceil(3) * 4);
@@ -147,7 +151,7 @@ mod tests {
     }
 
     #[test]
-    fn headers_that_were_asked_for_are_sent_and_ours_cannot_be_replaced() {
+    fn headers_of_the_user_are_sent_and_reserved_headers_cannot_be_replaced() {
         let open = OpenRequest {
             headers: vec![
                 ("Referer".into(), "http://b/".into()),

@@ -1,4 +1,4 @@
-//! What an address text means: where to dial, what to ask for, with which login.
+//! Parses an address into host, path and login.
 
 use std::fmt;
 
@@ -7,25 +7,25 @@ use url::{Host, Url};
 use crate::dial::DialAddress;
 use crate::error::Cause;
 
-/// Longest address that we take; a redirect may not grow without bound either.
+/// Maximum length of an address, which also bounds redirects.
 const URL_BYTES_MAX: usize = 8192;
 
-/// An http or https address, taken apart. Prints itself without login, path and query.
+/// A parsed HTTP or HTTPS address. `Debug` prints neither login, path nor query.
 #[derive(Clone, PartialEq, Eq)]
 pub(crate) struct Target {
     pub(crate) address: DialAddress,
-    /// Path and query as given: panels hang on letters that a normaliser would change.
+    /// Path and query unchanged: panels depend on characters that normalisation would change.
     pub(crate) path: String,
     /// User name and password, decoded.
     pub(crate) login: Option<(String, String)>,
 }
 
 impl Target {
-    /// Reads an absolute address.
+    /// Parses an absolute address.
     pub(crate) fn parse(text: &str) -> Result<Self, Cause> {
         let text = text.trim();
         if text.len() > URL_BYTES_MAX {
-            return Err(Cause::Address("it is too long".into()));
+            return Err(Cause::Address("too long".into()));
         }
         let url = Url::parse(text).map_err(|error| Cause::Address(error.to_string()))?;
         let secure = match url.scheme() {
@@ -37,17 +37,17 @@ impl Target {
             Some(Host::Domain(name)) => name.to_owned(),
             Some(Host::Ipv4(address)) => address.to_string(),
             Some(Host::Ipv6(address)) => address.to_string(),
-            None => return Err(Cause::Address("it names no host".into())),
+            None => return Err(Cause::Address("it has no host".into())),
         };
-        let port = url.port_or_known_default().ok_or_else(|| Cause::Address("it names no port".into()))?;
+        let port = url.port_or_known_default().ok_or_else(|| Cause::Address("it has no port".into()))?;
         let login = (!url.username().is_empty() || url.password().is_some())
             .then(|| (decode(url.username()), decode(url.password().unwrap_or_default())));
         Ok(Self { address: DialAddress { secure, host, port }, path: path_of(text), login })
     }
 
-    /// Where a `Location` leads from here; relative ones are allowed.
+    /// Resolves a `Location` header, which may be relative.
     ///
-    /// The login of this address goes along only to the same host, as browsers do.
+    /// The login is kept only for the same host, as in browsers.
     pub(crate) fn join(&self, location: &str) -> Result<Self, Cause> {
         let location = location.trim();
         if location.is_empty() {
@@ -74,16 +74,16 @@ impl Target {
         Ok(target)
     }
 
-    /// Whether what was meant for this server may be sent to `other`: the same host and port, or its secure door.
-    /// Another port may be another's server.
+    /// Returns whether secrets for this server may be sent to `other`: the same host and port, or the HTTPS
+    /// port of the same host. Another port may belong to another server.
     pub(crate) fn may_share_secrets_with(&self, other: &Target) -> bool {
         let (own, other) = (&self.address, &other.address);
-        let same_door = (own.secure, own.port) == (other.secure, other.port);
-        let to_secure_door = (own.secure, own.port, other.secure, other.port) == (false, 80, true, 443);
-        own.host.eq_ignore_ascii_case(&other.host) && (same_door || to_secure_door)
+        let is_same_port = (own.secure, own.port) == (other.secure, other.port);
+        let is_upgrade_to_https = (own.secure, own.port, other.secure, other.port) == (false, 80, true, 443);
+        own.host.eq_ignore_ascii_case(&other.host) && (is_same_port || is_upgrade_to_https)
     }
 
-    /// The value of a `Host` header.
+    /// Returns the value of the `Host` header.
     pub(crate) fn host_header(&self) -> String {
         let standard = if self.address.secure { 443 } else { 80 };
         let text = self.address.to_string();
@@ -104,14 +104,14 @@ impl fmt::Debug for Target {
     }
 }
 
-/// Whether a text begins with a scheme, as in `http:`.
+/// Returns whether a text starts with a scheme such as `http:`.
 fn has_scheme(text: &str) -> bool {
     let Some((scheme, _)) = text.split_once(':') else { return false };
     scheme.starts_with(|it: char| it.is_ascii_alphabetic())
         && scheme.chars().all(|it| it.is_ascii_alphanumeric() || "+-.".contains(it))
 }
 
-/// Path and query of an absolute address, changed only where HTTP demands it.
+/// Returns path and query of an absolute address, changed only where HTTP requires it.
 fn path_of(text: &str) -> String {
     let rest = text.split_once(':').map_or(text, |(_, rest)| rest).trim_start_matches(['/', '\\']);
     let path = rest.find(['/', '?', '#', '\\']).map_or("", |at| &rest[at..]);
@@ -133,7 +133,7 @@ fn path_of(text: &str) -> String {
     out
 }
 
-/// Undoes percent-encoding; what is not valid stays as it is.
+/// Decodes percent-encoding; invalid sequences stay unchanged.
 pub(super) fn decode(text: &str) -> String {
     let bytes = text.as_bytes();
     let mut out = Vec::with_capacity(bytes.len());
@@ -159,7 +159,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_address_is_taken_apart_and_its_path_left_alone() {
+    fn an_address_is_parsed_and_its_path_stays_unchanged() {
         let check = |text: &str, address: &str, path: &str, host: &str| {
             let target = Target::parse(text).unwrap();
             assert_eq!(target.address.to_string(), address, "{text}");
@@ -184,7 +184,7 @@ mod tests {
     }
 
     #[test]
-    fn only_http_addresses_with_a_host_are_taken() {
+    fn only_http_addresses_with_a_host_are_accepted() {
         for text in ["rtsp://a/b", "udp://@239.0.0.1:1234", "file:///etc/passwd", "javascript:1"] {
             assert!(matches!(Target::parse(text), Err(Cause::Unsupported(_))), "{text}");
         }

@@ -1,4 +1,4 @@
-//! Opening, reading and closing, over an in-memory provider and virtual time.
+//! Tests of opening, reading and closing with an in-memory provider and simulated time.
 
 use std::future::{Future, poll_fn};
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -21,13 +21,13 @@ use crate::testing::{
     TsSource, labels_in,
 };
 
-/// A world with two providers, `a` and `b`.
+/// Two providers, `a` and `b`, and an upstream that connects to them.
 struct World {
     a: MemoryProvider,
     b: MemoryProvider,
     upstream: Upstream,
     permits: PermitCount,
-    /// How many sockets providers could still see whenever a permit came back.
+    /// Number of sockets that providers could still see whenever a permit was returned.
     held_at_return: Arc<Mutex<Vec<usize>>>,
 }
 
@@ -56,7 +56,7 @@ impl World {
         open(request, self.permit(), self.upstream.clone())
     }
 
-    /// Opens what must fail; the cause and after how long.
+    /// Opens an address that must fail and returns the cause and the elapsed time.
     async fn failure(&self, url: &str) -> (Cause, Duration) {
         let began = Instant::now();
         let error = self.open(url).await.expect_err("should not open");
@@ -65,7 +65,7 @@ impl World {
         (error.cause().clone(), elapsed)
     }
 
-    /// Everything is back: no permit out, no socket anywhere, and never a permit before its socket.
+    /// Asserts that no permit and no socket is left, and that every permit was returned after its socket.
     async fn is_clean(&self) {
         self.upstream.closer.idle().await;
         assert_eq!(self.permits.n_out(), 0, "permits out");
@@ -75,7 +75,7 @@ impl World {
     }
 }
 
-/// Reads until so many bytes are there, or the end.
+/// Reads until `n` bytes have arrived, or to the end.
 async fn read_bytes(source: &mut Source, n: usize) -> (BytesMut, Option<UpstreamError>) {
     let mut bytes = BytesMut::new();
     while bytes.len() < n {
@@ -87,7 +87,7 @@ async fn read_bytes(source: &mut Source, n: usize) -> (BytesMut, Option<Upstream
     (bytes, None)
 }
 
-/// Polls a future at most `n` times and drops it where it stands.
+/// Polls a future at most `n` times, then drops it.
 async fn drop_after<F: Future>(n: usize, future: F) -> Option<F::Output> {
     let mut future = Box::pin(future);
     let mut n_left = n;
@@ -104,7 +104,7 @@ async fn drop_after<F: Future>(n: usize, future: F) -> Option<F::Output> {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_source_opens_with_its_first_payload_and_hands_on_every_byte() {
+async fn a_source_opens_with_its_first_payload_and_returns_every_byte() {
     let world = World::new();
     world.a.set("/live/u/p/1.ts?x=%20", Behaviour::play("one"));
     let mut source = world.open("http://a/live/u/p/1.ts?x=%20").await.unwrap();
@@ -117,13 +117,13 @@ async fn a_source_opens_with_its_first_payload_and_hands_on_every_byte() {
     assert_eq!(world.permits.n_out(), 1);
     assert_eq!(world.upstream.closer.n_sockets(), 1);
     drop(source);
-    assert_eq!(world.permits.n_closing(), 1, "closing is said at once");
+    assert_eq!(world.permits.n_closing(), 1, "closing is reported at once");
     world.is_clean().await;
 }
 
 // Holds T-fo.2 (media's part: which cause, how soon).
 #[tokio::test(start_paused = true)]
-async fn each_way_to_fail_is_told_with_its_cause_within_its_time() {
+async fn every_failure_to_open_is_reported_with_its_cause_in_time() {
     let world = World::new();
     let not_ts = |what: &str| Cause::NotTs(what.into());
     let after = |n, how| Behaviour::Play(Play { after: Some((n, how)), ..Play::new(TsSource::new("x")) });
@@ -140,7 +140,7 @@ async fn each_way_to_fail_is_told_with_its_cause_within_its_time() {
         ("json", Behaviour::Json, not_ts("application/json"), Duration::ZERO),
         ("hls", Behaviour::Hls, not_ts("an HLS playlist"), Duration::ZERO),
         ("empty", Behaviour::Empty, Cause::Empty, Duration::ZERO),
-        ("close", Behaviour::Close, Cause::Reset("closed without an answer".into()), Duration::ZERO),
+        ("close", Behaviour::Close, Cause::Reset("closed without a response".into()), Duration::ZERO),
         ("reset", Behaviour::Reset, Cause::Reset("connection reset".into()), Duration::ZERO),
         ("no answer", Behaviour::NoAnswer, Cause::FirstPacketTimeout, first),
         ("garbage", Behaviour::Garbage, not_ts("unknown bytes"), Duration::from_millis(400)),
@@ -182,14 +182,14 @@ async fn each_way_to_fail_is_told_with_its_cause_within_its_time() {
     let requests = world.a.n_accepted();
     for url in ["rtsp://a/x", "nonsense", "http://"] {
         let error = world.open(url).await.expect_err("should not open");
-        assert_eq!(error.side(), Side::Ours, "{url}");
+        assert_eq!(error.side(), Side::Gateway, "{url}");
     }
-    assert_eq!(world.a.n_accepted(), requests, "no connection for what cannot be asked for");
+    assert_eq!(world.a.n_accepted(), requests, "no connection for an invalid address");
     world.is_clean().await;
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_connection_that_takes_its_time_leaves_the_rest_of_the_time_for_the_first_packet() {
+async fn a_slow_connection_leaves_less_time_for_the_first_packet() {
     let world = World::new();
     world.a.set("/x", Behaviour::NoAnswer);
     world.a.set_reachability(Reachability::After(Duration::from_millis(2500)));
@@ -199,7 +199,7 @@ async fn a_connection_that_takes_its_time_leaves_the_rest_of_the_time_for_the_fi
 }
 
 #[tokio::test(start_paused = true)]
-async fn loose_answers_play() {
+async fn malformed_response_heads_are_tolerated() {
     let world = World::new();
     for head in [
         ResponseHead::Plain,
@@ -213,7 +213,7 @@ async fn loose_answers_play() {
         let mut source = world.open("http://a/x").await.unwrap_or_else(|error| panic!("{head:?}: {error}"));
         let (bytes, error) = read_bytes(&mut source, 100_000).await;
         assert_eq!(error, None, "{head:?}");
-        assert_eq!(bytes[0], 0x47, "{head:?}: the head is no part of the stream");
+        assert_eq!(bytes[0], 0x47, "{head:?}: the head is not a part of the stream");
         assert_eq!(labels_in(&bytes), ["loose"], "{head:?}");
         drop(source);
         world.is_clean().await;
@@ -221,7 +221,7 @@ async fn loose_answers_play() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_playing_source_tells_how_it_ended() {
+async fn a_playing_source_reports_how_it_ended() {
     let world = World::new();
     let cases = [
         (ResponseHead::Plain, Break::End, Cause::Ended),
@@ -246,7 +246,7 @@ async fn a_playing_source_tells_how_it_ended() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_read_that_is_cancelled_loses_nothing() {
+async fn a_cancelled_read_loses_no_data() {
     let world = World::new();
     world.a.set("/x", Behaviour::play("x"));
     let mut source = world.open("http://a/x").await.unwrap();
@@ -262,7 +262,7 @@ async fn a_read_that_is_cancelled_loses_nothing() {
 
 // Holds T-slot.3 (media's part).
 #[tokio::test(start_paused = true)]
-async fn an_opening_dropped_at_any_point_gives_its_permit_back_after_its_socket() {
+async fn an_opening_dropped_at_any_point_returns_its_permit_after_its_socket() {
     let cases = [
         ("play", Behaviour::play("x")),
         ("no answer", Behaviour::NoAnswer),
@@ -287,7 +287,7 @@ async fn an_opening_dropped_at_any_point_gives_its_permit_back_after_its_socket(
                 let opened = drop_after(n, opening).await;
                 assert!(
                     world.permits.n_out() == world.permits.n_closing() || opened.is_some(),
-                    "{name} at {n}: what is not back is closing"
+                    "{name} at {n}: permits that are not returned are closing"
                 );
                 let is_through = opened.is_some();
                 drop(opened);
@@ -306,7 +306,7 @@ async fn an_opening_dropped_at_any_point_gives_its_permit_back_after_its_socket(
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_aborted_opener_and_a_panic_give_the_permit_back() {
+async fn an_aborted_opening_and_a_panic_return_the_permit() {
     struct Panics;
     impl Dial for Panics {
         fn dial<'a>(&'a self, _: &'a DialAddress, _: Duration) -> DialFuture<'a> {
@@ -328,7 +328,7 @@ async fn an_aborted_opener_and_a_panic_give_the_permit_back() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_provider_that_does_not_close_is_cut_off_after_half_a_second() {
+async fn a_connection_that_the_provider_does_not_close_is_reset_after_half_a_second() {
     let world = World::new();
     world.a.set_stubborn(true);
     world.a.set("/x", Behaviour::play("x"));
@@ -342,7 +342,7 @@ async fn a_provider_that_does_not_close_is_cut_off_after_half_a_second() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_provider_that_closes_in_order_has_its_slot_back_at_once() {
+async fn a_permit_is_returned_at_once_when_the_provider_closes_its_side() {
     let world = World::new();
     world.a.set("/x", Behaviour::play("x"));
     drop(world.open("http://a/x").await.unwrap());
@@ -352,7 +352,7 @@ async fn a_provider_that_closes_in_order_has_its_slot_back_at_once() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_chain_of_redirects_never_shows_the_provider_two_sockets() {
+async fn a_chain_of_redirects_never_opens_two_sockets() {
     for is_stubborn in [false, true] {
         let world = World::new();
         world.a.set_stubborn(is_stubborn);
@@ -398,7 +398,7 @@ async fn redirects_have_a_limit_and_only_lead_to_http() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn slow_redirects_share_the_time_of_the_first_packet() {
+async fn slow_redirects_share_the_time_limit_of_the_first_packet() {
     let world = World::new();
     world.a.set_reachability(Reachability::After(Duration::from_secs(2)));
     world.a.set("/0", Behaviour::Redirect("/1".into()));
@@ -452,11 +452,11 @@ async fn a_full_provider_refuses_the_account_and_not_the_stream() {
     assert_eq!((error.cause(), error.scope()), (&Cause::Status(429), Scope::Candidate));
     world.upstream.closer.idle().await;
     assert_eq!((world.permits.n_out(), world.a.n_held()), (1, 1));
-    // The second permit came back while the first socket was open, as it should.
+    // The second permit was returned while the first socket was open, as expected.
     world.held_at_return.lock().clear();
     drop(first);
     world.is_clean().await;
-    // The slot is free when the permit is back.
+    // The slot is free after the permit was returned.
     drop(world.open("http://a/x").await.unwrap());
 }
 
@@ -473,7 +473,7 @@ async fn errors_and_sources_print_no_address() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_flood_without_payload_does_not_fill_the_memory() {
+async fn a_flood_without_payload_does_not_fill_memory() {
     let world = World::new();
     let mut flood =
         TsSource::new("x").bytes(Duration::ZERO, Duration::from_millis(40)).slice(..2 * 188).to_vec();
@@ -491,7 +491,7 @@ async fn a_flood_without_payload_does_not_fill_the_memory() {
 async fn a_file_plays_at_the_speed_of_its_clock_and_ends() {
     let world = World::new();
     let file = tempfile::NamedTempFile::new().unwrap();
-    // Across the wrap of the clock, which is the same moment for every stamp.
+    // The clock wraps meanwhile, at the same time as all time stamps.
     let source = TsSource { start: (1 << 33) - 270_000, ..TsSource::new("file") };
     let bytes = source.bytes(Duration::ZERO, Duration::from_secs(10));
     std::fs::write(file.path(), &bytes).unwrap();
@@ -510,13 +510,13 @@ async fn a_file_plays_at_the_speed_of_its_clock_and_ends() {
     let error = world.open(&file.path().display().to_string()).await.unwrap_err();
     assert!(matches!(error.cause(), Cause::NotTs(_)), "{error}");
     let error = world.open("file:///no/such/file").await.unwrap_err();
-    assert_eq!((error.side(), error.can_retry()), (Side::Ours, false));
+    assert_eq!((error.side(), error.can_retry()), (Side::Gateway, false));
     assert!(matches!(world.open("/").await.unwrap_err().cause(), Cause::File(_)));
     assert_eq!(world.permits.n_out(), 0);
 }
 
 #[tokio::test]
-async fn over_tcp_a_dropped_source_is_closed_in_order_before_its_permit_is_back() {
+async fn a_dropped_tcp_source_is_closed_before_its_permit_is_returned() {
     let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
     let url = format!("http://{}/x", listener.local_addr().unwrap());
     let n_open = Arc::new(AtomicUsize::new(0));
@@ -527,7 +527,7 @@ async fn over_tcp_a_dropped_source_is_closed_in_order_before_its_permit_is_back(
         socket.write_all(b"HTTP/1.1 200 OK\r\n\r\n").await.unwrap();
         let bytes = TsSource::new("tcp").bytes(Duration::ZERO, Duration::from_secs(1));
         socket.write_all(&bytes).await.unwrap();
-        // The end of what the client sends: it has hung up.
+        // Reads until the client has closed its side.
         while socket.read(&mut [0; 1024]).await.unwrap() > 0 {}
         counted.fetch_sub(1, Ordering::SeqCst);
     });
@@ -547,12 +547,12 @@ async fn over_tcp_a_dropped_source_is_closed_in_order_before_its_permit_is_back(
     assert_eq!((n_open.load(Ordering::SeqCst), closer.n_sockets()), (1, 1));
     drop(source);
     closer.idle().await;
-    assert_eq!(*seen.lock(), Some(0), "the provider had seen the end when the permit came back");
+    assert_eq!(*seen.lock(), Some(0), "the provider had seen the end when the permit was returned");
     assert_eq!((permits.n_out(), closer.n_sockets()), (0, 0));
     server.await.unwrap();
 }
 
-/// A slot, as a permit.
+/// A slot as a permit.
 struct Slot(#[expect(dead_code, reason = "held for its drop")] OwnedSemaphorePermit);
 
 impl Permit for Slot {
@@ -561,7 +561,7 @@ impl Permit for Slot {
 
 // Holds T-slot.2 (media's part: with as many permits as slots, whatever is done with sources).
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
-async fn a_provider_never_sees_more_sockets_than_there_are_permits() {
+async fn a_provider_never_sees_more_sockets_than_permits_exist() {
     const N_SLOTS: usize = 3;
     let world = World::new();
     world.a.set("/play", Behaviour::play("x"));

@@ -1,11 +1,12 @@
-//! The other side of the wire, for tests under paused time.
+//! Test doubles for providers and viewers, for tests with simulated time.
 //!
-//! Dramatis personae: the [`MemoryDial`], which connects to whoever is registered; the [`MemoryProvider`],
-//! which counts the sockets that it sees and behaves or misbehaves as told; the [`TsSource`], which makes a
-//! transport stream that names itself; the [`TsReader`], which holds what a viewer gets against the standard and
-//! the clock; and the [`TestPermit`], which says when it came back.
+//! - [`MemoryDial`] connects to registered in-memory providers.
+//! - [`MemoryProvider`] counts the sockets that it sees and behaves as configured.
+//! - [`TsSource`] generates a transport stream that contains its own name.
+//! - [`TsReader`] checks the stream of a viewer against the standard and the clock.
+//! - [`TestPermit`] reports when it is returned.
 //!
-//! Paused time and real sockets do not go together, so everything here is made of in-memory pairs.
+//! Paused time does not work with real sockets, so all connections are in-memory pairs.
 
 mod permit;
 mod provider;

@@ -1,11 +1,11 @@
-//! Permits that are counted.
+//! Counted permits.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use crate::Permit;
 
-/// Hands out permits and counts them.
+/// Creates permits and counts them.
 #[derive(Clone, Default)]
 pub struct PermitCount {
     n_out: Arc<AtomicUsize>,
@@ -13,18 +13,18 @@ pub struct PermitCount {
 }
 
 impl PermitCount {
-    /// A new permit; `returned` is called when it comes back.
+    /// Creates a permit; `returned` is called when it is dropped.
     pub fn permit(&self, returned: impl FnOnce() + Send + 'static) -> Box<TestPermit> {
         self.n_out.fetch_add(1, Ordering::SeqCst);
         Box::new(TestPermit { count: self.clone(), is_closing: false, returned: Some(Box::new(returned)) })
     }
 
-    /// Permits that have not come back, those closing included.
+    /// Returns the number of permits that were not returned, including closing ones.
     pub fn n_out(&self) -> usize {
         self.n_out.load(Ordering::SeqCst)
     }
 
-    /// Permits that have been told that their socket is closing and have not come back.
+    /// Returns the number of permits that were marked as closing and not returned.
     pub fn n_closing(&self) -> usize {
         self.n_closing.load(Ordering::SeqCst)
     }
@@ -39,7 +39,7 @@ pub struct TestPermit {
 
 impl Permit for TestPermit {
     fn closing(&mut self) {
-        assert!(!self.is_closing, "told twice that it is closing");
+        assert!(!self.is_closing, "marked as closing twice");
         self.is_closing = true;
         self.count.n_closing.fetch_add(1, Ordering::SeqCst);
     }

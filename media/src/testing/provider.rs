@@ -1,4 +1,4 @@
-//! A provider in memory: it counts its own sockets, and behaves or misbehaves as told.
+//! An in-memory provider that counts its sockets and behaves as configured.
 
 use std::collections::{HashMap, VecDeque};
 use std::future::pending;
@@ -15,30 +15,30 @@ use tokio::time::{Instant, sleep, sleep_until, timeout};
 
 use crate::dial::{BoxedSocket, Dial, DialAddress, DialFuture};
 use crate::error::{Cause, UpstreamError};
-use crate::testing::socket::{Known, MemorySocket};
+use crate::testing::socket::{MemorySocket, SocketState};
 use crate::testing::ts::{TsSource, TsStream};
 use crate::ts::packet::{PACKET, null_packet, set_pid};
 
-/// How much lies between the two ends of a connection; a network has that much in flight.
+/// Buffer between the two ends of a connection, like the data in flight in a network.
 const SOCKET_BYTES: usize = 256 << 10;
-/// How far into its programme a provider is when it is made: so much past can be sent first.
+/// Position in its programme at which a provider starts, so that it can send this much past data first.
 const PAST: Duration = Duration::from_secs(60);
-/// The answer to a path that nobody set.
+/// Status for unknown paths.
 const UNKNOWN_PATH: u16 = 404;
 
-/// Connects to registered providers, and to nobody else.
+/// Connects to registered providers only.
 #[derive(Clone, Default)]
 pub struct MemoryDial {
     providers: Arc<Mutex<HashMap<String, MemoryProvider>>>,
 }
 
 impl MemoryDial {
-    /// A dialer that knows nobody.
+    /// Creates a dialer without providers.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// The provider at `host:port`; made when there is none yet.
+    /// Returns the provider at `host:port` and creates it if necessary.
     pub fn provider(&self, address: &str) -> MemoryProvider {
         self.providers.lock().entry(address.to_owned()).or_insert_with(MemoryProvider::new).clone()
     }
@@ -54,52 +54,52 @@ impl Dial for MemoryDial {
     }
 }
 
-/// Whether and how a provider can be reached at all.
+/// How a provider reacts to connection attempts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Reachability {
     /// It accepts after this time.
     After(Duration),
     /// It refuses connections.
     Refuses,
-    /// Nothing ever answers.
+    /// It never answers.
     Silent,
-    /// Its certificate is no good.
+    /// Its certificate is invalid.
     BadCertificate,
     /// Its name is unknown.
     Unknown,
 }
 
-/// What a provider does with a request.
+/// How a provider responds to a request.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Behaviour {
     /// Streams.
     Play(Play),
-    /// Answers with a status and a short text.
+    /// Responds with a status and a short text.
     Status(u16),
-    /// Answers 200 with a web page.
+    /// Responds with 200 and a web page.
     Html,
-    /// Answers 200 with a small JSON document.
+    /// Responds with 200 and a small JSON document.
     Json,
-    /// Answers 200 with an HLS playlist.
+    /// Responds with 200 and an HLS playlist.
     Hls,
-    /// Answers 200 with nothing.
+    /// Responds with 200 and an empty body.
     Empty,
-    /// Sends no answer and keeps the connection.
+    /// Sends no response and keeps the connection open.
     NoAnswer,
-    /// Answers 302 to here.
+    /// Redirects with 302 to this location.
     Redirect(String),
-    /// Answers 200 and sends bytes without an end that are no transport stream.
+    /// Responds with 200 and endless bytes that are not a transport stream.
     Garbage,
-    /// Sends exactly these bytes, head and all, and closes.
+    /// Sends exactly these bytes, including the head, and closes.
     Raw(Bytes),
-    /// Closes without an answer.
+    /// Closes without a response.
     Close,
-    /// Tears the connection off without an answer.
+    /// Resets the connection without a response.
     Reset,
 }
 
 impl Behaviour {
-    /// Streams a [`TsSource`] of this name.
+    /// Streams a [`TsSource`] with this name.
     pub fn play(label: &str) -> Self {
         Self::Play(Play::new(TsSource::new(label)))
     }
@@ -108,24 +108,24 @@ impl Behaviour {
 /// How a provider streams.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Play {
-    /// What.
+    /// The stream.
     pub ts: TsSource,
-    /// How much of the past it sends at once at the beginning; at most a minute.
+    /// Amount of past data sent at once at the start; at most a minute.
     pub burst: Duration,
-    /// Programme seconds per second: 1.0 is right, less is a trickle.
+    /// Programme seconds per second: 1.0 is real time, less is too slow.
     pub speed: f64,
-    /// Begins with the next picture that is due, and not with the one that was due last.
+    /// Starts with the next picture that is due instead of the previous one.
     pub is_punctual: bool,
-    /// How late a picture may come: each by another part of this.
+    /// Maximum delay of a picture. Each picture is delayed by a different part of it.
     pub late_max: Duration,
-    /// What happens after so many packets.
+    /// A break after this many packets.
     pub after: Option<(u64, Break)>,
-    /// How the answer begins.
+    /// The head of the response.
     pub head: ResponseHead,
 }
 
 impl Play {
-    /// Streams without a fault, from now on.
+    /// Streams in real time without faults.
     pub fn new(ts: TsSource) -> Self {
         Self {
             ts,
@@ -139,67 +139,67 @@ impl Play {
     }
 }
 
-/// How a stream begins.
+/// The form of a response head.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ResponseHead {
     /// `HTTP/1.1 200 OK`, closed at the end.
     Plain,
-    /// In chunks.
+    /// With chunked transfer encoding.
     Chunked,
-    /// With a length, which may be a lie.
+    /// With a `Content-Length`, which may be wrong.
     Length(u64),
     /// `ICY 200 OK`.
     Icy,
-    /// With lines that are no headers.
+    /// With invalid header lines.
     Broken,
-    /// None at all.
+    /// No head.
     Missing,
 }
 
 /// How a playing connection breaks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Break {
-    /// It ends in order.
+    /// It ends normally.
     End,
-    /// It is torn off.
+    /// It is reset.
     Reset,
-    /// It stays, and nothing comes.
+    /// It stays open without data.
     Silence,
-    /// It goes on with bytes that are no transport stream.
+    /// It continues with bytes that are not a transport stream.
     Garbage,
-    /// It goes on with null packets only.
+    /// It continues with null packets only.
     Nulls,
-    /// It goes on with packets of a PID that no table names.
+    /// It continues with packets of a PID that no table announces.
     UnknownPids,
 }
 
-/// A request as the provider saw it.
+/// A request as received by the provider.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SeenRequest {
-    /// When.
+    /// Time of the request.
     pub at: Instant,
     /// Path and query.
     pub path: String,
-    /// The head, line by line, without the first.
+    /// The header lines.
     pub headers: Vec<String>,
 }
 
-/// A provider; clones are the same one.
+/// An in-memory provider. Clones share one provider.
 #[derive(Clone)]
 pub struct MemoryProvider {
     inner: Arc<Mutex<Inner>>,
 }
 
 struct Inner {
-    /// When the programme was [`PAST`] old.
+    /// The time at which the programme was [`PAST`] long.
     epoch: Instant,
-    reach: Reachability,
-    /// What to do for a path; the last one stays.
+    reachability: Reachability,
+    /// Behaviours per path; the last one is repeated.
     scripts: HashMap<String, VecDeque<Behaviour>>,
     fallback: Option<Behaviour>,
     limit: Option<(usize, u16)>,
     is_stubborn: bool,
-    sockets: Vec<Arc<Known>>,
+    sockets: Vec<Arc<SocketState>>,
     peak: usize,
     n_accepted: usize,
     requests: Vec<SeenRequest>,
@@ -207,9 +207,9 @@ struct Inner {
 }
 
 impl Inner {
-    /// Sockets that look open from here: neither shut down nor gone.
+    /// Returns the number of sockets that look open to the provider: neither shut down nor dropped.
     fn n_open(&self) -> usize {
-        let is_open = |it: &&Arc<Known>| {
+        let is_open = |it: &&Arc<SocketState>| {
             let is_shut = it.is_shut.load(Ordering::SeqCst) && !self.is_stubborn;
             !is_shut && !it.is_gone.load(Ordering::SeqCst)
         };
@@ -222,7 +222,7 @@ impl MemoryProvider {
         Self {
             inner: Arc::new(Mutex::new(Inner {
                 epoch: Instant::now(),
-                reach: Reachability::After(Duration::ZERO),
+                reachability: Reachability::After(Duration::ZERO),
                 scripts: HashMap::new(),
                 fallback: None,
                 limit: None,
@@ -236,71 +236,72 @@ impl MemoryProvider {
         }
     }
 
-    /// From now on, requests for `path` (with its query) are treated so.
+    /// Sets the behaviour for `path`, which includes the query.
     pub fn set(&self, path: &str, behaviour: Behaviour) {
         self.script(path, [behaviour]);
     }
 
-    /// From now on, the first request for `path` is treated so, the second so, …; the last one stays.
+    /// Sets the behaviours for the next requests for `path`; the last one is repeated.
     pub fn script(&self, path: &str, behaviours: impl IntoIterator<Item = Behaviour>) {
         self.inner.lock().scripts.insert(path.to_owned(), behaviours.into_iter().collect());
     }
 
-    /// From now on, requests for paths that nobody set are treated so.
+    /// Sets the behaviour for unknown paths.
     pub fn set_fallback(&self, behaviour: Behaviour) {
         self.inner.lock().fallback = Some(behaviour);
     }
 
-    /// Whether the provider can be reached.
-    pub fn set_reachability(&self, reach: Reachability) {
-        self.inner.lock().reach = reach;
+    /// Sets how the provider reacts to connection attempts.
+    pub fn set_reachability(&self, reachability: Reachability) {
+        self.inner.lock().reachability = reachability;
     }
 
-    /// Refuses with `status` whatever comes while `n` other sockets are open.
+    /// Responds with `status` while `n` other sockets are open.
     pub fn set_limit(&self, n: usize, status: u16) {
         self.inner.lock().limit = Some((n, status));
     }
 
-    /// A stubborn provider does not close its side, and goes on sending, when the client has shut down its own.
+    /// Makes the provider ignore that the client shut down its side: it keeps its side open and continues to
+    /// send.
     pub fn set_stubborn(&self, is_stubborn: bool) {
         self.inner.lock().is_stubborn = is_stubborn;
     }
 
-    /// Breaks every connection that plays `path` now.
+    /// Breaks every connection that is playing `path`.
     pub fn break_now(&self, path: &str, how: Break) {
         for (_, playing) in self.inner.lock().playing.iter().filter(|(it, _)| it == path) {
             playing.send_replace(Some(how));
         }
     }
 
-    /// Sockets that are open as the provider sees it.
+    /// Returns the number of sockets that are open for the provider.
     pub fn n_open(&self) -> usize {
         self.inner.lock().n_open()
     }
 
-    /// Sockets whose client end still exists, those that have been shut down included.
+    /// Returns the number of sockets whose client end exists, including those that were shut down.
     pub fn n_held(&self) -> usize {
         self.inner.lock().sockets.iter().filter(|it| !it.is_gone.load(Ordering::SeqCst)).count()
     }
 
-    /// The most sockets that were ever open at once.
+    /// Returns the maximum number of sockets that were open at the same time.
     pub fn peak(&self) -> usize {
         self.inner.lock().peak
     }
 
-    /// Connections that were ever made.
+    /// Returns the number of connections so far.
     pub fn n_accepted(&self) -> usize {
         self.inner.lock().n_accepted
     }
 
-    /// What has been asked, in order.
+    /// Returns all requests in order.
     pub fn requests(&self) -> Vec<SeenRequest> {
         self.inner.lock().requests.clone()
     }
 
     async fn connect(self) -> Result<BoxedSocket, UpstreamError> {
-        let reach = self.inner.lock().reach;
-        match reach {
+        let reachability = self.inner.lock().reachability;
+        match reachability {
             Reachability::After(time) if time.is_zero() => {}
             Reachability::After(time) => sleep(time).await,
             Reachability::Refuses => return Err(Cause::Connect("connection refused".into()).into()),
@@ -310,21 +311,21 @@ impl MemoryProvider {
             }
             Reachability::Unknown => return Err(Cause::Dns.into()),
         }
-        let (socket, stream, known) = MemorySocket::pair(SOCKET_BYTES);
+        let (socket, stream, state) = MemorySocket::pair(SOCKET_BYTES);
         {
             let mut inner = self.inner.lock();
             inner.sockets.retain(|it| !it.is_gone.load(Ordering::SeqCst));
-            inner.sockets.push(known.clone());
+            inner.sockets.push(state.clone());
             inner.n_accepted += 1;
             inner.peak = inner.peak.max(inner.n_open());
         }
-        tokio::spawn(self.serve(stream, known));
-        // The other side of a real network is never there in the same instant.
+        tokio::spawn(self.serve(stream, state));
+        // A real network never answers in the same instant.
         tokio::task::yield_now().await;
         Ok(Box::new(socket))
     }
 
-    async fn serve(self, mut stream: DuplexStream, known: Arc<Known>) {
+    async fn serve(self, mut stream: DuplexStream, state: Arc<SocketState>) {
         let Some((path, headers)) = read_head(&mut stream).await else { return };
         let behaviour = {
             let mut inner = self.inner.lock();
@@ -340,7 +341,7 @@ impl MemoryProvider {
             }
         };
         let (mut from_client, mut to_client) = tokio::io::split(stream);
-        // A client that shuts down its side has gone, unless we do not look.
+        // A client that shuts down its side has gone, unless the provider is stubborn.
         let left = async {
             let mut ignored = [0; 64];
             while from_client.read(&mut ignored).await.is_ok_and(|n| n > 0) {}
@@ -351,8 +352,8 @@ impl MemoryProvider {
         tokio::select! {
             biased;
             () = left => {}
-            // An error says that the client has gone.
-            _ = self.perform(&path, behaviour, &mut to_client, &known) => {}
+            // An error means that the client has gone.
+            _ = self.perform(&path, behaviour, &mut to_client, &state) => {}
         }
     }
 
@@ -361,12 +362,12 @@ impl MemoryProvider {
         path: &str,
         behaviour: Behaviour,
         out: &mut (impl AsyncWrite + Unpin),
-        known: &Known,
+        state: &SocketState,
     ) -> io::Result<()> {
         match behaviour {
-            Behaviour::Play(play) => return self.play(path, play, out, known).await,
+            Behaviour::Play(play) => return self.play(path, play, out, state).await,
             Behaviour::Status(status) => {
-                answer(out, &format!("{status} Said So"), "text/plain", "no").await?
+                answer(out, &format!("{status} Refused"), "text/plain", "no").await?
             }
             Behaviour::Html => {
                 let page = "<!DOCTYPE html><html><body>Your account has expired.</body></html>";
@@ -393,7 +394,7 @@ impl MemoryProvider {
             }
             Behaviour::Raw(bytes) => out.write_all(&bytes).await?,
             Behaviour::Close => {}
-            Behaviour::Reset => known.is_reset.store(true, Ordering::SeqCst),
+            Behaviour::Reset => state.is_reset.store(true, Ordering::SeqCst),
         }
         Ok(())
     }
@@ -403,7 +404,7 @@ impl MemoryProvider {
         path: &str,
         play: Play,
         out: &mut (impl AsyncWrite + Unpin),
-        known: &Known,
+        state: &SocketState,
     ) -> io::Result<()> {
         let (breaking, mut broken) = watch::channel(None);
         let position = {
@@ -435,7 +436,7 @@ impl MemoryProvider {
                     out.write_all(b"0\r\n\r\n").await?;
                 }
             }
-            Some(Break::Reset) => known.is_reset.store(true, Ordering::SeqCst),
+            Some(Break::Reset) => state.is_reset.store(true, Ordering::SeqCst),
             Some(Break::Silence) => pending().await,
             Some(Break::Garbage) => garbage(out).await?,
             Some(Break::Nulls) => endless(out, &null_packet().repeat(7)).await?,
@@ -449,7 +450,7 @@ impl MemoryProvider {
     }
 }
 
-/// Sends the stream in its time until it is to break.
+/// Sends the stream at its rate until the configured break.
 async fn send(
     out: &mut (impl AsyncWrite + Unpin),
     stream: &mut TsStream,
@@ -478,7 +479,7 @@ async fn send(
     }
 }
 
-/// How late the next picture is: the same for the same picture, and without a pattern.
+/// Returns the delay of the next picture: constant for the same picture, without a pattern between pictures.
 fn lateness(stream: &TsStream, most: Duration) -> Duration {
     if most.is_zero() {
         return Duration::ZERO;
@@ -487,7 +488,7 @@ fn lateness(stream: &TsStream, most: Duration) -> Duration {
     most.mul_f64(part as f64 / f64::from(u16::MAX))
 }
 
-/// Bytes without two sync bytes at any packet's distance, for ever.
+/// Sends endless bytes without two sync bytes at a packet distance.
 async fn garbage(out: &mut (impl AsyncWrite + Unpin)) -> io::Result<()> {
     let mut seed = 1u32;
     loop {
@@ -537,7 +538,7 @@ fn head(head: ResponseHead) -> String {
     }
 }
 
-/// Path and header lines of a request; `None` when the client leaves before it is complete.
+/// Reads a request and returns its path and header lines; `None` if the client leaves before it is complete.
 async fn read_head(stream: &mut DuplexStream) -> Option<(String, Vec<String>)> {
     let mut head = BytesMut::new();
     while memchr::memmem::find(&head, b"\r\n\r\n").is_none() {

@@ -1,4 +1,4 @@
-//! Reads what a viewer gets, as strictly as a recorder would, for days.
+//! Checks the stream of a viewer, as strictly as a recorder would, over days.
 
 use std::collections::HashMap;
 use std::time::Duration;
@@ -6,70 +6,70 @@ use std::time::Duration;
 use crate::ts::clock::{STAMP_HZ, STAMP_MODULUS, distance, stamps};
 use crate::ts::packet::{NULL_PID, PACKET, Packet, PacketBytes, packets};
 
-/// What is remembered of one PID.
+/// The state of one PID.
 #[derive(Debug)]
-struct Pid {
+struct PidState {
     last: PacketBytes,
-    /// The newest time stamp, on the circle.
+    /// The newest time stamp, wrapped.
     decode: Option<u64>,
 }
 
-/// Holds a transport stream against the standard and the wall clock: packets are whole, counters go on or a packet
-/// declares the break, and no clock or time stamp goes back.
+/// Checks a transport stream against the standard and the wall clock: packets are whole, counters are
+/// continuous or a packet declares the break, and no clock or time stamp goes back.
 #[derive(Debug, Default)]
 pub struct TsReader {
-    pids: HashMap<u16, Pid>,
-    /// The newest programme clock, on the circle, and when it came.
+    pids: HashMap<u16, PidState>,
+    /// The newest programme clock, wrapped, and its arrival time.
     clock: Option<(u64, Duration)>,
-    /// When the first came.
+    /// Arrival time of the first clock.
     began: Option<Duration>,
-    /// Programme from the first clock to the newest, in ticks.
+    /// Programme time from the first clock to the newest, in ticks.
     programme: u64,
-    /// How often the clock went round.
+    /// Number of wraps of the clock.
     n_wraps: u64,
     n_bytes: u64,
     n_filler: u64,
 }
 
 impl TsReader {
-    /// Reads what came at `at`, which is a time since any moment that stays the same.
+    /// Reads bytes that arrived at `at`, a time since any fixed moment.
     ///
     /// # Errors
-    /// In words, the first thing that is wrong.
+    /// A description of the first violation.
     pub fn read(&mut self, bytes: &[u8], at: Duration) -> Result<(), String> {
         if !bytes.len().is_multiple_of(PACKET) {
-            return Err(format!("{} bytes are no whole packets", bytes.len()));
+            return Err(format!("{} bytes are not a whole number of packets", bytes.len()));
         }
         self.n_bytes += bytes.len() as u64;
         packets(bytes).try_for_each(|packet| self.packet(packet, at))
     }
 
-    /// Bytes read.
+    /// Returns the bytes read.
     pub fn n_bytes(&self) -> u64 {
         self.n_bytes
     }
 
-    /// Null packets among them.
+    /// Returns the null packets among them.
     pub fn n_filler(&self) -> u64 {
         self.n_filler
     }
 
-    /// How often the clock went round.
+    /// Returns the number of wraps of the clock.
     pub fn n_wraps(&self) -> u64 {
         self.n_wraps
     }
 
-    /// Programme from the first clock to the newest.
+    /// Returns the programme time from the first clock to the newest.
     pub fn programme(&self) -> Duration {
         Duration::from_micros(self.programme * 100 / 9)
     }
 
-    /// When the newest clock came.
+    /// Returns the arrival time of the newest clock.
     pub fn newest_at(&self) -> Option<Duration> {
         self.clock.map(|it| it.1)
     }
 
-    /// How much more programme came than time went by, between the first clock and the newest, in milliseconds.
+    /// Returns the programme time less the wall time between the first clock and the newest, in milliseconds.
     pub fn lead_ms(&self) -> i64 {
         let (Some(began), Some((_, newest))) = (self.began, self.clock) else { return 0 };
         self.programme().as_millis() as i64 - (newest - began).as_millis() as i64
@@ -90,11 +90,11 @@ impl TsReader {
             decode = known.decode;
             let (before, now) = (Packet::new(&known.last).cc(), packet.cc());
             let is_repeated = bytes[4..] == known.last[4..];
-            let goes_on = match packet.has_payload() {
+            let is_continuous = match packet.has_payload() {
                 true => now == (before + 1) & 0x0F || now == before && is_repeated,
                 false => now == before,
             };
-            if !goes_on && !packet.discontinuity() {
+            if !is_continuous && !packet.discontinuity() {
                 return Err(format!("the counter of {pid:#x} goes from {before} to {now} at {at:?}"));
             }
         }
@@ -107,7 +107,7 @@ impl TsReader {
             }
             decode = Some(stamp);
         }
-        self.pids.insert(pid, Pid { last: *bytes, decode });
+        self.pids.insert(pid, PidState { last: *bytes, decode });
         Ok(())
     }
 
@@ -135,7 +135,7 @@ mod tests {
     const SECOND: Duration = Duration::from_secs(1);
 
     #[test]
-    fn a_reader_measures_programme_against_the_wall_over_the_wrap_of_the_clock() {
+    fn a_reader_compares_programme_and_wall_time_across_a_wrap_of_the_clock() {
         let source = TsSource { start: STAMP_MODULUS - 5 * STAMP_HZ, ..TsSource::new("a") };
         let (mut stream, mut reader) = (source.stream(Duration::ZERO), TsReader::default());
         while stream.at() <= 10 * SECOND {
@@ -146,7 +146,7 @@ mod tests {
     }
 
     #[test]
-    fn a_reader_finds_what_is_wrong() {
+    fn a_reader_finds_violations() {
         let source = TsSource::new("a");
         let good = source.bytes(Duration::ZERO, SECOND).to_vec();
         let read = |second: &[u8]| {

@@ -1,4 +1,4 @@
-//! One end of an in-memory connection, with what the other end can know of it.
+//! The client end of an in-memory connection, and the state that both ends share.
 
 use std::io;
 use std::pin::Pin;
@@ -8,35 +8,35 @@ use std::task::{Context, Poll, ready};
 
 use tokio::io::{AsyncRead, AsyncWrite, DuplexStream, ReadBuf};
 
-/// What both ends know of a connection.
+/// The state that both ends of a connection share.
 #[derive(Default)]
-pub(super) struct Known {
+pub(super) struct SocketState {
     /// The client has shut down its side.
     pub(super) is_shut: AtomicBool,
-    /// The client's end is gone.
+    /// The client end was dropped.
     pub(super) is_gone: AtomicBool,
-    /// The provider's end was torn off: the client reads an error instead of an end.
+    /// The provider reset the connection: the client reads an error instead of an end.
     pub(super) is_reset: AtomicBool,
 }
 
-/// The client's end.
+/// The client end of a connection.
 pub(super) struct MemorySocket {
     stream: DuplexStream,
-    known: Arc<Known>,
+    state: Arc<SocketState>,
 }
 
 impl MemorySocket {
-    /// A connection: the client's end and the provider's.
-    pub(super) fn pair(buffer_bytes: usize) -> (Self, DuplexStream, Arc<Known>) {
+    /// Creates a connection: the client end, the provider end and their shared state.
+    pub(super) fn pair(buffer_bytes: usize) -> (Self, DuplexStream, Arc<SocketState>) {
         let (stream, provider) = tokio::io::duplex(buffer_bytes);
-        let known = Arc::new(Known::default());
-        (Self { stream, known: known.clone() }, provider, known)
+        let state = Arc::new(SocketState::default());
+        (Self { stream, state: state.clone() }, provider, state)
     }
 }
 
 impl Drop for MemorySocket {
     fn drop(&mut self) {
-        self.known.is_gone.store(true, Ordering::SeqCst);
+        self.state.is_gone.store(true, Ordering::SeqCst);
     }
 }
 
@@ -48,7 +48,7 @@ impl AsyncRead for MemorySocket {
     ) -> Poll<io::Result<()>> {
         let before = buffer.filled().len();
         ready!(Pin::new(&mut self.stream).poll_read(cx, buffer))?;
-        if buffer.filled().len() == before && self.known.is_reset.load(Ordering::SeqCst) {
+        if buffer.filled().len() == before && self.state.is_reset.load(Ordering::SeqCst) {
             return Poll::Ready(Err(io::ErrorKind::ConnectionReset.into()));
         }
         Poll::Ready(Ok(()))
@@ -65,7 +65,7 @@ impl AsyncWrite for MemorySocket {
     }
 
     fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        self.known.is_shut.store(true, Ordering::SeqCst);
+        self.state.is_shut.store(true, Ordering::SeqCst);
         Pin::new(&mut self.stream).poll_shutdown(cx)
     }
 }

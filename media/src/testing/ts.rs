@@ -1,4 +1,4 @@
-//! A transport stream that is made on the spot and names itself.
+//! A generated transport stream that contains its own name.
 
 use std::time::Duration;
 
@@ -8,15 +8,15 @@ use crate::ts::clock::{PCR_MODULUS, STAMP_MODULUS};
 use crate::ts::packet::{NULL_PID, PACKET, SYNC, set_cc, set_pcr, set_pid};
 use crate::ts::tables::{ElementaryStream, Pat, Pmt};
 
-/// What stands before a label in the bytes, and after it.
+/// The bytes before a label, and the byte after it.
 const LABEL_BEGIN: &[u8] = b"test-label:";
 const LABEL_END: u8 = b';';
-/// Longest label: it has to fit the first packet of a picture.
+/// Maximum length of a label, which has to fit into the first packet of a picture.
 const LABEL_BYTES_MAX: usize = 48;
-/// The picture is shown this much after its clock reference: 0.2 s, in ticks of 90 kHz.
+/// A picture is presented this much after its clock reference: 0.2 s, in ticks of 90 kHz.
 const DECODE_DELAY: u64 = 18_000;
 
-/// What a stream looks like. It has pictures (key frames marked and real as far as headers go), sound,
+/// The properties of a generated stream. It has video (with marked key frames and valid headers), audio,
 /// tables, a clock, and its name inside the payload, where [`labels_in`] finds it.
 #[derive(Debug, Clone, PartialEq)]
 pub struct TsSource {
@@ -24,30 +24,30 @@ pub struct TsSource {
     pub label: String,
     /// Programme number.
     pub program: u16,
-    /// PID of the programme's table.
+    /// PID of the PMT.
     pub pmt_pid: u16,
-    /// PID of the pictures, and their stream type (0x1B H.264, 0x24 H.265); `None` for radio.
+    /// PID and stream type of the video (0x1B H.264, 0x24 H.265); `None` for radio.
     pub video: Option<(u16, u8)>,
-    /// PID of the sound, and its stream type; `None` for silence.
+    /// PID and stream type of the audio; `None` without audio.
     pub audio: Option<(u16, u8)>,
-    /// Time stamp at the beginning of the programme, in ticks of 90 kHz.
+    /// Time stamp at the start of the programme, in ticks of 90 kHz.
     pub start: u64,
-    /// Bits per second, about.
+    /// Approximate bit rate per second.
     pub bitrate: u64,
     /// Pictures per second …
     pub frame_rate: u32,
-    /// … or per so many seconds, for a stream that is as thin as can be.
+    /// … or per this many seconds, for a stream with a very low rate.
     pub frame_seconds: u32,
     /// Pictures from one key frame to the next.
     pub gop: u64,
-    /// Whether key frames have the random-access indicator.
+    /// Whether key frames have the random access indicator.
     pub is_marked: bool,
-    /// How much its clock is too fast, in millionths; below zero too slow.
+    /// Error of its clock in parts per million; negative if it is slow.
     pub clock_error_ppm: i32,
 }
 
 impl TsSource {
-    /// A stream of 2 Mbit/s, 25 pictures and one key frame a second.
+    /// Creates a stream with 2 Mbit/s, 25 pictures and one key frame per second.
     pub fn new(label: &str) -> Self {
         Self {
             label: label.chars().take(LABEL_BYTES_MAX / 4).collect(),
@@ -65,21 +65,21 @@ impl TsSource {
         }
     }
 
-    /// What the clock of this stream says of a picture, from the beginning of the programme on.
+    /// Returns the clock of a picture since the start of the programme.
     fn ticks(&self, frame: u64) -> u64 {
         let ticks = frame * 90_000 * u64::from(self.frame_seconds) / u64::from(self.frame_rate);
         // A programme of a year has 2^42 ticks.
         ticks.saturating_add_signed(ticks as i64 * i64::from(self.clock_error_ppm) / 1_000_000)
     }
 
-    /// The stream from this moment of the programme on.
+    /// Returns the stream from this position of the programme on.
     pub fn stream(&self, from: Duration) -> TsStream {
         let frame =
             from.as_micros() * u128::from(self.frame_rate) / (1_000_000 * u128::from(self.frame_seconds));
         TsStream { source: self.clone(), frame: frame as u64, counters: [0; 4] }
     }
 
-    /// All bytes of a stretch of the programme.
+    /// Returns the bytes of a part of the programme.
     pub fn bytes(&self, from: Duration, length: Duration) -> Bytes {
         let mut stream = self.stream(from);
         let mut out = Vec::new();
@@ -90,22 +90,22 @@ impl TsSource {
     }
 }
 
-/// A [`TsSource`] being read; picture by picture, without an end.
+/// A [`TsSource`] that is read picture by picture, without an end.
 #[derive(Debug, Clone)]
 pub struct TsStream {
     source: TsSource,
     frame: u64,
-    /// Continuity counters of tables (two), pictures and sound.
+    /// Continuity counters of PAT, PMT, video and audio.
     counters: [u8; 4],
 }
 
 impl TsStream {
-    /// When in the programme the next picture begins.
+    /// Returns the position of the next picture in the programme.
     pub fn at(&self) -> Duration {
         self.at_frame(self.frame)
     }
 
-    /// Leaves a picture out.
+    /// Skips a picture.
     pub fn skip(&mut self) {
         self.frame += 1;
     }
@@ -116,7 +116,7 @@ impl TsStream {
         Duration::from_micros(micros)
     }
 
-    /// The packets of the next picture and of the sound that goes with it; tables before key frames.
+    /// Returns the packets of the next picture and of its audio, with tables before key frames.
     pub fn frame(&mut self) -> Bytes {
         let (frame, source) = (self.frame, self.source.clone());
         self.frame += 1;
@@ -167,7 +167,7 @@ impl TsStream {
     }
 }
 
-/// The labels in these bytes, in order, each named once until another comes.
+/// Returns the labels in these bytes in order, without consecutive repetitions.
 pub fn labels_in(bytes: &[u8]) -> Vec<String> {
     let mut labels: Vec<String> = Vec::new();
     for at in memchr::memmem::find_iter(bytes, LABEL_BEGIN) {
@@ -187,7 +187,7 @@ fn labelled(label: &str) -> Vec<u8> {
     [LABEL_BEGIN, label.as_bytes(), &[LABEL_END]].concat()
 }
 
-/// One picture: the units that a decoder looks for, the label as user data, and something to fill it.
+/// Creates a picture: the units that a decoder looks for, the label as user data, and stuffing.
 fn picture(kind: u8, is_key: bool, label: &str, frame: u64, n_bytes: usize) -> Vec<u8> {
     let mut out = Vec::with_capacity(n_bytes);
     let mut unit = |bytes: &[&[u8]]| {
@@ -217,13 +217,13 @@ fn picture(kind: u8, is_key: bool, label: &str, frame: u64, n_bytes: usize) -> V
             unit(&[if is_key { &[0x65] } else { &[0x41] }]);
         }
     }
-    // Never two zeros in a row: they would begin another unit.
-    let fill = (frame % 250 + 1) as u8;
-    out.resize(n_bytes.max(out.len() + 1), fill);
+    // Never two zero bytes in a row: they could start another unit.
+    let stuffing = (frame % 250 + 1) as u8;
+    out.resize(n_bytes.max(out.len() + 1), stuffing);
     out
 }
 
-/// One frame of sound in the frame format of AAC, with the label inside.
+/// Creates an AAC frame (ADTS) with the label inside.
 fn sound_frame(label: &str, n_bytes: usize) -> Vec<u8> {
     let mut data = labelled(label);
     data.resize(data.len().max(n_bytes).min(8000), 0x21);
@@ -235,7 +235,7 @@ fn sound_frame(label: &str, n_bytes: usize) -> Vec<u8> {
 }
 
 fn pes(stream_id: u8, stamp: u64, data: &[u8]) -> Vec<u8> {
-    // Pictures may be longer than the length field can say; zero means "until the next".
+    // Pictures may exceed the length field; zero means "until the next PES packet".
     let length = if stream_id == 0xE0 { 0 } else { (data.len() + 8) as u16 };
     let mut out = vec![0, 0, 1, stream_id];
     out.extend(length.to_be_bytes());
@@ -251,7 +251,7 @@ fn pes(stream_id: u8, stamp: u64, data: &[u8]) -> Vec<u8> {
     out
 }
 
-/// Cuts a payload into packets.
+/// Splits a payload into packets.
 fn packets(
     out: &mut Vec<u8>,
     pid: u16,
@@ -274,7 +274,7 @@ fn packets(
         let missing = room - n;
         if missing > 0 && !has_adaptation {
             has_adaptation = true;
-            // The length byte alone fills one; a longer field needs its flags.
+            // The length byte alone fills one byte; a longer field needs its flags.
             if missing > 1 {
                 adaptation.push(0);
                 adaptation.resize(missing - 1, 0xFF);
@@ -310,7 +310,7 @@ mod tests {
     use crate::ts::tables::TableReader;
 
     #[test]
-    fn a_made_stream_has_tables_a_clock_key_frames_whole_packets_and_its_name() {
+    fn a_generated_stream_has_tables_a_clock_key_frames_whole_packets_and_its_name() {
         let source = TsSource::new("one");
         let bytes = source.bytes(Duration::from_secs(3), Duration::from_secs(2));
         assert!(bytes.len().is_multiple_of(PACKET));

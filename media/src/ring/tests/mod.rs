@@ -1,4 +1,4 @@
-//! Promises of the ring: who begins where, what a slow viewer misses, what everyone gets.
+//! Tests of the ring: where viewers start, what slow viewers lose, and what every viewer gets.
 
 mod model;
 mod threads;
@@ -15,7 +15,7 @@ use crate::ts::build::{AUDIO_PID, Builder, PMT_PID, VIDEO_PID};
 use crate::ts::packet::{NULL_PID, PACKET, PAT_PID, Packet, packets};
 use crate::ts::tables::TableReader;
 
-/// A ring and what is written to it.
+/// A ring and the stream that is written to it.
 struct Station {
     builder: Builder,
     writer: Writer,
@@ -37,7 +37,7 @@ impl Station {
         self.writer.push_packets(&packets, Instant::now());
     }
 
-    /// A chunk that begins with a key frame, or one that does not, of this many packets.
+    /// Writes a chunk of this many packets, starting with a key frame or not.
     fn chunk(&mut self, is_key: bool, n_packets: usize) {
         let now = Instant::now();
         self.writer.flush(now);
@@ -71,7 +71,7 @@ fn poll(tail: &mut Tail) -> Option<Result<Bytes, EndReason>> {
     }
 }
 
-/// All bytes that can be had now, and the end if it is there.
+/// Returns all bytes that are available now, and the end if it is reached.
 fn drain(tail: &mut Tail) -> (Vec<u8>, Option<EndReason>) {
     let mut bytes = Vec::new();
     loop {
@@ -83,7 +83,7 @@ fn drain(tail: &mut Tail) -> (Vec<u8>, Option<EndReason>) {
     }
 }
 
-/// Checks what one viewer receives, as strictly as a viewer could.
+/// Checks the stream that one viewer receives, as strictly as a viewer could.
 #[derive(Default)]
 struct Viewer {
     counters: HashMap<u16, u8>,
@@ -91,7 +91,7 @@ struct Viewer {
     n_packets: usize,
     n_filler: usize,
     n_breaks: usize,
-    /// Packets that carry the programme.
+    /// Packets that carry a part of the programme.
     n_payload: usize,
 }
 
@@ -101,7 +101,7 @@ impl Viewer {
         assert_eq!(bytes.len() % PACKET, 0, "a packet is cut");
         for packet in packets(bytes) {
             let view = Packet::new(packet);
-            assert!(view.is_valid(), "no packet begins here");
+            assert!(view.is_valid(), "a valid packet");
             self.n_packets += 1;
             self.tables.packet(packet);
             let pid = view.pid();
@@ -111,7 +111,7 @@ impl Viewer {
             }
             if pid != PAT_PID && pid != PMT_PID && view.has_payload() {
                 self.n_payload += 1;
-                assert!(self.tables.tables().is_some(), "payload comes before the tables");
+                assert!(self.tables.tables().is_some(), "payload arrives before the tables");
             }
             let before = self.counters.insert(pid, view.cc());
             if view.discontinuity() {
@@ -131,9 +131,9 @@ impl Viewer {
     }
 }
 
-/// Writes one chunk a second: `t`ables, `k`ey frame, `.` other, `f`iller; then a tail enters. Says the number of
-/// the chunk it begins with.
-async fn check(script: &str, entry: JoinPoint, expected: Option<u64>) {
+/// Writes one chunk per second (`t`ables, `k`ey frame, `.` other, `f`iller), then adds a tail and checks the
+/// number of its first chunk.
+async fn check(script: &str, join_point: JoinPoint, expected: Option<u64>) {
     let mut station = Station::new(settings(10_000, usize::MAX, usize::MAX));
     for step in script.chars() {
         match step {
@@ -145,19 +145,19 @@ async fn check(script: &str, entry: JoinPoint, expected: Option<u64>) {
         station.writer.flush(Instant::now());
         advance(Duration::from_secs(1)).await;
     }
-    let mut tail = station.ring.tail(entry, None);
+    let mut tail = station.ring.tail(join_point, None);
     let (bytes, end) = drain(&mut tail);
     Viewer::default().receives(&bytes);
     assert_eq!(end, None);
     let n_chunks = station.ring.usage().head_sequence;
     let begins = |it: u64| {
         let state = station.ring.shared.state.lock();
-        let expected: Vec<u8> = (it..n_chunks).flat_map(|it| state.kept(it).unwrap().chunk.bytes()).collect();
+        let expected: Vec<u8> = (it..n_chunks).flat_map(|it| state.get(it).unwrap().chunk.bytes()).collect();
         bytes == expected || bytes[2 * PACKET..] == expected
     };
     match expected {
-        Some(number) => assert!(begins(number), "{script} {entry:?} does not begin at {number}"),
-        None => assert_eq!(bytes.len(), 0, "{script} {entry:?} has to wait"),
+        Some(number) => assert!(begins(number), "{script} {join_point:?} does not begin at {number}"),
+        None => assert_eq!(bytes.len(), 0, "{script} {join_point:?} has to wait"),
     }
 }
 
@@ -166,7 +166,7 @@ fn live(seconds: u64) -> JoinPoint {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_viewer_enters_at_a_random_access_point_and_never_before_filler() {
+async fn a_viewer_starts_at_a_random_access_point_and_never_before_filler() {
     // Holds T-view.4 and the join point of T-view.
     check("", live(2), None).await;
     check("tk.k.k.", live(2), Some(5)).await;
@@ -192,7 +192,7 @@ async fn a_viewer_enters_at_a_random_access_point_and_never_before_filler() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_viewer_in_a_gap_begins_with_the_next_real_chunk_and_sees_no_filler_before_it() {
+async fn a_viewer_who_joins_in_a_gap_gets_no_filler_before_the_first_chunk() {
     // Holds T-view.4.
     let mut station = Station::new(RingSettings::default());
     station.tables();
@@ -210,7 +210,7 @@ async fn a_viewer_in_a_gap_begins_with_the_next_real_chunk_and_sees_no_filler_be
     for tail in [&mut old, &mut new] {
         let mut viewer = Viewer::default();
         viewer.takes(tail);
-        // The second had not looked before the second gap began: it waits on.
+        // The second tail was not polled before the second gap started, so it keeps waiting.
         assert!(viewer.n_filler == 0 || viewer.n_payload > 0);
     }
     station.chunk(true, 10);
@@ -220,7 +220,7 @@ async fn a_viewer_in_a_gap_begins_with_the_next_real_chunk_and_sees_no_filler_be
 }
 
 #[tokio::test(start_paused = true)]
-async fn who_watches_through_a_gap_is_sent_filler() {
+async fn a_viewer_gets_filler_during_a_gap() {
     let mut station = Station::new(RingSettings::default());
     station.tables();
     station.chunk(true, 10);
@@ -236,7 +236,7 @@ async fn who_watches_through_a_gap_is_sent_filler() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn the_preamble_continues_the_counters_of_what_follows_even_over_several_packets() {
+async fn the_counters_of_a_preamble_fit_the_following_packets_even_for_long_tables() {
     let mut station = Station::new(RingSettings::default());
     station.builder.pmt.streams[1].descriptors = vec![0x0A; 250];
     for _ in 0..5 {
@@ -255,15 +255,15 @@ async fn the_preamble_continues_the_counters_of_what_follows_even_over_several_p
 }
 
 #[tokio::test(start_paused = true)]
-async fn ready_waits_for_a_real_chunk_and_takes_nothing() {
+async fn ready_waits_for_a_chunk_other_than_filler_and_consumes_nothing() {
     let mut station = Station::new(RingSettings::default());
     station.filler();
     let mut tail = station.live(2);
-    let mut waiting = tokio_test_poll(&mut tail);
+    let mut waiting = poll_ready(&mut tail);
     assert!(waiting());
     station.filler();
     let mut tail = station.live(2);
-    assert!(tokio_test_poll(&mut tail)());
+    assert!(poll_ready(&mut tail)());
     station.tables();
     station.chunk(true, 5);
     tail.ready().await.unwrap();
@@ -273,8 +273,8 @@ async fn ready_waits_for_a_real_chunk_and_takes_nothing() {
     assert_eq!(viewer.n_payload, 5);
 }
 
-/// Whether `ready` is pending.
-fn tokio_test_poll(tail: &mut Tail) -> impl FnMut() -> bool {
+/// Returns a function that polls `ready` once and returns whether it is pending.
+fn poll_ready(tail: &mut Tail) -> impl FnMut() -> bool {
     move || {
         let ready = std::pin::pin!(tail.ready());
         ready.poll(&mut Context::from_waker(Waker::noop())).is_pending()
@@ -282,7 +282,7 @@ fn tokio_test_poll(tail: &mut Tail) -> impl FnMut() -> bool {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_slow_viewer_is_bounded_moved_and_told_while_others_miss_nothing() {
+async fn a_slow_viewer_is_moved_forward_and_counted_while_others_lose_nothing() {
     // Holds T-view.3 and the ring's part of T-view.1.
     let patient = RingSettings { slow_client_limit: u32::MAX, ..settings(2, 4_000_000, 8_000_000) };
     let mut station = Station::new(patient);
@@ -301,7 +301,7 @@ async fn a_slow_viewer_is_bounded_moved_and_told_while_others_miss_nothing() {
         assert_eq!(end, None);
         fast.receives(&bytes);
         n_fast += bytes.len();
-        // A quarter of the rate.
+        // At a quarter of the rate.
         if step % 4 == 0
             && let Some(Ok(bytes)) = poll(&mut slow_tail)
         {
@@ -319,8 +319,8 @@ async fn a_slow_viewer_is_bounded_moved_and_told_while_others_miss_nothing() {
     assert_eq!(meter.bytes(), slow_bytes);
     assert!(meter.behind() > Duration::from_millis(500), "{:?}", meter.behind());
     assert_eq!(station.ring.meter().overruns(), meter.overruns());
-    // What it got, what it missed and what still lies before it are all there was. A preamble is two packets, one
-    // after a miss four more.
+    // The delivered bytes, the lost bytes and the bytes that are still in the ring are all bytes written. A
+    // preamble has two packets, and four more after an overrun.
     let preambles = (2 + 6 * meter.overruns()) * PACKET as u64;
     let (rest, _) = drain(&mut slow_tail);
     let total = station.ring.meter().bytes_in() - 2 * PACKET as u64;
@@ -328,7 +328,7 @@ async fn a_slow_viewer_is_bounded_moved_and_told_while_others_miss_nothing() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn who_misses_too_often_within_a_minute_is_ended() {
+async fn a_viewer_with_too_many_overruns_within_a_minute_is_disconnected() {
     let run = async |pause: Duration| {
         let mut station = Station::new(settings(2, usize::MAX, usize::MAX));
         station.tables();
@@ -356,7 +356,7 @@ async fn who_misses_too_often_within_a_minute_is_ended() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn nobody_misses_filler() {
+async fn evicted_filler_is_no_overrun() {
     let mut station = Station::new(settings(2, usize::MAX, usize::MAX));
     station.tables();
     let mut tail = station.live(0);
@@ -368,7 +368,7 @@ async fn nobody_misses_filler() {
         station.filler();
     }
     station.chunk(true, 5);
-    // The key frame ends the old group of pictures: what is older than two seconds leaves.
+    // The key frame ends the old group of pictures, so chunks older than two seconds are removed.
     station.chunk(true, 5);
     assert!(station.ring.usage().tail_sequence > 3);
     viewer.takes(&mut tail);
@@ -376,7 +376,7 @@ async fn nobody_misses_filler() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn the_newest_group_of_pictures_stays_whole_up_to_its_own_limit() {
+async fn the_newest_group_of_pictures_stays_complete_up_to_its_own_limit() {
     let mut station = Station::new(settings(1, 10 * PACKET, 1000 * PACKET));
     station.tables();
     for _ in 0..9 {
@@ -391,8 +391,8 @@ async fn the_newest_group_of_pictures_stays_whole_up_to_its_own_limit() {
     for _ in 0..40 {
         station.chunk(false, 20);
     }
-    let fill = station.ring.usage();
-    assert!(fill.bytes <= 1000 * PACKET, "{fill:?}");
+    let usage = station.ring.usage();
+    assert!(usage.bytes <= 1000 * PACKET, "{usage:?}");
 }
 
 #[tokio::test(start_paused = true)]
@@ -407,7 +407,7 @@ async fn under_pressure_rings_with_the_fewest_viewers_shrink_first_and_keep_a_gr
             station.chunk(true, 10);
         }
     }
-    // Each holds 132 packets; one chunk more is too much.
+    // Each ring stores 132 packets; one chunk more exceeds the budget.
     assert_eq!(budget.used(), 396 * PACKET);
     stations[1].chunk(true, 10);
     let held: Vec<usize> = stations.iter().map(|it| it.ring.usage().bytes / PACKET).collect();
@@ -427,7 +427,7 @@ async fn under_pressure_rings_with_the_fewest_viewers_shrink_first_and_keep_a_gr
 }
 
 #[tokio::test(start_paused = true)]
-async fn the_first_end_counts_and_what_is_left_comes_before_it() {
+async fn the_first_end_is_kept_and_follows_the_remaining_chunks() {
     let mut station = Station::new(RingSettings::default());
     station.tables();
     station.chunk(true, 5);
@@ -445,7 +445,7 @@ async fn the_first_end_counts_and_what_is_left_comes_before_it() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn who_is_kicked_gets_nothing_more() {
+async fn a_disconnected_viewer_gets_no_more_chunks() {
     let mut station = Station::new(RingSettings::default());
     station.tables();
     station.chunk(true, 5);
@@ -455,7 +455,7 @@ async fn who_is_kicked_gets_nothing_more() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_dropped_writer_delivers_what_it_had_collected() {
+async fn a_dropped_writer_delivers_its_collected_packets() {
     let mut station = Station::new(RingSettings::default());
     let mut tail = station.live(0);
     station.tables();
@@ -466,7 +466,7 @@ async fn a_dropped_writer_delivers_what_it_had_collected() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_tail_tells_its_guard_and_gives_its_place_back() {
+async fn a_dropped_tail_drops_its_guard_and_frees_its_slot() {
     let station = Station::new(RingSettings::default());
     let guard = std::sync::Arc::new(());
     let tail = station.ring.tail(live(2), Some(Box::new(guard.clone())));
@@ -476,7 +476,7 @@ async fn a_tail_tells_its_guard_and_gives_its_place_back() {
 }
 
 #[test]
-fn a_tail_is_small_and_can_be_an_answer_body() {
+fn a_tail_is_small_and_usable_as_a_response_body() {
     fn is_body<T: Send + Sync + Unpin + 'static>() {}
     is_body::<Tail>();
     assert!(size_of::<Tail>() <= 256, "{}", size_of::<Tail>());

@@ -1,4 +1,4 @@
-//! The ring against a model that keeps everything and looks at all of it each time.
+//! Compares the ring with a model that stores everything and searches all of it each time.
 
 use proptest::prelude::*;
 
@@ -14,7 +14,7 @@ enum Step {
     Tail(JoinPoint),
     Poll(usize, usize),
     Drop(usize),
-    /// Another ring fills the budget.
+    /// Another ring uses up the budget.
     Pressure(usize),
     End(EndReason),
 }
@@ -31,7 +31,7 @@ fn any_step() -> impl Strategy<Value = Step> {
     let kind = prop_oneof![
         1 => Just(Kind::Tables), 2 => Just(Kind::Key), 20 => Just(Kind::Video), 5 => Just(Kind::Audio),
     ];
-    let entry = prop_oneof![
+    let join_point = prop_oneof![
         (0..8_u64).prop_map(|it| JoinPoint::Live { behind: Duration::from_secs(it) }),
         (0..60_u64).prop_map(JoinPoint::At),
         Just(JoinPoint::Oldest),
@@ -41,14 +41,14 @@ fn any_step() -> impl Strategy<Value = Step> {
         12 => prop::collection::vec(kind, 1..40).prop_map(Step::Push),
         2 => Just(Step::Filler),
         2 => Just(Step::Flush),
-        4 => entry.prop_map(Step::Tail),
+        4 => join_point.prop_map(Step::Tail),
         10 => (0..8_usize, 1..12_usize).prop_map(|(tail, n)| Step::Poll(tail, n)),
         1 => (0..8_usize).prop_map(Step::Drop),
         1 => (1..200_usize).prop_map(Step::Pressure),
     ]
 }
 
-fn any_story() -> impl Strategy<Value = Vec<Step>> {
+fn any_scenario() -> impl Strategy<Value = Vec<Step>> {
     let end = prop_oneof![Just(EndReason::Stopped), Just(EndReason::Kicked), Just(EndReason::Silent)];
     let rest = prop::collection::vec(any_step(), 0..20);
     (prop::collection::vec(any_step(), 1..120), end.prop_map(Step::End), rest).prop_map(
@@ -68,7 +68,7 @@ const SETTINGS: RingSettings = RingSettings {
 };
 const BUDGET: usize = 400 * PACKET;
 
-/// Everything that was ever written.
+/// The model: all chunks ever written.
 #[derive(Default)]
 struct Model {
     all: Vec<Chunk>,
@@ -77,11 +77,11 @@ struct Model {
 }
 
 struct ModelTail {
-    entry: JoinPoint,
+    join_point: JoinPoint,
     next: Option<usize>,
     has_begun: bool,
     preamble_due: bool,
-    has_missed: bool,
+    was_overrun: bool,
     overruns: Vec<Instant>,
     overrun_bytes: u64,
     is_too_slow: bool,
@@ -89,7 +89,7 @@ struct ModelTail {
 }
 
 #[derive(Debug, PartialEq)]
-enum Sees {
+enum Expected {
     Nothing,
     Preamble,
     Chunk(Bytes),
@@ -110,28 +110,28 @@ impl Model {
     }
 
     fn may_evict(&self, now: Instant) -> bool {
-        let kept = &self.all[self.oldest..];
-        let bytes: usize = kept.iter().map(Chunk::len).sum();
-        let is_surplus = bytes > SETTINGS.bytes || now - kept[0].head().arrived > SETTINGS.seconds;
+        let stored = &self.all[self.oldest..];
+        let bytes: usize = stored.iter().map(Chunk::len).sum();
+        let is_surplus = bytes > SETTINGS.bytes || now - stored[0].head().arrived > SETTINGS.seconds;
         let begins_gop = self.all.iter().rposition(|it| it.head().random_access) == Some(self.oldest);
-        kept.len() > 1 && is_surplus && (!begins_gop || bytes > SETTINGS.gop_bytes)
+        stored.len() > 1 && is_surplus && (!begins_gop || bytes > SETTINGS.gop_bytes)
     }
 
-    /// Numbers of kept chunks after the newest filler.
-    fn enterable(&self) -> std::ops::Range<usize> {
+    /// Returns the numbers of stored chunks after the newest filler.
+    fn joinable(&self) -> std::ops::Range<usize> {
         let filler = self.all.iter().rposition(|it| it.head().filler).map_or(0, |it| it + 1);
         self.oldest.max(filler)..self.all.len()
     }
 
-    fn enter(&self, entry: JoinPoint, now: Instant) -> Option<usize> {
-        let keys: Vec<usize> = self.enterable().filter(|it| self.all[*it].head().random_access).collect();
-        match entry {
+    fn first_chunk(&self, join_point: JoinPoint, now: Instant) -> Option<usize> {
+        let keys: Vec<usize> = self.joinable().filter(|it| self.all[*it].head().random_access).collect();
+        match join_point {
             JoinPoint::Live { behind } => {
                 let old = keys.iter().rev().find(|it| now - self.all[**it].head().arrived >= behind);
-                old.or(keys.first()).copied().or(self.enterable().next())
+                old.or(keys.first()).copied().or(self.joinable().next())
             }
-            JoinPoint::Oldest => keys.first().copied().or(self.enterable().next()),
-            JoinPoint::At(number) => self.enterable().find(|it| *it as u64 >= number),
+            JoinPoint::Oldest => keys.first().copied().or(self.joinable().next()),
+            JoinPoint::At(number) => self.joinable().find(|it| *it as u64 >= number),
         }
     }
 
@@ -139,35 +139,35 @@ impl Model {
         self.all[range].iter().filter(|it| !it.head().filler).map(|it| it.len() as u64).sum()
     }
 
-    fn poll(&self, tail: &mut ModelTail, now: Instant) -> Sees {
+    fn poll(&self, tail: &mut ModelTail, now: Instant) -> Expected {
         if tail.is_too_slow {
-            return Sees::End(EndReason::TooSlow);
+            return Expected::End(EndReason::TooSlow);
         }
         if self.end == Some(EndReason::Kicked) {
-            return Sees::End(EndReason::Kicked);
+            return Expected::End(EndReason::Kicked);
         }
-        let nothing = self.end.clone().map_or(Sees::Nothing, Sees::End);
-        if tail.next.is_some_and(|it| it < self.oldest) && tail.preamble_due && !tail.has_missed {
+        let nothing = self.end.clone().map_or(Expected::Nothing, Expected::End);
+        if tail.next.is_some_and(|it| it < self.oldest) && tail.preamble_due && !tail.was_overrun {
             tail.next = None;
         }
         if tail.next.is_none() {
-            tail.next = self.enter(tail.entry, now);
+            tail.next = self.first_chunk(tail.join_point, now);
         }
         let Some(mut next) = tail.next else { return nothing };
         if next < self.oldest && self.real_bytes(next..self.oldest) == 0 {
             next = self.oldest;
         }
         if next < self.oldest {
-            let key = self.enterable().rev().find(|it| self.all[*it].head().random_access);
-            let to = key.or(self.enterable().next()).unwrap_or(self.all.len() - 1);
+            let key = self.joinable().rev().find(|it| self.all[*it].head().random_access);
+            let to = key.or(self.joinable().next()).unwrap_or(self.all.len() - 1);
             tail.overrun_bytes += self.real_bytes(next..to);
             tail.overruns.push(now);
-            (next, tail.preamble_due, tail.has_missed) = (to, true, true);
+            (next, tail.preamble_due, tail.was_overrun) = (to, true, true);
             tail.next = Some(next);
             let recent = tail.overruns.iter().filter(|it| now - **it <= Duration::from_secs(60)).count();
             if recent as u32 > SETTINGS.slow_client_limit {
                 tail.is_too_slow = true;
-                return Sees::End(EndReason::TooSlow);
+                return Expected::End(EndReason::TooSlow);
             }
         }
         while !tail.has_begun && self.all.get(next).is_some_and(|it| it.head().filler) {
@@ -176,15 +176,15 @@ impl Model {
         tail.next = Some(next);
         let Some(chunk) = self.all.get(next) else { return nothing };
         if !chunk.head().filler && std::mem::take(&mut tail.preamble_due) && chunk.head().tables.is_some() {
-            return Sees::Preamble;
+            return Expected::Preamble;
         }
         tail.has_begun |= !chunk.head().filler;
         tail.next = Some(next + 1);
-        Sees::Chunk(chunk.bytes())
+        Expected::Chunk(chunk.bytes())
     }
 }
 
-async fn run(story: Vec<Step>) {
+async fn run(scenario: Vec<Step>) {
     let budget = Budget::new(BUDGET);
     let (mut writer, ring) = ring(SETTINGS, &budget);
     let roomy = RingSettings { bytes: usize::MAX, ..SETTINGS };
@@ -194,7 +194,7 @@ async fn run(story: Vec<Step>) {
     let mut chunker = Chunker::new();
     let mut model = Model::default();
     let mut tails: Vec<(Tail, ModelTail)> = Vec::new();
-    for step in story {
+    for step in scenario {
         let now = Instant::now();
         match step {
             Step::Advance(millis) => advance(Duration::from_millis(millis)).await,
@@ -219,43 +219,43 @@ async fn run(story: Vec<Step>) {
                 model.commit(chunker.flush(), now);
                 writer.flush(now);
             }
-            Step::Tail(entry) => {
+            Step::Tail(join_point) => {
                 let expected = ModelTail {
-                    entry,
+                    join_point,
                     next: None,
                     has_begun: false,
                     preamble_due: true,
-                    has_missed: false,
+                    was_overrun: false,
                     overruns: Vec::new(),
                     overrun_bytes: 0,
                     is_too_slow: false,
                     viewer: Viewer::default(),
                 };
-                tails.push((ring.tail(entry, None), expected));
+                tails.push((ring.tail(join_point, None), expected));
             }
             Step::Poll(index, times) if !tails.is_empty() => {
                 let index = index % tails.len();
                 let (tail, expected) = &mut tails[index];
                 for _ in 0..times {
-                    let sees = model.poll(expected, now);
-                    match (poll(tail), sees) {
-                        (None, Sees::Nothing) => break,
-                        (Some(Ok(bytes)), Sees::Preamble) => {
-                            let has_missed = Packet::new(bytes.first_chunk().unwrap()).discontinuity();
-                            assert_eq!(has_missed, expected.has_missed);
+                    let expected_read = model.poll(expected, now);
+                    match (poll(tail), expected_read) {
+                        (None, Expected::Nothing) => break,
+                        (Some(Ok(bytes)), Expected::Preamble) => {
+                            let was_overrun = Packet::new(bytes.first_chunk().unwrap()).discontinuity();
+                            assert_eq!(was_overrun, expected.was_overrun);
                             expected.viewer.receives(&bytes);
                         }
-                        (Some(Ok(bytes)), Sees::Chunk(chunk)) => {
+                        (Some(Ok(bytes)), Expected::Chunk(chunk)) => {
                             assert_eq!(bytes, chunk);
-                            // Before tables are known, what a viewer needs is not there yet.
+                            // Before the tables are known, the stream is not complete for a viewer.
                             if model.all[0].head().tables.is_some()
                                 || expected.viewer.tables.tables().is_some()
                             {
                                 expected.viewer.receives(&bytes);
                             }
                         }
-                        (Some(Err(end)), Sees::End(expected)) => assert_eq!(end, expected),
-                        (seen, sees) => panic!("saw {seen:?}, expected {sees:?}"),
+                        (Some(Err(end)), Expected::End(expected)) => assert_eq!(end, expected),
+                        (seen, expected_read) => panic!("saw {seen:?}, expected {expected_read:?}"),
                     }
                 }
                 assert_eq!(tail.meter().overrun_bytes(), expected.overrun_bytes);
@@ -271,20 +271,21 @@ async fn run(story: Vec<Step>) {
                 model.end.get_or_insert(end);
             }
         }
-        let fill = ring.usage();
-        assert_eq!(fill.head_sequence, model.all.len() as u64);
-        // Pressure may take more than the ring's own limits, but never of the newest group or the last chunk.
-        let oldest = fill.tail_sequence as usize;
-        assert!(oldest >= model.oldest, "{oldest} is still kept");
+        let usage = ring.usage();
+        assert_eq!(usage.head_sequence, model.all.len() as u64);
+        // Other rings may evict more than the limits of this ring, but never the newest group or the last
+        // chunk.
+        let oldest = usage.tail_sequence as usize;
+        assert!(oldest >= model.oldest, "{oldest} is still stored");
         if oldest > model.oldest {
-            assert!(budget.used() + 4 * 40 * PACKET > BUDGET / 2, "nobody pressed");
+            assert!(budget.used() + 4 * 40 * PACKET > BUDGET / 2, "no other ring used the budget");
             let newest_key = model.all.iter().rposition(|it| it.head().random_access);
             assert!(newest_key.is_none_or(|it| oldest <= it || it < model.oldest));
             assert!(oldest < model.all.len());
             model.oldest = oldest;
         }
         let kept: usize = model.all[model.oldest..].iter().map(Chunk::len).sum();
-        assert_eq!(fill.bytes, kept);
+        assert_eq!(usage.bytes, kept);
         assert_eq!(budget.used(), kept + other.ring.usage().bytes);
         assert_eq!(ring.n_tails(), tails.len());
     }
@@ -293,11 +294,11 @@ async fn run(story: Vec<Step>) {
 }
 
 proptest! {
-    // Stories are long: fewer of them, unless PROPTEST_CASES asks for more.
+    // Scenarios are long, so fewer cases run unless PROPTEST_CASES asks for more.
     #![proptest_config(ProptestConfig { cases: ProptestConfig::default().cases / 3, ..ProptestConfig::default() })]
     #[test]
-    fn the_ring_does_what_a_list_of_everything_would(story in any_story()) {
+    fn the_ring_behaves_like_its_model(scenario in any_scenario()) {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_time().start_paused(true).build();
-        runtime.unwrap().block_on(run(story));
+        runtime.unwrap().block_on(run(scenario));
     }
 }

@@ -1,4 +1,4 @@
-//! A process group that is ours, from its start until nobody of it is left.
+//! A process group that the gateway starts, from its start until no process of it is left.
 
 use std::io;
 use std::process::Child;
@@ -12,25 +12,26 @@ use tokio::signal::unix::{Signal as Signals, SignalKind, signal};
 use tokio::time::{sleep, timeout};
 use tracing::warn;
 
-use crate::source::process::warden::Warden;
+use crate::source::process::watchdog::Watchdog;
 
-/// How long a program has to end when it is asked to.
+/// Time for a program to exit after SIGTERM.
 const TERM_TIMEOUT: Duration = Duration::from_secs(1);
-/// How long a killed one may take to be gone. One that hangs in the kernel takes longer; it reads nothing any more.
+/// Time for a killed group to disappear. A process that hangs in the kernel takes longer, but it reads
+/// nothing any more.
 const KILL_TIMEOUT: Duration = Duration::from_secs(5);
-/// Nothing tells of the end of a process that is not our child, so it is looked for: this often.
-const LOOK_EVERY: Duration = Duration::from_millis(5);
+/// Polling interval for the end of processes that are not our children, for which no signal arrives.
+const POLL_INTERVAL: Duration = Duration::from_millis(5);
 
-/// A process group and its leader, which is our child. Field order is drop order: a warden is dismissed while the number
-/// is still the group's.
+/// A process group and its leader, which is our child. Field order is drop order: the watchdog is stopped
+/// while the process id still belongs to the group.
 pub(super) struct Group {
-    warden: Option<Warden>,
+    watchdog: Option<Watchdog>,
     leader: Leader,
-    /// Comes when some child of ours has exited, maybe the leader.
+    /// Signals the exit of any child, possibly the leader.
     exits: Signals,
 }
 
-/// The leader until it is reaped. Its number is the group's, and no other's until then.
+/// The leader of the group. Its process id identifies the group and is not reused until the leader is reaped.
 struct Leader {
     child: Child,
     pid: Pid,
@@ -38,76 +39,77 @@ struct Leader {
 }
 
 impl Group {
-    /// The group that this child leads. When this fails the child is killed.
+    /// Takes over the group of this child. On failure the child is killed.
     pub(super) fn new(child: Child) -> io::Result<Self> {
         let pid = Pid::from_child(&child);
         let leader = Leader { child, pid, is_reaped: false };
         let exits = signal(SignalKind::child())?;
-        Ok(Self { warden: None, leader, exits })
+        Ok(Self { watchdog: None, leader, exits })
     }
 
-    /// Has a shell watch over the group, in case that we are killed.
-    pub(super) fn watch(&mut self, shell: &str) -> io::Result<()> {
-        self.warden = Some(Warden::start(shell, self.leader.pid)?);
+    /// Starts a watchdog, which kills the group if the gateway is killed.
+    pub(super) fn start_watchdog(&mut self, shell: &str) -> io::Result<()> {
+        self.watchdog = Some(Watchdog::start(shell, self.leader.pid)?);
         Ok(())
     }
 
-    /// Sends a signal to everybody in the group.
+    /// Sends a signal to all processes of the group.
     pub(super) fn signal(&self, signal: Signal) {
         self.leader.signal(signal);
     }
 
-    /// Waits until the leader has exited, and leaves it to be reaped.
+    /// Waits until the leader has exited, without reaping it.
     pub(super) async fn exited(&mut self) {
         while self.status().is_none() {
-            // Listened for since before the first look.
-            next(&mut self.exits).await;
+            // The signal handler was installed before the first check.
+            next_exit(&mut self.exits).await;
         }
     }
 
-    /// How the leader exited, if it has.
+    /// Returns the exit status of the leader, if it has exited.
     pub(super) fn status(&self) -> Option<WaitIdStatus> {
         let options = WaitIdOptions::EXITED | WaitIdOptions::NOHANG | WaitIdOptions::NOWAIT;
         waitid(WaitId::Pid(self.leader.pid), options).ok().flatten()
     }
 
-    /// Ends a group that was asked to end, and waits until nobody of it is left.
+    /// Ends a group that got SIGTERM, and waits until no process of it is left.
     pub(super) async fn end(&mut self) {
-        // Whether it ended by itself changes nothing: others of the group may be left.
+        // The result does not matter: other processes of the group may be left.
         let _ = timeout(TERM_TIMEOUT, self.exited()).await;
         self.signal(Signal::KILL);
         if timeout(KILL_TIMEOUT, self.gone()).await.is_err() {
-            warn!(pid = self.leader.pid.as_raw_nonzero().get(), "a program of a stream cannot be killed");
+            warn!(pid = self.leader.pid.as_raw_nonzero().get(), "a program cannot be killed");
         }
     }
 
     async fn gone(&mut self) {
-        self.unwatched().await;
+        self.stop_watchdog().await;
         self.exited().await;
         self.leader.reap();
         loop {
-            // Those whose parent is gone come to us where we are the first process of a container.
+            // Orphaned processes become our children if the gateway is the first process of a container.
             while let Ok(Some(_)) = waitpgid(self.leader.pid, WaitOptions::NOHANG) {}
             if test_kill_process_group(self.leader.pid).is_err() {
                 return;
             }
-            sleep(LOOK_EVERY).await;
+            sleep(POLL_INTERVAL).await;
         }
     }
 
-    /// Dismisses the warden and waits until it is gone, which takes as long as it takes the group that was killed.
-    async fn unwatched(&mut self) {
-        let Some(warden) = &mut self.warden else { return };
-        warden.dismiss();
-        while !warden.is_gone() {
-            next(&mut self.exits).await;
+    /// Stops the watchdog and waits until it is gone, which takes as long as for the killed group.
+    async fn stop_watchdog(&mut self) {
+        let Some(watchdog) = &mut self.watchdog else { return };
+        watchdog.stop();
+        while !watchdog.is_gone() {
+            next_exit(&mut self.exits).await;
         }
-        self.warden = None;
+        self.watchdog = None;
     }
 }
 
-/// Waits for the exit of some child. Its signal ends with the runtime, as does whoever waits.
-async fn next(exits: &mut Signals) {
+/// Waits for the exit of any child. The signal stream ends only with the runtime, which also ends the waiting
+/// task.
+async fn next_exit(exits: &mut Signals) {
     if exits.recv().await.is_none() {
         std::future::pending::<()>().await;
     }
@@ -116,7 +118,7 @@ async fn next(exits: &mut Signals) {
 impl Leader {
     fn signal(&self, signal: Signal) {
         if !self.is_reaped {
-            // An error means that nobody is left.
+            // An error means that no process is left.
             let _ = kill_process_group(self.pid, signal);
         }
     }
@@ -127,7 +129,7 @@ impl Leader {
 }
 
 impl Drop for Leader {
-    /// For the ways that do not lead through [`Group::end`]: a runtime that shuts down, a start that failed.
+    /// For the cases without [`Group::end`]: a runtime that shuts down, or a start that failed.
     fn drop(&mut self) {
         if !self.is_reaped {
             self.signal(Signal::KILL);

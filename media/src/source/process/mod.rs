@@ -1,16 +1,16 @@
 //! A program whose standard output is the stream.
 //!
-//! It runs in a process group of its own and without a shell. The group ends as a whole: it is asked to, and killed
-//! when it does not listen. Its permit comes back when nobody of the group is left, and its leader is reaped only after
-//! everybody was killed: until then nobody else can have its number.
+//! The program runs without a shell in its own process group, and the group ends as a whole: it gets SIGTERM
+//! first and SIGKILL after a timeout. Its permit is returned when no process of the group is left. The leader
+//! is reaped only after all processes were killed, so that its process id cannot be reused before.
 //!
-//! Should the gateway itself be killed, a warden does that: a small process beside each program, which hears of our end
-//! by a pipe. Where it cannot be started, only the pipes are left: the next byte that the program writes, be it of the
-//! stream or of its log, ends it.
+//! If the gateway itself is killed, a watchdog kills the group: a small process per program, which notices
+//! the end of the gateway by a pipe. Where the watchdog cannot be started only the pipes are left: the
+//! program ends with the next byte that it writes to its output or its log.
 
 mod group;
-mod said;
-mod warden;
+mod log;
+mod watchdog;
 
 use std::collections::HashMap;
 use std::ffi::OsString;
@@ -32,17 +32,17 @@ use crate::Permit;
 use crate::closer::{Closer, SocketCount};
 use crate::error::{Cause, UpstreamError};
 use crate::source::process::group::Group;
-use crate::source::process::said::{Redactor, Said};
+use crate::source::process::log::{ProgramLog, Redactor};
 
-/// How much room there is for what is read; used up before there is new.
+/// Size of the read buffer, which is used up before a new one is allocated.
 const READ_BYTES: usize = 256 << 10;
-/// The least room that is worth a read.
+/// Smallest rest of the buffer that is used for a read.
 const READ_BYTES_MIN: usize = 8 << 10;
-/// How long a program may take to exit once it has closed its output, so that we can say how it ended.
+/// Time a program has to exit after it closed its output, so that its exit status can be reported.
 const EXIT_WAIT: Duration = Duration::from_millis(500);
-/// How long a program's pipes are read after it has exited, while others hold them open.
-const LAST_WORDS_WAIT: Duration = Duration::from_millis(100);
-/// What a program sees of our environment. Our settings may hold secrets.
+/// Time for which the pipes of an exited program are read while other processes hold them open.
+const DRAIN_WAIT: Duration = Duration::from_millis(100);
+/// Environment variables that are passed to a program. Settings of the gateway may contain secrets.
 const ENVIRONMENT: [&str; 14] = [
     "PATH",
     "HOME",
@@ -60,7 +60,7 @@ const ENVIRONMENT: [&str; 14] = [
     "no_proxy",
 ];
 
-/// Where a program of this name is: by `PATH`, or at the absolute path that the name is.
+/// Returns the path of a program: the first match in `PATH`, or the name itself if it is an absolute path.
 pub fn find_program(name: &str) -> Option<PathBuf> {
     if name.starts_with('/') {
         return Some(PathBuf::from(name)).filter(|it| it.is_file());
@@ -68,23 +68,23 @@ pub fn find_program(name: &str) -> Option<PathBuf> {
     std::env::split_paths(&std::env::var_os("PATH")?).map(|it| it.join(name)).find(|it| it.is_file())
 }
 
-/// A running program, what it writes, and the permit to run it. Dropping it ends the program in the background.
+/// A running program, its pipes, and the permit to run it. Dropping it ends the program in the background.
 pub(super) struct ProcessSource {
     stdout: Receiver,
-    said: Said,
+    log: ProgramLog,
     buffer: BytesMut,
-    /// When it was seen that it has exited.
+    /// The time at which the exit was noticed.
     exited_at: Option<Instant>,
-    /// Nothing more is read of its output.
+    /// No more output is read.
     is_closed: bool,
-    /// Until when we wait for it to exit; set when its output is closed.
+    /// Deadline for the exit; set when the output is closed.
     exit_by: Option<Instant>,
     /// Taken only by `Drop`.
     held: Option<Held>,
     closer: Closer,
 }
 
-/// Field order is drop order: the permit comes back when the group is gone.
+/// Field order is drop order: the permit is returned when the group is gone.
 struct Held {
     group: Group,
     _count: SocketCount,
@@ -92,9 +92,10 @@ struct Held {
 }
 
 impl ProcessSource {
-    /// Starts a program: its name or path, then its arguments. `secret` is an address that is in them.
+    /// Starts a program: its name or path, then its arguments. `secret` is an address that the arguments
+    /// contain.
     ///
-    /// May be cancelled: a program that was started all the same is ended, then its permit is back.
+    /// May be cancelled: a program that was started nevertheless is ended, and then its permit is returned.
     pub(super) async fn start(
         command: &[String],
         secret: &str,
@@ -103,23 +104,25 @@ impl ProcessSource {
     ) -> Result<Self, UpstreamError> {
         let redactor = Redactor::new(secret, command.get(1..).unwrap_or_default());
         let command = command.to_vec();
-        // Starting a program takes a millisecond that packets should not wait for.
+        // Starting a program takes about a millisecond, in which this thread could not handle packets.
         let started = tokio::task::spawn_blocking(move || spawn(&command, redactor, permit, closer));
         started.await.map_err(|_| Cause::Panicked)?.map_err(|why| Cause::Program(why).into())
     }
 
-    /// What it has written since. May be cancelled: nothing is lost.
+    /// Reads the next output. Cancel-safe.
     ///
     /// # Errors
-    /// `Exited` when it has closed its output or is gone, even if a child of it still holds the output open.
+    /// `Exited` when the program closed its output or exited, even if a child process still holds the output
+    /// open.
     pub(super) async fn read(&mut self) -> Result<Bytes, UpstreamError> {
         while !self.is_closed {
-            let Self { stdout, said, buffer, exited_at, held, .. } = self;
+            let Self { stdout, log, buffer, exited_at, held, .. } = self;
             let Some(Held { group, .. }) = held else { break };
             if buffer.capacity() < READ_BYTES_MIN {
                 buffer.reserve(READ_BYTES);
             }
-            // Packets first. What is said meanwhile waits; a program that says too much waits for us.
+            // Output first. Log lines wait meanwhile; a program that logs too much is blocked by its full
+            // pipe.
             tokio::select! {
                 biased;
                 read = stdout.read_buf(buffer) => match read {
@@ -128,24 +131,24 @@ impl ProcessSource {
                     Err(error) => return Err(UpstreamError::from_read(&error)),
                 },
                 () = group.exited(), if exited_at.is_none() => *exited_at = Some(Instant::now()),
-                () = last_words(*exited_at) => self.is_closed = true,
-                () = said.read() => {}
+                () = drain_timeout(*exited_at) => self.is_closed = true,
+                () = log.read() => {}
             }
         }
         Err(Cause::Exited(self.exit().await).into())
     }
 
-    /// How it ended, once it has closed its output.
+    /// Returns how the program ended, after it closed its output.
     async fn exit(&mut self) -> String {
-        let Self { said, exit_by, held, .. } = self;
+        let Self { log, exit_by, held, .. } = self;
         let Some(Held { group, .. }) = held else { return String::new() };
         let exit_by = *exit_by.get_or_insert_with(|| Instant::now() + EXIT_WAIT);
-        let has_exited = timeout_at(exit_by, said.read_while(group.exited())).await.is_ok();
+        let has_exited = timeout_at(exit_by, log.read_while(group.exited())).await.is_ok();
         if has_exited {
-            // Others may hold its log open.
-            let _ = timeout(LAST_WORDS_WAIT, said.read_to_end()).await;
+            // Other processes may hold the log open.
+            let _ = timeout(DRAIN_WAIT, log.read_to_end()).await;
         }
-        said.close();
+        log.close();
         let how = match group.status() {
             None => "its output".to_owned(),
             Some(status) => match (status.exit_status(), status.terminating_signal()) {
@@ -154,15 +157,15 @@ impl ProcessSource {
                 _ => "itself".to_owned(),
             },
         };
-        match self.said.last() {
+        match self.log.last() {
             Some(line) => format!("{how}: {line}"),
             None => how,
         }
     }
 
-    /// What it has said.
-    pub(super) fn said(&self) -> &Said {
-        &self.said
+    /// Returns the log of the program.
+    pub(super) fn log(&self) -> &ProgramLog {
+        &self.log
     }
 }
 
@@ -171,20 +174,21 @@ impl Drop for ProcessSource {
         let Some(mut held) = self.held.take() else { return };
         held.permit.closing();
         held.group.signal(Signal::TERM);
-        // One that is stopped would not hear it.
+        // A stopped process handles SIGTERM only after SIGCONT.
         held.group.signal(Signal::CONT);
-        self.closer.run(async move {
-            // Names the whole of `held`, so that it is captured whole and dropped in field order.
+        self.closer.spawn(async move {
+            // Borrows all of `held`, so that the block captures it as a whole and drops it in field order.
             let held = &mut held;
             held.group.end().await;
         });
     }
 }
 
-/// Waits until a program that has exited at this time has no more to say; for ever while it runs.
-async fn last_words(exited_at: Option<Instant>) {
+/// Waits until the pipes of a program that exited at this time have been read; waits for ever while the
+/// program runs.
+async fn drain_timeout(exited_at: Option<Instant>) {
     match exited_at {
-        Some(exited_at) => sleep_until(exited_at + LAST_WORDS_WAIT).await,
+        Some(exited_at) => sleep_until(exited_at + DRAIN_WAIT).await,
         None => std::future::pending().await,
     }
 }
@@ -197,16 +201,16 @@ fn spawn(
     closer: Closer,
 ) -> Result<ProcessSource, String> {
     let Some((program, arguments)) = command.split_first() else {
-        return Err("there is none".to_owned());
+        return Err("the command is empty".to_owned());
     };
     let name = Path::new(program).file_name().unwrap_or_default().to_string_lossy();
     let failed = |error: io::Error| match error.kind() {
-        io::ErrorKind::NotFound => format!("{name} is not on this machine"),
+        io::ErrorKind::NotFound => format!("{name} is not installed"),
         kind => format!("{name}: {kind}"),
     };
     let environment: HashMap<&str, OsString> =
         ENVIRONMENT.into_iter().filter_map(|it| Some((it, std::env::var_os(it)?))).collect();
-    let count = closer.count();
+    let count = closer.count_socket();
     let mut child = Command::new(program)
         .args(arguments)
         .env_clear()
@@ -219,18 +223,18 @@ fn spawn(
         .spawn()
         .map_err(failed)?;
     let (stdout, stderr) = (child.stdout.take().map(OwnedFd::from), child.stderr.take().map(OwnedFd::from));
-    // From here on it ends with the group.
+    // From here on the program ends with the group.
     let mut group = Group::new(child).map_err(failed)?;
-    if let Err(error) = group.watch(warden::SHELL) {
-        let shell = warden::SHELL;
+    if let Err(error) = group.start_watchdog(watchdog::SHELL) {
+        let shell = watchdog::SHELL;
         closer
-            .say_once(|| warn!("programs of streams may outlive a gateway that is killed: {shell}: {error}"));
+            .warn_once(|| warn!("no watchdog for programs: {shell}: {error}; programs may keep running if the gateway is killed"));
     }
     let (Some(stdout), Some(stderr)) = (stdout, stderr) else { return Err(format!("{name} has no output")) };
     let held = Held { group, _count: count, permit };
     Ok(ProcessSource {
         stdout: Receiver::from_owned_fd(stdout).map_err(failed)?,
-        said: Said::new(Receiver::from_owned_fd(stderr).map_err(failed)?, redactor),
+        log: ProgramLog::new(Receiver::from_owned_fd(stderr).map_err(failed)?, redactor),
         buffer: BytesMut::new(),
         exited_at: None,
         is_closed: false,

@@ -1,5 +1,5 @@
-//! Programs that behave badly, as shell scripts. Real processes and real time: every wait is for something that is
-//! told or that can be looked up under `/proc`.
+//! Tests with badly behaved programs, written as shell scripts. Real processes and real time: every wait is
+//! for an event or for a state that is visible in `/proc`.
 
 use std::fs;
 use std::future::Future;
@@ -13,18 +13,18 @@ use super::*;
 use crate::source::{OpenRequest, Source, SourceSettings, Upstream, open};
 use crate::testing::{MemoryDial, PermitCount, TsSource, labels_in};
 
-/// A folder with a stream in it, and what it takes to run scripts that write it.
+/// A folder with a stream, and an upstream to run scripts that write the stream.
 struct World {
     folder: TempDir,
     upstream: Upstream,
     permits: PermitCount,
-    /// Who was left of the group whenever a permit came back.
+    /// The processes of the group that were left whenever a permit was returned.
     left_at_return: Arc<Mutex<Vec<String>>>,
-    /// A process that has to be gone by then as well, not even a zombie.
-    warden: Arc<Mutex<Option<String>>>,
+    /// A process that must be gone by then too, even as a zombie.
+    watchdog: Arc<Mutex<Option<String>>>,
 }
 
-/// An address that no script may give away.
+/// An address that must not appear in any output.
 const ADDRESS: &str = "http://anna:pa55word@tv/live/1.ts";
 
 impl World {
@@ -41,11 +41,12 @@ impl World {
             upstream,
             permits: PermitCount::default(),
             left_at_return: Arc::default(),
-            warden: Arc::default(),
+            watchdog: Arc::default(),
         }
     }
 
-    /// Runs a script in the folder; it finds the stream as `ts`, and the first line is added that leaves its number.
+    /// Runs a script in the folder. The script finds the stream as `ts`; a first line is added that stores
+    /// its process id.
     fn open(&self, script: &str) -> impl Future<Output = Result<Source, UpstreamError>> + use<> {
         let folder = self.folder.path().display().to_string();
         let script = format!("cd {folder}; echo $$ >pid.new; mv pid.new pid; {script}");
@@ -54,30 +55,30 @@ impl World {
 
     fn run(&self, command: &[&str]) -> impl Future<Output = Result<Source, UpstreamError>> + use<> {
         let (left, pid) = (self.left_at_return.clone(), self.folder.path().join("pid"));
-        let warden = self.warden.clone();
+        let watchdog = self.watchdog.clone();
         let permit = self.permits.permit(move || {
             let pid = fs::read_to_string(&pid).unwrap_or_default();
-            let warden = warden.lock().take().filter(|it| fs::exists(format!("/proc/{it}")).unwrap());
-            left.lock().extend(group(pid.trim()).into_iter().chain(warden));
+            let watchdog = watchdog.lock().take().filter(|it| fs::exists(format!("/proc/{it}")).unwrap());
+            left.lock().extend(group(pid.trim()).into_iter().chain(watchdog));
         });
         let command = Some(command.iter().map(|it| (*it).to_owned()).collect());
         let request = OpenRequest { url: ADDRESS.into(), command, ..OpenRequest::default() };
         open(request, permit, self.upstream.clone())
     }
 
-    /// The group of the script that runs, or ran last.
+    /// Returns the group of the script that runs or ran last.
     fn pid(&self) -> String {
         fs::read_to_string(self.folder.path().join("pid")).unwrap().trim().to_owned()
     }
 
-    /// Nobody is left, no zombie either, nobody was when the permit came back, and it is back.
+    /// Asserts that all permits are returned, and that no process, not even a zombie, was left when each was.
     async fn is_clean(&self) {
         self.upstream.closer.idle().await;
         assert_eq!((self.permits.n_out(), self.upstream.closer.n_sockets()), (0, 0));
         assert_eq!(*self.left_at_return.lock(), Vec::<String>::new(), "a permit came back too early");
     }
 
-    /// The same when it may be that a program is still being started: that thread has no other way to tell.
+    /// Asserts the same for a program that may still be starting in another thread, which cannot be awaited.
     async fn has_given_up(&self) {
         while self.permits.n_out() > 0 {
             tokio::time::sleep(Duration::from_millis(5)).await;
@@ -86,7 +87,7 @@ impl World {
     }
 }
 
-/// Everybody in a process group: state and name, zombies included.
+/// Returns state and name of all processes in a group, zombies included.
 pub(super) fn group(pgid: &str) -> Vec<String> {
     let stats =
         fs::read_dir("/proc").unwrap().filter_map(|it| fs::read_to_string(it.ok()?.path().join("stat")).ok());
@@ -99,24 +100,24 @@ pub(super) fn group(pgid: &str) -> Vec<String> {
     members.collect()
 }
 
-/// Waits until so many of a group are in a state, as `/proc` names it.
+/// Waits until this many processes of a group are in a state, as named in `/proc`.
 pub(super) async fn until(pgid: &str, n: usize, state: &str) {
     while group(pgid).iter().filter(|it| it.starts_with(state)).count() != n {
         tokio::time::sleep(Duration::from_millis(5)).await;
     }
 }
 
-/// The wardens of a group, by their numbers.
-fn wardens(pgid: &str) -> Vec<String> {
+/// Returns the process ids of the watchdogs of a group.
+fn watchdogs(pgid: &str) -> Vec<String> {
     let numbers = fs::read_dir("/proc").unwrap().filter_map(|it| it.ok()?.file_name().into_string().ok());
-    let is_warden = |it: &String| {
+    let is_watchdog = |it: &String| {
         let line = fs::read_to_string(format!("/proc/{it}/cmdline")).unwrap_or_default();
-        line.ends_with(&format!("\0{}\0{pgid}\0", warden::NAME))
+        line.ends_with(&format!("\0{}\0{pgid}\0", watchdog::NAME))
     };
-    numbers.filter(is_warden).collect()
+    numbers.filter(is_watchdog).collect()
 }
 
-/// Reads to the end; what was read, and why it ended.
+/// Reads to the end and returns the bytes and the cause of the end.
 async fn read_all(source: &mut Source) -> (Vec<u8>, Cause) {
     let mut bytes = Vec::new();
     loop {
@@ -128,22 +129,22 @@ async fn read_all(source: &mut Source) -> (Vec<u8>, Cause) {
 }
 
 #[tokio::test]
-async fn what_a_program_writes_is_the_stream_and_how_it_ends_is_the_cause() {
+async fn the_output_of_a_program_is_the_stream_and_its_exit_is_the_cause() {
     for (ending, cause) in [
         ("exit 0", "with status 0"),
         ("echo 'a\nlast: http://x/pa55word anna' >&2; exit 3", "with status 3: last: (address) …"),
         ("kill -KILL $$", "by signal 9"),
         ("exec >&-; exec sleep 1000", "its output"),
-        // Somebody else holds one of the pipes open, or both.
+        // Another process holds one of the pipes or both open.
         ("sleep 1000 >&- & exit 4", "with status 4"),
         ("sleep 1000 & echo bye >&2; kill -KILL $$", "by signal 9: bye"),
     ] {
         let world = World::new();
         let mut source = world.open(&format!("cat ts; {ending}")).await.unwrap();
         assert_eq!(source.info().place, "sh");
-        let (bytes, told) = read_all(&mut source).await;
+        let (bytes, reported) = read_all(&mut source).await;
         assert_eq!(bytes, fs::read(world.folder.path().join("ts")).unwrap(), "{ending}");
-        assert_eq!(told, Cause::Exited(cause.to_owned()), "{ending}");
+        assert_eq!(reported, Cause::Exited(cause.to_owned()), "{ending}");
         assert_eq!(world.permits.n_out(), 1, "{ending}");
         drop(source);
         world.is_clean().await;
@@ -152,7 +153,7 @@ async fn what_a_program_writes_is_the_stream_and_how_it_ends_is_the_cause() {
 
 // Holds T-life.6 (media's part).
 #[tokio::test]
-async fn a_program_that_does_not_want_to_end_is_ended_with_all_that_it_started() {
+async fn a_program_that_ignores_sigterm_is_killed_with_all_its_children() {
     for (script, n, state) in [
         ("cat ts; exec sleep 1000", 1, "S"),
         ("trap '' TERM; cat ts; while :; do sleep 1000; done", 2, "S"),
@@ -164,13 +165,13 @@ async fn a_program_that_does_not_want_to_end_is_ended_with_all_that_it_started()
         let mut source = world.open(script).await.unwrap();
         let pid = world.pid();
         tokio::select! {
-            // Its output is full until it is read.
+            // Its output blocks until it is read.
             (_, cause) = read_all(&mut source) => panic!("{script} ended: {cause}"),
             () = until(&pid, n, state) => {}
         }
         assert_eq!((world.permits.n_out(), world.upstream.closer.n_sockets()), (1, 1));
         drop(source);
-        assert_eq!(world.permits.n_closing(), 1, "closing is said at once");
+        assert_eq!(world.permits.n_closing(), 1, "closing is reported at once");
         world.is_clean().await;
         assert_eq!(group(&world.pid()), Vec::<String>::new(), "{script}");
     }
@@ -178,23 +179,23 @@ async fn a_program_that_does_not_want_to_end_is_ended_with_all_that_it_started()
 
 // Holds T-life.6 (media's part).
 #[tokio::test]
-async fn every_program_has_one_warden_which_is_gone_when_its_permit_is_back() {
-    // How a program ends changes nothing: by itself, when it is asked to, or only when it is killed.
+async fn every_program_has_one_watchdog_which_is_gone_when_its_permit_is_returned() {
+    // The result is the same whether the program exits by itself, after SIGTERM, or only after SIGKILL.
     for script in ["cat ts", "cat ts; exec sleep 1000", "trap '' TERM; cat ts; sleep 1000 & wait; wait"] {
         let world = World::new();
         let source = world.open(script).await.unwrap();
-        let found = wardens(&world.pid());
-        let [warden] = &found[..] else { panic!("{script}: {found:?}") };
-        assert_eq!(group(warden).len(), 1, "in a group of its own");
-        *world.warden.lock() = Some(warden.clone());
+        let found = watchdogs(&world.pid());
+        let [watchdog] = &found[..] else { panic!("{script}: {found:?}") };
+        assert_eq!(group(watchdog).len(), 1, "in a group of its own");
+        *world.watchdog.lock() = Some(watchdog.clone());
         drop(source);
         world.is_clean().await;
-        assert!(world.warden.lock().is_none());
+        assert!(world.watchdog.lock().is_none());
     }
 }
 
 #[test]
-fn a_runtime_that_ends_takes_programs_and_wardens_with_it() {
+fn a_runtime_that_ends_kills_programs_and_watchdogs() {
     let runtime = tokio::runtime::Runtime::new().unwrap();
     let (world, source) = runtime.block_on(async {
         let world = World::new();
@@ -202,28 +203,28 @@ fn a_runtime_that_ends_takes_programs_and_wardens_with_it() {
         (world, source)
     });
     let pid = world.pid();
-    let warden = wardens(&pid).remove(0);
+    let watchdog = watchdogs(&pid).remove(0);
     drop(source);
     drop(runtime);
     let running = |pgid: &str| group(pgid).iter().any(|it| !it.starts_with('Z'));
-    while running(&pid) || running(&warden) {
+    while running(&pid) || running(&watchdog) {
         std::thread::yield_now();
     }
     assert_eq!(world.permits.n_out(), 0);
 }
 
 #[tokio::test]
-async fn a_program_without_a_warden_ends_all_the_same() {
+async fn a_program_without_a_watchdog_is_still_ended() {
     let child = Command::new("sleep").arg("1000").process_group(0).spawn().unwrap();
     let pid = child.id().to_string();
     let mut group = Group::new(child).unwrap();
-    group.watch("/no/such/sh").unwrap_err();
+    group.start_watchdog("/no/such/sh").unwrap_err();
     group.end().await;
     assert_eq!(self::group(&pid), Vec::<String>::new());
 }
 
 #[tokio::test]
-async fn children_of_a_program_that_ended_are_ended_too() {
+async fn children_of_an_exited_program_are_killed_too() {
     let world = World::new();
     let script = "(trap '' TERM; sleep 1000; sleep 1000) >/dev/null 2>&1 & cat ts; exit 1";
     let mut source = world.open(script).await.unwrap();
@@ -234,7 +235,7 @@ async fn children_of_a_program_that_ended_are_ended_too() {
 }
 
 #[tokio::test]
-async fn a_program_that_is_killed_or_ends_before_it_plays_is_told_with_its_last_words() {
+async fn a_program_that_exits_before_it_plays_is_reported_with_its_last_log_line() {
     let world = World::new();
     let error = world.open(&format!("echo '{ADDRESS}: 404 Not Found' >&2; exit 8")).await.unwrap_err();
     assert_eq!(error.to_string(), "the program ended with status 8: …: 404 Not Found");
@@ -257,7 +258,7 @@ async fn a_program_that_floods_its_log_plays_on() {
 }
 
 #[tokio::test]
-async fn a_program_that_says_nothing_in_time_is_given_up() {
+async fn a_program_without_output_in_time_is_ended() {
     let mut world = World::new();
     world.upstream.settings.program_start_timeout = Duration::from_millis(200);
     let error = world.open("exec sleep 1000").await.unwrap_err();
@@ -266,7 +267,7 @@ async fn a_program_that_says_nothing_in_time_is_given_up() {
 }
 
 #[tokio::test]
-async fn a_program_whose_opener_goes_away_is_ended() {
+async fn a_program_whose_opening_is_cancelled_is_ended() {
     let world = World::new();
     let opening = tokio::spawn(world.open("exec sleep 1000"));
     while !world.folder.path().join("pid").exists() {
@@ -276,31 +277,31 @@ async fn a_program_whose_opener_goes_away_is_ended() {
     assert!(opening.await.unwrap_err().is_cancelled());
     world.has_given_up().await;
     assert_eq!(group(&world.pid()), Vec::<String>::new());
-    // Dropped while it is being started.
+    // Dropped while the program starts.
     let mut opening = Box::pin(world.open("exec sleep 1000"));
     assert!(futures_poll(&mut opening).await);
     drop(opening);
     world.has_given_up().await;
 }
 
-/// Polls once; true when it is not ready.
+/// Polls once and returns whether the future is pending.
 async fn futures_poll<F: Future + Unpin>(future: &mut F) -> bool {
     std::future::poll_fn(|cx| std::task::Poll::Ready(std::pin::Pin::new(&mut *future).poll(cx).is_pending()))
         .await
 }
 
 #[tokio::test]
-async fn a_program_that_is_not_there_is_our_fault_and_not_worth_a_retry() {
+async fn a_missing_program_is_an_error_of_the_gateway_without_retry() {
     let world = World::new();
     for (command, cause) in [
-        (&["no-such-program"][..], "no-such-program is not on this machine"),
-        (&["/no/such/program"], "program is not on this machine"),
+        (&["no-such-program"][..], "no-such-program is not installed"),
+        (&["/no/such/program"], "program is not installed"),
         (&["/etc"], "etc: permission denied"),
-        (&[], "there is none"),
+        (&[], "the command is empty"),
     ] {
         let error = world.run(command).await.unwrap_err();
         assert_eq!(error.cause(), &Cause::Program(cause.to_owned()));
-        assert_eq!((error.side(), error.can_retry()), (crate::error::Side::Ours, false));
+        assert_eq!((error.side(), error.can_retry()), (crate::error::Side::Gateway, false));
         world.is_clean().await;
     }
     assert!(find_program("sh").is_some() && find_program("/bin/sh").is_some());
@@ -308,14 +309,14 @@ async fn a_program_that_is_not_there_is_our_fault_and_not_worth_a_retry() {
 }
 
 #[tokio::test]
-async fn a_program_sees_nothing_of_our_settings() {
+async fn a_program_does_not_see_the_settings_of_the_gateway() {
     let world = World::new();
     let mut source = world.open("env >&2; cat ts").await.unwrap();
     let (bytes, _) = read_all(&mut source).await;
     assert_eq!(labels_in(&bytes).first().map(String::as_str), Some("program"));
     let lines = source.program_output().unwrap().lines;
     let names: Vec<_> = lines.iter().filter_map(|it| Some(it.split_once('=')?.0)).collect();
-    // The shell sets the last three itself.
+    // The shell sets the last four itself.
     let known = |it: &&&str| ENVIRONMENT.contains(*it) || ["PWD", "OLDPWD", "SHLVL", "_"].contains(*it);
     assert_eq!(names.iter().filter(|it| !known(it)).collect::<Vec<_>>(), Vec::<&&str>::new());
     assert!(names.contains(&"PATH"));

@@ -50,7 +50,7 @@ view! {
         /// Why, in one word of a fixed set.
         cause: Option<&'static str> [example("stall")],
         /// Why, for people; may be empty.
-        detail: String [example("picture and sound stopped coming")],
+        detail: String [example("video and audio stopped")],
         /// The stream that it is about.
         stream_id: Option<StreamId> [example("7")],
         /// Its name.

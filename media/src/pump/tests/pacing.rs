@@ -1,58 +1,57 @@
-//! Sources that could be read faster than their programme goes, under virtual time.
+//! Tests of sources that could be read faster than real time, with simulated time.
 
 use std::time::Duration;
 
 use bytes::{Bytes, BytesMut};
 use tokio::time::{Instant, sleep, timeout};
 
-use super::tests::{World, all_for};
 use super::*;
 use crate::testing::{Behaviour, Break, Play, TsSource, labels_in};
 use crate::ts::clock::PCR_HZ;
 use crate::ts::packet::{PACKET, discontinuity_packet, set_pcr};
 
-/// Follows what plays at `path` as it would a program.
+/// Follows the source at `path` like a program.
 async fn follow(world: &World, attempt: u64, path: &str) {
-    world.pump.follow(attempt, world.open(path).await.that_waits());
+    world.pump.follow(attempt, world.open(path).await.into_pausable());
 }
 
-/// Everything there is, as fast as it is read.
+/// A stream that is sent as fast as it is read.
 fn recording() -> Play {
     let ts = TsSource { bitrate: 500_000, ..TsSource::new("x") };
     Play { speed: 1e9, ..Play::new(ts) }
 }
 
-/// A live stream that begins with so many seconds of its past.
+/// A live stream that starts with this many seconds of past data.
 fn live(burst: u64) -> Play {
     Play { burst: Duration::from_secs(burst), speed: 1.0, ..recording() }
 }
 
-/// A source whose clock says that each of its pictures takes a second; they are small, so one read brings many.
+/// A source whose clock advances a second per picture. The pictures are small, so one read returns many.
 fn wrong() -> Play {
     let ts = TsSource { frame_rate: 1, bitrate: 1_000, ..TsSource::new("x") };
     Play { speed: 25.0, burst: Duration::from_secs(60), ..Play::new(ts) }
 }
 
-/// Sends this and ends.
+/// Sends these bytes and ends.
 fn short(ts: &[u8]) -> Behaviour {
     let head = b"HTTP/1.1 200 OK\r\nContent-Type: video/mp2t\r\nConnection: close\r\n\r\n";
     Behaviour::Raw(Bytes::from([head, ts].concat()))
 }
 
-/// So many seconds of programme, with a clock that begins at so many.
+/// Returns this many seconds of programme, with a clock that starts at `start` seconds.
 fn stretch(start: u64, seconds: u64) -> Bytes {
     let ts = TsSource { start: start * 90_000, ..TsSource::new("x") };
     ts.bytes(Duration::ZERO, Duration::from_secs(seconds))
 }
 
-/// The same with every clock reference in a packet of its own, which carries nothing else.
+/// Moves every clock reference into a packet of its own without payload.
 fn with_clock_alone(ts: &[u8]) -> Vec<u8> {
     let mut out = Vec::new();
     for packet in packets(ts) {
         let mut packet = *packet;
         if let Some(pcr) = Packet::new(&packet).pcr() {
             let mut clock = discontinuity_packet(Packet::new(&packet).pid(), Packet::new(&packet).cc());
-            // The flags of the adaptation field: a clock reference, in the one and no more in the other.
+            // The flags of the adaptation fields: the clock reference moves from one to the other.
             clock[5] = 0x10;
             set_pcr(&mut clock, pcr);
             out.extend_from_slice(&clock);
@@ -63,14 +62,14 @@ fn with_clock_alone(ts: &[u8]) -> Vec<u8> {
     out
 }
 
-/// How much of its programme there is, in seconds from the first clock reference to the last.
+/// Returns the length of the programme, in seconds from the first clock reference to the last.
 fn programme(bytes: &[u8]) -> f64 {
     let clock: Vec<_> = packets(bytes).filter_map(|it| Packet::new(it).pcr()).collect();
     clock.last().zip(clock.first()).map_or(0.0, |(last, first)| (last - first) as f64 / PCR_HZ as f64)
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_a_program_has_ready_is_put_out_at_the_rate_of_its_programme() {
+async fn available_data_of_a_program_is_written_in_real_time() {
     for play in [recording(), live(18)] {
         let mut world = World::new();
         world.provider.set("/x", Behaviour::Play(play));
@@ -81,16 +80,16 @@ async fn what_a_program_has_ready_is_put_out_at_the_rate_of_its_programme() {
             let end = began + Duration::from_secs(seconds);
             bytes.extend(all_for(&mut tail, end - Instant::now()).await);
             let ahead = programme(&bytes) - seconds as f64;
-            // Five seconds, and what the last read brought too much.
+            // Five seconds, and the surplus of the last read.
             assert!((4.5..6.5).contains(&ahead), "{ahead} s after {seconds} s");
         }
         assert!(world.pump.clock().unwrap().behind.is_zero());
-        assert!(world.news.try_recv().is_err());
+        assert!(world.messages.try_recv().is_err());
     }
 }
 
 #[tokio::test(start_paused = true)]
-async fn the_past_with_which_a_program_begins_comes_at_once() {
+async fn the_opening_burst_of_a_program_is_written_at_once() {
     let mut world = World::new();
     world.provider.set("/x", Behaviour::Play(live(4)));
     follow(&world, 1, "/x").await;
@@ -100,7 +99,7 @@ async fn the_past_with_which_a_program_begins_comes_at_once() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_provider_that_does_not_wait_is_never_held() {
+async fn a_live_provider_is_never_paused() {
     let mut world = World::new();
     world.provider.set("/x", Behaviour::Play(live(18)));
     world.pump.follow(1, world.open("/x").await);
@@ -110,9 +109,9 @@ async fn a_provider_that_does_not_wait_is_never_held() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_program_that_ends_while_it_is_held_is_played_to_its_end() {
+async fn a_program_that_ends_while_paused_is_played_to_its_end() {
     let whole = stretch(0, 16);
-    // The clock jumps in the middle, by ten hours: that is neither time to wait for nor time to catch up with.
+    // The clock jumps by ten hours in the middle. The jump causes no pause and no catching up.
     let jumps = [stretch(0, 8), stretch(36_000, 8)].concat();
     for ts in [whole.to_vec(), jumps, with_clock_alone(&whole)] {
         let mut world = World::new();
@@ -121,7 +120,7 @@ async fn a_program_that_ends_while_it_is_held_is_played_to_its_end() {
         world.plays(1).await;
         let (began, mut tail) = (Instant::now(), world.tail());
         let bytes = all_for(&mut tail, Duration::from_secs(10)).await;
-        assert!(world.news.try_recv().is_err(), "it is not over yet");
+        assert!(world.messages.try_recv().is_err(), "it is not over yet");
         assert_eq!(world.loses(1).await, Cause::Ended);
         assert!((10.0..11.5).contains(&began.elapsed().as_secs_f64()), "{:?}", began.elapsed());
         let rest = all_for(&mut tail, Duration::from_millis(400)).await;
@@ -131,7 +130,7 @@ async fn a_program_that_ends_while_it_is_held_is_played_to_its_end() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_program_with_a_wrong_clock_is_not_held_for_ever_and_a_hold_is_no_stall() {
+async fn a_program_with_a_wrong_clock_is_paused_for_a_limited_time_without_a_stall() {
     let mut world = World::new();
     world.provider.set("/x", Behaviour::Play(wrong()));
     follow(&world, 1, "/x").await;
@@ -142,15 +141,15 @@ async fn a_program_with_a_wrong_clock_is_not_held_for_ever_and_a_hold_is_no_stal
         tail.chunk().await.unwrap();
         longest = longest.max(waited.elapsed());
     }
-    // Longer than the five seconds after which silence is a stall.
+    // Longer than the five seconds without data after which a source stalls.
     assert!((9.5..10.5).contains(&longest.as_secs_f64()), "{longest:?}");
-    assert!(world.news.try_recv().is_err());
+    assert!(world.messages.try_recv().is_err());
 }
 
 #[tokio::test(start_paused = true)]
-async fn silence_after_a_hold_is_a_stall_in_its_time() {
+async fn silence_after_a_pause_is_a_stall_after_the_timeout() {
     let mut world = World::new();
-    // Ten seconds at once, and nothing more.
+    // Ten seconds at once, then nothing.
     let n_packets = live(20).ts.bytes(Duration::ZERO, Duration::from_secs(10)).len() / PACKET;
     let play = Play { after: Some((n_packets as u64, Break::Silence)), ..live(20) };
     world.provider.set("/x", Behaviour::Play(play));
@@ -158,13 +157,13 @@ async fn silence_after_a_hold_is_a_stall_in_its_time() {
     world.plays(1).await;
     let began = Instant::now();
     assert_eq!(world.loses(1).await, Cause::Stall);
-    // Held for five seconds, then five of silence.
+    // Paused for five seconds, then five seconds without data.
     assert!((9.0..10.5).contains(&began.elapsed().as_secs_f64()), "{:?}", began.elapsed());
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_the_channel_says_is_heard_at_once_while_a_program_is_held() {
-    for what in ["release", "follow", "drop"] {
+async fn commands_are_handled_at_once_while_a_program_is_paused() {
+    for command in ["release", "follow", "drop"] {
         let mut world = World::new();
         world.provider.set("/x", Behaviour::Play(wrong()));
         world.provider.set("/y", Behaviour::play("y"));
@@ -172,8 +171,8 @@ async fn what_the_channel_says_is_heard_at_once_while_a_program_is_held() {
         world.plays(1).await;
         let mut tail = world.tail();
         while timeout(Duration::from_secs(1), tail.chunk()).await.is_ok() {}
-        let told = Instant::now();
-        match what {
+        let sent = Instant::now();
+        match command {
             "release" => world.pump.release(),
             "follow" => {
                 world.pump.follow(2, world.open("/y").await);
@@ -184,8 +183,8 @@ async fn what_the_channel_says_is_heard_at_once_while_a_program_is_held() {
             _ => drop(world.pump),
         }
         sleep(Duration::from_millis(100)).await;
-        assert!(told.elapsed() < Duration::from_secs(2), "{what}: {:?}", told.elapsed());
-        let n_left = if what == "follow" { 1 } else { 0 };
-        assert_eq!((world.permits.n_out(), world.provider.n_held()), (n_left, n_left), "{what}");
+        assert!(sent.elapsed() < Duration::from_secs(2), "{command}: {:?}", sent.elapsed());
+        let n_left = if command == "follow" { 1 } else { 0 };
+        assert_eq!((world.permits.n_out(), world.provider.n_held()), (n_left, n_left), "{command}");
     }
 }

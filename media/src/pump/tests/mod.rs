@@ -1,4 +1,6 @@
-//! The pump over an in-memory provider and virtual time.
+//! Tests of the pump with an in-memory provider and simulated time.
+
+mod pacing;
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -25,8 +27,8 @@ pub(super) struct World {
     pub(super) pump: PumpHandle,
     pub(super) task: JoinHandle<()>,
     pub(super) ring: Ring,
-    /// Each news with the permits out that were not closing when it was told.
-    pub(super) news: mpsc::UnboundedReceiver<(PumpMessage, usize)>,
+    /// Each message with the number of permits that were not closing when it was sent.
+    pub(super) messages: mpsc::UnboundedReceiver<(PumpMessage, usize)>,
 }
 
 impl World {
@@ -41,13 +43,13 @@ impl World {
         let upstream = Upstream { dial: Arc::new(dial), closer, settings: SourceSettings::default() };
         let (writer, ring) = ring(RingSettings::default(), &Budget::new(64 << 20));
         let permits = PermitCount::default();
-        let (tell, news) = mpsc::unbounded_channel();
+        let (send, messages) = mpsc::unbounded_channel();
         let counted = permits.clone();
         let (pump, running) = pump(writer, settings, move |it| {
-            let _ = tell.send((it, counted.n_out() - counted.n_closing()));
+            let _ = send.send((it, counted.n_out() - counted.n_closing()));
         });
         let task = tokio::spawn(running);
-        Self { provider, upstream, permits, pump, task, ring, news }
+        Self { provider, upstream, permits, pump, task, ring, messages }
     }
 
     pub(super) async fn open(&self, path: &str) -> Source {
@@ -55,20 +57,20 @@ impl World {
         open(request, self.permits.permit(|| ()), self.upstream.clone()).await.unwrap()
     }
 
-    /// Follows what plays at `path`.
+    /// Follows the source at `path`.
     async fn follow(&self, attempt: u64, path: &str) {
         self.pump.follow(attempt, self.open(path).await);
     }
 
     pub(super) async fn plays(&mut self, attempt: u64) {
-        assert_eq!(self.news.recv().await.unwrap().0, PumpMessage::Playing(attempt));
+        assert_eq!(self.messages.recv().await.unwrap().0, PumpMessage::Playing(attempt));
     }
 
     pub(super) async fn loses(&mut self, attempt: u64) -> Cause {
-        let (news, n_open) = self.news.recv().await.unwrap();
-        let PumpMessage::Lost { attempt: of, cause } = news else { panic!("{news:?}") };
+        let (message, n_open) = self.messages.recv().await.unwrap();
+        let PumpMessage::Lost { attempt: of, cause } = message else { panic!("{message:?}") };
         assert_eq!(of, attempt);
-        assert_eq!(n_open, 0, "the socket is closing before the loss is told");
+        assert_eq!(n_open, 0, "the socket is closing before the loss is reported");
         cause.cause().clone()
     }
 
@@ -77,7 +79,7 @@ impl World {
     }
 }
 
-/// Everything a tail gives in this time.
+/// Returns everything that a tail yields in this time.
 pub(super) async fn all_for(tail: &mut Tail, time: Duration) -> BytesMut {
     let end = Instant::now() + time;
     let mut bytes = BytesMut::new();
@@ -92,7 +94,7 @@ fn n_nulls(bytes: &[u8]) -> usize {
     packets(bytes).filter(|it| Packet::new(it).pid() == NULL_PID).count()
 }
 
-/// Pieces of filler: seven null packets each.
+/// Returns the number of filler chunks, which have seven null packets each.
 fn n_fillers(bytes: &[u8]) -> usize {
     let n_nulls = n_nulls(bytes);
     assert!(n_nulls.is_multiple_of(7));
@@ -100,7 +102,7 @@ fn n_fillers(bytes: &[u8]) -> usize {
 }
 
 #[tokio::test(start_paused = true)]
-async fn the_first_source_reaches_the_ring_at_once_and_as_it_was_sent() {
+async fn the_first_source_reaches_the_ring_at_once_and_unchanged() {
     let mut world = World::new();
     world.provider.set("/x", Behaviour::play("first"));
     let began = Instant::now();
@@ -112,7 +114,7 @@ async fn the_first_source_reaches_the_ring_at_once_and_as_it_was_sent() {
     assert_eq!(labels_in(&bytes), ["first"]);
     let sent = TsSource::new("first").bytes(Duration::from_secs(60), Duration::from_secs(3));
     assert!(bytes.len() > 600_000, "{}", bytes.len());
-    // A tail begins with a preamble of its own, so the end is what to compare.
+    // A tail starts with its own preamble, so only the rest is compared.
     let n = bytes.len() - 10 * PACKET;
     let at = memchr::memmem::find(&sent, &bytes[10 * PACKET..][..PACKET]).unwrap();
     assert_eq!(bytes[10 * PACKET..], sent[at..at + n]);
@@ -120,7 +122,7 @@ async fn the_first_source_reaches_the_ring_at_once_and_as_it_was_sent() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_source_takes_over_from_another_without_a_torn_packet() {
+async fn a_source_replaces_another_without_a_torn_packet() {
     let mut world = World::new();
     world.provider.set("/1", Behaviour::play("one"));
     let two =
@@ -130,19 +132,19 @@ async fn a_source_takes_over_from_another_without_a_torn_packet() {
     world.plays(1).await;
     let mut tail = world.tail();
     let mut bytes = all_for(&mut tail, Duration::from_secs(2)).await;
-    // While the old one still plays.
+    // While the old one is still playing.
     world.follow(2, "/2").await;
     world.plays(2).await;
     bytes.extend(all_for(&mut tail, Duration::from_secs(3)).await);
     assert_eq!(labels_in(&bytes), ["one", "two"]);
     world.upstream.closer.idle().await;
     assert_eq!((world.permits.n_out(), world.provider.n_held()), (1, 1), "the old one is closed");
-    assert!(world.news.try_recv().is_err(), "being replaced is no loss");
+    assert!(world.messages.try_recv().is_err(), "a replaced source is not lost");
 }
 
 // Holds T-fo.2 and T-fo.3 (media's part: the loss of a playing source, in its time).
 #[tokio::test(start_paused = true)]
-async fn each_way_to_stop_playing_is_told_with_its_cause_in_its_time() {
+async fn every_loss_is_reported_with_its_cause_in_time() {
     let cases = [
         (Break::End, Cause::Ended, 0.0),
         (Break::Reset, Cause::Reset("connection reset".into()), 0.0),
@@ -165,21 +167,21 @@ async fn each_way_to_stop_playing_is_told_with_its_cause_in_its_time() {
         world.upstream.closer.idle().await;
         assert_eq!((world.permits.n_out(), world.provider.n_held()), (0, 0), "{how:?}");
         sleep(Duration::from_secs(30)).await;
-        assert!(world.news.try_recv().is_err(), "{how:?}: told once");
+        assert!(world.messages.try_recv().is_err(), "{how:?}: reported once");
         assert!(!world.task.is_finished());
         assert_eq!(world.pump.clock(), None);
     }
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_gap_is_filled_with_valid_null_packets_and_not_for_ever() {
+async fn a_gap_is_filled_with_valid_null_packets_for_a_limited_time() {
     let mut world = World::new();
     let play = Play { after: Some((1000, Break::End)), ..Play::new(TsSource::new("x")) };
     world.provider.set("/x", Behaviour::Play(play));
     sleep(Duration::from_secs(5)).await;
     world.follow(1, "/x").await;
     world.plays(1).await;
-    assert_eq!(world.ring.meter().filler_bytes(), 0, "nothing comes before the first real packet");
+    assert_eq!(world.ring.meter().filler_bytes(), 0, "no filler before the first packet");
     let mut tail = world.tail();
     let real = all_for(&mut tail, Duration::from_millis(500)).await;
     assert_eq!(n_nulls(&real), 0);
@@ -200,7 +202,7 @@ async fn a_gap_is_filled_with_valid_null_packets_and_not_for_ever() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_gap_ends_with_the_next_source_and_begins_anew_with_the_next_loss() {
+async fn a_gap_ends_with_the_next_source_and_starts_again_with_the_next_loss() {
     let mut world = World::new();
     for (attempt, label) in [(1, "one"), (2, "two"), (3, "three")] {
         world.provider.set("/x", Behaviour::play(label));
@@ -211,14 +213,14 @@ async fn a_gap_ends_with_the_next_source_and_begins_anew_with_the_next_loss() {
         assert_eq!(labels_in(&bytes).last().unwrap(), label);
         world.provider.break_now("/x", Break::End);
         assert_eq!(world.loses(attempt).await, Cause::Ended);
-        // Longer in all than a gap is filled.
+        // Longer in total than a gap is filled.
         let filler = all_for(&mut tail, Duration::from_secs(40)).await;
         assert!((79..=81).contains(&n_fillers(&filler)), "{label}: {}", n_fillers(&filler));
     }
 }
 
 #[tokio::test(start_paused = true)]
-async fn sources_that_never_play_do_not_lengthen_the_time_a_gap_is_filled() {
+async fn sources_that_never_play_do_not_extend_a_gap() {
     let mut world = World::new();
     world.provider.set("/good", Behaviour::play("good"));
     // No place to begin, and an end before the wait for one is over.
@@ -241,7 +243,7 @@ async fn sources_that_never_play_do_not_lengthen_the_time_a_gap_is_filled() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn nothing_is_written_before_something_has_played() {
+async fn no_filler_is_written_before_the_first_source_has_played() {
     let mut world = World::new();
     // No place to begin, and an end before the wait for one is over.
     let ts = TsSource { gop: u64::MAX, is_marked: false, ..TsSource::new("x") };
@@ -250,14 +252,14 @@ async fn nothing_is_written_before_something_has_played() {
     assert_eq!(world.loses(1).await, Cause::Ended);
     sleep(Duration::from_secs(5)).await;
     assert_eq!(world.ring.usage().chunks, 0);
-    assert!(world.news.try_recv().is_err());
+    assert!(world.messages.try_recv().is_err());
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_source_that_ends_while_it_is_collected_is_lost_and_never_played() {
+async fn a_source_that_ends_before_its_start_point_is_lost_without_playing() {
     let mut world = World::new();
     world.provider.set("/1", Behaviour::play("one"));
-    // The whole burst of the past comes at once, and then the end.
+    // The whole burst of past data arrives at once, and then the end.
     let burst = Play {
         burst: Duration::from_secs(4),
         after: Some((3000, Break::End)),
@@ -273,13 +275,13 @@ async fn a_source_that_ends_while_it_is_collected_is_lost_and_never_played() {
     world.follow(2, "/2").await;
     assert_eq!(world.loses(2).await, Cause::Ended);
     let bytes = all_for(&mut tail, Duration::from_secs(5)).await;
-    assert!(!labels_in(&bytes).contains(&"two".to_owned()), "what was collected does not come out");
-    assert!(n_fillers(&bytes) >= 8, "the gap goes on");
-    assert!(world.news.try_recv().is_err());
+    assert!(!labels_in(&bytes).contains(&"two".to_owned()), "held packets are not sent");
+    assert!(n_fillers(&bytes) >= 8, "the gap continues");
+    assert!(world.messages.try_recv().is_err());
 }
 
 #[tokio::test(start_paused = true)]
-async fn released_the_pump_follows_nothing_and_can_follow_again() {
+async fn a_released_pump_can_follow_another_source() {
     let mut world = World::new();
     world.provider.set("/x", Behaviour::play("x"));
     world.follow(1, "/x").await;
@@ -287,13 +289,13 @@ async fn released_the_pump_follows_nothing_and_can_follow_again() {
     world.pump.release();
     sleep(Duration::from_secs(1)).await;
     assert_eq!((world.permits.n_out(), world.provider.n_held()), (0, 0));
-    assert!(world.news.try_recv().is_err(), "being released is no loss");
+    assert!(world.messages.try_recv().is_err(), "a released source is not lost");
     world.follow(2, "/x").await;
     world.plays(2).await;
 }
 
 #[tokio::test(start_paused = true)]
-async fn of_sources_given_at_once_the_last_is_followed_and_the_others_are_closed() {
+async fn only_the_last_of_several_sources_is_followed_and_the_others_are_closed() {
     let mut world = World::new();
     world.provider.set("/x", Behaviour::play("x"));
     let sources = [world.open("/x").await, world.open("/x").await, world.open("/x").await];
@@ -306,7 +308,7 @@ async fn of_sources_given_at_once_the_last_is_followed_and_the_others_are_closed
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_pump_ends_with_its_last_handle_and_takes_source_and_ring_with_it() {
+async fn a_pump_ends_with_its_last_handle_and_closes_source_and_ring() {
     let mut world = World::new();
     world.provider.set("/x", Behaviour::play("x"));
     world.follow(1, "/x").await;
@@ -331,7 +333,7 @@ async fn a_pump_ends_with_its_last_handle_and_takes_source_and_ring_with_it() {
 // Holds T-slot.3 (media's part: the hand-over to the pump).
 #[tokio::test(start_paused = true)]
 async fn a_dead_pump_keeps_no_source() {
-    // Dead while it follows, and given another afterwards.
+    // The pump dies while it follows a source, and gets another one afterwards.
     let mut world = World::new();
     world.provider.set("/x", Behaviour::play("x"));
     world.follow(1, "/x").await;
@@ -347,7 +349,7 @@ async fn a_dead_pump_keeps_no_source() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_slow_source_shows_in_the_clock_and_a_good_one_does_not() {
+async fn the_clock_reveals_a_slow_source() {
     let mut world = World::new();
     for (path, speed) in [("/good", 1.0), ("/slow", 0.7)] {
         world.provider.set(path, Behaviour::Play(Play { speed, ..Play::new(TsSource::new(path)) }));
@@ -368,13 +370,13 @@ async fn a_slow_source_shows_in_the_clock_and_a_good_one_does_not() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_burst_lets_others_have_the_thread() {
+async fn a_burst_does_not_starve_other_tasks() {
     let world = World::new();
     let burst = Play { burst: Duration::from_secs(50), ..Play::new(TsSource::new("x")) };
     world.provider.set("/x", Behaviour::Play(burst));
     let n_turns = Arc::new(AtomicUsize::new(0));
     let counted = n_turns.clone();
-    // Takes a turn whenever it gets one.
+    // Counts how often the task is polled.
     let other = tokio::spawn(std::future::poll_fn(move |cx| {
         counted.fetch_add(1, Ordering::Relaxed);
         cx.waker().wake_by_ref();

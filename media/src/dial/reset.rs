@@ -1,4 +1,4 @@
-//! A TCP socket that ends for the provider the moment it is dropped.
+//! A TCP socket that resets its connection when it is dropped.
 
 use std::io;
 use std::pin::Pin;
@@ -10,29 +10,29 @@ use socket2::SockRef;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::TcpStream;
 
-/// A connected socket. Dropping it resets the connection, even while somebody else holds a copy of it: a program that
-/// is being started has all our files from its fork to its exec, and a socket that is merely closed meanwhile stays
-/// open for as long.
-pub(super) struct Abrupt(TcpStream);
+/// A connected socket that resets the connection when it is dropped, even while another process holds a copy
+/// of it. A program that is being started inherits all open files between its fork and its exec; a socket
+/// that is only closed meanwhile would stay open until then.
+pub(super) struct ResetOnDrop(TcpStream);
 
-impl Abrupt {
+impl ResetOnDrop {
     /// # Errors
     /// When the kernel refuses the option.
     pub(super) fn new(stream: TcpStream) -> io::Result<Self> {
-        // For where the reset below is refused.
+        // Fallback in case the reset in `drop` fails.
         SockRef::from(&stream).set_linger(Some(Duration::ZERO))?;
         Ok(Self(stream))
     }
 }
 
-impl Drop for Abrupt {
+impl Drop for ResetOnDrop {
     fn drop(&mut self) {
-        // An error means that there is no connection any more.
+        // An error means that the connection is already gone.
         let _ = connect_unspec(&self.0);
     }
 }
 
-impl AsyncRead for Abrupt {
+impl AsyncRead for ResetOnDrop {
     fn poll_read(
         mut self: Pin<&mut Self>,
         cx: &mut Context<'_>,
@@ -42,7 +42,7 @@ impl AsyncRead for Abrupt {
     }
 }
 
-impl AsyncWrite for Abrupt {
+impl AsyncWrite for ResetOnDrop {
     fn poll_write(mut self: Pin<&mut Self>, cx: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
         Pin::new(&mut self.0).poll_write(cx, bytes)
     }

@@ -1,4 +1,5 @@
-//! What a program says on its standard error: the last lines, without secrets, and how fast it is.
+//! The log of a program, read from its standard error: the last lines without secrets, and its processing
+//! speed.
 
 use std::collections::VecDeque;
 use std::pin::pin;
@@ -8,16 +9,16 @@ use tokio::net::unix::pipe::Receiver;
 
 use crate::source::target::decode;
 
-/// How many lines are kept.
+/// Number of lines that are kept.
 const LINES_MAX: usize = 20;
-/// How much is read of one line; the rest of it is skipped.
+/// Maximum number of bytes read of one line; the rest is skipped.
 const READ_LINE_BYTES_MAX: usize = 4 << 10;
-/// How much of one line is kept.
+/// Maximum length of a kept line.
 const KEPT_CHARS_MAX: usize = 300;
 
-/// The last lines of a program.
-pub(in crate::source) struct Said {
-    /// `None` once it is closed.
+/// The last lines of the log.
+pub(in crate::source) struct ProgramLog {
+    /// `None` after the pipe was closed.
     pipe: Option<Receiver>,
     line: Vec<u8>,
     is_cut: bool,
@@ -26,7 +27,7 @@ pub(in crate::source) struct Said {
     redactor: Redactor,
 }
 
-impl Said {
+impl ProgramLog {
     pub(super) fn new(pipe: Receiver, redactor: Redactor) -> Self {
         Self { pipe: Some(pipe), ..Self::closed(redactor) }
     }
@@ -35,7 +36,7 @@ impl Said {
         Self { pipe: None, line: Vec::new(), is_cut: false, lines: VecDeque::new(), speed: None, redactor }
     }
 
-    /// Reads a piece; for ever when there is nothing more. May be cancelled.
+    /// Reads the next bytes; waits for ever after the end of the log. Cancel-safe.
     pub(super) async fn read(&mut self) {
         let Some(pipe) = &mut self.pipe else { return std::future::pending().await };
         let mut bytes = [0; 4096];
@@ -45,7 +46,7 @@ impl Said {
         }
     }
 
-    /// Reads until something else has come to its end.
+    /// Reads until the other future completes.
     pub(super) async fn read_while(&mut self, other: impl Future<Output = ()>) {
         let mut other = pin!(other);
         loop {
@@ -56,30 +57,30 @@ impl Said {
         }
     }
 
-    /// Reads until it is closed. May be cancelled.
+    /// Reads until the pipe is closed. Cancel-safe.
     pub(super) async fn read_to_end(&mut self) {
         while self.pipe.is_some() {
             self.read().await;
         }
     }
 
-    /// Reads no more. The line that has no end yet counts as one.
+    /// Stops reading. An incomplete last line counts as a line.
     pub(super) fn close(&mut self) {
         self.pipe = None;
         self.end_line();
     }
 
-    /// The last line.
+    /// Returns the last line.
     pub(super) fn last(&self) -> Option<&str> {
         self.lines.back().map(String::as_str)
     }
 
-    /// The last lines, the oldest first.
+    /// Returns the last lines, oldest first.
     pub(in crate::source) fn lines(&self) -> impl Iterator<Item = &str> {
         self.lines.iter().map(String::as_str)
     }
 
-    /// How much of the programme it makes in a second, in seconds, as ffmpeg says it.
+    /// Returns the processing speed in programme seconds per second, in the format of ffmpeg.
     pub(in crate::source) fn speed(&self) -> Option<f32> {
         self.speed
     }
@@ -87,7 +88,7 @@ impl Said {
     fn push(&mut self, bytes: &[u8]) {
         for byte in bytes {
             match byte {
-                // ffmpeg writes its progress over itself.
+                // ffmpeg overwrites its progress line.
                 b'\n' | b'\r' => self.end_line(),
                 _ if self.line.len() < READ_LINE_BYTES_MAX => self.line.push(*byte),
                 _ => self.is_cut = true,
@@ -100,7 +101,7 @@ impl Said {
         self.line.clear();
         let mut line = line.trim();
         if std::mem::take(&mut self.is_cut) {
-            // What is cut may be a secret, of which then only a part is there to be recognised.
+            // A word that is cut may be a part of a secret, which would not be recognised.
             line = line.rsplit_once(char::is_whitespace).map_or("", |it| it.0);
         }
         if let Some(speed) = progress(line) {
@@ -116,7 +117,7 @@ impl Said {
     }
 }
 
-/// The speed in a progress line of ffmpeg, `Some(None)` when it does not know it; `None` for other lines.
+/// Returns the speed of a progress line of ffmpeg: `Some(None)` if it is unknown, `None` for other lines.
 fn progress(line: &str) -> Option<Option<f32>> {
     if !line.starts_with("frame=") && !line.starts_with("size=") {
         return None;
@@ -125,19 +126,19 @@ fn progress(line: &str) -> Option<Option<f32>> {
     Some(speed.trim().trim_end_matches('x').parse().ok().filter(|it: &f32| it.is_finite()))
 }
 
-/// Takes the secrets out of a text: addresses, and pieces of the address that a program was given.
+/// Removes secrets from a text: addresses, and parts of the address that the program was given.
 pub(super) struct Redactor {
-    /// The longest first, so that none is hidden by a piece of it.
+    /// Longest first, so that a part of a secret is not replaced before the whole.
     secrets: Vec<String>,
 }
 
-/// Shorter pieces are everywhere.
+/// Shorter parts occur everywhere.
 const SECRET_BYTES_MIN: usize = 3;
-/// Arguments of this length and more are taken for values, as of headers.
+/// Arguments of this length and more are treated as secret values, for example of headers.
 const ARGUMENT_BYTES_MIN: usize = 12;
 
 impl Redactor {
-    /// For a program that was given this address and these arguments.
+    /// Creates a redactor for a program with this address and these arguments.
     pub(super) fn new(address: &str, arguments: &[String]) -> Self {
         let rest = address.split_once("://").map_or(address, |it| it.1);
         let path = rest.find('/').unwrap_or(rest.len());
@@ -168,7 +169,7 @@ impl Redactor {
     }
 }
 
-/// Addresses of all kinds stand out by their `://`.
+/// Replaces addresses, which are recognised by `://`.
 fn without_addresses(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     let mut rest = text;
@@ -189,37 +190,37 @@ fn without_addresses(text: &str) -> String {
 mod tests {
     use super::*;
 
-    fn said(address: &str, pieces: &[&[u8]]) -> Said {
-        let mut said = Said::closed(Redactor::new(address, &[]));
-        pieces.iter().for_each(|it| said.push(it));
-        said.end_line();
-        said
+    fn log(address: &str, pieces: &[&[u8]]) -> ProgramLog {
+        let mut log = ProgramLog::closed(Redactor::new(address, &[]));
+        pieces.iter().for_each(|it| log.push(it));
+        log.end_line();
+        log
     }
 
     #[test]
-    fn the_last_lines_are_kept_and_the_progress_is_not_among_them() {
-        let said = said(
+    fn the_last_lines_are_kept_without_progress_lines() {
+        let log = log(
             "",
             &[b"one\ntw", b"o\r\n\n", b"frame=  1 fps=0.0 speed=N/A\rframe= 30 fps=2 speed=1.02x \r", b"end"],
         );
-        assert_eq!(said.lines().collect::<Vec<_>>(), ["one", "two", "end"]);
-        assert_eq!(said.speed(), Some(1.02));
+        assert_eq!(log.lines().collect::<Vec<_>>(), ["one", "two", "end"]);
+        assert_eq!(log.speed(), Some(1.02));
         let flood = b"line\n".repeat(1000);
-        assert_eq!(self::said("", &[&flood]).lines().count(), LINES_MAX);
+        assert_eq!(self::log("", &[&flood]).lines().count(), LINES_MAX);
     }
 
     #[test]
     fn a_line_without_end_does_not_fill_the_memory() {
         let endless = b"word ".repeat(100_000);
-        let mut said = Said::closed(Redactor::new("", &[]));
-        said.push(&endless);
-        assert!(said.line.capacity() <= 2 * READ_LINE_BYTES_MAX);
-        said.end_line();
-        assert_eq!(said.last().unwrap().chars().count(), KEPT_CHARS_MAX);
+        let mut log = ProgramLog::closed(Redactor::new("", &[]));
+        log.push(&endless);
+        assert!(log.line.capacity() <= 2 * READ_LINE_BYTES_MAX);
+        log.end_line();
+        assert_eq!(log.last().unwrap().chars().count(), KEPT_CHARS_MAX);
     }
 
     #[test]
-    fn nothing_of_the_address_is_kept() {
+    fn no_part_of_the_address_is_kept() {
         let address = "http://anna:s%20cret@h:80/live/anna/pa55/17.ts?token=abcdef&x=1";
         for line in [
             format!("[http @ 0x1] {address}: Server returned 404 Not Found"),
@@ -229,17 +230,17 @@ mod tests {
             format!("{} {address}", "x".repeat(READ_LINE_BYTES_MAX - 30)),
             "https://other/?key=abcdef then (rtsp://x/pa55) and pa55".to_owned(),
         ] {
-            let said = said(address, &[line.as_bytes(), b"\n"]);
+            let log = log(address, &[line.as_bytes(), b"\n"]);
             for secret in ["anna", "s cret", "s%20cret", "pa55", "abcdef", "http://", "token="] {
-                assert!(!said.lines().any(|it| it.contains(secret)), "{secret}: {:?}", said.last());
+                assert!(!log.lines().any(|it| it.contains(secret)), "{secret}: {:?}", log.last());
             }
         }
-        let told = said(address, &[b"[h264 @ 0x1] error while decoding at http://h/x, skipped\n"]);
-        assert_eq!(told.last(), Some("[h264 @ 0x1] error while decoding at (address) skipped"));
+        let with_address = log(address, &[b"[h264 @ 0x1] error while decoding at http://h/x, skipped\n"]);
+        assert_eq!(with_address.last(), Some("[h264 @ 0x1] error while decoding at (address) skipped"));
     }
 
     #[test]
-    fn values_that_a_program_was_given_are_not_kept() {
+    fn argument_values_are_not_kept() {
         let arguments = ["-headers", "Authorization: Bearer x", "--key=0123456789abcdef", "mpegts"];
         let redactor = Redactor::new("", &arguments.map(str::to_owned));
         let line = "mpegts: cannot use Authorization: Bearer x or 0123456789abcdef";
