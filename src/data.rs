@@ -1,4 +1,4 @@
-//! The data folder: where the store and its key file lie.
+//! The data folder, which contains the store and its key file.
 
 use std::fs::{self, File};
 use std::io;
@@ -8,21 +8,21 @@ use std::path::{Path, PathBuf};
 use storage::Store;
 use storage::records::schema;
 
-/// Where everything lies that survives a restart. The key file is beside the store and not in it, so that a copy of
-/// the store alone tells nobody a password.
+/// Folder of all persistent data. The key file is beside the store and not in it, so that a copy of the store alone
+/// reveals no password.
 #[derive(Clone, Debug)]
 pub(crate) struct DataFolder {
     root: PathBuf,
 }
 
-/// Why the data folder cannot be used.
+/// Error while opening the data folder.
 #[derive(Debug, thiserror::Error)]
 pub enum DataError {
     #[error(
-        "the data folder {} cannot be used: {source}; name one that can be written to with --data-dir", root.display()
+        "cannot use the data folder {}: {source}; choose a writable folder with --data-dir", root.display()
     )]
     Folder { root: PathBuf, source: io::Error },
-    /// Names file and remedy by itself.
+    /// The message already names the file and the remedy.
     #[error(transparent)]
     Store(#[from] storage::Error),
 }
@@ -44,17 +44,17 @@ impl DataFolder {
         self.root.join("key")
     }
 
-    /// Opens the store, or makes one where there was none, and puts in what no store is without. Blocks.
+    /// Opens the store, or creates and initialises a new one. Blocks.
     pub(crate) fn open(&self) -> Result<Store, DataError> {
-        self.make().map_err(|source| DataError::Folder { root: self.root.clone(), source })?;
+        self.create().map_err(|source| DataError::Folder { root: self.root.clone(), source })?;
         let store = Store::open(&self.store(), &self.key(), schema())?;
         storage::seed(&store)?;
         Ok(store)
     }
 
-    /// Makes the folders, for their owner alone, and sees whether they can be written to: what fails later names no
-    /// folder.
-    fn make(&self) -> io::Result<()> {
+    /// Creates the folders with access for the owner only, and checks that they are writable, because later errors do
+    /// not name the folder.
+    fn create(&self) -> io::Result<()> {
         fs::DirBuilder::new().recursive(true).mode(0o700).create(self.store())?;
         File::options().create(true).append(true).open(self.store().join("lock")).map(drop)
     }
@@ -67,7 +67,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_new_data_folder_and_its_key_are_for_their_owner_alone() {
+    fn only_the_owner_can_access_a_new_data_folder_and_its_key() {
         let parent = tempfile::tempdir().unwrap();
         let folder = DataFolder::new(&parent.path().join("a/b"));
         drop(folder.open().unwrap());
@@ -77,7 +77,7 @@ mod tests {
     }
 
     #[test]
-    fn a_folder_that_cannot_be_used_is_named_with_what_to_do() {
+    fn the_error_for_an_unusable_folder_names_it_and_the_option() {
         let file = tempfile::NamedTempFile::new().unwrap();
         let error = DataFolder::new(file.path()).open().err().unwrap().to_string();
         assert!(

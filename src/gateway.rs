@@ -22,7 +22,7 @@ use warp::Filter;
 
 use crate::app::App;
 use crate::config::{Config, Listen};
-use crate::http::accept::Door;
+use crate::http::accept::Server;
 use crate::http::admission::Admission;
 use crate::http::{Routes, route_table};
 use crate::{player, push, rest, status};
@@ -75,8 +75,8 @@ pub struct Stopped {
 pub struct Gateway {
     system: Arc<System>,
     app: Arc<App>,
-    api: Door,
-    player: Door,
+    api: Server,
+    player: Server,
     api_addr: SocketAddr,
     player_addr: SocketAddr,
 }
@@ -106,7 +106,7 @@ impl Gateway {
         let open = |listener, routes| {
             let handler = route_table(routes, runtimes.work.clone());
             let header_timeout = app.config.limits.header_timeout;
-            Door::open(listener, handler, Arc::clone(&admission), header_timeout, &runtimes.packets)
+            Server::start(listener, handler, Arc::clone(&admission), header_timeout, &runtimes.packets)
         };
         let (api, player) = (open(api_listener, api_routes), open(player_listener, player_routes));
         info!(api.address = %api_addr, player.address = %player_addr, "gateway started");

@@ -1,10 +1,10 @@
-//! HTTP in front, wiring behind.
+//! The HTTP server and the wiring of the gateway.
 //!
-//! Reading order: [`Gateway`] (what is started in which order, and stopped in reverse), [`config`], `http/accept.rs`
-//! (the front door), `player/watch.rs` (what a gateway is for), [`play`] and [`demo`] (what is served).
+//! Reading order: [`Gateway`] (start and stop), `app` (the services that handlers share), [`config`], `http/accept`
+//! (accepting connections), `player/watch.rs` (serving a stream), [`commands`], [`play`] and [`demo`].
 //!
-//! This room knows `actors` by their doors, of `media` only what its crate root re-exports, and no actor library. It is the only one
-//! with an HTTP server in it.
+//! This crate uses only the public APIs of `actors` and `media`, and no actor library. It is the only crate with an HTTP
+//! server.
 
 mod app;
 mod auth;

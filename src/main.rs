@@ -1,4 +1,4 @@
-//! Arguments, logging, start, wait for a signal, drain.
+//! Entry point: parses arguments, starts logging and the gateway, waits for a signal, and drains.
 
 use std::process::ExitCode;
 
@@ -20,7 +20,7 @@ fn run() -> anyhow::Result<ExitCode> {
     let args = Args::parse();
     let loaded = load(&args, std::env::vars())?;
     let log_level = telemetry::start(&loaded.config.log);
-    loaded.tell_oddities(raise_file_limit());
+    loaded.log_warnings(raise_file_limit());
 
     if let Some(done) = commands::run(&args.command, &loaded.config) {
         return done;
@@ -32,8 +32,8 @@ fn run() -> anyhow::Result<ExitCode> {
     let ended = work.block_on(async {
         let mut term = signal(SignalKind::terminate())?;
         let mut int = signal(SignalKind::interrupt())?;
-        // The code is what a shell shows for a program that the signal has killed.
-        let mut told = async move || tokio::select! { _ = term.recv() => 143_u8, _ = int.recv() => 130 };
+        // The exit code that a shell reports for a program killed by the signal.
+        let mut signalled = async move || tokio::select! { _ = term.recv() => 143_u8, _ = int.recv() => 130 };
         let started = async {
             anyhow::Ok(match args.command {
                 Command::Play { .. } => (play::run(loaded.config, runtimes).await?, None),
@@ -41,17 +41,17 @@ fn run() -> anyhow::Result<ExitCode> {
                     let (gateway, source) = demo::run(loaded.config, source_listen, runtimes).await?;
                     (gateway, Some(source))
                 }
-                // `serve`: every other command was run above.
+                // `serve`; every other command has already run above.
                 _ => (commands::serve(loaded.config, runtimes).await?, None),
             })
         };
         let (gateway, _source) =
-            tokio::select! { started = started => started?, _ = told() => return Ok(ExitCode::SUCCESS) };
+            tokio::select! { started = started => started?, _ = signalled() => return Ok(ExitCode::SUCCESS) };
         let _follower = AbortOnDropHandle::new(tokio::spawn(log_level.follow(gateway.models().clone())));
-        told().await;
-        Ok(tokio::select! { _ = gateway.stop() => ExitCode::SUCCESS, code = told() => ExitCode::from(code) })
+        signalled().await;
+        Ok(tokio::select! { _ = gateway.stop() => ExitCode::SUCCESS, code = signalled() => ExitCode::from(code) })
     });
-    // What still runs is of no interest any more, and may not hold up the end.
+    // Tasks that still run must not delay the exit.
     work.shutdown_background();
     packets.shutdown_background();
     ended

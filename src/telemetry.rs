@@ -1,5 +1,4 @@
-//! Logs: one line per life-cycle event, as text for people or as JSON for programs; and how much of it is said, which
-//! an admin may change while the gateway runs.
+//! Logging: one line per life-cycle event, as text or as JSON. An admin can change the log level while the gateway runs.
 
 use std::io::IsTerminal;
 
@@ -14,21 +13,20 @@ use tracing_subscriber::{Layer, Registry, fmt, reload};
 
 use crate::config::{Log, LogFormat};
 
-/// The level of the log of this process.
+/// The log level of this process.
 #[derive(Clone, Debug)]
 pub struct LogLevel {
-    /// What file, environment and arguments say.
+    /// Level from the configuration.
     base: String,
-    /// `None` where the log is somebody else's.
+    /// `None` if another part of the process had already set up logging.
     filter: Option<reload::Handle<Targets, Registry>>,
 }
 
-/// Sends the log of this process to standard error. Only the first call in a process has an effect.
+/// Logs to standard error. Only the first call in a process has an effect.
 ///
-/// Without a word about them, libraries may only warn: their debug lines are about their affairs, and some would
-/// print addresses.
+/// Libraries that the level does not name log warnings at most: their debug lines are noise, and some would print URLs.
 pub fn start(log: &Log) -> LogLevel {
-    let (filter, handle) = reload::Layer::new(of_config(&log.level));
+    let (filter, handle) = reload::Layer::new(configured(&log.level));
     let lines = fmt::layer().with_writer(std::io::stderr).with_ansi(std::io::stderr().is_terminal());
     let lines = match log.format {
         LogFormat::Text => lines.boxed(),
@@ -42,7 +40,7 @@ pub fn start(log: &Log) -> LogLevel {
 }
 
 impl LogLevel {
-    /// Has the log follow what the core settings say, until the store closes.
+    /// Applies the log level of the core settings and follows its changes, until the store closes.
     pub async fn follow(self, models: Models) {
         let mut changes = models.store.changes();
         let mut set = None;
@@ -65,69 +63,71 @@ impl LogLevel {
         }
     }
 
-    /// The level that an admin set, or the one below it.
+    /// Applies the level that an admin set, or the configured level without one.
     fn apply(&self, wanted: Option<&str>) {
         let Some(filter) = &self.filter else { return };
-        let targets = match wanted.map(of_admin) {
+        let targets = match wanted.map(from_admin) {
             Some(Ok(targets)) => targets,
-            None => of_config(&self.base),
-            // It was good once, for another version.
+            None => configured(&self.base),
+            // Another version accepted it.
             Some(Err(reason)) => {
-                warn!("the log level of the core settings is left out: it {reason}");
-                of_config(&self.base)
+                warn!("ignoring the log level of the core settings: it {reason}");
+                configured(&self.base)
             }
         };
-        let tell = || match wanted {
-            Some(level) => info!(level, "the core settings set the log level"),
-            None => info!(level = self.base, "the log level is that of the configuration again"),
+        let log_change = || match wanted {
+            Some(level) => info!(level, "log level set by the core settings"),
+            None => info!(level = self.base, "log level reset to the configuration"),
         };
-        // By whichever of the two levels says it.
-        let is_told = tracing::enabled!(tracing::Level::INFO);
-        if is_told {
-            tell();
+        // Log the change under whichever of the two levels shows it.
+        let is_logged = tracing::enabled!(tracing::Level::INFO);
+        if is_logged {
+            log_change();
         }
         if let Err(error) = filter.reload(targets) {
             warn!("failed to change the log level: {error}");
-        } else if !is_told {
-            tell();
+        } else if !is_logged {
+            log_change();
         }
     }
 }
 
-/// What is wrong with a log level that an admin sets, if something is; goes on after its name.
+/// Returns the problem with a log level that an admin sets, if any. The text continues a sentence after the level.
 pub(crate) fn wrong_level(level: &str) -> Option<String> {
     if level.len() > LEVEL_BYTES_MAX {
         return Some(format!("is longer than {LEVEL_BYTES_MAX} characters"));
     }
-    of_admin(level).err()
+    from_admin(level).err()
 }
 
-/// What the configuration says, which has been checked. Whoever can write it may have anything logged.
-fn of_config(level: &str) -> Targets {
+/// Parses the configured level, which has been validated. The operator may enable any log line.
+fn configured(level: &str) -> Targets {
     let targets = level.parse().unwrap_or_else(|_| Targets::new().with_default(tracing::Level::INFO));
     quiet_libraries(targets, level)
 }
 
-/// Longest level that an admin sets. Each line of the log is held against all of its parts.
+/// Maximum length of a level that an admin sets, because each log line is compared with all of its parts.
 const LEVEL_BYTES_MAX: usize = 1000;
 
-/// Our own rooms, as lines of the log name them.
-const OURS: [&str; 5] = ["headwater", "actors", "domain", "media", "storage"];
+/// The crates of this project, by their log targets.
+const CRATES: [&str; 5] = ["headwater", "actors", "domain", "media", "storage"];
 
-/// What an admin says from afar, in the same form. It is about our own lines alone, which have no secrets in them: of a
-/// library no more is told than its warnings, and none can be named.
-fn of_admin(level: &str) -> Result<Targets, String> {
+/// Parses a level that an admin sets over the API. It applies only to the crates of this project, whose log lines contain
+/// no secrets. Libraries log warnings at most and cannot be named.
+fn from_admin(level: &str) -> Result<Targets, String> {
     let targets: Targets = level.parse().map_err(|error| format!("cannot be used: {error}"))?;
     let is_ours = |name: &str| {
-        OURS.iter().any(|it| name.strip_prefix(it).is_some_and(|it| it.is_empty() || it.starts_with("::")))
+        CRATES.iter().any(|it| name.strip_prefix(it).is_some_and(|it| it.is_empty() || it.starts_with("::")))
     };
     if let Some((name, _)) = targets.iter().find(|it| !is_ours(it.0)) {
-        let ours = OURS.join(", ");
-        return Err(format!("names \"{name}\", which is neither a level nor a part of the gateway ({ours})"));
+        let ours = CRATES.join(", ");
+        return Err(format!(
+            "names \"{name}\", which is neither a log level nor a crate of the gateway ({ours})"
+        ));
     }
     let default = targets.default_level().unwrap_or(LevelFilter::OFF);
     let named: Vec<String> = targets.iter().map(|it| it.0.to_owned()).collect();
-    let unnamed = OURS.into_iter().filter(|it| !named.iter().any(|name| name == it));
+    let unnamed = CRATES.into_iter().filter(|it| !named.iter().any(|name| name == it));
     let targets = targets.with_default(default.min(LevelFilter::WARN));
     Ok(unnamed.fold(targets, |targets, it| targets.with_target(it, default)))
 }
@@ -148,42 +148,43 @@ mod tests {
     use super::*;
 
     #[test]
-    fn libraries_are_quiet_unless_they_are_named() {
-        let tells = |level: &str, target: &str, at: Level| {
+    fn libraries_log_only_warnings_unless_the_level_names_them() {
+        let is_enabled = |level: &str, target: &str, at: Level| {
             quiet_libraries(level.parse().unwrap(), level).would_enable(target, &at)
         };
-        assert!(tells("debug", "media::pump", Level::DEBUG));
-        assert!(!tells("debug", "hyper::proto", Level::DEBUG));
-        assert!(tells("debug", "hyper::proto", Level::WARN));
-        assert!(tells("debug,hyper=trace", "hyper::proto", Level::DEBUG));
-        assert!(!tells("info", "media::pump", Level::DEBUG));
-        assert!(!tells("error", "hyper::proto", Level::WARN));
+        assert!(is_enabled("debug", "media::pump", Level::DEBUG));
+        assert!(!is_enabled("debug", "hyper::proto", Level::DEBUG));
+        assert!(is_enabled("debug", "hyper::proto", Level::WARN));
+        assert!(is_enabled("debug,hyper=trace", "hyper::proto", Level::DEBUG));
+        assert!(!is_enabled("info", "media::pump", Level::DEBUG));
+        assert!(!is_enabled("error", "hyper::proto", Level::WARN));
     }
 
     #[test]
-    fn what_an_admin_sets_is_about_our_own_lines_alone() {
-        let tells = |level: &str, target: &str, at: Level| of_admin(level).unwrap().would_enable(target, &at);
-        assert!(tells("debug", "media::pump", Level::DEBUG));
-        assert!(tells("warn,actors::channel=trace", "actors::channel::actor", Level::TRACE));
-        assert!(!tells("warn,actors::channel=trace", "actors::slots", Level::INFO));
-        assert!(tells("info,headwater=debug", "media", Level::INFO));
-        assert!(!tells("info,headwater=debug", "media", Level::DEBUG));
+    fn a_level_from_an_admin_applies_to_this_project_alone() {
+        let is_enabled =
+            |level: &str, target: &str, at: Level| from_admin(level).unwrap().would_enable(target, &at);
+        assert!(is_enabled("debug", "media::pump", Level::DEBUG));
+        assert!(is_enabled("warn,actors::channel=trace", "actors::channel::actor", Level::TRACE));
+        assert!(!is_enabled("warn,actors::channel=trace", "actors::slots", Level::INFO));
+        assert!(is_enabled("info,headwater=debug", "media", Level::INFO));
+        assert!(!is_enabled("info,headwater=debug", "media", Level::DEBUG));
         for library in ["hyper::proto", "sled", "one::that::comes::later"] {
-            assert!(!tells("trace", library, Level::INFO), "{library}");
-            assert!(tells("trace", library, Level::WARN), "{library}");
-            assert!(!tells("error", library, Level::WARN), "{library}");
+            assert!(!is_enabled("trace", library, Level::INFO), "{library}");
+            assert!(is_enabled("trace", library, Level::WARN), "{library}");
+            assert!(!is_enabled("error", library, Level::WARN), "{library}");
         }
-        assert!(!tells("off", "headwater", Level::ERROR));
+        assert!(!is_enabled("off", "headwater", Level::ERROR));
     }
 
     #[test]
-    fn a_level_that_an_admin_cannot_set_is_refused_with_the_reason() {
+    fn an_invalid_level_from_an_admin_is_refused_with_the_reason() {
         for (level, part) in [
             ("loud=very", "cannot be used"),
             ("debug,hyper=trace", "\"hyper\""),
             ("debug,actorsmith=trace", "\"actorsmith\""),
-            ("verbose", "\"verbose\", which is neither a level"),
-            ("info,=debug", "neither a level"),
+            ("verbose", "\"verbose\", which is neither a log level"),
+            ("info,=debug", "neither a log level"),
         ] {
             assert!(
                 wrong_level(level).unwrap_or_default().contains(part),

@@ -1,4 +1,4 @@
-//! The one algorithm that tokens are signed with, for a library that is otherwise built without any.
+//! The signature algorithm of tokens, HS256, for `jsonwebtoken` built without any crypto backend.
 
 use hmac::{Hmac, KeyInit, Mac};
 use jsonwebtoken::crypto::{CryptoProvider, JwtSigner, JwtVerifier, KeyUtils};
@@ -7,9 +7,9 @@ use jsonwebtoken::signature::{Error, Signer, Verifier};
 use jsonwebtoken::{Algorithm, AlgorithmFamily, DecodingKey, EncodingKey};
 use sha2::Sha256;
 
-/// Makes HS256 the only algorithm there is in this process. More than one gateway may call it.
+/// Installs HS256 as the only algorithm of this process. Several gateways may call it.
 pub(super) fn install() {
-    // The library keeps its algorithms per process. Ours is a constant, so whoever was first installed the same one.
+    // The library has one provider per process. An error means that another gateway has installed this same provider.
     let _ = PROVIDER.install_default();
 }
 

@@ -1,4 +1,4 @@
-//! API keys: random texts that are a user's for as long as they are kept.
+//! API keys: random texts that identify a user until they are revoked.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
@@ -7,33 +7,33 @@ use domain::user::ApiKey;
 use hmac::{Hmac, KeyInit, Mac};
 use sha2::Sha256;
 
-/// Random bytes of a key.
+/// Number of random bytes in a key.
 const KEY_BYTES: usize = 40;
-/// Bytes of a key that is looked up, at most. Ours have 54; people may have brought longer ones.
-const SHOWN_BYTES_MAX: usize = 512;
+/// Maximum length of a key to look up, in bytes. Generated keys have 54; imported ones may be longer.
+const KEY_BYTES_MAX: usize = 512;
 
-/// A new key of 54 characters that fit in a URL, and what it is looked up by.
+/// Generates a key of 54 URL-safe characters, with its lookup digest.
 pub(super) fn generate(lookup: &[u8; 32]) -> ApiKey {
     let key = URL_SAFE_NO_PAD.encode(random::<KEY_BYTES>());
     let digest = digest(lookup, &key);
     ApiKey { key: Secret::new(key), digest }
 }
 
-/// What a key that somebody shows is looked up by; `None` if it cannot be one.
-pub(super) fn lookup(lookup: &[u8; 32], shown: &str) -> Option<[u8; 32]> {
-    (1..=SHOWN_BYTES_MAX).contains(&shown.len()).then(|| digest(lookup, shown))
+/// Returns the lookup digest of a presented key, or `None` if its length is invalid.
+pub(super) fn lookup(lookup: &[u8; 32], key: &str) -> Option<[u8; 32]> {
+    (1..=KEY_BYTES_MAX).contains(&key.len()).then(|| digest(lookup, key))
 }
 
-/// A digest that nobody without our key can make, so that the time of a search tells nothing.
+/// Computes a keyed digest. Without the server key nobody can choose digests, so lookup times reveal nothing.
 fn digest(lookup: &[u8; 32], key: &str) -> [u8; 32] {
     let mac = Hmac::<Sha256>::new_from_slice(lookup).expect("HMAC takes a key of any length");
     mac.chain_update(key).finalize().into_bytes().into()
 }
 
-/// Bytes that nobody can foresee.
+/// Returns random bytes from the operating system.
 pub(super) fn random<const N: usize>() -> [u8; N] {
     let mut bytes = [0; N];
-    getrandom::fill(&mut bytes).expect("the system has randomness");
+    getrandom::fill(&mut bytes).expect("the operating system provides random bytes");
     bytes
 }
 
@@ -42,7 +42,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_key_is_54_characters_that_fit_in_a_url_and_never_the_same() {
+    fn a_key_has_54_url_safe_characters_and_is_unique() {
         let (one, other) = (generate(&[1; 32]), generate(&[1; 32]));
         let text = one.key.expose();
         assert_eq!(text.len(), 54);
@@ -53,8 +53,8 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_a_key_is_not_looked_up() {
+    fn a_key_of_invalid_length_is_not_looked_up() {
         assert_eq!(lookup(&[1; 32], ""), None);
-        assert_eq!(lookup(&[1; 32], &"x".repeat(SHOWN_BYTES_MAX + 1)), None);
+        assert_eq!(lookup(&[1; 32], &"x".repeat(KEY_BYTES_MAX + 1)), None);
     }
 }

@@ -1,10 +1,11 @@
-//! Who somebody is: passwords, tokens, API keys, and what becomes of those who guess.
+//! Authentication: passwords, tokens, API keys, and delays for failed logins.
 //!
-//! A credential says who somebody is and nothing more. What a user may do is looked up at every use, in a view in
-//! memory, so whoever is lowered, made inactive or deleted is so at the next request.
+//! Credentials only identify a user. Permissions are looked up at every use in an in-memory view, so permission changes
+//! apply from the next request.
 //!
-//! Reading order: [`Auth`], `passwords` (slow hashes, few at a time), `tokens`, `keys`, `throttle` (failures).
+//! Reading order: [`Auth`], `passwords` (slow hashes, few at a time), `tokens`, `keys`, `throttle` (failed logins).
 
+mod denied;
 mod hs256;
 mod keys;
 mod passwords;
@@ -25,29 +26,27 @@ use domain::user::{ApiKey, USERNAME_CHARS_MAX, User};
 use governor::clock::DefaultClock;
 use http::HeaderMap;
 use http::header::{AUTHORIZATION, HeaderValue};
-use serde_json::json;
 use storage::{Models, Table, View};
 use tracing::info;
 
+pub(crate) use self::denied::Denied;
 pub(crate) use self::passwords::PASSWORD_BYTES_MAX;
 use self::passwords::Passwords;
 pub use self::passwords::hash_password;
 use self::throttle::Throttle;
 pub(crate) use self::tokens::Tokens;
-use self::tokens::{Fault, Signer, Use};
+use self::tokens::{Signer, TokenError, TokenUse};
 use crate::config::AuthLimits;
-use crate::http::reply::Refusal;
 
-/// Tells users apart. A handle: clones are the same.
+/// Authenticates users. A handle; clones share their state.
 #[derive(Clone)]
 pub(crate) struct Auth(Arc<Inner>);
 
 struct Inner {
     users: View<Table<User>>,
-    /// Tells of what happened.
-    tell: Tell,
+    publish: Publish,
     signer: Signer,
-    /// Makes of an API key what it is looked up by.
+    /// Key of the digests that API keys are looked up by.
     lookup: [u8; 32],
     passwords: Passwords,
     throttle: Throttle,
@@ -59,87 +58,42 @@ impl fmt::Debug for Auth {
     }
 }
 
-/// The id of the one record of keys.
+/// Id of the only record of server keys.
 const SERVER_KEYS: u32 = 1;
 
-/// Where events go.
-type Tell = Box<dyn Fn(Event) + Send + Sync>;
+/// Publishes an event.
+type Publish = Box<dyn Fn(Event) + Send + Sync>;
 
-/// Why somebody is not let in.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Denied {
-    /// No credentials were shown where some are needed.
-    Nobody,
-    /// An API key that is nobody's.
-    ApiKey,
-    /// The user is known and inactive.
-    Inactive,
-    /// An access token that is not good, or not any more.
-    Token { expired: bool },
-    /// A refresh token that is not good, or not any more.
-    Refresh { expired: bool },
-    /// User name and password do not fit together, or the user is inactive: it is not said which.
-    Login,
-    /// Too many log in at once.
-    Busy,
-}
-
-impl From<Denied> for Refusal {
-    fn from(denied: Denied) -> Self {
-        let token = |expired| if expired { "Token is expired" } else { "Token is invalid" };
-        match denied {
-            Denied::Nobody => Refusal::unauthorized("Authentication credentials were not provided."),
-            Denied::ApiKey => Refusal::unauthorized("Invalid API key"),
-            Denied::Inactive => Refusal::unauthorized("User inactive"),
-            Denied::Token { expired } => {
-                let detail = "Given token not valid for any token type";
-                let message = token(expired);
-                let message =
-                    json!({ "token_class": "AccessToken", "token_type": "access", "message": message });
-                let body = json!({ "detail": detail, "code": "token_not_valid", "messages": [message] });
-                Refusal::unauthorized(detail).with_body(body)
-            }
-            Denied::Refresh { expired } => {
-                let detail = token(expired);
-                let body = json!({ "detail": detail, "code": "token_not_valid" });
-                Refusal::unauthorized(detail).with_body(body)
-            }
-            Denied::Login => Refusal::unauthorized("No active account found with the given credentials"),
-            Denied::Busy => Refusal::unavailable("too many log in at once").retry_soon(),
-        }
-    }
-}
-
-/// What a password may be compared with.
+/// Kind of login, which determines the accepted passwords.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Door {
-    /// The account's password.
+enum LoginKind {
+    /// Accepts the account password.
     Account,
-    /// The player password, and the account's.
+    /// Accepts the player password and the account password.
     Player,
 }
 
 impl Auth {
-    /// Over the users of this store, with the keys that it began with. For a thread that may block.
+    /// Authenticates the users of this store with its server keys. Reads the store, so it blocks.
     ///
     /// # Errors
-    /// When the store cannot be read, or has no keys.
+    /// Returns an error if the store cannot be read or has no keys.
     pub(crate) fn new(models: &Models, events: Events, limits: &AuthLimits) -> Result<Self, storage::Error> {
         let keys = models.store.collection::<ServerKeys>().get(SERVER_KEYS)?;
         let keys =
             keys.ok_or_else(|| storage::Error::Key("the store has no keys for credentials".to_owned()))?;
-        Ok(Self::over(models.users.clone(), &keys, limits, move |event| events.happened(event)))
+        Ok(Self::with_keys(models.users.clone(), &keys, limits, move |event| events.happened(event)))
     }
 
-    fn over(
+    fn with_keys(
         users: View<Table<User>>,
         keys: &ServerKeys,
         limits: &AuthLimits,
-        tell: impl Fn(Event) + Send + Sync + 'static,
+        publish: impl Fn(Event) + Send + Sync + 'static,
     ) -> Self {
         Self(Arc::new(Inner {
             users,
-            tell: Box::new(tell),
+            publish: Box::new(publish),
             signer: Signer::new(&keys.tokens),
             lookup: keys.lookup,
             passwords: Passwords::new(limits.remember_login),
@@ -147,11 +101,12 @@ impl Auth {
         }))
     }
 
-    /// Whose credentials these headers show: `Authorization: Bearer` with an access token, `Authorization: ApiKey`, or
-    /// `X-API-Key`, looked for in this order. `None` if there are none of these. Memory only.
+    /// Returns the user of the first credentials in these headers: `Authorization: Bearer` with an access token,
+    /// `Authorization: ApiKey`, or `X-API-Key`, in this order. Returns `None` if the headers have none of these. Reads only
+    /// memory.
     ///
     /// # Errors
-    /// When the first that are shown are not good; others beside them do not count then.
+    /// Returns an error if the first credentials are invalid, even if the headers contain others.
     pub(crate) fn user_of(&self, headers: &HeaderMap) -> Result<Option<Arc<User>>, Denied> {
         if let Some(value) = headers.get(AUTHORIZATION) {
             let (scheme, rest) = scheme(value);
@@ -162,26 +117,26 @@ impl Auth {
             if scheme.eq_ignore_ascii_case(b"apikey") {
                 return self.user_of_key(rest).map(Some);
             }
-            // Other schemes are not ours: a proxy before us may have asked for them.
+            // Other schemes may be meant for a reverse proxy.
         }
         headers.get("x-api-key").map(|key| self.user_of_key(key.as_bytes())).transpose()
     }
 
-    /// Whose access token this is. Memory only.
+    /// Returns the user of an access token. Reads only memory.
     ///
     /// # Errors
-    /// When it is not good, or its user is inactive, has another password since, or is gone.
+    /// Returns an error if the token is invalid, or if its user was deleted, is inactive, or has changed the password.
     pub(crate) fn user_of_token(&self, token: &str) -> Result<Arc<User>, Denied> {
-        self.subject(token, Use::Access, |expired| Denied::Token { expired })
+        self.subject(token, TokenUse::Access, |expired| Denied::Token { expired })
     }
 
-    /// For how long the access token in these headers is still good; `None` where they show none, such as an API key,
-    /// which is good until it is taken back. Whether it is good at all is what [`user_of`](Self::user_of) says.
-    pub(crate) fn good_for(&self, headers: &HeaderMap) -> Option<Duration> {
+    /// Returns the remaining lifetime of the access token in these headers, or `None` if they have none. (An API key is
+    /// valid until it is revoked.) Does not check whether the user exists; [`user_of`](Self::user_of) does.
+    pub(crate) fn expires_in(&self, headers: &HeaderMap) -> Option<Duration> {
         let (scheme, rest) = scheme(headers.get(AUTHORIZATION)?);
         let is_bearer = scheme.eq_ignore_ascii_case(b"bearer");
         let token = str::from_utf8(rest).ok().filter(|_| is_bearer)?;
-        let seconds = self.0.signer.ends_at(token)?.saturating_sub(now_seconds());
+        let seconds = self.0.signer.expiry(token)?.saturating_sub(now_seconds());
         Some(Duration::from_secs(u64::try_from(seconds).unwrap_or(0)))
     }
 
@@ -191,22 +146,27 @@ impl Auth {
         active(self.0.users.load().one_by("api_key", digest), Denied::ApiKey)
     }
 
-    fn subject(&self, token: &str, wanted: Use, bad: impl Fn(bool) -> Denied) -> Result<Arc<User>, Denied> {
+    fn subject(
+        &self,
+        token: &str,
+        wanted: TokenUse,
+        bad: impl Fn(bool) -> Denied,
+    ) -> Result<Arc<User>, Denied> {
         let subject = self
             .0
             .signer
             .read(token.trim(), wanted, now_seconds())
-            .map_err(|it| bad(it == Fault::Expired))?;
+            .map_err(|it| bad(it == TokenError::Expired))?;
         let users = self.0.users.load();
         let user = users.get(subject.user.0).filter(|it| it.generation == subject.generation);
         active(user, bad(false))
     }
 
-    /// Who logs in to their account. Waits for its turn, as few passwords are looked at together; a repeated good login
-    /// is answered from memory. An answer to a failure comes later the more there were, and never says what is wrong.
+    /// Logs a user in to the account. Only few passwords are verified at a time; a repeated successful login is answered
+    /// from a cache. The response to a failure is delayed longer with each failure, and never reveals the reason.
     ///
     /// # Errors
-    /// [`Denied::Login`], or [`Denied::Busy`] when too many wait.
+    /// Returns [`Denied::Login`], or [`Denied::Busy`] if too many logins are waiting.
     pub(crate) async fn login(
         &self,
         username: &str,
@@ -214,14 +174,14 @@ impl Auth {
         address: IpAddr,
         agent: &str,
     ) -> Result<Arc<User>, Denied> {
-        self.knock(Door::Account, username, password, address, agent).await
+        self.authenticate(LoginKind::Account, username, password, address, agent).await
     }
 
-    /// Who logs in with a player, by the player password or by the account's; everything else as with
+    /// Logs a player program in with the player password or the account password; otherwise like
     /// [`login`](Self::login).
     ///
     /// # Errors
-    /// [`Denied::Login`], or [`Denied::Busy`] when too many wait.
+    /// Returns [`Denied::Login`], or [`Denied::Busy`] if too many logins are waiting.
     pub(crate) async fn player(
         &self,
         username: &str,
@@ -229,12 +189,12 @@ impl Auth {
         address: IpAddr,
         agent: &str,
     ) -> Result<Arc<User>, Denied> {
-        self.knock(Door::Player, username, password, address, agent).await
+        self.authenticate(LoginKind::Player, username, password, address, agent).await
     }
 
-    async fn knock(
+    async fn authenticate(
         &self,
-        door: Door,
+        kind: LoginKind,
         username: &str,
         password: &str,
         address: IpAddr,
@@ -242,78 +202,78 @@ impl Auth {
     ) -> Result<Arc<User>, Denied> {
         let user = self.named(username);
         if let Some(user) = user.as_ref().filter(|it| it.is_active) {
-            let fits_player = door == Door::Player
+            let fits_player = kind == LoginKind::Player
                 && user
                     .player_password
                     .as_ref()
                     .is_some_and(|it| self.0.passwords.equal(it.expose(), password));
-            if fits_player || self.0.passwords.remembers(user, password) {
+            if fits_player || self.0.passwords.is_cached(user, password) {
                 return Ok(Arc::clone(user));
             }
         }
         let fits = self.0.passwords.verify(user.as_deref(), password).await.map_err(|_| Denied::Busy)?;
-        // While the password was looked at, the user may have become another one.
+        // The user may have changed while the password was being verified.
         let now = user.as_ref().and_then(|it| self.0.users.load().get(it.id.0).cloned());
         let reason = match (&user, now) {
             (None, _) | (_, None) => "unknown user",
             (Some(then), Some(now)) if !fits || then.password != now.password => "wrong password",
             (_, Some(now)) if !now.is_active => "inactive user",
             (_, Some(now)) => {
-                self.0.passwords.remember(&now, password);
+                self.0.passwords.cache(&now, password);
                 return Ok(now);
             }
         };
-        self.tell_failure(reason, username, address, agent);
+        self.report_failure(reason, username, address, agent);
         self.0.throttle.failed(username, address).await.map_err(|_| Denied::Busy)?;
         Err(Denied::Login)
     }
 
     fn named(&self, username: &str) -> Option<Arc<User>> {
-        // Names are not longer, and this is what lower-casing a hostile one would cost.
+        // No name is longer; this bounds the cost of lower-casing a hostile one.
         if username.len() > 4 * USERNAME_CHARS_MAX {
             return None;
         }
         self.0.users.load().one_by("username", User::name_key(username)).cloned()
     }
 
-    fn tell_failure(&self, reason: &'static str, username: &str, address: IpAddr, agent: &str) {
+    fn report_failure(&self, reason: &'static str, username: &str, address: IpAddr, agent: &str) {
         let username: String =
             username.chars().filter(|it| !it.is_control()).take(USERNAME_CHARS_MAX).collect();
-        info!(user.name = username, client.address = %address, reason, "a login failed");
+        info!(user.name = username, client.address = %address, reason, "login failed");
         let attempt = CallerRef { user: Some(username), ip: address, user_agent: agent.to_owned() };
         let body = EventBody::LoginFailed { attempt, reason: reason.to_owned() };
-        (self.0.tell)(Event { at: now_ms(), body });
+        (self.0.publish)(Event { at: now_ms(), body });
     }
 
-    /// The tokens of a user who has just logged in.
+    /// Creates the tokens of a user who has just logged in.
     pub(crate) fn tokens(&self, user: &User) -> Tokens {
         self.0.signer.both(user, now_seconds())
     }
 
-    /// The tokens of a user who logged in then.
+    /// Creates the tokens of a user who logged in at the given time.
     #[cfg(test)]
     pub(crate) fn tokens_of(&self, user: &User, at_seconds: i64) -> Tokens {
         self.0.signer.both(user, at_seconds)
     }
 
-    /// An access token for a refresh token.
+    /// Creates an access token from a refresh token.
     ///
     /// # Errors
-    /// When it is not good, or its user is inactive, has another password since, or is gone.
+    /// Returns an error if the token is invalid, or if its user was deleted, is inactive, or has changed the password.
     pub(crate) fn refresh(&self, token: &str) -> Result<String, Denied> {
-        let user = self.subject(token, Use::Refresh, |expired| Denied::Refresh { expired })?;
-        Ok(self.0.signer.sign(&user, Use::Access, now_seconds()))
+        let user = self.subject(token, TokenUse::Refresh, |expired| Denied::Refresh { expired })?;
+        Ok(self.0.signer.sign(&user, TokenUse::Access, now_seconds()))
     }
 
-    /// The hash of a new password, to be kept.
+    /// Hashes a new password for storage.
     ///
     /// # Errors
-    /// [`Denied::Busy`] when too many wait.
+    /// Returns [`Denied::Busy`] if too many passwords are waiting to be hashed.
     pub(crate) async fn hash(&self, password: String) -> Result<Secret, Denied> {
         self.0.passwords.hash(password).await.map_err(|_| Denied::Busy)
     }
 
-    /// A new API key, to be kept.
+    /// Generates a new API key for storage.
     pub(crate) fn new_api_key(&self) -> ApiKey {
         keys::generate(&self.0.lookup)
     }
@@ -324,7 +284,7 @@ fn active(user: Option<&Arc<User>>, unknown: Denied) -> Result<Arc<User>, Denied
     if user.is_active { Ok(Arc::clone(user)) } else { Err(Denied::Inactive) }
 }
 
-/// The scheme of an `Authorization` header, and what comes after it.
+/// Splits an `Authorization` header into its scheme and the rest.
 fn scheme(value: &HeaderValue) -> (&[u8], &[u8]) {
     let bytes = value.as_bytes().trim_ascii();
     let end = bytes.iter().position(u8::is_ascii_whitespace).unwrap_or(bytes.len());

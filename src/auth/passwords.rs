@@ -1,4 +1,4 @@
-//! Passwords: slow hashes, few at a time, and the memory of those that were good.
+//! Passwords: slow hashes, few at a time, and a cache of verified passwords.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -16,50 +16,50 @@ use tokio::time::Instant;
 
 use super::keys::random;
 
-/// Passwords that are hashed at one time; each takes a core for some 40 ms, and 19 MiB.
-const AT_ONCE: usize = 2;
-/// Passwords that wait for that. The last of them waits a second or two.
+/// Maximum number of passwords hashed at the same time. Each takes one core for about 40 ms, and 19 MiB.
+const HASHING_MAX: usize = 2;
+/// Maximum number of passwords waiting to be hashed. The last of them waits one or two seconds.
 const WAITING_MAX: usize = 64;
-/// Bytes of a password, at most; longer ones are wrong.
+/// Maximum length of a password, in bytes. Longer ones are wrong.
 pub(crate) const PASSWORD_BYTES_MAX: usize = 1024;
-/// Good logins that are remembered at one time.
-const REMEMBERED_MAX: usize = 4096;
+/// Maximum number of cached logins.
+const CACHED_MAX: usize = 4096;
 
-/// Verified where there is no user, so that an answer takes as long as where there is one. Nobody knows the password.
+/// Verified for unknown users, so that the response takes as long as for known ones. The password is not known.
 const DUMMY: &str =
     "$argon2id$v=19$m=19456,t=2,p=1$oowYFA8B2OsIlkLOmMMvyg$ofQA08edRwV+BAlMj9GOoQHjIn+JI3cvarnCcFMTEdg";
 
-/// The hash of a password, in PHC form. Takes some 40 ms of a core; blocks.
+/// Hashes a password and returns the hash in PHC format. Blocks for about 40 ms.
 pub fn hash_password(password: &str) -> Secret {
     let hash = Argon2::default()
         .hash_password(password.as_bytes())
-        .expect("the system has randomness, and a password is shorter than four gigabytes");
+        .expect("the operating system provides random bytes, and a password is shorter than 4 GiB");
     Secret::new(hash.to_string())
 }
 
-/// More passwords wait to be looked at than may.
+/// Too many passwords are waiting to be hashed.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct TooMany;
 
-/// Hashes and compares, on threads that may block.
+/// Hashes and verifies passwords on blocking threads.
 pub(super) struct Passwords {
     working: Arc<Semaphore>,
     waiting: Semaphore,
-    good: Mutex<HashMap<[u8; 32], Instant>>,
-    remember_for: Duration,
-    /// Made for this process; without it nothing can be learned from what is remembered.
-    memory_key: [u8; 32],
+    verified: Mutex<HashMap<[u8; 32], Instant>>,
+    cache_for: Duration,
+    /// Random key of this process. Without it, the cached digests reveal nothing.
+    cache_key: [u8; 32],
 }
 
 impl Passwords {
-    /// `remember_for` of zero remembers nothing.
-    pub(super) fn new(remember_for: Duration) -> Self {
+    /// A `cache_for` of zero disables the cache.
+    pub(super) fn new(cache_for: Duration) -> Self {
         Self {
-            working: Arc::new(Semaphore::new(AT_ONCE)),
+            working: Arc::new(Semaphore::new(HASHING_MAX)),
             waiting: Semaphore::new(WAITING_MAX),
-            good: Mutex::new(HashMap::new()),
-            remember_for,
-            memory_key: random(),
+            verified: Mutex::new(HashMap::new()),
+            cache_for,
+            cache_key: random(),
         }
     }
 
@@ -67,7 +67,8 @@ impl Passwords {
         self.work(move || hash_password(&password)).await
     }
 
-    /// Is this the password of that user? As much work for nobody, and for a user without a password, whom none fits.
+    /// Returns true if this is the password of the user. An unknown user, or one without a password, takes equally long and
+    /// always fails.
     pub(super) async fn verify(&self, user: Option<&User>, password: &str) -> Result<bool, TooMany> {
         let real = user.and_then(|it| it.password.as_ref());
         let can_fit = real.is_some() && password.len() <= PASSWORD_BYTES_MAX;
@@ -77,43 +78,43 @@ impl Passwords {
         Ok(fits && can_fit)
     }
 
-    /// Are these two passwords the same one? The time it takes tells neither of them, nor their lengths. An empty one
-    /// is no password.
+    /// Compares two passwords in constant time, so that the duration reveals neither of them nor their lengths. Empty
+    /// passwords never match.
     pub(super) fn equal(&self, one: &str, other: &str) -> bool {
         let mac =
-            |text: &str| Hmac::<Sha256>::new_from_slice(&self.memory_key).map(|it| it.chain_update(text));
+            |text: &str| Hmac::<Sha256>::new_from_slice(&self.cache_key).map(|it| it.chain_update(text));
         let (Ok(one_mac), Ok(other_mac)) = (mac(one), mac(other)) else { return false };
         let is_same = one_mac.verify(&other_mac.finalize().into_bytes()).is_ok();
         is_same && !one.is_empty()
     }
 
-    /// Was this password found good for that user not long ago, and is the user's password the same since?
-    pub(super) fn remembers(&self, user: &User, password: &str) -> bool {
+    /// Returns true if this password was recently verified and the password of the user has not changed since.
+    pub(super) fn is_cached(&self, user: &User, password: &str) -> bool {
         let Some(digest) = self.digest(user, password) else { return false };
-        self.good.lock().get(&digest).is_some_and(|until| Instant::now() < *until)
+        self.verified.lock().get(&digest).is_some_and(|until| Instant::now() < *until)
     }
 
-    /// This password is good.
-    pub(super) fn remember(&self, user: &User, password: &str) {
-        if self.remember_for.is_zero() {
+    /// Caches a verified password.
+    pub(super) fn cache(&self, user: &User, password: &str) {
+        if self.cache_for.is_zero() {
             return;
         }
         let Some(digest) = self.digest(user, password) else { return };
         let now = Instant::now();
-        let mut good = self.good.lock();
-        if good.len() >= REMEMBERED_MAX {
-            good.retain(|_, until| now < *until);
+        let mut verified = self.verified.lock();
+        if verified.len() >= CACHED_MAX {
+            verified.retain(|_, until| now < *until);
         }
-        // Still full: nobody is turned away for that, the next login is slow again.
-        if good.len() < REMEMBERED_MAX {
-            good.insert(digest, now + self.remember_for);
+        // If the cache is still full, the next login is only slower.
+        if verified.len() < CACHED_MAX {
+            verified.insert(digest, now + self.cache_for);
         }
     }
 
-    /// Changes with the user's password, so that a login with the old one is not found any more.
+    /// Includes the stored hash, so that a login with the old password is no longer found after a change.
     fn digest(&self, user: &User, password: &str) -> Option<[u8; 32]> {
         let hash = user.password.as_ref()?.expose();
-        let digest = Hmac::<Sha256>::new_from_slice(&self.memory_key)
+        let digest = Hmac::<Sha256>::new_from_slice(&self.cache_key)
             .ok()?
             .chain_update(user.id.0.to_be_bytes())
             .chain_update(user.generation.to_be_bytes())
@@ -123,29 +124,29 @@ impl Passwords {
         Some(digest.finalize().into_bytes().into())
     }
 
-    /// Runs on a thread that may block, when it is its turn.
+    /// Runs `work` on a blocking thread, after waiting for a permit.
     async fn work<R: Send + 'static>(&self, work: impl FnOnce() -> R + Send + 'static) -> Result<R, TooMany> {
-        let turn = self.turn().await?;
-        // The turn ends with the work, not with the caller, who may have hung up.
+        let permit = self.permit().await?;
+        // The permit is held until the work ends, even if the caller disconnects.
         let task = tokio::task::spawn_blocking(move || {
             let result = work();
-            drop(turn);
+            drop(permit);
             result
         });
-        // A panic has been logged by then; to the caller it is work that was not done.
+        // A panic has been logged already.
         task.await.map_err(|_| TooMany)
     }
 
-    async fn turn(&self) -> Result<OwnedSemaphorePermit, TooMany> {
-        if let Ok(turn) = Arc::clone(&self.working).try_acquire_owned() {
-            return Ok(turn);
+    async fn permit(&self) -> Result<OwnedSemaphorePermit, TooMany> {
+        if let Ok(permit) = Arc::clone(&self.working).try_acquire_owned() {
+            return Ok(permit);
         }
         let _waiting = self.waiting.try_acquire().map_err(|_| TooMany)?;
         Arc::clone(&self.working).acquire_owned().await.map_err(|_| TooMany)
     }
 }
 
-/// A hash that cannot be read fits no password.
+/// An unreadable hash matches no password.
 fn verify(hash: &Secret, password: &str) -> bool {
     PasswordHash::new(hash.expose())
         .is_ok_and(|hash| Argon2::default().verify_password(password.as_bytes(), &hash).is_ok())
@@ -166,7 +167,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_password_fits_its_own_hash_only() {
+    async fn a_password_matches_only_its_own_hash() {
         let passwords = Passwords::new(Duration::ZERO);
         let anna = user("right");
         let nobody = User { password: None, ..anna.clone() };
@@ -187,7 +188,7 @@ mod tests {
     }
 
     #[test]
-    fn an_unknown_user_is_as_much_work_as_one_who_is_known() {
+    fn an_unknown_user_costs_as_much_work_as_a_known_one() {
         let real = hash_password("right");
         let work = |hash: &str| hash.rsplitn(3, '$').nth(2).map(str::to_owned);
         assert_eq!(work(DUMMY), work(real.expose()));
@@ -195,49 +196,52 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn only_so_many_passwords_wait() {
+    async fn the_number_of_waiting_passwords_is_limited() {
         let passwords = Passwords::new(Duration::ZERO);
-        let _turns: Vec<_> =
-            (0..AT_ONCE).map(|_| passwords.working.clone().try_acquire_owned().unwrap()).collect();
-        let mut waiting: Vec<_> = (0..WAITING_MAX).map(|_| Box::pin(passwords.turn())).collect();
+        let _permits: Vec<_> =
+            (0..HASHING_MAX).map(|_| passwords.working.clone().try_acquire_owned().unwrap()).collect();
+        let mut waiting: Vec<_> = (0..WAITING_MAX).map(|_| Box::pin(passwords.permit())).collect();
         for it in &mut waiting {
             assert!(futures_util::poll!(it.as_mut()).is_pending());
         }
         assert_eq!(passwords.verify(None, "x").await, Err(TooMany));
         waiting.pop();
-        assert!(futures_util::poll!(Box::pin(passwords.turn())).is_pending(), "there is room again");
+        assert!(
+            futures_util::poll!(Box::pin(passwords.permit())).is_pending(),
+            "a waiting place is free again"
+        );
     }
 
     #[tokio::test(start_paused = true)]
-    async fn a_good_login_is_remembered_for_a_while_and_forgotten_when_the_password_changes() {
+    async fn a_verified_password_is_cached_until_it_expires_or_the_password_changes() {
         let passwords = Passwords::new(Duration::from_secs(60));
         let anna = user("right");
-        assert!(!passwords.remembers(&anna, "right"));
-        passwords.remember(&anna, "right");
-        assert!(passwords.remembers(&anna, "right"));
+        assert!(!passwords.is_cached(&anna, "right"));
+        passwords.cache(&anna, "right");
+        assert!(passwords.is_cached(&anna, "right"));
         for other in [
             User { id: UserId(2), ..anna.clone() },
             User { generation: 1, ..anna.clone() },
             user("right"),
             User { password: None, ..anna.clone() },
         ] {
-            assert!(!passwords.remembers(&other, "right"));
+            assert!(!passwords.is_cached(&other, "right"));
         }
-        assert!(!passwords.remembers(&anna, "wrong"));
+        assert!(!passwords.is_cached(&anna, "wrong"));
         tokio::time::advance(Duration::from_secs(60)).await;
-        assert!(!passwords.remembers(&anna, "right"));
+        assert!(!passwords.is_cached(&anna, "right"));
     }
 
     #[tokio::test(start_paused = true)]
-    async fn what_is_remembered_is_bounded_and_makes_room_with_time() {
+    async fn the_cache_is_bounded_and_drops_expired_entries() {
         let passwords = Passwords::new(Duration::from_secs(60));
         let anna = user("right");
-        for n in 0..REMEMBERED_MAX + 10 {
-            passwords.remember(&anna, &n.to_string());
+        for n in 0..CACHED_MAX + 10 {
+            passwords.cache(&anna, &n.to_string());
         }
-        assert_eq!(passwords.good.lock().len(), REMEMBERED_MAX);
+        assert_eq!(passwords.verified.lock().len(), CACHED_MAX);
         tokio::time::advance(Duration::from_secs(60)).await;
-        passwords.remember(&anna, "right");
-        assert_eq!(passwords.good.lock().len(), 1);
+        passwords.cache(&anna, "right");
+        assert_eq!(passwords.verified.lock().len(), 1);
     }
 }

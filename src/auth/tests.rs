@@ -1,4 +1,4 @@
-//! Everything together, over a store of its own.
+//! Tests of the whole module over a temporary store.
 
 use std::net::{IpAddr, Ipv4Addr};
 use std::time::Duration;
@@ -7,24 +7,26 @@ use domain::ids::UserId;
 use domain::user::UserLevel;
 use http::header::HeaderName;
 use http_body_util::BodyExt as _;
+use serde_json::json;
 use storage::{Error, Store};
 use tokio::sync::mpsc;
 use tokio::task::block_in_place;
 
 use super::*;
+use crate::http::reply::Refusal;
 
 const ADDRESS: IpAddr = IpAddr::V4(Ipv4Addr::LOCALHOST);
 const KEYS: ServerKeys = ServerKeys { tokens: [1; 32], lookup: [2; 32] };
 
-/// A store with one user, and what is told.
-struct House {
+/// A store with one user, and the published events.
+struct Fixture {
     auth: Auth,
     store: Store,
-    told: mpsc::UnboundedReceiver<Event>,
+    events: mpsc::UnboundedReceiver<Event>,
 }
 
-impl House {
-    /// `anna` with password `right` and player password `remote`.
+impl Fixture {
+    /// Creates the user `anna` with password `right` and player password `remote`.
     fn new() -> Self {
         Self::with(AuthLimits { failure_delay_max: Duration::ZERO, ..AuthLimits::default() })
     }
@@ -35,8 +37,9 @@ impl House {
 
     fn blocking(limits: &AuthLimits) -> Self {
         let store = Store::temporary(storage::records::schema()).unwrap();
-        let (tell, told) = mpsc::unbounded_channel();
-        let auth = Auth::over(store.table().unwrap(), &KEYS, limits, move |event| tell.send(event).unwrap());
+        let (publish, events) = mpsc::unbounded_channel();
+        let auth =
+            Auth::with_keys(store.table().unwrap(), &KEYS, limits, move |event| publish.send(event).unwrap());
         let anna = User {
             password: Some(hash_password("right")),
             player_password: Some(Secret::new("remote")),
@@ -44,7 +47,7 @@ impl House {
             ..User::new(UserId(1), "anna", UserLevel::Standard, 0)
         };
         store.write_blocking(move |write| write.put(&anna)).unwrap();
-        Self { auth, store, told }
+        Self { auth, store, events }
     }
 
     fn anna(&self) -> Arc<User> {
@@ -65,10 +68,10 @@ impl House {
         self.auth.player(username, password, ADDRESS, "agent").await
     }
 
-    /// What was told since the last time, as subscribers get it.
-    fn told(&mut self) -> Vec<serde_json::Value> {
-        let told = std::iter::from_fn(|| self.told.try_recv().ok());
-        told.map(|event| serde_json::to_value(event).unwrap()).collect()
+    /// Returns the events since the last call, as subscribers receive them.
+    fn new_events(&mut self) -> Vec<serde_json::Value> {
+        let events = std::iter::from_fn(|| self.events.try_recv().ok());
+        events.map(|event| serde_json::to_value(event).unwrap()).collect()
     }
 }
 
@@ -79,8 +82,8 @@ fn headers(of: &[(&str, &str)]) -> HeaderMap {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn an_account_logs_in_with_its_password_and_a_player_with_either() {
-    let house = House::new();
+async fn the_api_accepts_the_account_password_and_players_either_password() {
+    let fixture = Fixture::new();
     for (username, password, by_account, by_player) in [
         ("anna", "right", true, true),
         ("ANNA", "right", true, true),
@@ -90,78 +93,84 @@ async fn an_account_logs_in_with_its_password_and_a_player_with_either() {
         ("berta", "right", false, false),
         ("", "", false, false),
     ] {
-        assert_eq!(house.login(username, password).await.is_ok(), by_account, "{username} {password}");
-        assert_eq!(house.player(username, password).await.is_ok(), by_player, "{username} {password}");
+        assert_eq!(fixture.login(username, password).await.is_ok(), by_account, "{username} {password}");
+        assert_eq!(fixture.player(username, password).await.is_ok(), by_player, "{username} {password}");
     }
-    house.change(|it| it.player_password = Some(Secret::new("")));
-    assert_eq!(house.player("anna", "").await, Err(Denied::Login), "an empty player password lets nobody in");
+    fixture.change(|it| it.player_password = Some(Secret::new("")));
+    assert_eq!(
+        fixture.player("anna", "").await,
+        Err(Denied::Login),
+        "an empty player password matches nothing"
+    );
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_failed_login_is_told_with_its_reason_and_without_the_password() {
-    let mut house = House::new();
-    house.login("anna", "hunter2").await.unwrap_err();
-    house.player("nobody\r\n", "hunter2").await.unwrap_err();
-    house.change(|it| it.is_active = false);
-    house.login("anna", "right").await.unwrap_err();
-    house.player("anna", "remote").await.unwrap_err();
-    let told = house.told();
-    let of = |key: &str| told.iter().map(|it| it[key].as_str().unwrap()).collect::<Vec<_>>();
+async fn a_failed_login_is_an_event_with_the_reason_but_without_the_password() {
+    let mut fixture = Fixture::new();
+    fixture.login("anna", "hunter2").await.unwrap_err();
+    fixture.player("nobody\r\n", "hunter2").await.unwrap_err();
+    fixture.change(|it| it.is_active = false);
+    fixture.login("anna", "right").await.unwrap_err();
+    fixture.player("anna", "remote").await.unwrap_err();
+    let events = fixture.new_events();
+    let of = |key: &str| events.iter().map(|it| it[key].as_str().unwrap()).collect::<Vec<_>>();
     assert_eq!(of("reason"), ["wrong password", "unknown user", "inactive user", "wrong password"]);
     assert_eq!(of("user"), ["anna", "nobody", "anna", "anna"]);
     assert_eq!(of("client_ip"), ["127.0.0.1"; 4]);
-    assert!(!format!("{told:?}").contains("hunter2"), "{told:?}");
+    assert!(!format!("{events:?}").contains("hunter2"), "{events:?}");
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_changed_password_ends_what_the_old_one_opened() {
-    let house = House::new();
-    let tokens = house.auth.tokens(&house.login("anna", "right").await.unwrap());
-    assert!(house.auth.user_of_token(&tokens.access).is_ok() && house.auth.refresh(&tokens.refresh).is_ok());
-    let password = house.auth.hash("new".to_owned()).await.unwrap();
-    house.change(|it| {
+async fn a_changed_password_invalidates_tokens_and_cached_logins() {
+    let fixture = Fixture::new();
+    let tokens = fixture.auth.tokens(&fixture.login("anna", "right").await.unwrap());
+    assert!(
+        fixture.auth.user_of_token(&tokens.access).is_ok() && fixture.auth.refresh(&tokens.refresh).is_ok()
+    );
+    let password = fixture.auth.hash("new".to_owned()).await.unwrap();
+    fixture.change(|it| {
         it.password = Some(password);
         it.generation += 1;
     });
-    assert_eq!(house.login("anna", "right").await, Err(Denied::Login), "not from memory either");
-    assert_eq!(house.auth.user_of_token(&tokens.access), Err(Denied::Token { expired: false }));
-    assert_eq!(house.auth.refresh(&tokens.refresh), Err(Denied::Refresh { expired: false }));
-    assert!(house.login("anna", "new").await.is_ok());
+    assert_eq!(fixture.login("anna", "right").await, Err(Denied::Login), "not from the cache either");
+    assert_eq!(fixture.auth.user_of_token(&tokens.access), Err(Denied::Token { expired: false }));
+    assert_eq!(fixture.auth.refresh(&tokens.refresh), Err(Denied::Refresh { expired: false }));
+    assert!(fixture.login("anna", "new").await.is_ok());
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn who_is_lowered_inactive_or_gone_is_so_at_the_next_use() {
-    let house = House::new();
-    let anna = house.login("anna", "right").await.unwrap();
-    let tokens = house.auth.tokens(&anna);
+async fn permission_changes_apply_from_the_next_use() {
+    let fixture = Fixture::new();
+    let anna = fixture.login("anna", "right").await.unwrap();
+    let tokens = fixture.auth.tokens(&anna);
     let key = headers(&[("x-api-key", anna.api_key.as_ref().unwrap().key.expose())]);
     let bearer = headers(&[("authorization", &format!("Bearer {}", tokens.access))]);
-    let level = |headers| house.auth.user_of(headers).unwrap().unwrap().effective_level();
+    let level = |headers| fixture.auth.user_of(headers).unwrap().unwrap().effective_level();
 
-    house.change(|it| it.level = UserLevel::Streamer);
+    fixture.change(|it| it.level = UserLevel::Streamer);
     assert_eq!((level(&bearer), level(&key)), (UserLevel::Streamer, UserLevel::Streamer));
 
-    house.change(|it| it.is_active = false);
-    assert_eq!(house.auth.user_of(&bearer), Err(Denied::Inactive));
-    assert_eq!(house.auth.user_of(&key), Err(Denied::Inactive));
-    assert_eq!(house.auth.refresh(&tokens.refresh), Err(Denied::Inactive));
-    assert_eq!(house.login("anna", "right").await, Err(Denied::Login), "remembered, and inactive");
-    assert_eq!(house.player("anna", "remote").await, Err(Denied::Login));
+    fixture.change(|it| it.is_active = false);
+    assert_eq!(fixture.auth.user_of(&bearer), Err(Denied::Inactive));
+    assert_eq!(fixture.auth.user_of(&key), Err(Denied::Inactive));
+    assert_eq!(fixture.auth.refresh(&tokens.refresh), Err(Denied::Inactive));
+    assert_eq!(fixture.login("anna", "right").await, Err(Denied::Login), "cached, but inactive");
+    assert_eq!(fixture.player("anna", "remote").await, Err(Denied::Login));
 
     let gone = |write: &mut storage::Write<'_>| write.remove::<User>(1);
-    block_in_place(|| house.store.write_blocking::<_, Error, _>(gone)).unwrap();
-    assert_eq!(house.auth.user_of(&bearer), Err(Denied::Token { expired: false }));
-    assert_eq!(house.auth.user_of(&key), Err(Denied::ApiKey));
-    assert_eq!(house.auth.refresh(&tokens.refresh), Err(Denied::Refresh { expired: false }));
-    assert_eq!(house.login("anna", "right").await, Err(Denied::Login));
+    block_in_place(|| fixture.store.write_blocking::<_, Error, _>(gone)).unwrap();
+    assert_eq!(fixture.auth.user_of(&bearer), Err(Denied::Token { expired: false }));
+    assert_eq!(fixture.auth.user_of(&key), Err(Denied::ApiKey));
+    assert_eq!(fixture.auth.refresh(&tokens.refresh), Err(Denied::Refresh { expired: false }));
+    assert_eq!(fixture.login("anna", "right").await, Err(Denied::Login));
 }
 
 #[test]
-fn credentials_are_found_where_programs_put_them() {
-    let house = House::new();
-    let anna = house.anna();
+fn credentials_are_read_from_every_supported_header() {
+    let fixture = Fixture::new();
+    let anna = fixture.anna();
     let key = anna.api_key.as_ref().unwrap().key.expose();
-    let token = house.auth.tokens(&anna).access;
+    let token = fixture.auth.tokens(&anna).access;
     let (bad_token, bad_key) = (Err(Denied::Token { expired: false }), Err(Denied::ApiKey));
     for (shown, found) in [
         (vec![], Ok(false)),
@@ -180,38 +189,38 @@ fn credentials_are_found_where_programs_put_them() {
         (vec![("authorization", format!("ApiKey {}", &key[1..]))], bad_key),
     ] {
         let shown: Vec<_> = shown.iter().map(|(name, value)| (*name, value.as_str())).collect();
-        let result = house.auth.user_of(&headers(&shown)).map(|user| user.is_some());
+        let result = fixture.auth.user_of(&headers(&shown)).map(|user| user.is_some());
         assert_eq!(result, found, "{shown:?}");
     }
     let mut garbage = HeaderMap::new();
     garbage.insert("x-api-key", HeaderValue::from_bytes(b"\xff\xfe").unwrap());
-    assert_eq!(house.auth.user_of(&garbage), Err(Denied::ApiKey));
+    assert_eq!(fixture.auth.user_of(&garbage), Err(Denied::ApiKey));
 }
 
-/// With the longest delay there is: whoever logs in correctly does not wait for it.
+/// Uses a delay that the test could never wait for.
 #[tokio::test(flavor = "multi_thread")]
-async fn a_correct_login_is_not_slowed_by_somebody_who_guesses_from_the_same_address() {
+async fn a_correct_login_is_not_delayed_by_failures_from_the_same_address() {
     let limits = AuthLimits { failure_delay_max: Duration::from_secs(3600), ..AuthLimits::default() };
-    let mut house = House::with(limits);
+    let mut fixture = Fixture::with(limits);
     for _ in 0..20 {
-        let auth = house.auth.clone();
+        let auth = fixture.auth.clone();
         tokio::spawn(async move { auth.login("anna", "wrong", ADDRESS, "agent").await });
     }
-    // Every guess was looked at; most of the answers are held back for as long as this test would never wait.
+    // Every guess has been verified; most of the responses are still delayed.
     for _ in 0..20 {
-        house.told.recv().await.unwrap();
+        fixture.events.recv().await.unwrap();
     }
-    assert!(house.login("anna", "right").await.is_ok());
-    assert!(house.player("anna", "remote").await.is_ok());
+    assert!(fixture.login("anna", "right").await.is_ok());
+    assert!(fixture.player("anna", "remote").await.is_ok());
 }
 
 #[tokio::test]
-async fn each_refusal_has_the_shape_that_programs_know() {
+async fn each_refusal_has_the_body_that_api_clients_expect() {
     let message =
         |text: &str| json!([{ "token_class": "AccessToken", "token_type": "access", "message": text }]);
     let any = "Given token not valid for any token type";
     for (denied, status, body) in [
-        (Denied::Nobody, 401, json!({ "detail": "Authentication credentials were not provided." })),
+        (Denied::NoCredentials, 401, json!({ "detail": "Authentication credentials were not provided." })),
         (Denied::ApiKey, 401, json!({ "detail": "Invalid API key" })),
         (Denied::Inactive, 401, json!({ "detail": "User inactive" })),
         (
@@ -235,7 +244,7 @@ async fn each_refusal_has_the_shape_that_programs_know() {
             json!({ "detail": "Token is expired", "code": "token_not_valid" }),
         ),
         (Denied::Login, 401, json!({ "detail": "No active account found with the given credentials" })),
-        (Denied::Busy, 503, json!({ "detail": "too many log in at once" })),
+        (Denied::Busy, 503, json!({ "detail": "too many simultaneous logins" })),
     ] {
         let (head, sent) = Refusal::from(denied).into_response().into_parts();
         let sent = sent.collect().await.unwrap().to_bytes();
@@ -247,12 +256,12 @@ async fn each_refusal_has_the_shape_that_programs_know() {
 }
 
 #[test]
-fn nothing_prints_a_secret() {
-    let house = House::new();
-    let tokens = house.auth.tokens(&house.anna());
-    let printed = format!("{:?} {:?} {:?}", house.auth, tokens, house.anna());
+fn debug_output_contains_no_secret() {
+    let fixture = Fixture::new();
+    let tokens = fixture.auth.tokens(&fixture.anna());
+    let printed = format!("{:?} {:?} {:?}", fixture.auth, tokens, fixture.anna());
     for secret in
-        [&tokens.access[..], "remote", "$argon2", house.anna().api_key.as_ref().unwrap().key.expose()]
+        [&tokens.access[..], "remote", "$argon2", fixture.anna().api_key.as_ref().unwrap().key.expose()]
     {
         assert!(!printed.contains(secret), "{printed}");
     }

@@ -1,8 +1,8 @@
-//! Failed logins: each answer comes later than the one before.
+//! Delays responses to failed logins, each longer than the one before.
 //!
-//! Only failures are counted and only their answers are held back, after the password was looked at: whoever logs in
-//! correctly is never slowed by somebody who guesses, be it from the same address or at the same name. How much
-//! guessing costs us is bounded elsewhere, by how many passwords are looked at together.
+//! Only failures are counted, and only their responses are delayed, after the password was verified. A correct login is
+//! therefore never slowed down by somebody who guesses from the same address or for the same name. `passwords` bounds
+//! the cost of guessing by limiting how many passwords are hashed at the same time.
 
 use std::hash::Hash;
 use std::net::IpAddr;
@@ -16,31 +16,31 @@ use governor::state::keyed::HashMapStateStore;
 use governor::{Quota, RateLimiter};
 use tokio::sync::Semaphore;
 
-use crate::http::network::neighbour;
+use crate::http::network::client_network;
 
-/// Failures in a row that are answered at once: people mistype.
-const FREE: u32 = 3;
-/// The delay after those; it doubles with each further failure.
+/// Number of failures without a delay, for typing mistakes.
+const UNDELAYED: u32 = 3;
+/// Delay of the next failure; it doubles with each further one.
 const FIRST_DELAY: Duration = Duration::from_millis(250);
-/// From this many failures on the delay is the longest one.
-const COUNTED_MAX: NonZeroU32 = NonZeroU32::new(12).expect("twelve is more than none");
-/// So long after a failure one is forgotten.
-const FORGOTTEN_AFTER: Duration = Duration::from_secs(60);
-/// Addresses that are counted at one time, and names. While there are more, failures of new ones are not counted, and
-/// answered as late as possible.
+/// Number of failures from which the delay is the maximum.
+const COUNTED_MAX: NonZeroU32 = NonZeroU32::new(12).expect("twelve is not zero");
+/// Interval after which one failure is forgotten.
+const FORGET_INTERVAL: Duration = Duration::from_secs(60);
+/// Maximum number of counted addresses, and of counted names. While either is reached, failures of new ones are not
+/// counted but delayed as long as possible.
 const KEYS_MAX: usize = 10_000;
-/// Answers that are held back at one time.
-const HELD_MAX: usize = 1024;
+/// Maximum number of delayed responses.
+const DELAYED_MAX: usize = 1024;
 
-/// Counts failures per address and per name.
+/// Counts failures per client network and per name.
 pub(super) struct Throttle<C: Clock = DefaultClock> {
     addresses: Counter<IpAddr, C>,
     names: Counter<String, C>,
-    held: Semaphore,
+    delayed: Semaphore,
     delay_max: Duration,
 }
 
-/// More answers are held back already than may be.
+/// Too many responses are already delayed.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct TooMany;
 
@@ -49,33 +49,33 @@ impl<C: Clock + Clone> Throttle<C> {
         Self {
             addresses: Counter::new(clock.clone()),
             names: Counter::new(clock),
-            held: Semaphore::new(HELD_MAX),
+            delayed: Semaphore::new(DELAYED_MAX),
             delay_max,
         }
     }
 
-    /// Counts a failure and returns when it may be answered.
+    /// Counts a failure and returns when the response may be sent.
     ///
     /// # Errors
-    /// At once, when too many answers wait already.
+    /// Returns an error at once if too many responses are already delayed.
     pub(super) async fn failed(&self, username: &str, address: IpAddr) -> Result<(), TooMany> {
         let delay = self.delay(username, address);
         if delay.is_zero() {
             return Ok(());
         }
-        let _held = self.held.try_acquire().map_err(|_| TooMany)?;
+        let _permit = self.delayed.try_acquire().map_err(|_| TooMany)?;
         tokio::time::sleep(delay).await;
         Ok(())
     }
 
-    /// Counts a failure: how long its answer is held back.
+    /// Counts a failure and returns the delay of its response.
     fn delay(&self, username: &str, address: IpAddr) -> Duration {
         let name = User::name_key(&username.chars().take(USERNAME_CHARS_MAX).collect::<String>());
-        let n_failures = self.addresses.count(&neighbour(address)).max(self.names.count(&name));
+        let n_failures = self.addresses.count(&client_network(address)).max(self.names.count(&name));
         if n_failures >= COUNTED_MAX.get() {
             return self.delay_max;
         }
-        let delay = match n_failures.checked_sub(FREE + 1) {
+        let delay = match n_failures.checked_sub(UNDELAYED + 1) {
             Some(doublings) => FIRST_DELAY.saturating_mul(1 << doublings.min(16)),
             None => Duration::ZERO,
         };
@@ -83,20 +83,19 @@ impl<C: Clock + Clone> Throttle<C> {
     }
 }
 
-/// How often each key failed lately.
+/// Recent failures per key.
 struct Counter<K, C: Clock>(RateLimiter<K, HashMapStateStore<K>, C, StateInformationMiddleware>)
 where
     K: Hash + Eq + Clone;
 
 impl<K: Hash + Eq + Clone, C: Clock> Counter<K, C> {
     fn new(clock: C) -> Self {
-        let quota = Quota::with_period(FORGOTTEN_AFTER)
-            .expect("a minute is more than no time")
-            .allow_burst(COUNTED_MAX);
+        let quota =
+            Quota::with_period(FORGET_INTERVAL).expect("a minute is not zero").allow_burst(COUNTED_MAX);
         Self(RateLimiter::hashmap_with_clock(quota, clock).with_middleware())
     }
 
-    /// Counts one more failure: how many there were lately, with this one, up to [`COUNTED_MAX`].
+    /// Counts one failure and returns the number of recent ones including it, up to [`COUNTED_MAX`].
     fn count(&self, key: &K) -> u32 {
         if self.0.len() >= KEYS_MAX {
             self.0.retain_recent();
@@ -137,7 +136,7 @@ mod tests {
     }
 
     #[test]
-    fn answers_to_failures_come_later_and_later_up_to_a_bound() {
+    fn delays_of_failures_grow_up_to_the_maximum() {
         let (throttle, _) = throttle();
         assert_eq!(
             delays_ms(&throttle, 14),
@@ -146,12 +145,12 @@ mod tests {
     }
 
     #[test]
-    fn failures_are_forgotten_one_a_minute() {
+    fn one_failure_is_forgotten_per_minute() {
         let (throttle, clock) = throttle();
         delays_ms(&throttle, 20);
-        clock.advance(FORGOTTEN_AFTER * 6);
+        clock.advance(FORGET_INTERVAL * 6);
         assert_eq!(delays_ms(&throttle, 2), [2000, 4000]);
-        clock.advance(FORGOTTEN_AFTER * 60);
+        clock.advance(FORGET_INTERVAL * 60);
         assert_eq!(delays_ms(&throttle, 4), [0, 0, 0, 250]);
     }
 
@@ -175,23 +174,23 @@ mod tests {
     }
 
     #[test]
-    fn what_is_counted_is_bounded_and_makes_room_with_time() {
+    fn the_counters_are_bounded_and_drop_old_entries() {
         let (throttle, clock) = throttle();
         for n in 0..u32::try_from(KEYS_MAX).unwrap() + 100 {
             throttle.delay(&format!("user{n}"), address(n));
         }
         assert_eq!((throttle.names.0.len(), throttle.addresses.0.len()), (KEYS_MAX, KEYS_MAX));
-        assert_eq!(throttle.delay("one more", HOME), DELAY_MAX, "not counted, so answered late");
-        clock.advance(FORGOTTEN_AFTER * 60);
+        assert_eq!(throttle.delay("one more", HOME), DELAY_MAX, "not counted, so delayed");
+        clock.advance(FORGET_INTERVAL * 60);
         assert_eq!(throttle.delay("one more", HOME), Duration::ZERO);
         assert!(throttle.names.0.len() < 10);
     }
 
     #[tokio::test(start_paused = true)]
-    async fn as_many_answers_are_held_back_as_may_be_and_no_more() {
+    async fn the_number_of_delayed_responses_is_limited() {
         let (throttle, _) = throttle();
         delays_ms(&throttle, 12);
-        let mut held: Vec<_> = (0..HELD_MAX).map(|_| Box::pin(throttle.failed("anna", HOME))).collect();
+        let mut held: Vec<_> = (0..DELAYED_MAX).map(|_| Box::pin(throttle.failed("anna", HOME))).collect();
         for it in &mut held {
             assert!(futures_util::poll!(it.as_mut()).is_pending());
         }
@@ -201,7 +200,7 @@ mod tests {
         assert_eq!(begun.elapsed().as_secs(), 10);
         assert!(
             futures_util::poll!(Box::pin(throttle.failed("anna", HOME))).is_pending(),
-            "there is room again"
+            "a place is free again"
         );
     }
 }

@@ -1,4 +1,4 @@
-//! Tokens: signed statements that somebody is a user, for a while.
+//! JSON web tokens that identify a user for a limited time.
 
 use std::fmt;
 
@@ -10,11 +10,11 @@ use uuid::Uuid;
 
 use super::hs256;
 
-/// How long an access token is good, in seconds. A stolen one is worth little, a program refreshes it unseen.
+/// Lifetime of an access token, in seconds. It is short, because programs can refresh it and a stolen one soon expires.
 pub(crate) const ACCESS_SECONDS: i64 = 30 * 60;
-/// How long a refresh token is good, in seconds: so long may a program sleep before it needs the password again.
+/// Lifetime of a refresh token, in seconds. A program that was idle for longer needs the password again.
 pub(crate) const REFRESH_SECONDS: i64 = 24 * 60 * 60;
-/// Bytes of a token, at most. Ours have some 300; more is not looked at.
+/// Maximum length of a token, in bytes. Valid ones have about 300.
 const TOKEN_BYTES_MAX: usize = 4096;
 
 /// The two tokens of a login.
@@ -29,45 +29,45 @@ impl fmt::Debug for Tokens {
     }
 }
 
-/// What a token may be used for.
+/// Purpose of a token.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
-pub(super) enum Use {
-    /// To be let in.
+pub(super) enum TokenUse {
+    /// Authenticates requests.
     Access,
-    /// To get an access token.
+    /// Obtains new access tokens.
     Refresh,
 }
 
-/// What a good token says.
+/// Identity in a valid token.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Subject {
     pub(super) user: UserId,
     pub(super) generation: u32,
 }
 
-/// Why a token is not good.
+/// Reason why a token is rejected.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Fault {
-    /// Not signed by us, not readable, or not for this use.
+pub(super) enum TokenError {
+    /// Wrong signature, malformed, or for another purpose.
     Invalid,
     Expired,
 }
 
 #[derive(Serialize, Deserialize)]
 struct Claims {
-    token_type: Use,
-    /// Seconds since 1970. From this second on the token is not good any more.
+    token_type: TokenUse,
+    /// Expiry in seconds since 1970. The token is invalid from this second on.
     exp: i64,
     iat: i64,
     jti: String,
-    /// The id as text, as programs for this interface know it.
+    /// User id as text, which API clients expect.
     user_id: String,
-    /// The user's, when the token was made.
+    /// Generation of the user when the token was issued.
     generation: u32,
 }
 
-/// Signs tokens and reads those that were signed by the same key.
+/// Signs tokens, and verifies those signed with the same key.
 pub(super) struct Signer {
     encode: EncodingKey,
     decode: DecodingKey,
@@ -79,20 +79,23 @@ impl Signer {
         hs256::install();
         let mut validation = Validation::new(Algorithm::HS256);
         validation.leeway = 0;
-        // Compared in `read`, with the time that is given there.
+        // `read` checks the expiry against the time it is given.
         validation.validate_exp = false;
         Self { encode: EncodingKey::from_secret(key), decode: DecodingKey::from_secret(key), validation }
     }
 
-    /// Both tokens of a user who logs in now, in seconds since 1970.
+    /// Creates both tokens of a user who logs in now. `now` is in seconds since 1970.
     pub(super) fn both(&self, user: &User, now: i64) -> Tokens {
-        Tokens { access: self.sign(user, Use::Access, now), refresh: self.sign(user, Use::Refresh, now) }
+        Tokens {
+            access: self.sign(user, TokenUse::Access, now),
+            refresh: self.sign(user, TokenUse::Refresh, now),
+        }
     }
 
-    pub(super) fn sign(&self, user: &User, token_type: Use, now: i64) -> String {
+    pub(super) fn sign(&self, user: &User, token_type: TokenUse, now: i64) -> String {
         let seconds = match token_type {
-            Use::Access => ACCESS_SECONDS,
-            Use::Refresh => REFRESH_SECONDS,
+            TokenUse::Access => ACCESS_SECONDS,
+            TokenUse::Refresh => REFRESH_SECONDS,
         };
         let claims = Claims {
             token_type,
@@ -103,33 +106,33 @@ impl Signer {
             generation: user.generation,
         };
         jsonwebtoken::encode(&Header::new(Algorithm::HS256), &claims, &self.encode)
-            .expect("numbers and texts are JSON, and our key signs HS256")
+            .expect("the claims are valid JSON, and the key is valid for HS256")
     }
 
-    /// Whom a token speaks of, if it is one of ours, for this use and still good.
-    pub(super) fn read(&self, token: &str, wanted: Use, now: i64) -> Result<Subject, Fault> {
+    /// Verifies a token for the given purpose and returns its subject.
+    pub(super) fn read(&self, token: &str, wanted: TokenUse, now: i64) -> Result<Subject, TokenError> {
         let claims = self.claims(token)?;
         if claims.token_type != wanted {
-            return Err(Fault::Invalid);
+            return Err(TokenError::Invalid);
         }
         if claims.exp <= now {
-            return Err(Fault::Expired);
+            return Err(TokenError::Expired);
         }
-        let user = claims.user_id.parse().map_err(|_| Fault::Invalid)?;
+        let user = claims.user_id.parse().map_err(|_| TokenError::Invalid)?;
         Ok(Subject { user: UserId(user), generation: claims.generation })
     }
 
-    /// From which second on a token of ours is not good any more, whatever it is for.
-    pub(super) fn ends_at(&self, token: &str) -> Option<i64> {
+    /// Returns the expiry of a token with a valid signature, in seconds since 1970.
+    pub(super) fn expiry(&self, token: &str) -> Option<i64> {
         self.claims(token).ok().map(|it| it.exp)
     }
 
-    fn claims(&self, token: &str) -> Result<Claims, Fault> {
+    fn claims(&self, token: &str) -> Result<Claims, TokenError> {
         if token.len() > TOKEN_BYTES_MAX {
-            return Err(Fault::Invalid);
+            return Err(TokenError::Invalid);
         }
         let read = jsonwebtoken::decode::<Claims>(token, &self.decode, &self.validation);
-        read.map(|it| it.claims).map_err(|_| Fault::Invalid)
+        read.map(|it| it.claims).map_err(|_| TokenError::Invalid)
     }
 }
 
@@ -151,7 +154,7 @@ mod tests {
         User { generation: 3, ..User::new(UserId(42), "anna", UserLevel::Standard, 0) }
     }
 
-    /// A token with any head and body, signed by `sign`.
+    /// Forges a token with any header and claims, signed by `sign`.
     fn forge(head: &Value, body: &Value, sign: impl Fn(&[u8]) -> Vec<u8>) -> String {
         let part = |it: &Value| URL_SAFE_NO_PAD.encode(it.to_string());
         let message = format!("{}.{}", part(head), part(body));
@@ -175,29 +178,30 @@ mod tests {
     }
 
     #[test]
-    fn a_token_is_good_to_its_last_second_and_not_one_longer() {
+    fn a_token_is_valid_to_its_last_second_and_no_longer() {
         let signer = Signer::new(&KEY);
         let tokens = signer.both(&user(), NOW);
         let subject = Ok(Subject { user: UserId(42), generation: 3 });
-        for (token, wanted, seconds) in
-            [(&tokens.access, Use::Access, ACCESS_SECONDS), (&tokens.refresh, Use::Refresh, REFRESH_SECONDS)]
-        {
+        for (token, wanted, seconds) in [
+            (&tokens.access, TokenUse::Access, ACCESS_SECONDS),
+            (&tokens.refresh, TokenUse::Refresh, REFRESH_SECONDS),
+        ] {
             assert_eq!(signer.read(token, wanted, NOW), subject);
             assert_eq!(signer.read(token, wanted, NOW + seconds - 1), subject);
-            assert_eq!(signer.read(token, wanted, NOW + seconds), Err(Fault::Expired));
+            assert_eq!(signer.read(token, wanted, NOW + seconds), Err(TokenError::Expired));
         }
     }
 
     #[test]
-    fn a_refresh_token_lets_nobody_in_and_an_access_token_refreshes_nothing() {
+    fn a_token_is_only_valid_for_its_own_purpose() {
         let signer = Signer::new(&KEY);
         let tokens = signer.both(&user(), NOW);
-        assert_eq!(signer.read(&tokens.refresh, Use::Access, NOW), Err(Fault::Invalid));
-        assert_eq!(signer.read(&tokens.access, Use::Refresh, NOW), Err(Fault::Invalid));
+        assert_eq!(signer.read(&tokens.refresh, TokenUse::Access, NOW), Err(TokenError::Invalid));
+        assert_eq!(signer.read(&tokens.access, TokenUse::Refresh, NOW), Err(TokenError::Invalid));
     }
 
     #[test]
-    fn a_token_that_is_not_ours_is_refused_whatever_it_says() {
+    fn a_forged_token_is_rejected() {
         let signer = Signer::new(&KEY);
         let head = json!({ "alg": "HS256", "typ": "JWT" });
         let hs512 = |message: &[u8]| {
@@ -218,7 +222,10 @@ mod tests {
             body[key] = value;
             body
         };
-        assert!(signer.read(&forge(&head, &body(), hs256(KEY)), Use::Access, NOW).is_ok(), "the forge works");
+        assert!(
+            signer.read(&forge(&head, &body(), hs256(KEY)), TokenUse::Access, NOW).is_ok(),
+            "the helper produces valid tokens"
+        );
         let good = forge(&head, &body(), hs256(KEY));
         let swapped = {
             let other = forge(&head, &with("user_id", json!("1")), hs256(KEY));
@@ -252,7 +259,7 @@ mod tests {
             ("too long", format!("{}.{}", "a".repeat(TOKEN_BYTES_MAX), good)),
         ];
         for (what, token) in cases {
-            assert_eq!(signer.read(&token, Use::Access, NOW), Err(Fault::Invalid), "{what}");
+            assert_eq!(signer.read(&token, TokenUse::Access, NOW), Err(TokenError::Invalid), "{what}");
         }
     }
 }

@@ -1,4 +1,4 @@
-//! `headwater import`: a playlist into the store, as the difference to what is there.
+//! `headwater import`: imports a playlist into the store and writes only the differences.
 
 use std::process::ExitCode;
 
@@ -15,19 +15,19 @@ use crate::data::DataFolder;
 use crate::gateway::fetch;
 use crate::play::{account_name, printable, say};
 
-/// Why there is no account for a list.
+/// Error while choosing the account of a list.
 #[derive(Debug, thiserror::Error)]
 enum AccountError {
-    #[error("account {0} has another list; name a new account, or this one, with --account")]
+    #[error("account {0} has another list; choose a new account, or confirm this one, with --account")]
     OtherList(String),
-    #[error("account {0} is for streams that are made by hand, and has no list")]
+    #[error("account {0} is for custom streams and has no list")]
     Custom(String),
     #[error(transparent)]
     Store(#[from] storage::Error),
 }
 
-/// Imports a list for the account that has it, or for one that is made. The account stays also where the list did not
-/// come: it is refreshed later.
+/// Imports a list into its account, or into a new account. The account is kept even if the download fails, and a later
+/// refresh tries again.
 pub(super) fn run(config: &Config, new: &NewImport) -> anyhow::Result<ExitCode> {
     let source = ListSource::from(new.list.as_str());
     let list = list_of(&source)?;
@@ -48,7 +48,7 @@ pub(super) fn run(config: &Config, new: &NewImport) -> anyhow::Result<ExitCode> 
         })?
     };
     crate::install_tls();
-    let fetch = fetch(config).context("failed to prepare for fetching")?;
+    let fetch = fetch(config).context("failed to set up the HTTP client")?;
     let models = Models::of(store.clone())?;
     let runtime = Builder::new_current_thread().enable_all().build()?;
     let options = ImportOptions { confirm: new.confirm, ..ImportOptions::default() };
@@ -59,7 +59,7 @@ pub(super) fn run(config: &Config, new: &NewImport) -> anyhow::Result<ExitCode> 
     Ok(ExitCode::SUCCESS)
 }
 
-/// The account of a list: the one that is named, else the one that has the list, else a new one.
+/// Returns the account for a list: the named account, else the account of this list, else a new one.
 fn account_for(
     write: &mut Write<'_>,
     list: &PlaylistLocation,
@@ -88,15 +88,16 @@ fn account_for(
     }
 }
 
-/// A file is named by its whole path: the gateway may be started from another folder.
+/// Stores a file by its absolute path, because the gateway may be started from another folder.
 fn list_of(source: &ListSource) -> anyhow::Result<PlaylistLocation> {
     Ok(match source {
         ListSource::Url(url) => PlaylistLocation::Url(url.clone()),
         ListSource::File(path) => {
             let whole = std::path::absolute(path)?;
-            // No account for a slip of the pen.
+            // Do not create an account for a mistyped path.
             std::fs::metadata(&whole).with_context(|| format!("failed to read {}", whole.display()))?;
-            let text = whole.to_str().with_context(|| format!("{} is no text", whole.display()))?;
+            let text =
+                whole.to_str().with_context(|| format!("the path {} is not valid UTF-8", whole.display()))?;
             PlaylistLocation::File(text.to_owned())
         }
     })

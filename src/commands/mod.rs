@@ -1,4 +1,4 @@
-//! What `headwater` can be told to do, beside playing lists and showing itself.
+//! Subcommands of `headwater`, except `play` and `demo`.
 
 mod import;
 mod serve;
@@ -10,7 +10,7 @@ use std::process::ExitCode;
 pub use self::serve::{ServeError, serve};
 use crate::config::{Command, Config, StoreCommand, UserCommand};
 
-/// Runs a command that starts no gateway. Blocks. `None`: this one does start one.
+/// Runs a command that starts no gateway, and blocks. Returns `None` for commands that start a gateway.
 pub fn run(command: &Command, config: &Config) -> Option<anyhow::Result<ExitCode>> {
     Some(match command {
         Command::Check => store::check(config),

@@ -1,4 +1,4 @@
-//! `headwater serve`: the gateway on what it remembers.
+//! `headwater serve`: runs the gateway on its store.
 
 use std::fmt::Write;
 
@@ -7,7 +7,7 @@ use crate::data::{DataError, DataFolder};
 use crate::gateway::{Gateway, Runtimes, StartError};
 use crate::play::{addresses_text, say};
 
-/// Why nothing is served.
+/// Error that prevents `serve` from starting.
 #[derive(Debug, thiserror::Error)]
 pub enum ServeError {
     #[error(transparent)]
@@ -16,7 +16,7 @@ pub enum ServeError {
     Start(#[from] StartError),
 }
 
-/// Opens the store, starts the gateway on it, and says where it is and what to do next.
+/// Opens the store, starts the gateway, and prints its addresses and the next steps.
 pub async fn serve(config: Config, runtimes: Runtimes) -> Result<Gateway, ServeError> {
     let folder = DataFolder::new(&config.data_dir);
     let opening = {
@@ -34,14 +34,15 @@ fn text(gateway: &Gateway, folder: &DataFolder) -> String {
     let channels = models.channels.load();
     let mut text = addresses_text(gateway, channels.iter().find(|it| it.enabled).map(|it| &**it));
     let root = folder.root().display();
-    writeln!(text, "Data                  {root}, {} channels", channels.len()).expect("a String takes all");
+    writeln!(text, "Data                  {root}, {} channels", channels.len())
+        .expect("writing to a String cannot fail");
     if models.users.load().is_empty() {
         writeln!(
             text,
-            "\nThere is no user yet. Stop Headwater, make one, and start it again:\n  \
+            "\nNo users exist yet. Stop Headwater, create the first user, and start Headwater again:\n  \
              headwater --data-dir {root} user add admin --superuser"
         )
-        .expect("a String takes all");
+        .expect("writing to a String cannot fail");
     }
     text
 }

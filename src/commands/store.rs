@@ -1,4 +1,4 @@
-//! `headwater check` and `headwater store salvage`: the store as it lies there, while no gateway runs on it.
+//! `headwater check` and `headwater store salvage`, for a store that no gateway is using.
 
 use std::path::Path;
 use std::process::ExitCode;
@@ -9,7 +9,7 @@ use crate::config::Config;
 use crate::data::DataFolder;
 use crate::play::say;
 
-/// Reads the store without changing it, and says how it is.
+/// Checks the store without changing it, and prints a report.
 pub(super) fn check(config: &Config) -> anyhow::Result<ExitCode> {
     let folder = DataFolder::new(&config.data_dir);
     let report = storage::check(&folder.store(), &folder.key(), &schema())?;
@@ -17,7 +17,7 @@ pub(super) fn check(config: &Config) -> anyhow::Result<ExitCode> {
     Ok(if report.is_ok() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 
-/// Writes what can be read of the store into a new one.
+/// Copies all readable records of the store into a new store.
 pub(super) fn salvage(config: &Config, into: &Path) -> anyhow::Result<ExitCode> {
     let folder = DataFolder::new(&config.data_dir);
     let salvaged = storage::salvage(&folder.store(), into, &folder.key(), &schema())?;
@@ -25,7 +25,7 @@ pub(super) fn salvage(config: &Config, into: &Path) -> anyhow::Result<ExitCode> 
     if salvaged.is_saved {
         let (old, new) = (folder.store(), into);
         text += &format!(
-            "to use it, move {} away and {} into its place; the key file stays where it is\n",
+            "to use it, move {} away, then move {} into its place; leave the key file where it is\n",
             old.display(),
             new.display()
         );

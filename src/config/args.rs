@@ -11,24 +11,25 @@ use super::values::{Listen, LogFormat};
 const AFTER_HELP: &str = "\
 Examples:
   headwater user add admin --superuser
-      The first user, in a new store. Prints the password that it made.
+      Creates the first user in a new store and prints the generated password.
   headwater serve
-      The gateway, with what it remembers.
+      Runs the gateway with the stored accounts, channels and users.
   headwater demo
-      Three channels of moving test pictures, each with a backup stream. Prints what to try.
+      Serves three channels of moving test pictures, each with a backup stream, and prints
+      commands to try.
   headwater play ~/tv.m3u
       Serves the channels of a playlist: http://localhost:9191/playlist.m3u
   headwater play --max-streams 1 'http://provider.example/get.php?username=U&password=P&type=m3u_plus'
-      The same from an address, with at most one connection to that provider at any time.
+      The same from a URL, with at most one connection to that provider at any time.
 
 Configuration:
-  A TOML file (--config), the environment and these options; the rightmost wins. Every key has all
-  three forms. Key stall_timeout of table [engine] is
-    HEADWATER_ENGINE_STALL_TIMEOUT=5   in the environment,
-    --set engine.stall_timeout=5       as an option.
+  Every key can be set in a TOML file (--config), in the environment, and by an option. Options
+  override the environment, which overrides the file. For stall_timeout of table [engine]:
+    HEADWATER_ENGINE_STALL_TIMEOUT=5   in the environment
+    --set engine.stall_timeout=5       as an option
   Durations are seconds.
 
-  Keys outside of tables:  api_listen player_listen data_dir user_agent stream_networks metrics_networks
+  Top-level keys:          api_listen player_listen data_dir user_agent stream_networks metrics_networks
   Table [log]:             level format
   Table [limits]:          connections_max connections_per_address_max header_timeout drain_timeout
                            body_bytes_max body_timeout playlist_bytes_max playlist_timeout
@@ -41,10 +42,11 @@ Configuration:
                            default_stream_profile
 
 Signals:
-  SIGTERM or SIGINT ends every stream after its last packets and exits with 0; a second one exits at once.";
+  SIGTERM or SIGINT ends every stream after its last packets, then exits with 0. A second signal
+  exits immediately.";
 
-/// A self-hosted gateway for live TV: one upstream connection per channel, any number of viewers, failover
-/// between streams, provider limits kept.
+/// A self-hosted gateway for live TV: one upstream connection per channel for any number of viewers, failover
+/// between streams, and provider limits observed.
 #[derive(Debug, Parser)]
 #[command(name = "headwater", version, after_help = AFTER_HELP, max_term_width = 100)]
 pub struct Args {
@@ -54,97 +56,100 @@ pub struct Args {
     pub(super) common: Common,
 }
 
-/// What to do.
+/// The subcommand to run.
 #[derive(Debug, Subcommand)]
 pub enum Command {
-    /// Run the gateway: accounts, channels and users are kept in the data folder.
+    /// Run the gateway with the accounts, channels and users stored in the data folder.
     #[command(after_help = AFTER_HELP)]
     Serve,
-    /// Read the store without changing it and say how it is; exits with 1 when it is damaged.
+    /// Check the store without changing it; exit with 1 if it is damaged.
     Check,
-    /// What to do with a store that does not open.
+    /// Repair tools for a damaged store.
     Store {
         #[command(subcommand)]
         command: StoreCommand,
     },
-    /// Take the streams of a playlist into the store, while the gateway does not run.
+    /// Import the streams of a playlist into the store. The gateway must not be running.
     ///
-    /// Later imports of the same list change what differs and nothing else: streams keep their ids and edits.
+    /// Importing the same list again changes only what differs: streams keep their ids and edits.
     Import(NewImport),
-    /// Users, while the gateway does not run.
+    /// Manage users. The gateway must not be running.
     User {
         #[command(subcommand)]
         command: UserCommand,
     },
-    /// Serve the channels of one or more playlists.
+    /// Serve the channels of one or more playlists, without a store.
     ///
-    /// Entries with the same tvg-id (without one: the same name) become one channel with several streams, in the
-    /// order in which they are found, over all lists. Each list is an account with its own limit.
+    /// Entries with the same tvg-id (or the same name, if they have none) become one channel with several streams, in
+    /// the order in which they are found in all lists. Each list is an account with its own limit.
     #[command(after_help = AFTER_HELP)]
     Play {
-        /// Files or http(s) addresses of M3U playlists [env: HEADWATER_PLAY_LISTS]
+        /// Files or http(s) URLs of M3U playlists [env: HEADWATER_PLAY_LISTS]
         #[arg(value_name = "LIST.m3u|URL")]
         lists: Vec<String>,
-        /// Streams that each account may play at once; 0 is no limit [default: 0] [env: HEADWATER_PLAY_MAX_STREAMS]
+        /// Maximum number of simultaneous streams per account; 0 means no limit [default: 0] [env: HEADWATER_PLAY_MAX_STREAMS]
         #[arg(long, value_name = "N")]
         max_streams: Option<u32>,
     },
-    /// Serve synthetic channels from a built-in source, to see it work and to break it.
+    /// Serve test channels from a built-in source, for trying out playback and failover.
     #[command(after_help = AFTER_HELP)]
     Demo {
-        /// Where the built-in source listens. A free port is taken when this one is not free.
+        /// Address of the built-in source. If the port is in use, a free one is chosen.
         #[arg(long, value_name = "ADDR", default_value = "127.0.0.1:9190")]
         source_listen: SocketAddr,
     },
 }
 
-/// What to do with a store.
+/// Subcommands of `headwater store`.
 #[derive(Debug, Subcommand)]
 pub enum StoreCommand {
-    /// Write what can be read of a damaged store into a new one; the old one stays as it is.
+    /// Copy all readable records of a damaged store into a new store; the old store is not changed.
     Salvage {
-        /// Where the new store goes: a folder that is empty or not there yet
+        /// Folder for the new store; must be empty or not exist yet
         #[arg(value_name = "NEW_FOLDER")]
         into: PathBuf,
     },
 }
 
-/// What to do with users.
+/// Subcommands of `headwater user`.
 #[derive(Debug, Subcommand)]
 pub enum UserCommand {
-    /// Make a user. Without a password from standard input or the variable HEADWATER_PASSWORD one is made and printed.
+    /// Create a user.
+    ///
+    /// The password is read from standard input (--password-stdin) or from the variable HEADWATER_PASSWORD; otherwise a
+    /// random password is generated and printed.
     Add(NewUser),
 }
 
-/// A list to be imported.
+/// Arguments of `headwater import`.
 #[derive(Debug, clap::Args)]
 pub struct NewImport {
-    /// File or http(s) address of an M3U playlist
+    /// File or http(s) URL of an M3U playlist
     #[arg(value_name = "LIST.m3u|URL")]
     pub list: String,
-    /// The account that it is the list of from now on [default: the one that has it, else a new one named after it]
+    /// Account to import into [default: the account of this list, or a new one named after the list]
     #[arg(long, value_name = "NAME")]
     pub account: Option<String>,
-    /// Streams that the account may play at once; 0 is no limit [default: as it is, 0 for a new account]
+    /// Maximum number of simultaneous streams; 0 means no limit [default: unchanged, 0 for a new account]
     #[arg(long, value_name = "N")]
     pub max_streams: Option<u32>,
-    /// Take the list also when it is much shorter than the last one
+    /// Accept a much shorter list
     #[arg(long)]
     pub confirm: bool,
 }
 
-/// The variable that a password can come from: a command line is seen by everybody on the machine.
+/// Environment variable for a password. There is no option, because every user of the machine can read command lines.
 pub const PASSWORD_VARIABLE: &str = "HEADWATER_PASSWORD";
 
-/// A user to be made.
+/// Arguments of `headwater user add`.
 #[derive(Debug, clap::Args)]
 pub struct NewUser {
-    /// Letters, digits and @ . + - _
+    /// User name: letters, digits and @ . + - _
     pub name: String,
-    /// May do everything
+    /// Grant all permissions
     #[arg(long)]
     pub superuser: bool,
-    /// 0 watches, 1 also looks around, 10 also changes things [default: 0, with --superuser 10]
+    /// 0 (viewer), 1 (may also read the API) or 10 (admin) [default: 0, or 10 with --superuser]
     #[arg(long, value_name = "N")]
     pub level: Option<u8>,
     /// Read the password from the first line of standard input
@@ -152,7 +157,7 @@ pub struct NewUser {
     pub password_stdin: bool,
 }
 
-/// What every command understands. Nothing has a default here: an option that is not given must not hide the file.
+/// Options of every command. None has a default, because a default would override the configuration file.
 #[derive(Debug, Default, clap::Args)]
 pub(super) struct Common {
     /// Configuration file (TOML) [env: HEADWATER_CONFIG]
@@ -162,33 +167,33 @@ pub(super) struct Common {
         long,
         global = true,
         value_name = "ADDR",
-        help = "Where administrators' programs call [default: [::]:8000, all addresses] [env: HEADWATER_API_LISTEN]"
+        help = "Address of the admin API [default: [::]:8000, all addresses] [env: HEADWATER_API_LISTEN]"
     )]
     pub(super) api_listen: Option<Listen>,
     #[arg(
         long,
         global = true,
         value_name = "ADDR",
-        help = "Where players call [default: [::]:9191, all addresses] [env: HEADWATER_PLAYER_LISTEN]"
+        help = "Address for players [default: [::]:9191, all addresses] [env: HEADWATER_PLAYER_LISTEN]"
     )]
     pub(super) player_listen: Option<Listen>,
-    /// Where the store and its key file are kept [env: HEADWATER_DATA_DIR]
+    /// Folder of the store and its key file [env: HEADWATER_DATA_DIR]
     #[arg(long, global = true, value_name = "DIR")]
     pub(super) data_dir: Option<PathBuf>,
-    /// What we call ourselves at providers whose playlist does not say it [env: HEADWATER_USER_AGENT]
+    /// Default User-Agent for requests to providers [env: HEADWATER_USER_AGENT]
     #[arg(long, global = true, value_name = "TEXT")]
     pub(super) user_agent: Option<String>,
-    /// Who may have streams and playlists without credentials: `loopback`, `private`, `any`, ADDRESS/PREFIX, with
-    /// commas [default: loopback,private] [env: HEADWATER_STREAM_NETWORKS]
+    /// Networks that get streams and playlists without credentials: a comma-separated list of `loopback`, `private`,
+    /// `any` and ADDRESS/PREFIX [default: loopback,private] [env: HEADWATER_STREAM_NETWORKS]
     #[arg(long, global = true, value_name = "NETS")]
     pub(super) stream_networks: Option<Networks>,
-    /// error, warn, info, debug, trace, or a list such as info,media=debug [default: info] [env: HEADWATER_LOG_LEVEL]
+    /// Log level: error, warn, info, debug, trace, or a list such as info,media=debug [default: info] [env: HEADWATER_LOG_LEVEL]
     #[arg(long, global = true, value_name = "LEVEL")]
     pub(super) log_level: Option<String>,
-    /// How log lines look [default: text] [env: HEADWATER_LOG_FORMAT]
+    /// Format of log lines [default: text] [env: HEADWATER_LOG_FORMAT]
     #[arg(long, global = true, value_name = "FORMAT")]
     pub(super) log_format: Option<LogFormat>,
-    /// Any key of the configuration file, such as engine.stall_timeout=5; may be given more than once
+    /// Set any key of the configuration file, such as engine.stall_timeout=5; may be repeated
     #[arg(long, global = true, value_name = "KEY=VALUE")]
     pub(super) set: Vec<String>,
 }

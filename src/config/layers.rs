@@ -1,7 +1,7 @@
-//! One layer over another: default, file, environment, arguments.
+//! Merges the layers of the configuration: defaults, file, environment, arguments.
 //!
-//! A layer is a TOML table. Each is checked alone when it is read, so that an error names the place where the
-//! mistake stands; then they are laid over each other, and what is left is read once more as the whole.
+//! A layer is a TOML table. Each is validated alone when it is read, so that an error names the source of the mistake.
+//! Then the layers are merged in order, and the result is parsed as the whole configuration.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -14,15 +14,15 @@ use super::Config;
 use super::args::{Args, Command, Common, PASSWORD_VARIABLE};
 
 const PREFIX: &str = "HEADWATER_";
-/// Names the file; not a key of it.
+/// Names the configuration file; not a key itself.
 const CONFIG_VARIABLE: &str = "HEADWATER_CONFIG";
-/// Variables that mean something to us and are keys of no file.
-const NO_KEYS: [&str; 2] = [CONFIG_VARIABLE, PASSWORD_VARIABLE];
+/// Recognised variables that are not configuration keys.
+const NON_KEY_VARIABLES: [&str; 2] = [CONFIG_VARIABLE, PASSWORD_VARIABLE];
 
-/// Files that are open beside the connections of clients: upstreams, logs, the runtime's own.
-const FILES_BESIDE: u64 = 256;
+/// Open files besides client connections: upstream sockets, the store, and those of the runtime.
+const OTHER_FILES: u64 = 256;
 
-/// Why there is no configuration.
+/// Error while loading the configuration.
 #[derive(Debug, thiserror::Error)]
 pub enum ConfigError {
     #[error("failed to read configuration file {}", path.display())]
@@ -39,36 +39,36 @@ pub enum ConfigError {
     Whole(String),
 }
 
-/// A configuration, and what was odd about its sources.
+/// A configuration, with warnings about its sources.
 #[derive(Debug)]
 pub struct Loaded {
     pub config: Config,
-    /// Environment variables with our prefix that mean nothing to us. No errors, because orchestrators invent
-    /// such names for services of ours.
+    /// Unknown environment variables with the prefix `HEADWATER_`. They are not errors, because orchestrators define
+    /// such names for a service called `headwater`.
     pub unknown_variables: Vec<String>,
 }
 
 impl Loaded {
-    /// Logs what an operator may want to know about the surroundings, once the log is there. `n_files_max` is how
-    /// many files this process may have open; every viewer is one, and so is every upstream.
-    pub fn tell_oddities(&self, n_files_max: Option<u64>) {
+    /// Logs warnings about the environment, after logging has started. `n_files_max` is the limit of open files of this
+    /// process; every viewer and every upstream connection uses one.
+    pub fn log_warnings(&self, n_files_max: Option<u64>) {
         for name in &self.unknown_variables {
-            warn!(name, "this environment variable means nothing here");
+            warn!(name, "unknown environment variable ignored");
         }
         let connections_max = self.config.limits.connections_max as u64;
         if let Some(n_files_max) = n_files_max
-            && n_files_max < connections_max.saturating_add(FILES_BESIDE)
+            && n_files_max < connections_max.saturating_add(OTHER_FILES)
         {
             warn!(
                 n_files_max,
                 limits.connections_max = connections_max,
-                "the system allows fewer open files than connections are allowed here"
+                "the limit of open files is lower than limits.connections_max; raise it or lower the number of connections"
             );
         }
     }
 }
 
-/// Reads the file that is named, and lays environment and arguments over it.
+/// Reads the configuration file, and overrides it with the environment and the arguments.
 pub fn load(
     args: &Args,
     environment: impl IntoIterator<Item = (String, String)>,
@@ -80,14 +80,14 @@ pub fn load(
 
     let named = environment.get(CONFIG_VARIABLE).filter(|it| !it.is_empty()).map(PathBuf::from);
     if let Some(path) = args.common.config.clone().or(named) {
-        lay_over(&mut whole, file(&path)?);
+        merge(&mut whole, file(&path)?);
     }
     for (key, default) in &keys {
         let name = variable(key);
         if let Some(text) = environment.get(&name) {
             let layer = single(key, default, text);
-            alone(&layer).map_err(|reason| ConfigError::Variable { name, reason })?;
-            lay_over(&mut whole, layer);
+            validate(&layer).map_err(|reason| ConfigError::Variable { name, reason })?;
+            merge(&mut whole, layer);
         }
     }
     for text in &args.common.set {
@@ -95,10 +95,10 @@ pub fn load(
         let (key, value) = text.split_once('=').ok_or_else(|| error("expected KEY=VALUE".to_owned()))?;
         let default = keys.get(key.trim()).ok_or_else(|| error(format!("unknown key `{}`", key.trim())))?;
         let layer = single(key.trim(), default, value.trim());
-        alone(&layer).map_err(error)?;
-        lay_over(&mut whole, layer);
+        validate(&layer).map_err(error)?;
+        merge(&mut whole, layer);
     }
-    lay_over(&mut whole, options(&args.common, &args.command));
+    merge(&mut whole, options(&args.common, &args.command));
 
     let config: Config =
         whole.try_into().map_err(|error: toml::de::Error| ConfigError::Whole(reason(&error)))?;
@@ -106,12 +106,14 @@ pub fn load(
     let known: Vec<String> = keys.keys().map(|key| variable(key)).collect();
     let unknown_variables = environment
         .into_keys()
-        .filter(|it| it.starts_with(PREFIX) && !NO_KEYS.contains(&it.as_str()) && !known.contains(it))
+        .filter(|it| {
+            it.starts_with(PREFIX) && !NON_KEY_VARIABLES.contains(&it.as_str()) && !known.contains(it)
+        })
         .collect();
     Ok(Loaded { config, unknown_variables })
 }
 
-/// The file, after it has been read as a configuration of its own: that error knows line and column.
+/// Reads the file and validates it alone, because only that error has a line number.
 fn file(path: &Path) -> Result<Table, ConfigError> {
     let text = std::fs::read_to_string(path)
         .map_err(|source| ConfigError::Unreadable { path: path.to_owned(), source })?;
@@ -121,31 +123,31 @@ fn file(path: &Path) -> Result<Table, ConfigError> {
     toml::from_str(&text).map_err(error)
 }
 
-/// What the arguments say apart from `--set`.
+/// Returns the layer of all arguments except `--set`.
 fn options(common: &Common, command: &Command) -> Table {
     let mut layer = Table::new();
-    let mut say = |key: &str, value: Option<Value>| {
+    let mut put = |key: &str, value: Option<Value>| {
         if let Some(value) = value {
             set(&mut layer, key, value);
         }
     };
     let text = |it: String| Value::String(it);
-    say("api_listen", common.api_listen.map(|it| text(it.to_string())));
-    say("player_listen", common.player_listen.map(|it| text(it.to_string())));
-    say("data_dir", common.data_dir.as_ref().map(|it| text(it.to_string_lossy().into_owned())));
-    say("user_agent", common.user_agent.clone().map(text));
-    say("stream_networks", common.stream_networks.as_ref().and_then(|it| Value::try_from(it).ok()));
-    say("log.level", common.log_level.clone().map(text));
-    say("log.format", common.log_format.and_then(|it| Value::try_from(it).ok()));
+    put("api_listen", common.api_listen.map(|it| text(it.to_string())));
+    put("player_listen", common.player_listen.map(|it| text(it.to_string())));
+    put("data_dir", common.data_dir.as_ref().map(|it| text(it.to_string_lossy().into_owned())));
+    put("user_agent", common.user_agent.clone().map(text));
+    put("stream_networks", common.stream_networks.as_ref().and_then(|it| Value::try_from(it).ok()));
+    put("log.level", common.log_level.clone().map(text));
+    put("log.format", common.log_format.and_then(|it| Value::try_from(it).ok()));
     if let Command::Play { lists, max_streams } = command {
         let lists = lists.iter().cloned().map(Value::String).collect::<Vec<_>>();
-        say("play.lists", (!lists.is_empty()).then_some(Value::Array(lists)));
-        say("play.max_streams", max_streams.map(|it| Value::Integer(it.into())));
+        put("play.lists", (!lists.is_empty()).then_some(Value::Array(lists)));
+        put("play.max_streams", max_streams.map(|it| Value::Integer(it.into())));
     }
     layer
 }
 
-/// Every key, as `table.key`, with its default: that says which kind of value it takes.
+/// Returns every key as `table.key` with its default, which determines the type of its value.
 fn keys() -> BTreeMap<String, Json> {
     fn collect(prefix: &str, value: &Json, keys: &mut BTreeMap<String, Json>) {
         match value {
@@ -166,12 +168,12 @@ fn keys() -> BTreeMap<String, Json> {
     keys
 }
 
-/// The environment variable of a key.
+/// Returns the name of the environment variable of a key.
 fn variable(key: &str) -> String {
     format!("{PREFIX}{}", key.replace('.', "_").to_uppercase())
 }
 
-/// A layer with one key, whose value came as text.
+/// Builds a layer with one key from a value given as text.
 fn single(key: &str, default: &Json, text: &str) -> Table {
     let layer = |value| {
         let mut layer = Table::new();
@@ -179,16 +181,16 @@ fn single(key: &str, default: &Json, text: &str) -> Table {
         layer
     };
     let typed = layer(typed(default, text));
-    // A key without a default does not say what it takes: a number that is refused may have been meant as a text.
-    if default.is_null() && alone(&typed).is_err() { layer(Value::String(text.to_owned())) } else { typed }
+    // A key without a default has no known type. If the value is rejected as a number, try it as a string.
+    if default.is_null() && validate(&typed).is_err() { layer(Value::String(text.to_owned())) } else { typed }
 }
 
-/// Text as the kind of value that a key takes: where the default is a text it is one, else what TOML reads.
+/// Converts text to the type of a key: a string if the default is a string, otherwise a TOML value.
 fn typed(default: &Json, text: &str) -> Value {
     let as_toml = || format!("it = {text}").parse::<Table>().ok().and_then(|mut it| it.remove("it"));
     match default {
         Json::String(_) => Value::String(text.to_owned()),
-        // A list may be written without brackets when it has one member; networks also with commas.
+        // A list of one item may be written without brackets. Networks may also be separated by commas.
         Json::Array(members) => as_toml().unwrap_or_else(|| {
             let is_text_list = members.first().is_some_and(Json::is_string);
             let one = Value::String(text.to_owned());
@@ -198,18 +200,18 @@ fn typed(default: &Json, text: &str) -> Value {
     }
 }
 
-/// Would this layer do alone?
-fn alone(layer: &Table) -> Result<(), String> {
+/// Validates a layer alone.
+fn validate(layer: &Table) -> Result<(), String> {
     layer.clone().try_into::<Config>().map(drop).map_err(|error| reason(&error))
 }
 
-/// The words of a TOML error, and its line. Not the line itself: it may hold the address of a playlist.
+/// Formats a TOML error with its line number. The line itself is left out, because it may contain the URL of a playlist.
 fn placed(error: &toml::de::Error, text: &str) -> String {
     let line = error.span().and_then(|it| text.get(..it.start)).map(|it| it.matches('\n').count() + 1);
     line.map_or_else(|| reason(error), |line| format!("line {line}: {}", reason(error)))
 }
 
-/// The words of a TOML error, without a position: there is no file it could be a position in.
+/// Formats a TOML error without a position, for layers that are not a file.
 fn reason(error: &toml::de::Error) -> String {
     error.message().to_owned()
 }
@@ -229,11 +231,11 @@ fn set(layer: &mut Table, key: &str, value: Value) {
     }
 }
 
-/// What `above` says replaces what `below` says, key by key.
-fn lay_over(below: &mut Table, above: Table) {
+/// Merges `above` into `below`, key by key; `above` wins.
+fn merge(below: &mut Table, above: Table) {
     for (key, value) in above {
         match (below.get_mut(&key), value) {
-            (Some(Value::Table(below)), Value::Table(above)) => lay_over(below, above),
+            (Some(Value::Table(below)), Value::Table(above)) => merge(below, above),
             (_, value) => {
                 below.insert(key, value);
             }
@@ -241,7 +243,7 @@ fn lay_over(below: &mut Table, above: Table) {
     }
 }
 
-/// Where programs of this user keep their data.
+/// Returns the data folder of the current user, by the XDG base directory specification.
 fn default_data_dir(environment: &BTreeMap<String, String>) -> String {
     let from = |name: &str, below: &str| {
         let base = environment.get(name).filter(|it| it.starts_with('/'))?;

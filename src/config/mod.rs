@@ -1,10 +1,10 @@
-//! Configuration: file, environment and arguments become one typed value before any port is bound.
+//! Configuration: file, environment and arguments are merged into one typed value before any port is bound.
 //!
-//! Every key can stand in all three places; what stands further right wins:
-//! default, file, environment, arguments.
+//! Every key can be set in all three places. Arguments override the environment, which overrides the file, which
+//! overrides the defaults.
 //!
 //! ```text
-//! [engine] stall_timeout = 5      in the file
+//! [engine] stall_timeout = 5           in the file
 //! HEADWATER_ENGINE_STALL_TIMEOUT=5     in the environment
 //! --set engine.stall_timeout=5         as an argument
 //! ```
@@ -24,21 +24,21 @@ pub use self::layers::{ConfigError, Loaded, load};
 pub use self::values::{ListSource, Listen, LogFormat};
 pub use crate::http::network::{NetworkError, Networks};
 
-/// Everything that is decided before the gateway starts.
+/// Settings that are fixed when the gateway starts.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Config {
-    /// Where administrators' programs call.
+    /// Address of the admin API.
     pub api_listen: Listen,
-    /// Where players call.
+    /// Address for players.
     pub player_listen: Listen,
-    /// Where what must survive a restart is kept: the store and, beside it, its key file.
+    /// Folder of the persistent data: the store and, beside it, its key file.
     pub data_dir: PathBuf,
-    /// What we call ourselves at providers whose playlist does not say it.
+    /// Default User-Agent for requests to providers.
     pub user_agent: Option<String>,
-    /// From where streams and playlists may be had without credentials.
+    /// Networks that get streams and playlists without credentials.
     pub stream_networks: Networks,
-    /// From where `/metrics` may be read.
+    /// Networks that may read `/metrics`.
     pub metrics_networks: Networks,
     pub log: Log,
     pub limits: Limits,
@@ -47,7 +47,7 @@ pub struct Config {
     pub play: Play,
 }
 
-/// What is logged, and how it looks.
+/// Level and format of the log.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Log {
@@ -56,51 +56,51 @@ pub struct Log {
     pub format: LogFormat,
 }
 
-/// Limits of the front door. `0` is no limit, where a number counts connections.
+/// Limits of the HTTP server and of playlist downloads. For numbers of connections, `0` means no limit.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Limits {
-    /// Open connections, of all ports together.
+    /// Maximum number of open connections on all ports together.
     pub connections_max: usize,
-    /// Open connections from one address (one /64 of IPv6).
+    /// Maximum number of open connections from one IPv4 address or one IPv6 /64.
     pub connections_per_address_max: usize,
-    /// How long a client may take to send the head of a request.
+    /// Time limit for a client to send a request head.
     #[serde(with = "seconds")]
     pub header_timeout: Duration,
-    /// How long open answers may take to end once the gateway is told to stop.
+    /// Time limit for open responses to finish after the gateway begins to stop.
     #[serde(with = "seconds")]
     pub drain_timeout: Duration,
-    /// The largest body of a request that is read, in bytes.
+    /// Maximum size of a request body, in bytes.
     pub body_bytes_max: usize,
-    /// How long the body of a request may take to arrive.
+    /// Time limit for receiving a request body.
     #[serde(with = "seconds")]
     pub body_timeout: Duration,
-    /// The largest playlist that is read, in bytes.
+    /// Maximum size of a playlist, in bytes.
     pub playlist_bytes_max: u64,
-    /// How long a playlist may take to arrive, whole.
+    /// Time limit for downloading a whole playlist.
     #[serde(with = "seconds")]
     pub playlist_timeout: Duration,
 }
 
-/// How people log in.
+/// Limits of logins.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct AuthLimits {
-    /// The longest that the answer to a failed login is held back. The first few are not, and then longer and longer.
+    /// Maximum delay of the response to a failed login. The first few failures are not delayed; after that the delay doubles.
     #[serde(with = "seconds")]
     pub failure_delay_max: Duration,
-    /// How long a good login with a password is remembered, so that the next one costs nothing. Zero: not at all.
+    /// Time for which a verified password is cached, to save the expensive hash. Zero disables the cache.
     #[serde(with = "seconds")]
     pub remember_login: Duration,
 }
 
-/// What `headwater play` plays.
+/// Settings of `headwater play`.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Play {
-    /// Files and addresses of playlists. Each is an account of its own.
+    /// Files and URLs of playlists. Each becomes its own account.
     pub lists: Vec<ListSource>,
-    /// How many streams each account may play at once; 0 is no limit.
+    /// Maximum number of simultaneous streams per account; 0 means no limit.
     pub max_streams: u32,
 }
 
@@ -111,8 +111,8 @@ impl Default for Config {
             player_listen: Listen::everywhere(9191),
             data_dir: PathBuf::from("/var/lib/headwater"),
             user_agent: None,
-            stream_networks: Networks::at_home(),
-            metrics_networks: Networks::at_home(),
+            stream_networks: Networks::local(),
+            metrics_networks: Networks::local(),
             log: Log::default(),
             limits: Limits::default(),
             auth: AuthLimits::default(),
@@ -150,7 +150,7 @@ impl Default for AuthLimits {
 }
 
 impl Config {
-    /// What no single value shows: ranges, and values that do not go together.
+    /// Checks ranges, and values that contradict each other.
     fn check(&self) -> Result<(), ConfigError> {
         self.engine.check().map_err(|error| ConfigError::Value {
             key: format!("engine.{}", error.field),
@@ -163,7 +163,7 @@ impl Config {
         if let Err(error) = self.log.level.parse::<tracing_subscriber::filter::Targets>() {
             return Err(ConfigError::Value {
                 key: "log.level".to_owned(),
-                reason: format!("is no level: {error}"),
+                reason: format!("is not a valid log level: {error}"),
             });
         }
         if let Some(agent) = &self.user_agent

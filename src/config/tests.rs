@@ -2,7 +2,7 @@ use clap::{CommandFactory, Parser};
 
 use super::*;
 
-/// Loads a configuration from the text of a file, variables `NAME=VALUE`, and arguments.
+/// Loads a configuration from the text of a file, variables of the form `NAME=VALUE`, and arguments.
 fn load_from(file: &str, environment: &[&str], args: &[&str]) -> Result<Loaded, String> {
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("headwater.toml");
@@ -26,12 +26,12 @@ fn error(file: &str, environment: &[&str], args: &[&str]) -> String {
 }
 
 #[test]
-fn the_help_describes_itself_without_contradiction() {
+fn the_command_line_definition_is_consistent() {
     Args::command().debug_assert();
 }
 
 #[test]
-fn without_any_source_the_defaults_hold() {
+fn without_any_source_the_defaults_apply() {
     let config = config("", &[], &[]);
     assert_eq!(config, Config::default());
     assert_eq!(config.api_listen, Listen::everywhere(8000));
@@ -39,7 +39,7 @@ fn without_any_source_the_defaults_hold() {
 }
 
 #[test]
-fn options_win_over_environment_over_file_over_default() {
+fn options_override_the_environment_which_overrides_the_file() {
     let file = "player_listen = '127.0.0.1:1'\n[engine]\nstall_timeout = 1\nconnect_timeout = 1.5\n[log]\nlevel = 'warn'";
     let variables = ["HEADWATER_PLAYER_LISTEN=127.0.0.1:2", "HEADWATER_ENGINE_STALL_TIMEOUT=2"];
     let port = |config: Config| config.player_listen.address().port();
@@ -57,7 +57,7 @@ fn options_win_over_environment_over_file_over_default() {
 }
 
 #[test]
-fn an_unknown_key_of_the_file_is_named_with_its_line() {
+fn an_error_in_the_file_names_the_key_and_the_line() {
     let error_text = error("api_listen = '[::]:1'\n\n[limits]\nconections_max = 5\n", &[], &[]);
     assert!(error_text.contains("line 4") && error_text.contains("conections_max"), "{error_text}");
     let error_text = error("[engine]\nstall = 5\n", &[], &[]);
@@ -67,7 +67,7 @@ fn an_unknown_key_of_the_file_is_named_with_its_line() {
 }
 
 #[test]
-fn a_wrong_variable_or_option_is_named() {
+fn an_error_names_the_invalid_variable_or_option() {
     let error_text = error("", &["HEADWATER_LIMITS_CONNECTIONS_MAX=many"], &[]);
     assert!(error_text.contains("HEADWATER_LIMITS_CONNECTIONS_MAX"), "{error_text}");
     let error_text = error("", &[], &["--set", "engine.stall=5"]);
@@ -79,7 +79,7 @@ fn a_wrong_variable_or_option_is_named() {
 }
 
 #[test]
-fn values_that_make_no_sense_are_refused_before_a_port_is_bound() {
+fn invalid_values_are_rejected_before_a_port_is_bound() {
     for (key, value) in [
         ("engine.stall_timeout", "0"),
         ("engine.new_client_behind_seconds", "60"),
@@ -118,7 +118,7 @@ fn every_key_can_be_set_by_variable_and_by_option() {
 }
 
 #[test]
-fn lists_of_the_command_line_replace_those_of_the_file() {
+fn playlists_on_the_command_line_replace_those_of_the_file() {
     let file = "[play]\nlists = ['a.m3u', 'http://user:secret@tv.example/b.m3u']\nmax_streams = 1\n";
     let from_file = config(file, &[], &[]).play;
     assert_eq!((from_file.lists.len(), from_file.max_streams), (2, 1));
@@ -127,13 +127,13 @@ fn lists_of_the_command_line_replace_those_of_the_file() {
 }
 
 #[test]
-fn variables_of_ours_that_mean_nothing_are_told_and_do_no_harm() {
+fn unknown_variables_with_our_prefix_are_reported_but_not_errors() {
     let loaded = load_from("", &["HEADWATER_PORT=tcp://10.0.0.1:80", "HEADWATER_STALL=1"], &[]).unwrap();
     assert_eq!(loaded.unknown_variables, ["HEADWATER_PORT", "HEADWATER_STALL"]);
 }
 
 #[test]
-fn data_is_kept_where_programs_of_this_user_keep_it() {
+fn the_default_data_folder_follows_the_xdg_specification() {
     let directory = |environment: &[&str]| config("", environment, &[]).data_dir;
     assert_eq!(directory(&["XDG_DATA_HOME=/x/", "HOME=/home/a"]), PathBuf::from("/x/headwater"));
     assert_eq!(directory(&["HOME=/home/a"]), PathBuf::from("/home/a/.local/share/headwater"));
@@ -151,7 +151,7 @@ fn a_listen_address_may_be_a_port_alone() {
 }
 
 #[test]
-fn the_address_of_a_list_never_prints_its_credentials() {
+fn printing_a_playlist_url_hides_its_credentials() {
     let list = ListSource::from("http://user:secret@tv.example/get.php?password=secret");
     assert!(!format!("{list} {list:?}").contains("secret"));
     assert_eq!(ListSource::from("file:///srv/a.m3u").to_string(), "/srv/a.m3u");

@@ -1,4 +1,4 @@
-//! Values of the configuration that are more than a number or a text.
+//! Types of configuration values that are neither numbers nor plain text.
 
 use std::fmt;
 use std::net::{IpAddr, Ipv6Addr, SocketAddr};
@@ -8,17 +8,17 @@ use std::str::FromStr;
 use domain::source_url::SourceUrl;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
-/// Where a port is bound: `ADDRESS:PORT`, or a port alone for all addresses of IPv4 and IPv6.
+/// Address to listen on: `ADDRESS:PORT`, or a port alone for all IPv4 and IPv6 addresses.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Listen(SocketAddr);
 
 impl Listen {
-    /// All addresses of this machine.
+    /// Listens on all addresses of this machine.
     pub fn everywhere(port: u16) -> Self {
         Listen(SocketAddr::new(IpAddr::V6(Ipv6Addr::UNSPECIFIED), port))
     }
 
-    /// One address and port. Port 0 takes a free one.
+    /// Listens on one address. Port 0 chooses a free port.
     pub fn at(address: SocketAddr) -> Self {
         Listen(address)
     }
@@ -27,15 +27,15 @@ impl Listen {
         self.0
     }
 
-    /// Does this mean all addresses, so that IPv4 alone will do where there is no IPv6?
+    /// Returns true for the wildcard address, which falls back to IPv4 on machines without IPv6.
     pub(crate) fn is_everywhere(self) -> bool {
         self.0.ip() == IpAddr::V6(Ipv6Addr::UNSPECIFIED)
     }
 }
 
-/// What is wrong with the text of an address to listen on.
+/// Error for a malformed listen address.
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
-#[error("`{0}` is no address to listen on: expected ADDRESS:PORT (0.0.0.0:9191, [::]:9191) or PORT")]
+#[error("invalid listen address `{0}`: expected ADDRESS:PORT (0.0.0.0:9191, [::]:9191) or PORT")]
 pub struct ListenError(String);
 
 impl FromStr for Listen {
@@ -68,17 +68,17 @@ impl<'de> Deserialize<'de> for Listen {
     }
 }
 
-/// How log lines look.
+/// Format of log lines.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, clap::ValueEnum)]
 #[serde(rename_all = "snake_case")]
 pub enum LogFormat {
-    /// For people.
+    /// Human-readable lines.
     Text,
     /// One JSON object per line.
     Json,
 }
 
-/// Where a playlist is: a file, or an address of which only the host is ever printed.
+/// Location of a playlist: a file, or a URL of which only the host is ever printed.
 #[derive(Clone, PartialEq, Eq)]
 pub enum ListSource {
     File(PathBuf),

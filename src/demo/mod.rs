@@ -1,8 +1,8 @@
-//! `headwater demo`: a gateway together with a source of its own, so that a newcomer sees a channel play within
-//! seconds, and can break it.
+//! `headwater demo`: a gateway with a built-in source, so that a new user sees a channel play within seconds and can
+//! try failover.
 //!
-//! The source is an HTTP server on loopback that plays embedded clips, each for ever and in real time, and can be
-//! told to stop and start. To the gateway it is a provider like any other: two playlists, two accounts.
+//! The source is an HTTP server on loopback that plays embedded clips in real time and in an endless loop, and that can
+//! be stopped and started. The gateway treats it like any provider, with two playlists and two accounts.
 
 mod source;
 
@@ -21,14 +21,14 @@ use crate::player::stream_url;
 
 /// One embedded clip.
 pub(crate) struct Feature {
-    /// Its name in addresses.
+    /// Name in URLs.
     pub(crate) name: &'static str,
-    /// The channel that it is a stream of.
+    /// Name of the channel that the clip belongs to.
     channel: &'static str,
     bytes: &'static [u8],
 }
 
-/// Two for each channel: the first is played first.
+/// The clips, two for each channel. The first of a channel is preferred.
 pub(crate) const FEATURES: [Feature; 6] = [
     Feature { name: "testcard-a", channel: "Test Card", bytes: include_bytes!("testcard-a.ts") },
     Feature { name: "testcard-b", channel: "Test Card", bytes: include_bytes!("testcard-b.ts") },
@@ -38,7 +38,7 @@ pub(crate) const FEATURES: [Feature; 6] = [
     Feature { name: "colours-b", channel: "Colours", bytes: include_bytes!("colours-b.ts") },
 ];
 
-/// Why there is no demo.
+/// Error that prevents the demo from starting.
 #[derive(Debug, thiserror::Error)]
 pub enum DemoError {
     #[error("failed to start the built-in source")]
@@ -49,7 +49,7 @@ pub enum DemoError {
     Start(#[from] StartError),
 }
 
-/// Starts the source and a gateway for it, and says what to try.
+/// Starts the source and a gateway for it, and prints commands to try.
 pub async fn run(
     config: Config,
     source_listen: SocketAddr,
@@ -61,14 +61,16 @@ pub async fn run(
     let gateway = Gateway::start(config, temporary(catalogue).await?, runtimes).await?;
 
     let player = local_authority(gateway.player_addr());
-    let mut text = String::from("Three channels are on air, each with a stream A and a backup stream B.\n\n");
+    let mut text =
+        String::from("Three channels are running, each with a stream A and a backup stream B.\n\n");
     for channel in &channels {
         text += &format!("  {:<10} {}\n", channel.name, stream_url(&player, channel));
     }
     let first = stream_url(&player, &channels[0]);
-    text +=
-        &format!("\nWatch the first one with one of\n  ffplay {first}\n  vlc {first}\n  ffprobe {first}\n");
-    text += "\nStop a stream and see its channel go on with the other one; start it again:\n";
+    text += &format!(
+        "\nWatch the first channel with one of these commands:\n  ffplay {first}\n  vlc {first}\n  ffprobe {first}\n"
+    );
+    text += "\nStop a stream to see its channel fail over to the other one, then start it again:\n";
     for feature in &FEATURES {
         text += &format!("  curl -X POST {}\n", source.control(feature.name, "stop"));
         text += &format!("  curl -X POST {}\n", source.control(feature.name, "start"));
@@ -77,7 +79,7 @@ pub async fn run(
     Ok((gateway, source))
 }
 
-/// The channels of the source at this address, by way of two playlists, as they would come from two providers.
+/// Builds the channels of the source at this address from two playlists, as if from two providers.
 pub fn catalogue(source: SocketAddr) -> Catalogue {
     let mut catalogue = CatalogueBuilder::new();
     for (account, suffix) in [("demo provider A", "-a"), ("demo provider B", "-b")] {
@@ -110,7 +112,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_demo_has_three_channels_of_two_streams_each() {
+    fn the_demo_has_three_channels_with_two_streams_each() {
         let catalogue = catalogue("127.0.0.1:1".parse().unwrap());
         let channels: Vec<_> =
             catalogue.channels.iter().map(|it| (it.name.as_str(), it.streams.len())).collect();
@@ -118,7 +120,7 @@ mod tests {
     }
 
     #[test]
-    fn channels_of_the_demo_keep_their_addresses_from_run_to_run() {
+    fn demo_channels_keep_their_uuids_between_runs() {
         let uuids =
             |port| catalogue(SocketAddr::from(([127, 0, 0, 1], port))).channels.into_iter().map(|it| it.uuid);
         assert!(uuids(1).eq(uuids(2)));

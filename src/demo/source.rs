@@ -1,13 +1,13 @@
-//! The built-in source: a provider on loopback that plays clips in real time and obeys.
+//! The built-in source: a provider on loopback that plays clips in real time and can be stopped and started.
 //!
 //! ```text
-//! GET  /testcard-a.ts              200 video/mp2t for ever; 503 while it is stopped
-//! POST /control/testcard-a/stop    ends its connections
+//! GET  /testcard-a.ts              200 with an endless video/mp2t body; 503 while stopped
+//! POST /control/testcard-a/stop    closes its connections
 //! POST /control/testcard-a/start
 //! ```
 //!
-//! Each clip has one player, also while nobody watches, so that all connections of one source are at the same point
-//! of its programme, as they would be at a broadcaster.
+//! Each clip has one player that also runs without viewers, so that all connections of a clip receive the same position,
+//! as with a broadcaster.
 
 use std::convert::Infallible;
 use std::net::SocketAddr;
@@ -30,16 +30,16 @@ use tracing::info;
 use super::FEATURES;
 use crate::config::Listen;
 use crate::gateway::{Runtimes, StartError, bind};
-use crate::http::accept::{Door, Handler};
+use crate::http::accept::{Handler, Server};
 use crate::http::admission::Admission;
 
-/// Pieces that a connection may lag behind before it misses some. About a second.
+/// Pieces that a connection may lag behind before it loses some; about one second.
 const LAG_MAX: usize = 64;
-/// Between the time stamps of two clips, so that no two sources agree on what time it is.
-const APART: Duration = Duration::from_secs(4 * 3600);
+/// Distance between the time stamps of two clips, so that every failover crosses a time-stamp discontinuity.
+const TIMESTAMP_OFFSET: Duration = Duration::from_secs(4 * 3600);
 const HEADER_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// Why the source did not start.
+/// Error that prevents the source from starting.
 #[derive(Debug, thiserror::Error)]
 pub enum SourceError {
     #[error("failed to read the clip {name}")]
@@ -48,15 +48,15 @@ pub enum SourceError {
     Start(#[from] StartError),
 }
 
-/// The running source. Dropping it closes its port, its connections and its players.
+/// The running source. Dropping it stops its port, its connections and its players.
 #[derive(Debug)]
 pub struct Source {
     address: SocketAddr,
-    _door: Door,
+    _server: Server,
 }
 
 impl Source {
-    /// Starts it at `listen`, or at a free port of the same address when that one is taken.
+    /// Starts the source at `listen`, or at a free port of the same address if that port is in use.
     pub async fn start(listen: SocketAddr, runtimes: &Runtimes) -> Result<Source, SourceError> {
         let packets = &runtimes.packets;
         let (listener, address) = match bind(Listen::at(listen), packets) {
@@ -70,27 +70,28 @@ impl Source {
             let error = |source| SourceError::Clip { name: feature.name, source };
             let clip = Clip::parse(feature.bytes).map_err(error)?;
             let (chunks, _) = broadcast::channel(LAG_MAX);
-            let player = AbortOnDropHandle::new(packets.spawn(play(clip, APART * number, chunks.clone())));
+            let player =
+                AbortOnDropHandle::new(packets.spawn(play(clip, TIMESTAMP_OFFSET * number, chunks.clone())));
             let on_air = watch::Sender::new(true);
             stations.push(Station { name: feature.name, chunks, on_air, _player: player });
         }
         let handler = Provider { stations: stations.into() };
-        let door = Door::open(listener, handler, Admission::new(0, 0), HEADER_TIMEOUT, packets);
-        Ok(Source { address, _door: door })
+        let server = Server::start(listener, handler, Admission::new(0, 0), HEADER_TIMEOUT, packets);
+        Ok(Source { address, _server: server })
     }
 
-    /// Where it listens.
+    /// Returns the address that the source listens on.
     pub fn address(&self) -> SocketAddr {
         self.address
     }
 
-    /// The address that makes the source `name` obey: `stop` or `start`, by POST.
+    /// Returns the URL that stops or starts the clip `name` on POST; `order` is `stop` or `start`.
     pub fn control(&self, name: &str, order: &str) -> String {
         format!("http://{}/control/{name}/{order}", self.address)
     }
 }
 
-/// One clip on air, or not.
+/// One clip and its state.
 #[derive(Debug)]
 struct Station {
     name: &'static str,
@@ -99,14 +100,14 @@ struct Station {
     _player: AbortOnDropHandle<()>,
 }
 
-/// Plays a clip for ever, each piece when it is due.
+/// Plays a clip in an endless loop, each piece when it is due.
 async fn play(clip: Clip, starting_at: Duration, chunks: broadcast::Sender<Bytes>) {
     let mut player = clip.player().starting_at(starting_at);
     let start = Instant::now();
     loop {
         let (due, packets) = player.next();
         sleep_until(start + due).await;
-        // Nobody may be watching; the programme goes on.
+        // An error means that there are no viewers; keep playing.
         let _ = chunks.send(packets);
     }
 }
@@ -127,33 +128,33 @@ impl Handler for Provider {
         match (request.method(), &segments[..]) {
             (&Method::POST, ["control", name, order @ ("stop" | "start")]) => match named(name) {
                 Some(_) if !is_local(&request) => {
-                    say(StatusCode::FORBIDDEN, "only from this machine\n".to_owned())
+                    plain(StatusCode::FORBIDDEN, "allowed only from this machine\n".to_owned())
                 }
-                Some(station) => station.obey(order),
-                None => say(StatusCode::NOT_FOUND, "no such source\n".to_owned()),
+                Some(station) => station.control(order),
+                None => plain(StatusCode::NOT_FOUND, "no such source\n".to_owned()),
             },
             (&Method::GET | &Method::HEAD, [file]) => match file.strip_suffix(".ts").and_then(named) {
-                Some(station) => station.programme(),
-                None => say(StatusCode::NOT_FOUND, "no such source\n".to_owned()),
+                Some(station) => station.stream(),
+                None => plain(StatusCode::NOT_FOUND, "no such source\n".to_owned()),
             },
-            _ => say(StatusCode::NOT_FOUND, "GET /NAME.ts or POST /control/NAME/stop\n".to_owned()),
+            _ => plain(StatusCode::NOT_FOUND, "GET /NAME.ts or POST /control/NAME/stop\n".to_owned()),
         }
     }
 }
 
 impl Station {
-    fn obey(&self, order: &str) -> Response<ProviderBody> {
+    fn control(&self, order: &str) -> Response<ProviderBody> {
         let is_on_air = order == "start";
         self.on_air.send_replace(is_on_air);
-        info!(source = self.name, on_air = is_on_air, "demo source told to {order}");
-        let state = if is_on_air { "on air" } else { "stopped" };
-        say(StatusCode::OK, format!("{} is {state}\n", self.name))
+        info!(source = self.name, on_air = is_on_air, "demo source received the command {order}");
+        let state = if is_on_air { "running" } else { "stopped" };
+        plain(StatusCode::OK, format!("{} is {state}\n", self.name))
     }
 
-    fn programme(&self) -> Response<ProviderBody> {
+    fn stream(&self) -> Response<ProviderBody> {
         let on_air = self.on_air.subscribe();
         if !*on_air.borrow() {
-            return say(StatusCode::SERVICE_UNAVAILABLE, "stopped\n".to_owned());
+            return plain(StatusCode::SERVICE_UNAVAILABLE, "stopped\n".to_owned());
         }
         let pieces =
             stream::unfold((self.chunks.subscribe(), on_air), |(mut chunks, mut on_air)| async move {
@@ -178,12 +179,12 @@ impl Station {
     }
 }
 
-/// Orders are taken from this machine only, wherever the programme is sent.
+/// Returns true for requests from this machine. Only they may stop and start clips.
 fn is_local(request: &Request<Incoming>) -> bool {
     request.extensions().get::<Arc<Connection>>().is_some_and(|it| it.peer.ip().is_loopback())
 }
 
-fn say(status: StatusCode, text: String) -> Response<ProviderBody> {
+fn plain(status: StatusCode, text: String) -> Response<ProviderBody> {
     let mut response = Response::new(Full::from(text).boxed_unsync());
     *response.status_mut() = status;
     response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static("text/plain"));
@@ -210,7 +211,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_source_plays_whole_packets_until_it_is_stopped_and_again_when_started() {
+    async fn a_source_plays_whole_packets_until_it_is_stopped_and_again_after_a_start() {
         let source = Source::start("127.0.0.1:0".parse().unwrap(), &Runtimes::current()).await.unwrap();
         let mut viewer = ask(&source, "GET /testcard-a.ts").await;
         let mut begin = vec![0; 2000];
@@ -232,7 +233,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn what_is_not_there_is_404_and_a_taken_port_is_no_obstacle() {
+    async fn unknown_paths_are_404_and_a_port_in_use_is_replaced_by_a_free_one() {
         let source = Source::start("127.0.0.1:0".parse().unwrap(), &Runtimes::current()).await.unwrap();
         assert!(whole(&source, "GET /nothing.ts").await.starts_with("HTTP/1.0 404"));
         assert!(whole(&source, "POST /control/nothing/stop").await.starts_with("HTTP/1.0 404"));

@@ -1,4 +1,4 @@
-//! How many connections may be open at once, in all and from one neighbour.
+//! Limits on open connections, in total and per client network.
 
 use std::collections::HashMap;
 use std::net::IpAddr;
@@ -7,9 +7,9 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use parking_lot::Mutex;
 
-use super::network::neighbour;
+use super::network::client_network;
 
-/// Counts the open connections of all doors together.
+/// Counts the open connections of all ports together.
 #[derive(Debug)]
 pub(crate) struct Admission {
     connections_max: usize,
@@ -23,28 +23,28 @@ pub(crate) struct Admission {
 #[derive(Debug, Default)]
 struct Open {
     n_all: usize,
-    by_neighbour: HashMap<IpAddr, usize>,
+    by_network: HashMap<IpAddr, usize>,
 }
 
-/// Why a connection is not served.
+/// The limit that refuses a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-pub(crate) enum Crowded {
+pub(crate) enum LimitReached {
     #[error("too many connections are open")]
-    House,
+    Total,
     #[error("too many connections are open from this address")]
-    Neighbour,
+    PerAddress,
 }
 
-/// The place of one open connection; given back when dropped.
+/// Counts one open connection until it is dropped.
 #[derive(Debug)]
-pub(crate) struct Admitted {
+pub(crate) struct AdmissionGuard {
     admission: Arc<Admission>,
-    neighbour: IpAddr,
+    network: IpAddr,
     id: u64,
 }
 
 impl Admission {
-    /// `0` means no limit, for both.
+    /// For both limits, `0` means no limit.
     pub(crate) fn new(connections_max: usize, per_address_max: usize) -> Arc<Self> {
         Arc::new(Admission {
             connections_max,
@@ -56,27 +56,27 @@ impl Admission {
         })
     }
 
-    pub(crate) fn admit(self: &Arc<Self>, address: IpAddr) -> Result<Admitted, Crowded> {
-        let neighbour = neighbour(address);
-        let admitted = self.count_in(neighbour);
+    pub(crate) fn admit(self: &Arc<Self>, address: IpAddr) -> Result<AdmissionGuard, LimitReached> {
+        let network = client_network(address);
+        let admitted = self.count_in(network);
         let counter = if admitted.is_ok() { &self.n_accepted } else { &self.n_refused };
         counter.fetch_add(1, Ordering::Relaxed);
         admitted?;
         let id = self.next_id.fetch_add(1, Ordering::Relaxed);
-        Ok(Admitted { admission: Arc::clone(self), neighbour, id })
+        Ok(AdmissionGuard { admission: Arc::clone(self), network, id })
     }
 
-    fn count_in(&self, neighbour: IpAddr) -> Result<(), Crowded> {
+    fn count_in(&self, network: IpAddr) -> Result<(), LimitReached> {
         let mut open = self.open.lock();
         if is_reached(self.connections_max, open.n_all) {
-            return Err(Crowded::House);
+            return Err(LimitReached::Total);
         }
-        let of_neighbour = open.by_neighbour.get(&neighbour).copied().unwrap_or(0);
-        if is_reached(self.per_address_max, of_neighbour) {
-            return Err(Crowded::Neighbour);
+        let from_network = open.by_network.get(&network).copied().unwrap_or(0);
+        if is_reached(self.per_address_max, from_network) {
+            return Err(LimitReached::PerAddress);
         }
         open.n_all += 1;
-        open.by_neighbour.insert(neighbour, of_neighbour + 1);
+        open.by_network.insert(network, from_network + 1);
         Ok(())
     }
 
@@ -93,21 +93,21 @@ impl Admission {
     }
 }
 
-impl Admitted {
-    /// The number of the connection, never used twice in the life of a gateway.
+impl AdmissionGuard {
+    /// Returns the id of the connection, unique for the life of the gateway.
     pub(crate) fn id(&self) -> u64 {
         self.id
     }
 }
 
-impl Drop for Admitted {
+impl Drop for AdmissionGuard {
     fn drop(&mut self) {
         let mut open = self.admission.open.lock();
         open.n_all -= 1;
-        if let Some(count) = open.by_neighbour.get_mut(&self.neighbour) {
+        if let Some(count) = open.by_network.get_mut(&self.network) {
             *count -= 1;
             if *count == 0 {
-                open.by_neighbour.remove(&self.neighbour);
+                open.by_network.remove(&self.network);
             }
         }
     }
@@ -121,36 +121,36 @@ fn is_reached(max: usize, count: usize) -> bool {
 mod tests {
     use super::*;
 
-    fn admit(admission: &Arc<Admission>, address: &str) -> Result<Admitted, Crowded> {
+    fn admit(admission: &Arc<Admission>, address: &str) -> Result<AdmissionGuard, LimitReached> {
         admission.admit(address.parse().unwrap())
     }
 
     #[test]
-    fn a_place_given_back_is_free_again() {
+    fn a_closed_connection_makes_room_for_another() {
         let admission = Admission::new(2, 0);
         let first = admit(&admission, "10.0.0.1").unwrap();
         let second = admit(&admission, "10.0.0.1").unwrap();
         assert_ne!(first.id(), second.id());
-        assert_eq!(admit(&admission, "10.0.0.2").unwrap_err(), Crowded::House);
+        assert_eq!(admit(&admission, "10.0.0.2").unwrap_err(), LimitReached::Total);
         drop(first);
         assert!(admit(&admission, "10.0.0.2").is_ok());
         assert_eq!((admission.n_accepted(), admission.n_refused()), (3, 1));
     }
 
     #[test]
-    fn one_neighbour_cannot_take_the_places_of_all() {
+    fn one_client_network_cannot_use_all_connections() {
         let admission = Admission::new(0, 1);
         let held = admit(&admission, "2001:db8::1").unwrap();
-        assert_eq!(admit(&admission, "2001:db8::2").unwrap_err(), Crowded::Neighbour);
+        assert_eq!(admit(&admission, "2001:db8::2").unwrap_err(), LimitReached::PerAddress);
         assert!(admit(&admission, "2001:db8:0:1::1").is_ok());
         drop(held);
         assert!(admit(&admission, "2001:db8::2").is_ok());
         assert_eq!(admission.n_open(), 0);
-        assert!(admission.open.lock().by_neighbour.is_empty(), "nothing is remembered of who has left");
+        assert!(admission.open.lock().by_network.is_empty(), "no entry remains after the last connection");
     }
 
     #[test]
-    fn without_limits_everybody_is_admitted() {
+    fn without_limits_every_connection_is_admitted() {
         let admission = Admission::new(0, 0);
         let held: Vec<_> = (0..100).map(|_| admit(&admission, "10.0.0.1").unwrap()).collect();
         assert_eq!(admission.n_open(), held.len());

@@ -1,4 +1,4 @@
-//! Who is calling, once known. Until there are users: from which address and with which program.
+//! The caller of a request: address, program, and the host it was sent to.
 
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
@@ -10,16 +10,16 @@ use warp::Filter;
 
 use super::accept::LocalAddr;
 
-/// Characters of a user agent that are worth keeping.
+/// Maximum length of a stored user agent, in characters.
 const AGENT_CHARS_MAX: usize = 255;
 
-/// One request's caller.
+/// The caller of one request.
 #[derive(Clone, Debug)]
 pub(crate) struct Caller {
     pub(crate) connection: Arc<Connection>,
-    /// What the program calls itself; empty when it does not say.
+    /// The `User-Agent`; empty if the request has none.
     pub(crate) agent: String,
-    /// Host and port by which the caller reached us, fit for a URL.
+    /// Host and port that the caller used, safe to put into a URL.
     pub(crate) host: String,
 }
 
@@ -29,7 +29,7 @@ impl Caller {
     }
 }
 
-/// The caller of the present request. Never rejects: every request comes in by our own accept loop.
+/// Extracts the caller. Never rejects, because the accept loop adds the connection to every request.
 pub(crate) fn caller() -> impl Filter<Extract = (Caller,), Error = warp::Rejection> + Copy {
     warp::ext::get::<Arc<Connection>>()
         .and(warp::ext::get::<LocalAddr>())
@@ -41,17 +41,17 @@ pub(crate) fn caller() -> impl Filter<Extract = (Caller,), Error = warp::Rejecti
                 .get(HOST)
                 .and_then(|it| it.to_str().ok())
                 .and_then(host)
-                .map_or_else(|| reachable(local), str::to_owned),
+                .map_or_else(|| authority(local), str::to_owned),
         })
 }
 
-/// A user agent as it may stand in logs and events: printable and of bounded length.
+/// Cleans a user agent for logs and events: printable characters only, of bounded length.
 fn agent(bytes: &[u8]) -> String {
     String::from_utf8_lossy(bytes).chars().filter(|it| !it.is_control()).take(AGENT_CHARS_MAX).collect()
 }
 
-/// A `Host` header that may be put into a URL: a name or an address, perhaps with a port. Anything else could
-/// smuggle a path, a user or a line end into what we write.
+/// Returns a `Host` header that is safe to put into a URL: a name or an address, with an optional port. Anything else
+/// could inject a path, a user name or a line break.
 fn host(text: &str) -> Option<&str> {
     let (name, port) = match text.strip_prefix('[') {
         Some(rest) => {
@@ -71,8 +71,8 @@ fn host(text: &str) -> Option<&str> {
     (is_name && is_port).then_some(text)
 }
 
-/// The address that a connection came in on, as the authority of a URL.
-fn reachable(local: SocketAddr) -> String {
+/// Formats the local address of a connection as the authority of a URL.
+fn authority(local: SocketAddr) -> String {
     SocketAddr::new(local.ip().to_canonical(), local.port()).to_string()
 }
 
@@ -81,7 +81,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_host_header_is_taken_when_it_is_a_host() {
+    fn a_valid_host_header_is_accepted() {
         for text in
             ["tv.example.com", "tv.example.com:9191", "192.168.1.5:9191", "[::1]:9191", "[fd00::5]", "nas_1"]
         {
@@ -90,7 +90,7 @@ mod tests {
     }
 
     #[test]
-    fn a_host_header_that_could_smuggle_something_is_not_taken() {
+    fn a_host_header_that_could_inject_text_into_a_url_is_rejected() {
         for text in [
             "",
             ":9191",
@@ -114,15 +114,15 @@ mod tests {
     }
 
     #[test]
-    fn without_a_host_the_address_of_the_connection_stands_in() {
-        let local = |text: &str| reachable(text.parse().unwrap());
+    fn without_a_host_header_the_local_address_is_used() {
+        let local = |text: &str| authority(text.parse().unwrap());
         assert_eq!(local("192.168.1.5:9191"), "192.168.1.5:9191");
         assert_eq!(local("[::ffff:192.168.1.5]:9191"), "192.168.1.5:9191");
         assert_eq!(local("[fd00::5]:9191"), "[fd00::5]:9191");
     }
 
     #[test]
-    fn a_user_agent_is_printable_and_short() {
+    fn a_user_agent_is_cleaned_and_shortened() {
         assert_eq!(agent(b"VLC/3.0.20\tx"), "VLC/3.0.20x");
         assert_eq!(agent(&[b'a'; 1000]).len(), AGENT_CHARS_MAX);
     }

@@ -1,5 +1,5 @@
-//! What all surfaces share: the accept loop, who is calling and from where, the shapes of refusals, and the one way
-//! from a table of routes to answers.
+//! HTTP code that all routes share: the accept loop, the identity of the caller, error responses, and the adapter from
+//! routes to responses.
 
 pub(crate) mod accept;
 pub(crate) mod admission;
@@ -25,20 +25,20 @@ use warp::{Filter, Rejection};
 use self::accept::Handler;
 use self::reply::Refusal;
 
-/// The routes of one surface. A rejection means "not my route"; a refusal is an answer.
+/// A set of routes. A rejection means that no route matches; a refusal is a response.
 pub(crate) type Routes = BoxedFilter<(Reply,)>;
 
-/// The table of routes behind a door.
+/// The routes behind a server.
 ///
-/// Every request is answered in a task of its own on the runtime for work, so that no handler runs on a thread that
-/// carries packets. The task is aborted when its request ends. A panic in it is one answer lost, not a connection.
+/// Every request is handled in its own task on the work runtime, so that no handler runs on a thread that carries
+/// packets. The task is aborted when its request ends. A panic in it costs one response, not the connection.
 #[derive(Clone)]
 pub(crate) struct RouteTable<S> {
     service: S,
     work: Handle,
 }
 
-/// Makes the handler of a door: these routes, and an answer where none of them matches.
+/// Creates the handler of a server from these routes, with an error response where none matches.
 pub(crate) fn route_table(
     routes: Routes,
     work: Handle,
@@ -67,7 +67,7 @@ where
         let method = request.method().clone();
         let path = printable_path(request.uri().path());
         let mut service = self.service.clone();
-        // `CONNECT` and `OPTIONS *` name no path, and warp panics where the whole of it is read.
+        // `CONNECT` and `OPTIONS *` have no path, and warp panics when a filter reads the full path.
         let has_path = request.uri().path().starts_with('/');
         let task = AbortOnDropHandle::new(self.work.spawn(async move {
             match has_path {
@@ -80,18 +80,18 @@ where
                 Ok(Ok(response)) => response,
                 Ok(Err(never)) => match never {},
                 Err(error) if error.is_panic() => {
-                    tracing::error!(%method, path, "a handler panicked; what it wrote to the log stands above");
+                    tracing::error!(%method, path, "a handler panicked; the preceding log lines have the details");
                     Refusal::bug().into_response()
                 }
                 Err(_) => Refusal::unavailable("the gateway is stopping").into_response(),
             };
-            debug!(%method, path, status = response.status().as_u16(), "answered");
+            debug!(%method, path, status = response.status().as_u16(), "request handled");
             response
         }
     }
 }
 
-/// The body type of warp's answers, which has no name of its own in public.
+/// The body type of warp responses, which warp does not export by name.
 pub(crate) type WarpBody = <Reply as ResponseBody>::Body;
 
 pub(crate) trait ResponseBody {
@@ -102,8 +102,8 @@ impl<B> ResponseBody for Response<B> {
     type Body = B;
 }
 
-/// A path as it may stand in a log. Paths of players can carry a user and a password, so only those that cannot are
-/// printed whole.
+/// Returns a path that is safe to log. Paths of players can contain a user name and a password, so only paths that cannot
+/// are printed in full.
 fn printable_path(path: &str) -> String {
     let first = path.trim_start_matches('/').split('/').next().unwrap_or_default();
     match first {
@@ -112,7 +112,7 @@ fn printable_path(path: &str) -> String {
     }
 }
 
-/// A path that exists was asked with a method that it does not know.
+/// Rejection of a known path with a method that it does not support.
 #[derive(Debug)]
 struct WrongMethod {
     allow: &'static str,
@@ -120,7 +120,7 @@ struct WrongMethod {
 
 impl Reject for WrongMethod {}
 
-/// The method of the request, which has to be one of `allow` (written as the `Allow` header). Comes after the path.
+/// Matches requests whose method is in `allow`, which has the format of the `Allow` header. Must follow the path filter.
 pub(crate) fn method(allow: &'static str) -> impl Filter<Extract = (Method,), Error = Rejection> + Copy {
     warp::method().and_then(move |method: Method| async move {
         if allow.split(", ").any(|it| it == method.as_str()) {
@@ -131,7 +131,7 @@ pub(crate) fn method(allow: &'static str) -> impl Filter<Extract = (Method,), Er
     })
 }
 
-/// One segment of the path, percent-decoded. A segment that is no text matches no route.
+/// Extracts one percent-decoded segment of the path. A segment that is not valid UTF-8 matches no route.
 pub(crate) fn segment() -> impl Filter<Extract = (String,), Error = Rejection> + Copy {
     warp::path::param::<String>().and_then(|raw: String| async move {
         percent_decode_str(&raw)
@@ -141,7 +141,7 @@ pub(crate) fn segment() -> impl Filter<Extract = (String,), Error = Rejection> +
     })
 }
 
-/// The one place where what no route took becomes an answer.
+/// Turns rejections into responses; the only place that does.
 async fn recover(rejection: Rejection) -> Result<Reply, Infallible> {
     Ok(refusal(&rejection).into_response())
 }
@@ -167,9 +167,9 @@ fn refusal(rejection: &Rejection) -> Refusal {
         || rejection.find::<warp::reject::InvalidQuery>().is_some()
         || rejection.find::<warp::body::BodyDeserializeError>().is_some()
     {
-        return Refusal::bad_request("the request cannot be read");
+        return Refusal::bad_request("malformed request");
     }
-    tracing::error!("a rejection that nobody expected: {rejection:?}");
+    tracing::error!("unexpected rejection: {rejection:?}");
     Refusal::bug()
 }
 
@@ -199,7 +199,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_path_nobody_knows_is_404_and_a_wrong_method_405_with_those_allowed() {
+    async fn an_unknown_path_is_404_and_a_wrong_method_405_with_the_allowed_ones() {
         let response = answer("GET", "/nothing").await;
         assert_eq!(
             (response.status().as_u16(), &response.body()[..]),
@@ -212,14 +212,14 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn segments_are_decoded_and_a_trailing_slash_is_nothing() {
+    async fn segments_are_decoded_and_a_trailing_slash_is_ignored() {
         assert_eq!(&answer("GET", "/name/a%20b%2Fc/?unknown=1").await.body()[..], b"a b/c");
         assert_eq!(answer("GET", "/name/%ff").await.status().as_u16(), 404);
         assert_eq!(answer("GET", "/name/a/b").await.status().as_u16(), 404);
     }
 
     #[test]
-    fn a_path_that_may_carry_credentials_is_not_printed() {
+    fn a_path_that_may_contain_credentials_is_not_logged() {
         assert_eq!(printable_path("/live/user/secret/7.ts"), "/…");
         assert_eq!(printable_path("/proxy/ts/stream/x"), "/proxy/ts/stream/x");
     }

@@ -1,17 +1,17 @@
-//! From where a request comes: classes of addresses, and lists of them.
+//! Lists of networks, and classes of addresses.
 
 use std::fmt;
-use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+use std::net::{IpAddr, Ipv6Addr};
 use std::str::FromStr;
 
+use ipnet::IpNet;
 use serde::de::{Deserialize, Deserializer, SeqAccess, Visitor};
 use serde::ser::{Serialize, Serializer};
 
-/// A list of networks; an address is allowed when one of them contains it.
+/// A list of networks. Each is `loopback`, `private`, `any`, an address, or an address with a prefix length
+/// (`192.0.2.0/24`, `2001:db8::/32`).
 ///
-/// Written as a list of words: `loopback`, `private`, `any`, an address, or an address with a prefix
-/// length (`192.0.2.0/24`, `2001:db8::/32`).
-/// An IPv4 address that arrives inside an IPv6 one (`::ffff:192.168.1.7`) counts as the IPv4 address.
+/// An IPv4-mapped IPv6 address (`::ffff:192.168.1.7`) counts as the IPv4 address.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Networks(Vec<Network>);
 
@@ -20,16 +20,16 @@ enum Network {
     Any,
     Loopback,
     Private,
-    Block { base: IpAddr, prefix: u8 },
+    Block(IpNet),
 }
 
 impl Networks {
-    /// Loopback and private addresses: the default wherever nobody has shown credentials.
-    pub fn at_home() -> Self {
+    /// Returns loopback and private networks, the default for access without credentials.
+    pub fn local() -> Self {
         Networks(vec![Network::Loopback, Network::Private])
     }
 
-    /// Does one of these networks contain `address`?
+    /// Returns true if one of the networks contains `address`.
     pub fn contains(&self, address: IpAddr) -> bool {
         let address = address.to_canonical();
         self.0.iter().any(|it| it.contains(address))
@@ -38,25 +38,25 @@ impl Networks {
 
 impl Default for Networks {
     fn default() -> Self {
-        Networks::at_home()
+        Networks::local()
     }
 }
 
 impl Network {
-    /// `address` is canonical already.
+    /// `address` must be canonical.
     fn contains(self, address: IpAddr) -> bool {
         match self {
             Network::Any => true,
             Network::Loopback => address.is_loopback(),
             Network::Private => is_private(address),
-            Network::Block { base, prefix } => in_block(address, base, prefix),
+            Network::Block(block) => block.contains(&address),
         }
     }
 }
 
-/// Addresses that a home or an office gives itself: RFC 1918, link-local, and unique local IPv6.
+/// Returns true for private addresses: RFC 1918, link-local, and unique local IPv6.
 ///
-/// Carrier-grade NAT (100.64.0.0/10) is not among them: the neighbours there are strangers.
+/// Carrier-grade NAT (100.64.0.0/10) does not count, because customers of one provider share it.
 fn is_private(address: IpAddr) -> bool {
     match address {
         IpAddr::V4(it) => it.is_private() || it.is_link_local(),
@@ -64,63 +64,40 @@ fn is_private(address: IpAddr) -> bool {
     }
 }
 
-fn in_block(address: IpAddr, base: IpAddr, prefix: u8) -> bool {
-    match (address, base) {
-        (IpAddr::V4(address), IpAddr::V4(base)) => {
-            let mask = u32::MAX.checked_shl(32 - u32::from(prefix)).unwrap_or(0);
-            address.to_bits() & mask == base.to_bits() & mask
-        }
-        (IpAddr::V6(address), IpAddr::V6(base)) => {
-            let mask = u128::MAX.checked_shl(128 - u32::from(prefix)).unwrap_or(0);
-            address.to_bits() & mask == base.to_bits() & mask
-        }
-        _ => false,
-    }
-}
-
-/// The unit in which connections of one neighbour are counted: an IPv4 address, or the /64 of an IPv6 one,
-/// because one machine may use all of a /64.
-pub(crate) fn neighbour(address: IpAddr) -> IpAddr {
+/// Returns the network that limits treat as one client: an IPv4 address, or the /64 of an IPv6 address, because one
+/// machine may use a whole /64.
+pub(crate) fn client_network(address: IpAddr) -> IpAddr {
     match address.to_canonical() {
         IpAddr::V6(it) if !it.is_loopback() => Ipv6Addr::from_bits(it.to_bits() & (u128::MAX << 64)).into(),
         it => it,
     }
 }
 
-/// What is wrong with the text of a network.
+/// Error for a malformed network.
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
-#[error("`{0}` is no network: expected `loopback`, `private`, `any`, an address or ADDRESS/PREFIX")]
+#[error("invalid network `{0}`: expected `loopback`, `private`, `any`, an address or ADDRESS/PREFIX")]
 pub struct NetworkError(String);
 
 impl FromStr for Network {
     type Err = NetworkError;
 
     fn from_str(text: &str) -> Result<Self, NetworkError> {
-        let error = || NetworkError(text.to_owned());
-        match text {
-            "any" => return Ok(Network::Any),
-            "loopback" => return Ok(Network::Loopback),
-            "private" => return Ok(Network::Private),
-            _ => {}
-        }
-        let (base, prefix) = match text.split_once('/') {
-            Some((base, prefix)) => (base, Some(prefix.parse::<u8>().map_err(|_| error())?)),
-            None => (text, None),
-        };
-        let base: IpAddr = base.parse().map_err(|_| error())?;
-        let longest = match base {
-            IpAddr::V4(_) => Ipv4Addr::BITS as u8,
-            IpAddr::V6(_) => Ipv6Addr::BITS as u8,
-        };
-        let prefix = prefix.unwrap_or(longest);
-        if prefix > longest { Err(error()) } else { Ok(Network::Block { base, prefix }) }
+        Ok(match text {
+            "any" => Network::Any,
+            "loopback" => Network::Loopback,
+            "private" => Network::Private,
+            _ => {
+                let block = text.parse().or_else(|_| text.parse::<IpAddr>().map(IpNet::from));
+                Network::Block(block.map_err(|_| NetworkError(text.to_owned()))?)
+            }
+        })
     }
 }
 
 impl FromStr for Networks {
     type Err = NetworkError;
 
-    /// Words with commas between them; an empty text is an empty list, which allows nobody.
+    /// Parses a comma-separated list. An empty text is an empty list, which contains no address.
     fn from_str(text: &str) -> Result<Self, NetworkError> {
         let words = text.split(',').map(str::trim).filter(|it| !it.is_empty());
         Ok(Networks(words.map(str::parse).collect::<Result<_, _>>()?))
@@ -133,7 +110,7 @@ impl fmt::Display for Network {
             Network::Any => f.write_str("any"),
             Network::Loopback => f.write_str("loopback"),
             Network::Private => f.write_str("private"),
-            Network::Block { base, prefix } => write!(f, "{base}/{prefix}"),
+            Network::Block(block) => block.fmt(f),
         }
     }
 }
@@ -145,7 +122,7 @@ impl Serialize for Networks {
 }
 
 impl<'de> Deserialize<'de> for Networks {
-    /// A list of words, or one text with commas.
+    /// Accepts a list of texts, or one comma-separated text.
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         struct Words;
 
@@ -183,7 +160,7 @@ mod tests {
     }
 
     #[test]
-    fn loopback_and_private_addresses_are_at_home_and_others_are_not() {
+    fn loopback_and_private_addresses_are_local_and_others_are_not() {
         let home = "loopback, private";
         for address in ["127.0.0.1", "127.9.9.9", "::1", "10.1.2.3", "172.16.0.1", "172.31.255.255"] {
             check(home, address, true);
@@ -198,7 +175,7 @@ mod tests {
     }
 
     #[test]
-    fn an_ipv4_address_inside_an_ipv6_one_counts_as_the_ipv4_address() {
+    fn an_ipv4_mapped_ipv6_address_counts_as_the_ipv4_address() {
         check("loopback", "::ffff:127.0.0.1", true);
         check("private", "::ffff:192.168.1.7", true);
         check("private", "::ffff:8.8.8.8", false);
@@ -206,7 +183,7 @@ mod tests {
     }
 
     #[test]
-    fn blocks_are_cut_at_their_prefix() {
+    fn a_block_contains_the_addresses_with_its_prefix() {
         check("192.0.2.0/25", "192.0.2.127", true);
         check("192.0.2.0/25", "192.0.2.128", false);
         check("192.0.2.7", "192.0.2.7", true);
@@ -220,7 +197,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_network_is_refused_with_its_name() {
+    fn the_error_for_an_invalid_network_names_it() {
         for text in ["lan", "1.2.3.4/33", "::/129", "1.2.3", "10.0.0.0/x", "10.0.0.0/"] {
             let error = text.parse::<Networks>().unwrap_err();
             assert_eq!(error, NetworkError(text.to_owned()));
@@ -228,8 +205,9 @@ mod tests {
     }
 
     #[test]
-    fn a_neighbour_is_an_ipv4_address_or_an_ipv6_network_of_64_bits() {
-        let same = |a: &str, b: &str| neighbour(a.parse().unwrap()) == neighbour(b.parse().unwrap());
+    fn a_client_network_is_an_ipv4_address_or_an_ipv6_network_of_64_bits() {
+        let same =
+            |a: &str, b: &str| client_network(a.parse().unwrap()) == client_network(b.parse().unwrap());
         assert!(same("2001:db8:1:2::1", "2001:db8:1:2:ffff::9"));
         assert!(!same("2001:db8:1:2::1", "2001:db8:1:3::1"));
         assert!(same("::ffff:10.0.0.1", "10.0.0.1"));

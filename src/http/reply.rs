@@ -1,4 +1,4 @@
-//! The shapes of answers: refusals become a status and a JSON body here and nowhere else.
+//! Response helpers, and the only place that turns a refusal into a status and a JSON body.
 
 use std::borrow::Cow;
 
@@ -6,14 +6,14 @@ use http::header::{ALLOW, CONTENT_TYPE, HeaderName, HeaderValue, RETRY_AFTER, WW
 use http::{Response, StatusCode};
 use warp::reply::Response as Reply;
 
-/// The header in which tuner devices say what went wrong, and in which media servers look for it.
+/// Header in which HDHomeRun tuners report errors; media servers read it.
 const TUNER_ERROR: HeaderName = HeaderName::from_static("x-hdhomerun-error");
-/// Seconds after which a caller may try again when what was missing may come back any moment.
+/// `Retry-After` in seconds, for shortages that may end at any moment.
 const RETRY_SOON: HeaderValue = HeaderValue::from_static("3");
-/// How a caller can show who they are.
+/// Value of `WWW-Authenticate`.
 const CHALLENGE: HeaderValue = HeaderValue::from_static("Bearer realm=\"api\"");
 
-/// Why a caller cannot have what they asked for.
+/// An error response: the reason why a request was refused.
 #[derive(Debug)]
 pub(crate) struct Refusal {
     status: StatusCode,
@@ -21,7 +21,7 @@ pub(crate) struct Refusal {
     tuner_error: Option<TunerError>,
     may_retry: bool,
     allow: Option<Cow<'static, str>>,
-    /// In place of the detail.
+    /// Replaces the body `{"detail": …}`.
     body: Option<serde_json::Value>,
 }
 
@@ -31,7 +31,7 @@ impl std::fmt::Display for Refusal {
     }
 }
 
-/// What a tuner device would say. Media servers that know the device show these words to their users.
+/// Error codes of HDHomeRun tuners. Media servers show these texts to their users.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum TunerError {
     UnknownChannel,
@@ -73,22 +73,22 @@ impl Refusal {
         Refusal::new(StatusCode::BAD_REQUEST, detail)
     }
 
-    /// Credentials are missing, or are none.
+    /// 401: credentials are missing or invalid.
     pub(crate) fn unauthorized(detail: impl Into<String>) -> Self {
         Refusal::new(StatusCode::UNAUTHORIZED, detail)
     }
 
-    /// The caller is known, and may not.
+    /// 403: the user lacks the permission.
     pub(crate) fn forbidden() -> Self {
         Refusal::new(StatusCode::FORBIDDEN, "You do not have permission to perform this action.")
     }
 
-    /// The caller's network is not allowed here.
+    /// 403: the caller's network is not allowed.
     pub(crate) fn network() -> Self {
         Refusal::new(StatusCode::FORBIDDEN, "this address is not allowed here")
     }
 
-    /// `allow` are the methods that the path knows, as the header of that name writes them.
+    /// 405. `allow` has the format of the `Allow` header.
     pub(crate) fn method(allow: impl Into<Cow<'static, str>>) -> Self {
         Refusal {
             allow: Some(allow.into()),
@@ -113,17 +113,17 @@ impl Refusal {
         Refusal { tuner_error: Some(error), ..self }
     }
 
-    /// The same with other words.
+    /// Replaces the detail text.
     pub(crate) fn with_detail(self, detail: impl Into<String>) -> Self {
         Refusal { detail: detail.into(), ..self }
     }
 
-    /// The same with a body of its own in place of `{"detail": …}`.
+    /// Replaces the body `{"detail": …}`.
     pub(crate) fn with_body(self, body: serde_json::Value) -> Self {
         Refusal { body: Some(body), ..self }
     }
 
-    /// Says when to try again.
+    /// Adds `Retry-After`.
     pub(crate) fn retry_soon(self) -> Self {
         Refusal { may_retry: true, ..self }
     }
@@ -150,17 +150,17 @@ impl Refusal {
     }
 }
 
-/// A JSON body with its type.
+/// Creates a JSON response.
 pub(crate) fn json(status: StatusCode, body: &serde_json::Value) -> Reply {
     with_type(status, "application/json", body.to_string())
 }
 
-/// Plain text.
+/// Creates a plain-text response.
 pub(crate) fn text(status: StatusCode, body: impl Into<String>) -> Reply {
     with_type(status, "text/plain; charset=utf-8", body.into())
 }
 
-/// A body of a given type.
+/// Creates a response with the given content type.
 pub(crate) fn with_type(status: StatusCode, content_type: &'static str, body: String) -> Reply {
     let mut response: Reply = Response::new(body.into());
     *response.status_mut() = status;

@@ -1,4 +1,4 @@
-//! A socket of ours: the options every accepted connection gets, and the meter on what it takes.
+//! Accepted sockets: their options, and a meter on what they send.
 
 use std::io;
 use std::pin::Pin;
@@ -12,30 +12,30 @@ use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::TcpStream;
 use tokio::time::Instant;
 
-/// How long the kernel waits for a vanished neighbour, unacknowledged or silent, before it gives the socket up.
-const VANISHED_AFTER: Duration = Duration::from_secs(30);
-/// Bytes that may lie in the kernel unsent. A bound on memory and on lag, which a fixed send buffer would not be
-/// without starving viewers far away.
+/// Time after which the kernel closes a socket whose peer acknowledges nothing and answers no probe.
+const PEER_TIMEOUT: Duration = Duration::from_secs(30);
+/// Maximum unsent bytes in the kernel. This bounds memory and lag; a fixed send buffer would also do so, but would limit
+/// the throughput of viewers with a long round-trip time.
 const NOTSENT_BYTES_MAX: u32 = 128 << 10;
 
-/// Sets the options of an accepted connection. An option that the system refuses is not worth a connection.
+/// Sets the options of an accepted connection. A failure is only logged, because the connection works without them.
 pub(crate) fn prepare(socket: &TcpStream) {
     let options = SockRef::from(socket);
     let keepalive =
-        TcpKeepalive::new().with_time(VANISHED_AFTER / 2).with_interval(VANISHED_AFTER / 6).with_retries(3);
+        TcpKeepalive::new().with_time(PEER_TIMEOUT / 2).with_interval(PEER_TIMEOUT / 6).with_retries(3);
     let set = socket
         .set_nodelay(true)
-        .and_then(|()| options.set_tcp_user_timeout(Some(VANISHED_AFTER)))
+        .and_then(|()| options.set_tcp_user_timeout(Some(PEER_TIMEOUT)))
         .and_then(|()| options.set_tcp_keepalive(&keepalive))
         .and_then(|()| options.set_tcp_notsent_lowat(NOTSENT_BYTES_MAX));
     if let Err(error) = set {
-        tracing::debug!("a socket option was refused: {error}");
+        tracing::debug!("failed to set a socket option: {error}");
     }
 }
 
-/// An accepted socket that tells the meter of its connection what it took and since when it takes nothing.
+/// An accepted socket that reports written bytes and blocked writes to the meter of its connection.
 ///
-/// What hyper took is not what the socket took, so the stall clock has to sit here, below hyper.
+/// The stall clock is here, below hyper, because hyper buffers bytes that the socket has not accepted yet.
 pub(crate) struct MeteredIo {
     socket: TcpStream,
     connection: Arc<Connection>,
@@ -46,7 +46,7 @@ impl MeteredIo {
         MeteredIo { socket, connection }
     }
 
-    fn note(&self, written: &Poll<io::Result<usize>>) {
+    fn record(&self, written: &Poll<io::Result<usize>>) {
         match written {
             Poll::Ready(Ok(n_bytes)) => self.connection.meter.wrote(*n_bytes, Instant::now()),
             Poll::Pending => self.connection.meter.blocked(Instant::now()),
@@ -56,13 +56,13 @@ impl MeteredIo {
 }
 
 impl Drop for MeteredIo {
-    /// A cancelled connection ends at once: what the kernel still holds for it is thrown away, instead of being
-    /// kept for a reader who may never read.
+    /// Resets a cancelled connection, so that the kernel discards unsent bytes instead of keeping them for a peer that may
+    /// never read.
     fn drop(&mut self) {
         if self.connection.cancel.is_cancelled()
             && let Err(error) = self.socket.set_zero_linger()
         {
-            tracing::debug!("a cancelled connection could not be reset: {error}");
+            tracing::debug!("failed to reset a cancelled connection: {error}");
         }
     }
 }
@@ -80,7 +80,7 @@ impl AsyncRead for MeteredIo {
 impl AsyncWrite for MeteredIo {
     fn poll_write(mut self: Pin<&mut Self>, cx: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
         let written = Pin::new(&mut self.socket).poll_write(cx, bytes);
-        self.note(&written);
+        self.record(&written);
         written
     }
 
@@ -90,7 +90,7 @@ impl AsyncWrite for MeteredIo {
         slices: &[io::IoSlice<'_>],
     ) -> Poll<io::Result<usize>> {
         let written = Pin::new(&mut self.socket).poll_write_vectored(cx, slices);
-        self.note(&written);
+        self.record(&written);
         written
     }
 

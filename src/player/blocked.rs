@@ -1,4 +1,4 @@
-//! Callers whose network gets nothing without credentials: refused each time, told once in a while.
+//! Refuses callers without credentials from networks that are not allowed, with a rate limit on the events.
 
 use std::net::IpAddr;
 use std::time::Duration;
@@ -12,57 +12,57 @@ use governor::{Quota, RateLimiter};
 use tracing::info;
 
 use crate::http::caller::Caller;
-use crate::http::network::neighbour;
+use crate::http::network::client_network;
 use crate::http::reply::Refusal;
 
-/// An address that is refused again sooner is not told again: players try for ever, and a stranger must not be able to
-/// push everything else out of the history.
-const TOLD_AGAIN_AFTER: Duration = Duration::from_secs(60);
-/// Addresses that are told in that time, and remembered for up to twice as long. What others are refused meanwhile is
-/// not told.
-const ADDRESSES_MAX: usize = 100;
+/// Interval in which one client network causes at most one event. Players retry for ever, and a stranger must not be able
+/// to flush the event history.
+const EVENT_INTERVAL: Duration = Duration::from_secs(60);
+/// Maximum number of client networks with an event in that interval; they are remembered for up to twice as long.
+/// Further ones are refused without an event.
+const NETWORKS_MAX: usize = 100;
 
-/// Where events go.
-type Tell = Box<dyn Fn(Event) + Send + Sync>;
+/// Publishes an event.
+type Publish = Box<dyn Fn(Event) + Send + Sync>;
 
-/// Tells who was refused.
+/// Refuses callers and publishes events about it.
 pub(crate) struct Blocked<C: Clock = DefaultClock> {
-    tell: Tell,
-    told: RateLimiter<IpAddr, HashMapStateStore<IpAddr>, C, NoOpMiddleware<C::Instant>>,
+    publish: Publish,
+    limiter: RateLimiter<IpAddr, HashMapStateStore<IpAddr>, C, NoOpMiddleware<C::Instant>>,
 }
 
 impl Blocked {
-    pub(crate) fn new(tell: impl Fn(Event) + Send + Sync + 'static) -> Self {
-        Self::with_clock(tell, DefaultClock::default())
+    pub(crate) fn new(publish: impl Fn(Event) + Send + Sync + 'static) -> Self {
+        Self::with_clock(publish, DefaultClock::default())
     }
 }
 
 impl<C: Clock> Blocked<C> {
-    fn with_clock(tell: impl Fn(Event) + Send + Sync + 'static, clock: C) -> Self {
-        let quota = Quota::with_period(TOLD_AGAIN_AFTER).expect("a minute is more than no time");
-        Self { tell: Box::new(tell), told: RateLimiter::hashmap_with_clock(quota, clock) }
+    fn with_clock(publish: impl Fn(Event) + Send + Sync + 'static, clock: C) -> Self {
+        let quota = Quota::with_period(EVENT_INTERVAL).expect("a minute is not zero");
+        Self { publish: Box::new(publish), limiter: RateLimiter::hashmap_with_clock(quota, clock) }
     }
 
-    /// Refuses a caller because of the network. `what` is what such networks do not get, for an admin to read.
+    /// Refuses a caller because of its network. `what` names the requested resource in the event and in the log.
     pub(super) fn refuse(&self, caller: &Caller, what: &'static str) -> Refusal {
         let address = caller.address().to_canonical();
-        if self.is_news(address) {
-            info!(client.address = %address, client.agent = caller.agent, "a network was refused {what}");
+        if self.is_due(address) {
+            info!(client.address = %address, client.agent = caller.agent, "refused a {what} to a network that is not allowed");
             let attempt = CallerRef { user: None, ip: address, user_agent: caller.agent.clone() };
-            let reason = format!("this network gets no {what} without credentials");
-            (self.tell)(Event { at: now_ms(), body: EventBody::M3uBlocked { attempt, reason } });
+            let reason = format!("this network needs credentials for a {what}");
+            (self.publish)(Event { at: now_ms(), body: EventBody::M3uBlocked { attempt, reason } });
         }
         Refusal::network()
     }
 
-    fn is_news(&self, address: IpAddr) -> bool {
-        if self.told.len() >= ADDRESSES_MAX {
-            self.told.retain_recent();
-            if self.told.len() >= ADDRESSES_MAX {
+    fn is_due(&self, address: IpAddr) -> bool {
+        if self.limiter.len() >= NETWORKS_MAX {
+            self.limiter.retain_recent();
+            if self.limiter.len() >= NETWORKS_MAX {
                 return false;
             }
         }
-        self.told.check_key(&neighbour(address)).is_ok()
+        self.limiter.check_key(&client_network(address)).is_ok()
     }
 }
 
@@ -79,10 +79,10 @@ mod tests {
     }
 
     #[test]
-    fn an_address_is_told_once_a_minute_and_a_network_of_64_bits_is_one_address() {
+    fn a_client_network_causes_one_event_per_minute_and_an_ipv6_64_counts_as_one() {
         let clock = FakeRelativeClock::default();
         let blocked = Blocked::with_clock(drop, clock.clone());
-        let is_news = |text: &str| blocked.is_news(text.parse().unwrap());
+        let is_due = |text: &str| blocked.is_due(text.parse().unwrap());
         for (text, expected) in [
             ("192.0.2.1", true),
             ("192.0.2.1", false),
@@ -91,21 +91,21 @@ mod tests {
             ("2001:db8:1:2:ffff::1", false),
             ("2001:db8:1:3::1", true),
         ] {
-            assert_eq!(is_news(text), expected, "{text}");
+            assert_eq!(is_due(text), expected, "{text}");
         }
-        clock.advance(TOLD_AGAIN_AFTER);
-        assert!(is_news("192.0.2.1"));
-        assert!(!is_news("192.0.2.1"));
+        clock.advance(EVENT_INTERVAL);
+        assert!(is_due("192.0.2.1"));
+        assert!(!is_due("192.0.2.1"));
     }
 
     #[test]
-    fn so_many_addresses_are_told_and_no_more_until_they_are_forgotten() {
+    fn the_number_of_networks_with_an_event_is_limited_until_they_expire() {
         let clock = FakeRelativeClock::default();
         let blocked = Blocked::with_clock(drop, clock.clone());
         for round in 0..3 {
-            let n_told = (0..5 * ADDRESSES_MAX).filter(|it| blocked.is_news(address(*it))).count();
-            assert_eq!((n_told, blocked.told.len()), (ADDRESSES_MAX, ADDRESSES_MAX), "{round}");
-            clock.advance(2 * TOLD_AGAIN_AFTER);
+            let n_due = (0..5 * NETWORKS_MAX).filter(|it| blocked.is_due(address(*it))).count();
+            assert_eq!((n_due, blocked.limiter.len()), (NETWORKS_MAX, NETWORKS_MAX), "{round}");
+            clock.advance(2 * EVENT_INTERVAL);
         }
     }
 }

@@ -1,4 +1,4 @@
-//! A tail as the body of an answer.
+//! A tail as a response body.
 
 use std::convert::Infallible;
 use std::pin::Pin;
@@ -8,10 +8,10 @@ use bytes::Bytes;
 use futures_util::Stream;
 use media::Tail;
 
-/// Hands the chunks of a tail to the connection, one per poll and without copying; ends when the tail ends.
+/// Passes the chunks of a tail to the connection, one per poll and without copying, until the tail ends.
 ///
-/// While the socket is full it is not polled, so nothing that must end a client may rely on it: whoever ends a
-/// client cancels its connection. Dropping it drops the tail, and with it the client leaves.
+/// It is not polled while the socket is full, so disconnecting a client must not depend on it; cancel the connection
+/// instead. Dropping the body drops the tail, and the client leaves.
 pub(crate) struct TailBody(Tail);
 
 impl TailBody {

@@ -1,8 +1,8 @@
-//! `/live/{user}/{password}/{channel id}` and the short form without `live`: a channel for players that log in by the
-//! address.
+//! `/live/{user}/{password}/{channel id}` and the short form without `live`: a channel for players with credentials in the
+//! URL.
 //!
-//! Player apps make these addresses themselves, of what they know of a panel. So they are answered from any network,
-//! and a wrong password looks the same as an unknown user.
+//! Player apps build these URLs themselves, as for an Xtream Codes panel. They are therefore served to every network, and
+//! the response to a wrong password is the same as to an unknown user.
 
 use std::sync::Arc;
 
@@ -21,62 +21,62 @@ use crate::http::caller::{Caller, caller};
 use crate::http::reply::Refusal;
 use crate::http::{Routes, method};
 
-/// Who wants to watch what, as the address says. Has a password in it: it is never printed.
-struct Asked {
+/// The fields of a URL. It contains a password and must never be printed.
+struct LiveRequest {
     username: String,
     password: String,
     channel: ChannelId,
 }
 
-/// `/live/{user}/{password}/{channel id}[.ts]`. GET, HEAD and OPTIONS.
+/// Builds the route `/live/{user}/{password}/{channel id}[.ts]` for GET, HEAD and OPTIONS.
 pub(super) fn route(app: Arc<App>) -> Routes {
-    warp::path("live").and(stream(app, asked)).boxed()
+    warp::path("live").and(stream(app, parse)).boxed()
 }
 
-/// `/{user}/{password}/{channel id}[.ts]`. To be tried last: anything of three segments looks like it.
+/// Builds the route `/{user}/{password}/{channel id}[.ts]`. It must come last, because any path of three segments matches.
 pub(super) fn short_route(app: Arc<App>) -> Routes {
-    stream(app, |path| asked(path).filter(|it| !user::is_reserved(&it.username))).boxed()
+    stream(app, |path| parse(path).filter(|it| !user::is_reserved(&it.username))).boxed()
 }
 
-/// What `read` does not take is not our route. The rest of the path is read in one piece: warp's filter for a segment
-/// writes what it reads to the log.
-fn stream(app: Arc<App>, read: fn(&str) -> Option<Asked>) -> Routes {
+/// Builds a route for the paths that `read` accepts. It reads the rest of the path in one piece, because warp's filter for
+/// a single segment logs its value.
+fn stream(app: Arc<App>, read: fn(&str) -> Option<LiveRequest>) -> Routes {
     warp::path::tail()
         .and_then(move |path: Tail| {
             std::future::ready(read(path.as_str()).ok_or_else(warp::reject::not_found))
         })
         .and(method(METHODS))
         .and(caller())
-        .then(move |asked: Asked, method: Method, caller: Caller| {
+        .then(move |request: LiveRequest, method: Method, caller: Caller| {
             let app = Arc::clone(&app);
-            async move { for_any_origin(answer(&app, asked, &method, caller).await) }
+            async move { for_any_origin(answer(&app, request, &method, caller).await) }
         })
         .boxed()
 }
 
-/// Reads `{user}/{password}/{channel id}[.ts]`, percent-encoded, perhaps with a slash behind it. `None` for anything
-/// else, other formats among it: nobody logs in for that.
-fn asked(path: &str) -> Option<Asked> {
+/// Parses a percent-encoded `{user}/{password}/{channel id}[.ts]` with an optional trailing slash. Returns `None` for
+/// anything else, including other formats, before a login is attempted.
+fn parse(path: &str) -> Option<LiveRequest> {
     let mut segments = path.strip_suffix('/').unwrap_or(path).split('/');
     let mut next = || percent_decode_str(segments.next()?).decode_utf8().ok().filter(|it| !it.is_empty());
     let (username, password, file) = (next()?, next()?, next()?);
     let is_whole = segments.next().is_none();
     let channel = channel_id(&file).filter(|_| is_whole)?;
-    Some(Asked { username: username.into_owned(), password: password.into_owned(), channel })
+    Some(LiveRequest { username: username.into_owned(), password: password.into_owned(), channel })
 }
 
-/// The channel a file name means: its number, with or without `.ts`. Other extensions are other formats.
+/// Returns the channel id of a file name, with or without `.ts`. Other extensions are other formats.
 fn channel_id(name: &str) -> Option<ChannelId> {
     let number = name.strip_suffix(".ts").unwrap_or(name);
     let is_number = number.bytes().all(|it| it.is_ascii_digit());
     number.parse().ok().filter(|_| is_number).map(ChannelId)
 }
 
-async fn answer(app: &App, asked: Asked, method: &Method, caller: Caller) -> Result<Reply, Refusal> {
+async fn answer(app: &App, request: LiveRequest, method: &Method, caller: Caller) -> Result<Reply, Refusal> {
     if method == Method::OPTIONS {
         return Ok(preflight());
     }
-    let Asked { username, password, channel } = asked;
+    let LiveRequest { username, password, channel } = request;
     let user = app.auth.player(&username, &password, caller.address(), &caller.agent).await?;
     let uuid = {
         let channels = app.models.channels.load();
@@ -91,8 +91,8 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_address_is_decoded_and_a_plus_is_a_plus() {
-        let read = |path: &str| asked(path).map(|it| (it.username, it.password, it.channel.0));
+    fn a_url_is_percent_decoded_and_a_plus_stays_a_plus() {
+        let read = |path: &str| parse(path).map(|it| (it.username, it.password, it.channel.0));
         let anna = |password: &str| Some(("anna".to_owned(), password.to_owned(), 7));
         for (path, expected) in [
             ("anna/pw/7.ts", anna("pw")),
@@ -116,7 +116,7 @@ mod tests {
     }
 
     #[test]
-    fn a_channel_is_named_by_its_number_and_nothing_else() {
+    fn a_channel_is_identified_by_its_id_alone() {
         for (name, expected) in [
             ("7", Some(7)),
             ("7.ts", Some(7)),

@@ -1,4 +1,4 @@
-//! `/playlist.m3u`: every channel that is served, for players that take one address and nothing else.
+//! `/playlist.m3u`: all enabled channels, for players that are configured with a single URL.
 
 use std::sync::Arc;
 
@@ -16,7 +16,7 @@ use crate::http::caller::{Caller, caller};
 use crate::http::reply::with_type;
 use crate::http::{Routes, method};
 
-/// GET and HEAD.
+/// Builds the route `/playlist.m3u` for GET and HEAD.
 pub(super) fn route(app: Arc<App>) -> Routes {
     warp::path("playlist.m3u")
         .and(warp::path::end())
@@ -39,8 +39,8 @@ fn answer(app: &App, caller: &Caller) -> Reply {
     response
 }
 
-/// Channels in the order of their numbers, those without one last. Addresses are made with the host and port that the
-/// caller used: what reached us once will do so again.
+/// Writes the playlist: channels in the order of their numbers, those without one last. URLs use the host and port of the
+/// request, because the caller can reach them.
 fn playlist(channels: &Table<Channel>, groups: &Table<Group>, host: &str) -> String {
     let mut text = String::new();
     write_header(&mut text, None);
@@ -61,7 +61,7 @@ fn playlist(channels: &Table<Channel>, groups: &Table<Group>, host: &str) -> Str
     text
 }
 
-/// Where a channel is played. Players remember this for ever, so nothing that changes is in it.
+/// Returns the URL of a channel. Players store it permanently, so it contains nothing that changes.
 pub(crate) fn stream_url(host: &str, channel: &Channel) -> String {
     format!("http://{host}/proxy/ts/stream/{}", channel.uuid)
 }
@@ -83,7 +83,7 @@ mod tests {
         }
     }
 
-    /// The lines of the playlist of these channels, and of one group.
+    /// Returns the playlist lines of these channels and one group.
     async fn lines(channels: Vec<Channel>) -> Vec<String> {
         let groups = vec![Group::new(GroupId(1), "News")];
         let store = crate::play::temporary(Catalogue { channels, groups, ..Catalogue::default() }).await;
@@ -93,7 +93,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_playlist_names_each_channel_with_an_address_on_the_host_that_was_asked() {
+    async fn a_playlist_contains_each_channel_with_a_url_on_the_requested_host() {
         let off = Channel { enabled: false, ..channel(8, "Off", None) };
         let one = Channel { group: Some(GroupId(1)), ..channel(7, "One \"HD\"", Some("4.1")) };
         let lines = lines(vec![one, off]).await;

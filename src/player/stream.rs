@@ -1,10 +1,10 @@
-//! `/proxy/ts/stream/{uuid}`: a channel; `/proxy/ts/stream/{number}`: one stream alone, for admins.
+//! `/proxy/ts/stream/{uuid}`: a channel; `/proxy/ts/stream/{number}`: a preview of a single stream, for admins.
 //!
 //! ```text
-//! {uuid} ─► credentials shown ─┬─ none ─► network 403
-//!                              ├─ bad ──► 401
-//!                              └─ good ─► seen by the user 404, a seat 503
-//! {number} ─► credentials, or ?token= 401 ─► level 403
+//! {uuid} ─► credentials ─┬─ none ────► network not allowed: 403
+//!                        ├─ invalid ─► 401
+//!                        └─ valid ───► channel not visible: 404, no free seat: 503
+//! {number} ─► no valid credentials or ?token=: 401 ─► not an admin: 403
 //! ```
 
 use std::sync::Arc;
@@ -25,21 +25,22 @@ use crate::http::caller::{Caller, caller};
 use crate::http::reply::Refusal;
 use crate::http::{Routes, method, segment};
 
-/// What is read of the query; the rest is nothing to us.
+/// Recognised query parameters; others are ignored.
 #[derive(Debug, Default, Deserialize)]
 struct Query {
-    /// An access token, for players that can send no headers. A secret: an address with it is not logged.
+    /// Access token, for players that cannot send headers. A URL with this secret is not logged.
     token: Option<String>,
 }
 
-/// GET, HEAD and OPTIONS. A suffix `.ts`, a trailing slash, query parameters and `Range` mean nothing here.
+/// Builds the route for GET, HEAD and OPTIONS. It ignores a suffix `.ts`, a trailing slash, other query parameters and
+/// `Range`.
 pub(super) fn route(app: Arc<App>) -> Routes {
     warp::path!("proxy" / "ts" / "stream" / ..)
         .and(segment())
         .and(warp::path::end())
         .and(method(METHODS))
         .and(warp::header::headers_cloned())
-        // A query that cannot be read shows no token.
+        // A malformed query has no token.
         .and(warp::query::<Query>().or(warp::any().map(Query::default)).unify())
         .and(caller())
         .then(move |name: String, method: Method, headers: HeaderMap, query: Query, caller: Caller| {
@@ -74,16 +75,17 @@ async fn answer(
     watch(app, target, user.as_deref(), method, caller).await
 }
 
-/// What a name means. Channels and streams have two kinds of names that cannot be taken for each other.
+/// Parses a target: a uuid is a channel, and a number is a stream.
 fn target(name: &str) -> Option<Target> {
     let name = name.strip_suffix(".ts").unwrap_or(name);
     let is_number = name.bytes().all(|it| it.is_ascii_digit());
     let number = || name.parse().ok().filter(|_| is_number).map(|it| Target::Stream(StreamId(it)));
-    // First: a uuid may be all digits, and is then too long for a number but for its zeros.
+    // Try the uuid first: one that consists of digits, with leading zeros, could also be parsed as a number.
     name.parse::<Uuid>().ok().map(Target::Channel).or_else(number)
 }
 
-/// Who watches a channel: a user who shows who they are, from anywhere, or anybody of the networks that are allowed.
+/// Returns the user who watches a channel: with credentials from any network, or `None` without credentials from an
+/// allowed network.
 fn viewer(app: &App, headers: &HeaderMap, caller: &Caller) -> Result<Option<Arc<User>>, Refusal> {
     let user = app.auth.user_of(headers)?;
     if user.is_none() && !app.config.stream_networks.contains(caller.address()) {
@@ -92,12 +94,12 @@ fn viewer(app: &App, headers: &HeaderMap, caller: &Caller) -> Result<Option<Arc<
     Ok(user)
 }
 
-/// Who previews a stream. The networks that need no credentials do not count here.
+/// Returns the admin who previews a stream. Credentials are required on every network.
 fn admin(app: &App, headers: &HeaderMap, query: Query) -> Result<Arc<User>, Refusal> {
     let user = match (app.auth.user_of(headers)?, query.token) {
         (Some(user), _) => user,
         (None, Some(token)) => app.auth.user_of_token(&token)?,
-        (None, None) => return Err(Denied::Nobody.into()),
+        (None, None) => return Err(Denied::NoCredentials.into()),
     };
     if user.may(UserLevel::Admin) { Ok(user) } else { Err(Refusal::forbidden()) }
 }

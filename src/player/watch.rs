@@ -1,11 +1,11 @@
-//! A target as an endless transport stream, whichever address it was asked for by.
+//! Serves a target as an endless transport stream, for all routes.
 //!
 //! ```text
-//! HEAD ─► headers at once, nothing is opened
-//! GET ─► known 404 ─► switchboard ─┬─ Redirect ─► 302
-//!                                  ├─ Refused ──► 404 or 503
-//!                                  └─ Tail ─ first real chunk ─► 200, body
-//!                                               └─ none in time ─► 503
+//! HEAD ─► headers at once, opens no stream
+//! GET ─► unknown: 404 ─► switchboard ─┬─ Redirect ─► 302
+//!                                     ├─ Refused ──► 404 or 503
+//!                                     └─ Tail ─┬─ first real chunk ─► 200, body
+//!                                              └─ none in time ─────► 503
 //! ```
 
 use actors::{AskError, SeatRequest, Target, Viewer, WatchRefusal, WatchReply, WatchRequest};
@@ -29,12 +29,12 @@ use crate::auth::Denied;
 use crate::http::caller::Caller;
 use crate::http::reply::{Refusal, TunerError};
 
-/// The methods of every address of a stream.
+/// Methods of every stream URL.
 pub(super) const METHODS: &str = "GET, HEAD, OPTIONS";
-/// Tells reverse proxies to pass the stream on as it comes.
+/// Disables response buffering in reverse proxies.
 const ACCEL_BUFFERING: HeaderName = HeaderName::from_static("x-accel-buffering");
 
-/// Answers a request for `target`. Whether the caller may have it is decided before, except for the seat of `user`.
+/// Serves `target`. The caller has already checked all permissions except the stream limit of `user`.
 pub(super) async fn watch(
     app: &App,
     target: Target,
@@ -57,12 +57,12 @@ pub(super) async fn watch(
     let request = WatchRequest { target, viewer, connection: caller.connection, seat };
     match app.switchboard.watch(request).await {
         Ok(WatchReply::Tail { client, tail }) => {
-            // Whoever was let go while asking had no session yet that could be ended.
+            // A user deactivated in the meantime had no session yet that could be ended.
             if user.is_some_and(|it| !is_active(app, it.id)) {
                 return Err(Denied::Inactive.into());
             }
             let tail = first_packets(tail, app.settings.load().start_timeout).await.inspect_err(|refusal| {
-                info!(channel.target = %target, client.id = client, client.address = %client_address, "client got no packets: {refusal}");
+                info!(channel.target = %target, client.id = client, client.address = %client_address, "client received no packets: {refusal}");
             })?;
             Ok(streaming(warp::reply::stream(TailBody::new(tail))))
         }
@@ -71,7 +71,7 @@ pub(super) async fn watch(
             info!(channel.target = %target, client.address = %client_address, "client refused: {reason}");
             Err(no_watch(&reason))
         }
-        Err(AskError::Timeout) => Err(busy("the gateway does not answer in time")),
+        Err(AskError::Timeout) => Err(busy("the gateway did not respond in time")),
         Err(AskError::Gone) => Err(busy("the gateway is stopping")),
     }
 }
@@ -81,15 +81,14 @@ fn is_active(app: &App, user: UserId) -> bool {
     app.models.users.load().get(user.0).is_some_and(|it| it.is_active)
 }
 
-/// The answer, with what lets a page of another origin read it: players in a browser live on one, and need to read
-/// refusals too.
+/// Adds the CORS header, so that browser players on pages of other origins can read streams and refusals.
 pub(super) fn for_any_origin(answer: Result<Reply, Refusal>) -> Reply {
     let mut response = answer.unwrap_or_else(Refusal::into_response);
     response.headers_mut().insert(ACCESS_CONTROL_ALLOW_ORIGIN, HeaderValue::from_static("*"));
     response
 }
 
-/// Waits for real packets: until they are there, no status is given away.
+/// Waits for the first real packets, because the status can no longer change after the response has begun.
 async fn first_packets(mut tail: Tail, start_timeout: std::time::Duration) -> Result<Tail, Refusal> {
     match timeout(start_timeout, tail.ready()).await {
         Ok(Ok(())) => Ok(tail),
@@ -101,7 +100,7 @@ async fn first_packets(mut tail: Tail, start_timeout: std::time::Duration) -> Re
     }
 }
 
-/// The answer to a client whose tail ended before it began.
+/// Returns the response to a client whose tail ended before the first packet.
 fn no_packets(end: &EndReason) -> Refusal {
     let refusal = Refusal::unavailable(end.to_string());
     match end {
@@ -113,7 +112,7 @@ fn no_packets(end: &EndReason) -> Refusal {
     }
 }
 
-/// The answer to a client that gets no tail.
+/// Returns the response to a client that was refused.
 fn no_watch(reason: &WatchRefusal) -> Refusal {
     let detail = reason.to_string();
     match reason {
@@ -122,31 +121,30 @@ fn no_watch(reason: &WatchRefusal) -> Refusal {
             Refusal::unavailable(detail).with_tuner_error(TunerError::TuneFailed)
         }
         WatchRefusal::Full(pool) => {
-            let detail = format!("{detail}; the longest has played for {} s", pool.since.as_secs());
+            let detail =
+                format!("{detail}; the longest stream has been playing for {} s", pool.since.as_secs());
             Refusal::unavailable(detail).with_tuner_error(TunerError::AllTunersInUse).retry_soon()
         }
-        // Not 403: players take that for a wrong password, and the user would look for the fault there.
+        // Not 403, which players report as a wrong password.
         WatchRefusal::Seats { .. } => {
             Refusal::unavailable(detail).with_tuner_error(TunerError::AllTunersInUse).retry_soon()
         }
-        WatchRefusal::NothingPlays(_) => {
-            Refusal::unavailable(detail).with_tuner_error(TunerError::NoVideoData)
-        }
+        WatchRefusal::NothingPlays(_) => Refusal::unavailable(detail).with_tuner_error(TunerError::NoVideoData),
         WatchRefusal::Stopping => busy("the channel is stopping"),
     }
 }
 
-/// The answer where there is no such channel, and the same where the caller does not see it.
+/// Returns the response for a channel that does not exist or that the caller may not see.
 pub(super) fn unknown_channel() -> Refusal {
-    Refusal::not_found("no such channel").with_tuner_error(TunerError::UnknownChannel)
+    Refusal::not_found("channel not found").with_tuner_error(TunerError::UnknownChannel)
 }
 
 fn busy(detail: &str) -> Refusal {
     Refusal::unavailable(detail).with_tuner_error(TunerError::SystemBusy).retry_soon()
 }
 
-/// The headers of a stream, with this body. It has no length and no end that anybody could seek to; and whoever is
-/// told that it is over must hang up, because media servers hold on to silent tuners.
+/// Creates the response of a stream with this body. The connection closes with the stream, because media servers keep
+/// idle connections to tuners open.
 fn streaming(body: impl warp::Reply) -> Reply {
     let mut response = body.into_response();
     let headers = response.headers_mut();
@@ -159,7 +157,7 @@ fn streaming(body: impl warp::Reply) -> Reply {
 
 fn redirect(url: &SourceUrl) -> Result<Reply, Refusal> {
     let Ok(location) = HeaderValue::from_str(url.expose()) else {
-        return Err(Refusal::unavailable("the address of the stream cannot be sent")
+        return Err(Refusal::unavailable("the URL of the stream is not valid in a Location header")
             .with_tuner_error(TunerError::TuneFailed));
     };
     let mut response = crate::http::reply::text(StatusCode::FOUND, "");
@@ -168,15 +166,15 @@ fn redirect(url: &SourceUrl) -> Result<Reply, Refusal> {
     Ok(response)
 }
 
-/// What a browser asks before it lets a page read a stream. Browsers send no credentials by themselves here, so no
-/// origin is special.
+/// Returns the response to a CORS preflight request. All origins are allowed, because browsers do not add credentials on
+/// their own here.
 pub(super) fn preflight() -> Reply {
     let mut response = crate::http::reply::text(StatusCode::NO_CONTENT, "");
     let headers: &mut HeaderMap = response.headers_mut();
     headers.remove(CONTENT_TYPE);
     headers.insert(ALLOW, HeaderValue::from_static(METHODS));
     headers.insert(ACCESS_CONTROL_ALLOW_METHODS, HeaderValue::from_static(METHODS));
-    // Everything does not include this one.
+    // The wildcard does not include `Authorization`.
     headers.insert(ACCESS_CONTROL_ALLOW_HEADERS, HeaderValue::from_static("*, Authorization"));
     headers.insert(ACCESS_CONTROL_MAX_AGE, HeaderValue::from_static("86400"));
     response
@@ -201,7 +199,7 @@ mod tests {
     }
 
     #[test]
-    fn a_refusal_says_what_a_tuner_would_say_and_whether_asking_again_soon_helps() {
+    fn a_refusal_has_a_tuner_error_and_retry_after_if_a_retry_may_help() {
         let full = FullPool { account: "one".to_owned(), since: Duration::from_secs(90), max_streams: 1 };
         check(no_watch(&WatchRefusal::Full(full)), 503, "805 All Tuners In Use", Some("3"));
         check(no_watch(&WatchRefusal::Seats { limit: 1 }), 503, "805 All Tuners In Use", Some("3"));
@@ -216,14 +214,14 @@ mod tests {
     }
 
     #[test]
-    fn a_full_account_is_named_with_how_long_it_has_been_so() {
+    fn the_refusal_of_a_full_account_has_its_name_and_duration() {
         let full = FullPool { account: "one".to_owned(), since: Duration::from_secs(90), max_streams: 1 };
         let text = no_watch(&WatchRefusal::Full(full)).to_string();
         assert!(text.contains("\"one\"") && text.contains("90 s"), "{text}");
     }
 
     #[test]
-    fn a_redirect_whose_address_no_header_can_carry_is_a_refusal() {
+    fn a_redirect_to_a_url_that_is_invalid_in_a_header_is_refused() {
         assert!(redirect(&SourceUrl::new("http://a.example/\r\nx: y")).is_err());
         let response = redirect(&SourceUrl::new("http://a.example/1.ts")).unwrap();
         assert_eq!(

@@ -1,4 +1,4 @@
-//! Who a socket belongs to, and when they may no longer see what they saw.
+//! The user of a socket, and the detection of lost permissions.
 
 use std::sync::Arc;
 
@@ -9,59 +9,60 @@ use storage::{ChangeMessage, Changes, Record};
 use crate::app::App;
 use crate::auth::Denied;
 
-/// The sub-protocol in which a browser, which can set no header, may show its token: `bearer, TOKEN`.
+/// Sub-protocol with which a browser, which cannot set headers, passes its token: `bearer, TOKEN`.
 pub(super) const BEARER: &str = "bearer";
 
 const API_KEY: HeaderName = HeaderName::from_static("x-api-key");
 
-/// Why a socket may tell nothing more.
+/// Reason why a socket must not send anything more.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Lost {
-    /// The credentials are not good any more: expired, taken back, the user inactive or gone.
+pub(super) enum AccessLoss {
+    /// The credentials are no longer valid: expired or revoked, or the user was deactivated or deleted.
     Credentials,
-    /// The user may do more or less than at the beginning.
+    /// The level of the user has changed.
     Level,
 }
 
-/// The user of a socket, looked up again whenever something about users is committed and when the token ends.
+/// The user of a socket. Checked again when a user record changes and when the token expires.
 pub(super) struct Access {
     app: Arc<App>,
-    /// What was shown, as headers show it. Never printed.
+    /// Credentials in the form of headers. Never printed.
     credentials: HeaderMap,
     changes: Changes,
-    /// The store was closed: nothing changes any more.
+    /// The store was closed, so nothing can change any more.
     is_closed: bool,
     user: Arc<User>,
 }
 
-/// What a request shows of its user, as headers would: by header, else by `?token=`, else by sub-protocol.
+/// Returns the credentials of a request in the form of headers: from a header, else from `?token=`, else from the
+/// sub-protocol.
 pub(super) fn credentials(headers: &HeaderMap, query: &str) -> Option<HeaderMap> {
-    let mut shown = HeaderMap::new();
+    let mut found = HeaderMap::new();
     for name in [AUTHORIZATION, API_KEY] {
         if let Some(value) = headers.get(&name) {
-            shown.insert(name, value.clone());
+            found.insert(name, value.clone());
         }
     }
-    if is_ours(&shown) {
-        return Some(shown);
+    if has_credentials(&found) {
+        return Some(found);
     }
     let of_query = url::form_urlencoded::parse(query.as_bytes())
         .find(|(name, value)| name == "token" && !value.is_empty())
         .map(|(_, token)| token.into_owned());
-    let token = of_query.or_else(|| token_beside_bearer(headers))?;
-    // Bytes that no header may have are in no token of ours: an empty one is as bad.
+    let token = of_query.or_else(|| token_after_bearer(headers))?;
+    // A token with bytes that are not allowed in a header is invalid; an empty one is rejected the same way.
     let value = HeaderValue::from_str(&format!("Bearer {token}"));
     Some(HeaderMap::from_iter([(AUTHORIZATION, value.unwrap_or(HeaderValue::from_static("Bearer")))]))
 }
 
-/// Are there credentials for us among these? Other schemes are those of a proxy before us.
-fn is_ours(shown: &HeaderMap) -> bool {
+/// Returns true if the headers contain credentials of a supported scheme. Others are meant for a reverse proxy.
+fn has_credentials(headers: &HeaderMap) -> bool {
     let scheme = |value: &HeaderValue| {
         let text = value.as_bytes().trim_ascii_start();
         let end = text.iter().position(u8::is_ascii_whitespace).unwrap_or(text.len());
         text[..end].eq_ignore_ascii_case(b"bearer") || text[..end].eq_ignore_ascii_case(b"apikey")
     };
-    shown.contains_key(API_KEY) || shown.get(AUTHORIZATION).is_some_and(scheme)
+    headers.contains_key(API_KEY) || headers.get(AUTHORIZATION).is_some_and(scheme)
 }
 
 fn offered(headers: &HeaderMap) -> impl Iterator<Item = &str> {
@@ -69,68 +70,68 @@ fn offered(headers: &HeaderMap) -> impl Iterator<Item = &str> {
     values.filter_map(|it| it.to_str().ok()).flat_map(|it| it.split(',')).map(str::trim)
 }
 
-/// Whether the other side waits for us to choose the sub-protocol.
+/// Returns true if the client offers the sub-protocol and expects the server to select it.
 pub(super) fn offers_bearer(headers: &HeaderMap) -> bool {
     offered(headers).any(|it| it == BEARER)
 }
 
-fn token_beside_bearer(headers: &HeaderMap) -> Option<String> {
+fn token_after_bearer(headers: &HeaderMap) -> Option<String> {
     let mut offered = offered(headers).skip_while(|it| *it != BEARER);
     offered.nth(1).map(str::to_owned)
 }
 
 impl Access {
-    /// Subscribes before it looks, so that nothing that is committed meanwhile is overlooked.
+    /// Subscribes to changes before it looks up the user, so that no change in between is missed.
     pub(super) fn of(app: &Arc<App>, credentials: HeaderMap) -> Result<Self, Denied> {
         let changes = app.models.store.changes();
-        let user = app.auth.user_of(&credentials)?.ok_or(Denied::Nobody)?;
+        let user = app.auth.user_of(&credentials)?.ok_or(Denied::NoCredentials)?;
         Ok(Self { app: Arc::clone(app), credentials, changes, is_closed: false, user })
     }
 
-    /// The user as of the last look.
+    /// Returns the user as of the last check.
     pub(super) fn user(&self) -> &Arc<User> {
         &self.user
     }
 
-    /// Looks again. From memory.
-    pub(super) fn look(&mut self) -> Result<(), Lost> {
-        let user = self.app.auth.user_of(&self.credentials).ok().flatten().ok_or(Lost::Credentials)?;
+    /// Checks the credentials again. Reads only memory.
+    pub(super) fn check(&mut self) -> Result<(), AccessLoss> {
+        let user = self.app.auth.user_of(&self.credentials).ok().flatten().ok_or(AccessLoss::Credentials)?;
         if user.id != self.user.id {
-            return Err(Lost::Credentials);
+            return Err(AccessLoss::Credentials);
         }
         if user.effective_level() != self.user.effective_level() {
-            return Err(Lost::Level);
+            return Err(AccessLoss::Level);
         }
         self.user = user;
         Ok(())
     }
 
-    /// Waits until the access is lost. Cancel-safe.
-    pub(super) async fn lost(&mut self) -> Lost {
+    /// Waits until access is lost. Cancel-safe.
+    pub(super) async fn lost(&mut self) -> AccessLoss {
         loop {
             let token_ends = async {
-                match self.app.auth.good_for(&self.credentials) {
+                match self.app.auth.expires_in(&self.credentials) {
                     Some(left) => tokio::time::sleep(left).await,
                     None => std::future::pending().await,
                 }
             };
             let changes = &mut self.changes;
-            let news = async {
+            let message = async {
                 match self.is_closed {
                     true => std::future::pending().await,
                     false => changes.next().await,
                 }
             };
-            let news = tokio::select! {
-                news = news => Some(news),
+            let message = tokio::select! {
+                message = message => Some(message),
                 () = token_ends => None,
             };
-            match news {
+            match message {
                 Some(ChangeMessage::Changed(change)) if change.of(User::COLLECTION).is_none() => continue,
                 Some(ChangeMessage::Closed) => self.is_closed = true,
                 Some(ChangeMessage::Changed(_) | ChangeMessage::Lagged) | None => {}
             }
-            if let Err(lost) = self.look() {
+            if let Err(lost) = self.check() {
                 return lost;
             }
         }
@@ -142,8 +143,8 @@ mod tests {
     use super::*;
 
     #[test]
-    fn credentials_are_taken_from_a_header_else_the_query_else_the_sub_protocol() {
-        // (headers, query, the authorization header that they come to)
+    fn credentials_come_from_a_header_else_the_query_else_the_sub_protocol() {
+        // (headers, query, the resulting authorization header)
         let none: &[(&str, &str)] = &[];
         let cases = [
             (none, "", None),

@@ -1,4 +1,4 @@
-//! What frames look like: `{"type": "update", "data": {"type": KIND, …}}`.
+//! The JSON of frames: `{"type": "update", "data": {"type": KIND, …}}`.
 
 use std::sync::Arc;
 
@@ -11,29 +11,29 @@ use serde_json::{Map, Value, json};
 use storage::{Change, ChangedIds};
 use uuid::Uuid;
 
-/// Collections that no interface shows.
-const UNTOLD: [&str; 1] = ["server_keys"];
+/// Internal collections, whose changes are not reported.
+const INTERNAL: [&str; 1] = ["server_keys"];
 
-/// Something that happened, as each audience hears it.
+/// A notification, with the frame for each audience.
 #[derive(Debug)]
-pub(super) struct Happening {
+pub(super) struct Notification {
     pub(super) admin: String,
-    /// For whoever may see this channel.
+    /// Frame for other users who may see this channel; `None` if only admins get the notification.
     pub(super) standard: Option<(Uuid, String)>,
 }
 
-impl Happening {
+impl Notification {
     fn for_admins(data: Value) -> Arc<Self> {
         Arc::new(Self { admin: update(&data), standard: None })
     }
 }
 
-/// A frame with this in it.
+/// Builds a frame of type `update`.
 pub(super) fn update(data: &Value) -> String {
     json!({ "type": "update", "data": data }).to_string()
 }
 
-/// The first frame of every socket.
+/// Builds the first frame of every socket.
 pub(super) fn established(user: &User) -> String {
     let data = json!({
         "type": "connection_established",
@@ -45,24 +45,25 @@ pub(super) fn established(user: &User) -> String {
     json!({ "type": "connection_established", "data": data }).to_string()
 }
 
-/// The other side was too slow for so many happenings.
+/// Builds the frame that tells a slow client how many notifications it missed.
 pub(super) fn missed(count: u64) -> String {
     update(&json!({ "type": "missed", "count": count }))
 }
 
-/// What is said to whoever sends something.
-pub(super) fn answer(text: Option<&str>) -> String {
+/// Builds the reply to a message from the client.
+pub(super) fn reply(text: Option<&str>) -> String {
     let sent = text.and_then(|it| serde_json::from_str::<Value>(it).ok());
     match sent.as_ref().and_then(|it| it["type"].as_str()) {
         Some("ping") => json!({ "type": "pong", "data": { "type": "pong" } }).to_string(),
-        _ => update(&json!({ "type": "error", "message": "this socket only tells; ask the REST interface" })),
+        _ => update(&json!({ "type": "error", "message": "read-only socket; use the REST API" })),
     }
 }
 
-/// An event, under its name. Those who are no admins hear of channels alone, and nothing of viewers and sources.
-pub(super) fn event(event: &Event) -> Option<Arc<Happening>> {
+/// Builds the notification of an event. Users who are not admins get only events of channels, without viewers and
+/// sources.
+pub(super) fn event(event: &Event) -> Option<Arc<Notification>> {
     let kind = match &event.body {
-        // `m3u_refresh` is how a refresh goes, told by `refresh`.
+        // The type `m3u_refresh` is already used for the progress frames of `refresh`.
         EventBody::M3uRefresh { .. } => "m3u_refreshed",
         EventBody::RecordingStart { .. } => "recording_started",
         EventBody::RecordingEnd { .. } => "recording_ended",
@@ -83,16 +84,16 @@ pub(super) fn event(event: &Event) -> Option<Arc<Happening>> {
     let standard = event.body.channel().filter(|_| is_for_all).map(|channel| {
         let keys =
             ["type", "success", "event_type", "timestamp", "channel_id", "channel_name", "channel_number"];
-        let told: Map<String, Value> =
+        let fields: Map<String, Value> =
             keys.map(|key| (key.to_owned(), data[key].clone())).into_iter().collect();
-        (channel.uuid, update(&Value::Object(told)))
+        (channel.uuid, update(&Value::Object(fields)))
     });
-    Some(Arc::new(Happening { admin: update(&data), standard }))
+    Some(Arc::new(Notification { admin: update(&data), standard }))
 }
 
-/// Which records a commit touched; `ids` is `null` where they are so many that the list is read again.
-pub(super) fn changed(change: &Change) -> Option<Arc<Happening>> {
-    let touched = change.collections.iter().filter(|it| !UNTOLD.contains(&it.collection));
+/// Builds the notification of a commit. `ids` is `null` if so many records changed that clients should reload the list.
+pub(super) fn changed(change: &Change) -> Option<Arc<Notification>> {
+    let touched = change.collections.iter().filter(|it| !INTERNAL.contains(&it.collection));
     let collections: Vec<Value> = touched
         .map(|it| {
             let ids = match &it.ids {
@@ -106,21 +107,23 @@ pub(super) fn changed(change: &Change) -> Option<Arc<Happening>> {
         return None;
     }
     let version = change.version;
-    Some(Happening::for_admins(json!({ "type": "changed", "version": version, "collections": collections })))
+    Some(Notification::for_admins(
+        json!({ "type": "changed", "version": version, "collections": collections }),
+    ))
 }
 
-/// So much was committed at once that nobody knows what: everything is read again.
-pub(super) fn changed_somehow() -> Arc<Happening> {
-    Happening::for_admins(json!({ "type": "changed", "version": null, "collections": null }))
+/// Builds the notification of missed commits, after which clients should reload everything.
+pub(super) fn changed_unknown() -> Arc<Notification> {
+    Notification::for_admins(json!({ "type": "changed", "version": null, "collections": null }))
 }
 
-/// So many happenings were lost to everybody.
-pub(super) fn lost(count: u64) -> Arc<Happening> {
-    Arc::new(Happening { admin: missed(count), standard: None })
+/// Builds the notification that the hub itself missed events.
+pub(super) fn lost(count: u64) -> Arc<Notification> {
+    Arc::new(Notification { admin: missed(count), standard: None })
 }
 
-/// How far a refresh of a playlist is.
-pub(super) fn refresh(progress: &RefreshStatus, now_ms: i64) -> Arc<Happening> {
+/// Builds the notification of the progress of a playlist refresh.
+pub(super) fn refresh(progress: &RefreshStatus, now_ms: i64) -> Arc<Notification> {
     let (action, status) = match (progress.phase, progress.outcome) {
         (RefreshPhase::Waiting, _) => ("waiting", "fetching"),
         (RefreshPhase::Fetching, _) => ("downloading", "fetching"),
@@ -131,7 +134,7 @@ pub(super) fn refresh(progress: &RefreshStatus, now_ms: i64) -> Arc<Happening> {
         (RefreshPhase::Done, Some(RefreshOutcome::AwaitingConfirmation)) => ("done", "pending_confirmation"),
         (RefreshPhase::Done, _) => ("done", "error"),
     };
-    Happening::for_admins(json!({
+    Notification::for_admins(json!({
         "type": "m3u_refresh",
         "account": progress.account,
         "job": progress.job,
@@ -156,7 +159,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn those_who_are_no_admins_hear_of_channels_alone() {
+    fn users_who_are_not_admins_get_only_events_of_channels() {
         let channel = || ChannelRef { uuid: Uuid::from_u128(7), name: "News".into(), number: None };
         let ip = "192.0.2.9".parse().unwrap();
         let client =
@@ -199,7 +202,7 @@ mod tests {
             duration_seconds: 1,
         };
         let guide = EventBody::EpgRefresh { source: source(), programs_updated: 1, duration_seconds: 1 };
-        // (event, its kind, whether all hear of it)
+        // (event, its type, whether all users get it)
         let cases = [
             (error, "channel_error", true),
             (stop, "channel_stop", true),
@@ -234,7 +237,7 @@ mod tests {
     }
 
     #[test]
-    fn a_refresh_is_told_by_what_it_does_and_how_it_ended() {
+    fn a_refresh_frame_has_the_current_step_and_the_outcome() {
         for (phase, outcome, action, status) in [
             (RefreshPhase::Waiting, None, "waiting", "fetching"),
             (RefreshPhase::Fetching, None, "downloading", "fetching"),
@@ -268,7 +271,7 @@ mod tests {
     }
 
     #[test]
-    fn keys_of_the_house_are_not_even_told_to_have_changed() {
+    fn changes_of_server_keys_are_not_reported() {
         let touched = |collection| storage::CollectionChange { collection, ids: ChangedIds::Few(vec![1]) };
         let change = |collections| changed(&Change { version: 3, collections });
         assert!(change(vec![touched("server_keys")]).is_none());

@@ -1,54 +1,54 @@
-//! When a silent socket is asked whether it lives, and when it is given up.
+//! Decides when to ping a silent socket, and when to close it.
 
 use std::time::Duration;
 
 use tokio::time::Instant;
 
-/// How often the other side is asked. Less than what proxies take for idleness, which is a minute at the least.
+/// Interval of pings; shorter than the idle time-outs of proxies, which are at least one minute.
 const PING_EVERY: Duration = Duration::from_secs(25);
-/// After this long without any frame, answers to pings included, nobody is there.
+/// Time without any frame, including pongs, after which the client is considered gone.
 const SILENCE_MAX: Duration = Duration::from_secs(70);
 
-/// When a socket was heard last, and asked last.
+/// Times of the last received frame and of the last sent ping.
 #[derive(Debug)]
 pub(super) struct Heartbeat {
-    heard: Instant,
-    asked: Instant,
+    received_at: Instant,
+    pinged_at: Instant,
 }
 
-/// What a socket needs now.
+/// The next action for a socket.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) enum Need {
-    /// Nothing before this.
-    Nothing(Instant),
+pub(super) enum Action {
+    /// Wait until this time.
+    Wait(Instant),
     Ping,
-    /// It is given up.
-    End,
+    /// Close the socket.
+    Close,
 }
 
 impl Heartbeat {
     pub(super) fn new(now: Instant) -> Self {
-        Self { heard: now, asked: now }
+        Self { received_at: now, pinged_at: now }
     }
 
-    /// A frame came.
-    pub(super) fn heard(&mut self, now: Instant) {
-        self.heard = now;
+    /// Records a received frame.
+    pub(super) fn received(&mut self, now: Instant) {
+        self.received_at = now;
     }
 
-    /// A ping went.
-    pub(super) fn asked(&mut self, now: Instant) {
-        self.asked = now;
+    /// Records a sent ping.
+    pub(super) fn pinged(&mut self, now: Instant) {
+        self.pinged_at = now;
     }
 
-    pub(super) fn need(&self, now: Instant) -> Need {
-        let (ping_at, end_at) = (self.asked + PING_EVERY, self.heard + SILENCE_MAX);
-        if now >= end_at {
-            Need::End
+    pub(super) fn action(&self, now: Instant) -> Action {
+        let (ping_at, close_at) = (self.pinged_at + PING_EVERY, self.received_at + SILENCE_MAX);
+        if now >= close_at {
+            Action::Close
         } else if now >= ping_at {
-            Need::Ping
+            Action::Ping
         } else {
-            Need::Nothing(ping_at.min(end_at))
+            Action::Wait(ping_at.min(close_at))
         }
     }
 }
@@ -58,24 +58,24 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_silent_socket_is_asked_twice_and_then_given_up_and_one_that_answers_never() {
+    fn a_silent_socket_is_pinged_twice_and_closed_but_a_responsive_one_stays_open() {
         let begin = Instant::now();
         let at = |seconds: u64| begin + Duration::from_secs(seconds);
         let mut silent = Heartbeat::new(begin);
-        assert_eq!(silent.need(at(0)), Need::Nothing(at(25)));
-        assert_eq!(silent.need(at(25)), Need::Ping);
-        silent.asked(at(25));
-        assert_eq!(silent.need(at(49)), Need::Nothing(at(50)));
-        silent.asked(at(50));
-        assert_eq!(silent.need(at(51)), Need::Nothing(at(70)));
-        assert_eq!(silent.need(at(70)), Need::End);
+        assert_eq!(silent.action(at(0)), Action::Wait(at(25)));
+        assert_eq!(silent.action(at(25)), Action::Ping);
+        silent.pinged(at(25));
+        assert_eq!(silent.action(at(49)), Action::Wait(at(50)));
+        silent.pinged(at(50));
+        assert_eq!(silent.action(at(51)), Action::Wait(at(70)));
+        assert_eq!(silent.action(at(70)), Action::Close);
 
         let mut alive = Heartbeat::new(begin);
         for minute in 0..100 {
             let now = at(25 * (minute + 1));
-            assert_eq!(alive.need(now), Need::Ping);
-            alive.asked(now);
-            alive.heard(now);
+            assert_eq!(alive.action(now), Action::Ping);
+            alive.pinged(now);
+            alive.received(now);
         }
     }
 }

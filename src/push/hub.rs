@@ -1,10 +1,10 @@
-//! One task makes all frames, for as long as somebody listens.
+//! The hub: one task builds all frames while at least one session listens.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 
-use actors::{ChannelStatus, Importer, RefreshPhase, Target, now_ms};
+use actors::{Importer, RefreshPhase, ChannelStatus, Target, now_ms};
 use domain::event::{Event, EventBody};
 use domain::ids::AccountId;
 use parking_lot::Mutex;
@@ -15,50 +15,50 @@ use tokio::time::{Instant, MissedTickBehavior};
 use tokio_util::task::AbortOnDropHandle;
 use tracing::error;
 
-use super::frames::{self, Happening};
-use super::statistics::{Statistician, Statistics};
+use super::frames::{self, Notification};
+use super::statistics::{Statistics, StatisticsReader};
 use crate::app::App;
 
-/// How often everything is read.
+/// Interval of the statistics.
 const PERIOD: Duration = Duration::from_secs(1);
-/// Happenings that a slow socket may be behind before it loses the oldest.
+/// Notifications that a slow socket may lag behind before it loses the oldest.
 const LAG_MAX: usize = 256;
 
-/// The newest statistics; `None` before the first.
+/// The newest statistics; `None` before the first reading.
 type Newest = Option<Arc<Statistics>>;
 
-/// Where sessions listen. Clones are the same.
+/// Distributes frames to sessions. Clones share one task.
 #[derive(Clone)]
 pub(super) struct Hub(Arc<Inner>);
 
 struct Inner {
     app: Arc<App>,
-    /// Runs while a listener holds it.
+    /// The task, which runs while a listener holds it.
     running: Mutex<Weak<Running>>,
 }
 
 struct Running {
-    /// Weak: the only sender ends with the task, and listeners hear that it did.
-    happenings: broadcast::WeakSender<Arc<Happening>>,
+    /// Weak, so that the only sender is dropped with the task and closes the channel for its listeners.
+    notifications: broadcast::WeakSender<Arc<Notification>>,
     statistics: watch::Receiver<Newest>,
     _task: AbortOnDropHandle<()>,
 }
 
-/// What one session listens to.
+/// The subscription of one session.
 pub(super) struct Listener {
-    happenings: broadcast::Receiver<Arc<Happening>>,
+    notifications: broadcast::Receiver<Arc<Notification>>,
     statistics: watch::Receiver<Newest>,
     _running: Arc<Running>,
 }
 
-/// What a listener hears.
-pub(super) enum Heard {
-    Happening(Arc<Happening>),
+/// An item of a subscription.
+pub(super) enum HubMessage {
+    Notification(Arc<Notification>),
     Statistics(Arc<Statistics>),
-    /// It was too slow for so many happenings.
+    /// The listener was too slow and lost this many notifications.
     Missed(u64),
-    /// There will be nothing more.
-    Silence,
+    /// The hub has ended.
+    Closed,
 }
 
 impl Hub {
@@ -66,40 +66,40 @@ impl Hub {
         Self(Arc::new(Inner { app, running: Mutex::default() }))
     }
 
-    /// Listens from now on. The first listener starts what all listen to, on the current runtime.
+    /// Subscribes. The first listener starts the task, on the current runtime.
     pub(super) fn listen(&self) -> Listener {
         let mut running = self.0.running.lock();
-        let joined = running.upgrade().and_then(|it| Some((it.happenings.upgrade()?.subscribe(), it)));
-        let (happenings, now) = joined.unwrap_or_else(|| {
-            let (happenings, now) = start(Arc::clone(&self.0.app));
+        let joined = running.upgrade().and_then(|it| Some((it.notifications.upgrade()?.subscribe(), it)));
+        let (notifications, now) = joined.unwrap_or_else(|| {
+            let (notifications, now) = start(Arc::clone(&self.0.app));
             *running = Arc::downgrade(&now);
-            (happenings, now)
+            (notifications, now)
         });
         let mut statistics = now.statistics.clone();
-        // What is there already is news to whoever comes now.
+        // A new listener gets the current statistics at once.
         statistics.mark_changed();
-        Listener { happenings, statistics, _running: now }
+        Listener { notifications, statistics, _running: now }
     }
 }
 
 impl Listener {
-    /// What comes next; happenings first. Cancel-safe.
-    pub(super) async fn next(&mut self) -> Heard {
+    /// Returns the next item, preferring notifications. Cancel-safe.
+    pub(super) async fn next(&mut self) -> HubMessage {
         loop {
             tokio::select! {
                 biased;
-                heard = self.happenings.recv() => return match heard {
-                    Ok(happening) => Heard::Happening(happening),
-                    Err(RecvError::Lagged(count)) => Heard::Missed(count),
-                    Err(RecvError::Closed) => Heard::Silence,
+                received = self.notifications.recv() => return match received {
+                    Ok(notification) => HubMessage::Notification(notification),
+                    Err(RecvError::Lagged(count)) => HubMessage::Missed(count),
+                    Err(RecvError::Closed) => HubMessage::Closed,
                 },
                 changed = self.statistics.changed() => {
                     if changed.is_err() {
-                        return Heard::Silence;
+                        return HubMessage::Closed;
                     }
                     let newest = self.statistics.borrow_and_update().clone();
                     if let Some(statistics) = newest {
-                        return Heard::Statistics(statistics);
+                        return HubMessage::Statistics(statistics);
                     }
                 }
             }
@@ -107,58 +107,58 @@ impl Listener {
     }
 }
 
-/// Subscribes at once, so that nothing is missed between now and when the task first runs.
-fn start(app: Arc<App>) -> (broadcast::Receiver<Arc<Happening>>, Arc<Running>) {
-    let (line, receiver) = broadcast::channel(LAG_MAX);
+/// Subscribes to events and changes before the task first runs, so that none is missed in between.
+fn start(app: Arc<App>) -> (broadcast::Receiver<Arc<Notification>>, Arc<Running>) {
+    let (sender, receiver) = broadcast::channel(LAG_MAX);
     let (newest, statistics) = watch::channel(None);
     let (events, changes) = (app.events.subscribe(), app.models.store.changes());
-    let happenings = line.downgrade();
+    let notifications = sender.downgrade();
     let task = tokio::spawn(async move {
-        let _last = LastWord;
-        tokio::join!(measure(&app, &newest), tell(&app, events, changes, &line));
+        let _panic_log = PanicLog;
+        tokio::join!(measure(&app, &newest), forward(&app, events, changes, &sender));
     });
-    (receiver, Arc::new(Running { happenings, statistics, _task: AbortOnDropHandle::new(task) }))
+    (receiver, Arc::new(Running { notifications, statistics, _task: AbortOnDropHandle::new(task) }))
 }
 
-/// Says so when the task ends by a defect. Its listeners hear silence, and whoever listens next starts another.
-struct LastWord;
+/// Logs a panic of the task. Its listeners are closed, and the next listener starts a new task.
+struct PanicLog;
 
-impl Drop for LastWord {
+impl Drop for PanicLog {
     fn drop(&mut self) {
         if std::thread::panicking() {
             error!(
-                "the hub of the WebSocket panicked; its sockets are closed, and the next one starts another"
+                "the WebSocket hub panicked; its sockets are closed, and the next socket starts a new hub"
             );
         }
     }
 }
 
 async fn measure(app: &App, newest: &watch::Sender<Newest>) {
-    let mut statistician = Statistician::default();
+    let mut reader = StatisticsReader::default();
     let mut ticks = every_period();
     loop {
         ticks.tick().await;
         let statuses = live(app).await;
         let table = app.models.channels.load();
-        let statistics = statistician.read(statuses, &app.counts(), &table, Instant::now(), now_ms());
+        let statistics = reader.read(statuses, &app.counts(), &table, Instant::now(), now_ms());
         newest.send_replace(Some(Arc::new(statistics)));
     }
 }
 
-/// How all live channels are doing. One that does not answer in time is left out this time.
+/// Returns the status of all live channels. One that does not answer in time is left out.
 async fn live(app: &App) -> Vec<(Target, ChannelStatus)> {
     let overview = app.switchboard.overview().await.unwrap_or_default();
     overview.into_iter().filter_map(|it| it.status.map(|status| (it.target, status))).collect()
 }
 
-async fn tell(
+async fn forward(
     app: &App,
     mut events: broadcast::Receiver<Arc<Event>>,
     mut changes: Changes,
-    line: &broadcast::Sender<Arc<Happening>>,
+    sender: &broadcast::Sender<Arc<Notification>>,
 ) {
-    // Nobody listening is no error.
-    let tell = |happening: Arc<Happening>| drop(line.send(happening));
+    // An error only means that there is no listener.
+    let send = |notification: Arc<Notification>| drop(sender.send(notification));
     let mut refreshes = Refreshes::begin(&app.importer);
     let mut ticks = every_period();
     let mut is_open = true;
@@ -167,39 +167,39 @@ async fn tell(
             event = events.recv() => match event {
                 Ok(event) => {
                     if matches!(event.body, EventBody::M3uRefresh { .. }) {
-                        refreshes.look(&app.importer, tell);
+                        refreshes.send_changes(&app.importer, send);
                     }
-                    frames::event(&event).into_iter().for_each(tell);
+                    frames::event(&event).into_iter().for_each(send);
                 }
-                Err(RecvError::Lagged(count)) => tell(frames::lost(count)),
+                Err(RecvError::Lagged(count)) => send(frames::lost(count)),
                 Err(RecvError::Closed) => return,
             },
-            news = changes.next(), if is_open => match news {
-                ChangeMessage::Changed(change) => frames::changed(&change).into_iter().for_each(tell),
-                ChangeMessage::Lagged => tell(frames::changed_somehow()),
+            message = changes.next(), if is_open => match message {
+                ChangeMessage::Changed(change) => frames::changed(&change).into_iter().for_each(send),
+                ChangeMessage::Lagged => send(frames::changed_unknown()),
                 ChangeMessage::Closed => is_open = false,
             },
-            _ = ticks.tick() => refreshes.look(&app.importer, tell),
+            _ = ticks.tick() => refreshes.send_changes(&app.importer, send),
         }
     }
 }
 
-/// What was told of the refreshes last: one row per account, as the importer shows them.
+/// The progress that was sent last, one row per account.
 struct Refreshes(HashMap<AccountId, actors::RefreshStatus>);
 
 impl Refreshes {
-    /// What is over is no news; what runs is told at the first look.
+    /// Skips finished refreshes; running ones are sent at the first call of `send_changes`.
     fn begin(importer: &Importer) -> Self {
         let over = importer.progress().into_iter().filter(|it| it.phase == RefreshPhase::Done);
         Self(over.map(|it| (it.account, it)).collect())
     }
 
-    /// Tells what is not as it was.
-    fn look(&mut self, importer: &Importer, tell: impl Fn(Arc<Happening>)) {
+    /// Sends the rows that have changed.
+    fn send_changes(&mut self, importer: &Importer, send: impl Fn(Arc<Notification>)) {
         let (rows, now) = (importer.progress(), now_ms());
         for row in &rows {
             if self.0.get(&row.account) != Some(row) {
-                tell(frames::refresh(row, now));
+                send(frames::refresh(row, now));
             }
         }
         self.0 = rows.into_iter().map(|it| (it.account, it)).collect();

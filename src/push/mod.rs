@@ -1,19 +1,19 @@
-//! What happens, told as it happens: the WebSocket at `/ws/`.
+//! The WebSocket at `/ws/`, which pushes events, record changes and statistics.
 //!
-//! *Dramatis personae*: the **route** (here) knows who asks before there is a socket; a **session** (`session.rs`) is
-//! one open socket and the one place that writes to it; its **access** (`access.rs`) says when the user may no longer
-//! see what they saw; the **hub** (`hub.rs`) makes every frame once for all sessions (`frames.rs`), from statistics it
-//! takes once a second (`statistics.rs`), and runs only while somebody listens.
+//! *Dramatis personae*: the **route** (here) authenticates clients before the connection is upgraded; a **session**
+//! (`session.rs`) is one open socket and the only writer to it; its **access** (`access.rs`) detects when the user loses
+//! permissions; the **hub** (`hub.rs`) builds every frame once for all sessions (`frames.rs`), reads the statistics once
+//! a second (`statistics.rs`), and runs only while at least one session listens.
 //!
-//! No session has a queue of its own. All share one line of the newest happenings, of which a slow reader loses the
-//! oldest and hears how many, and of the statistics there is only the newest.
+//! Sessions have no queues. All share one bounded broadcast channel of notifications, where a slow reader loses the
+//! oldest and is told how many, and a watch channel with the newest statistics.
 
 mod access;
 mod frames;
 mod heartbeat;
 mod hub;
-mod places;
 mod session;
+mod socket_limit;
 mod statistics;
 
 use std::sync::Arc;
@@ -27,73 +27,75 @@ use warp::{Filter, Rejection};
 
 use self::access::{Access, BEARER};
 use self::hub::Hub;
-use self::places::Places;
 use self::session::Session;
+use self::socket_limit::SocketLimit;
 use crate::app::App;
 use crate::auth::Denied;
-use crate::http::accept::Stay;
+use crate::http::accept::ConnectionGuard;
 use crate::http::reply::Refusal;
 use crate::http::{Routes, method};
 
-/// Bytes of a message from the other side, at most. Nobody has much to say to us.
+/// Maximum size of a message from a client, in bytes. Clients only send pings.
 const MESSAGE_BYTES_MAX: usize = 4 << 10;
 
 /// State that all sockets share.
 struct Shared {
     app: Arc<App>,
     hub: Hub,
-    places: Places,
+    sockets: SocketLimit,
 }
 
-/// A connection that wants to become a socket.
-struct Knock {
+/// A request to open a WebSocket.
+struct UpgradeRequest {
     headers: HeaderMap,
     query: String,
     connection: Arc<Connection>,
-    stay: Stay,
-    /// `None` when what was asked is no upgrade.
+    guard: ConnectionGuard,
+    /// `None` if the request asks for no upgrade.
     ws: Option<Ws>,
 }
 
-/// `/ws/`, for both doors.
+/// Builds the route `/ws/`.
 pub(crate) fn route(app: Arc<App>) -> Routes {
-    let shared = Arc::new(Shared { hub: Hub::new(Arc::clone(&app)), app, places: Places::default() });
+    let shared = Arc::new(Shared { hub: Hub::new(Arc::clone(&app)), app, sockets: SocketLimit::default() });
     warp::path("ws")
         .and(warp::path::end())
         .and(method("GET"))
-        .and(knock())
-        .map(move |_: Method, knock: Knock| open(&shared, knock).unwrap_or_else(Refusal::into_response))
+        .and(upgrade_request())
+        .map(move |_: Method, request: UpgradeRequest| {
+            open(&shared, request).unwrap_or_else(Refusal::into_response)
+        })
         .boxed()
 }
 
-fn knock() -> impl Filter<Extract = (Knock,), Error = Rejection> + Clone {
+fn upgrade_request() -> impl Filter<Extract = (UpgradeRequest,), Error = Rejection> + Clone {
     let query = warp::query::raw().or(warp::any().map(String::new)).unify();
     let ws = warp::ws().map(Some).or(warp::any().map(|| None)).unify();
     warp::header::headers_cloned()
         .and(query)
         .and(warp::ext::get::<Arc<Connection>>())
-        .and(warp::ext::get::<Stay>())
+        .and(warp::ext::get::<ConnectionGuard>())
         .and(ws)
-        .map(|headers, query, connection, stay, ws| Knock { headers, query, connection, stay, ws })
+        .map(|headers, query, connection, guard, ws| UpgradeRequest { headers, query, connection, guard, ws })
 }
 
-/// Who asks is known before the upgrade, so that whoever may not hears 401 as everywhere else.
-fn open(shared: &Shared, knock: Knock) -> Result<Reply, Refusal> {
-    let Knock { headers, query, connection, stay, ws } = knock;
+/// Authenticates the client before the connection is upgraded, so that a refused client gets a 401 like everywhere else.
+fn open(shared: &Shared, request: UpgradeRequest) -> Result<Reply, Refusal> {
+    let UpgradeRequest { headers, query, connection, guard, ws } = request;
     let credentials = access::credentials(&headers, &query);
-    let credentials = credentials.ok_or(Denied::Nobody)?;
+    let credentials = credentials.ok_or(Denied::NoCredentials)?;
     let access = Access::of(&shared.app, credentials)?;
     let Some(ws) = ws else { return Ok(no_upgrade()) };
-    let place = shared.places.take(access.user().id);
-    let place = place.ok_or_else(|| Refusal::unavailable("too many sockets of this user are open"))?;
+    let permit = shared.sockets.take(access.user().id);
+    let permit = permit.ok_or_else(|| Refusal::unavailable("this user has too many open WebSockets"))?;
 
-    let session = Session::new(shared.hub.clone(), Arc::clone(&shared.app), access, connection, place);
-    // Counted from now on, not from the first frame on: a door that closes meanwhile waits for this one, too.
-    let counted = stay.token();
+    let session = Session::new(shared.hub.clone(), Arc::clone(&shared.app), access, connection, permit);
+    // Taken now and not at the first frame, so that a server that begins to drain in between waits for this socket.
+    let counted = guard.token();
     let ws = ws.max_message_size(MESSAGE_BYTES_MAX).max_frame_size(MESSAGE_BYTES_MAX);
     let upgraded = ws.on_upgrade(move |socket| async move {
         let _counted = counted;
-        session.run(socket, &stay).await;
+        session.run(socket, &guard).await;
     });
     let mut reply = warp::Reply::into_response(upgraded);
     if access::offers_bearer(&headers) {
@@ -103,7 +105,7 @@ fn open(shared: &Shared, knock: Knock) -> Result<Reply, Refusal> {
 }
 
 fn no_upgrade() -> Reply {
-    let refusal = Refusal::status(StatusCode::UPGRADE_REQUIRED).with_detail("this is a WebSocket");
+    let refusal = Refusal::status(StatusCode::UPGRADE_REQUIRED).with_detail("this address is a WebSocket");
     let mut reply = refusal.into_response();
     reply.headers_mut().insert(UPGRADE, HeaderValue::from_static("websocket"));
     reply

@@ -1,11 +1,11 @@
 //! One open socket.
 //!
 //! ```text
-//! established ─► tell, answer, ask whether they live ─┬─ access lost ──► close 1008
-//!                                                     ├─ door closing ─► close 1001
-//!                                                     ├─ hub ended ────► close 1011
-//!                                                     ├─ takes nothing, cancelled ─► reset
-//!                                                     └─ closed, says nothing ─────► dropped
+//! established ─► send, reply, ping ─┬─ access lost ─────────────────► close 1008
+//!                                   ├─ server draining ─────────────► close 1001
+//!                                   ├─ hub ended ───────────────────► close 1011
+//!                                   ├─ send time-out, cancelled ────► reset
+//!                                   └─ closed by client, no frames ─► dropped
 //! ```
 
 use std::sync::Arc;
@@ -18,40 +18,40 @@ use tokio::time::{Instant, sleep_until, timeout};
 use tracing::debug;
 use warp::ws::{Message, WebSocket};
 
-use super::access::{Access, Lost};
+use super::access::{Access, AccessLoss};
 use super::frames;
-use super::heartbeat::{Heartbeat, Need};
-use super::hub::{Heard, Hub, Listener};
-use super::places::Place;
+use super::heartbeat::{Action, Heartbeat};
+use super::hub::{Hub, HubMessage, Listener};
+use super::socket_limit::SocketPermit;
 use super::statistics::may_see;
 use crate::app::App;
-use crate::http::accept::Stay;
+use crate::http::accept::ConnectionGuard;
 
-/// How long the other side may take nothing while there is something to tell.
+/// Time limit for sending one frame.
 const SEND_TIMEOUT: Duration = Duration::from_secs(30);
-/// How long it may take to say farewell.
+/// Time limit for the closing handshake.
 const CLOSE_TIMEOUT: Duration = Duration::from_secs(2);
 
-/// One socket, before and while it is open.
+/// One WebSocket connection.
 pub(super) struct Session {
     hub: Hub,
     app: Arc<App>,
     access: Access,
     connection: Arc<Connection>,
-    _place: Place,
+    _permit: SocketPermit,
 }
 
-/// Why a session is over.
+/// Reason why a session ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum End {
-    /// The other side closed, said nothing for too long, or broke the protocol.
+    /// The client closed the socket, was silent for too long, or violated the protocol.
     Gone,
-    /// What is on its way to the other side is not to arrive, or never would.
+    /// The connection must be reset: pending frames must not arrive, or the client does not read them.
     Cut,
     Stopping,
-    Lost(Lost),
-    /// There is nothing more to listen to.
-    Silence,
+    AccessLost(AccessLoss),
+    /// The hub has ended.
+    HubClosed,
 }
 
 impl Session {
@@ -60,49 +60,49 @@ impl Session {
         app: Arc<App>,
         access: Access,
         connection: Arc<Connection>,
-        place: Place,
+        permit: SocketPermit,
     ) -> Self {
-        Self { hub, app, access, connection, _place: place }
+        Self { hub, app, access, connection, _permit: permit }
     }
 
-    /// Serves the socket to its end.
-    pub(super) async fn run(mut self, mut socket: WebSocket, stay: &Stay) {
+    /// Serves the socket until it ends.
+    pub(super) async fn run(mut self, mut socket: WebSocket, guard: &ConnectionGuard) {
         let (user, client) = (self.access.user().clone(), self.connection.peer);
-        debug!(user.name = user.username, client.address = %client, "a push socket opened");
-        let end = self.serve(&mut socket, stay).await;
-        debug!(user.name = user.username, client.address = %client, "a push socket ends: {end:?}");
+        debug!(user.name = user.username, client.address = %client, "WebSocket opened");
+        let end = self.serve(&mut socket, guard).await;
+        debug!(user.name = user.username, client.address = %client, "WebSocket closed: {end:?}");
         let (code, reason) = match end {
             End::Gone => return,
-            // What lies in buffers goes with the connection.
+            // The reset also discards buffered frames.
             End::Cut => return self.connection.cancel.cancel(),
             End::Stopping => (1001_u16, "the gateway is stopping"),
-            End::Lost(Lost::Credentials) => (1008, "the credentials are not good any more"),
-            End::Lost(Lost::Level) => (1008, "the user level has changed"),
-            End::Silence => (1011, "internal error"),
+            End::AccessLost(AccessLoss::Credentials) => (1008, "the credentials are no longer valid"),
+            End::AccessLost(AccessLoss::Level) => (1008, "the user level has changed"),
+            End::HubClosed => (1011, "internal error"),
         };
-        let farewell = async {
+        let close = async {
             if socket.send(Message::close_with(code, reason)).await.is_ok() {
-                // Until the other side closed too: what it sent and nobody read would reset the connection, and it
-                // would never see why.
+                // Read until the client closes too: unread frames would reset the connection before the client
+                // can_see the close code.
                 while let Some(Ok(_)) = socket.next().await {}
             }
         };
         tokio::select! {
             () = self.connection.cancel.cancelled() => {}
-            _ = timeout(CLOSE_TIMEOUT, farewell) => {}
+            _ = timeout(CLOSE_TIMEOUT, close) => {}
         }
     }
 
-    async fn serve(&mut self, socket: &mut WebSocket, stay: &Stay) -> End {
-        // Before anything is said, and before it is known what: what happens from now on is heard.
+    async fn serve(&mut self, socket: &mut WebSocket, guard: &ConnectionGuard) -> End {
+        // Subscribe before the first frame is sent, so that nothing in between is missed.
         let mut listener = self.access.user().may(UserLevel::Standard).then(|| self.hub.listen());
         let mut heartbeat = Heartbeat::new(Instant::now());
         let mut next = Some(Message::text(frames::established(self.access.user())));
         loop {
             if let Some(message) = next.take() {
-                // Also when nobody has told of a change yet: nothing leaves here that the user may not see now.
-                if let Err(lost) = self.access.look() {
-                    return End::Lost(lost);
+                // Check again before each frame, because the change message may not have arrived yet.
+                if let Err(lost) = self.access.check() {
+                    return End::AccessLost(lost);
                 }
                 tokio::select! {
                     biased;
@@ -111,78 +111,78 @@ impl Session {
                         Ok(Err(_)) => return End::Gone,
                         Err(_) => return End::Cut,
                     },
-                    end = ended(&mut self.access, &self.connection, stay) => return match end {
-                        // Half of what they may not see any more is still here.
-                        End::Lost(_) => End::Cut,
+                    end = ended(&mut self.access, &self.connection, guard) => return match end {
+                        // Part of a frame that the user may no longer see is still buffered.
+                        End::AccessLost(_) => End::Cut,
                         end => end,
                     },
                 }
             }
-            let wake = match heartbeat.need(Instant::now()) {
-                Need::End => return End::Gone,
-                Need::Ping => {
-                    heartbeat.asked(Instant::now());
+            let wake = match heartbeat.action(Instant::now()) {
+                Action::Close => return End::Gone,
+                Action::Ping => {
+                    heartbeat.pinged(Instant::now());
                     next = Some(Message::ping(Vec::new()));
                     continue;
                 }
-                Need::Nothing(until) => until,
+                Action::Wait(until) => until,
             };
             next = tokio::select! {
                 biased;
-                end = ended(&mut self.access, &self.connection, stay) => return end,
-                came = socket.next() => match came {
+                end = ended(&mut self.access, &self.connection, guard) => return end,
+                received = socket.next() => match received {
                     Some(Ok(message)) => {
-                        heartbeat.heard(Instant::now());
+                        heartbeat.received(Instant::now());
                         if message.is_close() {
-                            // The answer goes with the next read.
+                            // The next read sends the reply to the close frame.
                             let _ = timeout(CLOSE_TIMEOUT, socket.next()).await;
                             return End::Gone;
                         }
-                        let is_said = message.is_text() || message.is_binary();
-                        is_said.then(|| Message::text(frames::answer(message.to_str().ok())))
+                        let is_data = message.is_text() || message.is_binary();
+                        is_data.then(|| Message::text(frames::reply(message.to_str().ok())))
                     }
                     Some(Err(_)) | None => return End::Gone,
                 },
-                heard = hear(&mut listener) => match heard {
-                    Heard::Silence => return End::Silence,
-                    heard => self.worded(heard).map(Message::text),
+                message = next_message(&mut listener) => match message {
+                    HubMessage::Closed => return End::HubClosed,
+                    message => self.frame(message).map(Message::text),
                 },
                 () = sleep_until(wake) => None,
             };
         }
     }
 
-    /// What was heard, in the words for this user; `None` when it is not for them.
-    fn worded(&self, heard: Heard) -> Option<String> {
+    /// Returns the frame for this user, or `None` if the message is not meant for them.
+    fn frame(&self, message: HubMessage) -> Option<String> {
         let user = self.access.user();
         let is_admin = user.may(UserLevel::Admin);
-        match heard {
-            Heard::Missed(count) => Some(frames::missed(count)),
-            Heard::Happening(it) if is_admin => Some(it.admin.clone()),
-            Heard::Happening(it) => {
+        match message {
+            HubMessage::Missed(count) => Some(frames::missed(count)),
+            HubMessage::Notification(it) if is_admin => Some(it.admin.clone()),
+            HubMessage::Notification(it) => {
                 let (channel, text) = it.standard.as_ref()?;
                 may_see(user, &self.app.models.channels.load(), *channel).then(|| text.clone())
             }
-            Heard::Statistics(it) if is_admin => Some(it.for_admins()),
-            Heard::Statistics(it) => Some(it.for_user(user, &self.app.models.channels.load())),
-            Heard::Silence => None,
+            HubMessage::Statistics(it) if is_admin => Some(it.for_admins()),
+            HubMessage::Statistics(it) => Some(it.for_user(user, &self.app.models.channels.load())),
+            HubMessage::Closed => None,
         }
     }
 }
 
-async fn hear(listener: &mut Option<Listener>) -> Heard {
+async fn next_message(listener: &mut Option<Listener>) -> HubMessage {
     match listener {
         Some(listener) => listener.next().await,
         None => std::future::pending().await,
     }
 }
 
-/// What ends a session from this side.
-async fn ended(access: &mut Access, connection: &Connection, stay: &Stay) -> End {
+/// Waits for a reason to end the session from the server side.
+async fn ended(access: &mut Access, connection: &Connection, guard: &ConnectionGuard) -> End {
     tokio::select! {
         biased;
         () = connection.cancel.cancelled() => End::Cut,
-        () = stay.draining() => End::Stopping,
-        lost = access.lost() => End::Lost(lost),
+        () = guard.draining() => End::Stopping,
+        lost = access.lost() => End::AccessLost(lost),
     }
 }

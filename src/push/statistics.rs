@@ -1,10 +1,10 @@
-//! One reading of all live channels, as each audience sees it.
+//! Statistics of all live channels, with a frame for each audience.
 
 use std::collections::HashMap;
 use std::hash::Hash;
 use std::time::Duration;
 
-use actors::{ChannelStatus, ClientStatus, MetricsSnapshot, Target};
+use actors::{ClientStatus, MetricsSnapshot, ChannelStatus, Target};
 use domain::channel::Channel;
 use domain::time::iso_millis;
 use domain::user::{User, can_see};
@@ -15,19 +15,19 @@ use uuid::Uuid;
 
 use super::frames::update;
 
-/// What was read in one second. Made once, told to all.
+/// One reading. Built once and sent to all sessions.
 #[derive(Debug)]
 pub(super) struct Statistics {
     sequence: u64,
     at: String,
     admin: String,
-    /// What those see of a channel who are no admins.
+    /// Data of each channel for users who are not admins.
     channels: Vec<(Uuid, Value)>,
 }
 
-/// Makes statistics, each from its reading and the one before.
+/// Computes statistics from each reading and the one before.
 #[derive(Debug, Default)]
-pub(super) struct Statistician {
+pub(super) struct StatisticsReader {
     sequence: u64,
     read_at: Option<Instant>,
     channels: Rates<Target>,
@@ -35,8 +35,8 @@ pub(super) struct Statistician {
     all: Rates<&'static str>,
 }
 
-impl Statistician {
-    /// `statuses` are the channels that live at `now`; `at_ms` is the same moment in milliseconds since 1970.
+impl StatisticsReader {
+    /// Computes the statistics of the live channels. `at_ms` is the time `now` in milliseconds since 1970.
     pub(super) fn read(
         &mut self,
         mut statuses: Vec<(Target, ChannelStatus)>,
@@ -51,7 +51,7 @@ impl Statistician {
         let mut own = Vec::new();
         let mut all = Vec::with_capacity(statuses.len());
         for (target, status) in &statuses {
-            let number = of_uuid(table, status.uuid).and_then(|it| it.number).map(|it| it.to_string());
+            let number = by_uuid(table, status.uuid).and_then(|it| it.number).map(|it| it.to_string());
             let channel = json!({
                 "channel_id": status.uuid,
                 "channel_name": status.name,
@@ -89,9 +89,9 @@ impl Statistician {
             "bitrate_in_kbps": self.all.kbps("in", counts.bytes_in, passed),
             "bitrate_out_kbps": self.all.kbps("out", counts.bytes_out, passed),
         });
-        self.channels.turn();
-        self.clients.turn();
-        self.all.turn();
+        self.channels.advance();
+        self.clients.advance();
+        self.all.advance();
         let (sequence, at) = (self.sequence, iso_millis(at_ms));
         let admin = frame(sequence, &at, all, Some(totals));
         Statistics { sequence, at, admin, channels: own }
@@ -113,24 +113,24 @@ impl Statistician {
 }
 
 impl Statistics {
-    /// Everything, as a frame.
+    /// Returns the frame with all data.
     pub(super) fn for_admins(&self) -> String {
         self.admin.clone()
     }
 
-    /// Channel, state and counts, of the channels that exist for this user.
+    /// Returns the frame with state and counts of the channels that this user may see.
     pub(super) fn for_user(&self, user: &User, table: &Table<Channel>) -> String {
         let own = self.channels.iter().filter(|(uuid, _)| may_see(user, table, *uuid));
         frame(self.sequence, &self.at, own.map(|it| it.1.clone()).collect(), None)
     }
 }
 
-/// Does the channel with this uuid exist for this user?
+/// Returns true if the user may see the channel with this uuid.
 pub(super) fn may_see(user: &User, table: &Table<Channel>, uuid: Uuid) -> bool {
-    of_uuid(table, uuid).is_some_and(|it| can_see(user, it))
+    by_uuid(table, uuid).is_some_and(|it| can_see(user, it))
 }
 
-fn of_uuid(table: &Table<Channel>, uuid: Uuid) -> Option<&Channel> {
+fn by_uuid(table: &Table<Channel>, uuid: Uuid) -> Option<&Channel> {
     table.one_by("uuid", uuid.as_bytes()).map(|it| &**it)
 }
 
@@ -144,7 +144,7 @@ fn frame(sequence: u64, at: &str, channels: Vec<Value>, totals: Option<Value>) -
     }))
 }
 
-/// What a counter stood at in the last reading. Remembers those of that reading only.
+/// Values of counters in the last reading. Older ones are dropped.
 #[derive(Debug)]
 struct Rates<K> {
     before: HashMap<K, u64>,
@@ -158,18 +158,18 @@ impl<K> Default for Rates<K> {
 }
 
 impl<K: Eq + Hash> Rates<K> {
-    /// Kilobits per second since the last reading; `None` without one. A counter that went back belongs to a
-    /// successor, who counts from nothing.
+    /// Returns kilobits per second since the last reading, or `None` without one. A counter that decreased belongs to a
+    /// restarted channel or client and has counted from zero.
     fn kbps(&mut self, key: K, bytes: u64, passed: Option<Duration>) -> Option<u64> {
         let before = self.before.get(&key).copied();
         self.now.insert(key, bytes);
         let grown = before.map(|it| bytes.checked_sub(it).unwrap_or(bytes))?;
         let millis = u64::try_from(passed?.as_millis()).ok().filter(|it| *it > 0)?;
-        // Bits per millisecond.
+        // Bits per millisecond are kilobits per second.
         Some(grown.saturating_mul(8) / millis)
     }
 
-    fn turn(&mut self) {
+    fn advance(&mut self) {
         self.before = std::mem::take(&mut self.now);
     }
 }
@@ -179,7 +179,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_rate_is_what_was_counted_since_the_last_reading_and_a_successor_counts_from_nothing() {
+    fn a_rate_covers_the_time_since_the_last_reading_and_restarted_counters_begin_at_zero() {
         let mut rates = Rates::default();
         let second = Some(Duration::from_secs(1));
         for (bytes, passed, expected) in [
@@ -191,9 +191,9 @@ mod tests {
             (1_500, Some(Duration::ZERO), None),
         ] {
             assert_eq!(rates.kbps("a", bytes, passed), expected, "{bytes}");
-            rates.turn();
+            rates.advance();
         }
-        rates.turn();
-        assert_eq!(rates.kbps("a", 9_000, second), None, "who was gone is new");
+        rates.advance();
+        assert_eq!(rates.kbps("a", 9_000, second), None, "an entry that was missing once is new");
     }
 }

@@ -64,7 +64,7 @@ async fn an_admin_changes_the_log_level_and_a_restart_keeps_it() {
     let fixture = RunningProgram::start(&folder).await;
     fixture.does_not_log("/api/one").await;
     fixture.set(json!("debug")).await;
-    fixture.expect_output("the core settings set the log level").await;
+    fixture.expect_output("log level set by the core settings").await;
     fixture.logs("/api/two").await;
 
     for level in ["loud=very", "debug,hyper=trace", "verbose"] {
@@ -78,7 +78,7 @@ async fn an_admin_changes_the_log_level_and_a_restart_keeps_it() {
     let mut program = fixture.program;
     assert!(program.ended().await.success());
     let fixture = RunningProgram::start(&folder).await;
-    fixture.expect_output("the core settings set the log level").await;
+    fixture.expect_output("log level set by the core settings").await;
     fixture.logs("/api/four").await;
     // The most detailed level, while a stream is read from a provider with a password.
     fixture.set(json!("trace")).await;
@@ -98,6 +98,6 @@ async fn an_admin_changes_the_log_level_and_a_restart_keeps_it() {
     assert_eq!(fixture.program.output().lines().find(is_foreign), None);
 
     fixture.set(json!("")).await;
-    fixture.expect_output("the log level is that of the configuration again").await;
+    fixture.expect_output("log level reset to the configuration").await;
     fixture.does_not_log("/api/five").await;
 }

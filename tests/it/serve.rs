@@ -208,7 +208,7 @@ async fn the_first_start_creates_its_folder_and_explains_how_to_create_a_user() 
     assert_eq!(code, Some(0), "{reply}");
     let program = data.run(&["serve"]);
     program.address().await;
-    assert!(!program.output().contains("no user yet"), "{}", program.output());
+    assert!(!program.output().contains("No users exist"), "{}", program.output());
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

@@ -1,14 +1,14 @@
 //! The accept loop: one task per listener, one per connection.
 //!
-//! It is ours because the HTTP framework's own sets no socket option, has no header time-out and no limit on
-//! connections, and hides who is calling. Every accepted connection gets a number, a meter and a cancel token; all
-//! three reach the handler in the request's extensions as [`Connection`]. Cancelling the token closes the
-//! connection at once, also while its socket is full and nobody polls the body.
+//! This replaces the accept loop of the HTTP framework, which sets no socket options, has no header time-out and no
+//! connection limit, and hides the peer. Every accepted connection gets an id, a meter and a cancel token; the handler
+//! finds all three in the request's extensions as [`Connection`]. Cancelling the token closes the connection at once,
+//! even while its socket is full and nothing polls the body.
 //!
 //! ```text
-//! accept ─ crowded ──► 503 without HTTP machinery, closed
-//!    └──── admitted ─► serve ── drain ──► finishes the answer it is writing, takes no further request
-//!                        └───── cancel ─► reset
+//! accept ─ over the limit ─► fixed 503 response, closed
+//!    └──── admitted ───────► serve ── drain ──► finishes the current response, accepts no further request
+//!                              └───── cancel ─► reset
 //! ```
 
 use std::convert::Infallible;
@@ -36,53 +36,53 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 use tokio_util::task::task_tracker::TaskTrackerToken;
 
-use super::admission::{Admission, Admitted, Crowded};
+use super::admission::{Admission, AdmissionGuard, LimitReached};
 use super::socket::{MeteredIo, prepare};
 
-/// Bytes of a request's head, at most; also what one connection may buffer while it is read or written.
+/// Maximum size of a request head, and of the buffer that a connection reads and writes with, in bytes.
 const HEAD_BYTES_MAX: usize = 16 << 10;
-/// Header lines of a request, at most.
+/// Maximum number of header lines of a request.
 const HEADERS_MAX: usize = 100;
-/// How many refused connections may be told so at the same time; more are closed without a word.
-const POLITE_REFUSALS_MAX: usize = 64;
-/// How long a refused connection may take to hear why.
+/// Maximum number of simultaneous 503 responses to refused connections; more are closed without a response.
+const REFUSALS_MAX: usize = 64;
+/// Time limit for sending a 503 response to a refused connection.
 const REFUSAL_TIMEOUT: Duration = Duration::from_secs(1);
-/// Pauses after an accept that failed, such as for want of file descriptors.
+/// Range of pauses after a failed accept, such as when no file descriptor is free.
 const BACKOFF: std::ops::Range<Duration> = Duration::from_millis(10)..Duration::from_secs(1);
 
-/// Answers one request.
+/// Handles requests.
 pub(crate) trait Handler: Clone + Send + Sync + 'static {
     type Body: Body<Data = Bytes, Error: std::error::Error + Send + Sync> + Send + 'static;
 
     fn answer(&self, request: Request<Incoming>) -> impl Future<Output = Response<Self::Body>> + Send;
 }
 
-/// The address of ours that a connection came in on, for requests that do not say which host they mean.
+/// Local address of a connection, for requests without a `Host` header.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct LocalAddr(pub(crate) SocketAddr);
 
-/// What keeps a connection counted after it stopped speaking HTTP: its place among those admitted, and among those
-/// that a closing door waits for. Whoever upgrades a connection holds it for as long as the connection is open.
+/// Keeps an upgraded connection counted against the connection limit after HTTP has ended. The owner of the connection
+/// holds it until the connection closes.
 #[derive(Clone)]
-pub(crate) struct Stay {
-    _admitted: Arc<Admitted>,
+pub(crate) struct ConnectionGuard {
+    _admission: Arc<AdmissionGuard>,
     drain: CancellationToken,
     tasks: TaskTracker,
 }
 
-impl Stay {
-    /// From now on the door waits for whoever holds what this returns.
+impl ConnectionGuard {
+    /// Returns a token that a draining server waits for until it is dropped.
     pub(crate) fn token(&self) -> TaskTrackerToken {
         self.tasks.token()
     }
 
-    /// Waits until the door is closing. The connection may say farewell then.
+    /// Waits until the server drains, so that the connection can close in an orderly way.
     pub(crate) async fn draining(&self) {
         self.drain.cancelled().await;
     }
 }
 
-/// Where connections come from: a listener, or in tests one that fails.
+/// A source of connections: a TCP listener, or a failing one in tests.
 pub(crate) trait Listen: Send + 'static {
     fn accept(&mut self) -> impl Future<Output = io::Result<(TcpStream, SocketAddr)>> + Send;
 }
@@ -93,27 +93,27 @@ impl Listen for TcpListener {
     }
 }
 
-/// An open door: its accept loop runs until [`Door::drain`], or until it is dropped.
+/// A running HTTP server on one port. Its accept loop runs until [`Server::drain`] or until the server is dropped.
 ///
-/// Dropping it cancels every connection.
+/// Dropping the server cancels every connection.
 #[derive(Debug)]
-pub(crate) struct Door {
+pub(crate) struct Server {
     drain: CancellationToken,
     cancel: CancellationToken,
     tasks: TaskTracker,
 }
 
-impl Door {
-    /// Starts the accept loop on `packets`. `header_timeout` is how long a client may take to send the head of a
-    /// request, counted from when it could have begun.
-    pub(crate) fn open(
+impl Server {
+    /// Starts the accept loop on `packets`. `header_timeout` limits the time that a client takes to send a request head,
+    /// measured from the moment it could have started.
+    pub(crate) fn start(
         listener: impl Listen,
         handler: impl Handler,
         admission: Arc<Admission>,
         header_timeout: Duration,
         packets: &Handle,
-    ) -> Door {
-        let door = Door {
+    ) -> Server {
+        let server = Server {
             drain: CancellationToken::new(),
             cancel: CancellationToken::new(),
             tasks: TaskTracker::new(),
@@ -123,30 +123,30 @@ impl Door {
             .header_read_timeout(header_timeout)
             .max_buf_size(HEAD_BYTES_MAX)
             .max_headers(HEADERS_MAX)
-            // Some set-top boxes look for "Content-Type" and nothing else.
+            // Some set-top boxes match "Content-Type" with this capitalisation only.
             .title_case_headers(true);
-        let host = Host {
-            drain: door.drain.clone(),
-            cancel: door.cancel.clone(),
-            tasks: door.tasks.clone(),
-            polite: Arc::new(Semaphore::new(POLITE_REFUSALS_MAX)),
+        let acceptor = Acceptor {
+            drain: server.drain.clone(),
+            cancel: server.cancel.clone(),
+            tasks: server.tasks.clone(),
+            refusals: Arc::new(Semaphore::new(REFUSALS_MAX)),
             packets: packets.clone(),
             admission,
             http,
             handler,
         };
-        door.tasks.spawn_on(host.welcome(listener), packets);
-        door
+        server.tasks.spawn_on(acceptor.accept_loop(listener), packets);
+        server
     }
 
-    /// Takes no new connection, lets idle ones go and those that are answered finish. Returns at once.
+    /// Accepts no new connection, closes idle ones, and lets current responses finish. Returns at once.
     pub(crate) fn drain(&self) {
         self.drain.cancel();
         self.tasks.close();
     }
 
-    /// Waits for the last connection of a draining door; those still open at the deadline are cancelled.
-    /// Says whether all ended by themselves.
+    /// Waits until the last connection of a draining server has ended, and cancels those still open at the deadline.
+    /// Returns true if none had to be cancelled.
     pub(crate) async fn drained(&self, deadline: tokio::time::Instant) -> bool {
         let ended = tokio::time::timeout_at(deadline, self.tasks.wait()).await.is_ok();
         self.cancel.cancel();
@@ -155,29 +155,29 @@ impl Door {
     }
 }
 
-impl Drop for Door {
+impl Drop for Server {
     fn drop(&mut self) {
         self.drain.cancel();
         self.cancel.cancel();
     }
 }
 
-/// What the accept loop needs to serve one more connection.
-struct Host<H> {
+/// State of the accept loop.
+struct Acceptor<H> {
     drain: CancellationToken,
     cancel: CancellationToken,
     tasks: TaskTracker,
-    polite: Arc<Semaphore>,
+    refusals: Arc<Semaphore>,
     packets: Handle,
     admission: Arc<Admission>,
     http: http1::Builder,
     handler: H,
 }
 
-impl<H: Handler> Host<H> {
-    /// The loop. No error ends it: what failed once may work a moment later, and a gateway that takes no
-    /// connections is of no use to anybody.
-    async fn welcome(self, mut listener: impl Listen) {
+impl<H: Handler> Acceptor<H> {
+    /// Accepts connections until the server drains. No error ends the loop, because most are temporary and a gateway
+    /// without it is useless.
+    async fn accept_loop(self, mut listener: impl Listen) {
         let mut pause = BACKOFF.start;
         loop {
             let accepted = tokio::select! {
@@ -188,12 +188,12 @@ impl<H: Handler> Host<H> {
             match accepted {
                 Ok((socket, peer)) => {
                     pause = BACKOFF.start;
-                    // A defect costs this connection. With the loop it would cost all that come after.
+                    // A panic must cost only this connection; in the loop it would cost all later ones.
                     if catch_unwind(AssertUnwindSafe(|| self.admit(socket, peer))).is_err() {
                         tracing::error!(client.address = %peer, "admitting a connection panicked");
                     }
                 }
-                Err(error) if is_of_one_connection(&error) => {}
+                Err(error) if is_connection_error(&error) => {}
                 Err(error) => {
                     tracing::warn!(
                         pause_ms = pause.as_millis() as u64,
@@ -208,12 +208,12 @@ impl<H: Handler> Host<H> {
 
     fn admit(&self, socket: TcpStream, peer: SocketAddr) {
         match self.admission.admit(peer.ip()) {
-            Ok(admitted) => self.serve(socket, peer, admitted),
-            Err(crowded) => {
-                tracing::debug!(client.address = %peer, "connection refused: {crowded}");
-                if let Ok(permit) = Arc::clone(&self.polite).try_acquire_owned() {
+            Ok(admission) => self.serve(socket, peer, admission),
+            Err(limit) => {
+                tracing::debug!(client.address = %peer, "connection refused: {limit}");
+                if let Ok(permit) = Arc::clone(&self.refusals).try_acquire_owned() {
                     let refusal = async move {
-                        let _ = timeout(REFUSAL_TIMEOUT, refuse(socket, crowded)).await;
+                        let _ = timeout(REFUSAL_TIMEOUT, refuse(socket, limit)).await;
                         drop(permit);
                     };
                     self.tasks.spawn_on(refusal, &self.packets);
@@ -222,11 +222,11 @@ impl<H: Handler> Host<H> {
         }
     }
 
-    fn serve(&self, socket: TcpStream, peer: SocketAddr, admitted: Admitted) {
+    fn serve(&self, socket: TcpStream, peer: SocketAddr, admission: AdmissionGuard) {
         prepare(&socket);
         let local = LocalAddr(socket.local_addr().unwrap_or(SocketAddr::from(([127, 0, 0, 1], 0))));
         let connection = Arc::new(Connection {
-            id: admitted.id(),
+            id: admission.id(),
             peer: SocketAddr::new(peer.ip().to_canonical(), peer.port()),
             cancel: self.cancel.child_token(),
             meter: ConnectionMeter::default(),
@@ -234,12 +234,15 @@ impl<H: Handler> Host<H> {
         let io = TokioIo::new(MeteredIo::new(socket, Arc::clone(&connection)));
         let cancel = connection.cancel.clone();
         let handler = self.handler.clone();
-        let admitted = Arc::new(admitted);
-        let stay =
-            Stay { _admitted: Arc::clone(&admitted), drain: self.drain.clone(), tasks: self.tasks.clone() };
+        let admission = Arc::new(admission);
+        let guard = ConnectionGuard {
+            _admission: Arc::clone(&admission),
+            drain: self.drain.clone(),
+            tasks: self.tasks.clone(),
+        };
         let service = service_fn(move |mut request: Request<Incoming>| {
             request.extensions_mut().insert(Arc::clone(&connection));
-            request.extensions_mut().insert(stay.clone());
+            request.extensions_mut().insert(guard.clone());
             request.extensions_mut().insert(local);
             let handler = handler.clone();
             async move { Ok::<_, Infallible>(handler.answer(request).await) }
@@ -247,7 +250,7 @@ impl<H: Handler> Host<H> {
         let served = self.http.serve_connection(io, service).with_upgrades();
         let drain = self.drain.clone();
         let task = async move {
-            let _admitted = admitted;
+            let _admission = admission;
             let mut served = pin!(served);
             let ended = tokio::select! {
                 biased;
@@ -267,29 +270,29 @@ impl<H: Handler> Host<H> {
                 }
             };
             if let Err(error) = ended {
-                tracing::trace!(client.address = %peer, "a connection ended: {error}");
+                tracing::trace!(client.address = %peer, "connection ended: {error}");
             }
         };
         self.tasks.spawn_on(task, &self.packets);
     }
 }
 
-/// Errors of `accept` that concern the connection which was about to be accepted, and no other.
-fn is_of_one_connection(error: &io::Error) -> bool {
+/// Returns true for errors of `accept` that concern only the connection being accepted.
+fn is_connection_error(error: &io::Error) -> bool {
     use io::ErrorKind::{ConnectionAborted, ConnectionRefused, ConnectionReset, Interrupted};
     matches!(error.kind(), ConnectionAborted | ConnectionRefused | ConnectionReset | Interrupted)
 }
 
-/// Tells a connection that is not served why. What the client has sent meanwhile is read and thrown away: closing
-/// a socket with unread bytes resets it, and the client would never see the answer.
-async fn refuse(mut socket: TcpStream, crowded: Crowded) -> io::Result<()> {
-    let body = format!("{{\"detail\":\"{crowded}\"}}");
-    let answer = format!(
+/// Sends a 503 response to a refused connection. The request is read and discarded, because closing a socket with unread
+/// bytes resets it before the client sees the response.
+async fn refuse(mut socket: TcpStream, limit: LimitReached) -> io::Result<()> {
+    let body = format!("{{\"detail\":\"{limit}\"}}");
+    let response = format!(
         "HTTP/1.1 503 Service Unavailable\r\nContent-Type: application/json\r\nContent-Length: {}\r\n\
          Retry-After: 3\r\nConnection: close\r\n\r\n{body}",
         body.len()
     );
-    socket.write_all(answer.as_bytes()).await?;
+    socket.write_all(response.as_bytes()).await?;
     socket.shutdown().await?;
     let mut unread = [0; 1024];
     while socket.read(&mut unread).await? > 0 {

@@ -38,7 +38,7 @@ impl Refusal {
 
     /// 401: no credentials are shown where some are needed.
     pub(crate) fn no_credentials() -> Self {
-        Denied::Nobody.into()
+        Denied::NoCredentials.into()
     }
 
     /// 403.

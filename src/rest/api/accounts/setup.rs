@@ -105,7 +105,7 @@ fn setup(call: &Call) -> Setup {
 fn is_at_home(address: IpAddr, headers: &HeaderMap) -> bool {
     // The address of a proxy says nothing about who stands behind it, and that may be the whole world.
     let is_direct = FORWARDED.iter().all(|it| !headers.contains_key(*it));
-    is_direct && Networks::at_home().contains(address) && !is_of_another_page(headers)
+    is_direct && Networks::local().contains(address) && !is_of_another_page(headers)
 }
 
 /// A browser at home may show a page from anywhere, and says of what that page sends where it came from.
