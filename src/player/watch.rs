@@ -129,7 +129,9 @@ fn no_watch(reason: &WatchRefusal) -> Refusal {
         WatchRefusal::Seats { .. } => {
             Refusal::unavailable(detail).with_tuner_error(TunerError::AllTunersInUse).retry_soon()
         }
-        WatchRefusal::NothingPlays(_) => Refusal::unavailable(detail).with_tuner_error(TunerError::NoVideoData),
+        WatchRefusal::NothingPlays(_) => {
+            Refusal::unavailable(detail).with_tuner_error(TunerError::NoVideoData)
+        }
         WatchRefusal::Stopping => busy("the channel is stopping"),
     }
 }

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 
-use actors::{Importer, RefreshPhase, ChannelStatus, Target, now_ms};
+use actors::{ChannelStatus, Importer, RefreshPhase, Target, now_ms};
 use domain::event::{Event, EventBody};
 use domain::ids::AccountId;
 use parking_lot::Mutex;

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::hash::Hash;
 use std::time::Duration;
 
-use actors::{ClientStatus, MetricsSnapshot, ChannelStatus, Target};
+use actors::{ChannelStatus, ClientStatus, MetricsSnapshot, Target};
 use domain::channel::Channel;
 use domain::time::iso_millis;
 use domain::user::{User, can_see};
