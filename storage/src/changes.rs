@@ -1,71 +1,62 @@
-//! What was committed, told to whoever subscribed.
+//! Subscriptions: each commit is sent to all subscribers.
 
 use std::sync::Arc;
 
 use tokio::sync::broadcast;
 
-/// Changes that wait for a slow subscriber before the oldest is forgotten.
+/// Number of changes kept for a slow subscriber before the oldest is dropped.
 pub(crate) const BACKLOG: usize = 256;
-/// More ids than this are told as [`ChangedIds::Many`].
+/// Maximum number of ids in [`ChangedIds::Few`].
 pub(crate) const IDS_MAX: usize = 1000;
 
-/// One commit: what it touched, not what stands there now.
+/// One commit: which records it changed, without their content.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Change {
-    /// The number of the commit. Grows, with gaps.
+    /// The number of the commit. Increases, with gaps.
     pub version: u64,
     pub collections: Vec<CollectionChange>,
 }
 
 impl Change {
-    /// What the commit did to a collection, if anything.
+    /// Returns the changed ids of a collection, if the commit changed it.
     pub fn of(&self, collection: &str) -> Option<&ChangedIds> {
         self.collections.iter().find(|it| it.collection == collection).map(|it| &it.ids)
     }
 }
 
-/// What a commit did to one collection.
+/// The changes of a commit to one collection.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CollectionChange {
     pub collection: &'static str,
     pub ids: ChangedIds,
 }
 
-/// Records that were put or removed.
+/// Ids of the records that were put or removed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ChangedIds {
     Few(Vec<u32>),
-    /// So many that reading the collection again is simpler.
+    /// So many that the subscriber should read the collection again.
     Many,
 }
 
-impl ChangedIds {
-    pub fn may_have(&self, id: u32) -> bool {
-        match self {
-            Self::Few(ids) => ids.contains(&id),
-            Self::Many => true,
-        }
-    }
-}
-
-/// What a subscriber hears.
+/// A message to a subscriber.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ChangeMessage {
     Changed(Arc<Change>),
-    /// It was too slow and some commits are forgotten: read everything again.
+    /// The subscriber was too slow and missed some commits: it has to read everything again.
     Lagged,
     /// The store was closed.
     Closed,
 }
 
-/// A subscription; hears of every commit after it was made.
+/// A subscription to all commits after its creation.
 #[derive(Debug)]
 pub struct Changes {
     pub(crate) receiver: broadcast::Receiver<Arc<Change>>,
 }
 
 impl Changes {
-    /// The next commit. Cancel-safe.
+    /// Waits for the next message. Cancel-safe.
     pub async fn next(&mut self) -> ChangeMessage {
         match self.receiver.recv().await {
             Ok(change) => ChangeMessage::Changed(change),
@@ -74,7 +65,7 @@ impl Changes {
         }
     }
 
-    /// The next commit, if it was already told.
+    /// Returns the next message if one is waiting.
     pub fn try_next(&mut self) -> Option<ChangeMessage> {
         match self.receiver.try_recv() {
             Ok(change) => Some(ChangeMessage::Changed(change)),

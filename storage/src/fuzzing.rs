@@ -1,30 +1,30 @@
-//! Doors for the fuzzer, which are there in its builds only.
+//! Functions for the fuzz targets; exist in fuzzing builds only.
 
 use crate::engine::block::Block;
-use crate::engine::value::{Place, Value};
+use crate::engine::value::{DiskKey, Value};
 use crate::record::{Record, encode};
 
-/// The bytes of a record, as a write makes them.
+/// Encodes a record like a write.
 pub fn encode_record<T: Record>(record: &T) -> Vec<u8> {
-    encode(record).expect("what was read is no larger than a record may be")
+    encode(record).expect("a decoded record is within the size limit")
 }
 
-/// A block that reads is written and read as the same one.
+/// Checks that a decoded block is encoded and decoded to the same block.
 pub fn read_block(bytes: &[u8]) {
     if let Ok(block) = Block::decode(bytes) {
-        // Counts above what we write would not fit the way back.
+        // The encoder does not support more records.
         if block.records.len() <= crate::engine::block::RECORDS_MAX {
-            assert_eq!(Block::decode(&block.encode()).expect("what was written reads"), block);
+            assert_eq!(Block::decode(&block.encode()).expect("an encoded block can be decoded"), block);
         }
     }
 }
 
-/// A value with a checksum that fits, which no fuzzer finds by itself, and a key of any kind.
+/// Checks decoding of arbitrary values, and of values with a correct checksum, which a fuzzer cannot find by itself.
 pub fn read_value(bytes: &[u8]) {
     drop(Value::decode(bytes));
-    if let Some(place) = Place::parse(bytes) {
-        let value = Value { key: place.key(), commit: 1, is_gone: false, payload: bytes.to_vec() };
-        assert_eq!(place.key(), bytes);
-        assert_eq!(Value::of_key(bytes, &value.encode()).expect("what was written reads"), value);
+    if let Some(disk_key) = DiskKey::parse(bytes) {
+        let value = Value { key: disk_key.encode(), commit: 1, is_tombstone: false, payload: bytes.to_vec() };
+        assert_eq!(disk_key.encode(), bytes);
+        assert_eq!(Value::of_key(bytes, &value.encode()).expect("an encoded block can be decoded"), value);
     }
 }

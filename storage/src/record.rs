@@ -1,67 +1,68 @@
-//! How a noun becomes bytes and comes back.
+//! Record types: encoding, index keys, and the schema of a store.
 
 use std::hash::Hasher;
 
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
-use crate::engine::value::NAME_MAX;
+/// Maximum length of a collection name, in bytes.
+pub(crate) const NAME_MAX: usize = 32;
 use crate::error::{Error, Result};
 
-/// Most bytes that one record may have. Pictures, guides and archives are files.
+/// Maximum size of one encoded record. Larger data, such as pictures, guides and archives, belongs in files.
 pub const RECORD_BYTES_MAX: usize = 1024 * 1024;
 
-/// How the records of a collection lie on the disk.
+/// Storage layout of a collection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum CollectionKind {
-    /// One value per record: for what people edit, up to some ten thousands.
+    /// One value per record: for records that users edit, up to some ten thousands.
     Single,
-    /// Compressed blocks of a hundred records per owner: for what comes by the hundred thousand.
+    /// Compressed blocks of up to a hundred records of one owner: for hundreds of thousands of imported records.
     Paged,
 }
 
-/// A noun that the store keeps.
+/// A type that the store can hold.
 ///
-/// On the disk it is MessagePack with field names, so a new field with `#[serde(default)]` reads old records.
-/// What that does not cover is a new [`Record::VERSION`] with a step in [`Record::upgrade`].
+/// The encoding is MessagePack with field names, so a new field with `#[serde(default)]` still decodes old records.
+/// Other changes need a new [`Record::VERSION`] and a step in [`Record::upgrade`].
 pub trait Record: Serialize + DeserializeOwned + Send + Sync + 'static {
-    /// Never changes once released.
+    /// Name of the collection. Must not change once released.
     const COLLECTION: &'static str;
     const KIND: CollectionKind = CollectionKind::Single;
-    /// Whether values are encrypted under the key file. For records that hold passwords or source addresses.
+    /// Whether records are encrypted with the key file. For records with passwords or source addresses.
     const SEALED: bool = false;
-    /// Whether the store opens without a record of this noun that does not read. It is set aside then, and told by
-    /// [`Store::set_aside`](crate::Store::set_aside); its id is never given again. For single records that a house can
-    /// do without for a day. Never for what restricts or belongs to somebody: settings, users, what others refer to and
-    /// are removed without.
+    /// Whether the store opens although a record of this type is damaged. The damaged record is set aside and listed by
+    /// [`Store::set_aside`](crate::Store::set_aside); its id is never used again. For single records whose temporary
+    /// absence does no harm. Not for records that restrict or belong to users, nor for records whose absence removes
+    /// others: settings, users, referenced records.
     const MAY_BE_MISSED: bool = false;
-    /// The format that is written. Older ones go through [`Record::upgrade`].
+    /// Version of the encoding that is written. Older versions go through [`Record::upgrade`].
     const VERSION: u8 = 1;
 
-    /// Unique in the collection. Given out by [`Write::next_id`](crate::Write::next_id), or fixed.
+    /// Returns the id, unique in the collection: from [`Write::next_id`](crate::Write::next_id), or fixed.
     fn id(&self) -> u32;
 
-    /// Of a paged collection: whose records lie together, and are replaced together. Ignored otherwise.
+    /// Returns the owner: the records of one owner are stored and replaced together. Paged collections only.
     fn owner(&self) -> u64 {
         0
     }
 
-    /// By what else it is found.
+    /// Adds the secondary index keys of the record.
     fn keys(&self, _keys: &mut Keys) {}
 
-    /// The bytes of a record of an older version, as the next version writes them.
+    /// Converts a record of an older version to the encoding of the next version.
     fn upgrade(version: u8, _bytes: Vec<u8>) -> Result<Vec<u8>> {
-        Err(Error::DamagedRecord(format!("{} has no step from format {version}", Self::COLLECTION)))
+        Err(Error::DamagedRecord(format!("{} has no upgrade step from version {version}", Self::COLLECTION)))
     }
 }
 
-/// The secondary keys of one record, collected by [`Record::keys`].
+/// The secondary index keys of one record, collected by [`Record::keys`].
 #[derive(Debug, Default)]
 pub struct Keys {
     pub(crate) all: Vec<Key>,
 }
 
-/// The value of one index of one record.
+/// A value of one index of one record.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(crate) struct Key {
     pub(crate) index: &'static str,
@@ -70,18 +71,18 @@ pub(crate) struct Key {
 }
 
 impl Keys {
-    /// At most one record has this value. For single records only: a noun of a paged collection that names one is
-    /// refused with its first record, because nobody looks through half a million others at every one of an import.
+    /// Adds a key that only one record may have. For single records only: writing a record of a paged collection with
+    /// such a key is an error, because an import cannot check each record against half a million others.
     pub fn unique(&mut self, index: &'static str, value: impl AsRef<[u8]>) {
         self.all.push(Key { index, is_unique: true, value: value.as_ref().to_vec() });
     }
 
-    /// Any number of records have this value.
+    /// Adds a key that any number of records may have.
     pub fn plain(&mut self, index: &'static str, value: impl AsRef<[u8]>) {
         self.all.push(Key { index, is_unique: false, value: value.as_ref().to_vec() });
     }
 
-    /// The keys of a record that is to be written.
+    /// Returns the keys of a record that will be written.
     pub(crate) fn checked<T: Record>(record: &T) -> Result<Vec<Key>> {
         let keys = Self::of(record);
         match keys.iter().find(|it| it.is_unique && T::KIND == CollectionKind::Paged) {
@@ -97,9 +98,14 @@ impl Keys {
     }
 }
 
-/// Where an index looks for a value. Different values may meet here; whoever looks compares the record itself.
+/// Returns whether a list of keys contains a key.
+pub(crate) fn has_key(keys: &[Key], wanted: &Key) -> bool {
+    keys.iter().any(|it| it.index == wanted.index && it.value == wanted.value)
+}
+
+/// Returns the hash of a value in an index. Different values can have the same hash, so readers also compare the record.
 pub(crate) fn hash(index: &str, value: &[u8]) -> u64 {
-    // SipHash with fixed keys. What collides on purpose costs a comparison and nothing else.
+    // SipHash with fixed keys: a deliberate collision only costs one comparison.
     #[expect(deprecated, reason = "the one hasher of the standard library whose keys are fixed")]
     let mut hasher = std::hash::SipHasher::new();
     hasher.write(index.as_bytes());
@@ -108,8 +114,8 @@ pub(crate) fn hash(index: &str, value: &[u8]) -> u64 {
     hasher.finish()
 }
 
-/// One number for a list of blocks and the commits that wrote them. Different lists have different numbers but for
-/// bad luck of one in many billions; it guards no secret.
+/// Returns a hash of a list of blocks and the commits that wrote them. A collision is very unlikely; the hash is not
+/// used for security.
 pub(crate) fn fingerprint(blocks: impl Iterator<Item = (u32, u64)>) -> u64 {
     #[expect(deprecated, reason = "the one hasher of the standard library whose keys are fixed")]
     let mut hasher = std::hash::SipHasher::new();
@@ -130,7 +136,7 @@ pub(crate) fn encode<T: Record>(record: &T) -> Result<Vec<u8>> {
     Ok(bytes)
 }
 
-/// Reads a record of this or of any older version. Never panics, whatever the bytes are.
+/// Decodes a record of this or any older version. Never panics, whatever the bytes are.
 pub fn decode<T: Record>(bytes: &[u8]) -> Result<T> {
     let (&found, body) =
         bytes.split_first().ok_or_else(|| Error::DamagedRecord(format!("{} is empty", T::COLLECTION)))?;
@@ -148,23 +154,23 @@ pub fn decode<T: Record>(bytes: &[u8]) -> Result<T> {
         body = &upgraded;
     }
     rmp_serde::from_slice(body)
-        .map_err(|cause| Error::DamagedRecord(format!("{} does not read: {cause}", T::COLLECTION)))
+        .map_err(|cause| Error::DamagedRecord(format!("{} cannot be decoded: {cause}", T::COLLECTION)))
 }
 
-/// What the store knows of a noun without knowing its type.
+/// The properties of a record type, without its Rust type.
 #[derive(Clone, Copy)]
-pub(crate) struct Noun {
+pub(crate) struct RecordType {
     pub(crate) name: &'static str,
     pub(crate) kind: CollectionKind,
     pub(crate) is_sealed: bool,
     pub(crate) may_be_missed: bool,
-    pub(crate) read: fn(&[u8]) -> Result<Facts>,
+    pub(crate) read: fn(&[u8]) -> Result<RecordFacts>,
 }
 
-/// Id, owner and keys of an encoded record.
-pub(crate) type Facts = (u32, u64, Vec<Key>);
+/// Id, owner and index keys of an encoded record.
+pub(crate) type RecordFacts = (u32, u64, Vec<Key>);
 
-impl Noun {
+impl RecordType {
     pub(crate) fn of<T: Record>() -> Self {
         Self {
             name: T::COLLECTION,
@@ -179,10 +185,10 @@ impl Noun {
     }
 }
 
-/// The nouns that a store keeps. A collection on the disk that is not named here is an error, never dropped.
+/// The record types of a store. A collection on the disk that is not in the schema is an error.
 #[derive(Clone, Default)]
 pub struct Schema {
-    pub(crate) nouns: Vec<Noun>,
+    pub(crate) record_types: Vec<RecordType>,
 }
 
 impl Schema {
@@ -190,27 +196,30 @@ impl Schema {
         Self::default()
     }
 
-    /// Adds a noun.
+    /// Adds a record type.
     ///
     /// # Panics
-    /// When two nouns have one name, or a name is not between 1 and 32 lower-case letters, digits or `_`.
+    /// When two types have the same collection name, or a name is not 1 to 32 lower-case letters, digits or `_`.
     pub fn with<T: Record>(mut self) -> Self {
         let name = T::COLLECTION;
         let is_plain = |it: u8| it.is_ascii_lowercase() || it.is_ascii_digit() || it == b'_';
         assert!(
             (1..=NAME_MAX).contains(&name.len()) && name.bytes().all(is_plain),
-            "{name:?} is no collection name"
+            "{name:?} is not a valid collection name"
         );
-        assert!(self.nouns.iter().all(|it| it.name != name), "two nouns are called {name}");
-        self.nouns.push(Noun::of::<T>());
+        assert!(
+            self.record_types.iter().all(|it| it.name != name),
+            "two record types have the collection name {name}"
+        );
+        self.record_types.push(RecordType::of::<T>());
         self
     }
 
     pub(crate) fn position(&self, name: &str) -> Option<usize> {
-        self.nouns.iter().position(|it| it.name == name)
+        self.record_types.iter().position(|it| it.name == name)
     }
 
     pub(crate) fn number<T: Record>(&self) -> usize {
-        self.position(T::COLLECTION).expect("every noun is named in the schema the store was opened with")
+        self.position(T::COLLECTION).expect("the schema of the store contains every record type in use")
     }
 }

@@ -1,134 +1,85 @@
-//! Opening, closing, and the handle that everyone has.
+//! `Store`: opens and closes a store, and gives access to reads and writes.
 
 use std::fs::{self, File};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::thread::JoinHandle;
 
 use parking_lot::{Mutex, RwLock};
-use tokio::sync::{broadcast, mpsc, oneshot};
+use tokio::sync::broadcast;
 
 use crate::changes::{BACKLOG, Change, Changes};
+use crate::engine::block_cache::BlockCache;
 use crate::engine::commit_file::{CommitFile, CommitMark};
-use crate::engine::disk::Disk;
-use crate::engine::shared::{Cache, Shared};
+use crate::engine::disk::{Disk, SLICE_WEIGHT_MAX};
+use crate::engine::folder::{database_folder, database_folders, lock, remove_folder};
+use crate::engine::shared::Shared;
 use crate::engine::state::{Directory, State};
 use crate::engine::vault::Vault;
 use crate::error::{Error, Result};
 use crate::read::collection::Collection;
 use crate::read::table::{self, Table};
-use crate::read::view::{self, View};
+use crate::read::view::{self, Reader, View};
 use crate::record::{CollectionKind, Record, Schema};
-use crate::recovery::format::{FORMATS, Formats, bring_up_to_date, refuse_newer};
-use crate::recovery::load::shown;
-use crate::recovery::scan::COPY;
+use crate::recovery::migration::{FORMATS, Formats, migrate, refuse_newer};
+use crate::recovery::scan::COPY_FOLDER;
 use crate::write::Write;
 use crate::write::bulk::BulkWrite;
-use crate::write::start::{database, databases, lock, remove_folder};
-use crate::write::writer::{Answer, Job, Writer};
+use crate::write::handle::WriterHandle;
+use crate::write::writer::{Job, Writer};
 
-/// Writes that wait for the writer before a caller has to wait to hand in another.
-const QUEUE: usize = 256;
-
-/// What is remembered. A handle: clones are the same store.
+/// A handle of an open store. Clones share one store.
 #[derive(Clone)]
 pub struct Store {
     shared: Arc<Shared>,
-    queue: mpsc::Sender<Job>,
-    /// Dropped after the queue, so that it waits for a writer that has nothing left to wait for.
-    running: Arc<Running>,
+    writer: WriterHandle,
 }
 
-/// The writer thread, and the folder if it is to go with the store.
-struct Running {
-    queue: mpsc::WeakSender<Job>,
-    thread: Mutex<Option<JoinHandle<()>>>,
-    temporary: Option<PathBuf>,
-}
-
-impl Drop for Running {
-    fn drop(&mut self) {
-        // Handles that bulk writes or waiting callers still have do not keep the store open.
-        if let Some(queue) = self.queue.upgrade() {
-            drop(queue.try_send(Job::Close));
-        }
-        if let Some(thread) = self.thread.lock().take()
-            && thread.thread().id() != std::thread::current().id()
-        {
-            drop(thread.join());
-        }
-        self.remove_temporary();
-    }
-}
-
-impl Running {
-    /// A temporary store leaves nothing on the disk. What has it open reads on.
-    fn remove_temporary(&self) {
-        if let Some(folder) = &self.temporary {
-            // An error means that it is gone, or that somebody else has taken it over.
-            drop(fs::remove_dir_all(folder));
-        }
-    }
-}
-
-/// What one can read with while the writer waits.
-pub struct Reader<'a> {
-    shared: &'a Shared,
-}
-
-impl<'a> Reader<'a> {
-    pub(crate) fn new(shared: &'a Shared) -> Self {
-        Self { shared }
-    }
-
-    pub fn collection<T: Record>(&self) -> Collection<'a, T> {
-        Collection::new(self.shared)
-    }
-}
-
-/// Numbers for the metrics page.
+/// Counters and sizes of a store.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct StoreStatistics {
     /// The number of the last commit.
     pub version: u64,
-    /// Slices written since the start, and the weight of the heaviest; see [`StoreStatistics::SLICE_WEIGHT_MAX`].
+    /// Number of slices written since the start.
     pub n_slices: usize,
+    /// Weight of the heaviest slice; see [`StoreStatistics::SLICE_WEIGHT_MAX`].
     pub slice_weight_max: usize,
-    /// What the records take of the disk, and what the database does. The second is several times the first when
-    /// the store should be rewritten.
+    /// Size of the records on the disk.
     pub live_bytes: u64,
+    /// Size of the database on the disk. Several times `live_bytes` when the store should be compacted.
     pub disk_bytes: u64,
+    /// Memory of the cached blocks.
     pub cache_bytes: usize,
 }
 
 impl StoreStatistics {
-    /// A hundred single records, or twenty blocks: as long as one write may keep others and readers waiting.
-    pub const SLICE_WEIGHT_MAX: usize = crate::engine::disk::SLICE_WEIGHT_MAX;
+    /// Maximum weight of a slice: a hundred single records, or twenty blocks. Bounds how long readers and other writes
+    /// wait.
+    pub const SLICE_WEIGHT_MAX: usize = SLICE_WEIGHT_MAX;
 }
 
 impl Store {
-    /// Opens the store in a folder, or makes one where there is none yet. Takes a while; blocks.
+    /// Opens the store in a folder, or creates it. Takes a while; blocks.
     ///
-    /// The key file lies elsewhere; it is made together with the store and has to be there ever after.
+    /// The key file is outside of the store. It is created together with the store and required ever after.
     pub fn open(folder: &Path, key_file: &Path, schema: Schema) -> Result<Self> {
         Self::open_as(folder, key_file, schema, &FORMATS)
     }
 
     pub(crate) fn open_as(folder: &Path, key_file: &Path, schema: Schema, formats: &Formats) -> Result<Self> {
-        fs::create_dir_all(folder).map_err(|error| Error::disk("make the folder of the store", error))?;
+        fs::create_dir_all(folder).map_err(|error| Error::disk("create the folder of the store", error))?;
         let lock = lock(folder)?;
         let vault = |is_new: bool| Vault::open(key_file, is_new);
         Self::start(folder, lock, vault, schema, None, formats)
     }
 
-    /// A store that is gone with [`Store::close`] or its last handle, under a key that is nowhere written.
+    /// Creates a store that is removed by [`Store::close`] or with its last handle. Its key is never written to disk.
     pub fn temporary(schema: Schema) -> Result<Self> {
         let n = getrandom::u64().map_err(|error| Error::disk("get random bytes from the system", error))?;
         let folder = std::env::temp_dir().join(format!("headwater-{}-{n:016x}", std::process::id()));
-        fs::create_dir(&folder).map_err(|error| Error::disk("make the folder of the store", error))?;
+        fs::create_dir(&folder).map_err(|error| Error::disk("create the folder of the store", error))?;
         let lock = lock(&folder)?;
-        Self::start(&folder, lock, |_| Vault::of_the_moment(), schema, Some(folder.clone()), &FORMATS)
+        Self::start(&folder, lock, |_| Vault::ephemeral(), schema, Some(folder.clone()), &FORMATS)
     }
 
     fn start(
@@ -140,10 +91,10 @@ impl Store {
         formats: &Formats,
     ) -> Result<Self> {
         let (mut commit_file, mut mark) = match CommitFile::open(folder)? {
-            Some(found) => found,
+            Some(opened) => opened,
             None => {
-                if let Some(database) = databases(folder)?.first() {
-                    let what = format!("the commit file beside {} is missing", database.display());
+                if let Some(database) = database_folders(folder)?.first() {
+                    let what = format!("the commit file of the database {} is missing", database.display());
                     return Err(Error::Damaged { at: folder.to_owned(), what });
                 }
                 let mark = CommitMark::first(formats.now);
@@ -151,8 +102,8 @@ impl Store {
             }
         };
         refuse_newer(&mark, formats)?;
-        let database = database(folder, mark.generation);
-        // Nothing was ever acknowledged: a first start that did not get to its end.
+        let database = database_folder(folder, mark.generation);
+        // No commit was ever acknowledged, so a first start may have been interrupted: start over.
         let is_new = mark.commit == 0;
         if is_new {
             remove_folder(&database)?;
@@ -161,111 +112,97 @@ impl Store {
             return Err(Error::Damaged { at: folder.to_owned(), what });
         }
         let vault = vault(is_new)?;
-        // Of a check that was ended half-way.
-        remove_folder(&folder.join(COPY))?;
-        for other in databases(folder)?.iter().filter(|it| **it != database) {
+        // An interrupted check leaves its copy behind.
+        remove_folder(&folder.join(COPY_FOLDER))?;
+        for other in database_folders(folder)?.iter().filter(|it| **it != database) {
             remove_folder(other)?;
         }
         let mut disk = Disk::open(&database)?;
         if !is_new {
-            (disk, mark) = bring_up_to_date(folder, disk, mark, &mut commit_file, &vault, formats)?;
+            (disk, mark) = migrate(folder, disk, mark, &mut commit_file, &vault, formats)?;
         }
-        let directories = schema.nouns.iter().map(|it| Directory::new(it.kind)).collect();
+        let directories = schema.record_types.iter().map(|it| Directory::new(it.kind)).collect();
         let shared = Arc::new(Shared {
             folder: folder.to_owned(),
             schema,
             format: formats.now,
-            state: RwLock::new(State { directories, commit: 0, aside: Vec::new() }),
+            state: RwLock::new(State { directories, commit: 0, set_aside: Vec::new() }),
             disk: RwLock::new(Arc::new(disk)),
             vault,
-            cache: Mutex::new(Cache::default()),
+            cache: Mutex::new(BlockCache::default()),
             changes: broadcast::channel(BACKLOG).0,
-            n_passes: 0.into(),
+            n_scans: 0.into(),
             stopped: Mutex::new(None),
             _lock: lock,
         });
-        let mut writer = Writer::new(Arc::clone(&shared), commit_file, mark.generation, 0);
+        let mut writer = Writer::new(Arc::clone(&shared), commit_file, mark.generation);
         if is_new {
-            writer.begin()?;
+            writer.first_commit()?;
         } else {
             writer.load(&mark)?;
         }
-        let (queue, jobs) = mpsc::channel(QUEUE);
-        let thread = std::thread::Builder::new()
-            .name("store".to_owned())
-            .spawn(move || writer.run(jobs))
-            .map_err(|error| Error::disk("start the writer's thread", error))?;
-        let running = Running { queue: queue.downgrade(), thread: Mutex::new(Some(thread)), temporary };
-        Ok(Self { shared, queue, running: Arc::new(running) })
+        Ok(Self { shared, writer: WriterHandle::start(writer, temporary)? })
     }
 
-    /// The records of one noun.
+    /// Returns typed access to the records of one type.
     ///
     /// # Panics
-    /// When the noun is not in the schema.
+    /// When the type is not in the schema.
     pub fn collection<T: Record>(&self) -> Collection<'_, T> {
         Collection::new(&self.shared)
     }
 
-    /// Runs a function on the writer's thread and makes what it wrote current, whole or not at all. Returns once it
-    /// is durable. The function must not wait for anything.
+    /// Runs a function on the writer's thread and commits its changes atomically. Returns once they are durable. The
+    /// function must not block.
     ///
-    /// Dropping the future does not take the write back.
+    /// Dropping the future does not cancel the write.
     pub async fn write<R, E, F>(&self, fill: F) -> Result<R, E>
     where
         F: FnOnce(&mut Write<'_>) -> Result<R, E> + Send + 'static,
         R: Send + 'static,
         E: From<Error> + Send + 'static,
     {
-        let (job, answer) = write_job(fill);
-        if self.queue.send(job).await.is_err() {
-            return Err(Error::Closed.into());
-        }
-        answer.await.unwrap_or_else(|_| Err(self.unanswered().into()))
+        self.writer.write(fill).await
     }
 
-    /// The same for a thread that may block.
+    /// Does the same as [`Store::write`], on a thread that may block.
     pub fn write_blocking<R, E, F>(&self, fill: F) -> Result<R, E>
     where
         F: FnOnce(&mut Write<'_>) -> Result<R, E> + Send + 'static,
         R: Send + 'static,
         E: From<Error> + Send + 'static,
     {
-        let (job, answer) = write_job(fill);
-        if self.queue.blocking_send(job).is_err() {
-            return Err(Error::Closed.into());
-        }
-        answer.blocking_recv().unwrap_or_else(|_| Err(self.unanswered().into()))
+        self.writer.write_blocking(fill)
     }
 
-    /// Begins to replace all records of one owner of a paged collection. For a thread that may block.
+    /// Begins to replace all records of one owner of a paged collection. Blocks.
     pub fn bulk_write<T: Record>(&self, owner: u64) -> Result<BulkWrite<T>> {
-        BulkWrite::begin(self.clone(), Arc::clone(&self.shared), owner)
+        BulkWrite::begin(self.writer.clone(), Arc::clone(&self.shared), owner)
     }
 
     pub(crate) fn shared(&self) -> &Arc<Shared> {
         &self.shared
     }
 
-    /// Hears of every commit from now on.
+    /// Subscribes to all commits from now on.
     pub fn changes(&self) -> Changes {
         Changes { receiver: self.shared.changes.subscribe() }
     }
 
-    /// A value in memory that follows these collections. `make` runs on the writer's thread, first without and then
-    /// with the value before and what changed; it should be quick. For a thread that may block.
-    pub fn view<T, F>(&self, collections: &'static [&'static str], mut make: F) -> Result<View<T>>
+    /// Creates a value in memory that follows these collections. `build` runs on the writer's thread: first without a
+    /// previous value, later with the previous value and the change. It should be quick. Blocks.
+    pub fn view<T, F>(&self, collections: &'static [&'static str], mut build: F) -> Result<View<T>>
     where
         T: Send + Sync + 'static,
         F: FnMut(&Reader<'_>, Option<(&T, &Change)>) -> Result<T> + Send + 'static,
     {
-        self.ask(|reply| {
-            Job::Keep(Box::new(move |reader| {
-                let first = catch_unwind(AssertUnwindSafe(|| make(reader, None)));
+        self.writer.request(|reply| {
+            Job::RegisterView(Box::new(move |reader| {
+                let first = catch_unwind(AssertUnwindSafe(|| build(reader, None)));
                 match first.unwrap_or(Err(Error::Panicked)) {
                     Ok(first) => {
-                        let (view, kept) = view::keep(collections, first, make);
-                        reply.send(Ok(view)).is_ok().then_some(kept)
+                        let (view, registered) = view::create(collections, first, build);
+                        reply.send(Ok(view)).is_ok().then_some(registered)
                     }
                     Err(error) => {
                         drop(reply.send(Err(error)));
@@ -276,23 +213,23 @@ impl Store {
         })
     }
 
-    /// A copy of a whole collection in memory that follows every commit before that is answered. Every call makes
-    /// another copy: make one and clone the view. For a thread that may block.
+    /// Creates a copy of a whole collection in memory that follows every commit before the commit is answered. Each
+    /// call creates another copy: call it once and clone the view. Blocks.
     ///
-    /// Of single records only, up to some ten thousands; another collection does not compile.
+    /// For single records only, up to some ten thousands; a paged collection does not compile.
     pub fn table<T: Record>(&self) -> Result<View<Table<T>>> {
         const { assert!(matches!(T::KIND, CollectionKind::Single), "a table is for single records") };
-        self.view(const { &[T::COLLECTION] }, table::following())
+        self.view(const { &[T::COLLECTION] }, table::follow())
     }
 
-    /// The number of the last commit. Grows with each, with gaps; the same after reopening.
+    /// Returns the number of the last commit. It increases with each commit, with gaps, and survives reopening.
     pub fn version(&self) -> u64 {
         self.shared.state.read().commit
     }
 
-    /// Rewrites the store, so that the disk holds what lives and nothing else. Other writes wait. Blocks.
+    /// Rewrites the database so that it contains the current values only. Other writes wait. Blocks.
     pub fn compact(&self) -> Result<()> {
-        self.ask(Job::Compact)
+        self.writer.request(Job::Compact)
     }
 
     pub fn statistics(&self) -> StoreStatistics {
@@ -312,77 +249,15 @@ impl Store {
         }
     }
 
-    /// Records that did not read when the store was opened, now or before, in words: they are put out of the way and
-    /// everything else goes on. Only of nouns that [may be missed](Record::MAY_BE_MISSED).
+    /// Names the damaged records that were set aside at this or an earlier start; the store opened without them. Only
+    /// of record types that [may be missed](Record::MAY_BE_MISSED).
     pub fn set_aside(&self) -> Vec<String> {
-        self.shared.state.read().aside.iter().map(shown).collect()
+        self.shared.state.read().set_aside.iter().map(ToString::to_string).collect()
     }
 
-    /// The secrets of this store.
-    pub fn vault(&self) -> &Vault {
-        &self.shared.vault
-    }
-
-    /// Waits for the writes that were handed in, and ends the writer: later writes are refused, reads go on. The
-    /// folder is free once the last handle is dropped. Blocks.
+    /// Waits for the submitted writes and stops the writer: later writes are refused, reads still work. The folder is
+    /// unlocked once the last handle is dropped. Blocks.
     pub fn close(&self) {
-        drop(self.queue.blocking_send(Job::Close));
-        if let Some(thread) = self.running.thread.lock().take() {
-            drop(thread.join());
-        }
-        // Not left to the last handle: a process ends without waiting for all who hold one.
-        self.running.remove_temporary();
-    }
-
-    pub(crate) fn ask<R>(&self, job: impl FnOnce(oneshot::Sender<Result<R>>) -> Job) -> Result<R> {
-        let (reply, answer) = oneshot::channel();
-        self.queue.blocking_send(job(reply)).map_err(|_| Error::Closed)?;
-        answer.blocking_recv().unwrap_or_else(|_| Err(self.unanswered()))
-    }
-
-    /// Hands in a job and waits for room if there is none. False once the store is closed.
-    pub(crate) fn hand_in(&self, job: Job) -> bool {
-        self.queue.blocking_send(job).is_ok()
-    }
-
-    /// Hands in a job from where one must not wait.
-    pub(crate) fn tell(&self, job: Job) {
-        if let Err(mpsc::error::TrySendError::Full(job)) = self.queue.try_send(job) {
-            let queue = self.queue.clone();
-            std::thread::spawn(move || drop(queue.blocking_send(job)));
-        }
-    }
-
-    pub(crate) fn unanswered(&self) -> Error {
-        if self.queue.is_closed() { Error::Closed } else { Error::Panicked }
-    }
-}
-
-/// What a caller waits for.
-type Waiting<R, E> = oneshot::Receiver<Result<R, E>>;
-
-fn write_job<R, E, F>(fill: F) -> (Job, Waiting<R, E>)
-where
-    F: FnOnce(&mut Write<'_>) -> Result<R, E> + Send + 'static,
-    R: Send + 'static,
-    E: From<Error> + Send + 'static,
-{
-    let (reply, answer) = oneshot::channel();
-    (Job::Write(Box::new(move |write| settle(fill(write), reply))), answer)
-}
-
-/// A failure is told at once, a success once it is durable.
-pub(crate) fn settle<R, E>(filled: Result<R, E>, reply: oneshot::Sender<Result<R, E>>) -> Option<Answer>
-where
-    R: Send + 'static,
-    E: From<Error> + Send + 'static,
-{
-    match filled {
-        // Whoever asked may be gone; what was asked is done all the same.
-        Ok(done) => Some(Box::new(move |landed| drop(reply.send(landed.map(|()| done).map_err(E::from))))),
-        Err(error) => {
-            drop(reply.send(Err(error)));
-            None
-        }
+        self.writer.close();
     }
 }

@@ -1,20 +1,20 @@
-//! A hundred records in one compressed value.
+//! Up to a hundred records in one compressed value.
 //!
-//! Layout: count (2 bytes), ids (4 each), length of the rest once inflated (4), and deflated: each record with its
-//! length (4) in front. All numbers big-endian. The ids stay readable without inflating.
+//! Layout: count (2 bytes), ids (4 bytes each), decompressed length of the rest (4 bytes), and as a deflate stream: each
+//! record after its length (4 bytes). All numbers are big-endian. The ids can be read without decompression.
 
 use std::io::{Read, Write as _};
 
 use crate::error::{Error, Result};
 
-/// Most records in a block.
+/// Maximum number of records in a block.
 pub(crate) const RECORDS_MAX: usize = 100;
-/// A block takes no further record once it has this many bytes.
+/// A block accepts no further record that would bring it above this many bytes.
 pub(crate) const BYTES_MAX: usize = 256 * 1024;
-/// No honest block inflates to more than this.
+/// Maximum decompressed size of a block, in bytes. Bounds the memory that a damaged length can cause.
 const INFLATED_MAX: usize = 8 * 1024 * 1024;
 
-/// The records of a block, encoded, in the order in which they were put.
+/// The encoded records of a block, in the order in which they were put.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct Block {
     pub(crate) records: Vec<(u32, Vec<u8>)>,
@@ -25,8 +25,8 @@ impl Block {
         self.records.iter().map(|(_, bytes)| bytes.len() + 8).sum()
     }
 
-    /// Is there room for one more record of this size?
-    pub(crate) fn takes(&self, n_bytes: usize) -> bool {
+    /// Returns whether one more record of this size fits.
+    pub(crate) fn has_room_for(&self, n_bytes: usize) -> bool {
         self.records.is_empty() || (self.records.len() < RECORDS_MAX && self.bytes() + n_bytes <= BYTES_MAX)
     }
 
@@ -48,12 +48,12 @@ impl Block {
         }
         bytes.extend_from_slice(&word(inside.len()));
         let mut encoder = flate2::write::DeflateEncoder::new(bytes, flate2::Compression::new(1));
-        encoder.write_all(&inside).and_then(|()| encoder.finish()).expect("memory takes every byte")
+        encoder.write_all(&inside).and_then(|()| encoder.finish()).expect("writing to memory does not fail")
     }
 
-    /// Never panics and never takes more memory than an honest block would, whatever the bytes are.
+    /// Never panics and never allocates more than a valid block needs, whatever the bytes are.
     pub(crate) fn decode(bytes: &[u8]) -> Result<Self> {
-        parse(bytes).ok_or_else(|| Error::DamagedRecord("a block does not read".to_owned()))
+        parse(bytes).ok_or_else(|| Error::DamagedRecord("invalid block".to_owned()))
     }
 }
 
@@ -87,19 +87,19 @@ mod tests {
 
     proptest! {
         #[test]
-        fn a_block_reads_back_as_it_was(records in prop::collection::vec((any::<u32>(), prop::collection::vec(any::<u8>(), 0..50)), 0..100)) {
+        fn a_block_decodes_to_the_same_records(records in prop::collection::vec((any::<u32>(), prop::collection::vec(any::<u8>(), 0..50)), 0..100)) {
             let block = Block { records };
             prop_assert_eq!(Block::decode(&block.encode()).unwrap(), block);
         }
 
         #[test]
-        fn no_bytes_make_a_block_panic(bytes in prop::collection::vec(any::<u8>(), 0..200)) {
+        fn decoding_a_block_never_panics(bytes in prop::collection::vec(any::<u8>(), 0..200)) {
             let _ = Block::decode(&bytes);
         }
     }
 
     #[test]
-    fn a_block_that_claims_to_be_huge_takes_no_memory() {
+    fn a_block_with_a_huge_length_is_refused_without_allocating() {
         let mut bytes = vec![0, 0];
         bytes.extend_from_slice(&u32::MAX.to_be_bytes());
         assert!(Block::decode(&bytes).is_err());

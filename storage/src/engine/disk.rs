@@ -1,9 +1,9 @@
-//! The only file that knows sled, and everything that has to be held off it.
+//! The only file that uses sled, with workarounds for its faults.
 //!
-//! One tree holds all keys, because one batch on one tree lands as a whole or not at all. A batch holds a lock that is
-//! shared by the whole process and on which readers wait, so a [`Slice`] is small. Opening and reading may panic on a
-//! damaged file; here a panic becomes an error. `flush` asks the system to write but not to finish writing, so
-//! [`Disk::sync`] does that on a handle of its own.
+//! One tree holds all keys, because sled applies one batch on one tree atomically. A batch holds a process-wide lock
+//! that readers wait for, so a [`Slice`] is small. Opening and reading a damaged file may panic; this module turns the
+//! panic into an error. `flush` hands the data to the operating system but does not sync it, so [`Disk::sync`] does that
+//! with its own file handle.
 
 use std::collections::BTreeMap;
 use std::fs::{self, File};
@@ -14,16 +14,16 @@ use std::time::Duration;
 
 use crate::error::{Error, Result};
 
-/// What one slice may weigh: a hundred single records, or twenty blocks.
+/// Maximum weight of a slice: a hundred single records, or twenty blocks.
 pub(crate) const SLICE_WEIGHT_MAX: usize = 100;
 pub(crate) const BLOCK_WEIGHT: usize = 5;
-/// A value of this many bytes weighs one more, so that a few large records are a slice too.
+/// Adds one to the weight per this many bytes of a value, so that a few large records fill a slice.
 const BYTES_PER_WEIGHT: usize = 8 * 1024;
-/// sled lets go of its own lock a little after its last handle is gone.
+/// sled releases its own lock a little after its last handle was dropped.
 const LOCK_TRIES: u32 = 40;
 const LOCK_PAUSE: Duration = Duration::from_millis(50);
 
-/// What is put and removed in one go.
+/// Keys that are put and removed in one batch.
 #[derive(Debug, Default)]
 pub(crate) struct Slice {
     operations: BTreeMap<Vec<u8>, Option<Vec<u8>>>,
@@ -49,7 +49,7 @@ impl Slice {
         self.operations.is_empty()
     }
 
-    /// Bookkeeping, such as the number of the commit, weighs nothing: there is one of it in each slice.
+    /// Metadata, such as the number of the commit, weighs nothing: each slice has one.
     pub(crate) fn weight_of(key: &[u8], length: usize) -> usize {
         match key.first() {
             Some(b'p') => BLOCK_WEIGHT.max(length / BYTES_PER_WEIGHT),
@@ -66,36 +66,36 @@ pub(crate) struct Disk {
     n_slices: AtomicUsize,
     weight_max: AtomicUsize,
     written_bytes: AtomicU64,
-    /// The last of all fields, so that sled has let go of its files.
-    end: End,
+    /// The last field, because sled has to close its files first.
+    cleanup: Cleanup,
 }
 
-/// Removes the folder of a database that another has taken the place of.
-struct End {
+/// Removes the folder of a replaced database.
+struct Cleanup {
     folder: PathBuf,
     is_replaced: AtomicBool,
 }
 
-impl Drop for End {
+impl Drop for Cleanup {
     fn drop(&mut self) {
         if self.is_replaced.load(Ordering::SeqCst)
             && let Err(error) = fs::remove_dir_all(&self.folder)
         {
-            tracing::warn!("an old database stays until the next start: {error}");
+            tracing::warn!("failed to remove the old database; the next start removes it: {error}");
         }
     }
 }
 
 impl Disk {
-    /// Opens what is in the folder, or makes it. Whether it has to be there already is for the caller to check.
+    /// Opens the database in the folder, or creates it. The caller checks first whether it has to exist.
     pub(crate) fn open(folder: &Path) -> Result<Self> {
         let damaged = |what: String| Error::Damaged { at: folder.to_owned(), what };
         let open = || {
             sled::Config::new()
                 .path(folder)
-                // Bounds little, but nothing is gained by a larger one: blocks are cached by ourselves.
+                // Bounds little, but a larger one gains nothing: `BlockCache` caches the blocks.
                 .cache_capacity(8 * 1024 * 1024)
-                // The writer flushes; a thread that does it at other times would only take the lock.
+                // The writer flushes; sled's own flush thread would only hold the lock.
                 .flush_every_ms(None)
                 .open()
         };
@@ -110,9 +110,9 @@ impl Disk {
                     }
                     std::thread::sleep(LOCK_PAUSE);
                 }
-                Ok(Err(error)) => return Err(damaged(format!("the database does not open: {error}"))),
+                Ok(Err(error)) => return Err(damaged(format!("failed to open the database: {error}"))),
                 Err(panic) => {
-                    return Err(damaged(format!("the database does not open: {}", words_of(&*panic))));
+                    return Err(damaged(format!("failed to open the database: {}", panic_message(&*panic))));
                 }
             }
         };
@@ -124,7 +124,7 @@ impl Disk {
             n_slices: AtomicUsize::new(0),
             weight_max: AtomicUsize::new(0),
             written_bytes: AtomicU64::new(0),
-            end: End { folder: folder.to_owned(), is_replaced: AtomicBool::new(false) },
+            cleanup: Cleanup { folder: folder.to_owned(), is_replaced: AtomicBool::new(false) },
         })
     }
 
@@ -132,13 +132,13 @@ impl Disk {
         self.guarded("read the database", || Ok(self.db.get(key)?.map(|value| value.to_vec())))
     }
 
-    /// Puts and removes all of it or nothing. Not durable yet.
+    /// Applies a slice atomically. It is not durable yet.
     pub(crate) fn apply(&self, slice: Slice) -> Result<()> {
         if slice.is_empty() {
             return Ok(());
         }
         self.n_slices.fetch_add(1, Ordering::Relaxed);
-        // One value heavier than a slice is a slice by itself.
+        // A single value that is heavier than the limit is allowed.
         let weight = if slice.operations.len() == 1 { 1 } else { slice.weight };
         self.weight_max.fetch_max(weight, Ordering::Relaxed);
         let bytes = |it: (&Vec<u8>, &Option<Vec<u8>>)| it.0.len() + it.1.as_ref().map_or(0, Vec::len);
@@ -156,23 +156,23 @@ impl Disk {
         })
     }
 
-    /// Hands what was applied to the system: it survives the end of this process, not that of the machine.
+    /// Hands the applied slices to the operating system: they survive a crash of this process, not a power failure.
     pub(crate) fn flush(&self) -> Result<()> {
         self.guarded("flush the database", || self.db.flush().map(drop))
     }
 
-    /// Returns once everything applied is on the disk.
+    /// Returns once all applied slices are durable.
     pub(crate) fn sync(&self) -> Result<()> {
         self.flush()?;
         self.file.sync_data().map_err(|error| Error::disk("sync the database", error))
     }
 
-    /// Everything whose key begins with this, in the order of keys. Ends after the first error.
+    /// Lists all keys with this prefix and their values, in the order of keys. Ends after the first error.
     pub(crate) fn scan(&self, prefix: &[u8]) -> impl Iterator<Item = Result<(Vec<u8>, Vec<u8>)>> + '_ {
         let mut items = self.db.scan_prefix(prefix);
-        let mut is_over = false;
+        let mut has_ended = false;
         std::iter::from_fn(move || {
-            if is_over {
+            if has_ended {
                 return None;
             }
             let item = self
@@ -180,28 +180,28 @@ impl Disk {
                     items.next().transpose().map(|it| it.map(|(key, value)| (key.to_vec(), value.to_vec())))
                 })
                 .transpose();
-            is_over = !matches!(item, Some(Ok(_)));
+            has_ended = !matches!(item, Some(Ok(_)));
             item
         })
     }
 
-    /// What the database takes of the disk.
+    /// Size of the database on the disk, in bytes.
     pub(crate) fn bytes(&self) -> u64 {
-        folder_bytes(&self.end.folder)
+        folder_bytes(&self.cleanup.folder)
     }
 
-    /// Bytes of keys and values applied so far.
+    /// Total size of the keys and values applied so far, in bytes.
     pub(crate) fn written_bytes(&self) -> u64 {
         self.written_bytes.load(Ordering::Relaxed)
     }
 
-    /// Another has taken its place: its files go when nobody reads in them any more. sled keeps large values in files
-    /// of their own and opens them to read, so they must not go before.
+    /// Removes the files of this replaced database once its last reader is done. sled stores large values in separate
+    /// files and opens them on each read, so the files must exist until then.
     pub(crate) fn remove_with_last_reader(&self) {
-        self.end.is_replaced.store(true, Ordering::SeqCst);
+        self.cleanup.is_replaced.store(true, Ordering::SeqCst);
     }
 
-    /// Slices applied so far, and the weight of the heaviest.
+    /// Returns the number of slices applied so far and the weight of the heaviest.
     pub(crate) fn slices(&self) -> (usize, usize) {
         (self.n_slices.load(Ordering::Relaxed), self.weight_max.load(Ordering::Relaxed))
     }
@@ -209,19 +209,20 @@ impl Disk {
     fn guarded<T>(&self, what: &'static str, work: impl FnOnce() -> sled::Result<T>) -> Result<T> {
         match catch_unwind(AssertUnwindSafe(work)) {
             Ok(done) => done.map_err(|error| Error::disk(what, error)),
-            Err(panic) => Err(Error::disk(what, words_of(&*panic))),
+            Err(panic) => Err(Error::disk(what, panic_message(&*panic))),
         }
     }
 }
 
-/// What a panic said.
-pub(crate) fn words_of(panic: &(dyn std::any::Any + Send)) -> String {
-    let said = panic.downcast_ref::<String>().cloned();
-    said.or_else(|| panic.downcast_ref::<&str>().map(|it| (*it).to_owned()))
-        .unwrap_or_else(|| "it panicked".to_owned())
+/// Returns the message of a panic.
+pub(crate) fn panic_message(panic: &(dyn std::any::Any + Send)) -> String {
+    let message = panic.downcast_ref::<String>().cloned();
+    message
+        .or_else(|| panic.downcast_ref::<&str>().map(|it| (*it).to_owned()))
+        .unwrap_or_else(|| "sled panicked".to_owned())
 }
 
-/// All files below a folder.
+/// Returns the total size of all files below a folder, in bytes.
 pub(crate) fn folder_bytes(folder: &Path) -> u64 {
     let Ok(entries) = fs::read_dir(folder) else { return 0 };
     entries

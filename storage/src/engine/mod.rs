@@ -2,9 +2,12 @@
 //! of all records in memory.
 
 pub(crate) mod block;
+pub(crate) mod block_cache;
 pub(crate) mod commit_file;
 pub(crate) mod disk;
+pub(crate) mod folder;
 pub(crate) mod shared;
+pub(crate) mod slice_writer;
 pub(crate) mod space;
 pub(crate) mod state;
 pub(crate) mod value;

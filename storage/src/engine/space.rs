@@ -1,45 +1,45 @@
-//! How much of the disk the store takes beside what lives in it.
+//! Decides when the database is so much larger than its records that the store has to be compacted.
 //!
-//! sled never gives anything back, so a store that is changed much grows. It is rewritten at open when it takes several
-//! times what lives in it; until then the one who runs it is told.
+//! sled never returns space to the file system, so a store with many changes grows. The store is compacted when it
+//! opens; until then it logs a warning.
 
-/// A store wastes space when its database is this many times what lives in it …
+/// A store wastes space when its database is more than this many times the size of its records …
 pub(crate) const AMPLIFICATION_MAX: u64 = 4;
 /// … and at least this large.
 pub(crate) const COMPACT_BYTES_MIN: u64 = 64 * 1024 * 1024;
-/// The database is looked at after this many bytes were written, and not at every commit.
-const LOOK_EVERY_BYTES: u64 = COMPACT_BYTES_MIN / 4;
+/// The size is measured each time this many bytes were written, because measuring at every commit is too slow.
+const MEASURE_EVERY_BYTES: u64 = COMPACT_BYTES_MIN / 4;
 
 pub(crate) fn is_wasteful(disk_bytes: u64, live_bytes: u64) -> bool {
     disk_bytes >= COMPACT_BYTES_MIN && disk_bytes > AMPLIFICATION_MAX * live_bytes
 }
 
-/// Watches one database while it is written to.
+/// Follows the size of one database while it grows.
 #[derive(Debug, Default)]
-pub(crate) struct Watch {
-    /// Bytes that were written when the database was last looked at.
-    looked_at: u64,
-    /// How large it was when that was last told.
+pub(crate) struct SpaceMonitor {
+    /// Bytes written up to the last measurement.
+    measured_at: u64,
+    /// Size of the database at the last warning, in bytes.
     warned_at: u64,
 }
 
-impl Watch {
-    /// Is it time to look, now that so many bytes were written?
+impl SpaceMonitor {
+    /// Returns whether to measure the database again, now that this many bytes were written in total.
     pub(crate) fn is_due(&mut self, written_bytes: u64) -> bool {
-        let is_due = written_bytes >= self.looked_at + LOOK_EVERY_BYTES;
+        let is_due = written_bytes >= self.measured_at + MEASURE_EVERY_BYTES;
         if is_due {
-            self.looked_at = written_bytes;
+            self.measured_at = written_bytes;
         }
         is_due
     }
 
-    /// Is it to be told? Once, and again each time the database has doubled.
-    pub(crate) fn has_news(&mut self, disk_bytes: u64, live_bytes: u64) -> bool {
-        let has_news = is_wasteful(disk_bytes, live_bytes) && disk_bytes >= 2 * self.warned_at;
-        if has_news {
+    /// Returns true once when space is wasted, and again each time the database has doubled.
+    pub(crate) fn should_warn(&mut self, disk_bytes: u64, live_bytes: u64) -> bool {
+        let should_warn = is_wasteful(disk_bytes, live_bytes) && disk_bytes >= 2 * self.warned_at;
+        if should_warn {
             self.warned_at = disk_bytes;
         }
-        has_news
+        should_warn
     }
 }
 
@@ -50,8 +50,8 @@ mod tests {
     const MIB: u64 = 1024 * 1024;
 
     #[test]
-    fn wasted_space_is_told_once_per_doubling() {
-        // MiB of the database, MiB that live in it, whether that is told.
+    fn wasted_space_causes_one_warning_per_doubling() {
+        // MiB of the database, MiB of records, whether there is a warning.
         let table = [
             (10, 1, false),
             (63, 1, false),
@@ -60,22 +60,22 @@ mod tests {
             (65, 15, false),
             (127, 15, false),
             (128, 15, true),
-            // It grew because more lives in it.
+            // It grew because it has more records.
             (256, 100, false),
             (500, 100, true),
             (900, 100, false),
             (1_000, 100, true),
         ];
-        let mut watch = Watch::default();
-        for (at, (disk, live, is_told)) in table.into_iter().enumerate() {
-            assert_eq!(watch.has_news(disk * MIB, live * MIB), is_told, "line {at}");
+        let mut watch = SpaceMonitor::default();
+        for (at, (disk, live, is_warning)) in table.into_iter().enumerate() {
+            assert_eq!(watch.should_warn(disk * MIB, live * MIB), is_warning, "line {at}");
         }
     }
 
     #[test]
-    fn the_database_is_looked_at_after_every_sixteen_mebibytes_written() {
-        let mut watch = Watch::default();
-        let looks: Vec<u64> = (0..40).filter(|mib| watch.is_due(mib * MIB)).collect();
-        assert_eq!(looks, [16, 32]);
+    fn the_database_is_measured_after_every_sixteen_mebibytes_written() {
+        let mut watch = SpaceMonitor::default();
+        let measured: Vec<u64> = (0..40).filter(|mib| watch.is_due(mib * MIB)).collect();
+        assert_eq!(measured, [16, 32]);
     }
 }

@@ -1,14 +1,14 @@
-//! What is kept in memory: where each record lies, and by which keys it is found.
+//! The directory in memory: the location and the index keys of each record.
 //!
-//! Made by reading everything once at open, and changed by the writer in the moment a commit lands. So an index can
-//! never disagree with its records, and costs nothing on the disk.
+//! Built from all records when the store opens, and changed by the writer at the moment a commit becomes current. An
+//! index therefore never disagrees with its records, and takes no disk space.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashSet};
 
-use crate::engine::value::Place;
-use crate::record::{CollectionKind, Key, hash};
+use crate::engine::value::{DiskKey, Location};
+use crate::record::{CollectionKind, Key, Schema, hash};
 
-/// Pairs of numbers in order: half of a key's hash and an id, or an id and a block. Eight bytes each.
+/// A sorted set of pairs of numbers, eight bytes each: half of a key's hash and an id, or an id and a block.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Pairs {
     sorted: Vec<(u32, u32)>,
@@ -22,7 +22,7 @@ impl Pairs {
         Self { sorted: pairs }
     }
 
-    /// What is paired with `first`.
+    /// Lists the second numbers of all pairs with this first number.
     pub(crate) fn with(&self, first: u32) -> impl Iterator<Item = u32> + '_ {
         let start = self.sorted.partition_point(|it| it.0 < first);
         self.sorted[start..].iter().take_while(move |it| it.0 == first).map(|it| it.1)
@@ -36,12 +36,13 @@ impl Pairs {
         self.sorted.len()
     }
 
-    /// The smallest and the largest `first`.
+    /// Returns the smallest and the largest first number.
     pub(crate) fn bounds(&self) -> Option<(u32, u32)> {
         Some((self.sorted.first()?.0, self.sorted.last()?.0))
     }
 
-    /// A few changes move what is behind them; many are merged in one pass.
+    /// Adds (`true`) and removes (`false`) pairs. A few changes shift the tail of the vector; many are merged in one
+    /// pass.
     pub(crate) fn change(&mut self, changes: &[((u32, u32), bool)]) {
         if changes.len() <= 32 {
             for (pair, is_there) in changes {
@@ -53,7 +54,7 @@ impl Pairs {
             }
             return;
         }
-        let gone: std::collections::HashSet<_> = changes.iter().filter(|it| !it.1).map(|it| it.0).collect();
+        let gone: HashSet<_> = changes.iter().filter(|it| !it.1).map(|it| it.0).collect();
         self.sorted.retain(|it| !gone.contains(it));
         self.sorted.extend(changes.iter().filter(|it| it.1).map(|it| it.0));
         self.sorted.sort();
@@ -61,46 +62,29 @@ impl Pairs {
     }
 }
 
-/// Where one record or block lies.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct At {
-    pub(crate) version: u64,
-    /// The commit that wrote it; what the cache and stamps go by.
-    pub(crate) commit: u64,
-    /// What it takes of the disk, key and value.
-    pub(crate) bytes: u32,
-}
-
-impl At {
-    pub(crate) fn new(version: u64, commit: u64, key: &[u8], value_bytes: usize) -> Self {
-        // A value beyond this is refused long before.
-        let bytes = u32::try_from(key.len() + value_bytes).unwrap_or(u32::MAX);
-        Self { version, commit, bytes }
-    }
-}
-
 /// The records of one owner in a paged collection.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct Group {
-    pub(crate) blocks: BTreeMap<u32, At>,
-    /// Id and block.
+pub(crate) struct Partition {
+    pub(crate) blocks: BTreeMap<u32, Location>,
+    /// Pairs of id and block.
     pub(crate) ids: Pairs,
-    /// Half hash and id.
+    /// Pairs of half a key's hash and id.
     pub(crate) index: Pairs,
 }
 
-impl Group {
+impl Partition {
     pub(crate) fn block_of(&self, id: u32) -> Option<u32> {
         let (least, most) = self.ids.bounds()?;
         if id < least || id > most { None } else { self.ids.with(id).next() }
     }
 
-    /// What it takes of the disk.
+    /// Size on the disk, in bytes.
     pub(crate) fn bytes(&self) -> u64 {
         self.blocks.values().map(|it| u64::from(it.bytes)).sum()
     }
 
-    pub(crate) fn has_in_common(&self, other: &Self) -> Option<u32> {
+    /// Returns an id that both partitions have.
+    pub(crate) fn common_id(&self, other: &Self) -> Option<u32> {
         let (least, most) = other.ids.bounds()?;
         self.ids
             .iter()
@@ -110,17 +94,17 @@ impl Group {
     }
 }
 
-/// One collection.
+/// The directory of one collection.
 #[derive(Debug)]
 pub(crate) struct Directory {
     pub(crate) kind: CollectionKind,
-    /// By id.
-    pub(crate) singles: BTreeMap<u32, At>,
-    /// Of the single records.
+    /// Locations by id.
+    pub(crate) singles: BTreeMap<u32, Location>,
+    /// Index of the single records: pairs of half a key's hash and id.
     pub(crate) index: Pairs,
-    pub(crate) groups: BTreeMap<u64, Group>,
+    pub(crate) partitions: BTreeMap<u64, Partition>,
     pub(crate) next_id: u32,
-    /// What its records take of the disk.
+    /// Size of its records on the disk, in bytes.
     pub(crate) live_bytes: u64,
 }
 
@@ -130,49 +114,55 @@ impl Directory {
             kind,
             singles: BTreeMap::new(),
             index: Pairs::default(),
-            groups: BTreeMap::new(),
+            partitions: BTreeMap::new(),
             next_id: 1,
             live_bytes: 0,
         }
     }
 
-    /// One record or block takes the place of another, or goes, or comes.
-    pub(crate) fn count_bytes(&mut self, before: Option<At>, after: Option<At>) {
-        let bytes = |at: Option<At>| at.map_or(0, |it| u64::from(it.bytes));
+    /// Updates `live_bytes` after one record or block was added, replaced or removed.
+    pub(crate) fn count_bytes(&mut self, before: Option<Location>, after: Option<Location>) {
+        let bytes = |at: Option<Location>| at.map_or(0, |it| u64::from(it.bytes));
         self.live_bytes = self.live_bytes + bytes(after) - bytes(before);
     }
 
     pub(crate) fn len(&self) -> usize {
         match self.kind {
             CollectionKind::Single => self.singles.len(),
-            CollectionKind::Paged => self.groups.values().map(|it| it.ids.len()).sum(),
+            CollectionKind::Paged => self.partitions.values().map(|it| it.ids.len()).sum(),
         }
     }
 
-    /// Owner and block of a record of a paged collection.
+    /// Returns owner and block of a record of a paged collection.
     pub(crate) fn locate(&self, id: u32) -> Option<(u64, u32)> {
-        self.groups.iter().find_map(|(owner, group)| Some((*owner, group.block_of(id)?)))
+        self.partitions.iter().find_map(|(owner, partition)| Some((*owner, partition.block_of(id)?)))
     }
 }
 
-/// All collections, in the order of the schema.
+/// The directories of all collections, in the order of the schema.
 #[derive(Debug)]
 pub(crate) struct State {
     pub(crate) directories: Vec<Directory>,
     /// The last commit.
     pub(crate) commit: u64,
-    /// Where what was set aside belongs.
-    pub(crate) aside: Vec<Place>,
+    /// Original keys of the damaged records that were set aside.
+    pub(crate) set_aside: Vec<DiskKey>,
 }
 
 impl State {
-    /// What all records take of the disk.
+    /// Size of all records on the disk, in bytes.
     pub(crate) fn live_bytes(&self) -> u64 {
         self.directories.iter().map(|it| it.live_bytes).sum()
     }
 }
 
-/// The half of a key's hash that is kept.
+/// Counts the records per collection.
+pub(crate) fn record_counts(schema: &Schema, directories: &[Directory]) -> BTreeMap<String, u64> {
+    let names = schema.record_types.iter().map(|it| it.name.to_owned());
+    names.zip(directories.iter().map(|it| it.len() as u64)).collect()
+}
+
+/// Returns the half of a key's hash that the indexes store.
 pub(crate) fn half_hash(index: &str, value: &[u8]) -> u32 {
     (hash(index, value) >> 32) as u32
 }
@@ -191,7 +181,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn pairs_change_as_a_set_does(rounds in prop::collection::vec(prop::collection::btree_map((0u32..20, 0u32..20), any::<bool>(), 0..80), 1..6)) {
+        fn pairs_behave_like_a_set(rounds in prop::collection::vec(prop::collection::btree_map((0u32..20, 0u32..20), any::<bool>(), 0..80), 1..6)) {
             let (mut pairs, mut model) = (Pairs::default(), BTreeSet::new());
             for round in rounds {
                 for (pair, is_there) in &round {

@@ -1,42 +1,59 @@
-//! Keys and values as they lie in sled.
+//! Encoding of keys and values in sled.
 //!
-//! A key is a letter for its sort, the collection, the id, and a *version*: 0 for what a small commit made, the
-//! number of the staged commit for what a large one made. Of several versions the highest counts.
+//! A key consists of a letter for its type, the collection, the id, and a *version*: 0 for values of small commits, the
+//! number of the stage for values of large ones. The highest version is the current one.
 //!
-//! A value carries everything needed to tell whether it is whole and what it is, even torn out of its database:
-//! magic, checksum, length, the commit that wrote it, its key, and the payload.
+//! A value identifies itself and can be verified even outside of its database: it consists of magic, checksum, length,
+//! the commit that wrote it, its key, and the payload.
 
-use crate::engine::state::At;
+use crate::record::NAME_MAX;
+use std::fmt;
+
 use crate::error::{Error, Result};
 
 pub(crate) const MAGIC: [u8; 4] = [0xd7, b'H', b'w', 0x91];
-/// Of the envelope and of the layout of keys. The payload of a record has a version of its own.
+/// Format of the envelope and of the keys. The payload of a record has a version of its own.
 pub(crate) const FORMAT: u8 = 1;
-/// Most bytes in the name of a collection.
-pub(crate) const NAME_MAX: usize = 32;
-/// Most bytes in a key: that of a block.
+/// Maximum size of a key, in bytes: the key of a block.
 const KEY_MAX: usize = 1 + NAME_MAX + 1 + 8 + 4 + 8;
+/// Size of the fields before the key, in bytes.
 const HEAD: usize = 4 + 4 + 4 + 1 + 1 + 8 + 1;
 
-/// A key, taken apart.
+/// A parsed key.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub(crate) enum Place {
+pub(crate) enum DiskKey {
     /// The next id of a collection.
     Counter(String),
-    /// The number of the last commit, and what is known of the store as a whole.
+    /// The number of the last commit, the format of the store, and a proof of its key file.
     Meta,
-    /// Records of a paged collection.
+    /// A block of records of a paged collection.
     Block { collection: String, owner: u64, block: u32, version: u64 },
-    /// One record.
+    /// One record of a single collection.
     Single { collection: String, id: u32, version: u64 },
-    /// A staged commit that has not landed, or has if the value says that it is gone.
+    /// The mark of a staged commit that is not complete; complete if the value is a tombstone.
     Stage(u64),
-    /// What did not read at open and was put out of the way: its bytes as they were found.
-    Aside(Box<Place>),
+    /// A record that could not be decoded when the store opened: its original bytes.
+    SetAside(Box<DiskKey>),
 }
 
-impl Place {
-    pub(crate) fn key(&self) -> Vec<u8> {
+/// Names the record or block in messages.
+impl fmt::Display for DiskKey {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Counter(collection) => write!(f, "the id counter of {collection}"),
+            Self::Meta => f.write_str("the number of the last commit"),
+            Self::Block { collection, owner, block, .. } => {
+                write!(f, "block {block} of {collection} of owner {owner}")
+            }
+            Self::Single { collection, id, .. } => write!(f, "record {id} of {collection}"),
+            Self::Stage(number) => write!(f, "the mark of stage {number}"),
+            Self::SetAside(disk_key) => write!(f, "{disk_key} (set aside)"),
+        }
+    }
+}
+
+impl DiskKey {
+    pub(crate) fn encode(&self) -> Vec<u8> {
         let mut key = Vec::with_capacity(40);
         let name = |key: &mut Vec<u8>, letter: u8, name: &str| {
             key.push(letter);
@@ -57,11 +74,11 @@ impl Place {
                 key.extend_from_slice(&id.to_be_bytes());
                 key.extend_from_slice(&version.to_be_bytes());
             }
-            Self::Aside(place) => {
+            Self::SetAside(disk_key) => {
                 key.push(b'a');
-                key.extend_from_slice(&place.key());
+                key.extend_from_slice(&disk_key.encode());
             }
-            // Last of all letters: what belongs to a stage is swept before its mark is.
+            // The last letter: the values of a stage are swept before its mark.
             Self::Stage(number) => {
                 key.push(b's');
                 key.extend_from_slice(&number.to_be_bytes());
@@ -71,7 +88,7 @@ impl Place {
     }
 
     pub(crate) fn parse(key: &[u8]) -> Option<Self> {
-        // No key of ours is longer, and nothing nests deeply.
+        // Valid keys are not longer. Also bounds the recursion.
         if key.len() > KEY_MAX {
             return None;
         }
@@ -81,7 +98,9 @@ impl Place {
             Some((std::str::from_utf8(&rest[..end]).ok()?.to_owned(), &rest[end + 1..]))
         };
         Some(match letter {
-            b'a' => Self::Aside(Box::new(Self::parse(rest).filter(|it| matches!(it, Self::Single { .. }))?)),
+            b'a' => {
+                Self::SetAside(Box::new(Self::parse(rest).filter(|it| matches!(it, Self::Single { .. }))?))
+            }
             b'c' => Self::Counter(named().filter(|(_, rest)| rest.is_empty())?.0),
             b'm' if rest.is_empty() => Self::Meta,
             b'p' => {
@@ -116,9 +135,9 @@ impl Place {
         }
     }
 
-    /// The key without its version: what the versions of one thing have in common.
+    /// Returns the key without its version, which all versions of a record or block share.
     pub(crate) fn stem(&self) -> Vec<u8> {
-        let mut key = self.key();
+        let mut key = self.encode();
         if matches!(self, Self::Block { .. } | Self::Single { .. }) {
             key.truncate(key.len() - 8);
         }
@@ -126,21 +145,21 @@ impl Place {
     }
 }
 
-/// What a value holds.
+/// A decoded value.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Value {
     pub(crate) key: Vec<u8>,
     /// The commit that wrote it.
     pub(crate) commit: u64,
-    /// Says that the thing is gone; around staged commits only, and swept after they landed.
-    pub(crate) is_gone: bool,
+    /// Marks a deleted record, block or stage. Written by or after staged commits only, and swept later.
+    pub(crate) is_tombstone: bool,
     pub(crate) payload: Vec<u8>,
 }
 
 impl Value {
-    /// Where it lies and what it takes, once it is there.
-    pub(crate) fn at(&self, version: u64) -> At {
-        At::new(version, self.commit, &self.key, HEAD + self.key.len() + self.payload.len())
+    /// Returns the location of this value once it is written under this version.
+    pub(crate) fn location(&self, version: u64) -> Location {
+        Location::new(version, self.commit, &self.key, HEAD + self.key.len() + self.payload.len())
     }
 
     pub(crate) fn encode(&self) -> Vec<u8> {
@@ -148,9 +167,9 @@ impl Value {
         let mut bytes = Vec::with_capacity(length);
         bytes.extend_from_slice(&MAGIC);
         bytes.extend_from_slice(&[0; 4]);
-        bytes.extend_from_slice(&u32::try_from(length).expect("records have at most a MiB").to_be_bytes());
+        bytes.extend_from_slice(&u32::try_from(length).expect("records have at most 1 MiB").to_be_bytes());
         bytes.push(FORMAT);
-        bytes.push(u8::from(self.is_gone));
+        bytes.push(u8::from(self.is_tombstone));
         bytes.extend_from_slice(&self.commit.to_be_bytes());
         bytes.push(u8::try_from(self.key.len()).expect("collection names are short"));
         bytes.extend_from_slice(&self.key);
@@ -160,21 +179,21 @@ impl Value {
         bytes
     }
 
-    /// Reads the value at the beginning of `bytes`, and checks it. What follows it is ignored.
+    /// Decodes and verifies the value at the beginning of `bytes`. Ignores trailing bytes.
     pub(crate) fn decode(bytes: &[u8]) -> Result<Self> {
         let damaged = |what: &str| Error::DamagedRecord(what.to_owned());
         if bytes.len() < HEAD || bytes[..4] != MAGIC {
-            return Err(damaged("its head is not ours"));
+            return Err(damaged("wrong magic number"));
         }
         let word = |at: usize| u32::from_be_bytes([bytes[at], bytes[at + 1], bytes[at + 2], bytes[at + 3]]);
         let (checksum, length) = (word(4), word(8) as usize);
         let (format, flags) = (bytes[12], bytes[13]);
         let key_end = HEAD + usize::from(bytes[22]);
         if length > bytes.len() || key_end > length {
-            return Err(damaged("it is shorter than it says"));
+            return Err(damaged("truncated"));
         }
         if crc32fast::hash(&bytes[8..length]) != checksum {
-            return Err(damaged("its checksum does not fit"));
+            return Err(damaged("wrong checksum"));
         }
         if format > FORMAT {
             return Err(Error::TooNew { found: format, known: FORMAT });
@@ -184,18 +203,36 @@ impl Value {
         Ok(Self {
             key: bytes[HEAD..key_end].to_vec(),
             commit: u64::from_be_bytes(commit),
-            is_gone: flags & 1 == 1,
+            is_tombstone: flags & 1 == 1,
             payload: bytes[key_end..length].to_vec(),
         })
     }
 
-    /// The same, of a value that was found under a key: a whole value in a wrong place is damage too.
+    /// Decodes the value stored under a key. An intact value under another key is damage too.
     pub(crate) fn of_key(key: &[u8], bytes: &[u8]) -> Result<Self> {
         let value = Self::decode(bytes)?;
         if value.key != key {
-            return Err(Error::DamagedRecord("it lies where another belongs".to_owned()));
+            return Err(Error::DamagedRecord("stored under the wrong key".to_owned()));
         }
         Ok(value)
+    }
+}
+
+/// The location of one record or block.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Location {
+    pub(crate) version: u64,
+    /// The commit that wrote it. Identifies the content for the cache and for stamps.
+    pub(crate) commit: u64,
+    /// Size of key and value on the disk, in bytes.
+    pub(crate) bytes: u32,
+}
+
+impl Location {
+    pub(crate) fn new(version: u64, commit: u64, key: &[u8], value_bytes: usize) -> Self {
+        // Larger values are refused long before.
+        let bytes = u32::try_from(key.len() + value_bytes).unwrap_or(u32::MAX);
+        Self { version, commit, bytes }
     }
 }
 
@@ -203,24 +240,24 @@ impl Value {
 mod tests {
     use super::*;
 
-    fn places() -> Vec<Place> {
+    fn disk_keys() -> Vec<DiskKey> {
         let collection = || "streams".to_owned();
         vec![
-            Place::Aside(Box::new(Place::Single { collection: collection(), id: 5, version: 0 })),
-            Place::Counter(collection()),
-            Place::Meta,
-            Place::Block { collection: collection(), owner: 7, block: 3, version: 9 },
-            Place::Single { collection: collection(), id: 5, version: 0 },
-            Place::Stage(11),
+            DiskKey::SetAside(Box::new(DiskKey::Single { collection: collection(), id: 5, version: 0 })),
+            DiskKey::Counter(collection()),
+            DiskKey::Meta,
+            DiskKey::Block { collection: collection(), owner: 7, block: 3, version: 9 },
+            DiskKey::Single { collection: collection(), id: 5, version: 0 },
+            DiskKey::Stage(11),
         ]
     }
 
     #[test]
-    fn a_key_says_what_it_is_and_sorts_by_sort_owner_and_version() {
-        let keys: Vec<_> = places().iter().map(Place::key).collect();
+    fn a_key_parses_back_and_keys_sort_by_type_owner_and_version() {
+        let keys: Vec<_> = disk_keys().iter().map(DiskKey::encode).collect();
         assert!(keys.is_sorted());
-        for (place, key) in places().iter().zip(&keys) {
-            assert_eq!(Place::parse(key).as_ref(), Some(place));
+        for (disk_key, key) in disk_keys().iter().zip(&keys) {
+            assert_eq!(DiskKey::parse(key).as_ref(), Some(disk_key));
         }
         for junk in [
             &b""[..],
@@ -237,14 +274,18 @@ mod tests {
             b"s\0",
             b"mm",
         ] {
-            assert_eq!(Place::parse(junk), None, "{junk:?}");
+            assert_eq!(DiskKey::parse(junk), None, "{junk:?}");
         }
     }
 
     #[test]
-    fn no_flipped_bit_and_no_cut_of_a_value_goes_unnoticed() {
-        let value =
-            Value { key: places()[4].key(), commit: 12, is_gone: false, payload: b"some record".to_vec() };
+    fn every_flipped_bit_and_every_truncation_of_a_value_is_detected() {
+        let value = Value {
+            key: disk_keys()[4].encode(),
+            commit: 12,
+            is_tombstone: false,
+            payload: b"some record".to_vec(),
+        };
         let bytes = value.encode();
         assert_eq!(Value::of_key(&value.key, &bytes).unwrap(), value);
         for length in 0..bytes.len() {
@@ -255,6 +296,6 @@ mod tests {
             flipped[bit / 8] ^= 1 << (bit % 8);
             assert!(Value::decode(&flipped).is_err(), "bit {bit}");
         }
-        assert!(Value::of_key(&places()[5].key(), &bytes).is_err());
+        assert!(Value::of_key(&disk_keys()[5].encode(), &bytes).is_err());
     }
 }

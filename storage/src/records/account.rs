@@ -7,15 +7,15 @@ use crate::error::Result;
 use crate::record::{Keys, Record};
 use crate::write::Write;
 
-/// An id that no account and no profile of one ever had.
+/// Returns an id that no account and no account profile ever had.
 ///
-/// Both are counted as one. Slots are told apart by the id of their profile, so none may come again, not even after its
-/// account was deleted; and the default profile of an account has the account's own id.
+/// Accounts and profiles share one counter, because the default profile of an account has the id of the account. Slots
+/// are identified by the id of their profile, so an id must not be used again, even after its account was deleted.
 pub fn next_profile_id(write: &mut Write<'_>) -> Result<ProfileId> {
     let accounts = write.all::<Account>()?;
     let is_taken = |id| accounts.iter().flat_map(|it| &it.profiles).any(|it| it.id == id);
     loop {
-        // Ends: every try counts on, and so many profiles there are not.
+        // Terminates: each iteration takes the next id, and the number of profiles is finite.
         let id = ProfileId(write.next_id::<Account>()?);
         if !is_taken(id) {
             return Ok(id);
@@ -25,7 +25,7 @@ pub fn next_profile_id(write: &mut Write<'_>) -> Result<ProfileId> {
 
 impl Record for Account {
     const COLLECTION: &'static str = "accounts";
-    /// Addresses and headers may be credentials.
+    /// Addresses and headers may contain credentials.
     const SEALED: bool = true;
 
     fn id(&self) -> u32 {

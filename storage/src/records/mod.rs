@@ -1,4 +1,4 @@
-//! Where each noun lives and how it is found; nothing else.
+//! The record types of the gateway: the collection and the index keys of each.
 
 mod account;
 mod channel;
@@ -13,7 +13,7 @@ pub use self::account::next_profile_id;
 
 use crate::record::Schema;
 
-/// All nouns of the gateway.
+/// Returns the schema with all record types of the gateway.
 pub fn schema() -> Schema {
     Schema::new()
         .with::<domain::account::Account>()

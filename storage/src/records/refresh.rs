@@ -1,4 +1,4 @@
-//! What came of the refreshes of playlist accounts, under the account's id.
+//! Results of the last refresh of each playlist account, under the id of the account.
 
 use domain::account::RefreshRecord;
 

@@ -1,4 +1,4 @@
-//! Streams, in blocks per account: a playlist has hundreds of thousands.
+//! Streams, in blocks per account, because a playlist has hundreds of thousands.
 
 use domain::stream::Stream;
 
@@ -7,7 +7,7 @@ use crate::record::{CollectionKind, Keys, Record};
 impl Record for Stream {
     const COLLECTION: &'static str = "streams";
     const KIND: CollectionKind = CollectionKind::Paged;
-    /// Addresses carry user and password.
+    /// Addresses contain user names and passwords.
     const SEALED: bool = true;
 
     fn id(&self) -> u32 {
@@ -15,7 +15,7 @@ impl Record for Stream {
     }
 
     fn keys(&self, keys: &mut Keys) {
-        // Few have one of their own.
+        // Few streams have their own profile.
         if let Some(profile) = self.stream_profile {
             keys.plain("stream_profile", profile.0.to_be_bytes());
         }

@@ -1,4 +1,4 @@
-//! Users, and the keys of this installation that their credentials depend on.
+//! Users, and the keys of this installation with which their credentials are protected.
 
 use domain::secret::ServerKeys;
 use domain::user::User;
@@ -7,7 +7,7 @@ use crate::record::{Keys, Record};
 
 impl Record for User {
     const COLLECTION: &'static str = "users";
-    /// Player passwords and API keys are kept in clear.
+    /// Player passwords and API keys are stored as plain text in the record.
     const SEALED: bool = true;
 
     fn id(&self) -> u32 {
@@ -26,7 +26,7 @@ impl Record for ServerKeys {
     const COLLECTION: &'static str = "server_keys";
     const SEALED: bool = true;
 
-    /// There is one.
+    /// The collection has one record.
     fn id(&self) -> u32 {
         1
     }

@@ -1,4 +1,4 @@
-//! Telling what is wrong with a store, without changing it.
+//! `check`: reports the damage of a store, without changing it.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
@@ -6,30 +6,33 @@ use std::path::{Path, PathBuf};
 
 use crate::engine::disk::folder_bytes;
 use crate::engine::space::is_wasteful;
-use crate::engine::value::Place;
+use crate::engine::value::DiskKey;
 use crate::engine::vault::Vault;
 use crate::error::Result;
 use crate::record::Schema;
 use crate::recovery::damage::{Damage, print_lines, size};
-use crate::recovery::load::shown;
-use crate::recovery::scan::{Inspector, ReadCopy, Values, collection_of, find};
+use crate::recovery::inspect::{RecordInspector, collection_of};
+use crate::recovery::scan::{DatabaseCopy, ScannedValues, find_store};
 
-/// What [`check`] found. Prints itself for the person who asked.
+/// The result of [`check`]. `Display` formats it for the person who runs the gateway.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct CheckReport {
     pub folder: PathBuf,
-    /// Sentences; none when all is well.
+    /// Problems with the store as a whole, one text each.
     pub problems: Vec<String>,
+    /// Damaged records.
     pub damage: Damage,
-    /// What was damaged at an earlier start and is out of the way since.
+    /// Records that were damaged at an earlier start and set aside.
     pub set_aside: Vec<String>,
-    /// Records that read, per collection.
+    /// Number of readable records per collection.
     pub records: BTreeMap<String, u64>,
-    /// Values that are whole and count, per collection: records, or blocks of a paged one.
+    /// Number of intact current values per collection: records, or blocks of a paged one.
     pub values: BTreeMap<String, u64>,
-    /// Records per collection at the last acknowledged commit.
+    /// Number of records per collection at the last acknowledged commit.
     pub acknowledged: BTreeMap<String, u64>,
+    /// Size of the current values on the disk.
     pub live_bytes: u64,
+    /// Size of the database on the disk.
     pub disk_bytes: u64,
 }
 
@@ -37,73 +40,70 @@ impl CheckReport {
     pub fn is_ok(&self) -> bool {
         self.problems.is_empty() && self.damage.n == 0
     }
-
-    /// How many times what lives in it the store takes of the disk.
-    pub fn amplification(&self) -> f64 {
-        self.disk_bytes as f64 / self.live_bytes.max(1) as f64
-    }
 }
 
 impl fmt::Display for CheckReport {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let verdict = if self.is_ok() { "is well" } else { "is damaged" };
-        writeln!(f, "the store at {} {verdict}", self.folder.display())?;
+        let (data, disk) = (size(self.live_bytes), size(self.disk_bytes));
+        let verdict = if self.is_ok() { "OK" } else { "damaged" };
+        writeln!(f, "store {verdict}; {data} of data, {disk} on disk")?;
+        writeln!(f, "  folder: {}", self.folder.display())?;
         print_lines(f, &self.records, &self.damage, &self.problems)?;
         self.set_aside.iter().try_for_each(|it| writeln!(f, "  set aside: {it}"))?;
-        let (live, disk) = (size(self.live_bytes), size(self.disk_bytes));
-        writeln!(f, "  {live} live in it, it takes {disk} of the disk: {:.1} times", self.amplification())?;
         if !self.is_ok() {
-            writeln!(f, "restore a back-up, or save what can be read with `headwater store salvage`")?;
+            writeln!(
+                f,
+                "restore a back-up, or copy the readable records to a new store with `headwater store salvage`"
+            )?;
         } else if is_wasteful(self.disk_bytes, self.live_bytes) {
-            writeln!(f, "it is rewritten at the next start, and is smaller then")?;
+            writeln!(f, "the next start compacts the store, which makes it smaller")?;
         }
         Ok(())
     }
 }
 
-/// Reads a store without changing it, and tells what is wrong with it.
+/// Reads a store without changing it, and reports all damage.
 ///
 /// # Errors
-/// Where there is no store, beside a running server, without the key file or with that of another store, and when a
-/// later version wrote it.
+/// If there is no store, if a server is running on it, if the key file is missing or belongs to another store, and if a
+/// later version wrote the store.
 pub fn check(folder: &Path, key_file: &Path, schema: &Schema) -> Result<CheckReport> {
     let mut report = CheckReport { folder: folder.to_owned(), ..CheckReport::default() };
-    let found = find(folder, &mut report.problems)?;
+    let found = find_store(folder, &mut report.problems)?;
     let vault = Vault::open(key_file, false)?;
-    let inspector = Inspector { schema, vault: &vault };
+    let inspector = RecordInspector { schema, vault: &vault };
     report.acknowledged = found.mark.as_ref().map(|it| it.counts.clone()).unwrap_or_default();
     let Some(database) = &found.database else { return Ok(report) };
     report.disk_bytes = folder_bytes(database);
-    let copy = ReadCopy::of(database, folder)?;
-    let mut read = Values::default();
+    let copy = DatabaseCopy::of(database, folder)?;
+    let mut read = ScannedValues::default();
     read.open(&copy.folder, &mut report.problems, &mut report.damage);
     drop(copy);
-    inspector.refuse_other_key(&read)?;
+    inspector.refuse_wrong_key(&read)?;
     let mut unknown = BTreeSet::new();
-    // Set aside since the last commit, and counted in it.
+    // Records set aside since the last commit, which still counted them.
     let mut missed: BTreeMap<String, u64> = BTreeMap::new();
-    for (place, value) in read.current() {
-        if let Place::Aside(place) = &place {
-            report.set_aside.push(shown(place));
+    for (disk_key, value) in read.current() {
+        if let DiskKey::SetAside(disk_key) = &disk_key {
+            report.set_aside.push(disk_key.to_string());
             if found.commit == Some(value.commit) {
-                *missed.entry(collection_of(place).unwrap_or_default().to_owned()).or_default() += 1;
+                *missed.entry(collection_of(disk_key).unwrap_or_default().to_owned()).or_default() += 1;
             }
         }
-        let Some(collection) = collection_of(&place) else { continue };
-        if !inspector.knows(&place) {
+        let Some(collection) = collection_of(&disk_key) else { continue };
+        if !inspector.knows(&disk_key) {
             unknown.insert(collection.to_owned());
             continue;
         }
         *report.values.entry(collection.to_owned()).or_default() += 1;
-        report.live_bytes += u64::from(value.at(0).bytes);
-        if let Some((_, n)) = inspector.keep(&place, value, &mut report.damage) {
+        report.live_bytes += u64::from(value.location(0).bytes);
+        if let Some((_, n)) = inspector.readable_part(&disk_key, value, &mut report.damage) {
             *report.records.entry(collection.to_owned()).or_default() += n;
         }
     }
-    let unknown =
-        unknown.iter().map(|it| format!("it has a collection {it:?} that this version does not know"));
+    let unknown = unknown.iter().map(|it| format!("unknown collection {it:?}"));
     report.problems.extend(unknown);
-    let last = read.values.get(&Place::Meta.key()).map(|it| it.commit);
+    let last = read.values.get(&DiskKey::Meta.encode()).map(|it| it.commit);
     match (last, found.commit) {
         (None, _) => report.problems.push("the number of the last commit is missing".to_owned()),
         (Some(last), Some(acknowledged)) if last < acknowledged => report

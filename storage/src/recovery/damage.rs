@@ -1,24 +1,24 @@
-//! What is damaged, in words for the person who runs the gateway.
+//! Lists of damaged records, formatted for the person who runs the gateway.
 
 use std::collections::BTreeMap;
 use std::fmt;
 
 use crate::error::Error;
 
-/// DamagedItem records that are named; more are counted.
+/// Maximum number of damaged records that are named; further ones are only counted.
 const NAMED_MAX: usize = 1_000;
-/// Lines of a list that are printed.
+/// Maximum number of lines that are printed.
 const PRINTED_MAX: usize = 20;
 
-/// Something that is not whole or does not read.
+/// A record, block or other value that is not intact or cannot be decoded.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct DamagedItem {
-    /// Which, in words: `record 5 of channels`.
+    /// Name, such as `record 5 of channels`.
     pub what: String,
     pub why: String,
 }
 
-/// What is damaged: the first thousand by name, and how many there are.
+/// The damaged values of a store: the first thousand by name, and their number.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Damage {
     pub named: Vec<DamagedItem>,
@@ -50,7 +50,7 @@ impl fmt::Display for Damage {
     }
 }
 
-/// Bytes as one reads them.
+/// Formats a number of bytes.
 pub(crate) fn size(bytes: u64) -> String {
     let bytes = bytes as f64;
     match bytes {
@@ -60,7 +60,7 @@ pub(crate) fn size(bytes: u64) -> String {
     }
 }
 
-/// Records per collection and problems, a line each.
+/// Writes one line for each collection, damaged record and problem.
 pub(crate) fn print_lines(
     f: &mut fmt::Formatter<'_>,
     records: &BTreeMap<String, u64>,
@@ -82,11 +82,11 @@ mod tests {
     fn a_thousand_damaged_records_are_named_twenty_are_printed_and_all_are_counted() {
         let mut damage = Damage::default();
         for id in 0..1_500 {
-            damage.add(format!("record {id} of notes"), &Error::DamagedRecord("it is gone".to_owned()));
+            damage.add(format!("record {id} of notes"), &Error::DamagedRecord("missing".to_owned()));
         }
         let text = damage.to_string();
         assert_eq!((damage.named.len(), damage.n, text.lines().count()), (1_000, 1_500, 21));
-        assert!(text.starts_with("  damaged: record 0 of notes: it is gone\n"), "{text}");
+        assert!(text.starts_with("  damaged: record 0 of notes: missing\n"), "{text}");
         assert!(text.ends_with("  damaged: 1480 more\n"), "{text}");
     }
 }

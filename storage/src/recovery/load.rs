@@ -1,131 +1,131 @@
-//! Reading everything once, at open.
+//! Loading: reads all records once when a store opens, and compares them with the last acknowledged commit.
 
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 
 use crate::engine::block::Block;
 use crate::engine::commit_file::CommitMark;
 use crate::engine::shared::Shared;
-use crate::engine::state::{At, Directory, Group, Pairs, State, pair_of};
-use crate::engine::value::{Place, Value};
+use crate::engine::state::{Directory, Pairs, Partition, State, pair_of, record_counts};
+use crate::engine::value::{DiskKey, Location, Value};
 use crate::error::{Error, Result};
 use crate::record::CollectionKind;
 
-/// A store as it was found.
+/// A loaded store.
 pub(crate) struct Loaded {
     pub(crate) state: State,
-    /// The largest number ever given to a commit or a stage, as far as one can see.
+    /// The largest number of a commit or stage found.
     pub(crate) last: u64,
-    /// What a crash left behind.
+    /// Keys of values that a crash left behind.
     pub(crate) leftovers: BTreeSet<Vec<u8>>,
-    /// What does not read and may be missed, still where it was.
-    pub(crate) harmed: Vec<Harmed>,
+    /// Damaged records that may be missed; not yet set aside.
+    pub(crate) damaged: Vec<DamagedValue>,
 }
 
-/// A single record that counts and does not read.
-pub(crate) struct Harmed {
-    pub(crate) place: Place,
+/// A current single record that cannot be decoded.
+pub(crate) struct DamagedValue {
+    pub(crate) disk_key: DiskKey,
     pub(crate) bytes: Vec<u8>,
     pub(crate) why: Error,
 }
 
-/// More damaged records than this are no accident of one record: the store does not open.
-const HARMED_MAX: usize = 16;
+/// With more damaged records than this the store does not open, because the fault affects more than single records.
+const DAMAGED_MAX: usize = 16;
 
-/// A group in the making.
+/// A partition that is being loaded.
 #[derive(Default)]
-struct Draft {
-    blocks: BTreeMap<u32, At>,
+struct PartitionBuilder {
+    blocks: BTreeMap<u32, Location>,
     ids: Vec<(u32, u32)>,
     index: Vec<(u32, u32)>,
 }
 
-struct Loading<'a> {
+struct Loader<'a> {
     shared: &'a Shared,
     directories: Vec<Directory>,
     indexes: Vec<Vec<(u32, u32)>>,
-    groups: BTreeMap<(usize, u64), Draft>,
+    partitions: BTreeMap<(usize, u64), PartitionBuilder>,
     counters: BTreeMap<usize, u32>,
     last: u64,
     meta: Option<Value>,
-    harmed: Vec<Harmed>,
-    /// What was set aside before: where it was, and the commit at which it was.
-    aside: Vec<(Place, u64)>,
+    damaged: Vec<DamagedValue>,
+    /// Records set aside earlier: their original key, and the last commit at that time.
+    set_aside: Vec<(DiskKey, u64)>,
 }
 
+/// Loads all records.
 pub(crate) fn load(shared: &Shared, mark: &CommitMark) -> Result<Loaded> {
     let damaged = |what: String| Error::Damaged { at: shared.folder.clone(), what };
     let disk = shared.disk();
     let mut stages = HashSet::new();
     for item in disk.scan(b"s") {
         let (key, bytes) = item?;
-        // What cannot be read is told below.
-        let has_landed = Value::of_key(&key, &bytes).is_ok_and(|it| it.is_gone);
-        if let Some(Place::Stage(number)) = Place::parse(&key)
-            && !has_landed
+        // A mark that cannot be read is reported below.
+        let is_complete = Value::of_key(&key, &bytes).is_ok_and(|it| it.is_tombstone);
+        if let Some(DiskKey::Stage(number)) = DiskKey::parse(&key)
+            && !is_complete
         {
             stages.insert(number);
         }
     }
     let is_unknown = |it: &(&String, &u64)| *it.1 > 0 && shared.schema.position(it.0).is_none();
     if let Some((name, _)) = mark.counts.iter().find(is_unknown) {
-        return Err(damaged(format!("it has a collection {name:?} that this version does not know")));
+        return Err(damaged(format!("unknown collection {name:?}")));
     }
-    let nouns = &shared.schema.nouns;
-    let mut loading = Loading {
+    let record_types = &shared.schema.record_types;
+    let mut loader = Loader {
         shared,
-        directories: nouns.iter().map(|it| Directory::new(it.kind)).collect(),
-        indexes: nouns.iter().map(|_| Vec::new()).collect(),
-        groups: BTreeMap::new(),
+        directories: record_types.iter().map(|it| Directory::new(it.kind)).collect(),
+        indexes: record_types.iter().map(|_| Vec::new()).collect(),
+        partitions: BTreeMap::new(),
         counters: BTreeMap::new(),
         last: 0,
         meta: None,
-        harmed: Vec::new(),
-        aside: Vec::new(),
+        damaged: Vec::new(),
+        set_aside: Vec::new(),
     };
     let mut leftovers = BTreeSet::new();
-    // Versions of one thing follow each other, the highest last: it is known to count when the next thing comes.
-    let mut candidate: Option<(Place, Found)> = None;
+    // The versions of a record or block are adjacent, the highest last. So whether a value is current is known when the
+    // next key is read.
+    let mut candidate: Option<(DiskKey, ScannedValue)> = None;
     for item in disk.scan(b"") {
         let (key, bytes) = item.map_err(|error| damaged(error.to_string()))?;
-        let Some(place) = Place::parse(&key) else {
-            return Err(damaged("it has a key that this version does not know".to_owned()));
+        let Some(disk_key) = DiskKey::parse(&key) else {
+            return Err(damaged("unknown key in the database".to_owned()));
         };
         let found = match Value::of_key(&key, &bytes) {
             Ok(value) => {
-                loading.last = loading.last.max(value.commit);
-                Found::Whole(value)
+                loader.last = loader.last.max(value.commit);
+                ScannedValue::Intact(value)
             }
-            Err(why) if loading.may_be_missed(&place) => Found::Harmed(bytes, why),
-            Err(error) => return Err(damaged(format!("{}: {error}", shown(&place)))),
+            Err(why) if loader.may_be_missed(&disk_key) => ScannedValue::Damaged(bytes, why),
+            Err(error) => return Err(damaged(format!("{disk_key}: {error}"))),
         };
-        loading.last = loading.last.max(place.version());
-        if let Place::Stage(number) = place {
-            loading.last = loading.last.max(number);
+        loader.last = loader.last.max(disk_key.version());
+        if let DiskKey::Stage(number) = disk_key {
+            loader.last = loader.last.max(number);
         }
-        if matches!(place, Place::Stage(_)) || stages.contains(&place.version()) {
+        if matches!(disk_key, DiskKey::Stage(_)) || stages.contains(&disk_key.version()) {
             leftovers.insert(key);
             continue;
         }
-        if let Some((before, found)) = candidate.replace((place, found)) {
-            let is_same = candidate.as_ref().is_some_and(|(place, _)| place.stem() == before.stem());
-            loading
-                .settle(before, found, is_same, &mut leftovers)
-                .map_err(|error| in_store(shared, error))?;
+        if let Some((before, found)) = candidate.replace((disk_key, found)) {
+            let is_same = candidate.as_ref().is_some_and(|(disk_key, _)| disk_key.stem() == before.stem());
+            loader.settle(before, found, is_same, &mut leftovers).map_err(|error| in_store(shared, error))?;
         }
     }
-    if let Some((place, found)) = candidate {
-        loading.settle(place, found, false, &mut leftovers).map_err(|error| in_store(shared, error))?;
+    if let Some((disk_key, found)) = candidate {
+        loader.settle(disk_key, found, false, &mut leftovers).map_err(|error| in_store(shared, error))?;
     }
-    loading.finish(mark, leftovers).map_err(|error| in_store(shared, error))
+    loader.finish(mark, leftovers).map_err(|error| in_store(shared, error))
 }
 
-/// What lies at a place.
-enum Found {
-    Whole(Value),
-    Harmed(Vec<u8>, Error),
+/// A value as it was read.
+enum ScannedValue {
+    Intact(Value),
+    Damaged(Vec<u8>, Error),
 }
 
-/// A record that does not read makes the store as a whole one that needs care.
+/// Turns the error of a damaged record into the error of a damaged store.
 fn in_store(shared: &Shared, error: Error) -> Error {
     match error {
         Error::DamagedRecord(what) => Error::Damaged { at: shared.folder.clone(), what },
@@ -133,49 +133,35 @@ fn in_store(shared: &Shared, error: Error) -> Error {
     }
 }
 
-/// A place in words.
-pub(crate) fn shown(place: &Place) -> String {
-    match place {
-        Place::Counter(collection) => format!("the counter of {collection}"),
-        Place::Meta => "the number of the last commit".to_owned(),
-        Place::Block { collection, owner, block, .. } => format!("block {block} of {collection} of {owner}"),
-        Place::Single { collection, id, .. } => format!("record {id} of {collection}"),
-        Place::Stage(number) => format!("the mark of stage {number}"),
-        Place::Aside(place) => format!("{}, set aside,", shown(place)),
-    }
-}
-
-impl Loading<'_> {
+impl Loader<'_> {
     fn position(&self, collection: &str, kind: CollectionKind) -> Result<usize> {
         let position = self.shared.schema.position(collection);
-        position.filter(|it| self.shared.noun(*it).kind == kind).ok_or_else(|| {
-            Error::DamagedRecord(format!(
-                "it has a collection {collection:?} that this version does not know"
-            ))
-        })
+        position
+            .filter(|it| self.shared.record_type(*it).kind == kind)
+            .ok_or_else(|| Error::DamagedRecord(format!("unknown collection {collection:?}")))
     }
 
-    fn may_be_missed(&self, place: &Place) -> bool {
-        let Place::Single { collection, .. } = place else { return false };
-        let noun = self.position(collection, CollectionKind::Single);
-        noun.is_ok_and(|noun| self.shared.noun(noun).may_be_missed)
+    fn may_be_missed(&self, disk_key: &DiskKey) -> bool {
+        let DiskKey::Single { collection, .. } = disk_key else { return false };
+        let type_number = self.position(collection, CollectionKind::Single);
+        type_number.is_ok_and(|type_number| self.shared.record_type(type_number).may_be_missed)
     }
 
-    /// Decides about what lies at a place, now that it is known whether a higher version of the same follows.
+    /// Loads a value or counts it as a leftover, depending on whether a higher version follows.
     fn settle(
         &mut self,
-        place: Place,
-        found: Found,
+        disk_key: DiskKey,
+        found: ScannedValue,
         is_replaced: bool,
         leftovers: &mut BTreeSet<Vec<u8>>,
     ) -> Result<()> {
         match found {
-            _ if is_replaced => drop(leftovers.insert(place.key())),
-            Found::Whole(value) if value.is_gone => drop(leftovers.insert(place.key())),
-            Found::Harmed(bytes, why) => self.harmed.push(Harmed { place, bytes, why }),
-            Found::Whole(value) => match self.take(&place, &value) {
-                Err(why @ Error::DamagedRecord(_)) if self.may_be_missed(&place) => {
-                    self.harmed.push(Harmed { place, bytes: value.encode(), why });
+            _ if is_replaced => drop(leftovers.insert(disk_key.encode())),
+            ScannedValue::Intact(value) if value.is_tombstone => drop(leftovers.insert(disk_key.encode())),
+            ScannedValue::Damaged(bytes, why) => self.damaged.push(DamagedValue { disk_key, bytes, why }),
+            ScannedValue::Intact(value) => match self.add(&disk_key, &value) {
+                Err(why @ Error::DamagedRecord(_)) if self.may_be_missed(&disk_key) => {
+                    self.damaged.push(DamagedValue { disk_key, bytes: value.encode(), why });
                 }
                 other => other?,
             },
@@ -183,49 +169,49 @@ impl Loading<'_> {
         Ok(())
     }
 
-    /// Takes in what counts; all of it or, with an error, nothing that matters of a single record.
-    fn take(&mut self, place: &Place, value: &Value) -> Result<()> {
-        match place {
-            Place::Meta => self.meta = Some(value.clone()),
-            Place::Aside(place) => self.aside.push(((**place).clone(), value.commit)),
-            Place::Counter(collection) => {
-                let noun = self.shared.schema.position(collection);
+    /// Adds a current value to the directory. After an error no single record was added.
+    fn add(&mut self, disk_key: &DiskKey, value: &Value) -> Result<()> {
+        match disk_key {
+            DiskKey::Meta => self.meta = Some(value.clone()),
+            DiskKey::SetAside(disk_key) => self.set_aside.push(((**disk_key).clone(), value.commit)),
+            DiskKey::Counter(collection) => {
+                let type_number = self.shared.schema.position(collection);
                 let next = <[u8; 4]>::try_from(&*value.payload).map(u32::from_be_bytes);
-                if let (Some(noun), Ok(next)) = (noun, next) {
-                    self.counters.insert(noun, next);
+                if let (Some(type_number), Ok(next)) = (type_number, next) {
+                    self.counters.insert(type_number, next);
                 }
             }
-            Place::Single { collection, id, version } => {
-                let noun = self.position(collection, CollectionKind::Single)?;
-                let at = value.at(*version);
-                let bytes = self.shared.unseal(noun, place, value)?;
-                let (found, _, keys) = (self.shared.noun(noun).read)(&bytes)?;
+            DiskKey::Single { collection, id, version } => {
+                let type_number = self.position(collection, CollectionKind::Single)?;
+                let at = value.location(*version);
+                let bytes = self.shared.unseal(type_number, disk_key, value)?;
+                let (found, _, keys) = (self.shared.record_type(type_number).read)(&bytes)?;
                 if found != *id {
-                    return Err(Error::DamagedRecord(format!("{} says that it is {found}", shown(place))));
+                    return Err(Error::DamagedRecord(format!("{disk_key} contains the id {found}")));
                 }
-                self.directories[noun].singles.insert(*id, at);
-                self.directories[noun].count_bytes(None, Some(at));
-                self.indexes[noun].extend(keys.iter().map(|key| (pair_of(key), *id)));
+                self.directories[type_number].singles.insert(*id, at);
+                self.directories[type_number].count_bytes(None, Some(at));
+                self.indexes[type_number].extend(keys.iter().map(|key| (pair_of(key), *id)));
             }
-            Place::Block { collection, owner, block, version } => {
-                let noun = self.position(collection, CollectionKind::Paged)?;
-                let at = value.at(*version);
-                let payload = self.shared.unseal(noun, place, value)?;
-                let draft = self.groups.entry((noun, *owner)).or_default();
+            DiskKey::Block { collection, owner, block, version } => {
+                let type_number = self.position(collection, CollectionKind::Paged)?;
+                let at = value.location(*version);
+                let payload = self.shared.unseal(type_number, disk_key, value)?;
+                let draft = self.partitions.entry((type_number, *owner)).or_default();
                 draft.blocks.insert(*block, at);
-                self.directories[noun].count_bytes(None, Some(at));
+                self.directories[type_number].count_bytes(None, Some(at));
                 for (id, bytes) in Block::decode(&payload)?.records {
-                    let (found, _, keys) = (self.shared.noun(noun).read)(&bytes)?;
+                    let (found, _, keys) = (self.shared.record_type(type_number).read)(&bytes)?;
                     if found != id {
                         return Err(Error::DamagedRecord(format!(
-                            "record {id} of {collection} says that it is {found}"
+                            "record {id} of {collection} contains the id {found}"
                         )));
                     }
                     draft.ids.push((id, *block));
                     draft.index.extend(keys.iter().map(|key| (pair_of(key), id)));
                 }
             }
-            Place::Stage(_) => {}
+            DiskKey::Stage(_) => {}
         }
         Ok(())
     }
@@ -233,14 +219,16 @@ impl Loading<'_> {
     fn finish(mut self, mark: &CommitMark, leftovers: BTreeSet<Vec<u8>>) -> Result<Loaded> {
         let damaged = |what: String| Error::Damaged { at: self.shared.folder.clone(), what };
         let Some(meta) = self.meta.take() else {
-            return Err(damaged("the database is empty, but it was not".to_owned()));
+            return Err(damaged("the database is empty, but records were acknowledged".to_owned()));
         };
-        let (format, proof) =
-            meta.payload.split_first().ok_or_else(|| damaged("it has no format".to_owned()))?;
+        let (format, proof) = meta
+            .payload
+            .split_first()
+            .ok_or_else(|| damaged("the format is missing from the database".to_owned()))?;
         if *format > self.shared.format {
             return Err(Error::TooNew { found: *format, known: self.shared.format });
         }
-        self.shared.vault.unseal_bytes(b"meta", proof)?;
+        self.shared.vault.unseal(b"meta", proof)?;
         let commit = meta.commit;
         if commit < mark.commit {
             let acknowledged = mark.commit;
@@ -248,34 +236,35 @@ impl Loading<'_> {
                 "commit {acknowledged} was acknowledged, the database ends at {commit}"
             )));
         }
-        for ((noun, owner), draft) in self.groups {
-            let group =
-                Group { blocks: draft.blocks, ids: Pairs::of(draft.ids), index: Pairs::of(draft.index) };
-            self.directories[noun].groups.insert(owner, group);
+        for ((type_number, owner), draft) in self.partitions {
+            let partition =
+                Partition { blocks: draft.blocks, ids: Pairs::of(draft.ids), index: Pairs::of(draft.index) };
+            self.directories[type_number].partitions.insert(owner, partition);
         }
-        for (noun, index) in self.indexes.into_iter().enumerate() {
-            let directory = &mut self.directories[noun];
+        for (type_number, index) in self.indexes.into_iter().enumerate() {
+            let directory = &mut self.directories[type_number];
             directory.index = Pairs::of(index);
             let largest = directory.singles.keys().next_back().copied();
-            let in_groups = directory.groups.values().filter_map(|it| it.ids.bounds()).map(|it| it.1).max();
-            let name = self.shared.noun(noun).name;
-            let missed = self.harmed.iter().map(|it| &it.place).chain(self.aside.iter().map(|it| &it.0));
-            let missed = missed.filter_map(|place| match place {
-                Place::Single { collection, id, .. } if collection == name => Some(*id),
+            let in_partitions =
+                directory.partitions.values().filter_map(|it| it.ids.bounds()).map(|it| it.1).max();
+            let name = self.shared.record_type(type_number).name;
+            let missed =
+                self.damaged.iter().map(|it| &it.disk_key).chain(self.set_aside.iter().map(|it| &it.0));
+            let missed = missed.filter_map(|disk_key| match disk_key {
+                DiskKey::Single { collection, id, .. } if collection == name => Some(*id),
                 _ => None,
             });
-            let after = missed.max().max(largest).max(in_groups).map_or(1, |id| id.saturating_add(1));
-            directory.next_id = self.counters.get(&noun).copied().unwrap_or(1).max(after);
+            let after = missed.max().max(largest).max(in_partitions).map_or(1, |id| id.saturating_add(1));
+            directory.next_id = self.counters.get(&type_number).copied().unwrap_or(1).max(after);
         }
-        let counts = crate::write::writer::counts(self.shared, &self.directories);
+        let counts = record_counts(&self.shared.schema, &self.directories);
         if commit == mark.commit {
             for (name, found) in &counts {
                 let acknowledged = mark.counts.get(name).copied().unwrap_or(0);
-                let of_this =
-                    |place: &Place| matches!(place, Place::Single { collection, .. } if collection == name);
-                // Set aside since that commit, or about to be. One that was removed may be among them.
-                let n_missed = self.harmed.iter().filter(|it| of_this(&it.place)).count()
-                    + self.aside.iter().filter(|it| it.1 == commit && of_this(&it.0)).count();
+                let is_of_collection = |disk_key: &DiskKey| matches!(disk_key, DiskKey::Single { collection, .. } if collection == name);
+                // Records set aside since that commit, or about to be. Some of them may have been removed before.
+                let n_missed = self.damaged.iter().filter(|it| is_of_collection(&it.disk_key)).count()
+                    + self.set_aside.iter().filter(|it| it.1 == commit && is_of_collection(&it.0)).count();
                 if !(*found..=*found + n_missed as u64).contains(&acknowledged) {
                     return Err(damaged(format!(
                         "{name} has {found} records, {acknowledged} were acknowledged"
@@ -283,16 +272,15 @@ impl Loading<'_> {
                 }
             }
         }
-        if self.harmed.len() > HARMED_MAX {
-            let (first, n) = (&self.harmed[0], self.harmed.len());
+        if self.damaged.len() > DAMAGED_MAX {
+            let (first, n) = (&self.damaged[0], self.damaged.len());
             return Err(damaged(format!(
-                "{n} records do not read, {} for instance: {}",
-                shown(&first.place),
-                first.why
+                "{n} records are damaged, for example {}: {}",
+                first.disk_key, first.why
             )));
         }
-        let aside = self.aside.into_iter().map(|it| it.0).collect();
-        let state = State { directories: self.directories, commit, aside };
-        Ok(Loaded { state, last: self.last.max(commit), leftovers, harmed: self.harmed })
+        let set_aside = self.set_aside.into_iter().map(|it| it.0).collect();
+        let state = State { directories: self.directories, commit, set_aside };
+        Ok(Loaded { state, last: self.last.max(commit), leftovers, damaged: self.damaged })
     }
 }

@@ -1,9 +1,11 @@
-//! What happens to a store that may be damaged or of an older format: loading it, checking it, salvaging its records,
-//! and bringing it up to date.
+//! Opening a store that may be damaged or have an older format: loading, checking, salvaging and migrating it.
 
 pub(crate) mod check;
 pub(crate) mod damage;
-pub(crate) mod format;
+pub(crate) mod inspect;
 pub(crate) mod load;
+pub(crate) mod migration;
 pub(crate) mod salvage;
 pub(crate) mod scan;
+#[cfg(test)]
+mod tests;

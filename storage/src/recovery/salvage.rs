@@ -1,138 +1,151 @@
-//! Saving what is whole from a store that does not open.
+//! `salvage`: copies the readable records of a damaged store to a new one.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::{fmt, fs};
 
-use crate::engine::commit_file::{CommitFile, CommitMark};
-use crate::engine::disk::Slice;
-use crate::engine::value::Place;
+use crate::engine::commit_file::{self, CommitFile, CommitMark};
+use crate::engine::folder::{create_database, database_folder, database_folders, lock};
+use crate::engine::slice_writer::SliceWriter;
+use crate::engine::value::DiskKey;
 use crate::engine::vault::Vault;
 use crate::error::{Error, Result};
 use crate::record::Schema;
 use crate::recovery::damage::{Damage, print_lines};
-use crate::recovery::format::FORMATS;
-use crate::recovery::scan::{Found, Inspector, ReadCopy, Values, collection_of, find};
-use crate::write::compact::fresh;
-use crate::write::start::{database, databases, lock};
-use crate::write::writer::Batch;
+use crate::recovery::inspect::{RecordInspector, collection_of};
+use crate::recovery::migration::FORMATS;
+use crate::recovery::scan::{DatabaseCopy, FoundStore, ScannedValues, find_store};
 
-/// What [`salvage`] did. Prints itself for the person who asked.
+/// The result of [`salvage`]. `Display` formats it for the person who runs the gateway.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct SalvageReport {
+    /// The folder of the new store.
     pub into: PathBuf,
-    /// Records written to the new store, per collection. None when nothing could be saved.
+    /// Number of records written to the new store, per collection. Empty if nothing could be saved.
     pub records: BTreeMap<String, u64>,
-    /// What was there and did not read.
+    /// Records that exist but could not be read.
     pub damage: Damage,
-    /// What else could not be read, and what to be aware of.
+    /// Other problems, and warnings about the result.
     pub problems: Vec<String>,
-    /// The database did not open and its file was searched: removed records may be back.
+    /// The database could not be opened, so its files were searched for records. Removed records may be back.
     pub was_searched: bool,
-    /// Whether there is a new store.
+    /// Whether a new store was created.
     pub is_saved: bool,
 }
 
 impl fmt::Display for SalvageReport {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.is_saved {
-            true => {
-                writeln!(f, "what could be read was written into a new store at {}", self.into.display())?
-            }
-            false => writeln!(f, "nothing could be saved")?,
+            true => writeln!(f, "readable records were written to a new store at {}", self.into.display())?,
+            false => writeln!(f, "no records could be saved")?,
         }
         print_lines(f, &self.records, &self.damage, &self.problems)?;
         match self.is_saved {
             true => {
-                writeln!(f, "start Headwater with the new store and look through it before the old one goes")
+                writeln!(
+                    f,
+                    "start Headwater with the new store and check its contents before deleting the old one"
+                )
             }
             false => writeln!(f, "restore a back-up"),
         }
     }
 }
 
-/// Writes what can be read of a store into a new one in an empty folder; the old one stays as it is.
+/// Writes the readable records of a store to a new store in an empty folder. Does not change the old store.
 ///
 /// # Errors
-/// Where there is no store, beside a running server, without the key file or with that of another store, when a later
-/// version wrote it, and when there is a store where the new one should go. Then nothing is made.
+/// If there is no store, if a server is running on it, if the key file is missing or belongs to another store, if a later
+/// version wrote the store, and if the target folder already contains a store. Nothing is created then.
 pub fn salvage(folder: &Path, into: &Path, key_file: &Path, schema: &Schema) -> Result<SalvageReport> {
     let mut salvaged = SalvageReport { into: into.to_owned(), ..SalvageReport::default() };
-    let found = find(folder, &mut salvaged.problems)?;
+    let found = find_store(folder, &mut salvaged.problems)?;
     let vault = Vault::open(key_file, false)?;
-    let was_there = into.exists();
-    let done = save(&found, into, &Inspector { schema, vault: &vault }, &mut salvaged);
-    if !was_there && !salvaged.is_saved {
+    let existed = into.exists();
+    let done = save(&found, into, &RecordInspector { schema, vault: &vault }, &mut salvaged);
+    if !existed && !salvaged.is_saved {
         drop(fs::remove_dir_all(into));
     }
     done.map(|()| salvaged)
 }
 
-fn save(found: &Found, into: &Path, inspector: &Inspector<'_>, salvaged: &mut SalvageReport) -> Result<()> {
-    fs::create_dir_all(into).map_err(|error| Error::disk("make the folder of the new store", error))?;
+fn save(
+    found: &FoundStore,
+    into: &Path,
+    inspector: &RecordInspector<'_>,
+    salvaged: &mut SalvageReport,
+) -> Result<()> {
+    fs::create_dir_all(into).map_err(|error| Error::disk("create the folder of the new store", error))?;
     let _lock = lock(into)?;
-    if !databases(into)?.is_empty() || into.join(crate::engine::commit_file::FILE).exists() {
-        return Err(Error::disk("salvage", "there is a store already where the new one should go"));
+    if !database_folders(into)?.is_empty() || into.join(commit_file::FILE).exists() {
+        return Err(Error::disk("salvage", "the target folder already contains a store"));
     }
     let Some(folder) = &found.database else { return Ok(()) };
     let read = read(found, folder, into, salvaged)?;
-    inspector.refuse_other_key(&read)?;
+    inspector.refuse_wrong_key(&read)?;
     let Some(commit) = read.values.values().map(|it| it.commit).max() else {
-        salvaged.problems.push("nothing could be read".to_owned());
+        salvaged.problems.push("no readable value was found".to_owned());
         return Ok(());
     };
-    let Some(mut meta) = read.values.get(&Place::Meta.key()).cloned() else {
-        salvaged.problems.push("the proof of the key was not found; nothing can be opened".to_owned());
+    let Some(mut meta) = read.values.get(&DiskKey::Meta.encode()).cloned() else {
+        salvaged
+            .problems
+            .push("the proof of the key file was not found, so no record can be decrypted".to_owned());
         return Ok(());
     };
-    // The last commit of what was found, whatever the lost one was.
+    // The last commit that was found; later ones are lost.
     meta.commit = commit;
-    fresh(&database(into, 1), |disk| {
-        let mut batch = Batch { disk, slice: Slice::default(), is_staged: true };
-        write(&read, inspector, &mut batch, salvaged)?;
-        batch.add(meta.key.clone(), meta.encode())?;
-        batch.send()
+    create_database(&database_folder(into, 1), |disk| {
+        let mut writer = SliceWriter::staged(disk);
+        write(&read, inspector, &mut writer, salvaged)?;
+        writer.add(meta.key.clone(), meta.encode())?;
+        writer.send()
     })?;
-    // The counts are not known until the store is opened: commit 1 is before every commit there is.
+    // The number of records is known only after opening the store. Commit 1 precedes all commits, so it is not compared.
     CommitFile::create(into, &CommitMark { commit: 1, ..CommitMark::first(FORMATS.now) })?;
     salvaged.is_saved = true;
     Ok(())
 }
 
-/// All that counts and reads.
+/// Writes all readable current values.
 fn write(
-    read: &Values,
-    inspector: &Inspector<'_>,
-    batch: &mut Batch<'_>,
+    read: &ScannedValues,
+    inspector: &RecordInspector<'_>,
+    writer: &mut SliceWriter<'_>,
     salvaged: &mut SalvageReport,
 ) -> Result<()> {
     let mut unknown = BTreeSet::new();
-    for (place, value) in read.current() {
-        if !inspector.knows(&place) {
-            unknown.extend(collection_of(&place).map(str::to_owned));
+    for (disk_key, value) in read.current() {
+        if !inspector.knows(&disk_key) {
+            unknown.extend(collection_of(&disk_key).map(str::to_owned));
             continue;
         }
-        if let Some((value, n)) = inspector.keep(&place, value, &mut salvaged.damage) {
-            batch.add(value.key.clone(), value.encode())?;
-            if let Some(collection) = collection_of(&place) {
+        if let Some((value, n)) = inspector.readable_part(&disk_key, value, &mut salvaged.damage) {
+            writer.add(value.key.clone(), value.encode())?;
+            if let Some(collection) = collection_of(&disk_key) {
                 *salvaged.records.entry(collection.to_owned()).or_default() += n;
             }
         }
     }
-    let unknown = unknown.iter().map(|it| format!("{it} are not known to this version and were left out"));
+    let unknown = unknown.iter().map(|it| format!("unknown collection {it:?} was left out"));
     salvaged.problems.extend(unknown);
     Ok(())
 }
 
-/// Through sled if it can, and byte by byte if it cannot.
-fn read(found: &Found, folder: &Path, into: &Path, salvaged: &mut SalvageReport) -> Result<Values> {
-    let copy = ReadCopy::of(folder, into)?;
-    let mut read = Values::default();
+/// Reads through sled if possible, and otherwise searches the files byte by byte.
+fn read(
+    found: &FoundStore,
+    folder: &Path,
+    into: &Path,
+    salvaged: &mut SalvageReport,
+) -> Result<ScannedValues> {
+    let copy = DatabaseCopy::of(folder, into)?;
+    let mut read = ScannedValues::default();
     let is_read = read.open(&copy.folder, &mut salvaged.problems, &mut salvaged.damage);
-    let is_short = read.values.get(&Place::Meta.key()).map(|it| it.commit) < found.commit;
+    let is_short = read.values.get(&DiskKey::Meta.encode()).map(|it| it.commit) < found.commit;
     if !is_read || is_short {
         salvaged.was_searched = true;
-        salvaged.problems.push("the file was searched for records; removed ones may be back".to_owned());
+        salvaged.problems.push("the files were searched for records; removed records may be back".to_owned());
         read.search(folder)?;
     }
     Ok(read)

@@ -1,7 +1,7 @@
-//! Replacing all records of one owner, a hundred thousand at a time, while everyone else goes on.
+//! Bulk writes: replace all records of one owner, hundreds of thousands at a time, while other reads and writes continue.
 //!
-//! Blocks go to the disk as they fill, under a number that nobody reads; one small commit at the end makes them
-//! current. What is never landed leaves no trace.
+//! Full blocks are written to the disk under a version that nobody reads; one small commit at the end makes them
+//! current. A bulk write that is never committed leaves no trace.
 
 use std::marker::PhantomData;
 use std::sync::Arc;
@@ -11,80 +11,82 @@ use tokio::sync::oneshot;
 use crate::engine::block::Block;
 use crate::engine::disk::{BLOCK_WEIGHT, SLICE_WEIGHT_MAX, Slice};
 use crate::engine::shared::Shared;
-use crate::engine::state::{At, Group, Pairs, pair_of};
+use crate::engine::state::{Pairs, Partition, pair_of};
+use crate::engine::value::Location;
 use crate::error::{Error, Result};
 use crate::record::{CollectionKind, Keys, Record, encode};
-use crate::store::{Store, settle};
 use crate::write::Write;
+use crate::write::handle::{WriterHandle, answer_when_durable};
 use crate::write::writer::Job;
 
-/// ChangedIds taken from the counter at a time.
-const IDS_AT_ONCE: u32 = 1000;
+/// Number of ids reserved at a time.
+const RESERVED_IDS: u32 = 1000;
 
-/// The records of one owner in the making. Every call may block for as long as a slice takes.
+/// New records of one owner that are not committed yet. Every call may block for as long as a slice takes.
 pub struct BulkWrite<T: Record> {
-    store: Store,
+    writer: WriterHandle,
     shared: Arc<Shared>,
-    noun: usize,
+    type_number: usize,
     owner: u64,
     stage: u64,
     block: Block,
     slice: Slice,
-    group: Group,
+    partition: Partition,
     ids: Vec<(u32, u32)>,
     index: Vec<(u32, u32)>,
     reserved: std::ops::Range<u32>,
-    has_landed: bool,
+    is_committed: bool,
     record: PhantomData<fn() -> T>,
 }
 
 impl<T: Record> BulkWrite<T> {
-    pub(crate) fn begin(store: Store, shared: Arc<Shared>, owner: u64) -> Result<Self> {
+    pub(crate) fn begin(writer: WriterHandle, shared: Arc<Shared>, owner: u64) -> Result<Self> {
         assert_eq!(T::KIND, CollectionKind::Paged, "bulk writes are for paged collections");
-        let noun = shared.schema.number::<T>();
-        let stage = store.ask(|reply| Job::Stage { noun, owner, reply })?;
+        let type_number = shared.schema.number::<T>();
+        let stage = writer.request(|reply| Job::BeginStage { type_number, owner, reply })?;
         Ok(Self {
-            store,
+            writer,
             shared,
-            noun,
+            type_number,
             owner,
             stage,
             block: Block::default(),
             slice: Slice::default(),
-            group: Group::default(),
+            partition: Partition::default(),
             ids: Vec::new(),
             index: Vec::new(),
             reserved: 0..0,
-            has_landed: false,
+            is_committed: false,
             record: PhantomData,
         })
     }
 
-    /// An id that no record of the collection ever had.
+    /// Returns an id that no record of the collection ever had.
     pub fn next_id(&mut self) -> Result<u32> {
         if self.reserved.is_empty() {
-            let noun = self.noun;
-            let first = self.store.ask(|reply| Job::Reserve { noun, n: IDS_AT_ONCE, reply })?;
-            self.reserved = first..first + IDS_AT_ONCE;
+            let type_number = self.type_number;
+            let first =
+                self.writer.request(|reply| Job::ReserveIds { type_number, n: RESERVED_IDS, reply })?;
+            self.reserved = first..first + RESERVED_IDS;
         }
-        Ok(self.reserved.next().expect("it was filled above"))
+        Ok(self.reserved.next().expect("ids were reserved above"))
     }
 
-    /// Adds a record of this owner. Each id once.
+    /// Adds a record of this owner. Each id is allowed once.
     pub fn put(&mut self, record: &T) -> Result<()> {
         assert_eq!(record.owner(), self.owner, "a bulk write has one owner");
         let (id, bytes, keys) = (record.id(), encode(record)?, Keys::checked(record)?);
-        if !self.block.takes(bytes.len()) {
+        if !self.block.has_room_for(bytes.len()) {
             self.close_block()?;
         }
-        let number = self.group.blocks.len() as u32;
+        let number = self.partition.blocks.len() as u32;
         self.ids.push((id, number));
         self.index.extend(keys.iter().map(|key| (pair_of(key), id)));
         self.block.records.push((id, bytes));
         Ok(())
     }
 
-    /// How many were put.
+    /// Returns the number of records put so far.
     pub fn len(&self) -> usize {
         self.ids.len()
     }
@@ -93,10 +95,11 @@ impl<T: Record> BulkWrite<T> {
         self.ids.is_empty()
     }
 
-    /// Makes everything that was put current in place of what the owner had, together with what `fill` writes.
+    /// Replaces all records of the owner by those that were put, atomically together with the changes of `fill`.
     ///
-    /// `fill` runs as a [`Store::write`] does and sees the new records. It is given the ids of records of this owner
-    /// that others put or removed since the bulk write began, so that it can bring those changes in again.
+    /// `fill` runs like the function of a [`Store::write`](crate::Store::write) and sees the new records. It gets the
+    /// ids of this owner's records that other writes changed since the bulk write began, so that it can apply those
+    /// changes again.
     pub fn commit<R, E, F>(mut self, fill: F) -> Result<R, E>
     where
         F: FnOnce(&mut Write<'_>, &[u32]) -> Result<R, E> + Send + 'static,
@@ -111,60 +114,60 @@ impl<T: Record> BulkWrite<T> {
         if let Some(twice) = self.ids.windows(2).find(|it| it[0].0 == it[1].0) {
             return Err(Error::Taken { collection: T::COLLECTION, index: "id", by: twice[0].0 }.into());
         }
-        self.group.ids = Pairs::of(std::mem::take(&mut self.ids));
-        self.group.index = Pairs::of(std::mem::take(&mut self.index));
+        self.partition.ids = Pairs::of(std::mem::take(&mut self.ids));
+        self.partition.index = Pairs::of(std::mem::take(&mut self.index));
         let (reply, answer) = oneshot::channel();
-        let group = Box::new(self.group.clone());
+        let partition = Box::new(self.partition.clone());
         let stage = self.stage;
-        let job = Job::Land {
+        let job = Job::CommitStage {
             stage,
-            group,
+            partition,
             fill: Box::new(move |write| match write {
-                Ok((write, touched)) => settle(fill(write, touched), reply),
+                Ok((write, changed)) => answer_when_durable(fill(write, changed), reply),
                 Err(error) => {
                     drop(reply.send(Err(error.into())));
                     None
                 }
             }),
         };
-        if !self.store.hand_in(job) {
+        if !self.writer.submit(job) {
             return Err(Error::Closed.into());
         }
-        let done = answer.blocking_recv().unwrap_or_else(|_| Err(self.store.unanswered().into()));
-        self.has_landed = done.is_ok();
+        let done = answer.blocking_recv().unwrap_or_else(|_| Err(self.writer.unanswered().into()));
+        self.is_committed = done.is_ok();
         done
     }
 
     fn close_block(&mut self) -> Result<()> {
         let block = std::mem::take(&mut self.block);
-        let number = self.group.blocks.len() as u32;
-        let place = self.shared.block_place(self.noun, self.owner, number, self.stage);
-        // The number of the stage also is the number of the write: the cache then knows it from all others.
-        let value = self.shared.seal(self.noun, &place, self.stage, &block.encode())?;
-        let key = place.key();
+        let number = self.partition.blocks.len() as u32;
+        let disk_key = self.shared.block_key(self.type_number, self.owner, number, self.stage);
+        // The number of the stage is also the commit number of the value, which makes its cache key unique.
+        let value = self.shared.seal(self.type_number, &disk_key, self.stage, &block.encode())?;
+        let key = disk_key.encode();
         if self.slice.weight() + Slice::weight_of(&key, value.len()).max(BLOCK_WEIGHT) > SLICE_WEIGHT_MAX {
             self.send()?;
         }
-        self.group.blocks.insert(number, At::new(self.stage, self.stage, &key, value.len()));
+        self.partition.blocks.insert(number, Location::new(self.stage, self.stage, &key, value.len()));
         self.slice.put(key, value);
         Ok(())
     }
 
     fn send(&mut self) -> Result<()> {
         let slice = std::mem::take(&mut self.slice);
-        self.store.ask(|reply| Job::Staged { slice, reply })
+        self.writer.request(|reply| Job::WriteStaged { slice, reply })
     }
 }
 
 impl<T: Record> Drop for BulkWrite<T> {
     fn drop(&mut self) {
-        if !self.has_landed {
-            let place = |(number, at): (&u32, &At)| {
-                self.shared.block_place(self.noun, self.owner, *number, at.version).key()
+        if !self.is_committed {
+            let disk_key = |(number, at): (&u32, &Location)| {
+                self.shared.block_key(self.type_number, self.owner, *number, at.version).encode()
             };
-            let keys = self.group.blocks.iter().map(place).collect();
-            // If it is not heard, the next start clears away what lies there.
-            self.store.tell(Job::Abandon { stage: self.stage, keys });
+            let keys = self.partition.blocks.iter().map(disk_key).collect();
+            // If the store is closed already, the next start removes the staged values.
+            self.writer.submit_without_waiting(Job::AbandonStage { stage: self.stage, keys });
         }
     }
 }

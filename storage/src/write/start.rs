@@ -1,38 +1,36 @@
-//! Where a store lies, and what happens between opening its database and the first write.
-
-use std::fs::{self, File};
-use std::io::ErrorKind;
-use std::path::{Path, PathBuf};
+//! The steps between opening the database and the first job: the first commit of a new store, or loading an old one.
 
 use crate::engine::commit_file::CommitMark;
 use crate::engine::disk::{Disk, Slice};
+use crate::engine::folder::{database_folder, sync_parent};
 use crate::engine::space::is_wasteful;
-use crate::engine::state::State;
-use crate::engine::value::{Place, Value};
-use crate::engine::vault::sync_parent;
+use crate::engine::state::{State, record_counts};
+use crate::engine::value::{DiskKey, Value};
 use crate::error::{Error, Result};
-use crate::recovery::load::{self, Harmed, shown};
-use crate::write::writer::{Writer, counts, meta, sweep};
+use crate::recovery::load::{self, DamagedValue};
+use crate::write::commit::meta;
+use crate::write::sweep::sweep;
+use crate::write::writer::Writer;
 
 impl Writer {
-    /// The first commit of a new store.
-    pub(crate) fn begin(&mut self) -> Result<()> {
+    /// Writes the first commit of a new store.
+    pub(crate) fn first_commit(&mut self) -> Result<()> {
         self.last = 1;
         let disk = self.shared.disk();
         let mut slice = Slice::default();
-        slice.put(Place::Meta.key(), meta(&self.shared, 1)?);
+        slice.put(DiskKey::Meta.encode(), meta(&self.shared, 1)?);
         disk.apply(slice)?;
         disk.sync()?;
-        sync_parent(&database(&self.shared.folder, self.generation))
+        sync_parent(&database_folder(&self.shared.folder, self.generation))
             .map_err(|error| Error::disk("sync the folder of the store", error))?;
         let mut state = self.shared.state.write();
         state.commit = 1;
-        let counts = counts(&self.shared, &state.directories);
+        let counts = record_counts(&self.shared.schema, &state.directories);
         let (format, generation) = (self.shared.format, self.generation);
         self.commit_file.write(&CommitMark { format, generation, commit: 1, counts })
     }
 
-    /// Reads everything, compares it with what was acknowledged, and clears away what a crash left.
+    /// Reads all records, compares them with the last acknowledged commit, and removes the leftovers of a crash.
     pub(crate) fn load(&mut self, mark: &CommitMark) -> Result<()> {
         let loaded = load::load(&self.shared, mark)?;
         self.last = loaded.last.max(mark.commit);
@@ -43,10 +41,10 @@ impl Writer {
         }
         disk.sync()?;
         let mut state = loaded.state;
-        // After the sweep: no older version of them is there any more that could count again.
-        set_aside(&disk, loaded.harmed, &mut state)?;
-        for place in &state.aside {
-            tracing::error!("{} does not read and was set aside; all else goes on", shown(place));
+        // After the sweep, so that no older version of a damaged record can become current again.
+        set_aside(&disk, loaded.damaged, &mut state)?;
+        for disk_key in &state.set_aside {
+            tracing::error!("{disk_key} is damaged and was set aside; the store opens without it");
         }
         *self.shared.state.write() = state;
         let (disk_bytes, live_bytes) = (disk.bytes(), self.shared.state.read().live_bytes());
@@ -55,72 +53,33 @@ impl Writer {
             tracing::info!(
                 disk_bytes,
                 live_bytes,
-                "the store takes several times what lives in it and is rewritten"
+                "compacting the store: it is several times larger than its data"
             );
             if let Err(error) = self.compact() {
-                tracing::warn!("the store was not rewritten: {error}");
-                self.may_write()?;
+                tracing::warn!("failed to compact the store: {error}");
+                self.ensure_not_stopped()?;
             }
         }
         Ok(())
     }
 }
 
-/// Puts records that do not read out of the way, durably.
-fn set_aside(disk: &Disk, harmed: Vec<Harmed>, state: &mut State) -> Result<()> {
-    if harmed.is_empty() {
+/// Moves damaged records to keys of their own, durably.
+fn set_aside(disk: &Disk, damaged: Vec<DamagedValue>, state: &mut State) -> Result<()> {
+    if damaged.is_empty() {
         return Ok(());
     }
-    for Harmed { place, bytes, why } in harmed {
-        tracing::error!("{} is damaged: {why}", shown(&place));
-        let aside = Place::Aside(Box::new(place.clone()));
-        let value = Value { key: aside.key(), commit: state.commit, is_gone: false, payload: bytes };
+    for DamagedValue { disk_key, bytes, why } in damaged {
+        tracing::error!("{disk_key} is damaged: {why}");
+        let aside = DiskKey::SetAside(Box::new(disk_key.clone()));
+        let value = Value { key: aside.encode(), commit: state.commit, is_tombstone: false, payload: bytes };
         let mut slice = Slice::default();
-        slice.put(aside.key(), value.encode());
-        slice.remove(place.key());
+        slice.put(aside.encode(), value.encode());
+        slice.remove(disk_key.encode());
         disk.apply(slice)?;
-        if !state.aside.contains(&place) {
-            state.aside.push(place);
+        if !state.set_aside.contains(&disk_key) {
+            state.set_aside.push(disk_key);
         }
     }
     disk.sync()
-}
-
-/// The folder of one generation of the database.
-pub(crate) fn database(folder: &Path, generation: u64) -> PathBuf {
-    folder.join(format!("db-{generation:06}"))
-}
-
-/// All generations that lie there.
-pub(crate) fn databases(folder: &Path) -> Result<Vec<PathBuf>> {
-    let entries = fs::read_dir(folder).map_err(|error| Error::disk("read the folder of the store", error))?;
-    let is_database = |it: &PathBuf| {
-        let name = it.file_name().and_then(|it| it.to_str()).unwrap_or_default();
-        name.strip_prefix("db-").is_some_and(|digits| digits.bytes().all(|it| it.is_ascii_digit()))
-    };
-    Ok(entries.flatten().map(|it| it.path()).filter(is_database).collect())
-}
-
-pub(crate) fn remove_folder(folder: &Path) -> Result<()> {
-    match fs::remove_dir_all(folder) {
-        Err(error) if error.kind() != ErrorKind::NotFound => {
-            Err(Error::disk("remove an old database", error))
-        }
-        _ => Ok(()),
-    }
-}
-
-/// Held as long as the file is open; by one store at a time, in this process too.
-pub(crate) fn lock(folder: &Path) -> Result<File> {
-    let file = File::options()
-        .create(true)
-        .truncate(false)
-        .write(true)
-        .open(folder.join("lock"))
-        .map_err(|error| Error::disk("open the lock of the store", error))?;
-    match file.try_lock() {
-        Ok(()) => Ok(file),
-        Err(fs::TryLockError::WouldBlock) => Err(Error::AlreadyRunning(folder.to_owned())),
-        Err(fs::TryLockError::Error(error)) => Err(Error::disk("lock the store", error)),
-    }
 }

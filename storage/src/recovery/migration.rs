@@ -1,54 +1,53 @@
-//! The format of the store as a whole, and the steps from older ones.
+//! Migrations: the format of the store as a whole, and the steps from older formats.
 //!
-//! Records have versions of their own; this is about what lies around them: keys, envelopes, names of collections. The
-//! number stands in the commit file. A step writes everything into a fresh database that takes the place of the old one
-//! together with the new number, so a crash in the middle leaves the old one.
+//! Records have versions of their own. This format concerns everything around them: keys, envelopes, names of
+//! collections. Its number is in the commit file. A step writes everything to a new database, which replaces the old one
+//! together with the number, so a crash in the middle leaves the old one in use.
 
 use std::collections::BTreeMap;
 use std::path::Path;
 
 use crate::engine::commit_file::{CommitFile, CommitMark};
 use crate::engine::disk::{Disk, Slice};
-use crate::engine::value::{Place, Value};
+use crate::engine::folder::{create_database, database_folder};
+use crate::engine::slice_writer::SliceWriter;
+use crate::engine::value::{DiskKey, Value};
 use crate::engine::vault::Vault;
 use crate::error::{Error, Result};
-use crate::write::compact::fresh;
-use crate::write::start::database;
-use crate::write::writer::Batch;
 
-/// What is written, and how to get there.
+/// The current format, and the steps that lead to it.
 pub(crate) struct Formats {
     pub(crate) now: u8,
-    /// One from each older format that was ever released.
-    pub(crate) steps: &'static [Step],
+    /// One step for each older format that was ever released.
+    pub(crate) steps: &'static [MigrationStep],
 }
 
-/// The formats of this version. There is no older one yet.
+/// The formats of this version. No older format exists yet.
 pub(crate) const FORMATS: Formats = Formats { now: 1, steps: &[] };
 
-/// From one format to the next.
-pub(crate) struct Step {
+/// The migration from one format to the next.
+pub(crate) struct MigrationStep {
     pub(crate) from: u8,
-    /// What it does, for the log: completes "the store is brought up to date: …".
+    /// Description for the log: completes "migrating the store: …".
     pub(crate) name: &'static str,
-    pub(crate) run: fn(&mut Rewrite<'_>) -> Result<()>,
+    pub(crate) run: fn(&mut Migration<'_>) -> Result<()>,
 }
 
-/// What a step reads and writes. What it does not write is gone.
-#[cfg_attr(not(test), expect(dead_code, reason = "there is no step yet but in the tests"))]
-pub(crate) struct Rewrite<'a> {
+/// Input and output of a step. Values that the step does not write are lost.
+#[cfg_attr(not(test), expect(dead_code, reason = "only the tests have steps so far"))]
+pub(crate) struct Migration<'a> {
     pub(crate) from: &'a Disk,
-    pub(crate) to: Batch<'a>,
-    /// Records per collection, which have to fit afterwards.
+    pub(crate) to: SliceWriter<'a>,
+    /// Number of records per collection; must be correct after the step.
     pub(crate) counts: &'a mut BTreeMap<String, u64>,
     #[cfg_attr(
         not(test),
-        expect(dead_code, reason = "for the first step that has to look into what is sealed")
+        expect(dead_code, reason = "for the first step that has to read encrypted records")
     )]
     pub(crate) vault: &'a Vault,
 }
 
-/// Refuses what a later version wrote.
+/// Returns an error if a later version wrote the store.
 pub(crate) fn refuse_newer(mark: &CommitMark, formats: &Formats) -> Result<()> {
     match mark.format > formats.now {
         true => Err(Error::TooNew { found: mark.format, known: formats.now }),
@@ -56,8 +55,8 @@ pub(crate) fn refuse_newer(mark: &CommitMark, formats: &Formats) -> Result<()> {
     }
 }
 
-/// Runs the steps that are missing, one after the other; each is durable before the next.
-pub(crate) fn bring_up_to_date(
+/// Runs the missing steps one after the other; each is durable before the next.
+pub(crate) fn migrate(
     folder: &Path,
     mut disk: Disk,
     mut mark: CommitMark,
@@ -69,16 +68,16 @@ pub(crate) fn bring_up_to_date(
         let format = mark.format;
         let step = formats.steps.iter().find(|it| it.from == format).ok_or_else(|| Error::Damaged {
             at: folder.to_owned(),
-            what: format!("it has format {format}, which no version ever wrote"),
+            what: format!("unknown format {format}"),
         })?;
-        tracing::info!(from = format, to = format + 1, "the store is brought up to date: {}", step.name);
+        tracing::info!(from = format, to = format + 1, "migrating the store: {}", step.name);
         let mut next = CommitMark { format: format + 1, generation: mark.generation + 1, ..mark };
-        let new = fresh(&database(folder, next.generation), |new| {
-            let to = Batch { disk: new, slice: Slice::default(), is_staged: true };
-            let mut rewrite = Rewrite { from: &disk, to, counts: &mut next.counts, vault };
-            (step.run)(&mut rewrite)?;
-            rewrite.to.send()?;
-            renumber(new, format + 1)
+        let new = create_database(&database_folder(folder, next.generation), |new| {
+            let to = SliceWriter::staged(new);
+            let mut migration = Migration { from: &disk, to, counts: &mut next.counts, vault };
+            (step.run)(&mut migration)?;
+            migration.to.send()?;
+            write_format(new, format + 1)
         })?;
         commit_file.write(&next)?;
         disk.remove_with_last_reader();
@@ -87,9 +86,9 @@ pub(crate) fn bring_up_to_date(
     Ok((disk, mark))
 }
 
-/// The number stands in the database too, for the day on which the commit file is lost.
-fn renumber(disk: &Disk, format: u8) -> Result<()> {
-    let key = Place::Meta.key();
+/// Writes the format to the database too, in case the commit file is lost.
+fn write_format(disk: &Disk, format: u8) -> Result<()> {
+    let key = DiskKey::Meta.encode();
     let Some(bytes) = disk.get(&key)? else { return Ok(()) };
     let mut meta = Value::of_key(&key, &bytes)?;
     if let Some(number) = meta.payload.first_mut() {
@@ -107,9 +106,9 @@ mod tests {
     use serde::{Deserialize, Serialize};
 
     use super::*;
+    use crate::engine::folder::database_folders;
     use crate::record::{Record, Schema};
     use crate::store::Store;
-    use crate::write::start::databases;
 
     #[derive(Debug, PartialEq, Serialize, Deserialize)]
     struct Old {
@@ -126,7 +125,7 @@ mod tests {
         }
     }
 
-    /// The same noun under another name.
+    /// The same record type with another collection name.
     #[derive(Debug, PartialEq, Serialize, Deserialize)]
     struct New {
         id: u32,
@@ -142,45 +141,51 @@ mod tests {
         }
     }
 
-    /// Gives a collection its new name; what is sealed is sealed for its new place.
-    fn rename(rewrite: &mut Rewrite<'_>, before: &str, after: &str) -> Result<()> {
-        for item in rewrite.from.scan(b"") {
+    /// Renames a collection, and encrypts its records for their new keys.
+    fn rename(migration: &mut Migration<'_>, before: &str, after: &str) -> Result<()> {
+        for item in migration.from.scan(b"") {
             let (key, bytes) = item?;
             let mut value = Value::of_key(&key, &bytes)?;
-            let place = match Place::parse(&key) {
-                Some(Place::Single { collection, id, version }) if collection == before => {
-                    let place = Place::Single { collection: after.to_owned(), id, version };
-                    let old = Place::parse(&key).map(|it| it.stem()).unwrap_or_default();
-                    let plain = rewrite.vault.unseal_bytes(&old, &value.payload)?;
-                    value.payload = rewrite.vault.seal_bytes(&place.stem(), &plain)?;
-                    place
+            let disk_key = match DiskKey::parse(&key) {
+                Some(DiskKey::Single { collection, id, version }) if collection == before => {
+                    let disk_key = DiskKey::Single { collection: after.to_owned(), id, version };
+                    let old = DiskKey::parse(&key).map(|it| it.stem()).unwrap_or_default();
+                    let plain = migration.vault.unseal(&old, &value.payload)?;
+                    value.payload = migration.vault.seal(&disk_key.stem(), &plain)?;
+                    disk_key
                 }
-                Some(Place::Counter(collection)) if collection == before => Place::Counter(after.to_owned()),
-                Some(place) => place,
-                None => return Err(Error::DamagedRecord("no key of ours".to_owned())),
+                Some(DiskKey::Counter(collection)) if collection == before => {
+                    DiskKey::Counter(after.to_owned())
+                }
+                Some(disk_key) => disk_key,
+                None => return Err(Error::DamagedRecord("unknown key".to_owned())),
             };
-            value.key = place.key();
-            rewrite.to.add(place.key(), value.encode())?;
+            value.key = disk_key.encode();
+            migration.to.add(disk_key.encode(), value.encode())?;
         }
-        if let Some(n) = rewrite.counts.remove(before) {
-            rewrite.counts.insert(after.to_owned(), n);
+        if let Some(n) = migration.counts.remove(before) {
+            migration.counts.insert(after.to_owned(), n);
         }
         Ok(())
     }
 
-    /// The disk is full, once.
+    /// Simulates a full disk once.
     static IS_FULL: AtomicBool = AtomicBool::new(true);
 
     const LATER: Formats = Formats {
         now: 3,
         steps: &[
-            Step { from: 2, name: "drafts are called notes", run: second },
-            Step { from: 1, name: "memos are called drafts", run: |it| rename(it, "memos", "drafts") },
+            MigrationStep { from: 2, name: "rename drafts to notes", run: second },
+            MigrationStep {
+                from: 1,
+                name: "rename memos to drafts",
+                run: |it| rename(it, "memos", "drafts"),
+            },
         ],
     };
 
-    fn second(rewrite: &mut Rewrite<'_>) -> Result<()> {
-        rename(rewrite, "drafts", "notes")?;
+    fn second(migration: &mut Migration<'_>) -> Result<()> {
+        rename(migration, "drafts", "notes")?;
         match IS_FULL.swap(false, Ordering::SeqCst) {
             true => Err(Error::disk("write the database", "no space left")),
             false => Ok(()),
@@ -188,7 +193,7 @@ mod tests {
     }
 
     #[test]
-    fn an_older_store_takes_every_step_in_order_and_a_newer_one_is_refused() {
+    fn an_older_store_is_migrated_step_by_step_and_a_newer_one_is_refused() {
         let folder = tempfile::tempdir().unwrap();
         let (at, key) = (folder.path().join("store"), folder.path().join("key"));
         let old = || Schema::new().with::<Old>();
@@ -204,18 +209,18 @@ mod tests {
         drop(store);
         assert_eq!(format(), 1);
 
-        // The second step fails: the first one stays done, and nothing is lost.
+        // The second step fails: the first one stays in effect, and no record is lost.
         let failed = Store::open_as(&at, &key, new(), &LATER).err().unwrap();
         assert!(failed.to_string().contains("no space left"), "{failed}");
-        assert_eq!((format(), databases(&at).unwrap().len()), (2, 1));
+        assert_eq!((format(), database_folders(&at).unwrap().len()), (2, 1));
 
         let store = Store::open_as(&at, &key, new(), &LATER).unwrap();
-        assert_eq!((format(), databases(&at).unwrap().len()), (3, 1));
+        assert_eq!((format(), database_folders(&at).unwrap().len()), (3, 1));
         let notes = store.collection::<New>();
         let expected: Vec<_> = (1..300).map(|id| New { id, text: id.to_string() }).collect();
         assert_eq!(notes.all().unwrap(), expected);
         let id = store.write_blocking(|write| write.next_id::<New>()).unwrap();
-        assert_eq!(id, 301, "the counter came along");
+        assert_eq!(id, 301, "the id counter was migrated too");
         store.compact().unwrap();
         drop(store);
         assert_eq!(format(), 3);
@@ -225,17 +230,17 @@ mod tests {
         let refused = Store::open(&at, &key, new()).err().unwrap();
         assert!(matches!(refused, Error::TooNew { found: 3, known: 1 }), "{refused}");
         assert!(refused.to_string().contains("use a newer Headwater"), "{refused}");
-        assert_eq!(std::fs::read(at.join("commit")).unwrap(), before, "nothing was touched");
+        assert_eq!(std::fs::read(at.join("commit")).unwrap(), before, "the store was changed");
     }
 
     #[test]
-    fn a_format_that_no_step_leads_from_is_refused() {
+    fn a_format_without_a_migration_step_is_refused() {
         let folder = tempfile::tempdir().unwrap();
         let (at, key) = (folder.path().join("store"), folder.path().join("key"));
         drop(Store::open(&at, &key, Schema::new().with::<Old>()).unwrap());
         let formats = Formats { now: 2, steps: &[] };
         let refused = Store::open_as(&at, &key, Schema::new().with::<Old>(), &formats).err().unwrap();
-        assert!(refused.to_string().contains("no version ever wrote"), "{refused}");
+        assert!(refused.to_string().contains("unknown format 1"), "{refused}");
         Store::open(&at, &key, Schema::new().with::<Old>()).unwrap();
     }
 }

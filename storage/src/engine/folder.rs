@@ -1,0 +1,67 @@
+//! The folder of a store: its lock, the folders of its databases, and creating a new database.
+
+use std::fs::{self, File};
+use std::io::ErrorKind;
+use std::path::{Path, PathBuf};
+
+use crate::engine::disk::Disk;
+use crate::error::{Error, Result};
+
+/// Returns the folder of one generation of the database.
+pub(crate) fn database_folder(folder: &Path, generation: u64) -> PathBuf {
+    folder.join(format!("db-{generation:06}"))
+}
+
+/// Lists the folders of all generations that exist.
+pub(crate) fn database_folders(folder: &Path) -> Result<Vec<PathBuf>> {
+    let entries = fs::read_dir(folder).map_err(|error| Error::disk("read the folder of the store", error))?;
+    let is_database = |it: &PathBuf| {
+        let name = it.file_name().and_then(|it| it.to_str()).unwrap_or_default();
+        name.strip_prefix("db-").is_some_and(|digits| digits.bytes().all(|it| it.is_ascii_digit()))
+    };
+    Ok(entries.flatten().map(|it| it.path()).filter(is_database).collect())
+}
+
+/// Removes a database with everything in it. A missing folder is not an error.
+pub(crate) fn remove_folder(folder: &Path) -> Result<()> {
+    match fs::remove_dir_all(folder) {
+        Err(error) if error.kind() != ErrorKind::NotFound => {
+            Err(Error::disk("remove an old database", error))
+        }
+        _ => Ok(()),
+    }
+}
+
+/// Creates a database in this folder, fills it and makes it durable. Leaves no folder behind after an error.
+pub(crate) fn create_database(folder: &Path, fill: impl FnOnce(&Disk) -> Result<()>) -> Result<Disk> {
+    remove_folder(folder)?;
+    let create = || {
+        let new = Disk::open(folder)?;
+        fill(&new)?;
+        new.sync()?;
+        sync_parent(folder).map_err(|error| Error::disk("sync the folder of the store", error))?;
+        Ok(new)
+    };
+    create().inspect_err(|_| drop(remove_folder(folder)))
+}
+
+/// Locks the store until the returned file is closed. Excludes other processes and other stores in this process.
+pub(crate) fn lock(folder: &Path) -> Result<File> {
+    let file = File::options()
+        .create(true)
+        .truncate(false)
+        .write(true)
+        .open(folder.join("lock"))
+        .map_err(|error| Error::disk("open the lock of the store", error))?;
+    match file.try_lock() {
+        Ok(()) => Ok(file),
+        Err(fs::TryLockError::WouldBlock) => Err(Error::AlreadyRunning(folder.to_owned())),
+        Err(fs::TryLockError::Error(error)) => Err(Error::disk("lock the store", error)),
+    }
+}
+
+/// Makes a new or renamed entry of a directory durable.
+pub(crate) fn sync_parent(path: &Path) -> std::io::Result<()> {
+    let parent = path.parent().filter(|it| !it.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    File::open(parent)?.sync_all()
+}

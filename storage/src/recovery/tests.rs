@@ -1,0 +1,288 @@
+//! Checking, salvaging and opening stores with damaged records.
+
+use std::collections::BTreeMap;
+use std::ops::{Range, RangeInclusive};
+use std::path::Path;
+
+use serde::{Deserialize, Serialize};
+
+use crate::engine::block::Block;
+use crate::engine::disk::{Disk, Slice};
+use crate::engine::folder::database_folder;
+use crate::engine::value::{DiskKey, Value};
+use crate::engine::vault::Vault;
+use crate::error::Error;
+use crate::record::{CollectionKind, Keys, Record, Schema};
+use crate::recovery::damage::Damage;
+use crate::recovery::inspect::{RecordInspector, collection_of};
+use crate::recovery::scan::ScannedValues;
+use crate::store::Store;
+
+#[derive(Serialize, Deserialize)]
+struct Note {
+    id: u32,
+}
+
+impl Record for Note {
+    const COLLECTION: &'static str = "notes";
+
+    fn id(&self) -> u32 {
+        self.id
+    }
+}
+
+/// A record type without which the store opens.
+#[derive(Debug, PartialEq, Serialize, Deserialize)]
+struct Logo {
+    id: u32,
+    name: String,
+}
+
+impl Record for Logo {
+    const COLLECTION: &'static str = "logos";
+    const MAY_BE_MISSED: bool = true;
+
+    fn id(&self) -> u32 {
+        self.id
+    }
+
+    fn keys(&self, keys: &mut Keys) {
+        keys.unique("name", &self.name);
+    }
+}
+
+fn logo(id: u32) -> Logo {
+    Logo { id, name: format!("logo {id}") }
+}
+
+#[derive(Serialize, Deserialize)]
+struct Item {
+    id: u32,
+}
+
+impl Record for Item {
+    const COLLECTION: &'static str = "items";
+    const KIND: CollectionKind = CollectionKind::Paged;
+    const SEALED: bool = true;
+
+    fn id(&self) -> u32 {
+        self.id
+    }
+}
+
+fn schema() -> Schema {
+    Schema::new().with::<Note>().with::<Logo>().with::<Item>()
+}
+
+/// Creates a store with 50 notes, 40 logos and 250 items, and damages its database.
+fn damaged_store(damage: impl FnOnce(&Disk, &Vault)) -> tempfile::TempDir {
+    let folder = tempfile::tempdir().unwrap();
+    let (at, key) = (folder.path().join("store"), folder.path().join("key"));
+    let store = Store::open(&at, &key, schema()).unwrap();
+    store
+        .write_blocking(|write| {
+            (1..=50).try_for_each(|id| write.put(&Note { id }))?;
+            (1..=40).try_for_each(|id| write.put(&logo(id)))?;
+            (1..=250).try_for_each(|id| write.put(&Item { id }))
+        })
+        .unwrap();
+    drop(store);
+    let disk = Disk::open(&database_folder(&at, 1)).unwrap();
+    damage(&disk, &Vault::open(&key, false).unwrap());
+    disk.sync().unwrap();
+    folder
+}
+
+fn found(disk: &Disk, letter: &[u8], n: usize) -> (Vec<u8>, Vec<u8>) {
+    disk.scan(letter).nth(n).unwrap().unwrap()
+}
+
+fn put(disk: &Disk, key: Vec<u8>, bytes: Vec<u8>) {
+    let mut slice = Slice::default();
+    slice.put(key, bytes);
+    disk.apply(slice).unwrap();
+}
+
+/// Checks and salvages the store. Returns the reported damage, and the number of salvaged notes and items.
+#[track_caller]
+fn check_and_salvage(folder: &Path) -> (Vec<String>, usize, usize) {
+    let (at, key, into) = (folder.join("store"), folder.join("key"), folder.join("salvaged"));
+    assert!(matches!(Store::open(&at, &key, schema()), Err(Error::Damaged { .. })));
+    let report = crate::check(&at, &key, &schema()).unwrap();
+    assert!(!report.is_ok());
+    let salvaged = crate::salvage(&at, &into, &key, &schema()).unwrap();
+    assert_eq!(salvaged.damage.n, report.damage.n);
+    assert!(report.to_string().contains(&report.damage.to_string()));
+    let store = Store::open(&into, &key, schema()).unwrap();
+    let reported = report.damage.named.iter().map(|it| format!("{}: {}", it.what, it.why)).collect();
+    let (notes, items) = (store.collection::<Note>(), store.collection::<Item>());
+    assert_eq!((notes.all().unwrap().len(), items.all().unwrap().len()), (notes.len(), items.len()));
+    (reported, notes.len(), items.len())
+}
+
+#[test]
+fn a_record_with_changed_bytes_is_reported_and_the_others_are_salvaged() {
+    let folder = damaged_store(|disk, _| {
+        let (key, mut bytes) = found(disk, b"rnotes", 6);
+        *bytes.last_mut().unwrap() ^= 1;
+        put(disk, key, bytes);
+    });
+    let (reported, notes, items) = check_and_salvage(folder.path());
+    assert_eq!(reported, ["record 7 of notes: wrong checksum"]);
+    assert_eq!((notes, items), (49, 250));
+}
+
+#[test]
+fn a_record_that_cannot_be_decoded_is_reported_and_the_others_are_salvaged() {
+    let folder = damaged_store(|disk, _| {
+        let (key, bytes) = found(disk, b"rnotes", 6);
+        let value = Value { payload: vec![1, 0xc1], ..Value::of_key(&key, &bytes).unwrap() };
+        put(disk, key, value.encode());
+    });
+    let (reported, notes, items) = check_and_salvage(folder.path());
+    assert!(reported[0].starts_with("record 7 of notes: notes cannot be decoded"), "{reported:?}");
+    assert_eq!((reported.len(), notes, items), (1, 49, 250));
+}
+
+#[test]
+fn records_that_do_not_read_in_a_sealed_block_are_named_and_the_rest_of_it_is_saved() {
+    let folder = damaged_store(|disk, vault| {
+        let (key, bytes) = found(disk, b"p", 1);
+        let mut value = Value::of_key(&key, &bytes).unwrap();
+        let stem = DiskKey::parse(&key).unwrap().stem();
+        let mut block = Block::decode(&vault.unseal(&stem, &value.payload).unwrap()).unwrap();
+        block.records[3].1 = vec![1, 0xc1];
+        block.records[9].1 = vec![];
+        value.payload = vault.seal(&stem, &block.encode()).unwrap();
+        put(disk, key, value.encode());
+    });
+    let (reported, notes, items) = check_and_salvage(folder.path());
+    assert!(reported[0].starts_with("record 104 of items: items cannot be decoded"), "{reported:?}");
+    assert_eq!(reported[1], "record 110 of items: items is empty");
+    assert_eq!((reported.len(), notes, items), (2, 50, 248));
+}
+
+#[test]
+fn a_search_of_the_file_finds_committed_records_and_no_uncommitted_ones() {
+    let folder = tempfile::tempdir().unwrap();
+    let (at, key) = (folder.path().join("store"), folder.path().join("key"));
+    let store = Store::open(&at, &key, schema()).unwrap();
+    let bulk = |store: &Store, ids: RangeInclusive<u32>| {
+        let mut bulk = store.bulk_write::<Item>(0).unwrap();
+        ids.for_each(|id| bulk.put(&Item { id }).unwrap());
+        bulk
+    };
+    bulk(&store, 1..=2_500).commit(|_, _| Ok::<_, Error>(())).unwrap();
+    store.write_blocking(|write| (1..=300).try_for_each(|id| write.put(&logo(id)))).unwrap();
+    drop(bulk(&store, 5_000..=9_000));
+    // Not complete when the files are copied.
+    let unfinished = bulk(&store, 10_000..=13_000);
+    store.close();
+    let mut read = ScannedValues::default();
+    read.search(&database_folder(&at, 1)).unwrap();
+    drop(unfinished);
+    let vault = Vault::open(&key, false).unwrap();
+    let schema = schema();
+    let inspector = RecordInspector { schema: &schema, vault: &vault };
+    let mut damage = Damage::default();
+    let mut found = BTreeMap::new();
+    for (disk_key, value) in read.current() {
+        if let (Some(name), Some((_, n))) = (
+            collection_of(&disk_key).map(str::to_owned),
+            inspector.readable_part(&disk_key, value, &mut damage),
+        ) {
+            *found.entry(name).or_insert(0) += n;
+        }
+    }
+    assert_eq!(damage.n, 0);
+    assert_eq!(found, BTreeMap::from([("items".to_owned(), 2_500), ("logos".to_owned(), 300)]));
+}
+
+/// Flips the last bit of logos, so that their checksums are wrong.
+fn flip(disk: &Disk, logos: Range<usize>) {
+    for n in logos {
+        let (key, mut bytes) = found(disk, b"rlogos", n);
+        *bytes.last_mut().unwrap() ^= 1;
+        put(disk, key, bytes);
+    }
+}
+
+#[test]
+fn one_damaged_record_that_may_be_missed_is_set_aside_and_the_store_opens() {
+    // The last record, whose id only the set-aside copy still reserves, and one with a correct checksum that cannot be
+    // decoded.
+    let folder = damaged_store(|disk, _| {
+        flip(disk, 39..40);
+        let (key, bytes) = found(disk, b"rlogos", 4);
+        let value = Value { payload: vec![1, 0xc1], ..Value::of_key(&key, &bytes).unwrap() };
+        put(disk, key, value.encode());
+        let mut slice = Slice::default();
+        slice.remove(DiskKey::Counter("logos".to_owned()).encode());
+        disk.apply(slice).unwrap();
+    });
+    let (at, key) = (folder.path().join("store"), folder.path().join("key"));
+    assert_eq!(crate::check(&at, &key, &schema()).unwrap().damage.n, 2);
+    let aside = ["record 5 of logos", "record 40 of logos"];
+    // Opened twice before the first write, and compacted.
+    for is_compacted in [false, true] {
+        let store = Store::open(&at, &key, schema()).unwrap();
+        assert_eq!(store.set_aside(), aside);
+        let logos = store.collection::<Logo>();
+        assert_eq!((logos.len(), logos.get(5).unwrap(), logos.get(40).unwrap()), (38, None, None));
+        assert_eq!(logos.all().unwrap().len(), 38);
+        assert_eq!(store.collection::<Note>().len(), 50);
+        if is_compacted {
+            store.compact().unwrap();
+        }
+        drop(store);
+        let report = crate::check(&at, &key, &schema()).unwrap();
+        assert!(report.is_ok(), "{report}");
+        assert!(report.to_string().contains("\n  set aside: record 5 of logos\n"), "{report}");
+    }
+    let store = Store::open(&at, &key, schema()).unwrap();
+    let id = store.write_blocking(|write| write.next_id::<Logo>()).unwrap();
+    assert_eq!(id, 41, "an id was given twice");
+    // It can be restored from a back-up under its own id.
+    store.write_blocking(|write| write.put(&logo(5))).unwrap();
+    drop(store);
+    let store = Store::open(&at, &key, schema()).unwrap();
+    assert_eq!(store.collection::<Logo>().get(5).unwrap(), Some(logo(5)));
+    assert_eq!(store.set_aside(), aside);
+    drop(store);
+    assert!(crate::check(&at, &key, &schema()).unwrap().is_ok());
+}
+
+#[test]
+fn an_older_value_never_replaces_a_damaged_record() {
+    let folder = damaged_store(|disk, _| {
+        // As after a large write: the new version exists beside the old one, which is not swept yet.
+        let (key, bytes) = found(disk, b"rlogos", 4);
+        let Some(DiskKey::Single { collection, id, version }) = DiskKey::parse(&key) else {
+            panic!("a logo")
+        };
+        let disk_key = DiskKey::Single { collection, id, version: version + 1 };
+        let newer = Value { key: disk_key.encode(), ..Value::of_key(&key, &bytes).unwrap() };
+        let mut bytes = newer.encode();
+        *bytes.last_mut().unwrap() ^= 1;
+        put(disk, disk_key.encode(), bytes);
+    });
+    let (at, key) = (folder.path().join("store"), folder.path().join("key"));
+    for _ in 0..2 {
+        let store = Store::open(&at, &key, schema()).unwrap();
+        assert_eq!(store.collection::<Logo>().get(5).unwrap(), None);
+        assert_eq!(store.set_aside(), ["record 5 of logos"]);
+    }
+}
+
+#[test]
+fn a_store_with_many_damaged_records_does_not_open() {
+    let folder = damaged_store(|disk, _| flip(disk, 0..17));
+    let (at, key) = (folder.path().join("store"), folder.path().join("key"));
+    let refused = Store::open(&at, &key, schema()).err().unwrap();
+    assert!(
+        refused.to_string().contains("17 records are damaged, for example record 1 of logos"),
+        "{refused}"
+    );
+    let disk = Disk::open(&database_folder(&at, 1)).unwrap();
+    assert_eq!(disk.scan(b"a").count(), 0, "records were set aside");
+}

@@ -1,0 +1,330 @@
+//! Commits: writing an overlay to the disk and making it current and durable.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use crate::changes::{Change, ChangedIds, CollectionChange, IDS_MAX};
+use crate::engine::commit_file::CommitMark;
+use crate::engine::disk::{SLICE_WEIGHT_MAX, Slice};
+use crate::engine::shared::Shared;
+use crate::engine::slice_writer::SliceWriter;
+use crate::engine::state::record_counts;
+use crate::engine::value::{DiskKey, Value};
+use crate::error::Result;
+use crate::write::memory_update::MemoryUpdate;
+use crate::write::overlay::Overlay;
+use crate::write::writer::Writer;
+
+/// Values of more bytes than this in one commit are staged.
+const SLICE_BYTES_MAX: usize = SLICE_WEIGHT_MAX * 8 * 1024;
+
+impl Writer {
+    /// Commits an overlay, with the stage of a bulk write if there is one. Returns once it is durable.
+    pub(crate) fn commit(&mut self, overlay: Overlay, stage: Option<u64>) -> Result<()> {
+        if overlay.is_empty() && stage.is_none() {
+            return Ok(());
+        }
+        self.ensure_not_stopped()?;
+        let done = self.commit_now(overlay, stage);
+        self.stop_after(&done);
+        let change = done?;
+        self.notify(change);
+        Ok(())
+    }
+
+    fn commit_now(&mut self, overlay: Overlay, stage: Option<u64>) -> Result<Change> {
+        let shared = Arc::clone(&self.shared);
+        let disk = shared.disk();
+        let collections = self.changed_collections(&overlay);
+        // Decides whether one slice is enough. The removal of a replaced block weighs one.
+        let n_replaced: usize = {
+            let state = shared.state.read();
+            let n_blocks = |key: &(usize, u64)| {
+                state.directories[key.0].partitions.get(&key.1).map_or(0, |it| it.blocks.len())
+            };
+            overlay.partitions.keys().map(n_blocks).sum()
+        };
+        let mut version = None;
+        if stage.is_some() || overlay.weight() + n_replaced > SLICE_WEIGHT_MAX || is_heavy(&overlay) {
+            let number = match stage {
+                Some(number) => number,
+                None => self.stage_mark()?,
+            };
+            version = Some(number);
+        }
+        let mut writer = match version {
+            Some(_) => SliceWriter::staged(&disk),
+            None => SliceWriter::one_slice(&disk),
+        };
+        self.last += 1;
+        let commit = self.last;
+        let mut update = MemoryUpdate::default();
+        let mut last_slice = Slice::default();
+        self.put_singles(&overlay, commit, version, &mut writer, &mut update)?;
+        self.replace_partitions(&overlay, commit, version, &mut writer, &mut last_slice, &mut update)?;
+        self.put_blocks(&overlay, commit, version, &mut writer, &mut update)?;
+        if let Some(version) = version {
+            writer.send()?;
+            // A tombstone instead of a removal, so that salvage from the bare file can tell a complete stage from an
+            // incomplete one.
+            let stage_key = DiskKey::Stage(version);
+            last_slice.put(stage_key.encode(), tombstone(&stage_key, commit));
+            update.leftovers.push(stage_key.encode());
+        } else {
+            last_slice = writer.slice;
+        }
+        for (type_number, next) in &overlay.counters {
+            let disk_key = DiskKey::Counter(shared.record_type(*type_number).name.to_owned());
+            let payload = next.to_be_bytes().to_vec();
+            last_slice.put(
+                disk_key.encode(),
+                Value { key: disk_key.encode(), commit, is_tombstone: false, payload }.encode(),
+            );
+        }
+        last_slice.put(DiskKey::Meta.encode(), meta(&shared, commit)?);
+        let replaced: Vec<_> = overlay
+            .partitions
+            .into_iter()
+            .map(|(key, partition)| (key, Arc::unwrap_or_clone(partition)))
+            .collect();
+        let counts = {
+            // Under the lock, so that readers see either the old state or the new one, on the disk and in memory.
+            let mut state = shared.state.write();
+            disk.apply(last_slice)?;
+            update.apply(&mut state.directories, replaced, &overlay.places, &overlay.pairs);
+            for (type_number, next) in &overlay.counters {
+                state.directories[*type_number].next_id = *next;
+            }
+            state.commit = commit;
+            record_counts(&shared.schema, &state.directories)
+        };
+        self.leftovers.extend(update.leftovers);
+        disk.sync()?;
+        let (format, generation) = (shared.format, self.generation);
+        self.commit_file.write(&CommitMark { format, generation, commit, counts })?;
+        Ok(Change { version: commit, collections })
+    }
+
+    /// Returns the version under which a small commit writes a value: that of the present value, which it overwrites, if
+    /// there is one.
+    fn version_for(&self, commit: u64, present: Option<u64>, disk_key: &DiskKey) -> u64 {
+        match present {
+            Some(version) => version,
+            // An older value still exists and must not become current again after a crash.
+            None if self.has_leftovers(disk_key) => commit,
+            None => 0,
+        }
+    }
+
+    fn has_leftovers(&self, disk_key: &DiskKey) -> bool {
+        let stem = disk_key.stem();
+        self.leftovers.range(stem.clone()..).next().is_some_and(|key| key.starts_with(&stem))
+    }
+
+    /// Removes a present value, in a commit of one slice.
+    fn remove(&self, disk_key: &DiskKey, commit: u64, slice: &mut Slice, update: &mut MemoryUpdate) {
+        if self.has_leftovers(disk_key) {
+            slice.put(disk_key.encode(), tombstone(disk_key, commit));
+            update.leftovers.push(disk_key.encode());
+        } else {
+            slice.remove(disk_key.encode());
+        }
+    }
+
+    fn put_singles(
+        &self,
+        overlay: &Overlay,
+        commit: u64,
+        staged: Option<u64>,
+        writer: &mut SliceWriter<'_>,
+        update: &mut MemoryUpdate,
+    ) -> Result<()> {
+        for ((type_number, id), bytes) in &overlay.singles {
+            let present =
+                self.shared.state.read().directories[*type_number].singles.get(id).map(|it| it.version);
+            let disk_key = |version| self.shared.single_key(*type_number, *id, version);
+            let at = match (staged, bytes) {
+                (Some(staged), Some(bytes)) => {
+                    let value = self.shared.seal(*type_number, &disk_key(staged), commit, bytes)?;
+                    update.leftovers.extend(present.map(|version| disk_key(version).encode()));
+                    Some(writer.put(&disk_key(staged), commit, value)?)
+                }
+                (Some(staged), None) => {
+                    if let Some(present) = present {
+                        writer.put(&disk_key(staged), commit, tombstone(&disk_key(staged), commit))?;
+                        update.leftovers.extend([disk_key(present).encode(), disk_key(staged).encode()]);
+                    }
+                    None
+                }
+                (None, Some(bytes)) => {
+                    let version = self.version_for(commit, present, &disk_key(0));
+                    let value = self.shared.seal(*type_number, &disk_key(version), commit, bytes)?;
+                    Some(writer.put(&disk_key(version), commit, value)?)
+                }
+                (None, None) => {
+                    if let Some(present) = present {
+                        self.remove(&disk_key(present), commit, &mut writer.slice, update);
+                    }
+                    None
+                }
+            };
+            update.singles.push((*type_number, *id, at));
+        }
+        Ok(())
+    }
+
+    /// Removes the old blocks of replaced partitions. The new blocks are already written, or are written after this.
+    fn replace_partitions(
+        &self,
+        overlay: &Overlay,
+        commit: u64,
+        staged: Option<u64>,
+        writer: &mut SliceWriter<'_>,
+        last_slice: &mut Slice,
+        update: &mut MemoryUpdate,
+    ) -> Result<()> {
+        for ((type_number, owner), new) in &overlay.partitions {
+            let old = {
+                let state = self.shared.state.read();
+                state.directories[*type_number]
+                    .partitions
+                    .get(owner)
+                    .map(|it| it.blocks.clone())
+                    .unwrap_or_default()
+            };
+            for (number, at) in old {
+                let disk_key = |version| self.shared.block_key(*type_number, *owner, number, version);
+                let present = disk_key(at.version);
+                // A block that this write itself refills still exists afterwards.
+                let is_refilled = overlay
+                    .blocks
+                    .get(&(*type_number, *owner, number))
+                    .is_some_and(|it| !it.records.is_empty());
+                let is_new = new.blocks.contains_key(&number) || is_refilled;
+                match staged {
+                    None if is_refilled => update.present.push(((*type_number, *owner, number), at.version)),
+                    None => self.remove(&present, commit, &mut writer.slice, update),
+                    Some(staged) if at.version < staged => {
+                        update.leftovers.push(present.encode());
+                        if !is_new {
+                            writer.put(&disk_key(staged), commit, tombstone(&disk_key(staged), commit))?;
+                            update.leftovers.push(disk_key(staged).encode());
+                        }
+                    }
+                    // Written by a small commit after the stage began: its higher version must not win.
+                    Some(_) if is_new => last_slice.remove(present.encode()),
+                    Some(_) => {
+                        last_slice.put(present.encode(), tombstone(&present, commit));
+                        update.leftovers.push(present.encode());
+                    }
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn put_blocks(
+        &self,
+        overlay: &Overlay,
+        commit: u64,
+        staged: Option<u64>,
+        writer: &mut SliceWriter<'_>,
+        update: &mut MemoryUpdate,
+    ) -> Result<()> {
+        for ((type_number, owner, number), block) in &overlay.blocks {
+            let disk_key = |version| self.shared.block_key(*type_number, *owner, *number, version);
+            let present = match overlay.partitions.get(&(*type_number, *owner)) {
+                Some(partition) => partition.blocks.get(number).map(|it| it.version),
+                None => {
+                    let state = self.shared.state.read();
+                    let partition = state.directories[*type_number].partitions.get(owner);
+                    partition.and_then(|it| it.blocks.get(number)).map(|it| it.version)
+                }
+            };
+            let is_tombstone = block.records.is_empty();
+            let at = match staged {
+                Some(staged) if is_tombstone => {
+                    if let Some(present) = present {
+                        writer.put(&disk_key(staged), commit, tombstone(&disk_key(staged), commit))?;
+                        update.leftovers.extend([disk_key(present).encode(), disk_key(staged).encode()]);
+                    }
+                    None
+                }
+                Some(staged) => {
+                    let bytes = self.shared.seal(*type_number, &disk_key(staged), commit, &block.encode())?;
+                    let replaced = present.filter(|version| *version != staged);
+                    update.leftovers.extend(replaced.map(|version| disk_key(version).encode()));
+                    Some(writer.put(&disk_key(staged), commit, bytes)?)
+                }
+                None if is_tombstone => {
+                    if let Some(present) = present {
+                        self.remove(&disk_key(present), commit, &mut writer.slice, update);
+                    }
+                    None
+                }
+                None => {
+                    let replaced = update
+                        .present
+                        .iter()
+                        .find(|it| it.0 == (*type_number, *owner, *number))
+                        .map(|it| it.1);
+                    let version = self.version_for(commit, present.or(replaced), &disk_key(0));
+                    let bytes =
+                        self.shared.seal(*type_number, &disk_key(version), commit, &block.encode())?;
+                    Some(writer.put(&disk_key(version), commit, bytes)?)
+                }
+            };
+            update.blocks.push(((*type_number, *owner, *number), at));
+        }
+        Ok(())
+    }
+
+    /// Lists the changed ids per collection, and adds them to the open stages that they concern.
+    fn changed_collections(&mut self, overlay: &Overlay) -> Vec<CollectionChange> {
+        let mut by_noun: BTreeMap<usize, ChangedIds> = BTreeMap::new();
+        for (type_number, _) in overlay.partitions.keys() {
+            by_noun.insert(*type_number, ChangedIds::Many);
+        }
+        for (type_number, id) in overlay.singles.keys().chain(overlay.places.keys()) {
+            let ids = by_noun.entry(*type_number).or_insert_with(|| ChangedIds::Few(Vec::new()));
+            match ids {
+                ChangedIds::Few(few) if few.len() < IDS_MAX => few.push(*id),
+                _ => *ids = ChangedIds::Many,
+            }
+        }
+        for open in self.stages.values_mut() {
+            let state = self.shared.state.read();
+            for ((_, id), disk_key) in
+                overlay.places.range((open.type_number, 0)..=(open.type_number, u32::MAX))
+            {
+                let was_here =
+                    state.directories[open.type_number].locate(*id).is_some_and(|it| it.0 == open.owner);
+                if was_here || disk_key.is_some_and(|it| it.0 == open.owner) {
+                    open.changed.insert(*id);
+                }
+            }
+        }
+        let name = |type_number: usize| self.shared.record_type(type_number).name;
+        by_noun
+            .into_iter()
+            .map(|(type_number, ids)| CollectionChange { collection: name(type_number), ids })
+            .collect()
+    }
+}
+
+/// Returns whether several records are together too many bytes for one slice.
+fn is_heavy(overlay: &Overlay) -> bool {
+    let bytes: usize = overlay.singles.values().flatten().map(|it| it.len()).sum();
+    bytes > SLICE_BYTES_MAX && overlay.singles.len() + overlay.blocks.len() > 1
+}
+
+fn tombstone(disk_key: &DiskKey, commit: u64) -> Vec<u8> {
+    Value { key: disk_key.encode(), commit, is_tombstone: true, payload: Vec::new() }.encode()
+}
+
+/// Encodes the value that records the last commit, the format, and a proof of the key file.
+pub(crate) fn meta(shared: &Shared, commit: u64) -> Result<Vec<u8>> {
+    let mut payload = vec![shared.format];
+    payload.extend(shared.vault.seal(b"meta", b"headwater")?);
+    Ok(Value { key: DiskKey::Meta.encode(), commit, is_tombstone: false, payload }.encode())
+}

@@ -1,0 +1,103 @@
+//! Bulk writes on the side of the writer: stages that replace all records of one owner.
+
+use std::collections::BTreeSet;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
+
+use crate::engine::disk::Slice;
+use crate::engine::state::Partition;
+use crate::engine::value::{DiskKey, Value};
+use crate::error::{Error, Result};
+use crate::write::Write;
+use crate::write::overlay::Overlay;
+use crate::write::writer::{StageFill, Writer, answer_all};
+
+/// A bulk write that is not complete.
+pub(crate) struct OpenStage {
+    pub(crate) type_number: usize,
+    pub(crate) owner: u64,
+    /// Ids of the owner that other writes changed since the stage began.
+    pub(crate) changed: BTreeSet<u32>,
+}
+
+impl Writer {
+    /// Writes the mark of a new stage and returns its number.
+    pub(crate) fn stage_mark(&mut self) -> Result<u64> {
+        self.last += 1;
+        let disk_key = DiskKey::Stage(self.last);
+        let key = disk_key.encode();
+        let value = Value { key: key.clone(), commit: self.last, is_tombstone: false, payload: Vec::new() };
+        let mut slice = Slice::default();
+        slice.put(key, value.encode());
+        // The log of sled keeps the order: the mark precedes everything that belongs to it.
+        self.shared.disk().apply(slice)?;
+        Ok(self.last)
+    }
+
+    pub(crate) fn begin_stage(&mut self, type_number: usize, owner: u64) -> Result<u64> {
+        self.ensure_not_stopped()?;
+        if self.stages.values().any(|it| (it.type_number, it.owner) == (type_number, owner)) {
+            return Err(Error::Busy(self.shared.record_type(type_number).name));
+        }
+        let number = self.stage_mark();
+        self.stop_after(&number);
+        let number = number?;
+        self.stages.insert(number, OpenStage { type_number, owner, changed: BTreeSet::new() });
+        Ok(number)
+    }
+
+    /// Reserves ids in memory. The next commit makes the counter durable; until then the ids are used nowhere.
+    pub(crate) fn reserve_ids(&mut self, type_number: usize, n: u32) -> Result<u32> {
+        let mut state = self.shared.state.write();
+        let first = state.directories[type_number].next_id;
+        let next = first.checked_add(n).ok_or(Error::NoIdLeft(self.shared.record_type(type_number).name))?;
+        state.directories[type_number].next_id = next;
+        Ok(first)
+    }
+
+    pub(crate) fn write_staged(&mut self, slice: Slice) -> Result<()> {
+        self.ensure_not_stopped()?;
+        let disk = self.shared.disk();
+        let done = disk.apply(slice).and_then(|()| disk.flush());
+        self.stop_after(&done);
+        done
+    }
+
+    /// Makes the staged partition current, together with the changes of `fill`.
+    pub(crate) fn commit_stage(&mut self, stage: u64, partition: Partition, fill: StageFill) {
+        let shared = Arc::clone(&self.shared);
+        let Some(open) = self.stages.get(&stage) else {
+            drop(fill(Err(Error::Closed)));
+            return;
+        };
+        let (type_number, owner) = (open.type_number, open.owner);
+        let other_owner_has = {
+            let state = shared.state.read();
+            let mut others = state.directories[type_number].partitions.iter().filter(|it| *it.0 != owner);
+            others.find_map(|(_, other)| partition.common_id(other))
+        };
+        if let Some(by) = other_owner_has {
+            let collection = shared.record_type(type_number).name;
+            drop(fill(Err(Error::Taken { collection, index: "id", by })));
+            return;
+        }
+        let changed: Vec<u32> = open.changed.iter().copied().collect();
+        let mut write = Write { shared: &shared, overlay: Overlay::default() };
+        write.overlay.counters.insert(type_number, shared.state.read().directories[type_number].next_id);
+        write.replace_partition(type_number, owner, partition);
+        let filled = catch_unwind(AssertUnwindSafe(|| fill(Ok((&mut write, &changed)))));
+        if let Some(answer) = filled.ok().flatten() {
+            // The stage is no longer open: a failure from here on stops the store.
+            self.stages.remove(&stage);
+            let done = self.commit(write.overlay, Some(stage));
+            answer_all(vec![answer], &done);
+        }
+    }
+
+    /// Queues the values of a cancelled stage to be swept, and its mark after them.
+    pub(crate) fn abandon_stage(&mut self, stage: u64, keys: Vec<Vec<u8>>) {
+        self.stages.remove(&stage);
+        self.leftovers.extend(keys);
+        self.leftovers.insert(DiskKey::Stage(stage).encode());
+    }
+}

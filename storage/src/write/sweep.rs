@@ -1,0 +1,34 @@
+//! Sweeping: removes replaced values from the database, one slice at a time.
+
+use std::collections::BTreeSet;
+use std::sync::atomic::Ordering;
+
+use crate::engine::disk::{Disk, SLICE_WEIGHT_MAX, Slice};
+use crate::error::Result;
+use crate::write::writer::Writer;
+
+impl Writer {
+    /// Removes some of the leftovers. Returns false if there are none or they have to stay for now.
+    pub(crate) fn sweep_one_slice(&mut self) -> bool {
+        if self.leftovers.is_empty()
+            || self.shared.n_scans.load(Ordering::SeqCst) > 0
+            || self.ensure_not_stopped().is_err()
+        {
+            return false;
+        }
+        let done = sweep(&self.shared.disk(), &mut self.leftovers);
+        self.stop_after(&done);
+        done.is_ok()
+    }
+}
+
+/// Removes one slice of leftovers, oldest versions first.
+pub(crate) fn sweep(disk: &Disk, leftovers: &mut BTreeSet<Vec<u8>>) -> Result<()> {
+    let mut slice = Slice::default();
+    while slice.weight() < SLICE_WEIGHT_MAX
+        && let Some(key) = leftovers.pop_first()
+    {
+        slice.remove(key);
+    }
+    disk.apply(slice).and_then(|()| disk.flush())
+}
