@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use domain::ids::{AccountId, StreamId};
 use domain::stream::Stream;
-use domain::streams::{EDITED_MAX, StreamSnapshot, Shard, ShardBuilder};
+use domain::streams::{EDITED_MAX, Shard, ShardBuilder, StreamSnapshot};
 use tokio::sync::watch;
 
 use crate::changes::{ChangeMessage, ChangedIds, Changes};
@@ -227,7 +227,7 @@ impl Follower {
 #[cfg(test)]
 mod tests {
     use domain::source_url::SourceUrl;
-    use domain::stream::{StreamProperties, RequestHeaders};
+    use domain::stream::{RequestHeaders, StreamProperties};
     use domain::streams::StreamQuery;
     use proptest::collection::vec;
     use proptest::prelude::*;
