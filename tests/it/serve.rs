@@ -122,7 +122,7 @@ async fn stored_channels_play_again_under_the_same_urls_after_a_kill() {
         eventually("the provider's connections to close", || provider.open() == 0).await;
     }
     let (code, reply) = data.ran(&["check"]).await;
-    assert!(code == Some(0) && reply.contains("is well") && reply.contains("2 channels"), "{reply}");
+    assert!(code == Some(0) && reply.contains("store OK") && reply.contains("2 channels"), "{reply}");
 }
 
 /// Enough entries that the program can be killed during the import.
@@ -189,7 +189,7 @@ async fn a_kill_during_an_import_leaves_the_old_list_or_the_new_one() {
         }
     }
     let (code, reply) = data.ran(&["check"]).await;
-    assert!(code == Some(0) && reply.contains("is well"), "{reply}");
+    assert!(code == Some(0) && reply.contains("store OK"), "{reply}");
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -272,11 +272,11 @@ async fn an_unusable_data_folder_is_reported_in_one_line_before_a_port_is_bound(
 async fn salvage_moves_readable_records_of_a_damaged_store_into_a_new_one_that_plays() {
     let (_provider, data) = set_up().await;
     // A database without its commit file: all records exist, but nothing proves that they are complete.
-    let witness = std::fs::read_dir(data.store()).unwrap().map(|it| it.unwrap().path());
-    let witness = witness.into_iter().find(|it| it.is_file() && !it.ends_with("lock")).unwrap();
-    std::fs::remove_file(witness).unwrap();
+    let commit_file = std::fs::read_dir(data.store()).unwrap().map(|it| it.unwrap().path());
+    let commit_file = commit_file.into_iter().find(|it| it.is_file() && !it.ends_with("lock")).unwrap();
+    std::fs::remove_file(commit_file).unwrap();
     let (code, reply) = data.ran(&["check"]).await;
-    assert!(code == Some(1) && reply.contains("is damaged"), "{reply}");
+    assert!(code == Some(1) && reply.contains("store damaged"), "{reply}");
     assert_eq!(data.ran(&["serve"]).await.0, Some(1));
 
     let new = data.folder.path().join("new");

@@ -1,4 +1,4 @@
-//! What a write promises, and what readers see of it.
+//! Guarantees of a write, and what readers see of it.
 
 use std::sync::mpsc;
 
@@ -10,7 +10,7 @@ use storage::{
 use crate::support::{Credential, Item, Note, Place, item, note, put, schema};
 
 #[test]
-fn a_write_lands_in_all_its_collections_or_in_none() {
+fn a_write_changes_all_its_collections_or_none() {
     let store = Store::temporary(schema()).unwrap();
     let refused: Result<()> = store.write_blocking(|write| {
         write.put(&note(1, "one"))?;
@@ -32,12 +32,12 @@ fn a_write_lands_in_all_its_collections_or_in_none() {
 }
 
 #[test]
-fn a_second_record_with_the_same_unique_value_is_refused_and_named() {
+fn a_second_record_with_the_same_unique_value_is_refused_with_the_id_of_the_first() {
     let store = Store::temporary(schema()).unwrap();
     put(&store, [note(1, "one"), note(2, "two")]).unwrap();
     let taken = put(&store, [note(3, "one")]).unwrap_err();
     assert!(matches!(taken, Error::Taken { collection: "notes", index: "name", by: 1 }), "{taken}");
-    // Within one write too, and a value given up is free at once.
+    // Also within one write. A value that is no longer used is free at once.
     assert!(put(&store, [note(3, "three"), note(4, "three")]).is_err());
     put(&store, [note(1, "three"), note(2, "one"), note(1, "two")]).unwrap();
     put(&store, [note(1, "two")]).unwrap();
@@ -46,7 +46,7 @@ fn a_second_record_with_the_same_unique_value_is_refused_and_named() {
 }
 
 #[test]
-fn records_are_found_by_their_keys_and_not_by_old_ones() {
+fn records_are_found_by_their_current_keys_and_not_by_old_ones() {
     let store = Store::temporary(schema()).unwrap();
     put(&store, (1..=9).map(|id| note(id, &id.to_string()))).unwrap();
     let tagged = |tag: u8| -> Vec<u32> {
@@ -59,7 +59,7 @@ fn records_are_found_by_their_keys_and_not_by_old_ones() {
 }
 
 #[test]
-fn an_id_is_never_given_twice_even_when_its_record_is_gone() {
+fn an_id_is_never_assigned_twice_even_after_its_record_was_removed() {
     let place = Place::new();
     let take = |store: &Store| {
         store.write_blocking(|write| {
@@ -74,13 +74,13 @@ fn an_id_is_never_given_twice_even_when_its_record_is_gone() {
     drop(store);
     let store = place.open();
     assert_eq!(take(&store).unwrap(), 3);
-    // An id that came from elsewhere counts as given.
+    // An id chosen by the caller counts as assigned.
     put(&store, [note(40, "forty")]).unwrap();
     assert_eq!(take(&store).unwrap(), 41);
 }
 
 #[test]
-fn what_was_answered_is_there_after_reopening() {
+fn answered_writes_survive_reopening() {
     let place = Place::new();
     let store = place.open();
     put(&store, (1..=250).map(|id| note(id, &id.to_string()))).unwrap();
@@ -97,7 +97,7 @@ fn what_was_answered_is_there_after_reopening() {
 }
 
 #[test]
-fn every_commit_is_told_once_and_who_is_too_slow_is_told_to_read_again() {
+fn every_commit_is_sent_once_and_a_slow_subscriber_gets_a_lag_message() {
     let store = Store::temporary(schema()).unwrap();
     let mut changes = store.changes();
     store
@@ -107,7 +107,7 @@ fn every_commit_is_told_once_and_who_is_too_slow_is_told_to_read_again() {
             write.put(&item(5, 1, "five"))
         })
         .unwrap();
-    let Some(ChangeMessage::Changed(change)) = changes.try_next() else { panic!("no change was told") };
+    let Some(ChangeMessage::Changed(change)) = changes.try_next() else { panic!("no change was sent") };
     assert_eq!(change.of("notes"), Some(&ChangedIds::Few(vec![1, 2])));
     assert_eq!(change.of("items"), Some(&ChangedIds::Few(vec![5])));
     assert_eq!(change.of("credentials"), None);
@@ -122,7 +122,7 @@ fn every_commit_is_told_once_and_who_is_too_slow_is_told_to_read_again() {
 }
 
 #[test]
-fn a_view_shows_a_write_before_the_write_is_answered() {
+fn a_view_contains_a_write_before_the_write_is_answered() {
     let store = Store::temporary(schema()).unwrap();
     put(&store, [note(1, "one")]).unwrap();
     let names = store
@@ -133,12 +133,12 @@ fn a_view_shows_a_write_before_the_write_is_answered() {
     let before = names.load();
     put(&store, [note(2, "two")]).unwrap();
     assert_eq!(*names.load(), ["one", "two"]);
-    // A value once taken does not change.
+    // A value that was loaded does not change.
     assert_eq!(*before, ["one"]);
 }
 
 #[test]
-fn a_store_opens_once_and_says_so() {
+fn a_store_opens_once_and_a_second_open_gets_an_error() {
     let place = Place::new();
     let store = place.open();
     let second = place.try_open().err().unwrap();
@@ -150,7 +150,7 @@ fn a_store_opens_once_and_says_so() {
 }
 
 #[test]
-fn a_write_that_panics_is_taken_back_and_the_next_one_lands() {
+fn a_write_that_panics_is_rolled_back_and_the_next_one_succeeds() {
     let store = Store::temporary(schema()).unwrap();
     let panicked: Result<()> = store.write_blocking(|write| {
         write.put(&note(1, "one"))?;
@@ -162,7 +162,7 @@ fn a_write_that_panics_is_taken_back_and_the_next_one_lands() {
 }
 
 #[test]
-fn writes_that_wait_land_in_one_commit() {
+fn waiting_writes_share_one_commit() {
     let store = Store::temporary(schema()).unwrap();
     let (hold, held) = mpsc::channel::<()>();
     let first = {
@@ -180,8 +180,8 @@ fn writes_that_wait_land_in_one_commit() {
         let writes: Vec<_> = (2..=40)
             .map(|id| {
                 let mut write = Box::pin(store.write(move |write| write.put(&note(id, &id.to_string()))));
-                // Polled once it stands in the queue.
-                assert!(futures_poll(&mut write).is_none());
+                // Polled, so that it is in the queue.
+                assert!(poll_once(&mut write).is_none());
                 write
             })
             .collect();
@@ -196,8 +196,8 @@ fn writes_that_wait_land_in_one_commit() {
     assert!(n_commits <= 2, "40 writes took {n_commits} commits");
 }
 
-/// What a future has to say right now.
-fn futures_poll<F: Future + Unpin>(future: &mut F) -> Option<F::Output> {
+/// Polls a future once.
+fn poll_once<F: Future + Unpin>(future: &mut F) -> Option<F::Output> {
     let mut context = std::task::Context::from_waker(std::task::Waker::noop());
     match std::pin::Pin::new(future).poll(&mut context) {
         std::task::Poll::Ready(done) => Some(done),
@@ -206,7 +206,7 @@ fn futures_poll<F: Future + Unpin>(future: &mut F) -> Option<F::Output> {
 }
 
 #[test]
-fn no_slice_of_a_large_write_is_larger_than_a_reader_can_wait_for() {
+fn every_slice_of_a_large_write_stays_below_the_weight_limit() {
     let place = Place::new();
     let store = place.open();
     put(&store, (1..=3_000).map(|id| note(id, &format!("first {id}")))).unwrap();
@@ -233,7 +233,7 @@ fn no_slice_of_a_large_write_is_larger_than_a_reader_can_wait_for() {
 }
 
 #[test]
-fn what_is_too_large_is_refused_before_anything_is_written() {
+fn a_too_large_record_or_write_is_refused_before_anything_is_written() {
     let store = Store::temporary(schema()).unwrap();
     let large = put(&store, [note(1, &"x".repeat(storage::RECORD_BYTES_MAX))]).unwrap_err();
     assert!(matches!(large, Error::TooLarge { what: "a record", .. }), "{large}");
@@ -262,16 +262,16 @@ fn secrets_are_unreadable_without_the_key_file() {
     std::fs::remove_file(place.key()).unwrap();
     let missing = place.try_open().err().unwrap();
     assert!(matches!(missing, Error::Key(_)) && missing.to_string().contains("is missing"), "{missing}");
-    assert!(!place.key().exists(), "a store that is there never gets a new key");
+    assert!(!place.key().exists(), "an existing store must not get a new key");
     Store::open(&place.folder.path().join("other"), &place.key(), schema()).unwrap();
     let wrong = place.try_open().err().unwrap();
-    assert!(wrong.to_string().contains("does not open"), "{wrong}");
+    assert!(wrong.to_string().contains("does not belong to this store"), "{wrong}");
     std::fs::write(place.key(), key).unwrap();
     place.open();
 }
 
 #[test]
-fn a_store_rewritten_takes_less_and_has_everything() {
+fn a_compacted_store_is_smaller_and_complete() {
     let place = Place::new();
     let store = place.open();
     for round in 0..40 {
@@ -292,7 +292,7 @@ fn a_store_rewritten_takes_less_and_has_everything() {
 }
 
 #[test]
-fn a_closed_store_refuses_writes_and_its_temporary_folder_goes() {
+fn a_closed_store_refuses_writes_and_still_answers_reads() {
     let store = Store::temporary(schema()).unwrap();
     let mut changes = store.changes();
     put(&store, [note(1, "one")]).unwrap();
@@ -304,7 +304,7 @@ fn a_closed_store_refuses_writes_and_its_temporary_folder_goes() {
     assert_eq!(changes.try_next(), Some(ChangeMessage::Closed));
 }
 
-/// A note as it was before the tag was a number.
+/// An older version of the record type.
 #[derive(Serialize, Deserialize)]
 struct OldNote {
     id: u32,
@@ -350,7 +350,7 @@ impl Record for NewNote {
 }
 
 #[test]
-fn records_of_an_older_version_take_the_step_to_the_new_one() {
+fn records_of_an_older_version_are_upgraded() {
     let place = Place::new();
     let store = Store::open(&place.store(), &place.key(), Schema::new().with::<OldNote>()).unwrap();
     store.write_blocking(|write| write.put(&OldNote { id: 1, title: "old".to_owned() })).unwrap();
@@ -362,13 +362,13 @@ fn records_of_an_older_version_take_the_step_to_the_new_one() {
         .write_blocking(|write| write.put(&NewNote { id: 2, name: "new".to_owned(), since: Some(1) }))
         .unwrap();
     drop(store);
-    // The old version says what it met instead of guessing.
+    // The old version reports the newer format.
     let old = Store::open(&place.store(), &place.key(), Schema::new().with::<OldNote>()).err().unwrap();
     assert!(matches!(old, Error::TooNew { found: 2, known: 1 }), "{old}");
 }
 
 #[test]
-fn a_collection_that_nobody_knows_is_an_error_and_not_forgotten() {
+fn an_unknown_collection_is_an_error_and_is_not_dropped() {
     let place = Place::new();
     put(&place.open(), [note(1, "one")]).unwrap();
     let unknown = Store::open(&place.store(), &place.key(), Schema::new().with::<Item>()).err().unwrap();
@@ -376,15 +376,15 @@ fn a_collection_that_nobody_knows_is_an_error_and_not_forgotten() {
     assert_eq!(place.open().collection::<Note>().len(), 1);
 }
 
-/// A noun whose author believed that names stay unique.
+/// A record type with an unsupported unique index.
 #[derive(Serialize, Deserialize)]
-struct Mistaken {
+struct Unsupported {
     id: u32,
     name: String,
 }
 
-impl Record for Mistaken {
-    const COLLECTION: &'static str = "mistaken";
+impl Record for Unsupported {
+    const COLLECTION: &'static str = "unsupported";
     const KIND: CollectionKind = CollectionKind::Paged;
 
     fn id(&self) -> u32 {
@@ -398,12 +398,15 @@ impl Record for Mistaken {
 
 #[test]
 fn a_unique_index_of_a_paged_collection_is_refused_with_the_first_record() {
-    let store = Store::temporary(Schema::new().with::<Mistaken>()).unwrap();
-    let one = || Mistaken { id: 1, name: "one".to_owned() };
+    let store = Store::temporary(Schema::new().with::<Unsupported>()).unwrap();
+    let one = || Unsupported { id: 1, name: "one".to_owned() };
     let small: Result<()> = store.write_blocking(move |write| write.put(&one()));
-    let bulk = store.bulk_write::<Mistaken>(0).unwrap().put(&one());
+    let bulk = store.bulk_write::<Unsupported>(0).unwrap().put(&one());
     for refused in [small.unwrap_err(), bulk.unwrap_err()] {
-        assert!(matches!(refused, Error::NotUnique { collection: "mistaken", index: "name" }), "{refused}");
+        assert!(
+            matches!(refused, Error::NotUnique { collection: "unsupported", index: "name" }),
+            "{refused}"
+        );
     }
-    assert!(store.collection::<Mistaken>().is_empty());
+    assert!(store.collection::<Unsupported>().is_empty());
 }

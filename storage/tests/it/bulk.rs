@@ -1,4 +1,4 @@
-//! Replacing everything an owner has while others read and write.
+//! Bulk writes: replacing all records of an owner during other reads and writes.
 
 use storage::{ChangeMessage, ChangedIds, Error, Store, StoreStatistics};
 
@@ -9,7 +9,7 @@ fn items(owner: u64, ids: std::ops::Range<u32>, name: &str) -> Vec<Item> {
 }
 
 #[test]
-fn a_bulk_write_is_seen_when_it_lands_and_not_before() {
+fn a_bulk_write_is_visible_after_its_commit_and_not_before() {
     let store = Store::temporary(schema()).unwrap();
     replace(&store, 1, &items(1, 1..1_001, "old")).unwrap();
     let mut changes = store.changes();
@@ -19,8 +19,8 @@ fn a_bulk_write_is_seen_when_it_lands_and_not_before() {
     }
     assert_eq!(store.collection::<Item>().len_of(1), 1_000);
     assert!(store.collection::<Item>().by("name", "new").unwrap().is_empty());
-    bulk.commit(|write, touched| {
-        assert!(touched.is_empty());
+    bulk.commit(|write, changed| {
+        assert!(changed.is_empty());
         assert_eq!(write.get::<Item>(600)?, Some(item(600, 1, "new")));
         assert_eq!(write.get::<Item>(1)?, None);
         write.put(&note(1, "refreshed"))
@@ -29,7 +29,7 @@ fn a_bulk_write_is_seen_when_it_lands_and_not_before() {
     assert_eq!(store.collection::<Item>().ids(), (500..4_000).collect::<Vec<_>>());
     assert!(store.collection::<Item>().by("name", "old").unwrap().is_empty());
     assert_eq!(store.collection::<Note>().len(), 1);
-    let Some(ChangeMessage::Changed(change)) = changes.try_next() else { panic!("no change was told") };
+    let Some(ChangeMessage::Changed(change)) = changes.try_next() else { panic!("no change was sent") };
     assert_eq!(
         (change.of("items"), change.of("notes")),
         (Some(&ChangedIds::Many), Some(&ChangedIds::Few(vec![1])))
@@ -39,7 +39,7 @@ fn a_bulk_write_is_seen_when_it_lands_and_not_before() {
 }
 
 #[test]
-fn others_write_during_a_bulk_write_and_the_landing_is_told_what() {
+fn a_bulk_write_gets_the_ids_that_other_writes_changed_meanwhile() {
     let store = Store::temporary(schema()).unwrap();
     replace(&store, 1, &items(1, 1..301, "old")).unwrap();
     let mut bulk = store.bulk_write::<Item>(1).unwrap();
@@ -55,13 +55,13 @@ fn others_write_during_a_bulk_write_and_the_landing_is_told_what() {
             write.remove::<Item>(250).map(drop)
         })
         .unwrap();
-    let touched = bulk
-        .commit(|write, touched| {
+    let changed = bulk
+        .commit(|write, changed| {
             write.put(&item(7, 1, "edited again"))?;
-            Ok::<_, Error>(touched.to_vec())
+            Ok::<_, Error>(changed.to_vec())
         })
         .unwrap();
-    assert_eq!(touched, [7, 250, 900]);
+    assert_eq!(changed, [7, 250, 900]);
     let found = store.collection::<Item>();
     assert_eq!(found.get(7).unwrap(), Some(item(7, 1, "edited again")));
     assert_eq!((found.get(900).unwrap(), found.get(250).unwrap()), (None, None));
@@ -69,7 +69,7 @@ fn others_write_during_a_bulk_write_and_the_landing_is_told_what() {
 }
 
 #[test]
-fn what_small_writes_added_during_a_bulk_write_does_not_come_back_after_reopening() {
+fn records_added_during_a_bulk_write_do_not_come_back_after_reopening() {
     let place = Place::new();
     let store = place.open();
     replace(&store, 1, &items(1, 1..101, "old")).unwrap();
@@ -77,7 +77,7 @@ fn what_small_writes_added_during_a_bulk_write_does_not_come_back_after_reopenin
     for item in items(1, 1..51, "new") {
         bulk.put(&item).unwrap();
     }
-    // Enough for blocks beyond those of the bulk write.
+    // Enough records for more blocks than the bulk write has.
     store
         .write_blocking(|write| (1_000..1_300).try_for_each(|id| write.put(&item(id, 1, "meanwhile"))))
         .unwrap();
@@ -100,7 +100,7 @@ fn an_abandoned_bulk_write_leaves_no_trace() {
     }
     assert!(matches!(store.bulk_write::<Item>(1), Err(Error::Busy("items"))));
     drop(bulk);
-    // The same owner can begin again, and a refusal at the landing is no landing.
+    // The same owner can begin again, and an error at the commit discards the bulk write.
     let mut bulk = store.bulk_write::<Item>(1).unwrap();
     bulk.put(&item(1, 1, "new")).unwrap();
     assert!(bulk.commit(|_, _| Err::<(), _>(Error::Closed)).is_err());
@@ -113,21 +113,21 @@ fn an_abandoned_bulk_write_leaves_no_trace() {
 }
 
 #[test]
-fn an_id_belongs_to_one_owner_and_comes_once() {
+fn an_id_belongs_to_one_owner_and_occurs_once() {
     let store = Store::temporary(schema()).unwrap();
     replace(&store, 1, &items(1, 1..11, "x")).unwrap();
     let elsewhere = replace(&store, 2, &items(2, 10..12, "x")).unwrap_err();
     assert!(matches!(elsewhere, Error::Taken { index: "id", by: 10, .. }), "{elsewhere}");
     let twice = replace(&store, 3, &[item(20, 3, "x"), item(20, 3, "y")]).unwrap_err();
     assert!(matches!(twice, Error::Taken { index: "id", by: 20, .. }), "{twice}");
-    // One record may move, though.
+    // A single record may move to another owner.
     store.write_blocking(|write| write.put(&item(10, 2, "moved"))).unwrap();
     assert_eq!(store.collection::<Item>().len_of(1), 9);
     assert_eq!(store.collection::<Item>().len_of(2), 1);
 }
 
 #[test]
-fn who_reads_an_owner_while_it_is_replaced_sees_it_as_it_was() {
+fn a_reader_of_an_owner_that_is_replaced_sees_the_old_records() {
     let store = Store::temporary(schema()).unwrap();
     replace(&store, 1, &items(1, 1..2_001, "old")).unwrap();
     let mut seen = Vec::new();
@@ -168,7 +168,7 @@ fn ids_of_a_bulk_write_are_new_even_when_others_take_some_meanwhile() {
 }
 
 #[test]
-fn what_was_replaced_and_not_yet_swept_never_counts_again() {
+fn replaced_values_never_become_current_again_before_they_are_swept() {
     let place = Place::new();
     let store = place.open();
     let names = |name: &str| (1..=300).map(|id| note(id, &format!("{name} {id}"))).collect::<Vec<_>>();
@@ -176,7 +176,7 @@ fn what_was_replaced_and_not_yet_swept_never_counts_again() {
     replace(&store, 1, &items(1, 1..501, "first")).unwrap();
     let image = Place::new();
     let mut is_done = false;
-    // While someone reads a whole owner nothing is swept.
+    // Nothing is swept while a reader scans an owner.
     store
         .collection::<Item>()
         .for_each_of(1, |_| {
@@ -185,7 +185,7 @@ fn what_was_replaced_and_not_yet_swept_never_counts_again() {
             }
             put(&store, names("second")).unwrap();
             replace(&store, 1, &items(1, 1..101, "second")).unwrap();
-            // Gone, and gone and there again: what lies below must not come through.
+            // Removed, and removed and added again: the older versions must not become visible.
             store
                 .write_blocking(|write| {
                     write.remove::<Note>(5)?;
@@ -202,7 +202,7 @@ fn what_was_replaced_and_not_yet_swept_never_counts_again() {
             copy(place.folder.path(), image.folder.path());
         })
         .unwrap();
-    // As if the machine had been switched off there.
+    // The copy is the state after a power failure at that moment.
     for (at, found) in [(&place, store), (&image, image.open())] {
         let notes = found.collection::<Note>().ids();
         assert_eq!(notes, std::iter::once(9).chain(251..=300).collect::<Vec<_>>(), "{:?}", at.folder);
@@ -213,7 +213,7 @@ fn what_was_replaced_and_not_yet_swept_never_counts_again() {
 }
 
 #[test]
-fn a_bulk_write_counts_above_what_small_writes_made_while_it_was_staged() {
+fn a_bulk_write_wins_over_small_writes_made_while_it_was_staged() {
     let place = Place::new();
     let store = place.open();
     replace(&store, 1, &items(1, 1..501, "first")).unwrap();
@@ -236,7 +236,7 @@ fn a_bulk_write_counts_above_what_small_writes_made_while_it_was_staged() {
             for item in items(1, 1..151, "third") {
                 bulk.put(&item).unwrap();
             }
-            // Over what is not swept yet, so these blocks have a number above that of the stage.
+            // Older versions are not swept yet, so these blocks get a version above that of the stage.
             store
                 .write_blocking(|write| (1..351).try_for_each(|id| write.put(&item(id, 1, "meanwhile"))))
                 .unwrap();

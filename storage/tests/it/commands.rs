@@ -1,4 +1,4 @@
-//! What `headwater check` and `headwater store salvage` say, and when they refuse.
+//! Reports of `headwater check` and `headwater store salvage`, and the cases that they refuse.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -23,18 +23,18 @@ fn files(folder: &Path) -> Vec<PathBuf> {
     found
 }
 
-/// What both say; neither makes a file.
+/// Returns the errors of both, and checks that neither creates a file.
 #[track_caller]
 fn refused(place: &Place) -> [Error; 2] {
     let before = (files(place.folder.path()), files(&place.store()));
     let into = place.folder.path().join("salvaged");
     let both = [place.check().unwrap_err(), place.salvage(&into).unwrap_err()];
-    assert_eq!((files(place.folder.path()), files(&place.store())), before, "something was made");
+    assert_eq!((files(place.folder.path()), files(&place.store())), before, "a file was created");
     both
 }
 
 #[test]
-fn where_there_is_no_store_both_say_so_and_make_nothing() {
+fn without_a_store_both_report_it_and_create_nothing() {
     let place = Place::new();
     for error in refused(&place) {
         assert!(matches!(error, Error::NoStore(_)), "{error}");
@@ -46,7 +46,7 @@ fn where_there_is_no_store_both_say_so_and_make_nothing() {
 }
 
 #[test]
-fn beside_a_running_server_both_refuse() {
+fn both_refuse_while_a_server_is_running() {
     let place = filled();
     let _store = place.open();
     for error in refused(&place) {
@@ -55,7 +55,7 @@ fn beside_a_running_server_both_refuse() {
 }
 
 #[test]
-fn without_the_key_file_or_with_another_both_refuse() {
+fn both_refuse_a_missing_or_wrong_key_file() {
     let place = filled();
     fs::remove_file(place.key()).unwrap();
     for error in refused(&place) {
@@ -63,28 +63,32 @@ fn without_the_key_file_or_with_another_both_refuse() {
     }
     drop(Store::open(&place.folder.path().join("other"), &place.key(), schema()).unwrap());
     for error in refused(&place) {
-        assert!(matches!(error, Error::Key(_)) && error.to_string().contains("does not open"), "{error}");
+        assert!(
+            matches!(error, Error::Key(_)) && error.to_string().contains("does not belong to this store"),
+            "{error}"
+        );
     }
 }
 
 #[test]
-fn the_report_of_a_healthy_store_has_its_figures() {
+fn the_report_of_an_intact_store_has_its_sizes_and_counts() {
     let place = filled();
     let live_bytes = place.open().statistics().live_bytes;
     let report = place.check().unwrap();
     assert_eq!(report.live_bytes, live_bytes);
-    // Sealed ones too.
+    // Includes encrypted records.
     assert_eq!(report.records.values().copied().collect::<Vec<_>>(), [1, 250, 20]);
     let text = report.to_string();
     let lines: Vec<_> = text.lines().collect();
-    assert_eq!(lines[0], format!("the store at {} is well", place.store().display()));
-    assert_eq!(lines[1..4], ["          1 credentials", "        250 items", "         20 notes"]);
-    assert!(lines[4].contains(" live in it, it takes ") && lines[4].ends_with(" times"), "{text}");
+    assert!(lines[0].starts_with("store OK; ") && lines[0].contains(" of data, "), "{text}");
+    assert!(lines[0].ends_with(" on disk"), "{text}");
+    assert_eq!(lines[1], format!("  folder: {}", place.store().display()));
+    assert_eq!(lines[2..5], ["          1 credentials", "        250 items", "         20 notes"]);
     assert_eq!(lines.len(), 5);
 }
 
 #[test]
-fn what_salvage_did_is_told_in_lines() {
+fn salvage_reports_what_it_wrote() {
     let place = filled();
     let into = place.folder.path().join("salvaged");
     let text = place.salvage(&into).unwrap().to_string();
@@ -92,11 +96,11 @@ fn what_salvage_did_is_told_in_lines() {
     assert_eq!(
         lines,
         [
-            format!("what could be read was written into a new store at {}", into.display()).as_str(),
+            format!("readable records were written to a new store at {}", into.display()).as_str(),
             "          1 credentials",
             "        250 items",
             "         20 notes",
-            "start Headwater with the new store and look through it before the old one goes",
+            "start Headwater with the new store and check its contents before deleting the old one",
         ]
     );
     let store = Store::open(&into, &place.key(), schema()).unwrap();
@@ -104,17 +108,14 @@ fn what_salvage_did_is_told_in_lines() {
 }
 
 #[test]
-fn a_collection_that_this_version_does_not_know_is_told_and_left_out_of_what_is_saved() {
+fn salvage_reports_and_leaves_out_an_unknown_collection() {
     let place = filled();
     let smaller = || Schema::new().with::<Note>().with::<Credential>();
     let report = storage::check(&place.store(), &place.key(), &smaller()).unwrap();
-    assert!(
-        report.to_string().contains("a collection \"items\" that this version does not know"),
-        "{report}"
-    );
+    assert!(report.to_string().contains("unknown collection \"items\""), "{report}");
     assert!(report.to_string().ends_with("`headwater store salvage`\n"), "{report}");
     let into = place.folder.path().join("salvaged");
-    let saved = storage::salvage(&place.store(), &into, &place.key(), &smaller()).unwrap();
-    assert!(saved.to_string().contains("items are not known to this version and were left out"), "{saved}");
+    let salvaged = storage::salvage(&place.store(), &into, &place.key(), &smaller()).unwrap();
+    assert!(salvaged.to_string().contains("unknown collection \"items\" was left out"), "{salvaged}");
     assert_eq!(Store::open(&into, &place.key(), smaller()).unwrap().collection::<Note>().len(), 20);
 }

@@ -1,7 +1,7 @@
-//! A process that writes is killed at any moment; what it was answered is there, and nothing else by half.
+//! A writing process is killed at arbitrary moments: all answered writes are present, and no write is partly present.
 //!
-//! *Dramatis personae: the child*, this same binary, writing and saying what was answered; *the test*, which kills it
-//! and reads what is left.
+//! *Dramatis personae*: the *child*, this same binary, writes and prints each answered round; the *test* kills it and
+//! reads the store.
 
 use std::io::{BufRead, BufReader, Write as _};
 use std::path::{Path, PathBuf};
@@ -12,13 +12,13 @@ use storage::{Error, Store};
 
 use crate::support::{Item, Note, Place, item, note, replace, schema};
 
-/// Where the child finds the store.
+/// Environment variable with the folder of the store.
 const FOLDER: &str = "HEADWATER_CRASH_FOLDER";
-/// Notes of one large write, in a row of ids that nothing else uses.
+/// Ids of the notes of one large write; nothing else uses them.
 const LARGE: std::ops::Range<u32> = 10_000..10_250;
 const ITEMS: u32 = 2_500;
 
-/// Round `n` of the child: small writes to two collections, a large one, a bulk one.
+/// Runs round `n` of the child: a small write to two collections, a large write, or a bulk write.
 fn write_round(store: &Store, n: u32) -> Result<(), Error> {
     let round = n.to_string();
     match n % 5 {
@@ -38,7 +38,7 @@ fn write_round(store: &Store, n: u32) -> Result<(), Error> {
         other => store.write_blocking(move |write| {
             write.put(&note(other, &round))?;
             write.put(&item(other + 1, 2, &round))?;
-            // Something comes and goes in each round.
+            // Each round adds and removes a record.
             write.remove::<Note>(100 + n % 7)?;
             write.put(&note(200 + n % 50, &format!("row {n}")))
         }),
@@ -46,7 +46,7 @@ fn write_round(store: &Store, n: u32) -> Result<(), Error> {
 }
 
 #[test]
-#[ignore = "the other half of the tests beside it, which start it"]
+#[ignore = "started as a child process by the other tests of this module"]
 fn child() {
     let Some(folder) = std::env::var_os(FOLDER) else { return };
     let folder = PathBuf::from(folder);
@@ -60,13 +60,13 @@ fn child() {
     }
 }
 
-/// The last round that left a trace.
+/// Returns the last round with a record in the store.
 fn latest(store: &Store) -> u32 {
     let notes = store.collection::<Note>();
     (0..5).filter_map(|id| notes.get(id).unwrap()?.name.parse().ok()).max().unwrap_or(0)
 }
 
-/// Starts the child, kills it after a while, and gives the last round it was answered.
+/// Starts the child, kills it after a delay, and returns its last answered round.
 fn kill_after(folder: &Path, delay: Duration) -> u32 {
     let mut child = Command::new(std::env::current_exe().unwrap())
         .args(["--exact", "crash::child", "--ignored", "--nocapture"])
@@ -91,20 +91,20 @@ fn verify(store: &Store, answered: u32) {
     let items = store.collection::<Item>();
     let named = |id: u32| notes.get(id).unwrap().and_then(|it| it.name.parse::<u32>().ok());
     let found = latest(store);
-    assert!(found >= answered, "round {answered} was answered, the store knows {found}");
+    assert!(found >= answered, "round {answered} was answered, the last round in the store is {found}");
     for kind in 0..5 {
-        // The last answered round of each kind, or one after it.
+        // The last answered round of each kind, or a later one.
         let due = (1..=answered).rev().find(|n| n % 5 == kind);
         assert!(named(kind) >= due, "{due:?} was answered, the store has {:?}", named(kind));
     }
     for id in 0..3 {
         let other = items.get(id + 1).unwrap().map(|it| it.name);
-        assert_eq!(other, notes.get(id).unwrap().map(|it| it.name), "half of a small write");
+        assert_eq!(other, notes.get(id).unwrap().map(|it| it.name), "a small write is partly present");
     }
     let large: Vec<_> = LARGE.filter_map(|id| notes.get(id).unwrap()).collect();
     if let Some(round) = named(3) {
         let all: Vec<_> = LARGE.map(|id| note(id, &format!("{round} {id}"))).collect();
-        assert_eq!(large, all, "half of a large write");
+        assert_eq!(large, all, "a large write is partly present");
     } else {
         assert!(large.is_empty());
     }
@@ -112,7 +112,7 @@ fn verify(store: &Store, answered: u32) {
     items.for_each_of(1, |it| bulk.push(it)).unwrap();
     if let Some(round) = named(4) {
         let all: Vec<_> = (0..ITEMS).map(|at| item(100_000 + at, 1, &round.to_string())).collect();
-        assert_eq!(bulk, all, "half of a bulk write");
+        assert_eq!(bulk, all, "a bulk write is partly present");
     } else {
         assert!(bulk.is_empty());
     }
@@ -126,28 +126,28 @@ fn rounds(n: u64, seed: u64) {
     drop(place.open());
     let mut total = 0;
     for round in 0..n {
-        // Spread over what a round of the child takes, start included.
+        // Delays spread over the duration of a child's rounds, including its start.
         let delay = Duration::from_millis(60 + (round * 7919 + seed * 104_729) % 700);
         let answered = kill_after(place.folder.path(), delay);
         let store = place.open();
         verify(&store, answered);
         total = total.max(answered);
-        // And it goes on from there.
+        // The store accepts further writes.
         replace(&store, 9, &[item(1_000_000, 9, "after")]).unwrap();
     }
-    assert!(total > 0, "the child never got to write");
+    assert!(total > 0, "the child never wrote anything");
     let report = place.check().unwrap();
     assert!(report.is_ok(), "{report:?}");
 }
 
 #[test]
-fn a_killed_process_loses_nothing_that_was_answered() {
+fn a_killed_process_loses_no_answered_write() {
     rounds(4, 1);
 }
 
 mod slow {
     #[test]
-    fn fifty_killed_processes_lose_nothing_that_was_answered() {
+    fn fifty_killed_processes_lose_no_answered_write() {
         super::rounds(50, 2);
     }
 }

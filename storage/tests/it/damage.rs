@@ -1,4 +1,4 @@
-//! What the store says when its files are not what they were, and what can be saved then.
+//! Damaged files: errors when the store opens, and salvage.
 
 use std::fs;
 use std::os::unix::fs::FileExt;
@@ -35,21 +35,22 @@ fn is_as_filled(store: &Store) -> bool {
             .is_ok_and(|it| it.iter().all(|it| it.name == format!("item {}", it.id - 1)))
 }
 
-/// The store says in words that it is damaged.
+/// Checks that the store refuses to open because it is damaged, and returns the error text.
 #[track_caller]
 fn refused(place: &Place) -> String {
     match place.try_open() {
         Ok(store) => panic!("it opened, with {} notes", store.collection::<Note>().len()),
         Err(error @ Error::Damaged { .. }) => {
-            let words = error.to_string();
-            assert!(words.contains("headwater store salvage"), "{words}");
-            words
+            let text = error.to_string();
+            assert!(text.contains("headwater store salvage"), "{text}");
+            text
         }
         Err(other) => panic!("another error: {other}"),
     }
 }
 
-/// Salvages, opens, and checks that nothing is there that never was. Gives how many notes and items were saved.
+/// Salvages the store, opens the result, and checks that it contains only records that existed. Returns the number of
+/// salvaged notes and items.
 fn salvaged(place: &Place) -> (usize, usize) {
     let into = place.folder.path().join("salvaged");
     let report = place.salvage(&into).unwrap();
@@ -62,7 +63,7 @@ fn salvaged(place: &Place) -> (usize, usize) {
     let items = store.collection::<Item>().all().unwrap();
     assert!(notes.iter().all(|it| it.name == format!("note {}", it.id)));
     assert!(items.iter().all(|it| it.name == format!("item {}", it.id - 1)));
-    put(&store, [note(100_000, "it takes writes")]).unwrap();
+    put(&store, [note(100_000, "accepts writes")]).unwrap();
     (notes.len(), items.len())
 }
 
@@ -78,7 +79,7 @@ fn a_missing_database_is_never_taken_for_a_new_store() {
 }
 
 #[test]
-fn an_older_copy_of_the_database_is_noticed() {
+fn an_older_copy_of_the_database_is_detected() {
     let place = filled();
     let older = fs::read(place.database()).unwrap();
     put(&place.open(), [note(1_000, "later")]).unwrap();
@@ -89,7 +90,7 @@ fn an_older_copy_of_the_database_is_noticed() {
 }
 
 #[test]
-fn a_missing_or_broken_commit_file_is_told_and_everything_can_be_saved() {
+fn a_missing_or_broken_commit_file_is_reported_and_all_records_can_be_salvaged() {
     let place = filled();
     fs::write(place.store().join("commit"), "nonsense").unwrap();
     assert!(refused(&place).contains("commit file"));
@@ -99,7 +100,7 @@ fn a_missing_or_broken_commit_file_is_told_and_everything_can_be_saved() {
 }
 
 #[test]
-fn a_database_cut_in_half_is_refused_and_its_first_half_can_be_saved() {
+fn a_truncated_database_is_refused_and_can_be_salvaged() {
     let place = filled();
     let length = fs::metadata(place.database()).unwrap().len();
     fs::File::options().write(true).open(place.database()).unwrap().set_len(length / 2).unwrap();
@@ -109,7 +110,7 @@ fn a_database_cut_in_half_is_refused_and_its_first_half_can_be_saved() {
 }
 
 #[test]
-fn a_healthy_store_is_well_and_salvage_takes_all_of_it() {
+fn an_intact_store_is_ok_and_salvage_copies_all_of_it() {
     let place = filled();
     let report = place.check().unwrap();
     assert!(report.is_ok(), "{report:?}");
@@ -117,61 +118,62 @@ fn a_healthy_store_is_well_and_salvage_takes_all_of_it() {
     assert_eq!(report.acknowledged["items"], u64::from(ITEMS));
     assert!(report.disk_bytes > report.live_bytes);
     assert_eq!(salvaged(&place), (NOTES as usize, ITEMS as usize));
-    assert!(is_as_filled(&place.open()), "checking and saving left the store as it was");
+    assert!(is_as_filled(&place.open()), "check or salvage changed the store");
 }
 
 #[test]
-fn salvage_does_not_write_into_a_store_that_is_there() {
+fn salvage_does_not_write_into_an_existing_store() {
     let (one, other) = (filled(), filled());
     assert!(one.salvage(&other.store()).is_err());
     assert!(is_as_filled(&other.open()));
 }
 
-/// What may happen to a file.
+/// Damage to a file.
 #[derive(Debug, Clone)]
-enum Harm {
-    /// The rest is gone.
+enum Damage {
+    /// Truncates the file.
     Cut,
-    /// The rest is something else.
+    /// Overwrites the rest of the file.
     Overwrite(u8),
+    /// Flips one bit.
     Flip(u8),
-    /// Some KiB of zeros, as a lost write leaves them.
+    /// Writes some KiB of zeros, as after a lost write.
     Hole,
 }
 
-fn harm() -> impl Strategy<Value = Harm> {
+fn damage() -> impl Strategy<Value = Damage> {
     prop_oneof![
-        Just(Harm::Cut),
-        any::<u8>().prop_map(Harm::Overwrite),
-        (0u8..8).prop_map(Harm::Flip),
-        Just(Harm::Hole)
+        Just(Damage::Cut),
+        any::<u8>().prop_map(Damage::Overwrite),
+        (0u8..8).prop_map(Damage::Flip),
+        Just(Damage::Hole)
     ]
 }
 
-fn harm_and_open(file: &str, at: f64, harm: &Harm) {
+fn damage_and_open(file: &str, at: f64, damage: &Damage) {
     let place = filled();
     let path = place.database().parent().unwrap().join(file);
     let length = fs::metadata(&path).unwrap().len();
     let at = ((length as f64 * at) as u64).min(length - 1);
     let open = fs::File::options().read(true).write(true).open(&path).unwrap();
-    match harm {
-        Harm::Cut => open.set_len(at).unwrap(),
-        Harm::Overwrite(byte) => open.write_all_at(&vec![*byte; (length - at) as usize], at).unwrap(),
-        Harm::Flip(bit) => {
+    match damage {
+        Damage::Cut => open.set_len(at).unwrap(),
+        Damage::Overwrite(byte) => open.write_all_at(&vec![*byte; (length - at) as usize], at).unwrap(),
+        Damage::Flip(bit) => {
             let mut byte = [0];
             open.read_exact_at(&mut byte, at).unwrap();
             open.write_all_at(&[byte[0] ^ (1 << bit)], at).unwrap();
         }
-        Harm::Hole => open.write_all_at(&vec![0; 4096.min((length - at) as usize)], at).unwrap(),
+        Damage::Hole => open.write_all_at(&vec![0; 4096.min((length - at) as usize)], at).unwrap(),
     }
     drop(open);
     match place.try_open() {
-        // Nothing that counts was hit.
-        Ok(store) => assert!(is_as_filled(&store), "records were lost without a word"),
+        // The damage hit no current record.
+        Ok(store) => assert!(is_as_filled(&store), "records were lost silently"),
         Err(Error::Damaged { .. }) => {
             salvaged(&place);
         }
-        Err(other) => panic!("not in plain words: {other}"),
+        Err(other) => panic!("unexpected error: {other}"),
     }
 }
 
@@ -179,13 +181,13 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 16, max_shrink_iters: 30, ..ProptestConfig::default() })]
 
     #[test]
-    fn a_harmed_database_is_whole_or_refused_and_never_panics(at in 0f64..1.0, harm in harm()) {
-        harm_and_open("db", at, &harm);
+    fn a_damaged_database_is_complete_or_refused_and_never_panics(at in 0f64..1.0, damage in damage()) {
+        damage_and_open("db", at, &damage);
     }
 
     #[test]
-    fn a_harmed_configuration_of_the_database_is_whole_or_refused(at in 0f64..1.0, harm in harm()) {
-        harm_and_open("conf", at, &harm);
+    fn a_damaged_configuration_of_the_database_is_complete_or_refused(at in 0f64..1.0, damage in damage()) {
+        damage_and_open("conf", at, &damage);
     }
 }
 
@@ -196,8 +198,8 @@ mod slow {
         #![proptest_config(ProptestConfig { cases: 200, max_shrink_iters: 30, ..ProptestConfig::default() })]
 
         #[test]
-        fn a_harmed_database_is_whole_or_refused_two_hundred_times(at in 0f64..1.0, harm in harm()) {
-            harm_and_open("db", at, &harm);
+        fn a_damaged_database_is_complete_or_refused_two_hundred_times(at in 0f64..1.0, damage in damage()) {
+            damage_and_open("db", at, &damage);
         }
     }
 }

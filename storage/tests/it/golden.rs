@@ -1,8 +1,8 @@
-//! What earlier versions wrote must be read for ever.
+//! Every later version must read the files of all released versions.
 //!
-//! `records.json` has one line per noun and version: the bytes as they were written, and what they say. `store-1.bin`
-//! is a whole small store. Both are only ever added to: `cargo test -p storage --test it golden::write -- --ignored`
-//! writes what is not there yet.
+//! `records.json` has one entry per record type and version: the encoded bytes, and their content. `store-1.bin` is a
+//! complete small store. Existing entries never change: `cargo test -p storage --test it golden::write -- --ignored`
+//! adds the missing ones.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -126,7 +126,7 @@ fn user() -> User {
     }
 }
 
-/// A record of every noun, as this version writes it.
+/// Returns a record of every type, as this version writes it.
 fn now() -> Vec<Value> {
     vec![
         written(&account()),
@@ -149,7 +149,7 @@ fn bytes(hex: &str) -> Vec<u8> {
     (0..hex.len()).step_by(2).map(|at| u8::from_str_radix(&hex[at..at + 2], 16).unwrap()).collect()
 }
 
-/// A record as this version writes it.
+/// Encodes a record as this version writes it.
 fn written<T: Record>(record: &T) -> Value {
     let mut bytes = vec![T::VERSION];
     bytes.extend(rmp_serde::to_vec_named(record).unwrap());
@@ -160,7 +160,7 @@ fn written<T: Record>(record: &T) -> Value {
 fn reads<T: Record>(line: &Value) {
     let record: T = storage::decode(&bytes(line["bytes"].as_str().unwrap())).unwrap();
     let says = serde_json::to_value(&record).unwrap();
-    // Fields that came later have their defaults; those of then say what they said.
+    // Later fields have their defaults; all others are unchanged.
     for (field, value) in line["says"].as_object().unwrap() {
         assert_eq!(&says[field], value, "{} {field}", T::COLLECTION);
     }
@@ -184,13 +184,14 @@ fn records_of_every_released_version_still_decode() {
             Stream::COLLECTION => reads::<Stream>(line),
             StreamProfile::COLLECTION => reads::<StreamProfile>(line),
             User::COLLECTION => reads::<User>(line),
-            other => panic!("nobody reads {other}"),
+            other => panic!("unknown collection {other}"),
         }
     }
-    // What this version writes is kept too.
+    // This version has its entries too.
     for now in now() {
-        let is_kept = |it: &Value| it["collection"] == now["collection"] && it["version"] == now["version"];
-        assert!(lines.iter().any(is_kept), "no golden record of {} {}", now["collection"], now["version"]);
+        let is_present =
+            |it: &Value| it["collection"] == now["collection"] && it["version"] == now["version"];
+        assert!(lines.iter().any(is_present), "no golden record of {} {}", now["collection"], now["version"]);
     }
 }
 
@@ -215,8 +216,9 @@ fn write() {
     let now = now();
     let mut lines = if golden("records.json").exists() { records() } else { Vec::new() };
     for line in now {
-        let is_kept = |it: &Value| it["collection"] == line["collection"] && it["version"] == line["version"];
-        if !lines.iter().any(is_kept) {
+        let is_present =
+            |it: &Value| it["collection"] == line["collection"] && it["version"] == line["version"];
+        if !lines.iter().any(is_present) {
             lines.push(line);
         }
     }
@@ -244,7 +246,7 @@ fn write() {
     pack(folder.path(), &golden("store-1.bin"));
 }
 
-/// All files of a folder in one compressed one; databases are mostly zeros.
+/// Packs all files of a folder into one compressed file. Databases are mostly zeros.
 fn pack(folder: &Path, into: &Path) {
     let mut files = BTreeMap::new();
     let mut folders = vec![folder.to_owned()];

@@ -1,4 +1,4 @@
-//! The promises of the store, told through its door.
+//! Tests of the store through its public API.
 
 #![expect(clippy::unwrap_used, reason = "helpers of tests may unwrap as tests do")]
 

@@ -1,4 +1,4 @@
-//! A random history against ordered maps, with reopening and rewriting as steps of it.
+//! Model test: random histories compared with ordered maps. Reopening and compacting are steps of the history.
 
 use std::collections::BTreeMap;
 
@@ -15,7 +15,7 @@ enum Step {
     RemoveItem(u32),
     RemoveOwner(u64),
     Replace(u64, u32),
-    /// More than a slice.
+    /// A write of more than one slice.
     Large(u32),
     Refused(u32),
     Reopen,
@@ -46,7 +46,7 @@ struct Model {
 }
 
 impl Model {
-    fn take(&mut self, step: &Step, store: &mut Option<Store>, place: &Place) {
+    fn apply(&mut self, step: &Step, store: &mut Option<Store>, place: &Place) {
         self.n_steps += 1;
         let now = self.n_steps;
         let open = store.as_ref().unwrap();
@@ -54,14 +54,14 @@ impl Model {
             Step::Put(notes) => {
                 let notes: Vec<_> = notes.into_iter().map(|(id, name)| note(id, &name.to_string())).collect();
                 let mut after = self.notes.clone();
-                let mut is_fine = true;
+                let mut is_valid = true;
                 for it in &notes {
-                    is_fine &= after.values().all(|other| other.id == it.id || other.name != it.name);
+                    is_valid &= after.values().all(|other| other.id == it.id || other.name != it.name);
                     after.insert(it.id, it.clone());
                 }
                 let done = open.write_blocking(move |write| notes.iter().try_for_each(|it| write.put(it)));
-                assert_eq!(done.is_ok(), is_fine, "{done:?}");
-                if is_fine {
+                assert_eq!(done.is_ok(), is_valid, "{done:?}");
+                if is_valid {
                     self.notes = after;
                 }
             }
@@ -80,7 +80,7 @@ impl Model {
                 assert_eq!(done, self.items.remove(&id).is_some());
             }
             Step::RemoveOwner(owner) => {
-                // Also what the same write moves there and away again.
+                // Includes a record that the same write moves to this owner.
                 let moved = self.items.values().find(|it| it.owner != owner).cloned();
                 let first = moved.clone();
                 open.write_blocking(move |write| {
@@ -161,7 +161,7 @@ fn run(steps: Vec<Step>) {
     let mut model = Model::default();
     let mut table = store.as_ref().unwrap().table::<Note>().unwrap();
     for step in &steps {
-        model.take(step, &mut store, &place);
+        model.apply(step, &mut store, &place);
         let open = store.as_ref().unwrap();
         if matches!(step, Step::Reopen) {
             table = open.table::<Note>().unwrap();

@@ -1,4 +1,4 @@
-//! The gateway's own store: what it begins with, and what is kept of it in memory.
+//! The gateway's own store: its initial records, and its read models.
 
 use domain::account::Account;
 use domain::ids::StreamProfileId;
@@ -10,7 +10,7 @@ use domain::stream_profile::StreamProfile;
 use storage::records::schema;
 use storage::{Error, Models, Store, seed, store_catalogue};
 
-/// Two lists that have a channel in common.
+/// Creates a catalogue of two playlists with one channel in common.
 fn catalogue() -> Catalogue {
     let mut builder = CatalogueBuilder::new();
     let lists = [
@@ -29,21 +29,21 @@ fn catalogue() -> Catalogue {
 }
 
 #[test]
-fn a_store_begins_with_what_no_store_is_without_and_keeps_it_at_the_next_start() {
+fn a_new_store_is_seeded_once_and_keeps_its_records_at_the_next_start() {
     let store = Store::temporary(schema()).unwrap();
     seed(&store).unwrap();
     let keys = store.collection::<ServerKeys>().get(1).unwrap().unwrap();
     assert_ne!(keys.tokens, keys.lookup);
     let version = store.version();
     seed(&store).unwrap();
-    assert_eq!(store.version(), version, "there was nothing to write");
+    assert_eq!(store.version(), version, "the second seeding wrote something");
     assert_eq!(store.collection::<ServerKeys>().all().unwrap(), [keys]);
     assert_eq!(store.collection::<Account>().all().unwrap(), [Account::custom()]);
     assert_eq!(store.collection::<StreamProfile>().all().unwrap(), StreamProfile::built_in());
 }
 
 #[test]
-fn a_store_from_before_a_built_in_stream_profile_keeps_what_has_its_id_or_name() {
+fn seeding_keeps_stream_profiles_with_the_id_or_name_of_a_built_in_one() {
     let store = Store::temporary(schema()).unwrap();
     let [proxy, _, copy, transcode, _] = StreamProfile::built_in();
     let mine = [
@@ -59,7 +59,7 @@ fn a_store_from_before_a_built_in_stream_profile_keeps_what_has_its_id_or_name()
 }
 
 #[test]
-fn a_catalogue_is_kept_under_its_own_ids_and_what_is_added_gets_others() {
+fn a_catalogue_is_stored_under_its_own_ids_and_later_records_get_others() {
     let store = Store::temporary(schema()).unwrap();
     seed(&store).unwrap();
     let catalogue = catalogue();
@@ -75,11 +75,11 @@ fn a_catalogue_is_kept_under_its_own_ids_and_what_is_added_gets_others() {
     assert_eq!(streams, catalogue.streams);
     assert_eq!(models.streams.load().ids(&Default::default()).len(), streams.len());
     let next = store.write_blocking(|write| write.next_id::<Stream>()).unwrap();
-    assert!(streams.iter().all(|it| it.id.0 < next), "{next} was given already");
+    assert!(streams.iter().all(|it| it.id.0 < next), "{next} was assigned already");
 }
 
 #[test]
-fn two_accounts_of_one_name_are_not_kept() {
+fn two_accounts_with_the_same_name_are_refused() {
     let store = Store::temporary(schema()).unwrap();
     let mut catalogue = catalogue();
     catalogue.accounts[1].name = "a".to_owned();

@@ -1,4 +1,4 @@
-//! How much the store takes, and rewriting it while others go on.
+//! Size of the store, and compaction during reads and writes.
 
 use std::fs;
 use std::path::PathBuf;
@@ -15,7 +15,7 @@ fn databases(place: &Place) -> Vec<PathBuf> {
 }
 
 #[test]
-fn the_figures_say_what_lives_in_the_store_and_not_what_lived_there_once() {
+fn live_bytes_count_current_records_and_no_replaced_ones() {
     let place = Place::new();
     let store = place.open();
     let live = |store: &Store| store.statistics().live_bytes;
@@ -50,14 +50,14 @@ fn the_figures_say_what_lives_in_the_store_and_not_what_lived_there_once() {
 }
 
 #[test]
-fn a_store_is_rewritten_while_others_write_and_read_and_nothing_is_lost() {
+fn compaction_during_reads_and_writes_loses_nothing() {
     const ROUNDS: u32 = 60;
     let place = Place::new();
     let store = place.open();
     replace(&store, 1, &(1..=2_000).map(|id| item(id, 1, "0")).collect::<Vec<_>>()).unwrap();
-    // Of a size that sled keeps in files of their own.
+    // sled stores values of this size in separate files.
     put(&store, [note(1_000, &"large".repeat(150_000))]).unwrap();
-    let is_over = Arc::new(AtomicBool::new(false));
+    let is_done = Arc::new(AtomicBool::new(false));
     let small = {
         let store = store.clone();
         std::thread::spawn(move || {
@@ -78,16 +78,16 @@ fn a_store_is_rewritten_while_others_write_and_read_and_nothing_is_lost() {
         })
     };
     let reader = {
-        let (store, is_over) = (store.clone(), Arc::clone(&is_over));
+        let (store, is_done) = (store.clone(), Arc::clone(&is_done));
         std::thread::spawn(move || {
-            let mut n_passes = 0;
-            while !is_over.load(Ordering::SeqCst) || n_passes == 0 {
+            let mut n_scans = 0;
+            while !is_done.load(Ordering::SeqCst) || n_scans == 0 {
                 let mut names = Vec::new();
                 store.collection::<Item>().for_each_of(1, |it| names.push(it.name)).unwrap();
                 assert_eq!(names.len(), 2_000);
-                assert!(names.iter().all(|it| *it == names[0]), "two states of an owner were seen at once");
+                assert!(names.iter().all(|it| *it == names[0]), "a scan saw two states of an owner");
                 assert_eq!(store.collection::<Note>().get(1_000).unwrap().unwrap().name.len(), 750_000);
-                n_passes += 1;
+                n_scans += 1;
             }
         })
     };
@@ -98,9 +98,9 @@ fn a_store_is_rewritten_while_others_write_and_read_and_nothing_is_lost() {
     }
     small.join().unwrap();
     bulk.join().unwrap();
-    is_over.store(true, Ordering::SeqCst);
+    is_done.store(true, Ordering::SeqCst);
     reader.join().unwrap();
-    assert_eq!(databases(&place).len(), 1, "the databases of before are gone");
+    assert_eq!(databases(&place).len(), 1, "old databases still exist");
 
     let compare = |store: &Store| {
         let notes = store.collection::<Note>();
@@ -117,12 +117,12 @@ fn a_store_is_rewritten_while_others_write_and_read_and_nothing_is_lost() {
 }
 
 #[test]
-fn a_bulk_write_begun_before_the_store_is_rewritten_lands_after_it() {
+fn a_bulk_write_that_began_before_a_compaction_can_be_committed_after_it() {
     let place = Place::new();
     let store = place.open();
     replace(&store, 1, &(1..=300).map(|id| item(id, 1, "old")).collect::<Vec<_>>()).unwrap();
     let mut bulk = store.bulk_write::<Item>(1).unwrap();
-    // Some of it lies on the disk already, some is still on its way.
+    // Some records are written to the disk already, some are still in memory.
     (1..=2_550).try_for_each(|id| bulk.put(&item(id, 1, "new"))).unwrap();
     store.compact().unwrap();
     assert_eq!(store.collection::<Item>().by("name", "old").unwrap().len(), 300);
@@ -134,16 +134,16 @@ fn a_bulk_write_begun_before_the_store_is_rewritten_lands_after_it() {
 }
 
 #[test]
-fn when_rewriting_fails_the_store_goes_on_as_it_was() {
+fn a_failed_compaction_leaves_the_store_usable() {
     let place = Place::new();
     let store = place.open();
     put(&store, (1..=300).map(|id| note(id, &id.to_string()))).unwrap();
-    // Something is in the way of the new database.
-    let in_the_way = place.store().join("db-000002");
-    fs::write(&in_the_way, "a file").unwrap();
+    // A file blocks the folder of the new database.
+    let blocking = place.store().join("db-000002");
+    fs::write(&blocking, "a file").unwrap();
     store.compact().unwrap_err();
     put(&store, [note(1, "after")]).unwrap();
-    fs::remove_file(&in_the_way).unwrap();
+    fs::remove_file(&blocking).unwrap();
     store.compact().unwrap();
     put(&store, [note(2, "after all")]).unwrap();
     drop(store);

@@ -1,4 +1,4 @@
-//! The index of all streams, told through a store that changes.
+//! The index of all streams follows a store that changes.
 
 use std::sync::Arc;
 
@@ -42,13 +42,13 @@ fn remove(store: &Store, ids: Vec<u32>) {
         .unwrap();
 }
 
-/// The index with everything in it that was answered.
+/// Returns the index with all answered writes.
 fn now(store: &Store, index: &StreamIndex) -> Arc<StreamSnapshot> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap();
     runtime.block_on(index.at(store.version())).unwrap()
 }
 
-/// The index says what the store says.
+/// Checks that the index equals the store.
 #[track_caller]
 fn agrees(store: &Store, index: &StreamIndex) -> Arc<StreamSnapshot> {
     let index = now(store, index);
@@ -70,7 +70,7 @@ fn agrees(store: &Store, index: &StreamIndex) -> Arc<StreamSnapshot> {
 }
 
 #[test]
-fn an_edit_is_in_the_index_when_one_asks_for_the_commit_that_made_it() {
+fn the_index_at_a_commit_contains_the_edits_of_that_commit() {
     let store = Store::temporary(schema()).unwrap();
     import(&store, 2, 1..=300);
     let index = StreamIndex::start(&store).unwrap();
@@ -80,21 +80,21 @@ fn an_edit_is_in_the_index_when_one_asks_for_the_commit_that_made_it() {
     assert_eq!(after.contains(StreamId(1000)), Some(AccountId(1)));
     remove(&store, vec![8, 1000]);
     agrees(&store, &index);
-    // To another account.
+    // Moved to another account.
     put(&store, vec![stream(9, 3, "edited")]);
     let after = agrees(&store, &index);
     assert_eq!(after.contains(StreamId(9)), Some(AccountId(3)));
-    assert_eq!(before.len(), 300, "an index once taken does not change");
+    assert_eq!(before.len(), 300, "a loaded index changed");
     let shard = |index: &StreamSnapshot| Arc::clone(index.shard(AccountId(2)).unwrap());
-    assert!(Arc::ptr_eq(&shard(&before), &shard(&after)), "a few edits read no account again");
+    assert!(Arc::ptr_eq(&shard(&before), &shard(&after)), "an account was read again after a few edits");
 }
 
 #[test]
-fn an_import_is_in_the_index_and_reads_no_other_account_again() {
+fn an_import_updates_the_index_without_reading_other_accounts_again() {
     let store = Store::temporary(schema()).unwrap();
     import(&store, 2, 1..=500);
     let index = StreamIndex::start(&store).unwrap();
-    // An edit of the other account beside it must not count as something to read again.
+    // An edited stream of the other account must not cause that account to be read again.
     put(&store, vec![stream(5, 2, "edited")]);
     let before = agrees(&store, &index);
     import(&store, 3, 1000..=2500);
@@ -115,7 +115,7 @@ fn an_import_is_in_the_index_and_reads_no_other_account_again() {
 }
 
 #[test]
-fn more_edits_than_are_kept_beside_their_shard_go_into_it() {
+fn too_many_edits_are_merged_into_their_shard() {
     let store = Store::temporary(schema()).unwrap();
     import(&store, 2, 1..=2_000);
     import(&store, 3, 3_001..=3_100);
@@ -129,11 +129,11 @@ fn more_edits_than_are_kept_beside_their_shard_go_into_it() {
 }
 
 #[test]
-fn commits_that_were_missed_are_found_by_comparing() {
+fn missed_commits_are_detected_by_comparing_fingerprints() {
     let store = Store::temporary(schema()).unwrap();
     import(&store, 2, 1..=300);
     let index = StreamIndex::start(&store).unwrap();
-    // Several times what the feed keeps for one who is slow; whether it was, both must end the same.
+    // Several times the backlog of a slow subscriber. The index must be complete whether it lagged or not.
     std::thread::scope(|scope| {
         for writer in 0..4 {
             let store = &store;
@@ -153,7 +153,7 @@ fn commits_that_were_missed_are_found_by_comparing() {
 }
 
 #[test]
-fn what_is_answered_for_a_commit_has_at_least_that_commit_in_it_however_many_write() {
+fn the_index_at_a_commit_contains_that_commit_with_several_writers() {
     let store = Store::temporary(schema()).unwrap();
     let index = StreamIndex::start(&store).unwrap();
     std::thread::scope(|scope| {
@@ -176,7 +176,7 @@ fn what_is_answered_for_a_commit_has_at_least_that_commit_in_it_however_many_wri
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_commit_that_does_not_come_is_waited_for_half_a_minute_and_no_longer() {
+async fn the_wait_for_a_commit_ends_after_half_a_minute() {
     let store = Store::temporary(schema()).unwrap();
     let index = StreamIndex::start(&store).unwrap();
     let started = tokio::time::Instant::now();
@@ -184,7 +184,7 @@ async fn a_commit_that_does_not_come_is_waited_for_half_a_minute_and_no_longer()
     assert_eq!(started.elapsed().as_secs(), 30);
     tokio::task::spawn_blocking(move || drop(store)).await.unwrap();
     assert!(matches!(index.at(u64::MAX).await, Err(NotReady::Ended)));
-    assert!(index.load().is_empty(), "what was read last can be read still");
+    assert!(index.load().is_empty(), "the last state can no longer be loaded");
 }
 
 #[test]
@@ -203,5 +203,5 @@ fn the_index_neither_keeps_a_store_open_nor_outlives_it() {
     let second = index.clone();
     drop(index);
     put(&store, vec![stream(6_000, 2, "x")]);
-    assert_eq!(agrees(&store, &second).len(), 5_002, "it is followed for who is left");
+    assert_eq!(agrees(&store, &second).len(), 5_002, "the index stopped while a clone was in use");
 }

@@ -1,4 +1,4 @@
-//! Nouns to store, and a store in a folder of its own.
+//! Record types for tests, and a store in a temporary folder.
 
 use std::path::{Path, PathBuf};
 
@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 use storage::{CheckReport, CollectionKind, Keys, Record, Result, SalvageReport, Schema, Store};
 use tempfile::TempDir;
 
-/// Something people edit.
+/// A single record.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Note {
     pub(crate) id: u32,
@@ -27,7 +27,7 @@ impl Record for Note {
     }
 }
 
-/// Something that comes by the hundred thousand.
+/// A paged record.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Item {
     pub(crate) id: u32,
@@ -52,7 +52,7 @@ impl Record for Item {
     }
 }
 
-/// Something nobody else may read.
+/// An encrypted record.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Credential {
     pub(crate) id: u32,
@@ -80,7 +80,7 @@ pub(crate) fn schema() -> Schema {
     Schema::new().with::<Note>().with::<Item>().with::<Credential>()
 }
 
-/// Where a store lies; the folder goes with it.
+/// The folder of a store; removed on drop.
 pub(crate) struct Place {
     pub(crate) folder: TempDir,
 }
@@ -114,7 +114,7 @@ impl Place {
         storage::salvage(&self.store(), into, &self.key(), &schema())
     }
 
-    /// The file of the database.
+    /// Returns the path of the database file.
     pub(crate) fn database(&self) -> PathBuf {
         self.store().join("db-000001").join("db")
     }

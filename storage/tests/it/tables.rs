@@ -1,4 +1,4 @@
-//! Collections in memory, and numbers that tell whether something changed.
+//! Tables, stamps and fingerprints.
 
 use std::sync::Arc;
 
@@ -6,7 +6,7 @@ use storage::{Error, Store, Table};
 
 use crate::support::{Item, Note, Place, item, note, put, replace, schema};
 
-/// The table says what the collection says.
+/// Checks that the table equals the collection.
 #[track_caller]
 fn agrees(table: &Table<Note>, store: &Store) {
     let notes = store.collection::<Note>();
@@ -23,7 +23,7 @@ fn agrees(table: &Table<Note>, store: &Store) {
 }
 
 #[test]
-fn a_table_shows_a_write_before_the_write_is_answered() {
+fn a_table_contains_a_write_before_the_write_is_answered() {
     let store = Store::temporary(schema()).unwrap();
     put(&store, (1..=600).map(|id| note(id, &id.to_string()))).unwrap();
     let view = store.table::<Note>().unwrap();
@@ -36,13 +36,13 @@ fn a_table_shows_a_write_before_the_write_is_answered() {
     agrees(&after, &store);
     assert_eq!(after.get(5).unwrap().name, "five");
     assert!(after.one_by("name", "5").is_none() && after.get(7).is_none());
-    // A table once taken does not change, and what did not change is the same record and not a copy of it.
+    // A loaded table does not change, and unchanged records are shared instead of copied.
     assert_eq!((before.len(), &*before.get(5).unwrap().name), (600, "5"));
     assert!(Arc::ptr_eq(before.get(6).unwrap(), after.get(6).unwrap()));
 }
 
 #[test]
-fn a_table_follows_a_write_so_large_that_its_ids_are_not_told() {
+fn a_table_follows_a_write_that_is_too_large_to_list_its_ids() {
     let store = Store::temporary(schema()).unwrap();
     put(&store, (1..=3_000).map(|id| note(id, &id.to_string()))).unwrap();
     let view = store.table::<Note>().unwrap();
@@ -58,7 +58,7 @@ fn a_table_follows_a_write_so_large_that_its_ids_are_not_told() {
 }
 
 #[test]
-fn a_table_does_not_change_with_writes_that_fail_or_concern_others() {
+fn a_table_is_unchanged_by_failed_writes_and_writes_to_other_collections() {
     let store = Store::temporary(schema()).unwrap();
     put(&store, [note(1, "one")]).unwrap();
     let view = store.table::<Note>().unwrap();
@@ -75,7 +75,7 @@ fn a_table_does_not_change_with_writes_that_fail_or_concern_others() {
 }
 
 #[test]
-fn a_stamp_is_another_one_whenever_its_record_is_and_stays_over_reopening() {
+fn a_stamp_changes_with_its_record_and_survives_reopening() {
     let place = Place::new();
     let store = place.open();
     let stamp = |store: &Store, id| store.collection::<Note>().stamp(id);
@@ -92,7 +92,7 @@ fn a_stamp_is_another_one_whenever_its_record_is_and_stays_over_reopening() {
     put(&store, [note(1, "changed")]).unwrap();
     let third = stamp(&store, 1);
     assert!(third.is_some() && third != second && third != first);
-    // More than a slice.
+    // More than one slice.
     put(&store, (1..=300).map(|id| note(id, &format!("many {id}")))).unwrap();
     let fourth = stamp(&store, 1);
     assert_ne!(fourth, third);
@@ -104,7 +104,7 @@ fn a_stamp_is_another_one_whenever_its_record_is_and_stays_over_reopening() {
 }
 
 #[test]
-fn a_stamp_of_a_record_in_a_block_is_another_one_whenever_the_record_may_be() {
+fn a_stamp_of_a_paged_record_changes_with_its_block() {
     let store = Store::temporary(schema()).unwrap();
     let stamp = |id| store.collection::<Item>().stamp(id);
     replace(&store, 1, &(1..=250).map(|id| item(id, 1, "x")).collect::<Vec<_>>()).unwrap();
@@ -118,7 +118,7 @@ fn a_stamp_of_a_record_in_a_block_is_another_one_whenever_the_record_may_be() {
 }
 
 #[test]
-fn a_fingerprint_is_another_one_whenever_anything_of_the_owner_is_and_stays_over_reopening() {
+fn a_fingerprint_changes_with_any_record_of_the_owner_and_survives_reopening() {
     let place = Place::new();
     let store = place.open();
     let of = |store: &Store, owner| store.collection::<Item>().fingerprint_of(owner);
@@ -129,21 +129,21 @@ fn a_fingerprint_is_another_one_whenever_anything_of_the_owner_is_and_stays_over
     let steps: [Step; 6] = [
         Box::new(move |store| replace(store, 1, &many).unwrap()),
         Box::new(|store| store.write_blocking(|write| write.put(&item(7, 1, "y"))).unwrap()),
-        // The last block goes, and nothing else changes.
+        // Removes the last block, and changes nothing else.
         Box::new(|store| {
             store
                 .write_blocking(|write| (301..=350).try_for_each(|id| write.remove::<Item>(id).map(drop)))
                 .unwrap();
         }),
         Box::new(|store| store.write_blocking(|write| write.put(&item(301, 1, "x"))).unwrap()),
-        // To another owner.
+        // Moves a record to another owner.
         Box::new(|store| store.write_blocking(|write| write.put(&item(20, 2, "x"))).unwrap()),
         Box::new(|store| store.write_blocking(|write| write.put(&item(20, 1, "x"))).unwrap()),
     ];
     for (n, step) in steps.iter().enumerate() {
         step(&store);
         let now = of(&store, 1);
-        assert!(!seen.contains(&now), "step {n} left the fingerprint as it was once");
+        assert!(!seen.contains(&now), "step {n} produced an earlier fingerprint");
         seen.push(now);
     }
     put(&store, [note(1, "of another collection")]).unwrap();
@@ -158,5 +158,5 @@ fn a_fingerprint_is_another_one_whenever_anything_of_the_owner_is_and_stays_over
             Ok::<_, Error>(())
         })
         .unwrap();
-    assert_eq!(of(&store, 1), seen[0], "as of an owner without records");
+    assert_eq!(of(&store, 1), seen[0], "differs from an owner without records");
 }
