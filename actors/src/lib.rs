@@ -35,11 +35,10 @@ mod tasks;
 mod testing;
 mod timeline;
 mod trials;
+mod viewer;
 
 pub use self::ask::AskError;
-pub use self::channel::{
-    ChannelStatus, ClientStatus, SwitchOutcome, SwitchTo, Viewer, WatchRefusal, WatchReply,
-};
+pub use self::channel::{ChannelStatus, ClientStatus, SwitchOutcome, SwitchTo, WatchRefusal, WatchReply};
 pub use self::clock::now_ms;
 pub use self::events::{Events, NumberedEvent};
 pub use self::fetch::{Fetch, FetchBody, FetchError, FetchLimits};
@@ -58,3 +57,4 @@ pub use self::system::SystemActor;
 pub use self::system::{StartError, System, SystemParts};
 pub use self::timeline::{ChannelRun, RunEntry, RunEntryKind, RunEntryStream};
 pub use self::trials::{TRIALS_MAX, Trial, TrialOutcome, TrialRefusal, TrialRequest, TrialSource, Trials};
+pub use self::viewer::Viewer;

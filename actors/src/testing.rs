@@ -22,11 +22,12 @@ use tokio::runtime::Handle;
 use tokio::sync::mpsc;
 use uuid::Uuid;
 
-use crate::channel::{ChannelStatus, Viewer, WatchReply};
+use crate::channel::{ChannelStatus, WatchReply};
 use crate::plans::{Plans, Target};
 use crate::seats::SeatRequest;
 use crate::switchboard::WatchRequest;
 use crate::system::{System, SystemParts};
+use crate::viewer::Viewer;
 
 /// An actor that keeps everything it is told for a test to read.
 struct Inbox<M>(std::marker::PhantomData<fn(M)>);
@@ -66,14 +67,14 @@ pub(crate) async fn inbox<M: Message>() -> (ActorRef<M>, mpsc::UnboundedReceiver
 
 /// A system whose provider is in memory, told about in channel letters: channel `1` has the streams `a`, `b`, … of
 /// provider `tv`, each with an account of its own unless told otherwise.
-pub(crate) struct Story {
+pub(crate) struct Scenario {
     pub(crate) system: System,
     pub(crate) provider: MemoryProvider,
-    /// Plans that the story wrote itself.
+    /// Plans that the scenario wrote itself.
     plans: Option<Arc<FixedPlans>>,
 }
 
-/// One stream of a story's channel: its path, and the account profile (with its limit) it stands on.
+/// One stream of a scenario's channel: its path, and the account profile (with its limit) it stands on.
 pub(crate) struct Stream {
     pub(crate) id: u32,
     pub(crate) name: &'static str,
@@ -127,7 +128,7 @@ fn plan(number: u32, streams: &[Stream]) -> Plan {
     }
 }
 
-/// Plans that a story wrote itself.
+/// Plans that a scenario wrote itself.
 struct FixedPlans(Mutex<HashMap<Target, Arc<Plan>>>);
 
 impl Plans for FixedPlans {
@@ -136,7 +137,7 @@ impl Plans for FixedPlans {
     }
 }
 
-impl Story {
+impl Scenario {
     /// Channels 1, 2, … with these streams; every stream plays.
     pub(crate) async fn of<const N: usize>(settings: Settings, channels: [&[Stream]; N]) -> Self {
         let dial = MemoryDial::new();
@@ -156,7 +157,7 @@ impl Story {
 
     /// This channel has these streams from now on, as after a commit.
     pub(crate) async fn replan(&self, number: u32, streams: &[Stream]) {
-        let plans = self.plans.as_ref().expect("a story with plans of its own");
+        let plans = self.plans.as_ref().expect("a scenario with plans of its own");
         plans.0.lock().insert(channel(number), Arc::new(plan(number, streams)));
         self.system.switchboard().reload().await.expect("the switchboard answers");
     }
@@ -183,9 +184,9 @@ impl Story {
             let name = stream.url().expose().rsplit('/').next().expect("a path").to_owned();
             provider.set(&format!("/{name}"), Behaviour::play(&name));
         }
-        let story = Self::told(settings.clone(), plans, dial, provider).await;
-        story.system.follow(models, settings);
-        story
+        let scenario = Self::told(settings.clone(), plans, dial, provider).await;
+        scenario.system.follow(models, settings);
+        scenario
     }
 
     /// Asks to watch as a nameless viewer.
@@ -228,11 +229,11 @@ impl Story {
     }
 
     /// Watches until the first real chunk is there.
-    pub(crate) async fn watch(&self, target: Target) -> Viewing {
+    pub(crate) async fn watch(&self, target: Target) -> TestViewer {
         match self.ask(target).await {
             WatchReply::Tail { mut tail, .. } => {
                 tail.ready().await.expect("it plays");
-                Viewing { tail }
+                TestViewer { tail }
             }
             other => panic!("expected a tail of {target}, got {other:?}"),
         }
@@ -299,11 +300,11 @@ where
 }
 
 /// A viewer who reads.
-pub(crate) struct Viewing {
+pub(crate) struct TestViewer {
     pub(crate) tail: Tail,
 }
 
-impl Viewing {
+impl TestViewer {
     /// Reads until this stream's name is in the picture.
     pub(crate) async fn sees(&mut self, label: &str) {
         loop {
@@ -325,7 +326,7 @@ impl Viewing {
     }
 }
 
-/// Settings without waits that a story does not need.
+/// Settings without waits that a scenario does not need.
 pub(crate) fn settings() -> Settings {
     Settings { ring_budget_bytes: Some(64 << 20), ..Settings::default() }
 }

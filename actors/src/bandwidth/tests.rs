@@ -6,17 +6,17 @@ use domain::settings::Settings;
 use media::testing::{Behaviour, Play, TsSource};
 use tokio::time::{Instant, sleep};
 
-use crate::testing::{Story, channel, settings, stream};
+use crate::testing::{Scenario, channel, settings, stream};
 
 const SECOND: Duration = Duration::from_secs(1);
 
 #[tokio::test(start_paused = true)]
 async fn a_source_that_is_slower_than_the_wall_clock_is_left() {
-    let story = Story::of(settings(), [&[stream(1, "a"), stream(2, "b")]]).await;
-    story.provider.set("/a", Behaviour::Play(Play { speed: 0.7, ..Play::new(TsSource::new("a")) }));
-    let mut viewer = story.watch(channel(1)).await;
+    let scenario = Scenario::of(settings(), [&[stream(1, "a"), stream(2, "b")]]).await;
+    scenario.provider.set("/a", Behaviour::Play(Play { speed: 0.7, ..Play::new(TsSource::new("a")) }));
+    let mut viewer = scenario.watch(channel(1)).await;
     viewer.sees("b").await;
-    let counts = story.system.counts();
+    let counts = scenario.system.counts();
     assert_eq!((counts.failovers, counts.losses), (1, 1));
 }
 
@@ -24,9 +24,9 @@ async fn a_source_that_is_slower_than_the_wall_clock_is_left() {
 #[tokio::test(start_paused = true)]
 async fn a_slow_source_is_left_after_the_configured_time_also_when_that_is_long() {
     let patient = Settings { buffering_timeout: 25 * SECOND, ..settings() };
-    let story = Story::of(patient, [&[stream(1, "a"), stream(2, "b")]]).await;
-    story.provider.set("/a", Behaviour::Play(Play { speed: 0.7, ..Play::new(TsSource::new("a")) }));
-    let mut viewer = story.watch(channel(1)).await;
+    let scenario = Scenario::of(patient, [&[stream(1, "a"), stream(2, "b")]]).await;
+    scenario.provider.set("/a", Behaviour::Play(Play { speed: 0.7, ..Play::new(TsSource::new("a")) }));
+    let mut viewer = scenario.watch(channel(1)).await;
     let joined_at = Instant::now();
     let seen = tokio::time::timeout(300 * SECOND, viewer.sees("b")).await;
     assert!(seen.is_ok() && joined_at.elapsed() >= 25 * SECOND, "{:?}", joined_at.elapsed());
@@ -34,12 +34,12 @@ async fn a_slow_source_is_left_after_the_configured_time_also_when_that_is_long(
 
 #[tokio::test(start_paused = true)]
 async fn a_client_whose_socket_takes_nothing_for_half_a_minute_is_closed() {
-    let story = Story::of(settings(), [&[stream(1, "a")]]).await;
-    let (_watch, connection) = story.ask_as(channel(1), None, "phone").await;
+    let scenario = Scenario::of(settings(), [&[stream(1, "a")]]).await;
+    let (_watch, connection) = scenario.ask_as(channel(1), None, "phone").await;
     connection.meter.blocked(Instant::now());
     sleep(29 * SECOND).await;
     assert!(!connection.cancel.is_cancelled());
     sleep(3 * SECOND).await;
     assert!(connection.cancel.is_cancelled());
-    story.is_quiet().await;
+    scenario.is_quiet().await;
 }

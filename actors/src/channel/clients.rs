@@ -1,4 +1,4 @@
-//! Who watches a live channel.
+//! The clients of a live channel.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -10,11 +10,12 @@ use media::ring::{JoinPoint, Ring, Tail};
 use ractor::{ActorCell, ActorId, ActorRef, ActorRuntime, SpawnErr};
 use tokio::time::Instant;
 
-use super::{ClientStatus, JoinRequest, Viewer};
+use super::{ClientStatus, JoinRequest};
 use crate::client;
 use crate::clock::now_ms;
 use crate::registry::{Registered, Registry, WatchedClient};
 use crate::seats::Seat;
+use crate::viewer::Viewer;
 
 struct Client {
     viewer: Viewer,
@@ -27,14 +28,14 @@ struct Client {
     _registered: Registered,
 }
 
-/// Who watches a live channel, by the number of their connection.
+/// The clients of a live channel, each with its client actor.
 pub(super) struct Clients {
     by_actor: BTreeMap<ActorId, (u64, Client)>,
     registry: Arc<Registry>,
 }
 
-/// What is known of a client that has left.
-pub(super) struct Gone {
+/// A client that left, with its final counters.
+pub(super) struct DepartedClient {
     pub(super) id: u64,
     pub(super) viewer: Viewer,
     pub(super) reason: String,
@@ -52,29 +53,29 @@ impl Clients {
         self.by_actor.len()
     }
 
-    /// Gives `wish` a place in the ring, watched over by a client actor of its own.
+    /// Creates a tail for a join, and a client actor that supervises it.
     ///
     /// # Errors
-    /// When the actor could not be spawned.
+    /// The actor cannot be spawned.
     pub(super) fn admit(
         &mut self,
         id: u64,
-        wish: &JoinRequest,
+        request: &JoinRequest,
         ring: &Ring,
         entry: JoinPoint,
         parent: ActorCell,
         seat: Option<Arc<Seat>>,
     ) -> Result<Tail, SpawnErr> {
         let user_id = seat.as_ref().map(|it| it.user());
-        let state = client::State::of(wish.connection.clone());
+        let state = client::State::of(request.connection.clone());
         let (actor, _started) = ActorRuntime::spawn_linked_instant(None, client::Actor, state, parent)?;
         let tail = ring.tail(entry, Some(client::departure(actor.clone(), seat)));
         let meter = tail.meter().clone();
-        let watched = WatchedClient { connection: wish.connection.clone(), port: actor.get_derived() };
+        let watched = WatchedClient { connection: request.connection.clone(), port: actor.get_derived() };
         let client = Client {
-            viewer: wish.viewer.clone(),
+            viewer: request.viewer.clone(),
             tail: meter,
-            connection: wish.connection.clone(),
+            connection: request.connection.clone(),
             since: Instant::now(),
             joined_at: now_ms(),
             user_id,
@@ -85,8 +86,13 @@ impl Clients {
         Ok(tail)
     }
 
-    /// A client actor ended; what is known of it.
-    pub(super) fn remove(&mut self, actor: ActorId, channel: &ChannelRef, reason: &str) -> Option<Gone> {
+    /// Removes a client whose actor ended. Returns its final counters.
+    pub(super) fn remove(
+        &mut self,
+        actor: ActorId,
+        channel: &ChannelRef,
+        reason: &str,
+    ) -> Option<DepartedClient> {
         let (id, client) = self.by_actor.remove(&actor)?;
         let reason = if client.tail.was_too_slow() { "too slow" } else { reason };
         let event = EventBody::ClientDisconnect {
@@ -96,7 +102,7 @@ impl Clients {
             duration_seconds: client.since.elapsed().as_secs(),
             bytes_sent: client.tail.bytes(),
         };
-        Some(Gone {
+        Some(DepartedClient {
             id,
             reason: reason.to_owned(),
             event,
@@ -106,13 +112,13 @@ impl Clients {
         })
     }
 
-    /// Nobody is left; what is known of those who were.
-    pub(super) fn remove_all(&mut self, channel: &ChannelRef, reason: &str) -> Vec<Gone> {
+    /// Removes all clients. Returns their final counters.
+    pub(super) fn remove_all(&mut self, channel: &ChannelRef, reason: &str) -> Vec<DepartedClient> {
         let actors: Vec<_> = self.by_actor.keys().copied().collect();
         actors.into_iter().filter_map(|it| self.remove(it, channel, reason)).collect()
     }
 
-    /// The only client, if there is just one.
+    /// Returns the only client, if there is exactly one.
     pub(super) fn only(&self) -> Option<&Viewer> {
         match self.by_actor.len() {
             1 => self.by_actor.values().next().map(|(_, client)| &client.viewer),
@@ -120,14 +126,14 @@ impl Clients {
         }
     }
 
-    /// Ends every client.
+    /// Disconnects every client.
     pub(super) fn kick_all(&self, reason: &'static str) {
         for (_, client) in self.by_actor.values() {
             let _ = client.actor.cast(client::Message::Kick(reason));
         }
     }
 
-    /// Ends one client; whether there was such a client.
+    /// Disconnects one client. Returns whether it existed.
     pub(super) fn kick(&self, id: u64) -> bool {
         let found = self.by_actor.values().find(|it| it.0 == id);
         found.is_some_and(|(_, client)| client.actor.cast(client::Message::Kick("kicked")).is_ok())
@@ -152,7 +158,7 @@ impl Clients {
     }
 }
 
-/// A client as events name it.
+/// Returns a client as events name it.
 pub(super) fn client_ref(id: u64, viewer: &Viewer) -> ClientRef {
     ClientRef {
         connection_id: id,

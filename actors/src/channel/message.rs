@@ -1,4 +1,4 @@
-//! What a live channel can be told.
+//! Messages of a live channel.
 
 use domain::playout::Attempt;
 use media::error::UpstreamError;
@@ -10,57 +10,57 @@ use super::{ChannelStatus, JoinRequest, SwitchOutcome, SwitchTo, WatchReply};
 use crate::bandwidth::Slow;
 use crate::slots;
 
-/// A join on its way: its number decides whether the channel may retire.
+/// A forwarded join. Its number decides whether the channel may retire.
 pub(crate) struct Join {
     pub(crate) number: u64,
-    pub(crate) wish: JoinRequest,
+    pub(crate) request: JoinRequest,
     pub(crate) reply: RpcReplyPort<WatchReply>,
 }
 
-/// Everything a live channel can be told.
+/// The messages of a live channel.
 pub(crate) enum Message {
-    /// Read your plan. The first message of all, told by whoever starts the channel.
+    /// Loads the plan. The starter of the channel sends it before every other message.
     Load,
-    /// Someone wants to watch.
+    /// A viewer wants to watch.
     Join(Join),
-    /// News of the slots.
+    /// A message of the slots actor.
     Slots(slots::SlotMessage),
-    /// The opener has a source with first packets.
+    /// The opener has a source with its first packets.
     Opened(Attempt, Source),
-    /// The source of an attempt ended, or never began.
+    /// The source of an attempt ended, or could not be opened.
     Lost(Attempt, UpstreamError),
     /// The first packets of this attempt are in the ring.
     Playing(Attempt),
-    /// Its programme clock fell behind the wall clock.
+    /// The programme clock of the source fell behind the wall clock.
     Slow(Slow),
-    /// The pump ended although nobody asked it to.
+    /// The pump ended unexpectedly.
     PumpGone,
-    /// The playout's deadline is over.
+    /// The deadline of the playout passed.
     Tick,
-    /// The last client has been gone for the linger time.
+    /// Nobody has watched for the linger time. The number is that of the last join.
     Lingered(u64),
-    /// No join was forwarded since that number: end.
+    /// Ends the channel unless a join with a later number arrived.
     Retire(u64),
-    /// End now; clients get their last chunks and this end.
+    /// Ends the channel now; clients read their last chunks and then this reason.
     Stop(EndReason),
-    /// The clients of an ending channel had time enough.
+    /// The time of the clients of an ending channel is over.
     Farewell,
-    /// Play another stream.
+    /// Switches to another stream.
     Switch(SwitchTo, RpcReplyPort<SwitchOutcome>),
-    /// End one client. Answers whether there was such a client.
+    /// Disconnects one client. Replies whether it existed.
     Kick(u64, RpcReplyPort<bool>),
-    /// The plan changed.
+    /// Loads the plan again.
     Reload,
-    /// How are you? Answered from memory.
+    /// Requests the status.
     Status(RpcReplyPort<ChannelStatus>),
-    /// End your pump, as a defect in it would.
+    /// Aborts the pump, as a defect in it would.
     #[cfg(any(test, feature = "testing"))]
     LosePump,
 }
 
 impl From<slots::SlotMessage> for Message {
-    fn from(news: slots::SlotMessage) -> Self {
-        Message::Slots(news)
+    fn from(message: slots::SlotMessage) -> Self {
+        Message::Slots(message)
     }
 }
 
@@ -69,15 +69,15 @@ impl TryFrom<Message> for slots::SlotMessage {
 
     fn try_from(message: Message) -> Result<Self, ()> {
         match message {
-            Message::Slots(news) => Ok(news),
+            Message::Slots(message) => Ok(message),
             _ => Err(()),
         }
     }
 }
 
 impl From<Slow> for Message {
-    fn from(news: Slow) -> Self {
-        Message::Slow(news)
+    fn from(message: Slow) -> Self {
+        Message::Slow(message)
     }
 }
 
@@ -86,7 +86,7 @@ impl TryFrom<Message> for Slow {
 
     fn try_from(message: Message) -> Result<Self, ()> {
         match message {
-            Message::Slow(news) => Ok(news),
+            Message::Slow(message) => Ok(message),
             _ => Err(()),
         }
     }

@@ -1,30 +1,31 @@
 //! A live channel: the actor of a channel that is being watched now.
 //!
-//! It owns the failover order, the present source (through its pump), the ring and its clients, and decides; the pump
-//! carries. What to do next is said by [`domain::playout`], a pure state machine: the actor turns messages into its
-//! inputs and carries its actions out. No handler here waits for anybody.
+//! The actor owns the failover order, the current source (through its pump), the ring and the clients. It makes the
+//! decisions; the pump moves the packets. [`domain::playout`], a pure state machine, decides which stream plays next:
+//! the actor turns messages into its inputs and carries out its actions. No handler waits for another actor.
 //!
 //! ```text
-//!   Join ─► parked until granted ─► tail            Left ─► linger ─► Idle(n) ─► Retire
+//!   Join ─► waits until granted ─► tail             Left ─► linger ─► Idle(n) ─► Retire
 //!   playout: Ask ─► slots ─► Granted ─► Open ─► opener ─► Opened ─► Follow ─► pump ─► Playing
 //!                                                  └─► Lost          pump ─► Lost ─► Ask …
 //! ```
 //!
-//! Its end is the end of all of it: aborting tasks drops the source, whose socket the closer closes before the lease
-//! returns. A live channel that dies is not restarted; the next join starts a new one.
+//! When the actor ends, everything it owns ends: aborting its tasks drops the source, whose socket the closer closes
+//! before the lease returns. A live channel that dies is not restarted; the next join starts a new one.
 
 mod actor;
 mod clients;
+mod env;
 mod message;
 mod status;
 #[cfg(test)]
 mod tests;
 
-use std::net::IpAddr;
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 
-pub(crate) use self::actor::{Actor, Arguments, ChannelReport, LiveEnv, open_request};
+pub(crate) use self::actor::{Actor, Arguments, open_request};
+pub(crate) use self::env::LiveEnv;
 pub(crate) use self::message::{Join, Message};
 pub use self::status::{ChannelStatus, ClientStatus};
 use domain::source_url::SourceUrl;
@@ -33,136 +34,130 @@ use media::ring::Tail;
 
 use crate::seats::Seat;
 use crate::slots::FullPool;
+use crate::viewer::Viewer;
 
-/// Who watches, as far as it is known: decides whether a new request replaces an old one.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Viewer {
-    /// The user; `None` where nobody logged in.
-    pub user: Option<String>,
-    /// The address the connection came from.
-    pub address: IpAddr,
-    /// The `User-Agent` as sent, shortened by whoever made it.
-    pub agent: String,
-}
-
-impl Viewer {
-    /// Whether both are one known user on one device.
-    pub(crate) fn is_same_device(&self, other: &Viewer) -> bool {
-        self.user.is_some() && self == other
-    }
-}
-
-/// The answer to a join.
+/// The reply to a request to watch.
 #[derive(Debug)]
 pub enum WatchReply {
-    /// A place in the ring. The first real chunk may still be on its way: wait for it on the tail.
+    /// A tail of the ring. The first real chunk may not have arrived yet: wait for it on the tail.
     Tail {
-        /// The number of the client.
+        /// Client number.
         client: u64,
-        /// Its place.
+        /// Position in the ring.
         tail: Tail,
     },
-    /// The player is sent to the original address; nothing was opened and no lease taken.
+    /// The player is sent to the original address; no upstream was opened and no lease taken.
     Redirect(SourceUrl),
-    /// The client cannot have it.
+    /// The client cannot watch.
     Refused(WatchRefusal),
 }
 
-/// Why a client cannot have a channel.
+/// Reason why a client cannot watch a channel.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum WatchRefusal {
-    /// There is no such channel.
+    /// The channel does not exist.
     #[error("no such channel")]
     NotFound,
-    /// The channel has no stream that could be tried.
+    /// The channel has no stream that can be tried.
     #[error("the channel has no streams")]
     NoStreams,
-    /// Every stream of the channel is of a kind that cannot be played.
+    /// No stream of the channel is of a supported kind.
     #[error("{0}")]
     Unplayable(String),
-    /// Every slot is taken and none came free.
+    /// All slots are in use and none came free in time.
     #[error("account \"{}\" is at its limit of {} streams", .0.account, .0.max_streams)]
     Full(FullPool),
-    /// The user watches as many things as the user may.
+    /// The user is at the limit of simultaneous streams.
     #[error("this user is at the limit of {limit} streams at one time")]
     Seats {
-        /// Things this user may watch at one time.
+        /// Maximum number of simultaneous streams of this user.
         limit: u32,
     },
-    /// Every stream was tried and none plays.
+    /// Every stream was tried, and none plays.
     #[error("no stream of the channel plays: {0}")]
     NothingPlays(String),
-    /// The channel or the gateway is being stopped; asking again helps.
+    /// The channel or the gateway is stopping; the client can retry.
     #[error("the channel is stopping")]
     Stopping,
 }
 
-/// Which stream a manual switch goes to.
+/// Destination of a manual switch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SwitchTo {
-    /// The next in the failover order.
+    /// The next stream in the failover order.
     Next,
     /// This stream.
     Stream(domain::ids::StreamId),
 }
 
-/// What came of a manual switch.
+/// Outcome of a manual switch.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum SwitchOutcome {
-    /// This stream plays now.
+    /// The new stream plays.
     Switched {
         /// The stream that plays.
         stream: domain::ids::StreamId,
         /// The stream that played before.
         previous: Option<domain::ids::StreamId>,
-        /// Milliseconds without a source that played; 0 where the old one played until the new one did.
+        /// Milliseconds during which no source played; 0 if the old one played until the new one started.
         gap_ms: u64,
     },
-    /// The new stream did not play; what plays now, if anything.
+    /// The new stream did not play.
     Failed {
-        /// The stream that plays instead.
+        /// The stream that plays now, if any.
         playing: Option<domain::ids::StreamId>,
-        /// Why, for the caller.
+        /// Reason, for the caller.
         reason: String,
     },
     /// Another switch is under way.
     Busy,
-    /// The channel is not being watched.
+    /// Nobody watches the channel.
     NotLive,
-    /// The channel has no such stream.
+    /// The channel does not have this stream.
     NoSuchStream,
 }
 
-/// A request to watch, as the switchboard hands it on.
+/// A request to watch, as the switchboard forwards it.
 #[derive(Clone, Debug)]
 pub(crate) struct JoinRequest {
     pub(crate) viewer: Viewer,
     pub(crate) connection: Arc<Connection>,
-    /// The seat of a viewer with a user. Whoever waits for the answer holds it until a client does.
+    /// Seat of a logged-in viewer. The waiting caller holds the seat until a client does.
     pub(crate) seat: Option<Weak<Seat>>,
 }
 
-/// Whoever made a wish no longer waits for it.
-pub(crate) struct AskerGone;
+/// The caller of a join no longer waits for it.
+pub(crate) struct CallerGone;
 
 impl JoinRequest {
-    /// The seat for its client to hold.
+    /// Returns the seat for the client to hold.
     ///
     /// # Errors
-    /// When the asker, and with it the seat, is gone.
-    pub(crate) fn seat(&self) -> Result<Option<Arc<Seat>>, AskerGone> {
-        self.seat.as_ref().map(|it| it.upgrade().ok_or(AskerGone)).transpose()
+    /// The caller, and with it the seat, is gone.
+    pub(crate) fn seat(&self) -> Result<Option<Arc<Seat>>, CallerGone> {
+        self.seat.as_ref().map(|it| it.upgrade().ok_or(CallerGone)).transpose()
     }
 }
 
-/// How long the clients of an ending channel have to take their last chunks.
-const FAREWELL: Duration = Duration::from_secs(2);
+/// A report of a live channel to the switchboard.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum ChannelReport {
+    /// Nobody has watched for the linger time. The number is that of the last join.
+    Idle(u64),
+    /// A join arrived before the order to retire.
+    Awake,
+    /// The channel accepts no more joins and ends soon.
+    Ending,
+}
 
-/// How often a channel that nobody watches says so.
-const IDLE_AGAIN: Duration = Duration::from_secs(5);
+/// Time for the clients of an ending channel to read their last chunks.
+const FAREWELL_TIMEOUT: Duration = Duration::from_secs(2);
 
-/// Most callers that wait for one channel's clients to be gone.
+/// Interval at which a channel without viewers repeats its report.
+const IDLE_REPORT_PERIOD: Duration = Duration::from_secs(5);
+
+/// Maximum number of callers that wait until a client of the channel is gone.
 const KICKING_MAX: usize = 256;
 
-/// Most joins that wait for one channel's first slot.
+/// Maximum number of joins that wait for the first slot of a channel.
 const WAITING_MAX: usize = 4096;

@@ -1,4 +1,4 @@
-//! How a live channel is doing.
+//! Status of a live channel and its clients.
 
 use std::net::IpAddr;
 use std::time::Duration;
@@ -9,61 +9,61 @@ use uuid::Uuid;
 
 use crate::plans::Target;
 
-/// How a live channel is doing.
+/// Status of a live channel.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ChannelStatus {
-    /// What is watched.
+    /// Watched target.
     pub target: Target,
-    /// The channel.
+    /// Uuid of the channel.
     pub uuid: Uuid,
-    /// Its name.
+    /// Name of the channel.
     pub name: String,
-    /// The playout's state: `idle`, `opening`, `playing`, `switching`, `resting`, `stopped`.
+    /// State of the playout: `idle`, `opening`, `playing`, `switching`, `resting`, `stopped`.
     pub state: &'static str,
     /// The stream that plays.
     pub playing: Option<StreamId>,
-    /// The same as events name it.
+    /// The stream that plays, as events name it.
     pub stream: Option<StreamRef>,
-    /// The account profile it plays from.
+    /// Account profile of the stream that plays.
     pub profile: Option<ProfileId>,
-    /// When it began, in milliseconds since 1970.
+    /// Start time, in milliseconds since 1970.
     pub started_at: i64,
-    /// Since the first join.
+    /// Time since the first join.
     pub uptime: Duration,
-    /// Since its first stream played.
+    /// Time since the first stream played.
     pub since_first_play: Option<Duration>,
-    /// Upstream losses since it lives.
+    /// Upstream losses since the start.
     pub n_losses: u64,
-    /// Failovers since it lives.
+    /// Failovers since the start.
     pub n_failovers: u64,
-    /// Bytes taken into the ring.
+    /// Bytes written to the ring.
     pub bytes_in: u64,
     /// Bytes in the ring now.
     pub ring_bytes: usize,
-    /// Who watches.
+    /// Connected clients.
     pub clients: Vec<ClientStatus>,
-    /// Joins that wait for a slot.
+    /// Number of joins that wait for a slot.
     pub n_waiting: usize,
 }
 
-/// How one client is doing.
+/// Status of one client.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ClientStatus {
-    /// The number of the client.
+    /// Client number.
     pub id: u64,
-    /// Where it came from.
+    /// Address of the peer.
     pub address: IpAddr,
-    /// Its `User-Agent`.
+    /// `User-Agent` header.
     pub agent: String,
-    /// Who logged in.
+    /// User name; `None` without a login.
     pub user: Option<String>,
-    /// The user's id, where a seat is held.
+    /// User id, if the client holds a seat.
     pub user_id: Option<UserId>,
-    /// When it came, in milliseconds since 1970.
+    /// Time of the join, in milliseconds since 1970.
     pub joined_at: i64,
-    /// For how long it watches.
+    /// Time since the join.
     pub watching: Duration,
-    /// Bytes handed to its connection.
+    /// Bytes passed to the connection.
     pub bytes: u64,
     /// Bytes it missed because it was slow.
     pub missed_bytes: u64,

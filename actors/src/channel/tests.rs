@@ -13,22 +13,22 @@ use tokio::time::{Instant, sleep};
 use super::*;
 use crate::plans::Target;
 use crate::switchboard::StopOutcome;
-use crate::testing::{Story, Viewing, channel, limited, settings, stream};
+use crate::testing::{Scenario, TestViewer, channel, limited, settings, stream};
 
 const SECOND: Duration = Duration::from_secs(1);
 
 #[tokio::test(start_paused = true)]
 async fn a_viewer_keeps_watching_when_the_first_stream_stops() {
-    let story = Story::of(settings(), [&[stream(1, "a"), stream(2, "b")]]).await;
-    let mut viewer = story.watch(channel(1)).await;
+    let scenario = Scenario::of(settings(), [&[stream(1, "a"), stream(2, "b")]]).await;
+    let mut viewer = scenario.watch(channel(1)).await;
     viewer.sees("a").await;
-    story.provider.set("/a", Behaviour::Status(404));
-    story.provider.break_now("/a", Break::Reset);
+    scenario.provider.set("/a", Behaviour::Status(404));
+    scenario.provider.break_now("/a", Break::Reset);
     viewer.sees("b").await;
-    let status = story.status(channel(1)).await.unwrap();
+    let status = scenario.status(channel(1)).await.unwrap();
     assert_eq!((status.state, status.playing, status.n_failovers), ("playing", Some(StreamId(2)), 1));
-    assert_eq!(story.event_names(), ["client_connect", "channel_start", "channel_failover"]);
-    let failover = story.system.events().recent().pop().unwrap();
+    assert_eq!(scenario.event_names(), ["client_connect", "channel_start", "channel_failover"]);
+    let failover = scenario.system.events().recent().pop().unwrap();
     let EventBody::ChannelFailover { from, to, .. } = &failover.body else { panic!("{failover:?}") };
     assert_eq!((from.name.as_str(), to.name.as_str()), ("a", "b"));
 }
@@ -36,10 +36,10 @@ async fn a_viewer_keeps_watching_when_the_first_stream_stops() {
 /// Holds T-fo.3: the gap of a silent source is the stall time and the next one's start, nothing more.
 #[tokio::test(start_paused = true)]
 async fn a_silent_source_is_left_after_the_stall_time() {
-    let story = Story::of(settings(), [&[stream(1, "a"), stream(2, "b")]]).await;
-    let mut viewer = story.watch(channel(1)).await;
+    let scenario = Scenario::of(settings(), [&[stream(1, "a"), stream(2, "b")]]).await;
+    let mut viewer = scenario.watch(channel(1)).await;
     viewer.sees("a").await;
-    story.provider.break_now("/a", Break::Silence);
+    scenario.provider.break_now("/a", Break::Silence);
     let silent_at = Instant::now();
     viewer.sees("b").await;
     let gap = silent_at.elapsed();
@@ -67,13 +67,13 @@ async fn whatever_happens_to_the_first_stream_the_second_plays() {
         Behaviour::Garbage,
     ];
     for behaviour in failing {
-        let story = Story::of(settings(), [&[stream(1, "a"), stream(2, "b")]]).await;
-        story.provider.set("/a", behaviour.clone());
-        let mut viewer = story.watch(channel(1)).await;
+        let scenario = Scenario::of(settings(), [&[stream(1, "a"), stream(2, "b")]]).await;
+        scenario.provider.set("/a", behaviour.clone());
+        let mut viewer = scenario.watch(channel(1)).await;
         viewer.sees("b").await;
-        assert_eq!(story.event_names(), ["client_connect", "channel_start"], "{behaviour:?}");
+        assert_eq!(scenario.event_names(), ["client_connect", "channel_start"], "{behaviour:?}");
         drop(viewer);
-        story.is_quiet().await;
+        scenario.is_quiet().await;
     }
     for (after, cause) in [
         (Break::Reset, "reset"),
@@ -83,11 +83,11 @@ async fn whatever_happens_to_the_first_stream_the_second_plays() {
         (Break::Nulls, "stall"),
         (Break::UnknownPids, "stall"),
     ] {
-        let story = Story::of(settings(), [&[stream(1, "a"), stream(2, "b")]]).await;
-        story.provider.script("/a", [play(after), Behaviour::Status(404)]);
-        let mut viewer = story.watch(channel(1)).await;
+        let scenario = Scenario::of(settings(), [&[stream(1, "a"), stream(2, "b")]]).await;
+        scenario.provider.script("/a", [play(after), Behaviour::Status(404)]);
+        let mut viewer = scenario.watch(channel(1)).await;
         viewer.sees("b").await;
-        let events = story.system.events().recent();
+        let events = scenario.system.events().recent();
         let failovers: Vec<_> = events
             .iter()
             .filter_map(|it| match &it.body {
@@ -103,39 +103,39 @@ async fn whatever_happens_to_the_first_stream_the_second_plays() {
 /// Holds T-life.5: the stop comes a full delay after the latest departure.
 #[tokio::test(start_paused = true)]
 async fn a_channel_lingers_from_the_latest_departure() {
-    let story = Story::of(settings(), [&[stream(1, "a")]]).await;
+    let scenario = Scenario::of(settings(), [&[stream(1, "a")]]).await;
     let delay = settings().channel_shutdown_delay;
-    drop(story.watch(channel(1)).await);
+    drop(scenario.watch(channel(1)).await);
     let left_at = Instant::now();
     sleep(delay.mul_f64(0.8)).await;
-    drop(story.watch(channel(1)).await);
+    drop(scenario.watch(channel(1)).await);
     sleep(delay.mul_f64(0.9)).await;
-    assert_eq!(story.provider.n_open(), 1, "it stopped a delay after the first departure");
-    story.is_quiet().await;
+    assert_eq!(scenario.provider.n_open(), 1, "it stopped a delay after the first departure");
+    scenario.is_quiet().await;
     let stopped = left_at.elapsed();
     assert!(stopped >= delay.mul_f64(1.8) && stopped < delay.mul_f64(1.8) + SECOND, "{stopped:?}");
-    assert_eq!(story.provider.n_accepted(), 1);
+    assert_eq!(scenario.provider.n_accepted(), 1);
 }
 
 /// A channel that had given its slot away stayed for ever when somebody asked for it and hung up at once: its timer
 /// spoke of an earlier join, and nobody spoke of the last.
 #[tokio::test(start_paused = true)]
 async fn a_channel_whose_last_caller_hung_up_before_it_was_heard_still_goes() {
-    let story = Story::of(settings(), [&[limited(1, "a", 1, 1)], &[limited(2, "b", 1, 1)]]).await;
-    drop(story.watch(channel(1)).await);
-    drop(story.watch(channel(2)).await);
-    assert!(tokio::time::timeout(Duration::ZERO, story.ask(channel(1))).await.is_err());
-    story.is_quiet().await;
+    let scenario = Scenario::of(settings(), [&[limited(1, "a", 1, 1)], &[limited(2, "b", 1, 1)]]).await;
+    drop(scenario.watch(channel(1)).await);
+    drop(scenario.watch(channel(2)).await);
+    assert!(tokio::time::timeout(Duration::ZERO, scenario.ask(channel(1))).await.is_err());
+    scenario.is_quiet().await;
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_probe_followed_by_a_play_uses_one_upstream() {
-    let story = Story::of(settings(), [&[stream(1, "a")]]).await;
-    let mut probe = story.watch(channel(1)).await;
+    let scenario = Scenario::of(settings(), [&[stream(1, "a")]]).await;
+    let mut probe = scenario.watch(channel(1)).await;
     probe.sees("a").await;
     drop(probe);
-    story.watch(channel(1)).await.sees("a").await;
-    assert_eq!(story.provider.n_accepted(), 1);
+    scenario.watch(channel(1)).await.sees("a").await;
+    assert_eq!(scenario.provider.n_accepted(), 1);
 }
 
 /// Holds T-life.2: within the start deadline the viewer is told, and nothing is left.
@@ -151,10 +151,10 @@ async fn a_channel_that_cannot_start_tells_so_and_leaves_nothing() {
         Behaviour::Close,
         Behaviour::Garbage,
     ] {
-        let story = Story::of(settings(), [&[stream(1, "a")]]).await;
-        story.provider.set("/a", behaviour.clone());
+        let scenario = Scenario::of(settings(), [&[stream(1, "a")]]).await;
+        scenario.provider.set("/a", behaviour.clone());
         let asked_at = Instant::now();
-        match story.ask(channel(1)).await {
+        match scenario.ask(channel(1)).await {
             WatchReply::Tail { mut tail, .. } => {
                 let end = tokio::time::timeout(settings().start_timeout, tail.ready()).await;
                 assert!(!matches!(end, Ok(Ok(()))), "{behaviour:?}");
@@ -163,51 +163,53 @@ async fn a_channel_that_cannot_start_tells_so_and_leaves_nothing() {
             other => panic!("{behaviour:?}: {other:?}"),
         }
         assert!(asked_at.elapsed() <= settings().start_timeout, "{behaviour:?}");
-        story.is_quiet().await;
+        scenario.is_quiet().await;
     }
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_channel_whose_only_stream_is_gone_for_good_says_so_at_once() {
-    let story = Story::of(settings(), [&[stream(1, "a")]]).await;
-    story.provider.set("/a", Behaviour::Status(404));
+    let scenario = Scenario::of(settings(), [&[stream(1, "a")]]).await;
+    scenario.provider.set("/a", Behaviour::Status(404));
     let asked_at = Instant::now();
-    let WatchReply::Tail { mut tail, .. } = story.ask(channel(1)).await else { panic!("granted at once") };
+    let WatchReply::Tail { mut tail, .. } = scenario.ask(channel(1)).await else { panic!("granted at once") };
     assert!(matches!(tail.ready().await, Err(EndReason::NothingPlays(_))));
     assert!(asked_at.elapsed() < SECOND);
-    story.is_quiet().await;
+    scenario.is_quiet().await;
 }
 
 /// Holds T-fo.5: bounded requests while everything is down, then the viewers are closed and not held on silence.
 #[tokio::test(start_paused = true)]
 async fn viewers_of_a_channel_that_is_gone_are_closed_after_a_minute_of_filler() {
-    let story = Story::of(settings(), [&[stream(1, "a"), stream(2, "b")]]).await;
-    let mut viewer = story.watch(channel(1)).await;
+    let scenario = Scenario::of(settings(), [&[stream(1, "a"), stream(2, "b")]]).await;
+    let mut viewer = scenario.watch(channel(1)).await;
     viewer.sees("a").await;
     for path in ["/a", "/b"] {
-        story.provider.set(path, Behaviour::Status(503));
+        scenario.provider.set(path, Behaviour::Status(503));
     }
-    story.provider.break_now("/a", Break::Reset);
+    scenario.provider.break_now("/a", Break::Reset);
     let lost_at = Instant::now();
     assert_eq!(viewer.ends().await, EndReason::Silent);
     let took = lost_at.elapsed();
     assert!(took >= 60 * SECOND && took < 66 * SECOND, "{took:?}");
-    assert!(story.provider.n_accepted() < 40, "{} requests in a minute", story.provider.n_accepted());
-    assert!(story.event_names().contains(&"channel_error"));
-    story.is_quiet().await;
+    assert!(scenario.provider.n_accepted() < 40, "{} requests in a minute", scenario.provider.n_accepted());
+    assert!(scenario.event_names().contains(&"channel_error"));
+    scenario.is_quiet().await;
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_viewer_who_joins_in_a_gap_begins_with_the_next_source() {
-    let story = Story::of(settings(), [&[stream(1, "a")]]).await;
-    let mut first = story.watch(channel(1)).await;
+    let scenario = Scenario::of(settings(), [&[stream(1, "a")]]).await;
+    let mut first = scenario.watch(channel(1)).await;
     first.sees("a").await;
-    story.provider.set("/a", Behaviour::Status(503));
-    story.provider.break_now("/a", Break::Reset);
+    scenario.provider.set("/a", Behaviour::Status(503));
+    scenario.provider.break_now("/a", Break::Reset);
     sleep(5 * SECOND).await;
-    let WatchReply::Tail { tail, .. } = story.ask(channel(1)).await else { panic!("a gap refuses nobody") };
-    let mut second = Viewing { tail };
-    story.provider.set("/a", Behaviour::play("anew"));
+    let WatchReply::Tail { tail, .. } = scenario.ask(channel(1)).await else {
+        panic!("a gap refuses nobody")
+    };
+    let mut second = TestViewer { tail };
+    scenario.provider.set("/a", Behaviour::play("anew"));
     let bytes = second.tail.chunk().await.unwrap();
     assert_ne!(&bytes[1..3], &[0x1F, 0xFF], "filler first");
     second.sees("anew").await;
@@ -217,113 +219,113 @@ async fn a_viewer_who_joins_in_a_gap_begins_with_the_next_source() {
 /// Holds T-slot.5: channel 1 and stream 1 are two things.
 #[tokio::test(start_paused = true)]
 async fn a_preview_of_stream_one_and_channel_one_have_a_lease_each() {
-    let story = Story::of(settings(), [&[limited(1, "a", 1, 2)]]).await;
-    let on_channel = story.watch(channel(1)).await;
-    let preview = story.watch(Target::Stream(StreamId(1))).await;
-    let purposes: Vec<_> = story.system.leases().iter().map(|it| it.purpose).collect();
+    let scenario = Scenario::of(settings(), [&[limited(1, "a", 1, 2)]]).await;
+    let on_channel = scenario.watch(channel(1)).await;
+    let preview = scenario.watch(Target::Stream(StreamId(1))).await;
+    let purposes: Vec<_> = scenario.system.leases().iter().map(|it| it.purpose).collect();
     assert_eq!(purposes, [crate::slots::LeasePurpose::Live, crate::slots::LeasePurpose::Preview]);
     drop(on_channel);
     sleep(10 * SECOND).await;
-    assert_eq!(story.system.counts().leases, 1);
+    assert_eq!(scenario.system.counts().leases, 1);
     drop(preview);
-    story.is_quiet().await;
+    scenario.is_quiet().await;
 }
 
 /// Holds T-fo.6: the answer comes after it happened and says what happened.
 #[tokio::test(start_paused = true)]
 async fn a_manual_switch_is_answered_when_the_new_stream_plays() {
-    let story = Story::of(settings(), [&[stream(1, "a"), stream(2, "b")]]).await;
-    let mut viewer = story.watch(channel(1)).await;
+    let scenario = Scenario::of(settings(), [&[stream(1, "a"), stream(2, "b")]]).await;
+    let mut viewer = scenario.watch(channel(1)).await;
     viewer.sees("a").await;
-    let switchboard = story.system.switchboard();
+    let switchboard = scenario.system.switchboard();
     let outcome = switchboard.switch(channel(1), SwitchTo::Next).await.unwrap();
     assert!(matches!(outcome, SwitchOutcome::Switched { stream: StreamId(2), .. }), "{outcome:?}");
-    assert_eq!(story.status(channel(1)).await.unwrap().playing, Some(StreamId(2)));
+    assert_eq!(scenario.status(channel(1)).await.unwrap().playing, Some(StreamId(2)));
     viewer.sees("b").await;
-    assert_eq!(story.event_names(), ["client_connect", "channel_start", "stream_switch"]);
+    assert_eq!(scenario.event_names(), ["client_connect", "channel_start", "stream_switch"]);
     sleep(SECOND).await;
-    assert_eq!(story.system.counts().leases, 1);
+    assert_eq!(scenario.system.counts().leases, 1);
 }
 
 /// Holds T-fo.6: a failing switch leaves the old stream playing and the status true.
 #[tokio::test(start_paused = true)]
 async fn a_switch_to_a_stream_that_does_not_play_changes_nothing() {
-    let story = Story::of(settings(), [&[stream(1, "a"), stream(2, "b")]]).await;
-    let mut viewer = story.watch(channel(1)).await;
+    let scenario = Scenario::of(settings(), [&[stream(1, "a"), stream(2, "b")]]).await;
+    let mut viewer = scenario.watch(channel(1)).await;
     viewer.sees("a").await;
-    story.provider.set("/b", Behaviour::Status(404));
+    scenario.provider.set("/b", Behaviour::Status(404));
     let to = SwitchTo::Stream(StreamId(2));
-    let outcome = story.system.switchboard().switch(channel(1), to).await.unwrap();
+    let outcome = scenario.system.switchboard().switch(channel(1), to).await.unwrap();
     assert!(matches!(outcome, SwitchOutcome::Failed { playing: Some(StreamId(1)), .. }), "{outcome:?}");
-    assert_eq!(story.status(channel(1)).await.unwrap().playing, Some(StreamId(1)));
+    assert_eq!(scenario.status(channel(1)).await.unwrap().playing, Some(StreamId(1)));
     viewer.sees("a").await;
-    assert_eq!(story.provider.n_open(), 1);
+    assert_eq!(scenario.provider.n_open(), 1);
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_switch_on_a_full_account_breaks_tries_and_returns() {
-    let story = Story::of(settings(), [&[limited(1, "a", 1, 1), limited(2, "b", 1, 1)]]).await;
-    let mut viewer = story.watch(channel(1)).await;
+    let scenario = Scenario::of(settings(), [&[limited(1, "a", 1, 1), limited(2, "b", 1, 1)]]).await;
+    let mut viewer = scenario.watch(channel(1)).await;
     viewer.sees("a").await;
-    let switchboard = story.system.switchboard();
+    let switchboard = scenario.system.switchboard();
     let outcome = switchboard.switch(channel(1), SwitchTo::Next).await.unwrap();
     assert!(matches!(outcome, SwitchOutcome::Switched { stream: StreamId(2), .. }), "{outcome:?}");
     viewer.sees("b").await;
-    story.provider.set("/a", Behaviour::Status(404));
+    scenario.provider.set("/a", Behaviour::Status(404));
     let outcome = switchboard.switch(channel(1), SwitchTo::Next).await.unwrap();
     assert!(matches!(outcome, SwitchOutcome::Failed { .. }), "{outcome:?}");
     viewer.sees("b").await;
-    assert_eq!(story.provider.peak(), 1);
+    assert_eq!(scenario.provider.peak(), 1);
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_switch_of_a_channel_nobody_watches_and_to_a_stream_it_has_not_is_refused() {
-    let story = Story::of(settings(), [&[stream(1, "a")]]).await;
-    let switchboard = story.system.switchboard();
+    let scenario = Scenario::of(settings(), [&[stream(1, "a")]]).await;
+    let switchboard = scenario.system.switchboard();
     assert_eq!(switchboard.switch(channel(1), SwitchTo::Next).await.unwrap(), SwitchOutcome::NotLive);
-    let _viewer = story.watch(channel(1)).await;
+    let _viewer = scenario.watch(channel(1)).await;
     let to = SwitchTo::Stream(StreamId(9));
     assert_eq!(switchboard.switch(channel(1), to).await.unwrap(), SwitchOutcome::NoSuchStream);
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_lingering_channel_gives_its_slot_to_whoever_zaps() {
-    let story = Story::of(settings(), [&[limited(1, "a", 1, 1)], &[limited(2, "b", 1, 1)]]).await;
-    story.watch(channel(1)).await.sees("a").await;
+    let scenario = Scenario::of(settings(), [&[limited(1, "a", 1, 1)], &[limited(2, "b", 1, 1)]]).await;
+    scenario.watch(channel(1)).await.sees("a").await;
     let asked_at = Instant::now();
-    story.watch(channel(2)).await.sees("b").await;
+    scenario.watch(channel(2)).await.sees("b").await;
     assert!(asked_at.elapsed() < 2 * SECOND);
-    assert_eq!(story.provider.peak(), 1);
+    assert_eq!(scenario.provider.peak(), 1);
     // It gave up its source, not itself, and opens again when asked.
-    story.watch(channel(1)).await.sees("a").await;
-    assert_eq!(story.provider.peak(), 1);
+    scenario.watch(channel(1)).await.sees("a").await;
+    assert_eq!(scenario.provider.peak(), 1);
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_player_that_closes_the_old_channel_after_it_asked_for_the_new_one_gets_it() {
-    let story = Story::of(settings(), [&[limited(1, "a", 1, 1)], &[limited(2, "b", 1, 1)]]).await;
-    let old = story.watch(channel(1)).await;
-    let asked = story.ask(channel(2));
+    let scenario = Scenario::of(settings(), [&[limited(1, "a", 1, 1)], &[limited(2, "b", 1, 1)]]).await;
+    let old = scenario.watch(channel(1)).await;
+    let asked = scenario.ask(channel(2));
     let close = async {
         sleep(Duration::from_millis(500)).await;
         drop(old);
     };
     let (watch, ()) = tokio::join!(asked, close);
     let WatchReply::Tail { tail, .. } = watch else { panic!("{watch:?}") };
-    Viewing { tail }.sees("b").await;
-    assert_eq!(story.provider.peak(), 1);
+    TestViewer { tail }.sees("b").await;
+    assert_eq!(scenario.provider.peak(), 1);
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_channel_somebody_else_watches_is_not_taken_away() {
-    let story = Story::of(settings(), [&[limited(1, "a", 1, 1)], &[limited(2, "b", 1, 1)]]).await;
-    let mut watching = story.watch(channel(1)).await;
-    let WatchReply::Refused(WatchRefusal::Full(full)) = story.ask(channel(2)).await else {
+    let scenario = Scenario::of(settings(), [&[limited(1, "a", 1, 1)], &[limited(2, "b", 1, 1)]]).await;
+    let mut watching = scenario.watch(channel(1)).await;
+    let WatchReply::Refused(WatchRefusal::Full(full)) = scenario.ask(channel(2)).await else {
         panic!("a slot from nowhere")
     };
     assert_eq!((full.account.as_str(), full.max_streams), ("account 1", 1));
     watching.sees("a").await;
-    assert_eq!(story.system.counts().refused_full, 1);
+    assert_eq!(scenario.system.counts().refused_full, 1);
 }
 
 #[tokio::test(start_paused = true)]
@@ -334,30 +336,30 @@ async fn one_user_on_one_device_replaces_itself_where_that_is_allowed_and_the_ch
         (AtLimit::Refuse, None, false),
         (AtLimit::ReplaceOwn, Some("bob"), false),
     ] {
-        let story = Story::of(
+        let scenario = Scenario::of(
             Settings { at_limit, ..settings() },
             [&[limited(1, "a", 1, 1)], &[limited(2, "b", 1, 1)]],
         )
         .await;
-        let (_first, connection) = story.ask_as(channel(1), ann, "tv").await;
+        let (_first, connection) = scenario.ask_as(channel(1), ann, "tv").await;
         let _second = match second_viewer {
-            Some(user) => Some(story.ask_as(channel(1), Some(user), "tv").await),
+            Some(user) => Some(scenario.ask_as(channel(1), Some(user), "tv").await),
             None => None,
         };
-        let (watch, _) = story.ask_as(channel(2), ann, "tv").await;
+        let (watch, _) = scenario.ask_as(channel(2), ann, "tv").await;
         assert_eq!(matches!(watch, WatchReply::Tail { .. }), replaced, "{at_limit:?} {second_viewer:?}");
         assert_eq!(connection.cancel.is_cancelled(), replaced);
-        assert!(story.provider.peak() <= 1);
+        assert!(scenario.provider.peak() <= 1);
     }
 }
 
 #[tokio::test(start_paused = true)]
 async fn another_device_of_the_same_user_and_a_nameless_viewer_replace_nobody() {
-    let story = Story::of(settings(), [&[limited(1, "a", 1, 1)], &[limited(2, "b", 1, 1)]]).await;
-    let (_first, connection) = story.ask_as(channel(1), Some("ann"), "tv").await;
-    let (watch, _) = story.ask_as(channel(2), Some("ann"), "phone").await;
+    let scenario = Scenario::of(settings(), [&[limited(1, "a", 1, 1)], &[limited(2, "b", 1, 1)]]).await;
+    let (_first, connection) = scenario.ask_as(channel(1), Some("ann"), "tv").await;
+    let (watch, _) = scenario.ask_as(channel(2), Some("ann"), "phone").await;
     assert!(matches!(watch, WatchReply::Refused(WatchRefusal::Full(_))));
-    let (watch, _) = story.ask_as(channel(2), None, "tv").await;
+    let (watch, _) = scenario.ask_as(channel(2), None, "tv").await;
     assert!(matches!(watch, WatchReply::Refused(WatchRefusal::Full(_))));
     assert!(!connection.cancel.is_cancelled());
 }
@@ -365,103 +367,103 @@ async fn another_device_of_the_same_user_and_a_nameless_viewer_replace_nobody() 
 #[tokio::test(start_paused = true)]
 async fn a_redirect_opens_nothing_and_takes_no_lease() {
     let redirect = crate::testing::Stream { profile: Delivery::Redirect, ..stream(1, "a") };
-    let story = Story::of(settings(), [&[redirect]]).await;
-    let WatchReply::Redirect(url) = story.ask(channel(1)).await else { panic!("not redirected") };
+    let scenario = Scenario::of(settings(), [&[redirect]]).await;
+    let WatchReply::Redirect(url) = scenario.ask(channel(1)).await else { panic!("not redirected") };
     assert_eq!(url.expose(), "http://tv:80/a");
-    assert_eq!((story.system.counts().leases, story.provider.n_accepted()), (0, 0));
-    story.is_quiet().await;
+    assert_eq!((scenario.system.counts().leases, scenario.provider.n_accepted()), (0, 0));
+    scenario.is_quiet().await;
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_failover_never_turns_a_running_answer_into_a_redirect() {
     let redirect = crate::testing::Stream { profile: Delivery::Redirect, ..stream(2, "b") };
-    let story = Story::of(settings(), [&[stream(1, "a"), redirect, stream(3, "c")]]).await;
-    let mut viewer = story.watch(channel(1)).await;
+    let scenario = Scenario::of(settings(), [&[stream(1, "a"), redirect, stream(3, "c")]]).await;
+    let mut viewer = scenario.watch(channel(1)).await;
     viewer.sees("a").await;
-    story.provider.set("/a", Behaviour::Status(404));
-    story.provider.break_now("/a", Break::End);
+    scenario.provider.set("/a", Behaviour::Status(404));
+    scenario.provider.break_now("/a", Break::End);
     viewer.sees("c").await;
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_kicked_client_is_gone_and_the_others_watch_on() {
-    let story = Story::of(settings(), [&[stream(1, "a")]]).await;
-    let (kicked, connection) = story.ask_as(channel(1), None, "player").await;
-    let mut other = story.watch(channel(1)).await;
+    let scenario = Scenario::of(settings(), [&[stream(1, "a")]]).await;
+    let (kicked, connection) = scenario.ask_as(channel(1), None, "player").await;
+    let mut other = scenario.watch(channel(1)).await;
     let WatchReply::Tail { client, .. } = &kicked else { panic!("{kicked:?}") };
-    let switchboard = story.system.switchboard();
+    let switchboard = scenario.system.switchboard();
     assert!(switchboard.kick(channel(1), *client).await.unwrap());
     assert!(!switchboard.kick(channel(1), 4711).await.unwrap());
     sleep(SECOND).await;
     assert!(connection.cancel.is_cancelled());
-    assert_eq!(story.status(channel(1)).await.unwrap().clients.len(), 1);
+    assert_eq!(scenario.status(channel(1)).await.unwrap().clients.len(), 1);
     other.sees("a").await;
 }
 
 #[tokio::test(start_paused = true)]
 async fn stopping_a_channel_gives_its_clients_the_last_chunks_and_this_end() {
-    let story = Story::of(settings(), [&[stream(1, "a")]]).await;
-    let mut viewer = story.watch(channel(1)).await;
+    let scenario = Scenario::of(settings(), [&[stream(1, "a")]]).await;
+    let mut viewer = scenario.watch(channel(1)).await;
     viewer.sees("a").await;
-    assert_eq!(story.system.switchboard().stop(channel(1)).await.unwrap(), StopOutcome::Stopping);
+    assert_eq!(scenario.system.switchboard().stop(channel(1)).await.unwrap(), StopOutcome::Stopping);
     assert_eq!(viewer.ends().await, EndReason::Stopped);
     drop(viewer);
-    story.is_quiet().await;
-    assert_eq!(story.event_names().last(), Some(&"channel_stop"));
-    assert_eq!(story.system.switchboard().stop(channel(1)).await.unwrap(), StopOutcome::NotLive);
+    scenario.is_quiet().await;
+    assert_eq!(scenario.event_names().last(), Some(&"channel_stop"));
+    assert_eq!(scenario.system.switchboard().stop(channel(1)).await.unwrap(), StopOutcome::NotLive);
 }
 
 /// A phone that neither reads nor closes must not keep a channel that ends.
 #[tokio::test(start_paused = true)]
 async fn a_client_that_does_not_take_its_last_chunks_is_closed_all_the_same() {
-    let story = Story::of(settings(), [&[stream(1, "a")]]).await;
-    let (_unread, connection) = story.ask_as(channel(1), None, "phone").await;
-    story.system.switchboard().stop(channel(1)).await.unwrap();
-    sleep(FAREWELL + SECOND).await;
+    let scenario = Scenario::of(settings(), [&[stream(1, "a")]]).await;
+    let (_unread, connection) = scenario.ask_as(channel(1), None, "phone").await;
+    scenario.system.switchboard().stop(channel(1)).await.unwrap();
+    sleep(FAREWELL_TIMEOUT + SECOND).await;
     assert!(connection.cancel.is_cancelled());
-    assert_eq!(story.system.counts().channels, 0);
+    assert_eq!(scenario.system.counts().channels, 0);
 }
 
 /// Holds the changes of delay of T-life.1: a new delay counts from the next departure on.
 #[tokio::test(start_paused = true)]
 async fn a_changed_delay_holds_from_the_next_departure_on() {
-    let story = Story::of(settings(), [&[stream(1, "a")]]).await;
-    let viewer = story.watch(channel(1)).await;
-    story.system.configure(Settings { channel_shutdown_delay: 30 * SECOND, ..settings() }).unwrap();
+    let scenario = Scenario::of(settings(), [&[stream(1, "a")]]).await;
+    let viewer = scenario.watch(channel(1)).await;
+    scenario.system.configure(Settings { channel_shutdown_delay: 30 * SECOND, ..settings() }).unwrap();
     drop(viewer);
     sleep(29 * SECOND).await;
-    assert_eq!(story.provider.n_open(), 1);
-    story.system.configure(Settings { channel_shutdown_delay: Duration::ZERO, ..settings() }).unwrap();
-    drop(story.watch(channel(1)).await);
+    assert_eq!(scenario.provider.n_open(), 1);
+    scenario.system.configure(Settings { channel_shutdown_delay: Duration::ZERO, ..settings() }).unwrap();
+    drop(scenario.watch(channel(1)).await);
     sleep(SECOND).await;
-    assert_eq!(story.provider.n_open(), 0);
+    assert_eq!(scenario.provider.n_open(), 0);
 }
 
 /// Holds T-life.8: nothing of a long session expires.
 #[tokio::test(start_paused = true)]
 async fn after_eight_hours_a_session_plays_and_takes_another_viewer() {
     let quiet = TsSource { bitrate: 20_000, frame_rate: 1, gop: 1, ..TsSource::new("a") };
-    let story = Story::of(settings(), [&[stream(1, "a")]]).await;
-    story.provider.set("/a", Behaviour::Play(Play::new(quiet)));
-    let mut viewer = story.watch(channel(1)).await;
+    let scenario = Scenario::of(settings(), [&[stream(1, "a")]]).await;
+    scenario.provider.set("/a", Behaviour::Play(Play::new(quiet)));
+    let mut viewer = scenario.watch(channel(1)).await;
     let until = Instant::now() + 8 * 3600 * SECOND;
     while Instant::now() < until {
         viewer.tail.chunk().await.unwrap();
     }
-    story.watch(channel(1)).await.sees("a").await;
-    let status = story.status(channel(1)).await.unwrap();
+    scenario.watch(channel(1)).await.sees("a").await;
+    let status = scenario.status(channel(1)).await.unwrap();
     assert_eq!((status.state, status.n_losses), ("playing", 0));
-    assert_eq!(story.provider.n_accepted(), 1);
+    assert_eq!(scenario.provider.n_accepted(), 1);
 }
 
 /// Holds T-fo.4 at this door: a drop now and then is a reconnect, three in a minute are a failover.
 #[tokio::test(start_paused = true)]
 async fn drops_far_apart_reconnect_and_drops_in_a_row_fail_over() {
     let quiet = TsSource { bitrate: 20_000, frame_rate: 1, gop: 1, ..TsSource::new("a") };
-    let story = Story::of(settings(), [&[stream(1, "a"), stream(2, "b")]]).await;
-    story.provider.set("/a", Behaviour::Play(Play::new(quiet)));
-    let mut viewer = story.watch(channel(1)).await;
-    let watch_for = async |viewer: &mut Viewing, time: Duration| {
+    let scenario = Scenario::of(settings(), [&[stream(1, "a"), stream(2, "b")]]).await;
+    scenario.provider.set("/a", Behaviour::Play(Play::new(quiet)));
+    let mut viewer = scenario.watch(channel(1)).await;
+    let watch_for = async |viewer: &mut TestViewer, time: Duration| {
         let until = Instant::now() + time;
         while Instant::now() < until {
             viewer.tail.chunk().await.unwrap();
@@ -469,49 +471,49 @@ async fn drops_far_apart_reconnect_and_drops_in_a_row_fail_over() {
     };
     for _ in 0..3 {
         watch_for(&mut viewer, 900 * SECOND).await;
-        story.provider.break_now("/a", Break::End);
+        scenario.provider.break_now("/a", Break::End);
     }
     watch_for(&mut viewer, 60 * SECOND).await;
-    let counts = story.system.counts();
+    let counts = scenario.system.counts();
     assert_eq!((counts.failovers, counts.reconnects), (0, 3));
     for _ in 0..3 {
-        story.provider.break_now("/a", Break::End);
+        scenario.provider.break_now("/a", Break::End);
         watch_for(&mut viewer, 10 * SECOND).await;
     }
-    assert_eq!(story.system.counts().failovers, 1);
+    assert_eq!(scenario.system.counts().failovers, 1);
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_provider_that_counts_a_closed_connection_for_a_moment_is_asked_again() {
     let now = Settings { channel_shutdown_delay: Duration::ZERO, ..settings() };
-    let story = Story::of(now, [&[limited(1, "a", 1, 1)]]).await;
-    story.watch(channel(1)).await.sees("a").await;
-    story.is_quiet().await;
-    story.provider.script("/a", [Behaviour::Status(403), Behaviour::Status(403), Behaviour::play("a")]);
-    let mut viewer = story.watch(channel(1)).await;
+    let scenario = Scenario::of(now, [&[limited(1, "a", 1, 1)]]).await;
+    scenario.watch(channel(1)).await.sees("a").await;
+    scenario.is_quiet().await;
+    scenario.provider.script("/a", [Behaviour::Status(403), Behaviour::Status(403), Behaviour::play("a")]);
+    let mut viewer = scenario.watch(channel(1)).await;
     viewer.sees("a").await;
-    assert_eq!(story.system.counts().failovers, 0);
+    assert_eq!(scenario.system.counts().failovers, 0);
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_provider_out_of_reach_costs_the_connect_timeout_and_no_more() {
-    let story = Story::of(settings(), [&[stream(1, "a")]]).await;
-    story.provider.set_reachability(Reachability::Silent);
+    let scenario = Scenario::of(settings(), [&[stream(1, "a")]]).await;
+    scenario.provider.set_reachability(Reachability::Silent);
     let asked_at = Instant::now();
-    let WatchReply::Tail { mut tail, .. } = story.ask(channel(1)).await else { panic!("granted at once") };
+    let WatchReply::Tail { mut tail, .. } = scenario.ask(channel(1)).await else { panic!("granted at once") };
     let end = tail.ready().await;
     assert!(matches!(end, Err(EndReason::NothingPlays(_))), "{end:?}");
     assert!(asked_at.elapsed() < settings().connect_timeout + SECOND, "{:?}", asked_at.elapsed());
-    story.is_quiet().await;
+    scenario.is_quiet().await;
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_switch_says_what_played_before_and_how_long_nothing_did() {
-    let story =
-        Story::of(settings(), [&[limited(1, "a", 1, 1), limited(2, "b", 1, 1), stream(3, "c")]]).await;
-    let mut viewer = story.watch(channel(1)).await;
+    let scenario =
+        Scenario::of(settings(), [&[limited(1, "a", 1, 1), limited(2, "b", 1, 1), stream(3, "c")]]).await;
+    let mut viewer = scenario.watch(channel(1)).await;
     viewer.sees("a").await;
-    let switchboard = story.system.switchboard();
+    let switchboard = scenario.system.switchboard();
     let switch = async |to| match switchboard.switch(channel(1), SwitchTo::Stream(StreamId(to))).await {
         Ok(SwitchOutcome::Switched { stream, previous, gap_ms }) => {
             (stream.0, previous.unwrap().0, gap_ms > 0)
@@ -525,12 +527,12 @@ async fn a_switch_says_what_played_before_and_how_long_nothing_did() {
 
 #[tokio::test(start_paused = true)]
 async fn a_client_that_was_ended_is_gone_when_the_answer_is_there() {
-    let story = Story::of(settings(), [&[stream(1, "a")]]).await;
-    let viewers = [story.watch(channel(1)).await, story.watch(channel(1)).await];
-    let clients = story.status(channel(1)).await.unwrap().clients;
-    let switchboard = story.system.switchboard();
+    let scenario = Scenario::of(settings(), [&[stream(1, "a")]]).await;
+    let viewers = [scenario.watch(channel(1)).await, scenario.watch(channel(1)).await];
+    let clients = scenario.status(channel(1)).await.unwrap().clients;
+    let switchboard = scenario.system.switchboard();
     assert!(switchboard.kick(channel(1), clients[0].id).await.unwrap());
-    let left: Vec<_> = story.status(channel(1)).await.unwrap().clients.iter().map(|it| it.id).collect();
+    let left: Vec<_> = scenario.status(channel(1)).await.unwrap().clients.iter().map(|it| it.id).collect();
     assert_eq!(left, [clients[1].id]);
     assert!(!switchboard.kick(channel(1), clients[0].id).await.unwrap());
     drop(viewers);
@@ -539,16 +541,16 @@ async fn a_client_that_was_ended_is_gone_when_the_answer_is_there() {
 #[tokio::test(start_paused = true)]
 async fn the_timeline_says_why_a_channel_switched_and_why_it_stopped() {
     use crate::timeline::RunEntryKind::*;
-    let story = Story::of(settings(), [&[stream(1, "a"), stream(2, "b")]]).await;
-    let mut viewer = story.watch(channel(1)).await;
+    let scenario = Scenario::of(settings(), [&[stream(1, "a"), stream(2, "b")]]).await;
+    let mut viewer = scenario.watch(channel(1)).await;
     viewer.sees("a").await;
-    story.provider.set("/a", Behaviour::Status(404));
-    story.provider.break_now("/a", Break::Reset);
+    scenario.provider.set("/a", Behaviour::Status(404));
+    scenario.provider.break_now("/a", Break::Reset);
     viewer.sees("b").await;
-    let switchboard = story.system.switchboard();
+    let switchboard = scenario.system.switchboard();
     switchboard.switch(channel(1), SwitchTo::Next).await.unwrap();
     drop(viewer);
-    story.is_quiet().await;
+    scenario.is_quiet().await;
     let runs = switchboard.timeline(channel(1).uuid());
     assert_eq!(runs.len(), 1);
     let lines = &runs[0].entries;
@@ -583,6 +585,6 @@ async fn the_timeline_says_why_a_channel_switched_and_why_it_stopped() {
     assert!(lines[3].bytes_in > 0 && lines[3].bytes_in <= lines[9].bytes_in);
     assert!(runs[0].ended_at.is_some());
     // The next one has a run of its own.
-    let _viewer = story.watch(channel(1)).await;
+    let _viewer = scenario.watch(channel(1)).await;
     assert_eq!(switchboard.timeline(channel(1).uuid()).len(), 2);
 }

@@ -14,7 +14,7 @@ use tokio::time::{Instant, sleep};
 
 use super::*;
 use crate::system::SystemActor;
-use crate::testing::{Story, settings};
+use crate::testing::{Scenario, settings};
 
 const SECOND: Duration = Duration::from_secs(1);
 const HOUR: Duration = Duration::from_secs(3600);
@@ -23,7 +23,7 @@ const START: i64 = 1_900_000_000_000;
 
 /// A system with an importer whose work is told what to do.
 struct Turns {
-    story: Story,
+    scenario: Scenario,
     importer: Importer,
     models: Models,
     /// Accounts whose import began, in order, and when.
@@ -70,7 +70,7 @@ impl Turns {
     }
 
     async fn with(models: Models) -> Self {
-        let story = Story::of(settings(), []).await;
+        let scenario = Scenario::of(settings(), []).await;
         let (began, begun) = (Instant::now(), Arc::new(Mutex::new(Vec::new())));
         let n_at_once = Arc::new(AtomicUsize::new(0));
         let ends = Arc::new(Semaphore::new(0));
@@ -94,9 +94,9 @@ impl Turns {
             })
         });
         let now = Arc::new(move || START + i64::try_from(began.elapsed().as_millis()).unwrap());
-        story.system.set_imports(Imports { models: models.clone(), work, now });
-        let importer = story.system.importer();
-        Self { story, importer, models, begun, n_at_once, ends }
+        scenario.system.set_imports(Imports { models: models.clone(), work, now });
+        let importer = scenario.system.importer();
+        Self { scenario, importer, models, begun, n_at_once, ends }
     }
 
     async fn refresh(&self, account: u32) -> RefreshStart {
@@ -248,7 +248,7 @@ async fn a_refresh_that_is_done_is_an_event_with_its_counts_and_one_that_failed_
     sleep(7 * SECOND).await;
     turns.ends.add_permits(1);
     sleep(SECOND).await;
-    let events: Vec<_> = turns.story.system.events().recent().iter().map(|it| it.body.clone()).collect();
+    let events: Vec<_> = turns.scenario.system.events().recent().iter().map(|it| it.body.clone()).collect();
     let expected = EventBody::M3uRefresh {
         source: RefreshRef { id: 2, name: "a".to_owned() },
         total_processed: 9,
@@ -269,7 +269,7 @@ async fn a_system_that_stops_breaks_refreshes_off_within_a_second_and_starts_no_
     }
     sleep(SECOND).await;
     let began = Instant::now();
-    assert!(turns.story.system.stop().await);
+    assert!(turns.scenario.system.stop().await);
     assert!(began.elapsed() < SECOND, "{:?}", began.elapsed());
     assert_eq!(turns.begun(), [2, 3]);
     assert_eq!(turns.phases()[&2], (RefreshPhase::Done, None), "it was nobody's fault");
@@ -281,7 +281,7 @@ async fn an_importer_that_dies_comes_back_and_what_it_ran_is_told_as_broken_off(
     let turns = Turns::of(&["a"], |_| {}).await;
     turns.refresh(2).await;
     sleep(SECOND).await;
-    turns.story.system.kill(SystemActor::Importer);
+    turns.scenario.system.kill(SystemActor::Importer);
     sleep(SECOND).await;
     assert_eq!(turns.phases()[&2], (RefreshPhase::Done, Some(RefreshOutcome::Error)));
     assert!(matches!(turns.refresh(2).await, RefreshStart::Started { .. }));

@@ -11,11 +11,11 @@ use super::*;
 use crate::channel::{WatchRefusal, WatchReply};
 use crate::plans::{Plans, StorePlans, Target};
 use crate::system::SystemActor;
-use crate::testing::{Story, models, settings, write};
+use crate::testing::{Scenario, models, settings, write};
 
-async fn story(models: &Models) -> Story {
+async fn scenario(models: &Models) -> Scenario {
     let plans = StorePlans::new(models.clone(), Delivery::Proxy);
-    Story::of_store(settings(), Arc::new(plans), models.clone()).await
+    Scenario::of_store(settings(), Arc::new(plans), models.clone()).await
 }
 
 fn news(models: &Models) -> Target {
@@ -27,8 +27,8 @@ fn news(models: &Models) -> Target {
 async fn a_channel_that_is_deleted_ends_its_viewers_gives_its_slot_back_and_takes_nobody_any_more() {
     for is_disabled in [false, true] {
         let models = models(&[&[("News", "a")]]);
-        let (story, news) = (story(&models).await, news(&models));
-        let mut viewer = story.watch(news).await;
+        let (scenario, news) = (scenario(&models).await, news(&models));
+        let mut viewer = scenario.watch(news).await;
         viewer.sees("a").await;
         write(&models, move |write| {
             let mut channel = write.get::<Channel>(1)?.expect("it is there");
@@ -37,9 +37,9 @@ async fn a_channel_that_is_deleted_ends_its_viewers_gives_its_slot_back_and_take
         });
         assert_eq!(viewer.ends().await, EndReason::Stopped);
         drop(viewer);
-        story.is_quiet().await;
-        assert!(matches!(story.ask(news).await, WatchReply::Refused(WatchRefusal::NotFound)));
-        story.is_quiet().await;
+        scenario.is_quiet().await;
+        assert!(matches!(scenario.ask(news).await, WatchReply::Refused(WatchRefusal::NotFound)));
+        scenario.is_quiet().await;
     }
 }
 
@@ -49,8 +49,8 @@ async fn what_plays_on_an_account_or_profile_that_is_deleted_plays_on_and_its_sl
 {
     for is_account in [true, false] {
         let models = models(&[&[("News", "a")]]);
-        let (story, news) = (story(&models).await, news(&models));
-        let mut viewer = story.watch(news).await;
+        let (scenario, news) = (scenario(&models).await, news(&models));
+        let mut viewer = scenario.watch(news).await;
         write(&models, move |write| {
             if is_account {
                 write.remove_owner::<Stream>(2);
@@ -63,22 +63,22 @@ async fn what_plays_on_an_account_or_profile_that_is_deleted_plays_on_and_its_sl
         // Longer than it takes to hear of it.
         tokio::time::sleep(PAUSE * 10).await;
         viewer.sees("a").await;
-        assert_eq!(story.system.counts().leases, 1);
+        assert_eq!(scenario.system.counts().leases, 1);
         drop(viewer);
-        story.is_quiet().await;
+        scenario.is_quiet().await;
         assert!(
-            matches!(story.ask(news).await, WatchReply::Refused(WatchRefusal::NoStreams)),
+            matches!(scenario.ask(news).await, WatchReply::Refused(WatchRefusal::NoStreams)),
             "{is_account}"
         );
-        story.is_quiet().await;
+        scenario.is_quiet().await;
     }
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_stream_that_is_added_to_a_channel_while_it_plays_takes_over_when_the_first_is_lost() {
     let models = models(&[&[("News", "a"), ("Film", "b")]]);
-    let (story, news) = (story(&models).await, news(&models));
-    let mut viewer = story.watch(news).await;
+    let (scenario, news) = (scenario(&models).await, news(&models));
+    let mut viewer = scenario.watch(news).await;
     viewer.sees("a").await;
     write(&models, |write| {
         let mut channel = write.get::<Channel>(1)?.expect("it is there");
@@ -86,8 +86,8 @@ async fn a_stream_that_is_added_to_a_channel_while_it_plays_takes_over_when_the_
         write.put(&channel)
     });
     tokio::time::sleep(PAUSE * 2).await;
-    story.provider.set("/a", media::testing::Behaviour::Status(404));
-    story.provider.break_now("/a", media::testing::Break::End);
+    scenario.provider.set("/a", media::testing::Behaviour::Status(404));
+    scenario.provider.break_now("/a", media::testing::Break::End);
     viewer.sees("b").await;
 }
 
@@ -105,8 +105,8 @@ impl Plans for Counted {
 async fn a_burst_of_commits_is_followed_in_few_rounds_the_first_at_once() {
     let models = models(&[&[("News", "a")]]);
     let plans = Arc::new(Counted(StorePlans::new(models.clone(), Delivery::Proxy), AtomicUsize::new(0)));
-    let story = Story::of_store(settings(), plans.clone(), models.clone()).await;
-    let _viewer = story.watch(news(&models)).await;
+    let scenario = Scenario::of_store(settings(), plans.clone(), models.clone()).await;
+    let _viewer = scenario.watch(news(&models)).await;
     tokio::time::sleep(PAUSE * 10).await;
     let before = plans.1.load(Ordering::Relaxed);
     let asked = || plans.1.load(Ordering::Relaxed) - before;
@@ -136,8 +136,8 @@ async fn a_burst_of_commits_is_followed_in_few_rounds_the_first_at_once() {
 #[tokio::test(start_paused = true)]
 async fn what_an_admin_sets_is_in_force_until_it_is_taken_away_and_what_makes_no_sense_is_left_out() {
     let models = models(&[&[("News", "a")]]);
-    let story = story(&models).await;
-    let live = story.system.live_settings();
+    let scenario = scenario(&models).await;
+    let live = scenario.system.live_settings();
     let base = live.load();
     for (value, expected) in [
         (json!({"start_timeout": 3}), 3),
@@ -161,22 +161,22 @@ async fn what_an_admin_sets_is_in_force_until_it_is_taken_away_and_what_makes_no
 async fn a_commit_is_followed_whoever_is_dead_at_that_moment() {
     for follower in [true, false] {
         let models = models(&[&[("News", "a")]]);
-        let (story, news) = (story(&models).await, news(&models));
-        let mut viewer = story.watch(news).await;
+        let (scenario, news) = (scenario(&models).await, news(&models));
+        let mut viewer = scenario.watch(news).await;
         viewer.sees("a").await;
         tokio::time::sleep(PAUSE * 10).await;
         if follower {
-            story.system.kill_follower();
+            scenario.system.kill_follower();
         }
         // One that dies again and again is dead for a while.
-        while !follower && story.system.life(SystemActor::Switchboard).is_some() {
-            story.system.kill(SystemActor::Switchboard);
+        while !follower && scenario.system.life(SystemActor::Switchboard).is_some() {
+            scenario.system.kill(SystemActor::Switchboard);
             tokio::time::sleep(Duration::from_millis(1)).await;
         }
         write(&models, |write| write.remove::<Channel>(1).map(drop));
         let ended = tokio::time::timeout(PAUSE * 100, viewer.ends()).await;
         assert_eq!(ended, Ok(EndReason::Stopped), "follower: {follower}");
         drop(viewer);
-        story.is_quiet().await;
+        scenario.is_quiet().await;
     }
 }

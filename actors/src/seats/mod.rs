@@ -23,8 +23,8 @@ use parking_lot::Mutex;
 use tokio::sync::Notify;
 use tokio::time::Instant;
 
-use crate::channel::Viewer;
 use crate::plans::Target;
+use crate::viewer::Viewer;
 
 /// How long a request waits for a seat when there is none. A player that closes one thing and opens another with a
 /// different program is often here before the end of the first connection is.
@@ -136,13 +136,13 @@ impl SeatTable {
     /// With the sessions that have the seats, when there is none; nobody was ended then.
     pub(crate) fn take(
         self: &Arc<Self>,
-        wish: SeatRequest,
+        request: SeatRequest,
         viewer: &Viewer,
         target: Target,
         connection: &Arc<Connection>,
         at_limit: AtLimit,
     ) -> Result<Seat, SeatsTaken> {
-        let SeatRequest { user, limit } = wish;
+        let SeatRequest { user, limit } = request;
         let mut replaced = Vec::new();
         let mut inner = self.inner.lock();
         inner.last_id += 1;
@@ -186,7 +186,7 @@ impl SeatTable {
     /// With the sessions that have the seats, when none came back.
     pub(crate) async fn take_soon(
         self: &Arc<Self>,
-        wish: SeatRequest,
+        request: SeatRequest,
         viewer: &Viewer,
         target: Target,
         connection: &Arc<Connection>,
@@ -198,7 +198,7 @@ impl SeatTable {
             let returned = self.returned.notified();
             tokio::pin!(returned);
             returned.as_mut().enable();
-            match self.take(wish, viewer, target, connection, at_limit) {
+            match self.take(request, viewer, target, connection, at_limit) {
                 Err(taken) if tokio::time::timeout_at(deadline, returned).await.is_err() => {
                     return Err(taken);
                 }

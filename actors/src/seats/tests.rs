@@ -13,7 +13,7 @@ use tokio::time::{Instant, sleep};
 use super::*;
 use crate::channel::{WatchRefusal, WatchReply};
 use crate::system::SystemActor;
-use crate::testing::{Story, channel, limited, settings, stream};
+use crate::testing::{Scenario, channel, limited, settings, stream};
 
 fn user(id: u32, limit: u32) -> SeatRequest {
     SeatRequest { user: UserId(id), limit }
@@ -21,7 +21,7 @@ fn user(id: u32, limit: u32) -> SeatRequest {
 
 /// One connection that watches. As a server would, it is given up once it is cancelled.
 struct Watching {
-    wish: SeatRequest,
+    request: SeatRequest,
     device: String,
     target: Target,
     client: u64,
@@ -35,21 +35,21 @@ impl Watching {
     }
 
     fn session(&self) -> (u32, String, Target) {
-        (self.wish.user.0, self.device.clone(), self.target)
+        (self.request.user.0, self.device.clone(), self.target)
     }
 }
 
-impl Story {
+impl Scenario {
     async fn seated(
         &self,
         target: Target,
-        wish: SeatRequest,
+        request: SeatRequest,
         device: &str,
     ) -> Result<Watching, WatchRefusal> {
-        let (watch, connection) = self.ask_seated(target, wish, device).await;
+        let (watch, connection) = self.ask_seated(target, request, device).await;
         match watch {
             WatchReply::Tail { client, tail } => {
-                Ok(Watching { wish, device: device.to_owned(), target, client, _tail: tail, connection })
+                Ok(Watching { request, device: device.to_owned(), target, client, _tail: tail, connection })
             }
             WatchReply::Refused(refusal) => Err(refusal),
             WatchReply::Redirect(_) => panic!("nothing is redirected here"),
@@ -61,38 +61,38 @@ impl Story {
     }
 }
 
-async fn three_channels(settings: Settings) -> Story {
-    Story::of(settings, [&[stream(1, "a")], &[stream(2, "b")], &[stream(3, "c")]]).await
+async fn three_channels(settings: Settings) -> Scenario {
+    Scenario::of(settings, [&[stream(1, "a")], &[stream(2, "b")], &[stream(3, "c")]]).await
 }
 
 #[tokio::test(start_paused = true)]
 async fn another_device_is_refused_at_the_limit_and_the_first_one_watches_on() {
-    let story = three_channels(settings()).await;
-    let first = story.seated(channel(1), user(1, 1), "tv").await.unwrap();
+    let scenario = three_channels(settings()).await;
+    let first = scenario.seated(channel(1), user(1, 1), "tv").await.unwrap();
     let asked_at = Instant::now();
-    let refused = story.seated(channel(2), user(1, 1), "phone").await.err();
+    let refused = scenario.seated(channel(2), user(1, 1), "phone").await.err();
     assert_eq!(refused, Some(WatchRefusal::Seats { limit: 1 }));
     assert_eq!(asked_at.elapsed(), SEAT_WAIT);
     // The same channel from another device is one more thing to watch, too.
-    assert!(story.seated(channel(1), user(1, 1), "phone").await.is_err());
+    assert!(scenario.seated(channel(1), user(1, 1), "phone").await.is_err());
     assert!(!first.is_cut());
     // Another user has seats of its own.
-    let other = story.seated(channel(2), user(2, 1), "phone").await.unwrap();
-    assert_eq!((story.n_seats(), story.system.counts().refused_seats), (2, 2));
+    let other = scenario.seated(channel(2), user(2, 1), "phone").await.unwrap();
+    assert_eq!((scenario.n_seats(), scenario.system.counts().refused_seats), (2, 2));
     drop((first, other));
-    story.is_quiet().await;
+    scenario.is_quiet().await;
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_device_that_goes_on_to_something_else_gives_up_what_it_watched() {
-    let story = three_channels(settings()).await;
-    let before = story.seated(channel(1), user(1, 1), "tv").await.unwrap();
-    let after = story.seated(channel(2), user(1, 1), "tv").await.unwrap();
+    let scenario = three_channels(settings()).await;
+    let before = scenario.seated(channel(1), user(1, 1), "tv").await.unwrap();
+    let after = scenario.seated(channel(2), user(1, 1), "tv").await.unwrap();
     assert!(before.is_cut() && !after.is_cut());
-    assert_eq!(story.n_seats(), 1);
+    assert_eq!(scenario.n_seats(), 1);
     drop(before);
     sleep(Duration::from_millis(10)).await;
-    let reasons: Vec<_> = story
+    let reasons: Vec<_> = scenario
         .system
         .events()
         .recent()
@@ -104,59 +104,59 @@ async fn a_device_that_goes_on_to_something_else_gives_up_what_it_watched() {
         .collect();
     assert_eq!(reasons, [REPLACED]);
     drop(after);
-    story.is_quiet().await;
+    scenario.is_quiet().await;
 }
 
 #[tokio::test(start_paused = true)]
 async fn under_refuse_a_device_keeps_what_it_watches() {
     let refuse = Settings { at_limit: AtLimit::Refuse, ..settings() };
-    let story = three_channels(refuse).await;
-    let before = story.seated(channel(1), user(1, 1), "tv").await.unwrap();
-    assert!(story.seated(channel(2), user(1, 1), "tv").await.is_err());
+    let scenario = three_channels(refuse).await;
+    let before = scenario.seated(channel(1), user(1, 1), "tv").await.unwrap();
+    assert!(scenario.seated(channel(2), user(1, 1), "tv").await.is_err());
     assert!(!before.is_cut());
     // What it closes itself it can have back at once, even if the end of it arrives later than the question.
     let closes = async {
         sleep(SEAT_WAIT / 2).await;
         drop(before);
     };
-    let (after, ()) = tokio::join!(story.seated(channel(2), user(1, 1), "tv"), closes);
+    let (after, ()) = tokio::join!(scenario.seated(channel(2), user(1, 1), "tv"), closes);
     drop(after.unwrap());
-    story.is_quiet().await;
+    scenario.is_quiet().await;
 }
 
 #[tokio::test(start_paused = true)]
 async fn connections_of_one_session_share_a_seat_until_the_last_one_leaves() {
-    let story = three_channels(settings()).await;
-    let probe = story.seated(channel(1), user(1, 1), "tv").await.unwrap();
-    let play = story.seated(channel(1), user(1, 1), "tv").await.unwrap();
-    let seats = story.system.switchboard().seats();
+    let scenario = three_channels(settings()).await;
+    let probe = scenario.seated(channel(1), user(1, 1), "tv").await.unwrap();
+    let play = scenario.seated(channel(1), user(1, 1), "tv").await.unwrap();
+    let seats = scenario.system.switchboard().seats();
     assert_eq!((seats.len(), seats[0].n_connections, seats[0].user), (1, 2, UserId(1)));
     drop(probe);
-    assert!(story.seated(channel(1), user(1, 1), "phone").await.is_err());
+    assert!(scenario.seated(channel(1), user(1, 1), "phone").await.is_err());
     drop(play);
-    let phone = story.seated(channel(1), user(1, 1), "phone").await.unwrap();
+    let phone = scenario.seated(channel(1), user(1, 1), "phone").await.unwrap();
     // All connections of a session that is replaced are ended.
-    let again = story.seated(channel(1), user(1, 1), "phone").await.unwrap();
-    let other = story.seated(channel(2), user(1, 1), "phone").await.unwrap();
+    let again = scenario.seated(channel(1), user(1, 1), "phone").await.unwrap();
+    let other = scenario.seated(channel(2), user(1, 1), "phone").await.unwrap();
     assert!(phone.is_cut() && again.is_cut() && !other.is_cut());
     drop((phone, again, other));
-    story.is_quiet().await;
+    scenario.is_quiet().await;
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_seat_limit_lowered_below_its_use_ends_nobody() {
-    let story = three_channels(settings()).await;
+    let scenario = three_channels(settings()).await;
     let mut watching = Vec::new();
     for (number, device) in [(1, "tv"), (2, "phone"), (3, "tablet")] {
-        watching.push(story.seated(channel(number), user(1, 3), device).await.unwrap());
+        watching.push(scenario.seated(channel(number), user(1, 3), device).await.unwrap());
     }
-    assert!(story.seated(channel(1), user(1, 1), "tablet").await.is_err());
+    assert!(scenario.seated(channel(1), user(1, 1), "tablet").await.is_err());
     assert!(watching.iter().all(|it| !it.is_cut()));
     watching.truncate(1);
-    assert!(story.seated(channel(2), user(1, 1), "tablet").await.is_err());
+    assert!(scenario.seated(channel(2), user(1, 1), "tablet").await.is_err());
     watching.clear();
-    drop(story.seated(channel(2), user(1, 1), "tablet").await.unwrap());
-    story.is_quiet().await;
+    drop(scenario.seated(channel(2), user(1, 1), "tablet").await.unwrap());
+    scenario.is_quiet().await;
 }
 
 #[test]
@@ -182,37 +182,38 @@ fn a_thousand_devices_get_as_many_seats_as_there_are() {
 
 #[tokio::test(start_paused = true)]
 async fn whoever_goes_away_while_waiting_for_a_channel_gives_the_seat_back_at_once() {
-    let story = Story::of(settings(), [&[limited(1, "a", 1, 1)], &[limited(2, "b", 1, 1)]]).await;
-    let _holds_the_slot = story.watch(channel(1)).await;
-    let asked = tokio::time::timeout(Duration::from_millis(100), story.seated(channel(2), user(1, 1), "tv"));
+    let scenario = Scenario::of(settings(), [&[limited(1, "a", 1, 1)], &[limited(2, "b", 1, 1)]]).await;
+    let _holds_the_slot = scenario.watch(channel(1)).await;
+    let asked =
+        tokio::time::timeout(Duration::from_millis(100), scenario.seated(channel(2), user(1, 1), "tv"));
     assert!(asked.await.is_err(), "it waits for the slot");
-    assert_eq!(story.n_seats(), 0);
+    assert_eq!(scenario.n_seats(), 0);
 }
 
 #[tokio::test(start_paused = true)]
 async fn what_is_refused_or_redirected_holds_no_seat() {
     let redirected =
         crate::testing::Stream { profile: domain::stream_profile::Delivery::Redirect, ..stream(1, "a") };
-    let story = Story::of(settings(), [&[redirected], &[]]).await;
-    let (watch, _) = story.ask_seated(channel(1), user(1, 1), "tv").await;
+    let scenario = Scenario::of(settings(), [&[redirected], &[]]).await;
+    let (watch, _) = scenario.ask_seated(channel(1), user(1, 1), "tv").await;
     assert!(matches!(watch, WatchReply::Redirect(_)), "{watch:?}");
-    let (watch, _) = story.ask_seated(channel(2), user(1, 1), "tv").await;
+    let (watch, _) = scenario.ask_seated(channel(2), user(1, 1), "tv").await;
     assert!(matches!(watch, WatchReply::Refused(WatchRefusal::NoStreams)), "{watch:?}");
-    assert_eq!(story.n_seats(), 0);
+    assert_eq!(scenario.n_seats(), 0);
 }
 
 #[tokio::test(start_paused = true)]
 async fn the_sessions_of_a_user_who_may_no_longer_watch_are_ended_and_no_others() {
-    let story = three_channels(settings()).await;
-    let unlimited = story.seated(channel(1), user(1, 0), "tv").await.unwrap();
-    let second = story.seated(channel(2), user(1, 0), "tv").await.unwrap();
-    let other = story.seated(channel(1), user(2, 1), "tv").await.unwrap();
-    let nameless = story.watch(channel(1)).await;
-    story.system.switchboard().keep_users(|it| it != UserId(1));
+    let scenario = three_channels(settings()).await;
+    let unlimited = scenario.seated(channel(1), user(1, 0), "tv").await.unwrap();
+    let second = scenario.seated(channel(2), user(1, 0), "tv").await.unwrap();
+    let other = scenario.seated(channel(1), user(2, 1), "tv").await.unwrap();
+    let nameless = scenario.watch(channel(1)).await;
+    scenario.system.switchboard().keep_users(|it| it != UserId(1));
     assert!(unlimited.is_cut() && second.is_cut() && !other.is_cut());
-    assert_eq!(story.n_seats(), 1);
+    assert_eq!(scenario.n_seats(), 1);
     drop((unlimited, second, other, nameless));
-    story.is_quiet().await;
+    scenario.is_quiet().await;
 }
 
 /// One step of a random evening.
@@ -259,14 +260,14 @@ proptest! {
 }
 
 async fn random_evening(steps: Vec<Step>) {
-    let story = three_channels(settings()).await;
+    let scenario = three_channels(settings()).await;
     let mut limits = [0, 1, 2];
     let mut watching: Vec<Watching> = Vec::new();
     for step in steps {
         match step {
             Step::Join { user: id, device, channel: number } => {
                 join(
-                    &story,
+                    &scenario,
                     user(id, limits[id as usize]),
                     &format!("device {device}"),
                     number,
@@ -277,58 +278,71 @@ async fn random_evening(steps: Vec<Step>) {
             Step::Leave { at } if at < watching.len() => drop(watching.swap_remove(at)),
             Step::Kick { at } => {
                 if let Some(it) = watching.get(at) {
-                    assert!(story.system.switchboard().kick(it.target, it.client).await.unwrap());
+                    assert!(scenario.system.switchboard().kick(it.target, it.client).await.unwrap());
                 }
             }
             Step::Limit { user, limit } => limits[user as usize] = limit,
             Step::AtLimit { refuses } => {
                 let at_limit = if refuses { AtLimit::Refuse } else { AtLimit::ReplaceOwn };
-                story.system.configure(Settings { at_limit, ..settings() }).unwrap();
+                scenario.system.configure(Settings { at_limit, ..settings() }).unwrap();
             }
             Step::Dismiss { user } => {
-                story.system.switchboard().keep_users(|it| it != UserId(user));
-                assert!(watching.iter().all(|it| it.wish.user != UserId(user) || it.is_cut()));
+                scenario.system.switchboard().keep_users(|it| it != UserId(user));
+                assert!(watching.iter().all(|it| it.request.user != UserId(user) || it.is_cut()));
             }
-            Step::KillSwitchboard => story.system.kill(SystemActor::Switchboard),
-            Step::KillChannel { channel: number } => story.system.kill_channel(channel(number)),
+            Step::KillSwitchboard => scenario.system.kill(SystemActor::Switchboard),
+            Step::KillChannel { channel: number } => scenario.system.kill_channel(channel(number)),
             Step::Wait { ms } => sleep(Duration::from_millis(ms)).await,
             Step::Leave { .. } => {}
         }
         sleep(Duration::from_millis(1)).await;
         watching.retain(|it| !it.is_cut());
         let expected: BTreeSet<_> = watching.iter().map(Watching::session).collect();
-        let seats = story.system.switchboard().seats();
+        let seats = scenario.system.switchboard().seats();
         let told: BTreeSet<_> = seats.iter().map(|it| (it.user.0, it.agent.clone(), it.target)).collect();
-        assert_eq!((told, seats.len()), (expected, story.n_seats()), "the table and what is watched differ");
+        assert_eq!(
+            (told, seats.len()),
+            (expected, scenario.n_seats()),
+            "the table and what is watched differ"
+        );
         let n_connections: usize = seats.iter().map(|it| it.n_connections).sum();
         assert_eq!(n_connections, watching.len());
     }
     watching.clear();
-    story.is_quiet().await;
+    scenario.is_quiet().await;
 }
 
 /// Joins, and holds what came of it against the rule.
-async fn join(story: &Story, wish: SeatRequest, device: &str, number: u32, watching: &mut Vec<Watching>) {
+async fn join(
+    scenario: &Scenario,
+    request: SeatRequest,
+    device: &str,
+    number: u32,
+    watching: &mut Vec<Watching>,
+) {
     let sessions = |watching: &[Watching]| -> BTreeSet<_> {
-        let of_user = watching.iter().filter(|it| it.wish.user == wish.user && !it.is_cut());
+        let of_user = watching.iter().filter(|it| it.request.user == request.user && !it.is_cut());
         of_user.map(Watching::session).collect()
     };
     let before = sessions(watching);
-    let own = (wish.user.0, device.to_owned(), channel(number));
-    match story.seated(channel(number), wish, device).await {
+    let own = (request.user.0, device.to_owned(), channel(number));
+    match scenario.seated(channel(number), request, device).await {
         Ok(it) => {
             watching.push(it);
             let after = sessions(watching);
             assert!(after.contains(&own));
             let is_shared = before.contains(&own);
-            assert!(is_shared || wish.limit == 0 || after.len() <= wish.limit as usize, "over the limit");
+            assert!(
+                is_shared || request.limit == 0 || after.len() <= request.limit as usize,
+                "over the limit"
+            );
             let ended: Vec<_> = before.difference(&after).collect();
             assert!(ended.iter().all(|it| it.1 == device), "another device was ended: {ended:?}");
-            assert!(ended.is_empty() || (!is_shared && after.len() == wish.limit as usize));
+            assert!(ended.is_empty() || (!is_shared && after.len() == request.limit as usize));
         }
         Err(refusal) => {
-            assert_eq!(refusal, WatchRefusal::Seats { limit: wish.limit });
-            assert!(wish.limit > 0 && before.len() >= wish.limit as usize && !before.contains(&own));
+            assert_eq!(refusal, WatchRefusal::Seats { limit: request.limit });
+            assert!(request.limit > 0 && before.len() >= request.limit as usize && !before.contains(&own));
             assert_eq!(sessions(watching), before, "a refusal ended somebody");
         }
     }

@@ -5,7 +5,7 @@ use domain::playout::Attempt;
 use ractor::DerivedActorRef;
 
 use super::{FullPool, Lease, LeasePurpose};
-use crate::channel::Viewer;
+use crate::viewer::Viewer;
 
 /// Where a holder hears of grants and is asked to yield.
 pub(crate) type HolderPort = DerivedActorRef<SlotMessage>;

@@ -12,8 +12,8 @@ use tokio::sync::mpsc;
 use tokio::time::Instant;
 
 use super::*;
-use crate::channel::Viewer;
 use crate::testing::inbox;
+use crate::viewer::Viewer;
 
 fn pool(profile: u32, max_streams: u32) -> SlotPool {
     SlotPool {

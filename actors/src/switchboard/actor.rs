@@ -94,7 +94,7 @@ impl ractor::Actor for Actor {
         state: &mut State,
     ) -> Result<(), ActorProcessingErr> {
         match message {
-            Message::Watch { target, wish, reply } => state.watch(target, wish, reply),
+            Message::Watch { target, request, reply } => state.watch(target, request, reply),
             Message::Reported { target, serial, report } => state.reported(target, serial, report),
             Message::Ended { target, serial } => state.ended(target, serial, &myself),
             Message::Drained { target, serial } => state.drained(target, serial),
@@ -126,7 +126,7 @@ impl ractor::Actor for Actor {
 }
 
 impl State {
-    fn watch(&mut self, target: Target, wish: JoinRequest, reply: RpcReplyPort<WatchReply>) {
+    fn watch(&mut self, target: Target, request: JoinRequest, reply: RpcReplyPort<WatchReply>) {
         if self.closing {
             return answer(reply, WatchReply::Refused(WatchRefusal::Stopping));
         }
@@ -137,31 +137,31 @@ impl State {
                 };
                 let phase = TargetPhase::Live { live, last_join: None };
                 self.entries.insert(target, Entry { phase, parked: Vec::new() });
-                self.forward(target, wish, reply);
+                self.forward(target, request, reply);
             }
-            Some(Entry { phase: TargetPhase::Live { .. }, .. }) => self.forward(target, wish, reply),
+            Some(Entry { phase: TargetPhase::Live { .. }, .. }) => self.forward(target, request, reply),
             Some(entry) => {
                 if entry.parked.len() >= PARKED_MAX {
                     return answer(reply, WatchReply::Refused(WatchRefusal::Stopping));
                 }
-                entry.parked.push((wish, reply));
+                entry.parked.push((request, reply));
             }
         }
     }
 
     /// Hands a join to the live channel of its target.
-    fn forward(&mut self, target: Target, wish: JoinRequest, reply: RpcReplyPort<WatchReply>) {
+    fn forward(&mut self, target: Target, request: JoinRequest, reply: RpcReplyPort<WatchReply>) {
         let number = self.arguments.counter.fetch_add(1, Ordering::Relaxed) + 1;
         let Some(entry) = self.entries.get_mut(&target) else { return };
         let TargetPhase::Live { live, last_join } = &mut entry.phase else { return };
         *last_join = Some(number);
-        let join = Join { number, wish, reply };
+        let join = Join { number, request, reply };
         match live.actor.cast(channel::Message::Join(join)) {
             Ok(()) => {}
             // It died and the news is on its way: the join waits for its successor.
             Err(ractor::MessagingErr::SendErr(channel::Message::Join(join))) => {
                 entry.phase = TargetPhase::Leaving { serial: live.serial };
-                entry.parked.push((join.wish, join.reply));
+                entry.parked.push((join.request, join.reply));
             }
             Err(_) => {}
         }
@@ -239,8 +239,8 @@ impl State {
         let live = self.arguments.table.all().into_iter().find(|it| it.0 == target && it.1.serial == serial);
         let (Some((_, live)), Some(entry)) = (live, self.entries.get_mut(&target)) else { return };
         entry.phase = TargetPhase::Live { live, last_join: None };
-        for (wish, reply) in std::mem::take(&mut entry.parked) {
-            self.forward(target, wish, reply);
+        for (request, reply) in std::mem::take(&mut entry.parked) {
+            self.forward(target, request, reply);
         }
     }
 
@@ -273,10 +273,10 @@ impl State {
         }
         self.arguments.table.forget(target, serial);
         let Some(entry) = self.entries.remove(&target) else { return };
-        for (wish, reply) in entry.parked {
+        for (request, reply) in entry.parked {
             // Who went away while parked starts nothing.
             if !reply.is_closed() {
-                self.watch(target, wish, reply);
+                self.watch(target, request, reply);
             }
         }
     }

@@ -10,7 +10,7 @@ use crate::plans::Target;
 /// Everything the switchboard can be told.
 pub(crate) enum Message {
     /// Someone wants to watch.
-    Watch { target: Target, wish: JoinRequest, reply: RpcReplyPort<WatchReply> },
+    Watch { target: Target, request: JoinRequest, reply: RpcReplyPort<WatchReply> },
     /// A live channel says how it stands.
     Reported { target: Target, serial: u64, report: ChannelReport },
     /// A live channel is gone.

@@ -26,11 +26,12 @@ use uuid::Uuid;
 
 use crate::ask::{ANSWER_TIMEOUT, Address, AskError};
 use crate::channel::{
-    ChannelStatus, JoinRequest, LiveEnv, SwitchOutcome, SwitchTo, Viewer, WatchRefusal, WatchReply,
+    ChannelStatus, JoinRequest, LiveEnv, SwitchOutcome, SwitchTo, WatchRefusal, WatchReply,
 };
 use crate::plans::Target;
 use crate::seats::{SeatInfo, SeatRequest, SeatTable, SeatsTaken};
 use crate::timeline::ChannelRun;
+use crate::viewer::Viewer;
 
 /// Longest wait for the answer to a join: an ending channel's farewell, its sockets' close, and the wait for a slot.
 const WATCH_TIMEOUT: Duration = Duration::from_secs(10);
@@ -104,28 +105,36 @@ impl Switchboard {
         let at_limit = self.env.settings().at_limit;
         let seat = match seat {
             None => None,
-            Some(wish) => match self.seats.take_soon(wish, &viewer, target, &connection, at_limit).await {
-                Ok(seat) => Some(Arc::new(seat)),
-                Err(taken) => return Ok(self.no_seat(wish, &viewer, target, &taken)),
-            },
+            Some(request) => {
+                match self.seats.take_soon(request, &viewer, target, &connection, at_limit).await {
+                    Ok(seat) => Some(Arc::new(seat)),
+                    Err(taken) => return Ok(self.no_seat(request, &viewer, target, &taken)),
+                }
+            }
         };
         // Held here until a client holds it: an asker that goes away while it waits gives it back at once.
-        let wish = JoinRequest { viewer, connection, seat: seat.as_ref().map(Arc::downgrade) };
+        let request = JoinRequest { viewer, connection, seat: seat.as_ref().map(Arc::downgrade) };
         self.address
-            .ask(WATCH_TIMEOUT, |reply| Message::Watch { target, wish: wish.clone(), reply })
+            .ask(WATCH_TIMEOUT, |reply| Message::Watch { target, request: request.clone(), reply })
             .await
             .or_else(|it| {
                 if it == AskError::Gone { Ok(WatchReply::Refused(WatchRefusal::Stopping)) } else { Err(it) }
             })
     }
 
-    fn no_seat(&self, wish: SeatRequest, viewer: &Viewer, target: Target, taken: &SeatsTaken) -> WatchReply {
+    fn no_seat(
+        &self,
+        request: SeatRequest,
+        viewer: &Viewer,
+        target: Target,
+        taken: &SeatsTaken,
+    ) -> WatchReply {
         self.env.registry.refused_seats.add_one();
         info!(
-            channel.target = %target, user.id = %wish.user, client.address = %viewer.address, limit = wish.limit,
+            channel.target = %target, user.id = %request.user, client.address = %viewer.address, limit = request.limit,
             "no seat is free: {taken}"
         );
-        WatchReply::Refused(WatchRefusal::Seats { limit: wish.limit })
+        WatchReply::Refused(WatchRefusal::Seats { limit: request.limit })
     }
 
     /// Ends every session whose user may no longer watch, clients and all. Who asks at the same moment has to be

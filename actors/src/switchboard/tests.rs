@@ -6,69 +6,69 @@ use domain::settings::Settings;
 use tokio::time::sleep;
 
 use crate::channel::{WatchRefusal, WatchReply};
-use crate::testing::{Story, Viewing, channel, settings, stream};
+use crate::testing::{Scenario, TestViewer, channel, settings, stream};
 
 const SECOND: Duration = Duration::from_secs(1);
 
 /// Holds T-life.9.
 #[tokio::test(start_paused = true)]
 async fn a_thousand_first_clients_at_once_give_one_upstream() {
-    let story = Story::of(settings(), [&[stream(1, "a")]]).await;
+    let scenario = Scenario::of(settings(), [&[stream(1, "a")]]).await;
     let mut joins = Vec::new();
     for _ in 0..1000 {
-        joins.push(story.ask(channel(1)));
+        joins.push(scenario.ask(channel(1)));
     }
     let mut viewings = Vec::new();
     for watch in futures(joins).await {
         let WatchReply::Tail { tail, .. } = watch else { panic!("{watch:?}") };
-        viewings.push(Viewing { tail });
+        viewings.push(TestViewer { tail });
     }
     for viewing in &mut viewings {
         viewing.sees("a").await;
     }
-    assert_eq!((story.provider.n_accepted(), story.system.counts().clients), (1, 1000));
+    assert_eq!((scenario.provider.n_accepted(), scenario.system.counts().clients), (1, 1000));
     drop(viewings);
-    story.is_quiet().await;
+    scenario.is_quiet().await;
 }
 
 /// Holds T-life.3: who comes during the end is served, and the provider never sees two sockets for one channel.
 #[tokio::test(start_paused = true)]
 async fn who_comes_while_a_channel_ends_is_served_by_the_next_one() {
     let now = Settings { channel_shutdown_delay: Duration::ZERO, ..settings() };
-    let story = Story::of(now, [&[stream(1, "a")]]).await;
-    story.provider.set_stubborn(true);
+    let scenario = Scenario::of(now, [&[stream(1, "a")]]).await;
+    scenario.provider.set_stubborn(true);
     for pause_ms in (0..600).step_by(7) {
-        let mut viewer = story.watch(channel(1)).await;
+        let mut viewer = scenario.watch(channel(1)).await;
         viewer.sees("a").await;
         drop(viewer);
         sleep(Duration::from_millis(pause_ms)).await;
     }
-    assert_eq!(story.provider.peak(), 1);
-    story.is_quiet().await;
+    assert_eq!(scenario.provider.peak(), 1);
+    scenario.is_quiet().await;
 }
 
 /// Holds T-life.7 at this door.
 #[tokio::test(start_paused = true)]
 async fn two_hundred_channel_changes_leave_one_live_channel() {
     let now = Settings { channel_shutdown_delay: Duration::ZERO, ..settings() };
-    let story = Story::of(now, [&[stream(1, "a")], &[stream(2, "b")], &[stream(3, "c")]]).await;
+    let scenario = Scenario::of(now, [&[stream(1, "a")], &[stream(2, "b")], &[stream(3, "c")]]).await;
     let mut viewer = None;
     for hop in 0..200 {
-        viewer = Some(story.watch(channel(1 + hop % 3)).await);
+        viewer = Some(scenario.watch(channel(1 + hop % 3)).await);
     }
     sleep(SECOND).await;
-    let counts = story.system.counts();
+    let counts = scenario.system.counts();
     assert_eq!((counts.channels, counts.clients, counts.leases, counts.sockets_open), (1, 1, 1, 1));
     drop(viewer);
-    story.is_quiet().await;
+    scenario.is_quiet().await;
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_channel_without_streams_and_an_unknown_one_are_refused() {
-    let story = Story::of(settings(), [&[]]).await;
-    assert!(matches!(story.ask(channel(1)).await, WatchReply::Refused(WatchRefusal::NoStreams)));
-    assert!(matches!(story.ask(channel(99)).await, WatchReply::Refused(WatchRefusal::NotFound)));
-    story.is_quiet().await;
+    let scenario = Scenario::of(settings(), [&[]]).await;
+    assert!(matches!(scenario.ask(channel(1)).await, WatchReply::Refused(WatchRefusal::NoStreams)));
+    assert!(matches!(scenario.ask(channel(99)).await, WatchReply::Refused(WatchRefusal::NotFound)));
+    scenario.is_quiet().await;
 }
 
 /// Polls them all together, so that they begin in the same turn.

@@ -11,7 +11,7 @@ use super::root::{LIVES, QUICK_DEATHS_MAX};
 use super::*;
 use crate::channel::WatchReply;
 use crate::plans::Target;
-use crate::testing::{Story, channel, limited, settings, stream};
+use crate::testing::{Scenario, channel, limited, settings, stream};
 use crate::timeline::RunEntryKind;
 
 const SECOND: Duration = Duration::from_secs(1);
@@ -34,38 +34,38 @@ async fn successor(system: &System, who: SystemActor, before: u64) -> u64 {
 /// What could happen: an actor that dies of what it reads at its start is started again at once, for ever.
 #[tokio::test(start_paused = true)]
 async fn an_actor_that_dies_at_every_start_is_started_once_a_second_and_well_again_once_it_lives() {
-    let story = Story::of(settings(), [&[stream(1, "a")]]).await;
-    let mut life = story.system.life(SystemActor::Events).unwrap();
+    let scenario = Scenario::of(settings(), [&[stream(1, "a")]]).await;
+    let mut life = scenario.system.life(SystemActor::Events).unwrap();
     let began = Instant::now();
     for _ in 0..QUICK_DEATHS_MAX {
-        story.system.kill(SystemActor::Events);
-        life = successor(&story.system, SystemActor::Events, life).await;
+        scenario.system.kill(SystemActor::Events);
+        life = successor(&scenario.system, SystemActor::Events, life).await;
     }
     assert!(began.elapsed() < SECOND / 10, "the first are followed at once");
     for _ in 0..5 {
         let before = Instant::now();
-        story.system.kill(SystemActor::Events);
+        scenario.system.kill(SystemActor::Events);
         settle().await;
-        assert_eq!(story.system.life(SystemActor::Events), None);
+        assert_eq!(scenario.system.life(SystemActor::Events), None);
         sleep(tasks::RESPAWN_DELAY).await;
-        life = successor(&story.system, SystemActor::Events, life).await;
+        life = successor(&scenario.system, SystemActor::Events, life).await;
         assert!(before.elapsed() >= tasks::RESPAWN_DELAY);
     }
     sleep(2 * LIVES).await;
     let before = Instant::now();
-    story.system.kill(SystemActor::Events);
-    successor(&story.system, SystemActor::Events, life).await;
+    scenario.system.kill(SystemActor::Events);
+    successor(&scenario.system, SystemActor::Events, life).await;
     assert!(before.elapsed() < SECOND / 10, "it had lived");
 }
 
 #[tokio::test(start_paused = true)]
 async fn who_measures_goes_on_measuring_after_its_death() {
-    let story = Story::of(settings(), [&[stream(1, "a"), stream(2, "b")], &[stream(3, "c")]]).await;
-    story.provider.set("/a", Behaviour::Play(Play { speed: 0.7, ..Play::new(TsSource::new("a")) }));
-    let mut viewer = story.watch(channel(1)).await;
-    let (_watch, connection) = story.ask_as(channel(2), None, "phone").await;
+    let scenario = Scenario::of(settings(), [&[stream(1, "a"), stream(2, "b")], &[stream(3, "c")]]).await;
+    scenario.provider.set("/a", Behaviour::Play(Play { speed: 0.7, ..Play::new(TsSource::new("a")) }));
+    let mut viewer = scenario.watch(channel(1)).await;
+    let (_watch, connection) = scenario.ask_as(channel(2), None, "phone").await;
     connection.meter.blocked(Instant::now());
-    story.system.kill(SystemActor::Bandwidth);
+    scenario.system.kill(SystemActor::Bandwidth);
     timeout(120 * SECOND, viewer.sees("b")).await.expect("the slow source is left");
     timeout(60 * SECOND, connection.cancel.cancelled()).await.expect("the client that stands still is ended");
 }
@@ -76,26 +76,26 @@ async fn who_measures_goes_on_measuring_after_its_death() {
 async fn a_channel_that_was_ending_when_the_switchboard_died_has_never_two_sockets() {
     let now = Settings { channel_shutdown_delay: Duration::ZERO, ..settings() };
     for pause_ms in [0, 1, 2, 5, 20, 100, 400] {
-        let story = Story::of(now.clone(), [&[stream(1, "a")]]).await;
-        story.provider.set_stubborn(true);
-        let mut viewer = story.watch(channel(1)).await;
+        let scenario = Scenario::of(now.clone(), [&[stream(1, "a")]]).await;
+        scenario.provider.set_stubborn(true);
+        let mut viewer = scenario.watch(channel(1)).await;
         viewer.sees("a").await;
         drop(viewer);
         sleep(Duration::from_millis(pause_ms)).await;
-        story.system.kill(SystemActor::Switchboard);
+        scenario.system.kill(SystemActor::Switchboard);
         settle().await;
         // A channel that says that it ends may refuse; whoever asks again is served.
         let mut viewer = loop {
-            match story.ask(channel(1)).await {
-                WatchReply::Tail { tail, .. } => break crate::testing::Viewing { tail },
+            match scenario.ask(channel(1)).await {
+                WatchReply::Tail { tail, .. } => break crate::testing::TestViewer { tail },
                 WatchReply::Refused(_) => sleep(SECOND / 10).await,
                 other => panic!("{other:?}"),
             }
         };
         viewer.sees("a").await;
-        assert_eq!(story.provider.peak(), 1, "killed after {pause_ms} ms");
+        assert_eq!(scenario.provider.peak(), 1, "killed after {pause_ms} ms");
         drop(viewer);
-        story.is_quiet().await;
+        scenario.is_quiet().await;
     }
 }
 
@@ -111,25 +111,26 @@ async fn whatever_dies_together_no_channel_is_lost_for_ever() {
     ];
     for pair in pairs {
         for n_yields in 0..12 {
-            let story = Story::of(settings(), [&[limited(1, "a", 1, 1)], &[limited(2, "b", 1, 2)]]).await;
-            let mut viewer = story.watch(channel(1)).await;
+            let scenario =
+                Scenario::of(settings(), [&[limited(1, "a", 1, 1)], &[limited(2, "b", 1, 2)]]).await;
+            let mut viewer = scenario.watch(channel(1)).await;
             viewer.sees("a").await;
-            story.system.kill(pair[0]);
+            scenario.system.kill(pair[0]);
             for _ in 0..n_yields {
                 tokio::task::yield_now().await;
             }
-            story.system.kill_channel(channel(1));
-            story.system.kill(pair[1]);
+            scenario.system.kill_channel(channel(1));
+            scenario.system.kill(pair[1]);
             // Both while and after they are dead.
-            let early = timeout(60 * SECOND, story.ask(channel(2))).await.expect("an answer");
+            let early = timeout(60 * SECOND, scenario.ask(channel(2))).await.expect("an answer");
             drop((early, viewer));
-            story.is_quiet().await;
+            scenario.is_quiet().await;
             for (number, name) in [(1, "a"), (2, "b")] {
-                let watching = async { story.watch(channel(number)).await.sees(name).await };
+                let watching = async { scenario.watch(channel(number)).await.sees(name).await };
                 let watched = timeout(60 * SECOND, watching).await;
                 assert!(watched.is_ok(), "{pair:?} after {n_yields}: {name} is lost");
             }
-            assert!(story.provider.peak() <= 2);
+            assert!(scenario.provider.peak() <= 2);
         }
     }
 }
@@ -138,28 +139,28 @@ async fn whatever_dies_together_no_channel_is_lost_for_ever() {
 #[tokio::test(start_paused = true)]
 async fn the_end_of_a_channel_that_died_is_told_with_those_of_its_clients_and_written_down() {
     for pump in [true, false] {
-        let story = Story::of(settings(), [&[stream(1, "a")]]).await;
-        let (mut viewer, second) = (story.watch(channel(1)).await, story.watch(channel(1)).await);
+        let scenario = Scenario::of(settings(), [&[stream(1, "a")]]).await;
+        let (mut viewer, second) = (scenario.watch(channel(1)).await, scenario.watch(channel(1)).await);
         viewer.sees("a").await;
         match pump {
-            true => story.system.kill_pump(channel(1)),
-            false => story.system.kill_channel(channel(1)),
+            true => scenario.system.kill_pump(channel(1)),
+            false => scenario.system.kill_channel(channel(1)),
         }
         viewer.ends().await;
         drop((viewer, second));
-        story.is_quiet().await;
+        scenario.is_quiet().await;
         settle().await;
-        let names = story.event_names();
+        let names = scenario.event_names();
         let n = |name: &str| names.iter().filter(|it| **it == name).count();
         assert_eq!((n("client_connect"), n("client_disconnect")), (2, 2), "{names:?}");
         assert_eq!((n("channel_start"), n("channel_stop")), (1, 1), "{names:?}");
-        let reason = story.system.events().recent().iter().find_map(|it| match &it.body {
+        let reason = scenario.system.events().recent().iter().find_map(|it| match &it.body {
             EventBody::ChannelStop { reason, .. } => Some(reason.clone()),
             _ => None,
         });
         assert_eq!(reason.as_deref(), Some("the channel failed"));
         let Target::Channel(uuid) = channel(1) else { unreachable!() };
-        let runs = story.system.switchboard().timeline(uuid);
+        let runs = scenario.system.switchboard().timeline(uuid);
         assert!(runs[0].ended_at.is_some());
         let last = runs[0].entries.last().map(|it| (it.kind, it.cause));
         assert_eq!(last, Some((RunEntryKind::Ended, Some("failed"))));
@@ -169,17 +170,17 @@ async fn the_end_of_a_channel_that_died_is_told_with_those_of_its_clients_and_wr
 /// What could happen: the word to end everything was lost, and viewers were cut off after five seconds of waiting.
 #[tokio::test(start_paused = true)]
 async fn a_system_stops_as_it_should_also_while_its_switchboard_is_dead() {
-    let story = Story::of(settings(), [&[stream(1, "a")]]).await;
-    let mut viewer = story.watch(channel(1)).await;
+    let scenario = Scenario::of(settings(), [&[stream(1, "a")]]).await;
+    let mut viewer = scenario.watch(channel(1)).await;
     viewer.sees("a").await;
-    while story.system.life(SystemActor::Switchboard).is_some() {
-        story.system.kill(SystemActor::Switchboard);
+    while scenario.system.life(SystemActor::Switchboard).is_some() {
+        scenario.system.kill(SystemActor::Switchboard);
         settle().await;
     }
     let farewell = async {
         assert_eq!(viewer.ends().await, EndReason::Stopped);
         drop(viewer);
     };
-    let (is_clean, ()) = tokio::join!(story.system.stop(), farewell);
+    let (is_clean, ()) = tokio::join!(scenario.system.stop(), farewell);
     assert!(is_clean);
 }

@@ -10,117 +10,117 @@ use tokio::time::sleep;
 use super::*;
 use crate::channel::{SwitchTo, WatchReply};
 use crate::plans::Target;
-use crate::testing::{Story, Viewing, channel, limited, settings, stream};
+use crate::testing::{Scenario, TestViewer, channel, limited, settings, stream};
 
 const SECOND: Duration = Duration::from_secs(1);
 
 #[tokio::test(start_paused = true)]
 async fn a_viewer_does_not_notice_the_death_of_what_only_decides() {
     for who in [SystemActor::Events, SystemActor::Slots, SystemActor::Bandwidth, SystemActor::Switchboard] {
-        let story = Story::of(settings(), [&[limited(1, "a", 1, 1), stream(2, "b")]]).await;
-        let mut viewer = story.watch(channel(1)).await;
+        let scenario = Scenario::of(settings(), [&[limited(1, "a", 1, 1), stream(2, "b")]]).await;
+        let mut viewer = scenario.watch(channel(1)).await;
         viewer.sees("a").await;
-        story.system.kill(who);
+        scenario.system.kill(who);
         sleep(SECOND).await;
         viewer.sees("a").await;
         // And everything still works: a second viewer joins, the source fails over, the leases come back.
-        let mut second = story.watch(channel(1)).await;
+        let mut second = scenario.watch(channel(1)).await;
         second.sees("a").await;
-        assert_eq!(story.provider.n_accepted(), 1, "{who:?}: the second viewer opened a second upstream");
-        story.provider.set("/a", Behaviour::Status(404));
-        story.provider.break_now("/a", Break::Reset);
+        assert_eq!(scenario.provider.n_accepted(), 1, "{who:?}: the second viewer opened a second upstream");
+        scenario.provider.set("/a", Behaviour::Status(404));
+        scenario.provider.break_now("/a", Break::Reset);
         viewer.sees("b").await;
         second.sees("b").await;
         drop((viewer, second));
-        story.is_quiet().await;
+        scenario.is_quiet().await;
     }
 }
 
 /// What must agree with reality is not in the actor: a restarted Slots grants nothing twice.
 #[tokio::test(start_paused = true)]
 async fn a_restarted_slots_actor_knows_every_lease() {
-    let story = Story::of(settings(), [&[limited(1, "a", 1, 1)], &[limited(2, "b", 1, 1)]]).await;
-    let mut viewer = story.watch(channel(1)).await;
-    story.system.kill(SystemActor::Slots);
+    let scenario = Scenario::of(settings(), [&[limited(1, "a", 1, 1)], &[limited(2, "b", 1, 1)]]).await;
+    let mut viewer = scenario.watch(channel(1)).await;
+    scenario.system.kill(SystemActor::Slots);
     sleep(SECOND).await;
-    assert!(matches!(story.ask(channel(2)).await, WatchReply::Refused(_)));
+    assert!(matches!(scenario.ask(channel(2)).await, WatchReply::Refused(_)));
     viewer.sees("a").await;
-    assert_eq!(story.provider.peak(), 1);
+    assert_eq!(scenario.provider.peak(), 1);
     // It still knows whom to ask to yield.
     drop(viewer);
     sleep(SECOND).await;
-    story.watch(channel(2)).await.sees("b").await;
-    assert_eq!(story.provider.peak(), 1);
+    scenario.watch(channel(2)).await.sees("b").await;
+    assert_eq!(scenario.provider.peak(), 1);
 }
 
 /// A request that dies with the slots actor is found by its asker's deadline.
 #[tokio::test(start_paused = true)]
 async fn a_slot_request_lost_with_the_slots_actor_does_not_hold_a_channel_for_ever() {
-    let story = Story::of(settings(), [&[limited(1, "a", 1, 1)], &[limited(2, "b", 1, 1)]]).await;
-    let viewer = story.watch(channel(1)).await;
-    let asked = story.ask(channel(2));
+    let scenario = Scenario::of(settings(), [&[limited(1, "a", 1, 1)], &[limited(2, "b", 1, 1)]]).await;
+    let viewer = scenario.watch(channel(1)).await;
+    let asked = scenario.ask(channel(2));
     let kill = async {
         sleep(SECOND).await;
-        story.system.kill(SystemActor::Slots);
+        scenario.system.kill(SystemActor::Slots);
     };
     let (answer, ()) = tokio::join!(asked, kill);
     assert!(matches!(answer, WatchReply::Refused(_)), "{answer:?}");
     drop(viewer);
-    story.is_quiet().await;
+    scenario.is_quiet().await;
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_live_channel_that_dies_takes_its_own_along_and_nothing_else() {
-    let story = Story::of(settings(), [&[limited(1, "a", 1, 1)], &[limited(2, "b", 2, 1)]]).await;
-    let (watch, connection) = story.ask_as(channel(1), None, "player").await;
+    let scenario = Scenario::of(settings(), [&[limited(1, "a", 1, 1)], &[limited(2, "b", 2, 1)]]).await;
+    let (watch, connection) = scenario.ask_as(channel(1), None, "player").await;
     let WatchReply::Tail { tail, .. } = watch else { panic!("{watch:?}") };
-    let mut dying = Viewing { tail };
+    let mut dying = TestViewer { tail };
     dying.sees("a").await;
-    let mut other = story.watch(channel(2)).await;
-    story.system.kill_channel(channel(1));
+    let mut other = scenario.watch(channel(2)).await;
+    scenario.system.kill_channel(channel(1));
     assert_eq!(dying.ends().await, EndReason::Closed);
     assert!(connection.cancel.is_cancelled());
     other.sees("b").await;
     sleep(SECOND).await;
-    let counts = story.system.counts();
+    let counts = scenario.system.counts();
     assert_eq!((counts.channels, counts.leases, counts.sockets_open), (1, 1, 1));
     // The next join starts a new one, on the one slot there is.
-    story.watch(channel(1)).await.sees("a").await;
-    assert_eq!(story.system.counts().channels, 2);
+    scenario.watch(channel(1)).await.sees("a").await;
+    assert_eq!(scenario.system.counts().channels, 2);
     drop((dying, other));
-    story.is_quiet().await;
+    scenario.is_quiet().await;
 }
 
 #[tokio::test(start_paused = true)]
 async fn who_joins_right_after_a_live_channel_died_waits_for_its_sockets() {
-    let story = Story::of(settings(), [&[limited(1, "a", 1, 1)]]).await;
-    story.provider.set_stubborn(true);
+    let scenario = Scenario::of(settings(), [&[limited(1, "a", 1, 1)]]).await;
+    scenario.provider.set_stubborn(true);
     for _ in 0..10 {
-        let mut viewer = story.watch(channel(1)).await;
+        let mut viewer = scenario.watch(channel(1)).await;
         viewer.sees("a").await;
-        story.system.kill_channel(channel(1));
+        scenario.system.kill_channel(channel(1));
     }
-    assert_eq!(story.provider.peak(), 1);
-    story.is_quiet().await;
+    assert_eq!(scenario.provider.peak(), 1);
+    scenario.is_quiet().await;
 }
 
 #[tokio::test(start_paused = true)]
 async fn live_channels_end_with_their_parent_and_new_ones_start() {
-    let story = Story::of(settings(), [&[stream(1, "a")]]).await;
-    let mut viewer = story.watch(channel(1)).await;
+    let scenario = Scenario::of(settings(), [&[stream(1, "a")]]).await;
+    let mut viewer = scenario.watch(channel(1)).await;
     viewer.sees("a").await;
-    story.system.kill(SystemActor::Channels);
+    scenario.system.kill(SystemActor::Channels);
     viewer.ends().await;
     sleep(SECOND).await;
-    story.watch(channel(1)).await.sees("a").await;
+    scenario.watch(channel(1)).await.sees("a").await;
     drop(viewer);
-    story.is_quiet().await;
+    scenario.is_quiet().await;
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_stopped_system_gives_clients_their_last_chunks_and_leaves_nothing() {
-    let story = Story::of(settings(), [&[stream(1, "a")], &[stream(2, "b")]]).await;
-    let mut viewers = [story.watch(channel(1)).await, story.watch(channel(2)).await];
+    let scenario = Scenario::of(settings(), [&[stream(1, "a")], &[stream(2, "b")]]).await;
+    let mut viewers = [scenario.watch(channel(1)).await, scenario.watch(channel(2)).await];
     for (viewer, name) in viewers.iter_mut().zip(["a", "b"]) {
         viewer.sees(name).await;
     }
@@ -130,20 +130,20 @@ async fn a_stopped_system_gives_clients_their_last_chunks_and_leaves_nothing() {
         }
         drop(viewers);
     };
-    let (clean, ()) = tokio::join!(story.system.stop(), farewells);
+    let (clean, ()) = tokio::join!(scenario.system.stop(), farewells);
     assert!(clean);
-    assert_eq!(story.provider.n_open(), 0);
+    assert_eq!(scenario.provider.n_open(), 0);
     // Nothing that happened went untold.
-    let names = story.event_names();
+    let names = scenario.event_names();
     assert_eq!(names.iter().filter(|it| **it == "channel_stop").count(), 2, "{names:?}");
-    assert!(matches!(story.ask(channel(1)).await, WatchReply::Refused(_)));
+    assert!(matches!(scenario.ask(channel(1)).await, WatchReply::Refused(_)));
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_dropped_system_ends_what_it_started() {
-    let story = Story::of(settings(), [&[stream(1, "a")]]).await;
-    let mut viewer = story.watch(channel(1)).await;
-    let Story { system, provider, .. } = story;
+    let scenario = Scenario::of(settings(), [&[stream(1, "a")]]).await;
+    let mut viewer = scenario.watch(channel(1)).await;
+    let Scenario { system, provider, .. } = scenario;
     drop(system);
     viewer.ends().await;
     sleep(2 * SECOND).await;
@@ -152,11 +152,11 @@ async fn a_dropped_system_ends_what_it_started() {
 
 #[tokio::test(start_paused = true)]
 async fn settings_that_contradict_each_other_change_nothing() {
-    let story = Story::of(settings(), [&[stream(1, "a")]]).await;
-    let before = story.system.settings();
+    let scenario = Scenario::of(settings(), [&[stream(1, "a")]]).await;
+    let before = scenario.system.settings();
     let wrong = Settings { stall_timeout: Duration::ZERO, ..settings() };
-    assert!(story.system.configure(wrong).is_err());
-    assert_eq!(story.system.settings(), before);
+    assert!(scenario.system.configure(wrong).is_err());
+    assert_eq!(scenario.system.settings(), before);
 }
 
 /// One thing that happens on a random evening.
@@ -216,28 +216,28 @@ proptest! {
 /// Three channels over five streams of one account with two slots; "a" is on all of them.
 async fn random_evening(steps: Vec<Step>) {
     let on = |id: u32| limited(id, STREAMS[id as usize - 1], 1, 2);
-    let story = Story::of(settings(), [&[on(1), on(2)], &[on(1), on(3), on(4)], &[on(5), on(1)]]).await;
+    let scenario = Scenario::of(settings(), [&[on(1), on(2)], &[on(1), on(3), on(4)], &[on(5), on(1)]]).await;
     let small = |name: &str| {
         let ts = TsSource { bitrate: 200_000, frame_rate: 5, gop: 5, ..TsSource::new(name) };
         Behaviour::Play(Play::new(ts))
     };
     for name in STREAMS {
-        story.provider.set(&format!("/{name}"), small(name));
+        scenario.provider.set(&format!("/{name}"), small(name));
     }
-    let switchboard = story.system.switchboard();
+    let switchboard = scenario.system.switchboard();
     let mut viewers: Vec<(Target, u64, JoinHandle<()>)> = Vec::new();
     for step in steps {
         match step {
             Step::Join { channel: number } => {
                 let target = channel(number);
-                if let WatchReply::Tail { client, mut tail } = story.ask(target).await {
+                if let WatchReply::Tail { client, mut tail } = scenario.ask(target).await {
                     let reads = tokio::spawn(async move { while tail.chunk().await.is_ok() {} });
                     viewers.push((target, client, reads));
                 }
             }
             Step::HangUp { channel: number, after_ms } => {
                 // Somebody who asks and is gone before, or just when, the answer comes.
-                let asked = story.ask(channel(number));
+                let asked = scenario.ask(channel(number));
                 drop(tokio::time::timeout(Duration::from_millis(after_ms), asked).await);
             }
             Step::Leave { which } if which < viewers.len() => viewers.remove(which).2.abort(),
@@ -261,7 +261,7 @@ async fn random_evening(steps: Vec<Step>) {
                     Break::Nulls,
                     Break::UnknownPids,
                 ][how];
-                story.provider.break_now(&format!("/{}", STREAMS[stream]), how);
+                scenario.provider.break_now(&format!("/{}", STREAMS[stream]), how);
             }
             Step::Refuse { stream, how } => {
                 let how = [
@@ -272,47 +272,55 @@ async fn random_evening(steps: Vec<Step>) {
                     Behaviour::Reset,
                 ][how]
                     .clone();
-                story.provider.set(&format!("/{}", STREAMS[stream]), how);
+                scenario.provider.set(&format!("/{}", STREAMS[stream]), how);
             }
             Step::Mend { stream } => {
-                story.provider.set(&format!("/{}", STREAMS[stream]), small(STREAMS[stream]));
+                scenario.provider.set(&format!("/{}", STREAMS[stream]), small(STREAMS[stream]));
             }
-            Step::Kill { who } => story.system.kill(CHILDREN[who]),
-            Step::KillChannel { channel: number } => story.system.kill_channel(channel(number)),
+            Step::Kill { who } => scenario.system.kill(CHILDREN[who]),
+            Step::KillChannel { channel: number } => scenario.system.kill_channel(channel(number)),
             Step::Delay { ms } => {
                 let channel_shutdown_delay = Duration::from_millis(ms);
-                story.system.configure(Settings { channel_shutdown_delay, ..settings() }).unwrap();
+                scenario.system.configure(Settings { channel_shutdown_delay, ..settings() }).unwrap();
             }
             Step::Wait { ms } => sleep(Duration::from_millis(ms)).await,
         }
-        let counts = story.system.counts();
+        let counts = scenario.system.counts();
         assert!(counts.leases <= 2, "{} leases on two slots", counts.leases);
     }
     for (_, _, reads) in viewers {
         reads.abort();
     }
-    story.is_quiet().await;
+    scenario.is_quiet().await;
     // And no channel is lost.
     for name in STREAMS {
-        story.provider.set(&format!("/{name}"), small(name));
+        scenario.provider.set(&format!("/{name}"), small(name));
     }
     for number in 1..4 {
-        story.watch(channel(number)).await;
+        scenario.watch(channel(number)).await;
     }
-    story.is_quiet().await;
-    assert!(story.provider.peak() <= 2, "the provider saw {} sockets on two slots", story.provider.peak());
+    scenario.is_quiet().await;
+    assert!(
+        scenario.provider.peak() <= 2,
+        "the provider saw {} sockets on two slots",
+        scenario.provider.peak()
+    );
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_channel_that_does_not_answer_is_shown_as_such_beside_those_that_do() {
-    let story = Story::of(settings(), [&[stream(1, "a")], &[stream(2, "b")]]).await;
-    let viewers = [story.watch(channel(1)).await, story.watch(channel(2)).await];
+    let scenario = Scenario::of(settings(), [&[stream(1, "a")], &[stream(2, "b")]]).await;
+    let viewers = [scenario.watch(channel(1)).await, scenario.watch(channel(2)).await];
     let (stuck, _unread) = crate::testing::inbox::<channel::Message>().await;
-    story.system.state.channel_table.insert(channel(9), channels::LiveChannel { serial: 900, actor: stuck });
+    scenario
+        .system
+        .state
+        .channel_table
+        .insert(channel(9), channels::LiveChannel { serial: 900, actor: stuck });
     // It learns of it as of any channel that is older than itself.
-    story.system.kill(SystemActor::Switchboard);
+    scenario.system.kill(SystemActor::Switchboard);
     sleep(SECOND).await;
-    let all = story.system.switchboard().overview().await.unwrap();
+    let all = scenario.system.switchboard().overview().await.unwrap();
     let shown: Vec<_> = all.iter().map(|it| (it.target, it.status.as_ref().map(|it| it.state))).collect();
     assert_eq!(shown, [(channel(9), None), (channel(1), Some("playing")), (channel(2), Some("playing"))]);
     drop(viewers);

@@ -4,9 +4,9 @@ use media::error::Cause;
 use media::testing::{Behaviour, Break, Play, TsSource};
 
 use super::*;
-use crate::testing::{Story, channel, limited, settings, stream};
+use crate::testing::{Scenario, channel, limited, settings, stream};
 
-/// The profile of this delivery, on the first stream of story `limited(1, "a", 1, 1)`.
+/// The profile of this delivery, on the first stream of scenario `limited(1, "a", 1, 1)`.
 fn request(delivery: Delivery) -> TrialRequest {
     let mut stream = stream_at(SourceUrl::new("http://tv:80/a"));
     (stream.id, stream.account) = (StreamId(1), AccountId(1));
@@ -24,21 +24,21 @@ fn of_url(path: &str) -> TrialRequest {
     TrialRequest { source, ..request(Delivery::Proxy) }
 }
 
-async fn one_slot() -> Story {
-    Story::of(settings(), [&[limited(1, "a", 1, 1)]]).await
+async fn one_slot() -> Scenario {
+    Scenario::of(settings(), [&[limited(1, "a", 1, 1)]]).await
 }
 
 /// Waits until the provider has so many connections.
-async fn has_open(story: &Story, n: usize) {
-    while story.provider.n_open() != n {
+async fn has_open(scenario: &Scenario, n: usize) {
+    while scenario.provider.n_open() != n {
         tokio::time::sleep(Duration::from_millis(10)).await;
     }
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_trial_says_what_came_out_and_leaves_nothing() {
-    let story = one_slot().await;
-    let trial = story.system.trials().run(request(Delivery::Proxy)).await.expect("it is tried");
+    let scenario = one_slot().await;
+    let trial = scenario.system.trials().run(request(Delivery::Proxy)).await.expect("it is tried");
     assert_eq!((trial.delivery, &trial.outcome), (Delivery::Proxy, &TrialOutcome::Played));
     assert_eq!(trial.account, Some(("account 1".to_owned(), ProfileId(1))));
     assert_eq!(trial.opened.map(|it| it.place), Some("tv:80".to_owned()));
@@ -50,92 +50,92 @@ async fn a_trial_says_what_came_out_and_leaves_nothing() {
     assert_eq!(sample.took, Duration::from_secs(5));
     let programme = sample.programme.expect("a clock").as_secs_f64();
     assert!((4.5..6.0).contains(&programme) && sample.bytes > 0, "{programme} s");
-    assert!(story.event_names().is_empty(), "nobody watched");
-    story.is_quiet().await;
+    assert!(scenario.event_names().is_empty(), "nobody watched");
+    scenario.is_quiet().await;
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_trial_at_a_full_account_is_refused_with_its_name_and_the_viewer_watches_on() {
-    let story = one_slot().await;
-    let mut viewer = story.watch(channel(1)).await;
-    match story.system.trials().run(request(Delivery::Proxy)).await {
+    let scenario = one_slot().await;
+    let mut viewer = scenario.watch(channel(1)).await;
+    match scenario.system.trials().run(request(Delivery::Proxy)).await {
         Err(TrialRefusal::Full(full)) => assert_eq!(full.account, "account 1"),
         other => panic!("expected a refusal, got {other:?}"),
     }
-    assert_eq!(story.provider.peak(), 1);
+    assert_eq!(scenario.provider.peak(), 1);
     viewer.sees("a").await;
     // An address by itself is nobody's.
-    let trial = story.system.trials().run(of_url("a")).await.expect("it is tried");
+    let trial = scenario.system.trials().run(of_url("a")).await.expect("it is tried");
     assert_eq!((trial.outcome, trial.account), (TrialOutcome::Played, None));
     drop(viewer);
-    story.is_quiet().await;
+    scenario.is_quiet().await;
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_channel_that_nobody_watches_any_more_makes_room_for_a_trial() {
-    let story = one_slot().await;
-    drop(story.watch(channel(1)).await);
-    let trial = story.system.trials().run(request(Delivery::Proxy)).await.expect("it is tried");
-    assert_eq!((trial.outcome, story.provider.peak()), (TrialOutcome::Played, 1));
-    story.is_quiet().await;
+    let scenario = one_slot().await;
+    drop(scenario.watch(channel(1)).await);
+    let trial = scenario.system.trials().run(request(Delivery::Proxy)).await.expect("it is tried");
+    assert_eq!((trial.outcome, scenario.provider.peak()), (TrialOutcome::Played, 1));
+    scenario.is_quiet().await;
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_viewer_who_needs_the_slot_of_a_trial_gets_it() {
-    let story = one_slot().await;
-    let trials = story.system.trials();
+    let scenario = one_slot().await;
+    let trials = scenario.system.trials();
     let trial = trials.run(request(Delivery::Proxy));
     let viewer = async {
-        has_open(&story, 1).await;
-        story.watch(channel(1)).await
+        has_open(&scenario, 1).await;
+        scenario.watch(channel(1)).await
     };
     let (trial, mut viewer) = tokio::join!(trial, viewer);
     assert_eq!(trial.expect("it is tried").outcome, TrialOutcome::Yielded);
     viewer.sees("a").await;
-    assert_eq!(story.provider.peak(), 1);
+    assert_eq!(scenario.provider.peak(), 1);
     drop(viewer);
-    story.is_quiet().await;
+    scenario.is_quiet().await;
 }
 
 #[tokio::test(start_paused = true)]
 async fn more_trials_at_one_time_than_may_be_are_refused() {
-    let story = Story::of(settings(), [&[stream(1, "a")]]).await;
-    let trials = story.system.trials();
+    let scenario = Scenario::of(settings(), [&[stream(1, "a")]]).await;
+    let trials = scenario.system.trials();
     let third = async {
-        has_open(&story, TRIALS_MAX).await;
+        has_open(&scenario, TRIALS_MAX).await;
         trials.run(of_url("a")).await
     };
     let (one, two, third) = tokio::join!(trials.run(of_url("a")), trials.run(of_url("a")), third);
     assert_eq!((one.map(|it| it.outcome), third), (Ok(TrialOutcome::Played), Err(TrialRefusal::Busy)));
     assert!(two.is_ok());
     assert!(trials.run(of_url("a")).await.is_ok(), "there is room again");
-    story.is_quiet().await;
+    scenario.is_quiet().await;
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_trial_ends_with_whoever_asked_for_it() {
-    let story = one_slot().await;
-    let trials = story.system.trials();
+    let scenario = one_slot().await;
+    let trials = scenario.system.trials();
     for is_opening in [true, false] {
-        story.provider.set("/a", if is_opening { Behaviour::NoAnswer } else { Behaviour::play("a") });
+        scenario.provider.set("/a", if is_opening { Behaviour::NoAnswer } else { Behaviour::play("a") });
         let asker = tokio::select! {
             it = trials.run(request(Delivery::Proxy)) => Some(it),
-            () = has_open(&story, 1) => None,
+            () = has_open(&scenario, 1) => None,
         };
         assert!(asker.is_none(), "{asker:?}");
-        story.is_quiet().await;
+        scenario.is_quiet().await;
     }
     assert!(trials.run(request(Delivery::Proxy)).await.is_ok(), "its place is free");
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_system_that_stops_ends_its_trials_and_their_sources() {
-    let story = one_slot().await;
-    let trials = story.system.trials();
+    let scenario = one_slot().await;
+    let trials = scenario.system.trials();
     let stop = async {
-        has_open(&story, 1).await;
-        assert!(story.system.stop().await, "it ends cleanly");
-        assert_eq!(story.provider.n_open(), 0);
+        has_open(&scenario, 1).await;
+        assert!(scenario.system.stop().await, "it ends cleanly");
+        assert_eq!(scenario.provider.n_open(), 0);
     };
     let (trial, ()) = tokio::join!(trials.run(request(Delivery::Proxy)), stop);
     assert_eq!(trial, Err(TrialRefusal::Stopping));
@@ -144,14 +144,14 @@ async fn a_system_that_stops_ends_its_trials_and_their_sources() {
 
 #[tokio::test(start_paused = true)]
 async fn a_source_that_fails_or_stops_is_told_by_what_went_wrong() {
-    let story = one_slot().await;
+    let scenario = one_slot().await;
     let check = async |behaviour, has_begun: bool, expected: Cause| {
-        story.provider.set("/a", behaviour);
+        scenario.provider.set("/a", behaviour);
         let longer = TrialRequest { reading: Duration::from_secs(60), ..request(Delivery::Proxy) };
-        let trial = story.system.trials().run(longer).await.expect("it is tried");
+        let trial = scenario.system.trials().run(longer).await.expect("it is tried");
         assert_eq!(trial.outcome, TrialOutcome::Lost(expected.into()));
         assert_eq!(trial.opened.is_some(), has_begun);
-        story.is_quiet().await;
+        scenario.is_quiet().await;
     };
     check(Behaviour::Status(404), false, Cause::Status(404)).await;
     check(Behaviour::NoAnswer, false, Cause::FirstPacketTimeout).await;

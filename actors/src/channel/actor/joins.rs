@@ -1,134 +1,81 @@
-//! Who joins, who leaves, and how long a channel waits for the next one.
+//! Joins, departures, and the linger time.
 
-use domain::event::EventBody;
 use domain::playout::Input;
-use media::ring::{EndReason, JoinPoint};
-use ractor::RpcReplyPort;
-use tokio::time::Instant;
-use tracing::{error, info};
+use media::ring::EndReason;
+use ractor::ActorId;
 
 use super::State;
+use super::audience::Admitted;
+use super::change::ChannelChange;
 use crate::ask::answer;
-use crate::channel::actor::ChannelReport;
-use crate::channel::clients::client_ref;
-use crate::channel::{IDLE_AGAIN, Join, KICKING_MAX, Message, WAITING_MAX, WatchRefusal, WatchReply};
-use crate::timeline::{RunEntry, RunEntryKind};
+use crate::channel::{ChannelReport, IDLE_REPORT_PERIOD, Join, Message, WatchRefusal, WatchReply};
 
 impl State {
     pub(super) fn join(&mut self, join: Join) {
-        self.last_join = join.number;
-        // The timer that runs, or has run out, speaks of an earlier join; should this one come to nothing, the
-        // channel lingers anew.
-        self.linger = None;
-        if self.ending.is_some() || self.waiting.len() >= WAITING_MAX {
+        self.audience.join_arrived(join.number);
+        if self.ending.is_some() || self.audience.is_full() {
             return answer(join.reply, WatchReply::Refused(WatchRefusal::Stopping));
         }
-        if self.plan.is_none() {
+        if self.upstream.plan().is_none() {
             answer(join.reply, WatchReply::Refused(WatchRefusal::NotFound));
             return self.end(EndReason::Closed);
         }
-        if self.admitting {
-            return self.admit(join);
-        }
-        self.waiting.push(join);
-        if matches!(self.playout.state(), domain::playout::PlayoutState::Idle) {
-            self.asked_to_start = Some(Instant::now());
-            self.input(Input::Start);
-        }
-    }
-
-    pub(super) fn admit(&mut self, join: Join) {
-        let Ok(seat) = join.wish.seat() else { return };
-        let id = self.env.next_client.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
-        let entry = JoinPoint::Live { behind: self.env.settings().new_client_behind_seconds };
-        let parent = self.myself.get_cell();
-        let tail = match self.clients.admit(id, &join.wish, &self.ring, entry, parent, seat) {
-            Ok(tail) => tail,
-            Err(cause) => {
-                error!(channel.target = %self.target, "a client could not be started: {cause}");
-                return answer(join.reply, WatchReply::Refused(WatchRefusal::Stopping));
+        if self.audience.is_admitting() {
+            if let Some(client) = self.audience.admit(join, &self.context, self.upstream.ring()) {
+                self.admitted(client);
             }
-        };
-        let viewer = &join.wish.viewer;
-        info!(
-            channel.target = %self.target, client.id = id, client.address = %viewer.address,
-            client.agent = %viewer.agent, "client joined"
-        );
-        let client = client_ref(id, viewer);
-        self.happened(EventBody::ClientConnect { channel: self.channel_ref(), client });
-        answer(join.reply, WatchReply::Tail { client: id, tail });
+            return;
+        }
+        self.audience.wait(join);
+        if self.upstream.is_idle() {
+            self.history.start_requested();
+            self.push(Input::Start);
+        }
     }
 
+    /// Admits the waiting joins after the first granted slot.
     pub(super) fn admit_waiting(&mut self) {
-        for join in std::mem::take(&mut self.waiting) {
-            // Who went away while waiting was never a client.
-            if !join.reply.is_closed() {
-                self.admit(join);
-            }
+        for client in self.audience.start_admitting(&self.context, self.upstream.ring()) {
+            self.admitted(client);
         }
     }
 
-    pub(super) fn refuse_waiting(&mut self, refusal: &WatchRefusal) {
-        for join in self.waiting.drain(..) {
-            answer(join.reply, WatchReply::Refused(refusal.clone()));
+    fn admitted(&mut self, client: Admitted) {
+        self.report(ChannelChange::ClientJoined { id: client.id, viewer: client.viewer.clone() });
+        client.reply();
+    }
+
+    pub(super) fn client_ended(&mut self, client: ActorId, reason: &str) {
+        if let Some(client) = self.audience.client_ended(client, &self.channel_ref(), reason) {
+            self.report(ChannelChange::ClientLeft(client));
         }
     }
 
-    pub(super) fn client_gone(&mut self, client: ractor::ActorId, reason: &str) {
-        let Some(gone) = self.clients.remove(client, &self.channel_ref(), reason) else { return };
-        for (_, reply) in self.kicking.extract_if(.., |it| it.0 == gone.id) {
-            answer(reply, true);
-        }
-        self.tell_gone(gone);
-    }
-
-    /// Ends one client; the answer comes when it is gone.
-    pub(super) fn kick(&mut self, client: u64, reply: RpcReplyPort<bool>) {
-        if !self.clients.kick(client) {
-            return answer(reply, false);
-        }
-        self.kicking.retain(|it| !it.1.is_closed());
-        if self.kicking.len() >= KICKING_MAX {
-            return answer(reply, true);
-        }
-        self.kicking.push((client, reply));
-    }
-
-    /// Nobody watches and nobody waits to.
-    pub(super) fn is_deserted(&mut self) -> bool {
-        self.waiting.retain(|it| !it.reply.is_closed());
-        self.clients.len() == 0 && self.waiting.is_empty()
-    }
-
-    /// After every message: the linger timer runs exactly while nobody watches, from the latest departure on.
-    pub(super) fn settle(&mut self) {
-        if self.ending.is_some() || !self.is_deserted() {
-            self.linger = None;
-        } else if self.linger.is_none() && self.last_join > 0 {
-            self.env.slots.lingering(self.serial);
-            let number = self.last_join;
-            let delay = self.env.settings().channel_shutdown_delay;
-            self.write(
-                RunEntry::new(RunEntryKind::LastViewerLeft)
-                    .detail(format_args!("ends after {} ms", delay.as_millis())),
-            );
-            self.linger = Some(self.after(delay, Message::Lingered(number)));
+    /// Called after every message: the linger timer runs exactly while nobody watches, from the latest departure on.
+    pub(super) fn update_linger(&mut self) {
+        if self.ending.is_some() || !self.audience.is_deserted() {
+            self.audience.stop_linger();
+        } else if let Some(number) = self.audience.needs_linger() {
+            self.context.env.slots.lingering(self.context.serial);
+            let delay = self.context.env.settings().channel_shutdown_delay;
+            self.report(ChannelChange::LastViewerLeft { delay });
+            self.audience.set_linger(self.context.after(delay, Message::Lingered(number)));
         }
     }
 
-    /// Says that nobody watches, and says it again later should the word get lost with a dying switchboard.
+    /// Reports that nobody watches. Repeats the report later, because a switchboard that dies loses it.
     pub(super) fn lingered(&mut self, number: u64) {
-        if number == self.last_join {
-            (self.report)(ChannelReport::Idle(number));
-            self.linger = Some(self.after(IDLE_AGAIN, Message::Lingered(number)));
+        if self.audience.is_last_join(number) {
+            (self.context.report)(ChannelReport::Idle(number));
+            self.audience.set_linger(self.context.after(IDLE_REPORT_PERIOD, Message::Lingered(number)));
         }
     }
 
     pub(super) fn retire(&mut self, number: u64) {
-        if number == self.last_join && self.is_deserted() {
+        if self.audience.is_last_join(number) && self.audience.is_deserted() {
             self.end(EndReason::Closed);
         } else if self.ending.is_none() {
-            (self.report)(ChannelReport::Awake);
+            (self.context.report)(ChannelReport::Awake);
         }
     }
 }

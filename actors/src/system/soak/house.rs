@@ -15,7 +15,7 @@ use tokio::time::{Instant, sleep};
 use super::number;
 use crate::importer::{ImportError, ImportSummary, Imports};
 use crate::system::System;
-use crate::testing::{Story, Stream, channel, limited, models, settings, stream, write};
+use crate::testing::{Scenario, Stream, channel, limited, models, settings, stream, write};
 
 /// The channel that is watched all day.
 pub(super) const DAY_CHANNEL: u32 = 1;
@@ -33,7 +33,7 @@ const REFRESHED: [(u32, u32, &str); 3] = [(50, 1, ""), (51, 0, "30 * * * *"), (5
 
 /// The system and the world around it.
 pub(super) struct House {
-    pub(super) story: Story,
+    pub(super) scenario: Scenario,
     began: Instant,
     refreshes: Arc<Mutex<Vec<AccountId>>>,
 }
@@ -52,7 +52,7 @@ fn source(name: &str) -> TsSource {
         gop: u64::from(frame_rate),
         video: Some((0x100 + 0x10 * nth, if nth == 2 { 0x24 } else { 0x1B })),
         audio: Some((0x101 + 0x10 * nth, 0x0F)),
-        // A minute of it has passed when the story begins.
+        // A minute of it has passed when the scenario begins.
         start: STAMP_MODULUS - STAMP_HZ * (60 + 3600 * wraps_after_hours % (26 * 3600)),
         clock_error_ppm: [0, 30, -30, 50, -50, 0, 10, -10, 0][usize::from(nth)],
         ..TsSource::new(name)
@@ -88,7 +88,7 @@ fn of_the_night(hour: u32) -> Vec<Stream> {
 impl House {
     pub(super) async fn build() -> Arc<Self> {
         let slow_to_let_go = Stream { release_delay: Duration::from_secs(2), ..limited(9, "i", 9, 1) };
-        let story = Story::of(
+        let scenario = Scenario::of(
             settings(),
             [
                 &[limited(1, "a", 1, 2), limited(2, "b", 2, 1), stream(3, "c")],
@@ -100,17 +100,17 @@ impl House {
         )
         .await;
         for name in ["a", "b", "c", "d", "e", "f", "g", "h", "i"] {
-            story.provider.set(&format!("/{name}"), well(name));
+            scenario.provider.set(&format!("/{name}"), well(name));
         }
         let refreshes = Arc::new(Mutex::new(Vec::new()));
-        story.system.set_imports(imports(refreshes.clone()));
+        scenario.system.set_imports(imports(refreshes.clone()));
         // Everything that starts has started, and the first refreshes are over.
         sleep(Duration::from_secs(600)).await;
-        Arc::new(Self { story, began: Instant::now(), refreshes })
+        Arc::new(Self { scenario, began: Instant::now(), refreshes })
     }
 
     pub(super) fn system(&self) -> &System {
-        &self.story.system
+        &self.scenario.system
     }
 
     /// Since the day began.
@@ -133,20 +133,20 @@ impl House {
             ..settings()
         };
         self.system().configure(settings).expect("settings that do not contradict each other");
-        self.story.replan(NIGHT_CHANNEL, &of_the_night(minute / 60)).await;
+        self.scenario.replan(NIGHT_CHANNEL, &of_the_night(minute / 60)).await;
     }
 
     /// At rest every lease is a socket that the provider sees.
     pub(super) async fn leases_are_sockets(&self) {
         for _ in 0..60 {
             let counts = self.system().counts();
-            let seen = self.story.provider.n_open();
+            let seen = self.scenario.provider.n_open();
             if counts.leases == seen && counts.sockets_open == seen && counts.leases_closing == 0 {
                 return;
             }
             sleep(Duration::from_millis(100)).await;
         }
-        panic!("{:?}, and the provider sees {}", self.system().counts(), self.story.provider.n_open());
+        panic!("{:?}, and the provider sees {}", self.system().counts(), self.scenario.provider.n_open());
     }
 
     /// No account has more leases out than it has slots, and those without a limit one for each channel at most.

@@ -92,7 +92,7 @@ async fn days(hours: u32) {
     }
     house.holds_its_schedules(hours);
     viewers.leave().await;
-    house.story.is_quiet().await;
+    house.scenario.is_quiet().await;
     admin.reports(&house, &viewers, &troubles, &told);
 
     // Nothing is left of the day but what is remembered for a while, and then not even that.
@@ -122,7 +122,7 @@ impl Admin {
         }
         let mut n_runs = 0;
         for number in CHANNELS {
-            let alone = house.story.status(channel(number)).await;
+            let alone = house.scenario.status(channel(number)).await;
             assert!(alone.is_none_or(|it| it.target == channel(number)));
             for run in switchboard.timeline(channel(number).uuid()) {
                 assert!(run.entries.len() <= timeline::ENTRIES_MAX);
@@ -131,7 +131,7 @@ impl Admin {
             }
         }
         // The one who watches all day: one answer, and the picture is there.
-        let day = house.story.status(channel(DAY_CHANNEL)).await.expect("it lives all day");
+        let day = house.scenario.status(channel(DAY_CHANNEL)).await.expect("it lives all day");
         assert_eq!((day.state, day.n_failovers), ("playing", troubles.n_failovers), "{day:?}");
         viewers.are_well();
 
@@ -165,7 +165,7 @@ impl Admin {
         );
         // Joining is as quick as in the first hour.
         let asked = Instant::now();
-        let mut late = house.story.watch(channel(DAY_CHANNEL)).await;
+        let mut late = house.scenario.watch(channel(DAY_CHANNEL)).await;
         late.tail.chunk().await.expect("a late viewer sees something");
         assert!(asked.elapsed() < 3 * SECOND, "to join took {:?}", asked.elapsed());
         drop(late);
@@ -203,7 +203,7 @@ impl Admin {
             troubles.n_reconnects,
             troubles.n_failovers,
             troubles.n_switches,
-            house.story.provider.n_accepted(),
+            house.scenario.provider.n_accepted(),
         );
         println!(
             "all day: {programme:?} of programme, at most {} ms from the wall, its clock went round {n_wraps} times",

@@ -139,10 +139,10 @@ impl Person {
         seat: Option<SeatRequest>,
     ) -> Option<(Tail, Arc<Connection>)> {
         self.book.n_asking.fetch_add(1, Relaxed);
-        let story = &self.house.story;
+        let scenario = &self.house.scenario;
         let (answer, connection) = match seat {
-            Some(seat) => story.ask_seated(channel(number), seat, device).await,
-            None => story.ask_as(channel(number), Some(self.name), device).await,
+            Some(seat) => scenario.ask_seated(channel(number), seat, device).await,
+            None => scenario.ask_as(channel(number), Some(self.name), device).await,
         };
         let taken = match answer {
             WatchReply::Tail { mut tail, .. } => {

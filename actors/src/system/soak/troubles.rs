@@ -46,10 +46,10 @@ impl Troubles {
         self.n_failovers + self.n_reconnects + self.n_switches
     }
 
-    /// What happens at this minute of the story; it is over before the next.
+    /// What happens at this minute of the scenario; it is over before the next.
     pub(super) async fn of_minute(&mut self, house: &House, minute: u32) {
         for (name, _) in self.refusing.extract_if(.., |it| it.1 <= minute) {
-            house.story.provider.set(&format!("/{name}"), well(&name));
+            house.scenario.provider.set(&format!("/{name}"), well(&name));
         }
         let (hour, past) = (minute / 60, minute % 60);
         if past == 50 || past == 20 {
@@ -97,7 +97,7 @@ impl Troubles {
         let before = status(house).await;
         let name = before.stream.clone().expect("something plays").name;
         let how = REFUSALS[self.nth % REFUSALS.len()].clone();
-        house.story.provider.set(&format!("/{name}"), how);
+        house.scenario.provider.set(&format!("/{name}"), how);
         let after = self.breaks(house, &before, &BREAKS).await;
         assert_ne!(after.playing, before.playing);
         self.n_failovers += 1;
@@ -106,16 +106,17 @@ impl Troubles {
 
     /// Whatever comes of it there is mended in time; the one who watches is asked, not this.
     async fn the_night_channel_loses(&mut self, house: &House, comes_back_slow: bool, minute: u32) {
-        let Some(stream) = house.story.status(channel(NIGHT_CHANNEL)).await.and_then(|it| it.stream) else {
+        let Some(stream) = house.scenario.status(channel(NIGHT_CHANNEL)).await.and_then(|it| it.stream)
+        else {
             return;
         };
         let path = format!("/{}", stream.name);
         if comes_back_slow {
-            house.story.provider.set(&path, too_slow(&stream.name));
+            house.scenario.provider.set(&path, too_slow(&stream.name));
             self.refusing.push((stream.name, minute + 20));
-            house.story.provider.break_now(&path, Break::End);
+            house.scenario.provider.break_now(&path, Break::End);
         } else {
-            house.story.provider.break_now(&path, self.next_of(&BREAKS));
+            house.scenario.provider.break_now(&path, self.next_of(&BREAKS));
         }
     }
 
@@ -128,7 +129,7 @@ impl Troubles {
     async fn breaks(&mut self, house: &House, before: &ChannelStatus, ways: &[Break]) -> ChannelStatus {
         let name = &before.stream.as_ref().expect("something plays").name;
         let how = self.next_of(ways);
-        house.story.provider.break_now(&format!("/{name}"), how);
+        house.scenario.provider.break_now(&format!("/{name}"), how);
         for _ in 0..100 {
             sleep(Duration::from_millis(250)).await;
             let now = status(house).await;
@@ -141,5 +142,5 @@ impl Troubles {
 }
 
 async fn status(house: &House) -> ChannelStatus {
-    house.story.status(channel(DAY_CHANNEL)).await.expect("somebody watches")
+    house.scenario.status(channel(DAY_CHANNEL)).await.expect("somebody watches")
 }

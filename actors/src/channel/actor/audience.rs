@@ -1,0 +1,197 @@
+//! The viewers' side of a live channel: clients, waiting joins, and the linger timer.
+
+use domain::event::ChannelRef;
+use media::ring::{JoinPoint, Ring, Tail};
+use ractor::{ActorId, RpcReplyPort};
+use tokio_util::task::AbortOnDropHandle;
+use tracing::error;
+
+use super::context::Context;
+use crate::ask::answer;
+use crate::channel::clients::{Clients, DepartedClient};
+use crate::channel::{ClientStatus, Join, KICKING_MAX, WAITING_MAX, WatchRefusal, WatchReply};
+use crate::viewer::Viewer;
+
+/// A client that was admitted and has not got its reply yet.
+pub(super) struct Admitted {
+    pub(super) id: u64,
+    pub(super) viewer: Viewer,
+    tail: Tail,
+    reply: RpcReplyPort<WatchReply>,
+}
+
+impl Admitted {
+    /// Sends the tail to the caller.
+    pub(super) fn reply(self) {
+        answer(self.reply, WatchReply::Tail { client: self.id, tail: self.tail });
+    }
+}
+
+/// The viewers of a live channel.
+pub(super) struct Audience {
+    clients: Clients,
+    /// Joins that wait for the first slot; at most [`WAITING_MAX`].
+    waiting: Vec<Join>,
+    /// Whether a slot was granted since the last start: a join gets a tail immediately.
+    is_admitting: bool,
+    /// Number of the latest join.
+    last_join: u64,
+    linger: Option<AbortOnDropHandle<()>>,
+    /// Callers that wait until a client is gone; at most [`KICKING_MAX`].
+    kicking: Vec<(u64, RpcReplyPort<bool>)>,
+}
+
+impl Audience {
+    pub(super) fn new(clients: Clients) -> Self {
+        Self {
+            clients,
+            waiting: Vec::new(),
+            is_admitting: false,
+            last_join: 0,
+            linger: None,
+            kicking: Vec::new(),
+        }
+    }
+
+    /// Notes the number of a join and stops the linger timer. The timer belongs to an earlier join; if this join
+    /// comes to nothing, the channel lingers again.
+    pub(super) fn join_arrived(&mut self, number: u64) {
+        self.last_join = number;
+        self.linger = None;
+    }
+
+    pub(super) fn is_full(&self) -> bool {
+        self.waiting.len() >= WAITING_MAX
+    }
+
+    pub(super) fn is_admitting(&self) -> bool {
+        self.is_admitting
+    }
+
+    pub(super) fn wait(&mut self, join: Join) {
+        self.waiting.push(join);
+    }
+
+    /// From now on joins wait again.
+    pub(super) fn stop_admitting(&mut self) {
+        self.is_admitting = false;
+    }
+
+    /// Admits every waiting join, and from now on joins get a tail immediately.
+    pub(super) fn start_admitting(&mut self, context: &Context, ring: &Ring) -> Vec<Admitted> {
+        if self.is_admitting {
+            return Vec::new();
+        }
+        self.is_admitting = true;
+        let waiting = std::mem::take(&mut self.waiting);
+        // A caller that went away while it waited was never a client.
+        let present = waiting.into_iter().filter(|it| !it.reply.is_closed());
+        present.filter_map(|it| self.admit(it, context, ring)).collect()
+    }
+
+    /// Gives a join its tail.
+    pub(super) fn admit(&mut self, join: Join, context: &Context, ring: &Ring) -> Option<Admitted> {
+        let seat = join.request.seat().ok()?;
+        let id = context.env.next_client_id();
+        let entry = JoinPoint::Live { behind: context.env.settings().new_client_behind_seconds };
+        let parent = context.myself.get_cell();
+        let tail = match self.clients.admit(id, &join.request, ring, entry, parent, seat) {
+            Ok(tail) => tail,
+            Err(cause) => {
+                error!(channel.target = %context.target, "failed to start a client: {cause}");
+                answer(join.reply, WatchReply::Refused(WatchRefusal::Stopping));
+                return None;
+            }
+        };
+        Some(Admitted { id, viewer: join.request.viewer, tail, reply: join.reply })
+    }
+
+    /// Answers every waiting join with the same reply.
+    pub(super) fn answer_waiting(&mut self, reply: impl Fn() -> WatchReply) {
+        for join in self.waiting.drain(..) {
+            answer(join.reply, reply());
+        }
+    }
+
+    /// Returns the viewer of the latest waiting join.
+    pub(super) fn last_waiting(&self) -> Option<Viewer> {
+        self.waiting.last().map(|it| it.request.viewer.clone())
+    }
+
+    /// Returns the only viewer, if the channel has exactly one and no join waits.
+    pub(super) fn sole_viewer(&self) -> Option<&Viewer> {
+        if self.waiting.is_empty() { self.clients.only() } else { None }
+    }
+
+    /// Removes a client whose actor ended, and answers the callers that waited for it.
+    pub(super) fn client_ended(
+        &mut self,
+        client: ActorId,
+        channel: &ChannelRef,
+        reason: &str,
+    ) -> Option<DepartedClient> {
+        let departed = self.clients.remove(client, channel, reason)?;
+        for (_, reply) in self.kicking.extract_if(.., |it| it.0 == departed.id) {
+            answer(reply, true);
+        }
+        Some(departed)
+    }
+
+    /// Removes all clients.
+    pub(super) fn remove_all(&mut self, channel: &ChannelRef, reason: &str) -> Vec<DepartedClient> {
+        self.clients.remove_all(channel, reason)
+    }
+
+    /// Disconnects one client; answers when it is gone.
+    pub(super) fn kick(&mut self, client: u64, reply: RpcReplyPort<bool>) {
+        if !self.clients.kick(client) {
+            return answer(reply, false);
+        }
+        self.kicking.retain(|it| !it.1.is_closed());
+        if self.kicking.len() >= KICKING_MAX {
+            return answer(reply, true);
+        }
+        self.kicking.push((client, reply));
+    }
+
+    pub(super) fn kick_all(&self, reason: &'static str) {
+        self.clients.kick_all(reason);
+    }
+
+    pub(super) fn has_clients(&self) -> bool {
+        self.clients.len() > 0
+    }
+
+    /// Returns whether the channel has neither clients nor waiting joins.
+    pub(super) fn is_deserted(&mut self) -> bool {
+        self.waiting.retain(|it| !it.reply.is_closed());
+        self.clients.len() == 0 && self.waiting.is_empty()
+    }
+
+    /// Returns the number of the latest join if the linger timer has to start: a join arrived before, and the timer
+    /// is not running.
+    pub(super) fn needs_linger(&self) -> Option<u64> {
+        (self.linger.is_none() && self.last_join > 0).then_some(self.last_join)
+    }
+
+    pub(super) fn set_linger(&mut self, timer: AbortOnDropHandle<()>) {
+        self.linger = Some(timer);
+    }
+
+    pub(super) fn stop_linger(&mut self) {
+        self.linger = None;
+    }
+
+    /// Returns whether no join arrived after the one with this number.
+    pub(super) fn is_last_join(&self, number: u64) -> bool {
+        number == self.last_join
+    }
+
+    pub(super) fn n_waiting(&self) -> usize {
+        self.waiting.len()
+    }
+
+    pub(super) fn status(&self) -> Vec<ClientStatus> {
+        self.clients.status()
+    }
+}

@@ -1,0 +1,301 @@
+//! Reporting: every change of a live channel is one value, and one function writes it everywhere.
+
+use std::time::Duration;
+
+use domain::event::{ChannelRef, Event, EventBody, StreamRef};
+use domain::plan::Candidate;
+use domain::playout::{AttemptReason, SwitchRefusal};
+use media::error::{Cause, UpstreamError};
+use media::ring::EndReason;
+use tracing::{debug, error, info, warn};
+
+use super::State;
+use super::history::GapSummary;
+use crate::channel::WatchRefusal;
+use crate::channel::clients::{DepartedClient, client_ref};
+use crate::clock::now_ms;
+use crate::slots::FullPool;
+use crate::timeline::{RunEntry, RunEntryKind};
+use crate::viewer::Viewer;
+
+/// The end reason of a channel that was not told to end.
+pub(super) const FAILED: &str = "the channel failed";
+
+/// A change of a live channel. [`State::report`] writes it to the log, the timeline, the counters and the events.
+pub(super) enum ChannelChange {
+    /// A slot was requested for an attempt.
+    SlotRequested { why: AttemptReason },
+    /// No slot came free in time.
+    NoSlot { full: FullPool },
+    /// The channel gives its slot to another one. `is_replaced`: its only viewer asked for the other channel.
+    Yielded { is_replaced: bool },
+    /// A slot was granted, and the stream is being opened.
+    Opening { candidate: Candidate },
+    /// The programme clock of the source fell behind the wall clock.
+    TooSlow { behind: Duration },
+    /// An attempt failed, or its source was lost.
+    Lost { candidate: Candidate, cause: UpstreamError },
+    /// Waiting clients were sent to the provider.
+    Redirected { candidate: Candidate },
+    /// The first source since the start plays. `took` is the time since the first join.
+    Started { stream: StreamRef, took: Option<Duration> },
+    /// The stream that played last plays again.
+    Reconnected { stream: StreamRef, gap: GapSummary },
+    /// Another stream plays after a loss.
+    FailedOver { from: StreamRef, to: StreamRef, gap: GapSummary },
+    /// Another stream plays because of a switch.
+    Switched { from: StreamRef, to: StreamRef, gap: GapSummary },
+    /// A manual switch was requested. The candidate is known for a switch to a certain stream.
+    SwitchRequested { candidate: Option<Candidate> },
+    /// A manual switch failed.
+    SwitchFailed { reason: String },
+    /// A manual switch was not begun.
+    SwitchRefused { why: SwitchRefusal },
+    /// Every stream was tried; the next round starts after this delay.
+    Backoff { delay: Duration },
+    /// The plan has other content than before.
+    PlanChanged,
+    /// The channel ends because nothing can be played.
+    GaveUp { refusal: WatchRefusal },
+    /// A client joined.
+    ClientJoined { id: u64, viewer: Viewer },
+    /// A client left.
+    ClientLeft(DepartedClient),
+    /// The last client left; the channel ends after this delay.
+    LastViewerLeft { delay: Duration },
+    /// The channel was told to end.
+    Ended { end: EndReason },
+    /// The channel ended because of a defect, or together with its parent.
+    Failed,
+    /// The channel is gone, and all its clients with it.
+    Stopped,
+}
+
+impl State {
+    /// Reports a change: one log line, one timeline entry, the counters, and one event, as far as the change has
+    /// them. Nothing else in a live channel writes to any of these.
+    pub(super) fn report(&mut self, change: ChannelChange) {
+        let target = self.context.target;
+        match change {
+            ChannelChange::SlotRequested { why } => {
+                self.write(RunEntry::new(RunEntryKind::SlotRequested).cause(match why {
+                    AttemptReason::Start => "start",
+                    AttemptReason::Failover => "failover",
+                    AttemptReason::Switch => "switch",
+                }));
+            }
+            ChannelChange::NoSlot { full } => {
+                debug!(channel.target = %target, account = full.account, "no slot came free");
+                self.write(RunEntry::new(RunEntryKind::NoSlot).detail(WatchRefusal::Full(full)));
+            }
+            ChannelChange::Yielded { is_replaced } => {
+                info!(channel.target = %target, "channel gives its slot to another channel");
+                let cause = if is_replaced { "same_device" } else { "nobody_watches" };
+                self.write(RunEntry::new(RunEntryKind::Yielded).cause(cause));
+            }
+            ChannelChange::Opening { candidate } => {
+                debug!(
+                    channel.target = %target, stream.id = %candidate.stream,
+                    account = candidate.pool.account_name, "channel opens a stream"
+                );
+                self.write(RunEntry::new(RunEntryKind::Opening).about(&candidate));
+            }
+            ChannelChange::TooSlow { behind } => {
+                debug!(channel.target = %target, behind_ms = behind.as_millis() as u64, "source is too slow");
+            }
+            ChannelChange::Lost { candidate, cause } => {
+                self.context.env.registry.losses.add_one();
+                warn!(
+                    channel.target = %target, stream.id = %candidate.stream,
+                    account = candidate.pool.account_name, cause = cause.label(),
+                    "channel lost its upstream: {cause}"
+                );
+                let mut entry =
+                    RunEntry::new(RunEntryKind::Lost).about(&candidate).cause(cause.label()).detail(&cause);
+                if let Cause::Status(status) = cause.cause() {
+                    entry.upstream_status = Some(*status);
+                }
+                self.write(entry);
+            }
+            ChannelChange::Redirected { candidate } => {
+                self.write(RunEntry::new(RunEntryKind::Redirected).about(&candidate));
+            }
+            ChannelChange::Started { stream, took } => {
+                if let Some(took) = took {
+                    self.context.env.registry.started_after(took);
+                }
+                info!(channel.target = %target, stream.id = %stream.id, "channel plays");
+                self.write_playing(RunEntry::new(RunEntryKind::Started));
+                self.emit(|channel| EventBody::ChannelStart { channel, stream });
+            }
+            ChannelChange::Reconnected { stream, gap: GapSummary { gap_ms, cause } } => {
+                self.context.env.registry.reconnects.add_one();
+                info!(channel.target = %target, stream.id = %stream.id, gap_ms, "channel reconnected");
+                self.write_playing(RunEntry::new(RunEntryKind::Reconnected).cause(cause).gap(gap_ms));
+                let cause = cause.to_owned();
+                self.emit(|channel| EventBody::ChannelReconnect { channel, stream, cause, gap_ms });
+            }
+            ChannelChange::FailedOver { from, to, gap: GapSummary { gap_ms, cause } } => {
+                self.history.failed_over();
+                self.context.env.registry.failovers.add_one();
+                warn!(
+                    channel.target = %target, stream.from = %from.id, stream.to = %to.id, gap_ms,
+                    "channel failed over"
+                );
+                let detail = format_args!("from stream {}", from.id);
+                self.write_playing(
+                    RunEntry::new(RunEntryKind::FailedOver).cause(cause).gap(gap_ms).detail(detail),
+                );
+                let cause = cause.to_owned();
+                self.emit(|channel| EventBody::ChannelFailover { channel, from, to, cause, gap_ms });
+            }
+            ChannelChange::Switched { from, to, gap: GapSummary { gap_ms, .. } } => {
+                self.context.env.registry.switches.add_one();
+                info!(
+                    channel.target = %target, stream.from = %from.id, stream.to = %to.id, gap_ms,
+                    "channel switched"
+                );
+                let detail = format_args!("from stream {}", from.id);
+                self.write_playing(RunEntry::new(RunEntryKind::Switched).gap(gap_ms).detail(detail));
+                let cause = "manual".to_owned();
+                self.emit(|channel| EventBody::StreamSwitch { channel, from, to, cause, gap_ms });
+            }
+            ChannelChange::SwitchRequested { candidate } => {
+                let entry = RunEntry::new(RunEntryKind::SwitchRequested).cause("manual");
+                self.write(match &candidate {
+                    Some(candidate) => entry.about(candidate),
+                    None => entry,
+                });
+            }
+            ChannelChange::SwitchFailed { reason } => {
+                self.write_playing(RunEntry::new(RunEntryKind::SwitchFailed).detail(&reason));
+                warn!(channel.target = %target, "switch failed: {reason}");
+            }
+            ChannelChange::SwitchRefused { why } => {
+                self.write(RunEntry::new(RunEntryKind::SwitchRefused).cause(match why {
+                    SwitchRefusal::Busy => "busy",
+                    SwitchRefusal::NoSuchCandidate => "no_such_stream",
+                }));
+            }
+            ChannelChange::Backoff { delay } => {
+                let delay_ms = delay.as_millis() as u64;
+                debug!(channel.target = %target, delay_ms, "channel waits before the next round");
+                let detail = format_args!("the next round is in {delay_ms} ms");
+                self.write(RunEntry::new(RunEntryKind::Backoff).detail(detail));
+            }
+            ChannelChange::PlanChanged => self.write(RunEntry::new(RunEntryKind::PlanChanged)),
+            ChannelChange::GaveUp { refusal } => {
+                warn!(channel.target = %target, "channel gives up: {refusal}");
+                self.write(RunEntry::new(RunEntryKind::GaveUp).detail(&refusal));
+                let (error_message, stream) = (refusal.to_string(), self.history.last_stream().cloned());
+                self.emit(|channel| EventBody::ChannelError { channel, error_message, stream });
+            }
+            ChannelChange::ClientJoined { id, viewer } => {
+                info!(
+                    channel.target = %target, client.id = id, client.address = %viewer.address,
+                    client.agent = %viewer.agent, "client joined"
+                );
+                let client = client_ref(id, &viewer);
+                self.emit(|channel| EventBody::ClientConnect { channel, client });
+            }
+            ChannelChange::ClientLeft(client) => {
+                info!(
+                    channel.target = %target, client.id = client.id, client.address = %client.viewer.address,
+                    client.bytes = client.bytes, client.missed_bytes = client.missed_bytes,
+                    reason = client.reason, "client left"
+                );
+                self.emit(|_| client.event);
+            }
+            ChannelChange::LastViewerLeft { delay } => {
+                let detail = format_args!("ends after {} ms", delay.as_millis());
+                self.write(RunEntry::new(RunEntryKind::LastViewerLeft).detail(detail));
+            }
+            ChannelChange::Ended { end } => {
+                self.write(RunEntry::new(RunEntryKind::Ended).cause(end_label(&end)).detail(&end));
+            }
+            ChannelChange::Failed => {
+                error!(channel.target = %target, "a live channel ended because of a defect or with its parent");
+                self.write(RunEntry::new(RunEntryKind::Ended).cause("failed"));
+            }
+            ChannelChange::Stopped => {
+                let runtime_seconds = self.history.uptime().as_secs();
+                let total_bytes = self.upstream.ring().meter().bytes_in();
+                info!(channel.target = %target, runtime_seconds, total_bytes, "channel stopped");
+                if self.history.has_played() {
+                    let stream = self.history.last_stream().cloned();
+                    let reason = self.history.end_reason().to_owned();
+                    self.emit(|channel| EventBody::ChannelStop {
+                        channel,
+                        stream,
+                        reason,
+                        runtime_seconds,
+                        total_bytes,
+                    });
+                }
+            }
+        }
+    }
+
+    /// Reports the end of the channel after the departure of the remaining clients; does nothing the second time.
+    pub(super) fn report_stop(&mut self) {
+        if !self.history.claim_stop_report() {
+            return;
+        }
+        let mut reason = "the channel ended";
+        if self.history.end_reason().is_empty() {
+            reason = FAILED;
+            self.history.ends(FAILED.to_owned());
+            self.report(ChannelChange::Failed);
+        }
+        for client in self.audience.remove_all(&self.channel_ref(), reason) {
+            self.report(ChannelChange::ClientLeft(client));
+        }
+        self.report(ChannelChange::Stopped);
+    }
+
+    pub(super) fn channel_ref(&self) -> ChannelRef {
+        self.upstream.channel_ref(self.context.target)
+    }
+
+    fn emit(&self, body: impl FnOnce(ChannelRef) -> EventBody) {
+        let body = body(self.channel_ref());
+        self.context.env.events.happened(Event { at: now_ms(), body });
+    }
+
+    fn write(&self, entry: RunEntry) {
+        let (state, bytes_in) = (self.upstream.state_name(), self.upstream.ring().meter().bytes_in());
+        self.history.write(RunEntry { state, bytes_in, ..entry });
+    }
+
+    /// Writes an entry about the stream that plays.
+    fn write_playing(&self, entry: RunEntry) {
+        self.write(match self.upstream.playing() {
+            Some(candidate) => entry.about(candidate),
+            None => entry,
+        });
+    }
+}
+
+/// Returns a stream as events name it.
+pub(super) fn stream_ref(candidate: &Candidate) -> StreamRef {
+    StreamRef {
+        id: candidate.stream,
+        name: candidate.stream_name.clone(),
+        url: candidate.url.clone(),
+        profile_used: candidate.profile,
+        account_name: candidate.pool.account_name.clone(),
+    }
+}
+
+/// Returns the label of an end for the timeline.
+fn end_label(end: &EndReason) -> &'static str {
+    match end {
+        EndReason::Closed => "nobody_watches",
+        EndReason::Stopped => "stopped",
+        EndReason::NoSlot(_) => "no_slot",
+        EndReason::NothingPlays(_) => "nothing_plays",
+        EndReason::Silent => "silent",
+        EndReason::Kicked => "kicked",
+        EndReason::TooSlow => "too_slow",
+    }
+}

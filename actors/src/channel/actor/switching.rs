@@ -1,0 +1,65 @@
+//! Manual switches.
+
+use domain::ids::StreamId;
+use domain::playout::{Input, SwitchTarget};
+use ractor::RpcReplyPort;
+
+use super::State;
+use super::change::ChannelChange;
+use crate::ask::answer;
+use crate::channel::{SwitchOutcome, SwitchTo};
+
+/// A manual switch whose caller waits for the outcome.
+pub(super) struct ManualSwitch {
+    reply: RpcReplyPort<SwitchOutcome>,
+    /// The stream that the switch was noted for while nothing played. The switch succeeds as soon as that stream
+    /// plays, for whatever reason.
+    noted: Option<StreamId>,
+    /// The stream that played last before the switch.
+    previous: Option<StreamId>,
+}
+
+impl ManualSwitch {
+    /// Notes the stream that is tried first at the next attempt.
+    pub(super) fn note(&mut self, stream: Option<StreamId>) {
+        self.noted = stream;
+    }
+}
+
+impl State {
+    pub(super) fn switch(&mut self, to: SwitchTo, reply: RpcReplyPort<SwitchOutcome>) {
+        let (to, candidate) = match to {
+            SwitchTo::Next => (SwitchTarget::Next, None),
+            SwitchTo::Stream(stream) => match self.upstream.place_of(stream) {
+                Some(index) => (SwitchTarget::To(index), self.upstream.candidate(index)),
+                None => return answer(reply, SwitchOutcome::NoSuchStream),
+            },
+        };
+        if self.upstream.is_idle() || self.ending.is_some() {
+            return answer(reply, SwitchOutcome::NotLive);
+        }
+        // A switch whose caller went away does not block others.
+        if self.manual_switch.as_ref().is_some_and(|it| !it.reply.is_closed()) {
+            return answer(reply, SwitchOutcome::Busy);
+        }
+        let previous = self.history.last_stream().map(|it| it.id);
+        self.manual_switch = Some(ManualSwitch { reply, noted: None, previous });
+        self.push_reported(Input::Switch(to), ChannelChange::SwitchRequested { candidate });
+    }
+
+    /// Answers the manual switch, if one is under way.
+    pub(super) fn answer_switch(&mut self, outcome: SwitchOutcome) {
+        if let Some(switch) = self.manual_switch.take() {
+            answer(switch.reply, outcome);
+        }
+    }
+
+    /// Answers a switch that was noted for the stream that plays now.
+    pub(super) fn answer_noted_switch(&mut self, gap_ms: u64) {
+        let playing = self.upstream.playing().map(|it| it.stream);
+        let noted = self.manual_switch.as_ref().filter(|it| it.noted.is_some() && it.noted == playing);
+        if let Some((stream, previous)) = playing.zip(noted.map(|it| it.previous)) {
+            self.answer_switch(SwitchOutcome::Switched { stream, previous, gap_ms });
+        }
+    }
+}

@@ -1,0 +1,343 @@
+//! The provider's side of a live channel: plan, playout, attempts, pump and ring.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use domain::event::ChannelRef;
+use domain::ids::StreamId;
+use domain::plan::{Candidate, Plan};
+use domain::playout::{Action, Attempt, Input, Playout, PlayoutSettings, PlayoutState};
+use domain::settings::Settings;
+use media::pump::{self, PumpHandle, PumpSettings};
+use media::ring::{self, EndReason, Ring, RingSettings};
+use media::source::Source;
+use tokio::time::Instant;
+use tokio_util::task::AbortOnDropHandle;
+
+use super::context::{Context, DropAlarm};
+use crate::channel::Message;
+use crate::plans::Target;
+use crate::registry::{Registered, WatchedChannel};
+use crate::slots::Lease;
+
+/// Progress of an attempt. Dropping it releases what the attempt holds.
+enum Stage {
+    Granted(Lease),
+    Opening { _opener: AbortOnDropHandle<()> },
+    Opened(Source),
+    Followed,
+}
+
+struct Try {
+    candidate: Candidate,
+    lease: u64,
+    just_released: bool,
+    stage: Stage,
+}
+
+/// A granted lease that was taken out of its attempt in order to open the stream.
+pub(super) struct Grant {
+    pub(super) candidate: Candidate,
+    pub(super) lease: Lease,
+    just_released: bool,
+}
+
+/// An attempt that failed, or whose source was lost.
+pub(super) struct LostAttempt {
+    pub(super) candidate: Candidate,
+    /// Number of its lease.
+    pub(super) lease: u64,
+    /// Whether the provider may still have counted the previous connection, and a retry of the same account waits
+    /// for that.
+    pub(super) just_released: bool,
+    /// Whether its source was the one that played.
+    pub(super) was_playing: bool,
+}
+
+/// Everything that a release gives back.
+pub(super) struct Released {
+    /// Numbers of the leases whose sockets the pump closes.
+    pub(super) leases: Vec<u64>,
+    /// Whether a source was playing.
+    pub(super) was_playing: bool,
+}
+
+/// The provider's side of a live channel.
+///
+/// Every attempt in `tries` was granted and is not over; at most the one that plays and one more.
+pub(super) struct ChannelUpstream {
+    plan: Option<Arc<Plan>>,
+    playout: Playout,
+    tries: BTreeMap<Attempt, Try>,
+    playing: Option<(Attempt, Candidate)>,
+    deadline: Option<(Instant, AbortOnDropHandle<()>)>,
+    ring: Ring,
+    pump: PumpHandle,
+    /// Aborts the pump when it is dropped.
+    #[cfg_attr(not(any(test, feature = "testing")), expect(dead_code, reason = "only its drop matters"))]
+    pump_task: AbortOnDropHandle<()>,
+    _registered: Registered,
+}
+
+impl ChannelUpstream {
+    /// Creates the ring and starts the pump.
+    pub(super) fn new(context: &Context) -> Self {
+        let Context { env, serial, myself, .. } = context;
+        let settings = env.settings();
+        let (writer, ring) = ring::ring(
+            RingSettings {
+                seconds: settings.ring_seconds,
+                bytes: settings.ring_bytes,
+                gop_bytes: settings.ring_gop_bytes,
+                slow_client_limit: settings.slow_client_limit,
+            },
+            &env.budget,
+        );
+        let to = myself.clone();
+        let (pump, running) = pump::pump(
+            writer,
+            PumpSettings {
+                stall_timeout: settings.stall_timeout,
+                give_up_after: settings.give_up_after,
+                random_access_wait: settings.random_access_wait,
+                buffering_timeout: settings.buffering_timeout,
+                ..PumpSettings::default()
+            },
+            move |message| {
+                // The cast fails when the channel has ended; the message does not matter then.
+                let _ = to.cast(match message {
+                    pump::PumpMessage::Playing(attempt) => Message::Playing(Attempt(attempt)),
+                    pump::PumpMessage::Lost { attempt, cause } => Message::Lost(Attempt(attempt), cause),
+                });
+            },
+        );
+        let alarm = DropAlarm::new(myself.clone(), Message::PumpGone);
+        let pump_task = env.packets.spawn(async move {
+            let _alarm = alarm;
+            running.await;
+        });
+        let registered = env.registry.channel(
+            *serial,
+            WatchedChannel { pump: pump.clone(), ring: ring.clone(), port: myself.get_derived() },
+        );
+        Self {
+            plan: None,
+            playout: Playout::new(Vec::new(), PlayoutSettings::from(&*settings), *serial),
+            tries: BTreeMap::new(),
+            playing: None,
+            deadline: None,
+            ring,
+            pump,
+            pump_task: AbortOnDropHandle::new(pump_task),
+            _registered: registered,
+        }
+    }
+
+    /// Sets the first plan and starts over with a new playout.
+    pub(super) fn load(&mut self, plan: Arc<Plan>, settings: &Settings, serial: u64) {
+        let places = plan.candidates.iter().map(Candidate::playout_candidate).collect();
+        self.playout = Playout::new(places, PlayoutSettings::from(settings).with_programs(), serial);
+        self.plan = Some(plan);
+    }
+
+    /// Replaces the plan. Returns the input for the playout, and whether the plan differs from the old one.
+    pub(super) fn replan(&mut self, plan: Arc<Plan>) -> (Input, bool) {
+        let places = plan.candidates.iter().map(Candidate::playout_candidate).collect();
+        let is_changed = self.plan.as_ref() != Some(&plan);
+        self.plan = Some(plan);
+        (Input::Replan(places), is_changed)
+    }
+
+    /// Lets the playout decide what an input leads to.
+    pub(super) fn decide(&mut self, input: Input) -> Vec<Action> {
+        self.playout.on(input, Instant::now().into_std())
+    }
+
+    pub(super) fn plan(&self) -> Option<&Arc<Plan>> {
+        self.plan.as_ref()
+    }
+
+    pub(super) fn ring(&self) -> &Ring {
+        &self.ring
+    }
+
+    /// Name of the playout's state, for status and timeline.
+    pub(super) fn state_name(&self) -> &'static str {
+        self.playout.state_name()
+    }
+
+    pub(super) fn is_idle(&self) -> bool {
+        matches!(self.playout.state(), PlayoutState::Idle)
+    }
+
+    /// Returns the candidate that plays.
+    pub(super) fn playing(&self) -> Option<&Candidate> {
+        self.playing.as_ref().map(|it| &it.1)
+    }
+
+    pub(super) fn is_playing(&self, attempt: Attempt) -> bool {
+        self.playing.as_ref().is_some_and(|it| it.0 == attempt)
+    }
+
+    /// Returns the channel as events name it.
+    pub(super) fn channel_ref(&self, target: Target) -> ChannelRef {
+        match &self.plan {
+            Some(plan) => ChannelRef { uuid: plan.uuid, name: plan.name.clone(), number: plan.number },
+            None => ChannelRef { uuid: uuid::Uuid::nil(), name: target.to_string(), number: None },
+        }
+    }
+
+    /// Returns the candidate for an index of the playout. It may have left the plan while it is still in use.
+    pub(super) fn candidate(&self, index: usize) -> Option<Candidate> {
+        let place = self.playout.candidates().nth(index)?;
+        let is_it = |it: &&Candidate| (it.stream, it.pool.profile) == (place.stream, place.profile);
+        let in_use = self.playing.iter().map(|it| &it.1).chain(self.tries.values().map(|it| &it.candidate));
+        let planned = self.plan.iter().flat_map(|it| &it.candidates);
+        planned.chain(in_use).find(is_it).cloned()
+    }
+
+    /// Returns the place of a stream in the plan.
+    pub(super) fn place_of(&self, stream: StreamId) -> Option<usize> {
+        self.plan.as_ref()?.candidates.iter().position(|it| it.stream == stream)
+    }
+
+    /// Begins an attempt with a granted lease. Returns whether the index has a candidate.
+    pub(super) fn granted(&mut self, attempt: Attempt, index: usize, lease: Lease) -> bool {
+        let Some(candidate) = self.candidate(index) else { return false };
+        let (id, just_released) = (lease.id(), lease.just_released());
+        self.tries.insert(attempt, Try { candidate, lease: id, just_released, stage: Stage::Granted(lease) });
+        true
+    }
+
+    /// Drops a lease that the playout did not use because the grant was out of date.
+    pub(super) fn drop_unused_grant(&mut self, attempt: Attempt) {
+        if matches!(self.tries.get(&attempt), Some(Try { stage: Stage::Granted(_), .. })) {
+            self.tries.remove(&attempt);
+        }
+    }
+
+    /// Takes the lease of a granted attempt, for its opener. [`Self::opening`] has to follow.
+    pub(super) fn take_grant(&mut self, attempt: Attempt) -> Option<Grant> {
+        match self.tries.remove(&attempt)? {
+            Try { candidate, just_released, stage: Stage::Granted(lease), .. } => {
+                Some(Grant { candidate, lease, just_released })
+            }
+            _ => None,
+        }
+    }
+
+    /// Records that an opener works on an attempt: `open` starts it and gets the lease.
+    pub(super) fn opening(
+        &mut self,
+        attempt: Attempt,
+        grant: Grant,
+        open: impl FnOnce(&Candidate, Lease) -> AbortOnDropHandle<()>,
+    ) {
+        let Grant { candidate, lease, just_released } = grant;
+        let lease_id = lease.id();
+        let stage = Stage::Opening { _opener: open(&candidate, lease) };
+        self.tries.insert(attempt, Try { candidate, lease: lease_id, just_released, stage });
+    }
+
+    /// Keeps an opened source. Returns whether its attempt is still under way; otherwise the source is dropped.
+    pub(super) fn opened(&mut self, attempt: Attempt, source: Source) -> bool {
+        match self.tries.get_mut(&attempt) {
+            Some(it) => {
+                it.stage = Stage::Opened(source);
+                true
+            }
+            None => false,
+        }
+    }
+
+    /// Passes an opened source to the pump.
+    pub(super) fn follow(&mut self, attempt: Attempt) {
+        let Some(it) = self.tries.get_mut(&attempt) else { return };
+        if let Stage::Opened(source) = std::mem::replace(&mut it.stage, Stage::Followed) {
+            self.pump.follow(attempt.0, source);
+        }
+    }
+
+    /// Records that the source of an attempt plays, and drops older attempts: the pump dropped their sources when it
+    /// followed this one. Returns the candidate.
+    pub(super) fn plays(&mut self, index: usize) -> Option<&Candidate> {
+        let (attempt, _) = self.playout.playing()?;
+        let candidate = self.candidate(index)?;
+        self.tries.retain(|it, _| *it >= attempt);
+        Some(&self.playing.insert((attempt, candidate)).1)
+    }
+
+    /// Ends an attempt that failed. Returns `None` when it is already over.
+    pub(super) fn lost(&mut self, attempt: Attempt) -> Option<LostAttempt> {
+        let was_playing = self.is_playing(attempt);
+        let it = self.tries.remove(&attempt)?;
+        if was_playing {
+            self.playing = None;
+        }
+        let waits = self.plan.as_ref().is_some_and(|plan| plan.waits_for_release(&it.candidate.pool));
+        Some(LostAttempt {
+            candidate: it.candidate,
+            lease: it.lease,
+            just_released: it.just_released && waits,
+            was_playing,
+        })
+    }
+
+    /// Drops everything that belongs to an attempt.
+    pub(super) fn abandon(&mut self, attempt: Attempt) {
+        self.tries.remove(&attempt);
+    }
+
+    /// Makes the pump drop its source.
+    pub(super) fn release(&mut self) -> Released {
+        self.pump.release();
+        let followed = |it: &Try| matches!(it.stage, Stage::Followed);
+        let leases = self.tries.values().filter(|it| followed(it)).map(|it| it.lease).collect();
+        self.tries.retain(|_, it| !followed(it));
+        Released { leases, was_playing: self.playing.take().is_some() }
+    }
+
+    /// Drops every attempt and with it the leases that the pump does not hold.
+    pub(super) fn drop_attempts(&mut self) {
+        self.tries.clear();
+    }
+
+    /// Releases everything that holds a slot.
+    pub(super) fn shut_down(&mut self) {
+        self.tries.clear();
+        self.pump.release();
+    }
+
+    /// Ends the ring: clients read their last chunks, then this reason.
+    pub(super) fn end_ring(&self, reason: EndReason) {
+        self.ring.end(reason);
+    }
+
+    /// Sets the timer that wakes the playout at its deadline.
+    pub(super) fn arm_deadline(&mut self, context: &Context) {
+        let deadline = self.playout.deadline().map(Instant::from_std);
+        match (deadline, &self.deadline) {
+            (None, _) => self.deadline = None,
+            (Some(at), Some((armed, _))) if at == *armed => {}
+            (Some(at), _) => {
+                let myself = context.myself.clone();
+                let timer = tokio::spawn(async move {
+                    tokio::time::sleep_until(at).await;
+                    let _ = myself.cast(Message::Tick);
+                });
+                self.deadline = Some((at, AbortOnDropHandle::new(timer)));
+            }
+        }
+    }
+
+    /// Forgets the timer, because it fired.
+    pub(super) fn deadline_passed(&mut self) {
+        self.deadline = None;
+    }
+
+    /// Aborts the pump, as a defect in it would.
+    #[cfg(any(test, feature = "testing"))]
+    pub(super) fn abort_pump(&self) {
+        self.pump_task.abort();
+    }
+}

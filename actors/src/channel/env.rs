@@ -1,0 +1,54 @@
+//! The environment that all live channels share.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use domain::settings::{PROGRAM_START_TIMEOUT, Settings};
+use media::ring::Budget;
+use media::source::Upstream;
+use tokio::runtime::Handle;
+
+use crate::events::Events;
+use crate::plans::Plans;
+use crate::registry::Registry;
+use crate::reload::LiveSettings;
+use crate::slots::Slots;
+use crate::timeline::Timelines;
+
+/// The values and handles that every live channel uses.
+pub(crate) struct LiveEnv {
+    /// Can change while channels play; a channel reads a setting when it needs it.
+    pub(crate) settings: LiveSettings,
+    pub(crate) plans: Arc<dyn Plans>,
+    /// The runtime of pumps and openers.
+    pub(crate) packets: Handle,
+    pub(crate) upstream: Upstream,
+    pub(crate) budget: Budget,
+    pub(crate) slots: Slots,
+    pub(crate) events: Events,
+    pub(crate) registry: Arc<Registry>,
+    pub(crate) next_client: AtomicU64,
+    pub(crate) timelines: Arc<Timelines>,
+}
+
+impl LiveEnv {
+    /// Returns the current settings.
+    pub(crate) fn settings(&self) -> Arc<Settings> {
+        self.settings.load()
+    }
+
+    /// Returns the upstream configuration with the current time-outs.
+    pub(crate) fn upstream(&self) -> Upstream {
+        let settings = self.settings();
+        let mut upstream = self.upstream.clone();
+        upstream.settings.connect_timeout = settings.connect_timeout;
+        upstream.settings.first_packet_timeout = settings.first_packet_timeout;
+        upstream.settings.program_start_timeout = PROGRAM_START_TIMEOUT.max(settings.first_packet_timeout);
+        upstream
+    }
+
+    /// Returns a client number that was never used before.
+    pub(super) fn next_client_id(&self) -> u64 {
+        self.next_client.fetch_add(1, Ordering::Relaxed)
+    }
+}
