@@ -12,6 +12,7 @@ use actors::{
 use domain::plan::PlanContext;
 use domain::settings::Settings;
 use media::{DialSettings, TcpDial};
+use rustix::process::{Resource, getrlimit, setrlimit};
 use socket2::{Domain, Protocol, Socket, Type};
 use storage::{Models, Store};
 use tokio::net::TcpListener;
@@ -235,7 +236,6 @@ pub fn install_tls() {
 /// Raises the soft limit of open files to the hard limit and returns the limit now in effect. Every viewer needs one
 /// file, and the usual soft limit of 1,024 is meant for programs that use `select`.
 pub fn raise_file_limit() -> Option<u64> {
-    use rustix::process::{Resource, getrlimit, setrlimit};
     let mut limit = getrlimit(Resource::Nofile);
     if limit.current != limit.maximum {
         let before = limit.current;

@@ -4,7 +4,8 @@
 //! lost on the way is told with its line, and the rest is taken.
 
 use std::fmt;
-use std::io::Write;
+use std::fmt::Write as _;
+use std::io::Write as _;
 use std::net::SocketAddr;
 use std::time::Duration;
 
@@ -232,7 +233,6 @@ impl fmt::Display for Report {
 
 /// How many channels there are, and the first of them.
 fn channels_text(catalogue: &Catalogue) -> String {
-    use fmt::Write;
     let n_channels = catalogue.channels.len();
     let mut text =
         format!("{} from {}\n", counted(n_channels, "channel"), counted(catalogue.streams.len(), "stream"));

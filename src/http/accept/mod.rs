@@ -279,8 +279,13 @@ impl<H: Handler> Acceptor<H> {
 
 /// Returns true for errors of `accept` that concern only the connection being accepted.
 fn is_connection_error(error: &io::Error) -> bool {
-    use io::ErrorKind::{ConnectionAborted, ConnectionRefused, ConnectionReset, Interrupted};
-    matches!(error.kind(), ConnectionAborted | ConnectionRefused | ConnectionReset | Interrupted)
+    matches!(
+        error.kind(),
+        io::ErrorKind::ConnectionAborted
+            | io::ErrorKind::ConnectionRefused
+            | io::ErrorKind::ConnectionReset
+            | io::ErrorKind::Interrupted
+    )
 }
 
 /// Sends a 503 response to a refused connection. The request is read and discarded, because closing a socket with unread

@@ -2,6 +2,7 @@
 
 use http::{Method, StatusCode};
 use serde_json::json;
+use storage::Error as StoreError;
 use tracing::error;
 use uuid::Uuid;
 
@@ -72,16 +73,15 @@ impl Refusal {
     }
 }
 
-impl From<storage::Error> for Refusal {
-    fn from(error: storage::Error) -> Self {
-        use storage::Error;
+impl From<StoreError> for Refusal {
+    fn from(error: StoreError) -> Self {
         match error {
-            Error::Taken { index, .. } => Refusal::taken(index),
-            Error::Stopped(_) | Error::Closed => {
+            StoreError::Taken { index, .. } => Refusal::taken(index),
+            StoreError::Stopped(_) | StoreError::Closed => {
                 Refusal::unavailable("the store takes no writes at the moment").retry_soon()
             }
-            Error::Busy(_) => Refusal::unavailable(error.to_string()).retry_soon(),
-            Error::TooLarge { .. } => Refusal::bad_request(error.to_string()),
+            StoreError::Busy(_) => Refusal::unavailable(error.to_string()).retry_soon(),
+            StoreError::TooLarge { .. } => Refusal::bad_request(error.to_string()),
             other => Refusal::fault(format_args!("use the store: {other}")),
         }
     }

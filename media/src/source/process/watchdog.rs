@@ -74,8 +74,8 @@ mod tests {
 
     use rustix::process::{Signal, kill_process, kill_process_group};
 
-    use super::super::tests::{group, until};
     use super::*;
+    use crate::source::process::tests::{group, until};
 
     /// Starts a program with a child and a grandchild that write nothing and ignore SIGTERM.
     async fn stubborn() -> (Child, Pid) {

@@ -1,0 +1,71 @@
+//! Words: phrases that plain English does not need.
+
+use super::{every_file, has_extension, read, relative, root};
+
+/// Words and phrases that do not occur in code, comments and documents, each written in parts so that this file does
+/// not match. They are compared in lower case, as whole words.
+const PHRASES: [&str; 16] = [
+    concat!("who", "ever"),
+    concat!("of ", "ours"),
+    concat!("as good ", "as a"),
+    concat!("is as good ", "as"),
+    concat!("what is ", "sent"),
+    concat!("the ", "house"),
+    concat!("of the ", "room"),
+    concat!("this ", "room"),
+    concat!("each ", "room"),
+    concat!("rooms ", "may"),
+    concat!("war", "den"),
+    concat!("goes on ", "and"),
+    concat!("is ", "well;"),
+    concat!("told ", "once"),
+    concat!("by hand ", "as long"),
+    concat!("is none ", "of"),
+];
+
+/// Starts of doc comments that turn a sentence around.
+const STARTS: [&str; 5] = ["What ", "Who ", "Which ", "Of which ", "As good as "];
+
+#[test]
+fn comments_and_documents_use_plain_words() {
+    let mut wrong = Vec::new();
+    for file in every_file().into_iter().filter(|file| is_prose_or_code(&relative(file))) {
+        for (number, line) in read(&file).lines().enumerate() {
+            if let Some(fault) = fault_of(line) {
+                wrong.push(format!("{}:{}: {fault}: {}", relative(&file), number + 1, line.trim()));
+            }
+        }
+    }
+    assert!(wrong.is_empty(), "words to replace, see docs/glossary.md and CONTRIBUTING.md: {wrong:#?}");
+}
+
+#[test]
+fn the_check_of_words_finds_phrases_and_inverted_comments() {
+    assert!(fault_of(concat!("// Who", "ever asks is answered.")).is_some());
+    assert!(fault_of(concat!("    /// Wh", "at is read.")).is_some());
+    assert_eq!(fault_of("/// Returns the warehouse number."), None);
+}
+
+/// Returns the forbidden phrase of a line.
+fn fault_of(line: &str) -> Option<String> {
+    let comment = line.trim_start().strip_prefix("/// ").unwrap_or_default();
+    if let Some(start) = STARTS.iter().find(|start| comment.starts_with(**start)) {
+        return Some(format!("a doc comment that starts with {start:?}"));
+    }
+    let lower = line.to_lowercase();
+    PHRASES.iter().find(|phrase| contains_words(&lower, phrase)).map(|phrase| format!("{phrase:?}"))
+}
+
+fn contains_words(text: &str, phrase: &str) -> bool {
+    let is_letter = |c: char| c.is_alphanumeric() || c == '_';
+    text.match_indices(phrase)
+        .any(|(at, _)| !text[..at].ends_with(is_letter) && !text[at + phrase.len()..].starts_with(is_letter))
+}
+
+/// Returns true for files that the project writes itself; recorded baselines and lock files are not.
+fn is_prose_or_code(path: &str) -> bool {
+    let is_recorded = path.starts_with("benches/baselines/") || path.starts_with("LICENSE");
+    let file = root().join(path);
+    let is_text = ["rs", "md", "toml", "sh", "py", "html", "yml"].iter().any(|it| has_extension(&file, it));
+    !is_recorded && (is_text || path == "justfile" || path.starts_with(".ci/"))
+}
