@@ -234,7 +234,7 @@ async fn an_unusable_data_folder_is_reported_in_one_line_before_a_port_is_bound(
     type Harm = fn(&Data);
     let cases: [(Harm, &str); 5] = [
         (|data| std::fs::remove_file(data.key()).unwrap(), "is missing"),
-        (|data| std::fs::write(data.key(), "something else\n").unwrap(), "is not one of ours"),
+        (|data| std::fs::write(data.key(), "something else\n").unwrap(), "is not a Headwater key file"),
         (
             |data| {
                 // The key of another store.

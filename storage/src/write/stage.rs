@@ -10,15 +10,7 @@ use crate::engine::value::{DiskKey, Value};
 use crate::error::{Error, Result};
 use crate::write::Write;
 use crate::write::overlay::Overlay;
-use crate::write::writer::{StageFill, Writer, answer_all};
-
-/// A bulk write that is not complete.
-pub(crate) struct OpenStage {
-    pub(crate) type_number: usize,
-    pub(crate) owner: u64,
-    /// Ids of the owner that other writes changed since the stage began.
-    pub(crate) changed: BTreeSet<u32>,
-}
+use crate::write::writer::{OpenStage, StageFill, Writer, answer_all};
 
 impl Writer {
     /// Writes the mark of a new stage and returns its number.

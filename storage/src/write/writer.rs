@@ -61,7 +61,6 @@ use crate::error::{Error, Result};
 use crate::read::view::{Reader, RegisterView, RegisteredView};
 use crate::write::Write;
 use crate::write::overlay::Overlay;
-use crate::write::stage::OpenStage;
 
 /// Maximum weight of one write: this many single records, or a fifth as many blocks. Larger writes use
 /// [`BulkWrite`](crate::BulkWrite).
@@ -111,6 +110,14 @@ pub(crate) enum Job {
     RegisterView(RegisterView),
     Compact(oneshot::Sender<Result<()>>),
     Close,
+}
+
+/// A bulk write that is not complete.
+pub(crate) struct OpenStage {
+    pub(crate) type_number: usize,
+    pub(crate) owner: u64,
+    /// Ids of the owner that other writes changed since the stage began.
+    pub(crate) changed: BTreeSet<u32>,
 }
 
 /// The state of the writer thread.
