@@ -18,7 +18,7 @@ use storage::Models;
 use crate::auth::Auth;
 use crate::config::Config;
 use crate::http::admission::Admission;
-use crate::player::Blocked;
+use crate::http::network_refusals::NetworkRefusals;
 
 /// Services and configuration of one gateway.
 pub(crate) struct App {
@@ -33,7 +33,7 @@ pub(crate) struct App {
     /// Engine settings in effect: the configuration, overridden by the core settings.
     pub(crate) settings: LiveSettings,
     pub(crate) admission: Arc<Admission>,
-    pub(crate) blocked: Blocked,
+    pub(crate) network_refusals: NetworkRefusals,
     /// True once the gateway has begun to stop.
     pub(crate) is_draining: AtomicBool,
     system: Weak<System>,
@@ -58,9 +58,9 @@ impl App {
             trials: system.trials(),
             plans: Arc::clone(system.plans()),
             settings: system.live_settings(),
-            blocked: {
+            network_refusals: {
                 let events = events.clone();
-                Blocked::new(move |event| events.happened(event))
+                NetworkRefusals::new(move |event| events.happened(event))
             },
             is_draining: AtomicBool::new(false),
             system: Arc::downgrade(system),

@@ -3,8 +3,8 @@
 //! Reading order: [`Gateway`] (start and stop), `app` (the services that handlers share), [`config`], `http/accept`
 //! (accepting connections), `player/watch.rs` (serving a stream), [`commands`], [`play`] and [`demo`].
 //!
-//! This crate uses only the public APIs of `actors` and `media`, and no actor library. It is the only crate with an HTTP
-//! server.
+//! This crate uses only the public APIs of `actors` and `media`, and no actor library. It is the only crate with an
+//! HTTP server.
 
 mod app;
 mod auth;

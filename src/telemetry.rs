@@ -1,4 +1,5 @@
-//! Logging: one line per life-cycle event, as text or as JSON. An admin can change the log level while the gateway runs.
+//! Logging: one line per life-cycle event, as text or as JSON. An admin can change the log level while the gateway
+//! runs.
 
 use std::io::IsTerminal;
 
@@ -112,8 +113,8 @@ const LEVEL_BYTES_MAX: usize = 1000;
 /// The crates of this project, by their log targets.
 const CRATES: [&str; 5] = ["headwater", "actors", "domain", "media", "storage"];
 
-/// Parses a level that an admin sets over the API. It applies only to the crates of this project, whose log lines contain
-/// no secrets. Libraries log warnings at most and cannot be named.
+/// Parses a level that an admin sets over the API. It applies only to the crates of this project, whose log lines
+/// contain no secrets. Libraries log warnings at most and cannot be named.
 fn from_admin(level: &str) -> Result<Targets, String> {
     let targets: Targets = level.parse().map_err(|error| format!("cannot be used: {error}"))?;
     let is_ours = |name: &str| {

@@ -102,8 +102,8 @@ impl Auth {
     }
 
     /// Returns the user of the first credentials in these headers: `Authorization: Bearer` with an access token,
-    /// `Authorization: ApiKey`, or `X-API-Key`, in this order. Returns `None` if the headers have none of these. Reads only
-    /// memory.
+    /// `Authorization: ApiKey`, or `X-API-Key`, in this order. Returns `None` if the headers have none of these. Reads
+    /// only memory.
     ///
     /// # Errors
     /// Returns an error if the first credentials are invalid, even if the headers contain others.
@@ -162,8 +162,9 @@ impl Auth {
         active(user, bad(false))
     }
 
-    /// Logs a user in to the account. Only few passwords are verified at a time; a repeated successful login is answered
-    /// from a cache. The response to a failure is delayed longer with each failure, and never reveals the reason.
+    /// Logs a user in to the account. Only few passwords are verified at a time; a repeated successful login is
+    /// answered from a cache. The response to a failure is delayed longer with each failure, and never reveals the
+    /// reason.
     ///
     /// # Errors
     /// Returns [`Denied::Login`], or [`Denied::Busy`] if too many logins are waiting.

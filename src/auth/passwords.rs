@@ -67,8 +67,8 @@ impl Passwords {
         self.work(move || hash_password(&password)).await
     }
 
-    /// Returns true if this is the password of the user. An unknown user, or one without a password, takes equally long and
-    /// always fails.
+    /// Returns true if this is the password of the user. An unknown user, or one without a password, takes equally long
+    /// and always fails.
     pub(super) async fn verify(&self, user: Option<&User>, password: &str) -> Result<bool, TooMany> {
         let real = user.and_then(|it| it.password.as_ref());
         let can_fit = real.is_some() && password.len() <= PASSWORD_BYTES_MAX;
@@ -170,7 +170,7 @@ mod tests {
     async fn a_password_matches_only_its_own_hash() {
         let passwords = Passwords::new(Duration::ZERO);
         let anna = user("right");
-        let nobody = User { password: None, ..anna.clone() };
+        let without_password = User { password: None, ..anna.clone() };
         let broken = User { password: Some(Secret::new("plain text")), ..anna.clone() };
         let long = user(&"x".repeat(PASSWORD_BYTES_MAX + 1));
         for (user, password, fits) in [
@@ -179,7 +179,7 @@ mod tests {
             (Some(&anna), "", false),
             (None, "right", false),
             (None, "", false),
-            (Some(&nobody), "", false),
+            (Some(&without_password), "", false),
             (Some(&broken), "plain text", false),
             (Some(&long), &"x".repeat(PASSWORD_BYTES_MAX + 1), false),
         ] {

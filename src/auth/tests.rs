@@ -172,7 +172,7 @@ fn credentials_are_read_from_every_supported_header() {
     let key = anna.api_key.as_ref().unwrap().key.expose();
     let token = fixture.auth.tokens(&anna).access;
     let (bad_token, bad_key) = (Err(Denied::Token { expired: false }), Err(Denied::ApiKey));
-    for (shown, found) in [
+    for (presented, found) in [
         (vec![], Ok(false)),
         (vec![("authorization", format!("Bearer {token}"))], Ok(true)),
         (vec![("authorization", format!("bearer  {token} "))], Ok(true)),
@@ -188,9 +188,9 @@ fn credentials_are_read_from_every_supported_header() {
         (vec![("x-api-key", String::new())], bad_key),
         (vec![("authorization", format!("ApiKey {}", &key[1..]))], bad_key),
     ] {
-        let shown: Vec<_> = shown.iter().map(|(name, value)| (*name, value.as_str())).collect();
-        let result = fixture.auth.user_of(&headers(&shown)).map(|user| user.is_some());
-        assert_eq!(result, found, "{shown:?}");
+        let presented: Vec<_> = presented.iter().map(|(name, value)| (*name, value.as_str())).collect();
+        let result = fixture.auth.user_of(&headers(&presented)).map(|user| user.is_some());
+        assert_eq!(result, found, "{presented:?}");
     }
     let mut garbage = HeaderMap::new();
     garbage.insert("x-api-key", HeaderValue::from_bytes(b"\xff\xfe").unwrap());

@@ -27,7 +27,7 @@ Configuration:
   override the environment, which overrides the file. For stall_timeout of table [engine]:
     HEADWATER_ENGINE_STALL_TIMEOUT=5   in the environment
     --set engine.stall_timeout=5       as an option
-  Durations are seconds.
+  Durations are in seconds.
 
   Top-level keys:          api_listen player_listen data_dir user_agent stream_networks metrics_networks
   Table [log]:             level format
@@ -87,7 +87,8 @@ pub enum Command {
         /// Files or http(s) URLs of M3U playlists [env: HEADWATER_PLAY_LISTS]
         #[arg(value_name = "LIST.m3u|URL")]
         lists: Vec<String>,
-        /// Maximum number of simultaneous streams per account; 0 means no limit [default: 0] [env: HEADWATER_PLAY_MAX_STREAMS]
+        /// Maximum number of simultaneous streams per account; 0 means no limit [default: 0] [env:
+        /// HEADWATER_PLAY_MAX_STREAMS]
         #[arg(long, value_name = "N")]
         max_streams: Option<u32>,
     },
@@ -187,7 +188,8 @@ pub(super) struct Common {
     /// `any` and ADDRESS/PREFIX [default: loopback,private] [env: HEADWATER_STREAM_NETWORKS]
     #[arg(long, global = true, value_name = "NETS")]
     pub(super) stream_networks: Option<Networks>,
-    /// Log level: error, warn, info, debug, trace, or a list such as info,media=debug [default: info] [env: HEADWATER_LOG_LEVEL]
+    /// Log level: error, warn, info, debug, trace, or a list such as info,media=debug [default: info] [env:
+    /// HEADWATER_LOG_LEVEL]
     #[arg(long, global = true, value_name = "LEVEL")]
     pub(super) log_level: Option<String>,
     /// Format of log lines [default: text] [env: HEADWATER_LOG_FORMAT]

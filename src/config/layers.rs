@@ -205,7 +205,8 @@ fn validate(layer: &Table) -> Result<(), String> {
     layer.clone().try_into::<Config>().map(drop).map_err(|error| reason(&error))
 }
 
-/// Formats a TOML error with its line number. The line itself is left out, because it may contain the URL of a playlist.
+/// Formats a TOML error with its line number. The line itself is left out, because it may contain the URL of a
+/// playlist.
 fn placed(error: &toml::de::Error, text: &str) -> String {
     let line = error.span().and_then(|it| text.get(..it.start)).map(|it| it.matches('\n').count() + 1);
     line.map_or_else(|| reason(error), |line| format!("line {line}: {}", reason(error)))

@@ -86,7 +86,8 @@ pub struct Limits {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct AuthLimits {
-    /// Maximum delay of the response to a failed login. The first few failures are not delayed; after that the delay doubles.
+    /// Maximum delay of the response to a failed login. The first few failures are not delayed; after that the delay
+    /// doubles.
     #[serde(with = "seconds")]
     pub failure_delay_max: Duration,
     /// Time for which a verified password is cached, to save the expensive hash. Zero disables the cache.

@@ -6,8 +6,8 @@
 //! POST /control/testcard-a/start
 //! ```
 //!
-//! Each clip has one player that also runs without viewers, so that all connections of a clip receive the same position,
-//! as with a broadcaster.
+//! Each clip has one player that also runs without viewers, so that all connections of a clip receive the same
+//! position, as with a broadcaster.
 
 use std::convert::Infallible;
 use std::net::SocketAddr;

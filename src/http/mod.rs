@@ -5,6 +5,7 @@ pub(crate) mod accept;
 pub(crate) mod admission;
 pub(crate) mod caller;
 pub(crate) mod network;
+pub(crate) mod network_refusals;
 pub(crate) mod reply;
 mod socket;
 
@@ -102,8 +103,8 @@ impl<B> ResponseBody for Response<B> {
     type Body = B;
 }
 
-/// Returns a path that is safe to log. Paths of players can contain a user name and a password, so only paths that cannot
-/// are printed in full.
+/// Returns a path that is safe to log. Paths of players can contain a user name and a password, so only paths that
+/// cannot are printed in full.
 fn printable_path(path: &str) -> String {
     let first = path.trim_start_matches('/').split('/').next().unwrap_or_default();
     match first {
@@ -120,7 +121,8 @@ struct WrongMethod {
 
 impl Reject for WrongMethod {}
 
-/// Matches requests whose method is in `allow`, which has the format of the `Allow` header. Must follow the path filter.
+/// Matches requests whose method is in `allow`, which has the format of the `Allow` header. Must follow the path
+/// filter.
 pub(crate) fn method(allow: &'static str) -> impl Filter<Extract = (Method,), Error = Rejection> + Copy {
     warp::method().and_then(move |method: Method| async move {
         if allow.split(", ").any(|it| it == method.as_str()) {

@@ -14,8 +14,8 @@ use tokio::time::Instant;
 
 /// Time after which the kernel closes a socket whose peer acknowledges nothing and answers no probe.
 const PEER_TIMEOUT: Duration = Duration::from_secs(30);
-/// Maximum unsent bytes in the kernel. This bounds memory and lag; a fixed send buffer would also do so, but would limit
-/// the throughput of viewers with a long round-trip time.
+/// Maximum unsent bytes in the kernel. This bounds memory and lag; a fixed send buffer would also do so, but would
+/// limit the throughput of viewers with a long round-trip time.
 const NOTSENT_BYTES_MAX: u32 = 128 << 10;
 
 /// Sets the options of an accepted connection. A failure is only logged, because the connection works without them.
@@ -56,8 +56,8 @@ impl MeteredIo {
 }
 
 impl Drop for MeteredIo {
-    /// Resets a cancelled connection, so that the kernel discards unsent bytes instead of keeping them for a peer that may
-    /// never read.
+    /// Resets a cancelled connection, so that the kernel discards unsent bytes instead of keeping them for a peer that
+    /// may never read.
     fn drop(&mut self) {
         if self.connection.cancel.is_cancelled()
             && let Err(error) = self.socket.set_zero_linger()

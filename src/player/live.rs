@@ -1,8 +1,8 @@
-//! `/live/{user}/{password}/{channel id}` and the short form without `live`: a channel for players with credentials in the
-//! URL.
+//! `/live/{user}/{password}/{channel id}` and the short form without `live`: a channel for players with credentials in
+//! the URL.
 //!
-//! Player apps build these URLs themselves, as for an Xtream Codes panel. They are therefore served to every network, and
-//! the response to a wrong password is the same as to an unknown user.
+//! Player apps build these URLs themselves, as for an Xtream Codes panel. They are therefore served to every network,
+//! and the response to a wrong password is the same as to an unknown user.
 
 use std::sync::Arc;
 
@@ -33,13 +33,14 @@ pub(super) fn route(app: Arc<App>) -> Routes {
     warp::path("live").and(stream(app, parse)).boxed()
 }
 
-/// Builds the route `/{user}/{password}/{channel id}[.ts]`. It must come last, because any path of three segments matches.
+/// Builds the route `/{user}/{password}/{channel id}[.ts]`. It must come last, because any path of three segments
+/// matches.
 pub(super) fn short_route(app: Arc<App>) -> Routes {
     stream(app, |path| parse(path).filter(|it| !user::is_reserved(&it.username))).boxed()
 }
 
-/// Builds a route for the paths that `read` accepts. It reads the rest of the path in one piece, because warp's filter for
-/// a single segment logs its value.
+/// Builds a route for the paths that `read` accepts. It reads the rest of the path in one piece, because warp's filter
+/// for a single segment logs its value.
 fn stream(app: Arc<App>, read: fn(&str) -> Option<LiveRequest>) -> Routes {
     warp::path::tail()
         .and_then(move |path: Tail| {

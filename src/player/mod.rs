@@ -1,6 +1,5 @@
 //! Routes for player programs: streams and playlists.
 
-mod blocked;
 mod body;
 mod live;
 mod playlist;
@@ -11,7 +10,6 @@ use std::sync::Arc;
 
 use warp::Filter;
 
-pub(crate) use self::blocked::Blocked;
 pub(crate) use self::playlist::stream_url;
 use crate::app::App;
 use crate::http::Routes;

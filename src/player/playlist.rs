@@ -28,7 +28,7 @@ pub(super) fn route(app: Arc<App>) -> Routes {
 
 fn answer(app: &App, caller: &Caller) -> Reply {
     if !app.config.stream_networks.contains(caller.address()) {
-        return app.blocked.refuse(caller, "playlist").into_response();
+        return app.network_refusals.refuse(caller, "playlist").into_response();
     }
     let (channels, groups) = (app.models.channels.load(), app.models.groups.load());
     let text = playlist(&channels, &groups, &caller.host);
@@ -39,8 +39,8 @@ fn answer(app: &App, caller: &Caller) -> Reply {
     response
 }
 
-/// Writes the playlist: channels in the order of their numbers, those without one last. URLs use the host and port of the
-/// request, because the caller can reach them.
+/// Writes the playlist: channels in the order of their numbers, those without one last. URLs use the host and port of
+/// the request, because the caller can reach them.
 fn playlist(channels: &Table<Channel>, groups: &Table<Group>, host: &str) -> String {
     let mut text = String::new();
     write_header(&mut text, None);

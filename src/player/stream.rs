@@ -89,7 +89,7 @@ fn target(name: &str) -> Option<Target> {
 fn viewer(app: &App, headers: &HeaderMap, caller: &Caller) -> Result<Option<Arc<User>>, Refusal> {
     let user = app.auth.user_of(headers)?;
     if user.is_none() && !app.config.stream_networks.contains(caller.address()) {
-        return Err(app.blocked.refuse(caller, "stream"));
+        return Err(app.network_refusals.refuse(caller, "stream"));
     }
     Ok(user)
 }

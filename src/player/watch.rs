@@ -168,8 +168,8 @@ fn redirect(url: &SourceUrl) -> Result<Reply, Refusal> {
     Ok(response)
 }
 
-/// Returns the response to a CORS preflight request. All origins are allowed, because browsers do not add credentials on
-/// their own here.
+/// Returns the response to a CORS preflight request. All origins are allowed, because browsers do not add credentials
+/// on their own here.
 pub(super) fn preflight() -> Reply {
     let mut response = crate::http::reply::text(StatusCode::NO_CONTENT, "");
     let headers: &mut HeaderMap = response.headers_mut();

@@ -167,9 +167,9 @@ mod tests {
             let pairs = headers.iter().map(|(name, value)| {
                 (name.parse::<HeaderName>().unwrap(), HeaderValue::from_str(value).unwrap())
             });
-            let shown = credentials(&pairs.collect(), query);
-            let shown = shown.as_ref().map(|it| it[AUTHORIZATION].to_str().unwrap());
-            assert_eq!(shown, expected, "{headers:?} {query}");
+            let found = credentials(&pairs.collect(), query);
+            let found = found.as_ref().map(|it| it[AUTHORIZATION].to_str().unwrap());
+            assert_eq!(found, expected, "{headers:?} {query}");
         }
         let key = HeaderMap::from_iter([(API_KEY, HeaderValue::from_static("k"))]);
         assert_eq!(credentials(&key, "token=q").unwrap()[API_KEY], "k");

@@ -219,12 +219,12 @@ mod tests {
             (EventBody::LoginFailed { attempt: attempt(), reason }, "login_failed", false),
         ];
         for (body, kind, is_for_all) in cases {
-            let told = event(&Event { at: 0, body }).unwrap();
-            let frame: Value = serde_json::from_str(&told.admin).unwrap();
+            let notification = event(&Event { at: 0, body }).unwrap();
+            let frame: Value = serde_json::from_str(&notification.admin).unwrap();
             assert_eq!((&frame["type"], &frame["data"]["type"]), (&json!("update"), &json!(kind)));
             assert_eq!(frame["data"]["success"], true);
-            assert_eq!(told.standard.is_some(), is_for_all, "{kind}");
-            if let Some((channel, text)) = &told.standard {
+            assert_eq!(notification.standard.is_some(), is_for_all, "{kind}");
+            if let Some((channel, text)) = &notification.standard {
                 assert_eq!(*channel, Uuid::from_u128(7));
                 let data: Value = serde_json::from_str(text).unwrap();
                 assert_eq!(
@@ -262,11 +262,11 @@ mod tests {
                 message: String::new(),
                 started_at: 1_000,
             };
-            let told = refresh(&progress, 3_500);
-            let data = &serde_json::from_str::<Value>(&told.admin).unwrap()["data"];
+            let notification = refresh(&progress, 3_500);
+            let data = &serde_json::from_str::<Value>(&notification.admin).unwrap()["data"];
             assert_eq!((&data["action"], &data["status"]), (&json!(action), &json!(status)));
             assert_eq!((&data["account"], &data["elapsed_time"]), (&json!(2), &json!(2.5)));
-            assert!(told.standard.is_none());
+            assert!(notification.standard.is_none());
         }
     }
 
@@ -275,8 +275,12 @@ mod tests {
         let touched = |collection| storage::CollectionChange { collection, ids: ChangedIds::Few(vec![1]) };
         let change = |collections| changed(&Change { version: 3, collections });
         assert!(change(vec![touched("server_keys")]).is_none());
-        let told = change(vec![touched("server_keys"), touched("users")]).unwrap();
-        assert!(told.admin.contains("users") && !told.admin.contains("server_keys"), "{}", told.admin);
+        let notification = change(vec![touched("server_keys"), touched("users")]).unwrap();
+        assert!(
+            notification.admin.contains("users") && !notification.admin.contains("server_keys"),
+            "{}",
+            notification.admin
+        );
         let many = storage::CollectionChange { collection: "streams", ids: ChangedIds::Many };
         assert!(change(vec![many]).unwrap().admin.contains("\"ids\":null"));
     }

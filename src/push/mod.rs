@@ -1,9 +1,9 @@
 //! The WebSocket at `/ws/`, which pushes events, record changes and statistics.
 //!
 //! *Dramatis personae*: the **route** (here) authenticates clients before the connection is upgraded; a **session**
-//! (`session.rs`) is one open socket and the only writer to it; its **access** (`access.rs`) detects when the user loses
-//! permissions; the **hub** (`hub.rs`) builds every frame once for all sessions (`frames.rs`), reads the statistics once
-//! a second (`statistics.rs`), and runs only while at least one session listens.
+//! (`session.rs`) is one open socket and the only writer to it; its **access** (`access.rs`) detects when the user
+//! loses permissions; the **hub** (`hub.rs`) builds every frame once for all sessions (`frames.rs`), reads the
+//! statistics once a second (`statistics.rs`), and runs only while at least one session listens.
 //!
 //! Sessions have no queues. All share one bounded broadcast channel of notifications, where a slow reader loses the
 //! oldest and is told how many, and a watch channel with the newest statistics.
@@ -79,7 +79,8 @@ fn upgrade_request() -> impl Filter<Extract = (UpgradeRequest,), Error = Rejecti
         .map(|headers, query, connection, guard, ws| UpgradeRequest { headers, query, connection, guard, ws })
 }
 
-/// Authenticates the client before the connection is upgraded, so that a refused client gets a 401 like everywhere else.
+/// Authenticates the client before the connection is upgraded, so that a refused client gets a 401 like everywhere
+/// else.
 fn open(shared: &Shared, request: UpgradeRequest) -> Result<Reply, Refusal> {
     let UpgradeRequest { headers, query, connection, guard, ws } = request;
     let credentials = access::credentials(&headers, &query);

@@ -6,8 +6,8 @@ use std::sync::Arc;
 use domain::ids::UserId;
 use parking_lot::Mutex;
 
-/// Maximum number of open sockets per user: enough for a browser with many tabs, but not for a program that never closes
-/// them. The accept loop limits connections per address.
+/// Maximum number of open sockets per user: enough for a browser with many tabs, but not for a program that never
+/// closes them. The accept loop limits connections per address.
 const PER_USER_MAX: usize = 32;
 
 /// Counts the open sockets of each user. Clones share the counts.

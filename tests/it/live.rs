@@ -357,7 +357,9 @@ async fn logs_events_and_refusals_contain_no_password_key_or_token() {
 
     let events: String = gateway.events().iter().map(|it| serde_json::to_string(&**it).unwrap()).collect();
     let log = String::from_utf8_lossy(&lines.0.lock()).into_owned();
-    assert!(log.contains("client joined") && log.contains("answered") && events.contains("client_connect"));
+    assert!(
+        log.contains("client joined") && log.contains("request handled") && events.contains("client_connect")
+    );
     for secret in [
         &admin.password,
         &admin.live("").split('/').nth(3).unwrap().to_owned(),

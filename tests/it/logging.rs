@@ -40,7 +40,7 @@ impl RunningProgram {
     }
 
     fn has_logged(&self, path: &str) -> bool {
-        self.program.output().lines().any(|it| it.contains(path) && it.contains("answered"))
+        self.program.output().lines().any(|it| it.contains(path) && it.contains("request handled"))
     }
 
     async fn logs(&self, path: &str) {

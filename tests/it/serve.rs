@@ -320,7 +320,7 @@ async fn a_user_is_created_once_with_a_given_or_generated_password() {
         assert!(code == Some(1) && reply.contains(expected), "{name}: {reply}");
     }
     let (code, reply) = data.ran(&["user", "add", "bert", "--level", "5"]).await;
-    assert!(code == Some(1) && reply.contains("0, 1 and 10"), "{reply}");
+    assert!(code == Some(1) && reply.contains("0, 1 or 10"), "{reply}");
 
     let users = data.users().await;
     let found: Vec<_> = users.iter().map(|it| (it.username.as_str(), it.level, it.is_superuser)).collect();
@@ -349,7 +349,7 @@ async fn a_list_can_be_imported_repeatedly_and_another_list_does_not_replace_it(
     let other = other.display().to_string();
     for (arguments, expected) in [
         (vec!["import", &other], "another list"),
-        (vec!["import", &other, "--account", "custom"], "made by hand"),
+        (vec!["import", &other, "--account", "custom"], "custom streams"),
         (vec!["import", "/no/such/list.m3u"], "/no/such/list.m3u"),
     ] {
         let (code, reply) = data.ran(&arguments).await;

@@ -104,8 +104,8 @@ pub(crate) struct Server {
 }
 
 impl Server {
-    /// Starts the accept loop on `packets`. `header_timeout` limits the time that a client takes to send a request head,
-    /// measured from the moment it could have started.
+    /// Starts the accept loop on `packets`. `header_timeout` limits the time that a client takes to send a request
+    /// head, measured from the moment it could have started.
     pub(crate) fn start(
         listener: impl Listen,
         handler: impl Handler,
@@ -288,8 +288,8 @@ fn is_connection_error(error: &io::Error) -> bool {
     )
 }
 
-/// Sends a 503 response to a refused connection. The request is read and discarded, because closing a socket with unread
-/// bytes resets it before the client sees the response.
+/// Sends a 503 response to a refused connection. The request is read and discarded, because closing a socket with
+/// unread bytes resets it before the client sees the response.
 async fn refuse(mut socket: TcpStream, limit: LimitReached) -> io::Result<()> {
     let body = format!("{{\"detail\":\"{limit}\"}}");
     let response = format!(

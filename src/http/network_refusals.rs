@@ -11,14 +11,14 @@ use governor::state::keyed::HashMapStateStore;
 use governor::{Quota, RateLimiter};
 use tracing::info;
 
-use crate::http::caller::Caller;
-use crate::http::network::client_network;
-use crate::http::reply::Refusal;
+use super::caller::Caller;
+use super::network::client_network;
+use super::reply::Refusal;
 
-/// Interval in which one client network causes at most one event. Players retry for ever, and a stranger must not be able
-/// to flush the event history.
+/// Interval in which one client network causes at most one event. Players retry for ever, and a stranger must not be
+/// able to flush the event history.
 const EVENT_INTERVAL: Duration = Duration::from_secs(60);
-/// Maximum number of client networks with an event in that interval; they are remembered for up to twice as long.
+/// Maximum number of client networks with an event in that interval; they are kept for up to twice as long.
 /// Further ones are refused without an event.
 const NETWORKS_MAX: usize = 100;
 
@@ -26,25 +26,25 @@ const NETWORKS_MAX: usize = 100;
 type Publish = Box<dyn Fn(Event) + Send + Sync>;
 
 /// Refuses callers and publishes events about it.
-pub(crate) struct Blocked<C: Clock = DefaultClock> {
+pub(crate) struct NetworkRefusals<C: Clock = DefaultClock> {
     publish: Publish,
     limiter: RateLimiter<IpAddr, HashMapStateStore<IpAddr>, C, NoOpMiddleware<C::Instant>>,
 }
 
-impl Blocked {
+impl NetworkRefusals {
     pub(crate) fn new(publish: impl Fn(Event) + Send + Sync + 'static) -> Self {
         Self::with_clock(publish, DefaultClock::default())
     }
 }
 
-impl<C: Clock> Blocked<C> {
+impl<C: Clock> NetworkRefusals<C> {
     fn with_clock(publish: impl Fn(Event) + Send + Sync + 'static, clock: C) -> Self {
         let quota = Quota::with_period(EVENT_INTERVAL).expect("a minute is not zero");
         Self { publish: Box::new(publish), limiter: RateLimiter::hashmap_with_clock(quota, clock) }
     }
 
     /// Refuses a caller because of its network. `what` names the requested resource in the event and in the log.
-    pub(super) fn refuse(&self, caller: &Caller, what: &'static str) -> Refusal {
+    pub(crate) fn refuse(&self, caller: &Caller, what: &'static str) -> Refusal {
         let address = caller.address().to_canonical();
         if self.is_due(address) {
             info!(client.address = %address, client.agent = caller.agent, "refused a {what} to a network that is not allowed");
@@ -81,8 +81,8 @@ mod tests {
     #[test]
     fn a_client_network_causes_one_event_per_minute_and_an_ipv6_64_counts_as_one() {
         let clock = FakeRelativeClock::default();
-        let blocked = Blocked::with_clock(drop, clock.clone());
-        let is_due = |text: &str| blocked.is_due(text.parse().unwrap());
+        let refusals = NetworkRefusals::with_clock(drop, clock.clone());
+        let is_due = |text: &str| refusals.is_due(text.parse().unwrap());
         for (text, expected) in [
             ("192.0.2.1", true),
             ("192.0.2.1", false),
@@ -101,10 +101,10 @@ mod tests {
     #[test]
     fn the_number_of_networks_with_an_event_is_limited_until_they_expire() {
         let clock = FakeRelativeClock::default();
-        let blocked = Blocked::with_clock(drop, clock.clone());
+        let refusals = NetworkRefusals::with_clock(drop, clock.clone());
         for round in 0..3 {
-            let n_due = (0..5 * NETWORKS_MAX).filter(|it| blocked.is_due(address(*it))).count();
-            assert_eq!((n_due, blocked.limiter.len()), (NETWORKS_MAX, NETWORKS_MAX), "{round}");
+            let n_due = (0..5 * NETWORKS_MAX).filter(|it| refusals.is_due(address(*it))).count();
+            assert_eq!((n_due, refusals.limiter.len()), (NETWORKS_MAX, NETWORKS_MAX), "{round}");
             clock.advance(2 * EVENT_INTERVAL);
         }
     }
