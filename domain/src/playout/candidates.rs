@@ -1,35 +1,31 @@
-//! The places of a channel and what is remembered of each: who is next, who failed lately, who may be retried.
+//! The candidates of a channel, with the history of each: recent failures and saved play.
 //!
-//! What is remembered of one place is never used for another; only the order takes the stream as a whole.
+//! The history of one candidate never affects another; only the order considers the stream as a whole.
 
 use std::time::{Duration, Instant};
 
 use super::{FailureScope, PlayoutCandidate, PlayoutSettings};
 
-/// The places of the plan, in its order, then those that are kept although they left it.
+/// The candidates of the plan in its order, followed by those that left the plan but are still referred to.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Candidates {
-    all: Vec<Candidate>,
-    /// Places from here on are not in the plan any more: they are never asked for.
+    all: Vec<TrackedCandidate>,
+    /// Candidates from this index on are no longer in the plan and are never requested.
     n_in_plan: usize,
 }
 
 #[derive(Debug, Clone, PartialEq)]
-struct Candidate {
-    place: PlayoutCandidate,
-    /// When it, or its stream, failed last. Forgotten when it plays.
+struct TrackedCandidate {
+    candidate: PlayoutCandidate,
+    /// Time of the last failure of this candidate or of its stream. Cleared when it plays.
     failed_at: Option<Instant>,
-    /// Play that it has saved up for immediate retries; one costs `token_play` of it.
+    /// Playing time saved up for immediate retries; one retry costs `token_play` of it.
     saved_play: Duration,
-    /// It had its turn in this round.
-    is_tried: bool,
-    /// How often in this incident a provider refused it that still counted a closed connection.
-    n_refusals: usize,
 }
 
-impl Candidate {
-    fn new(place: PlayoutCandidate, settings: &PlayoutSettings) -> Self {
-        Self { place, failed_at: None, saved_play: saved_play_max(settings), is_tried: false, n_refusals: 0 }
+impl TrackedCandidate {
+    fn new(candidate: PlayoutCandidate, settings: &PlayoutSettings) -> Self {
+        Self { candidate, failed_at: None, saved_play: saved_play_max(settings) }
     }
 
     fn failed_lately(&self, now: Instant, settings: &PlayoutSettings) -> bool {
@@ -42,39 +38,47 @@ fn saved_play_max(settings: &PlayoutSettings) -> Duration {
 }
 
 impl Candidates {
-    pub(super) fn new(places: Vec<PlayoutCandidate>, settings: &PlayoutSettings) -> Self {
-        let n_in_plan = places.len();
-        Self { all: places.into_iter().map(|it| Candidate::new(it, settings)).collect(), n_in_plan }
+    pub(super) fn new(candidates: Vec<PlayoutCandidate>, settings: &PlayoutSettings) -> Self {
+        let n_in_plan = candidates.len();
+        Self {
+            all: candidates.into_iter().map(|it| TrackedCandidate::new(it, settings)).collect(),
+            n_in_plan,
+        }
+    }
+
+    pub(super) fn len(&self) -> usize {
+        self.all.len()
     }
 
     pub(super) fn all(&self) -> impl ExactSizeIterator<Item = PlayoutCandidate> {
-        self.all.iter().map(|it| it.place)
+        self.all.iter().map(|it| it.candidate)
     }
 
-    pub(super) fn place(&self, index: usize) -> PlayoutCandidate {
-        self.all[index].place
+    pub(super) fn get(&self, index: usize) -> PlayoutCandidate {
+        self.all[index].candidate
     }
 
-    pub(super) fn are(&self, places: &[PlayoutCandidate]) -> bool {
-        self.n_in_plan == places.len() && self.all().take(self.n_in_plan).eq(places.iter().copied())
+    /// Returns whether the plan consists of exactly these candidates.
+    pub(super) fn are(&self, candidates: &[PlayoutCandidate]) -> bool {
+        self.n_in_plan == candidates.len() && self.all().take(self.n_in_plan).eq(candidates.iter().copied())
     }
 
-    /// Whether the gateway itself can play this place.
+    /// Returns whether the gateway itself can play this candidate.
     pub(super) fn can_play(&self, index: usize) -> bool {
-        index < self.n_in_plan && !self.all[index].place.redirect
+        index < self.n_in_plan && !self.all[index].candidate.redirect
     }
 
     pub(super) fn playable(&self) -> impl Iterator<Item = usize> {
         (0..self.n_in_plan).filter(|it| self.can_play(*it))
     }
 
-    /// Whether all that can be played is one stream.
+    /// Returns whether all playable candidates belong to one stream.
     pub(super) fn is_single(&self) -> bool {
-        let mut streams = self.playable().map(|it| self.place(it).stream);
+        let mut streams = self.playable().map(|it| self.get(it).stream);
         streams.next().is_some_and(|first| streams.all(|it| it == first))
     }
 
-    /// The places of the plan that are wanted: from the one behind `last` on, around to it. Those that failed
+    /// Returns the wanted candidates of the plan, from the one after `last` around to `last`. Candidates that failed
     /// lately come last, in the same order.
     pub(super) fn sorted(
         &self,
@@ -91,34 +95,11 @@ impl Candidates {
         order
     }
 
-    /// Those that have not had their turn in this round.
-    pub(super) fn untried(
-        &self,
-        last: Option<usize>,
-        now: Instant,
-        settings: &PlayoutSettings,
-    ) -> Vec<usize> {
-        self.sorted(last, now, settings, |it| self.can_play(it) && !self.all[it].is_tried)
-    }
-
-    pub(super) fn begin_round(&mut self) {
-        self.all.iter_mut().for_each(|it| it.is_tried = false);
-    }
-
-    pub(super) fn begin_incident(&mut self) {
-        self.begin_round();
-        self.all.iter_mut().for_each(|it| it.n_refusals = 0);
-    }
-
-    pub(super) fn had_its_turn(&mut self, index: usize) {
-        self.all[index].is_tried = true;
-    }
-
     pub(super) fn failed(&mut self, index: usize, scope: FailureScope, now: Instant) {
-        let stream = self.place(index).stream;
-        for (it, candidate) in self.all.iter_mut().enumerate() {
-            if it == index || (scope == FailureScope::Stream && candidate.place.stream == stream) {
-                candidate.failed_at = Some(now);
+        let stream = self.get(index).stream;
+        for (it, tracked) in self.all.iter_mut().enumerate() {
+            if it == index || (scope == FailureScope::Stream && tracked.candidate.stream == stream) {
+                tracked.failed_at = Some(now);
             }
         }
     }
@@ -127,59 +108,47 @@ impl Candidates {
         self.all[index].failed_at
     }
 
-    pub(super) fn plays(&mut self, index: usize) {
-        self.all[index].is_tried = false;
+    pub(super) fn source_plays(&mut self, index: usize) {
         self.all[index].failed_at = None;
     }
 
-    pub(super) fn has_played_for(&mut self, index: usize, time: Duration, settings: &PlayoutSettings) {
-        let candidate = &mut self.all[index];
-        candidate.saved_play = candidate.saved_play.saturating_add(time).min(saved_play_max(settings));
+    pub(super) fn add_play(&mut self, index: usize, time: Duration, settings: &PlayoutSettings) {
+        let tracked = &mut self.all[index];
+        tracked.saved_play = tracked.saved_play.saturating_add(time).min(saved_play_max(settings));
     }
 
-    /// Spends a token of this place, if it has one.
+    /// Spends a retry token of this candidate. Returns whether it had one.
     pub(super) fn take_token(&mut self, index: usize, settings: &PlayoutSettings) -> bool {
-        let candidate = &mut self.all[index];
-        match candidate.saved_play.checked_sub(settings.token_play) {
+        let tracked = &mut self.all[index];
+        match tracked.saved_play.checked_sub(settings.token_play) {
             Some(rest) if settings.bucket_tokens > 0 => {
-                candidate.saved_play = rest;
+                tracked.saved_play = rest;
                 true
             }
             _ => false,
         }
     }
 
-    /// How long to wait before the provider is asked for this place again; `None` when it was asked enough.
-    pub(super) fn next_release_pause(
-        &mut self,
-        index: usize,
-        settings: &PlayoutSettings,
-    ) -> Option<Duration> {
-        let candidate = &mut self.all[index];
-        let pause = settings.release_pauses.get(candidate.n_refusals).copied()?;
-        candidate.n_refusals += 1;
-        Some(pause)
-    }
-
-    /// Takes over the places of a new plan. What is known of a place goes with it. Those in `keep` stay, behind
-    /// the plan, if it has them no more. Returns where each old index is now.
+    /// Replaces the candidates by those of a new plan, which inherit the history of equal ones. Candidates in `keep`
+    /// that left the plan stay behind it. Returns the new index of each old one.
     pub(super) fn replan(
         &mut self,
-        places: &[PlayoutCandidate],
+        candidates: &[PlayoutCandidate],
         keep: &[usize],
         settings: &PlayoutSettings,
     ) -> Vec<Option<usize>> {
         let old = std::mem::take(&mut self.all);
         let mut moved = vec![None; old.len()];
-        for place in places {
-            // The first one not found yet: a channel may name a stream twice.
-            let known = (0..old.len()).find(|it| moved[*it].is_none() && old[*it].place.is_same(*place));
+        for candidate in candidates {
+            // The first one not matched yet, because a channel may contain a stream twice.
+            let known =
+                (0..old.len()).find(|it| moved[*it].is_none() && old[*it].candidate.is_same(*candidate));
             if let Some(known) = known {
                 moved[known] = Some(self.all.len());
             }
             self.all.push(match known {
-                Some(known) => Candidate { place: *place, ..old[known].clone() },
-                None => Candidate::new(*place, settings),
+                Some(known) => TrackedCandidate { candidate: *candidate, ..old[known].clone() },
+                None => TrackedCandidate::new(*candidate, settings),
             });
         }
         for kept in keep {
@@ -188,7 +157,7 @@ impl Candidates {
                 self.all.push(old[*kept].clone());
             }
         }
-        self.n_in_plan = places.len();
+        self.n_in_plan = candidates.len();
         moved
     }
 }

@@ -1,157 +1,123 @@
-//! What leads from one state to the next: start, attempts, losses, rests and the end.
+//! Transitions of the playout: start, attempts, losses, backoffs and the end.
 
 use std::time::Instant;
 
 use super::{
-    Action, AttemptReason, AttemptStep, Failure, FailureScope, GiveUp, Input, OpeningAttempt, PlayingSource,
-    Playout, PlayoutChange, PlayoutState, after,
+    Action, Attempt, AttemptReason, AttemptStep, Failure, FailureScope, GiveUp, Incident, Input,
+    OpeningAttempt, PlayingSource, Playout, PlayoutChange, PlayoutState, Session, after,
 };
-use crate::playout::Attempt;
 
 impl Playout {
-    /// The next state. `self.state` means nothing in here; news of old attempts does not get here.
-    pub(super) fn next(
-        &mut self,
-        state: PlayoutState,
-        input: Input,
-        now: Instant,
-        out: &mut Vec<Action>,
-    ) -> PlayoutState {
+    /// Returns the next state. `self.state` is undefined in here, and messages about finished attempts do not arrive.
+    pub(super) fn next(&mut self, state: PlayoutState, input: Input, now: Instant) -> PlayoutState {
         if state == PlayoutState::Stopped {
             return state;
         }
         match input {
-            Input::Start if state == PlayoutState::Idle => self.start(now, out),
+            Input::Start if state == PlayoutState::Idle => self.start(now),
             Input::Start => state,
-            Input::Granted { attempt, index } => self.granted(state, attempt, index, now, out),
-            Input::Full { attempt } => self.full(state, attempt, now, out),
-            Input::Opened { attempt } => self.opened(state, attempt, now, out),
-            Input::Playing { .. } => self.plays(state, now, out),
-            Input::Lost { attempt, failure } => self.lost(state, attempt, failure, now, out),
-            Input::Switch(to) => self.switch_wanted(state, to, now, out),
-            Input::Tick => self.tick(state, now, out),
-            Input::Replan(places) => self.replan(state, &places, now, out),
+            Input::Granted { attempt, index } => self.granted(state, attempt, index, now),
+            Input::Full { attempt } => self.full(state, attempt, now),
+            Input::Opened { attempt } => self.opened(state, attempt, now),
+            Input::Playing { .. } => self.plays(state, now),
+            Input::Lost { attempt, failure } => self.lost(state, attempt, failure, now),
+            Input::Switch(to) => self.switch_requested(state, to, now),
+            Input::Tick => self.tick(state, now),
+            Input::Replan(candidates) => self.replan(state, &candidates, now),
             Input::Yield => {
-                self.let_go(state, now, out);
+                self.release_all(state, now);
                 PlayoutState::Idle
             }
             Input::Stop => {
-                self.let_go(state, now, out);
+                self.release_all(state, now);
                 PlayoutState::Stopped
             }
         }
     }
 
-    fn start(&mut self, now: Instant, out: &mut Vec<Action>) -> PlayoutState {
-        self.has_played = false;
-        self.has_lease_been_granted = false;
-        self.last_played = None;
-        self.position = None;
-        self.silent_since = Some(now);
-        self.n_rests = 0;
-        self.is_hopeless = true;
-        self.candidates.begin_incident();
-        self.ask_cold(now, out)
+    fn start(&mut self, now: Instant) -> PlayoutState {
+        self.session = Session::default();
+        self.incident = Incident::new(Some(now), self.candidates.len());
+        self.ask_first(now)
     }
 
-    /// The first question after a start. As long as nobody has been told to wait for packets, the first place
-    /// that would play may be a redirect; so places behind one are not asked for yet.
-    pub(super) fn ask_cold(&mut self, now: Instant, out: &mut Vec<Action>) -> PlayoutState {
+    /// Sends the first request after a start. Until a client was told to wait for packets, the first candidate that
+    /// would play may be a redirect, so candidates behind a redirect are not requested yet.
+    pub(super) fn ask_first(&mut self, now: Instant) -> PlayoutState {
         let mut order = self.candidates.sorted(None, now, &self.settings, |_| true);
-        if let Some(wish) = self.wish.take() {
-            put_first(&mut order, wish);
+        if let Some(requested) = self.switches.take_request() {
+            put_first(&mut order, requested);
         }
-        match order.iter().position(|it| self.candidates.place(*it).redirect) {
-            Some(0) => return redirect(order[0], out),
+        match order.iter().position(|it| self.candidates.get(*it).redirect) {
+            Some(0) => return self.redirect(order[0]),
             Some(n) => order.truncate(n),
-            None if order.is_empty() => return self.give_up(GiveUp::NoStreams, out),
+            None if order.is_empty() => return self.give_up(GiveUp::NoStreams),
             None => {}
         }
-        PlayoutState::Opening(self.ask(order, AttemptReason::Start, None, now, out))
+        PlayoutState::Opening(self.ask(order, AttemptReason::Start, None, now))
     }
 
-    fn granted(
-        &mut self,
-        state: PlayoutState,
-        attempt: Attempt,
-        index: usize,
-        now: Instant,
-        out: &mut Vec<Action>,
-    ) -> PlayoutState {
+    fn granted(&mut self, state: PlayoutState, attempt: Attempt, index: usize, now: Instant) -> PlayoutState {
         let (playing, mut next) = match split_at(state, attempt) {
             Ok(both) => both,
             Err(state) => return state,
         };
         match &next.step {
             AttemptStep::Asked { order, .. } if order.contains(&index) => {
-                self.has_lease_been_granted = true;
-                if let Some(switch) = self.switch.as_mut().filter(|it| it.order.contains(&index)) {
-                    switch.to = index;
-                }
-                out.push(Action::Open { attempt, index });
+                self.session.lease_granted();
+                self.switches.granted(index);
+                self.act(Action::Open { attempt, index });
                 next.step = AttemptStep::Dialling { index, until: after(now, self.settings.open_timeout) };
                 join(playing, next)
             }
             AttemptStep::Asked { .. } => {
-                // A lease for something else is no answer, but it has to be returned.
-                out.push(Action::Abandon { attempt });
-                self.unanswered(playing, next, now, out)
+                // A lease for another candidate does not answer the request, but it has to be returned.
+                self.act(Action::Abandon { attempt });
+                self.unanswered(playing, next, now)
             }
             _ => join(playing, next),
         }
     }
 
-    fn full(
-        &mut self,
-        state: PlayoutState,
-        attempt: Attempt,
-        now: Instant,
-        out: &mut Vec<Action>,
-    ) -> PlayoutState {
+    fn full(&mut self, state: PlayoutState, attempt: Attempt, now: Instant) -> PlayoutState {
         let (playing, next) = match split_at(state, attempt) {
             Ok((playing, next)) if matches!(next.step, AttemptStep::Asked { .. }) => (playing, next),
             Ok((playing, next)) => return join(playing, next),
             Err(state) => return state,
         };
         if let Some(playing) = playing {
-            return self.switch_is_full(playing, now, out);
+            return self.switch_is_full(playing, now);
         }
         if next.why == AttemptReason::Switch {
-            // Only the places of the switch were asked for.
-            return self.go_on(now, out);
+            // Only the candidates of the switch were requested.
+            return self.try_next(now);
         }
-        if self.has_played {
-            return self.rest(now, out);
+        if self.session.has_played() {
+            return self.back_off(now);
         }
-        let is_redirect = |it: &usize| self.candidates.place(*it).redirect;
+        let is_redirect = |it: &usize| self.candidates.get(*it).redirect;
         let order = self.candidates.sorted(None, now, &self.settings, |_| true);
         match order.into_iter().find(is_redirect) {
-            Some(index) if !self.has_lease_been_granted => redirect(index, out),
-            _ => self.give_up(GiveUp::NoSlot, out),
+            Some(index) if !self.session.has_lease_been_granted() => self.redirect(index),
+            _ => self.give_up(GiveUp::NoSlot),
         }
     }
 
-    fn opened(
-        &mut self,
-        state: PlayoutState,
-        attempt: Attempt,
-        now: Instant,
-        out: &mut Vec<Action>,
-    ) -> PlayoutState {
+    fn opened(&mut self, state: PlayoutState, attempt: Attempt, now: Instant) -> PlayoutState {
         let (playing, mut next) = match split_at(state, attempt) {
             Ok(both) => both,
             Err(state) => return state,
         };
         let AttemptStep::Dialling { index, .. } = next.step else { return join(playing, next) };
         if let Some(playing) = playing {
-            self.has_ended(&playing, now);
+            self.source_ended(&playing, now);
         }
-        out.push(Action::Follow { attempt });
+        self.act(Action::Follow { attempt });
         next.step = AttemptStep::Following { index, until: after(now, self.settings.follow_timeout) };
         PlayoutState::Opening(next)
     }
 
-    fn plays(&mut self, state: PlayoutState, now: Instant, out: &mut Vec<Action>) -> PlayoutState {
+    fn plays(&mut self, state: PlayoutState, now: Instant) -> PlayoutState {
         let (attempt, index) = match &state {
             PlayoutState::Opening(OpeningAttempt {
                 attempt,
@@ -160,29 +126,27 @@ impl Playout {
             }) => (*attempt, *index),
             _ => return state,
         };
-        let switch = self.switch.take();
+        let switch = self.switches.finish();
         match &switch {
-            Some(switch) if switch.order.contains(&index) => {
-                out.push(Action::Changed(PlayoutChange::Switched { from: switch.from, to: index }));
+            Some(switch) if switch.accepts(index) => {
+                self.report(PlayoutChange::Switched { from: switch.from(), to: index });
             }
             _ => {
-                out.push(Action::Changed(match self.last_played {
+                self.report(match self.session.last_played() {
                     None => PlayoutChange::Started { index },
                     Some(last) if last == index => PlayoutChange::Reconnected { index },
                     Some(from) => PlayoutChange::FailedOver { from, to: index },
-                }));
-                if let Some(failed) = switch.filter(|it| it.is_manual) {
-                    out.push(failed.failed(Some(index)));
+                });
+                if let Some(failed) = switch.filter(|it| it.is_manual()) {
+                    self.report(failed.failed(Some(index)));
                 }
             }
         }
-        self.candidates.plays(index);
-        self.has_played = true;
-        self.last_played = Some(index);
-        self.position = Some(index);
-        self.silent_since = None;
+        self.candidates.source_plays(index);
+        self.session.source_plays(index);
+        self.incident.source_plays(index);
         let playing = PlayingSource { attempt, index, since: now, return_at: self.return_at(index, now) };
-        self.grant_wish(playing, now, out)
+        self.begin_requested_switch(playing, now)
     }
 
     fn lost(
@@ -191,27 +155,26 @@ impl Playout {
         attempt: Attempt,
         failure: Failure,
         now: Instant,
-        out: &mut Vec<Action>,
     ) -> PlayoutState {
         match state {
             PlayoutState::Playing(playing) => {
-                self.has_ended(&playing, now);
-                out.push(Action::Release);
-                self.failed(playing.index, failure.scope, failure.retry, now, out)
+                self.source_ended(&playing, now);
+                self.act(Action::Release);
+                self.failed(playing.index, failure.scope, failure.retry, now)
             }
             PlayoutState::Switching { playing, next } if playing.attempt == attempt => {
-                self.has_ended(&playing, now);
-                out.push(Action::Release);
+                self.source_ended(&playing, now);
+                self.act(Action::Release);
                 self.candidates.failed(playing.index, failure.scope, now);
                 if !failure.retry {
-                    self.candidates.had_its_turn(playing.index);
+                    self.incident.mark_tried(playing.index);
                 }
                 PlayoutState::Opening(next)
             }
             other => match split_at(other, attempt) {
                 Ok((playing, next)) => match next.step {
                     AttemptStep::Dialling { index, .. } | AttemptStep::Following { index, .. } => {
-                        self.attempt_failed(playing, next, index, failure, now, out)
+                        self.attempt_failed(playing, next, index, failure, now)
                     }
                     _ => join(playing, next),
                 },
@@ -220,80 +183,76 @@ impl Playout {
         }
     }
 
-    fn tick(&mut self, state: PlayoutState, now: Instant, out: &mut Vec<Action>) -> PlayoutState {
+    fn tick(&mut self, state: PlayoutState, now: Instant) -> PlayoutState {
         let is_silent = matches!(state, PlayoutState::Opening(_) | PlayoutState::Backoff { .. });
         if is_silent && self.give_up_at().is_some_and(|at| at <= now) {
             if let PlayoutState::Opening(opening) = &state {
-                drop_attempt(opening, out);
+                self.drop_attempt(opening);
             }
-            return self.give_up_silent(out);
+            return self.give_up_silent();
         }
-        if self.switch.as_ref().is_some_and(|it| it.until <= now) {
-            return self.switch_takes_too_long(state, now, out);
+        if self.switches.deadline().is_some_and(|at| at <= now) {
+            return self.switch_timed_out(state, now);
         }
         match state {
-            PlayoutState::Playing(playing) => self.return_to_preferred(playing, now, out),
+            PlayoutState::Playing(playing) => self.return_to_preferred(playing, now),
             PlayoutState::Backoff { .. } => {
-                self.candidates.begin_round();
-                self.is_hopeless = true;
-                self.go_on(now, out)
+                self.incident.begin_round();
+                self.try_next(now)
             }
             other => match split(other) {
-                Ok((playing, next)) => self.step_takes_too_long(playing, next, now, out),
+                Ok((playing, next)) => self.step_timed_out(playing, next, now),
                 Err(state) => state,
             },
         }
     }
 
-    fn step_takes_too_long(
+    fn step_timed_out(
         &mut self,
         playing: Option<PlayingSource>,
         next: OpeningAttempt,
         now: Instant,
-        out: &mut Vec<Action>,
     ) -> PlayoutState {
         match next.step {
             AttemptStep::Asked { .. } => {
-                drop_attempt(&next, out);
-                self.unanswered(playing, next, now, out)
+                self.drop_attempt(&next);
+                self.unanswered(playing, next, now)
             }
             AttemptStep::Dialling { index, .. } | AttemptStep::Following { index, .. } => {
                 if matches!(next.step, AttemptStep::Dialling { .. }) {
-                    drop_attempt(&next, out);
+                    self.drop_attempt(&next);
                 }
-                // Whose fault it was is unknown, so waiting may help.
-                self.is_hopeless = false;
+                self.incident.attempt_timed_out();
                 let failure = Failure { scope: FailureScope::Candidate, retry: false, just_released: false };
-                self.attempt_failed(playing, next, index, failure, now, out)
+                self.attempt_failed(playing, next, index, failure, now)
             }
             AttemptStep::Waiting { index, .. } => {
-                let mut order = match &self.switch {
-                    Some(switch) if next.why == AttemptReason::Switch => switch.order.clone(),
-                    _ => self.candidates.untried(self.position, now, &self.settings),
+                let mut order = match self.switches.order() {
+                    Some(order) if next.why == AttemptReason::Switch => order.to_vec(),
+                    _ => self.untried(now),
                 };
                 put_first(&mut order, index);
-                join(playing, self.ask(order, next.why, next.retry_of, now, out))
+                join(playing, self.ask(order, next.why, next.retry_of, now))
             }
         }
     }
 
-    /// Slots is silent. That says nothing about the places, so nobody gives up because of it.
+    /// The slots actor did not answer. That does not concern the candidates, so the channel does not give up.
     fn unanswered(
         &mut self,
         playing: Option<PlayingSource>,
         next: OpeningAttempt,
         now: Instant,
-        out: &mut Vec<Action>,
     ) -> PlayoutState {
-        self.is_hopeless = false;
+        self.incident.attempt_timed_out();
         match playing {
-            Some(playing) => self.switch_failed(playing, now, out),
-            None if next.why == AttemptReason::Switch => self.go_on(now, out),
-            None => self.rest(now, out),
+            Some(playing) => self.switch_failed(playing, now),
+            None if next.why == AttemptReason::Switch => self.try_next(now),
+            None => self.back_off(now),
         }
     }
 
-    /// An attempt with a lease failed.
+    /// An attempt that had a lease failed.
     fn attempt_failed(
         &mut self,
         playing: Option<PlayingSource>,
@@ -301,95 +260,76 @@ impl Playout {
         index: usize,
         failure: Failure,
         now: Instant,
-        out: &mut Vec<Action>,
     ) -> PlayoutState {
         if matches!(next.step, AttemptStep::Following { .. }) {
-            out.push(Action::Release);
+            self.act(Action::Release);
         }
-        self.is_hopeless &= !failure.retry && !failure.just_released;
+        self.incident.attempt_failed(failure);
         if failure.just_released
-            && let Some(pause) = self.candidates.next_release_pause(index, &self.settings)
+            && let Some(pause) = self.incident.next_release_pause(index, &self.settings)
         {
             next.step = AttemptStep::Waiting { index, until: after(now, pause) };
             return join(playing, next);
         }
         if let Some(playing) = playing {
             self.candidates.failed(index, failure.scope, now);
-            return self.switch_failed(playing, now, out);
+            return self.switch_failed(playing, now);
         }
-        // A retry that did not even open has answered the question. The old stream comes before a retry of the
-        // one that was switched to.
-        let may_retry = failure.retry && next.retry_of != Some(index) && self.switch.is_none();
-        self.failed(index, failure.scope, may_retry, now, out)
+        // A retry that did not even open is not repeated. During a switch, a return to the old stream comes before a
+        // retry of the new one.
+        let may_retry = failure.retry && next.retry_of != Some(index) && !self.switches.is_running();
+        self.failed(index, failure.scope, may_retry, now)
     }
 
-    /// Nothing plays, because this place failed: it gets a second chance, or the next its first.
-    fn failed(
-        &mut self,
-        index: usize,
-        scope: FailureScope,
-        may_retry: bool,
-        now: Instant,
-        out: &mut Vec<Action>,
-    ) -> PlayoutState {
-        self.position = Some(index);
-        let may_retry = may_retry && self.candidates.can_play(index) && self.wish.is_none();
+    /// Nothing plays because this candidate failed: retries it or tries the next one.
+    fn failed(&mut self, index: usize, scope: FailureScope, may_retry: bool, now: Instant) -> PlayoutState {
+        self.session.moved_on_from(index);
+        let may_retry = may_retry && self.candidates.can_play(index) && !self.switches.has_request();
         if may_retry && self.candidates.take_token(index, &self.settings) {
-            let mut order = self.candidates.untried(self.position, now, &self.settings);
+            let mut order = self.untried(now);
             put_first(&mut order, index);
-            return PlayoutState::Opening(self.ask(order, self.why(), Some(index), now, out));
+            return PlayoutState::Opening(self.ask(order, self.reason(), Some(index), now));
         }
         self.candidates.failed(index, scope, now);
-        self.candidates.had_its_turn(index);
-        self.go_on(now, out)
+        self.incident.mark_tried(index);
+        self.try_next(now)
     }
 
-    /// Asks for the places that have not had their turn; without any, rests.
-    pub(super) fn go_on(&mut self, now: Instant, out: &mut Vec<Action>) -> PlayoutState {
+    /// Requests the candidates that have not had their turn in this round; backs off when none is left.
+    pub(super) fn try_next(&mut self, now: Instant) -> PlayoutState {
         if self.give_up_at().is_some_and(|at| at <= now) {
-            return self.give_up_silent(out);
+            return self.give_up_silent();
         }
         if self.candidates.playable().next().is_none() {
-            return self.give_up(GiveUp::NoStreams, out);
+            return self.give_up(GiveUp::NoStreams);
         }
-        let mut order = self.candidates.untried(self.position, now, &self.settings);
-        if let Some(old) = self.switch.as_ref().map(|it| it.from).filter(|it| order.contains(it)) {
+        let mut order = self.untried(now);
+        if let Some(old) = self.switches.old_source().filter(|it| order.contains(it)) {
             put_first(&mut order, old);
         }
-        if let Some(wish) = self.wish.take() {
-            put_first(&mut order, wish);
+        if let Some(requested) = self.switches.take_request() {
+            put_first(&mut order, requested);
         }
         if order.is_empty() {
-            return self.rest(now, out);
+            return self.back_off(now);
         }
-        PlayoutState::Opening(self.ask(order, self.why(), None, now, out))
+        PlayoutState::Opening(self.ask(order, self.reason(), None, now))
     }
 
-    fn rest(&mut self, now: Instant, out: &mut Vec<Action>) -> PlayoutState {
-        if !self.has_played && self.is_hopeless {
-            return self.give_up(GiveUp::NothingPlays, out);
+    fn back_off(&mut self, now: Instant) -> PlayoutState {
+        if !self.session.has_played() && self.incident.is_hopeless() {
+            return self.give_up(GiveUp::NothingPlays);
         }
         let settings = &self.settings;
         let (shortest, longest) = if self.candidates.is_single() {
-            (settings.single_rest_min, settings.single_rest_max)
+            (settings.single_backoff_min, settings.single_backoff_max)
         } else {
-            (settings.rest_min, settings.rest_max)
+            (settings.backoff_min, settings.backoff_max)
         };
-        let pause = shortest.saturating_mul(1 << self.n_rests.min(16)).min(longest);
-        self.n_rests = self.n_rests.saturating_add(1);
-        let until = after(now, pause.mul_f64(self.jitter()));
-        out.push(Action::Changed(PlayoutChange::BackingOff { until }));
+        let pause = self.incident.next_backoff(shortest, longest);
+        let until = after(now, pause.mul_f64(self.jitter.factor(settings.backoff_jitter)));
+        self.report(PlayoutChange::BackingOff { until });
         PlayoutState::Backoff { until }
-    }
-
-    /// A factor around 1.
-    fn jitter(&mut self) -> f64 {
-        // SplitMix64: three lines, and good enough to spread channels out.
-        self.random = self.random.wrapping_add(0x9E37_79B9_7F4A_7C15);
-        let mut bits = (self.random ^ (self.random >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
-        bits = (bits ^ (bits >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
-        let unit = ((bits ^ (bits >> 31)) >> 11) as f64 / (1_u64 << 53) as f64;
-        1.0 + self.settings.rest_jitter.clamp(0.0, 1.0) * (2.0 * unit - 1.0)
     }
 
     pub(super) fn ask(
@@ -398,62 +338,77 @@ impl Playout {
         why: AttemptReason,
         retry_of: Option<usize>,
         now: Instant,
-        out: &mut Vec<Action>,
     ) -> OpeningAttempt {
         self.last_attempt += 1;
         let attempt = Attempt(self.last_attempt);
-        out.push(Action::Ask { attempt, order: order.clone(), why });
+        self.act(Action::Ask { attempt, order: order.clone(), why });
         let step = AttemptStep::Asked { order, until: after(now, self.settings.ask_timeout) };
         OpeningAttempt { attempt, why, step, retry_of }
     }
 
-    fn why(&self) -> AttemptReason {
-        if self.has_played { AttemptReason::Failover } else { AttemptReason::Start }
+    fn reason(&self) -> AttemptReason {
+        if self.session.has_played() { AttemptReason::Failover } else { AttemptReason::Start }
     }
 
-    /// This source plays no more, whoever ended it.
-    pub(super) fn has_ended(&mut self, playing: &PlayingSource, now: Instant) {
+    /// This source no longer plays, for whatever reason. After stable play a new incident begins.
+    pub(super) fn source_ended(&mut self, playing: &PlayingSource, now: Instant) {
         let time = now.saturating_duration_since(playing.since);
-        self.candidates.has_played_for(playing.index, time, &self.settings);
+        self.candidates.add_play(playing.index, time, &self.settings);
         if time >= self.settings.stable_play {
-            self.candidates.begin_incident();
-            self.n_rests = 0;
+            self.incident = Incident::new(Some(now), self.candidates.len());
+        } else {
+            self.incident.source_lost(now);
         }
-        self.silent_since = Some(now);
-        self.position = Some(playing.index);
+        self.session.moved_on_from(playing.index);
     }
 
-    /// Drops all there is.
-    fn let_go(&mut self, state: PlayoutState, now: Instant, out: &mut Vec<Action>) {
+    /// Releases sources and attempts, and ends a switch.
+    fn release_all(&mut self, state: PlayoutState, now: Instant) {
         match state {
-            PlayoutState::Opening(next) => drop_attempt(&next, out),
+            PlayoutState::Opening(next) => self.drop_attempt(&next),
             PlayoutState::Playing(playing) => {
-                self.has_ended(&playing, now);
-                out.push(Action::Release);
+                self.source_ended(&playing, now);
+                self.act(Action::Release);
             }
             PlayoutState::Switching { playing, next } => {
-                drop_attempt(&next, out);
-                self.has_ended(&playing, now);
-                out.push(Action::Release);
+                self.drop_attempt(&next);
+                self.source_ended(&playing, now);
+                self.act(Action::Release);
             }
             PlayoutState::Idle | PlayoutState::Backoff { .. } | PlayoutState::Stopped => {}
         }
-        self.end_switch(out);
-        self.last_played = None;
+        self.end_switch();
+        self.session.end();
     }
 
-    fn give_up_silent(&mut self, out: &mut Vec<Action>) -> PlayoutState {
-        self.give_up(if self.has_played { GiveUp::Silent } else { GiveUp::NothingPlays }, out)
+    fn give_up_silent(&mut self) -> PlayoutState {
+        self.give_up(if self.session.has_played() { GiveUp::Silent } else { GiveUp::NothingPlays })
     }
 
-    fn give_up(&mut self, reason: GiveUp, out: &mut Vec<Action>) -> PlayoutState {
-        self.end_switch(out);
-        out.push(Action::GiveUp(reason));
+    fn give_up(&mut self, reason: GiveUp) -> PlayoutState {
+        self.end_switch();
+        self.act(Action::GiveUp(reason));
         PlayoutState::Stopped
+    }
+
+    fn redirect(&mut self, index: usize) -> PlayoutState {
+        self.act(Action::Redirect { index });
+        PlayoutState::Idle
+    }
+
+    /// Drops the request, lease or source of an attempt, depending on its progress.
+    pub(super) fn drop_attempt(&mut self, opening: &OpeningAttempt) {
+        match opening.step {
+            AttemptStep::Asked { .. } | AttemptStep::Dialling { .. } => {
+                self.act(Action::Abandon { attempt: opening.attempt });
+            }
+            AttemptStep::Following { .. } => self.act(Action::Release),
+            AttemptStep::Waiting { .. } => {}
+        }
     }
 }
 
-/// The two halves of a state in which an attempt is under way.
+/// Splits a state with an attempt in progress into the playing source and the attempt.
 pub(super) fn split(state: PlayoutState) -> Result<(Option<PlayingSource>, OpeningAttempt), PlayoutState> {
     match state {
         PlayoutState::Opening(next) => Ok((None, next)),
@@ -462,7 +417,7 @@ pub(super) fn split(state: PlayoutState) -> Result<(Option<PlayingSource>, Openi
     }
 }
 
-/// The same, if the attempt under way is this one.
+/// Does the same if the attempt in progress has this number.
 fn split_at(
     state: PlayoutState,
     attempt: Attempt,
@@ -482,23 +437,7 @@ pub(super) fn join(playing: Option<PlayingSource>, next: OpeningAttempt) -> Play
     }
 }
 
-/// Drops what there is of an attempt, wherever it has got to.
-pub(super) fn drop_attempt(opening: &OpeningAttempt, out: &mut Vec<Action>) {
-    match opening.step {
-        AttemptStep::Asked { .. } | AttemptStep::Dialling { .. } => {
-            out.push(Action::Abandon { attempt: opening.attempt });
-        }
-        AttemptStep::Following { .. } => out.push(Action::Release),
-        AttemptStep::Waiting { .. } => {}
-    }
-}
-
 pub(super) fn put_first(order: &mut Vec<usize>, index: usize) {
     order.retain(|it| *it != index);
     order.insert(0, index);
-}
-
-fn redirect(index: usize, out: &mut Vec<Action>) -> PlayoutState {
-    out.push(Action::Redirect { index });
-    PlayoutState::Idle
 }

@@ -1,34 +1,36 @@
-//! Which stream a live channel plays next, and when it rests.
+//! Decides which stream a live channel plays next, and when it pauses between attempts.
 //!
-//! A pure state machine: its owner, the live channel, tells it what happened ([`Input`]) and carries out what
-//! it answers ([`Action`]). Time is an argument, so a day of failures is tested in a millisecond.
+//! The playout is a pure state machine. Its owner, the live channel, reports what happened ([`Input`]) and carries out
+//! the returned [`Action`]s. Time is an argument, so a test runs a day of failures within a millisecond.
 //!
 //! ```text
 //!            Start               Granted, Opened, Playing
 //!   Idle ───────────▶ Opening ─────────────────────────────▶ Playing ◀────────┐
-//!    ▲                 ▲  │ ▲                                 │  │  │          │ the new one failed
+//!    ▲                 ▲  │ ▲                                 │  │  │          │ the new source failed
 //!    │            Tick │  │ └────────────── Lost ─────────────┘  │  │ Switch   │
-//!    │                 │  ▼ nobody left in this round            │  ▼          │
-//!    │                Resting                                   │ Switching ──┘
-//!    │                    │ give_up_after                       │     │ Opened: from here on it is an Opening,
-//!    └── Yield, from any  └──────────▶ Stopped ◀── Stop, any ───┘     ▼ because the pump dropped the old one
+//!    │                 │  ▼ every candidate was tried            │  ▼          │
+//!    │                Backoff                                   │ Switching ──┘
+//!    │                    │ give_up_after                       │     │ Opened: the state becomes Opening, because
+//!    └── Yield, from any  └──────────▶ Stopped ◀── Stop, any ───┘     ▼ the pump dropped the old source
 //! ```
 //!
-//! What holds, whatever happens (`model.rs` holds it against random schedules):
-//! - one source plays or one attempt is under way; both at once only while switching, never more;
-//! - every state but Idle, Playing and Stopped has a deadline, and a `Tick` at the deadline always moves;
-//! - news of an attempt that is over changes nothing;
-//! - no path leads back to the same place without time passing, a token spent or somebody asking for it.
+//! Invariants, which `model.rs` checks against random schedules:
+//! - one source plays or one attempt is in progress; both at once only while switching;
+//! - every state except Idle, Playing and Stopped has a deadline, and a `Tick` at the deadline always changes something;
+//! - a message about a finished attempt changes nothing;
+//! - the same candidate is not tried again unless time passed, a retry token was spent or a client asked for it.
 //!
-//! Words: a *place* is a candidate as far as it matters here. An *incident* begins when a channel is started or
-//! loses a source that had played well, and ends with the next one that does. A *round* is one pass over the
-//! places; an incident may take several, with rests in between.
+//! An *incident* begins when a channel is started, or when it loses a source that had played well, and ends with the
+//! next source that plays well. A *round* is one pass over the candidates; an incident may take several rounds, with
+//! backoffs between them.
 
 mod candidates;
+mod incident;
 mod machine;
 #[cfg(any(test, fuzzing))]
 pub mod model;
 mod replan;
+mod session;
 mod settings;
 mod switch;
 #[cfg(test)]
@@ -38,11 +40,13 @@ use std::fmt;
 use std::time::{Duration, Instant};
 
 use self::candidates::Candidates;
+use self::incident::Incident;
+use self::session::Session;
 pub use self::settings::PlayoutSettings;
-use self::switch::Running;
+use self::switch::Switches;
 use crate::ids::{ProfileId, StreamId};
 
-/// One try at one place. Numbered, so that late news is recognised; a number is never used again.
+/// The number of one attempt to play one candidate. Never reused, so that late messages are recognised.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Attempt(pub u64);
 
@@ -52,12 +56,12 @@ impl fmt::Display for Attempt {
     }
 }
 
-/// A candidate as the playout sees it. Stream and profile are its identity over changes of the plan.
+/// A candidate as the playout sees it. Stream and profile identify it across changes of the plan.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct PlayoutCandidate {
     pub stream: StreamId,
     pub profile: ProfileId,
-    /// The viewer is sent to the address; nothing is opened.
+    /// The client is redirected to the address; the gateway opens nothing.
     pub redirect: bool,
 }
 
@@ -67,63 +71,63 @@ impl PlayoutCandidate {
     }
 }
 
-/// Whom a failure blames.
+/// The candidates that a failure affects.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum FailureScope {
-    /// What is broadcast is not there or not playable: all candidates of this stream are tried last.
+    /// The stream is missing or unplayable: all candidates of this stream are tried last.
     Stream,
-    /// This account profile was refused: its sisters may do better.
+    /// This account profile was refused: another profile of the same stream may succeed.
     Candidate,
 }
 
-/// How an attempt failed, or how a source that played was lost.
+/// Describes how an attempt failed, or how a playing source was lost.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Failure {
     pub scope: FailureScope,
-    /// Trying the same place again at once can help.
+    /// Trying the same candidate again at once can help.
     pub retry: bool,
-    /// The provider refused shortly after a slot of this account profile came back: it may still count the
-    /// closed connection. Such a place is asked again, after a pause, before it counts as failed.
+    /// The provider refused shortly after a slot of this account profile was freed, so it may still count the closed
+    /// connection. Such a candidate is requested again after a pause before it counts as failed.
     pub just_released: bool,
 }
 
-/// What an attempt is for.
+/// The reason for an attempt.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum AttemptReason {
     /// Nothing has played since the channel was started.
     Start,
-    /// Something has played, and is lost.
+    /// A source played and was lost.
     Failover,
-    /// Somebody wants another source; the present one may still play.
+    /// Another source was requested; the present one may still play.
     Switch,
 }
 
-/// Where to switch to.
+/// The target of a switch.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum SwitchTarget {
-    /// The next stream in channel order, those that failed lately last. With one stream: that one, anew.
+    /// The next stream in channel order; streams that failed lately come last. A channel with one stream opens it again.
     Next,
-    /// This place, or another of its stream if it is full. The place that plays is opened anew.
+    /// This candidate, or another one of its stream if it is full. A playing candidate is opened again.
     To(usize),
-    /// The first place of the channel.
+    /// The first playable candidate of the channel.
     Preferred,
 }
 
-/// What the owner tells. Indices are those of [`Playout::places`].
+/// A report of the owner. Indices are those of [`Playout::candidates`].
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Input {
-    /// Somebody wants to watch. Means something in Idle only.
+    /// A client wants to watch. Has an effect in Idle only.
     Start,
-    /// The lease for this place is there, held by the owner under this attempt.
+    /// The owner holds a lease for this candidate under this attempt.
     Granted {
         attempt: Attempt,
         index: usize,
     },
-    /// None of the places asked for came free in time.
+    /// None of the requested candidates got a slot in time.
     Full {
         attempt: Attempt,
     },
-    /// The opener delivered a source with packets in it.
+    /// The opener delivered a source that sends packets.
     Opened {
         attempt: Attempt,
     },
@@ -131,24 +135,24 @@ pub enum Input {
     Playing {
         attempt: Attempt,
     },
-    /// The opener failed, the source ended, or somebody judged it too slow: all the same here.
+    /// The opener failed, the source ended, or it was judged too slow.
     Lost {
         attempt: Attempt,
         failure: Failure,
     },
     Switch(SwitchTarget),
-    /// The time of [`Playout::deadline`] has come. Any earlier it is harmless.
+    /// The time of [`Playout::deadline`] has come. An earlier tick has no effect.
     Tick,
-    /// The slot is wanted by somebody else, or nobody watches any more. The owner knows whether it may be.
+    /// The slot is needed elsewhere, or the last client left. The owner decides whether that is acceptable.
     Yield,
-    /// The records changed: these are the places now.
+    /// The records changed; these are the candidates from now on.
     Replan(Vec<PlayoutCandidate>),
-    /// The end, for ever.
+    /// Ends the playout for good.
     Stop,
 }
 
 impl Input {
-    /// The attempt that this is news of.
+    /// Returns the attempt that this input reports on.
     fn attempt(&self) -> Option<Attempt> {
         match self {
             Self::Granted { attempt, .. }
@@ -161,99 +165,99 @@ impl Input {
     }
 }
 
-/// What the owner is to do, in this order. None of these waits.
+/// An instruction to the owner, which carries out all of them in order. None of them waits.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Action {
-    /// Ask Slots for the first free one of these places.
+    /// Ask the slots actor for the first free one of these candidates.
     Ask { attempt: Attempt, order: Vec<usize>, why: AttemptReason },
-    /// Open this place with the lease just granted.
+    /// Open this candidate with the lease just granted.
     Open { attempt: Attempt, index: usize },
-    /// Hand the opened source to the pump, which drops the one it follows.
+    /// Hand the opened source to the pump, which drops the source that it follows.
     Follow { attempt: Attempt },
-    /// Drop whatever there is of this attempt: request, lease, opener or opened source.
+    /// Drop everything that belongs to this attempt: request, lease, opener or opened source.
     Abandon { attempt: Attempt },
-    /// Have the pump let go of its source, if it still has one.
+    /// Make the pump release its source, if it still has one.
     Release,
-    /// Send whoever waits to this address. The state is Idle.
+    /// Redirect the waiting clients to this address. The state is Idle.
     Redirect { index: usize },
-    /// Something to tell.
+    /// Report this change.
     Changed(PlayoutChange),
     /// Close the channel. The state is Stopped.
     GiveUp(GiveUp),
 }
 
-/// What viewers, admins and logs hear of.
+/// A change that is reported to viewers, admins and logs.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum PlayoutChange {
     /// The first source since the start plays.
     Started { index: usize },
-    /// The place that played last plays again, after a gap.
+    /// The candidate that played last plays again, after a gap.
     Reconnected { index: usize },
-    /// After a gap another place plays.
+    /// Another candidate plays, after a gap.
     FailedOver { from: usize, to: usize },
-    /// A switch succeeded. The two are the same when the source was opened anew.
+    /// A switch succeeded. Both indices are equal when the source was opened again.
     Switched { from: usize, to: usize },
-    /// A manual switch failed. What plays now, if anything does yet.
+    /// A manual switch failed. `returned_to` is the candidate that plays now, if any.
     SwitchFailed { to: usize, returned_to: Option<usize> },
-    /// A manual switch was not begun.
+    /// A manual switch was rejected.
     SwitchRefused(SwitchRefusal),
-    /// Nothing plays, so there is nothing to switch from: this place is tried first at the next attempt.
+    /// Nothing plays yet, so this candidate is tried first in the next attempt.
     SwitchNoted { to: usize },
-    /// A round was without luck; the next begins then.
+    /// Every candidate of a round failed; the next round begins at `until`.
     BackingOff { until: Instant },
 }
 
-/// Why a manual switch is not even begun.
+/// The reason why a manual switch was rejected.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum SwitchRefusal {
-    /// Another one is under way.
+    /// Another manual switch is in progress.
     Busy,
-    /// There is no such place, or it is not one that the gateway plays itself.
+    /// The candidate does not exist, or the gateway cannot play it itself.
     NoSuchCandidate,
 }
 
-/// Why a channel ends by itself.
+/// The reason why a channel ends by itself.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum GiveUp {
-    /// The plan has no place that could be played.
+    /// The plan has no playable candidate.
     NoStreams,
     /// Every slot is taken, and nothing has played since the start.
     NoSlot,
-    /// Every place failed, and nothing has played since the start.
+    /// Every candidate failed, and nothing has played since the start.
     NothingPlays,
-    /// It played, then for too long not a packet came.
+    /// It played, then no packet arrived for too long.
     Silent,
 }
 
-/// What a channel is doing.
+/// The state of a playout.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum PlayoutState {
     Idle,
     Opening(OpeningAttempt),
     Playing(PlayingSource),
-    /// The old source plays on while the new one is opened.
+    /// The old source keeps playing while the new one is opened.
     Switching {
         playing: PlayingSource,
         next: OpeningAttempt,
     },
-    /// A round was without luck.
+    /// Every candidate of a round failed; the next round begins at `until`.
     Backoff {
         until: Instant,
     },
     Stopped,
 }
 
-/// An attempt on its way.
+/// An attempt in progress.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct OpeningAttempt {
     pub attempt: Attempt,
     pub why: AttemptReason,
     pub step: AttemptStep,
-    /// The place that gets a second chance with this attempt, if that place is granted.
+    /// The candidate for which this attempt is an immediate retry, if that candidate is granted.
     retry_of: Option<usize>,
 }
 
-/// How far an attempt has come. Each step ends at `until` at the latest.
+/// The progress of an attempt. Each step ends at `until` at the latest.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum AttemptStep {
     /// Waiting for a lease.
@@ -262,8 +266,8 @@ pub enum AttemptStep {
     Dialling { index: usize, until: Instant },
     /// Waiting for the pump.
     Following { index: usize, until: Instant },
-    /// The provider refused because it still counts a closed connection: asked again at `until`.
-    /// There is no request, lease or source in the meantime, and the attempt is over.
+    /// The provider refused because it still counts a closed connection; the candidate is requested again at `until`.
+    /// Until then the attempt is over, without request, lease or source.
     Waiting { index: usize, until: Instant },
 }
 
@@ -284,7 +288,7 @@ pub struct PlayingSource {
     pub attempt: Attempt,
     pub index: usize,
     pub since: Instant,
-    /// When a return to a preferred stream is tried.
+    /// Time at which a return to a preferred stream is tried.
     pub return_at: Option<Instant>,
 }
 
@@ -294,74 +298,53 @@ pub struct Playout {
     settings: PlayoutSettings,
     candidates: Candidates,
     state: PlayoutState,
+    session: Session,
+    incident: Incident,
+    switches: Switches,
     last_attempt: u64,
-    /// Something has played since the start.
-    has_played: bool,
-    /// A lease was granted since the start: whoever asked has been told to wait for packets.
-    has_lease_been_granted: bool,
-    /// The place that plays, or played last since the start.
-    last_played: Option<usize>,
-    /// The place after which the next round goes on.
-    position: Option<usize>,
-    /// Since when there has been no packet.
-    silent_since: Option<Instant>,
-    /// Rests since a source last played well.
-    n_rests: u32,
-    /// Every attempt of this round failed in a way that waiting does not mend.
-    is_hopeless: bool,
-    /// The switch under way, also when its old source is gone.
-    switch: Option<Running>,
-    /// Where somebody wanted to switch to while nothing played.
-    wish: Option<usize>,
-    /// The stream that somebody chose by hand last: no return to a preferred one from it.
-    chosen: Option<StreamId>,
-    random: u64,
+    jitter: Jitter,
+    /// Actions of the current step, in order. The caller of [`Playout::on`] collects them, so no action re-enters.
+    actions: Vec<Action>,
 }
 
 impl Playout {
-    /// A playout at rest. `seed` decides about the jitter of its pauses and nothing else.
-    pub fn new(places: Vec<PlayoutCandidate>, settings: PlayoutSettings, seed: u64) -> Self {
+    /// Creates an idle playout. `seed` determines the jitter of its backoffs and nothing else.
+    pub fn new(candidates: Vec<PlayoutCandidate>, settings: PlayoutSettings, seed: u64) -> Self {
+        let candidates = Candidates::new(candidates, &settings);
         Self {
-            candidates: Candidates::new(places, &settings),
+            incident: Incident::new(None, candidates.len()),
+            candidates,
             settings,
             state: PlayoutState::Idle,
+            session: Session::default(),
+            switches: Switches::default(),
             last_attempt: 0,
-            has_played: false,
-            has_lease_been_granted: false,
-            last_played: None,
-            position: None,
-            silent_since: None,
-            n_rests: 0,
-            is_hopeless: true,
-            switch: None,
-            wish: None,
-            chosen: None,
-            random: seed,
+            jitter: Jitter(seed),
+            actions: Vec::new(),
         }
     }
 
-    /// Takes an input and says what is to be done about it. `now` must not go back.
+    /// Processes an input and returns the actions to carry out. `now` must not go backwards.
     pub fn on(&mut self, input: Input, now: Instant) -> Vec<Action> {
-        let mut out = Vec::new();
         match input.attempt() {
             Some(attempt) if !self.is_current(attempt) => {
-                // Late news. What it brought with it must be dropped all the same.
+                // A late message. A lease or source that came with it must still be dropped.
                 if matches!(input, Input::Granted { .. } | Input::Opened { .. }) {
-                    out.push(Action::Abandon { attempt });
+                    self.act(Action::Abandon { attempt });
                 }
             }
             None if input == Input::Tick && self.deadline().is_none_or(|it| now < it) => {}
             _ => {
                 let state = std::mem::replace(&mut self.state, PlayoutState::Stopped);
-                self.state = self.next(state, input, now, &mut out);
+                self.state = self.next(state, input, now);
             }
         }
-        out
+        std::mem::take(&mut self.actions)
     }
 
-    /// When the owner must send `Tick`. May be in the past; then at once.
+    /// Returns the time at which the owner must send `Tick`. It may be in the past, and then means at once.
     pub fn deadline(&self) -> Option<Instant> {
-        let switch = self.switch.as_ref().map(|it| it.until);
+        let switch = self.switches.deadline();
         match &self.state {
             PlayoutState::Idle | PlayoutState::Stopped => None,
             PlayoutState::Playing(playing) => playing.return_at,
@@ -377,19 +360,20 @@ impl Playout {
         &self.state
     }
 
-    /// One word for status pages and logs.
+    /// Returns the name of the state for status pages and logs.
     pub fn state_name(&self) -> &'static str {
         match &self.state {
             PlayoutState::Idle => "idle",
             PlayoutState::Opening(_) => "opening",
             PlayoutState::Playing(_) => "playing",
             PlayoutState::Switching { .. } => "switching",
+            // The name that clients of the API know.
             PlayoutState::Backoff { .. } => "resting",
             PlayoutState::Stopped => "stopped",
         }
     }
 
-    /// The source that plays, also while the next is opened.
+    /// Returns the source that plays, also while the next one is opened.
     pub fn playing(&self) -> Option<(Attempt, usize)> {
         match &self.state {
             PlayoutState::Playing(playing) | PlayoutState::Switching { playing, .. } => {
@@ -399,13 +383,22 @@ impl Playout {
         }
     }
 
-    /// The places that indices mean: those of the plan, in its order, then those that left the plan but still
-    /// play, or are still talked about.
+    /// Returns the candidates that indices refer to: those of the plan in its order, followed by those that left the
+    /// plan but still play or are still referred to.
     pub fn candidates(&self) -> impl ExactSizeIterator<Item = PlayoutCandidate> {
         self.candidates.all()
     }
 
-    /// Whether news of this attempt means anything.
+    /// Queues an action for the caller of this step.
+    fn act(&mut self, action: Action) {
+        self.actions.push(action);
+    }
+
+    fn report(&mut self, change: PlayoutChange) {
+        self.act(Action::Changed(change));
+    }
+
+    /// Returns whether a message about this attempt is up to date.
     fn is_current(&self, attempt: Attempt) -> bool {
         let is_opening =
             |it: &OpeningAttempt| it.attempt == attempt && !matches!(it.step, AttemptStep::Waiting { .. });
@@ -418,7 +411,30 @@ impl Playout {
     }
 
     fn give_up_at(&self) -> Option<Instant> {
-        self.silent_since.map(|it| after(it, self.settings.give_up_after))
+        self.incident.give_up_at(&self.settings)
+    }
+
+    /// Returns the candidates that have not had their turn in this round.
+    fn untried(&self, now: Instant) -> Vec<usize> {
+        self.candidates.sorted(self.session.position(), now, &self.settings, |it| {
+            self.candidates.can_play(it) && !self.incident.is_tried(it)
+        })
+    }
+}
+
+/// The pseudorandom numbers that spread backoffs, so that the channels of a dead provider do not retry together.
+#[derive(Debug, Clone, PartialEq)]
+struct Jitter(u64);
+
+impl Jitter {
+    /// Returns a factor that differs from 1 by `share` at most.
+    fn factor(&mut self, share: f64) -> f64 {
+        // SplitMix64: three lines, and good enough for this purpose.
+        self.0 = self.0.wrapping_add(0x9E37_79B9_7F4A_7C15);
+        let mut bits = (self.0 ^ (self.0 >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
+        bits = (bits ^ (bits >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
+        let unit = ((bits ^ (bits >> 31)) >> 11) as f64 / (1_u64 << 53) as f64;
+        1.0 + share.clamp(0.0, 1.0) * (2.0 * unit - 1.0)
     }
 }
 
@@ -426,8 +442,8 @@ fn earliest<const N: usize>(times: [Option<Instant>; N]) -> Option<Instant> {
     times.into_iter().flatten().min()
 }
 
-/// A point in time that far away. Absurd settings end up far away too, not in a panic.
+/// Returns the time after this pause. Very long pauses are shortened to a year, because adding them could panic.
 fn after(now: Instant, pause: Duration) -> Instant {
-    const FAR: Duration = Duration::from_secs(365 * 24 * 3600);
-    now + pause.min(FAR)
+    const PAUSE_MAX: Duration = Duration::from_secs(365 * 24 * 3600);
+    now + pause.min(PAUSE_MAX)
 }

@@ -1,8 +1,8 @@
-//! A model of the owner of a playout, and of the world around it, driven by random schedules.
+//! A model of the owner of a playout and of its surroundings, driven by random schedules.
 //!
-//! The model carries out every action as a live channel would and checks after each that the two still agree:
-//! who holds a lease, what the pump follows, which request is out, what a caller of a switch was told. The
-//! world may answer anything at any time, late, twice, or never. Used by the property test and the fuzz target.
+//! The model carries out every action as a live channel would, and checks after each one that both sides agree: who
+//! holds a lease, which source the pump follows, which request is pending, and what a caller of a switch was told. Any
+//! answer may arrive at any time, late, twice or never. The property test and the fuzz target use it.
 
 use std::time::{Duration, Instant};
 
@@ -12,37 +12,37 @@ use super::{
 };
 use crate::ids::{ProfileId, StreamId};
 
-/// Something that happens.
+/// One step of a schedule.
 #[derive(Debug, Clone, Copy)]
 pub enum Op {
     Start,
-    /// The attempt under way gets one step further: granted (the nth of its places), opened, playing.
+    /// The attempt in progress succeeds one step further: granted (the nth requested candidate), opened, playing.
     Good(u8),
-    /// The attempt under way is answered with "full", or fails.
+    /// The attempt in progress is answered with "full", or fails.
     Bad(Failure),
-    /// What plays is lost.
+    /// The playing source is lost.
     Lose(Failure),
-    /// What plays is judged too slow: the pump still follows it.
+    /// The playing source is judged too slow, while the pump still follows it.
     Slow(Failure),
-    /// News of an attempt that is over, or that never was.
+    /// A message about an attempt that is over or never existed.
     Stale(u8),
-    /// News of a current attempt that does not fit where it stands.
+    /// A message about the current attempt that does not fit its progress.
     Rogue(u8),
     Switch(SwitchTarget),
-    /// So much time passes, in units of 10 ms. Ticks come when they are due.
+    /// This much time passes, in units of 10 ms. Ticks arrive when they are due.
     Wait(u16),
-    /// So much time passes and the owner is busy: the tick comes late.
+    /// This much time passes while the owner is busy, so the tick arrives late.
     Late(u16),
-    /// Time passes until the next tick, and the tick comes.
+    /// Time passes until the next deadline, and the tick arrives.
     Deadline,
     Yield,
-    /// The plan is another: one of those that the byte stands for.
+    /// The plan changes to the one that this byte encodes.
     Replan(u8),
     Stop,
 }
 
 impl Op {
-    /// Every three bytes mean something.
+    /// Decodes an operation. Any three bytes are valid.
     pub fn from_bytes([kind, a, b]: [u8; 3]) -> Self {
         let number = u16::from_le_bytes([a, b]);
         let failure = Failure {
@@ -70,37 +70,38 @@ impl Op {
             27 | 28 => Self::Deadline,
             29 => Self::Replan(a),
             30 => Self::Yield,
-            // Stopping ends all that is interesting, so it is rare.
+            // Rare, because nothing happens after a stop.
             _ if b == 0 => Self::Stop,
             _ => Self::Deadline,
         }
     }
 }
 
-/// Runs a schedule made of bytes, and then every way to end it. Panics where a promise is broken.
+/// Runs a schedule encoded as bytes, then every way to end it. Panics if an invariant is broken.
 pub fn run_bytes(bytes: &[u8]) {
     let [plan, options, rest @ ..] = bytes else { return };
     let ops: Vec<Op> = rest.as_chunks::<3>().0.iter().copied().map(Op::from_bytes).collect();
     run(*plan, *options, &ops);
 }
 
-/// The same with the schedule spelt out.
+/// Does the same with a decoded schedule.
 pub fn run(plan: u8, options: u8, ops: &[Op]) {
     let mut world = World::new(plan, options);
     for op in ops {
         world.happens(*op);
     }
-    world.clone().nobody_answers();
+    world.clone().no_answers();
     world.clone().everything_fails();
     world.clone().everything_works();
     world.clone().everything_plays_for_a_moment();
     world.stops();
 }
 
-/// The places that a byte stands for: up to six, of up to three streams and two profiles, some redirects.
+/// Returns the candidates that a byte encodes: up to six, of up to three streams and two profiles, some of them
+/// redirects.
 fn plan(byte: u8) -> Vec<PlayoutCandidate> {
-    let n_places = usize::from(byte % 7);
-    (0..n_places as u32)
+    let n_candidates = usize::from(byte % 7);
+    (0..n_candidates as u32)
         .map(|it| {
             let twist = u32::from(byte / 7);
             PlayoutCandidate {
@@ -118,27 +119,27 @@ struct World {
     settings: PlayoutSettings,
     begin: Instant,
     now: Instant,
-    /// The plan in force.
+    /// The current plan.
     plan: Vec<PlayoutCandidate>,
-    /// The request at Slots.
+    /// The pending request to the slots actor.
     request: Option<(Attempt, Vec<usize>)>,
-    /// A lease that has just come, for `Open`.
+    /// A lease that was just granted, for `Open`.
     granted: Option<(Attempt, usize)>,
-    /// The opener at work, with its lease.
+    /// The running opener, with its lease.
     opener: Option<(Attempt, usize)>,
-    /// A source that has just been opened, for `Follow`.
+    /// A source that was just opened, for `Follow`.
     opened: Option<Attempt>,
     /// The source that the pump follows.
     pump: Option<Attempt>,
     last_attempt: u64,
-    /// Until when somebody who asked for a switch must have heard how it ended.
+    /// Time by which the caller of a switch must have its outcome.
     switch_due: Option<Instant>,
-    /// Questions since time last moved or somebody outside asked for something.
+    /// Number of requests since time last advanced or an outside request arrived.
     n_asks_at_once: usize,
-    /// The largest number of places and questions so far: what the limits are reckoned with.
-    n_places_max: usize,
+    /// The largest number of candidates and of requests so far, from which the limits are computed.
+    n_candidates_max: usize,
     n_asks: usize,
-    n_wanted: usize,
+    n_requested: usize,
 }
 
 impl World {
@@ -149,7 +150,7 @@ impl World {
             give_up_after: if options & 2 == 0 { Duration::from_secs(60) } else { Duration::from_secs(7) },
             ..PlayoutSettings::default()
         };
-        #[expect(clippy::disallowed_methods, reason = "any instant will do: from here on time is made up")]
+        #[expect(clippy::disallowed_methods, reason = "time is simulated from here on")]
         let now = Instant::now();
         let plan = plan(byte);
         Self {
@@ -157,7 +158,7 @@ impl World {
             settings,
             begin: now,
             now,
-            n_places_max: plan.len(),
+            n_candidates_max: plan.len(),
             plan,
             request: None,
             granted: None,
@@ -168,35 +169,35 @@ impl World {
             switch_due: None,
             n_asks_at_once: 0,
             n_asks: 0,
-            n_wanted: 0,
+            n_requested: 0,
         }
     }
 
     fn happens(&mut self, op: Op) {
         match op {
-            Op::Start => self.wanted(Input::Start),
-            Op::Yield => self.wanted(Input::Yield),
-            Op::Switch(to) => self.wanted(Input::Switch(to)),
-            Op::Stop => self.wanted(Input::Stop),
+            Op::Start => self.requested(Input::Start),
+            Op::Yield => self.requested(Input::Yield),
+            Op::Switch(to) => self.requested(Input::Switch(to)),
+            Op::Stop => self.requested(Input::Stop),
             Op::Replan(byte) => {
-                let places = plan(byte);
+                let candidates = plan(byte);
                 if self.playout.state() != &PlayoutState::Stopped {
-                    self.plan.clone_from(&places);
-                    self.n_places_max = self.n_places_max.max(places.len());
+                    self.plan.clone_from(&candidates);
+                    self.n_candidates_max = self.n_candidates_max.max(candidates.len());
                 }
-                self.wanted(Input::Replan(places));
+                self.requested(Input::Replan(candidates));
             }
             Op::Good(pick) => self.good(pick),
             Op::Bad(failure) => self.bad(failure),
             Op::Lose(failure) => {
                 if let Some((attempt, _)) = self.playout.playing() {
                     self.pump = None;
-                    self.tell(Input::Lost { attempt, failure });
+                    self.send(Input::Lost { attempt, failure });
                 }
             }
             Op::Slow(failure) => {
                 if let Some((attempt, _)) = self.playout.playing() {
-                    self.tell(Input::Lost { attempt, failure });
+                    self.send(Input::Lost { attempt, failure });
                 }
             }
             Op::Stale(byte) => self.stale(byte),
@@ -215,42 +216,42 @@ impl World {
         }
     }
 
-    /// Somebody outside wants something, so another question may follow.
-    fn wanted(&mut self, input: Input) {
+    /// An outside request arrives, so another request for a slot may follow.
+    fn requested(&mut self, input: Input) {
         self.n_asks_at_once = 0;
-        self.n_wanted += 1;
-        self.tell(input);
+        self.n_requested += 1;
+        self.send(input);
     }
 
     fn good(&mut self, pick: u8) {
         if let Some((attempt, order)) = self.request.take() {
             let index = order[usize::from(pick) % order.len()];
             self.granted = Some((attempt, index));
-            self.tell(Input::Granted { attempt, index });
+            self.send(Input::Granted { attempt, index });
         } else if let Some((attempt, _)) = self.opener.take() {
             self.opened = Some(attempt);
-            self.tell(Input::Opened { attempt });
+            self.send(Input::Opened { attempt });
         } else if let PlayoutState::Opening(opening) = self.playout.state()
             && let AttemptStep::Following { .. } = opening.step
         {
-            self.tell(Input::Playing { attempt: opening.attempt });
+            self.send(Input::Playing { attempt: opening.attempt });
         }
     }
 
     fn bad(&mut self, failure: Failure) {
         if let Some((attempt, _)) = self.request.take() {
-            self.tell(Input::Full { attempt });
+            self.send(Input::Full { attempt });
         } else if let Some((attempt, _)) = self.opener.take() {
-            self.tell(Input::Lost { attempt, failure });
+            self.send(Input::Lost { attempt, failure });
         } else if let PlayoutState::Opening(opening) = self.playout.state()
             && let AttemptStep::Following { .. } = opening.step
         {
             self.pump = None;
-            self.tell(Input::Lost { attempt: opening.attempt, failure });
+            self.send(Input::Lost { attempt: opening.attempt, failure });
         }
     }
 
-    /// News that is late or invented: whatever it brings is sent back, and nothing else happens.
+    /// A late or invented message is answered by returning what came with it, and nothing else happens.
     fn stale(&mut self, byte: u8) {
         let attempt = Attempt(u64::from(byte) % (self.last_attempt + 3));
         let known = [self.request.as_ref().map(|it| it.0), self.opener.map(|it| it.0), self.pump];
@@ -268,19 +269,19 @@ impl World {
             (Input::Lost { attempt, failure }, Vec::new()),
         ] {
             let answer = self.playout.on(input.clone(), self.now);
-            assert_eq!(answer, expected, "answer to {input:?}, which is stale");
+            assert_eq!(answer, expected, "answer to {input:?}, which is late");
         }
-        assert_eq!(self.playout, before, "stale news changed something");
+        assert_eq!(self.playout, before, "a late message changed something");
     }
 
     fn rogue(&mut self, byte: u8) {
         if byte.is_multiple_of(4) {
-            // A lease for a place that was not asked for goes back.
+            // A lease for a candidate that was not requested is returned.
             if let Some((attempt, order)) = self.request.take() {
                 let index = (0..).find(|it| !order.contains(it)).expect("orders are finite");
                 self.granted = Some((attempt, index));
-                self.tell(Input::Granted { attempt, index });
-                assert_eq!(self.granted, None, "a lease for a place that was not asked for was kept");
+                self.send(Input::Granted { attempt, index });
+                assert_eq!(self.granted, None, "a lease for a candidate that was not requested was kept");
             }
             return;
         }
@@ -305,12 +306,12 @@ impl World {
             ]);
         }
         for input in wrong {
-            assert_eq!(self.playout.on(input.clone(), self.now), [], "answer to {input:?}, out of place");
+            assert_eq!(self.playout.on(input.clone(), self.now), [], "answer to {input:?}, out of order");
         }
-        assert_eq!(self.playout, before, "news out of place changed something");
+        assert_eq!(self.playout, before, "a message out of order changed something");
     }
 
-    /// Time passes; ticks come exactly when they are due.
+    /// Time passes; ticks arrive exactly when they are due.
     fn wait(&mut self, time: Duration) {
         let end = self.now + time;
         let mut n_ticks_at_once = 0;
@@ -319,30 +320,30 @@ impl World {
                 (self.now, self.n_asks_at_once, n_ticks_at_once) = (deadline, 0, 0);
             }
             n_ticks_at_once += 1;
-            assert!(n_ticks_at_once < 16, "deadlines stay in the past: {:?}", self.playout);
+            assert!(n_ticks_at_once < 16, "the deadline stays in the past: {:?}", self.playout);
             let before = self.playout.clone();
-            self.tell(Input::Tick);
-            assert_ne!(self.playout, before, "a tick at the deadline moved nothing");
+            self.send(Input::Tick);
+            assert_ne!(self.playout, before, "a tick at the deadline changed nothing");
         }
         if end > self.now {
             (self.now, self.n_asks_at_once) = (end, 0);
         }
     }
 
-    /// Tells the playout, does what it says, and compares.
-    fn tell(&mut self, input: Input) {
+    /// Sends an input to the playout, carries out its actions, and compares.
+    fn send(&mut self, input: Input) {
         let state_before = self.playout.state().clone();
         let actions = self.playout.on(input.clone(), self.now);
         if input == Input::Stop {
             assert_eq!(self.playout.state(), &PlayoutState::Stopped);
         }
         if state_before == PlayoutState::Stopped {
-            assert_eq!(actions, [], "something happens after the end");
+            assert_eq!(actions, [], "an action after the end");
         }
         let last = actions.len().wrapping_sub(1);
         for (it, action) in actions.iter().enumerate() {
             if let Action::GiveUp(_) | Action::Redirect { .. } = action {
-                assert_eq!(it, last, "after the end of the matter there is nothing to do: {actions:?}");
+                assert_eq!(it, last, "an action after the last one: {actions:?}");
             }
             self.carry_out(action, &input, &state_before);
         }
@@ -355,22 +356,22 @@ impl World {
                 assert!(attempt.0 > self.last_attempt, "attempt {attempt} was used before");
                 self.last_attempt = attempt.0;
                 assert!(self.request.is_none() && self.opener.is_none(), "two attempts at once");
-                assert!(!order.is_empty(), "asks for nothing");
+                assert!(!order.is_empty(), "an empty request");
                 for (at, index) in order.iter().enumerate() {
-                    assert!(!order[..at].contains(index), "asks twice for one place: {order:?}");
-                    assert!(!self.plan[*index].redirect, "asks for a redirect: {order:?}");
+                    assert!(!order[..at].contains(index), "requests one candidate twice: {order:?}");
+                    assert!(!self.plan[*index].redirect, "requests a redirect: {order:?}");
                 }
                 assert!(*why != AttemptReason::Start || self.pump.is_none(), "starts while something plays");
                 self.request = Some((*attempt, order.clone()));
                 self.n_asks += 1;
                 self.n_asks_at_once += 1;
-                let is_by_hand = match input {
+                let is_manual = match input {
                     Input::Switch(_) => true,
-                    // A wish from before, or nothing of the kind.
+                    // A request noted before, or none.
                     Input::Playing { .. } => *why == AttemptReason::Switch,
                     _ => false,
                 };
-                if is_by_hand {
+                if is_manual {
                     assert_eq!(self.switch_due, None, "a second switch was begun");
                     self.switch_due = Some(self.now + self.settings.switch_timeout);
                 }
@@ -380,7 +381,7 @@ impl World {
                 self.opener = Some((*attempt, *index));
             }
             Action::Follow { attempt } => {
-                assert_eq!(self.opened.take(), Some(*attempt), "follows what was not opened");
+                assert_eq!(self.opened.take(), Some(*attempt), "follows a source that was not opened");
                 self.pump = Some(*attempt);
             }
             Action::Abandon { attempt } => {
@@ -388,11 +389,11 @@ impl World {
                 self.request.take_if(|it| it.0 == *attempt);
                 self.opener.take_if(|it| it.0 == *attempt);
                 self.granted.take_if(|it| it.0 == *attempt);
-                assert_eq!(self.n_in_hand(), n_before - 1, "abandons what is not there");
+                assert_eq!(self.n_in_hand(), n_before - 1, "abandons a missing attempt");
             }
             Action::Release => self.pump = None,
             Action::Redirect { index } => {
-                assert!(self.plan[*index].redirect, "redirects to a place that is none");
+                assert!(self.plan[*index].redirect, "redirects to a candidate that is not a redirect");
                 assert_eq!(self.playout.state(), &PlayoutState::Idle);
             }
             Action::GiveUp(_) => assert_eq!(self.playout.state(), &PlayoutState::Stopped),
@@ -401,23 +402,23 @@ impl World {
     }
 
     fn changed(&mut self, change: &PlayoutChange, input: &Input, state_before: &PlayoutState) {
-        let n_places = self.playout.candidates().len();
+        let n_candidates = self.playout.candidates().len();
         let begins_to_play = matches!(input, Input::Playing { .. });
         match change {
             PlayoutChange::Started { index } | PlayoutChange::Reconnected { index } => {
                 assert!(begins_to_play && *index < self.plan.len(), "{change:?}");
             }
             PlayoutChange::FailedOver { from, to } => {
-                assert!(begins_to_play && from != to && *from < n_places && *to < self.plan.len());
+                assert!(begins_to_play && from != to && *from < n_candidates && *to < self.plan.len());
             }
             PlayoutChange::Switched { from, to } => {
-                assert!(begins_to_play && *from < n_places && *to < self.plan.len(), "{change:?}");
+                assert!(begins_to_play && *from < n_candidates && *to < self.plan.len(), "{change:?}");
                 self.switch_due = None;
             }
             PlayoutChange::SwitchFailed { to, returned_to } => {
-                assert!(*to < n_places, "{change:?}");
-                assert!(self.switch_due.take().is_some(), "nobody waits to hear of {change:?}");
-                assert_eq!(*returned_to, self.playout.playing().map(|it| it.1), "untrue: {change:?}");
+                assert!(*to < n_candidates, "{change:?}");
+                assert!(self.switch_due.take().is_some(), "nobody waits for {change:?}");
+                assert_eq!(*returned_to, self.playout.playing().map(|it| it.1), "wrong: {change:?}");
             }
             PlayoutChange::SwitchRefused(_) => {
                 assert!(matches!(input, Input::Switch(_)));
@@ -429,12 +430,12 @@ impl World {
             }
             PlayoutChange::BackingOff { until } => {
                 assert_eq!(self.playout.state(), &PlayoutState::Backoff { until: *until });
-                assert!(*until > self.now, "a rest that is none");
+                assert!(*until > self.now, "an empty backoff");
             }
         }
     }
 
-    /// Requests, leases and sources that somebody holds, the pump's apart.
+    /// Returns the number of requests, leases and sources held by anyone but the pump.
     fn n_in_hand(&self) -> usize {
         usize::from(self.request.is_some())
             + usize::from(self.granted.is_some())
@@ -451,7 +452,7 @@ impl World {
         match playout.state() {
             PlayoutState::Idle | PlayoutState::Stopped => {
                 assert_eq!((n_leases, self.n_in_hand(), deadline), (0, 0, None), "{self:?}");
-                assert_eq!(self.switch_due, None, "somebody still waits to hear how a switch ended");
+                assert_eq!(self.switch_due, None, "a caller still waits for the outcome of a switch");
             }
             PlayoutState::Backoff { .. } => assert_eq!((n_leases, self.n_in_hand()), (0, 0), "{self:?}"),
             PlayoutState::Opening(opening) => {
@@ -471,7 +472,7 @@ impl World {
         assert!(playout.candidates().take(self.plan.len()).eq(self.plan.iter().copied()), "{self:?}");
 
         let needs_deadline = matches!(playout.state_name(), "opening" | "switching" | "resting");
-        assert!(!needs_deadline || deadline.is_some(), "nothing ends this state: {self:?}");
+        assert!(!needs_deadline || deadline.is_some(), "no deadline in this state: {self:?}");
         if needs_deadline && let Some(deadline) = deadline {
             assert!(deadline <= self.now + self.settings.give_up_after.max(self.settings.switch_timeout));
         }
@@ -484,16 +485,16 @@ impl World {
             assert_eq!(&early, playout, "an early tick changed something");
         }
 
-        // Never hot: at one instant each place may be tried once and retried with its two tokens, and one switch
-        // may run. Over time, no round is shorter than the shortest rest, and a pause costs half a second.
-        let n_round = 3 * self.n_places_max + 3;
-        assert!(self.n_asks_at_once <= n_round, "{} questions at once", self.n_asks_at_once);
+        // No busy loop: at one instant each candidate may be tried once and retried with its two tokens, and one switch
+        // may run. Over time, no round is shorter than the shortest backoff, and a pause takes half a second.
+        let n_round = 3 * self.n_candidates_max + 3;
+        assert!(self.n_asks_at_once <= n_round, "{} requests at once", self.n_asks_at_once);
         let n_seconds = (self.now - self.begin).as_secs() as usize + 1;
-        assert!(self.n_asks <= n_round * (6 * n_seconds + self.n_wanted + 1), "{} questions", self.n_asks);
+        assert!(self.n_asks <= n_round * (6 * n_seconds + self.n_requested + 1), "{} requests", self.n_asks);
     }
 
-    /// From here on nobody answers, so something must play already, or all ends.
-    fn nobody_answers(mut self) {
+    /// From here on nobody answers: the channel ends unless a source plays already.
+    fn no_answers(mut self) {
         self.wait(self.settings.give_up_after + self.settings.switch_timeout);
         assert!(
             matches!(self.playout.state_name(), "idle" | "playing" | "switching" | "stopped"),
@@ -501,7 +502,7 @@ impl World {
         );
     }
 
-    /// From here on everything fails: the channel ends, and on time.
+    /// From here on everything fails: the channel ends in time.
     fn everything_fails(mut self) {
         let failure = Failure { scope: FailureScope::Candidate, retry: true, just_released: false };
         self.happens(Op::Lose(failure));
@@ -511,7 +512,7 @@ impl World {
                 self.happens(Op::Deadline);
             }
             if let Some((attempt, _)) = self.request {
-                // Not full: that would end a cold start at once.
+                // Not "full", which would end a cold start at once.
                 self.good(0);
                 assert_ne!(self.request.as_ref().map(|it| it.0), Some(attempt));
             }
@@ -523,7 +524,7 @@ impl World {
         assert!(matches!(self.playout.state_name(), "idle" | "stopped"), "{self:?}");
     }
 
-    /// From here on everything works: if there is anything to play, it plays soon.
+    /// From here on everything works: a playable candidate plays soon.
     fn everything_works(mut self) {
         let has_playable = self.plan.iter().any(|it| !it.redirect);
         for _ in 0..8 {
@@ -536,7 +537,7 @@ impl World {
         assert!(matches!(state, "playing" | "switching" | "idle" | "stopped") || !has_playable, "{self:?}");
     }
 
-    /// From here on every source plays, and is lost at once: no reason to be quick about it.
+    /// From here on every source plays and is lost at once, which must not cause a busy loop.
     fn everything_plays_for_a_moment(mut self) {
         let failure = Failure { scope: FailureScope::Candidate, retry: true, just_released: false };
         for _ in 0..200 {

@@ -1,41 +1,42 @@
-//! The durations that a playout needs.
+//! Durations and limits of a playout.
 
 use std::time::Duration;
 
 use crate::settings::{self, Settings};
 
-/// Durations and limits of a playout. Most are fixed; [`From`] takes those that an operator may set.
+/// Durations and limits of a playout. Most are fixed; [`From`] takes those that an operator can configure.
 #[derive(Debug, Clone, PartialEq)]
 pub struct PlayoutSettings {
-    /// How long a channel looks for a source before it gives up.
+    /// Time for which a channel looks for a source before it gives up.
     pub give_up_after: Duration,
-    /// Slots answers within [`settings::LEASE_WAIT`]. If it does not by then, it never will.
+    /// Deadline for an answer of the slots actor, which normally answers within [`settings::LEASE_WAIT`].
     pub ask_timeout: Duration,
-    /// The opener has its own deadlines; this one is for an opener that hangs. From `Open` to `Opened`.
+    /// Deadline from `Open` to `Opened`. The opener has its own deadlines; this one is for an opener that hangs.
     pub open_timeout: Duration,
-    /// From `Opened` to `Playing`: a source may be collected and searched for a random-access point.
+    /// Deadline from `Opened` to `Playing`, while the pump collects packets and looks for a random-access point.
     pub follow_timeout: Duration,
-    /// First and longest rest after a round without luck.
-    pub rest_min: Duration,
-    pub rest_max: Duration,
+    /// Shortest and longest backoff after a round in which every candidate failed.
+    pub backoff_min: Duration,
+    pub backoff_max: Duration,
     /// The same for a channel with one stream.
-    pub single_rest_min: Duration,
-    pub single_rest_max: Duration,
-    /// By which part a rest is longer or shorter at random, so that channels of a dead provider spread out.
-    pub rest_jitter: f64,
-    /// How long a failed candidate is tried last.
+    pub single_backoff_min: Duration,
+    pub single_backoff_max: Duration,
+    /// Largest random deviation of a backoff, as a share of it. It spreads the channels of a dead provider.
+    pub backoff_jitter: f64,
+    /// Time for which a failed candidate is tried last.
     pub candidate_memory: Duration,
-    /// Immediate retries that a candidate starts with, and may save up.
+    /// Number of immediate retries that a candidate starts with, and maximum that it can save up.
     pub bucket_tokens: u32,
-    /// Play that earns a candidate one of them.
+    /// Playing time that earns a candidate one immediate retry.
     pub token_play: Duration,
-    /// A source that played for this long played well: the incident is over.
+    /// Playing time after which the incident is over.
     pub stable_play: Duration,
-    /// Pauses before a provider that still counts a closed connection is asked again. No more tries than these.
+    /// Pauses before requesting again from a provider that still counts a closed connection, and so the number of
+    /// tries.
     pub release_pauses: [Duration; 3],
-    /// After this much play on another stream, try to return to an earlier one. `None` is never.
+    /// Playing time on another stream after which a return to an earlier one is tried. `None` disables returning.
     pub return_to_preferred_after: Option<Duration>,
-    /// Longest time until a manual switch is answered.
+    /// Deadline for the answer to a manual switch.
     pub switch_timeout: Duration,
 }
 
@@ -45,11 +46,12 @@ impl Default for PlayoutSettings {
     }
 }
 
-/// Our deadlines stand behind those of opener and pump, which know the better reason.
+/// Margin between the deadlines of opener and pump and those of the playout. Theirs come first, because they know the
+/// cause.
 const MARGIN: Duration = Duration::from_secs(2);
 
 impl PlayoutSettings {
-    /// The same for a channel some of whose streams are read by programs, which need longer to begin.
+    /// Returns the settings for a channel some of whose streams are read by programs, which take longer to start.
     pub fn with_programs(self) -> Self {
         let open_timeout = self.open_timeout.max(settings::PROGRAM_START_TIMEOUT + MARGIN);
         Self { open_timeout, ..self }
@@ -65,11 +67,11 @@ impl From<&Settings> for PlayoutSettings {
             ask_timeout: settings::LEASE_WAIT + MARGIN,
             open_timeout: opener + MARGIN,
             follow_timeout: pump + MARGIN,
-            rest_min: Duration::from_secs(1),
-            rest_max: Duration::from_secs(15),
-            single_rest_min: Duration::from_millis(250),
-            single_rest_max: Duration::from_secs(10),
-            rest_jitter: 0.2,
+            backoff_min: Duration::from_secs(1),
+            backoff_max: Duration::from_secs(15),
+            single_backoff_min: Duration::from_millis(250),
+            single_backoff_max: Duration::from_secs(10),
+            backoff_jitter: 0.2,
             candidate_memory: settings::CANDIDATE_MEMORY,
             bucket_tokens: 2,
             token_play: Duration::from_secs(600),

@@ -1,84 +1,165 @@
-//! Switching to another source while one plays: make before break where a slot is free, else break, try, and
-//! return. By hand, or by itself to a preferred stream.
+//! Switches to another source while one plays, manual or automatic to a preferred stream.
+//!
+//! With a free slot the new source is opened while the old one plays. Without one the old source is released first, and
+//! tried again if the new one fails.
 
 use std::time::{Duration, Instant};
 
-use super::machine::{drop_attempt, put_first};
+use super::machine::put_first;
 use super::{
     Action, AttemptReason, PlayingSource, Playout, PlayoutChange, PlayoutState, SwitchRefusal, SwitchTarget,
     after,
 };
+use crate::ids::StreamId;
 
-/// A preferred stream is not tried more often than this, whatever the setting says.
+/// Shortest interval between two returns to a preferred stream, whatever the setting.
 const RETURN_INTERVAL_MIN: Duration = Duration::from_secs(1);
 
-/// A switch under way.
-#[derive(Debug, Clone, PartialEq)]
-pub(super) struct Running {
-    /// Any of these is what was wanted.
-    pub(super) order: Vec<usize>,
-    /// The one that is being tried.
-    pub(super) to: usize,
-    /// What played when it began.
-    pub(super) from: usize,
-    /// Whoever wants it is told by then, whatever has happened.
-    pub(super) until: Instant,
-    /// Somebody wants it and hears how it ended. Else it is a silent return to a preferred stream.
-    pub(super) is_manual: bool,
+/// The switch in progress, and requests that outlast it.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub(super) struct Switches {
+    /// The switch in progress, also when its old source is gone.
+    running: Option<RunningSwitch>,
+    /// The candidate that was requested while nothing played.
+    requested: Option<usize>,
+    /// The stream of the last manual switch. The channel does not return from it to a preferred one.
+    chosen: Option<StreamId>,
 }
 
-impl Running {
-    pub(super) fn failed(&self, returned_to: Option<usize>) -> Action {
-        Action::Changed(PlayoutChange::SwitchFailed { to: self.to, returned_to })
+/// A switch in progress.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) struct RunningSwitch {
+    /// Candidates each of which fulfils the request.
+    order: Vec<usize>,
+    /// The candidate that is being tried.
+    to: usize,
+    /// The candidate that played when the switch began.
+    from: usize,
+    /// Deadline for the answer to the caller.
+    until: Instant,
+    /// A caller waits for the outcome. Otherwise it is a return to a preferred stream, which is not reported.
+    is_manual: bool,
+}
+
+impl RunningSwitch {
+    pub(super) fn accepts(&self, index: usize) -> bool {
+        self.order.contains(&index)
+    }
+
+    pub(super) fn from(&self) -> usize {
+        self.from
+    }
+
+    pub(super) fn is_manual(&self) -> bool {
+        self.is_manual
+    }
+
+    pub(super) fn failed(&self, returned_to: Option<usize>) -> PlayoutChange {
+        PlayoutChange::SwitchFailed { to: self.to, returned_to }
+    }
+}
+
+impl Switches {
+    pub(super) fn is_running(&self) -> bool {
+        self.running.is_some()
+    }
+
+    pub(super) fn deadline(&self) -> Option<Instant> {
+        self.running.as_ref().map(|it| it.until)
+    }
+
+    pub(super) fn order(&self) -> Option<&[usize]> {
+        self.running.as_ref().map(|it| &*it.order)
+    }
+
+    /// Returns the candidate that played when the switch in progress began.
+    pub(super) fn old_source(&self) -> Option<usize> {
+        self.running.as_ref().map(|it| it.from)
+    }
+
+    /// Returns the candidates that the switch in progress refers to.
+    pub(super) fn referred(&self) -> impl Iterator<Item = usize> {
+        self.running.iter().flat_map(|it| [it.from, it.to])
+    }
+
+    /// A lease for this candidate was granted.
+    pub(super) fn granted(&mut self, index: usize) {
+        if let Some(switch) = self.running.as_mut().filter(|it| it.accepts(index)) {
+            switch.to = index;
+        }
+    }
+
+    /// Ends the switch in progress and returns it.
+    pub(super) fn finish(&mut self) -> Option<RunningSwitch> {
+        self.running.take()
+    }
+
+    pub(super) fn has_request(&self) -> bool {
+        self.requested.is_some()
+    }
+
+    pub(super) fn take_request(&mut self) -> Option<usize> {
+        self.requested.take()
+    }
+
+    /// Moves all indices to those of a new plan. Requested candidates that cannot be played any more are dropped.
+    pub(super) fn move_candidates(&mut self, moved: &[Option<usize>], can_play: impl Fn(usize) -> bool) {
+        let playable = |it: usize| moved[it].filter(|it| can_play(*it));
+        self.requested = self.requested.and_then(playable);
+        if let Some(switch) = &mut self.running {
+            let kept = |it: usize| moved[it].expect("candidates of a running switch are kept");
+            (switch.from, switch.to) = (kept(switch.from), kept(switch.to));
+            switch.order = switch.order.iter().filter_map(|it| playable(*it)).collect();
+        }
     }
 }
 
 impl Playout {
-    pub(super) fn switch_wanted(
+    pub(super) fn switch_requested(
         &mut self,
         state: PlayoutState,
-        switch: SwitchTarget,
+        target: SwitchTarget,
         now: Instant,
-        out: &mut Vec<Action>,
     ) -> PlayoutState {
-        if self.switch.as_ref().is_some_and(|it| it.is_manual) {
-            out.push(Action::Changed(PlayoutChange::SwitchRefused(SwitchRefusal::Busy)));
+        if self.switches.running.as_ref().is_some_and(RunningSwitch::is_manual) {
+            self.report(PlayoutChange::SwitchRefused(SwitchRefusal::Busy));
             return state;
         }
-        let Some(order) = self.switch_order(&state, switch, now) else {
-            out.push(Action::Changed(PlayoutChange::SwitchRefused(SwitchRefusal::NoSuchCandidate)));
+        let Some(order) = self.switch_order(&state, target, now) else {
+            self.report(PlayoutChange::SwitchRefused(SwitchRefusal::NoSuchCandidate));
             return state;
         };
-        self.chosen = Some(self.candidates.place(order[0]).stream);
+        self.switches.chosen = Some(self.candidates.get(order[0]).stream);
         match state {
-            PlayoutState::Playing(playing) => self.begin_switch(playing, order, true, now, out),
+            PlayoutState::Playing(playing) => self.begin_switch(playing, order, true, now),
             PlayoutState::Switching { playing, next } => {
-                // Only a return to a preferred stream, which nobody waits for.
-                drop_attempt(&next, out);
-                self.begin_switch(playing, order, true, now, out)
+                // The switch in progress is a return to a preferred stream, for which no caller waits.
+                self.drop_attempt(&next);
+                self.begin_switch(playing, order, true, now)
             }
             other => {
-                self.wish = Some(order[0]);
-                out.push(Action::Changed(PlayoutChange::SwitchNoted { to: order[0] }));
+                self.switches.requested = Some(order[0]);
+                self.report(PlayoutChange::SwitchNoted { to: order[0] });
                 other
             }
         }
     }
 
-    /// The places that would fulfil the wish, best first. `None` if there is none.
-    fn switch_order(&self, state: &PlayoutState, switch: SwitchTarget, now: Instant) -> Option<Vec<usize>> {
+    /// Returns the candidates that fulfil the request, best first; `None` if there are none.
+    fn switch_order(&self, state: &PlayoutState, target: SwitchTarget, now: Instant) -> Option<Vec<usize>> {
         let playing = match state {
             PlayoutState::Playing(playing) | PlayoutState::Switching { playing, .. } => Some(playing.index),
             _ => None,
         };
-        let to = match switch {
+        let to = match target {
             SwitchTarget::To(index) => index,
             SwitchTarget::Preferred => self.candidates.playable().next()?,
             SwitchTarget::Next => {
-                let from = playing.or(self.position).or_else(|| self.candidates.playable().next())?;
-                let stream = self.candidates.place(from).stream;
+                let from =
+                    playing.or(self.session.position()).or_else(|| self.candidates.playable().next())?;
+                let stream = self.candidates.get(from).stream;
                 let others = self.candidates.sorted(Some(from), now, &self.settings, |it| {
-                    self.candidates.can_play(it) && self.candidates.place(it).stream != stream
+                    self.candidates.can_play(it) && self.candidates.get(it).stream != stream
                 });
                 if !others.is_empty() {
                     return Some(others);
@@ -89,10 +170,10 @@ impl Playout {
         if !self.candidates.can_play(to) {
             return None;
         }
-        // The place that plays is no substitute for its sister.
-        let stream = self.candidates.place(to).stream;
+        // The playing candidate does not fulfil a request for another profile of its stream.
+        let stream = self.candidates.get(to).stream;
         let mut order = self.candidates.sorted(Some(to), now, &self.settings, |it| {
-            self.candidates.can_play(it) && self.candidates.place(it).stream == stream && Some(it) != playing
+            self.candidates.can_play(it) && self.candidates.get(it).stream == stream && Some(it) != playing
         });
         put_first(&mut order, to);
         Some(order)
@@ -104,98 +185,81 @@ impl Playout {
         order: Vec<usize>,
         is_manual: bool,
         now: Instant,
-        out: &mut Vec<Action>,
     ) -> PlayoutState {
-        let next = self.ask(order.clone(), AttemptReason::Switch, None, now, out);
+        let next = self.ask(order.clone(), AttemptReason::Switch, None, now);
         let until = after(now, self.settings.switch_timeout);
-        self.switch = Some(Running { to: order[0], order, from: playing.index, until, is_manual });
+        self.switches.running =
+            Some(RunningSwitch { to: order[0], order, from: playing.index, until, is_manual });
         PlayoutState::Switching { playing, next }
     }
 
-    /// Something plays. If somebody wished for another stream in the meantime, that comes next.
-    pub(super) fn grant_wish(
-        &mut self,
-        playing: PlayingSource,
-        now: Instant,
-        out: &mut Vec<Action>,
-    ) -> PlayoutState {
-        match self.wish.take() {
-            Some(wish)
-                if self.candidates.place(wish).stream != self.candidates.place(playing.index).stream =>
+    /// A source plays: begins the switch that was requested in the meantime, if it is to another stream.
+    pub(super) fn begin_requested_switch(&mut self, playing: PlayingSource, now: Instant) -> PlayoutState {
+        match self.switches.take_request() {
+            Some(requested)
+                if self.candidates.get(requested).stream != self.candidates.get(playing.index).stream =>
             {
-                self.begin_switch(playing, vec![wish], true, now, out)
+                self.begin_switch(playing, vec![requested], true, now)
             }
             _ => PlayoutState::Playing(playing),
         }
     }
 
-    /// No slot for the new source beside the old one. Letting the old one go helps if it sits on such a slot.
-    pub(super) fn switch_is_full(
-        &mut self,
-        playing: PlayingSource,
-        now: Instant,
-        out: &mut Vec<Action>,
-    ) -> PlayoutState {
-        let profile = self.candidates.place(playing.index).profile;
-        let Some(switch) = &self.switch else { return PlayoutState::Playing(playing) };
-        let is_in_the_way = switch.order.iter().any(|it| self.candidates.place(*it).profile == profile);
-        if !switch.is_manual || !is_in_the_way {
-            return self.switch_failed(playing, now, out);
+    /// The new source gets no slot while the old one plays. Releasing the old one helps if it uses such a slot.
+    pub(super) fn switch_is_full(&mut self, playing: PlayingSource, now: Instant) -> PlayoutState {
+        let profile = self.candidates.get(playing.index).profile;
+        let Some(switch) = &self.switches.running else { return PlayoutState::Playing(playing) };
+        let frees_slot = switch.order.iter().any(|it| self.candidates.get(*it).profile == profile);
+        if !switch.is_manual || !frees_slot {
+            return self.switch_failed(playing, now);
         }
         let mut order = switch.order.clone();
-        // So that the old one returns at once if somebody else was quicker.
+        // The old source returns at once if another channel takes the slot first.
         if self.candidates.can_play(playing.index) && !order.contains(&playing.index) {
             order.push(playing.index);
         }
-        self.has_ended(&playing, now);
-        out.push(Action::Release);
-        PlayoutState::Opening(self.ask(order, AttemptReason::Switch, None, now, out))
+        self.source_ended(&playing, now);
+        self.act(Action::Release);
+        PlayoutState::Opening(self.ask(order, AttemptReason::Switch, None, now))
     }
 
-    /// The new source cannot be had, and the old one still plays.
-    pub(super) fn switch_failed(
-        &mut self,
-        mut playing: PlayingSource,
-        now: Instant,
-        out: &mut Vec<Action>,
-    ) -> PlayoutState {
-        if let Some(switch) = self.switch.take().filter(|it| it.is_manual) {
-            out.push(switch.failed(Some(playing.index)));
-        }
+    /// The new source is unavailable, and the old one still plays.
+    pub(super) fn switch_failed(&mut self, mut playing: PlayingSource, now: Instant) -> PlayoutState {
+        self.end_switch_with(Some(playing.index));
         playing.return_at = self.return_at(playing.index, now);
         PlayoutState::Playing(playing)
     }
 
-    /// Whoever wants it has waited long enough.
-    pub(super) fn switch_takes_too_long(
-        &mut self,
-        state: PlayoutState,
-        now: Instant,
-        out: &mut Vec<Action>,
-    ) -> PlayoutState {
+    /// The deadline for the answer to the caller has passed.
+    pub(super) fn switch_timed_out(&mut self, state: PlayoutState, now: Instant) -> PlayoutState {
         match state {
             PlayoutState::Switching { playing, next } => {
-                drop_attempt(&next, out);
-                self.switch_failed(playing, now, out)
+                self.drop_attempt(&next);
+                self.switch_failed(playing, now)
             }
             other => {
-                self.end_switch(out);
+                self.end_switch();
                 other
             }
         }
     }
 
-    /// The switch ends, and nothing plays.
-    pub(super) fn end_switch(&mut self, out: &mut Vec<Action>) {
-        if let Some(switch) = self.switch.take().filter(|it| it.is_manual) {
-            out.push(switch.failed(None));
+    /// Ends a switch while nothing plays.
+    pub(super) fn end_switch(&mut self) {
+        self.end_switch_with(None);
+    }
+
+    fn end_switch_with(&mut self, returned_to: Option<usize>) {
+        if let Some(switch) = self.switches.finish().filter(RunningSwitch::is_manual) {
+            self.report(switch.failed(returned_to));
         }
     }
 
-    /// When a return from this place is due: never, if there is nothing better, or if it was chosen by hand.
+    /// Returns the time of the return from this candidate to a preferred one. `None` if there is no better stream, or
+    /// if this one was chosen manually.
     pub(super) fn return_at(&self, index: usize, now: Instant) -> Option<Instant> {
         let pause = self.settings.return_to_preferred_after?.max(RETURN_INTERVAL_MIN);
-        if self.chosen == Some(self.candidates.place(index).stream) {
+        if self.switches.chosen == Some(self.candidates.get(index).stream) {
             return None;
         }
         let best = *self.preferred_to(index, now).first()?;
@@ -203,24 +267,19 @@ impl Playout {
         Some(after(now, pause)).max(memory_ends)
     }
 
-    pub(super) fn return_to_preferred(
-        &mut self,
-        playing: PlayingSource,
-        now: Instant,
-        out: &mut Vec<Action>,
-    ) -> PlayoutState {
+    pub(super) fn return_to_preferred(&mut self, playing: PlayingSource, now: Instant) -> PlayoutState {
         let order = self.preferred_to(playing.index, now);
         if order.is_empty() {
             return PlayoutState::Playing(PlayingSource { return_at: None, ..playing });
         }
-        self.begin_switch(playing, order, false, now, out)
+        self.begin_switch(playing, order, false, now)
     }
 
-    /// Places of other streams that come before this one.
+    /// Returns the candidates of other streams that come before this one.
     fn preferred_to(&self, index: usize, now: Instant) -> Vec<usize> {
-        let stream = self.candidates.place(index).stream;
+        let stream = self.candidates.get(index).stream;
         self.candidates.sorted(None, now, &self.settings, |it| {
-            it < index && self.candidates.can_play(it) && self.candidates.place(it).stream != stream
+            it < index && self.candidates.can_play(it) && self.candidates.get(it).stream != stream
         })
     }
 }

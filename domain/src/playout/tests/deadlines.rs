@@ -1,14 +1,14 @@
-//! Nobody answers, or too late: no state lasts for ever, and old news changes nothing.
+//! Missing and late answers: every state has a deadline, and late messages change nothing.
 
 use super::script::{Script, check, settings};
 
 #[test]
-fn a_request_that_is_never_answered_is_taken_back() {
+fn an_unanswered_request_is_abandoned() {
     check(
         "a b",
         &[
             ("start", "ask a b"),
-            ("time passes", "after 5s: abandon, rest 1s"),
+            ("time passes", "after 5s: abandon, back off 1s"),
             ("time passes", "after 1s: ask a b"),
             ("a plays", "started with a"),
         ],
@@ -16,7 +16,7 @@ fn a_request_that_is_never_answered_is_taken_back() {
 }
 
 #[test]
-fn an_opener_that_hangs_is_dropped_for_the_next() {
+fn a_hanging_opener_is_abandoned_for_the_next_candidate() {
     check(
         "a b",
         &[
@@ -29,32 +29,32 @@ fn an_opener_that_hangs_is_dropped_for_the_next() {
 }
 
 #[test]
-fn a_source_that_never_gets_into_the_ring_is_let_go_for_the_next() {
+fn a_source_that_never_reaches_the_ring_is_replaced() {
     check(
         "a b",
         &[
             ("start", "ask a b"),
             ("a opens", "follow a"),
-            ("time passes", "after 4s: let go, ask b"),
+            ("time passes", "after 4s: release, ask b"),
             ("b plays", "started with b"),
         ],
     );
 }
 
 #[test]
-fn a_source_that_is_lost_on_its_way_into_the_ring_is_let_go() {
-    check("a b", &[("start", "ask a b"), ("a opens", "follow a"), ("a is lost: 404", "let go, ask b")]);
+fn a_source_that_is_lost_before_it_reaches_the_ring_is_released() {
+    check("a b", &[("start", "ask a b"), ("a opens", "follow a"), ("a is lost: 404", "release, ask b")]);
 }
 
 #[test]
-fn an_opener_that_hangs_does_not_prove_that_nothing_will_ever_play() {
+fn a_hanging_opener_does_not_end_a_cold_start() {
     check(
         "a b",
         &[
             ("start", "ask a b"),
             ("a is lost: 404", "ask b"),
             ("b is granted", "open b"),
-            ("time passes", "after 6s: abandon, rest 1s"),
+            ("time passes", "after 6s: abandon, back off 1s"),
         ],
     );
 }
@@ -79,19 +79,19 @@ fn an_early_tick_is_harmless() {
 }
 
 #[test]
-fn a_tick_that_comes_late_moves_all_the_same() {
+fn a_late_tick_has_its_effect() {
     let mut script = Script::new("a b", settings());
     script.happens("start");
     script.happens("a is granted");
     script.now += std::time::Duration::from_secs(30);
     assert_eq!(script.happens("tick"), "abandon, ask b");
-    // Each step gets its own time, however late it begins.
+    // Each step gets its full time, however late it begins.
     assert_eq!(script.happens("tick"), "nothing");
-    assert_eq!(script.happens("time passes"), "after 5s: abandon, rest 1s");
+    assert_eq!(script.happens("time passes"), "after 5s: abandon, back off 1s");
 }
 
 #[test]
-fn late_news_from_an_old_attempt_changes_nothing() {
+fn a_late_message_about_an_old_attempt_changes_nothing() {
     check(
         "a b",
         &[
@@ -103,14 +103,14 @@ fn late_news_from_an_old_attempt_changes_nothing() {
             ("old a is full", "nothing"),
             ("b plays", "started with b"),
             ("old a is lost: reset", "nothing"),
-            ("b is lost: stall", "let go, rest 1s"),
+            ("b is lost: stall", "release, back off 1s"),
             ("old b is lost: stall", "nothing"),
         ],
     );
 }
 
 #[test]
-fn what_a_late_grant_or_opening_brought_is_dropped() {
+fn the_lease_or_source_of_a_late_message_is_dropped() {
     check(
         "a b",
         &[
@@ -121,7 +121,7 @@ fn what_a_late_grant_or_opening_brought_is_dropped() {
             ("old a opens", "abandon"),
             ("b plays", "started with b"),
             ("old a opens", "abandon"),
-            ("stop", "let go"),
+            ("stop", "release"),
             ("old a opens", "abandon"),
             ("old b plays", "nothing"),
         ],

@@ -1,22 +1,22 @@
-//! Yield and stop: from every state, nothing is left.
+//! Yield and stop release everything, from every state.
 
 use super::script::{Script, check, settings};
 use crate::playout::PlayoutState;
 
-/// Lines that lead into each state, and what is dropped when it ends.
+/// Lines that lead to each state, and the actions that leave it.
 const WAYS: [(&[&str], &str); 8] = [
     (&[], "nothing"),
     (&["start"], "abandon"),
     (&["start", "a is granted"], "abandon"),
-    (&["start", "a opens"], "let go"),
-    (&["start", "a plays"], "let go"),
+    (&["start", "a opens"], "release"),
+    (&["start", "a plays"], "release"),
     (&["start", "a is lost: 429 too soon"], "nothing"),
     (&["start", "a plays", "a is lost: 404", "b is lost: 404"], "nothing"),
-    (&["start", "a plays", "switch to b"], "abandon, let go, switch to b failed, nothing plays"),
+    (&["start", "a plays", "switch to b"], "abandon, release, switch to b failed, nothing plays"),
 ];
 
 #[test]
-fn whoever_yields_gives_up_all_it_has_and_may_start_again() {
+fn a_yield_releases_everything_and_the_channel_can_start_again() {
     for (way, dropped) in WAYS {
         let mut script = Script::new("a b", settings());
         way.iter().for_each(|line| drop(script.happens(line)));
@@ -28,7 +28,7 @@ fn whoever_yields_gives_up_all_it_has_and_may_start_again() {
 }
 
 #[test]
-fn after_a_stop_nothing_does_anything() {
+fn after_a_stop_no_input_has_an_effect() {
     for (way, dropped) in WAYS {
         let mut script = Script::new("a b", settings());
         way.iter().for_each(|line| drop(script.happens(line)));
@@ -48,14 +48,14 @@ fn tokens_and_failures_are_remembered_over_a_yield() {
         &[
             ("start", "ask a b"),
             ("a plays", "started with a"),
-            ("a is lost: reset", "let go, ask a b"),
+            ("a is lost: reset", "release, ask a b"),
             ("a plays", "a is back"),
-            ("a is lost: reset", "let go, ask a b"),
+            ("a is lost: reset", "release, ask a b"),
             ("a plays", "a is back"),
-            ("yield", "let go"),
+            ("yield", "release"),
             ("start", "ask a b"),
             ("a plays", "started with a"),
-            ("a is lost: reset", "let go, ask b"),
+            ("a is lost: reset", "release, ask b"),
             ("yield", "abandon"),
             ("start", "ask b a"),
         ],

@@ -1,11 +1,11 @@
-//! The promises of the playout: tables that read as sentences, and random schedules.
+//! Tests of the playout: tables that read as sentences, and random schedules.
 
+mod backoff;
 mod deadlines;
 mod life;
 mod order;
 mod random;
 mod replan;
-mod rest;
 mod retry;
 mod script;
 mod start;

@@ -12,9 +12,9 @@ fn op() -> impl Strategy<Value = Op> {
 proptest! {
     #![proptest_config(ProptestConfig { cases: 1024, failure_persistence: None, ..ProptestConfig::default() })]
 
-    // Holds the pure part of T-life.1: at the end, and in every state that says so, nothing is held.
+    // Holds the pure part of T-life.1: at the end, and in every state that claims so, nothing is held.
     #[test]
-    fn whatever_happens_the_playout_and_its_owner_agree(
+    fn the_playout_and_its_owner_always_agree(
         plan in any::<u8>(),
         options in any::<u8>(),
         ops in vec(op(), 0..120),

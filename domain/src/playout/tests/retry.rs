@@ -1,4 +1,4 @@
-//! Whether the same place gets a second chance: buckets, and providers that still count a closed connection.
+//! Immediate retries of the same candidate: token buckets, and providers that still count a closed connection.
 
 use super::script::{Script, check, settings};
 
@@ -11,26 +11,26 @@ fn three_drops_in_a_day_do_not_change_the_source() {
             ("start", "ask a b"),
             ("a plays", "started with a"),
             ("after 8 h", "nothing"),
-            ("a is lost: reset", "let go, ask a b"),
+            ("a is lost: reset", "release, ask a b"),
             ("a plays", "a is back"),
             ("after 8 h", "nothing"),
-            ("a is lost: reset", "let go, ask a b"),
+            ("a is lost: reset", "release, ask a b"),
             ("a plays", "a is back"),
             ("after 8 h", "nothing"),
-            ("a is lost: reset", "let go, ask a b"),
+            ("a is lost: reset", "release, ask a b"),
             ("a plays", "a is back"),
         ],
     );
 }
 
 #[test]
-fn a_hundred_drops_do_not_change_the_source_when_there_is_good_time_between_them() {
+fn a_hundred_drops_with_stable_play_between_them_do_not_change_the_source() {
     let mut script = Script::new("a b", settings());
     script.happens("start");
     script.happens("a plays");
     for _ in 0..100 {
         script.happens("after 10 min");
-        assert_eq!(script.happens("a is lost: reset"), "let go, ask a b");
+        assert_eq!(script.happens("a is lost: reset"), "release, ask a b");
         assert_eq!(script.happens("a plays"), "a is back");
     }
 }
@@ -44,13 +44,13 @@ fn three_drops_in_a_minute_change_the_source() {
             ("start", "ask a b"),
             ("a plays", "started with a"),
             ("after 20 s", "nothing"),
-            ("a is lost: reset", "let go, ask a b"),
+            ("a is lost: reset", "release, ask a b"),
             ("a plays", "a is back"),
             ("after 20 s", "nothing"),
-            ("a is lost: reset", "let go, ask a b"),
+            ("a is lost: reset", "release, ask a b"),
             ("a plays", "a is back"),
             ("after 20 s", "nothing"),
-            ("a is lost: reset", "let go, ask b"),
+            ("a is lost: reset", "release, ask b"),
             ("b plays", "failed over from a to b"),
         ],
     );
@@ -62,16 +62,16 @@ fn a_spent_token_comes_back_after_ten_minutes_of_play_and_no_earlier() {
         [
             ("start", "ask a b"),
             ("a plays", "started with a"),
-            ("a is lost: reset", "let go, ask a b"),
+            ("a is lost: reset", "release, ask a b"),
             ("a plays", "a is back"),
-            ("a is lost: reset", "let go, ask a b"),
+            ("a is lost: reset", "release, ask a b"),
             ("a plays", "a is back"),
             (play, "nothing"),
             ("a is lost: reset", then),
         ]
     };
-    check("a b", &lines("after 599 s", "let go, ask b"));
-    check("a b", &lines("after 600 s", "let go, ask a b"));
+    check("a b", &lines("after 599 s", "release, ask b"));
+    check("a b", &lines("after 600 s", "release, ask a b"));
 }
 
 #[test]
@@ -82,49 +82,52 @@ fn tokens_are_not_saved_up_beyond_two() {
             ("start", "ask a b"),
             ("a plays", "started with a"),
             ("after 100 h", "nothing"),
-            ("a is lost: reset", "let go, ask a b"),
+            ("a is lost: reset", "release, ask a b"),
             ("a plays", "a is back"),
-            ("a is lost: reset", "let go, ask a b"),
+            ("a is lost: reset", "release, ask a b"),
             ("a plays", "a is back"),
-            ("a is lost: reset", "let go, ask b"),
+            ("a is lost: reset", "release, ask b"),
         ],
     );
 }
 
 #[test]
-fn the_play_of_one_place_earns_nothing_for_another() {
+fn the_play_of_one_candidate_earns_no_tokens_for_another() {
     check(
         "a b",
         &[
             ("start", "ask a b"),
             ("a plays", "started with a"),
-            ("a is lost: reset", "let go, ask a b"),
+            ("a is lost: reset", "release, ask a b"),
             ("a plays", "a is back"),
-            ("a is lost: reset", "let go, ask a b"),
+            ("a is lost: reset", "release, ask a b"),
             ("a plays", "a is back"),
-            ("a is lost: reset", "let go, ask b"),
+            ("a is lost: reset", "release, ask b"),
             ("b plays", "failed over from a to b"),
             ("after 24 h", "nothing"),
-            ("b is lost: 404", "let go, ask a"),
+            ("b is lost: 404", "release, ask a"),
             ("a plays", "failed over from b to a"),
-            ("a is lost: reset", "let go, rest 1s"),
+            ("a is lost: reset", "release, back off 1s"),
         ],
     );
 }
 
 #[test]
 fn a_failure_that_a_retry_cannot_help_is_not_retried() {
-    check("a b", &[("start", "ask a b"), ("a plays", "started with a"), ("a is lost: 404", "let go, ask b")]);
+    check(
+        "a b",
+        &[("start", "ask a b"), ("a plays", "started with a"), ("a is lost: 404", "release, ask b")],
+    );
 }
 
 #[test]
-fn a_retry_that_is_refused_has_answered_the_question() {
+fn a_refused_retry_is_not_retried() {
     check(
         "a b",
         &[
             ("start", "ask a b"),
             ("a plays", "started with a"),
-            ("a is lost: reset", "let go, ask a b"),
+            ("a is lost: reset", "release, ask a b"),
             ("a is lost: refused", "ask b"),
             ("b plays", "failed over from a to b"),
         ],
@@ -132,20 +135,20 @@ fn a_retry_that_is_refused_has_answered_the_question() {
 }
 
 #[test]
-fn the_others_are_asked_for_with_the_retry_so_that_a_lost_slot_costs_no_time() {
+fn a_retry_requests_the_other_candidates_too_in_case_its_slot_is_lost() {
     check(
         "a b",
         &[
             ("start", "ask a b"),
             ("a plays", "started with a"),
-            ("a is lost: reset", "let go, ask a b"),
+            ("a is lost: reset", "release, ask a b"),
             ("b plays", "failed over from a to b"),
         ],
     );
 }
 
 #[test]
-fn a_provider_that_still_counts_a_closed_connection_is_asked_again_before_the_place_has_failed() {
+fn a_provider_that_still_counts_a_closed_connection_is_asked_again_before_the_candidate_counts_as_failed() {
     check(
         "a b",
         &[
@@ -169,19 +172,19 @@ fn waiting_for_such_a_provider_costs_no_token() {
         &[
             ("start", "ask a b"),
             ("a plays", "started with a"),
-            ("a is lost: reset", "let go, ask a b"),
+            ("a is lost: reset", "release, ask a b"),
             ("a is lost: 429 too soon", "nothing"),
             ("time passes", "after 500ms: ask a b"),
             ("a plays", "a is back"),
-            ("a is lost: reset", "let go, ask a b"),
+            ("a is lost: reset", "release, ask a b"),
             ("a plays", "a is back"),
-            ("a is lost: reset", "let go, ask b"),
+            ("a is lost: reset", "release, ask b"),
         ],
     );
 }
 
 #[test]
-fn each_place_is_waited_for_on_its_own_account() {
+fn each_candidate_has_its_own_pauses() {
     check(
         "a b",
         &[
@@ -208,7 +211,7 @@ fn a_provider_that_only_needs_time_does_not_end_a_cold_start() {
             ("time passes", "after 1s: ask a"),
             ("a is lost: 429 too soon", "nothing"),
             ("time passes", "after 2s: ask a"),
-            ("a is lost: 429 too soon", "rest 250ms"),
+            ("a is lost: 429 too soon", "back off 250ms"),
             ("time passes", "after 250ms: ask a"),
             ("a plays", "started with a"),
         ],
@@ -216,7 +219,7 @@ fn a_provider_that_only_needs_time_does_not_end_a_cold_start() {
 }
 
 #[test]
-fn nobody_can_hurry_the_pause_before_a_provider_is_asked_again() {
+fn no_input_shortens_the_pause_before_a_provider_is_asked_again() {
     check(
         "a b",
         &[

@@ -1,10 +1,10 @@
-//! A cold start, and how it ends when nothing plays.
+//! Cold starts, and how they end when nothing plays.
 
 use super::script::{check, check_with, settings};
 use crate::playout::PlayoutSettings;
 
 #[test]
-fn an_attempt_is_asked_for_opened_and_followed() {
+fn a_start_requests_a_slot_then_opens_then_follows() {
     check(
         "a",
         &[
@@ -32,23 +32,23 @@ fn a_second_viewer_starts_nothing() {
 }
 
 #[test]
-fn without_a_place_there_is_nothing_to_try() {
+fn a_channel_without_candidates_gives_up() {
     check("", &[("start", "give up: no streams"), ("start", "nothing")]);
 }
 
 #[test]
-fn when_every_slot_is_taken_the_viewer_hears_it_at_once() {
+fn when_every_slot_is_taken_the_viewer_is_refused_at_once() {
     check("a b", &[("start", "ask a b"), ("full", "give up: no slot")]);
 }
 
 #[test]
-fn when_the_next_place_has_no_slot_the_viewer_hears_it_too() {
+fn when_the_next_candidate_has_no_slot_the_viewer_is_refused_too() {
     check("a b", &[("start", "ask a b"), ("a is lost: 404", "ask b"), ("full", "give up: no slot")]);
 }
 
 // Holds T-fo.5: the viewer is refused as soon as it is known that waiting cannot help.
 #[test]
-fn when_every_place_fails_for_good_the_channel_gives_up_at_once() {
+fn when_every_candidate_fails_permanently_the_channel_gives_up_at_once() {
     check("a", &[("start", "ask a"), ("a is lost: 404", "give up: nothing plays")]);
     check(
         "a1 a2 b1",
@@ -62,14 +62,14 @@ fn when_every_place_fails_for_good_the_channel_gives_up_at_once() {
 }
 
 #[test]
-fn when_one_of_them_may_recover_the_channel_rests_and_tries_again() {
+fn when_a_candidate_may_recover_the_channel_backs_off_and_tries_again() {
     check(
         "a b",
         &[
             ("start", "ask a b"),
             ("a is lost: refused", "ask a b"),
             ("a is lost: refused", "ask b"),
-            ("b is lost: 404", "rest 1s"),
+            ("b is lost: 404", "back off 1s"),
             ("time passes", "after 1s: ask a b"),
             ("a plays", "started with a"),
         ],
@@ -77,14 +77,14 @@ fn when_one_of_them_may_recover_the_channel_rests_and_tries_again() {
 }
 
 #[test]
-fn hope_is_reckoned_anew_in_each_round() {
+fn each_round_decides_anew_whether_waiting_can_help() {
     check(
         "a b",
         &[
             ("start", "ask a b"),
             ("a is lost: refused", "ask a b"),
             ("a is lost: refused", "ask b"),
-            ("b is lost: 404", "rest 1s"),
+            ("b is lost: 404", "back off 1s"),
             ("time passes", "after 1s: ask a b"),
             ("a is lost: 404", "ask b"),
             ("b is lost: 404", "give up: nothing plays"),
@@ -109,13 +109,13 @@ fn a_start_that_never_plays_gives_up_in_time() {
 }
 
 #[test]
-fn after_a_yield_a_start_begins_anew() {
+fn after_a_yield_a_start_begins_with_the_first_candidate() {
     check(
         "a b",
         &[
             ("start", "ask a b"),
             ("b plays", "started with b"),
-            ("yield", "let go"),
+            ("yield", "release"),
             ("start", "ask a b"),
             ("a plays", "started with a"),
         ],
@@ -123,28 +123,28 @@ fn after_a_yield_a_start_begins_anew() {
 }
 
 #[test]
-fn a_first_place_that_redirects_answers_the_viewer_and_starts_nothing() {
+fn a_redirect_as_first_candidate_answers_the_viewer_and_starts_nothing() {
     check("a> b", &[("start", "redirect to a"), ("start", "redirect to a"), ("after 1 h", "nothing")]);
 }
 
 #[test]
-fn a_redirect_behind_a_place_that_plays_is_not_used() {
+fn a_redirect_after_a_playing_candidate_is_not_used() {
     check("a b> c", &[("start", "ask a"), ("a plays", "started with a")]);
 }
 
 #[test]
-fn a_redirect_is_the_first_place_that_would_play_when_those_before_it_are_full() {
+fn a_redirect_is_used_when_the_candidates_before_it_are_full() {
     check("a b> c", &[("start", "ask a"), ("full", "redirect to b"), ("start", "ask a")]);
 }
 
 #[test]
-fn a_redirect_is_the_first_place_when_those_before_it_failed_lately() {
+fn a_redirect_is_used_when_the_candidates_before_it_failed_lately() {
     check(
         "a b>",
         &[
             ("start", "ask a"),
             ("a is lost: refused", "ask a"),
-            ("a is lost: refused", "rest 250ms"),
+            ("a is lost: refused", "back off 250ms"),
             ("yield", "nothing"),
             ("start", "redirect to b"),
             ("after 60 s", "nothing"),
@@ -161,11 +161,11 @@ fn a_failover_never_becomes_a_redirect() {
             ("start", "ask a"),
             ("a is lost: 404", "ask c"),
             ("c plays", "started with c"),
-            ("c is lost: 404", "let go, rest 1s"),
+            ("c is lost: 404", "release, back off 1s"),
             ("time passes", "after 1s: ask a c"),
         ],
     );
-    // Not even when there is nothing else: whoever waits was told to wait.
+    // Not even as a last resort: the waiting client was told to wait.
     check("a b>", &[("start", "ask a"), ("a is lost: 404", "give up: nothing plays")]);
     check("a b>", &[("start", "ask a"), ("a is lost: refused", "ask a"), ("full", "give up: no slot")]);
 }

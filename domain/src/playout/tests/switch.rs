@@ -1,4 +1,4 @@
-//! Switching by hand and by itself.
+//! Manual switches, and automatic returns.
 
 use std::time::Duration;
 
@@ -34,68 +34,68 @@ fn a_switch_that_fails_leaves_the_old_source_playing() {
             ("switch to b", "ask b to switch"),
             ("b is lost: 404", "switch to b failed, a plays"),
             ("after 1 h", "nothing"),
-            ("a is lost: 404", "let go, ask b"),
+            ("a is lost: 404", "release, ask b"),
         ],
     );
 }
 
 #[test]
-fn without_a_slot_beside_the_old_one_the_switch_breaks_before_it_makes() {
+fn without_a_second_slot_a_switch_releases_the_old_source_first() {
     check(
         "a1 b1",
         &[
             ("start", "ask a1 b1"),
             ("a1 plays", "started with a1"),
             ("switch to b1", "ask b1 to switch"),
-            ("full", "let go, ask b1 a1 to switch"),
+            ("full", "release, ask b1 a1 to switch"),
             ("b1 plays", "switched from a1 to b1"),
         ],
     );
 }
 
 #[test]
-fn a_broken_switch_that_fails_returns_to_the_old_stream() {
+fn a_failed_switch_that_released_the_old_source_returns_to_it() {
     check(
         "a1 b1 c1",
         &[
             ("start", "ask a1 b1 c1"),
             ("b1 plays", "started with b1"),
             ("switch to c1", "ask c1 to switch"),
-            ("full", "let go, ask c1 b1 to switch"),
+            ("full", "release, ask c1 b1 to switch"),
             ("c1 is lost: 404", "ask b1 a1"),
             ("b1 plays", "b1 is back, switch to c1 failed, b1 plays"),
         ],
     );
-    // Even where a retry of the new one might help: viewers wait.
+    // Even where a retry of the new source might help, because viewers wait.
     check(
         "a1 b1 c1",
         &[
             ("start", "ask a1 b1 c1"),
             ("b1 plays", "started with b1"),
             ("switch to c1", "ask c1 to switch"),
-            ("full", "let go, ask c1 b1 to switch"),
+            ("full", "release, ask c1 b1 to switch"),
             ("c1 is lost: refused", "ask b1 a1"),
         ],
     );
-    // Somebody else was quicker.
+    // Another channel takes the slot first.
     check(
         "a1 b1 c1",
         &[
             ("start", "ask a1 b1 c1"),
             ("b1 plays", "started with b1"),
             ("switch to c1", "ask c1 to switch"),
-            ("full", "let go, ask c1 b1 to switch"),
+            ("full", "release, ask c1 b1 to switch"),
             ("b1 plays", "b1 is back, switch to c1 failed, b1 plays"),
         ],
     );
-    // Or took both slots: an ordinary gap from here on.
+    // Other channels take both slots: from here on it is an ordinary failover.
     check(
         "a1 b1 c2",
         &[
             ("start", "ask a1 b1 c2"),
             ("a1 plays", "started with a1"),
             ("switch to b1", "ask b1 to switch"),
-            ("full", "let go, ask b1 a1 to switch"),
+            ("full", "release, ask b1 a1 to switch"),
             ("full", "ask a1 b1 c2"),
             ("c2 plays", "failed over from a1 to c2, switch to b1 failed, c2 plays"),
         ],
@@ -103,7 +103,7 @@ fn a_broken_switch_that_fails_returns_to_the_old_stream() {
 }
 
 #[test]
-fn letting_go_of_the_old_source_is_no_use_when_others_hold_the_slots() {
+fn the_old_source_is_not_released_when_others_hold_the_slots() {
     check(
         "a1 b2",
         &[
@@ -116,7 +116,7 @@ fn letting_go_of_the_old_source_is_no_use_when_others_hold_the_slots() {
 }
 
 #[test]
-fn a_new_source_that_never_gets_into_the_ring_leads_back_to_the_old_one() {
+fn a_new_source_that_never_reaches_the_ring_is_replaced_by_the_old_one() {
     check(
         "a b",
         &[
@@ -124,13 +124,13 @@ fn a_new_source_that_never_gets_into_the_ring_leads_back_to_the_old_one() {
             ("a plays", "started with a"),
             ("switch to b", "ask b to switch"),
             ("b opens", "follow b"),
-            ("new b is lost: stall", "let go, ask a"),
+            ("new b is lost: stall", "release, ask a"),
             ("a plays", "a is back, switch to b failed, a plays"),
         ],
     );
 }
 
-// Holds T-fo.7: whatever is lost, judged or wished meanwhile, one switch runs and no other.
+// Holds T-fo.7: losses, judgements and requests meanwhile do not start a second switch.
 #[test]
 fn nothing_starts_a_second_switch_while_one_runs() {
     check(
@@ -142,7 +142,7 @@ fn nothing_starts_a_second_switch_while_one_runs() {
             ("switch to c", "refused: busy"),
             ("b is granted", "open b"),
             ("switch to next", "refused: busy"),
-            ("a is lost: stall", "let go"),
+            ("a is lost: stall", "release"),
             ("switch to c", "refused: busy"),
             ("b opens", "follow b"),
             ("switch to c", "refused: busy"),
@@ -153,21 +153,21 @@ fn nothing_starts_a_second_switch_while_one_runs() {
 }
 
 #[test]
-fn when_the_old_source_is_lost_meanwhile_the_new_one_goes_on_opening() {
+fn when_the_old_source_is_lost_during_a_switch_the_new_one_keeps_opening() {
     check(
         "a b",
         &[
             ("start", "ask a b"),
             ("a plays", "started with a"),
             ("switch to b", "ask b to switch"),
-            ("a is lost: reset", "let go"),
+            ("a is lost: reset", "release"),
             ("b plays", "switched from a to b"),
         ],
     );
 }
 
 #[test]
-fn when_both_are_lost_the_others_are_tried_and_the_caller_hears_what_plays() {
+fn when_both_sources_are_lost_others_are_tried_and_the_caller_learns_the_result() {
     check(
         "a b c",
         &[
@@ -175,12 +175,12 @@ fn when_both_are_lost_the_others_are_tried_and_the_caller_hears_what_plays() {
             ("a plays", "started with a"),
             ("switch to b", "ask b to switch"),
             ("b is granted", "open b"),
-            ("a is lost: stall", "let go"),
+            ("a is lost: stall", "release"),
             ("b is lost: 404", "ask c"),
             ("c plays", "failed over from a to c, switch to b failed, c plays"),
         ],
     );
-    // One that may be retried has its turn again.
+    // A source that may be retried has its turn again.
     check(
         "a b c",
         &[
@@ -188,7 +188,7 @@ fn when_both_are_lost_the_others_are_tried_and_the_caller_hears_what_plays() {
             ("a plays", "started with a"),
             ("switch to b", "ask b to switch"),
             ("b is granted", "open b"),
-            ("a is lost: reset", "let go"),
+            ("a is lost: reset", "release"),
             ("b is lost: 404", "ask a c"),
             ("a plays", "a is back, switch to b failed, a plays"),
         ],
@@ -196,14 +196,14 @@ fn when_both_are_lost_the_others_are_tried_and_the_caller_hears_what_plays() {
 }
 
 #[test]
-fn when_the_old_source_is_lost_and_the_new_one_has_no_slot_the_others_are_asked_for() {
+fn when_the_old_source_is_lost_and_the_new_one_has_no_slot_others_are_requested() {
     check(
         "a b c",
         &[
             ("start", "ask a b c"),
             ("a plays", "started with a"),
             ("switch to b", "ask b to switch"),
-            ("a is lost: 404", "let go"),
+            ("a is lost: 404", "release"),
             ("full", "ask b c"),
         ],
     );
@@ -211,7 +211,7 @@ fn when_the_old_source_is_lost_and_the_new_one_has_no_slot_the_others_are_asked_
 
 #[test]
 fn the_caller_is_answered_within_twenty_seconds() {
-    // While the old source plays: the answer comes with the first deadline of the attempt.
+    // While the old source plays, the answer comes with the first deadline of the attempt.
     check(
         "a b",
         &[
@@ -231,7 +231,7 @@ fn the_caller_is_answered_within_twenty_seconds() {
             ("time passes", "after 6s: abandon, switch to b failed, a plays"),
         ],
     );
-    // While nothing plays: the truth is that nothing plays yet. The channel goes on trying.
+    // While nothing plays, the answer is that nothing plays yet. The channel keeps trying.
     let short = PlayoutSettings { switch_timeout: Duration::from_secs(5), ..settings() };
     check_with(
         "a1 b1",
@@ -241,7 +241,7 @@ fn the_caller_is_answered_within_twenty_seconds() {
             ("a1 plays", "started with a1"),
             ("switch to b1", "ask b1 to switch"),
             ("after 3 s", "nothing"),
-            ("full", "let go, ask b1 a1 to switch"),
+            ("full", "release, ask b1 a1 to switch"),
             ("b1 is granted", "open b1"),
             ("time passes", "after 2s: switch to b1 failed, nothing plays"),
             ("b1 plays", "failed over from a1 to b1"),
@@ -250,7 +250,7 @@ fn the_caller_is_answered_within_twenty_seconds() {
 }
 
 #[test]
-fn the_caller_hears_it_when_the_channel_ends_first() {
+fn the_caller_gets_an_answer_when_the_channel_ends_first() {
     let short = PlayoutSettings { give_up_after: Duration::from_secs(4), ..settings() };
     check_with(
         "a1 b1",
@@ -259,7 +259,7 @@ fn the_caller_hears_it_when_the_channel_ends_first() {
             ("start", "ask a1 b1"),
             ("a1 plays", "started with a1"),
             ("switch to b1", "ask b1 to switch"),
-            ("full", "let go, ask b1 a1 to switch"),
+            ("full", "release, ask b1 a1 to switch"),
             ("b1 is granted", "open b1"),
             ("time passes", "after 4s: abandon, switch to b1 failed, nothing plays, give up: silent"),
         ],
@@ -267,7 +267,7 @@ fn the_caller_hears_it_when_the_channel_ends_first() {
 }
 
 #[test]
-fn a_switch_to_the_stream_that_plays_opens_it_anew() {
+fn a_switch_to_the_playing_stream_opens_it_again() {
     check(
         "a b",
         &[
@@ -280,21 +280,21 @@ fn a_switch_to_the_stream_that_plays_opens_it_anew() {
             ("old a is lost: reset", "nothing"),
         ],
     );
-    // With one slot: break before make.
+    // With one slot the old source is released first.
     check(
         "a",
         &[
             ("start", "ask a"),
             ("a plays", "started with a"),
             ("switch to a", "ask a to switch"),
-            ("full", "let go, ask a to switch"),
+            ("full", "release, ask a to switch"),
             ("a plays", "switched from a to a"),
         ],
     );
 }
 
 #[test]
-fn next_is_the_next_stream_in_channel_order_and_not_another_profile_of_the_same() {
+fn a_switch_to_next_selects_the_next_stream_not_another_profile() {
     check(
         "a1 a2 b1 c1",
         &[
@@ -311,7 +311,7 @@ fn next_is_the_next_stream_in_channel_order_and_not_another_profile_of_the_same(
 }
 
 #[test]
-fn next_of_one_stream_is_that_stream_anew() {
+fn a_switch_to_next_with_one_stream_opens_it_again() {
     check(
         "a1",
         &[("start", "ask a1"), ("a1 plays", "started with a1"), ("switch to next", "ask a1 to switch")],
@@ -319,7 +319,7 @@ fn next_of_one_stream_is_that_stream_anew() {
 }
 
 #[test]
-fn a_switch_to_a_stream_takes_any_of_its_profiles() {
+fn a_switch_to_a_stream_accepts_any_of_its_profiles() {
     check(
         "a1 b1 b2",
         &[
@@ -327,7 +327,7 @@ fn a_switch_to_a_stream_takes_any_of_its_profiles() {
             ("a1 plays", "started with a1"),
             ("switch to b1", "ask b1 b2 to switch"),
             ("b2 plays", "switched from a1 to b2"),
-            // But not the one that plays, when another is wanted.
+            // But not the playing profile when another one is requested.
             ("switch to b1", "ask b1 to switch"),
             ("b1 plays", "switched from b2 to b1"),
         ],
@@ -335,29 +335,29 @@ fn a_switch_to_a_stream_takes_any_of_its_profiles() {
 }
 
 #[test]
-fn a_place_that_is_not_there_or_redirects_is_refused() {
+fn a_switch_to_an_unknown_candidate_or_a_redirect_is_refused() {
     check(
         "a b>",
         &[
             ("start", "ask a"),
             ("a plays", "started with a"),
-            ("switch to nowhere", "refused: no such place"),
-            ("switch to b", "refused: no such place"),
+            ("switch to nowhere", "refused: no such candidate"),
+            ("switch to b", "refused: no such candidate"),
             ("switch to preferred", "ask a to switch"),
         ],
     );
-    check("", &[("switch to next", "refused: no such place")]);
+    check("", &[("switch to next", "refused: no such candidate")]);
 }
 
 #[test]
-fn while_nothing_plays_the_wish_is_tried_first_next() {
+fn while_nothing_plays_a_requested_stream_is_tried_first_next() {
     check("a b c", &[("switch to c", "noted c"), ("start", "ask c a b")]);
     check(
         "a b c",
         &[
             ("start", "ask a b c"),
             ("a plays", "started with a"),
-            ("a is lost: 404", "let go, ask b c"),
+            ("a is lost: 404", "release, ask b c"),
             ("switch to c", "noted c"),
             ("b is lost: 404", "ask c"),
         ],
@@ -367,8 +367,8 @@ fn while_nothing_plays_the_wish_is_tried_first_next() {
         &[
             ("start", "ask a b c"),
             ("a plays", "started with a"),
-            ("a is lost: 404", "let go, ask b c"),
-            ("full", "rest 1s"),
+            ("a is lost: 404", "release, ask b c"),
+            ("full", "back off 1s"),
             ("switch to c", "noted c"),
             ("time passes", "after 1s: ask c b a"),
         ],
@@ -376,7 +376,7 @@ fn while_nothing_plays_the_wish_is_tried_first_next() {
 }
 
 #[test]
-fn a_wish_comes_before_a_retry() {
+fn a_requested_stream_comes_before_a_retry() {
     check(
         "a b c",
         &[
@@ -389,7 +389,7 @@ fn a_wish_comes_before_a_retry() {
 }
 
 #[test]
-fn a_wish_is_granted_even_if_what_was_under_way_plays_first() {
+fn a_requested_stream_is_switched_to_even_if_another_attempt_plays_first() {
     check(
         "a b",
         &[
@@ -419,7 +419,7 @@ fn a_provider_that_still_counts_the_old_connection_is_asked_again_while_the_swit
             ("start", "ask a1 b1"),
             ("a1 plays", "started with a1"),
             ("switch to b1", "ask b1 to switch"),
-            ("full", "let go, ask b1 a1 to switch"),
+            ("full", "release, ask b1 a1 to switch"),
             ("b1 is lost: 429 too soon", "nothing"),
             ("time passes", "after 500ms: ask b1 to switch"),
             ("b1 plays", "switched from a1 to b1"),
@@ -443,7 +443,7 @@ fn returning(after: u64) -> PlayoutSettings {
 }
 
 #[test]
-fn a_preferred_stream_is_not_returned_to_unless_that_is_set() {
+fn by_default_a_channel_does_not_return_to_a_preferred_stream() {
     check(
         "a b",
         &[
@@ -456,7 +456,7 @@ fn a_preferred_stream_is_not_returned_to_unless_that_is_set() {
 }
 
 #[test]
-fn after_good_play_the_channel_returns_to_the_preferred_stream() {
+fn after_the_configured_play_the_channel_returns_to_the_preferred_stream() {
     check_with(
         "a b c",
         returning(300),
@@ -473,7 +473,7 @@ fn after_good_play_the_channel_returns_to_the_preferred_stream() {
 }
 
 #[test]
-fn a_return_that_fails_or_finds_no_slot_is_silent_and_tried_again_later() {
+fn a_return_that_fails_or_gets_no_slot_is_not_reported_and_tried_again_later() {
     check_with(
         "a1 b1",
         returning(300),
@@ -506,7 +506,7 @@ fn a_return_does_not_hammer_a_stream_that_fails() {
 }
 
 #[test]
-fn somebody_who_switches_comes_before_a_return_and_is_not_overruled_by_one() {
+fn a_manual_switch_takes_precedence_over_a_return() {
     check_with(
         "a b c",
         returning(300),
@@ -517,7 +517,7 @@ fn somebody_who_switches_comes_before_a_return_and_is_not_overruled_by_one() {
             ("switch to c", "abandon, ask c to switch"),
             ("c plays", "switched from b to c"),
             ("after 24 h", "nothing"),
-            ("c is lost: 404", "let go, ask a b"),
+            ("c is lost: 404", "release, ask a b"),
             ("b plays", "failed over from c to b"),
             ("time passes", "after 300s: ask a to switch"),
         ],
@@ -525,7 +525,7 @@ fn somebody_who_switches_comes_before_a_return_and_is_not_overruled_by_one() {
 }
 
 #[test]
-fn another_profile_of_the_preferred_stream_is_just_as_good() {
+fn another_profile_of_the_preferred_stream_causes_no_return() {
     check_with(
         "a1 a2",
         returning(300),

@@ -1,4 +1,4 @@
-//! Rests between rounds, and the end of patience. The channel never loops hot.
+//! Backoffs between rounds, and giving up. The channel never retries in a busy loop.
 
 use std::time::Duration;
 
@@ -12,14 +12,14 @@ fn patient() -> PlayoutSettings {
 }
 
 #[test]
-fn after_the_last_place_the_channel_rests_and_starts_over() {
+fn after_the_last_candidate_the_channel_backs_off_and_starts_over() {
     check(
         "a b",
         &[
             ("start", "ask a b"),
             ("a plays", "started with a"),
-            ("a is lost: 404", "let go, ask b"),
-            ("b is lost: 404", "rest 1s"),
+            ("a is lost: 404", "release, ask b"),
+            ("b is lost: 404", "back off 1s"),
             ("time passes", "after 1s: ask a b"),
             ("a is lost: 404", "ask b"),
             ("b plays", "failed over from a to b"),
@@ -28,38 +28,38 @@ fn after_the_last_place_the_channel_rests_and_starts_over() {
 }
 
 #[test]
-fn rests_grow_to_fifteen_seconds() {
+fn backoffs_grow_to_fifteen_seconds() {
     let mut script = Script::new("a b", patient());
     script.happens("start");
     script.happens("a plays");
     script.happens("a is lost: 404");
-    for rest in ["1s", "2s", "4s", "8s", "15s", "15s"] {
-        assert_eq!(script.happens("b is lost: 404"), format!("rest {rest}"));
-        assert_eq!(script.happens("time passes"), format!("after {rest}: ask a b"));
+    for pause in ["1s", "2s", "4s", "8s", "15s", "15s"] {
+        assert_eq!(script.happens("b is lost: 404"), format!("back off {pause}"));
+        assert_eq!(script.happens("time passes"), format!("after {pause}: ask a b"));
         assert_eq!(script.happens("a is lost: 404"), "ask b");
     }
 }
 
 #[test]
-fn a_channel_with_one_stream_rests_from_a_quarter_of_a_second_to_ten() {
+fn a_channel_with_one_stream_backs_off_between_a_quarter_of_a_second_and_ten_seconds() {
     let mut script = Script::new("a1 a2", patient());
     script.happens("start");
     script.happens("a1 plays");
     script.happens("a1 is lost: 404");
-    for rest in ["250ms", "500ms", "1s", "2s", "4s", "8s", "10s", "10s"] {
-        assert_eq!(script.happens("a2 is lost: 404"), format!("rest {rest}"));
-        assert_eq!(script.happens("time passes"), format!("after {rest}: ask a1 a2"));
+    for pause in ["250ms", "500ms", "1s", "2s", "4s", "8s", "10s", "10s"] {
+        assert_eq!(script.happens("a2 is lost: 404"), format!("back off {pause}"));
+        assert_eq!(script.happens("time passes"), format!("after {pause}: ask a1 a2"));
         assert_eq!(script.happens("a1 is lost: 404"), "ask a2");
     }
 }
 
 #[test]
-fn rests_are_spread_by_a_fifth() {
+fn backoffs_have_a_jitter_of_one_fifth() {
     let mut seen = Vec::new();
     for seed in 0..200 {
-        let places = Script::new("a b", settings()).playout.candidates().collect();
+        let candidates = Script::new("a b", settings()).playout.candidates().collect();
         let mut script = Script::new("a b", settings());
-        script.playout = crate::playout::Playout::new(places, PlayoutSettings::default(), seed);
+        script.playout = crate::playout::Playout::new(candidates, PlayoutSettings::default(), seed);
         script.happens("start");
         script.happens("a plays");
         script.happens("a is lost: 404");
@@ -78,49 +78,49 @@ fn half_a_minute_of_play_ends_the_incident_and_less_does_not() {
         [
             ("start", "ask a"),
             ("a plays", "started with a"),
-            ("a is lost: 404", "let go, rest 250ms"),
+            ("a is lost: 404", "release, back off 250ms"),
             ("time passes", "after 250ms: ask a"),
-            ("a is lost: 404", "rest 500ms"),
+            ("a is lost: 404", "back off 500ms"),
             ("time passes", "after 500ms: ask a"),
             ("a plays", "a is back"),
             (play, "nothing"),
             ("a is lost: 404", then),
         ]
     };
-    check("a", &lines("after 29 s", "let go, rest 1s"));
-    check("a", &lines("after 30 s", "let go, rest 250ms"));
+    check("a", &lines("after 29 s", "release, back off 1s"));
+    check("a", &lines("after 30 s", "release, back off 250ms"));
 }
 
 #[test]
-fn places_that_only_play_for_a_moment_do_not_take_turns_for_ever() {
+fn candidates_that_play_only_briefly_do_not_alternate_for_ever() {
     check(
         "a b",
         &[
             ("start", "ask a b"),
             ("a plays", "started with a"),
-            ("a is lost: stall", "let go, ask b"),
+            ("a is lost: stall", "release, ask b"),
             ("b plays", "failed over from a to b"),
-            ("b is lost: stall", "let go, rest 1s"),
+            ("b is lost: stall", "release, back off 1s"),
             ("time passes", "after 1s: ask a b"),
             ("a plays", "failed over from b to a"),
-            ("a is lost: stall", "let go, ask b"),
+            ("a is lost: stall", "release, ask b"),
             ("b plays", "failed over from a to b"),
-            ("b is lost: stall", "let go, rest 2s"),
+            ("b is lost: stall", "release, back off 2s"),
         ],
     );
 }
 
 #[test]
-fn when_no_slot_is_free_in_a_gap_the_channel_rests() {
+fn when_no_slot_is_free_in_a_gap_the_channel_backs_off() {
     check(
         "a b",
         &[
             ("start", "ask a b"),
             ("a plays", "started with a"),
-            ("a is lost: 404", "let go, ask b"),
-            ("full", "rest 1s"),
+            ("a is lost: 404", "release, ask b"),
+            ("full", "back off 1s"),
             ("time passes", "after 1s: ask b a"),
-            ("full", "rest 2s"),
+            ("full", "back off 2s"),
             ("time passes", "after 2s: ask b a"),
             ("a plays", "a is back"),
         ],
@@ -128,27 +128,27 @@ fn when_no_slot_is_free_in_a_gap_the_channel_rests() {
 }
 
 #[test]
-fn a_minute_without_a_packet_is_the_end() {
+fn a_channel_gives_up_after_a_minute_without_a_packet() {
     check(
         "a b",
         &[
             ("start", "ask a b"),
             ("a plays", "started with a"),
             ("after 5 min", "nothing"),
-            ("a is lost: 404", "let go, ask b"),
-            ("full", "rest 1s"),
+            ("a is lost: 404", "release, ask b"),
+            ("full", "back off 1s"),
             ("time passes", "after 1s: ask b a"),
-            ("full", "rest 2s"),
+            ("full", "back off 2s"),
             ("time passes", "after 2s: ask b a"),
-            ("full", "rest 4s"),
+            ("full", "back off 4s"),
             ("time passes", "after 4s: ask b a"),
-            ("full", "rest 8s"),
+            ("full", "back off 8s"),
             ("time passes", "after 8s: ask b a"),
-            ("full", "rest 15s"),
+            ("full", "back off 15s"),
             ("time passes", "after 15s: ask b a"),
-            ("full", "rest 15s"),
+            ("full", "back off 15s"),
             ("time passes", "after 15s: ask b a"),
-            ("full", "rest 15s"),
+            ("full", "back off 15s"),
             ("time passes", "after 15s: give up: silent"),
             ("start", "nothing"),
         ],
@@ -156,7 +156,7 @@ fn a_minute_without_a_packet_is_the_end() {
 }
 
 #[test]
-fn patience_is_measured_from_the_last_packet_not_from_the_first_loss() {
+fn the_time_to_give_up_counts_from_the_last_packet() {
     let short = PlayoutSettings { give_up_after: Duration::from_secs(10), ..settings() };
     check_with(
         "a",
@@ -164,28 +164,28 @@ fn patience_is_measured_from_the_last_packet_not_from_the_first_loss() {
         &[
             ("start", "ask a"),
             ("a plays", "started with a"),
-            ("a is lost: reset", "let go, ask a"),
+            ("a is lost: reset", "release, ask a"),
             ("after 4 s", "nothing"),
             ("a plays", "a is back"),
-            ("a is lost: 404", "let go, rest 250ms"),
+            ("a is lost: 404", "release, back off 250ms"),
             ("time passes", "after 250ms: ask a"),
             ("a is granted", "open a"),
-            ("time passes", "after 6s: abandon, rest 500ms"),
+            ("time passes", "after 6s: abandon, back off 500ms"),
             ("time passes", "after 500ms: ask a"),
             ("time passes", "after 3.25s: abandon, give up: silent"),
         ],
     );
 }
 
-/// Everything that is asked for is granted, and then goes as `answer` says. Returns how many questions and how
-/// many openings that made, and the most questions within ten seconds.
-fn one_hour(places: &str, settings: PlayoutSettings, answer: &str) -> (usize, usize, usize) {
-    let mut script = Script::new(places, settings);
+/// Grants every request, and then answers with `answer`. Returns the number of requests, the number of openings, and
+/// the most requests within ten seconds.
+fn one_hour(candidates: &str, settings: PlayoutSettings, answer: &str) -> (usize, usize, usize) {
+    let mut script = Script::new(candidates, settings);
     let (begin, hour) = (script.now, Duration::from_secs(3600));
     let (mut asked, mut n_opened) = (Vec::new(), 0);
-    let mut news = vec![Input::Start];
+    let mut inputs = vec![Input::Start];
     while script.now < begin + hour {
-        let actions = match news.pop() {
+        let actions = match inputs.pop() {
             Some(input) => script.playout.on(input, script.now),
             None => match script.playout.deadline() {
                 Some(deadline) => {
@@ -199,21 +199,21 @@ fn one_hour(places: &str, settings: PlayoutSettings, answer: &str) -> (usize, us
             match action {
                 Action::Ask { attempt, order, .. } => {
                     asked.push(script.now);
-                    news.push(match answer {
+                    inputs.push(match answer {
                         "full" => Input::Full { attempt },
                         _ => Input::Granted { attempt, index: order[0] },
                     });
                 }
                 Action::Open { attempt, .. } => {
                     n_opened += 1;
-                    news.push(match answer {
+                    inputs.push(match answer {
                         "plays for a moment" => Input::Opened { attempt },
                         _ => Input::Lost { attempt, failure: failure(answer) },
                     });
                 }
                 Action::Follow { attempt } => {
-                    news.push(Input::Lost { attempt, failure: failure("reset") });
-                    news.push(Input::Playing { attempt });
+                    inputs.push(Input::Lost { attempt, failure: failure("reset") });
+                    inputs.push(Input::Playing { attempt });
                 }
                 _ => {}
             }
@@ -228,9 +228,9 @@ fn one_hour(places: &str, settings: PlayoutSettings, answer: &str) -> (usize, us
 
 // Holds T-fo.5, its half about requests to the provider: few at once, and fewer as time goes on.
 #[test]
-fn an_hour_of_failures_makes_few_requests() {
-    // A quick provider that refuses everything: one pass and its retries at once, then a round every 10 or 15 s.
-    for (places, answer, hourly, in_ten_seconds) in [
+fn an_hour_of_failures_causes_few_requests() {
+    // A fast provider that refuses everything: one pass and its retries at once, then a round every 10 or 15 s.
+    for (candidates, answer, hourly, in_ten_seconds) in [
         ("a", "refused", 370, 9),
         ("a", "503", 370, 9),
         ("a", "plays for a moment", 370, 9),
@@ -238,26 +238,29 @@ fn an_hour_of_failures_makes_few_requests() {
         ("a b c", "plays for a moment", 3 * 250, 20),
         ("a1 a2 b1 b2", "503", 4 * 250, 24),
     ] {
-        let (n_asked, n_opened, most) = one_hour(places, patient(), answer);
-        assert!(n_opened > 100, "{places}, {answer}: it went on trying");
-        assert!(n_asked <= hourly && n_opened <= hourly, "{places}, {answer}: {n_asked} requests in an hour");
-        assert!(most <= in_ten_seconds, "{places}, {answer}: {most} requests in ten seconds");
+        let (n_asked, n_opened, most) = one_hour(candidates, patient(), answer);
+        assert!(n_opened > 100, "{candidates}, {answer}: it kept trying");
+        assert!(
+            n_asked <= hourly && n_opened <= hourly,
+            "{candidates}, {answer}: {n_asked} requests in an hour"
+        );
+        assert!(most <= in_ten_seconds, "{candidates}, {answer}: {most} requests in ten seconds");
     }
 }
 
 #[test]
-fn with_the_usual_patience_a_dead_provider_sees_a_handful_of_requests_and_then_none() {
+fn with_default_settings_a_dead_provider_gets_a_few_requests_and_then_none() {
     let (_, n_opened, _) = one_hour("a", settings(), "refused");
     assert!((5..=16).contains(&n_opened), "{n_opened}");
     let (_, n_opened, _) = one_hour("a b c", settings(), "refused");
     assert!((5..=30).contains(&n_opened), "{n_opened}");
-    // Nobody has to wait when waiting cannot help.
+    // The channel does not wait when waiting cannot help.
     assert_eq!(one_hour("a b c", settings(), "404"), (3, 3, 3));
     assert_eq!(one_hour("a b c", settings(), "full"), (1, 0, 1));
 }
 
 #[test]
-fn a_rest_is_told_with_the_time_it_ends() {
+fn a_backoff_is_reported_with_its_end() {
     let mut script = Script::new("a b", settings());
     for line in ["start", "a plays", "a is lost: 404", "b is granted"] {
         script.happens(line);
