@@ -1,4 +1,4 @@
-//! A playlist account at a provider, its account profiles with their limits, and how its list is refreshed.
+//! A playlist account at a provider, its account profiles with their limits, and the refreshes of its playlist.
 
 use std::fmt;
 use std::time::Duration;
@@ -11,38 +11,39 @@ use crate::settings::seconds;
 use crate::source_url::SourceUrl;
 use crate::stream::RequestHeaders;
 
-/// The account that streams made by hand belong to. Every store has it; it can be neither changed nor deleted.
+/// The account of manually created streams. Every store has it; it can be neither changed nor deleted.
 pub const CUSTOM_ACCOUNT: AccountId = AccountId(1);
 
-/// A subscription at a provider: where streams come from and what their upstreams have in common.
+/// A subscription at a provider: the origin of streams, and settings that their upstream connections share.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Account {
     pub id: AccountId,
     /// Unique.
     pub name: String,
-    /// Where its list is.
+    /// The location of its playlist.
     pub list: PlaylistLocation,
-    /// Streams of an inactive account are not played, and its list is not refreshed.
+    /// Streams of an inactive account are not played, and its playlist is not refreshed.
     pub is_active: bool,
     /// Sent with every request to this provider, unless the stream has its own.
     #[serde(default)]
     pub headers: RequestHeaders,
-    /// How long the provider goes on counting a connection that was closed. A slot comes back only then.
+    /// Time for which the provider keeps counting a closed connection. The slot becomes free afterwards.
     #[serde(with = "seconds")]
     pub release_delay: Duration,
     /// One of them is the default.
     pub profiles: Vec<AccountProfile>,
-    /// What makes a stream the same one at the next refresh.
+    /// The property by which a refresh recognises a stream.
     #[serde(default)]
     pub identity: StreamIdentity,
-    /// What is made of the values that the provider gives. In this order.
+    /// Changes to the values of the provider, applied in this order.
     #[serde(default)]
     pub rules: Vec<Rule>,
     #[serde(default)]
     pub schedule: RefreshSchedule,
-    /// Days after which a stream that has vanished is removed, unless a channel uses it. 0 is at the next refresh.
+    /// Days after which a stream missing from the playlist is removed, unless a channel uses it. 0 removes it at the
+    /// next refresh.
     pub stale_stream_days: u32,
-    /// Among accounts, the larger first. For what looks at accounts in an order of its own.
+    /// Larger values come first where accounts are sorted by priority.
     #[serde(default)]
     pub priority: i32,
     #[serde(default)]
@@ -54,51 +55,51 @@ pub struct Account {
     pub updated_at: i64,
 }
 
-/// Where the list of an account is.
+/// The location of an account's playlist.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum PlaylistLocation {
-    /// Nowhere: its streams are made by hand.
+    /// None: its streams are created manually.
     None,
-    /// At an `http` or `https` address, which often has credentials in it.
+    /// An `http` or `https` address, which often contains credentials.
     Url(SourceUrl),
-    /// In a file of this machine.
+    /// A local file.
     File(String),
 }
 
-/// What makes a stream the same one at the next refresh, so that it keeps its id and its edits.
+/// The property by which a refresh recognises a stream, so that it keeps its id and its edits.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum StreamIdentity {
     /// Its address.
     #[default]
     Url,
-    /// The stream id in an address as panels make them (`/live/user/password/ID.ts`); of others the address. Survives
-    /// a change of password or of the provider's host name.
+    /// The stream id in an address of the usual panel form (`/live/user/password/ID.ts`), otherwise the address.
+    /// Survives a change of the password or of the provider's host name.
     StreamId,
 }
 
-/// When a list is refreshed by itself.
+/// The time of automatic refreshes.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(default)]
 pub struct RefreshSchedule {
-    /// Hours between two refreshes; 0 is never. Not looked at where there is a `cron` expression.
+    /// Hours between two refreshes; 0 disables them. Ignored if a `cron` expression is set.
     pub interval_hours: u32,
-    /// Minute, hour, day of month, month, day of week; in the time zone of the core settings. Empty is none.
+    /// Minute, hour, day of month, month, day of week, in the time zone of the core settings. Empty if unused.
     pub cron: String,
 }
 
-/// One change of what a provider says.
+/// One search-and-replace rule for values of the provider.
 #[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Rule {
     pub field: RuleField,
     /// A regular expression.
     pub find: String,
-    /// What every match of it becomes.
+    /// The replacement of every match.
     pub replace: String,
 }
 
-/// What a rule changes.
+/// The field that a rule changes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum RuleField {
@@ -109,32 +110,32 @@ pub enum RuleField {
     Logo,
 }
 
-/// Credentials of an account with a limit of their own.
+/// Credentials of an account with their own limit.
 #[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct AccountProfile {
     pub id: ProfileId,
     /// Unique in its account.
     pub name: String,
-    /// The profile that is tried first. An account has one.
+    /// The default profile is tried first. Every account has one.
     pub is_default: bool,
     pub is_active: bool,
-    /// Upstream connections at one time; 0 is no limit.
+    /// Maximum number of simultaneous upstream connections; 0 is unlimited.
     pub max_streams: u32,
-    /// What of a stream's address this profile replaces, and by what: how a second login plays the streams of the
-    /// first one's list. Both empty: nothing.
+    /// The part of a stream's address that this profile replaces, and its replacement. This is how a second login plays
+    /// the streams of the first one's playlist. Both empty: nothing.
     #[serde(default)]
     pub search_pattern: String,
     #[serde(default)]
     pub replace_pattern: String,
     #[serde(default)]
     pub custom_properties: Map<String, Value>,
-    /// When these credentials end, in milliseconds since 1970. For people to see.
+    /// Expiry of these credentials in milliseconds since 1970, for display only.
     #[serde(default)]
     pub expires_at: Option<i64>,
 }
 
 impl AccountProfile {
-    /// The default profile of an account.
+    /// Creates the default profile of an account.
     pub fn default_of(id: ProfileId, name: impl Into<String>, max_streams: u32) -> Self {
         Self {
             id,
@@ -150,14 +151,14 @@ impl AccountProfile {
     }
 }
 
-/// Without its texts: what changes an address may have a login in it.
+/// Without its texts, because a rule for addresses may contain a login.
 impl fmt::Debug for Rule {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Rule").field("field", &self.field).finish_non_exhaustive()
     }
 }
 
-/// Without its patterns, which are there to change a login, and without what others keep with it.
+/// Without its patterns, which usually contain a login, and without custom properties.
 impl fmt::Debug for AccountProfile {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("AccountProfile")
@@ -170,13 +171,13 @@ impl fmt::Debug for AccountProfile {
     }
 }
 
-/// Hours between two refreshes of an account that is made, where nobody says otherwise.
+/// Default number of hours between two refreshes of a new account.
 pub const REFRESH_INTERVAL_HOURS: u32 = 24;
-/// Days after which a vanished stream is removed, where nobody says otherwise.
+/// Default number of days after which a missing stream is removed.
 pub const STALE_STREAM_DAYS: u32 = 7;
 
 impl Account {
-    /// An account as most begin: one profile, no schedule, addresses as identity.
+    /// Creates an account with one profile, no schedule, and addresses as identity.
     pub fn new(
         id: AccountId,
         name: impl Into<String>,
@@ -203,58 +204,59 @@ impl Account {
         }
     }
 
-    /// The account of streams that are made by hand.
+    /// Creates the account of manually created streams.
     pub fn custom() -> Self {
         let profile = AccountProfile::default_of(ProfileId(1), "custom", 0);
         Self::new(CUSTOM_ACCOUNT, "custom", PlaylistLocation::None, profile, 0)
     }
 
-    /// The profiles that may be used, in the order in which they are tried: the default one first.
+    /// Returns the active profiles in the order in which they are tried, the default one first.
     pub fn active_profiles(&self) -> impl Iterator<Item = &AccountProfile> {
         let active = || self.profiles.iter().filter(|it| it.is_active);
         active().filter(|it| it.is_default).chain(active().filter(|it| !it.is_default))
     }
 
-    /// The profile that is tried first.
+    /// Returns the profile that is tried first.
     pub fn default_profile(&self) -> Option<&AccountProfile> {
         self.profiles.iter().find(|it| it.is_default)
     }
 
-    /// Is this the account of streams that are made by hand?
+    /// Returns whether this is the account of manually created streams.
     pub fn is_custom(&self) -> bool {
         self.id == CUSTOM_ACCOUNT
     }
 }
 
-/// What came of the refreshes of an account. A record of its own, so that a refresh never writes the account.
+/// The results of an account's refreshes. A separate record, so that a refresh never writes the account.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RefreshRecord {
     pub account: AccountId,
     pub outcome: RefreshOutcome,
-    /// A sentence for the admin, without credentials.
+    /// A message for the admin, without credentials.
     pub message: String,
-    /// When the last try ended, in milliseconds since 1970.
+    /// End of the last refresh, in milliseconds since 1970.
     pub tried_at: i64,
-    /// When the last good one ended: until then streams that are not stale were seen.
+    /// End of the last successful refresh, at which all streams that are not stale were seen.
     #[serde(default)]
     pub good_at: Option<i64>,
-    /// Entries of the last good list: what a shrunken one is measured against.
+    /// Number of entries of the last accepted playlist, with which the size of the next one is compared.
     #[serde(default)]
     pub n_good: u64,
-    /// Fingerprint of the last good list's bytes and of what the account made of them.
+    /// Hash of the last accepted playlist and of the account settings that were applied to it.
     #[serde(default)]
     pub digest: Option<[u8; 32]>,
 }
 
-/// How a refresh ended.
+/// The result of a refresh.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum RefreshOutcome {
-    /// The list was taken.
+    /// The playlist was imported.
     Success,
-    /// Nothing was changed: there was no list, or none that could be read.
+    /// Nothing was changed, because the playlist was missing or unreadable.
     Error,
-    /// Nothing was changed: the list is much smaller than the last good one, and an admin has to agree.
+    /// Nothing was changed, because the playlist is much smaller than the last accepted one and an admin has to confirm
+    /// it.
     AwaitingConfirmation,
 }
 
@@ -263,7 +265,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn neither_a_rule_nor_a_profile_prints_the_login_that_it_changes() {
+    fn rules_and_profiles_print_without_the_login_that_they_change() {
         let mut profile = AccountProfile::default_of(ProfileId(1), "second", 1);
         profile.search_pattern = "/user/secret/".to_owned();
         profile.replace_pattern = "/user2/secret2/".to_owned();

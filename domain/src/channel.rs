@@ -1,4 +1,4 @@
-//! The virtual channel of the lineup, and its number.
+//! A channel of the lineup, and its number.
 
 use std::fmt;
 use std::str::FromStr;
@@ -10,33 +10,33 @@ use uuid::Uuid;
 use crate::ids::{ChannelId, GroupId, StreamId, StreamProfileId};
 use crate::user::UserLevel;
 
-/// A channel: what viewers choose, made of the streams that can play it.
+/// A channel: a lineup entry that viewers choose, with the streams that can play it.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Channel {
     pub id: ChannelId,
-    /// What its address is made of. Never changes.
+    /// The identifier in its address. Never changes.
     pub uuid: Uuid,
     pub name: String,
     /// Unique.
     pub number: Option<ChannelNumber>,
     #[serde(default)]
     pub group: Option<GroupId>,
-    /// Address of a picture.
+    /// Address of the logo.
     #[serde(default)]
     pub logo: Option<String>,
-    /// Its id in a guide.
+    /// Its id in a programme guide.
     #[serde(default)]
     pub tvg_id: Option<String>,
-    /// The failover order: first tried first.
+    /// The failover order; the first stream is tried first.
     pub streams: Vec<StreamId>,
-    /// How its streams are handed on, where they do not say it themselves.
+    /// The delivery of its streams that have no stream profile of their own.
     #[serde(default)]
     pub stream_profile: Option<StreamProfileId>,
     pub enabled: bool,
-    /// Users of a lower level do not see it.
+    /// Hidden from users of a lower level.
     #[serde(default)]
     pub user_level: UserLevel,
-    /// Users who hide adult content do not see it.
+    /// Hidden from users who hide adult content.
     #[serde(default)]
     pub is_adult: bool,
     #[serde(default)]
@@ -48,11 +48,11 @@ pub struct Channel {
     pub updated_at: i64,
 }
 
-/// Characters that a channel's name may have.
+/// Maximum length of a channel's name, in characters.
 pub const CHANNEL_NAME_CHARS_MAX: usize = 255;
 
 impl Channel {
-    /// A channel with a name and nothing else.
+    /// Creates a channel with a name and nothing else.
     pub fn new(id: ChannelId, uuid: Uuid, name: impl Into<String>, at: i64) -> Self {
         Self {
             id,
@@ -76,16 +76,16 @@ impl Channel {
 
 /// A channel number: whole as `4`, or with up to three decimals as `4.1`. Never negative.
 ///
-/// Exact, so that two channels have the same number when they look as if they had. As text on every wire.
+/// Stored exactly, so that equal numbers always compare as equal. Serialised as text.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct ChannelNumber {
     thousandths: u64,
 }
 
-/// Why a text is no channel number.
+/// The reason why a channel number is invalid.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum ChannelNumberError {
-    #[error("a channel number has digits and at most one dot, as in 4 or 4.1")]
+    #[error("a channel number consists of digits and at most one dot, such as 4 or 4.1")]
     NotANumber,
     #[error("a channel number is at most {}", ChannelNumber::WHOLE_MAX)]
     TooLarge,
@@ -97,27 +97,26 @@ impl ChannelNumber {
     /// The largest whole number.
     pub const WHOLE_MAX: u32 = 99_999_999;
 
-    /// What counting begins with.
+    /// The first number of an automatic numbering.
     pub const ONE: Self = Self { thousandths: 1000 };
 
-    /// A whole number. `None` above [`ChannelNumber::WHOLE_MAX`].
+    /// Creates a whole number. `None` above [`ChannelNumber::WHOLE_MAX`].
     pub fn whole(number: u32) -> Option<Self> {
         (number <= Self::WHOLE_MAX).then_some(Self { thousandths: u64::from(number) * 1000 })
     }
 
-    /// Zero is how many providers write "none".
+    /// Returns whether the number is zero, which many providers write for "none".
     pub fn is_zero(self) -> bool {
         self.thousandths == 0
     }
 
-    /// The number that is one more: 5.5 after 4.5. `None` where that is too large.
+    /// Returns the number plus one: 5.5 after 4.5. `None` above the maximum.
     pub fn next(self) -> Option<Self> {
         let thousandths = self.thousandths + 1000;
         (thousandths <= u64::from(Self::WHOLE_MAX) * 1000).then_some(Self { thousandths })
     }
 
-    /// The next whole number after the largest of these; 1 if there are none.
-    /// `None` when the largest is the largest there can be.
+    /// Returns the next whole number after the largest of these; 1 if there are none. `None` above the maximum.
     pub fn next_after(numbers: impl IntoIterator<Item = Option<Self>>) -> Option<Self> {
         let largest = numbers.into_iter().flatten().max().map_or(0, |it| it.thousandths / 1000);
         u32::try_from(largest + 1).ok().and_then(Self::whole)
@@ -185,7 +184,7 @@ mod tests {
     }
 
     #[test]
-    fn a_number_is_written_as_short_as_it_can_be() {
+    fn a_number_is_written_in_its_shortest_form() {
         for (read, written) in [
             ("4", "4"),
             ("4.0", "4"),
@@ -201,7 +200,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_number_is_refused_with_the_reason() {
+    fn an_invalid_number_is_refused_with_the_reason() {
         use ChannelNumberError::{NotANumber, TooLarge, TooManyDecimals};
         for text in ["", "-5", "+5", "abc", "NaN", "inf", "4.", ".5", "4.1.2", "1e3", "4,1", " 4", "٤"] {
             assert_eq!(text.parse::<ChannelNumber>(), Err(NotANumber), "{text:?}");
@@ -213,7 +212,7 @@ mod tests {
     }
 
     #[test]
-    fn the_next_number_is_the_whole_one_after_the_largest() {
+    fn the_next_number_is_the_whole_number_after_the_largest() {
         assert_eq!(ChannelNumber::next_after([]), Some(number("1")));
         assert_eq!(
             ChannelNumber::next_after([Some(number("7")), None, Some(number("4"))]),
@@ -224,7 +223,7 @@ mod tests {
     }
 
     #[test]
-    fn one_more_keeps_the_decimals() {
+    fn adding_one_keeps_the_decimals() {
         assert_eq!(ChannelNumber::ONE.next(), Some(number("2")));
         assert_eq!(number("4.5").next(), Some(number("5.5")));
         assert_eq!(number("99999998.001").next(), None);
@@ -233,7 +232,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn reading_what_was_written_gives_the_same_number(thousandths in 0..=99_999_999_000_u64) {
+        fn a_number_survives_writing_and_reading(thousandths in 0..=99_999_999_000_u64) {
             let it = ChannelNumber { thousandths };
             prop_assert_eq!(it.to_string().parse::<ChannelNumber>(), Ok(it));
             let text = serde_json::to_string(&it).unwrap();
@@ -241,7 +240,7 @@ mod tests {
         }
 
         #[test]
-        fn no_text_is_too_odd(text in "\\PC*|[0-9.+-]{0,30}") {
+        fn no_text_causes_a_panic(text in "\\PC*|[0-9.+-]{0,30}") {
             let _ = text.parse::<ChannelNumber>();
         }
     }

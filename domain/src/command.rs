@@ -1,19 +1,19 @@
-//! The command of a stream profile: a program that reads a stream in the gateway's place.
+//! The command of a stream profile: a program that reads a stream instead of the gateway.
 //!
-//! No shell is involved. The text is split into words before anything is put in, so an address stays one argument
-//! whatever it holds.
+//! No shell is involved. The text is split into words before values are inserted, so an address always stays one
+//! argument.
 
 use std::fmt;
 
-/// What stands for a value in the parameters of a command.
+/// A placeholder in the parameters of a command.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Token {
+enum Placeholder {
     StreamUrl,
     UserAgent,
     ChannelId,
 }
 
-impl Token {
+impl Placeholder {
     const ALL: [(&'static str, Self); 3] = [
         ("{streamUrl}", Self::StreamUrl),
         ("{userAgent}", Self::UserAgent),
@@ -21,7 +21,7 @@ impl Token {
     ];
 }
 
-/// A program and the arguments it is run with, some of them still to be filled in.
+/// A program and its arguments with placeholders.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CommandTemplate {
     program: String,
@@ -31,41 +31,42 @@ pub struct CommandTemplate {
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum Piece {
     Text(String),
-    Token(Token),
+    Placeholder(Placeholder),
 }
 
-/// What is put in for the tokens.
+/// The values for the placeholders.
 #[derive(Clone, Copy)]
 pub struct CommandValues<'a> {
     /// For `{streamUrl}`.
     pub stream_url: &'a str,
-    /// For `{userAgent}`. Without one, an argument that is this token alone is left out, and the option before it.
+    /// For `{userAgent}`. If `None`, an argument that consists of this placeholder is omitted together with the option
+    /// before it.
     pub user_agent: Option<&'a str>,
     /// For `{channelId}`.
     pub channel_id: &'a str,
 }
 
-/// Why a command cannot be used.
+/// The reason why a command is invalid.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{field}: {reason}")]
 pub struct CommandTemplateError {
     /// `command` or `parameters`.
     pub field: &'static str,
-    /// A sentence for the person who wrote it.
+    /// A sentence for the admin.
     pub reason: String,
 }
 
 impl CommandTemplate {
-    /// Reads the program's name or absolute path, which is one word whatever it holds, and its parameters, which are
-    /// split as a shell would split them, with single quotes, double quotes and backslashes.
+    /// Parses the program's name or absolute path, which is not split, and its parameters, which are split as by a
+    /// shell, with single quotes, double quotes and backslashes.
     ///
     /// # Errors
-    /// When there is no program, a quote is not closed, or a `{word}` is no token.
+    /// If the program is missing, a quote is not closed, or a `{word}` is not a placeholder.
     pub fn new(command: &str, parameters: &str) -> Result<Self, CommandTemplateError> {
         let wrong = |field, reason: &str| CommandTemplateError { field, reason: reason.to_owned() };
         let program = command.trim();
         if program.is_empty() {
-            return Err(wrong("command", "A program is needed."));
+            return Err(wrong("command", "A program is required."));
         }
         if program.contains('\0') || (program.contains('/') && !program.starts_with('/')) {
             return Err(wrong("command", "This is neither the name of a program nor an absolute path."));
@@ -76,19 +77,19 @@ impl CommandTemplate {
         Ok(Self { program: program.to_owned(), arguments })
     }
 
-    /// The command with its values in. A value is never looked through for tokens.
+    /// Returns the command with all values inserted. Placeholders within values are not replaced.
     pub fn fill(&self, values: CommandValues<'_>) -> Argv {
         let mut arguments: Vec<String> = Vec::with_capacity(self.arguments.len());
         for pieces in &self.arguments {
-            if values.user_agent.is_none() && pieces[..] == [Piece::Token(Token::UserAgent)] {
+            if values.user_agent.is_none() && pieces[..] == [Piece::Placeholder(Placeholder::UserAgent)] {
                 arguments.pop_if(|it| it.starts_with('-'));
                 continue;
             }
             let text = pieces.iter().map(|it| match it {
                 Piece::Text(text) => text.as_str(),
-                Piece::Token(Token::StreamUrl) => values.stream_url,
-                Piece::Token(Token::UserAgent) => values.user_agent.unwrap_or_default(),
-                Piece::Token(Token::ChannelId) => values.channel_id,
+                Piece::Placeholder(Placeholder::StreamUrl) => values.stream_url,
+                Piece::Placeholder(Placeholder::UserAgent) => values.user_agent.unwrap_or_default(),
+                Piece::Placeholder(Placeholder::ChannelId) => values.channel_id,
             });
             arguments.push(text.collect());
         }
@@ -96,10 +97,10 @@ impl CommandTemplate {
     }
 }
 
-/// A command as it is run. Prints itself without its arguments: they hold addresses and what was given to them.
+/// A command ready to run. It prints without its arguments, because they contain addresses.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Argv {
-    /// A name that is looked for in `PATH`, or an absolute path.
+    /// A name to look up in `PATH`, or an absolute path.
     pub program: String,
     pub arguments: Vec<String>,
 }
@@ -110,15 +111,15 @@ impl fmt::Debug for Argv {
     }
 }
 
-/// Splits a text into words as a shell does, without anything else that a shell does.
+/// Splits a text into words as a shell does, without any other expansion.
 fn split(text: &str) -> Result<Vec<String>, &'static str> {
     let mut words = Vec::new();
-    // `None` between words; quotes make a word even when nothing is in them.
+    // `None` between words; quotes create a word even if they are empty.
     let mut word: Option<String> = None;
     let mut chars = text.chars();
     while let Some(it) = chars.next() {
         match it {
-            '\0' => return Err("This holds a character that no argument can."),
+            '\0' => return Err("This contains a null character, which no argument can contain."),
             it if it.is_whitespace() => words.extend(word.take()),
             '\'' => {
                 let word = word.get_or_insert_default();
@@ -158,23 +159,23 @@ fn split(text: &str) -> Result<Vec<String>, &'static str> {
     Ok(words)
 }
 
-/// Finds the tokens of a word.
+/// Splits a word into texts and placeholders.
 fn pieces(word: &str) -> Result<Vec<Piece>, String> {
     let mut pieces = Vec::new();
     let mut text = String::new();
     let mut rest = word;
     while let Some(first) = rest.chars().next() {
-        if let Some((name, token)) = Token::ALL.into_iter().find(|it| rest.starts_with(it.0)) {
+        if let Some((name, token)) = Placeholder::ALL.into_iter().find(|it| rest.starts_with(it.0)) {
             if !text.is_empty() {
                 pieces.push(Piece::Text(std::mem::take(&mut text)));
             }
-            pieces.push(Piece::Token(token));
+            pieces.push(Piece::Placeholder(token));
             rest = &rest[name.len()..];
             continue;
         }
-        if let Some(name) = looks_like_token(rest) {
-            let known = Token::ALL.map(|it| it.0).join(", ");
-            return Err(format!("{name} is not known; there are {known}."));
+        if let Some(name) = looks_like_placeholder(rest) {
+            let known = Placeholder::ALL.map(|it| it.0).join(", ");
+            return Err(format!("{name} is not known; use one of {known}."));
         }
         text.push(first);
         rest = &rest[first.len_utf8()..];
@@ -185,8 +186,8 @@ fn pieces(word: &str) -> Result<Vec<Piece>, String> {
     Ok(pieces)
 }
 
-/// A word in braces at the beginning of a text. Other braces, as of JSON, are text.
-fn looks_like_token(text: &str) -> Option<&str> {
+/// Returns the word in braces at the beginning of a text. Other braces, as in JSON, are text.
+fn looks_like_placeholder(text: &str) -> Option<&str> {
     let name = text.strip_prefix('{')?;
     let end = name.find(|it: char| !it.is_ascii_alphanumeric() && it != '_')?;
     (end > 0 && name[end..].starts_with('}')).then(|| &text[..end + 2])
@@ -220,7 +221,7 @@ mod tests {
 
     // Holds T-rx.3.
     #[test]
-    fn an_address_stays_one_argument_whatever_it_holds() {
+    fn an_address_always_stays_one_argument() {
         for url in [
             "http://h/a b/c.ts",
             "http://h/\"a\" 'b",
@@ -239,19 +240,19 @@ mod tests {
     }
 
     #[test]
-    fn without_a_user_agent_its_option_is_left_out() {
+    fn without_a_user_agent_its_option_is_omitted() {
         let parameters = "-y {userAgent} -i {streamUrl} x {userAgent} a={userAgent}";
         assert_eq!(filled(parameters, "u", None), ["-i", "u", "x", "a="]);
         assert_eq!(filled(parameters, "u", Some("p 1")), ["-y", "p 1", "-i", "u", "x", "p 1", "a=p 1"]);
     }
 
     #[test]
-    fn a_command_that_cannot_be_used_is_refused_with_its_field() {
+    fn an_invalid_command_is_refused_with_its_field() {
         let check = |command: &str, parameters: &str, field: &str, part: &str| {
             let error = CommandTemplate::new(command, parameters).unwrap_err();
             assert!(error.field == field && error.reason.contains(part), "{command} {parameters}: {error}");
         };
-        check(" ", "", "command", "program is needed");
+        check(" ", "", "command", "program is required");
         check("bin/x", "", "command", "absolute path");
         check("x\0", "", "command", "absolute path");
         check("x", "'a", "parameters", "single quote");

@@ -1,7 +1,8 @@
-//! Core settings: what an admin can change while the gateway runs, over what file, environment and arguments say.
+//! Core settings: changed by admins while the gateway runs. They override the configuration file, the environment and
+//! the arguments.
 //!
-//! Each is a [`CoreSetting`](crate::setting::CoreSetting) under one of the keys below, whose value is an object. A member that
-//! is not there leaves what stands below it as it is.
+//! Each is a [`CoreSetting`](crate::setting::CoreSetting) under one of the keys below, whose value is an object. A
+//! missing member leaves the configured value in force.
 
 use serde_json::{Map, Value};
 
@@ -12,43 +13,42 @@ use crate::settings::Settings;
 pub const PROXY_SETTINGS: &str = "proxy_settings";
 /// `default_stream_profile`: the id of a stream profile.
 pub const STREAM_SETTINGS: &str = "stream_settings";
-/// `time_zone`: an IANA name, such as `Europe/Berlin`. `log_level`: how much is logged.
+/// `time_zone`: an IANA name, such as `Europe/Berlin`. `log_level`: the amount of logging.
 pub const SYSTEM_SETTINGS: &str = "system_settings";
 
-/// Every key, with its name for people.
+/// Every key with its display name.
 pub const SETTING_KEYS: [(&str, &str); 3] = [
     (PROXY_SETTINGS, "Proxy settings"),
     (STREAM_SETTINGS, "Stream settings"),
     (SYSTEM_SETTINGS, "System settings"),
 ];
 
-/// The time zone where none is set.
+/// The default time zone.
 pub const DEFAULT_TIME_ZONE: &str = "UTC";
 
 const DEFAULT_STREAM_PROFILE: &str = "default_stream_profile";
 const TIME_ZONE_MEMBER: &str = "time_zone";
 const LOG_LEVEL: &str = "log_level";
 
-/// A member of a value that cannot be used, and why; the reason goes on after the name.
+/// The name of an invalid member, and the reason, worded to follow the name.
 pub type FieldError = (String, String);
 
-/// What values are checked against.
+/// The context in which values are checked.
 pub struct SettingChecks<'a> {
-    /// What file, environment and arguments say of the engine.
+    /// The engine settings of file, environment and arguments.
     pub base: &'a Settings,
     pub has_stream_profile: &'a dyn Fn(StreamProfileId) -> bool,
-    /// Whether the gateway knows a time zone of this name.
+    /// Returns whether the gateway knows a time zone of this name.
     pub has_time_zone: &'a dyn Fn(&str) -> bool,
-    /// What is wrong with a log level, if something is.
-    pub wrong_log_level: &'a dyn Fn(&str) -> Option<String>,
+    /// Returns the reason why a log level is invalid, if it is.
+    pub log_level_error: &'a dyn Fn(&str) -> Option<String>,
 }
 
-/// Says of every member of a value whether it can be used under this key.
+/// Checks every member of a value under this key.
 ///
 /// # Errors
-/// Each member that cannot, with the reason. What is wrong with the whole value, or with the key, stands under
-/// `value` or `key`.
-pub fn check(key: &str, value: &Value, known: &SettingChecks<'_>) -> Result<(), Vec<FieldError>> {
+/// Every invalid member, with the reason. Errors of the whole value or of the key are reported under `value` or `key`.
+pub fn check(key: &str, value: &Value, checks: &SettingChecks<'_>) -> Result<(), Vec<FieldError>> {
     if !SETTING_KEYS.iter().any(|it| it.0 == key) {
         return Err(vec![error("key", "is not the key of a core setting")]);
     }
@@ -56,54 +56,54 @@ pub fn check(key: &str, value: &Value, known: &SettingChecks<'_>) -> Result<(), 
         return Err(vec![error("value", "must be an object")]);
     };
     let errors = match key {
-        PROXY_SETTINGS => lay_over(known.base, members).1,
-        _ => members.iter().filter_map(|(name, value)| wrong_member(key, name, value, known)).collect(),
+        PROXY_SETTINGS => apply_over(checks.base, members).1,
+        _ => members.iter().filter_map(|(name, value)| wrong_member(key, name, value, checks)).collect(),
     };
     if errors.is_empty() { Ok(()) } else { Err(errors) }
 }
 
-/// The engine's settings with these `proxy_settings` over them, and what of these was left out. The result can always
-/// be used when the base can: a value that was good once may not go with what the file says today.
+/// Returns the engine settings with these `proxy_settings` applied, and the members that were ignored. The result is
+/// valid if the base is: a member that was valid once may contradict the present base.
 pub fn effective(base: &Settings, proxy_settings: Option<&Value>) -> (Settings, Vec<FieldError>) {
     match proxy_settings {
         None => (base.clone(), Vec::new()),
-        Some(Value::Object(members)) => lay_over(base, members),
+        Some(Value::Object(members)) => apply_over(base, members),
         Some(_) => (base.clone(), vec![error("value", "must be an object")]),
     }
 }
 
-/// The stream profile for streams and channels that refer to none, by `stream_settings`.
+/// Returns the stream profile of `stream_settings` for streams and channels without one.
 pub fn default_stream_profile(stream_settings: Option<&Value>) -> Option<StreamProfileId> {
     profile_id(stream_settings?.get(DEFAULT_STREAM_PROFILE)?)
 }
 
-/// The time zone of schedules, by `system_settings`.
+/// Returns the time zone of `system_settings`, used for schedules.
 pub fn time_zone(system_settings: Option<&Value>) -> &str {
     system_settings.and_then(|it| it.get(TIME_ZONE_MEMBER)?.as_str()).unwrap_or(DEFAULT_TIME_ZONE)
 }
 
-/// The log level that is set, by `system_settings`; `None` leaves it to what file, environment and arguments say.
+/// Returns the log level of `system_settings`; `None` leaves it to file, environment and arguments.
 pub fn log_level(system_settings: Option<&Value>) -> Option<&str> {
     system_settings?.get(LOG_LEVEL)?.as_str().filter(|it| !it.is_empty())
 }
 
-fn wrong_member(key: &str, name: &str, value: &Value, known: &SettingChecks<'_>) -> Option<FieldError> {
+fn wrong_member(key: &str, name: &str, value: &Value, checks: &SettingChecks<'_>) -> Option<FieldError> {
     let reason = match (key, name) {
-        // Nothing is how one says that the default should hold again.
+        // `null` restores the default.
         (STREAM_SETTINGS, DEFAULT_STREAM_PROFILE) if value.is_null() => return None,
         (STREAM_SETTINGS, DEFAULT_STREAM_PROFILE) => match profile_id(value) {
-            Some(id) if (known.has_stream_profile)(id) => return None,
+            Some(id) if (checks.has_stream_profile)(id) => return None,
             Some(_) => "is not the id of a stream profile",
             None => "must be the id of a stream profile",
         },
         (SYSTEM_SETTINGS, TIME_ZONE_MEMBER) => match value.as_str() {
-            Some(zone) if (known.has_time_zone)(zone) => return None,
+            Some(zone) if (checks.has_time_zone)(zone) => return None,
             Some(_) => "is not the name of a time zone",
             None => "must be the name of a time zone",
         },
         (SYSTEM_SETTINGS, LOG_LEVEL) => match value.as_str() {
             Some("") => return None,
-            Some(level) => return (known.wrong_log_level)(level).map(|reason| error(name, reason)),
+            Some(level) => return (checks.log_level_error)(level).map(|reason| error(name, reason)),
             None if value.is_null() => return None,
             None => "must be a log level, such as debug",
         },
@@ -114,25 +114,25 @@ fn wrong_member(key: &str, name: &str, value: &Value, known: &SettingChecks<'_>)
 
 const NO_SUCH_SETTING: &str = "is not a setting";
 
-/// Lays members over the base, each for itself; then takes those away again that do not go with the others.
-fn lay_over(base: &Settings, members: &Map<String, Value>) -> (Settings, Vec<FieldError>) {
+/// Applies each member to the base by itself, then removes those that contradict each other.
+fn apply_over(base: &Settings, members: &Map<String, Value>) -> (Settings, Vec<FieldError>) {
     let mut errors = Vec::new();
-    let mut taken: Vec<(&String, &Value)> = Vec::new();
+    let mut accepted: Vec<(&String, &Value)> = Vec::new();
     for (name, value) in members {
         match with(base, &[(name, value)]) {
             _ if name == DEFAULT_STREAM_PROFILE => errors.push(error(name, "belongs to stream_settings")),
-            Ok(_) => taken.push((name, value)),
+            Ok(_) => accepted.push((name, value)),
             Err(reason) => errors.push(error(name, reason)),
         }
     }
     loop {
-        let settings = with(base, &taken).unwrap_or_else(|_| base.clone());
+        let settings = with(base, &accepted).unwrap_or_else(|_| base.clone());
         let Err(wrong) = settings.check() else { return (settings, errors) };
-        let n_before = taken.len();
-        taken.retain(|it| it.0 != wrong.field);
-        // What is blamed stands in the base: something that was laid over does not go with it.
-        if taken.len() == n_before {
-            taken.clear();
+        let n_before = accepted.len();
+        accepted.retain(|it| it.0 != wrong.field);
+        // The invalid value is in the base, so one of the applied members contradicts it.
+        if accepted.len() == n_before {
+            accepted.clear();
         }
         errors.push(error(wrong.field, wrong.reason));
         if n_before == 0 {
@@ -143,7 +143,7 @@ fn lay_over(base: &Settings, members: &Map<String, Value>) -> (Settings, Vec<Fie
 
 fn with(base: &Settings, members: &[(&String, &Value)]) -> Result<Settings, String> {
     let mut whole = serde_json::to_value(base).map_err(|it| it.to_string())?;
-    let all = whole.as_object_mut().ok_or("is no object")?;
+    let all = whole.as_object_mut().ok_or("is not an object")?;
     for (name, value) in members {
         let place = all.get_mut(*name).ok_or(NO_SUCH_SETTING)?;
         *place = (*value).clone();
@@ -167,16 +167,16 @@ mod tests {
 
     use super::*;
 
-    /// The names of the members that are refused.
+    /// Checks the names of the rejected members.
     #[track_caller]
     fn refused(key: &str, value: Value, expected: &[(&str, &str)]) {
-        let known = SettingChecks {
+        let checks = SettingChecks {
             base: &Settings::default(),
             has_stream_profile: &|it| it.0 <= 2,
             has_time_zone: &|it| it == "Europe/Berlin",
-            wrong_log_level: &|it| (it != "debug").then(|| "is no level".to_owned()),
+            log_level_error: &|it| (it != "debug").then(|| "is not a level".to_owned()),
         };
-        let errors = check(key, &value, &known).err().unwrap_or_default();
+        let errors = check(key, &value, &checks).err().unwrap_or_default();
         let names: Vec<_> = errors.iter().map(|it| it.0.as_str()).collect();
         assert_eq!(names, expected.iter().map(|it| it.0).collect::<Vec<_>>(), "{value}: {errors:?}");
         for ((_, reason), (_, part)) in errors.iter().zip(expected) {
@@ -185,7 +185,7 @@ mod tests {
     }
 
     #[test]
-    fn every_member_that_cannot_be_used_is_named_with_the_reason() {
+    fn every_invalid_member_is_reported_with_the_reason() {
         refused(PROXY_SETTINGS, json!({}), &[]);
         refused(PROXY_SETTINGS, json!({"stall_timeout": 2.5, "return_to_preferred_after": null}), &[]);
         refused(PROXY_SETTINGS, json!({"stal_timeout": 2}), &[("stal_timeout", "is not a setting")]);
@@ -221,13 +221,13 @@ mod tests {
         for level in [json!("debug"), json!(""), json!(null)] {
             refused(SYSTEM_SETTINGS, json!({"log_level": level}), &[]);
         }
-        refused(SYSTEM_SETTINGS, json!({"log_level": "loud"}), &[("log_level", "is no level")]);
+        refused(SYSTEM_SETTINGS, json!({"log_level": "loud"}), &[("log_level", "is not a level")]);
         refused(SYSTEM_SETTINGS, json!({"log_level": 3}), &[("log_level", "must be a log level")]);
         refused("other", json!({}), &[("key", "core setting")]);
     }
 
     #[test]
-    fn what_is_set_lies_over_the_base_and_the_rest_is_the_bases() {
+    fn core_settings_override_the_base_and_keep_the_rest_of_it() {
         let base = Settings { stall_timeout: Duration::from_secs(9), ..Settings::default() };
         let (settings, left_out) = effective(&base, Some(&json!({"start_timeout": 3, "at_limit": "refuse"})));
         assert_eq!(left_out, []);
@@ -238,7 +238,7 @@ mod tests {
     }
 
     #[test]
-    fn a_value_that_does_not_go_with_the_base_any_more_is_left_out_and_told() {
+    fn a_value_that_contradicts_the_base_is_ignored_and_reported() {
         let base = Settings::default();
         let (settings, left_out) =
             effective(&base, Some(&json!({"ring_seconds": 1, "gone_since": 5, "stall_timeout": 7})));
@@ -251,7 +251,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_set_or_not_understood_has_its_default() {
+    fn a_missing_or_invalid_setting_has_its_default() {
         assert_eq!((default_stream_profile(None), time_zone(None)), (None, "UTC"));
         let (streams, system) = (json!({"default_stream_profile": 2}), json!({"time_zone": "Asia/Tokyo"}));
         assert_eq!(default_stream_profile(Some(&streams)), Some(StreamProfileId(2)));

@@ -1,19 +1,19 @@
-//! A channel group: how channels and streams are sorted for people.
+//! A channel group, which sorts channels and streams for people.
 
 use serde::{Deserialize, Serialize};
 
 use crate::ids::GroupId;
 
-/// Characters that a group's name may have.
+/// Maximum length of a group's name, in characters.
 pub const GROUP_NAME_CHARS_MAX: usize = 255;
 
-/// A group of channels, and of the streams whose providers call their group by one of its names.
+/// A group of channels, and of the streams whose providers use one of its names.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Group {
     pub id: GroupId,
-    /// Unique over the names and aliases of all groups.
+    /// Unique among the names and aliases of all groups.
     pub name: String,
-    /// What it was called before it was renamed: providers go on calling it so.
+    /// Former names, which providers keep using.
     #[serde(default)]
     pub aliases: Vec<String>,
 }
@@ -23,12 +23,12 @@ impl Group {
         Self { id, name: name.into(), aliases: Vec::new() }
     }
 
-    /// Its name and its aliases.
+    /// Returns its name and its aliases.
     pub fn names(&self) -> impl Iterator<Item = &str> {
         std::iter::once(&self.name).chain(&self.aliases).map(String::as_str)
     }
 
-    /// Gives it another name, under which it is found beside the old one.
+    /// Changes its name and keeps the old one as an alias.
     pub fn rename(&mut self, name: impl Into<String>) {
         let name = name.into();
         self.aliases.retain(|it| *it != name);

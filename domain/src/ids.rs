@@ -1,4 +1,4 @@
-//! One type per kind of id, so that an account's id cannot be taken for a stream's.
+//! One type per kind of id, so that an account's id cannot be mistaken for a stream's.
 
 use std::fmt;
 
@@ -24,7 +24,7 @@ id! {
     AccountId
 }
 id! {
-    /// An account profile: credentials of an account with a limit of their own. Unique over all accounts.
+    /// An account profile: credentials of an account with their own limit. Unique across all accounts.
     ProfileId
 }
 id! {
@@ -32,7 +32,7 @@ id! {
     StreamId
 }
 id! {
-    /// A channel of the lineup. Channels that play are known by their uuid; this one is for lists and tuners.
+    /// A channel of the lineup. Live channels are identified by their uuid; this id is for lists and tuners.
     ChannelId
 }
 
@@ -42,11 +42,11 @@ id! {
 }
 
 id! {
-    /// A stream profile: a way to hand streams on.
+    /// A stream profile: a way to deliver streams.
     StreamProfileId
 }
 
 id! {
-    /// A user of ours. Not a user at a provider.
+    /// A user of the gateway, as opposed to a user at a provider.
     UserId
 }

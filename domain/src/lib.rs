@@ -1,20 +1,20 @@
-//! The nouns of the gateway and the rules that hold between them.
+//! The records of the gateway and the rules between them.
 //!
-//! This room is pure. It has no clock (time is an argument), does no I/O, is not async, writes no logs and
-//! remembers nothing between two calls but what the caller keeps. So each rule can be tested with a table,
-//! each parser fuzzed alone, and each decision replayed.
+//! This crate is pure. It has no clock (time is an argument), does no I/O, is not async, writes no logs and keeps no
+//! state except what the caller keeps. Therefore each rule can be tested with a table, each parser can be fuzzed alone,
+//! and each decision can be replayed.
 //!
-//! The nouns know no file format; [`playlist`] knows the nouns. In reading order:
+//! The records know no file format; [`playlist`] converts between both. In reading order:
 //!
-//! 1. What there is: a [`channel`] has [`stream`]s, a stream is an address ([`source_url`]) of an [`account`],
-//!    and a [`stream_profile`] says how it is handed on; a [`group`] sorts channels, a [`user`] watches them, a
-//!    [`secret`] never shows. [`ids`] names them all, [`settings`] are the operator's, a
-//!    [`setting`] is how an admin's are kept and [`core_settings`] what they mean.
-//! 2. What is decided: the [`plan`] of a live channel, who gets a slot ([`limits`]), and what plays next
-//!    ([`playout`]).
-//! 3. What is found: [`streams`], all of them in columns.
-//! 4. What is told: an [`event`], with its [`time`].
-//! 5. What is read and written: [`playlist`]. What admins make of texts: a [`pattern`].
+//! 1. Records: a [`channel`] has [`stream`]s; a stream is an address ([`source_url`]) of an [`account`]; a
+//!    [`stream_profile`] determines its delivery; a [`group`] sorts channels; a [`user`] watches them; a [`secret`]
+//!    prints without its value. [`ids`] has their ids, [`settings`] those of the operator, [`setting`] the record of a
+//!    setting that admins change, and [`core_settings`] its meaning.
+//! 2. Decisions: the [`plan`] of a live channel, the assignment of slots and seats ([`limits`]), and the stream to play
+//!    next ([`playout`]).
+//! 3. Search: [`streams`], all of them in columns.
+//! 4. Notifications: an [`event`], with its [`time`].
+//! 5. Playlists: [`playlist`]. Search and replace for admins: a [`pattern`].
 
 pub mod account;
 pub mod channel;

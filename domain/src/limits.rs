@@ -1,41 +1,40 @@
-//! Who may open one more upstream, and who may watch one more thing. Counting only: who holds what is the caller's
-//! to know.
+//! Decides about slots for upstream connections and about seats for sessions. The caller keeps track of the holders.
 
 use crate::ids::ProfileId;
 use crate::settings::AtLimit;
 
-/// A slot that cannot be given away at the moment.
+/// A slot that is in use.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct HeldSlot {
-    /// The account profile that it belongs to.
+    /// The account profile of the slot.
     pub pool: ProfileId,
-    /// Who has it: any key that the caller chooses. `None` for a slot that cools down: its connection is
-    /// closed, but the provider goes on counting it for a while.
+    /// The holder, as any key chosen by the caller. `None` for a cooling slot: its connection is closed, but the
+    /// provider keeps counting it for a while.
     pub holder: Option<u64>,
-    /// Its connection is being closed; it comes back within a moment.
+    /// Its connection is being closed; the slot becomes free within a moment.
     pub closing: bool,
 }
 
-/// What to do with a request for a slot. The number is an index into its order.
+/// The decision about a request for a slot. The number is an index into the order of the request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum SlotDecision {
-    /// This place is free: take it.
+    /// This candidate has a free slot.
     Grant(usize),
-    /// A slot of this place comes back by itself soon. Wait for it, nobody has to yield.
+    /// A slot of this candidate becomes free soon, so nobody has to yield.
     Wait(usize),
-    /// Nothing is free and nothing comes back by itself.
+    /// No slot is free, and none becomes free soon.
     Full,
 }
 
-/// The first place of `order` that has a free slot for `asks`.
+/// Finds the first candidate of `order` with a free slot for the requester `asks`.
 ///
-/// `order` is account profile and limit (0 is no limit) of each place, first wanted first; a profile may
-/// stand there more than once.
+/// `order` contains account profile and limit (0 is unlimited) of each candidate, best first; a profile may occur more
+/// than once.
 ///
-/// - A place that is full only because the asker's own old lease is still closing is worth waiting for: the
-///   asker keeps its place in the order instead of moving on to a lesser one.
-/// - A free place is taken before waiting for what others give back.
-/// - Only when nothing is free, a place is named where slots that are closing or cooling make room.
+/// - A candidate that is full only because the requester's own old lease is still closing is worth waiting for: the
+///   requester keeps its position in the order instead of moving on to a worse candidate.
+/// - A free candidate is used before waiting for slots of others.
+/// - Only if nothing is free, the result names a candidate whose closing or cooling slots will suffice.
 pub fn decide_slot(order: &[(ProfileId, u32)], held: &[HeldSlot], asks: u64) -> SlotDecision {
     for (index, place) in order.iter().enumerate() {
         if has_room(*place, held, |_| true) {
@@ -52,41 +51,41 @@ pub fn decide_slot(order: &[(ProfileId, u32)], held: &[HeldSlot], asks: u64) -> 
         .map_or(SlotDecision::Full, SlotDecision::Wait)
 }
 
-/// Would one more fit, if only the slots that `counts` were held?
+/// Returns whether one more would fit if only the slots selected by `counts` were in use.
 fn has_room((pool, max): (ProfileId, u32), held: &[HeldSlot], counts: impl Fn(&HeldSlot) -> bool) -> bool {
     max == 0 || held.iter().filter(|it| it.pool == pool && counts(it)).count() < max as usize
 }
 
-/// A session that holds a seat of a user, as the one of the user's devices sees it that asks for a seat.
+/// A session that holds a seat of a user, relative to the device that requests a seat.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum SeatHolder {
-    /// The asker's own device watches the same thing: the same session, perhaps with another connection.
+    /// The requesting device watches the same channel: the same session, possibly over another connection.
     Same,
-    /// The asker's own device watches something else.
+    /// The requesting device watches another channel.
     Own,
     /// Another device.
     Other,
 }
 
-/// What to do with a request for a seat. Numbers are indices into the sessions held.
+/// The decision about a request for a seat. Numbers are indices into the sessions held.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum SeatDecision {
-    /// The session has a seat already: this is one more connection of it.
+    /// The session has a seat already; this is another connection of it.
     Share(usize),
-    /// There is room for one more session.
+    /// One more session is allowed.
     Take,
-    /// There is room once these sessions of the asker's own device are ended.
+    /// One more session is allowed after these sessions of the requesting device are ended.
     Replace(Vec<usize>),
-    /// There is none.
+    /// No seat is free.
     Full,
 }
 
-/// May a user with these sessions, oldest first, have one more? `limit` 0 is no limit.
+/// Decides whether a user with these sessions, oldest first, may have one more. `limit` 0 is unlimited.
 ///
 /// - A session never competes with itself.
-/// - At the limit a device may give up what it watches for what it asks for, the oldest first, and only as much as is
-///   needed. Should that not be enough, nothing is given up.
-/// - Other devices are never touched: a limit that was lowered below its use ends nobody.
+/// - At the limit a device may give up its oldest sessions for the new one, and only as many as needed. If they are not
+///   enough, none is ended.
+/// - Other devices are never affected: a lowered limit disconnects nobody.
 pub fn decide_seat(limit: u32, held: &[SeatHolder], at_limit: AtLimit) -> SeatDecision {
     if let Some(same) = held.iter().position(|it| *it == SeatHolder::Same) {
         return SeatDecision::Share(same);
@@ -111,8 +110,8 @@ mod tests {
 
     use super::*;
 
-    /// `held` in short, oldest first: `s`ame, `o`wn and other (`x`) sessions.
-    fn seated(held: &str) -> Vec<SeatHolder> {
+    /// Parses sessions, oldest first: `s`ame, `o`wn and other (`x`).
+    fn sessions(held: &str) -> Vec<SeatHolder> {
         let one = |it| match it {
             's' => SeatHolder::Same,
             'o' => SeatHolder::Own,
@@ -123,32 +122,32 @@ mod tests {
 
     #[track_caller]
     fn check_seat(limit: u32, held: &str, expected: SeatDecision) {
-        assert_eq!(decide_seat(limit, &seated(held), AtLimit::ReplaceOwn), expected);
+        assert_eq!(decide_seat(limit, &sessions(held), AtLimit::ReplaceOwn), expected);
     }
 
     #[test]
-    fn a_seat_is_shared_taken_replaced_or_refused() {
+    fn a_request_for_a_seat_is_shared_granted_replaces_or_is_refused() {
         use SeatDecision::{Full, Replace, Share, Take};
         check_seat(1, "", Take);
-        check_seat(0, "xxoo", Take); // 0 is no limit
-        check_seat(3, "xo", Take); // room: what the device watches goes on
+        check_seat(0, "xxoo", Take); // 0 is unlimited
+        check_seat(3, "xo", Take); // one more is allowed: the session of the device continues
         check_seat(1, "x", Full);
         check_seat(1, "o", Replace(vec![0]));
         check_seat(2, "xo", Replace(vec![1]));
-        check_seat(2, "oo", Replace(vec![0])); // the oldest of its own
+        check_seat(2, "oo", Replace(vec![0])); // its oldest session
         check_seat(1, "s", Share(0));
         check_seat(2, "xs", Share(1));
         check_seat(1, "xxos", Share(3)); // a session never competes with itself
-        // The limit was lowered below what is used.
+        // The limit was lowered below the current use.
         check_seat(1, "xxx", Full);
-        check_seat(1, "xo", Full); // giving its own up would not be enough, so it is kept
+        check_seat(1, "xo", Full); // ending its own session would not be enough, so it continues
         check_seat(2, "oxo", Replace(vec![0, 2]));
         check_seat(1, "oo", Replace(vec![0, 1]));
     }
 
     #[test]
-    fn under_refuse_a_device_that_is_at_the_limit_keeps_what_it_watches() {
-        let verdict = |limit, held| decide_seat(limit, &seated(held), AtLimit::Refuse);
+    fn with_refuse_a_device_at_the_limit_keeps_its_session() {
+        let verdict = |limit, held| decide_seat(limit, &sessions(held), AtLimit::Refuse);
         assert_eq!(verdict(1, "o"), SeatDecision::Full);
         assert_eq!(verdict(1, "s"), SeatDecision::Share(0));
         assert_eq!(verdict(2, "o"), SeatDecision::Take);
@@ -160,7 +159,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn no_verdict_on_a_seat_leads_over_the_limit_or_ends_more_than_it_must(
+        fn no_seat_decision_exceeds_the_limit_or_ends_more_sessions_than_needed(
             limit in 0..5_u32,
             held in prop::collection::vec(any_seated(), 0..8),
             replaces: bool,
@@ -178,14 +177,14 @@ mod tests {
                 SeatDecision::Full => {
                     prop_assert!(limit > 0 && !held.contains(&SeatHolder::Same));
                     prop_assert!(held.len() >= limit as usize);
-                    prop_assert!(!replaces || held.len() - n_own >= limit as usize, "its own would have sufficed");
+                    prop_assert!(!replaces || held.len() - n_own >= limit as usize, "ending its own sessions would have sufficed");
                 }
             }
         }
     }
 
-    /// `order` and `held` in short: `"a:1 b:0"` is two places with their limits; `"a1 a2! a~"` is a slot of
-    /// pool a that 1 has, one that 2 has and is closing, and one that cools down. 1 asks.
+    /// Parses `order` and `held`: `"a:1 b:0"` is two candidates with their limits; `"a1 a2! a~"` is a slot of pool a
+    /// held by 1, a closing one held by 2, and a cooling one. Requester is 1.
     #[track_caller]
     fn check(order: &str, held: &str, expected: SlotDecision) {
         let pool = |name: &str| ProfileId(u32::from(name.as_bytes()[0]));
@@ -201,22 +200,22 @@ mod tests {
     }
 
     #[test]
-    fn the_first_free_place_is_granted() {
+    fn the_first_free_candidate_is_granted() {
         use SlotDecision::{Full, Grant, Wait};
         check("a:1 b:1", "", Grant(0));
         check("a:1 b:1", "a2", Grant(1));
         check("a:2 b:1", "a2", Grant(0));
-        check("a:0", "a2 a3 a4", Grant(0)); // 0 is no limit
+        check("a:0", "a2 a3 a4", Grant(0)); // 0 is unlimited
         check("a:1 a:1 b:1", "a2", Grant(2)); // two streams of one account
         check("a:1 b:1", "a2 b3", Full);
         check("", "", Full);
-        // Its own closing lease is worth waiting for, even if a later place is free …
+        // The requester's own closing lease is worth waiting for, even if a later candidate is free …
         check("a:1 b:1", "a1!", Wait(0));
         check("b:1 a:1", "a1!", Grant(0));
-        // … but not if others hold enough to keep it full, as after the limit was lowered.
+        // … but not if others hold enough slots to keep it full, as after the limit was lowered.
         check("a:1 b:1", "a1! a2", Grant(1));
-        check("a:1", "a1", Full); // its own, but not closing
-        // What others give back is waited for only when nothing is free.
+        check("a:1", "a1", Full); // its own slot, but not closing
+        // Slots of others are waited for only when nothing is free.
         check("a:1 b:1", "a2!", Grant(1));
         check("a:1 b:1", "a2! b3", Wait(0));
         check("a:1 b:1", "a2 b3!", Wait(1));
@@ -225,7 +224,7 @@ mod tests {
         check("a:1", "a~ a2", Full); // full without the cooling one
     }
 
-    /// What can happen to leases, as the provider sees it.
+    /// Events of leases, as the provider sees them.
     #[derive(Debug, Clone)]
     enum Step {
         Ask {
@@ -233,7 +232,7 @@ mod tests {
             order: Vec<usize>,
         },
         BeginClosing(usize),
-        /// The connection is gone; does its slot cool down?
+        /// The connection is closed; the flag says whether its slot cools down.
         Closed(usize, bool),
         Cooled(usize),
     }
@@ -251,10 +250,10 @@ mod tests {
         held.iter().filter(|it| it.pool == pool).count() as u32
     }
 
-    // Holds T-slot.1 as far as it is counting.
+    // Holds T-slot.1 as far as it concerns counting.
     proptest! {
         #[test]
-        fn whatever_happens_no_pool_is_overrun_and_no_free_place_is_passed_over(
+        fn no_pool_is_exceeded_and_no_free_candidate_is_skipped(
             maxima in prop::array::uniform3(0..3_u32),
             steps in prop::collection::vec(step(), 0..60),
         ) {
@@ -277,7 +276,7 @@ mod tests {
                             SlotDecision::Wait(index) => {
                                 prop_assert!(!order[..=index].iter().any(free));
                                 let returns = |it: &&HeldSlot| it.pool == order[index].0 && (it.closing || it.holder.is_none());
-                                prop_assert!(held.iter().any(|it| returns(&it)), "something comes back");
+                                prop_assert!(held.iter().any(|it| returns(&it)), "a slot becomes free");
                                 prop_assert!(is_own(&order[index]) || !order.iter().any(free));
                             }
                             SlotDecision::Full => prop_assert!(!order.iter().any(|it| free(it) || is_own(it))),

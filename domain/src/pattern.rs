@@ -1,41 +1,41 @@
-//! Search and replace by regular expression: one engine, whoever asks.
+//! Search and replace by regular expression.
 //!
-//! People bring patterns from two worlds, so both ways to write a replacement are read, and what the two worlds
-//! take for a letter is taken for one here. What would need an engine that can take for ever is refused, with a
-//! sentence: look-around, and references back into the text.
+//! Admins use patterns of two dialects, so both notations of a replacement are accepted, and characters that are
+//! literal in both dialects are literal here. Features that could take unbounded time are rejected with a message:
+//! look-around, and back-references.
 
 use std::borrow::Cow;
 use std::fmt;
 
 use regex::{Captures, Regex, RegexBuilder};
 
-/// Most bytes of a pattern, and of a replacement.
+/// Maximum length of a pattern and of a replacement, in bytes.
 pub const PATTERN_BYTES_MAX: usize = 1024;
-/// Most bytes of a text that is looked at, and of what becomes of it.
+/// Maximum length of an input text and of a result, in bytes.
 pub const TEXT_BYTES_MAX: usize = 8 * 1024;
-/// Most matches that are replaced in one text.
+/// Maximum number of matches that are replaced in one text.
 pub const MATCHES_MAX: usize = 1000;
 
-/// What a compiled pattern may take of memory: the engine's time grows with it as with the text.
+/// Memory limit of a compiled pattern, in bytes. Matching time grows with it and with the text.
 const COMPILED_BYTES_MAX: usize = 512 * 1024;
-/// How deep groups may stand in each other.
+/// Maximum nesting depth of groups.
 const DEPTH_MAX: u32 = 50;
 
-/// What to look for, and what every match becomes.
+/// A pattern and its replacement.
 ///
-/// Prints without its texts: a pattern that changes a login has one in it.
+/// Prints without its texts, because a pattern that changes a login contains one.
 #[derive(Clone)]
 pub struct Pattern {
     find: Regex,
     replace: Vec<Part>,
 }
 
-/// Why a pattern cannot be used. A sentence for the person who wrote it; the pattern is not repeated.
+/// The reason why a pattern is invalid, as a message for its author. It does not repeat the pattern.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum PatternError {
     #[error("the pattern is empty")]
     Empty,
-    #[error("the {0} is too long: {PATTERN_BYTES_MAX} bytes are allowed")]
+    #[error("the {0} is too long: at most {PATTERN_BYTES_MAX} bytes are allowed")]
     TooLong(&'static str),
     #[error("look-ahead and look-behind are not supported")]
     LookAround,
@@ -43,19 +43,19 @@ pub enum PatternError {
     BackReference,
     #[error("the pattern is too large once it is compiled")]
     TooLarge,
-    #[error("the pattern does not read: {0}")]
+    #[error("invalid pattern: {0}")]
     Syntax(String),
     #[error(
-        "the replacement refers to group {0}, which the pattern does not have; a dollar sign is written $$"
+        "the replacement refers to group {0}, which the pattern does not have; write a dollar sign as $$"
     )]
     NoSuchGroup(String),
-    #[error("the replacement has a group reference that is not closed")]
+    #[error("the replacement has an unclosed group reference")]
     Unclosed,
-    #[error("the replacement has \\{0}, which means nothing; a backslash is written \\\\")]
+    #[error("the replacement has \\{0}, which is not an escape; write a backslash as \\\\")]
     Escape(char),
 }
 
-/// A piece of a replacement.
+/// A part of a replacement.
 #[derive(Clone, PartialEq, Eq)]
 enum Part {
     Text(String),
@@ -63,9 +63,9 @@ enum Part {
 }
 
 impl Pattern {
-    /// Compiles a pattern and reads its replacement.
+    /// Compiles a pattern and parses its replacement.
     ///
-    /// A replacement names groups as `$1`, `${1}`, `$name`, `${name}`, `$<name>`, `$&`, or as `\1`, `\g<1>`,
+    /// A replacement refers to groups as `$1`, `${1}`, `$name`, `${name}`, `$<name>`, `$&`, or as `\1`, `\g<1>`,
     /// `\g<name>`; group 0 is the whole match. `$1x` is group 1 and an x.
     pub fn new(find: &str, replace: &str) -> Result<Self, PatternError> {
         if find.is_empty() {
@@ -76,18 +76,18 @@ impl Pattern {
                 return Err(PatternError::TooLong(what));
             }
         }
-        let find = RegexBuilder::new(&plain(find))
+        let find = RegexBuilder::new(&translate(find))
             .size_limit(COMPILED_BYTES_MAX)
             .dfa_size_limit(COMPILED_BYTES_MAX)
             .nest_limit(DEPTH_MAX)
             .build()
-            .map_err(refusal)?;
+            .map_err(pattern_error)?;
         let replace = parts(replace, &find)?;
         Ok(Self { find, replace })
     }
 
-    /// The text with every match replaced. A text is left as it is where nothing matches, and where it or what
-    /// would become of it has more than [`TEXT_BYTES_MAX`] bytes: the beginning of an address is another address.
+    /// Returns the text with every match replaced. A text without a match stays as it is, and so does one that has, or
+    /// would get, more than [`TEXT_BYTES_MAX`] bytes, because a truncated address is another address.
     pub fn apply<'a>(&self, text: &'a str) -> Cow<'a, str> {
         if text.len() > TEXT_BYTES_MAX {
             return Cow::Borrowed(text);
@@ -114,7 +114,7 @@ impl Pattern {
         Cow::Owned(changed)
     }
 
-    /// Writes the replacement of one match, until it is too long anyway.
+    /// Appends the replacement of one match, until the result is too long anyway.
     fn push(&self, found: &Captures<'_>, changed: &mut String) {
         for part in &self.replace {
             match part {
@@ -134,8 +134,8 @@ impl fmt::Debug for Pattern {
     }
 }
 
-/// What the engine says, without the pattern that it repeats.
-fn refusal(error: regex::Error) -> PatternError {
+/// Converts the engine's error, without the pattern that it repeats.
+fn pattern_error(error: regex::Error) -> PatternError {
     match error {
         regex::Error::CompiledTooBig(_) => PatternError::TooLarge,
         error => {
@@ -152,13 +152,13 @@ fn refusal(error: regex::Error) -> PatternError {
     }
 }
 
-/// A pattern as our engine reads it: characters that only there have a meaning of their own are escaped, and the
-/// end of the text is written its way.
-fn plain(find: &str) -> String {
+/// Translates a pattern to the engine's dialect: escapes characters that have a special meaning only there, and
+/// rewrites the end-of-text anchor.
+fn translate(find: &str) -> String {
     let mut plain = String::with_capacity(find.len() + 8);
     let mut rest = find.chars();
     let mut is_class = false;
-    // A `]` right behind the beginning of a class belongs to it.
+    // A `]` directly after the beginning of a class belongs to it.
     let mut is_first = false;
     while let Some(it) = rest.next() {
         let was_first = std::mem::take(&mut is_first);
@@ -188,7 +188,7 @@ fn plain(find: &str) -> String {
                 plain.push(']');
             }
             '[' | ']' | '&' | '~' if is_class => plain.extend(['\\', it]),
-            // Two of them would take one class from another.
+            // Two hyphens would subtract one class from another.
             '-' if is_class && rest.as_str().starts_with('-') => {
                 plain.push_str("-\\-");
                 rest.next();
@@ -200,7 +200,7 @@ fn plain(find: &str) -> String {
     plain
 }
 
-/// Is this what stands behind the brace of `{3}`, `{3,}`, `{,3}` or `{3,4}`?
+/// Returns whether this follows the brace of `{3}`, `{3,}`, `{,3}` or `{3,4}`.
 fn is_repetition(rest: &str) -> bool {
     let Some((inside, _)) = rest.split_once('}') else { return false };
     let (least, most) = inside.split_once(',').unwrap_or((inside, ""));
@@ -208,7 +208,7 @@ fn is_repetition(rest: &str) -> bool {
     are_digits(least) && are_digits(most) && !(least.is_empty() && most.is_empty())
 }
 
-/// Reads a replacement; every group in it is one of the pattern.
+/// Parses a replacement and resolves its groups.
 fn parts(replace: &str, find: &Regex) -> Result<Vec<Part>, PatternError> {
     let mut parts = Vec::new();
     let mut text = String::new();
@@ -231,7 +231,7 @@ fn parts(replace: &str, find: &Regex) -> Result<Vec<Part>, PatternError> {
             Some(letter) if !is_dollar && letter.is_ascii_alphanumeric() => {
                 return Err(PatternError::Escape(letter));
             }
-            // `$$`, `\\`, and `\` before anything that needs none.
+            // `$$`, `\\`, and `\` before a character that needs no escape.
             Some(sign) if !is_dollar || sign == '$' => {
                 text.push(sign);
                 rest = &behind[sign.len_utf8()..];
@@ -260,7 +260,7 @@ fn is_name(it: char) -> bool {
     it.is_alphanumeric() || it == '_'
 }
 
-/// A group and how much of the text names it: two digits where there is such a group, else one.
+/// Returns a group and the length of its number: two digits if such a group exists, else one.
 fn number(text: &str, find: &Regex) -> Result<(usize, usize), PatternError> {
     let n_digits = text.bytes().take(2).take_while(u8::is_ascii_digit).count();
     (1..=n_digits)
@@ -269,13 +269,13 @@ fn number(text: &str, find: &Regex) -> Result<(usize, usize), PatternError> {
         .ok_or_else(|| PatternError::NoSuchGroup(text[..n_digits].to_owned()))
 }
 
-/// The group named between here and the closing sign.
+/// Returns the group named between `start` and the closing character.
 fn closed(text: &str, start: usize, close: char, find: &Regex) -> Result<(usize, usize), PatternError> {
     let end = text.find(close).ok_or(PatternError::Unclosed)?;
     Ok((named(&text[start..end], find)?, end + 1))
 }
 
-/// A group by its name or number.
+/// Returns a group by its name or number.
 fn named(name: &str, find: &Regex) -> Result<usize, PatternError> {
     let by_number = name.parse().ok().filter(|it| *it < find.captures_len());
     by_number
@@ -302,7 +302,7 @@ mod tests {
 
     // Holds T-rx.1.
     #[test]
-    fn a_replacement_is_read_in_both_dialects() {
+    fn replacements_of_both_dialects_are_accepted() {
         for one in ["$1", "${1}", "$<word>", "$word", "${word}", r"\1", r"\g<1>", r"\g<word>"] {
             check(r"(?P<word>\w+) (\w+)", &format!("$2 {one}"), "News HD", "HD News");
             check(r"(?<word>\w+) (\w+)", &format!(r"\2-{one}"), "News HD", "HD-News");
@@ -324,7 +324,7 @@ mod tests {
 
     // Holds T-rx.1.
     #[test]
-    fn a_pattern_means_what_it_means_in_both_dialects() {
+    fn patterns_of_both_dialects_keep_their_meaning() {
         check(r"http:\/\/h\/", "", "http://h/x", "x");
         check(r"\[[^[]*\] ", "", "[UK] News", "News");
         check("[]x]", "", "a]x", "a");
@@ -344,34 +344,38 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_used_is_refused_with_a_sentence() {
+    fn an_invalid_pattern_is_refused_with_a_message() {
         for find in ["a(?=b)", "a(?!b)", "(?<=a)b", "(?<!a)b"] {
             refused(find, "", "look-ahead and look-behind are not supported");
         }
         refused(r"(a)\1", "", "a pattern cannot refer back to its own groups");
         refused("", "x", "the pattern is empty");
-        refused("(a", "", "the pattern does not read: unclosed group");
-        refused(&"a".repeat(PATTERN_BYTES_MAX + 1), "", "the pattern is too long: 1024 bytes are allowed");
+        refused("(a", "", "invalid pattern: unclosed group");
+        refused(
+            &"a".repeat(PATTERN_BYTES_MAX + 1),
+            "",
+            "the pattern is too long: at most 1024 bytes are allowed",
+        );
         refused(
             "a",
             &"a".repeat(PATTERN_BYTES_MAX + 1),
-            "the replacement is too long: 1024 bytes are allowed",
+            "the replacement is too long: at most 1024 bytes are allowed",
         );
         let missing = |it: &str| {
             format!(
-                "the replacement refers to group {it}, which the pattern does not have; a dollar sign is written $$"
+                "the replacement refers to group {it}, which the pattern does not have; write a dollar sign as $$"
             )
         };
         for (replace, group) in [("$1", "1"), ("${x}", "x"), ("$name", "name"), (r"\3", "3"), ("$1_000", "1")]
         {
             refused("a", replace, &missing(group));
         }
-        refused("(a)", "${1", "the replacement has a group reference that is not closed");
-        refused("a", r"\q", r"the replacement has \q, which means nothing; a backslash is written \\");
+        refused("(a)", "${1", "the replacement has an unclosed group reference");
+        refused("a", r"\q", r"the replacement has \q, which is not an escape; write a backslash as \\");
     }
 
     #[test]
-    fn neither_a_pattern_nor_its_refusal_prints_what_may_be_a_login() {
+    fn neither_a_pattern_nor_its_error_prints_a_login() {
         let pattern = Pattern::new("user/secret", "user2/secret2").unwrap();
         assert_eq!(format!("{pattern:?}"), "Pattern(…)");
         for find in ["secret(", "secret(?=x)", r"secret\q", "secret[z-a]", "secret{9,1}", r"secret\p{x}"] {
@@ -380,10 +384,9 @@ mod tests {
         }
     }
 
-    // Holds T-rx.2.
-    // Each of these takes an engine that goes back and tries again longer than anyone waits.
+    // Holds T-rx.2. A backtracking engine takes extremely long for each of these.
     #[test]
-    fn a_hostile_pattern_is_answered_in_linear_time_or_refused() {
+    fn a_hostile_pattern_runs_in_linear_time_or_is_refused() {
         let text = format!("{}!", "a".repeat(TEXT_BYTES_MAX - 1));
         let check_hostile = |find: &str| {
             if let Ok(pattern) = Pattern::new(find, "") {
@@ -419,7 +422,7 @@ mod tests {
     }
 
     #[test]
-    fn a_text_that_would_grow_beyond_all_bounds_stays_as_it_is() {
+    fn a_text_that_would_exceed_the_limit_stays_unchanged() {
         let text = "a".repeat(1000);
         let blown_up = Pattern::new("(a+)", &"$1".repeat(500)).unwrap();
         assert_eq!(blown_up.apply(&text), text);
@@ -431,14 +434,14 @@ mod tests {
 
     proptest! {
         #[test]
-        fn no_pattern_panics_and_no_result_is_unbounded(find in r"[a\\(){}\[\]<>?P*+^$|&~:=!0-9,zZé-]{0,24}", replace in r"[a$\\g<>{}&0-9é]{0,16}", text in "[a-c0-9é<>\\[\\]]{0,40}") {
+        fn no_pattern_panics_and_every_result_is_limited(find in r"[a\\(){}\[\]<>?P*+^$|&~:=!0-9,zZé-]{0,24}", replace in r"[a$\\g<>{}&0-9é]{0,16}", text in "[a-c0-9é<>\\[\\]]{0,40}") {
             if let Ok(pattern) = Pattern::new(&find, &replace) {
                 prop_assert!(pattern.apply(&text).len() <= TEXT_BYTES_MAX);
             }
         }
 
         #[test]
-        fn an_escaped_text_finds_itself_and_nothing_else(text in "[ -~é]{1,20}") {
+        fn an_escaped_text_matches_only_itself(text in "[ -~é]{1,20}") {
             let pattern = Pattern::new(&regex::escape(&text), "x").unwrap();
             prop_assert_eq!(pattern.apply(&text), "x");
         }

@@ -1,11 +1,11 @@
-//! Texts and keys that may be kept and compared, and never be shown.
+//! Texts and keys that are stored and compared, but never displayed.
 
 use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-/// A password, a key or a hash of one. Prints itself as `…`; serialised it is the whole text, because records must be
-/// read back. A type that is shown to a caller has no `Secret` in it.
+/// A password, a key or a hash of one. It prints as `…` but serialises its whole text, because records must be read
+/// back. Types that are returned to clients contain no `Secret`.
 #[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct Secret(String);
@@ -15,7 +15,7 @@ impl Secret {
         Self(text.into())
     }
 
-    /// The whole text. Never for a log, an error or an event.
+    /// Returns the whole text. Never use it in a log, an error or an event.
     pub fn expose(&self) -> &str {
         &self.0
     }
@@ -33,12 +33,12 @@ impl fmt::Display for Secret {
     }
 }
 
-/// Keys of this installation, made once and kept with what they protect.
+/// Keys of this installation, generated once and stored with the data that they protect.
 #[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ServerKeys {
     /// Signs the tokens of users.
     pub tokens: [u8; 32],
-    /// Makes of an API key what it is looked up by.
+    /// Keys the hash by which an API key is looked up.
     pub lookup: [u8; 32],
 }
 
@@ -53,7 +53,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_secret_prints_without_itself() {
+    fn a_secret_prints_without_its_value() {
         let secret = Secret::new("hunter2");
         let keys = ServerKeys { tokens: [77; 32], lookup: [78; 32] };
         let printed = format!("{secret} {secret:?} {keys:?}");

@@ -1,4 +1,4 @@
-//! What an admin can change while the gateway runs, as it is kept: a key and a value.
+//! The record of a setting that admins can change while the gateway runs: a key and a value.
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -9,8 +9,8 @@ pub struct CoreSetting {
     pub id: u32,
     /// Unique.
     pub key: String,
-    /// For people.
+    /// Display name.
     pub name: String,
-    /// What was set; what is not there has its default.
+    /// The configured members; a missing member has its default.
     pub value: Value,
 }

@@ -1,4 +1,4 @@
-//! Settings of the engine: what an operator may change, with defaults, and what is fixed.
+//! Settings of the engine: those that an operator can configure, with their defaults, and the fixed ones.
 
 use std::time::Duration;
 
@@ -6,85 +6,85 @@ use serde::{Deserialize, Serialize};
 
 use crate::stream_profile::Delivery;
 
-/// Longest time that a request for a slot is parked when nothing is free.
+/// Longest time for which a request for a slot waits when none is free.
 pub const LEASE_WAIT: Duration = Duration::from_secs(3);
-/// Longest time that a closing upstream may take to say goodbye.
+/// Longest time for which an upstream may take to close its connection.
 pub const CLOSE_TIMEOUT: Duration = Duration::from_millis(500);
-/// A source out of step for longer is lost.
+/// A source that loses packet synchronisation for longer than this is lost.
 pub const SYNC_LOST_TIMEOUT: Duration = Duration::from_secs(1);
-/// A programme clock further behind the wall clock than this is too slow to play.
+/// A source whose programme clock is further behind the wall clock than this is too slow to play.
 pub const CLOCK_BEHIND_MAX: Duration = Duration::from_secs(2);
-/// Between two chunks of filler in a gap.
+/// Interval between two chunks of filler during a gap.
 pub const FILLER_INTERVAL: Duration = Duration::from_millis(500);
-/// Longest time that a new source may burst its past before it is played.
+/// Longest time for which a new source may send a burst of past data before it is played.
 pub const BURST_MAX: Duration = Duration::from_millis(300);
-/// Programme is handed on at least this often.
+/// Longest time until received packets are handed to the ring.
 pub const CHUNK_TIME: Duration = Duration::from_millis(50);
-/// Longest time that the answer to a manual switch may take.
+/// Longest time until a manual switch is answered.
 pub const MANUAL_SWITCH_TIMEOUT: Duration = Duration::from_secs(20);
-/// A client whose socket takes nothing for this long, while there is something to take, is gone.
+/// A client whose socket accepts no data for this long, while data is waiting, is disconnected.
 pub const CLIENT_STALL_TIMEOUT: Duration = Duration::from_secs(30);
-/// How long a channel remembers that a candidate failed.
+/// Time for which a channel remembers that a candidate failed.
 pub const CANDIDATE_MEMORY: Duration = Duration::from_secs(60);
 
 /// Engine settings. Durations are seconds on the wire, with decimals.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Settings {
-    /// To connect to a provider, names and TLS included.
+    /// Timeout for connecting to a provider, including name resolution and TLS.
     #[serde(with = "seconds")]
     pub connect_timeout: Duration,
-    /// From the start of the dial to the first packet with programme in it.
+    /// Timeout from the start of the connection to the first packet with programme data.
     #[serde(with = "seconds")]
     pub first_packet_timeout: Duration,
-    /// Without programme for this long, a source is lost.
+    /// A source is considered lost after this long without programme data.
     #[serde(with = "seconds")]
     pub stall_timeout: Duration,
-    /// Over which time the speed of a source is judged.
+    /// Time over which the speed of a source is measured.
     #[serde(with = "seconds")]
     pub buffering_timeout: Duration,
-    /// How long a new source may take to a random-access point, before any picture will do.
+    /// Time for which a new source is searched for a random-access point before it plays from any picture.
     #[serde(with = "seconds")]
     pub random_access_wait: Duration,
-    /// How long a viewer of a channel that does not play yet is kept waiting for an answer.
+    /// Time for which a client waits for an answer while the channel does not play yet.
     #[serde(with = "seconds")]
     pub start_timeout: Duration,
-    /// How long a channel looks for a source before it closes its viewers.
+    /// Time for which a channel looks for a source before it disconnects its clients.
     #[serde(with = "seconds")]
     pub give_up_after: Duration,
-    /// How long a channel goes on after its last viewer left.
+    /// Time for which a channel keeps running after its last client left.
     #[serde(with = "seconds")]
     pub channel_shutdown_delay: Duration,
-    /// How far behind the newest packet a new viewer begins.
+    /// Distance from the newest packet at which a new client starts.
     #[serde(with = "seconds")]
     pub new_client_behind_seconds: Duration,
-    /// How much of the past a channel keeps, in time …
+    /// Amount of past data that a channel keeps, in time …
     #[serde(with = "seconds")]
     pub ring_seconds: Duration,
-    /// … and in bytes, whichever is less.
+    /// … and in bytes, whichever limit is reached first.
     pub ring_bytes: usize,
-    /// But always the last whole group of pictures, up to this many bytes.
+    /// The last whole group of pictures is always kept, up to this many bytes.
     pub ring_gop_bytes: usize,
-    /// Bytes for the pasts of all channels together. `None` is a quarter of the memory.
+    /// Memory for the past data of all channels together, in bytes. `None` is a quarter of the memory.
     pub ring_budget_bytes: Option<u64>,
-    /// A viewer that falls out of the past more often than this in a minute is disconnected.
+    /// A client that falls behind the kept data more often than this within a minute is disconnected.
     pub slow_client_limit: u32,
-    /// After this much play on another stream, try to return to the first one. `None` is never.
+    /// Playing time on another stream after which a return to the first one is tried. `None` disables returning.
     #[serde(with = "seconds::option")]
     pub return_to_preferred_after: Option<Duration>,
     pub at_limit: AtLimit,
-    /// For streams and channels that do not say it themselves.
+    /// Delivery of streams and channels without a stream profile.
     pub default_stream_profile: Delivery,
 }
 
-/// What happens when a viewer changes channels and the account is full.
+/// Behaviour when a viewer changes channels and the account is full.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum AtLimit {
-    /// The same user's connection from the same device gives way to the new one.
+    /// The same user's connection from the same device is replaced by the new one.
     #[default]
     ReplaceOwn,
-    /// What plays goes on playing.
+    /// The running connection is kept, and the new one is refused.
     Refuse,
 }
 
@@ -113,26 +113,26 @@ impl Default for Settings {
     }
 }
 
-/// A setting that cannot be used.
+/// An invalid setting.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("setting {field} {reason}")]
 pub struct SettingsError {
-    /// Its name as in the file.
+    /// Its name in the configuration file.
     pub field: &'static str,
-    /// What is wrong with it; goes on after the name.
+    /// The reason, worded to follow the name.
     pub reason: String,
 }
 
-/// Two chunks: less than that is not a past.
+/// The size of two chunks, the least amount of past data that makes sense.
 const RING_BYTES_MIN: usize = 128 * 1024;
-/// Longest time until a program that reads a stream has written its first packet: it has to start, to connect, and
-/// to look at what it gets.
+/// Longest time until a program that reads a stream writes its first packet: it has to start, connect and analyse its
+/// input.
 pub const PROGRAM_START_TIMEOUT: Duration = Duration::from_secs(10);
 const HOUR: Duration = Duration::from_secs(3600);
 const DAY: Duration = Duration::from_secs(24 * 3600);
 
 impl Settings {
-    /// Says which setting cannot be used, and why. The first one, in the order of the fields.
+    /// Returns the first invalid setting in the order of the fields, with the reason.
     pub fn check(&self) -> Result<(), SettingsError> {
         above_zero("connect_timeout", self.connect_timeout)?;
         above_zero("first_packet_timeout", self.first_packet_timeout)?;
@@ -206,11 +206,12 @@ pub mod seconds {
     }
 
     fn checked<E: Error>(seconds: f64) -> Result<Duration, E> {
-        Duration::try_from_secs_f64(seconds)
-            .map_err(|_| E::custom(format!("{seconds} is no number of seconds: it must be 0 or more")))
+        Duration::try_from_secs_f64(seconds).map_err(|_| {
+            E::custom(format!("{seconds} is not a valid number of seconds: it must be 0 or more"))
+        })
     }
 
-    /// The same for a duration that may be absent.
+    /// The same for an optional duration.
     pub mod option {
         use super::*;
 
@@ -231,19 +232,19 @@ pub mod seconds {
 mod tests {
     use super::*;
 
-    /// The default settings with this one changed.
+    /// Returns the default settings with this one changed.
     fn with(field: &str, value: serde_json::Value) -> Result<Settings, serde_json::Error> {
         serde_json::from_value(serde_json::json!({ field: value }))
     }
 
     #[test]
-    fn the_defaults_can_be_used() {
+    fn the_defaults_are_valid() {
         assert_eq!(Settings::default().check(), Ok(()));
         assert_eq!(serde_json::from_str::<Settings>("{}").unwrap(), Settings::default());
     }
 
     #[test]
-    fn what_is_written_is_read_again() {
+    fn settings_survive_writing_and_reading() {
         let settings = Settings {
             connect_timeout: Duration::from_millis(250),
             return_to_preferred_after: Some(Duration::from_secs(90)),
@@ -259,12 +260,12 @@ mod tests {
     }
 
     #[test]
-    fn a_setting_that_does_not_exist_is_refused() {
+    fn an_unknown_setting_is_refused() {
         assert!(with("conect_timeout", 3.into()).unwrap_err().to_string().contains("conect_timeout"));
     }
 
     #[test]
-    fn a_duration_that_is_none_is_refused() {
+    fn an_invalid_duration_is_refused() {
         for value in [serde_json::json!(-1), serde_json::json!(1e300), serde_json::json!("3s")] {
             assert!(with("stall_timeout", value.clone()).is_err(), "{value}");
             assert!(with("return_to_preferred_after", value.clone()).is_err(), "{value}");
@@ -272,7 +273,7 @@ mod tests {
     }
 
     #[test]
-    fn a_setting_that_cannot_be_used_is_named_with_the_reason() {
+    fn an_invalid_setting_is_reported_with_the_reason() {
         #[track_caller]
         fn check(field: &str, value: impl Into<serde_json::Value>, reason: &str) {
             let error = with(field, value.into()).unwrap().check().unwrap_err();

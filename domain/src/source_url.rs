@@ -1,4 +1,4 @@
-//! An address at a provider. It often carries a user and a password, so it prints itself without them.
+//! An address at a provider. It often contains a user and a password, so it prints without them.
 
 use std::fmt;
 use std::sync::Arc;
@@ -7,24 +7,24 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 /// The address of a stream or of a guide, as the provider gave it.
 ///
-/// `Debug` and `Display` print `scheme://host:port/…` and nothing else: credentials also hide in paths and
-/// queries. Whoever needs the whole text says so with [`SourceUrl::expose`].
-/// Serialised it is the whole text, because records must be read back; payloads use `Display`.
+/// `Debug` and `Display` print `scheme://host:port/…` and nothing else, because credentials also hide in paths and
+/// queries. [`SourceUrl::expose`] returns the whole text. It serialises its whole text, because records must be read
+/// back; payloads use `Display`.
 #[derive(Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct SourceUrl(Arc<str>);
 
 impl SourceUrl {
-    /// Takes the text as it is. Nothing is checked: a wrong address is found out by whoever dials it.
+    /// Takes the text unchecked. An invalid address is reported when it is opened.
     pub fn new(text: impl Into<Arc<str>>) -> Self {
         Self(text.into())
     }
 
-    /// The whole text, credentials included. Never for a log, an error or an event.
+    /// Returns the whole text, including credentials. Never use it in a log, an error or an event.
     pub fn expose(&self) -> &str {
         &self.0
     }
 
-    /// What stands before `://`, as written. Empty if there is no scheme.
+    /// Returns the text before `://`, as written. Empty if the address has no scheme.
     pub fn scheme(&self) -> &str {
         match self.0.split_once("://") {
             Some((scheme, _)) if is_scheme(scheme) => scheme,
@@ -32,15 +32,15 @@ impl SourceUrl {
         }
     }
 
-    /// The host without user, password and port; an IPv6 address without its brackets.
-    /// `None` where there is none, as in `file:///films/one.ts`.
+    /// Returns the host without user, password and port; an IPv6 address without its brackets. `None` for an address
+    /// without a host, such as `file:///films/one.ts`.
     pub fn host(&self) -> Option<&str> {
         let (host, _) = split_port(self.authority()?);
         let host = host.strip_prefix('[').and_then(|it| it.strip_suffix(']')).unwrap_or(host);
         (!host.is_empty()).then_some(host)
     }
 
-    /// The path without query and fragment. Empty if there is none.
+    /// Returns the path without query and fragment. Empty if there is none.
     pub fn path(&self) -> &str {
         let rest = self.after_scheme();
         let rest = &rest[..rest.find(['?', '#']).unwrap_or(rest.len())];
@@ -52,21 +52,22 @@ impl SourceUrl {
         if scheme.is_empty() { &self.0 } else { &self.0[scheme.len() + "://".len()..] }
     }
 
-    /// `host:port` without user and password.
+    /// Returns `host:port` without user and password.
     fn authority(&self) -> Option<&str> {
         if self.scheme().is_empty() {
             return None;
         }
         let rest = self.after_scheme();
         let authority = &rest[..rest.find(['/', '?', '#', '\\', '|']).unwrap_or(rest.len())];
-        // The last `@`: passwords with an unescaped one exist, and a piece of them must not pass for a host.
+        // The last `@`, because passwords may contain an unescaped one, and a part of them must not be printed as a
+        // host.
         Some(authority.rsplit_once('@').map_or(authority, |(_, host)| host))
     }
 }
 
 impl fmt::Display for SourceUrl {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        // An unescaped slash in a password would let its beginning pass for the host. Better print too little.
+        // The beginning of a password with an unescaped slash would look like the host, so nothing is printed then.
         match self.authority() {
             Some(authority) if is_printable_authority(authority) && !self.path().contains('@') => {
                 write!(f, "{}://{authority}/…", self.scheme())
@@ -127,9 +128,9 @@ mod tests {
         assert_eq!(url.host(), host);
     }
 
-    // Part of T-acc.2: whatever prints an address tells no password.
+    // Part of T-acc.2: printed addresses contain no password.
     #[test]
-    fn an_address_prints_without_anything_that_may_be_a_credential() {
+    fn an_address_prints_without_possible_credentials() {
         check(
             "http://tv.example:8080/live/user/secret/7.ts",
             "http://tv.example:8080/…",

@@ -1,4 +1,4 @@
-//! One address that a channel can play from: what it is, and what has to be sent to get it.
+//! A stream: an address that a channel can play from, with its request headers.
 
 use std::fmt;
 
@@ -8,62 +8,62 @@ use crate::channel::ChannelNumber;
 use crate::ids::{AccountId, StreamId, StreamProfileId};
 use crate::source_url::SourceUrl;
 
-/// A stream of an account: what its provider says, what rules and admins make of that, and where it stands.
+/// A stream of an account: values of the provider, changes by rules and by admins, and its state.
 ///
-/// The three are kept apart, so that a refresh cannot lose an edit and an edit that is taken back shows the
-/// provider's value again. Readers ask for the value in force: [`Stream::name`], [`Stream::url`] and so on.
+/// The three sets of values are stored separately, so that a refresh cannot overwrite an edit, and removing an edit
+/// restores the provider's value. [`Stream::name`], [`Stream::url`] and so on return the value in force.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Stream {
     pub id: StreamId,
     pub account: AccountId,
-    /// As the provider said at the last refresh, or as whoever made it by hand did.
+    /// The values of the last refresh, or of the manual creation.
     pub provider: StreamProperties,
-    /// What the account's rules made of that.
+    /// Values changed by the account's rules.
     #[serde(default, skip_serializing_if = "StreamOverrides::is_empty")]
     pub rule: StreamOverrides,
-    /// What admins changed.
+    /// Values changed by admins.
     #[serde(default, skip_serializing_if = "StreamOverrides::is_empty")]
     pub manual: StreamOverrides,
-    /// Which one it is of those with the same identity in one list, in the order of the list; 0 is the first.
+    /// Position among the entries with the same identity in one playlist; 0 is the first.
     #[serde(default)]
     pub nth: u32,
-    /// How it is handed on, where that is not left to the channel.
+    /// The delivery, if it is not left to the channel.
     #[serde(default)]
     pub stream_profile: Option<StreamProfileId>,
-    /// When it was first seen or made, in milliseconds since 1970.
+    /// When it was first seen or created, in milliseconds since 1970.
     #[serde(default)]
     pub added_at: i64,
-    /// When something of it last changed, in milliseconds since 1970.
+    /// When it last changed, in milliseconds since 1970.
     #[serde(default)]
     pub updated_at: i64,
-    /// Of a stream that has vanished from its list: when it was last seen there. Such a stream is *stale*.
+    /// When a stream missing from its playlist was last seen there. Such a stream is *stale*.
     #[serde(default)]
     pub last_seen: Option<i64>,
 }
 
-/// What is said about a stream.
+/// The properties of a stream as a playlist or an admin describes them.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct StreamProperties {
     pub name: String,
     pub url: SourceUrl,
-    /// Sent in place of the account's where both have one.
+    /// Overrides the account's headers.
     #[serde(default, skip_serializing_if = "RequestHeaders::is_empty")]
     pub headers: RequestHeaders,
-    /// The id of its channel in a guide.
+    /// The id of its channel in a programme guide.
     #[serde(default)]
     pub tvg_id: Option<String>,
     /// The name of its group.
     #[serde(default)]
     pub group: Option<String>,
-    /// Address of a picture.
+    /// Address of the logo.
     #[serde(default)]
     pub logo: Option<String>,
-    /// The channel number that the provider gives it.
+    /// The channel number that the provider assigned.
     #[serde(default)]
     pub number: Option<ChannelNumber>,
 }
 
-/// Values that stand in place of others. An empty text stands for "none".
+/// Values that override others. An empty text means "none".
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[serde(default)]
 pub struct StreamOverrides {
@@ -86,7 +86,7 @@ impl StreamOverrides {
 }
 
 impl Stream {
-    /// A stream as it is when it is first seen.
+    /// Creates a stream as of its first sight.
     pub fn new(id: StreamId, account: AccountId, provider: StreamProperties, at: i64) -> Self {
         Self {
             id,
@@ -102,43 +102,43 @@ impl Stream {
         }
     }
 
-    /// Its name.
+    /// Returns the name in force.
     pub fn name(&self) -> &str {
         self.manual.name.as_ref().or(self.rule.name.as_ref()).unwrap_or(&self.provider.name)
     }
 
-    /// Where it is.
+    /// Returns the address in force.
     pub fn url(&self) -> &SourceUrl {
         self.manual.url.as_ref().or(self.rule.url.as_ref()).unwrap_or(&self.provider.url)
     }
 
-    /// What has to be opened to read it.
+    /// Returns the kind of source behind its address.
     pub fn kind(&self) -> SourceKind {
         SourceKind::of(self.url())
     }
 
-    /// The id of its channel in a guide.
+    /// Returns the id of its channel in a programme guide.
     pub fn tvg_id(&self) -> Option<&str> {
         text(&self.manual.tvg_id, &self.rule.tvg_id, &self.provider.tvg_id)
     }
 
-    /// The name of its group.
+    /// Returns the name of its group.
     pub fn group(&self) -> Option<&str> {
         text(&self.manual.group, &self.rule.group, &self.provider.group)
     }
 
-    /// Address of a picture.
+    /// Returns the address of the logo.
     pub fn logo(&self) -> Option<&str> {
         text(&self.manual.logo, &self.rule.logo, &self.provider.logo)
     }
 
-    /// Has it vanished from its list?
+    /// Returns whether it is missing from its playlist.
     pub fn is_stale(&self) -> bool {
         self.last_seen.is_some()
     }
 }
 
-/// The text in force; an empty one is none.
+/// Returns the text in force; an empty one counts as none.
 fn text<'a>(
     manual: &'a Option<String>,
     rule: &'a Option<String>,
@@ -147,13 +147,13 @@ fn text<'a>(
     manual.as_deref().or(rule.as_deref()).or(provider.as_deref()).filter(|it| !it.is_empty())
 }
 
-/// What has to be opened to read a stream. Decided once, at import, from the address alone.
+/// The kind of source behind an address, determined by the address alone.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum SourceKind {
-    /// Transport stream over HTTP or HTTPS. Also what an HTTP address is until it is opened.
+    /// A transport stream over HTTP or HTTPS. Every HTTP address counts as one until it is opened.
     HttpTs,
-    /// A file of ours.
+    /// A local file.
     File,
     Hls,
     Rtsp,
@@ -163,13 +163,13 @@ pub enum SourceKind {
     Unknown,
 }
 
-/// Why a stream cannot be played. A sentence for the person who asks.
+/// The reason why a stream cannot be played, as a message for people.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]
 pub struct Unplayable(&'static str);
 
 impl SourceKind {
-    /// Tells the kind from scheme and path.
+    /// Determines the kind by scheme and path.
     pub fn of(url: &SourceUrl) -> Self {
         match url.scheme().to_ascii_lowercase().as_str() {
             "http" | "https" => match extension(url.path()).to_ascii_lowercase().as_str() {
@@ -186,25 +186,25 @@ impl SourceKind {
         }
     }
 
-    /// Who reads this, when nobody says otherwise.
+    /// Returns the default reader of this kind.
     ///
     /// # Errors
-    /// When nobody can. `has_ffmpeg` is whether the machine has it.
+    /// If nothing can read it. `has_ffmpeg` is whether ffmpeg is installed.
     pub fn reader(self, has_ffmpeg: bool) -> Result<StreamReader, Unplayable> {
         Err(Unplayable(match self {
             Self::HttpTs | Self::File => return Ok(StreamReader::Gateway),
             Self::Unknown => "addresses of this kind are not supported",
             _ if has_ffmpeg => return Ok(StreamReader::Ffmpeg),
-            Self::Hls => "HLS addresses need ffmpeg, which is not on this machine",
-            Self::Rtsp => "RTSP addresses need ffmpeg, which is not on this machine",
-            Self::Rtmp => "RTMP addresses need ffmpeg, which is not on this machine",
-            Self::Udp => "UDP addresses need ffmpeg, which is not on this machine",
-            Self::Rtp => "RTP addresses need ffmpeg, which is not on this machine",
+            Self::Hls => "HLS addresses need ffmpeg, which is not installed",
+            Self::Rtsp => "RTSP addresses need ffmpeg, which is not installed",
+            Self::Rtmp => "RTMP addresses need ffmpeg, which is not installed",
+            Self::Udp => "UDP addresses need ffmpeg, which is not installed",
+            Self::Rtp => "RTP addresses need ffmpeg, which is not installed",
         }))
     }
 }
 
-/// Who reads a stream.
+/// The program that reads a stream.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum StreamReader {
     Gateway,
@@ -212,40 +212,44 @@ pub enum StreamReader {
 }
 
 impl Unplayable {
-    /// The address is none that a program may be given: without a scheme it could pass for an option or a file, and
-    /// some schemes are no places but ways to put local files together.
-    pub(crate) const FOR_NO_PROGRAM: Self = Self("addresses of this kind are not given to programs");
+    /// The address may not be given to a program: without a scheme it could be mistaken for an option or a file, and
+    /// some schemes combine local files.
+    pub(crate) const FOR_NO_PROGRAM: Self = Self("addresses of this kind cannot be passed to programs");
     /// An old record, from before commands were checked.
-    pub(crate) const COMMAND: Self = Self("the command of its stream profile cannot be read");
+    pub(crate) const COMMAND: Self = Self("the command of its stream profile is invalid");
 }
 
-/// What stands behind the last dot of the last segment.
+/// Returns the text after the last dot of the last segment.
 fn extension(path: &str) -> &str {
     let last = path.rsplit('/').next().unwrap_or_default();
     last.rsplit_once('.').map_or("", |(_, extension)| extension)
 }
 
-/// Request headers that a stream or an account asks for.
+/// Request headers of a stream or an account.
 #[derive(Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(default)]
 pub struct RequestHeaders {
     pub user_agent: Option<String>,
     pub referrer: Option<String>,
-    /// Others, in the order found, each name once.
+    /// Other headers in the order found, each name once.
     pub extra: Vec<(String, String)>,
 }
 
 impl RequestHeaders {
-    /// Most headers that one stream may have beside user agent and referrer.
+    /// Maximum number of headers besides user agent and referrer.
     pub const EXTRA_MAX: usize = 16;
 
-    /// Sets a header, in place of one with the same name. Says whether it was taken.
+    /// Sets a header, replacing one with the same name. Returns whether it was accepted.
     ///
-    /// Refused are names and values that are none, headers that belong to the connection and not to its
-    /// user (`Host`, `Connection`, `Content-Length` …), and more than [`RequestHeaders::EXTRA_MAX`].
+    /// Rejects invalid names and values, headers that belong to the connection (`Host`, `Connection`, `Content-Length`
+    /// …), and more than [`RequestHeaders::EXTRA_MAX`].
     pub fn set(&mut self, name: &str, value: &str) -> bool {
         let value = value.trim();
-        if !is_token(name) || value.is_empty() || value.contains(char::is_control) || is_ours(name) {
+        if !is_token(name)
+            || value.is_empty()
+            || value.contains(char::is_control)
+            || belongs_to_connection(name)
+        {
             return false;
         }
         if name.eq_ignore_ascii_case("user-agent") {
@@ -262,7 +266,7 @@ impl RequestHeaders {
         true
     }
 
-    /// These headers, and those of `base` that are missing here.
+    /// Returns these headers, completed by those of `base`.
     pub fn over(&self, base: &Self) -> Self {
         let mut extra = self.extra.clone();
         let is_new = |it: &&(String, String)| !self.extra.iter().any(|own| own.0.eq_ignore_ascii_case(&it.0));
@@ -279,7 +283,7 @@ impl RequestHeaders {
     }
 }
 
-/// Names only: a cookie, a token or a referrer with a key in it may be the credential.
+/// Names only, because a cookie, a token or a referrer with a key may be a credential.
 impl fmt::Debug for RequestHeaders {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("RequestHeaders")
@@ -290,15 +294,15 @@ impl fmt::Debug for RequestHeaders {
     }
 }
 
-/// Is this a header name as HTTP defines one?
+/// Returns whether this is a header name as HTTP defines it.
 fn is_token(name: &str) -> bool {
     let is_token_byte = |it: u8| it.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`~".contains(&it);
     !name.is_empty() && name.bytes().all(is_token_byte)
 }
 
-/// Headers that say how a connection is used. Only the one who owns the connection can.
-fn is_ours(name: &str) -> bool {
-    const OURS: [&str; 11] = [
+/// Headers that control the connection and are set by the gateway alone.
+fn belongs_to_connection(name: &str) -> bool {
+    const NAMES: [&str; 11] = [
         "host",
         "connection",
         "content-length",
@@ -311,7 +315,7 @@ fn is_ours(name: &str) -> bool {
         "transfer-encoding",
         "upgrade",
     ];
-    OURS.iter().any(|it| name.eq_ignore_ascii_case(it))
+    NAMES.iter().any(|it| name.eq_ignore_ascii_case(it))
 }
 
 #[cfg(test)]
@@ -319,7 +323,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_kind_is_told_from_scheme_and_path() {
+    fn the_kind_depends_on_scheme_and_path() {
         for (url, kind) in [
             ("http://h/live/u/p/1.ts", SourceKind::HttpTs),
             ("HTTPS://h/1", SourceKind::HttpTs),
@@ -343,7 +347,7 @@ mod tests {
     }
 
     #[test]
-    fn an_edit_stands_before_a_rule_and_a_rule_before_the_provider_and_an_empty_one_for_none() {
+    fn an_edit_overrides_a_rule_and_a_rule_the_provider_and_empty_means_none() {
         let provider = StreamProperties {
             name: "p".to_owned(),
             url: SourceUrl::new("http://p/1.m3u8"),
@@ -354,41 +358,38 @@ mod tests {
             number: None,
         };
         let mut stream = Stream::new(StreamId(1), AccountId(1), provider, 0);
-        let shown =
+        let describe =
             |it: &Stream| format!("{} {} {:?} {:?}", it.name(), it.url().expose(), it.tvg_id(), it.group());
-        assert_eq!(shown(&stream), r#"p http://p/1.m3u8 Some("p") Some("p")"#);
+        assert_eq!(describe(&stream), r#"p http://p/1.m3u8 Some("p") Some("p")"#);
         stream.rule = StreamOverrides {
             name: Some("r".to_owned()),
             tvg_id: Some("r".to_owned()),
             ..StreamOverrides::default()
         };
-        assert_eq!(shown(&stream), r#"r http://p/1.m3u8 Some("r") Some("p")"#);
+        assert_eq!(describe(&stream), r#"r http://p/1.m3u8 Some("r") Some("p")"#);
         stream.manual = StreamOverrides {
             name: Some("m".to_owned()),
             url: Some(SourceUrl::new("http://m/1")),
             group: Some(String::new()),
             ..StreamOverrides::default()
         };
-        assert_eq!(shown(&stream), r#"m http://m/1 Some("r") None"#);
+        assert_eq!(describe(&stream), r#"m http://m/1 Some("r") None"#);
         assert_eq!(stream.kind(), SourceKind::HttpTs, "of the address in force");
         stream.manual = StreamOverrides::default();
-        assert_eq!(shown(&stream), r#"r http://p/1.m3u8 Some("r") Some("p")"#);
+        assert_eq!(describe(&stream), r#"r http://p/1.m3u8 Some("r") Some("p")"#);
     }
 
     #[test]
-    fn what_cannot_be_played_says_why() {
+    fn an_unplayable_kind_has_a_reason() {
         assert_eq!(SourceKind::HttpTs.reader(false), Ok(StreamReader::Gateway));
         assert_eq!(SourceKind::Hls.reader(true), Ok(StreamReader::Ffmpeg));
         let refusal = |kind: SourceKind, has_ffmpeg| kind.reader(has_ffmpeg).unwrap_err().to_string();
-        assert_eq!(
-            refusal(SourceKind::Hls, false),
-            "HLS addresses need ffmpeg, which is not on this machine"
-        );
+        assert_eq!(refusal(SourceKind::Hls, false), "HLS addresses need ffmpeg, which is not installed");
         assert_eq!(refusal(SourceKind::Unknown, true), "addresses of this kind are not supported");
     }
 
     #[test]
-    fn a_stream_sends_its_own_headers_and_those_of_its_account_that_it_lacks() {
+    fn a_streams_headers_are_completed_by_those_of_its_account() {
         let mut own = RequestHeaders::default();
         let mut base = RequestHeaders::default();
         assert!(own.set("user-agent", "own") && own.set("X-A", "own"));
@@ -423,7 +424,7 @@ mod tests {
     }
 
     #[test]
-    fn a_stream_has_only_so_many_headers() {
+    fn the_number_of_headers_is_limited() {
         let mut headers = RequestHeaders::default();
         assert_eq!(
             (0..100).filter(|it| headers.set(&format!("x-{it}"), "1")).count(),

@@ -1,4 +1,4 @@
-//! How a stream is handed on.
+//! Stream profiles: the delivery of streams to viewers.
 
 use std::fmt;
 
@@ -7,31 +7,31 @@ use serde::{Deserialize, Serialize};
 use crate::command::{CommandTemplate, CommandTemplateError};
 use crate::ids::StreamProfileId;
 
-/// A stream profile: a named way to hand streams on, which streams and channels refer to.
+/// A stream profile: a named way to deliver streams, which streams and channels refer to.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct StreamProfile {
     pub id: StreamProfileId,
     /// Unique.
     pub name: String,
     pub delivery: Delivery,
-    /// The program that reads streams, where they are handed on by one: a name or an absolute path. Else empty.
+    /// The program that reads streams: a name or an absolute path. Empty for other deliveries.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub command: String,
-    /// What it is run with, as [`CommandTemplate`] reads it.
+    /// The arguments of the program, as [`CommandTemplate`] parses them.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub parameters: String,
-    /// Sent to the provider in place of what account and stream say.
+    /// Sent to the provider instead of the user agent of account and stream.
     #[serde(default)]
     pub user_agent: Option<String>,
-    /// Streams and channels that refer to an inactive one are handed on as if they referred to none.
+    /// Streams and channels that refer to an inactive profile are treated as if they referred to none.
     pub is_active: bool,
-    /// One of ours, which can neither be changed nor deleted.
+    /// A built-in profile, which can be neither changed nor deleted.
     #[serde(default)]
     pub locked: bool,
 }
 
-/// How ffmpeg is run: quiet but for warnings and its speed, with an eye on the stream no longer than a viewer waits,
-/// with time stamps where there are none, and with every packet handed on at once.
+/// The arguments of ffmpeg: it logs only warnings and its speed, analyses the stream no longer than a viewer waits,
+/// generates missing time stamps, and writes every packet at once.
 macro_rules! ffmpeg {
     ($encoding:literal) => {
         concat!(
@@ -44,10 +44,10 @@ macro_rules! ffmpeg {
 }
 
 impl StreamProfile {
-    /// The profile of addresses that the gateway does not read itself.
+    /// The profile for addresses that the gateway cannot read itself.
     pub const FFMPEG_COPY: StreamProfileId = StreamProfileId(3);
 
-    /// The profiles that every store begins with. Their ids never change.
+    /// Returns the profiles that every store starts with. Their ids never change.
     pub fn built_in() -> [Self; 5] {
         let profile = |id, name: &str, delivery, command: &str, parameters: &str| Self {
             id: StreamProfileId(id),
@@ -77,7 +77,7 @@ impl StreamProfile {
         ]
     }
 
-    /// The built-in profile that hands on in this way, for where no other is named.
+    /// Returns the built-in profile with this delivery.
     pub fn of(delivery: Delivery) -> Self {
         let [proxy, redirect, ffmpeg, ..] = Self::built_in();
         match delivery {
@@ -87,30 +87,30 @@ impl StreamProfile {
         }
     }
 
-    /// Its command; `None` if it has none because it hands on in another way.
+    /// Parses its command; `None` for other deliveries.
     ///
     /// # Errors
-    /// When the command cannot be read. None such is ever written.
+    /// If the command is invalid. Writing checks it, so only an old record can be.
     pub fn template(&self) -> Option<Result<CommandTemplate, CommandTemplateError>> {
         (self.delivery == Delivery::Command).then(|| CommandTemplate::new(&self.command, &self.parameters))
     }
 }
 
-/// What a viewer gets of a stream.
+/// The way in which a viewer gets a stream.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Delivery {
-    /// The gateway reads the stream once and serves it to all.
+    /// The gateway reads the stream once and serves it to all viewers.
     #[default]
     Proxy,
-    /// The viewer is sent to the provider's address and the gateway is out of the way, as are its limits.
+    /// The viewer is redirected to the provider's address; the gateway and its limits are not involved.
     Redirect,
-    /// A program reads the stream, and the gateway serves what it writes to all.
+    /// A program reads the stream, and the gateway serves its output to all viewers.
     Command,
 }
 
 impl Delivery {
-    /// The name that the interface and its events use.
+    /// Returns the name that the API and its events use.
     pub fn name(self) -> &'static str {
         match self {
             Self::Proxy => "proxy",

@@ -1,4 +1,4 @@
-//! A user of the gateway: who may watch, see and change what.
+//! A user of the gateway, with permissions.
 
 use std::fmt;
 
@@ -9,11 +9,11 @@ use crate::channel::Channel;
 use crate::ids::UserId;
 use crate::secret::Secret;
 
-/// A person or a program that logs in. Fields and meanings are those of the interface's *User*.
+/// A person or a program that logs in. Fields and meanings are those of the API's *User*.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct User {
     pub id: UserId,
-    /// Unique, whatever the case of its letters.
+    /// Unique, ignoring case.
     pub username: String,
     #[serde(default)]
     pub email: String,
@@ -21,27 +21,27 @@ pub struct User {
     pub first_name: String,
     #[serde(default)]
     pub last_name: String,
-    /// The hash of the account's password, in PHC form. `None`: cannot log in by password.
+    /// The hash of the account's password, in PHC form. `None` disables the login by password.
     pub password: Option<Secret>,
-    /// What player apps log in with, where that is not the password. In clear, because panels say it back.
+    /// The password for player apps, if it is not the account's. In clear text, because panels return it.
     pub player_password: Option<Secret>,
-    /// An API key, if there is one.
+    /// The API key, if any.
     pub api_key: Option<ApiKey>,
     /// An inactive user is refused everywhere.
     pub is_active: bool,
     #[serde(default)]
     pub is_staff: bool,
-    /// Passes every check of level.
+    /// Passes every permission check.
     #[serde(default)]
     pub is_superuser: bool,
     pub level: UserLevel,
-    /// The lineups that limit what is seen; none of them is no limit.
+    /// The lineups to which the user is restricted; empty is unrestricted.
     #[serde(default)]
     pub lineups: Vec<u32>,
-    /// Things watched at one time; 0 is no limit.
+    /// Maximum number of channels watched at the same time; 0 is unlimited.
     #[serde(default)]
     pub stream_limit: u32,
-    /// Channels marked as adult do not exist for this user.
+    /// Hides channels marked as adult.
     #[serde(default)]
     pub hide_adult: bool,
     #[serde(default)]
@@ -53,27 +53,28 @@ pub struct User {
     pub joined_at: i64,
     #[serde(default)]
     pub last_login: Option<i64>,
-    /// Tokens of an earlier generation are not accepted: it grows when the password changes.
+    /// Tokens of an earlier generation are rejected. Incremented when the password changes.
     #[serde(default)]
     pub generation: u32,
 }
 
-/// An API key as it is kept.
+/// An API key as it is stored.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ApiKey {
-    /// The key itself: its owner can ask for it.
+    /// The key itself, which its owner can read.
     pub key: Secret,
-    /// What it is looked up by: its keyed hash, so that neither an index nor the time of a comparison tells the key.
+    /// The keyed hash by which the key is looked up, so that neither an index nor the timing of a comparison reveals
+    /// the key.
     pub digest: [u8; 32],
 }
 
-/// What a user may do. Ordered.
+/// The permission level of a user. Ordered.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
 pub enum UserLevel {
     /// Watches assigned channels.
     #[default]
     Streamer,
-    /// Sees channels and state, too.
+    /// Also sees channels and state.
     Standard,
     /// May do everything.
     Admin,
@@ -82,7 +83,7 @@ pub enum UserLevel {
 impl UserLevel {
     pub const ALL: [Self; 3] = [Self::Streamer, Self::Standard, Self::Admin];
 
-    /// The number that the interface uses.
+    /// Returns the number that the API uses.
     pub fn number(self) -> u8 {
         match self {
             Self::Streamer => 0,
@@ -91,7 +92,7 @@ impl UserLevel {
         }
     }
 
-    /// The level with this number.
+    /// Returns the level with this number.
     pub fn of(number: u64) -> Option<Self> {
         Self::ALL.into_iter().find(|it| u64::from(it.number()) == number)
     }
@@ -112,12 +113,12 @@ impl Serialize for UserLevel {
 impl<'de> Deserialize<'de> for UserLevel {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         let number = u64::deserialize(deserializer)?;
-        Self::of(number).ok_or_else(|| serde::de::Error::custom(format!("{number} is no user level")))
+        Self::of(number).ok_or_else(|| serde::de::Error::custom(format!("{number} is not a user level")))
     }
 }
 
 impl User {
-    /// A user with a name and a level, who cannot log in yet.
+    /// Creates a user with a name and a level, who cannot log in yet.
     pub fn new(id: UserId, username: impl Into<String>, level: UserLevel, at: i64) -> Self {
         Self {
             id,
@@ -143,23 +144,24 @@ impl User {
         }
     }
 
-    /// What this user may do: a superuser everything.
+    /// Returns the permission level; a superuser has all permissions.
     pub fn effective_level(&self) -> UserLevel {
         if self.is_superuser { UserLevel::Admin } else { self.level }
     }
 
-    /// Has this user at least that level?
+    /// Returns whether the user is active and has at least this level.
     pub fn may(&self, level: UserLevel) -> bool {
         self.is_active && self.effective_level() >= level
     }
 
-    /// The name that users are told apart by.
+    /// Returns the name in the form in which names are compared.
     pub fn name_key(username: &str) -> String {
         username.to_lowercase()
     }
 }
 
-/// Does this channel exist for this user? The one rule for lists, playlists, guides, tuners and playing.
+/// Returns whether this channel is visible to this user. Lists, playlists, guides, tuners and playback all use this
+/// rule.
 pub fn can_see(user: &User, channel: &Channel) -> bool {
     if user.effective_level() == UserLevel::Admin {
         return channel.enabled;
@@ -167,7 +169,8 @@ pub fn can_see(user: &User, channel: &Channel) -> bool {
     channel.enabled && user.level >= channel.user_level && !(user.hide_adult && channel.is_adult)
 }
 
-/// First segments of addresses of ours. A user of such a name could not play by the short address `/{user}/…`.
+/// First path segments of the gateway's own addresses. A user of such a name could not use the short address
+/// `/{user}/…`.
 const RESERVED: [&str; 21] = [
     "accounts",
     "api",
@@ -192,21 +195,22 @@ const RESERVED: [&str; 21] = [
     "xmltv.php",
 ];
 
-/// Characters of a user name, at most.
+/// Maximum length of a user name, in characters.
 pub const USERNAME_CHARS_MAX: usize = 150;
 
-/// Why a text is no user name.
+/// The reason why a user name is invalid.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum UsernameError {
-    #[error("a user name has 1 to {USERNAME_CHARS_MAX} characters")]
+    #[error("a user name must have 1 to {USERNAME_CHARS_MAX} characters")]
     Length,
-    #[error("a user name has letters, digits and @ . + - _ only")]
+    #[error("a user name may contain only letters, digits and @ . + - _")]
     Characters,
-    #[error("this name is part of our own addresses; choose another one")]
+    #[error("this name is part of the addresses of the gateway; choose another one")]
     Reserved,
 }
 
-/// Can this be a user's name? It stands in the addresses of streams, so it is plain and not one of ours.
+/// Checks a user name. It is part of stream addresses, so it must be plain and must not collide with the gateway's own
+/// addresses.
 pub fn check_username(text: &str) -> Result<(), UsernameError> {
     if text.is_empty() || text.chars().count() > USERNAME_CHARS_MAX {
         return Err(UsernameError::Length);
@@ -221,7 +225,7 @@ pub fn check_username(text: &str) -> Result<(), UsernameError> {
     Ok(())
 }
 
-/// Is this the first segment of an address of ours?
+/// Returns whether this is the first path segment of one of the gateway's own addresses.
 pub fn is_reserved(segment: &str) -> bool {
     RESERVED.iter().any(|it| it.eq_ignore_ascii_case(segment))
 }
@@ -254,7 +258,7 @@ mod tests {
     }
 
     #[test]
-    fn names_that_would_be_taken_for_addresses_are_refused() {
+    fn names_that_collide_with_addresses_are_refused() {
         for name in ["anna", "Anna.Maria", "a@b.example", "admin", "überall", "live1"] {
             assert_eq!(check_username(name), Ok(()), "{name}");
         }

@@ -1,7 +1,7 @@
-//! The fifteen events that others can subscribe to, and what each one says.
+//! The fifteen events that integrations can subscribe to, and their payloads.
 //!
-//! A payload is one flat JSON object. Keys of the same meaning have the same name in every event, a key that
-//! an event has is always there, and no payload holds an address of a provider with its credentials.
+//! A payload is one flat JSON object. Keys of the same meaning have the same name in every event, every event always
+//! has all of its keys, and no payload contains credentials of a provider.
 
 use std::net::IpAddr;
 
@@ -15,7 +15,7 @@ use crate::source_url::SourceUrl;
 use crate::stream_profile::Delivery;
 use crate::time::iso_millis;
 
-/// Something that happened. Serialised it is the payload.
+/// An event. It serialises as its payload.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Event {
     /// Milliseconds since 1970.
@@ -23,7 +23,7 @@ pub struct Event {
     pub body: EventBody,
 }
 
-/// What happened.
+/// The kind of an event, with its values.
 #[derive(Debug, Clone, PartialEq)]
 pub enum EventBody {
     /// The first stream of a channel plays.
@@ -31,7 +31,7 @@ pub enum EventBody {
         channel: ChannelRef,
         stream: StreamRef,
     },
-    /// A channel has ended. `stream` is the one that played last.
+    /// A channel ended. `stream` is the one that played last.
     ChannelStop {
         channel: ChannelRef,
         stream: Option<StreamRef>,
@@ -46,7 +46,7 @@ pub enum EventBody {
         cause: String,
         gap_ms: u64,
     },
-    /// A channel could not start, or gives up.
+    /// A channel could not start, or gave up.
     ChannelError {
         channel: ChannelRef,
         error_message: String,
@@ -60,7 +60,7 @@ pub enum EventBody {
         cause: String,
         gap_ms: u64,
     },
-    /// Another stream plays because someone, or a rule, wanted it.
+    /// Another stream plays because of a request or a rule.
     StreamSwitch {
         channel: ChannelRef,
         from: StreamRef,
@@ -97,11 +97,11 @@ pub enum EventBody {
     },
     M3uRefresh {
         source: RefreshRef,
-        /// Entries of the list that could be used.
+        /// Usable entries of the playlist.
         total_processed: u64,
         streams_created: u64,
         streams_updated: u64,
-        /// Streams that are no longer listed since this refresh.
+        /// Streams that are missing from the playlist since this refresh.
         streams_stale: u64,
         streams_deleted: u64,
         duration_seconds: u64,
@@ -133,19 +133,19 @@ pub struct ChannelRef {
 pub struct StreamRef {
     pub id: StreamId,
     pub name: String,
-    /// Told without its credentials.
+    /// Printed without its credentials.
     pub url: SourceUrl,
     pub profile_used: Delivery,
     pub account_name: String,
 }
 
-/// A connection that watches.
+/// A connected client.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ClientRef {
     pub connection_id: u64,
     pub ip: IpAddr,
     pub user_agent: String,
-    /// `None` for a viewer without a name.
+    /// `None` for an anonymous viewer.
     pub user: Option<String>,
 }
 
@@ -164,7 +164,7 @@ pub struct RefreshRef {
     pub name: String,
 }
 
-/// Someone who was turned away.
+/// A client that was refused.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CallerRef {
     pub user: Option<String>,
@@ -173,7 +173,7 @@ pub struct CallerRef {
 }
 
 impl EventBody {
-    /// The names of all events, in the order of the interface.
+    /// The names of all events, in the order of the API.
     pub const NAMES: [&'static str; 15] = [
         "channel_start",
         "channel_stop",
@@ -192,7 +192,7 @@ impl EventBody {
         "m3u_blocked",
     ];
 
-    /// The name that subscribers know it by.
+    /// Returns the name that subscribers use.
     pub fn name(&self) -> &'static str {
         match self {
             Self::ChannelStart { .. } => "channel_start",
@@ -213,7 +213,7 @@ impl EventBody {
         }
     }
 
-    /// The channel that it is about, if it is about one.
+    /// Returns the channel of the event, if it has one.
     pub fn channel(&self) -> Option<&ChannelRef> {
         match self {
             Self::ChannelStart { channel, .. }
@@ -253,7 +253,7 @@ impl Serialize for Event {
     }
 }
 
-/// The keys of one kind of event, those of its channel apart.
+/// Writes the keys of one kind of event, except those of its channel.
 fn body<M: SerializeMap>(map: &mut M, event: &EventBody) -> Result<(), M::Error> {
     match event {
         EventBody::ChannelStart { stream, .. } => stream_keys(map, Some(stream)),
@@ -328,10 +328,9 @@ fn body<M: SerializeMap>(map: &mut M, event: &EventBody) -> Result<(), M::Error>
     }
 }
 
-/// The interface promises an address and a profile with every channel event, so they are empty texts where
-/// there is no stream. `channel_url` is the address once more, for templates written for similar services; so are
-/// `new_url`, `duration`, `runtime`, `elapsed_time`, `bytes_written`, `client_id` and `account_name` what others say
-/// under another name.
+/// The API promises an address and a profile with every channel event, so they are empty texts without a stream.
+/// `channel_url` repeats the address for templates written for similar services, and so do `new_url`, `duration`,
+/// `runtime`, `elapsed_time`, `bytes_written`, `client_id` and `account_name` with other values.
 fn stream_keys<M: SerializeMap>(map: &mut M, stream: Option<&StreamRef>) -> Result<(), M::Error> {
     let url = stream.map(|it| it.url.to_string()).unwrap_or_default();
     map.serialize_entry("stream_id", &stream.map(|it| it.id))?;
@@ -356,7 +355,7 @@ fn client_keys<M: SerializeMap>(map: &mut M, client: &ClientRef) -> Result<(), M
     map.serialize_entry("username", client.user.as_deref().unwrap_or_default())
 }
 
-/// The interface promises a length and a size with every recording event; one that begins has none yet.
+/// The API promises a duration and a size with every recording event; a recording that starts has neither yet.
 fn recording_keys<M: SerializeMap>(
     map: &mut M,
     recording: &RecordingRef,

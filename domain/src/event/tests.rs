@@ -1,4 +1,4 @@
-//! One of each event, as its receiver sees it.
+//! One of each event, as its subscriber receives it.
 
 use serde_json::{Value, json};
 
@@ -97,12 +97,12 @@ fn payload(body: EventBody) -> Value {
 }
 
 #[test]
-fn there_are_fifteen_events_with_the_names_of_the_interface() {
+fn the_fifteen_events_have_the_names_of_the_api() {
     assert_eq!(all().iter().map(EventBody::name).collect::<Vec<_>>(), EventBody::NAMES);
 }
 
 #[test]
-fn every_payload_is_flat_and_says_what_happened_and_when() {
+fn every_payload_is_flat_and_has_event_type_and_timestamp() {
     for body in all() {
         let name = body.name();
         let payload = payload(body);
@@ -114,7 +114,7 @@ fn every_payload_is_flat_and_says_what_happened_and_when() {
 }
 
 #[test]
-fn no_payload_says_a_key_twice() {
+fn no_payload_repeats_a_key() {
     for body in all() {
         let text = serde_json::to_string(&Event { at: 0, body: body.clone() }).unwrap();
         let keys = payload(body).as_object().unwrap().len();
@@ -123,15 +123,15 @@ fn no_payload_says_a_key_twice() {
 }
 
 #[test]
-fn no_payload_holds_credentials_of_a_provider() {
+fn no_payload_contains_credentials_of_a_provider() {
     for body in all() {
         assert!(!payload(body.clone()).to_string().contains("secret"), "{body:?}");
         assert!(!format!("{body:?}").contains("secret"), "{body:?}");
     }
 }
 
-/// The keys of an event beside `event_type` and `timestamp`, and what type each has: `#` is a whole number, `?` may be
-/// `null`, `!` is a truth value, all others are texts. The first line of each is what the interface promises.
+/// The keys of an event besides `event_type` and `timestamp`, with their types: `#` is an integer, `?` may be `null`,
+/// `!` is a boolean, all others are texts. The first line of each is what the API promises.
 fn keys_of(name: &str) -> [&'static str; 2] {
     const CHANNEL: &str = "channel_id channel_name channel_number stream_url profile_used";
     const STREAM: &str = "stream_id# stream_name channel_url provider_name";
@@ -171,7 +171,7 @@ fn keys_of(name: &str) -> [&'static str; 2] {
 }
 
 #[test]
-fn every_event_has_the_keys_that_the_interface_promises_and_those_of_similar_services() {
+fn every_event_has_the_keys_of_the_api_and_those_of_similar_services() {
     for body in all() {
         let name = body.name();
         let mut payload = payload(body);
@@ -189,12 +189,12 @@ fn every_event_has_the_keys_that_the_interface_promises_and_those_of_similar_ser
             let value = members.remove(&key).unwrap_or_else(|| panic!("{name} has no {key}"));
             assert!(fits(&value), "{name}: {key} is {value}");
         }
-        assert!(members.is_empty(), "{name} says more: {members:?}");
+        assert!(members.is_empty(), "{name} has more keys: {members:?}");
     }
 }
 
 #[test]
-fn a_failover_says_from_where_to_where_and_why() {
+fn a_failover_contains_old_stream_new_stream_and_cause() {
     let body = EventBody::ChannelFailover {
         channel: channel(),
         from: stream(1),
@@ -228,7 +228,7 @@ fn a_failover_says_from_where_to_where_and_why() {
 }
 
 #[test]
-fn what_is_unknown_is_an_empty_text() {
+fn unknown_values_are_empty_texts() {
     let channel = ChannelRef { number: None, ..channel() };
     let payload = payload(EventBody::ChannelError { channel, error_message: "no".to_owned(), stream: None });
     for key in ["channel_number", "stream_name", "stream_url", "provider_name", "profile_used"] {

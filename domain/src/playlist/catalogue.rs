@@ -1,8 +1,8 @@
-//! Makes accounts, streams and channels of playlists, without a store.
+//! Builds accounts, streams and channels from playlists, without a store.
 //!
-//! Entries with the same guide id, or without one with the same name, become one channel. Its failover order
-//! is the order in which they were found, over all lists. A channel keeps its uuid from run to run, because
-//! that is made of the same id or name.
+//! Entries with the same guide id, or without an id but with the same name, form one channel. Its failover order is the
+//! order in which they were found, across all playlists. A channel keeps its uuid from run to run, because the uuid is
+//! derived from that id or name.
 
 use std::collections::{BTreeSet, HashMap};
 
@@ -16,7 +16,7 @@ use crate::playlist::delta;
 use crate::playlist::m3u::PlaylistEntry;
 use crate::stream::{RequestHeaders, Stream};
 
-/// What playlists come to.
+/// The records of one or more playlists.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Catalogue {
     pub accounts: Vec<Account>,
@@ -26,18 +26,18 @@ pub struct Catalogue {
     pub channels: Vec<Channel>,
 }
 
-/// Takes lists and entries, one after the other.
+/// Builds a catalogue from playlists and their entries.
 #[derive(Debug, Default)]
 pub struct CatalogueBuilder {
     catalogue: Catalogue,
     /// Position of each channel by its uuid.
     positions: HashMap<Uuid, usize>,
     groups: HashMap<String, GroupId>,
-    /// Numbers that lists asked for.
+    /// Numbers requested by playlists.
     numbers: BTreeSet<ChannelNumber>,
 }
 
-/// The name space of our channel uuids. If it changed, every address that a player has stored would be wrong.
+/// The namespace of channel uuids. Changing it would invalidate every address that a player has stored.
 const NAMESPACE: Uuid = Uuid::from_u128(0x6f0d_4a52_93c1_4e0b_8d2a_51b7_c0e6_9f34);
 
 impl CatalogueBuilder {
@@ -45,14 +45,15 @@ impl CatalogueBuilder {
         Self::default()
     }
 
-    /// One list: an account with one profile. `max_streams` 0 is no limit. A name that is taken gets a number.
+    /// Adds a playlist as an account with one profile. `max_streams` 0 is unlimited. A number is appended to a name
+    /// that is taken.
     pub fn account(&mut self, name: &str, max_streams: u32, headers: RequestHeaders) -> AccountId {
-        // The first id, and a name, are those of the account for streams made by hand.
+        // The first id and its name belong to the account of manually created streams.
         let number = next_id(self.catalogue.accounts.len()) + CUSTOM_ACCOUNT.0;
         let custom = Account::custom().name;
         let is_free = |it: &str| it != custom && self.catalogue.accounts.iter().all(|other| other.name != it);
         let mut free = name.to_owned();
-        // One more than there are accounts is enough: two numbers never make one name.
+        // Ends, because different numbers give different names.
         for n in 2.. {
             if is_free(&free) {
                 break;
@@ -65,13 +66,13 @@ impl CatalogueBuilder {
         AccountId(number)
     }
 
-    /// One entry of the account's list.
+    /// Adds an entry of the account's playlist.
     pub fn entry(&mut self, account: AccountId, entry: PlaylistEntry) {
-        let facts = delta::facts(entry);
-        let uuid = channel_uuid(facts.tvg_id.as_deref(), &facts.name);
-        let group = facts.group.as_deref().map(|name| self.group(name));
+        let properties = delta::stream_properties(entry);
+        let uuid = channel_uuid(properties.tvg_id.as_deref(), &properties.name);
+        let group = properties.group.as_deref().map(|name| self.group(name));
         let id = StreamId(next_id(self.catalogue.streams.len()));
-        let stream = Stream::new(id, account, facts, 0);
+        let stream = Stream::new(id, account, properties, 0);
         let position = *self.positions.entry(uuid).or_insert_with(|| {
             let id = ChannelId(next_id(self.catalogue.channels.len()));
             let mut channel = Channel::new(id, uuid, stream.name(), 0);
@@ -81,7 +82,7 @@ impl CatalogueBuilder {
         });
         let channel = &mut self.catalogue.channels[position];
         channel.streams.push(stream.id);
-        // What the first stream does not say, a later one may.
+        // A later stream provides the values that the first one lacks.
         channel.group = channel.group.or(group);
         channel.logo = channel.logo.take().or_else(|| stream.logo().map(str::to_owned));
         if channel.number.is_none()
@@ -93,7 +94,7 @@ impl CatalogueBuilder {
         self.catalogue.streams.push(stream);
     }
 
-    /// The group of this name, which is made where there is none.
+    /// Returns the group of this name; creates it if it does not exist.
     fn group(&mut self, name: &str) -> GroupId {
         if let Some(id) = self.groups.get(name) {
             return *id;
@@ -104,9 +105,9 @@ impl CatalogueBuilder {
         id
     }
 
-    /// Numbers the channels that have none yet with the free whole numbers, from 1 on.
+    /// Assigns the free whole numbers, from 1, to channels without a number.
     ///
-    /// Last, so that a channel without a wish does not take the number that a later one wishes for.
+    /// This happens last, so that no channel without a requested number takes one that a later channel requests.
     pub fn build(mut self) -> Catalogue {
         let mut free = (1..=ChannelNumber::WHOLE_MAX)
             .filter_map(ChannelNumber::whole)
@@ -120,20 +121,21 @@ impl CatalogueBuilder {
     }
 }
 
-/// The uuid of the channel with this guide id, or with this name where there is no id.
+/// Returns the uuid of the channel with this guide id, or with this name if it has no id.
 pub fn channel_uuid(tvg_id: Option<&str>, name: &str) -> Uuid {
     let key = tvg_id.map_or_else(|| format!("name:{name}"), |id| format!("tvg-id:{id}"));
     Uuid::new_v5(&NAMESPACE, key.as_bytes())
 }
 
-/// Some providers write one word of these into every entry; all their channels would become one.
+/// Returns whether a text is an id. Some providers write one of these words into every entry, which would combine all
+/// their channels into one.
 pub(super) fn is_id(text: &str) -> bool {
     !["", "0", "-", "-1", "none", "null", "undefined", "unknown", "n/a"]
         .iter()
         .any(|it| text.eq_ignore_ascii_case(it))
 }
 
-/// Ids begin with 1: there are clients that take 0 for none.
+/// Ids begin with 1, because some clients treat 0 as none.
 fn next_id(n_before: usize) -> u32 {
     u32::try_from(n_before + 1).expect("less than four billion entries fit into memory")
 }
@@ -143,8 +145,8 @@ mod tests {
     use super::*;
     use crate::playlist::m3u::{self, PlaylistItem, PlaylistLimits};
 
-    /// Builds a catalogue of these lists; each line is the attributes and name of an entry, its address is
-    /// `http://LIST/LINE`, from 1.
+    /// Builds a catalogue of these playlists; each line contains the attributes and name of an entry, and its address
+    /// is `http://LIST/LINE`, from 1.
     fn catalogue(lists: &[&[&str]]) -> Catalogue {
         let mut builder = CatalogueBuilder::new();
         for (lines, list) in lists.iter().zip(1..) {
@@ -161,7 +163,7 @@ mod tests {
         builder.build()
     }
 
-    /// Channels as `number name addresses`.
+    /// Compares the channels, written as `number name addresses`.
     #[track_caller]
     fn check(lists: &[&[&str]], expected: &[&str]) {
         let catalogue = catalogue(lists);
@@ -176,7 +178,7 @@ mod tests {
     }
 
     #[test]
-    fn lists_of_one_name_become_accounts_of_different_names() {
+    fn playlists_of_the_same_name_become_accounts_with_different_names() {
         let mut builder = CatalogueBuilder::new();
         for name in ["tv.example", "tv.example", "custom", "tv.example"] {
             builder.account(name, 0, RequestHeaders::default());
@@ -186,14 +188,14 @@ mod tests {
     }
 
     #[test]
-    fn entries_with_one_guide_id_or_else_one_name_become_one_channel_over_all_lists() {
+    fn entries_with_the_same_guide_id_or_name_become_one_channel_across_playlists() {
         let one = [r#"tvg-id="a",A"#, ",B", ",C"].as_slice();
         let two = [",B", r#"tvg-id="a",Other"#, ",A", r#"tvg-id="b",B"#].as_slice();
         check(&[one, two], &["1 A 1/1 2/2", "2 B 1/2 2/1", "3 C 1/3", "4 A 2/3", "5 B 2/4"]);
     }
 
     #[test]
-    fn a_word_for_no_id_is_no_id() {
+    fn a_placeholder_is_not_a_guide_id() {
         check(
             &[&[r#"tvg-id="none",A"#, r#"tvg-id="None",B"#, r#"tvg-id="0",C"#]],
             &["1 A 1/1", "2 B 1/2", "3 C 1/3"],
@@ -201,7 +203,7 @@ mod tests {
     }
 
     #[test]
-    fn a_channel_has_the_number_it_asks_for_if_that_is_free_else_the_next_free_one() {
+    fn a_channel_gets_its_requested_number_if_free_else_the_next_free_one() {
         check(
             &[&[
                 ",A",
@@ -218,7 +220,7 @@ mod tests {
     }
 
     #[test]
-    fn a_channel_takes_group_and_picture_from_the_first_stream_that_has_them() {
+    fn a_channel_gets_group_and_logo_from_the_first_stream_that_has_them() {
         let catalogue = catalogue(&[&[",A", r#"group-title="G" tvg-logo="L",A"#, r#"group-title="H",A"#]]);
         let channel = &catalogue.channels[0];
         assert_eq!((channel.group, channel.logo.as_deref()), (Some(GroupId(1)), Some("L")));
@@ -226,7 +228,7 @@ mod tests {
     }
 
     #[test]
-    fn each_list_is_an_account_with_its_own_limit() {
+    fn each_playlist_is_an_account_with_its_own_limit() {
         let catalogue = catalogue(&[&[",A"], &[",B"]]);
         let profiles: Vec<_> = catalogue
             .accounts

@@ -1,5 +1,5 @@
-//! Playlists: what providers send ([`m3u`]), what a refresh changes ([`delta`]) under the [`rules`] of an account, what
-//! is made of lists without a store ([`catalogue`]), and what is handed on ([`write`](mod@write)).
+//! Playlists: the parser ([`m3u`]), the changes of a refresh ([`delta`]) and the [`rules`] of an account, records built
+//! without a store ([`catalogue`]), and the writer ([`write`](mod@write)).
 
 pub mod catalogue;
 pub mod delta;

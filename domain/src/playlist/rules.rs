@@ -1,23 +1,23 @@
-//! The rules of an account: what is made of the values that its provider gives.
+//! The rules of an account, which change the values of its provider.
 
 use crate::account::{Rule, RuleField};
 use crate::pattern::{Pattern, PatternError};
 use crate::source_url::SourceUrl;
 use crate::stream::{StreamOverrides, StreamProperties};
 
-/// Most rules of one account.
+/// Maximum number of rules of one account.
 pub const RULES_MAX: usize = 100;
 
 /// The rules of an account, compiled.
 #[derive(Debug, Clone, Default)]
 pub struct Rules(Vec<(RuleField, Pattern)>);
 
-/// Which rule cannot be used, and why.
+/// The reason why the rules are invalid.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum RulesError {
     #[error("rule {}: {cause}", .at + 1)]
     Pattern { at: usize, cause: PatternError },
-    #[error("there are too many rules: {RULES_MAX} are allowed")]
+    #[error("too many rules: at most {RULES_MAX} are allowed")]
     TooMany,
 }
 
@@ -33,62 +33,62 @@ impl Rules {
         compiled.collect::<Result<_, _>>().map(Self)
     }
 
-    /// What the rules make of these facts: the values that differ from the provider's, and no others.
+    /// Returns the values changed by the rules, and no others.
     ///
-    /// Every rule sees what those before it made. What the provider does not say is an empty text, and a value that
-    /// became empty stands for "none". A name never becomes empty; an address stays one, and none becomes a file of
-    /// this machine: the captured part of a foreign text must not open our disk.
-    pub fn apply(&self, facts: &StreamProperties) -> StreamOverrides {
+    /// Every rule sees the results of those before it. A missing value is an empty text, and a value that became empty
+    /// stands for "none". A name never becomes empty. An address stays an address and never becomes a local file,
+    /// because text from a provider must not give access to the disk.
+    pub fn apply(&self, properties: &StreamProperties) -> StreamOverrides {
         let mut edits = StreamOverrides::default();
         for (field, pattern) in &self.0 {
             match field {
                 RuleField::Name => {
-                    let name = edits.name.as_deref().unwrap_or(&facts.name);
+                    let name = edits.name.as_deref().unwrap_or(&properties.name);
                     if let Some(text) = changed(pattern, name).filter(|it| !it.is_empty()) {
                         edits.name = Some(text);
                     }
                 }
                 RuleField::Url => {
-                    let url = edits.url.as_ref().unwrap_or(&facts.url);
+                    let url = edits.url.as_ref().unwrap_or(&properties.url);
                     if let Some(url) = changed(pattern, url.expose()).map(SourceUrl::new)
                         && !url.scheme().is_empty()
-                        && (is_file(&facts.url) || !is_file(&url))
+                        && (is_file(&properties.url) || !is_file(&url))
                     {
                         edits.url = Some(url);
                     }
                 }
-                RuleField::TvgId => text(pattern, &facts.tvg_id, &mut edits.tvg_id),
-                RuleField::Group => text(pattern, &facts.group, &mut edits.group),
-                RuleField::Logo => text(pattern, &facts.logo, &mut edits.logo),
+                RuleField::TvgId => text(pattern, &properties.tvg_id, &mut edits.tvg_id),
+                RuleField::Group => text(pattern, &properties.group, &mut edits.group),
+                RuleField::Logo => text(pattern, &properties.logo, &mut edits.logo),
             }
         }
-        // A later rule may have taken back what an earlier one did.
-        let same = |edit: &Option<String>, fact: &Option<String>| {
-            edit.as_deref().is_some_and(|it| it == fact.as_deref().unwrap_or_default())
+        // A later rule may have reverted an earlier one.
+        let same = |edit: &Option<String>, original: &Option<String>| {
+            edit.as_deref().is_some_and(|it| it == original.as_deref().unwrap_or_default())
         };
-        edits.name.take_if(|it| *it == facts.name);
-        edits.url.take_if(|it| *it == facts.url);
-        if same(&edits.tvg_id, &facts.tvg_id) {
+        edits.name.take_if(|it| *it == properties.name);
+        edits.url.take_if(|it| *it == properties.url);
+        if same(&edits.tvg_id, &properties.tvg_id) {
             edits.tvg_id = None;
         }
-        if same(&edits.group, &facts.group) {
+        if same(&edits.group, &properties.group) {
             edits.group = None;
         }
-        if same(&edits.logo, &facts.logo) {
+        if same(&edits.logo, &properties.logo) {
             edits.logo = None;
         }
         edits
     }
 }
 
-fn text(pattern: &Pattern, fact: &Option<String>, edit: &mut Option<String>) {
-    let before = edit.as_deref().or(fact.as_deref()).unwrap_or_default();
+fn text(pattern: &Pattern, original: &Option<String>, edit: &mut Option<String>) {
+    let before = edit.as_deref().or(original.as_deref()).unwrap_or_default();
     if let Some(text) = changed(pattern, before) {
         *edit = Some(text);
     }
 }
 
-/// The text after the pattern, fit for one line of a playlist; `None` where it stays as it is.
+/// Applies the pattern and removes control characters; `None` if nothing changes.
 fn changed(pattern: &Pattern, text: &str) -> Option<String> {
     let after = pattern.apply(text);
     if after == text {
@@ -113,7 +113,7 @@ mod tests {
         Rule { field, find: find.to_owned(), replace: replace.to_owned() }
     }
 
-    fn facts() -> StreamProperties {
+    fn properties() -> StreamProperties {
         StreamProperties {
             name: "UK | News HD".to_owned(),
             url: SourceUrl::new("http://h/live/u/p/1.ts"),
@@ -125,11 +125,11 @@ mod tests {
         }
     }
 
-    /// What the rules make of one field.
+    /// Checks the result of the rules for one field.
     #[track_caller]
     fn check(field: RuleField, rules: &[(&str, &str)], expected: Option<&str>) {
         let rules: Vec<_> = rules.iter().map(|(find, replace)| rule(field, find, replace)).collect();
-        let edits = Rules::new(&rules).unwrap().apply(&facts());
+        let edits = Rules::new(&rules).unwrap().apply(&properties());
         let edit = match field {
             RuleField::Name => edits.name,
             RuleField::Url => edits.url.map(|it| it.expose().to_owned()),
@@ -141,7 +141,7 @@ mod tests {
     }
 
     #[test]
-    fn rules_are_applied_in_their_order_and_only_what_differs_is_kept() {
+    fn rules_are_applied_in_order_and_only_changed_values_are_kept() {
         check(RuleField::Name, &[(r"^UK \| ", "")], Some("News HD"));
         check(RuleField::Name, &[(r"^UK \| ", ""), ("^News", r"\0 One")], Some("News One HD"));
         check(RuleField::Name, &[("HD", "SD"), ("SD", "HD")], None);
@@ -157,18 +157,18 @@ mod tests {
     }
 
     #[test]
-    fn a_rule_makes_of_an_address_neither_none_nor_a_file_of_ours() {
+    fn a_rule_turns_an_address_neither_into_an_invalid_one_nor_into_a_local_file() {
         check(RuleField::Url, &[(".*", "x")], None);
         check(RuleField::Url, &[("^http", "file")], None);
         check(RuleField::Url, &[(".*", "FILE:///etc/passwd")], None);
         check(RuleField::Url, &[("^http", "file"), ("1.ts", "2.ts")], Some("http://h/live/u/p/2.ts"));
         let list = Rules::new(&[rule(RuleField::Url, "one", "two")]).unwrap();
-        let facts = StreamProperties { url: SourceUrl::new("file:///films/one.ts"), ..facts() };
-        assert_eq!(list.apply(&facts).url, Some(SourceUrl::new("file:///films/two.ts")));
+        let properties = StreamProperties { url: SourceUrl::new("file:///films/one.ts"), ..properties() };
+        assert_eq!(list.apply(&properties).url, Some(SourceUrl::new("file:///films/two.ts")));
     }
 
     #[test]
-    fn a_rule_that_cannot_be_used_is_named_by_its_place() {
+    fn an_invalid_rule_is_reported_with_its_number() {
         let rules = [rule(RuleField::Name, "a", ""), rule(RuleField::Name, "(?=a)", "")];
         let refusal = Rules::new(&rules).unwrap_err().to_string();
         assert_eq!(refusal, "rule 2: look-ahead and look-behind are not supported");

@@ -1,23 +1,23 @@
-//! Writes playlists that every player reads.
+//! Writes playlists that every player can read.
 
 use std::fmt::Write;
 
 use crate::channel::ChannelNumber;
 
-/// One line of a playlist to be written.
+/// An entry of a playlist to be written.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct OutputEntry<'a> {
     pub name: &'a str,
-    /// Where a player gets it. Written as it is, without line breaks.
+    /// Written unchanged, except for line breaks.
     pub url: &'a str,
     pub tvg_id: &'a str,
-    /// Address of a picture; empty if there is none.
+    /// Address of the logo; empty if there is none.
     pub tvg_logo: &'a str,
     pub tvg_chno: Option<ChannelNumber>,
     pub group: &'a str,
 }
 
-/// The first line. The guide's address goes into both attributes that players look for.
+/// Writes the first line. The guide's address is written to both attributes that players look for.
 pub fn write_header(out: &mut String, guide_url: Option<&str>) {
     out.push_str("#EXTM3U");
     if let Some(url) = guide_url {
@@ -27,14 +27,14 @@ pub fn write_header(out: &mut String, guide_url: Option<&str>) {
     out.push('\n');
 }
 
-/// One entry: two lines.
+/// Writes one entry: two lines.
 pub fn write_entry(out: &mut String, line: &OutputEntry<'_>) {
     out.push_str("#EXTINF:-1");
     attribute(out, "tvg-id", line.tvg_id);
     attribute(out, "tvg-name", line.name);
     attribute(out, "tvg-logo", line.tvg_logo);
     if let Some(number) = line.tvg_chno {
-        write!(out, " tvg-chno=\"{number}\"").expect("a String takes all");
+        write!(out, " tvg-chno=\"{number}\"").expect("writing to a String cannot fail");
     }
     attribute(out, "group-title", line.group);
     out.push(',');
@@ -44,7 +44,7 @@ pub fn write_entry(out: &mut String, line: &OutputEntry<'_>) {
     out.push('\n');
 }
 
-/// Players have no way to quote a quote, and one in a name costs them the attributes behind it.
+/// Quotes are replaced, because players cannot escape them and would misread the attributes that follow.
 fn attribute(out: &mut String, key: &str, value: &str) {
     out.push(' ');
     out.push_str(key);
@@ -53,7 +53,7 @@ fn attribute(out: &mut String, key: &str, value: &str) {
     out.push('"');
 }
 
-/// Without line breaks and other control characters: they would end the line, and begin one of the name's own.
+/// Replaces line breaks and other control characters, which would let a name start a line of its own.
 fn text(out: &mut String, value: &str, is_quoted: bool) {
     out.extend(value.chars().map(|it| match it {
         '"' if is_quoted => '\'',
@@ -105,7 +105,7 @@ mod tests {
     }
 
     #[test]
-    fn a_list_without_a_guide_names_none() {
+    fn a_playlist_without_a_guide_has_a_plain_header() {
         let mut out = String::new();
         write_header(&mut out, None);
         assert_eq!(out, "#EXTM3U\n");
@@ -113,7 +113,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn our_parser_reads_what_we_write(
+        fn the_parser_reads_what_the_writer_wrote(
             name in "[^\\p{Cc}]{0,30}|tvg-[a-z]=['\"]x['\"]",
             id in "[^\\p{Cc}\"]{0,30}",
             group in "[\"'a-z=, ]{0,30}",
@@ -126,7 +126,7 @@ mod tests {
             prop_assert_eq!((summary.entries, summary.lines), (1, 3));
             let Some(PlaylistItem::Entry(read)) = items.last() else { panic!("no entry") };
             prop_assert_eq!(read.url.expose(), "http://h/1");
-            // What a value of ours can hold must not spill into the next.
+            // A value must not affect the next attribute.
             prop_assert_eq!(read.tvg_logo.as_deref(), Some("l"));
             prop_assert_eq!(read.tvg_id.as_deref().unwrap_or_default(), id.trim());
         }

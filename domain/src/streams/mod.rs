@@ -1,11 +1,11 @@
-//! All streams in memory, in columns: for lists, filters and exact counts over half a million of them.
+//! All streams in memory, in columns: for lists, filters and exact counts of half a million streams.
 //!
-//! An [`StreamSnapshot`] never changes; each commit makes the next one, which shares what did not change. It is made of one
-//! [`Shard`] per account, and of the few streams that were edited since their shard was built.
+//! A [`StreamSnapshot`] is immutable; each commit creates the next one, which shares the unchanged parts. It consists
+//! of one [`Shard`] per account, and of the few streams that were edited since their shard was built.
 //!
-//! It knows what a list can be filtered and sorted by, and no more: whoever shows a page reads its fifty records. With
-//! 500,000 streams (names of 17 bytes, guide ids of 21) it takes 28 MiB, and 2 MiB for every order of texts that somebody
-//! asked for; `benches/stream_list.rs` measures it.
+//! It contains only the values by which a list is filtered and sorted; the records of a page are read from the store.
+//! With 500,000 streams (names of 17 bytes, guide ids of 21) it takes 28 MiB, and 2 MiB for every text order in use;
+//! `benches/stream_list.rs` measures it.
 
 mod query;
 mod shard;
@@ -19,27 +19,27 @@ use crate::stream::Stream;
 pub use self::query::{StreamOrder, StreamPage, StreamQuery};
 pub use self::shard::{Shard, ShardBuilder};
 
-/// More edited streams than this belong into their shards: see [`StreamSnapshot::n_edited`].
+/// Number of edited streams above which shards should be rebuilt: see [`StreamSnapshot::n_edited`].
 pub const EDITED_MAX: usize = 1000;
 
-/// All streams, as one moment had them.
+/// All streams at one moment.
 #[derive(Clone, Default)]
 pub struct StreamSnapshot {
-    /// By account; each once.
+    /// Sorted by account; each once.
     shards: Vec<Arc<Shard>>,
-    /// Streams that came or changed since their shard was built.
+    /// Streams added or changed since their shard was built.
     edited: BTreeMap<StreamId, Arc<Row>>,
-    /// Those that a shard still has as they were, and which shard. Edited or gone.
+    /// Streams whose shard is outdated, with the account of the shard: edited or deleted.
     hidden: BTreeSet<(StreamId, AccountId)>,
 }
 
-/// What is kept of a stream. Texts that are looked for are in lower case.
+/// The searchable values of a stream. Texts are in lower case.
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct Row {
     account: AccountId,
     name: String,
     tvg_id: String,
-    /// As it is written; empty is none.
+    /// As written; empty if there is none.
     group: String,
     is_stale: bool,
 }
@@ -56,7 +56,7 @@ impl Row {
     }
 }
 
-/// How many streams there are.
+/// Numbers of streams.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct StreamCounts {
     pub n: usize,
@@ -64,7 +64,7 @@ pub struct StreamCounts {
 }
 
 impl StreamSnapshot {
-    /// The same with another shard in the place of the one that its account had.
+    /// Returns a snapshot in which this shard replaces the one of its account.
     pub fn with(&self, shard: Shard) -> Self {
         let account = shard.account();
         let mut next = self.without(account);
@@ -73,7 +73,7 @@ impl StreamSnapshot {
         next
     }
 
-    /// The same without the streams of an account.
+    /// Returns a snapshot without the streams of an account.
     pub fn without(&self, account: AccountId) -> Self {
         let mut next = self.clone();
         next.shards.retain(|it| it.account() != account);
@@ -82,8 +82,8 @@ impl StreamSnapshot {
         next
     }
 
-    /// The same with some streams as they are now; `None` is gone. The time it takes grows with
-    /// [`StreamSnapshot::n_edited`], so it is for a few.
+    /// Returns a snapshot with these streams changed; `None` is a deleted one. Takes time in proportion to
+    /// [`StreamSnapshot::n_edited`], so it is meant for a few streams.
     pub fn edited<'a>(&self, streams: impl IntoIterator<Item = (StreamId, Option<&'a Stream>)>) -> Self {
         let mut next = self.clone();
         for (id, stream) in streams {
@@ -97,12 +97,12 @@ impl StreamSnapshot {
         next
     }
 
-    /// How many streams are kept beside their shards.
+    /// Returns the number of streams kept outside their shards.
     pub fn n_edited(&self) -> usize {
         self.edited.len().max(self.hidden.len())
     }
 
-    /// The accounts of streams that are kept beside their shards, before and after.
+    /// Returns the accounts of streams kept outside their shards, before and after the edit.
     pub fn edited_accounts(&self) -> Vec<AccountId> {
         let mut accounts: Vec<_> = self.edited.values().map(|it| it.account).collect();
         accounts.extend(self.hidden.iter().map(|it| it.1));
@@ -111,7 +111,7 @@ impl StreamSnapshot {
         accounts
     }
 
-    /// The accounts that have a shard, or streams beside it.
+    /// Returns the accounts that have a shard or edited streams.
     pub fn accounts(&self) -> Vec<AccountId> {
         let accounts = self.shards.iter().map(|it| it.account());
         let mut accounts: Vec<_> = accounts.chain(self.edited.values().map(|it| it.account)).collect();
@@ -120,12 +120,12 @@ impl StreamSnapshot {
         accounts
     }
 
-    /// The shard of an account, edits not counted. Who compares pointers sees what was built again.
+    /// Returns the shard of an account, without edits. Comparing pointers shows whether it was rebuilt.
     pub fn shard(&self, account: AccountId) -> Option<&Arc<Shard>> {
         self.shards.iter().find(|it| it.account() == account)
     }
 
-    /// How many streams there are.
+    /// Returns the number of streams.
     pub fn len(&self) -> usize {
         self.shards.iter().map(|it| it.len()).sum::<usize>() - self.hidden.len() + self.edited.len()
     }
@@ -134,7 +134,7 @@ impl StreamSnapshot {
         self.len() == 0
     }
 
-    /// The account of a stream, if there is that stream.
+    /// Returns the account of a stream, if the stream exists.
     pub fn contains(&self, id: StreamId) -> Option<AccountId> {
         if let Some(row) = self.edited.get(&id) {
             return Some(row.account);
@@ -143,7 +143,7 @@ impl StreamSnapshot {
         shards.find(|account| !self.hidden.contains(&(id, *account)))
     }
 
-    /// The streams of an account, and how many of them are stale.
+    /// Returns the number of streams of an account, and of the stale ones among them.
     pub fn account_counts(&self, account: AccountId) -> StreamCounts {
         let mut counts = self.shard(account).map_or_else(StreamCounts::default, |it| it.counts());
         for (shard, row) in self.hidden_rows().filter(|(shard, _)| shard.account() == account) {
@@ -157,7 +157,7 @@ impl StreamSnapshot {
         counts
     }
 
-    /// The groups of these accounts' streams by name, or of all, each with the number of its streams.
+    /// Returns the groups of these accounts, or of all, by name with their numbers of streams.
     pub fn groups(&self, accounts: Option<&HashSet<AccountId>>) -> Vec<(String, usize)> {
         let is_asked = |account: AccountId| accounts.is_none_or(|it| it.contains(&account));
         let mut counts: BTreeMap<&str, usize> = BTreeMap::new();
@@ -178,12 +178,12 @@ impl StreamSnapshot {
         counts.into_iter().filter(is_group).map(|(name, n)| (name.to_owned(), n)).collect()
     }
 
-    /// Bytes of memory, without what many share and what an allocator adds.
+    /// Returns the memory in bytes, without shared parts and the allocator's overhead.
     pub fn bytes(&self) -> usize {
         self.shards.iter().map(|it| it.bytes()).sum()
     }
 
-    /// Rows of shards that do not count any more.
+    /// Returns the outdated rows of shards.
     fn hidden_rows(&self) -> impl Iterator<Item = (&Shard, usize)> {
         self.hidden.iter().filter_map(|(id, account)| {
             let shard = self.shard(*account)?;

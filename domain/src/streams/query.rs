@@ -1,4 +1,4 @@
-//! What is asked of the streams, and how it is found.
+//! Queries for streams.
 
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, HashSet};
@@ -8,29 +8,29 @@ use memchr::memmem::Finder;
 use super::{Row, Shard, StreamSnapshot};
 use crate::ids::{AccountId, StreamId};
 
-/// Which streams, in which order. The default is all of them, by id.
+/// The filters and the order of a query. The default returns all streams by id.
 ///
-/// Texts are found anywhere and in any case; an empty one asks for nothing.
+/// Texts match anywhere and in any case; an empty one matches everything.
 #[derive(Debug, Clone, Default)]
 pub struct StreamQuery {
     pub ids: Option<HashSet<StreamId>>,
     pub name: Option<String>,
     pub tvg_id: Option<String>,
-    /// In the name, the guide id or the group.
+    /// Matches the name, the guide id or the group.
     pub search: Option<String>,
-    /// Any of these groups, by their exact names.
+    /// Any of these groups, by exact name.
     pub groups: Option<HashSet<String>>,
     pub accounts: Option<HashSet<AccountId>>,
-    /// Nothing but these; as `ids`, for whoever asks beside the person who does.
+    /// An additional restriction to these ids, for callers that add one to the filters of a client.
     pub only: Option<HashSet<StreamId>>,
-    /// None of these.
+    /// Excludes these streams.
     pub without: Option<HashSet<StreamId>>,
     pub hide_stale: bool,
     pub order: StreamOrder,
     pub descending: bool,
 }
 
-/// By what streams are sorted. Texts without regard to case, none first; equal ones by id.
+/// The order of streams. Texts are compared without case, missing ones first; equal ones are sorted by id.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub enum StreamOrder {
     #[default]
@@ -42,7 +42,7 @@ pub enum StreamOrder {
     Account,
 }
 
-/// Some of the streams that were found, and how many there are in all.
+/// A part of the matching streams, with their total number.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct StreamPage {
     pub count: usize,
@@ -50,10 +50,10 @@ pub struct StreamPage {
 }
 
 impl StreamSnapshot {
-    /// At most `limit` of the streams that are asked for, behind the first `offset`.
+    /// Returns at most `limit` of the matching streams, after the first `offset`.
     pub fn find(&self, query: &StreamQuery, offset: usize, limit: usize) -> StreamPage {
         let lists = self.lists(query);
-        let count = lists.iter().map(List::len).sum();
+        let count = lists.iter().map(SortedRows::len).sum();
         let n = limit.min(count - offset.min(count));
         let ids = if n == 0 {
             Vec::new()
@@ -68,38 +68,39 @@ impl StreamSnapshot {
         StreamPage { count, ids }
     }
 
-    /// All streams that are asked for, in order.
+    /// Returns all matching streams in order.
     pub fn ids(&self, query: &StreamQuery) -> Vec<StreamId> {
         self.find(query, 0, usize::MAX).ids
     }
 
-    /// What is found, in lists that are sorted each.
-    fn lists(&self, query: &StreamQuery) -> Vec<List<'_>> {
-        let wanted = Wanted::new(query);
+    /// Returns the matching streams as sorted lists.
+    fn lists(&self, query: &StreamQuery) -> Vec<SortedRows<'_>> {
+        let matcher = Matcher::new(query);
         let is_asked = |account| query.accounts.as_ref().is_none_or(|it| it.contains(&account));
         let shards = self.shards.iter().filter(|it| is_asked(it.account()));
-        let mut lists: Vec<_> = shards.map(|it| List::Shard(it, self.rows(it, query, &wanted))).collect();
+        let mut lists: Vec<_> =
+            shards.map(|it| SortedRows::Shard(it, self.rows(it, query, &matcher))).collect();
         let edited = self.edited.iter().filter(|(_, row)| is_asked(row.account));
-        let edited = edited.filter(|(id, row)| wanted.has_id(**id) && wanted.has(&Look::of(row)));
+        let edited = edited.filter(|(id, row)| matcher.has_id(**id) && matcher.has(&RowValues::of(row)));
         let mut edited: Vec<_> = edited.map(|(id, row)| (*id, &**row)).collect();
         edited.sort_by_cached_key(|(id, row)| edited_key(*id, row, query.order));
-        lists.push(List::Edited(edited));
+        lists.push(SortedRows::Edited(edited));
         lists.retain(|it| it.len() > 0);
         lists
     }
 
-    /// The rows of a shard that are asked for, in order.
-    fn rows(&self, shard: &Shard, query: &StreamQuery, wanted: &Wanted<'_>) -> Vec<u32> {
+    /// Returns the matching rows of a shard in order.
+    fn rows(&self, shard: &Shard, query: &StreamQuery, matcher: &Matcher<'_>) -> Vec<u32> {
         let is_hidden = |id: &StreamId| self.hidden.contains(&(*id, shard.account()));
         let few = [&query.ids, &query.only].into_iter().flatten().min_by_key(|it| it.len());
         if let Some(few) = few {
-            let ids = few.iter().filter(|id| wanted.has_id(**id) && !is_hidden(id));
+            let ids = few.iter().filter(|id| matcher.has_id(**id) && !is_hidden(id));
             let rows = ids.filter_map(|id| shard.row_of(*id));
-            let rows = rows.filter(|row| wanted.has(&Look::at(shard, *row))).map(|row| row as u32);
+            let rows = rows.filter(|row| matcher.has(&RowValues::at(shard, *row))).map(|row| row as u32);
             return sorted(shard, rows.collect(), query.order);
         }
         let mut marks = vec![true; shard.len()];
-        wanted.mark(shard, &mut marks);
+        matcher.mark(shard, &mut marks);
         let unwanted = query.without.iter().flatten();
         for id in unwanted.chain(self.hidden.iter().map(|it| &it.0).filter(|id| is_hidden(id))) {
             if let Some(row) = shard.row_of(*id) {
@@ -118,7 +119,8 @@ impl StreamSnapshot {
     }
 }
 
-/// Fewer rows than one in so many are sorted when they are asked for; more are picked from the order of all.
+/// If fewer than one row in this many match, they are sorted on demand; otherwise they are selected from the order of
+/// all rows.
 const SORT_SHARE: usize = 64;
 
 /// Sorts some rows of a shard.
@@ -127,16 +129,16 @@ fn sorted(shard: &Shard, mut rows: Vec<u32>, order: StreamOrder) -> Vec<u32> {
     rows
 }
 
-/// Streams that were found, in ascending order.
-enum List<'a> {
+/// Matching streams in ascending order.
+enum SortedRows<'a> {
     Shard(&'a Shard, Vec<u32>),
     Edited(Vec<(StreamId, &'a Row)>),
 }
 
-/// What streams are compared by.
+/// The sort key of a stream.
 type Key<'a> = (AccountId, std::borrow::Cow<'a, [u8]>, StreamId);
 
-impl List<'_> {
+impl SortedRows<'_> {
     fn len(&self) -> usize {
         match self {
             Self::Shard(_, rows) => rows.len(),
@@ -181,19 +183,19 @@ fn edited_key(id: StreamId, row: &Row, order: StreamOrder) -> Key<'_> {
     (account, text, id)
 }
 
-/// `n` ids behind the first `offset` of sorted lists. There are so many.
+/// Returns `n` ids after the first `offset` of sorted lists, which contain that many.
 fn merge(
-    lists: &[List<'_>],
+    lists: &[SortedRows<'_>],
     query: &StreamQuery,
     descending: bool,
     offset: usize,
     n: usize,
 ) -> Vec<StreamId> {
-    let place = |list: &List<'_>, at: usize| if descending { list.len() - 1 - at } else { at };
+    let place = |list: &SortedRows<'_>, at: usize| if descending { list.len() - 1 - at } else { at };
     if let [list] = lists {
         return (offset..offset + n).map(|at| list.id(place(list, at))).collect();
     }
-    // The heap gives the largest first, so keys are turned round for the smallest.
+    // The heap returns the largest key first, so keys are reversed for ascending order.
     let key = |list: usize, at: usize| {
         let key = lists[list].key(place(&lists[list], at), query.order);
         if descending { (Some(key), None) } else { (None, Some(Reverse(key))) }
@@ -212,16 +214,16 @@ fn merge(
     ids
 }
 
-/// A query, made ready to be held against rows.
-struct Wanted<'a> {
+/// A query, prepared for matching rows.
+struct Matcher<'a> {
     query: &'a StreamQuery,
     name: Option<Finder<'static>>,
     tvg_id: Option<Finder<'static>>,
     search: Option<Finder<'static>>,
 }
 
-/// One row, wherever it comes from.
-struct Look<'a> {
+/// The values of one row of either origin.
+struct RowValues<'a> {
     name: &'a [u8],
     tvg_id: &'a [u8],
     group: &'a str,
@@ -229,7 +231,7 @@ struct Look<'a> {
     is_stale: bool,
 }
 
-impl<'a> Look<'a> {
+impl<'a> RowValues<'a> {
     fn of(row: &'a Row) -> Self {
         Self {
             name: row.name.as_bytes(),
@@ -251,7 +253,7 @@ impl<'a> Look<'a> {
     }
 }
 
-impl<'a> Wanted<'a> {
+impl<'a> Matcher<'a> {
     fn new(query: &'a StreamQuery) -> Self {
         let finder = |text: &Option<String>| {
             let text = text.as_deref().filter(|it| !it.is_empty())?;
@@ -272,8 +274,8 @@ impl<'a> Wanted<'a> {
             && self.query.without.as_ref().is_none_or(|it| !it.contains(&id))
     }
 
-    /// Whether a row has what is asked for beside its id and account.
-    fn has(&self, row: &Look<'_>) -> bool {
+    /// Returns whether a row matches, apart from its id and account.
+    fn has(&self, row: &RowValues<'_>) -> bool {
         let has = |finder: &Option<Finder<'_>>, text: &[u8]| {
             finder.as_ref().is_none_or(|it| it.find(text).is_some())
         };
@@ -286,7 +288,7 @@ impl<'a> Wanted<'a> {
             && !(self.query.hide_stale && row.is_stale)
     }
 
-    /// The same for all rows of a shard at once: takes the mark from those that do not have it.
+    /// Does the same for all rows of a shard at once: removes the marks of rows that do not match.
     fn mark(&self, shard: &Shard, marks: &mut [bool]) {
         let mut keep = |fill: &dyn Fn(&mut [bool])| {
             let mut found = vec![false; shard.len()];

@@ -13,11 +13,11 @@ use crate::stream::Stream;
 pub struct Shard {
     account: AccountId,
     ids: Vec<StreamId>,
-    /// Rows by id; empty where the rows are in that order.
+    /// Rows sorted by id; empty if the rows are in that order.
     by_id: Vec<u32>,
     names: Column,
     tvg_ids: Column,
-    /// Number of each row's group.
+    /// Index of each row's group in `group_names`.
     groups: Vec<u32>,
     group_names: Vec<GroupName>,
     stale: Vec<bool>,
@@ -27,14 +27,14 @@ pub struct Shard {
     by_group: OnceLock<Vec<u32>>,
 }
 
-/// A group, and how many rows have it. The empty name is that of rows without one.
+/// A group and its number of rows. The empty name is that of rows without a group.
 struct GroupName {
     name: String,
     lower: String,
     n_rows: usize,
 }
 
-/// Takes the streams of an account one by one.
+/// Builds a shard from the streams of an account.
 pub struct ShardBuilder {
     shard: Shard,
     numbers: HashMap<String, u32>,
@@ -59,7 +59,7 @@ impl ShardBuilder {
         Self { shard, numbers: HashMap::new() }
     }
 
-    /// Adds a stream of this account. Each once.
+    /// Adds a stream of this account. Each may be added once.
     pub fn add(&mut self, stream: &Stream) {
         let row = Row::of(stream);
         let shard = &mut self.shard;
@@ -93,9 +93,9 @@ impl ShardBuilder {
     }
 }
 
-/// A row or group as a number.
+/// Converts a row or group index.
 fn number(at: usize) -> u32 {
-    u32::try_from(at).expect("streams have ids of 32 bits, so there are no more rows than that")
+    u32::try_from(at).expect("rows have 32-bit indices because stream ids have 32 bits")
 }
 
 impl Shard {
@@ -155,17 +155,17 @@ impl Shard {
         self.group_names.iter().map(|it| (&*it.name, it.n_rows))
     }
 
-    /// Marks the rows that have this in their name.
+    /// Marks the rows whose name contains the text.
     pub(super) fn mark_names(&self, finder: &Finder<'_>, marks: &mut [bool]) {
         self.names.mark(finder, marks);
     }
 
-    /// Marks the rows that have this in their guide id.
+    /// Marks the rows whose guide id contains the text.
     pub(super) fn mark_tvg_ids(&self, finder: &Finder<'_>, marks: &mut [bool]) {
         self.tvg_ids.mark(finder, marks);
     }
 
-    /// Marks the rows of some groups, which are chosen by name and lower-cased name.
+    /// Marks the rows of the groups selected by name and lower-case name.
     pub(super) fn mark_groups(&self, is_meant: impl Fn(&str, &str) -> bool, marks: &mut [bool]) {
         let meant: Vec<bool> = self.group_names.iter().map(|it| is_meant(&it.name, &it.lower)).collect();
         if meant.contains(&true) {
@@ -175,7 +175,7 @@ impl Shard {
         }
     }
 
-    /// All rows in this order. A text order is sorted when it is first asked for, and kept: 4 bytes per row.
+    /// Returns all rows in this order. A text order is sorted on first use and kept: 4 bytes per row.
     pub(super) fn rows_by(&self, order: StreamOrder) -> Option<&[u32]> {
         match order {
             StreamOrder::Id | StreamOrder::Account if self.by_id.is_empty() => None,
@@ -188,9 +188,9 @@ impl Shard {
         }
     }
 
-    /// All rows by a text, and by id where that is the same.
+    /// Returns all rows sorted by a text, then by id.
     fn sorted<'a>(&'a self, text: impl Fn(usize) -> &'a [u8]) -> Vec<u32> {
-        // The beginning of each text beside its row: most comparisons then stay in the cache.
+        // The beginning of each text is kept beside its row, so that most comparisons stay in the cache.
         let prefix = |row: usize| {
             let mut bytes = [0; 16];
             let n = text(row).len().min(bytes.len());
@@ -216,17 +216,17 @@ impl Shard {
     }
 }
 
-/// Texts behind each other.
+/// Concatenated texts.
 #[derive(Default)]
 struct Column {
     text: Vec<u8>,
-    /// Where each ends.
+    /// End of each text.
     ends: Vec<u32>,
 }
 
 impl Column {
     fn push(&mut self, text: &str) {
-        // Four GiB of names of one account are more than any list has; what is beyond is not found by its text.
+        // No account has four GiB of names; texts beyond that cannot be found.
         if u32::try_from(self.text.len() + text.len()).is_ok() {
             self.text.extend_from_slice(text.as_bytes());
         }
@@ -246,7 +246,7 @@ impl Column {
         &self.text[self.start(row)..self.ends[row] as usize]
     }
 
-    /// Marks the rows that have this in them. Searches all texts as one, and looks which row a place belongs to.
+    /// Marks the rows that contain the text. Searches all texts as one, then determines the row of each match.
     fn mark(&self, finder: &Finder<'_>, marks: &mut [bool]) {
         let n = finder.needle().len();
         let (mut at, mut row) = (0, 0);
@@ -258,15 +258,15 @@ impl Column {
                 marks[row] = true;
                 at = end;
             } else {
-                // The end of one text and the beginning of the next.
+                // The match spans the end of one text and the beginning of the next.
                 at = found + 1;
             }
         }
     }
 
-    /// The row that has this byte; it is not before `row`.
+    /// Returns the row that contains this byte; it is not before `row`.
     fn row_at(&self, byte: usize, row: usize) -> usize {
-        // Mostly it is one of the next.
+        // Usually it is one of the next rows.
         let near = self.ends[row..].iter().take(8).position(|end| *end as usize > byte);
         near.map_or_else(
             || row + self.ends[row..].partition_point(|end| *end as usize <= byte),

@@ -1,4 +1,4 @@
-//! Filters and orders by table, and all of it against a list that is gone through naively.
+//! Tables of filters and orders, and comparisons with a simple search.
 
 use proptest::collection::vec;
 use proptest::prelude::*;
@@ -7,10 +7,10 @@ use super::*;
 use crate::source_url::SourceUrl;
 use crate::stream::{RequestHeaders, StreamProperties};
 
-/// `NAME/TVG-ID/GROUP`, with a `~` in front where it is stale.
+/// Parses `NAME/TVG-ID/GROUP`, with a leading `~` for a stale stream.
 fn stream(id: u32, account: u32, text: &str) -> Stream {
     let mut parts = text.trim_start_matches('~').split('/').map(str::to_owned);
-    let facts = StreamProperties {
+    let properties = StreamProperties {
         name: parts.next().unwrap_or_default(),
         url: SourceUrl::new("http://h/1"),
         headers: RequestHeaders::default(),
@@ -19,7 +19,7 @@ fn stream(id: u32, account: u32, text: &str) -> Stream {
         logo: None,
         number: None,
     };
-    let mut stream = Stream::new(StreamId(id), AccountId(account), facts, 0);
+    let mut stream = Stream::new(StreamId(id), AccountId(account), properties, 0);
     stream.last_seen = text.starts_with('~').then_some(0);
     stream
 }
@@ -62,7 +62,7 @@ fn check(query: StreamQuery, expected: &[u32]) {
 }
 
 #[test]
-fn each_filter_finds_what_it_says_and_several_find_what_all_of_them_do() {
+fn each_filter_finds_its_streams_and_several_filters_their_intersection() {
     let query = StreamQuery::default;
     let text = |it: &str| Some(it.to_owned());
     let groups = |it: &[&str]| Some(it.iter().map(|it| (*it).to_owned()).collect());
@@ -75,7 +75,7 @@ fn each_filter_finds_what_it_says_and_several_find_what_all_of_them_do() {
     check(StreamQuery { name: text("BBC"), ..query() }, &[1, 2]);
     check(StreamQuery { name: text("česká"), ..query() }, &[4]);
     check(StreamQuery { name: text("ČESKÁ"), ..query() }, &[4]);
-    // The end of one name and the beginning of the next are no name.
+    // A match must not span two names.
     check(StreamQuery { name: text("hdč"), ..query() }, &[]);
     check(StreamQuery { name: text("nnab"), ..query() }, &[]);
     check(StreamQuery { name: text("abc"), ..query() }, &[]);
@@ -101,7 +101,7 @@ fn each_filter_finds_what_it_says_and_several_find_what_all_of_them_do() {
 }
 
 #[test]
-fn streams_are_sorted_by_text_without_case_and_equal_ones_by_id() {
+fn streams_are_sorted_by_text_ignoring_case_then_by_id() {
     let by = |order, descending| StreamQuery { order, descending, ..StreamQuery::default() };
     check(by(StreamOrder::Id, true), &[6, 5, 4, 3, 2, 1]);
     check(by(StreamOrder::Name, false), &[5, 1, 2, 6, 3, 4]);
@@ -112,7 +112,7 @@ fn streams_are_sorted_by_text_without_case_and_equal_ones_by_id() {
 }
 
 #[test]
-fn an_edit_is_seen_beside_its_shard_and_other_shards_are_shared() {
+fn an_edit_is_visible_without_rebuilding_its_shard_and_other_shards_are_shared() {
     let before = index(&few());
     let moved = stream(1, 2, "moved/x/UK");
     let renamed = stream(2, 1, "~renamed//New");
@@ -146,7 +146,7 @@ fn an_edit_is_seen_beside_its_shard_and_other_shards_are_shared() {
     assert_eq!(replaced.without(AccountId(2)).ids(&StreamQuery::default()), [2, 4, 7].map(StreamId));
 }
 
-/// What the index should find, gone through one by one.
+/// Finds streams by checking one after the other.
 fn naive(streams: &BTreeMap<StreamId, Stream>, query: &StreamQuery) -> Vec<StreamId> {
     let lower = |it: Option<&str>| it.unwrap_or_default().to_lowercase();
     let has = |needle: &Option<String>, texts: &[String]| {
@@ -237,7 +237,7 @@ proptest! {
     #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
-    fn the_index_finds_what_a_naive_list_does_through_edits_and_new_shards(
+    fn the_snapshot_agrees_with_a_simple_search_through_edits_and_new_shards(
         rows in vec((0u32..60, 1u32..5, text()), 0..60),
         steps in vec((vec((0u32..60, 1u32..5, proptest::option::of(text())), 0..6), proptest::option::of(1u32..5)), 0..4),
         queries in vec((query(), 0usize..20, 0usize..20), 1..8),
@@ -246,7 +246,7 @@ proptest! {
         for (id, account, text) in rows {
             model.insert(StreamId(id), stream(id, account, &text));
         }
-        // Not in the order of ids.
+        // Not sorted by id.
         let mut streams: Vec<_> = model.values().cloned().collect();
         streams.reverse();
         let mut index = index(&streams);

@@ -1,8 +1,8 @@
-//! What is the same stream in an address as panels make them.
+//! Identification of streams in the addresses of panels.
 
 use crate::source_url::SourceUrl;
 
-/// What a panel sends under an address.
+/// The kind of content that a panel serves under an address.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(super) enum Kind {
     Live,
@@ -10,8 +10,8 @@ pub(super) enum Kind {
     Series,
 }
 
-/// The kind and the stream id in `/live/user/password/ID.ts`, `/user/password/ID`, `/movie/…` and `/series/…`, on any
-/// host, with any extension or none. `None` for any other address.
+/// Returns the kind and the stream id in `/live/user/password/ID.ts`, `/user/password/ID`, `/movie/…` and `/series/…`,
+/// on any host, with any extension or none. `None` for any other address.
 pub(super) fn panel_id(url: &SourceUrl) -> Option<(Kind, &str)> {
     if !["http", "https"].iter().any(|it| url.scheme().eq_ignore_ascii_case(it)) {
         return None;
@@ -27,7 +27,7 @@ pub(super) fn panel_id(url: &SourceUrl) -> Option<(Kind, &str)> {
     }
     match segments.next() {
         None => Some((Kind::Live, id)),
-        // A panel may live below a path of its own.
+        // A panel may be installed below a path.
         Some(segment) => kind(segment).map(|kind| (kind, id)),
     }
 }
@@ -46,7 +46,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_panel_address_is_told_by_its_shape_and_names_one_stream_whatever_the_login() {
+    fn a_panel_address_is_recognised_by_its_form_and_identifies_a_stream_across_logins() {
         for (url, expected) in [
             ("http://h/live/u/p/7.ts", Some((Kind::Live, "7"))),
             ("https://h:8080/live/u/p/7.m3u8?token=x", Some((Kind::Live, "7"))),

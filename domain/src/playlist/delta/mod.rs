@@ -1,13 +1,13 @@
-//! What a refresh changes: the streams of an account that are known, and the entries of the list that came.
+//! Compares the stored streams of an account with the entries of a playlist, and so finds the changes of a refresh.
 //!
-//! Made for half a million entries that are read one by one. Of a known stream 72 bytes are kept and none of
-//! its text; an entry is answered with a verdict and forgotten. So one pass over the list tells what would change, and
-//! a second one, after [`KnownStreams::rewind`], writes it.
+//! Designed for half a million entries that are read one by one. It keeps 72 bytes per stored stream and none of its
+//! text; an entry is compared and forgotten. One pass over the playlist counts the changes, and a second one, after
+//! [`KnownStreams::rewind`], writes them.
 //!
 //! ```text
-//!   store ── add ─▶ Known ◀─ take ── entries of the list
-//!                     │  └─────────▶ MatchedEntry: new, same or changed ─▶ the record of the next version
-//!                     └── finish ──▶ what is not in the list any more: stale, or removed
+//!   store ── add ─▶ KnownStreams ◀─ match_entry ── entries of the playlist
+//!                     │  └─────────▶ MatchedEntry: new, unchanged or changed ─▶ record of the next version
+//!                     └── finish ──▶ MissingStream: becomes stale, or is removed
 //! ```
 
 mod identity;
@@ -24,21 +24,21 @@ use crate::playlist::m3u::PlaylistEntry;
 use crate::playlist::rules::Rules;
 use crate::stream::{Stream, StreamOverrides, StreamProperties};
 
-/// What is to be done with a list, before anything of it is written.
+/// The result of a size check, before anything of a playlist is written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum SizeCheck {
     Accept,
-    /// There is nothing in it, or it is no playlist: it changes nothing, whoever agrees.
+    /// The playlist is empty or not a playlist. It changes nothing, even if an admin confirms it.
     Empty,
-    /// Under half of the last good list: an admin has to agree.
+    /// Fewer than half of the entries of the last accepted playlist: an admin has to confirm it.
     Shrunk {
         before: u64,
         now: u64,
     },
 }
 
-/// Looks at the size of a list: `n_good_before` entries had the last good one (0 where there was none), `n_entries_now`
-/// can be used of this one.
+/// Checks the size of a playlist. `n_good_before` is the number of entries of the last accepted one (0 if there was
+/// none), `n_entries_now` the number of usable entries of this one.
 pub fn check_size(n_good_before: u64, n_entries_now: u64) -> SizeCheck {
     if n_entries_now == 0 {
         SizeCheck::Empty
@@ -49,41 +49,41 @@ pub fn check_size(n_good_before: u64, n_entries_now: u64) -> SizeCheck {
     }
 }
 
-/// The streams of one account as they were before the refresh, and which of them the list has.
+/// The streams of one account before the refresh, and whether the playlist contains them.
 pub struct KnownStreams {
     account: AccountId,
     identity: StreamIdentity,
     rules: Rules,
-    /// Once sealed in the order of key and place.
+    /// Sorted by identity and position once sealed.
     items: Vec<KnownStream>,
     is_sealed: bool,
-    /// How often the list had an identity that no known stream has. Bounded by the entries of the list.
+    /// Number of entries per identity that no stored stream has. Bounded by the entries of the playlist.
     others: HashMap<IdentityHash, u32>,
     counts: DeltaCounts,
 }
 
-/// An identity as 128 bits of hash.
+/// A 128-bit hash of an identity.
 type IdentityHash = [u64; 2];
 
-/// What is kept of a known stream.
+/// The compact form of a stored stream.
 struct KnownStream {
     key: IdentityHash,
     fingerprint: u64,
     added_at: i64,
     updated_at: i64,
-    /// When it was last seen, of one that is stale.
+    /// When a stale stream was last seen.
     last_seen: Option<i64>,
     id: StreamId,
     nth: u32,
-    /// How often the list has had this identity so far. Counted in the first item of a key.
+    /// Number of entries with this identity so far. Counted in the first stream of an identity.
     n_seen: u32,
     is_edited: bool,
-    /// Its place is another one than in its record.
+    /// Its position differs from that in its record.
     is_moved: bool,
     is_seen: bool,
 }
 
-/// Entries and streams, counted.
+/// Numbers of entries by change.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct DeltaCounts {
     pub n_new: u64,
@@ -91,7 +91,7 @@ pub struct DeltaCounts {
     pub n_same: u64,
 }
 
-/// What an entry is to the streams that are known.
+/// The change that an entry causes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum EntryChange {
     New,
@@ -99,14 +99,14 @@ pub enum EntryChange {
     Changed(StreamId),
 }
 
-/// An entry that was taken.
+/// An entry after the comparison with the stored streams.
 #[derive(Debug)]
 pub struct MatchedEntry {
     pub change: EntryChange,
     pub properties: StreamProperties,
-    /// What the account's rules make of the facts.
+    /// Values changed by the account's rules.
     pub rule: StreamOverrides,
-    /// Which one it is of those with its identity in this list.
+    /// Position among the entries with the same identity in this playlist.
     pub nth: u32,
     account: AccountId,
     added_at: i64,
@@ -114,32 +114,32 @@ pub struct MatchedEntry {
     is_edited: bool,
 }
 
-/// When streams vanish.
+/// The times that decide when streams become stale and when they are removed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct StalePolicy {
-    /// When the last good refresh ended, in milliseconds since 1970: until then they were there.
+    /// End of the last successful refresh, in milliseconds since 1970: streams that become stale were last seen then.
     pub last_good: i64,
     /// Milliseconds since 1970.
     pub now: i64,
-    /// Days after which a stale stream is removed; 0 is at the next refresh.
+    /// Days after which a stale stream is removed; 0 removes it at the next refresh.
     pub stale_stream_days: u32,
 }
 
-/// A known stream that is not in the list.
+/// A stored stream that is missing from the playlist.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct MissingStream {
     pub id: StreamId,
     pub action: MissingAction,
-    /// For [`Stream::mark_stale`].
+    /// The position for [`Stream::mark_stale`].
     pub nth: u32,
 }
 
-/// What becomes of a known stream that is not in the list.
+/// The action for a stored stream that is missing from the playlist.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum MissingAction {
-    /// It is stale already, and nothing else changes.
+    /// It is stale already, and nothing changes.
     KeepStale,
-    /// It vanishes: see [`Stream::mark_stale`].
+    /// Call [`Stream::mark_stale`].
     MarkStale,
     Remove,
 }
@@ -157,12 +157,12 @@ impl KnownStreams {
         }
     }
 
-    /// Makes room for so many streams. Without, up to twice the memory is taken while they are added.
+    /// Reserves memory for this many streams. Otherwise adding them takes up to twice the memory.
     pub fn reserve(&mut self, n_streams: usize) {
         self.items.reserve_exact(n_streams);
     }
 
-    /// A stream of the account as it is now. Before the first entry.
+    /// Adds a stored stream of the account. Call before the first entry.
     pub fn add(&mut self, stream: &Stream) {
         self.is_sealed = false;
         self.items.push(KnownStream {
@@ -180,12 +180,12 @@ impl KnownStreams {
         });
     }
 
-    /// The next entry of the list.
+    /// Compares the next entry of the playlist.
     pub fn match_entry(&mut self, entry: PlaylistEntry) -> MatchedEntry {
         self.seal();
-        let facts = facts(entry);
-        let rule = self.rules.apply(&facts);
-        let key = key(self.identity, &facts);
+        let properties = stream_properties(entry);
+        let rule = self.rules.apply(&properties);
+        let key = key(self.identity, &properties);
         let first = self.items.partition_point(|it| it.key < key);
         let n_seen = match self.items.get_mut(first) {
             Some(item) if item.key == key => &mut item.n_seen,
@@ -196,7 +196,7 @@ impl KnownStreams {
         let same_key = self.items[first..].partition_point(|it| it.key == key && it.nth < nth);
         let mut taken = MatchedEntry {
             change: EntryChange::New,
-            properties: facts,
+            properties,
             rule,
             nth,
             account: self.account,
@@ -224,12 +224,12 @@ impl KnownStreams {
         taken
     }
 
-    /// What was taken so far.
+    /// Returns the numbers of changes so far.
     pub fn counts(&self) -> DeltaCounts {
         self.counts
     }
 
-    /// Forgets what was taken, to go through the same list again with the same verdicts.
+    /// Forgets the entries, so that a second pass over the same playlist gives the same results.
     pub fn rewind(&mut self) {
         for item in &mut self.items {
             item.n_seen = 0;
@@ -239,10 +239,10 @@ impl KnownStreams {
         self.counts = DeltaCounts::default();
     }
 
-    /// After the last entry: all known streams that the list does not have, by id. One that is used by a channel is
-    /// never removed.
+    /// Returns all stored streams that the playlist does not contain, by id. Call after the last entry. A stream used
+    /// by a channel is never removed.
     ///
-    /// Whoever vanishes is stale first and removed by a later refresh, also where there are weeks between two.
+    /// A missing stream becomes stale first and is removed by a later refresh, even if weeks pass between the two.
     pub fn finish(&mut self, at: StalePolicy, is_used: impl Fn(StreamId) -> bool) -> Vec<MissingStream> {
         self.seal();
         let stale_ms = i64::from(at.stale_stream_days) * 24 * 60 * 60 * 1000;
@@ -260,13 +260,13 @@ impl KnownStreams {
         gone
     }
 
-    /// Sorts what was added, and keeps apart what has one identity and place: that happens where the account's idea of
-    /// identity was changed.
+    /// Sorts the streams, and separates streams with the same identity and position, which occur after the account's
+    /// identity setting was changed.
     fn seal(&mut self) {
         if std::mem::replace(&mut self.is_sealed, true) {
             return;
         }
-        // The older one keeps its place: that is the one which channels use.
+        // The older stream keeps its position, because channels use it.
         self.items.sort_unstable_by_key(|it| (it.key, it.nth, it.id));
         let mut before: Option<(IdentityHash, u32)> = None;
         for item in &mut self.items {
@@ -283,8 +283,8 @@ impl KnownStreams {
 }
 
 impl MatchedEntry {
-    /// The record of the next version. Made of the entry where that is enough; `before` is asked for the record only
-    /// where an admin changed something about it, `new_id` only for a new stream.
+    /// Returns the record of the next version. It is built from the entry if possible; `before` is called only for a
+    /// stream that an admin changed, `new_id` only for a new stream.
     pub fn into_stream<E>(
         self,
         now: i64,
@@ -311,12 +311,19 @@ impl MatchedEntry {
 }
 
 impl Stream {
-    /// It is in the list: takes what the provider says now, and keeps all that is ours. Says whether anything changed.
-    pub fn refreshed(&mut self, facts: StreamProperties, rule: StreamOverrides, nth: u32, now: i64) -> bool {
+    /// Applies the provider's present values to a stream that the playlist contains, and keeps all edits. Returns
+    /// whether anything changed.
+    pub fn refreshed(
+        &mut self,
+        properties: StreamProperties,
+        rule: StreamOverrides,
+        nth: u32,
+        now: i64,
+    ) -> bool {
         let is_same =
-            self.provider == facts && self.rule == rule && self.nth == nth && self.last_seen.is_none();
+            self.provider == properties && self.rule == rule && self.nth == nth && self.last_seen.is_none();
         if !is_same {
-            self.provider = facts;
+            self.provider = properties;
             self.rule = rule;
             self.nth = nth;
             self.last_seen = None;
@@ -325,7 +332,7 @@ impl Stream {
         !is_same
     }
 
-    /// It is not in the list any more: it becomes stale, or stays so.
+    /// Marks a stream that the playlist does not contain as stale.
     pub fn mark_stale(&mut self, nth: u32, at: StalePolicy) {
         if self.last_seen.is_none() || self.nth != nth {
             self.last_seen = self.last_seen.or(Some(at.last_good));
@@ -335,8 +342,8 @@ impl Stream {
     }
 }
 
-/// What an entry says of a stream.
-pub(crate) fn facts(entry: PlaylistEntry) -> StreamProperties {
+/// Converts an entry to the properties of a stream.
+pub(crate) fn stream_properties(entry: PlaylistEntry) -> StreamProperties {
     StreamProperties {
         name: entry.name,
         url: entry.url,
@@ -348,27 +355,27 @@ pub(crate) fn facts(entry: PlaylistEntry) -> StreamProperties {
     }
 }
 
-/// The hash of an identity. For one refresh only, never written down.
-fn key(identity: StreamIdentity, facts: &StreamProperties) -> IdentityHash {
+/// Returns the hash of an identity. Valid for one refresh only, never stored.
+fn key(identity: StreamIdentity, properties: &StreamProperties) -> IdentityHash {
     let panel_id = match identity {
         StreamIdentity::Url => None,
-        StreamIdentity::StreamId => identity::panel_id(&facts.url),
+        StreamIdentity::StreamId => identity::panel_id(&properties.url),
     };
     [0u8, 1].map(|half| {
         let mut hasher = DefaultHasher::new();
         (half, panel_id).hash(&mut hasher);
         if panel_id.is_none() {
-            facts.url.hash(&mut hasher);
+            properties.url.hash(&mut hasher);
         }
         hasher.finish()
     })
 }
 
-/// A hash of all that a list can change.
-fn fingerprint(facts: &StreamProperties, rule: &StreamOverrides, nth: u32) -> u64 {
+/// Returns a hash of all values that a playlist can change.
+fn fingerprint(properties: &StreamProperties, rule: &StreamOverrides, nth: u32) -> u64 {
     let mut hasher = DefaultHasher::new();
-    // By name, so that a new field does not compile until it is looked at.
-    let StreamProperties { name, url, headers, tvg_id, group, logo, number } = facts;
+    // By name, so that a new field does not compile until it is handled here.
+    let StreamProperties { name, url, headers, tvg_id, group, logo, number } = properties;
     (name, url, tvg_id, group, logo, number, nth).hash(&mut hasher);
     (&headers.user_agent, &headers.referrer, &headers.extra).hash(&mut hasher);
     let StreamOverrides { name, url, tvg_id, group, logo } = rule;

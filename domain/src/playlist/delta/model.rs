@@ -1,5 +1,5 @@
-//! A refresh as it would be written for ten streams, to hold against the one that is made for half a million. Used by
-//! property tests and the fuzz target.
+//! A simple implementation of a refresh, with which the optimised one is compared. The property tests and the fuzz
+//! target use it.
 
 use std::convert::Infallible;
 
@@ -12,30 +12,30 @@ use crate::playlist::m3u::{self, PlaylistEntry, PlaylistItem, PlaylistLimits};
 use crate::playlist::rules::Rules;
 use crate::stream::Stream;
 
-/// The only account there is.
+/// The only account.
 pub const ACCOUNT: AccountId = AccountId(2);
 
 const DAY_MS: i64 = 24 * 60 * 60 * 1000;
 
-/// What a refresh goes by.
+/// The conditions of a refresh.
 #[derive(Debug, Clone)]
 pub struct RefreshCase {
     pub identity: StreamIdentity,
     pub rules: Rules,
     pub at: StalePolicy,
-    /// Streams with these ids are used by channels.
+    /// Ids of streams that channels use.
     pub used: Vec<StreamId>,
 }
 
 impl RefreshCase {
-    /// At a time; the refresh before was an hour ago.
+    /// Creates a case at a time; the previous refresh was an hour ago.
     pub fn new(identity: StreamIdentity, now: i64) -> Self {
         let at = StalePolicy { last_good: now - 3_600_000, now, stale_stream_days: 7 };
         Self { identity, rules: Rules::default(), at, used: Vec::new() }
     }
 }
 
-/// The streams after a refresh, by id, made as an importer makes them: one pass that looks, one that writes.
+/// Returns the streams after a refresh, by id. Does the same as the importer: one pass that compares, one that writes.
 pub fn refresh(
     streams: &[Stream],
     list: &[PlaylistEntry],
@@ -45,15 +45,15 @@ pub fn refresh(
     let mut known = KnownStreams::new(ACCOUNT, case.identity, case.rules.clone());
     known.reserve(streams.len());
     streams.iter().for_each(|it| known.add(it));
-    let looked: Vec<EntryChange> = list.iter().map(|it| known.match_entry(it.clone()).change).collect();
+    let changes: Vec<EntryChange> = list.iter().map(|it| known.match_entry(it.clone()).change).collect();
     let counts = known.counts();
     let gone = known.finish(case.at, |id| case.used.contains(&id));
     known.rewind();
 
     let mut after = Vec::new();
-    for (entry, verdict) in list.iter().zip(looked) {
+    for (entry, change) in list.iter().zip(changes) {
         let taken = known.match_entry(entry.clone());
-        assert_eq!(taken.change, verdict, "a second pass sees something else");
+        assert_eq!(taken.change, change, "the second pass differs from the first");
         let new_id = || {
             *last_id += 1;
             Ok::<_, Infallible>(StreamId(*last_id))
@@ -61,7 +61,7 @@ pub fn refresh(
         let before = |id| Ok(streams.iter().find(|it| it.id == id).cloned());
         let Ok(stream) = taken.into_stream(case.at.now, new_id, before);
         let is_as_before = streams.contains(&stream);
-        assert_eq!(matches!(verdict, EntryChange::Unchanged(_)), is_as_before, "{verdict:?}");
+        assert_eq!(matches!(change, EntryChange::Unchanged(_)), is_as_before, "{change:?}");
         after.push(stream);
     }
     assert_eq!(known.counts(), counts);
@@ -81,7 +81,7 @@ pub fn refresh(
     after
 }
 
-/// The same, naively.
+/// Does the same in the simple way.
 fn expected(
     streams: &[Stream],
     list: &[PlaylistEntry],
@@ -92,32 +92,32 @@ fn expected(
         Some(id) if case.identity == StreamIdentity::StreamId => format!("{id:?}"),
         _ => stream.provider.url.expose().to_owned(),
     };
-    // Where two have one name and place, the one with the larger id goes to the next free place.
-    let mut places: Vec<(String, u32, StreamId)> =
+    // If two streams have the same name and position, the one with the larger id moves to the next free position.
+    let mut positions: Vec<(String, u32, StreamId)> =
         streams.iter().map(|it| (name(it), it.nth, it.id)).collect();
-    places.sort();
-    for at in 1..places.len() {
-        if places[at].0 == places[at - 1].0 && places[at].1 <= places[at - 1].1 {
-            places[at].1 = places[at - 1].1 + 1;
+    positions.sort();
+    for at in 1..positions.len() {
+        if positions[at].0 == positions[at - 1].0 && positions[at].1 <= positions[at - 1].1 {
+            positions[at].1 = positions[at - 1].1 + 1;
         }
     }
     let mut after: Vec<Stream> = Vec::new();
     let mut seen: Vec<String> = Vec::new();
     for entry in list {
-        let facts = super::facts(entry.clone());
-        let rule = case.rules.apply(&facts);
-        let mut stream = Stream::new(StreamId(0), ACCOUNT, facts.clone(), case.at.now);
+        let properties = super::stream_properties(entry.clone());
+        let rule = case.rules.apply(&properties);
+        let mut stream = Stream::new(StreamId(0), ACCOUNT, properties.clone(), case.at.now);
         let name = name(&stream);
         let nth = seen.iter().filter(|it| **it == name).count() as u32;
         seen.push(name.clone());
-        let place = places.iter().find(|it| it.0 == name && it.1 == nth);
-        if let Some(old) = place.and_then(|place| streams.iter().find(|it| it.id == place.2)) {
+        let position = positions.iter().find(|it| it.0 == name && it.1 == nth);
+        if let Some(old) = position.and_then(|position| streams.iter().find(|it| it.id == position.2)) {
             stream = old.clone();
         } else {
             *last_id += 1;
             stream.id = StreamId(*last_id);
         }
-        stream.refreshed(facts, rule, nth, case.at.now);
+        stream.refreshed(properties, rule, nth, case.at.now);
         after.push(stream);
     }
     for stream in streams {
@@ -126,7 +126,7 @@ fn expected(
         }
         let mut stream = stream.clone();
         let stale_ms = i64::from(case.at.stale_stream_days) * DAY_MS;
-        let nth = places.iter().find(|it| it.2 == stream.id).map_or(0, |it| it.1);
+        let nth = positions.iter().find(|it| it.2 == stream.id).map_or(0, |it| it.1);
         match stream.last_seen {
             Some(then) if case.at.now - then >= stale_ms && !case.used.contains(&stream.id) => continue,
             Some(_) if nth == stream.nth => {}
@@ -142,10 +142,10 @@ fn expected(
     after
 }
 
-/// Reads a case and several lists from bytes, and refreshes with one after the other.
+/// Decodes a case and several playlists, and refreshes with one after the other.
 ///
-/// The first byte chooses identity and rules; lists end with a byte 0xff, and the byte behind it says what an admin
-/// does before the next one.
+/// The first byte selects identity and rules; playlists end with a byte 0xff, and the following byte encodes an admin's
+/// action before the next one.
 pub fn run_bytes(bytes: &[u8]) {
     const LIMITS: PlaylistLimits = PlaylistLimits {
         line_bytes_max: 256,
@@ -159,7 +159,7 @@ pub fn run_bytes(bytes: &[u8]) {
     let rule = Rule { field: RuleField::Name, find: "([a-f]+)".to_owned(), replace: "<$1>".to_owned() };
     let rules = if choice & 2 == 0 { Vec::new() } else { vec![rule] };
     let mut case = RefreshCase::new(identity, 1_000_000_000);
-    case.rules = Rules::new(&rules).expect("they are good rules");
+    case.rules = Rules::new(&rules).expect("the rules are valid");
     case.at.stale_stream_days = u32::from(choice >> 2 & 3);
     let (mut streams, mut last_id, mut last_id_expected) = (Vec::new(), 0, 0);
     for _ in 0..8 {
@@ -174,7 +174,7 @@ pub fn run_bytes(bytes: &[u8]) {
         if check_size(streams.len() as u64, entries.len() as u64) != SizeCheck::Empty {
             let after = refresh(&streams, &entries, &case, &mut last_id);
             assert_eq!(after, expected(&streams, &entries, &case, &mut last_id_expected));
-            // The same list again, at the same time: nothing changes but that what is overdue goes.
+            // The same playlist again at the same time changes nothing, except that overdue streams are removed.
             let is_overdue = |it: &Stream| {
                 let stale_ms = i64::from(case.at.stale_stream_days) * DAY_MS;
                 it.last_seen.is_some_and(|then| case.at.now - then >= stale_ms) && !case.used.contains(&it.id)
@@ -191,7 +191,7 @@ pub fn run_bytes(bytes: &[u8]) {
     }
 }
 
-/// What an admin does between two refreshes.
+/// Carries out an admin's action between two refreshes.
 fn admin(streams: &mut [Stream], what: u8, case: &mut RefreshCase) {
     let at = usize::from(what >> 3) % streams.len().max(1);
     let Some(stream) = streams.get_mut(at) else { return };

@@ -1,4 +1,4 @@
-//! What a refresh keeps, told list by list.
+//! Tests of refreshes, playlist by playlist.
 
 use proptest::collection::vec;
 use proptest::prelude::*;
@@ -11,7 +11,7 @@ use crate::playlist::m3u::{PlaylistItem, PlaylistLimits, parse};
 
 const DAY: i64 = 24 * 60 * 60 * 1000;
 
-/// Entries of `NAME ADDRESS` lines.
+/// Parses `NAME ADDRESS` lines into entries.
 fn list(lines: &[String]) -> Vec<PlaylistEntry> {
     let text: String = lines
         .iter()
@@ -25,7 +25,7 @@ fn list(lines: &[String]) -> Vec<PlaylistEntry> {
     parse(text.as_bytes(), PlaylistLimits::default()).0.into_iter().filter_map(entry).collect()
 }
 
-/// An account and its refreshes, a day apart.
+/// An account that is refreshed once a day.
 struct Account {
     case: RefreshCase,
     streams: Vec<Stream>,
@@ -45,19 +45,19 @@ impl Account {
         self
     }
 
-    /// `ID:NAME`, with a `~` where it is stale.
+    /// Compares the streams, written as `ID:NAME` with a `~` if stale.
     #[track_caller]
-    fn shows(&mut self, expected: &[&str]) -> &mut Self {
+    fn check(&mut self, expected: &[&str]) -> &mut Self {
         let mark = |it: &Stream| if it.is_stale() { "~" } else { "" };
-        let shown: Vec<_> =
+        let described: Vec<_> =
             self.streams.iter().map(|it| format!("{}{}:{}", mark(it), it.id, it.name())).collect();
-        assert_eq!(shown, expected);
+        assert_eq!(described, expected);
         self
     }
 }
 
 #[test]
-fn a_list_that_is_empty_is_never_taken_and_one_that_shrank_by_half_waits() {
+fn an_empty_playlist_is_rejected_and_one_below_half_size_needs_confirmation() {
     for (before, now, expected) in [
         (0, 0, SizeCheck::Empty),
         (100, 0, SizeCheck::Empty),
@@ -74,43 +74,43 @@ fn a_list_that_is_empty_is_never_taken_and_one_that_shrank_by_half_waits() {
 }
 
 #[test]
-fn what_is_kept_of_a_known_stream_is_as_small_as_it_is_said_to_be() {
+fn a_known_stream_takes_72_bytes() {
     assert_eq!(size_of::<KnownStream>(), 72);
 }
 
 #[test]
-fn a_stream_keeps_its_id_as_long_as_its_address_is_the_same() {
+fn a_stream_keeps_its_id_while_its_address_stays_the_same() {
     let mut account = Account::new(StreamIdentity::Url);
-    account.refresh(&["a http://h/1", "b http://h/2"]).shows(&["1:a", "2:b"]);
-    account.refresh(&["B http://h/2", "a http://h/1"]).shows(&["1:a", "2:B"]);
-    account.refresh(&["B http://h/2", "c http://h/3"]).shows(&["~1:a", "2:B", "3:c"]);
-    account.refresh(&["a http://h/1", "B http://h/2"]).shows(&["1:a", "2:B", "~3:c"]);
+    account.refresh(&["a http://h/1", "b http://h/2"]).check(&["1:a", "2:b"]);
+    account.refresh(&["B http://h/2", "a http://h/1"]).check(&["1:a", "2:B"]);
+    account.refresh(&["B http://h/2", "c http://h/3"]).check(&["~1:a", "2:B", "3:c"]);
+    account.refresh(&["a http://h/1", "B http://h/2"]).check(&["1:a", "2:B", "~3:c"]);
 }
 
 #[test]
-fn a_stream_of_a_panel_keeps_its_id_when_login_and_host_change() {
+fn a_panel_stream_keeps_its_id_when_login_and_host_change() {
     let before = ["a http://h/live/u/p/1.ts", "b http://h/live/u/p/2.ts", "m http://h/movie/u/p/1.mkv"];
     let after = ["a http://i/live/v/q/1.ts", "b http://i/v/q/2", "m http://i/movie/v/q/1.mkv"];
-    Account::new(StreamIdentity::StreamId).refresh(&before).refresh(&after).shows(&["1:a", "2:b", "3:m"]);
+    Account::new(StreamIdentity::StreamId).refresh(&before).refresh(&after).check(&["1:a", "2:b", "3:m"]);
     let mut account = Account::new(StreamIdentity::Url);
     account.refresh(&before).refresh(&after);
-    account.shows(&["~1:a", "~2:b", "~3:m", "4:a", "5:b", "6:m"]);
-    // An account that is told late to go by stream ids keeps the streams that it has.
+    account.check(&["~1:a", "~2:b", "~3:m", "4:a", "5:b", "6:m"]);
+    // An account whose identity setting is changed later keeps its streams.
     account.case.identity = StreamIdentity::StreamId;
-    account.refresh(&before).shows(&["1:a", "2:b", "3:m", "~4:a", "~5:b", "~6:m"]);
+    account.refresh(&before).check(&["1:a", "2:b", "3:m", "~4:a", "~5:b", "~6:m"]);
 }
 
 #[test]
-fn streams_with_one_address_are_kept_apart_by_their_order() {
+fn streams_with_the_same_address_are_distinguished_by_their_order() {
     let mut account = Account::new(StreamIdentity::Url);
-    account.refresh(&["a http://h/1", "b http://h/1", "c http://h/2"]).shows(&["1:a", "2:b", "3:c"]);
-    account.refresh(&["c http://h/2", "a http://h/1", "B http://h/1"]).shows(&["1:a", "2:B", "3:c"]);
-    account.refresh(&["c http://h/2", "a http://h/1"]).shows(&["1:a", "~2:B", "3:c"]);
+    account.refresh(&["a http://h/1", "b http://h/1", "c http://h/2"]).check(&["1:a", "2:b", "3:c"]);
+    account.refresh(&["c http://h/2", "a http://h/1", "B http://h/1"]).check(&["1:a", "2:B", "3:c"]);
+    account.refresh(&["c http://h/2", "a http://h/1"]).check(&["1:a", "~2:B", "3:c"]);
 }
 
 // Holds the pure part of T-sync.2.
 #[test]
-fn the_same_list_twice_changes_nothing() {
+fn the_same_playlist_twice_changes_nothing() {
     let lines = ["a http://h/1", "b http://h/1", "c http://h/2"];
     let mut account = Account::new(StreamIdentity::Url);
     let rule = Rule { field: RuleField::Name, find: "a".to_owned(), replace: "A".to_owned() };
@@ -120,16 +120,16 @@ fn the_same_list_twice_changes_nothing() {
     assert_eq!(account.refresh(&lines).streams, before);
     let mut known = KnownStreams::new(ACCOUNT, StreamIdentity::Url, account.case.rules.clone());
     before.iter().for_each(|it| known.add(it));
-    let verdicts: Vec<_> =
+    let changes: Vec<_> =
         list(&lines.map(str::to_owned)).into_iter().map(|it| known.match_entry(it).change).collect();
-    assert_eq!(verdicts, [1, 2, 3].map(|id| EntryChange::Unchanged(StreamId(id))));
+    assert_eq!(changes, [1, 2, 3].map(|id| EntryChange::Unchanged(StreamId(id))));
     assert_eq!(known.counts(), DeltaCounts { n_same: 3, ..DeltaCounts::default() });
     assert_eq!(known.finish(account.case.at, |_| false), []);
 }
 
 // Holds the pure part of T-sync.4.
 #[test]
-fn an_edit_survives_refreshes_and_the_providers_value_shows_again_when_it_is_taken_back() {
+fn an_edit_survives_refreshes_and_removing_it_restores_the_providers_value() {
     let mut account = Account::new(StreamIdentity::Url);
     account.refresh(&["a http://h/1", "b http://h/2"]);
     account.streams[0].manual.name = Some("mine".to_owned());
@@ -137,51 +137,51 @@ fn an_edit_survives_refreshes_and_the_providers_value_shows_again_when_it_is_tak
     account.streams[1].stream_profile = Some(StreamProfileId(7));
     for name in ["b", "c", "d"] {
         account.refresh(&[&format!("{name} http://h/1"), &format!("{name} http://h/2")]);
-        account.shows(&["1:mine", &format!("2:{name}")]);
+        account.check(&["1:mine", &format!("2:{name}")]);
     }
     assert_eq!(account.streams[1].stream_profile, Some(StreamProfileId(7)));
     assert_eq!(account.streams[0].added_at, 101 * DAY);
     account.streams[0].manual = StreamOverrides::default();
-    account.shows(&["1:d", "2:d"]).refresh(&["d http://h/1", "d http://h/2"]).shows(&["1:d", "2:d"]);
+    account.check(&["1:d", "2:d"]).refresh(&["d http://h/1", "d http://h/2"]).check(&["1:d", "2:d"]);
 }
 
 #[test]
-fn a_change_of_rules_changes_what_they_made_and_leaves_what_the_provider_said() {
+fn a_change_of_rules_changes_their_results_but_not_the_providers_values() {
     let mut account = Account::new(StreamIdentity::Url);
     let rule = |find: &str| Rule { field: RuleField::Name, find: find.to_owned(), replace: "x".to_owned() };
     account.case.rules = Rules::new(&[rule("a")]).unwrap();
-    account.refresh(&["ab http://h/1"]).shows(&["1:xb"]);
+    account.refresh(&["ab http://h/1"]).check(&["1:xb"]);
     account.case.rules = Rules::new(&[rule("b")]).unwrap();
-    account.refresh(&["ab http://h/1"]).shows(&["1:ax"]);
+    account.refresh(&["ab http://h/1"]).check(&["1:ax"]);
     account.case.rules = Rules::default();
-    account.refresh(&["ab http://h/1"]).shows(&["1:ab"]);
+    account.refresh(&["ab http://h/1"]).check(&["1:ab"]);
     assert_eq!(account.streams[0].rule, StreamOverrides::default());
 }
 
 #[test]
-fn a_vanished_stream_is_stale_for_its_days_and_removed_unless_a_channel_uses_it() {
-    let gone = ["a http://h/1"];
+fn a_missing_stream_stays_stale_for_the_configured_days_and_is_removed_unless_used() {
+    let remaining = ["a http://h/1"];
     let check = |days: u32, n_refreshes: usize, used: &[u32], expected: &[&str]| {
         let mut account = Account::new(StreamIdentity::Url);
         account.case.at.stale_stream_days = days;
         account.case.used = used.iter().copied().map(StreamId).collect();
         account.refresh(&["a http://h/1", "b http://h/2"]);
         for _ in 0..n_refreshes {
-            account.refresh(&gone);
+            account.refresh(&remaining);
         }
-        account.shows(expected);
+        account.check(expected);
     };
     check(3, 1, &[], &["1:a", "~2:b"]);
     check(3, 2, &[], &["1:a", "~2:b"]);
     check(3, 3, &[], &["1:a"]);
     check(3, 30, &[2], &["1:a", "~2:b"]);
-    // Never without having been stale: there may be weeks between two refreshes.
+    // Never without being stale first, because weeks may pass between two refreshes.
     check(0, 1, &[], &["1:a", "~2:b"]);
     check(0, 2, &[], &["1:a"]);
 }
 
 #[test]
-fn a_stream_says_when_it_was_last_seen_and_when_something_of_it_changed() {
+fn a_stream_records_when_it_was_last_seen_and_last_changed() {
     let mut account = Account::new(StreamIdentity::Url);
     let times =
         |it: &Stream| [it.added_at, it.updated_at, it.last_seen.unwrap_or_default()].map(|it| it / DAY);
@@ -203,7 +203,7 @@ proptest! {
 
     // Holds T-id.1 for streams.
     #[test]
-    fn an_id_means_the_same_thing_through_shuffles_renames_and_gaps(
+    fn an_id_identifies_the_same_stream_through_shuffles_renames_and_gaps(
         lists in vec(vec((0u32..12, 0u32..3), 1..20), 2..10),
         is_panel in any::<bool>(),
     ) {
@@ -212,7 +212,7 @@ proptest! {
         account.case.at.stale_stream_days = 1000;
         let mut meanings = std::collections::BTreeMap::new();
         for (n, entries) in lists.iter().enumerate() {
-            // The login of a panel changes with every list.
+            // The login of a panel changes with every playlist.
             let login = if is_panel { n } else { 0 };
             let line = |(id, name): &(u32, u32)| format!("n{name} http://h/live/u{login}/p/{id}.ts");
             let lines: Vec<_> = entries.iter().map(line).collect();
@@ -221,18 +221,18 @@ proptest! {
                 let thing = (stream.provider.url.path().rsplit('/').next().map(str::to_owned), stream.nth);
                 prop_assert_eq!(meanings.entry(stream.id).or_insert_with(|| thing.clone()), &thing);
             }
-            // The list's own order is what the present streams are.
+            // The streams that are not stale are those of the playlist.
             let n_present = account.streams.iter().filter(|it| !it.is_stale()).count();
             prop_assert_eq!(n_present, entries.len());
         }
         let mut things: Vec<_> = meanings.values().collect();
         things.sort();
         things.dedup();
-        prop_assert_eq!(things.len(), meanings.len(), "one thing has one id");
+        prop_assert_eq!(things.len(), meanings.len(), "one stream has one id");
     }
 
     #[test]
-    fn a_refresh_does_what_the_simple_model_does(choice in any::<u8>(), lists in vec((vec((0u32..6, 0u32..3, 0u32..2), 0..12), any::<u8>()), 0..8)) {
+    fn a_refresh_agrees_with_the_simple_model(choice in any::<u8>(), lists in vec((vec((0u32..6, 0u32..3, 0u32..2), 0..12), any::<u8>()), 0..8)) {
         let mut bytes = vec![choice];
         for (entries, admin) in lists {
             for (id, name, login) in entries {
@@ -244,7 +244,7 @@ proptest! {
     }
 
     #[test]
-    fn no_bytes_make_a_refresh_differ_from_the_simple_model(bytes in vec(prop_oneof![Just(0xffu8), Just(b'\n'), any::<u8>()], 0..200)) {
+    fn a_refresh_of_random_bytes_agrees_with_the_simple_model(bytes in vec(prop_oneof![Just(0xffu8), Just(b'\n'), any::<u8>()], 0..200)) {
         run_bytes(&bytes);
     }
 }

@@ -1,18 +1,18 @@
-//! Duration, attributes and name of an `#EXTINF` line.
+//! Parses duration, attributes and name of an `#EXTINF` line.
 //!
-//! The format has no way to write a quote inside a value, and writers put one there all the same. So a quote
-//! ends a value only if what follows could follow a value: the end, a comma, or another `key=`.
+//! The format cannot escape a quote inside a value, but some playlists contain one. Therefore a quote ends a value only
+//! if a valid continuation follows: the end, a comma, or another `key=`.
 
-/// What remains when the attributes are read.
+/// The remainder after the attributes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Found<'a> {
-    /// The text behind the comma that ends the attributes; without a comma, the words that are no attribute.
+pub(crate) struct Remainder<'a> {
+    /// The text after the comma that ends the attributes; without a comma, the words that are not attributes.
     pub(crate) name: &'a str,
-    /// Some value had no end.
+    /// A value has no closing quote.
     pub(crate) is_unterminated: bool,
 }
 
-/// Splits the duration off the text behind `#EXTINF`.
+/// Splits the duration off the text after `#EXTINF`.
 pub(crate) fn duration(text: &str) -> (Option<f64>, &str) {
     let text = text.trim_start();
     let text = text.strip_prefix(':').unwrap_or(text).trim_start();
@@ -28,8 +28,8 @@ pub(crate) fn duration(text: &str) -> (Option<f64>, &str) {
 
 /// Calls `take` with key and value of each attribute, in the order found.
 ///
-/// Takes time in proportion to the length: no byte is looked at more than a few times.
-pub(crate) fn attributes<'a>(text: &'a str, mut take: impl FnMut(&'a str, &'a str)) -> Found<'a> {
+/// Runs in linear time: no byte is read more than a few times.
+pub(crate) fn attributes<'a>(text: &'a str, mut take: impl FnMut(&'a str, &'a str)) -> Remainder<'a> {
     let mut rest = text;
     let mut words = None;
     let mut is_unterminated = false;
@@ -40,10 +40,10 @@ pub(crate) fn attributes<'a>(text: &'a str, mut take: impl FnMut(&'a str, &'a st
                 rest = behind;
                 continue;
             }
-            return Found { name: behind, is_unterminated };
+            return Remainder { name: behind, is_unterminated };
         }
         if rest.is_empty() {
-            return Found { name: words.unwrap_or_default(), is_unterminated };
+            return Remainder { name: words.unwrap_or_default(), is_unterminated };
         }
         if let Some((key, behind)) = key(rest) {
             let value = value(behind);
@@ -58,8 +58,8 @@ pub(crate) fn attributes<'a>(text: &'a str, mut take: impl FnMut(&'a str, &'a st
     }
 }
 
-/// Some writers put a comma behind the duration or between the attributes. A name that looks like one of
-/// these would have to begin with a well-known key, an equals sign and a quote.
+/// Some playlists have a comma after the duration or between the attributes. Only names that begin with a well-known
+/// key, an equals sign and a quote are mistaken for an attribute.
 fn begins_known_attribute(text: &str) -> bool {
     const BEGINNINGS: [&str; 7] =
         ["tvg-", "tv-chno", "group-title", "channel-", "catchup", "radio", "timeshift"];
@@ -69,7 +69,7 @@ fn begins_known_attribute(text: &str) -> bool {
     })
 }
 
-/// A key and what follows its `=`.
+/// Returns a key and the text after its `=`.
 fn key(text: &str) -> Option<(&str, &str)> {
     let end = text.find(|it| !is_key_char(it)).unwrap_or(text.len());
     let behind = text[end..].trim_start().strip_prefix('=')?;
@@ -90,7 +90,7 @@ struct Value<'a> {
     is_unterminated: bool,
 }
 
-/// The value at the beginning of the text.
+/// Parses the value at the beginning of the text.
 fn value(text: &str) -> Value<'_> {
     let trimmed = text.trim_start();
     for quote in ['"', '\''] {
@@ -102,7 +102,7 @@ fn value(text: &str) -> Value<'_> {
     Value { text, behind, is_unterminated: false }
 }
 
-/// A value in quotes, from behind the first one.
+/// Parses a quoted value, starting after the opening quote.
 fn quoted(text: &str, quote: char) -> Value<'_> {
     let ends_at = |at: usize| Value { text: &text[..at], behind: &text[at + 1..], is_unterminated: false };
     let mut first = None;
@@ -110,7 +110,7 @@ fn quoted(text: &str, quote: char) -> Value<'_> {
         if could_follow_a_value(&text[at + 1..]) {
             return ends_at(at);
         }
-        // This quote opens the value of the next attribute: ours ended before.
+        // This quote opens the value of the next attribute, so this value ended before.
         if let Some(start) = start_of_next_key(&text[..at]) {
             return first.map_or_else(
                 || Value { text: &text[..start], behind: &text[start..], is_unterminated: true },
@@ -121,7 +121,7 @@ fn quoted(text: &str, quote: char) -> Value<'_> {
     }
     first.map_or_else(
         || {
-            // No quote at all: what stands behind a comma is more likely the name.
+            // Without a closing quote, the text after a comma is more likely the name.
             let (text, behind) = text.split_at(text.find(',').unwrap_or(text.len()));
             Value { text, behind, is_unterminated: true }
         },
@@ -134,7 +134,7 @@ fn could_follow_a_value(text: &str) -> bool {
     text.is_empty() || text.starts_with(',') || key(text).is_some()
 }
 
-/// Where `key=` at the end of the text begins, if there is one that stands apart.
+/// Returns the start of `key=` at the end of the text, if it is separated from the text before.
 fn start_of_next_key(text: &str) -> Option<usize> {
     let text = text.trim_end().strip_suffix('=')?.trim_end();
     let before = text.trim_end_matches(is_key_char);

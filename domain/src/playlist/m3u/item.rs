@@ -1,4 +1,4 @@
-//! What a playlist is made of, and how much of it is taken.
+//! The items of a playlist, and the limits of the parser.
 
 use std::fmt;
 
@@ -6,16 +6,16 @@ use crate::channel::ChannelNumber;
 use crate::source_url::SourceUrl;
 use crate::stream::RequestHeaders;
 
-/// How much of a playlist is taken.
+/// Limits of the parser.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct PlaylistLimits {
-    /// A longer line is lost. Also the bound of the parser's memory.
+    /// Longer lines are dropped. Also limits the parser's memory.
     pub line_bytes_max: usize,
-    /// Longer names and groups are cut; a longer id is dropped.
+    /// Longer names and groups are truncated; a longer id is dropped.
     pub name_chars_max: usize,
-    /// An entry with a longer address is lost, and so is a longer value of any other attribute.
+    /// An entry with a longer address is dropped, and so is a longer value of any other attribute.
     pub url_bytes_max: usize,
-    /// Attributes of one entry that the gateway has no field for.
+    /// Number of attributes per entry that have no field of their own.
     pub attributes_max: usize,
     pub entries_max: u64,
 }
@@ -32,7 +32,7 @@ impl Default for PlaylistLimits {
     }
 }
 
-/// What a playlist is made of, in the order found.
+/// An item of a playlist, in the order found.
 #[derive(Debug, Clone, PartialEq)]
 #[expect(
     clippy::large_enum_variant,
@@ -44,24 +44,24 @@ pub enum PlaylistItem {
     Problem(PlaylistProblem),
 }
 
-/// What `#EXTM3U` says. There may be none, or several where lists were put together.
+/// The attributes of `#EXTM3U`. A playlist may have none, or several after concatenation.
 #[derive(Clone, PartialEq, Eq, Default)]
 pub struct PlaylistHeader {
-    /// Where the list's guides are.
+    /// Addresses of the programme guides.
     pub guide_urls: Vec<SourceUrl>,
     /// Other attributes, keys in lower case.
     pub attributes: Vec<(String, String)>,
 }
 
-/// One address with what is said about it.
+/// An address with its description.
 #[derive(Clone, PartialEq)]
 pub struct PlaylistEntry {
-    /// Line of its `#EXTINF`, or of its address if it has none; from 1.
+    /// Line of its `#EXTINF`, or of its address without one; from 1.
     pub line: u64,
-    /// The text behind the attributes, else `tvg-name`, else the end of the address. Never empty.
+    /// The text after the attributes, else `tvg-name`, else the end of the address. Never empty.
     pub name: String,
     pub url: SourceUrl,
-    /// Seconds; -1 is how most write "live".
+    /// In seconds; most playlists write -1 for live streams.
     pub duration: Option<f64>,
     pub tvg_id: Option<String>,
     pub tvg_name: Option<String>,
@@ -69,13 +69,13 @@ pub struct PlaylistEntry {
     pub tvg_chno: Option<ChannelNumber>,
     /// `group-title`, else `#EXTGRP`.
     pub group: Option<String>,
-    /// What a player is told to send with the request.
+    /// Headers that players send with the request.
     pub headers: RequestHeaders,
     /// Other attributes in the order found, keys in lower case.
     pub attributes: Vec<(String, String)>,
 }
 
-/// Keys only of the attributes: a value may be an address with credentials.
+/// Prints only the keys of the attributes, because a value may be an address with credentials.
 impl fmt::Debug for PlaylistHeader {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("PlaylistHeader")
@@ -85,7 +85,7 @@ impl fmt::Debug for PlaylistHeader {
     }
 }
 
-/// Keys only of the other attributes, for the same reason.
+/// Prints only the keys of the other attributes, for the same reason.
 impl fmt::Debug for PlaylistEntry {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("PlaylistEntry")
@@ -105,26 +105,26 @@ fn keys(attributes: &[(String, String)]) -> Vec<&str> {
     attributes.iter().map(|it| it.0.as_str()).collect()
 }
 
-/// Something that was lost or had to be guessed.
+/// Data that was dropped or guessed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PlaylistProblem {
     /// From 1.
     pub line: u64,
     pub kind: PlaylistProblemKind,
-    /// A sentence without the line's content, which may hold credentials.
+    /// A message without the line's content, which may contain credentials.
     pub text: String,
 }
 
-/// What kind of thing was lost.
+/// The dropped data, or the reason.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum PlaylistProblemKind {
     /// The line, and the entry that it belongs to.
     LineTooLong,
-    /// The entry: another one, or the end, came before its address.
+    /// The entry: another one, or the end, follows before its address.
     NoAddress,
-    /// The line, and the entry that it belongs to: it is no address.
+    /// The line, and the entry that it belongs to: it is not an address.
     NotAnAddress,
-    /// The entry: it names a file of this machine, and the list came from another. Found by whoever fetched it.
+    /// The entry: it refers to a local file, but the playlist came from another machine. Reported by the importer.
     LocalFile,
     /// The entry.
     AddressTooLong,
@@ -136,24 +136,24 @@ pub enum PlaylistProblemKind {
     BadNumber,
     /// A request header.
     BadHeader,
-    /// Perhaps a piece of a value or of the name: where the value ends was guessed.
+    /// Possibly a part of a value or of the name: the end of the value was guessed.
     UnterminatedQuote,
     /// The attributes above the limit.
     TooManyAttributes,
     /// All entries from here on.
     TooManyEntries,
-    /// All: this is a web page or an answer of a panel.
+    /// Everything: this is a web page or an answer of a panel.
     NotAPlaylist,
-    /// All from here on: this is the playlist of one HLS stream, and its entries are pieces of it.
+    /// All entries from here on: this is the playlist of one HLS stream, and its entries are segments.
     MediaPlaylist,
 }
 
-/// What was read, all in all.
+/// Totals of a playlist.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct PlaylistSummary {
     pub lines: u64,
     pub entries: u64,
     pub problems: u64,
-    /// Did it say that it is a playlist?
+    /// The playlist contains `#EXTM3U`.
     pub has_header: bool,
 }

@@ -1,26 +1,26 @@
-//! Cuts bytes into lines: LF, CRLF or CR, in UTF-8 and its relatives or in UTF-16 with a mark.
+//! Splits bytes into lines that end with LF, CRLF or CR, in UTF-8, similar encodings, or UTF-16 with a byte-order mark.
 
 use memchr::memchr2;
 
-/// A line without its end.
+/// A line without its terminator.
 #[derive(Clone, Copy)]
 pub(crate) enum RawLine<'a> {
     Whole(&'a [u8]),
-    /// Only its beginning is still there.
+    /// Only its beginning was kept.
     TooLong {
         start: &'a [u8],
         bytes: u64,
     },
 }
 
-/// What is left of the last piece: never more than one line.
+/// The line splitter. It keeps one incomplete line at most.
 pub(crate) struct Lines {
     line_bytes_max: usize,
-    /// The beginning of the present line, up to the limit.
+    /// The beginning of the current line, up to the limit.
     buffer: Vec<u8>,
-    /// Bytes of the present line so far, those that are not kept included.
+    /// Bytes of the current line so far, including dropped ones.
     n_bytes: u64,
-    /// Of the present line, from 1.
+    /// Number of the current line, from 1.
     number: u64,
     /// The last line ended with CR, so an LF right here belongs to it.
     is_after_cr: bool,
@@ -30,7 +30,7 @@ pub(crate) struct Lines {
 enum Encoding {
     /// The first two bytes decide.
     Undecided(Option<u8>),
-    /// Bytes are text as they are.
+    /// No conversion.
     Bytes,
     Utf16 {
         is_big_endian: bool,
@@ -70,7 +70,7 @@ impl Lines {
         self.decode(bytes, take);
     }
 
-    /// The last line, if it has no end.
+    /// Processes the last line, if it has no terminator.
     pub(crate) fn finish(&mut self, take: &mut impl FnMut(u64, RawLine<'_>)) {
         if let Encoding::Undecided(Some(first)) = self.encoding {
             self.encoding = Encoding::Bytes;
@@ -81,7 +81,7 @@ impl Lines {
         }
     }
 
-    /// Bytes that are kept until the next push.
+    /// Number of bytes kept until the next push.
     #[cfg(test)]
     pub(crate) fn n_kept(&self) -> usize {
         self.buffer.len()
@@ -91,7 +91,7 @@ impl Lines {
         let Encoding::Utf16 { is_big_endian, mut odd, mut high } = self.encoding else {
             return self.split(bytes, take);
         };
-        // In pieces, so that a large push needs no large copy.
+        // In parts, so that a large push needs no large copy.
         let mut text = String::with_capacity(4096);
         while let Some((&byte, rest)) = bytes.split_first() {
             bytes = rest;
@@ -109,7 +109,7 @@ impl Lines {
                 text.push(char::REPLACEMENT_CHARACTER);
             }
             match unit {
-                // The first half of a pair waits for the second.
+                // The first half of a surrogate pair waits for the second.
                 0xD800..0xDC00 => high = Some(unit),
                 _ => text.push(char::from_u32(u32::from(unit)).unwrap_or(char::REPLACEMENT_CHARACTER)),
             }
@@ -145,7 +145,7 @@ impl Lines {
     }
 
     fn end_line(&mut self, end: &[u8], take: &mut impl FnMut(u64, RawLine<'_>)) {
-        // Most lines lie within one piece and are never copied.
+        // Most lines lie within one push and are never copied.
         if self.n_bytes == 0 && end.len() <= self.line_bytes_max {
             take(self.number, RawLine::Whole(end));
         } else {

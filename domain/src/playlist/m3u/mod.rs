@@ -1,8 +1,8 @@
-//! Reads M3U playlists as providers send them: a byte stream in, entries out, whatever it looks like.
+//! Parses M3U playlists as providers send them: bytes in, entries out.
 //!
-//! Nothing ends the reading: an item that cannot be used is left out or repaired, and what it lost is told
-//! with the number of its line. Memory is bounded by one line and one item, time grows with the number of
-//! bytes, and how the bytes were cut into pieces makes no difference.
+//! Parsing never fails: an unusable item is dropped or repaired, and reported with its line number. Memory is limited
+//! by one line and one item, time is linear in the number of bytes, and the sizes of the pushed parts make no
+//! difference.
 //!
 //! ```text
 //!   bytes ─ lines ─▶ line ─┬─ #EXTM3U   ─▶ Header
@@ -27,9 +27,9 @@ use crate::playlist::m3u::lines::{Lines, RawLine};
 use crate::source_url::{SourceUrl, is_scheme};
 use crate::stream::RequestHeaders;
 
-/// The parser. Push bytes as they come, then finish.
+/// The parser. Push bytes as they arrive, then call `finish`.
 ///
-/// Not `Debug`, nor is anything in it: half a line may be half a password.
+/// Neither it nor its fields are `Debug`, because an incomplete line may contain a part of a password.
 pub struct PlaylistParser {
     lines: Lines,
     reader: ItemReader,
@@ -40,13 +40,13 @@ impl PlaylistParser {
         Self { lines: Lines::new(limits.line_bytes_max), reader: ItemReader::new(limits) }
     }
 
-    /// Reads on; calls `out` for each item that is complete.
+    /// Parses more bytes; calls `out` for each complete item.
     pub fn push(&mut self, bytes: &[u8], out: &mut impl FnMut(PlaylistItem)) {
         let reader = &mut self.reader;
         self.lines.push(bytes, &mut |number, line| reader.line(number, line, out));
     }
 
-    /// Reads the last line, which need not have an end.
+    /// Parses the last line, which may lack a terminator.
     pub fn finish(mut self, out: &mut impl FnMut(PlaylistItem)) -> PlaylistSummary {
         let reader = &mut self.reader;
         self.lines.finish(&mut |number, line| reader.line(number, line, out));
@@ -55,7 +55,7 @@ impl PlaylistParser {
     }
 }
 
-/// Parses a whole playlist at once. For tests and small lists.
+/// Parses a whole playlist. For tests and small playlists.
 pub fn parse(bytes: &[u8], limits: PlaylistLimits) -> (Vec<PlaylistItem>, PlaylistSummary) {
     let mut items = Vec::new();
     let mut parser = PlaylistParser::new(limits);
@@ -70,16 +70,16 @@ struct ItemReader {
     draft: Draft,
     summary: PlaylistSummary,
     is_begun: bool,
-    /// The rest is not to be read.
+    /// The remaining lines are ignored.
     is_over: bool,
 }
 
-/// What is known of the next entry before its address comes.
+/// The next entry, until its address is read.
 #[derive(Default)]
 struct Draft {
-    /// Line of its `#EXTINF`, if that has come.
+    /// Line of its `#EXTINF`, if any.
     line: Option<u64>,
-    /// Its `#EXTINF` was lost, so its address goes too.
+    /// Its `#EXTINF` was dropped, so its address is dropped too.
     is_lost: bool,
     name: String,
     duration: Option<f64>,
@@ -93,7 +93,7 @@ struct Draft {
     attributes: Vec<(String, String)>,
 }
 
-/// Where items go.
+/// The consumer of items.
 type Out<'a> = &'a mut dyn FnMut(PlaylistItem);
 
 impl ItemReader {
@@ -120,7 +120,12 @@ impl ItemReader {
                     Some(b'#') => self.directive(number, &text::decode(bytes), out),
                     Some(b'<' | b'{' | b'[') if !self.is_begun => {
                         self.is_over = true;
-                        self.problem(number, PlaylistProblemKind::NotAPlaylist, "this is no playlist", out);
+                        self.problem(
+                            number,
+                            PlaylistProblemKind::NotAPlaylist,
+                            "this is not a playlist",
+                            out,
+                        );
                     }
                     Some(_) => self.address(number, &text::decode_address(bytes), out),
                 }
@@ -128,14 +133,15 @@ impl ItemReader {
             }
             RawLine::TooLong { start, bytes } => {
                 self.is_begun = true;
-                let text = format!("line has {bytes} bytes, {} are allowed", self.limits.line_bytes_max);
+                let text =
+                    format!("line has {bytes} bytes, at most {} are allowed", self.limits.line_bytes_max);
                 self.problem(number, PlaylistProblemKind::LineTooLong, text, out);
                 self.lost_line(text::trim(start), out);
             }
         }
     }
 
-    /// An entry whose line is lost is lost as a whole; half of it would be a channel without its name.
+    /// If a line of an entry is dropped, the whole entry is dropped, because it could lack its name.
     fn lost_line(&mut self, start: &[u8], out: Out<'_>) {
         if text::after_prefix_bytes(start, b"#EXTINF").is_some() {
             self.drop_draft(out);
@@ -146,7 +152,7 @@ impl ItemReader {
     }
 
     fn directive(&mut self, number: u64, line: &str, out: Out<'_>) {
-        // In the order of how often they come.
+        // In the order of frequency.
         if let Some(rest) = text::after_prefix(line, "#EXTINF") {
             self.extinf(number, rest, out);
         } else if let Some(rest) = text::after_prefix(line, "#EXTGRP") {
@@ -199,7 +205,7 @@ impl ItemReader {
     }
 
     fn extinf(&mut self, number: u64, rest: &str, out: Out<'_>) {
-        // What came before the first `#EXTINF` belongs to it; what came after belongs to the one that ends here.
+        // Directives before the first `#EXTINF` belong to it; later ones belong to the entry that ends here.
         if self.draft.line.is_some() || self.draft.is_lost {
             self.drop_draft(out);
         }
@@ -214,8 +220,8 @@ impl ItemReader {
         self.draft.name = self.named(number, found.name, out).unwrap_or_default();
     }
 
-    /// Takes one attribute of an entry; the first of a name that says something counts.
-    /// False if there was no room for it.
+    /// Stores one attribute of an entry; the first valid one of each name counts. Returns false if the limit is
+    /// reached.
     fn attribute(&mut self, number: u64, key: &str, value: &str, out: Out<'_>) -> bool {
         fn keep<T>(field: &mut Option<T>, value: Option<T>) {
             if field.is_none() {
@@ -253,16 +259,17 @@ impl ItemReader {
 
     fn attribute_problems(&mut self, number: u64, is_unterminated: bool, n_dropped: u32, out: Out<'_>) {
         if is_unterminated {
-            let text = "a quote is not closed; where its value ends is a guess";
+            let text = "unclosed quote; the end of its value is a guess";
             self.problem(number, PlaylistProblemKind::UnterminatedQuote, text, out);
         }
         if n_dropped > 0 {
-            let text = format!("{n_dropped} attributes above {} are left out", self.limits.attributes_max);
+            let text =
+                format!("{n_dropped} attributes beyond the first {} are ignored", self.limits.attributes_max);
             self.problem(number, PlaylistProblemKind::TooManyAttributes, text, out);
         }
     }
 
-    /// A line that is no directive: the address that completes an entry.
+    /// Processes a line that is not a directive: the address that completes an entry.
     fn address(&mut self, number: u64, line: &str, out: Out<'_>) {
         let (address, list) = match line.split_once('|') {
             Some((address, list)) if list.contains('=') => (address.trim_end(), list),
@@ -274,7 +281,7 @@ impl ItemReader {
         }
         if self.summary.entries >= self.limits.entries_max {
             self.is_over = true;
-            let text = format!("only {} entries are taken", self.limits.entries_max);
+            let text = format!("only the first {} entries are imported", self.limits.entries_max);
             return self.problem(number, PlaylistProblemKind::TooManyEntries, text, out);
         }
         if !is_address(address) {
@@ -288,8 +295,11 @@ impl ItemReader {
         }
         if address.len() > self.limits.url_bytes_max {
             self.draft = Draft::default();
-            let text =
-                format!("address has {} bytes, {} are allowed", address.len(), self.limits.url_bytes_max);
+            let text = format!(
+                "address has {} bytes, at most {} are allowed",
+                address.len(),
+                self.limits.url_bytes_max
+            );
             return self.problem(number, PlaylistProblemKind::AddressTooLong, text, out);
         }
         self.header_list(number, list, out);
@@ -320,7 +330,7 @@ impl ItemReader {
         }));
     }
 
-    /// Forgets the entry that was begun, and says so if it had a line of its own.
+    /// Drops the unfinished entry, and reports it if it has an `#EXTINF`.
     fn drop_draft(&mut self, out: Out<'_>) {
         let draft = std::mem::take(&mut self.draft);
         if let (Some(line), false) = (draft.line, self.is_over) {
@@ -328,7 +338,7 @@ impl ItemReader {
         }
     }
 
-    /// A text for people: cut when it is too long, `None` when it is empty.
+    /// Returns a text for people: truncated if too long, `None` if empty.
     fn named(&mut self, number: u64, value: &str, out: Out<'_>) -> Option<String> {
         let mut value = text::clean(value);
         let max = self.limits.name_chars_max;
@@ -340,25 +350,25 @@ impl ItemReader {
             self.problem(
                 number,
                 PlaylistProblemKind::NameTooLong,
-                format!("a name is cut to {max} characters"),
+                format!("a name is truncated to {max} characters"),
                 out,
             );
         }
         (!value.is_empty()).then_some(value)
     }
 
-    /// A text for machines: dropped when it is too long, because half of it would be another one.
+    /// Returns an identifier or an address: dropped if too long, because a truncated one would be another one.
     fn short(&mut self, number: u64, what: &str, value: &str, max: usize, out: Out<'_>) -> Option<String> {
         let value = text::clean(value);
         if value.len() > max {
-            let text = format!("the value of {what} has {} bytes, {max} are allowed", value.len());
+            let text = format!("the value of {what} has {} bytes, at most {max} are allowed", value.len());
             self.problem(number, PlaylistProblemKind::ValueTooLong, text, out);
             return None;
         }
         (!value.is_empty()).then_some(value)
     }
 
-    /// A channel number. `0` and `-1` are how many write that there is none.
+    /// Parses a channel number. Many playlists write `0` or `-1` for none.
     fn number(&mut self, number: u64, value: &str, out: Out<'_>) -> Option<ChannelNumber> {
         let value = value.trim();
         if value.is_empty() || value == "-1" {
@@ -379,12 +389,12 @@ impl ItemReader {
     }
 }
 
-/// `scheme://` and something behind it.
+/// Returns whether the text is `scheme://` with something after it.
 fn is_address(text: &str) -> bool {
     text.split_once("://").is_some_and(|(scheme, rest)| is_scheme(scheme) && !rest.is_empty())
 }
 
-/// The last piece of the path, or the host.
+/// Returns the last segment of the path, or the host.
 fn name_of_address(url: &SourceUrl) -> Option<String> {
     let piece = url.path().rsplit('/').find(|it| !it.is_empty()).map(text::percent_decode);
     piece.map(|it| text::clean(&it)).filter(|it| !it.is_empty()).or_else(|| url.host().map(str::to_owned))

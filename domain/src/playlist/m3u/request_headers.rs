@@ -1,9 +1,9 @@
-//! The request headers of an entry: there are four ways to write them, and all are in use.
+//! Parses the request headers of an entry, which are written in four different ways.
 
 use super::{ItemReader, Out, PlaylistProblemKind, text};
 
 impl ItemReader {
-    /// `http-user-agent=…` and its like; other options of the player are its own.
+    /// `http-user-agent=…` and similar ones; other options do not concern requests.
     pub(super) fn player_option(&mut self, number: u64, rest: &str, out: Out<'_>) {
         let Some((key, value)) = rest.split_once('=') else { return };
         let value = text::unquote(value.trim());
@@ -20,7 +20,12 @@ impl ItemReader {
     /// `{"User-Agent": "…", "Cookie": "…"}`.
     pub(super) fn json_headers(&mut self, number: u64, rest: &str, out: Out<'_>) {
         let Ok(map) = serde_json::from_str::<serde_json::Map<String, serde_json::Value>>(rest.trim()) else {
-            return self.problem(number, PlaylistProblemKind::BadHeader, "#EXTHTTP is no JSON object", out);
+            return self.problem(
+                number,
+                PlaylistProblemKind::BadHeader,
+                "#EXTHTTP is not a JSON object",
+                out,
+            );
         };
         for (name, value) in &map {
             match value {
@@ -31,7 +36,7 @@ impl ItemReader {
                 _ => self.problem(
                     number,
                     PlaylistProblemKind::BadHeader,
-                    "a header in #EXTHTTP is no text",
+                    "a header in #EXTHTTP is not a text",
                     out,
                 ),
             }
@@ -40,7 +45,7 @@ impl ItemReader {
 
     /// `User-Agent=…&Referer=…`, each value percent-encoded.
     pub(super) fn header_list(&mut self, number: u64, list: &str, out: Out<'_>) {
-        // Words that players put among the headers and that are none.
+        // Options of players that appear among the headers.
         const OPTIONS: [&str; 8] = [
             "acceptencoding",
             "active-remote",

@@ -1,8 +1,8 @@
-//! Text as providers write it: in several encodings at once, with control characters in it.
+//! Text in mixed encodings and with control characters.
 
 use std::borrow::Cow;
 
-/// Without a byte-order mark, and without white space and control characters at both ends.
+/// Removes byte-order marks, and white space and control characters at both ends.
 pub(crate) fn trim(bytes: &[u8]) -> &[u8] {
     let mut bytes = bytes;
     while let Some(rest) = bytes.strip_prefix(b"\xEF\xBB\xBF") {
@@ -14,15 +14,15 @@ pub(crate) fn trim(bytes: &[u8]) -> &[u8] {
     &bytes[start..end]
 }
 
-/// UTF-8 where it is; each byte that is not is taken as Windows-1252, which contains Latin-1.
+/// Decodes UTF-8; each invalid byte is decoded as Windows-1252, which contains Latin-1.
 ///
-/// Byte by byte and not line by line, so that one bad byte does not spoil the good ones beside it.
+/// Byte by byte instead of line by line, so that one invalid byte does not affect its neighbours.
 pub(crate) fn decode(bytes: &[u8]) -> Cow<'_, str> {
     decode_with(bytes, |byte, text| text.push(windows_1252(byte)))
 }
 
-/// The same for an address. What is not UTF-8 must reach the provider as it was, so it is percent-encoded;
-/// control characters mean nothing there and are left out.
+/// Does the same for an address. Invalid bytes must reach the provider unchanged, so they are percent-encoded; control
+/// characters are meaningless there and removed.
 pub(crate) fn decode_address(bytes: &[u8]) -> Cow<'_, str> {
     let text = decode_with(bytes, |byte, text| text.push_str(&format!("%{byte:02X}")));
     let may_have_control = text.bytes().any(|it| it < b' ' || it == 0x7F || it == 0xC2);
@@ -56,10 +56,10 @@ fn windows_1252(byte: u8) -> char {
     }
 }
 
-/// Without control characters and outer white space; a tab is a blank.
+/// Removes control characters and outer white space; a tab becomes a space.
 pub(crate) fn clean(text: &str) -> String {
     let text = text.trim();
-    // By bytes first, which is many times faster: 0xC2 begins the control characters above ASCII, and others.
+    // Checks bytes first, which is many times faster: 0xC2 begins the control characters above ASCII, among others.
     if !text.bytes().any(|it| it < b' ' || it == 0x7F || it == 0xC2) {
         return text.to_owned();
     }
@@ -74,13 +74,13 @@ pub(crate) fn clean(text: &str) -> String {
     text.trim().to_owned()
 }
 
-/// Without one pair of quotes around it.
+/// Removes one pair of quotes around the text.
 pub(crate) fn unquote(text: &str) -> &str {
     let between = |quote: char| text.strip_prefix(quote)?.strip_suffix(quote);
     between('"').or_else(|| between('\'')).unwrap_or(text)
 }
 
-/// What comes behind `prefix`, whose case does not matter. `prefix` is ASCII.
+/// Returns the text after `prefix`, ignoring case. `prefix` is ASCII.
 pub(crate) fn after_prefix<'a>(text: &'a str, prefix: &str) -> Option<&'a str> {
     after_prefix_bytes(text.as_bytes(), prefix.as_bytes())?;
     Some(&text[prefix.len()..])
@@ -91,7 +91,7 @@ pub(crate) fn after_prefix_bytes<'a>(text: &'a [u8], prefix: &[u8]) -> Option<&'
     start.eq_ignore_ascii_case(prefix).then_some(rest)
 }
 
-/// `%41` becomes `A`; a `%` that begins no code stays. What is no UTF-8 then is read as in [`decode`].
+/// Decodes `%41` to `A`; a `%` without two digits stays. The result is decoded as in [`decode`].
 pub(crate) fn percent_decode(text: &str) -> String {
     if !text.contains('%') {
         return text.to_owned();

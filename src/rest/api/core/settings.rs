@@ -99,7 +99,7 @@ fn check(setting: &CoreSetting, base: &Settings, profiles: &[StreamProfile]) -> 
         base,
         has_stream_profile: &|id| profiles.iter().any(|it| it.id == id),
         has_time_zone: &|name| check_time_zone(name).is_ok(),
-        wrong_log_level: &wrong_level,
+        log_level_error: &wrong_level,
     };
     core_settings::check(&setting.key, &setting.value, &known).map_err(|wrong| {
         let mut errors = FieldErrors::default();

@@ -390,7 +390,7 @@ async fn what_cannot_be_taken_of_a_profile_is_told_by_field() {
     for (field, value, message) in [
         ("name", json!("Default"), "This field must be unique."),
         ("search_pattern", json!(""), needed),
-        ("search_pattern", json!("("), "The pattern does not read"),
+        ("search_pattern", json!("("), "Invalid pattern"),
         ("search_pattern", json!("(?<!a)b"), "Look-ahead and look-behind are not supported."),
         ("search_pattern", json!(7), "Not a valid string."),
         ("replace_pattern", json!("$2"), ""),

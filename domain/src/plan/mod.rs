@@ -1,0 +1,247 @@
+//! The plan of a live channel: its candidates, in the order in which they are tried.
+//!
+//! A candidate is a stream together with an account profile that could play it.
+
+mod readers;
+
+use std::borrow::Cow;
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use uuid::Uuid;
+
+use self::readers::StreamReaders;
+use crate::account::{Account, AccountProfile};
+use crate::channel::{Channel, ChannelNumber};
+use crate::command::Argv;
+use crate::ids::{AccountId, ChannelId, ProfileId, StreamId, StreamProfileId};
+use crate::pattern::Pattern;
+use crate::playout::PlayoutCandidate;
+use crate::source_url::SourceUrl;
+use crate::stream::{RequestHeaders, SourceKind, Stream, Unplayable};
+use crate::stream_profile::{Delivery, StreamProfile};
+
+/// Everything a live channel needs from the records. Created when the channel starts and when the records change.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Plan {
+    pub uuid: Uuid,
+    pub name: String,
+    pub number: Option<ChannelNumber>,
+    /// In the order in which they are tried. Empty if the channel cannot be played.
+    pub candidates: Vec<Candidate>,
+    /// Streams that cannot be played, each once, with the reason.
+    pub unplayable: Vec<(StreamId, Unplayable)>,
+}
+
+/// One way to play a channel.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Candidate {
+    pub stream: StreamId,
+    pub stream_name: String,
+    /// The stream's address as the account profile rewrites it.
+    pub url: SourceUrl,
+    pub kind: SourceKind,
+    /// The stream's headers, completed by those of its account.
+    pub headers: RequestHeaders,
+    /// The delivery in force for this stream on this channel.
+    pub profile: Delivery,
+    /// The program that reads the stream instead of the gateway, if any.
+    pub command: Option<Argv>,
+    pub pool: SlotPool,
+}
+
+/// Properties of the gateway that all plans depend on.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct PlanContext {
+    /// The machine has ffmpeg.
+    pub has_ffmpeg: bool,
+    /// User agent for streams without one in stream, account and stream profile. `None` is the gateway's own name, or
+    /// that of the program.
+    pub user_agent: Option<String>,
+}
+
+impl Candidate {
+    /// Returns the candidate as the playout sees it.
+    pub fn playout_candidate(&self) -> PlayoutCandidate {
+        PlayoutCandidate {
+            stream: self.stream,
+            profile: self.pool.profile,
+            redirect: self.profile == Delivery::Redirect,
+        }
+    }
+}
+
+impl Plan {
+    /// Returns whether to wait when this pool's provider refuses right after a slot was freed.
+    ///
+    /// A provider that counts connections may still count the closed one. If a candidate of another account profile
+    /// exists, it is tried instead.
+    pub fn waits_for_release(&self, pool: &SlotPool) -> bool {
+        pool.max_streams != 0 && self.candidates.iter().all(|it| it.pool.profile == pool.profile)
+    }
+}
+
+/// The slots of one account profile, which its candidates share.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SlotPool {
+    pub account: AccountId,
+    pub account_name: String,
+    pub profile: ProfileId,
+    /// Maximum number of simultaneous connections; 0 is unlimited.
+    pub max_streams: u32,
+    pub release_delay: Duration,
+}
+
+impl SlotPool {
+    fn new(account: &Account, profile: &AccountProfile) -> Self {
+        Self {
+            account: account.id,
+            account_name: account.name.clone(),
+            profile: profile.id,
+            max_streams: profile.max_streams,
+            release_delay: account.release_delay,
+        }
+    }
+}
+
+/// The records that a plan is built from.
+pub trait PlanRecords {
+    fn stream(&self, id: StreamId) -> Option<Arc<Stream>>;
+    fn account(&self, id: AccountId) -> Option<Arc<Account>>;
+    /// Returns `None` for an inactive profile as well.
+    fn stream_profile(&self, id: StreamProfileId) -> Option<Arc<StreamProfile>>;
+    /// Returns the profile for streams and channels without one.
+    fn default_profile(&self) -> Arc<StreamProfile>;
+    fn conditions(&self) -> &PlanContext;
+}
+
+/// Builds the plan of a channel.
+///
+/// Streams are in the order of the channel; each has one candidate per active profile of its account, the default
+/// profile first, with the address that the profile rewrites. The delivery is that of the stream's own stream profile,
+/// else of its channel's, else the default. Streams that the gateway cannot read itself are read by ffmpeg, if it is
+/// installed. Deleted streams and those of inactive accounts are omitted silently.
+pub fn plan_channel(channel: &Channel, records: &impl PlanRecords) -> Plan {
+    let mut plan = Plan {
+        uuid: channel.uuid,
+        name: channel.name.clone(),
+        number: channel.number,
+        candidates: Vec::new(),
+        unplayable: Vec::new(),
+    };
+    let profile_of = |id: Option<StreamProfileId>| id.and_then(|it| records.stream_profile(it));
+    let channel_profile = profile_of(channel.stream_profile);
+    let mut rewrites = Rewrites::default();
+    let mut readers = StreamReaders::new(records.conditions().has_ffmpeg, channel.uuid);
+    for stream in channel.streams.iter().filter_map(|id| records.stream(*id)) {
+        let Some(account) = records.account(stream.account).filter(|it| it.is_active) else { continue };
+        let profile = profile_of(stream.stream_profile).or_else(|| channel_profile.clone());
+        let profile = profile.unwrap_or_else(|| records.default_profile());
+        let mut headers = stream.provider.headers.over(&account.headers);
+        if let Some(agent) = &profile.user_agent {
+            headers.user_agent = Some(agent.clone());
+        } else if headers.user_agent.is_none() {
+            headers.user_agent.clone_from(&records.conditions().user_agent);
+        }
+        let n_before = plan.candidates.len();
+        let mut reason = None;
+        for account_profile in account.active_profiles() {
+            let url = rewrites.apply(account_profile, stream.url());
+            match readers.of(&url, &profile, &headers) {
+                Ok((delivery, command)) => plan.candidates.push(Candidate {
+                    stream: stream.id,
+                    stream_name: stream.name().to_owned(),
+                    kind: SourceKind::of(&url),
+                    url,
+                    headers: headers.clone(),
+                    profile: delivery,
+                    command,
+                    pool: SlotPool::new(&account, account_profile),
+                }),
+                Err(why) => reason = reason.or(Some(why)),
+            }
+        }
+        if let Some(reason) = reason.filter(|_| plan.candidates.len() == n_before) {
+            plan.unplayable.push((stream.id, reason));
+        }
+    }
+    plan
+}
+
+/// The patterns of account profiles, each compiled once per plan.
+#[derive(Default)]
+struct Rewrites(HashMap<ProfileId, Option<Pattern>>);
+
+impl Rewrites {
+    /// Returns the address as this profile plays it. A pattern that does not compile changes nothing: writing rejects
+    /// it, so it can only be an old record, and the account's own login still plays.
+    fn apply(&mut self, profile: &AccountProfile, url: &SourceUrl) -> SourceUrl {
+        let compile = || Pattern::new(&profile.search_pattern, &profile.replace_pattern).ok();
+        let pattern = self.0.entry(profile.id).or_insert_with(compile);
+        match pattern.as_ref().map(|it| it.apply(url.expose())) {
+            Some(Cow::Owned(text)) => SourceUrl::new(text),
+            _ => url.clone(),
+        }
+    }
+}
+
+/// Builds the plan of a single stream, for a preview.
+///
+/// It has its own uuid, derived from the stream's id, so that it is never mistaken for a channel.
+pub fn plan_preview(stream: &Stream, records: &impl PlanRecords) -> Plan {
+    let mut channel = Channel::new(ChannelId(0), preview_uuid(stream.id), stream.name(), 0);
+    channel.streams = vec![stream.id];
+    plan_channel(&channel, records)
+}
+
+/// Builds the plan of one stream with this profile instead of its own, even if the profile is inactive. Used for a
+/// trial of the profile.
+pub fn plan_trial(
+    stream: &Stream,
+    account: &Account,
+    profile: &StreamProfile,
+    conditions: PlanContext,
+) -> Plan {
+    let stream = Stream { stream_profile: Some(profile.id), ..stream.clone() };
+    let records = TrialRecords { stream: Arc::new(stream), account, profile, conditions };
+    plan_preview(&records.stream, &records)
+}
+
+/// The records of a trial.
+struct TrialRecords<'a> {
+    stream: Arc<Stream>,
+    account: &'a Account,
+    profile: &'a StreamProfile,
+    conditions: PlanContext,
+}
+
+impl PlanRecords for TrialRecords<'_> {
+    fn stream(&self, _: StreamId) -> Option<Arc<Stream>> {
+        Some(self.stream.clone())
+    }
+
+    fn account(&self, _: AccountId) -> Option<Arc<Account>> {
+        Some(Arc::new(self.account.clone()))
+    }
+
+    fn stream_profile(&self, _: StreamProfileId) -> Option<Arc<StreamProfile>> {
+        Some(self.default_profile())
+    }
+
+    fn default_profile(&self) -> Arc<StreamProfile> {
+        Arc::new(self.profile.clone())
+    }
+
+    fn conditions(&self) -> &PlanContext {
+        &self.conditions
+    }
+}
+
+/// Returns the uuid of the preview of this stream.
+pub fn preview_uuid(stream: StreamId) -> Uuid {
+    Uuid::new_v5(&Uuid::NAMESPACE_OID, format!("stream:{stream}").as_bytes())
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,299 @@
+//! Tests of plans, previews and trials.
+
+use super::*;
+use crate::account::PlaylistLocation;
+use crate::stream::StreamProperties;
+
+fn stream(id: u32, account: u32, url: &str) -> Stream {
+    let properties = StreamProperties {
+        name: format!("stream {id}"),
+        url: SourceUrl::new(url),
+        headers: RequestHeaders::default(),
+        tvg_id: None,
+        group: None,
+        logo: None,
+        number: None,
+    };
+    Stream::new(StreamId(id), AccountId(account), properties, 0)
+}
+
+/// Creates an account whose profiles have the ids `id * 10`, `id * 10 + 1` …; the last one is the default.
+fn account(id: u32, n_profiles: u32) -> Account {
+    let profile = |it| AccountProfile {
+        is_default: it + 1 == n_profiles,
+        ..AccountProfile::default_of(ProfileId(id * 10 + it), "", it)
+    };
+    let first = AccountProfile::default_of(ProfileId(0), "", 0);
+    Account {
+        release_delay: Duration::from_secs(id.into()),
+        profiles: (0..n_profiles).map(profile).collect(),
+        ..Account::new(AccountId(id), format!("account {id}"), PlaylistLocation::None, first, 0)
+    }
+}
+
+/// Records in memory.
+struct TestRecords {
+    streams: Vec<Stream>,
+    accounts: Vec<Account>,
+    profiles: Vec<StreamProfile>,
+    default: Delivery,
+    conditions: PlanContext,
+}
+
+impl PlanRecords for TestRecords {
+    fn stream(&self, id: StreamId) -> Option<Arc<Stream>> {
+        self.streams.iter().find(|it| it.id == id).cloned().map(Arc::new)
+    }
+
+    fn account(&self, id: AccountId) -> Option<Arc<Account>> {
+        self.accounts.iter().find(|it| it.id == id).cloned().map(Arc::new)
+    }
+
+    fn stream_profile(&self, id: StreamProfileId) -> Option<Arc<StreamProfile>> {
+        self.profiles.iter().find(|it| it.id == id && it.is_active).cloned().map(Arc::new)
+    }
+
+    fn default_profile(&self) -> Arc<StreamProfile> {
+        Arc::new(StreamProfile::of(self.default))
+    }
+
+    fn conditions(&self) -> &PlanContext {
+        &self.conditions
+    }
+}
+
+fn records(streams: &[Stream], accounts: &[Account], default: Delivery) -> TestRecords {
+    let profiles = StreamProfile::built_in().to_vec();
+    let conditions = PlanContext::default();
+    TestRecords { streams: streams.to_vec(), accounts: accounts.to_vec(), profiles, default, conditions }
+}
+
+fn plan_of(streams: &[Stream], accounts: &[Account], default: Delivery) -> Plan {
+    let mut channel = Channel::new(ChannelId(1), Uuid::nil(), "News", 0);
+    // One of them was deleted.
+    channel.streams = streams.iter().map(|it| it.id).chain([StreamId(99)]).collect();
+    plan_channel(&channel, &records(streams, accounts, default))
+}
+
+fn order(plan: &Plan) -> Vec<(u32, u32)> {
+    plan.candidates.iter().map(|it| (it.stream.0, it.pool.profile.0)).collect()
+}
+
+#[test]
+fn candidates_are_the_streams_in_order_with_the_profiles_of_their_accounts_default_first() {
+    let streams = [stream(2, 1, "http://h/2"), stream(1, 2, "http://h/1"), stream(3, 1, "http://h/3")];
+    let plan = plan_of(&streams, &[account(1, 2), account(2, 1)], Delivery::Proxy);
+    assert_eq!(order(&plan), [(2, 11), (2, 10), (1, 20), (3, 11), (3, 10)]);
+    let pool = &plan.candidates[0].pool;
+    assert_eq!(
+        (pool.max_streams, pool.account_name.as_str(), pool.release_delay.as_secs()),
+        (1, "account 1", 1)
+    );
+}
+
+#[test]
+fn a_preview_has_one_stream_with_every_profile_of_its_account_and_its_own_uuid() {
+    let preview_of = |id| {
+        let stream = stream(id, 1, "http://h/x");
+        plan_preview(&stream, &records(std::slice::from_ref(&stream), &[account(1, 2)], Delivery::Proxy))
+    };
+    assert_eq!(order(&preview_of(7)), [(7, 11), (7, 10)]);
+    assert_ne!(preview_of(7).uuid, preview_of(8).uuid);
+}
+
+#[test]
+fn a_trial_overrides_the_profile_of_the_stream() {
+    let account = account(1, 2);
+    let mut stream = stream(1, 1, "http://h/1.ts");
+    stream.stream_profile = Some(StreamProfileId(2));
+    for mut profile in StreamProfile::built_in() {
+        (profile.is_active, profile.user_agent) = (false, Some("agent".to_owned()));
+        let plan = plan_trial(&stream, &account, &profile, PlanContext::default());
+        assert_eq!(order(&plan), [(1, 11), (1, 10)]);
+        let candidate = &plan.candidates[0];
+        assert_eq!(candidate.profile, profile.delivery);
+        assert_eq!(candidate.headers.user_agent.as_deref(), Some("agent"));
+        let program = candidate.command.as_ref().map(|it| it.program.as_str());
+        assert_eq!(program.unwrap_or_default(), profile.command);
+    }
+}
+
+#[test]
+fn a_streams_profile_overrides_its_channels_and_an_inactive_profile_is_ignored() {
+    let mut redirected = stream(1, 1, "http://h/1");
+    redirected.stream_profile = Some(StreamProfileId(2));
+    let mut records = records(&[redirected], &[account(1, 1)], Delivery::Proxy);
+    let mut channel = Channel::new(ChannelId(1), Uuid::nil(), "News", 0);
+    channel.streams = vec![StreamId(1)];
+    channel.stream_profile = Some(StreamProfileId(1));
+    assert_eq!(plan_channel(&channel, &records).candidates[0].profile, Delivery::Redirect);
+    records.profiles[1].is_active = false;
+    records.profiles[0].user_agent = Some("agent".to_owned());
+    let candidate = plan_channel(&channel, &records).candidates.remove(0);
+    assert_eq!(candidate.profile, Delivery::Proxy);
+    assert_eq!(candidate.headers.user_agent.as_deref(), Some("agent"));
+}
+
+#[test]
+fn the_user_agent_is_that_of_the_profile_else_the_stream_else_the_account_else_the_gateway() {
+    let check = |[profile, stream_says, account_says, gateway]: [Option<&str>; 4], expected: Option<&str>| {
+        let (mut stream, mut account) = (stream(1, 1, "http://h/1"), account(1, 1));
+        let own = |it: Option<&str>| it.map(str::to_owned);
+        stream.provider.headers.user_agent = own(stream_says);
+        account.headers.user_agent = own(account_says);
+        let mut records = records(&[stream], &[account], Delivery::Proxy);
+        records.conditions.user_agent = own(gateway);
+        records.profiles[0].user_agent = own(profile);
+        let mut channel = Channel::new(ChannelId(1), Uuid::nil(), "News", 0);
+        channel.streams = vec![StreamId(1)];
+        channel.stream_profile = Some(records.profiles[0].id);
+        let candidate = plan_channel(&channel, &records).candidates.remove(0);
+        assert_eq!(candidate.headers.user_agent.as_deref(), expected);
+    };
+    check([Some("p"), Some("s"), Some("a"), Some("g")], Some("p"));
+    check([None, Some("s"), Some("a"), Some("g")], Some("s"));
+    check([None, None, Some("a"), Some("g")], Some("a"));
+    check([None, None, None, Some("g")], Some("g"));
+    check([None; 4], None);
+}
+
+#[test]
+fn inactive_and_deleted_records_are_omitted() {
+    let streams = [stream(1, 1, "http://h/1"), stream(2, 2, "http://h/2"), stream(3, 3, "http://h/3")];
+    let (mut one, mut two) = (account(1, 2), account(2, 1));
+    one.profiles[1].is_active = false;
+    two.is_active = false;
+    let plan = plan_of(&streams, &[one, two], Delivery::Proxy);
+    assert_eq!(order(&plan), [(1, 10)]);
+    assert_eq!(plan.unplayable, []);
+}
+
+#[test]
+fn an_unplayable_stream_is_omitted_and_reported_once() {
+    let streams =
+        [stream(1, 1, "http://h/1.m3u8"), stream(2, 1, "udp://@239.0.0.1:1"), stream(3, 1, "http://h/3")];
+    let plan = plan_of(&streams, &[account(1, 2)], Delivery::Proxy);
+    assert_eq!(order(&plan), [(3, 11), (3, 10)]);
+    let reasons: Vec<_> = plan.unplayable.iter().map(|(id, reason)| format!("{id}: {reason}")).collect();
+    assert_eq!(
+        reasons,
+        [
+            "1: HLS addresses need ffmpeg, which is not installed",
+            "2: UDP addresses need ffmpeg, which is not installed"
+        ]
+    );
+}
+
+#[test]
+fn streams_that_the_gateway_cannot_read_are_read_by_ffmpeg_if_installed() {
+    let check = |url: &str, default, delivery: Option<Delivery>| {
+        let streams = [stream(1, 1, url)];
+        let mut records = records(&streams, &[account(1, 1)], default);
+        records.conditions.has_ffmpeg = true;
+        let plan = plan_preview(&streams[0], &records);
+        let candidate = plan.candidates.first();
+        assert_eq!(candidate.map(|it| it.profile), delivery, "{url}");
+        let command = candidate.and_then(|it| it.command.as_ref());
+        assert_eq!(command.is_some(), delivery == Some(Delivery::Command), "{url}");
+        if let Some(command) = command {
+            assert_eq!(command.program, "ffmpeg");
+            assert!(command.arguments.iter().any(|it| it == url), "{url}");
+        }
+    };
+    for url in ["http://h/1.m3u8", "rtsp://h/1", "rtmp://h/1", "udp://@239.0.0.1:1", "rtp://@239.0.0.1:1"] {
+        check(url, Delivery::Proxy, Some(Delivery::Command));
+    }
+    check("http://h/1.ts", Delivery::Proxy, Some(Delivery::Proxy));
+    check("file:///1.ts", Delivery::Proxy, Some(Delivery::Proxy));
+    check("srt://h:1", Delivery::Proxy, None);
+    check("http://h/1.m3u8", Delivery::Redirect, Some(Delivery::Redirect));
+    check("rtsp://h/1", Delivery::Redirect, Some(Delivery::Command));
+    check("http://h/1.ts", Delivery::Command, Some(Delivery::Command));
+    check("srt://h:1", Delivery::Command, Some(Delivery::Command));
+    for url in ["-f", "/etc/passwd", "concat:///etc/passwd", "crypto+file:///x", "subfile,,:/x", "pipe://0"] {
+        check(url, Delivery::Command, None);
+    }
+}
+
+#[test]
+fn a_program_gets_the_address_the_channel_and_the_user_agent_in_force() {
+    let mut one = stream(1, 1, "http://h/a b");
+    one.stream_profile = Some(StreamProfileId(9));
+    let mut records = records(&[one], &[account(1, 1)], Delivery::Proxy);
+    records.profiles.push(StreamProfile {
+        id: StreamProfileId(9),
+        command: "/opt/x".to_owned(),
+        parameters: "-a {userAgent} {channelId} {streamUrl}".to_owned(),
+        user_agent: Some("agent 1".to_owned()),
+        ..StreamProfile::of(Delivery::Command)
+    });
+    let mut channel = Channel::new(ChannelId(1), Uuid::nil(), "News", 0);
+    channel.streams = vec![StreamId(1)];
+    let command =
+        |records: &TestRecords| plan_channel(&channel, records).candidates.remove(0).command.unwrap();
+    let id = Uuid::nil().to_string();
+    assert_eq!(command(&records).program, "/opt/x");
+    assert_eq!(command(&records).arguments, ["-a", "agent 1", id.as_str(), "http://h/a b"]);
+    records.streams[0].provider.url = SourceUrl::new("udp://@239.0.0.1:1");
+    assert_eq!(command(&records).arguments, [id.as_str(), "udp://@239.0.0.1:1"]);
+}
+
+#[test]
+fn an_account_profile_plays_the_streams_of_the_account_with_its_own_login() {
+    let urls = |find: &str, replace: &str| {
+        let mut account = account(1, 2);
+        account.profiles[0].search_pattern = find.to_owned();
+        account.profiles[0].replace_pattern = replace.to_owned();
+        let streams = [stream(1, 1, "http://h/live/u/p/1.ts"), stream(2, 1, "http://h/other/2")];
+        let plan = plan_of(&streams, &[account], Delivery::Proxy);
+        plan.candidates.iter().map(|it| it.url.expose().to_owned()).collect::<Vec<_>>()
+    };
+    let same = ["http://h/live/u/p/1.ts", "http://h/live/u/p/1.ts", "http://h/other/2", "http://h/other/2"];
+    assert_eq!(urls("", ""), same);
+    assert_eq!(urls("/u/p/", "/u2/p2/")[..2], ["http://h/live/u/p/1.ts", "http://h/live/u2/p2/1.ts"]);
+    assert_eq!(urls("/u/p/", "/u2/p2/")[2..], same[2..], "an address that does not match stays");
+    assert_eq!(urls("^(http://)[^/]+/live/[^/]+/[^/]+/", r"\1h2/live/a/b/")[1], "http://h2/live/a/b/1.ts");
+    assert_eq!(urls("(", "x"), same, "a pattern that cannot be used leaves the address alone");
+}
+
+#[test]
+fn the_rewritten_address_decides_whether_a_stream_can_be_played() {
+    let mut account = account(1, 2);
+    account.profiles[0].search_pattern = "m3u8$".to_owned();
+    account.profiles[0].replace_pattern = "ts".to_owned();
+    let plan = plan_of(&[stream(1, 1, "http://h/1.m3u8")], &[account], Delivery::Proxy);
+    assert_eq!((order(&plan), plan.candidates[0].kind), (vec![(1, 10)], SourceKind::HttpTs));
+    assert_eq!(plan.unplayable, []);
+}
+
+#[test]
+fn a_viewer_is_redirected_to_http_addresses_but_never_to_local_files() {
+    let streams =
+        [stream(1, 1, "http://h/1.m3u8"), stream(2, 1, "file:///secret/2.ts"), stream(3, 1, "rtp://h:1")];
+    let plan = plan_of(&streams, &[account(1, 1)], Delivery::Redirect);
+    let places: Vec<_> =
+        plan.candidates.iter().map(|it| (it.stream.0, it.playout_candidate().redirect)).collect();
+    assert_eq!(places, [(1, true), (2, false)]);
+    assert_eq!(plan.unplayable.len(), 1);
+}
+
+/// A refusal by late counting delays a viewer only where nothing else can be tried.
+#[test]
+fn a_provider_that_counts_late_is_waited_for_only_if_all_candidates_share_its_pool() {
+    let check = |profiles: &[(u32, u32)], expected| {
+        let mut candidates =
+            plan_of(&[stream(1, 1, "http://h/1")], &[account(1, 1)], Delivery::Proxy).candidates;
+        let candidate = candidates.remove(0);
+        let with = |&(profile, max_streams)| {
+            let pool = SlotPool { profile: ProfileId(profile), max_streams, ..candidate.pool.clone() };
+            Candidate { pool, ..candidate.clone() }
+        };
+        let mut plan = plan_of(&[], &[], Delivery::Proxy);
+        plan.candidates = profiles.iter().map(with).collect();
+        assert_eq!(plan.waits_for_release(&plan.candidates[0].pool), expected, "{profiles:?}");
+    };
+    check(&[(1, 1)], true);
+    check(&[(1, 1), (1, 1)], true);
+    check(&[(1, 1), (2, 1)], false);
+    check(&[(1, 0)], false);
+}
