@@ -1,7 +1,8 @@
 //! Encoding of keys and values in sled.
 //!
-//! A key consists of a letter for its type, the collection, the id, and a *version*: 0 for values of small commits, the
-//! number of the stage for values of large ones. The highest version is the current one.
+//! A key consists of a letter for its type, the collection, the id, and a *version*: usually 0 for values of small
+//! commits (their commit number while older versions are not swept yet), the number of the stage for values of large
+//! ones. The highest version is the current one.
 //!
 //! A value identifies itself and can be verified even outside of its database: it consists of magic, checksum, length,
 //! the commit that wrote it, its key, and the payload.

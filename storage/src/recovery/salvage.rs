@@ -27,8 +27,6 @@ pub struct SalvageReport {
     pub damage: Damage,
     /// Other problems, and warnings about the result.
     pub problems: Vec<String>,
-    /// The database could not be opened, so its files were searched for records. Removed records may be back.
-    pub was_searched: bool,
     /// Whether a new store was created.
     pub is_saved: bool,
 }
@@ -144,7 +142,6 @@ fn read(
     let is_read = read.open(&copy.folder, &mut salvaged.problems, &mut salvaged.damage);
     let is_short = read.values.get(&DiskKey::Meta.encode()).map(|it| it.commit) < found.commit;
     if !is_read || is_short {
-        salvaged.was_searched = true;
         salvaged.problems.push("the files were searched for records; removed records may be back".to_owned());
         read.search(folder)?;
     }

@@ -112,7 +112,7 @@ impl Write<'_> {
         }
     }
 
-    /// Whether there was one.
+    /// Removes a record. Returns whether it existed.
     pub fn remove<T: Record>(&mut self, id: u32) -> Result<bool> {
         let type_number = self.shared.schema.number::<T>();
         let Some(old) = self.bytes(type_number, id)? else { return Ok(false) };

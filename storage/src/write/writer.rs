@@ -27,7 +27,7 @@
 //!   with it the id counters and the number of the commit
 //!            │
 //!            ▼ apply slice and MemoryUpdate, under the lock of the state
-//!   CURRENT: readers see the new value, nobody sees the old one
+//!   CURRENT: readers see the new value and no longer the old one
 //!            │
 //!            ▼ Disk::sync, then CommitFile::write
 //!   DURABLE: views follow, subscribers get the change, the caller gets its answer
