@@ -11,7 +11,7 @@ use bytes::Bytes;
 use media::chunk::Chunker;
 use media::ring::{Budget, JoinPoint, RingSettings, ring};
 use media::ts::align::Aligner;
-use media::ts::packet::{PACKET, SYNC, packets, set_cc, set_pid};
+use media::ts::packet::{PACKET, Packet, SYNC, packets, set_cc, set_pid};
 use media::ts::tables::{ElementaryStream, Pat, Pmt};
 use tokio::time::Instant;
 
@@ -30,7 +30,7 @@ fn main() {
         let (mut aligner, mut chunker) = (Aligner::new(), Chunker::new());
         let now = Instant::now();
         read(&stream, &mut aligner, |run| {
-            packets(&run).for_each(|it| drop(black_box(chunker.push(it, now))));
+            packets(&run).for_each(|it| drop(black_box(chunker.push(Packet::new(it), now))));
         });
     });
     report("find packets, cut chunks, ring, one viewer", &stream, || {

@@ -20,13 +20,13 @@ fuzz_target!(|data: &[u8]| {
     let mut rest = data;
     while let Some((first, after)) = rest.split_first() {
         let mut out = BytesMut::new();
-        let was_through = splice.is_through();
+        let was_through = splice.is_forwarding();
         let mut n_most = 1;
         if *first == SYNC
             && let Some((packet, after)) = rest.split_first_chunk::<PACKET>()
         {
             now += Duration::from_millis(1);
-            splice.packet(packet, now, &mut out);
+            splice.packet(Packet::new(packet), now, &mut out);
             rest = after;
         } else {
             rest = after;

@@ -47,7 +47,7 @@ fn read(aligned: &[u8]) {
     let mut picture = None;
     let (mut pcr, mut time) = (Unwrap::pcr(), Unwrap::stamps());
     for packet in packets(aligned) {
-        if reader.packet(packet) {
+        if reader.packet(Packet::new(packet)) {
             picture = reader.tables().and_then(PictureReader::of);
         }
         let view = Packet::new(packet);
@@ -63,7 +63,7 @@ fn read(aligned: &[u8]) {
         }
         if let Some(tables) = reader.tables() {
             if let Some(wanted) = RandomAccess::of(tables) {
-                wanted.begins_at(view);
+                wanted.is_start(view);
             }
             assert!(tables.pids().count() <= tables.pmt.streams.len() + 1);
             for stream in &tables.pmt.streams {

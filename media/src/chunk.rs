@@ -8,7 +8,7 @@ use bytes::{Bytes, BytesMut};
 use tokio::time::Instant;
 
 use crate::ts::clock::{RandomAccess, Unwrap};
-use crate::ts::packet::{NULL_PID, PACKET, Packet, PacketBytes, SYNC};
+use crate::ts::packet::{NULL_PID, PACKET, Packet, SYNC};
 use crate::ts::tables::{TableReader, Tables};
 
 /// Maximum length of a chunk: the whole packets that fit into 64 KiB.
@@ -127,22 +127,22 @@ impl Chunker {
 
     /// Adds one packet and returns the chunk that ended before it, if one did. Bytes without the sync byte
     /// are ignored.
-    pub fn push(&mut self, packet: &PacketBytes, now: Instant) -> Option<Chunk> {
-        let view = Packet::new(packet);
-        if packet[0] != SYNC {
+    pub fn push(&mut self, packet: Packet<'_>, now: Instant) -> Option<Chunk> {
+        if !packet.has_sync() {
             return None;
         }
-        let random_access = view.is_valid() && self.random_access.is_some_and(|it| it.begins_at(view));
+        let is_valid = packet.is_valid();
+        let random_access = is_valid && self.random_access.is_some_and(|it| it.is_start(packet));
         let done = if self.must_close(random_access, now) { self.flush() } else { None };
-        if view.is_valid() {
-            self.read_clock(view);
+        if is_valid {
+            self.read_clock(packet);
         }
         if self.open.is_none() {
             self.open(random_access, now);
         }
-        self.buffer.extend_from_slice(packet);
-        if view.is_valid() {
-            self.counters.packet(view);
+        self.buffer.extend_from_slice(packet.bytes());
+        if is_valid {
+            self.counters.packet(packet);
             if self.reader.packet(packet) {
                 self.read_tables();
             }
@@ -187,13 +187,13 @@ impl Chunker {
 
     fn must_close(&self, random_access: bool, now: Instant) -> bool {
         let Some(open) = &self.open else { return false };
-        let (age, bytes) = (now.saturating_duration_since(open.arrived), self.buffer.len());
-        if self.discontinuity_next || age >= CHUNK_TIME || bytes + PACKET > CHUNK_BYTES_MAX {
+        let bytes = self.buffer.len();
+        if self.discontinuity_next || now >= open.arrived + CHUNK_TIME || bytes + PACKET > CHUNK_BYTES_MAX {
             return true;
         }
         match self.random_access {
             Some(RandomAccess::Audio { .. }) if open.random_access => {
-                random_access && (age >= AUDIO_CUT || bytes >= AUDIO_CUT_BYTES)
+                random_access && (now >= open.arrived + AUDIO_CUT || bytes >= AUDIO_CUT_BYTES)
             }
             _ => random_access,
         }
@@ -307,6 +307,7 @@ mod tests {
 
     use super::*;
     use crate::ts::build::{AUDIO_PID, Builder, VIDEO_PID};
+    use crate::ts::packet::{PacketBytes, discontinuity_packet};
 
     /// Pushes packets at these times in milliseconds and returns all chunks.
     fn chunks(packets: impl IntoIterator<Item = (u64, PacketBytes)>) -> Vec<Chunk> {
@@ -314,7 +315,9 @@ mod tests {
         let mut chunker = Chunker::new();
         let mut all: Vec<Chunk> = packets
             .into_iter()
-            .filter_map(|(millis, packet)| chunker.push(&packet, start + Duration::from_millis(millis)))
+            .filter_map(|(millis, packet)| {
+                chunker.push(Packet::new(&packet), start + Duration::from_millis(millis))
+            })
             .collect();
         all.extend(chunker.flush());
         all
@@ -376,9 +379,9 @@ mod tests {
         let mut builder = Builder::video();
         let mut chunker = Chunker::new();
         let now = Instant::now();
-        assert!(chunker.push(&builder.data(VIDEO_PID), now).is_none());
+        assert!(chunker.push(Packet::new(&builder.data(VIDEO_PID)), now).is_none());
         chunker.discontinuity_next();
-        let before = chunker.push(&builder.data(VIDEO_PID), now).unwrap();
+        let before = chunker.push(Packet::new(&builder.data(VIDEO_PID)), now).unwrap();
         let after = chunker.flush().unwrap();
         assert!(!before.head().discontinuity && after.head().discontinuity);
     }
@@ -389,10 +392,10 @@ mod tests {
         let mut chunker = Chunker::new();
         let [first, _lost, third] = [0; 3].map(|_| builder.data(VIDEO_PID));
         for packet in [&first, &first, &third] {
-            chunker.push(packet, Instant::now());
+            chunker.push(Packet::new(packet), Instant::now());
         }
         assert_eq!(chunker.n_continuity_errors(), 1);
-        chunker.push(&crate::ts::packet::discontinuity_packet(VIDEO_PID, 9), Instant::now());
+        chunker.push(Packet::new(&discontinuity_packet(VIDEO_PID, 9)), Instant::now());
         assert_eq!(chunker.n_continuity_errors(), 1);
     }
 

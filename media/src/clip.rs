@@ -56,7 +56,7 @@ impl Clip {
             all.extend(packets(&run).filter(|it| Packet::new(it).pid() != NULL_PID));
         }
         let mut reader = TableReader::new();
-        all.iter().for_each(|it| _ = reader.packet(it));
+        all.iter().for_each(|it| _ = reader.packet(Packet::new(it)));
         let tables = reader.tables().ok_or(ClipError::NoProgramme)?;
         let ticks = length(&all, tables).ok_or(ClipError::NoLength)?;
         let all = without_overlap(all, tables, ticks);

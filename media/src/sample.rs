@@ -103,12 +103,11 @@ impl Sampler {
         self.aligner.push(bytes);
         let mut has_payload = false;
         while let Some(run) = self.aligner.next() {
-            for packet in packets(&run) {
+            for packet in packets(&run).map(Packet::new) {
                 has_payload |= self.detector.packet(packet);
                 if self.detector.take_change() {
                     self.picture = self.detector.tables().and_then(PictureReader::of);
                 }
-                let packet = Packet::new(packet);
                 if let Some(picture) = &mut self.picture {
                     picture.packet(packet);
                 }

@@ -84,7 +84,7 @@ mod slow {
             // Place and time of each PCR; between two of them packets are sent evenly.
             let mut clocks: Vec<(usize, f64)> = Vec::new();
             for (index, bytes) in packets(bytes).enumerate() {
-                reader.packet(bytes);
+                reader.packet(Packet::new(bytes));
                 let packet = Packet::new(bytes);
                 let pcr_pid = reader.tables().map(|tables| tables.pmt.pcr_pid);
                 if let Some(pcr) = packet.pcr().filter(|_| pcr_pid == Some(packet.pid())) {
@@ -155,7 +155,7 @@ mod slow {
                 }
                 let at = connected + time.saturating_sub(burst);
                 self.wait_until(at);
-                self.splice.packet(packet, at, &mut self.out);
+                self.splice.packet(Packet::new(packet), at, &mut self.out);
             }
             self.wait_until(self.now.max(connected + seconds));
         }

@@ -20,7 +20,7 @@ use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
 
-use bytes::{Bytes, BytesMut};
+use bytes::Bytes;
 use tokio::task::yield_now;
 use tokio::time::{Instant, sleep_until};
 use tracing::{debug, trace};
@@ -30,7 +30,6 @@ use crate::pump::handle::{CommandReceiver, PumpCommand, Shared};
 use crate::pump::pacer::Pacer;
 use crate::ring::Writer;
 use crate::source::Source;
-use crate::source::payload::PayloadDetector;
 use crate::splice::{Splice, SpliceSettings};
 use crate::ts::align::Aligner;
 use crate::ts::packet::{Packet, packets};
@@ -40,8 +39,6 @@ pub use crate::pump::handle::PumpHandle;
 
 /// Bytes after which the pump yields to other tasks.
 const TURN_BYTES: usize = 256 << 10;
-/// The output buffer is given back when a burst made it larger than this.
-const OUT_BYTES_KEPT: usize = 1 << 20;
 
 /// The time limits of a pump.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -121,7 +118,6 @@ where
         settings,
         on_message,
         began: Instant::now(),
-        out: BytesMut::new(),
         has_played: false,
         gap: None,
         shared: CommandReceiver::new(shared),
@@ -138,8 +134,6 @@ struct Pump<N> {
     on_message: N,
     /// Start of the time of the splice.
     began: Instant,
-    /// What the splice has put out and the ring has not.
-    out: BytesMut,
     /// Whether anything but filler was written. Before that no gap is filled, and the start of a source is
     /// not a discontinuity.
     has_played: bool,
@@ -152,7 +146,6 @@ struct Following {
     attempt: u64,
     source: Box<Source>,
     aligner: Aligner,
-    detector: PayloadDetector,
     /// `None` for a source that would lose data that is not read in time.
     pacer: Option<Pacer>,
     /// Time of the last payload. While the source is paused, the end of the pause, because nothing can arrive
@@ -236,8 +229,11 @@ impl<N: Fn(PumpMessage)> Pump<N> {
     fn run_timers(&mut self) {
         let now = Instant::now();
         if self.splice.deadline().is_some_and(|it| self.began + it <= now) {
-            self.splice.tick(now - self.began, &mut self.out);
-            self.write(now);
+            let mut batch = self.writer.batch(now);
+            self.splice.tick(now - self.began, &mut batch);
+            if batch.commit() > 0 {
+                self.report_playing(now);
+            }
         }
         if self.writer.deadline().is_some_and(|it| it <= now) {
             self.writer.flush(now);
@@ -264,7 +260,6 @@ impl<N: Fn(PumpMessage)> Pump<N> {
             pacer: source.is_pausable().then(|| Pacer::new(self.settings.ahead_max, now)),
             source,
             aligner: Aligner::new(),
-            detector: PayloadDetector::default(),
             last_payload: now,
             unsynced_since: None,
             is_playing: false,
@@ -281,6 +276,8 @@ impl<N: Fn(PumpMessage)> Pump<N> {
         self.splice.change(now - self.began);
         self.writer.flush(now);
         if self.has_played {
+            // The packets of the next source start a chunk that declares the break.
+            self.writer.discontinuity_next();
             // A source that never played does not end the gap.
             let gap = self.gap.get_or_insert(Gap { began: now, next_filler: None });
             gap.next_filler = Some(now + self.settings.filler_interval);
@@ -300,25 +297,26 @@ impl<N: Fn(PumpMessage)> Pump<N> {
         let Some(following) = &mut self.following else { return };
         following.aligner.push(bytes);
         let at = now - self.began;
+        let mut batch = self.writer.batch(now);
         while let Some(run) = following.aligner.next() {
-            for packet in packets(&run) {
-                if following.detector.packet(packet) {
+            for packet in packets(&run).map(Packet::new) {
+                self.splice.packet(packet, at, &mut batch);
+                let Some(tables) = self.splice.source_tables() else { continue };
+                if tables.has_payload(packet) {
                     following.last_payload = now;
                 }
                 // A packet with a clock reference may have no payload.
-                let clock_pid = following.detector.tables().map(|it| it.pmt.pcr_pid);
-                let header = Packet::new(packet);
-                if let Some(pcr) = header.pcr().filter(|_| clock_pid == Some(header.pid())) {
-                    self.shared.record_pcr(pcr, header.discontinuity(), now);
+                if let Some(pcr) = packet.pcr().filter(|_| tables.pmt.pcr_pid == packet.pid()) {
+                    self.shared.record_pcr(pcr, packet.discontinuity(), now);
                     if let Some(pacer) = &mut following.pacer {
-                        pacer.pcr(pcr, header.discontinuity(), now);
+                        pacer.pcr(pcr, packet.discontinuity(), now);
                     }
                 }
-                self.splice.packet(packet, at, &mut self.out);
             }
         }
-        if following.detector.take_change() {
-            self.shared.set_tables(following.detector.tables());
+        let has_output = batch.commit() > 0;
+        if self.splice.take_table_change() {
+            self.shared.set_tables(self.splice.source_tables());
         }
         following.unsynced_since =
             if following.aligner.in_sync() { None } else { following.unsynced_since.or(Some(now)) };
@@ -328,37 +326,22 @@ impl<N: Fn(PumpMessage)> Pump<N> {
             following.unsynced_since = following.unsynced_since.map(|_| until);
             self.shared.pause(until);
         }
-        self.write(now);
+        if has_output {
+            self.report_playing(now);
+        }
     }
 
-    /// Writes the output of the splice into the ring.
-    fn write(&mut self, now: Instant) {
-        if self.out.is_empty() {
-            return;
-        }
-        let Some(following) = self.following.as_mut() else {
-            self.out.clear();
-            return;
-        };
-        let is_first = !following.is_playing;
-        if is_first && self.has_played {
-            self.writer.discontinuity_next();
-        }
-        self.writer.push_packets(&self.out, now);
-        self.out.clear();
-        if self.out.capacity() > OUT_BYTES_KEPT {
-            self.out = BytesMut::new();
-        }
-        if is_first {
-            following.is_playing = true;
-            let attempt = following.attempt;
-            // At once, so that waiting viewers get the first chunk without waiting until it is full.
-            self.writer.flush(now);
-            self.has_played = true;
-            self.gap = None;
-            debug!(attempt, "pump started playing");
-            (self.on_message)(PumpMessage::Playing(attempt));
-        }
+    /// Reports the first output of a source, which ends a gap.
+    fn report_playing(&mut self, now: Instant) {
+        let Some(following) = self.following.as_mut().filter(|it| !it.is_playing) else { return };
+        following.is_playing = true;
+        let attempt = following.attempt;
+        // At once, so that waiting viewers get the first chunk without waiting until it is full.
+        self.writer.flush(now);
+        self.has_played = true;
+        self.gap = None;
+        debug!(attempt, "pump started playing");
+        (self.on_message)(PumpMessage::Playing(attempt));
     }
 
     /// Writes filler in a gap, to keep players connected.

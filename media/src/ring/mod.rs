@@ -26,7 +26,7 @@ pub use self::tail::Tail;
 use crate::chunk::{Chunk, Chunker};
 pub use crate::join_point::JoinPoint;
 use crate::meter::RingMeter;
-use crate::ts::packet::{PACKET, packets};
+use crate::ts::packet::{PACKET, Packet, PacketSink, packets};
 use crate::ts::tables::Tables;
 
 /// The limits of a ring.
@@ -170,10 +170,14 @@ impl Writer {
     /// when it is flushed, at [`Writer::deadline`] at the latest.
     pub fn push_packets(&mut self, bytes: &[u8], now: Instant) {
         debug_assert!(bytes.len().is_multiple_of(PACKET), "packets are whole");
-        let mut closed = std::mem::take(&mut self.closed);
-        closed.extend(packets(bytes).filter_map(|it| self.chunker.push(it, now)));
-        self.closed = closed;
-        self.commit(now);
+        let mut batch = self.batch(now);
+        packets(bytes).for_each(|it| batch.push(Packet::new(it)));
+        batch.commit();
+    }
+
+    /// Starts a batch of packets that arrived at `now`.
+    pub fn batch(&mut self, now: Instant) -> Batch<'_> {
+        Batch { writer: self, now, n_packets: 0 }
     }
 
     /// Appends null packets after the collected packets, to keep players connected in a gap.
@@ -240,6 +244,36 @@ impl Writer {
         // Outside the lock, because the woken tasks take it at once.
         self.to_wake.drain(..).for_each(Waker::wake);
         shared.budget.enforce(now);
+    }
+}
+
+/// Packets that arrived at the same time and are appended together.
+pub struct Batch<'a> {
+    writer: &'a mut Writer,
+    now: Instant,
+    n_packets: usize,
+}
+
+impl Batch<'_> {
+    /// Makes the chunks readable that ended with the batch, and returns the number of packets.
+    pub fn commit(self) -> usize {
+        self.writer.commit(self.now);
+        self.n_packets
+    }
+}
+
+impl PacketSink for Batch<'_> {
+    fn push(&mut self, packet: Packet<'_>) {
+        self.n_packets += 1;
+        if let Some(chunk) = self.writer.chunker.push(packet, self.now) {
+            self.writer.closed.push(chunk);
+        }
+    }
+}
+
+impl fmt::Debug for Batch<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Batch").field("n_packets", &self.n_packets).finish_non_exhaustive()
     }
 }
 

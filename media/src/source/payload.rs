@@ -4,22 +4,20 @@
 use bytes::Bytes;
 
 use crate::ts::align::Aligner;
-use crate::ts::packet::{Packet, PacketBytes, packets};
+use crate::ts::packet::{Packet, packets};
 use crate::ts::tables::{TableReader, Tables};
 
 /// Reads the tables of one source and recognises by them the packets that carry the programme.
 #[derive(Default)]
 pub(crate) struct PayloadDetector {
     tables: TableReader,
-    has_change: bool,
 }
 
 impl PayloadDetector {
     /// Reads one packet and returns whether it carries a part of the programme.
-    pub(crate) fn packet(&mut self, packet: &PacketBytes) -> bool {
-        self.has_change |= self.tables.packet(packet);
-        let packet = Packet::new(packet);
-        packet.has_payload() && self.tables.tables().is_some_and(|it| it.is_payload(packet.pid()))
+    pub(crate) fn packet(&mut self, packet: Packet<'_>) -> bool {
+        self.tables.packet(packet);
+        self.tables.tables().is_some_and(|it| it.has_payload(packet))
     }
 
     /// Returns the tables in force, once they are known.
@@ -29,7 +27,7 @@ impl PayloadDetector {
 
     /// Returns whether the tables have changed since the last call.
     pub(crate) fn take_change(&mut self) -> bool {
-        std::mem::take(&mut self.has_change)
+        self.tables.take_change()
     }
 }
 
@@ -49,7 +47,7 @@ impl BytePayloadDetector {
         while let Some(run) = self.aligner.next() {
             self.has_synced = true;
             for packet in packets(&run) {
-                has_payload |= self.detector.packet(packet);
+                has_payload |= self.detector.packet(Packet::new(packet));
             }
         }
         has_payload

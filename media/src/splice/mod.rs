@@ -1,19 +1,20 @@
-//! Counters, PIDs, tables and time stamps carried over a change of source. Pure: packets and time in, packets out.
+//! Joins one source after the other into one transport stream with continuous counters, PIDs, tables and time stamps.
+//! Pure: packets and time in, packets out.
 //!
-//! The first source passes as it is; from the first [`Splice::change`] on, the output stays the transport stream that
-//! it was, whatever the next source looks like. Each source is *gathered* (`gather.rs`) until there is a place to
-//! begin, then *carried* (`carry.rs`) onto the *output* (`output.rs`), whose state outlives all sources.
+//! The first source passes unchanged. From the first [`Splice::change`] on, the output remains the same transport
+//! stream, whatever the next source looks like. The packets of each source are *gathered* (`gather.rs`) until a start
+//! point is found, then *forwarded* (`forward.rs`) to the *output* (`output.rs`), whose state outlives all sources.
 //!
-//! Programme time and wall time are tied together in `pace.rs`: the programme that is due when a source is lost, plus
-//! the time until the next one speaks, is where the next one's newest packet belongs.
+//! `pace.rs` relates programme time to wall time: the newest packet of a source belongs at the programme time that was
+//! due when the previous source was lost, plus the time until its arrival.
 //!
 //! ```text
-//!             first packet            place to begin found
-//!   (new) ──────────────▶ Gathering ───────────────────────▶ Carrying
+//!             first packet             start point found
+//!   (new) ──────────────▶ Gathering ───────────────────────▶ Forwarding
 //!                            ▲                                  │
 //!                            └───────────── change ─────────────┘
 //! ```
-mod carry;
+mod forward;
 mod gather;
 mod output;
 mod pace;
@@ -24,21 +25,20 @@ mod timeline;
 
 use std::time::Duration;
 
-use bytes::BytesMut;
-
-use self::carry::Carrier;
-use self::gather::{Begin, Gathering};
+use self::forward::Forwarder;
+use self::gather::{Gathering, StartPoint};
 use self::output::Output;
-use crate::ts::packet::PacketBytes;
+use crate::ts::packet::{Packet, PacketSink};
+use crate::ts::tables::{TableReader, Tables};
 
-/// How long the splice waits, and how much it keeps meanwhile.
+/// The limits of a splice.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SpliceSettings {
-    /// Longest wait for a random-access point, from the source's first payload on.
+    /// Longest wait for a random-access point after the first payload of a source.
     pub random_access_wait: Duration,
-    /// Longest time a source's opening burst is collected, from its first payload on.
+    /// The opening burst of a source is collected for at most this long after its first payload.
     pub burst_max: Duration,
-    /// Most memory for packets held before the output of a source begins.
+    /// Maximum memory for packets held before the output of a source starts.
     pub held_bytes_max: usize,
 }
 
@@ -52,9 +52,9 @@ impl Default for SpliceSettings {
     }
 }
 
-/// Carries one source after the other into one conformant transport stream.
+/// Joins sources into one conformant transport stream.
 ///
-/// Time is a `Duration` since any moment that stays the same; it must not go back.
+/// Time is a `Duration` since any fixed moment and must not decrease.
 #[derive(Debug)]
 pub struct Splice {
     settings: SpliceSettings,
@@ -65,60 +65,76 @@ pub struct Splice {
 #[derive(Debug)]
 enum Phase {
     Gathering(Gathering),
-    Carrying(Carrier),
+    Forwarding(Forwarder),
 }
 
 impl Splice {
-    /// A splice that has seen no source yet.
+    /// Creates a splice without a source.
     pub fn new(settings: SpliceSettings) -> Self {
         Splice { settings, output: Output::new(), phase: Phase::Gathering(Gathering::new()) }
     }
 
-    /// Packets from here on come from another source, or from the same one connected anew. What was held of the
-    /// source before is dropped.
+    /// Announces that the next packets come from another source, or from the same one after a reconnect. Held
+    /// packets of the previous source are dropped.
     pub fn change(&mut self, now: Duration) {
-        tracing::trace!(now_ms = now.as_millis(), "another source");
+        tracing::trace!(now_ms = now.as_millis(), "change of source");
         self.phase = Phase::Gathering(Gathering::new());
     }
 
-    /// Takes one packet that arrived at `now`; what can be sent because of it is appended to `out`, always whole
-    /// packets.
-    pub fn packet(&mut self, packet: &PacketBytes, now: Duration, out: &mut BytesMut) {
+    /// Adds one packet that arrived at `now` and passes the resulting output packets to `out`.
+    pub fn packet(&mut self, packet: Packet<'_>, now: Duration, out: &mut impl PacketSink) {
         match &mut self.phase {
-            Phase::Carrying(carrier) => carrier.packet(packet, now, &mut self.output, out),
+            Phase::Forwarding(forwarder) => forwarder.packet(packet, now, &mut self.output, out),
             Phase::Gathering(gathering) => {
-                let begin = gathering.packet(packet, now, &mut self.output, &self.settings);
-                self.begin(begin, out);
+                let start = gathering.packet(packet, now, &mut self.output, &self.settings);
+                self.start(start, out);
             }
         }
     }
 
-    /// Time went on without a packet. To be called at [`Splice::deadline`].
-    pub fn tick(&mut self, now: Duration, out: &mut BytesMut) {
+    /// Informs the splice that time has passed without a packet. To be called at [`Splice::deadline`].
+    pub fn tick(&mut self, now: Duration, out: &mut impl PacketSink) {
         if let Phase::Gathering(gathering) = &mut self.phase {
-            let begin = gathering.try_begin(now, &mut self.output, &self.settings);
-            self.begin(begin, out);
+            let start = gathering.try_start(now, &mut self.output, &self.settings);
+            self.start(start, out);
         }
     }
 
-    /// When [`Splice::tick`] is to be called at the latest; `None` while only a packet can change anything.
+    /// Returns when [`Splice::tick`] must be called; `None` while only a packet can change the state.
     pub fn deadline(&self) -> Option<Duration> {
         match &self.phase {
             Phase::Gathering(gathering) => gathering.deadline(&self.settings, self.output.tables.is_none()),
-            Phase::Carrying(_) => None,
+            Phase::Forwarding(_) => None,
         }
     }
 
-    /// The output of the present source has begun.
-    pub fn is_through(&self) -> bool {
-        matches!(self.phase, Phase::Carrying(_))
+    /// Returns whether the output of the current source has started.
+    pub fn is_forwarding(&self) -> bool {
+        matches!(self.phase, Phase::Forwarding(_))
     }
 
-    fn begin(&mut self, begin: Option<Begin>, out: &mut BytesMut) {
-        let Some(begin) = begin else { return };
-        let nothing = Phase::Gathering(Gathering::new());
-        if let Phase::Gathering(gathering) = std::mem::replace(&mut self.phase, nothing) {
-            self.phase = Phase::Carrying(Carrier::begin(gathering, &begin, &mut self.output, out));
+    /// Returns the tables of the current source, once they are known.
+    pub fn source_tables(&self) -> Option<&Tables> {
+        match &self.phase {
+            Phase::Gathering(gathering) => gathering.reader.tables(),
+            Phase::Forwarding(forwarder) => forwarder.reader.tables(),
+        }
+    }
+
+    /// Returns whether the tables of the current source have changed since the last call.
+    pub fn take_table_change(&mut self) -> bool {
+        let reader: &mut TableReader = match &mut self.phase {
+            Phase::Gathering(gathering) => &mut gathering.reader,
+            Phase::Forwarding(forwarder) => &mut forwarder.reader,
+        };
+        reader.take_change()
+    }
+
+    fn start(&mut self, start: Option<StartPoint>, out: &mut impl PacketSink) {
+        let Some(start) = start else { return };
+        let placeholder = Phase::Gathering(Gathering::new());
+        if let Phase::Gathering(gathering) = std::mem::replace(&mut self.phase, placeholder) {
+            self.phase = Phase::Forwarding(Forwarder::start(gathering, &start, &mut self.output, out));
         }
     }
 }

@@ -1,34 +1,32 @@
-//! What was sent so far, as far as the next packet must agree with it.
+//! The state of the output that the next packet must agree with.
 use std::time::Duration;
 
-use bytes::BytesMut;
-
-use crate::splice::pace::{JUMP, Line, Ticks, ticks};
-use crate::splice::pids::{Allotment, Allotted, Kind};
-use crate::ts::packet::{NULL_PID, PACKET, PAT_PID, PacketBytes};
+use crate::splice::pace::{JUMP, OutputClock, Ticks, ticks};
+use crate::splice::pids::{Kind, OutputPid, PidAllocation};
+use crate::ts::packet::{NULL_PID, PAT_PID, Packet, PacketBytes, PacketSink};
 use crate::ts::tables::{Pat, Pmt, Tables};
 
-/// Number of PIDs there are.
+/// Number of possible PIDs.
 pub(crate) const PIDS: usize = 0x2000;
-/// No packet was sent on this PID yet.
+/// Marks a PID without packets.
 const UNUSED: u8 = 0xFF;
 
 /// The state of the output; outlives every source.
 #[derive(Debug)]
 pub(crate) struct Output {
-    /// Last continuity counter sent, per PID.
+    /// Last continuity counter sent for each PID.
     counters: Box<[u8; PIDS]>,
-    /// Tables as last sent; `None` before anything was.
+    /// The tables as last sent; `None` before the first output.
     pub(crate) tables: Option<Tables>,
-    pub(crate) allotment: Allotment,
+    pub(crate) pid_allocation: PidAllocation,
     /// Last PCR sent, in output time.
     pub(crate) clock: Option<Ticks>,
-    /// PID of the stream that stands for the programme: its video, or its sound.
+    /// PID of the reference stream of the programme: its video, otherwise its audio.
     pub(crate) reference: Option<u16>,
-    /// The programme by its PCR, while the source has one.
-    pub(crate) clock_line: Line,
-    /// The programme by the time stamps of the reference stream.
-    pub(crate) stamp_line: Line,
+    /// Output clock by the PCR, while the source has one.
+    pub(crate) pcr_clock: OutputClock,
+    /// Output clock by the time stamps of the reference stream.
+    pub(crate) stamp_clock: OutputClock,
 }
 
 impl Output {
@@ -36,15 +34,15 @@ impl Output {
         Output {
             counters: Box::new([UNUSED; PIDS]),
             tables: None,
-            allotment: Allotment::default(),
+            pid_allocation: PidAllocation::default(),
             clock: None,
             reference: None,
-            clock_line: Line::default(),
-            stamp_line: Line::default(),
+            pcr_clock: OutputClock::default(),
+            stamp_clock: OutputClock::default(),
         }
     }
 
-    /// Last counter sent on `pid`.
+    /// Returns the last counter sent on `pid`.
     pub(crate) fn counter(&self, pid: u16) -> Option<u8> {
         Some(self.counters[usize::from(pid)]).filter(|cc| *cc != UNUSED)
     }
@@ -55,14 +53,16 @@ impl Output {
         }
     }
 
-    /// The counter of the next packet with payload on `pid`.
+    /// Returns the counter of the next packet with payload on `pid`.
     fn next_counter(&self, pid: u16) -> u8 {
         self.counter(pid).map_or(0, |cc| (cc + 1) & 0x0F)
     }
 
-    /// The tables that announce `source` on the PIDs of the output: `pids` has one for each of its streams,
-    /// `None` for a stream left out. Transport stream, programme number and PID of the map stay what they were at
-    /// first; versions rise when the content differs from what was sent.
+    /// Sets the tables that announce `source` on the PIDs of the output.
+    ///
+    /// `pids` contains the PID of each of its streams, `None` for an omitted stream. Transport stream id,
+    /// programme number and PMT PID stay the same as in the first tables; versions increase if the content
+    /// has changed.
     pub(crate) fn announce(&mut self, source: &Tables, pids: &[Option<u16>], pcr_pid: u16) {
         let sent = self.tables.as_ref();
         let (stream_id, program, pmt_pid) = sent
@@ -85,93 +85,94 @@ impl Output {
                 .collect(),
         };
         if let Some(sent) = sent {
-            let rise = |same: bool, version: u8| if same { version } else { (version + 1) & 0x1F };
+            let next_version = |same: bool, version: u8| if same { version } else { (version + 1) & 0x1F };
             pat.version = sent.pat.version;
-            pat.version = rise(pat == sent.pat, sent.pat.version);
+            pat.version = next_version(pat == sent.pat, sent.pat.version);
             pmt.version = sent.pmt.version;
-            pmt.version = rise(pmt == sent.pmt, sent.pmt.version);
+            pmt.version = next_version(pmt == sent.pmt, sent.pmt.version);
         }
         self.tables = Some(Tables { pat, pmt, pmt_pid });
     }
 
-    pub(crate) fn send_pat(&mut self, out: &mut BytesMut) {
+    pub(crate) fn send_pat(&mut self, out: &mut impl PacketSink) {
         let cc = self.next_counter(PAT_PID);
         let packets = self.tables.as_ref().map(|tables| tables.pat.packets(cc));
         self.send_table(PAT_PID, packets.unwrap_or_default(), out);
     }
 
-    pub(crate) fn send_pmt(&mut self, out: &mut BytesMut) {
+    pub(crate) fn send_pmt(&mut self, out: &mut impl PacketSink) {
         let Some(tables) = &self.tables else { return };
         let pid = tables.pmt_pid;
         let packets = tables.pmt.packets(pid, self.next_counter(pid));
         self.send_table(pid, packets, out);
     }
 
-    fn send_table(&mut self, pid: u16, packets: Vec<PacketBytes>, out: &mut BytesMut) {
-        out.reserve(packets.len() * PACKET);
+    fn send_table(&mut self, pid: u16, packets: Vec<PacketBytes>, out: &mut impl PacketSink) {
         for packet in packets {
-            out.extend_from_slice(&packet);
+            out.push(Packet::new(&packet));
             self.set_counter(pid, packet[3]);
         }
     }
 
-    /// Notes what is sent at a PES start on `pid`: when it is decoded and when shown, in output time.
-    pub(crate) fn sent_stamps(&mut self, pid: u16, decode: Ticks, show: Ticks, at: Duration) {
-        if let Some(entry) = self.allotment.get_mut(pid) {
-            entry.sent(decode, show);
+    /// Records the times of a PES packet sent on `pid`: decoding and presentation, in output time.
+    pub(crate) fn record_stamps(&mut self, pid: u16, decode: Ticks, presentation: Ticks, at: Duration) {
+        if let Some(entry) = self.pid_allocation.get_mut(pid) {
+            entry.record(decode, presentation);
         }
         if self.reference == Some(pid) {
-            self.stamp_line.observe(decode, at);
+            self.stamp_clock.observe(decode, at);
         }
     }
 
-    pub(crate) fn sent_clock(&mut self, clock: Ticks, at: Duration) {
+    pub(crate) fn record_clock(&mut self, clock: Ticks, at: Duration) {
         self.clock = Some(clock);
-        self.clock_line.observe(clock, at);
+        self.pcr_clock.observe(clock, at);
     }
 
-    /// The earliest time that a stream on `pid` may begin at after a change. A stream new to the output is compared
-    /// with what stood for the programme before it.
+    /// Returns the earliest time at which a stream on `pid` may start after a change. A stream that is new in
+    /// the output is compared with the previous reference stream.
     pub(crate) fn floor(&self, pid: u16) -> Option<Ticks> {
-        let floor = |pid: u16| self.allotment.get(pid).and_then(Allotted::floor);
+        let floor = |pid: u16| self.pid_allocation.get(pid).and_then(OutputPid::floor);
         floor(pid).or_else(|| floor(self.reference?))
     }
 
-    /// Forgets time stamps far ahead of the programme: a stream with a clock of its own must not silence its
+    /// Removes time stamps far ahead of the programme: a stream with an unrelated clock must not block its
     /// successor for hours.
-    pub(crate) fn forget_strays(&mut self, lead: Ticks, now: Duration) {
+    pub(crate) fn remove_stray_stamps(&mut self, lead: Ticks, now: Duration) {
         let limit = lead.saturating_add(ticks(now)).saturating_add(JUMP);
-        for entry in self.allotment.iter_mut() {
+        for entry in self.pid_allocation.iter_mut() {
             entry.newest = entry.newest.filter(|newest| *newest <= limit);
         }
     }
 
-    /// The output PIDs for the streams of `source` and for its clock; `had` tells the PID a stream has already.
-    pub(crate) fn assign(&mut self, source: &Tables, had: impl Fn(u16, Kind) -> Option<u16>) -> Assigned {
+    /// Returns the output PIDs for the streams of `source` and for its clock; `current` returns the PID that
+    /// a stream has already.
+    pub(crate) fn assign(&mut self, source: &Tables, current: impl Fn(u16, Kind) -> Option<u16>) -> Assigned {
         let mut wanted: Vec<(Kind, u16, Option<u16>)> = Vec::new();
         for stream in &source.pmt.streams {
             let kind = Kind::of(stream);
-            wanted.push((kind, stream.pid, had(stream.pid, kind)));
+            wanted.push((kind, stream.pid, current(stream.pid, kind)));
         }
         let pcr_pid = source.pmt.pcr_pid;
         let clock_alone =
             pcr_pid != NULL_PID && source.pmt.streams.iter().all(|stream| stream.pid != pcr_pid);
         if clock_alone {
-            wanted.push((Kind::CLOCK, pcr_pid, had(pcr_pid, Kind::CLOCK)));
+            wanted.push((Kind::CLOCK, pcr_pid, current(pcr_pid, Kind::CLOCK)));
         }
         let pmt_pid = self.tables.as_ref().map_or(source.pmt_pid, |tables| tables.pmt_pid);
-        let pids = self.allotment.assign(&wanted, |pid| pid != pmt_pid);
+        let pids = self.pid_allocation.assign(&wanted, |pid| pid != pmt_pid);
         let clock = wanted.iter().position(|entry| entry.1 == pcr_pid).and_then(|at| pids[at]);
         Assigned { wanted, pids, clock: clock.unwrap_or(NULL_PID) }
     }
 }
 
-/// Where the streams of a source go.
+/// The output PIDs of the streams of a source.
 #[derive(Debug)]
 pub(crate) struct Assigned {
-    /// Kind, PID of the source, and the PID it had before: streams in the order of the table, then a clock of its own.
+    /// Kind, source PID and previous output PID: first the streams in the order of the PMT, then a separate
+    /// clock.
     pub(crate) wanted: Vec<(Kind, u16, Option<u16>)>,
-    /// Output PID of each; `None` where no PID is left.
+    /// Output PID of each entry; `None` if no PID is left.
     pub(crate) pids: Vec<Option<u16>>,
     /// Output PID of the clock.
     pub(crate) clock: u16,

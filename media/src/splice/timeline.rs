@@ -1,16 +1,16 @@
-//! The 33-bit clocks of one source on a line that does not wrap.
+//! Unwraps the 33-bit clocks of one source.
 use crate::splice::pace::Ticks;
 use crate::ts::clock::{STAMP_MODULUS, distance};
 
-/// Programme clock and time stamps of one source. Each stamp is taken to be the one nearest to the clock, so that
-/// it does not matter which of them wraps first.
+/// Unwraps the programme clock and the time stamps of one source. Each stamp is taken to be the nearest to
+/// the clock, so it does not matter which of them wraps first.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Timeline {
     reference: Option<Ticks>,
 }
 
 impl Timeline {
-    /// Where a 33-bit stamp lies.
+    /// Returns the unwrapped time of a 33-bit stamp.
     pub(crate) fn place(&self, stamp: u64) -> Ticks {
         match self.reference {
             None => stamp as Ticks,
@@ -18,7 +18,7 @@ impl Timeline {
         }
     }
 
-    /// Where a 33-bit clock lies; what comes next lies near it.
+    /// Returns the unwrapped time of a 33-bit clock, and makes it the reference for the next stamps.
     pub(crate) fn advance(&mut self, clock: u64) -> Ticks {
         let place = self.place(clock);
         self.reference = Some(place);
@@ -26,7 +26,7 @@ impl Timeline {
     }
 }
 
-/// The 33-bit stamp of a time.
+/// Returns the 33-bit stamp of a time.
 pub(crate) fn wrap(time: Ticks) -> u64 {
     time.rem_euclid(STAMP_MODULUS as Ticks) as u64
 }
@@ -36,7 +36,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn stamps_on_both_sides_of_the_wrap_lie_side_by_side() {
+    fn stamps_on_both_sides_of_the_wrap_are_adjacent() {
         let mut timeline = Timeline::default();
         let end = STAMP_MODULUS as Ticks;
         assert_eq!(timeline.advance(STAMP_MODULUS - 10), end - 10);

@@ -319,7 +319,7 @@ mod tests {
         let mut tables = TableReader::new();
         let (mut n_key, mut last_pcr, mut counters) = (0, None, [None; 0x2000]);
         for bytes in packet::packets(&bytes) {
-            tables.packet(bytes);
+            tables.packet(Packet::new(bytes));
             let packet = Packet::new(bytes);
             assert!(packet.is_valid());
             n_key += usize::from(packet.random_access());

@@ -1,39 +1,41 @@
-//! Finds where packets begin in a run of bytes.
+//! Finds packet boundaries in a byte stream.
 
 use bytes::{Buf, Bytes, BytesMut};
 
 use super::packet::{PACKET, SYNC};
 
-/// Distances between sync bytes: plain packets, with a four-byte time code before each (M2TS), with sixteen bytes
-/// of error correction behind each.
+/// Distances between sync bytes: plain packets, packets with a four-byte time code in front (M2TS), packets
+/// with sixteen bytes of error correction behind.
 const STRIDES: [usize; 3] = [PACKET, 192, 204];
-/// Sync bytes at one distance that make us believe it.
+/// Number of sync bytes at one distance that confirm it.
 const SYNCS_WANTED: usize = 3;
-/// Packets of a longer stride are gathered into runs of at most this many bytes.
+/// Maximum length of a run of packets with a longer stride.
 const RUN_BYTES_MAX: usize = 64 * 1024 / PACKET * PACKET;
 
-/// Cuts bytes, however they arrive, into runs of whole 188-byte packets.
+/// Splits bytes, in pieces of any size, into runs of whole 188-byte packets.
 ///
-/// In sync, plain packets are handed out as parts of what was pushed, without copying, but for the one that lies
-/// across two pushes. Packets of 192 and 204 bytes are stripped to 188. Out of sync, bytes are skipped and counted
-/// until packets are found again. What is kept between calls is less than what was pushed last plus a few packets.
+/// In sync, plain packets are returned as parts of the pushed bytes without copying, except for a packet that
+/// spans two pushes. Packets of 192 and 204 bytes are stripped to 188. Out of sync, bytes are skipped and
+/// counted until packets are found again. Fewer bytes are kept between calls than the last push plus a few
+/// packets.
 #[derive(Debug, Default)]
 pub struct Aligner {
-    /// Bytes that come before those of `input`: less than one packet in sync, the area of search out of sync.
+    /// Bytes before those of `input`: less than one packet in sync, the search area out of sync.
     carry: BytesMut,
     input: Bytes,
-    /// Distance of packets, while in sync.
+    /// Distance of packets while in sync.
     stride: Option<usize>,
     n_skipped: u64,
 }
 
 impl Aligner {
-    /// An aligner that has seen nothing.
+    /// Creates an aligner without input.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// Adds bytes. What is left of earlier ones is kept, so [`Aligner::next`] should be called until it has no more.
+    /// Adds bytes. The stash_rest of earlier ones is kept, so [`Aligner::next`] should be called until it returns
+    /// `None`.
     pub fn push(&mut self, bytes: Bytes) {
         if self.input.is_empty() {
             self.input = bytes;
@@ -45,8 +47,9 @@ impl Aligner {
         }
     }
 
-    /// The next run of whole packets, each beginning with the sync byte; nothing until more is pushed.
-    #[expect(clippy::should_implement_trait, reason = "it ends only until the next push")]
+    /// Returns the next run of whole packets, each starting with the sync byte; `None` until more bytes are
+    /// pushed.
+    #[expect(clippy::should_implement_trait, reason = "it returns `None` only until the next push")]
     pub fn next(&mut self) -> Option<Bytes> {
         loop {
             let Some(stride) = self.stride else {
@@ -70,17 +73,17 @@ impl Aligner {
         }
     }
 
-    /// Whether packets were found and no byte has been out of place since.
+    /// Returns whether packets were found and all bytes since then belong to packets.
     pub fn in_sync(&self) -> bool {
         self.stride.is_some()
     }
 
-    /// Bytes that belonged to no packet.
+    /// Returns the number of bytes that belonged to no packet.
     pub fn n_skipped(&self) -> u64 {
         self.n_skipped
     }
 
-    /// The packet that began in an earlier push.
+    /// Completes the packet that started in an earlier push.
     fn across_pushes(&mut self, stride: usize) -> Run {
         let wanted = stride.saturating_sub(self.carry.len()).min(self.input.len());
         self.carry.extend_from_slice(&self.input[..wanted]);
@@ -96,16 +99,16 @@ impl Aligner {
         Run::Packets(unit.freeze())
     }
 
-    /// All packets at the beginning of the input, as they lie.
+    /// Returns all packets at the start of the input without copying.
     fn plain_run(&mut self) -> Run {
         let n_packets = self.input.chunks_exact(PACKET).take_while(|it| it[0] == SYNC).count();
         if n_packets > 0 {
             return Run::Packets(self.input.split_to(n_packets * PACKET));
         }
-        self.rest(PACKET)
+        self.stash_rest(PACKET)
     }
 
-    /// The same without what lies between packets.
+    /// Returns the packets at the start of the input without the bytes between them.
     fn stripped_run(&mut self, stride: usize) -> Run {
         let units = self.input.chunks_exact(stride).take_while(|it| it[0] == SYNC);
         let mut run = BytesMut::new();
@@ -118,11 +121,11 @@ impl Aligner {
             self.input.advance(n_units * stride);
             return Run::Packets(run.freeze());
         }
-        self.rest(stride)
+        self.stash_rest(stride)
     }
 
-    /// The input does not begin with a whole packet: either it is too short for one or it is none.
-    fn rest(&mut self, stride: usize) -> Run {
+    /// Handles an input that does not start with a whole packet: it is too short, or not a packet.
+    fn stash_rest(&mut self, stride: usize) -> Run {
         if self.input[0] != SYNC || self.input.len() >= stride {
             return Run::OutOfSync;
         }
@@ -131,7 +134,7 @@ impl Aligner {
         Run::More
     }
 
-    /// Looks for packets from the beginning; skips what cannot be one.
+    /// Searches for packets and skips bytes before them.
     fn search(&mut self) {
         self.carry.extend_from_slice(&self.input);
         self.input.clear();
@@ -152,7 +155,7 @@ impl Aligner {
         self.carry.advance(at);
         self.stride = found;
         if found.is_some() {
-            // From here on without copying.
+            // From here on packets are not copied.
             self.input = self.carry.split().freeze();
         }
     }
@@ -170,8 +173,8 @@ enum Guess {
     No,
 }
 
-/// Whether `bytes`, which begin with a sync byte, begin with packets, and at what distance. Two whole packets that
-/// end exactly with the bytes are believed as well: a short answer may hold no more.
+/// Returns whether `bytes`, which start with a sync byte, start with packets, and at what distance. Two whole
+/// packets that end exactly with the bytes are accepted too, because a short response may contain no more.
 fn stride_at(bytes: &[u8]) -> Guess {
     let mut guess = Guess::No;
     for stride in STRIDES {
@@ -202,7 +205,7 @@ mod tests {
         (0..n_packets).flat_map(|it| packet(it, it as u8)).collect()
     }
 
-    /// Pushes pieces of this size and gathers what comes.
+    /// Pushes pieces of this size and collects the packets.
     fn aligned(bytes: &[u8], piece: usize) -> (Vec<u8>, Aligner) {
         let mut aligner = Aligner::new();
         let mut out = Vec::new();
@@ -218,7 +221,7 @@ mod tests {
     }
 
     #[test]
-    fn packets_come_out_whole_however_they_arrive() {
+    fn packets_are_whole_for_pieces_of_any_size() {
         let bytes = stream(40);
         for piece in [1, 7, 187, 188, 189, 500, 1316, 4096, bytes.len()] {
             let (out, aligner) = aligned(&bytes, piece);
@@ -228,7 +231,7 @@ mod tests {
     }
 
     #[test]
-    fn whole_packets_are_handed_out_without_copying() {
+    fn whole_packets_are_returned_without_copying() {
         let bytes = Bytes::from(stream(10));
         let mut aligner = Aligner::new();
         aligner.push(Bytes::from(stream(10)));
@@ -238,22 +241,22 @@ mod tests {
     }
 
     #[test]
-    fn two_packets_alone_are_enough() {
+    fn two_packets_are_enough_to_synchronise() {
         assert_eq!(aligned(&stream(2), 1000).0, stream(2));
         assert_eq!(aligned(&stream(1), 1000).0, Vec::<u8>::new());
     }
 
     #[test]
-    fn rubbish_before_and_between_packets_is_skipped_and_counted() {
-        let mut bytes = b"HTTP rubbish, G even with sync bytes, GGG".to_vec();
-        let rubbish = bytes.len() as u64;
+    fn garbage_before_and_between_packets_is_skipped_and_counted() {
+        let mut bytes = b"HTTP garbage, G even with sync bytes, GGG".to_vec();
+        let garbage = bytes.len() as u64;
         bytes.extend(stream(6));
         bytes.extend([0x47; 5].map(|it| it ^ 1));
         bytes.extend(stream(6));
         for piece in [1, 100, 5000] {
             let (out, aligner) = aligned(&bytes, piece);
             assert_eq!(out, [stream(6), stream(6)].concat());
-            assert_eq!(aligner.n_skipped(), rubbish + 5);
+            assert_eq!(aligner.n_skipped(), garbage + 5);
         }
     }
 
@@ -263,14 +266,14 @@ mod tests {
         let fec: Vec<u8> = (0..20).flat_map(|it| [packet(it, 0), vec![9; 16]].concat()).collect();
         let expected: Vec<u8> = (0..20).flat_map(|it| packet(it, 0)).collect();
         for piece in [1, 191, 1000, 100_000] {
-            // The last packet is out when what follows it has come.
+            // The last packet is returned when its trailing bytes have arrived.
             assert_eq!(aligned(&m2ts, piece).0, expected[..19 * PACKET]);
             assert_eq!(aligned(&fec, piece).0, expected);
         }
     }
 
     #[test]
-    fn the_area_of_search_is_bounded() {
+    fn the_search_area_is_bounded() {
         let mut aligner = Aligner::new();
         for _ in 0..200 {
             aligner.push(Bytes::from(vec![0x46; 10_000]));
@@ -282,7 +285,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn any_bytes_in_any_pieces_give_whole_packets_and_little_is_kept(
+        fn any_bytes_in_any_pieces_give_whole_packets_and_few_bytes_are_kept(
             pieces in prop::collection::vec(
                 prop_oneof![
                     prop::collection::vec(any::<u8>(), 0..400),

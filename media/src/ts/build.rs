@@ -1,4 +1,4 @@
-//! Small streams for the tests of this room.
+//! Small streams for the tests of this crate.
 
 use super::packet::{PACKET, PacketBytes, SYNC, set_cc, set_pid};
 use super::tables::{ElementaryStream, Pat, Pmt};
@@ -23,7 +23,7 @@ pub(crate) fn pmt(streams: &[(u8, u16)]) -> Pmt {
     }
 }
 
-/// Makes packets with counters that run on.
+/// Creates packets with consecutive counters.
 pub(crate) struct Builder {
     counters: [u8; 8192],
     pub(crate) pat: Pat,
@@ -65,7 +65,7 @@ impl Builder {
         all
     }
 
-    /// The middle of a PES packet.
+    /// Creates a packet from the middle of a PES packet.
     pub(crate) fn data(&mut self, pid: u16) -> PacketBytes {
         self.number += 1;
         let mut packet = [0xAA; PACKET];
@@ -76,7 +76,7 @@ impl Builder {
         packet
     }
 
-    /// The beginning of a PES packet without time stamps.
+    /// Creates a packet with the start of a PES packet without time stamps.
     pub(crate) fn pes(&mut self, pid: u16, data: &[u8]) -> PacketBytes {
         let mut packet = self.data(pid);
         packet[1] |= 0x40;
@@ -86,7 +86,7 @@ impl Builder {
         packet
     }
 
-    /// The beginning of a key frame, by the encoder's flag, with a PCR.
+    /// Creates a packet with the start of a key frame, marked by the random access indicator, and a PCR.
     pub(crate) fn key(&mut self, pcr: u64) -> PacketBytes {
         let mut packet = self.pes(VIDEO_PID, &[]);
         packet.copy_within(4..PACKET - 8, 12);

@@ -1,50 +1,50 @@
-//! Clocks and time stamps, and where a decoder can begin.
+//! Clocks, time stamps and random-access points.
 
 use super::packet::{Packet, PacketBytes};
 use super::tables::{ElementaryStream, StreamKind, Tables};
 
 /// PTS and DTS wrap at 2³³ ticks of 90 kHz.
 pub const STAMP_MODULUS: u64 = 1 << 33;
-/// The PCR wraps at the same moment, in ticks of 27 MHz.
+/// The PCR wraps at the same time, in ticks of 27 MHz.
 pub const PCR_MODULUS: u64 = STAMP_MODULUS * 300;
 /// Ticks of the PCR in a second.
 pub const PCR_HZ: u64 = 27_000_000;
 /// Ticks of PTS and DTS in a second.
 pub const STAMP_HZ: u64 = 90_000;
 
-/// A programme clock that steps further than this, or back, has been set anew.
+/// A larger step of the programme clock, or a step backwards, is a jump.
 const PCR_STEP_MAX: u64 = 5 * PCR_HZ;
 
-/// How much programme lies between two clock references, in ticks of the PCR; `None` where the clock was set anew in
-/// between. `is_break` says that the stream declares so.
+/// Returns the programme time between two clock references in ticks of the PCR; `None` if the clock jumped in
+/// between. `is_break` is true if the stream declares a discontinuity.
 pub fn pcr_step(last: u64, pcr: u64, is_break: bool) -> Option<u64> {
     let step = (pcr + PCR_MODULUS - last) % PCR_MODULUS;
     Some(step).filter(|it| !is_break && *it <= PCR_STEP_MAX)
 }
 
-/// Turns a counter that wraps into one that does not: each value is taken to be the nearest to the one before.
+/// Unwraps a counter: each value is taken to be the nearest to the one before.
 #[derive(Clone, Debug)]
 pub struct Unwrap {
     modulus: u64,
     last: Option<u64>,
 }
 
-/// The name for what unwraps 33-bit stamps.
+/// An unwrapper of 33-bit stamps.
 pub type Unwrap33 = Unwrap;
 
 impl Unwrap {
-    /// For PTS and DTS, in ticks of 90 kHz.
+    /// Creates an unwrapper for PTS and DTS, in ticks of 90 kHz.
     pub fn stamps() -> Self {
         Self { modulus: STAMP_MODULUS, last: None }
     }
 
-    /// For the PCR, in ticks of 27 MHz.
+    /// Creates an unwrapper for the PCR, in ticks of 27 MHz.
     pub fn pcr() -> Self {
         Self { modulus: PCR_MODULUS, last: None }
     }
 
-    /// The value on the line that does not wrap. The first stays as it is; one that lies before zero is put a
-    /// whole turn later.
+    /// Returns the unwrapped value. The first value is returned unchanged; a value before zero is returned
+    /// one period later.
     pub fn unwrap(&mut self, value: u64) -> u64 {
         let value = value % self.modulus;
         let next = match self.last {
@@ -63,13 +63,13 @@ impl Unwrap {
         next
     }
 
-    /// Forgets what came before: the next value begins a line of its own.
+    /// Resets the state: the next value is treated as the first.
     pub fn reset(&mut self) {
         self.last = None;
     }
 }
 
-/// The signed way from one stamp to another on a circle of `modulus` ticks, at most half a turn.
+/// Returns the signed distance between two stamps modulo `modulus`, at most half a period.
 pub fn distance(from: u64, to: u64, modulus: u64) -> i64 {
     let forward = (to % modulus + modulus - from % modulus) % modulus;
     if forward <= modulus / 2 { forward as i64 } else { -((modulus - forward) as i64) }
@@ -78,14 +78,14 @@ pub fn distance(from: u64, to: u64, modulus: u64) -> i64 {
 /// Time stamps of a PES packet in ticks of 90 kHz.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Stamps {
-    /// When to show.
+    /// Presentation time.
     pub pts: Option<u64>,
-    /// When to decode, where that differs.
+    /// Decoding time, if it differs.
     pub dts: Option<u64>,
 }
 
 impl Stamps {
-    /// When to decode: DTS, else PTS.
+    /// Returns the decoding time: the DTS, otherwise the PTS.
     pub fn decode(self) -> Option<u64> {
         self.dts.or(self.pts)
     }
@@ -95,10 +95,10 @@ impl Stamps {
 const PES_PTS: usize = 9;
 const PES_DTS: usize = 14;
 
-/// Which stamps the header at the beginning of `pes` carries.
+/// Returns whether the PES header at the start of `pes` has a PTS and a DTS.
 fn stamp_flags(pes: &[u8]) -> (bool, bool) {
     let [0, 0, 1, stream_id, _, _, marker, flags, length, ..] = pes else { return (false, false) };
-    // These stream ids have no such header.
+    // These stream ids have no optional PES header.
     let bare = matches!(stream_id, 0xBC | 0xBE | 0xBF | 0xF0 | 0xF1 | 0xF2 | 0xF8 | 0xFF);
     if bare || marker & 0xC0 != 0x80 {
         return (false, false);
@@ -121,7 +121,7 @@ fn write_stamp(at: &mut [u8], stamp: u64) {
     at[3..5].copy_from_slice(&(((stamp & 0x7FFF) << 1) as u16 | 1).to_be_bytes());
 }
 
-/// The time stamps of the PES packet that begins in this packet.
+/// Returns the time stamps of the PES packet that starts in this packet.
 pub fn stamps(packet: Packet<'_>) -> Stamps {
     if !packet.pusi() || packet.is_scrambled() {
         return Stamps::default();
@@ -131,8 +131,9 @@ pub fn stamps(packet: Packet<'_>) -> Stamps {
     Stamps { pts: pts.then(|| read_stamp(&pes[PES_PTS..])), dts: dts.then(|| read_stamp(&pes[PES_DTS..])) }
 }
 
-/// Puts PTS and DTS of the PES packet that begins in this packet through `change`; the result wraps at 2³³.
-/// False where there is none.
+/// Replaces PTS and DTS of the PES packet that starts in this packet by the result of `change`, modulo 2³³.
+///
+/// Returns whether there was a PTS.
 pub fn map_stamps(packet: &mut PacketBytes, mut change: impl FnMut(u64) -> u64) -> bool {
     let view = Packet::new(packet);
     if !view.pusi() || view.is_scrambled() {
@@ -141,8 +142,8 @@ pub fn map_stamps(packet: &mut PacketBytes, mut change: impl FnMut(u64) -> u64) 
     let offset = view.payload_offset();
     let pes = &mut packet[offset..];
     let (pts, dts) = stamp_flags(pes);
-    for (there, at) in [(pts, PES_PTS), (dts, PES_DTS)] {
-        if there {
+    for (is_present, at) in [(pts, PES_PTS), (dts, PES_DTS)] {
+        if is_present {
             let stamp = change(read_stamp(&pes[at..]));
             write_stamp(&mut pes[at..], stamp);
         }
@@ -150,31 +151,43 @@ pub fn map_stamps(packet: &mut PacketBytes, mut change: impl FnMut(u64) -> u64) 
     pts
 }
 
-/// Whether a PES packet begins in this packet.
+/// Returns whether a PES packet starts in this packet.
 pub fn is_pes_start(packet: Packet<'_>) -> bool {
     packet.pusi()
         && (packet.is_scrambled() && packet.has_payload() || packet.payload().starts_with(&[0, 0, 1]))
 }
 
-/// Which packets of a programme begin a random-access point.
+/// Returns whether the PES header that starts in this packet continues in the next packet, so that its time stamps
+/// cannot be edited.
+pub(crate) fn is_pes_header_cut(packet: Packet<'_>) -> bool {
+    match packet.payload() {
+        [_, _, _, _, _, _, _, flags, _, ..] => {
+            let needed = if flags & 0x40 != 0 { 19 } else { 14 };
+            flags & 0x80 != 0 && packet.payload().len() < needed
+        }
+        _ => true,
+    }
+}
+
+/// Determines the random-access points of a programme.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RandomAccess {
-    /// Key frames of the video on this PID, by the encoder's flag or by looking at the picture.
+    /// Key frames of the video, recognised by the random access indicator or by the start of the picture.
     Video {
-        /// Where the video is.
+        /// PID of the video.
         pid: u16,
-        /// How it is coded.
+        /// Stream type of the video.
         stream_type: u8,
     },
-    /// Every PES start on this PID: there is no video.
+    /// Every PES start of an audio stream, for a programme without video.
     Audio {
-        /// Where the sound is.
+        /// PID of the audio.
         pid: u16,
     },
 }
 
 impl RandomAccess {
-    /// What to look for in this programme; nothing in one without streams.
+    /// Selects the stream with the random-access points; `None` for a programme without streams.
     pub fn of(tables: &Tables) -> Option<Self> {
         if let Some(ElementaryStream { stream_type, pid, .. }) = tables.video() {
             return Some(Self::Video { pid: *pid, stream_type: *stream_type });
@@ -184,8 +197,8 @@ impl RandomAccess {
         first.map(|it| Self::Audio { pid: it.pid })
     }
 
-    /// Whether a decoder can begin at this packet.
-    pub fn begins_at(self, packet: Packet<'_>) -> bool {
+    /// Returns whether a decoder can start at this packet.
+    pub fn is_start(self, packet: Packet<'_>) -> bool {
         match self {
             Self::Video { pid, stream_type } => {
                 packet.pid() == pid
@@ -199,16 +212,16 @@ impl RandomAccess {
     }
 }
 
-/// Whether the first bytes of a PES packet of video show the beginning of a key frame. Encoders put parameter
-/// sets in front of key frames, so the first packet of the PES packet is enough to see it.
+/// Returns whether a PES packet of video starts with a key frame. Encoders write parameter sets before key
+/// frames, so the first packet of the PES packet is sufficient.
 fn has_key_frame(pes: &[u8], stream_type: u8) -> bool {
     let [0, 0, 1, 0xE0..=0xEF | 0xFD, _, _, _, _, header, rest @ ..] = pes else { return false };
     let Some(data) = rest.get(usize::from(*header)..) else { return false };
     let mut starts = memchr::memmem::find_iter(data, &[0, 0, 1]).filter_map(|at| data.get(at + 3));
     match stream_type {
-        // H.264: an IDR picture, or the sequence parameters before one.
+        // H.264: an IDR picture, or the sequence parameter set before one.
         0x1B | 0x1F | 0x20 => starts.any(|it| matches!(it & 0x1F, 5 | 7)),
-        // H.265: parameter sets, or one of the pictures that a decoder may begin with.
+        // H.265: parameter sets, or a random-access picture.
         0x24 => starts.any(|it| matches!(it >> 1 & 0x3F, 16..=23 | 32 | 33)),
         // MPEG-1 and -2: a sequence header.
         0x01 | 0x02 => starts.any(|it| *it == 0xB3),

@@ -1,6 +1,6 @@
-//! MPEG transport stream syntax: pure functions and small readers over bytes, tolerant of any input.
+//! MPEG transport stream syntax: pure functions and small readers that tolerate any input.
 //!
-//! Nothing here does I/O, reads a clock or can panic on what it is given.
+//! This module does no I/O, reads no clock, and does not panic on any input.
 
 pub mod align;
 #[cfg(test)]

@@ -1,21 +1,21 @@
-//! How large a picture is, as encoders write it in front of key frames: H.264, H.265, MPEG-1 and MPEG-2.
+//! Reads the picture size from the parameter sets before key frames: H.264, H.265, MPEG-1 and MPEG-2.
 
 use std::fmt;
 
 use super::packet::Packet;
 use super::tables::Tables;
 
-/// How much of a picture's beginning is looked at. Parameter sets come first, and are small.
+/// Maximum number of bytes of a picture that are searched. Parameter sets come first and are small.
 const HEAD_BYTES_MAX: usize = 2 << 10;
-/// No picture is larger; what says so is something else.
+/// Maximum width and height; larger values are parse errors.
 const SIDE_MAX: u32 = 16_384;
 
-/// The size of a picture as it is shown, in pixels.
+/// The displayed size of a picture, in pixels.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PictureSize {
-    /// From left to right.
+    /// Width.
     pub width: u32,
-    /// From top to bottom.
+    /// Height.
     pub height: u32,
 }
 
@@ -25,55 +25,55 @@ impl fmt::Display for PictureSize {
     }
 }
 
-/// Looks for the size in the packets of a programme's first stream of video.
+/// Finds the picture size in the packets of the first video stream of a programme.
 #[derive(Debug)]
 pub struct PictureReader {
     pid: u16,
     stream_type: u8,
-    /// The beginning of the PES packet that is being read; empty until one begins.
+    /// The start of the current PES packet; empty before the first.
     head: Vec<u8>,
     size: Option<PictureSize>,
 }
 
 impl PictureReader {
-    /// For this programme; `None` when it has no video.
+    /// Creates a reader for this programme; `None` if it has no video.
     pub fn of(tables: &Tables) -> Option<Self> {
         let video = tables.video()?;
         Some(Self { pid: video.pid, stream_type: video.stream_type, head: Vec::new(), size: None })
     }
 
-    /// Takes one packet, whichever stream it is of.
+    /// Reads one packet of any stream.
     pub fn packet(&mut self, packet: Packet<'_>) {
         if self.size.is_some() || packet.pid() != self.pid || packet.is_scrambled() {
             return;
         }
         if packet.pusi() {
-            self.look();
+            self.search();
             self.head.clear();
         } else if self.head.is_empty() {
             return;
         }
         self.head.extend_from_slice(packet.payload());
         if self.head.len() >= HEAD_BYTES_MAX {
-            self.look();
+            self.search();
             self.head.clear();
         }
     }
 
-    /// The size, if it has come by.
+    /// Returns the size, if it was found.
     pub fn size(&mut self) -> Option<PictureSize> {
         if self.size.is_none() {
-            self.look();
+            self.search();
         }
         self.size
     }
 
-    fn look(&mut self) {
+    fn search(&mut self) {
         self.size = size_in(&self.head, self.stream_type).or(self.size);
     }
 }
 
-/// The size that the beginning of a PES packet tells.
+/// Returns the size in the start of a PES packet.
 fn size_in(pes: &[u8], stream_type: u8) -> Option<PictureSize> {
     let [0, 0, 1, 0xE0..=0xEF | 0xFD, _, _, _, _, header, rest @ ..] = pes else { return None };
     let data = rest.get(usize::from(*header)..)?;
@@ -98,17 +98,17 @@ fn size(width: u32, height: u32) -> Option<PictureSize> {
     is_one.then_some(PictureSize { width, height })
 }
 
-/// A sequence parameter set of H.264 (7.3.2.1.1).
+/// Parses a sequence parameter set of H.264 (7.3.2.1.1).
 fn of_h264(bits: &mut Bits) -> Option<PictureSize> {
     let profile = bits.take(8)?;
     bits.skip(16)?;
     bits.golomb()?;
     let mut chroma = 1;
-    let mut planes_apart = false;
+    let mut has_separate_planes = false;
     if matches!(profile, 44 | 83 | 86 | 100 | 110 | 118 | 122 | 128 | 134 | 135 | 138 | 139 | 244) {
         chroma = bits.golomb()?;
         if chroma == 3 {
-            planes_apart = bits.flag()?;
+            has_separate_planes = bits.flag()?;
         }
         bits.golomb()?;
         bits.golomb()?;
@@ -129,7 +129,7 @@ fn of_h264(bits: &mut Bits) -> Option<PictureSize> {
             bits.skip(1)?;
             bits.golomb()?;
             bits.golomb()?;
-            // Ends with the bits, if there are not so many.
+            // Stops at the end of the data if the count is too large.
             for _ in 0..bits.golomb()? {
                 bits.golomb()?;
             }
@@ -145,7 +145,7 @@ fn of_h264(bits: &mut Bits) -> Option<PictureSize> {
     }
     bits.skip(1)?;
     let fields = if is_frames_only { 1 } else { 2 };
-    let units = if planes_apart { (1, 1) } else { chroma_units(chroma) };
+    let units = if has_separate_planes { (1, 1) } else { chroma_units(chroma) };
     cropped(
         bits,
         (width.checked_mul(16)?, height.checked_mul(16)?.checked_mul(fields)?),
@@ -164,12 +164,12 @@ fn skip_scaling_list(bits: &mut Bits, n: usize) -> Option<()> {
     Some(())
 }
 
-/// A sequence parameter set of H.265 (7.3.2.2.1).
+/// Parses a sequence parameter set of H.265 (7.3.2.2.1).
 fn of_h265(bits: &mut Bits) -> Option<PictureSize> {
     bits.skip(4)?;
     let n_layers = bits.take(3)?;
     bits.skip(1)?;
-    // The profile and the level of the whole, then of the layers below it.
+    // Profile and level of the stream, then of its sub-layers.
     bits.skip(96)?;
     let mut layers = Vec::new();
     for _ in 0..n_layers {
@@ -190,7 +190,7 @@ fn of_h265(bits: &mut Bits) -> Option<PictureSize> {
     cropped(bits, sides, chroma_units(chroma))
 }
 
-/// In what steps a picture with this `chroma_format_idc` is cropped.
+/// Returns the cropping units for this `chroma_format_idc`.
 fn chroma_units(chroma: u32) -> (u32, u32) {
     match chroma {
         1 => (2, 2),
@@ -199,7 +199,7 @@ fn chroma_units(chroma: u32) -> (u32, u32) {
     }
 }
 
-/// Takes off what is not shown, where a flag says that there is something.
+/// Subtracts the cropped area, if a flag announces one.
 fn cropped(bits: &mut Bits, (width, height): (u32, u32), units: (u32, u32)) -> Option<PictureSize> {
     if !bits.flag()? {
         return size(width, height);
@@ -209,7 +209,7 @@ fn cropped(bits: &mut Bits, (width, height): (u32, u32), units: (u32, u32)) -> O
     size(width.checked_sub(sides)?, height.checked_sub(ends)?)
 }
 
-/// The bits of a parameter set, without the bytes that keep it from looking like a start code.
+/// The bits of a parameter set, without emulation prevention bytes.
 struct Bits {
     bytes: Vec<u8>,
     at: usize,
@@ -242,7 +242,7 @@ impl Bits {
         (self.at <= self.bytes.len() * 8).then_some(())
     }
 
-    /// A number of up to 32 bits.
+    /// Reads a number of up to 32 bits.
     fn take(&mut self, n: u32) -> Option<u32> {
         let mut number = 0;
         for _ in 0..n {
@@ -251,7 +251,7 @@ impl Bits {
         Some(number)
     }
 
-    /// A number that says its own length: as many zeros as bits follow the first one.
+    /// Reads an Exp-Golomb code: as many zero bits as bits follow the first one bit.
     fn golomb(&mut self) -> Option<u32> {
         let mut n = 0;
         while !self.flag()? {
@@ -285,7 +285,7 @@ mod tests {
         PictureReader::of(&Tables { pat, pmt, pmt_pid: 0x50 }).unwrap()
     }
 
-    /// Packets with these bytes of a picture, the first of which begins it.
+    /// Creates packets with these bytes of a picture; the first packet starts it.
     fn packets(picture: &[u8]) -> Vec<PacketBytes> {
         let pes = [&[0, 0, 1, 0xE0, 0, 0, 0x80, 0, 0], picture].concat();
         let pieces = pes.chunks(PACKET - 4).enumerate();
@@ -304,7 +304,7 @@ mod tests {
         let digits: Vec<u8> = hex.chars().filter_map(|it| it.to_digit(16)).map(|it| it as u8).collect();
         let picture: Vec<u8> = digits.chunks(2).map(|it| it[0] << 4 | it[1]).collect();
         for lead in [0, 150] {
-            // Something in front moves the set across the border of a packet.
+            // Bytes in front move the set across a packet boundary.
             let lead = [&[0, 0, 1, 0x09], &vec![0xF0; lead][..]].concat();
             let mut reader = reader(stream_type);
             packets(&[&lead, &picture[..]].concat()).iter().for_each(|it| reader.packet(Packet::new(it)));
@@ -313,8 +313,8 @@ mod tests {
     }
 
     #[test]
-    fn the_size_is_read_as_encoders_write_it() {
-        // As ffmpeg's encoders wrote them.
+    fn the_size_is_read_from_the_output_of_encoders() {
+        // Output of the encoders of ffmpeg.
         check(
             0x1B,
             "00 00 00 01 67 64001facd9405005bb011000000300100000030320f1831960 00 00 00 01 68",
@@ -327,7 +327,7 @@ mod tests {
         );
         check(0x1B, "00 00 00 01 67 f4000d919b282a33c7c5e022000003000200000300641e28532c", Some("322x182"));
         check(0x1B, "00 00 00 01 67 7a000dbcd941519e2237011000000300100000030320f14299 60", Some("322x180"));
-        // In fields.
+        // Interlaced.
         check(0x1B, "00 00 00 01 67 640028acd94078044fde0220000003002000000643e2c5b2c0", Some("1920x1080"));
         check(0x02, "00 00 01 b3 2d024013ffffe018 000001b5148a000100000000", Some("720x576"));
         let parameters = "00000001 40010c01ffff0160000003009000000300000300789598090000 000001 \
@@ -336,7 +336,7 @@ mod tests {
     }
 
     #[test]
-    fn what_tells_no_size_or_an_impossible_one_is_passed_over() {
+    fn missing_and_impossible_sizes_are_ignored() {
         check(0x1B, "00 00 01 67 00 00 01 68", None);
         check(0x1B, "00 00 01 67 64 00 1f 00 00 01 68", None);
         check(0x24, "00 00 01 42 01 00 00 01 68", None);
@@ -352,7 +352,7 @@ mod tests {
 
     proptest::proptest! {
         #[test]
-        fn no_bytes_are_too_strange(bytes in proptest::collection::vec(proptest::num::u8::ANY, 0..400)) {
+        fn arbitrary_bytes_cause_no_panic(bytes in proptest::collection::vec(proptest::num::u8::ANY, 0..400)) {
             for (stream_type, header) in [(0x1B, &[0x67][..]), (0x24, &[0x42, 1]), (0x02, &[0xB3])] {
                 let mut reader = reader(stream_type);
                 let picture = [&[0, 0, 1], header, &bytes[..]].concat();

@@ -1,13 +1,13 @@
-//! Programme tables: which programme there is, on which PIDs its streams are.
+//! Programme tables: the PAT and the PMT.
 
 use super::packet::{PACKET, PAT_PID, Packet, PacketBytes, SYNC, set_cc, set_pid};
 
-/// Longest section that fits a 12-bit length, its three-byte head included.
+/// Maximum length of a section with a 12-bit length, including its three-byte header.
 const SECTION_BYTES_MAX: usize = 3 + 0xFFF;
-/// How often the table of programmes must have come by before a programme other than the first is taken: a
-/// first programme that is announced but not carried must not leave the stream without tables.
-const PATIENCE_FOR_FIRST: u32 = 4;
-/// Most programmes of one stream whose tables are followed.
+/// Number of PATs after which a programme other than the first is accepted: a first programme that is
+/// announced but absent must not leave the stream without tables.
+const PATS_BEFORE_OTHER_PROGRAM: u32 = 4;
+/// Maximum number of programmes whose PMTs are read.
 const PROGRAMS_MAX: usize = 64;
 
 /// Programme association table.
@@ -17,7 +17,7 @@ pub struct Pat {
     pub stream_id: u16,
     /// `version_number`, 5 bits.
     pub version: u8,
-    /// Programme number and the PID of its map; number 0 names the network table.
+    /// Programme number and the PID of its PMT; number 0 is the network information table.
     pub programs: Vec<(u16, u16)>,
 }
 
@@ -28,38 +28,38 @@ pub struct Pmt {
     pub program: u16,
     /// `version_number`, 5 bits.
     pub version: u8,
-    /// PID that carries the programme's clock; [`super::packet::NULL_PID`] where none does.
+    /// PID of the programme clock; [`super::packet::NULL_PID`] without a clock.
     pub pcr_pid: u16,
-    /// Descriptors of the programme, as they came.
+    /// Descriptors of the programme, unparsed.
     pub program_info: Vec<u8>,
-    /// The streams in the order of the table.
+    /// The streams in the order of the PMT.
     pub streams: Vec<ElementaryStream>,
 }
 
 /// One stream of a programme.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ElementaryStream {
-    /// `stream_type` of the table, for example 0x1B.
+    /// `stream_type`, for example 0x1B.
     pub stream_type: u8,
-    /// Where its packets are.
+    /// PID of its packets.
     pub pid: u16,
-    /// Descriptors, as they came.
+    /// Descriptors, unparsed.
     pub descriptors: Vec<u8>,
 }
 
-/// What an elementary stream carries.
+/// The kind of an elementary stream.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum StreamKind {
-    /// Pictures.
+    /// Video.
     Video,
-    /// Sound.
+    /// Audio.
     Audio,
     /// Subtitles, teletext, data, or unknown.
     Other,
 }
 
 impl ElementaryStream {
-    /// What it carries, by stream type and, for private data, by descriptor.
+    /// Returns the kind by stream type and, for private data, by descriptor.
     pub fn kind(&self) -> StreamKind {
         match self.stream_type {
             0x01 | 0x02 | 0x10 | 0x1B | 0x1E | 0x1F | 0x20 | 0x21 | 0x24 | 0x33 | 0x42 | 0xD1 | 0xD2
@@ -67,7 +67,7 @@ impl ElementaryStream {
             0x03 | 0x04 | 0x0F | 0x11 | 0x1C | 0x81 | 0x82 | 0x83 | 0x84 | 0x85 | 0x86 | 0x87 => {
                 StreamKind::Audio
             }
-            // Private data: AC-3, E-AC-3, DTS, AAC, or an extension as AC-4 is, by their descriptors.
+            // Private data: AC-3, E-AC-3, DTS, AAC, or an extension such as AC-4, identified by descriptors.
             0x06 if self.has_descriptor(&[0x6A, 0x7A, 0x7B, 0x7C]) => StreamKind::Audio,
             0x06 if self.registration().is_some_and(|it| {
                 matches!(&it, b"AC-3" | b"EAC3" | b"Opus" | b"DTS1" | b"DTS2" | b"DTS3" | b"BSSD")
@@ -82,7 +82,7 @@ impl ElementaryStream {
         }
     }
 
-    /// Short name of the codec for people, for example `H.264`.
+    /// Returns the short name of the codec for display, for example `H.264`.
     pub fn codec(&self) -> &'static str {
         match self.stream_type {
             0x01 => "MPEG-1 video",
@@ -129,7 +129,7 @@ impl ElementaryStream {
     }
 }
 
-/// Tag and data of each descriptor; ends where the lengths stop making sense.
+/// Returns tag and data of each descriptor, up to the first invalid length.
 pub fn descriptors(mut bytes: &[u8]) -> impl Iterator<Item = (u8, &[u8])> {
     std::iter::from_fn(move || {
         let [tag, length, rest @ ..] = bytes else { return None };
@@ -139,35 +139,40 @@ pub fn descriptors(mut bytes: &[u8]) -> impl Iterator<Item = (u8, &[u8])> {
     })
 }
 
-/// The tables in force: the table of programmes, and the map of the programme that we follow.
+/// The tables in force: the PAT, and the PMT of the followed programme.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Tables {
-    /// Table of programmes.
+    /// The PAT.
     pub pat: Pat,
-    /// Map of the programme followed.
+    /// The PMT of the followed programme.
     pub pmt: Pmt,
-    /// PID of that map.
+    /// PID of the PMT.
     pub pmt_pid: u16,
 }
 
 impl Tables {
-    /// The first stream that carries pictures.
+    /// Returns the first video stream.
     pub fn video(&self) -> Option<&ElementaryStream> {
         self.pmt.streams.iter().find(|it| it.kind() == StreamKind::Video)
     }
 
-    /// The first stream that carries sound.
+    /// Returns the first audio stream.
     pub fn audio(&self) -> Option<&ElementaryStream> {
         self.pmt.streams.iter().find(|it| it.kind() == StreamKind::Audio)
     }
 
-    /// Whether packets of this PID carry the programme: its streams and its clock, not the tables.
+    /// Returns whether packets of this PID carry the programme: its streams and its clock, not the tables.
     pub fn is_payload(&self, pid: u16) -> bool {
         pid != super::packet::NULL_PID
             && (pid == self.pmt.pcr_pid || self.pmt.streams.iter().any(|it| it.pid == pid))
     }
 
-    /// PIDs of the programme's streams and of its clock, each once.
+    /// Returns whether this packet has a payload that is a part of the programme.
+    pub fn has_payload(&self, packet: Packet<'_>) -> bool {
+        packet.has_payload() && self.is_payload(packet.pid())
+    }
+
+    /// Returns the PIDs of the streams and of the clock, each once.
     pub fn pids(&self) -> impl Iterator<Item = u16> {
         let clock = self.pmt.pcr_pid;
         let clock_alone =
@@ -181,7 +186,7 @@ impl Tables {
 }
 
 impl Pat {
-    /// Reads a complete section; its checksum has been looked at.
+    /// Parses a complete section, whose checksum was verified before.
     fn parse(section: &[u8]) -> Option<Self> {
         let (extension, version, body) = long_section(section, 0x00)?;
         let programs = body
@@ -193,7 +198,7 @@ impl Pat {
         Some(Self { stream_id: extension, version, programs })
     }
 
-    /// The section as it goes into packets.
+    /// Returns the encoded section.
     pub fn section(&self) -> Vec<u8> {
         let body = self.programs.iter().flat_map(|(number, pid)| {
             let ([a, b], [c, d]) = (number.to_be_bytes(), (pid | 0xE000).to_be_bytes());
@@ -202,22 +207,22 @@ impl Pat {
         section(0x00, self.stream_id, self.version, &body.collect::<Vec<u8>>())
     }
 
-    /// The packets of this table, the first with the counter `cc`.
+    /// Returns the packets of the table, the first with the counter `cc`.
     pub fn packets(&self, cc: u8) -> Vec<PacketBytes> {
         packets_of(PAT_PID, &self.section(), cc)
     }
 }
 
 impl Pmt {
-    /// Reads a complete section; its checksum has been looked at.
+    /// Parses a complete section, whose checksum was verified before.
     fn parse(section: &[u8]) -> Option<Self> {
         let (program, version, body) = long_section(section, 0x02)?;
         let pcr_pid = pid_at(body.get(..2)?, 0);
-        let (program_info, mut rest) = counted(body.get(2..)?)?;
+        let (program_info, mut rest) = length_prefixed(body.get(2..)?)?;
         let mut streams = Vec::new();
-        // A stream whose lengths run over the end is left out; those before it are good.
+        // A stream with a length beyond the end is ignored; those before it are valid.
         while let Some((head, after)) = rest.split_at_checked(3) {
-            let Some((descriptors, after)) = counted(after) else { break };
+            let Some((descriptors, after)) = length_prefixed(after) else { break };
             streams.push(ElementaryStream {
                 stream_type: head[0],
                 pid: pid_at(head, 1),
@@ -228,7 +233,7 @@ impl Pmt {
         Some(Self { program, version, pcr_pid, program_info: program_info.to_vec(), streams })
     }
 
-    /// The section as it goes into packets.
+    /// Returns the encoded section.
     pub fn section(&self) -> Vec<u8> {
         let mut body = Vec::new();
         body.extend((self.pcr_pid | 0xE000).to_be_bytes());
@@ -243,59 +248,66 @@ impl Pmt {
         section(0x02, self.program, self.version, &body)
     }
 
-    /// The packets of this table on `pid`, the first with the counter `cc`.
+    /// Returns the packets of the table on `pid`, the first with the counter `cc`.
     pub fn packets(&self, pid: u16, cc: u8) -> Vec<PacketBytes> {
         packets_of(pid, &self.section(), cc)
     }
 }
 
-/// Follows the tables of a stream, packet by packet.
+/// Reads the tables of a stream, packet by packet.
 #[derive(Debug, Default)]
 pub struct TableReader {
     pat_section: Assembler,
     pat: Option<Pat>,
-    /// How often the present table of programmes has come by.
+    /// Number of times the current PAT was received.
     n_pats: u32,
-    /// One for each programme announced, in the order announced.
+    /// Programme number, PMT PID and section assembler of each announced programme, in the order of the PAT.
     maps: Vec<(u16, u16, Assembler)>,
     tables: Option<Tables>,
+    /// Whether the tables have changed since [`TableReader::take_change`].
+    has_change: bool,
 }
 
 impl TableReader {
-    /// A reader that knows nothing yet.
+    /// Creates a reader without tables.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// The tables in force, once both are known.
+    /// Returns the tables in force, once both are known.
     pub fn tables(&self) -> Option<&Tables> {
         self.tables.as_ref()
     }
 
-    /// Whether this PID carries a table that is followed.
+    /// Returns whether this PID carries a table that is read.
     pub fn is_table(&self, pid: u16) -> bool {
         pid == PAT_PID || self.maps.iter().any(|(_, map_pid, _)| *map_pid == pid)
     }
 
-    /// Takes one packet; true when the content of the tables in force has changed (or is known for the first time).
-    /// Packets that carry no table cost a comparison.
-    pub fn packet(&mut self, packet: &PacketBytes) -> bool {
-        let packet = Packet::new(packet);
+    /// Reads one packet and returns whether the content of the tables in force has changed or is known for
+    /// the first time. Packets without tables cost a few comparisons.
+    #[inline]
+    pub fn packet(&mut self, packet: Packet<'_>) -> bool {
+        self.is_table(packet.pid()) && self.table_packet(packet)
+    }
+
+    /// Returns whether the tables have changed since the last call.
+    pub fn take_change(&mut self) -> bool {
+        std::mem::take(&mut self.has_change)
+    }
+
+    fn table_packet(&mut self, packet: Packet<'_>) -> bool {
         let pid = packet.pid();
-        if pid == PAT_PID {
-            return self.pat_packet(packet);
-        }
-        if !self.maps.iter().any(|(_, map_pid, _)| *map_pid == pid) {
-            return false;
-        }
-        self.map_packet(packet, pid)
+        let has_changed = if pid == PAT_PID { self.pat_packet(packet) } else { self.map_packet(packet, pid) };
+        self.has_change |= has_changed;
+        has_changed
     }
 
     fn pat_packet(&mut self, packet: Packet<'_>) -> bool {
         let mut found = None;
         let mut n = 0;
         self.pat_section.packet(packet, |section| {
-            // The first section of a very long table is enough: it names the first programmes.
+            // The first section of a very long PAT is sufficient, because it contains the first programmes.
             if section.get(6) == Some(&0)
                 && let Some(pat) = Pat::parse(section)
             {
@@ -309,17 +321,17 @@ impl TableReader {
             return false;
         }
         self.n_pats = 1;
-        let kept = std::mem::take(&mut self.maps);
+        let earlier = std::mem::take(&mut self.maps);
         let programs = pat.programs.iter().filter(|(number, pid)| *number != 0 && *pid != PAT_PID);
         self.maps = programs
             .take(PROGRAMS_MAX)
             .map(|(number, pid)| {
-                let known = kept.iter().find(|(_, map_pid, _)| map_pid == pid);
+                let known = earlier.iter().find(|(_, map_pid, _)| map_pid == pid);
                 (*number, *pid, known.map(|(_, _, it)| it.clone()).unwrap_or_default())
             })
             .collect();
         let pat = self.pat.insert(pat);
-        // The map in force stays in force when its programme stays where it was.
+        // The PMT stays in force if the entry of its programme is unchanged.
         let Some(tables) = &mut self.tables else { return false };
         if pat.programs.contains(&(tables.pmt.program, tables.pmt_pid)) {
             tables.pat = pat.clone();
@@ -332,16 +344,16 @@ impl TableReader {
     fn map_packet(&mut self, packet: Packet<'_>, pid: u16) -> bool {
         let followed = self.tables.as_ref().map(|it| it.pmt.program);
         let mut found = None;
-        // Several programmes may keep their maps on one PID: each has its own number in the section.
+        // Several programmes may share one PMT PID; each section contains its programme number.
         let numbers: Vec<u16> = self.maps.iter().filter(|it| it.1 == pid).map(|it| it.0).collect();
         let Some((_, _, assembler)) = self.maps.iter_mut().find(|it| it.1 == pid) else { return false };
-        let (first, patient) = (self.pat.as_ref(), self.n_pats < PATIENCE_FOR_FIRST);
+        let (first, prefers_first) = (self.pat.as_ref(), self.n_pats < PATS_BEFORE_OTHER_PROGRAM);
         let first = first.and_then(|it| it.programs.iter().find(|(number, _)| *number != 0)).map(|it| it.0);
         assembler.packet(packet, |section| {
             let Some(pmt) = Pmt::parse(section) else { return };
             let wanted = match followed {
                 Some(program) => program == pmt.program,
-                None => first == Some(pmt.program) || !patient,
+                None => first == Some(pmt.program) || !prefers_first,
             };
             if wanted && numbers.contains(&pmt.program) {
                 found = Some(pmt);
@@ -356,11 +368,11 @@ impl TableReader {
     }
 }
 
-/// Puts the sections of one PID together. Those with a wrong checksum or a lost packet are dropped.
+/// Assembles the sections of one PID. Sections with a wrong checksum or a lost packet are dropped.
 #[derive(Clone, Debug, Default)]
 struct Assembler {
     section: Vec<u8>,
-    /// Whether `section` is the beginning of a section rather than nothing.
+    /// Whether `section` contains the start of a section.
     open: bool,
     cc: Option<u8>,
 }
@@ -373,7 +385,7 @@ impl Assembler {
         let cc = packet.cc();
         let before = self.cc.replace(cc);
         if before == Some(cc) && !packet.discontinuity() {
-            return; // Sent twice, as the standard allows.
+            return; // A duplicate packet, which the standard allows.
         }
         if before.is_some_and(|it| (it + 1) & 0x0F != cc) {
             self.open = false;
@@ -398,7 +410,7 @@ impl Assembler {
         }
     }
 
-    /// Adds to the open section; returns how many bytes belonged to it.
+    /// Adds bytes to the open section and returns how many belonged to it.
     fn take(&mut self, bytes: &[u8], done: &mut impl FnMut(&[u8])) -> usize {
         if !self.open {
             return bytes.len();
@@ -411,7 +423,7 @@ impl Assembler {
         }
         self.open = false;
         self.section.truncate(length);
-        // A fuzzer cannot guess a checksum and would never see what is behind it.
+        // A fuzzer cannot guess a checksum and would never reach the code behind it.
         if length <= SECTION_BYTES_MAX && (cfg!(fuzzing) || crc(&self.section) == 0) {
             done(&self.section);
         }
@@ -419,13 +431,14 @@ impl Assembler {
     }
 }
 
-/// Length of the section in all, once its first three bytes are there.
+/// Returns the total length of a section, once its first three bytes are known.
 fn section_length(section: &[u8]) -> Option<usize> {
     let [_, high, low, ..] = section else { return None };
     Some(3 + usize::from(u16::from_be_bytes([high & 0x0F, *low])))
 }
 
-/// Table id extension, version and body of a section of the wanted table that is in force.
+/// Returns table id extension, version and body of a section, if it belongs to the wanted table and is
+/// current.
 fn long_section(section: &[u8], table: u8) -> Option<(u16, u8, &[u8])> {
     let head = section.first_chunk::<8>()?;
     let is_current = head[5] & 0x01 != 0;
@@ -436,8 +449,8 @@ fn long_section(section: &[u8], table: u8) -> Option<(u16, u8, &[u8])> {
     Some((u16::from_be_bytes([head[3], head[4]]), head[5] >> 1 & 0x1F, body))
 }
 
-/// A 12-bit length and as many bytes, then the rest.
-fn counted(bytes: &[u8]) -> Option<(&[u8], &[u8])> {
+/// Splits bytes with a 12-bit length in front from the rest.
+fn length_prefixed(bytes: &[u8]) -> Option<(&[u8], &[u8])> {
     let (length, rest) = bytes.split_first_chunk::<2>()?;
     rest.split_at_checked(usize::from(u16::from_be_bytes(*length) & 0x0FFF))
 }
@@ -458,9 +471,9 @@ fn section(table: u8, extension: u16, version: u8, body: &[u8]) -> Vec<u8> {
     section
 }
 
-/// Cuts a section into packets of `pid`, the first with the counter `cc`.
+/// Splits a section into packets of `pid`, the first with the counter `cc`.
 pub fn packets_of(pid: u16, section: &[u8], cc: u8) -> Vec<PacketBytes> {
-    let mut payload = vec![0]; // The pointer: the section begins at once.
+    let mut payload = vec![0]; // The pointer field: the section starts at once.
     payload.extend(section);
     let pieces = payload.chunks(PACKET - 4).enumerate();
     pieces
@@ -475,7 +488,7 @@ pub fn packets_of(pid: u16, section: &[u8], cc: u8) -> Vec<PacketBytes> {
         .collect()
 }
 
-/// Checksum of sections; zero over a section that ends with its own.
+/// Returns the CRC of a section; zero for a section that ends with its own CRC.
 fn crc(bytes: &[u8]) -> u32 {
     bytes.iter().fold(0xFFFF_FFFF, |crc, byte| crc << 8 ^ CRC_TABLE[usize::from((crc >> 24) as u8 ^ byte)])
 }

@@ -1,4 +1,4 @@
-//! Promises about packets, tables and clocks.
+//! Tests of packets, tables and clocks.
 
 use proptest::prelude::*;
 
@@ -8,13 +8,13 @@ use super::clock::{
     PCR_MODULUS, RandomAccess, STAMP_MODULUS, Stamps, Unwrap, distance, is_pes_start, map_stamps, stamps,
 };
 use super::packet::{
-    NULL_PID, PACKET, PAT_PID, Packet, PacketBytes, SYNC, discontinuity_packet, null_packet, packets, set_cc,
-    set_discontinuity, set_pcr, set_pid,
+    NULL_PID, PACKET, PAT_PID, Packet, PacketBytes, SYNC, discontinuity_packet, null_packet, packets,
+    remove_pcr, set_cc, set_discontinuity, set_pcr, set_pid,
 };
 use super::tables::{ElementaryStream, Pat, Pmt, StreamKind, TableReader, descriptors};
 
 fn any_packet() -> impl Strategy<Value = PacketBytes> {
-    // Half of them with plausible headers, so that the deeper branches are reached.
+    // Half of them have plausible headers, so that the deeper branches are reached.
     prop_oneof![
         prop::collection::vec(any::<u8>(), PACKET),
         (prop::collection::vec(any::<u8>(), PACKET), 0..4_u16, any::<bool>(), 1..4_u8, 0..16_u8).prop_map(
@@ -37,8 +37,8 @@ fn any_packet() -> impl Strategy<Value = PacketBytes> {
 }
 
 #[test]
-fn a_null_packet_is_valid_and_carries_nothing() {
-    // Holds the second measured defect of T-view: the header promises a payload, as it must.
+fn a_null_packet_is_valid_and_empty() {
+    // Holds the second measured defect of T-view: the header must announce a payload.
     let packet = null_packet();
     let view = Packet::new(&packet);
     assert!(view.is_valid() && view.has_payload() && !view.has_adaptation() && !view.pusi());
@@ -46,7 +46,7 @@ fn a_null_packet_is_valid_and_carries_nothing() {
 }
 
 #[test]
-fn a_discontinuity_packet_declares_itself_and_does_not_count_on() {
+fn a_discontinuity_packet_declares_a_discontinuity_and_keeps_the_counter() {
     let packet = discontinuity_packet(0x123, 9);
     let view = Packet::new(&packet);
     assert!(view.is_valid() && view.discontinuity() && !view.has_payload());
@@ -54,7 +54,7 @@ fn a_discontinuity_packet_declares_itself_and_does_not_count_on() {
 }
 
 #[test]
-fn a_packet_without_room_for_a_flag_or_a_clock_says_so() {
+fn a_packet_without_adaptation_field_accepts_no_flag_and_no_clock() {
     let mut plain = Builder::video().data(VIDEO_PID);
     assert!(!set_pcr(&mut plain, 5) && !set_discontinuity(&mut plain));
     let mut key = Builder::video().key(5);
@@ -64,7 +64,20 @@ fn a_packet_without_room_for_a_flag_or_a_clock_says_so() {
 }
 
 #[test]
-fn tables_survive_the_way_through_packets() {
+fn a_removed_pcr_leaves_a_valid_packet() {
+    let mut bytes = [0u8; 188];
+    bytes[..6].copy_from_slice(&[0x47, 1, 0, 0x30, 20, 0x50]);
+    remove_pcr(&mut bytes);
+    let packet = Packet::new(&bytes);
+    assert_eq!(packet.pcr(), None);
+    assert!(packet.random_access());
+    assert_eq!(packet.payload().len(), 188 - 25);
+    assert!(bytes[6..25].iter().all(|byte| *byte == 0xFF));
+    assert_eq!(bytes[25], 0);
+}
+
+#[test]
+fn tables_are_read_as_they_were_written() {
     let mut builder = Builder::video();
     builder.pat.programs.insert(0, (0, 0x10));
     builder.pmt.program_info = vec![0x05, 4, b'H', b'D', b'M', b'V'];
@@ -74,35 +87,35 @@ fn tables_survive_the_way_through_packets() {
     let packets = builder.tables();
     assert_eq!(packets.len(), 4);
     let mut reader = TableReader::new();
-    let changes: Vec<bool> = packets.iter().map(|it| reader.packet(it)).collect();
+    let changes: Vec<bool> = packets.iter().map(|it| reader.packet(Packet::new(it))).collect();
     assert_eq!(changes, [false, false, false, true]);
     let tables = reader.tables().unwrap();
     assert_eq!((&tables.pat, &tables.pmt, tables.pmt_pid), (&builder.pat, &builder.pmt, PMT_PID));
-    // Again and again is no change; a new version is one, and so is a programme that moves.
-    assert!(!builder.tables().iter().any(|it| reader.packet(it)));
+    // Repetitions are no change. A new version is a change, and so is a programme on another PID.
+    assert!(!builder.tables().iter().any(|it| reader.packet(Packet::new(it))));
     builder.pmt.version = 1;
-    assert!(builder.tables().iter().any(|it| reader.packet(it)));
+    assert!(builder.tables().iter().any(|it| reader.packet(Packet::new(it))));
     builder.pat.programs[1].1 = 0x200;
-    assert!(reader.packet(&builder.tables()[0]));
+    assert!(reader.packet(Packet::new(&builder.tables()[0])));
     assert_eq!(reader.tables(), None);
 }
 
 #[test]
-fn a_table_with_a_lost_packet_or_a_wrong_checksum_is_not_taken() {
+fn a_table_with_a_lost_packet_or_a_wrong_checksum_is_ignored() {
     let mut builder = Builder::video();
     builder.pmt.streams[1].descriptors = vec![0x0A; 200];
     let mut reader = TableReader::new();
     let mut packets = builder.tables();
     packets.remove(2);
-    packets.iter().for_each(|it| assert!(!reader.packet(it)));
+    packets.iter().for_each(|it| assert!(!reader.packet(Packet::new(it))));
     let mut packets = builder.tables();
     packets[1][30] ^= 1;
-    packets.iter().for_each(|it| assert!(!reader.packet(it)));
-    assert!(builder.tables().iter().any(|it| reader.packet(it)));
+    packets.iter().for_each(|it| assert!(!reader.packet(Packet::new(it))));
+    assert!(builder.tables().iter().any(|it| reader.packet(Packet::new(it))));
 }
 
 #[test]
-fn the_first_programme_is_followed_unless_it_never_comes() {
+fn the_first_programme_is_followed_unless_it_never_arrives() {
     let pat = Pat { stream_id: 1, version: 0, programs: vec![(0, 0x10), (1, 0x100), (2, 0x200)] };
     let mut first = super::build::pmt(&[(0x1B, 0x101)]);
     let second = Pmt { program: 2, ..super::build::pmt(&[(0x1B, 0x201)]) };
@@ -110,10 +123,10 @@ fn the_first_programme_is_followed_unless_it_never_comes() {
     let run = |n_rounds: u8, with_first: bool| {
         let mut reader = TableReader::new();
         for cc in 0..n_rounds {
-            reader.packet(&pat.packets(cc)[0]);
-            reader.packet(&second.packets(0x200, cc)[0]);
+            reader.packet(Packet::new(&pat.packets(cc)[0]));
+            reader.packet(Packet::new(&second.packets(0x200, cc)[0]));
             if with_first {
-                reader.packet(&first.packets(0x100, cc)[0]);
+                reader.packet(Packet::new(&first.packets(0x100, cc)[0]));
             }
         }
         reader.tables().map(|it| it.pmt.program)
@@ -125,7 +138,7 @@ fn the_first_programme_is_followed_unless_it_never_comes() {
 }
 
 #[test]
-fn stream_kinds_are_told_by_type_and_descriptor() {
+fn stream_kinds_are_recognised_by_type_and_descriptor() {
     let check = |stream_type, descriptors: &[u8], kind, codec| {
         let stream = ElementaryStream { stream_type, pid: 1, descriptors: descriptors.to_vec() };
         assert_eq!((stream.kind(), stream.codec()), (kind, codec));
@@ -147,13 +160,13 @@ fn pids_of_a_programme_are_its_streams_and_its_clock_each_once() {
     builder.pmt.pcr_pid = 0x1FE;
     builder.pmt.streams.push(builder.pmt.streams[0].clone());
     let mut reader = TableReader::new();
-    builder.tables().iter().for_each(|it| _ = reader.packet(it));
+    builder.tables().iter().for_each(|it| _ = reader.packet(Packet::new(it)));
     let tables = reader.tables().unwrap();
     assert_eq!(tables.pids().collect::<Vec<_>>(), [VIDEO_PID, AUDIO_PID, 0x1FE]);
     assert!(tables.is_payload(0x1FE) && !tables.is_payload(NULL_PID) && !tables.is_payload(PMT_PID));
 }
 
-/// A packet that begins a PES packet with these stamps.
+/// Returns a packet that starts a PES packet with these stamps.
 fn stamped(pts: u64, dts: Option<u64>) -> PacketBytes {
     let mut packet = Builder::video().pes(VIDEO_PID, &[]);
     let (flags, length) = if dts.is_some() { (0xC0, 10) } else { (0x80, 5) };
@@ -175,7 +188,7 @@ fn stamps_are_read_as_they_were_written() {
 }
 
 #[test]
-fn a_counter_that_wraps_becomes_one_that_does_not() {
+fn a_wrapping_counter_is_unwrapped() {
     let mut clock = Unwrap::stamps();
     let mut check = |value, expected| assert_eq!(clock.unwrap(value), expected);
     check(STAMP_MODULUS - 10, STAMP_MODULUS - 10);
@@ -190,35 +203,35 @@ fn a_counter_that_wraps_becomes_one_that_does_not() {
 }
 
 #[test]
-fn key_frames_are_seen_where_the_encoder_does_not_flag_them() {
+fn key_frames_without_a_flag_are_recognised() {
     let check = |stream_type, data: &[u8], expected| {
         let packet = Builder::video().pes(VIDEO_PID, data);
         let wanted = RandomAccess::Video { pid: VIDEO_PID, stream_type };
-        assert_eq!(wanted.begins_at(Packet::new(&packet)), expected, "type {stream_type:#x}, {data:x?}");
+        assert_eq!(wanted.is_start(Packet::new(&packet)), expected, "type {stream_type:#x}, {data:x?}");
     };
     check(0x1B, &[0, 0, 0, 1, 0x09, 0xF0, 0, 0, 0, 1, 0x67, 1], true); // Delimiter, SPS.
     check(0x1B, &[0, 0, 1, 0x65, 1], true); // IDR.
-    check(0x1B, &[0, 0, 0, 1, 0x09, 0xF0, 0, 0, 1, 0x41], false); // A picture that needs others.
+    check(0x1B, &[0, 0, 0, 1, 0x09, 0xF0, 0, 0, 1, 0x41], false); // A picture that depends on others.
     check(0x24, &[0, 0, 0, 1, 0x46, 1, 0x50, 0, 0, 1, 0x40, 1], true); // Delimiter, VPS.
     check(0x24, &[0, 0, 1, 21 << 1, 1], true); // CRA.
     check(0x24, &[0, 0, 1, 1 << 1, 1], false); // A trailing picture.
     check(0x02, &[0, 0, 1, 0xB3], true); // Sequence header.
     check(0x02, &[0, 0, 1, 0x00], false); // A picture.
-    check(0x42, &[0, 0, 1, 0x65], false); // A codec we cannot look into.
+    check(0x42, &[0, 0, 1, 0x65], false); // An unsupported codec.
 }
 
 #[test]
-fn sound_alone_can_be_entered_at_each_pes_start() {
+fn without_video_every_pes_start_is_a_random_access_point() {
     let mut builder = Builder::radio();
     let wanted = RandomAccess::Audio { pid: AUDIO_PID };
-    assert!(wanted.begins_at(Packet::new(&builder.pes(AUDIO_PID, &[]))));
-    assert!(!wanted.begins_at(Packet::new(&builder.data(AUDIO_PID))));
+    assert!(wanted.is_start(Packet::new(&builder.pes(AUDIO_PID, &[]))));
+    assert!(!wanted.is_start(Packet::new(&builder.data(AUDIO_PID))));
     assert!(is_pes_start(Packet::new(&builder.pes(AUDIO_PID, &[]))));
 }
 
 proptest! {
     #[test]
-    fn what_is_set_is_read_back_and_nothing_else_changes(
+    fn set_values_are_read_back_and_nothing_else_changes(
         original in any_packet(), pid in 0..0x2000_u16, cc in 0..16_u8, pcr in 0..PCR_MODULUS,
     ) {
         let mut packet = original;
@@ -235,16 +248,16 @@ proptest! {
     }
 
     #[test]
-    fn no_packet_makes_a_reader_panic(all in prop::collection::vec(any_packet(), 0..60)) {
+    fn no_packet_causes_a_panic(all in prop::collection::vec(any_packet(), 0..60)) {
         let mut reader = TableReader::new();
         let mut aligner = Aligner::new();
         for mut packet in all {
-            reader.packet(&packet);
+            reader.packet(Packet::new(&packet));
             let view = Packet::new(&packet);
             prop_assert!(view.payload().len() < PACKET);
             prop_assert!(view.pcr().is_none_or(|it| it < PCR_MODULUS));
             if let Some(wanted) = reader.tables().and_then(RandomAccess::of) {
-                wanted.begins_at(view);
+                wanted.is_start(view);
             }
             stamps(view);
             descriptors(view.payload()).for_each(drop);
@@ -255,7 +268,7 @@ proptest! {
     }
 
     #[test]
-    fn tables_that_were_read_can_be_written(
+    fn arbitrary_tables_are_read_as_they_were_written(
         programs in prop::collection::vec((1..u16::MAX, 0x20..0x1FFF_u16), 1..40),
         info in prop::collection::vec(any::<u8>(), 0..60),
         streams in prop::collection::vec((any::<u8>(), 0x20..0x1FFF_u16, prop::collection::vec(any::<u8>(), 0..60)), 0..12),
@@ -267,7 +280,7 @@ proptest! {
         let pmt = Pmt { program: programs[0].0, version: 9, pcr_pid: 0x99, program_info: info, streams: streams.collect() };
         let mut reader = TableReader::new();
         for packet in pat.packets(cc).iter().chain(&pmt.packets(programs[0].1, cc)) {
-            reader.packet(packet);
+            reader.packet(Packet::new(packet));
         }
         let tables = reader.tables();
         prop_assert_eq!(tables.map(|it| (&it.pat, &it.pmt)), Some((&pat, &pmt)));

@@ -103,7 +103,7 @@ impl Viewer {
             let view = Packet::new(packet);
             assert!(view.is_valid(), "a valid packet");
             self.n_packets += 1;
-            self.tables.packet(packet);
+            self.tables.packet(view);
             let pid = view.pid();
             if pid == NULL_PID {
                 self.n_filler += 1;

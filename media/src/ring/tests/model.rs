@@ -206,7 +206,8 @@ async fn run(scenario: Vec<Step>) {
                     Kind::Audio => vec![builder.data(AUDIO_PID)],
                 });
                 let packets: Vec<_> = packets.collect();
-                let closed: Vec<Chunk> = packets.iter().filter_map(|it| chunker.push(it, now)).collect();
+                let closed: Vec<Chunk> =
+                    packets.iter().filter_map(|it| chunker.push(Packet::new(it), now)).collect();
                 model.commit(closed, now);
                 writer.push_packets(&packets.concat(), now);
             }

@@ -10,7 +10,7 @@ use bytes::BytesMut;
 use self::builder::{AAC, AC3, Clock, H264, HEVC, MP2, MPEG2, Spec};
 use self::checker::Checker;
 use super::{Splice, SpliceSettings};
-use crate::ts::packet::{PacketBytes, packets, set_cc};
+use crate::ts::packet::{Packet, PacketBytes, packets, set_cc};
 
 fn ms(n: u64) -> Duration {
     Duration::from_millis(n)
@@ -66,7 +66,7 @@ impl Stage {
         self.wait_until(at);
         self.splice.change(at);
         self.began.push(None);
-        assert!(!self.splice.is_through());
+        assert!(!self.splice.is_forwarding());
     }
 
     fn wait_until(&mut self, at: Duration) {
@@ -84,13 +84,13 @@ impl Stage {
     fn packet(&mut self, packet: &PacketBytes, at: Duration) {
         self.wait_until(at);
         let mut out = BytesMut::new();
-        self.splice.packet(packet, at, &mut out);
+        self.splice.packet(Packet::new(packet), at, &mut out);
         self.keep(out, at);
     }
 
     fn keep(&mut self, out: BytesMut, now: Duration) {
         if !out.is_empty() {
-            assert!(self.splice.is_through());
+            assert!(self.splice.is_forwarding());
             self.began.last_mut().unwrap().get_or_insert(now);
             self.output.push((now, out.to_vec()));
         }
@@ -611,7 +611,7 @@ fn a_clock_that_jumps_within_a_source_does_not_confuse_the_next() {
         let mut last = 0;
         for (at, packet) in jumped.packets(4_000, 4_000) {
             stage.packet(&packet, ms(at));
-            last = crate::ts::clock::stamps(crate::ts::packet::Packet::new(&packet)).pts.unwrap_or(last);
+            last = crate::ts::clock::stamps(Packet::new(&packet)).pts.unwrap_or(last);
         }
         stage.change(ms(8_000));
         for (at, packet) in (Spec { id: 1, ..another() }).arrivals(ms(9_000), 0, ms(12_000)) {
@@ -619,9 +619,8 @@ fn a_clock_that_jumps_within_a_source_does_not_confuse_the_next() {
         }
         let output = stage.output.iter().filter(|it| it.0 >= ms(9_000)).flat_map(|it| it.1.clone());
         let output: Vec<u8> = output.collect();
-        let stamp = packets(&output)
-            .find_map(|packet| crate::ts::clock::stamps(crate::ts::packet::Packet::new(packet)).pts)
-            .unwrap();
+        let stamp =
+            packets(&output).find_map(|packet| crate::ts::clock::stamps(Packet::new(packet)).pts).unwrap();
         let step = crate::ts::clock::distance(last, stamp, 1 << 33) / 90;
         assert!((1_000..2_000).contains(&step), "jump {jump}: then a step of {step} ms");
     }
@@ -632,7 +631,7 @@ fn a_pcr_that_has_nothing_to_do_with_the_time_stamps_is_not_believed() {
     for (first_error, second_error) in [(0, 5_000_000), (5_000_000, 0), (7_000_000, 90_000_000)] {
         let strange = |packets: Vec<(Duration, PacketBytes)>, error: u64| {
             packets.into_iter().map(move |(at, mut packet)| {
-                if let Some(pcr) = crate::ts::packet::Packet::new(&packet).pcr() {
+                if let Some(pcr) = Packet::new(&packet).pcr() {
                     crate::ts::packet::set_pcr(&mut packet, pcr + error * 300);
                 }
                 (at, packet)
@@ -768,7 +767,7 @@ fn what_is_held_is_bounded() {
     // No tables, for ever.
     for (_, packet) in Spec::default().packets(1, 99).into_iter().skip(2) {
         for _ in 0..200 {
-            splice.packet(&packet, ms(1), &mut out);
+            splice.packet(Packet::new(&packet), ms(1), &mut out);
         }
     }
     assert!(out.is_empty());
@@ -776,15 +775,15 @@ fn what_is_held_is_bounded() {
     // A fast source without key frames begins when no more can be held.
     let mut splice = Splice::new(settings);
     for (_, packet) in (Spec { gop: 100_000, ..Spec::default() }).packets(40, 4_000) {
-        splice.packet(&packet, ms(1), &mut out);
+        splice.packet(Packet::new(&packet), ms(1), &mut out);
         assert!(held(&splice) <= 402);
     }
-    assert!(splice.is_through());
+    assert!(splice.is_forwarding());
 }
 
 fn held(splice: &Splice) -> usize {
     match &splice.phase {
         super::Phase::Gathering(gathering) => gathering.held.len(),
-        super::Phase::Carrying(_) => 0,
+        super::Phase::Forwarding(_) => 0,
     }
 }

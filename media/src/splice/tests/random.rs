@@ -108,7 +108,7 @@ proptest! {
             if changes.contains(&n) {
                 splice.change(*at);
             }
-            splice.packet(packet, *at, &mut out);
+            splice.packet(Packet::new(packet), *at, &mut out);
             if n % 50 == 0 {
                 splice.tick(*at, &mut out);
             }

@@ -1,0 +1,455 @@
+//! Forwards the packets of a source to the output, unchanged or rewritten to the PIDs, counters and times of
+//! the output.
+use std::time::Duration;
+
+use crate::splice::gather::{Gathering, HeldPacket, StartPoint, pid_of};
+use crate::splice::output::{Output, PIDS};
+use crate::splice::pace::{OutputClock, SECOND, Ticks};
+use crate::splice::pids::Kind;
+use crate::splice::timeline::{Timeline, wrap};
+use crate::ts::clock::{RandomAccess, STAMP_MODULUS, is_pes_header_cut, is_pes_start, map_stamps, stamps};
+use crate::ts::packet::{
+    NULL_PID, PAT_PID, Packet, PacketBytes, PacketSink, discontinuity_packet, remove_payload, remove_pcr,
+    set_cc, set_discontinuity, set_pcr, set_pid,
+};
+use crate::ts::tables::{ElementaryStream, TableReader};
+
+/// Maximum distance of two clock references in the standard; a greater step is declared as a discontinuity.
+const CLOCK_GAP_MAX: Ticks = SECOND / 10;
+
+/// A PID of the source that is not forwarded.
+const OTHER: u8 = 0xFF;
+/// A PID of the source that carries tables.
+const TABLE: u8 = 0xFE;
+
+/// Forwards the current source.
+#[derive(Debug)]
+pub(crate) struct Forwarder {
+    pub(crate) reader: TableReader,
+    timeline: Timeline,
+    access: Option<u16>,
+    pcr_pid: u16,
+    /// For each PID of the source: index into `streams`, or [`TABLE`], or [`OTHER`].
+    routes: Box<[u8; PIDS]>,
+    streams: Vec<ForwardedStream>,
+    mode: Mode,
+    /// Whether the first tables were applied.
+    has_tables: bool,
+}
+
+/// How packets are forwarded.
+#[derive(Debug)]
+enum Mode {
+    /// For a first source with one programme: all PIDs pass unchanged, announced or not.
+    Unchanged,
+    /// For other sources: only the programme is forwarded, rewritten.
+    Rewritten {
+        /// Added to every time stamp.
+        shift: Ticks,
+        /// Last clock of the previous source; the first clock of this one must be later.
+        clock_floor: Option<Ticks>,
+        /// Whether no clock was sent yet; the first may have to declare its step.
+        is_clock_due: bool,
+        /// The clock that declared a step. If its packet is sent twice, both declare it.
+        declared: Option<Ticks>,
+    },
+}
+
+/// The format of the payload of a PID.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum PayloadFormat {
+    Pes,
+    /// Sections without time stamps.
+    Sections,
+    /// Only the programme clock.
+    Clock,
+}
+
+/// A stream of the source.
+#[derive(Debug)]
+struct ForwardedStream {
+    kind: Kind,
+    format: PayloadFormat,
+    pid: u16,
+    /// Output PID; `None` if no PID is left.
+    target: Option<u16>,
+    /// Added to its continuity counters; `None` before its first packet.
+    counter_shift: Option<u8>,
+    /// Whether its first PES packet or section has started.
+    is_open: bool,
+    /// Minimum for its first time stamp, in output time.
+    floor: Option<Ticks>,
+}
+
+impl PayloadFormat {
+    fn of(stream: &ElementaryStream) -> PayloadFormat {
+        match stream.stream_type {
+            // Private sections, object and data carousels. Sections with time stamps (0x86: cue messages) are
+            // not included, so that they end at a change of source: they never look like a PES packet.
+            0x05 | 0x0A..=0x0D => PayloadFormat::Sections,
+            _ => PayloadFormat::Pes,
+        }
+    }
+}
+
+impl Forwarder {
+    /// Starts the output of a source: tables first, then the held packets from the start point on.
+    pub(crate) fn start(
+        gathering: Gathering,
+        start: &StartPoint,
+        output: &mut Output,
+        out: &mut impl PacketSink,
+    ) -> Self {
+        let Gathering { held, reader, timeline, .. } = gathering;
+        let is_first = output.tables.is_none();
+        let n_programs =
+            reader.tables().map_or(0, |it| it.pat.programs.iter().filter(|it| it.0 != 0).count());
+        let mode = if is_first && n_programs == 1 {
+            Mode::Unchanged
+        } else {
+            let clock_floor = output.clock.filter(|_| start.keeps_clock);
+            Mode::Rewritten { shift: start.shift, clock_floor, is_clock_due: !is_first, declared: None }
+        };
+        let routes = Box::new([OTHER; PIDS]);
+        let mut forwarder = Forwarder {
+            reader,
+            timeline,
+            access: None,
+            pcr_pid: NULL_PID,
+            routes,
+            streams: Vec::new(),
+            mode,
+            has_tables: false,
+        };
+        output.pcr_clock.restart();
+        output.stamp_clock.restart();
+        forwarder.apply_tables(output);
+        forwarder.has_tables = true;
+        if forwarder.pcr_pid == NULL_PID || !start.keeps_clock {
+            output.pcr_clock = OutputClock::default();
+        }
+        if matches!(forwarder.mode, Mode::Unchanged) {
+            continue_counters(&held, start.index, output);
+        }
+        output.send_pat(out);
+        output.send_pmt(out);
+        forwarder.send_clock(&held, start.index, output, out);
+        for held in &held[start.index..] {
+            forwarder.packet(Packet::new(&held.packet), held.at, output, out);
+        }
+        forwarder
+    }
+
+    /// Sends a clock reference before the first packet, unless that contains one: the first time stamps of a
+    /// source must not precede the clock that they refer to.
+    fn send_clock(
+        &mut self,
+        held: &[HeldPacket],
+        start: usize,
+        output: &mut Output,
+        out: &mut impl PacketSink,
+    ) {
+        let Mode::Rewritten { shift, clock_floor, is_clock_due, .. } = &mut self.mode else { return };
+        let target =
+            self.streams.iter().find(|stream| stream.pid == self.pcr_pid).and_then(|stream| stream.target);
+        let (Some(target), Some(clock), true) = (target, clock_at(held, start), *is_clock_due) else {
+            return;
+        };
+        let clock = clock.wrapping_add(*shift);
+        if held[start].clock.is_some() || clock_floor.is_some_and(|floor| clock <= floor) {
+            return;
+        }
+        let cc = output.counter(target).unwrap_or(0);
+        let mut packet = discontinuity_packet(target, cc);
+        if output.clock.is_some_and(|last| (0..=CLOCK_GAP_MAX).contains(&(clock - last))) {
+            packet[5] = 0;
+        }
+        // The PCR flag, followed by 0xFF bytes, is what `set_pcr` needs to find a PCR.
+        packet[5] |= 0x10;
+        set_pcr(&mut packet, wrap(clock) * 300);
+        out.push(Packet::new(&packet));
+        output.set_counter(target, cc);
+        output.clock = Some(clock);
+        (*is_clock_due, *clock_floor) = (false, None);
+    }
+
+    pub(crate) fn packet(
+        &mut self,
+        packet: Packet<'_>,
+        at: Duration,
+        output: &mut Output,
+        out: &mut impl PacketSink,
+    ) {
+        match self.mode {
+            Mode::Unchanged => self.pass(packet, at, output, out),
+            Mode::Rewritten { .. } => self.rewrite(packet, at, output, out),
+        }
+    }
+
+    /// Forwards a packet unchanged and records what was sent, for the next source.
+    fn pass(&mut self, packet: Packet<'_>, at: Duration, output: &mut Output, out: &mut impl PacketSink) {
+        let pid = packet.pid();
+        if packet.is_valid() && pid != NULL_PID {
+            self.follow_tables(packet, output);
+            if let Some(stream) = self.streams.get_mut(usize::from(self.routes[usize::from(pid)])) {
+                stream.is_open |=
+                    stream.format == PayloadFormat::Clock || packet.pusi() && packet.has_payload();
+                if !stream.is_open {
+                    return;
+                }
+                if pid == self.pcr_pid
+                    && let Some(pcr) = packet.pcr()
+                {
+                    self.record_clock(pcr / 300, 0, at, output);
+                }
+                if packet.pusi() {
+                    self.record_stamps(packet, pid, 0, at, output);
+                }
+            }
+            output.set_counter(pid, packet.cc());
+        }
+        out.push(packet);
+    }
+
+    fn rewrite(&mut self, packet: Packet<'_>, at: Duration, output: &mut Output, out: &mut impl PacketSink) {
+        let pid = packet.pid();
+        if pid == NULL_PID {
+            out.push(packet);
+            return;
+        }
+        // Packets that a decoder discards are dropped: their PID and counter are meaningless.
+        if !packet.is_valid() || !packet.has_payload() && !packet.has_adaptation() {
+            return;
+        }
+        // The tables of the output replace those of the source, at the same rate.
+        if self.follow_tables(packet, output) {
+            output.send_pat(out);
+            output.send_pmt(out);
+        } else if packet.pusi() && pid == PAT_PID {
+            output.send_pat(out);
+        } else if packet.pusi() && self.reader.tables().is_some_and(|tables| tables.pmt_pid == pid) {
+            output.send_pmt(out);
+        } else {
+            let index = usize::from(self.routes[usize::from(pid)]);
+            if index >= self.streams.len() {
+                return;
+            }
+            let mut bytes = *packet.bytes();
+            if self.rewrite_stream(packet, &mut bytes, index, at, output) {
+                out.push(Packet::new(&bytes));
+            }
+        }
+    }
+
+    /// Reads a table packet of the source and returns whether the tables, and with them the routes, have
+    /// changed.
+    fn follow_tables(&mut self, packet: Packet<'_>, output: &mut Output) -> bool {
+        // Between a new PAT and its PMT the PIDs with tables are unknown.
+        let is_table = self.routes[usize::from(packet.pid())] == TABLE || self.reader.tables().is_none();
+        let has_changed = is_table && self.reader.packet(packet) && self.reader.tables().is_some();
+        if has_changed {
+            self.apply_tables(output);
+        }
+        has_changed
+    }
+
+    /// Rewrites `bytes`, a copy of a packet of the programme, to the PID, counter and time of the output. Returns
+    /// false if it must be dropped.
+    fn rewrite_stream(
+        &mut self,
+        packet: Packet<'_>,
+        bytes: &mut PacketBytes,
+        index: usize,
+        at: Duration,
+        output: &mut Output,
+    ) -> bool {
+        let Mode::Rewritten { shift, clock_floor, is_clock_due, declared } = &mut self.mode else {
+            return true;
+        };
+        let shift = *shift;
+        let stream = &mut self.streams[index];
+        let (Some(target), pid) = (stream.target, stream.pid) else { return false };
+        let pcr = packet.pcr();
+        let mut has_payload = packet.has_payload();
+        if has_payload {
+            let can_pass = match stream.format {
+                // The time stamps of scrambled packets, and those of a PES header that spans two packets,
+                // cannot be read.
+                PayloadFormat::Pes if packet.is_scrambled() || packet.pusi() && is_pes_header_cut(packet) => {
+                    false
+                }
+                PayloadFormat::Pes => {
+                    stream.is_open
+                        || is_pes_start(packet) && is_after_floor(packet, stream, &self.timeline, shift)
+                }
+                PayloadFormat::Sections => stream.is_open || packet.pusi(),
+                PayloadFormat::Clock => true,
+            };
+            stream.is_open = can_pass;
+            if !can_pass {
+                stream.counter_shift = None;
+                // The programme clock continues even while its stream is dropped.
+                if pcr.is_none() || pid != self.pcr_pid {
+                    return false;
+                }
+                remove_payload(bytes);
+                has_payload = false;
+            }
+        }
+        let cc = packet.cc();
+        let counter_shift = *stream.counter_shift.get_or_insert_with(|| match output.counter(target) {
+            None => 0,
+            Some(last) => last.wrapping_add(u8::from(has_payload)).wrapping_sub(cc) & 0x0F,
+        });
+        set_cc(bytes, cc.wrapping_add(counter_shift));
+        if !stream.is_open {
+            // Without a payload the output counter does not increase, but the counter of the source does.
+            stream.counter_shift = None;
+        }
+        if let Some(pcr) = pcr {
+            let (base, extension) = (pcr / 300, pcr % 300);
+            let is_programme = pid == self.pcr_pid;
+            let clock = self.timeline.place(base).wrapping_add(shift);
+            if is_programme && clock_floor.is_some_and(|floor| clock <= floor) {
+                remove_pcr(bytes);
+            } else {
+                set_pcr(bytes, wrap(clock) * 300 + extension);
+                if is_programme {
+                    let step = output.clock.map(|last| clock - last);
+                    if *is_clock_due && !step.is_some_and(|step| (0..=CLOCK_GAP_MAX).contains(&step)) {
+                        *declared = Some(clock);
+                    }
+                    if *declared == Some(clock) {
+                        set_discontinuity(bytes);
+                    }
+                    (*is_clock_due, *clock_floor) = (false, None);
+                    self.record_clock(base, shift, at, output);
+                }
+            }
+        }
+        if has_payload && packet.pusi() {
+            self.record_stamps(packet, target, shift, at, output);
+            map_stamps(bytes, |stamp| (stamp + wrap(shift)) % STAMP_MODULUS);
+        }
+        set_pid(bytes, target);
+        output.set_counter(target, bytes[3]);
+        true
+    }
+
+    /// Records a clock of the source that is sent, as a 33-bit base.
+    fn record_clock(&mut self, base: u64, shift: Ticks, at: Duration, output: &mut Output) {
+        let clock = self.timeline.advance(base).wrapping_add(shift);
+        output.record_clock(clock, at);
+    }
+
+    /// Records the time stamps of a packet of the source that is sent on `target`.
+    fn record_stamps(
+        &mut self,
+        packet: Packet<'_>,
+        target: u16,
+        shift: Ticks,
+        at: Duration,
+        output: &mut Output,
+    ) {
+        let stamps = stamps(packet);
+        let (Some(decode), Some(presentation)) = (stamps.decode(), stamps.pts) else { return };
+        let decode = if self.access == Some(packet.pid()) {
+            self.timeline.advance(decode)
+        } else {
+            self.timeline.place(decode)
+        };
+        let presentation = self.timeline.place(presentation);
+        output.record_stamps(target, decode.wrapping_add(shift), presentation.wrapping_add(shift), at);
+    }
+
+    /// Applies the tables of the source, at the start and after every change.
+    fn apply_tables(&mut self, output: &mut Output) {
+        let Some(tables) = self.reader.tables() else { return };
+        self.pcr_pid = tables.pmt.pcr_pid;
+        self.access = RandomAccess::of(tables).map(pid_of);
+        let mut before = std::mem::take(&mut self.streams);
+        let is_unchanged = matches!(self.mode, Mode::Unchanged);
+        let assigned = output.assign(tables, |pid, kind| {
+            let same = before.iter().find(|stream| stream.pid == pid && stream.kind == kind);
+            if is_unchanged { Some(pid) } else { same.and_then(|stream| stream.target) }
+        });
+        self.routes.fill(OTHER);
+        for (at, (kind, pid, _)) in assigned.wanted.iter().enumerate() {
+            // If a PID is announced twice, the first entry counts.
+            if usize::from(TABLE) <= self.streams.len() || self.routes[usize::from(*pid)] != OTHER {
+                continue;
+            }
+            let target = assigned.pids[at];
+            let same = before.iter().position(|stream| stream.pid == *pid && stream.kind == *kind);
+            let forwarded = match same {
+                Some(same) => ForwardedStream { target, ..before.swap_remove(same) },
+                None => ForwardedStream {
+                    kind: *kind,
+                    format: tables.pmt.streams.get(at).map_or(PayloadFormat::Clock, PayloadFormat::of),
+                    pid: *pid,
+                    target,
+                    counter_shift: None,
+                    // A PID that passed before it was announced continues.
+                    is_open: is_unchanged && self.has_tables,
+                    floor: target.and_then(|target| output.floor(target)),
+                },
+            };
+            if is_unchanged {
+                output.pid_allocation.take_pid(*kind, *pid);
+            }
+            self.routes[usize::from(*pid)] = self.streams.len() as u8;
+            self.streams.push(forwarded);
+        }
+        for pid in tables.pat.programs.iter().map(|program| program.1).chain([PAT_PID]) {
+            if self.reader.is_table(pid) {
+                self.routes[usize::from(pid)] = TABLE;
+            }
+        }
+        if is_unchanged {
+            output.tables = Some(tables.clone());
+        } else {
+            output.announce(tables, &assigned.pids, assigned.clock);
+        }
+        output.reference = self.access.and_then(|pid| {
+            self.streams.iter().find(|stream| stream.pid == pid).and_then(|stream| stream.target)
+        });
+    }
+}
+
+/// Sets the counters of the first tables so that the tables of the source continue them.
+fn continue_counters(held: &[HeldPacket], start: usize, output: &mut Output) {
+    let Some(tables) = output.tables.as_ref() else { return };
+    let n_packets =
+        [(PAT_PID, tables.pat.packets(0).len()), (tables.pmt_pid, tables.pmt.packets(0, 0).len())];
+    for (pid, n_packets) in n_packets {
+        let of_table = |held: &&HeldPacket| {
+            let packet = Packet::new(&held.packet);
+            packet.pid() == pid && packet.has_payload()
+        };
+        let cc = |held: &HeldPacket| Packet::new(&held.packet).cc();
+        let before = held[..start].iter().rev().find(of_table).map(cc);
+        let last =
+            before.or_else(|| held[start..].iter().find(of_table).map(|held| cc(held).wrapping_sub(1)));
+        output.set_counter(pid, last.unwrap_or(0).wrapping_sub(n_packets as u8));
+    }
+}
+
+/// Returns the programme clock at a packet, interpolated between the last clock before it and the next.
+fn clock_at(held: &[HeldPacket], index: usize) -> Option<Ticks> {
+    let clock = |(at, held): (usize, &HeldPacket)| held.clock.map(|clock| (at, clock));
+    let before = held[..=index].iter().enumerate().rev().find_map(clock);
+    let after = held[index..].iter().enumerate().find_map(clock);
+    let (at, before) = before?;
+    // Always less than the next clock, whatever the clocks of a faulty source are.
+    let share = after.map_or(0, |(n_more, after)| {
+        let span = (after - before).clamp(0, CLOCK_GAP_MAX);
+        span * (index - at) as Ticks / (index - at + n_more).max(1) as Ticks
+    });
+    Some(before + share)
+}
+
+/// Returns whether the PES packet that starts here is decoded after the last one of the previous source.
+fn is_after_floor(packet: Packet<'_>, stream: &ForwardedStream, timeline: &Timeline, shift: Ticks) -> bool {
+    let Some(floor) = stream.floor else { return true };
+    stamps(packet).decode().is_some_and(|stamp| timeline.place(stamp).wrapping_add(shift) >= floor)
+}
