@@ -8,7 +8,7 @@ use std::hint::black_box;
 use std::task::{Context, Poll, Waker};
 
 use bytes::Bytes;
-use media::chunk::Chunker;
+use media::chunker::Chunker;
 use media::ring::{Budget, JoinPoint, RingSettings, ring};
 use media::ts::align::Aligner;
 use media::ts::packet::{PACKET, Packet, SYNC, packets, set_cc, set_pid};

@@ -6,9 +6,11 @@ use std::time::Duration;
 use bytes::{Bytes, BytesMut};
 
 use crate::ts::align::Aligner;
-use crate::ts::clock::{PCR_MODULUS, STAMP_HZ, STAMP_MODULUS, Unwrap, distance, map_stamps, stamps};
+use crate::ts::clock::{PCR_MODULUS, STAMP_HZ, STAMP_MODULUS, Unwrap, distance};
 use crate::ts::packet::{NULL_PID, PACKET, Packet, PacketBytes, packets, set_cc, set_pcr};
-use crate::ts::tables::{TableReader, Tables};
+use crate::ts::pes::{map_stamps, stamps};
+use crate::ts::table_reader::TableReader;
+use crate::ts::tables::Tables;
 
 /// A run ends after this many packets, or after [`RUN_PACKETS_MIN`] if the next packet is due later.
 const RUN_PACKETS_MAX: usize = 28;

@@ -17,8 +17,8 @@ use tokio::runtime::Handle;
 use tokio::time::timeout;
 use tokio_util::task::TaskTracker;
 
-use crate::Permit;
 use crate::dial::BoxedSocket;
+use crate::permit::Permit;
 
 /// Longest time for an orderly close. After it the connection is reset.
 pub const CLOSE_TIMEOUT: Duration = Duration::from_millis(500);
@@ -48,7 +48,7 @@ impl Closer {
     /// is over. Then it drops the socket, and after that the permit.
     pub fn close(&self, socket: BoxedSocket, permit: Box<dyn Permit>) {
         // Both in one value from the start, so that they are always dropped in this order.
-        let mut held = Held { socket, permit };
+        let mut held = ClosingSocket { socket, permit };
         held.permit.closing();
         // A runtime that shuts down drops the task without running it; the order socket, then permit, is the
         // same.
@@ -96,7 +96,7 @@ impl Closer {
 }
 
 /// Field order is drop order: the permit is dropped after the socket.
-struct Held {
+struct ClosingSocket {
     socket: BoxedSocket,
     permit: Box<dyn Permit>,
 }

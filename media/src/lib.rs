@@ -4,17 +4,19 @@
 //! a *ring*. Every viewer reads the ring through its own *tail*. This crate knows no channels, users or
 //! accounts, it spawns no tasks on its own, and no packet waits for a disk or a mailbox.
 //!
-//! Reading order: [`ts`] (packets), [`chunk`] (runs of packets), [`ring`] and [`join_point`] (reading),
+//! Reading order: [`ts`] (packets), [`chunk`] and [`chunker`] (runs of packets), [`ring`] and [`join_point`] (reading),
 //! [`source`], [`splice`] and [`pump`] (writing). [`sample`] measures a source that nobody watches.
 //! The HTTP crate uses only the items that are re-exported here.
 
 pub mod chunk;
+pub mod chunker;
 pub mod clip;
 pub mod closer;
 pub mod dial;
 pub mod error;
 pub mod join_point;
 pub mod meter;
+mod permit;
 pub mod pump;
 pub mod ring;
 pub mod sample;
@@ -27,16 +29,8 @@ pub mod ts;
 pub use crate::clip::{Clip, ClipError, ClipPlayer};
 pub use crate::dial::{Dial, DialSettings, TcpDial};
 pub use crate::meter::{Connection, ConnectionMeter, TailMeter};
+pub use crate::permit::Permit;
 pub use crate::ring::{EndReason, RingSettings, Tail};
 pub use crate::source::find_program;
 #[cfg(any(test, feature = "testing"))]
 pub use crate::testing::MemoryDial;
-
-/// The right to keep one upstream connection open.
-///
-/// The permit is held together with the socket and is dropped after it, so that it is returned only when the
-/// provider can no longer see the connection.
-pub trait Permit: Send + 'static {
-    /// Called when the connection starts to close. The permit is dropped soon afterwards.
-    fn closing(&mut self);
-}

@@ -1,7 +1,7 @@
-//! What other people's tools say of the splice's output: ffprobe, ffmpeg, tshark and tsreport read a recording over
-//! several sources made by ffmpeg.
+//! Checks the output of the splice with independent tools: ffprobe, ffmpeg, tshark and tsreport read a
+//! recording over several sources that ffmpeg generated.
 //!
-//! Needs ffmpeg, tshark and tstools; a missing one is a failure that names its package.
+//! Requires ffmpeg, tshark and tstools; the failure of a test without one of them names the package.
 
 #[cfg(test)]
 mod slow {
@@ -13,13 +13,13 @@ mod slow {
     use media::splice::{Splice, SpliceSettings};
     use media::ts::clock::{STAMP_MODULUS, distance};
     use media::ts::packet::{Packet, PacketBytes, packets};
-    use media::ts::tables::TableReader;
+    use media::ts::table_reader::TableReader;
     use tempfile::TempDir;
 
-    /// Where 33 bits of 90 kHz are used up, in seconds.
+    /// Period of a 33-bit clock of 90 kHz, in seconds.
     const WRAP: f64 = STAMP_MODULUS as f64 / 90_000.0;
 
-    /// Arguments for ffmpeg that make 12 s of one kind of source.
+    /// Arguments for ffmpeg that generate 12 s of one kind of source.
     const H264_AAC: &[&str] =
         &["-c:v", "libx264", "-preset", "ultrafast", "-bf", "2", "-g", "25", "-c:a", "aac"];
     const MPEG2_MP2: &[&str] = &["-c:v", "mpeg2video", "-bf", "2", "-g", "12", "-b:v", "600k", "-c:a", "mp2"];
@@ -34,7 +34,7 @@ mod slow {
         "ac3",
     ];
     const RADIO: &[&str] = &["-map", "1:a", "-c:a", "aac"];
-    /// PIDs and numbers unlike ffmpeg's own.
+    /// PIDs and numbers other than the defaults of ffmpeg.
     const OTHER_PIDS: &[&str] = &[
         "-streamid",
         "0:68",
@@ -70,18 +70,18 @@ mod slow {
         all.extend(arguments.iter().flat_map(|it| it.iter()));
         all.extend(["-output_ts_offset", &start, "-f", "mpegts", path.to_str().unwrap()]);
         let output = run("ffmpeg", "ffmpeg", &all);
-        assert!(output.status.success(), "make clip {name}: {}", text(&output));
+        assert!(output.status.success(), "generate clip {name}: {}", text(&output));
         Clip::read(&std::fs::read(path).unwrap())
     }
 
-    /// Packets with the programme time at which a source would send them, from zero on.
+    /// Packets with the programme time at which a source sends them, starting at zero.
     struct Clip(Vec<(Duration, PacketBytes)>);
 
     impl Clip {
         fn read(bytes: &[u8]) -> Clip {
             let mut reader = TableReader::new();
             let mut first = None;
-            // Place and time of each PCR; between two of them packets are sent evenly.
+            // Index and time of each PCR; packets between two of them are sent evenly.
             let mut clocks: Vec<(usize, f64)> = Vec::new();
             for (index, bytes) in packets(bytes).enumerate() {
                 reader.packet(Packet::new(bytes));
@@ -96,23 +96,23 @@ mod slow {
                 let next = clocks.partition_point(|clock| clock.0 <= index);
                 let before = clocks[next.saturating_sub(1)];
                 let after = clocks.get(next).copied().unwrap_or((before.0 + 1, before.1));
-                let way = (after.0 - before.0).max(1) as f64;
-                let share = (index.saturating_sub(before.0) as f64 / way).min(1.0);
+                let span = (after.0 - before.0).max(1) as f64;
+                let share = (index.saturating_sub(before.0) as f64 / span).min(1.0);
                 Duration::from_secs_f64(before.1 + (after.1 - before.1) * share)
             };
             Clip(packets(bytes).enumerate().map(|(index, packet)| (time(index), *packet)).collect())
         }
     }
 
-    /// A recording that is being made: sources come and go, the wall clock runs.
+    /// A running recording: sources change while the wall clock advances.
     struct Recording {
         splice: Splice,
         now: Duration,
         out: BytesMut,
         n_gaps: u32,
-        /// Programme that the first source sent ahead of the wall clock.
+        /// Lead of the first source over the wall clock.
         ahead: Duration,
-        has_begun: bool,
+        has_started: bool,
     }
 
     impl Recording {
@@ -123,16 +123,16 @@ mod slow {
                 out: BytesMut::new(),
                 n_gaps: 0,
                 ahead: Duration::ZERO,
-                has_begun: false,
+                has_started: false,
             }
         }
 
-        /// Plays `seconds` of a clip, after `burst` of it have come at once; it is lost wherever it is then.
+        /// Plays `seconds` of a clip after a burst of `burst` seconds. The source is lost at any packet.
         fn play(&mut self, clip: &Clip, burst: f64, seconds: f64) {
             self.play_until(clip, burst, seconds, |_| true);
         }
 
-        /// Like [`Self::play`], but it is lost just before the next frame.
+        /// Like [`Self::play`], but the source is lost just before a frame.
         fn play_whole_frames(&mut self, clip: &Clip, burst: f64, seconds: f64) {
             self.play_until(clip, burst, seconds, |packet| packet.pusi());
         }
@@ -145,7 +145,7 @@ mod slow {
             can_end: impl Fn(Packet<'_>) -> bool,
         ) {
             let (burst, seconds) = (Duration::from_secs_f64(burst), Duration::from_secs_f64(seconds));
-            if !std::mem::replace(&mut self.has_begun, true) {
+            if !std::mem::replace(&mut self.has_started, true) {
                 self.ahead = burst;
             }
             let connected = self.now;
@@ -160,7 +160,7 @@ mod slow {
             self.wait_until(self.now.max(connected + seconds));
         }
 
-        /// The source is lost; the next is there after `seconds`.
+        /// Loses the source; the next one connects after `seconds`.
         fn gap(&mut self, seconds: f64) {
             self.splice.change(self.now);
             self.n_gaps += 1;
@@ -180,7 +180,7 @@ mod slow {
             path
         }
 
-        /// Asks all tools.
+        /// Checks the recording with all tools.
         fn check(&self, folder: &Path) {
             let path = self.write(folder);
             let path = path.to_str().unwrap();
@@ -188,12 +188,12 @@ mod slow {
             let length = length(path);
             println!("ffprobe: {length:.3} s over {} gaps, wall time {expected:.3} s", self.n_gaps);
             let within = 0.2 * f64::from(self.n_gaps);
-            assert!((length - expected).abs() <= within, "{length:.3} s long, it took {expected:.3} s");
+            assert!((length - expected).abs() <= within, "{length:.3} s long, expected {expected:.3} s");
             for findings in [
-                running_back(path),
-                complaints(path, Depth::Packets),
+                decreasing_stamps(path),
+                ffmpeg_warnings(path, Depth::Packets),
                 lost_packets(path),
-                clock_running_back(path),
+                decreasing_clocks(path),
             ] {
                 assert_eq!(findings, Vec::<String>::new());
             }
@@ -202,7 +202,7 @@ mod slow {
 
     const PROBE_ALL: [&str; 4] = ["-probesize", "500M", "-analyzeduration", "500M"];
 
-    /// Stream, PTS, DTS and duration of every packet, as ffprobe reads them.
+    /// Returns stream, PTS, DTS and duration of every packet, as reported by ffprobe.
     fn stamps(path: &str) -> Vec<(i64, i64, i64, i64)> {
         let what = [
             "-v",
@@ -226,7 +226,7 @@ mod slow {
             .collect()
     }
 
-    /// From the first to the last picture or sound, in seconds.
+    /// Returns the time from the first to the last frame, in seconds.
     fn length(path: &str) -> f64 {
         let stamps = stamps(path);
         let begin = stamps.iter().map(|packet| packet.1).min().unwrap();
@@ -234,8 +234,8 @@ mod slow {
         (end - begin) as f64 / 90_000.0
     }
 
-    /// ffprobe: decoding times rise in every stream, and nothing is shown before it is decoded.
-    fn running_back(path: &str) -> Vec<String> {
+    /// ffprobe: decoding times increase in every stream, and no frame is presented before it is decoded.
+    fn decreasing_stamps(path: &str) -> Vec<String> {
         let mut newest = std::collections::BTreeMap::new();
         let mut findings = Vec::new();
         for (stream, pts, dts, _) in stamps(path) {
@@ -247,18 +247,18 @@ mod slow {
         findings
     }
 
-    /// How closely ffmpeg looks.
+    /// The part of the recording that ffmpeg decodes.
     #[derive(PartialEq)]
     enum Depth {
         Packets,
         Pictures,
     }
 
-    /// ffmpeg: what it complains of. The packet that was under way when a source was lost stays incomplete, so where
-    /// it reads no further than packets, what it says of such a one is left out.
-    fn complaints(path: &str, depth: Depth) -> Vec<String> {
-        // A stream that pauses for more than ten seconds, because the sources between do not have it, would count
-        // as a clock that jumped.
+    /// ffmpeg: returns its warnings. The PES packet that was incomplete when a source was lost stays
+    /// incomplete, so warnings about it are ignored unless frames are decoded.
+    fn ffmpeg_warnings(path: &str, depth: Depth) -> Vec<String> {
+        // A stream that is absent for more than ten seconds, because other sources do not have it, would
+        // count as a jump of the clock.
         let patient = ["-v", "warning", "-dts_delta_threshold", "1000"];
         let copy: &[&str] = if depth == Depth::Packets { &["-c", "copy"] } else { &[] };
         let (input, output) = (["-i", path, "-map", "0"], ["-f", "null", "-"]);
@@ -267,14 +267,14 @@ mod slow {
         let incomplete =
             ["PES packet size mismatch", "Packet corrupt", "corrupt input packet", "Last message repeated"];
         let is_expected = |line: &&str| {
-            // Said of streams that the last source did not have.
+            // Reported for streams that the last source does not have.
             line.contains("no PTS found at end of file, duration not set")
                 || depth == Depth::Packets && incomplete.iter().any(|it| line.contains(it))
         };
         text(&output).lines().filter(|line| !is_expected(line)).map(str::to_owned).collect()
     }
 
-    /// tshark: packets that it misses.
+    /// tshark: returns missing packets.
     fn lost_packets(path: &str) -> Vec<String> {
         let fields = ["-T", "fields", "-e", "frame.number", "-e", "mp2t.pid", "-e", "mp2t.cc.drop"];
         let output = run("tshark", "tshark", &[&["-r", path, "-Y", "mp2t.cc.drop"], &fields[..]].concat());
@@ -282,8 +282,8 @@ mod slow {
         String::from_utf8_lossy(&output.stdout).lines().map(str::to_owned).collect()
     }
 
-    /// tsreport: a programme clock that runs back, but for its wrap.
-    fn clock_running_back(path: &str) -> Vec<String> {
+    /// tsreport: returns the steps backwards of the programme clock, except for its wrap.
+    fn decreasing_clocks(path: &str) -> Vec<String> {
         let output = run("tsreport", "tstools", &["-timing", path]);
         let report = text(&output);
         assert!(output.status.success(), "tsreport cannot read it: {report}");
@@ -294,8 +294,9 @@ mod slow {
         clocks.windows(2).filter(is_back).map(|pair| format!("PCR {} after {}", pair[1], pair[0])).collect()
     }
 
-    /// tsreport: what it marks when it follows the streams of the programme, if they stay on their PIDs.
-    fn marked_in_buffers(path: &str) -> Vec<String> {
+    /// tsreport: returns its warnings when it follows the streams of the programme, which must stay on their
+    /// PIDs.
+    fn buffer_warnings(path: &str) -> Vec<String> {
         let output = run("tsreport", "tstools", &["-buffering", path]);
         let report = text(&output);
         assert!(
@@ -307,7 +308,7 @@ mod slow {
 
     // Holds T-view.1 for what a recorder sees.
     #[test]
-    fn a_recording_over_sources_of_every_codec_is_one_clean_file() {
+    fn a_recording_of_sources_with_all_codecs_is_valid() {
         let folder = TempDir::new().unwrap();
         let h264 = make_clip(folder.path(), "h264", 0.0, &[H264_AAC]);
         let mpeg2 = make_clip(folder.path(), "mpeg2", WRAP - 5.0, &[MPEG2_MP2, OTHER_PIDS]);
@@ -327,7 +328,7 @@ mod slow {
     }
 
     #[test]
-    fn a_recording_that_passes_the_wrap_of_the_clock_is_one_clean_file() {
+    fn a_recording_across_the_wrap_of_the_clock_is_valid() {
         let folder = TempDir::new().unwrap();
         let wraps = make_clip(folder.path(), "wraps", WRAP - 8.0, &[H264_AAC]);
         let other = make_clip(folder.path(), "other", 12_345.6, &[H264_AAC, OTHER_PIDS]);
@@ -335,14 +336,14 @@ mod slow {
         recording.play(&wraps, 2.0, 4.7);
         recording.gap(2.0);
         recording.play(&other, 4.0, 5.0);
-        // The same source again, from the beginning.
+        // The same source again, from the start.
         recording.gap(0.7);
         recording.play(&wraps, 0.0, 11.0);
         recording.check(folder.path());
     }
 
     #[test]
-    fn sources_of_one_codec_look_like_one_programme() {
+    fn sources_with_the_same_codecs_form_one_programme() {
         let folder = TempDir::new().unwrap();
         let first = make_clip(folder.path(), "first", 5.0, &[H264_AAC]);
         // Its clock wraps while it plays.
@@ -355,12 +356,12 @@ mod slow {
         recording.play(&first, 2.0, 5.0);
         recording.check(folder.path());
         let path = recording.write(folder.path());
-        // Sound, picture and clock of all three agree.
-        assert_eq!(marked_in_buffers(path.to_str().unwrap()), Vec::<String>::new());
+        // Audio, video and clock of all three agree.
+        assert_eq!(buffer_warnings(path.to_str().unwrap()), Vec::<String>::new());
     }
 
     #[test]
-    fn where_the_last_frame_is_whole_a_decoder_notices_nothing() {
+    fn a_decoder_reports_nothing_if_the_last_frame_is_complete() {
         let folder = TempDir::new().unwrap();
         let h264 = make_clip(folder.path(), "h264", 5.0, &[H264_AAC]);
         let mpeg2 = make_clip(folder.path(), "mpeg2", WRAP - 6.0, &[MPEG2_MP2, OTHER_PIDS]);
@@ -375,11 +376,11 @@ mod slow {
         recording.play_whole_frames(&h264, 0.0, 3.0);
         recording.check(folder.path());
         let path = recording.write(folder.path());
-        assert_eq!(complaints(path.to_str().unwrap(), Depth::Pictures), Vec::<String>::new());
+        assert_eq!(ffmpeg_warnings(path.to_str().unwrap(), Depth::Pictures), Vec::<String>::new());
     }
 
     #[test]
-    fn the_tools_do_see_what_is_wrong_where_there_is_no_splice() {
+    fn the_tools_report_errors_without_the_splice() {
         let folder = TempDir::new().unwrap();
         let clips = [
             make_clip(folder.path(), "one", 50.0, &[H264_AAC]),
@@ -390,10 +391,10 @@ mod slow {
         std::fs::write(&path, bytes).unwrap();
         let path = path.to_str().unwrap();
         for findings in [
-            running_back(path),
-            complaints(path, Depth::Pictures),
+            decreasing_stamps(path),
+            ffmpeg_warnings(path, Depth::Pictures),
             lost_packets(path),
-            clock_running_back(path),
+            decreasing_clocks(path),
         ] {
             assert!(!findings.is_empty());
         }

@@ -14,13 +14,13 @@ use crate::ts::tables::Tables;
 /// Selects the source of a pump. When the last handle is dropped, the pump ends.
 #[derive(Clone)]
 pub struct PumpHandle {
-    shared: Arc<Shared>,
+    shared: Arc<PumpShared>,
     /// Dropped last: its `Drop` ends the pump.
     _alive: Arc<Alive>,
 }
 
 impl PumpHandle {
-    pub(super) fn new(shared: Arc<Shared>) -> Self {
+    pub(super) fn new(shared: Arc<PumpShared>) -> Self {
         Self { _alive: Arc::new(Alive(shared.clone())), shared }
     }
 
@@ -49,7 +49,7 @@ impl PumpHandle {
     }
 }
 
-struct Alive(Arc<Shared>);
+struct Alive(Arc<PumpShared>);
 
 impl Drop for Alive {
     fn drop(&mut self) {
@@ -66,7 +66,7 @@ pub(super) enum PumpCommand {
 
 /// The state that the handles share with the pump.
 #[derive(Default)]
-pub(super) struct Shared {
+pub(super) struct PumpShared {
     mailbox: Mutex<Mailbox>,
     changed: Notify,
     clock: Mutex<Option<ClockMonitor>>,
@@ -82,7 +82,7 @@ struct Mailbox {
     has_no_pump: bool,
 }
 
-impl Shared {
+impl PumpShared {
     fn send(&self, command: PumpCommand) {
         // A replaced command is dropped outside the lock, because closing a source calls other code.
         let replaced = {
@@ -95,10 +95,10 @@ impl Shared {
 }
 
 /// The pump's side. Its `Drop` ensures that no source is left in the mailbox of a dead pump.
-pub(super) struct CommandReceiver(Arc<Shared>);
+pub(super) struct CommandReceiver(Arc<PumpShared>);
 
 impl CommandReceiver {
-    pub(super) fn new(shared: Arc<Shared>) -> Self {
+    pub(super) fn new(shared: Arc<PumpShared>) -> Self {
         Self(shared)
     }
 

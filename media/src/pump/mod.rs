@@ -26,7 +26,7 @@ use tokio::time::{Instant, sleep_until};
 use tracing::{debug, trace};
 
 use crate::error::{Cause, UpstreamError};
-use crate::pump::handle::{CommandReceiver, PumpCommand, Shared};
+use crate::pump::handle::{CommandReceiver, PumpCommand, PumpShared};
 use crate::pump::pacer::Pacer;
 use crate::ring::Writer;
 use crate::source::Source;
@@ -104,7 +104,7 @@ pub fn pump<N>(
 where
     N: Fn(PumpMessage) + Send + 'static,
 {
-    let shared = Arc::new(Shared::default());
+    let shared = Arc::new(PumpShared::default());
     let handle = PumpHandle::new(shared.clone());
     let splice = Splice::new(SpliceSettings {
         random_access_wait: settings.random_access_wait,
@@ -141,7 +141,7 @@ struct Pump<N> {
     shared: CommandReceiver,
 }
 
-/// The one source that is followed.
+/// The current source.
 struct Following {
     attempt: u64,
     source: Box<Source>,
@@ -169,7 +169,7 @@ struct Gap {
     next_filler: Option<Instant>,
 }
 
-enum Event {
+enum PumpEvent {
     Command(Option<PumpCommand>),
     Read(Result<Bytes, UpstreamError>),
     Timer,
@@ -191,20 +191,22 @@ impl<N: Fn(PumpMessage)> Pump<N> {
             // flood of bytes cannot delay them.
             let event = tokio::select! {
                 biased;
-                command = self.shared.next_command() => Event::Command(command),
-                read = read(&mut self.following), if paused_until.is_none() => Event::Read(read),
-                () = &mut sleep, if deadline.is_some() => Event::Timer,
+                command = self.shared.next_command() => PumpEvent::Command(command),
+                read = read(&mut self.following), if paused_until.is_none() => PumpEvent::Read(read),
+                () = &mut sleep, if deadline.is_some() => PumpEvent::Timer,
             };
             match event {
-                Event::Command(None) => return,
-                Event::Command(Some(PumpCommand::Follow(attempt, source))) => self.follow(attempt, source),
-                Event::Command(Some(PumpCommand::Release)) => self.release(),
-                Event::Read(Ok(bytes)) => {
+                PumpEvent::Command(None) => return,
+                PumpEvent::Command(Some(PumpCommand::Follow(attempt, source))) => {
+                    self.follow(attempt, source)
+                }
+                PumpEvent::Command(Some(PumpCommand::Release)) => self.release(),
+                PumpEvent::Read(Ok(bytes)) => {
                     n_bytes += bytes.len();
                     self.take(bytes);
                 }
-                Event::Read(Err(cause)) => self.lose(cause),
-                Event::Timer => {}
+                PumpEvent::Read(Err(cause)) => self.lose(cause),
+                PumpEvent::Timer => {}
             }
             self.run_timers();
             if n_bytes >= TURN_BYTES {

@@ -7,7 +7,7 @@ use std::sync::{Arc, Weak};
 use parking_lot::Mutex;
 use tokio::time::Instant;
 
-use super::Shared;
+use super::shared::RingShared;
 
 /// After an attempt that freed too little, the next one waits until this fraction of the budget is used in
 /// addition. Otherwise every new chunk would search the rings that cannot shrink.
@@ -19,21 +19,21 @@ const RETRY_FRACTION: usize = 64;
 /// Clones share one budget.
 #[derive(Clone)]
 pub struct Budget {
-    inner: Arc<Inner>,
+    inner: Arc<BudgetState>,
 }
 
-struct Inner {
+struct BudgetState {
     total: usize,
     used: AtomicUsize,
     /// Rings are shrunk when more bytes than this are used.
     shrink_above: AtomicUsize,
-    rings: Mutex<Vec<Weak<Shared>>>,
+    rings: Mutex<Vec<Weak<RingShared>>>,
 }
 
 impl Budget {
     /// Creates a budget of this many bytes.
     pub fn new(bytes: usize) -> Self {
-        let inner = Inner {
+        let inner = BudgetState {
             total: bytes,
             used: AtomicUsize::new(0),
             shrink_above: AtomicUsize::new(bytes),
@@ -52,7 +52,7 @@ impl Budget {
         self.inner.total
     }
 
-    pub(super) fn register(&self, ring: &Arc<Shared>) {
+    pub(super) fn register(&self, ring: &Arc<RingShared>) {
         let mut rings = self.inner.rings.lock();
         rings.retain(|it| it.strong_count() > 0);
         rings.push(Arc::downgrade(ring));
@@ -74,7 +74,7 @@ impl Budget {
 
     /// Shrinks rings if they store too much together. Must be called without the lock of any ring.
     pub(super) fn enforce(&self, now: Instant) {
-        let Inner { total, used, shrink_above, rings } = &*self.inner;
+        let BudgetState { total, used, shrink_above, rings } = &*self.inner;
         if used.load(Relaxed) <= shrink_above.load(Relaxed) {
             if used.load(Relaxed) <= *total {
                 shrink_above.store(*total, Relaxed);
@@ -83,7 +83,7 @@ impl Budget {
         }
         // If another thread is already trimming, skip.
         let Some(rings) = rings.try_lock() else { return };
-        let mut rings: Vec<Arc<Shared>> = rings.iter().filter_map(Weak::upgrade).collect();
+        let mut rings: Vec<Arc<RingShared>> = rings.iter().filter_map(Weak::upgrade).collect();
         rings.sort_by_key(|it| it.n_tails.load(Relaxed));
         for ring in &rings {
             let surplus = used.load(Relaxed).saturating_sub(*total);

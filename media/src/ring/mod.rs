@@ -5,6 +5,9 @@
 //! stores only a sequence number and a slot for its waker.
 
 mod budget;
+mod end;
+mod settings;
+mod shared;
 mod state;
 mod tail;
 #[cfg(test)]
@@ -15,106 +18,29 @@ use std::fmt;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::task::Waker;
-use std::time::Duration;
 
 use parking_lot::Mutex;
 use tokio::time::Instant;
 
 pub use self::budget::Budget;
-use self::state::State;
+pub use self::end::EndReason;
+pub use self::settings::RingSettings;
+use self::shared::RingShared;
+use self::state::RingState;
+pub use self::state::RingUsage;
 pub use self::tail::Tail;
-use crate::chunk::{Chunk, Chunker};
+use crate::chunk::Chunk;
+use crate::chunker::Chunker;
 pub use crate::join_point::JoinPoint;
 use crate::meter::RingMeter;
 use crate::ts::packet::{PACKET, Packet, PacketSink, packets};
 use crate::ts::tables::Tables;
 
-/// The limits of a ring.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct RingSettings {
-    /// Older chunks are removed, except those of the newest group of pictures.
-    pub seconds: Duration,
-    /// Above this many bytes the oldest chunks are removed, except those of the newest group of pictures.
-    pub bytes: usize,
-    /// Above this many bytes even the newest group of pictures is cut.
-    pub gop_bytes: usize,
-    /// A tail that is overrun more often than this within a minute ends with [`EndReason::TooSlow`].
-    pub slow_client_limit: u32,
-}
-
-impl Default for RingSettings {
-    fn default() -> Self {
-        Self {
-            seconds: Duration::from_secs(10),
-            bytes: 16 * 1024 * 1024,
-            gop_bytes: 32 * 1024 * 1024,
-            slow_client_limit: 6,
-        }
-    }
-}
-
-/// The reason why a tail ends. `Display` completes the sentence "the stream ended because …".
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum EndReason {
-    /// The writer was dropped.
-    Closed,
-    /// The channel was stopped.
-    Stopped,
-    /// No stream of the channel plays. The text contains the reason.
-    NothingPlays(Arc<str>),
-    /// No slot became free. The text names the account.
-    NoSlot(Arc<str>),
-    /// The viewer was disconnected.
-    Kicked,
-    /// The viewer was overrun too often.
-    TooSlow,
-    /// No packet arrived within the longest time that viewers are kept waiting.
-    Silent,
-}
-
-impl EndReason {
-    /// Returns whether the chunks that remain in the ring are withheld.
-    fn is_abrupt(&self) -> bool {
-        matches!(self, Self::Kicked | Self::TooSlow)
-    }
-}
-
-impl fmt::Display for EndReason {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Closed => write!(f, "the channel closed"),
-            Self::Stopped => write!(f, "the channel was stopped"),
-            Self::NothingPlays(reason) => write!(f, "no stream plays: {reason}"),
-            Self::NoSlot(reason) => write!(f, "no slot is free: {reason}"),
-            Self::Kicked => write!(f, "the viewer was disconnected"),
-            Self::TooSlow => write!(f, "the viewer could not keep up"),
-            Self::Silent => write!(f, "no packet came for too long"),
-        }
-    }
-}
-
-impl std::error::Error for EndReason {}
-
-/// The usage of a ring.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct RingUsage {
-    /// Bytes stored.
-    pub bytes: usize,
-    /// Time between the arrivals of the oldest and the newest chunk.
-    pub seconds: f64,
-    /// Chunks stored.
-    pub chunks: usize,
-    /// Number of the next chunk to be written.
-    pub head_sequence: u64,
-    /// Number of the oldest stored chunk.
-    pub tail_sequence: u64,
-}
-
 /// Creates a ring whose bytes count towards `budget`.
 pub fn ring(settings: RingSettings, budget: &Budget) -> (Writer, Ring) {
-    let shared = Arc::new(Shared {
+    let shared = Arc::new(RingShared {
         settings,
-        state: Mutex::new(State::new()),
+        state: Mutex::new(RingState::new()),
         n_tails: AtomicUsize::new(0),
         meter: Arc::new(RingMeter::new()),
         budget: budget.clone(),
@@ -125,39 +51,9 @@ pub fn ring(settings: RingSettings, budget: &Budget) -> (Writer, Ring) {
     (writer, Ring { shared })
 }
 
-struct Shared {
-    settings: RingSettings,
-    state: Mutex<State>,
-    n_tails: AtomicUsize,
-    meter: Arc<RingMeter>,
-    budget: Budget,
-}
-
-impl Shared {
-    /// Ends the ring unless it has ended, and wakes all tails.
-    fn end(&self, end: EndReason) {
-        let mut to_wake = Vec::new();
-        {
-            let mut state = self.state.lock();
-            if state.end.is_some() {
-                return;
-            }
-            state.end = Some(end);
-            state.take_wakers(&mut to_wake);
-        }
-        to_wake.into_iter().for_each(Waker::wake);
-    }
-}
-
-impl Drop for Shared {
-    fn drop(&mut self) {
-        self.budget.release(self.state.get_mut().bytes());
-    }
-}
-
 /// The writer of a ring. Dropping it ends the ring with [`EndReason::Closed`].
 pub struct Writer {
-    shared: Arc<Shared>,
+    shared: Arc<RingShared>,
     chunker: Chunker,
     /// Chunks closed by the current call. Stored to reuse the allocation.
     closed: Vec<Chunk>,
@@ -166,8 +62,8 @@ pub struct Writer {
 }
 
 impl Writer {
-    /// Appends whole packets that came at `now`. Chunks that end with them become readable at once, the rest
-    /// when it is flushed, at [`Writer::deadline`] at the latest.
+    /// Appends whole packets that arrived at `now`. Chunks that end with them become readable at once, the
+    /// rest when it is flushed, at [`Writer::deadline`] at the latest.
     pub fn push_packets(&mut self, bytes: &[u8], now: Instant) {
         debug_assert!(bytes.len().is_multiple_of(PACKET), "packets are whole");
         let mut batch = self.batch(now);
@@ -293,7 +189,7 @@ impl fmt::Debug for Writer {
 /// Creates tails and ends the ring. Clones share one ring.
 #[derive(Clone)]
 pub struct Ring {
-    shared: Arc<Shared>,
+    shared: Arc<RingShared>,
 }
 
 impl Ring {

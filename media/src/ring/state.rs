@@ -6,9 +6,25 @@ use std::task::Waker;
 
 use tokio::time::Instant;
 
-use super::{EndReason, RingSettings, RingUsage};
+use super::end::EndReason;
+use super::settings::RingSettings;
 use crate::chunk::Chunk;
 use crate::join_point::{JoinPoint, RandomAccessPoints};
+
+/// The usage of a ring.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct RingUsage {
+    /// Bytes stored.
+    pub bytes: usize,
+    /// Time between the arrivals of the oldest and the newest chunk.
+    pub seconds: f64,
+    /// Chunks stored.
+    pub chunks: usize,
+    /// Number of the next chunk to be written.
+    pub head_sequence: u64,
+    /// Number of the oldest stored chunk.
+    pub tail_sequence: u64,
+}
 
 /// A stored chunk and the number of bytes, without filler, that were written before it.
 pub(super) struct StoredChunk {
@@ -16,7 +32,7 @@ pub(super) struct StoredChunk {
     pub(super) offset: u64,
 }
 
-pub(super) struct State {
+pub(super) struct RingState {
     chunks: VecDeque<StoredChunk>,
     /// Number of the next chunk to be written.
     next: u64,
@@ -34,7 +50,7 @@ pub(super) struct State {
     free_slots: Vec<usize>,
 }
 
-impl State {
+impl RingState {
     pub(super) fn new() -> Self {
         Self {
             chunks: VecDeque::new(),

@@ -12,8 +12,9 @@ use std::time::Duration;
 use bytes::Bytes;
 use tokio::time::Instant;
 
-use super::state::State;
-use super::{EndReason, Shared};
+use super::end::EndReason;
+use super::shared::RingShared;
+use super::state::RingState;
 use crate::chunk::{Chunk, ChunkHead};
 use crate::join_point::{JoinPoint, preamble, preamble_after_overrun};
 use crate::meter::TailMeter;
@@ -26,7 +27,7 @@ const OVERRUN_WINDOW: Duration = Duration::from_secs(60);
 /// It starts at its join point with a PAT and a PMT that fit that position, and then yields chunk after chunk.
 /// After the end of the ring it yields the remaining chunks, and then the [`EndReason`] on every call.
 pub struct Tail {
-    shared: Arc<Shared>,
+    shared: Arc<RingShared>,
     cursor: Cursor,
     slot: usize,
     meter: Arc<TailMeter>,
@@ -83,7 +84,7 @@ struct NextChunk {
 
 impl Tail {
     pub(super) fn new(
-        shared: Arc<Shared>,
+        shared: Arc<RingShared>,
         join_point: JoinPoint,
         guard: Option<Box<dyn Any + Send + Sync>>,
     ) -> Self {
@@ -192,7 +193,7 @@ impl Tail {
 
 impl Cursor {
     /// Returns the number of the next chunk, and selects it if the tail has not started.
-    fn position(&mut self, state: &State) -> Option<u64> {
+    fn position(&mut self, state: &RingState) -> Option<u64> {
         if self.next.is_none() {
             let next = state.first_chunk(self.join_point, Instant::now())?;
             self.offset = state.get(next)?.offset;
@@ -224,7 +225,7 @@ impl Cursor {
 
     /// Moves the cursor to a stored chunk because its position has left the ring. Returns the number of lost
     /// bytes, if any were lost.
-    fn skip_evicted(&mut self, state: &State) -> Option<u64> {
+    fn skip_evicted(&mut self, state: &RingState) -> Option<u64> {
         if self.preamble == PreamblePending::Join {
             // Nothing was delivered yet, so nothing is lost: select the first chunk again.
             self.next = None;

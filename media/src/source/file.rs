@@ -9,8 +9,8 @@ use tokio::fs::File;
 use tokio::io::AsyncReadExt;
 use tokio::time::{Instant, sleep_until};
 
-use crate::Permit;
 use crate::error::{Cause, UpstreamError};
+use crate::permit::Permit;
 use crate::source::target::decode;
 use crate::ts::align::Aligner;
 use crate::ts::clock::{PCR_HZ, PCR_MODULUS};

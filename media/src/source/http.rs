@@ -16,10 +16,10 @@ use hyper::body::{Body, Incoming};
 use hyper::client::conn::http1;
 use hyper_util::rt::TokioIo;
 
-use crate::Permit;
 use crate::closer::{Closer, close_gently};
 use crate::dial::{BoxedSocket, Dial, DialAddress};
 use crate::error::{Cause, UpstreamError};
+use crate::permit::Permit;
 
 /// Maximum length of a response head. Providers send short heads; the limit bounds the memory that a hostile
 /// one can use.
@@ -29,14 +29,14 @@ const READ_BYTES_MAX: usize = 256 << 10;
 
 /// The connection in any state, and its permit.
 pub(super) struct HttpUpstream {
-    state: State,
+    state: ConnectionState,
     /// Taken only by `Drop`. Declared after the socket, so that it is never returned before the socket is
     /// gone.
     permit: Option<Box<dyn Permit>>,
     closer: Closer,
 }
 
-enum State {
+enum ConnectionState {
     /// No connection.
     Closed,
     /// Connected without a request, or closing before the next connection.
@@ -56,7 +56,7 @@ struct Http {
 
 impl HttpUpstream {
     pub(super) fn new(permit: Box<dyn Permit>, closer: Closer) -> Self {
-        Self { state: State::Closed, permit: Some(permit), closer }
+        Self { state: ConnectionState::Closed, permit: Some(permit), closer }
     }
 
     /// Opens a connection. An earlier connection must have been closed.
@@ -66,10 +66,10 @@ impl HttpUpstream {
         address: &DialAddress,
         timeout: Duration,
     ) -> Result<(), UpstreamError> {
-        debug_assert!(matches!(self.state, State::Closed), "one socket at a time");
+        debug_assert!(matches!(self.state, ConnectionState::Closed), "one socket at a time");
         let count = self.closer.count_socket();
         let socket = dial.dial(address, timeout).await?;
-        self.state = State::Raw(count.attach(socket));
+        self.state = ConnectionState::Raw(count.attach(socket));
         Ok(())
     }
 
@@ -79,7 +79,7 @@ impl HttpUpstream {
         &mut self,
         request: Request<Empty<Bytes>>,
     ) -> Result<Response<()>, UpstreamError> {
-        let State::Raw(socket) = std::mem::replace(&mut self.state, State::Closed) else {
+        let ConnectionState::Raw(socket) = std::mem::replace(&mut self.state, ConnectionState::Closed) else {
             return Err(Cause::Connect("not connected".into()).into());
         };
         // The handshake only builds values and never waits, so the socket is never inside a future that could
@@ -96,8 +96,9 @@ impl HttpUpstream {
             .await
             .map_err(|error| from_head(&error))?;
         let response = sender.send_request(request);
-        self.state = State::Http(Box::new(Http { body: None, connection, is_done: false, _sender: sender }));
-        let State::Http(http) = &mut self.state else { unreachable!("set in the line above") };
+        self.state =
+            ConnectionState::Http(Box::new(Http { body: None, connection, is_done: false, _sender: sender }));
+        let ConnectionState::Http(http) = &mut self.state else { unreachable!("set in the line above") };
 
         let mut response = pin!(response);
         let response = poll_fn(|cx| {
@@ -124,8 +125,8 @@ impl HttpUpstream {
     /// Reads the next piece of the body; `None` at its end. Cancel-safe.
     pub(super) async fn read(&mut self) -> Result<Option<Bytes>, UpstreamError> {
         poll_fn(|cx| match &mut self.state {
-            State::Http(http) => http.poll_read(cx),
-            State::Closed | State::Raw(_) => Poll::Ready(Ok(None)),
+            ConnectionState::Http(http) => http.poll_read(cx),
+            ConnectionState::Closed | ConnectionState::Raw(_) => Poll::Ready(Ok(None)),
         })
         .await
     }
@@ -135,19 +136,19 @@ impl HttpUpstream {
     pub(super) async fn hang_up(&mut self) {
         // The socket stays in `state` while it closes, so that a drop meanwhile finds it.
         if let Some(socket) = self.take_socket() {
-            self.state = State::Raw(socket);
+            self.state = ConnectionState::Raw(socket);
         }
-        if let State::Raw(socket) = &mut self.state {
+        if let ConnectionState::Raw(socket) = &mut self.state {
             close_gently(socket).await;
         }
-        self.state = State::Closed;
+        self.state = ConnectionState::Closed;
     }
 
     fn take_socket(&mut self) -> Option<BoxedSocket> {
-        match std::mem::replace(&mut self.state, State::Closed) {
-            State::Closed => None,
-            State::Raw(socket) => Some(socket),
-            State::Http(http) => Some(http.connection.into_parts().io.into_inner()),
+        match std::mem::replace(&mut self.state, ConnectionState::Closed) {
+            ConnectionState::Closed => None,
+            ConnectionState::Raw(socket) => Some(socket),
+            ConnectionState::Http(http) => Some(http.connection.into_parts().io.into_inner()),
         }
     }
 }

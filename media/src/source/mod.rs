@@ -25,15 +25,15 @@ use bytes::Bytes;
 use tokio::time::{Instant, timeout_at};
 use tracing::debug;
 
-use crate::Permit;
 use crate::closer::Closer;
 use crate::dial::Dial;
 use crate::error::{Cause, UpstreamError};
+use crate::permit::Permit;
 use crate::source::file::FileSource;
 use crate::source::http::{HttpUpstream, is_headless};
-use crate::source::probe::{Inner, InnerHead, Probe};
+use crate::source::probe::{BodyPart, InnerHead, Probe};
 use crate::source::process::ProcessSource;
-use crate::source::target::Target;
+use crate::source::target::HttpTarget;
 
 pub use crate::source::process::find_program;
 pub use crate::source::request::OpenRequest;
@@ -221,8 +221,8 @@ async fn open_http(
     request: &OpenRequest,
     http: &mut HttpUpstream,
     upstream: &Upstream,
-) -> Result<(Target, usize, VecDeque<Bytes>), UpstreamError> {
-    let first = Target::parse(&request.url)?;
+) -> Result<(HttpTarget, usize, VecDeque<Bytes>), UpstreamError> {
+    let first = HttpTarget::parse(&request.url)?;
     let mut target = first.clone();
     let mut visited = vec![first.clone()];
     loop {
@@ -278,10 +278,10 @@ async fn first_payload(
     let mut read_ahead = ReadAhead::default();
     while let Some(bytes) = http.read().await? {
         let bytes = match inner.push(bytes) {
-            Inner::More => continue,
-            Inner::Status(status) => return Err(Cause::Status(status).into()),
-            Inner::Body(bytes) if bytes.is_empty() => continue,
-            Inner::Body(bytes) => bytes,
+            BodyPart::More => continue,
+            BodyPart::Status(status) => return Err(Cause::Status(status).into()),
+            BodyPart::Body(bytes) if bytes.is_empty() => continue,
+            BodyPart::Body(bytes) => bytes,
         };
         let has_payload = probe.push(&bytes)?;
         read_ahead.push(bytes);

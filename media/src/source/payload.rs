@@ -5,7 +5,8 @@ use bytes::Bytes;
 
 use crate::ts::align::Aligner;
 use crate::ts::packet::{Packet, packets};
-use crate::ts::tables::{TableReader, Tables};
+use crate::ts::table_reader::TableReader;
+use crate::ts::tables::Tables;
 
 /// Reads the tables of one source and recognises by them the packets that carry the programme.
 #[derive(Default)]

@@ -111,7 +111,7 @@ pub(super) struct InnerHead {
 }
 
 /// The result of [`InnerHead::push`].
-pub(super) enum Inner {
+pub(super) enum BodyPart {
     /// The head is incomplete.
     More,
     /// Body.
@@ -130,9 +130,9 @@ impl InnerHead {
     }
 
     /// Reads the next piece of the body as returned by hyper.
-    pub(super) fn push(&mut self, bytes: Bytes) -> Inner {
+    pub(super) fn push(&mut self, bytes: Bytes) -> BodyPart {
         if self.is_through {
-            return Inner::Body(bytes);
+            return BodyPart::Body(bytes);
         }
         self.held.extend_from_slice(&bytes);
         let may_be_head = [&b"ICY "[..], &b"HTTP"[..], &b"RTSP"[..]].iter().any(|it| {
@@ -141,16 +141,16 @@ impl InnerHead {
         });
         if !may_be_head || self.held.len() > INNER_HEAD_BYTES_MAX {
             self.is_through = true;
-            return Inner::Body(self.held.split().freeze());
+            return BodyPart::Body(self.held.split().freeze());
         }
-        let Some((head_bytes, gap)) = end_of_head(&self.held) else { return Inner::More };
+        let Some((head_bytes, gap)) = end_of_head(&self.held) else { return BodyPart::More };
         let head = self.held.split_to(head_bytes + gap);
         self.is_through = true;
         let status =
             std::str::from_utf8(&head).ok().and_then(|it| it.split_ascii_whitespace().nth(1)?.parse().ok());
         match status {
-            Some(status) if !(200..300).contains(&status) => Inner::Status(status),
-            _ => Inner::Body(self.held.split().freeze()),
+            Some(status) if !(200..300).contains(&status) => BodyPart::Status(status),
+            _ => BodyPart::Body(self.held.split().freeze()),
         }
     }
 }
@@ -171,9 +171,9 @@ mod tests {
         let mut out = String::new();
         for piece in pieces {
             match inner.push(Bytes::copy_from_slice(piece.as_bytes())) {
-                Inner::More => out.push('.'),
-                Inner::Body(bytes) => out.push_str(std::str::from_utf8(&bytes).unwrap()),
-                Inner::Status(status) => out.push_str(&format!("!{status}")),
+                BodyPart::More => out.push('.'),
+                BodyPart::Body(bytes) => out.push_str(std::str::from_utf8(&bytes).unwrap()),
+                BodyPart::Status(status) => out.push_str(&format!("!{status}")),
             }
         }
         out

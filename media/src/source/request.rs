@@ -10,7 +10,7 @@ use http_body_util::Empty;
 use tracing::debug;
 
 use crate::error::Cause;
-use crate::source::target::Target;
+use crate::source::target::HttpTarget;
 
 /// Default User-Agent.
 const USER_AGENT_DEFAULT: HeaderValue =
@@ -58,7 +58,7 @@ const RESERVED: [&str; 8] = [
 /// Builds the request for `target`. `trusted` is true if the secrets meant for the first host may be sent.
 pub(crate) fn request(
     open: &OpenRequest,
-    target: &Target,
+    target: &HttpTarget,
     trusted: bool,
 ) -> Result<Request<Empty<Bytes>>, Cause> {
     let uri: Uri =
@@ -130,7 +130,7 @@ mod tests {
     use super::*;
 
     fn sent(open: &OpenRequest, url: &str, trusted: bool) -> Vec<String> {
-        let request = request(open, &Target::parse(url).unwrap(), trusted).unwrap();
+        let request = request(open, &HttpTarget::parse(url).unwrap(), trusted).unwrap();
         let line = |(name, value): (&HeaderName, &HeaderValue)| {
             format!("{name}: {}", String::from_utf8_lossy(value.as_bytes()))
         };

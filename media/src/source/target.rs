@@ -12,7 +12,7 @@ const URL_BYTES_MAX: usize = 8192;
 
 /// A parsed HTTP or HTTPS address. `Debug` prints neither login, path nor query.
 #[derive(Clone, PartialEq, Eq)]
-pub(crate) struct Target {
+pub(crate) struct HttpTarget {
     pub(crate) address: DialAddress,
     /// Path and query unchanged: panels depend on characters that normalisation would change.
     pub(crate) path: String,
@@ -20,7 +20,7 @@ pub(crate) struct Target {
     pub(crate) login: Option<(String, String)>,
 }
 
-impl Target {
+impl HttpTarget {
     /// Parses an absolute address.
     pub(crate) fn parse(text: &str) -> Result<Self, Cause> {
         let text = text.trim();
@@ -76,7 +76,7 @@ impl Target {
 
     /// Returns whether secrets for this server may be sent to `other`: the same host and port, or the HTTPS
     /// port of the same host. Another port may belong to another server.
-    pub(crate) fn may_share_secrets_with(&self, other: &Target) -> bool {
+    pub(crate) fn may_share_secrets_with(&self, other: &HttpTarget) -> bool {
         let (own, other) = (&self.address, &other.address);
         let is_same_port = (own.secure, own.port) == (other.secure, other.port);
         let is_upgrade_to_https = (own.secure, own.port, other.secure, other.port) == (false, 80, true, 443);
@@ -98,7 +98,7 @@ impl Target {
     }
 }
 
-impl fmt::Debug for Target {
+impl fmt::Debug for HttpTarget {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}://{}/…", self.scheme(), self.address)
     }
@@ -161,7 +161,7 @@ mod tests {
     #[test]
     fn an_address_is_parsed_and_its_path_stays_unchanged() {
         let check = |text: &str, address: &str, path: &str, host: &str| {
-            let target = Target::parse(text).unwrap();
+            let target = HttpTarget::parse(text).unwrap();
             assert_eq!(target.address.to_string(), address, "{text}");
             assert_eq!(target.path, path, "{text}");
             assert_eq!(target.host_header(), host, "{text}");
@@ -178,7 +178,7 @@ mod tests {
 
     #[test]
     fn a_login_is_decoded_and_never_printed() {
-        let target = Target::parse("http://user%40home:p%3Ass@a:81/secret?token=1").unwrap();
+        let target = HttpTarget::parse("http://user%40home:p%3Ass@a:81/secret?token=1").unwrap();
         assert_eq!(target.login, Some(("user@home".into(), "p:ss".into())));
         assert_eq!(format!("{target:?}"), "http://a:81/…");
     }
@@ -186,17 +186,17 @@ mod tests {
     #[test]
     fn only_http_addresses_with_a_host_are_accepted() {
         for text in ["rtsp://a/b", "udp://@239.0.0.1:1234", "file:///etc/passwd", "javascript:1"] {
-            assert!(matches!(Target::parse(text), Err(Cause::Unsupported(_))), "{text}");
+            assert!(matches!(HttpTarget::parse(text), Err(Cause::Unsupported(_))), "{text}");
         }
         for text in ["", "a/b", "http://", "http://a:99999/"] {
-            assert!(matches!(Target::parse(text), Err(Cause::Address(_))), "{text}");
+            assert!(matches!(HttpTarget::parse(text), Err(Cause::Address(_))), "{text}");
         }
     }
 
     #[test]
     fn a_location_may_be_relative() {
         let check = |location: &str, address: &str, path: &str| {
-            let target = Target::parse("http://u:p@a:81/x/y?z=1").unwrap().join(location).unwrap();
+            let target = HttpTarget::parse("http://u:p@a:81/x/y?z=1").unwrap().join(location).unwrap();
             assert_eq!(target.address.to_string(), address, "{location}");
             assert_eq!(target.path, path, "{location}");
         };
@@ -210,10 +210,10 @@ mod tests {
 
     #[test]
     fn a_login_follows_a_redirect_to_the_same_server_only() {
-        let from = Target::parse("https://u:p@a/x").unwrap();
+        let from = HttpTarget::parse("https://u:p@a/x").unwrap();
         assert!(from.join("/y").unwrap().login.is_some());
         assert!(from.join("https://a:8443/y").unwrap().login.is_none());
-        assert!(Target::parse("http://u:p@a/x").unwrap().join("https://a/y").unwrap().login.is_some());
+        assert!(HttpTarget::parse("http://u:p@a/x").unwrap().join("https://a/y").unwrap().login.is_some());
         assert!(from.join("http://a/y").unwrap().login.is_none());
         assert!(from.join("https://b/y").unwrap().login.is_none());
         assert_eq!(from.join("https://v:q@b/y").unwrap().login, Some(("v".into(), "q".into())));

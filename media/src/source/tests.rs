@@ -22,7 +22,7 @@ use crate::testing::{
 };
 
 /// Two providers, `a` and `b`, and an upstream that connects to them.
-struct World {
+struct Setup {
     a: MemoryProvider,
     b: MemoryProvider,
     upstream: Upstream,
@@ -31,7 +31,7 @@ struct World {
     held_at_return: Arc<Mutex<Vec<usize>>>,
 }
 
-impl World {
+impl Setup {
     fn new() -> Self {
         let dial = MemoryDial::new();
         let (a, b) = (dial.provider("a:80"), dial.provider("b:80"));
@@ -71,7 +71,10 @@ impl World {
         assert_eq!(self.permits.n_out(), 0, "permits out");
         assert_eq!(self.upstream.closer.n_sockets(), 0, "sockets counted");
         assert_eq!(self.a.n_held() + self.b.n_held(), 0, "sockets held");
-        assert!(self.held_at_return.lock().iter().all(|it| *it == 0), "a permit came back before its socket");
+        assert!(
+            self.held_at_return.lock().iter().all(|it| *it == 0),
+            "a permit was returned before its socket was gone"
+        );
     }
 }
 
@@ -105,26 +108,26 @@ async fn drop_after<F: Future>(n: usize, future: F) -> Option<F::Output> {
 
 #[tokio::test(start_paused = true)]
 async fn a_source_opens_with_its_first_payload_and_returns_every_byte() {
-    let world = World::new();
-    world.a.set("/live/u/p/1.ts?x=%20", Behaviour::play("one"));
-    let mut source = world.open("http://a/live/u/p/1.ts?x=%20").await.unwrap();
+    let setup = Setup::new();
+    setup.a.set("/live/u/p/1.ts?x=%20", Behaviour::play("one"));
+    let mut source = setup.open("http://a/live/u/p/1.ts?x=%20").await.unwrap();
     assert_eq!(source.info().place, "a:80");
     assert!(source.info().opened_in < Duration::from_millis(50));
     let (bytes, error) = read_bytes(&mut source, 1_000_000).await;
     assert_eq!(error, None);
     let expected = TsSource::new("one").bytes(Duration::from_secs(60), Duration::from_secs(5));
     assert_eq!(bytes[..1_000_000], expected[..1_000_000]);
-    assert_eq!(world.permits.n_out(), 1);
-    assert_eq!(world.upstream.closer.n_sockets(), 1);
+    assert_eq!(setup.permits.n_out(), 1);
+    assert_eq!(setup.upstream.closer.n_sockets(), 1);
     drop(source);
-    assert_eq!(world.permits.n_closing(), 1, "closing is reported at once");
-    world.is_clean().await;
+    assert_eq!(setup.permits.n_closing(), 1, "closing is reported at once");
+    setup.is_clean().await;
 }
 
 // Holds T-fo.2 (media's part: which cause, how soon).
 #[tokio::test(start_paused = true)]
 async fn every_failure_to_open_is_reported_with_its_cause_in_time() {
-    let world = World::new();
+    let setup = Setup::new();
     let not_ts = |what: &str| Cause::NotTs(what.into());
     let after = |n, how| Behaviour::Play(Play { after: Some((n, how)), ..Play::new(TsSource::new("x")) });
     let first = Duration::from_secs(4);
@@ -155,11 +158,11 @@ async fn every_failure_to_open_is_reported_with_its_cause_in_time() {
         ("loop", Behaviour::Redirect("/x".into()), Cause::RedirectLoop, Duration::ZERO),
     ];
     for (name, behaviour, cause, bound) in cases {
-        world.a.set("/x", behaviour);
-        let (found, elapsed) = world.failure("http://a/x").await;
+        setup.a.set("/x", behaviour);
+        let (found, elapsed) = setup.failure("http://a/x").await;
         assert_eq!(found, cause, "{name}");
         assert!(elapsed <= bound + Duration::from_millis(20), "{name} took {elapsed:?}");
-        world.is_clean().await;
+        setup.is_clean().await;
     }
     let reaches = [
         (Reachability::Refuses, Cause::Connect("connection refused".into()), Duration::ZERO),
@@ -173,34 +176,34 @@ async fn every_failure_to_open_is_reported_with_its_cause_in_time() {
         (Reachability::After(Duration::from_secs(9)), Cause::ConnectTimeout, Duration::from_secs(3)),
     ];
     for (reach, cause, bound) in reaches {
-        world.a.set_reachability(reach);
-        let (found, elapsed) = world.failure("http://a/x").await;
+        setup.a.set_reachability(reach);
+        let (found, elapsed) = setup.failure("http://a/x").await;
         assert_eq!(found, cause, "{reach:?}");
         assert!(elapsed <= bound + Duration::from_millis(20), "{reach:?} took {elapsed:?}");
-        world.is_clean().await;
+        setup.is_clean().await;
     }
-    let requests = world.a.n_accepted();
+    let requests = setup.a.n_accepted();
     for url in ["rtsp://a/x", "nonsense", "http://"] {
-        let error = world.open(url).await.expect_err("should not open");
+        let error = setup.open(url).await.expect_err("should not open");
         assert_eq!(error.side(), Side::Gateway, "{url}");
     }
-    assert_eq!(world.a.n_accepted(), requests, "no connection for an invalid address");
-    world.is_clean().await;
+    assert_eq!(setup.a.n_accepted(), requests, "no connection for an invalid address");
+    setup.is_clean().await;
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_slow_connection_leaves_less_time_for_the_first_packet() {
-    let world = World::new();
-    world.a.set("/x", Behaviour::NoAnswer);
-    world.a.set_reachability(Reachability::After(Duration::from_millis(2500)));
-    let (cause, elapsed) = world.failure("http://a/x").await;
+    let setup = Setup::new();
+    setup.a.set("/x", Behaviour::NoAnswer);
+    setup.a.set_reachability(Reachability::After(Duration::from_millis(2500)));
+    let (cause, elapsed) = setup.failure("http://a/x").await;
     assert_eq!((cause, elapsed.as_secs()), (Cause::FirstPacketTimeout, 4));
-    world.is_clean().await;
+    setup.is_clean().await;
 }
 
 #[tokio::test(start_paused = true)]
 async fn malformed_response_heads_are_tolerated() {
-    let world = World::new();
+    let setup = Setup::new();
     for head in [
         ResponseHead::Plain,
         ResponseHead::Chunked,
@@ -209,20 +212,20 @@ async fn malformed_response_heads_are_tolerated() {
         ResponseHead::Missing,
         ResponseHead::Length(1 << 40),
     ] {
-        world.a.set("/x", Behaviour::Play(Play { head, ..Play::new(TsSource::new("loose")) }));
-        let mut source = world.open("http://a/x").await.unwrap_or_else(|error| panic!("{head:?}: {error}"));
+        setup.a.set("/x", Behaviour::Play(Play { head, ..Play::new(TsSource::new("loose")) }));
+        let mut source = setup.open("http://a/x").await.unwrap_or_else(|error| panic!("{head:?}: {error}"));
         let (bytes, error) = read_bytes(&mut source, 100_000).await;
         assert_eq!(error, None, "{head:?}");
         assert_eq!(bytes[0], 0x47, "{head:?}: the head is not a part of the stream");
         assert_eq!(labels_in(&bytes), ["loose"], "{head:?}");
         drop(source);
-        world.is_clean().await;
+        setup.is_clean().await;
     }
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_playing_source_reports_how_it_ended() {
-    let world = World::new();
+    let setup = Setup::new();
     let cases = [
         (ResponseHead::Plain, Break::End, Cause::Ended),
         (ResponseHead::Chunked, Break::End, Cause::Ended),
@@ -233,23 +236,23 @@ async fn a_playing_source_reports_how_it_ended() {
     ];
     for (head, how, cause) in cases {
         let play = Play { head, after: Some((500, how)), ..Play::new(TsSource::new("x")) };
-        world.a.set("/x", Behaviour::Play(play));
-        let mut source = world.open("http://a/x").await.unwrap();
+        setup.a.set("/x", Behaviour::Play(play));
+        let mut source = setup.open("http://a/x").await.unwrap();
         let (bytes, error) = read_bytes(&mut source, usize::MAX).await;
         assert_eq!(bytes.len(), 500 * 188, "{head:?} {how:?}: nothing is lost before the end");
         let error = error.unwrap();
         assert_eq!(error.cause(), &cause, "{head:?} {how:?}");
         assert!(error.can_retry());
         drop(source);
-        world.is_clean().await;
+        setup.is_clean().await;
     }
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_cancelled_read_loses_no_data() {
-    let world = World::new();
-    world.a.set("/x", Behaviour::play("x"));
-    let mut source = world.open("http://a/x").await.unwrap();
+    let setup = Setup::new();
+    setup.a.set("/x", Behaviour::play("x"));
+    let mut source = setup.open("http://a/x").await.unwrap();
     let mut bytes = BytesMut::new();
     while bytes.len() < 300_000 {
         if let Ok(read) = timeout(Duration::from_millis(7), source.read()).await {
@@ -272,27 +275,27 @@ async fn an_opening_dropped_at_any_point_returns_its_permit_after_its_socket() {
     ];
     for is_stubborn in [false, true] {
         for (name, behaviour) in cases.clone() {
-            let world = World::new();
-            for provider in [&world.a, &world.b] {
+            let setup = Setup::new();
+            for provider in [&setup.a, &setup.b] {
                 provider.set_stubborn(is_stubborn);
                 provider.set_reachability(Reachability::After(Duration::from_millis(10)));
             }
-            world.a.set("/x", behaviour);
-            world.b.set("/1", Behaviour::Redirect("/2".into()));
-            world.b.set("/2", Behaviour::Redirect("http://a/y".into()));
-            world.a.set("/y", Behaviour::play("y"));
+            setup.a.set("/x", behaviour);
+            setup.b.set("/1", Behaviour::Redirect("/2".into()));
+            setup.b.set("/2", Behaviour::Redirect("http://a/y".into()));
+            setup.a.set("/y", Behaviour::play("y"));
             let mut n = 0;
             loop {
-                let opening = world.open("http://a/x");
+                let opening = setup.open("http://a/x");
                 let opened = drop_after(n, opening).await;
                 assert!(
-                    world.permits.n_out() == world.permits.n_closing() || opened.is_some(),
+                    setup.permits.n_out() == setup.permits.n_closing() || opened.is_some(),
                     "{name} at {n}: permits that are not returned are closing"
                 );
                 let is_through = opened.is_some();
                 drop(opened);
                 let began = Instant::now();
-                world.is_clean().await;
+                setup.is_clean().await;
                 assert!(began.elapsed() <= crate::closer::CLOSE_TIMEOUT, "{name} at {n}");
                 if is_through {
                     break;
@@ -300,7 +303,7 @@ async fn an_opening_dropped_at_any_point_returns_its_permit_after_its_socket() {
                 n += 1;
             }
             assert!(n > 3, "{name}: dropped at {n} points");
-            assert!(world.a.peak() <= 1 && world.b.peak() <= 1, "{name}");
+            assert!(setup.a.peak() <= 1 && setup.b.peak() <= 1, "{name}");
         }
     }
 }
@@ -313,74 +316,74 @@ async fn an_aborted_opening_and_a_panic_return_the_permit() {
             Box::pin(async { panic!("a bug") })
         }
     }
-    let mut world = World::new();
-    world.a.set("/x", Behaviour::NoAnswer);
-    let task = tokio::spawn(world.open("http://a/x"));
+    let mut setup = Setup::new();
+    setup.a.set("/x", Behaviour::NoAnswer);
+    let task = tokio::spawn(setup.open("http://a/x"));
     tokio::time::sleep(Duration::from_secs(1)).await;
-    assert_eq!(world.a.n_open(), 1);
+    assert_eq!(setup.a.n_open(), 1);
     task.abort();
     assert!(task.await.unwrap_err().is_cancelled());
-    world.is_clean().await;
+    setup.is_clean().await;
 
-    world.upstream.dial = Arc::new(Panics);
-    assert!(tokio::spawn(world.open("http://a/x")).await.unwrap_err().is_panic());
-    world.is_clean().await;
+    setup.upstream.dial = Arc::new(Panics);
+    assert!(tokio::spawn(setup.open("http://a/x")).await.unwrap_err().is_panic());
+    setup.is_clean().await;
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_connection_that_the_provider_does_not_close_is_reset_after_half_a_second() {
-    let world = World::new();
-    world.a.set_stubborn(true);
-    world.a.set("/x", Behaviour::play("x"));
-    let source = world.open("http://a/x").await.unwrap();
+    let setup = Setup::new();
+    setup.a.set_stubborn(true);
+    setup.a.set("/x", Behaviour::play("x"));
+    let source = setup.open("http://a/x").await.unwrap();
     let began = Instant::now();
     drop(source);
     tokio::time::sleep(Duration::from_millis(490)).await;
-    assert_eq!((world.permits.n_out(), world.upstream.closer.n_closing()), (1, 1));
-    world.is_clean().await;
+    assert_eq!((setup.permits.n_out(), setup.upstream.closer.n_closing()), (1, 1));
+    setup.is_clean().await;
     assert_eq!(began.elapsed().as_millis() / 10, 50);
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_permit_is_returned_at_once_when_the_provider_closes_its_side() {
-    let world = World::new();
-    world.a.set("/x", Behaviour::play("x"));
-    drop(world.open("http://a/x").await.unwrap());
+    let setup = Setup::new();
+    setup.a.set("/x", Behaviour::play("x"));
+    drop(setup.open("http://a/x").await.unwrap());
     let began = Instant::now();
-    world.is_clean().await;
+    setup.is_clean().await;
     assert!(began.elapsed() < Duration::from_millis(5));
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_chain_of_redirects_never_opens_two_sockets() {
     for is_stubborn in [false, true] {
-        let world = World::new();
-        world.a.set_stubborn(is_stubborn);
-        world.a.set("/0", Behaviour::Redirect("1?a=b".into()));
-        world.a.set("/1?a=b", Behaviour::Redirect("http://a/2".into()));
-        world.a.set("/2", Behaviour::Redirect("//a:80/3".into()));
-        world.a.set("/3", Behaviour::Redirect("/4".into()));
-        world.a.set("/4", Behaviour::Redirect("/5".into()));
-        world.a.set("/5", Behaviour::play("end"));
-        let source = world.open("http://a/0").await.unwrap();
+        let setup = Setup::new();
+        setup.a.set_stubborn(is_stubborn);
+        setup.a.set("/0", Behaviour::Redirect("1?a=b".into()));
+        setup.a.set("/1?a=b", Behaviour::Redirect("http://a/2".into()));
+        setup.a.set("/2", Behaviour::Redirect("//a:80/3".into()));
+        setup.a.set("/3", Behaviour::Redirect("/4".into()));
+        setup.a.set("/4", Behaviour::Redirect("/5".into()));
+        setup.a.set("/5", Behaviour::play("end"));
+        let source = setup.open("http://a/0").await.unwrap();
         assert_eq!((source.info().n_redirects, source.info().place.as_str()), (5, "a:80"));
-        assert_eq!(world.a.n_accepted(), 6);
-        assert_eq!(world.a.peak(), 1);
-        assert_eq!(world.permits.n_out(), 1);
-        assert_eq!(world.permits.n_closing(), 0, "the permit is still in use");
+        assert_eq!(setup.a.n_accepted(), 6);
+        assert_eq!(setup.a.peak(), 1);
+        assert_eq!(setup.permits.n_out(), 1);
+        assert_eq!(setup.permits.n_closing(), 0, "the permit is still in use");
         drop(source);
-        world.is_clean().await;
+        setup.is_clean().await;
     }
 }
 
 #[tokio::test(start_paused = true)]
 async fn redirects_have_a_limit_and_only_lead_to_http() {
-    let world = World::new();
+    let setup = Setup::new();
     for n in 0..9 {
-        world.a.set(&format!("/{n}"), Behaviour::Redirect(format!("/{}", n + 1)));
+        setup.a.set(&format!("/{n}"), Behaviour::Redirect(format!("/{}", n + 1)));
     }
-    assert_eq!(world.failure("http://a/0").await.0, Cause::TooManyRedirects);
-    assert_eq!(world.a.n_accepted(), 6);
+    assert_eq!(setup.failure("http://a/0").await.0, Cause::TooManyRedirects);
+    assert_eq!(setup.a.n_accepted(), 6);
     for (location, cause) in [
         ("file:///etc/passwd", Cause::Unsupported("the address scheme file".into())),
         ("rtsp://a/x", Cause::Unsupported("the address scheme rtsp".into())),
@@ -388,53 +391,53 @@ async fn redirects_have_a_limit_and_only_lead_to_http() {
         (" ", Cause::BadRedirect),
         ("http://nobody/", Cause::Dns),
     ] {
-        world.a.set("/x", Behaviour::Redirect(location.into()));
-        assert_eq!(world.failure("http://a/x").await.0, cause, "{location}");
+        setup.a.set("/x", Behaviour::Redirect(location.into()));
+        assert_eq!(setup.failure("http://a/x").await.0, cause, "{location}");
     }
-    world.a.set("/x", Behaviour::Redirect("http://b/y".into()));
-    world.b.set("/y", Behaviour::Redirect("http://a/x".into()));
-    assert_eq!(world.failure("http://a/x").await.0, Cause::RedirectLoop);
-    world.is_clean().await;
+    setup.a.set("/x", Behaviour::Redirect("http://b/y".into()));
+    setup.b.set("/y", Behaviour::Redirect("http://a/x".into()));
+    assert_eq!(setup.failure("http://a/x").await.0, Cause::RedirectLoop);
+    setup.is_clean().await;
 }
 
 #[tokio::test(start_paused = true)]
 async fn slow_redirects_share_the_time_limit_of_the_first_packet() {
-    let world = World::new();
-    world.a.set_reachability(Reachability::After(Duration::from_secs(2)));
-    world.a.set("/0", Behaviour::Redirect("/1".into()));
-    world.a.set("/1", Behaviour::Redirect("/2".into()));
-    world.a.set("/2", Behaviour::play("x"));
-    let (cause, elapsed) = world.failure("http://a/0").await;
+    let setup = Setup::new();
+    setup.a.set_reachability(Reachability::After(Duration::from_secs(2)));
+    setup.a.set("/0", Behaviour::Redirect("/1".into()));
+    setup.a.set("/1", Behaviour::Redirect("/2".into()));
+    setup.a.set("/2", Behaviour::play("x"));
+    let (cause, elapsed) = setup.failure("http://a/0").await;
     assert_eq!((cause, elapsed.as_secs()), (Cause::FirstPacketTimeout, 4));
-    world.is_clean().await;
+    setup.is_clean().await;
 }
 
 #[tokio::test(start_paused = true)]
 async fn credentials_are_not_sent_to_another_host() {
-    let world = World::new();
-    world.a.set("/x", Behaviour::Redirect("/y".into()));
-    world.a.set("/y", Behaviour::Redirect("http://b/z".into()));
-    world.b.set("/z", Behaviour::play("z"));
+    let setup = Setup::new();
+    setup.a.set("/x", Behaviour::Redirect("/y".into()));
+    setup.a.set("/y", Behaviour::Redirect("http://b/z".into()));
+    setup.b.set("/z", Behaviour::play("z"));
     let request = OpenRequest {
         url: "http://user:secret@a/x".into(),
         headers: vec![("Cookie".into(), "secret".into()), ("Referer".into(), "http://r/".into())],
         user_agent: Some("Player/1".into()),
         ..OpenRequest::default()
     };
-    drop(world.open_request(request).await.unwrap());
+    drop(setup.open_request(request).await.unwrap());
     let expected =
         ["host: a", "user-agent: Player/1", "accept: */*", "authorization: Basic dXNlcjpzZWNyZXQ="];
-    for request in world.a.requests() {
+    for request in setup.a.requests() {
         let headers: Vec<String> = request.headers.iter().map(|it| lower_name(it)).collect();
         assert_eq!(headers[..4], expected);
         assert_eq!(headers[4..], ["cookie: secret", "referer: http://r/", "connection: close"]);
     }
-    let headers: Vec<String> = world.b.requests()[0].headers.iter().map(|it| lower_name(it)).collect();
+    let headers: Vec<String> = setup.b.requests()[0].headers.iter().map(|it| lower_name(it)).collect();
     assert_eq!(
         headers,
         ["host: b", "user-agent: Player/1", "accept: */*", "referer: http://r/", "connection: close"]
     );
-    world.is_clean().await;
+    setup.is_clean().await;
 }
 
 fn lower_name(line: &str) -> String {
@@ -444,59 +447,59 @@ fn lower_name(line: &str) -> String {
 
 #[tokio::test(start_paused = true)]
 async fn a_full_provider_refuses_the_account_and_not_the_stream() {
-    let world = World::new();
-    world.a.set("/x", Behaviour::play("x"));
-    world.a.set_limit(1, 429);
-    let first = world.open("http://a/x").await.unwrap();
-    let error = world.open("http://a/x").await.unwrap_err();
+    let setup = Setup::new();
+    setup.a.set("/x", Behaviour::play("x"));
+    setup.a.set_limit(1, 429);
+    let first = setup.open("http://a/x").await.unwrap();
+    let error = setup.open("http://a/x").await.unwrap_err();
     assert_eq!((error.cause(), error.scope()), (&Cause::Status(429), Scope::Candidate));
-    world.upstream.closer.idle().await;
-    assert_eq!((world.permits.n_out(), world.a.n_held()), (1, 1));
+    setup.upstream.closer.idle().await;
+    assert_eq!((setup.permits.n_out(), setup.a.n_held()), (1, 1));
     // The second permit was returned while the first socket was open, as expected.
-    world.held_at_return.lock().clear();
+    setup.held_at_return.lock().clear();
     drop(first);
-    world.is_clean().await;
+    setup.is_clean().await;
     // The slot is free after the permit was returned.
-    drop(world.open("http://a/x").await.unwrap());
+    drop(setup.open("http://a/x").await.unwrap());
 }
 
 #[tokio::test(start_paused = true)]
 async fn errors_and_sources_print_no_address() {
-    let world = World::new();
-    world.a.set("/secret", Behaviour::play("x"));
-    let source = world.open("http://user:secret@a/secret").await.unwrap();
+    let setup = Setup::new();
+    setup.a.set("/secret", Behaviour::play("x"));
+    let source = setup.open("http://user:secret@a/secret").await.unwrap();
     assert!(!format!("{source:?}").contains("secret"));
     for url in ["http://user:secret@nobody/secret", "secret", "rtsp://secret@a/secret", "/secret/file"] {
-        let error = world.open(url).await.unwrap_err();
+        let error = setup.open(url).await.unwrap_err();
         assert!(!format!("{error} {error:?}").contains("secret"), "{error}");
     }
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_flood_without_payload_does_not_fill_memory() {
-    let world = World::new();
+    let setup = Setup::new();
     let mut flood =
         TsSource::new("x").bytes(Duration::ZERO, Duration::from_millis(40)).slice(..2 * 188).to_vec();
     flood.extend(crate::ts::packet::null_packet().repeat(40_000));
     let mut raw = BytesMut::from("HTTP/1.1 200 OK\r\n\r\n");
     raw.extend_from_slice(&flood);
     raw.extend_from_slice(&TsSource::new("x").bytes(Duration::ZERO, Duration::from_millis(200)));
-    world.a.set("/x", Behaviour::Raw(raw.freeze()));
-    let source = world.open("http://a/x").await.unwrap();
+    setup.a.set("/x", Behaviour::Raw(raw.freeze()));
+    let source = setup.open("http://a/x").await.unwrap();
     let kept: usize = source.read_ahead.iter().map(Bytes::len).sum();
     assert!(kept <= READ_AHEAD_BYTES_MAX, "{kept}");
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_file_plays_at_the_speed_of_its_clock_and_ends() {
-    let world = World::new();
+    let setup = Setup::new();
     let file = tempfile::NamedTempFile::new().unwrap();
     // The clock wraps meanwhile, at the same time as all time stamps.
     let source = TsSource { start: (1 << 33) - 270_000, ..TsSource::new("file") };
     let bytes = source.bytes(Duration::ZERO, Duration::from_secs(10));
     std::fs::write(file.path(), &bytes).unwrap();
     let began = Instant::now();
-    let mut source = world.open(&format!("file://{}", file.path().display())).await.unwrap();
+    let mut source = setup.open(&format!("file://{}", file.path().display())).await.unwrap();
     assert_eq!(source.info().place, "file");
     let (read, error) = read_bytes(&mut source, usize::MAX).await;
     assert_eq!(error.unwrap().cause(), &Cause::Ended);
@@ -504,15 +507,15 @@ async fn a_file_plays_at_the_speed_of_its_clock_and_ends() {
     let elapsed = began.elapsed().as_secs_f64();
     assert!((9.8..10.2).contains(&elapsed), "{elapsed}");
     drop(source);
-    assert_eq!(world.permits.n_out(), 0);
+    assert_eq!(setup.permits.n_out(), 0);
 
     std::fs::write(file.path(), "<html>").unwrap();
-    let error = world.open(&file.path().display().to_string()).await.unwrap_err();
+    let error = setup.open(&file.path().display().to_string()).await.unwrap_err();
     assert!(matches!(error.cause(), Cause::NotTs(_)), "{error}");
-    let error = world.open("file:///no/such/file").await.unwrap_err();
+    let error = setup.open("file:///no/such/file").await.unwrap_err();
     assert_eq!((error.side(), error.can_retry()), (Side::Gateway, false));
-    assert!(matches!(world.open("/").await.unwrap_err().cause(), Cause::File(_)));
-    assert_eq!(world.permits.n_out(), 0);
+    assert!(matches!(setup.open("/").await.unwrap_err().cause(), Cause::File(_)));
+    assert_eq!(setup.permits.n_out(), 0);
 }
 
 #[tokio::test]
@@ -563,14 +566,14 @@ impl Permit for Slot {
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn a_provider_never_sees_more_sockets_than_permits_exist() {
     const N_SLOTS: usize = 3;
-    let world = World::new();
-    world.a.set("/play", Behaviour::play("x"));
-    world.a.set("/hop", Behaviour::Redirect("/play".into()));
-    world.a.set("/no", Behaviour::Status(403));
+    let setup = Setup::new();
+    setup.a.set("/play", Behaviour::play("x"));
+    setup.a.set("/hop", Behaviour::Redirect("/play".into()));
+    setup.a.set("/no", Behaviour::Status(403));
     let slots = Arc::new(Semaphore::new(N_SLOTS));
     let mut tasks = JoinSet::new();
     for n in 0..300 {
-        let (slots, upstream) = (slots.clone(), world.upstream.clone());
+        let (slots, upstream) = (slots.clone(), setup.upstream.clone());
         tasks.spawn(async move {
             let permit = Box::new(Slot(slots.acquire_owned().await.unwrap()));
             let url = format!("http://a/{}", ["play", "hop", "no"][n % 3]);
@@ -583,9 +586,9 @@ async fn a_provider_never_sees_more_sockets_than_permits_exist() {
         });
     }
     tasks.join_all().await;
-    world.upstream.closer.idle().await;
+    setup.upstream.closer.idle().await;
     assert_eq!(slots.available_permits(), N_SLOTS);
-    assert_eq!((world.a.n_held(), world.upstream.closer.n_sockets()), (0, 0));
-    assert!(world.a.peak() <= N_SLOTS, "{}", world.a.peak());
-    assert!(world.a.n_accepted() > 200);
+    assert_eq!((setup.a.n_held(), setup.upstream.closer.n_sockets()), (0, 0));
+    assert!(setup.a.peak() <= N_SLOTS, "{}", setup.a.peak());
+    assert!(setup.a.n_accepted() > 200);
 }

@@ -2,17 +2,20 @@
 //! the output.
 use std::time::Duration;
 
-use crate::splice::gather::{Gathering, HeldPacket, StartPoint, pid_of};
+use crate::splice::gather::{Gathering, HeldPacket, StartPoint};
 use crate::splice::output::{Output, PIDS};
 use crate::splice::pace::{OutputClock, SECOND, Ticks};
-use crate::splice::pids::Kind;
+use crate::splice::pids::PidKind;
 use crate::splice::timeline::{Timeline, wrap};
-use crate::ts::clock::{RandomAccess, STAMP_MODULUS, is_pes_header_cut, is_pes_start, map_stamps, stamps};
+use crate::ts::clock::STAMP_MODULUS;
 use crate::ts::packet::{
     NULL_PID, PAT_PID, Packet, PacketBytes, PacketSink, discontinuity_packet, remove_payload, remove_pcr,
     set_cc, set_discontinuity, set_pcr, set_pid,
 };
-use crate::ts::tables::{ElementaryStream, TableReader};
+use crate::ts::pes::{is_pes_header_cut, is_pes_start, map_stamps, stamps};
+use crate::ts::random_access::RandomAccess;
+use crate::ts::table_reader::TableReader;
+use crate::ts::tables::ElementaryStream;
 
 /// Maximum distance of two clock references in the standard; a greater step is declared as a discontinuity.
 const CLOCK_GAP_MAX: Ticks = SECOND / 10;
@@ -68,7 +71,7 @@ enum PayloadFormat {
 /// A stream of the source.
 #[derive(Debug)]
 struct ForwardedStream {
-    kind: Kind,
+    kind: PidKind,
     format: PayloadFormat,
     pid: u16,
     /// Output PID; `None` if no PID is left.
@@ -366,7 +369,7 @@ impl Forwarder {
     fn apply_tables(&mut self, output: &mut Output) {
         let Some(tables) = self.reader.tables() else { return };
         self.pcr_pid = tables.pmt.pcr_pid;
-        self.access = RandomAccess::of(tables).map(pid_of);
+        self.access = RandomAccess::of(tables).map(RandomAccess::pid);
         let mut before = std::mem::take(&mut self.streams);
         let is_unchanged = matches!(self.mode, Mode::Unchanged);
         let assigned = output.assign(tables, |pid, kind| {

@@ -2,13 +2,14 @@
 //! start point for the output is found.
 use std::time::Duration;
 
-use crate::splice::SpliceSettings;
 use crate::splice::output::Output;
 use crate::splice::pace::{JUMP, SECOND, SourcePace, Ticks};
+use crate::splice::settings::SpliceSettings;
 use crate::splice::timeline::Timeline;
-use crate::ts::clock::{RandomAccess, is_pes_start, stamps};
 use crate::ts::packet::{NULL_PID, Packet, PacketBytes};
-use crate::ts::tables::TableReader;
+use crate::ts::pes::{is_pes_start, stamps};
+use crate::ts::random_access::RandomAccess;
+use crate::ts::table_reader::TableReader;
 
 /// If the time stamps of a source have not passed the last output for this long after the wait for a
 /// random-access point, they are shifted forward, because output time must not go back.
@@ -17,7 +18,7 @@ const OVERDUE_AFTER: Duration = Duration::from_secs(2);
 /// Approximately one frame: the distance to the last output at which a shifted source starts.
 const FRAME: Ticks = SECOND / 25;
 
-/// What starts at a packet.
+/// The kind of unit that starts at a packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Mark {
     None,
@@ -225,7 +226,7 @@ impl Gathering {
             self.clock.observe(clock, at);
             held.clock = Some(clock);
         }
-        let is_reference = self.access.is_some_and(|access| pid_of(access) == pid);
+        let is_reference = self.access.is_some_and(|access| access.pid() == pid);
         let can_start = self.access.is_some_and(|access| access.is_start(packet));
         if is_reference && can_start && !packet.has_payload() {
             self.access_announced = true;
@@ -304,13 +305,6 @@ impl Gathering {
             .zip(output.clock.filter(|_| self.keeps_clock))
             .map(|(clock, floor)| floor + 1 - (clock + shift));
         Some(by_stamp.into_iter().chain(by_clock).max().unwrap_or(0))
-    }
-}
-
-/// Returns the PID of the stream with the random-access points.
-pub(crate) fn pid_of(access: RandomAccess) -> u16 {
-    match access {
-        RandomAccess::Video { pid, .. } | RandomAccess::Audio { pid } => pid,
     }
 }
 

@@ -19,6 +19,7 @@ mod gather;
 mod output;
 mod pace;
 mod pids;
+mod settings;
 #[cfg(test)]
 mod tests;
 mod timeline;
@@ -28,29 +29,10 @@ use std::time::Duration;
 use self::forward::Forwarder;
 use self::gather::{Gathering, StartPoint};
 use self::output::Output;
+pub use self::settings::SpliceSettings;
 use crate::ts::packet::{Packet, PacketSink};
-use crate::ts::tables::{TableReader, Tables};
-
-/// The limits of a splice.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct SpliceSettings {
-    /// Longest wait for a random-access point after the first payload of a source.
-    pub random_access_wait: Duration,
-    /// The opening burst of a source is collected for at most this long after its first payload.
-    pub burst_max: Duration,
-    /// Maximum memory for packets held before the output of a source starts.
-    pub held_bytes_max: usize,
-}
-
-impl Default for SpliceSettings {
-    fn default() -> Self {
-        SpliceSettings {
-            random_access_wait: Duration::from_secs(1),
-            burst_max: Duration::from_millis(300),
-            held_bytes_max: 8 << 20,
-        }
-    }
-}
+use crate::ts::table_reader::TableReader;
+use crate::ts::tables::Tables;
 
 /// Joins sources into one conformant transport stream.
 ///

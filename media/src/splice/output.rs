@@ -2,7 +2,7 @@
 use std::time::Duration;
 
 use crate::splice::pace::{JUMP, OutputClock, Ticks, ticks};
-use crate::splice::pids::{Kind, OutputPid, PidAllocation};
+use crate::splice::pids::{OutputPid, PidAllocation, PidKind};
 use crate::ts::packet::{NULL_PID, PAT_PID, Packet, PacketBytes, PacketSink};
 use crate::ts::tables::{Pat, Pmt, Tables};
 
@@ -147,17 +147,21 @@ impl Output {
 
     /// Returns the output PIDs for the streams of `source` and for its clock; `current` returns the PID that
     /// a stream has already.
-    pub(crate) fn assign(&mut self, source: &Tables, current: impl Fn(u16, Kind) -> Option<u16>) -> Assigned {
-        let mut wanted: Vec<(Kind, u16, Option<u16>)> = Vec::new();
+    pub(crate) fn assign(
+        &mut self,
+        source: &Tables,
+        current: impl Fn(u16, PidKind) -> Option<u16>,
+    ) -> Assigned {
+        let mut wanted: Vec<(PidKind, u16, Option<u16>)> = Vec::new();
         for stream in &source.pmt.streams {
-            let kind = Kind::of(stream);
+            let kind = PidKind::of(stream);
             wanted.push((kind, stream.pid, current(stream.pid, kind)));
         }
         let pcr_pid = source.pmt.pcr_pid;
         let clock_alone =
             pcr_pid != NULL_PID && source.pmt.streams.iter().all(|stream| stream.pid != pcr_pid);
         if clock_alone {
-            wanted.push((Kind::CLOCK, pcr_pid, current(pcr_pid, Kind::CLOCK)));
+            wanted.push((PidKind::CLOCK, pcr_pid, current(pcr_pid, PidKind::CLOCK)));
         }
         let pmt_pid = self.tables.as_ref().map_or(source.pmt_pid, |tables| tables.pmt_pid);
         let pids = self.pid_allocation.assign(&wanted, |pid| pid != pmt_pid);
@@ -169,9 +173,9 @@ impl Output {
 /// The output PIDs of the streams of a source.
 #[derive(Debug)]
 pub(crate) struct Assigned {
-    /// Kind, source PID and previous output PID: first the streams in the order of the PMT, then a separate
+    /// PidKind, source PID and previous output PID: first the streams in the order of the PMT, then a separate
     /// clock.
-    pub(crate) wanted: Vec<(Kind, u16, Option<u16>)>,
+    pub(crate) wanted: Vec<(PidKind, u16, Option<u16>)>,
     /// Output PID of each entry; `None` if no PID is left.
     pub(crate) pids: Vec<Option<u16>>,
     /// Output PID of the clock.

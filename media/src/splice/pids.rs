@@ -16,16 +16,16 @@ const OUTPUT_PIDS_MAX: usize = 1024;
 /// The properties that two streams must share to use the same PID: the stream type and, for private data, the
 /// descriptor that identifies the content.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Kind {
+pub(crate) struct PidKind {
     stream_type: u8,
     detail: u32,
 }
 
-impl Kind {
+impl PidKind {
     /// A PID with only the programme clock.
-    pub(crate) const CLOCK: Kind = Kind { stream_type: 0, detail: 1 };
+    pub(crate) const CLOCK: PidKind = PidKind { stream_type: 0, detail: 1 };
 
-    pub(crate) fn of(stream: &ElementaryStream) -> Kind {
+    pub(crate) fn of(stream: &ElementaryStream) -> PidKind {
         const PRIVATE_PES: u8 = 0x06;
         // A registration descriptor counts by its format identifier, the others (teletext, subtitles, AC-3,
         // E-AC-3, DTS, AAC) by their tag.
@@ -37,20 +37,20 @@ impl Kind {
                 match body {
                     [a, b, c, d, ..] if tag == REGISTRATION => detail = u32::from_be_bytes([*a, *b, *c, *d]),
                     _ if IDENTIFYING.contains(&tag) => {
-                        return Kind { stream_type: PRIVATE_PES, detail: tag.into() };
+                        return PidKind { stream_type: PRIVATE_PES, detail: tag.into() };
                     }
                     _ => {}
                 }
             }
         }
-        Kind { stream_type: stream.stream_type, detail }
+        PidKind { stream_type: stream.stream_type, detail }
     }
 }
 
 /// A PID of the output and the times sent on it.
 #[derive(Debug)]
 pub(crate) struct OutputPid {
-    pub(crate) kind: Kind,
+    pub(crate) kind: PidKind,
     pub(crate) pid: u16,
     /// Greatest time stamp sent, in output time.
     pub(crate) newest: Option<Ticks>,
@@ -62,7 +62,7 @@ pub(crate) struct OutputPid {
 }
 
 impl OutputPid {
-    fn new(kind: Kind, pid: u16) -> Self {
+    fn new(kind: PidKind, pid: u16) -> Self {
         OutputPid { kind, pid, newest: None, decode: None, span: 0 }
     }
 
@@ -103,7 +103,7 @@ impl PidAllocation {
     }
 
     /// Records that a stream passes on its own PID, whatever was sent there before.
-    pub(crate) fn take_pid(&mut self, kind: Kind, pid: u16) {
+    pub(crate) fn take_pid(&mut self, kind: PidKind, pid: u16) {
         match self.get_mut(pid) {
             Some(entry) => entry.kind = kind,
             None => self.entries.push(OutputPid::new(kind, pid)),
@@ -114,7 +114,7 @@ impl PidAllocation {
     /// `None` for a stream for which no PID is left. `is_free` returns whether a PID is not used by a table.
     pub(crate) fn assign(
         &mut self,
-        streams: &[(Kind, u16, Option<u16>)],
+        streams: &[(PidKind, u16, Option<u16>)],
         is_free: impl Fn(u16) -> bool,
     ) -> Vec<Option<u16>> {
         let mut result: Vec<Option<u16>> = streams.iter().map(|stream| stream.2).collect();
@@ -163,7 +163,7 @@ mod tests {
         let mut got = Vec::new();
         for source in sources {
             let streams: Vec<_> =
-                source.iter().map(|(kind, pid)| (Kind::of(&stream(*kind, &[])), *pid, None)).collect();
+                source.iter().map(|(kind, pid)| (PidKind::of(&stream(*kind, &[])), *pid, None)).collect();
             got = allocation.assign(&streams, |pid| pid != PMT);
         }
         assert_eq!(got, expected.iter().map(|pid| Some(*pid)).collect::<Vec<_>>(), "{sources:?}");
@@ -197,11 +197,11 @@ mod tests {
     #[test]
     fn private_streams_differ_by_their_descriptors() {
         let kinds = [
-            Kind::of(&stream(6, &[])),
-            Kind::of(&stream(6, &[0x0A, 4, b'e', b'n', b'g', 0, 0x59, 0])),
-            Kind::of(&stream(6, &[0x6A, 1, 0])),
-            Kind::of(&stream(6, &[0x05, 4, b'H', b'E', b'V', b'C'])),
-            Kind::of(&stream(H264, &[0x05, 4, b'H', b'E', b'V', b'C'])),
+            PidKind::of(&stream(6, &[])),
+            PidKind::of(&stream(6, &[0x0A, 4, b'e', b'n', b'g', 0, 0x59, 0])),
+            PidKind::of(&stream(6, &[0x6A, 1, 0])),
+            PidKind::of(&stream(6, &[0x05, 4, b'H', b'E', b'V', b'C'])),
+            PidKind::of(&stream(H264, &[0x05, 4, b'H', b'E', b'V', b'C'])),
         ];
         for (i, a) in kinds.iter().enumerate() {
             for (j, b) in kinds.iter().enumerate() {
@@ -209,14 +209,14 @@ mod tests {
             }
         }
         // Descriptors with invalid lengths are read as far as possible.
-        assert_eq!(Kind::of(&stream(6, &[0x59, 200, 1])), Kind::of(&stream(6, &[])));
+        assert_eq!(PidKind::of(&stream(6, &[0x59, 200, 1])), PidKind::of(&stream(6, &[])));
     }
 
     #[test]
     fn the_number_of_output_pids_is_bounded() {
         let mut allocation = PidAllocation::default();
         for n in 0..3_000u32 {
-            let kind = Kind { stream_type: 6, detail: n };
+            let kind = PidKind { stream_type: 6, detail: n };
             assert!(allocation.assign(&[(kind, 0x100, None)], |_| true)[0].is_some());
             assert!(allocation.entries.len() <= OUTPUT_PIDS_MAX + 1);
         }

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use crate::Permit;
+use crate::permit::Permit;
 
 /// Creates permits and counts them.
 #[derive(Clone, Default)]

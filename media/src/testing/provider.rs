@@ -54,7 +54,7 @@ impl Dial for MemoryDial {
     }
 }
 
-/// How a provider reacts to connection attempts.
+/// The reaction of a provider to connection attempts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Reachability {
     /// It accepts after this time.
@@ -69,7 +69,7 @@ pub enum Reachability {
     Unknown,
 }
 
-/// How a provider responds to a request.
+/// The response of a provider to a request.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Behaviour {
     /// Streams.
@@ -105,7 +105,7 @@ impl Behaviour {
     }
 }
 
-/// How a provider streams.
+/// A stream and the way in which a provider sends it.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Play {
     /// The stream.
@@ -156,7 +156,7 @@ pub enum ResponseHead {
     Missing,
 }
 
-/// How a playing connection breaks.
+/// The way in which a playing connection breaks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Break {
     /// It ends normally.
@@ -187,10 +187,10 @@ pub struct SeenRequest {
 /// An in-memory provider. Clones share one provider.
 #[derive(Clone)]
 pub struct MemoryProvider {
-    inner: Arc<Mutex<Inner>>,
+    inner: Arc<Mutex<ProviderState>>,
 }
 
-struct Inner {
+struct ProviderState {
     /// The time at which the programme was [`PAST`] long.
     epoch: Instant,
     reachability: Reachability,
@@ -206,7 +206,7 @@ struct Inner {
     playing: Vec<(String, watch::Sender<Option<Break>>)>,
 }
 
-impl Inner {
+impl ProviderState {
     /// Returns the number of sockets that look open to the provider: neither shut down nor dropped.
     fn n_open(&self) -> usize {
         let is_open = |it: &&Arc<SocketState>| {
@@ -220,7 +220,7 @@ impl Inner {
 impl MemoryProvider {
     fn new() -> Self {
         Self {
-            inner: Arc::new(Mutex::new(Inner {
+            inner: Arc::new(Mutex::new(ProviderState {
                 epoch: Instant::now(),
                 reachability: Reachability::After(Duration::ZERO),
                 scripts: HashMap::new(),

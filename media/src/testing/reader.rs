@@ -3,8 +3,9 @@
 use std::collections::HashMap;
 use std::time::Duration;
 
-use crate::ts::clock::{STAMP_HZ, STAMP_MODULUS, distance, stamps};
+use crate::ts::clock::{STAMP_HZ, STAMP_MODULUS, distance};
 use crate::ts::packet::{NULL_PID, PACKET, Packet, PacketBytes, packets};
+use crate::ts::pes::stamps;
 
 /// The state of one PID.
 #[derive(Debug)]

@@ -307,7 +307,7 @@ fn packets(
 mod tests {
     use super::*;
     use crate::ts::packet::{self, Packet};
-    use crate::ts::tables::TableReader;
+    use crate::ts::table_reader::TableReader;
 
     #[test]
     fn a_generated_stream_has_tables_a_clock_key_frames_whole_packets_and_its_name() {

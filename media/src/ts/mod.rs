@@ -7,7 +7,11 @@ pub mod align;
 pub(crate) mod build;
 pub mod clock;
 pub mod packet;
+pub mod pes;
 pub mod picture;
+pub mod random_access;
+mod section;
+pub mod table_reader;
 pub mod tables;
 
 #[cfg(test)]

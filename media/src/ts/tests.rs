@@ -4,14 +4,15 @@ use proptest::prelude::*;
 
 use super::align::Aligner;
 use super::build::{AUDIO_PID, Builder, PMT_PID, VIDEO_PID};
-use super::clock::{
-    PCR_MODULUS, RandomAccess, STAMP_MODULUS, Stamps, Unwrap, distance, is_pes_start, map_stamps, stamps,
-};
+use super::clock::{PCR_MODULUS, STAMP_MODULUS, Unwrap, distance};
 use super::packet::{
     NULL_PID, PACKET, PAT_PID, Packet, PacketBytes, SYNC, discontinuity_packet, null_packet, packets,
     remove_pcr, set_cc, set_discontinuity, set_pcr, set_pid,
 };
-use super::tables::{ElementaryStream, Pat, Pmt, StreamKind, TableReader, descriptors};
+use super::pes::{Stamps, is_pes_start, map_stamps, stamps};
+use super::random_access::RandomAccess;
+use super::table_reader::TableReader;
+use super::tables::{ElementaryStream, Pat, Pmt, StreamKind, descriptors};
 
 fn any_packet() -> impl Strategy<Value = PacketBytes> {
     // Half of them have plausible headers, so that the deeper branches are reached.

@@ -20,7 +20,7 @@ use crate::testing::{Behaviour, Break, MemoryDial, MemoryProvider, PermitCount, 
 use crate::ts::packet::{NULL_PID, PACKET};
 
 /// A pump, its ring, and a provider for it.
-pub(super) struct World {
+pub(super) struct Setup {
     pub(super) provider: MemoryProvider,
     pub(super) upstream: Upstream,
     pub(super) permits: PermitCount,
@@ -31,7 +31,7 @@ pub(super) struct World {
     pub(super) messages: mpsc::UnboundedReceiver<(PumpMessage, usize)>,
 }
 
-impl World {
+impl Setup {
     pub(super) fn new() -> Self {
         Self::with(PumpSettings::default())
     }
@@ -103,13 +103,13 @@ fn n_fillers(bytes: &[u8]) -> usize {
 
 #[tokio::test(start_paused = true)]
 async fn the_first_source_reaches_the_ring_at_once_and_unchanged() {
-    let mut world = World::new();
-    world.provider.set("/x", Behaviour::play("first"));
+    let mut setup = Setup::new();
+    setup.provider.set("/x", Behaviour::play("first"));
     let began = Instant::now();
-    world.follow(1, "/x").await;
-    world.plays(1).await;
+    setup.follow(1, "/x").await;
+    setup.plays(1).await;
     assert!(began.elapsed() < Duration::from_millis(50), "{:?}", began.elapsed());
-    let mut tail = world.tail();
+    let mut tail = setup.tail();
     let bytes = all_for(&mut tail, Duration::from_secs(3)).await;
     assert_eq!(labels_in(&bytes), ["first"]);
     let sent = TsSource::new("first").bytes(Duration::from_secs(60), Duration::from_secs(3));
@@ -118,28 +118,28 @@ async fn the_first_source_reaches_the_ring_at_once_and_unchanged() {
     let n = bytes.len() - 10 * PACKET;
     let at = memchr::memmem::find(&sent, &bytes[10 * PACKET..][..PACKET]).unwrap();
     assert_eq!(bytes[10 * PACKET..], sent[at..at + n]);
-    assert_eq!(world.pump.tables().unwrap().video().unwrap().codec(), "H.264");
+    assert_eq!(setup.pump.tables().unwrap().video().unwrap().codec(), "H.264");
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_source_replaces_another_without_a_torn_packet() {
-    let mut world = World::new();
-    world.provider.set("/1", Behaviour::play("one"));
+    let mut setup = Setup::new();
+    setup.provider.set("/1", Behaviour::play("one"));
     let two =
         TsSource { start: 5_000_000_000, pmt_pid: 0x50, video: Some((0x51, 0x1B)), ..TsSource::new("two") };
-    world.provider.set("/2", Behaviour::Play(Play::new(two)));
-    world.follow(1, "/1").await;
-    world.plays(1).await;
-    let mut tail = world.tail();
+    setup.provider.set("/2", Behaviour::Play(Play::new(two)));
+    setup.follow(1, "/1").await;
+    setup.plays(1).await;
+    let mut tail = setup.tail();
     let mut bytes = all_for(&mut tail, Duration::from_secs(2)).await;
     // While the old one is still playing.
-    world.follow(2, "/2").await;
-    world.plays(2).await;
+    setup.follow(2, "/2").await;
+    setup.plays(2).await;
     bytes.extend(all_for(&mut tail, Duration::from_secs(3)).await);
     assert_eq!(labels_in(&bytes), ["one", "two"]);
-    world.upstream.closer.idle().await;
-    assert_eq!((world.permits.n_out(), world.provider.n_held()), (1, 1), "the old one is closed");
-    assert!(world.messages.try_recv().is_err(), "a replaced source is not lost");
+    setup.upstream.closer.idle().await;
+    assert_eq!((setup.permits.n_out(), setup.provider.n_held()), (1, 1), "the old one is closed");
+    assert!(setup.messages.try_recv().is_err(), "a replaced source is not lost");
 }
 
 // Holds T-fo.2 and T-fo.3 (media's part: the loss of a playing source, in its time).
@@ -154,38 +154,38 @@ async fn every_loss_is_reported_with_its_cause_in_time() {
         (Break::Garbage, Cause::SyncLost, 1.0),
     ];
     for (how, cause, seconds) in cases {
-        let mut world = World::new();
-        world.provider.set("/x", Behaviour::play("x"));
-        world.follow(7, "/x").await;
-        world.plays(7).await;
+        let mut setup = Setup::new();
+        setup.provider.set("/x", Behaviour::play("x"));
+        setup.follow(7, "/x").await;
+        setup.plays(7).await;
         sleep(Duration::from_secs(3)).await;
         let began = Instant::now();
-        world.provider.break_now("/x", how);
-        assert_eq!(world.loses(7).await, cause, "{how:?}");
+        setup.provider.break_now("/x", how);
+        assert_eq!(setup.loses(7).await, cause, "{how:?}");
         let elapsed = began.elapsed().as_secs_f64();
         assert!((seconds - 0.1..seconds + 0.1).contains(&elapsed), "{how:?} took {elapsed}");
-        world.upstream.closer.idle().await;
-        assert_eq!((world.permits.n_out(), world.provider.n_held()), (0, 0), "{how:?}");
+        setup.upstream.closer.idle().await;
+        assert_eq!((setup.permits.n_out(), setup.provider.n_held()), (0, 0), "{how:?}");
         sleep(Duration::from_secs(30)).await;
-        assert!(world.messages.try_recv().is_err(), "{how:?}: reported once");
-        assert!(!world.task.is_finished());
-        assert_eq!(world.pump.clock(), None);
+        assert!(setup.messages.try_recv().is_err(), "{how:?}: reported once");
+        assert!(!setup.task.is_finished());
+        assert_eq!(setup.pump.clock(), None);
     }
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_gap_is_filled_with_valid_null_packets_for_a_limited_time() {
-    let mut world = World::new();
+    let mut setup = Setup::new();
     let play = Play { after: Some((1000, Break::End)), ..Play::new(TsSource::new("x")) };
-    world.provider.set("/x", Behaviour::Play(play));
+    setup.provider.set("/x", Behaviour::Play(play));
     sleep(Duration::from_secs(5)).await;
-    world.follow(1, "/x").await;
-    world.plays(1).await;
-    assert_eq!(world.ring.meter().filler_bytes(), 0, "no filler before the first packet");
-    let mut tail = world.tail();
+    setup.follow(1, "/x").await;
+    setup.plays(1).await;
+    assert_eq!(setup.ring.meter().filler_bytes(), 0, "no filler before the first packet");
+    let mut tail = setup.tail();
     let real = all_for(&mut tail, Duration::from_millis(500)).await;
     assert_eq!(n_nulls(&real), 0);
-    assert_eq!(world.loses(1).await, Cause::Ended);
+    assert_eq!(setup.loses(1).await, Cause::Ended);
     let lost_at = Instant::now();
     all_for(&mut tail, Duration::from_millis(400)).await;
     let mut times = Vec::new();
@@ -203,16 +203,16 @@ async fn a_gap_is_filled_with_valid_null_packets_for_a_limited_time() {
 
 #[tokio::test(start_paused = true)]
 async fn a_gap_ends_with_the_next_source_and_starts_again_with_the_next_loss() {
-    let mut world = World::new();
+    let mut setup = Setup::new();
     for (attempt, label) in [(1, "one"), (2, "two"), (3, "three")] {
-        world.provider.set("/x", Behaviour::play(label));
-        world.follow(attempt, "/x").await;
-        world.plays(attempt).await;
-        let mut tail = world.ring.tail(JoinPoint::Live { behind: Duration::ZERO }, None);
+        setup.provider.set("/x", Behaviour::play(label));
+        setup.follow(attempt, "/x").await;
+        setup.plays(attempt).await;
+        let mut tail = setup.ring.tail(JoinPoint::Live { behind: Duration::ZERO }, None);
         let bytes = all_for(&mut tail, Duration::from_secs(3)).await;
         assert_eq!(labels_in(&bytes).last().unwrap(), label);
-        world.provider.break_now("/x", Break::End);
-        assert_eq!(world.loses(attempt).await, Cause::Ended);
+        setup.provider.break_now("/x", Break::End);
+        assert_eq!(setup.loses(attempt).await, Cause::Ended);
         // Longer in total than a gap is filled.
         let filler = all_for(&mut tail, Duration::from_secs(40)).await;
         assert!((79..=81).contains(&n_fillers(&filler)), "{label}: {}", n_fillers(&filler));
@@ -221,22 +221,22 @@ async fn a_gap_ends_with_the_next_source_and_starts_again_with_the_next_loss() {
 
 #[tokio::test(start_paused = true)]
 async fn sources_that_never_play_do_not_extend_a_gap() {
-    let mut world = World::new();
-    world.provider.set("/good", Behaviour::play("good"));
-    // No place to begin, and an end before the wait for one is over.
+    let mut setup = Setup::new();
+    setup.provider.set("/good", Behaviour::play("good"));
+    // No start point, and an end before the wait for one is over.
     let ts = TsSource { gop: u64::MAX, is_marked: false, ..TsSource::new("bad") };
-    world.provider.set("/bad", Behaviour::Play(Play { after: Some((400, Break::End)), ..Play::new(ts) }));
-    world.follow(0, "/good").await;
-    world.plays(0).await;
-    let mut tail = world.tail();
+    setup.provider.set("/bad", Behaviour::Play(Play { after: Some((400, Break::End)), ..Play::new(ts) }));
+    setup.follow(0, "/good").await;
+    setup.plays(0).await;
+    let mut tail = setup.tail();
     all_for(&mut tail, Duration::from_secs(2)).await;
-    world.provider.break_now("/good", Break::End);
-    world.loses(0).await;
+    setup.provider.break_now("/good", Break::End);
+    setup.loses(0).await;
     let mut bytes = BytesMut::new();
     for attempt in 1..=10 {
         bytes.extend(all_for(&mut tail, Duration::from_secs(10)).await);
-        world.follow(attempt, "/bad").await;
-        world.loses(attempt).await;
+        setup.follow(attempt, "/bad").await;
+        setup.loses(attempt).await;
     }
     assert!((110..=120).contains(&n_fillers(&bytes)), "{}", n_fillers(&bytes));
     assert_eq!(n_nulls(&all_for(&mut tail, Duration::from_secs(60)).await), 0);
@@ -244,84 +244,84 @@ async fn sources_that_never_play_do_not_extend_a_gap() {
 
 #[tokio::test(start_paused = true)]
 async fn no_filler_is_written_before_the_first_source_has_played() {
-    let mut world = World::new();
-    // No place to begin, and an end before the wait for one is over.
+    let mut setup = Setup::new();
+    // No start point, and an end before the wait for one is over.
     let ts = TsSource { gop: u64::MAX, is_marked: false, ..TsSource::new("x") };
-    world.provider.set("/x", Behaviour::Play(Play { after: Some((100, Break::End)), ..Play::new(ts) }));
-    world.follow(1, "/x").await;
-    assert_eq!(world.loses(1).await, Cause::Ended);
+    setup.provider.set("/x", Behaviour::Play(Play { after: Some((100, Break::End)), ..Play::new(ts) }));
+    setup.follow(1, "/x").await;
+    assert_eq!(setup.loses(1).await, Cause::Ended);
     sleep(Duration::from_secs(5)).await;
-    assert_eq!(world.ring.usage().chunks, 0);
-    assert!(world.messages.try_recv().is_err());
+    assert_eq!(setup.ring.usage().chunks, 0);
+    assert!(setup.messages.try_recv().is_err());
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_source_that_ends_before_its_start_point_is_lost_without_playing() {
-    let mut world = World::new();
-    world.provider.set("/1", Behaviour::play("one"));
+    let mut setup = Setup::new();
+    setup.provider.set("/1", Behaviour::play("one"));
     // The whole burst of past data arrives at once, and then the end.
     let burst = Play {
         burst: Duration::from_secs(4),
         after: Some((3000, Break::End)),
         ..Play::new(TsSource::new("two"))
     };
-    world.provider.set("/2", Behaviour::Play(burst));
-    world.follow(1, "/1").await;
-    world.plays(1).await;
-    let mut tail = world.tail();
+    setup.provider.set("/2", Behaviour::Play(burst));
+    setup.follow(1, "/1").await;
+    setup.plays(1).await;
+    let mut tail = setup.tail();
     all_for(&mut tail, Duration::from_secs(2)).await;
-    world.provider.break_now("/1", Break::Reset);
-    world.loses(1).await;
-    world.follow(2, "/2").await;
-    assert_eq!(world.loses(2).await, Cause::Ended);
+    setup.provider.break_now("/1", Break::Reset);
+    setup.loses(1).await;
+    setup.follow(2, "/2").await;
+    assert_eq!(setup.loses(2).await, Cause::Ended);
     let bytes = all_for(&mut tail, Duration::from_secs(5)).await;
     assert!(!labels_in(&bytes).contains(&"two".to_owned()), "held packets are not sent");
     assert!(n_fillers(&bytes) >= 8, "the gap continues");
-    assert!(world.messages.try_recv().is_err());
+    assert!(setup.messages.try_recv().is_err());
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_released_pump_can_follow_another_source() {
-    let mut world = World::new();
-    world.provider.set("/x", Behaviour::play("x"));
-    world.follow(1, "/x").await;
-    world.plays(1).await;
-    world.pump.release();
+    let mut setup = Setup::new();
+    setup.provider.set("/x", Behaviour::play("x"));
+    setup.follow(1, "/x").await;
+    setup.plays(1).await;
+    setup.pump.release();
     sleep(Duration::from_secs(1)).await;
-    assert_eq!((world.permits.n_out(), world.provider.n_held()), (0, 0));
-    assert!(world.messages.try_recv().is_err(), "a released source is not lost");
-    world.follow(2, "/x").await;
-    world.plays(2).await;
+    assert_eq!((setup.permits.n_out(), setup.provider.n_held()), (0, 0));
+    assert!(setup.messages.try_recv().is_err(), "a released source is not lost");
+    setup.follow(2, "/x").await;
+    setup.plays(2).await;
 }
 
 #[tokio::test(start_paused = true)]
 async fn only_the_last_of_several_sources_is_followed_and_the_others_are_closed() {
-    let mut world = World::new();
-    world.provider.set("/x", Behaviour::play("x"));
-    let sources = [world.open("/x").await, world.open("/x").await, world.open("/x").await];
+    let mut setup = Setup::new();
+    setup.provider.set("/x", Behaviour::play("x"));
+    let sources = [setup.open("/x").await, setup.open("/x").await, setup.open("/x").await];
     for (attempt, source) in (1..).zip(sources) {
-        world.pump.follow(attempt, source);
+        setup.pump.follow(attempt, source);
     }
-    world.plays(3).await;
-    world.upstream.closer.idle().await;
-    assert_eq!((world.permits.n_out(), world.provider.n_held()), (1, 1));
+    setup.plays(3).await;
+    setup.upstream.closer.idle().await;
+    assert_eq!((setup.permits.n_out(), setup.provider.n_held()), (1, 1));
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_pump_ends_with_its_last_handle_and_closes_source_and_ring() {
-    let mut world = World::new();
-    world.provider.set("/x", Behaviour::play("x"));
-    world.follow(1, "/x").await;
-    world.plays(1).await;
-    let mut tail = world.tail();
-    let other = world.pump.clone();
-    drop(world.pump);
+    let mut setup = Setup::new();
+    setup.provider.set("/x", Behaviour::play("x"));
+    setup.follow(1, "/x").await;
+    setup.plays(1).await;
+    let mut tail = setup.tail();
+    let other = setup.pump.clone();
+    drop(setup.pump);
     sleep(Duration::from_secs(1)).await;
-    assert!(!world.task.is_finished());
+    assert!(!setup.task.is_finished());
     drop(other);
-    world.task.await.unwrap();
-    world.upstream.closer.idle().await;
-    assert_eq!((world.permits.n_out(), world.provider.n_held()), (0, 0));
+    setup.task.await.unwrap();
+    setup.upstream.closer.idle().await;
+    assert_eq!((setup.permits.n_out(), setup.provider.n_held()), (0, 0));
     let end = loop {
         if let Err(end) = tail.chunk().await {
             break end;
@@ -334,46 +334,46 @@ async fn a_pump_ends_with_its_last_handle_and_closes_source_and_ring() {
 #[tokio::test(start_paused = true)]
 async fn a_dead_pump_keeps_no_source() {
     // The pump dies while it follows a source, and gets another one afterwards.
-    let mut world = World::new();
-    world.provider.set("/x", Behaviour::play("x"));
-    world.follow(1, "/x").await;
-    world.plays(1).await;
-    let (waiting, late) = (world.open("/x").await, world.open("/x").await);
-    world.pump.follow(2, waiting);
-    world.task.abort();
-    assert!(world.task.await.unwrap_err().is_cancelled());
-    world.pump.follow(3, late);
-    assert_eq!(world.permits.n_out(), world.permits.n_closing());
-    world.upstream.closer.idle().await;
-    assert_eq!((world.permits.n_out(), world.provider.n_held()), (0, 0));
+    let mut setup = Setup::new();
+    setup.provider.set("/x", Behaviour::play("x"));
+    setup.follow(1, "/x").await;
+    setup.plays(1).await;
+    let (waiting, late) = (setup.open("/x").await, setup.open("/x").await);
+    setup.pump.follow(2, waiting);
+    setup.task.abort();
+    assert!(setup.task.await.unwrap_err().is_cancelled());
+    setup.pump.follow(3, late);
+    assert_eq!(setup.permits.n_out(), setup.permits.n_closing());
+    setup.upstream.closer.idle().await;
+    assert_eq!((setup.permits.n_out(), setup.provider.n_held()), (0, 0));
 }
 
 #[tokio::test(start_paused = true)]
 async fn the_clock_reveals_a_slow_source() {
-    let mut world = World::new();
+    let mut setup = Setup::new();
     for (path, speed) in [("/good", 1.0), ("/slow", 0.7)] {
-        world.provider.set(path, Behaviour::Play(Play { speed, ..Play::new(TsSource::new(path)) }));
+        setup.provider.set(path, Behaviour::Play(Play { speed, ..Play::new(TsSource::new(path)) }));
     }
-    world.follow(1, "/good").await;
-    world.plays(1).await;
+    setup.follow(1, "/good").await;
+    setup.plays(1).await;
     sleep(Duration::from_secs(30)).await;
-    let good = world.pump.clock().unwrap();
+    let good = setup.pump.clock().unwrap();
     assert_eq!((good.attempt, good.measured_for), (1, Duration::from_secs(15)));
     assert!(good.behind < Duration::from_millis(100), "{good:?}");
-    world.follow(2, "/slow").await;
-    world.plays(2).await;
-    assert!(world.pump.clock().unwrap().measured_for < Duration::from_secs(2), "measured anew");
+    setup.follow(2, "/slow").await;
+    setup.plays(2).await;
+    assert!(setup.pump.clock().unwrap().measured_for < Duration::from_secs(2), "the measurement restarts");
     sleep(Duration::from_secs(20)).await;
-    let slow = world.pump.clock().unwrap();
+    let slow = setup.pump.clock().unwrap();
     assert_eq!((slow.attempt, slow.measured_for), (2, Duration::from_secs(15)));
     assert!(slow.behind > Duration::from_secs(2), "{slow:?}");
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_burst_does_not_starve_other_tasks() {
-    let world = World::new();
+    let setup = Setup::new();
     let burst = Play { burst: Duration::from_secs(50), ..Play::new(TsSource::new("x")) };
-    world.provider.set("/x", Behaviour::Play(burst));
+    setup.provider.set("/x", Behaviour::Play(burst));
     let n_turns = Arc::new(AtomicUsize::new(0));
     let counted = n_turns.clone();
     // Counts how often the task is polled.
@@ -382,10 +382,10 @@ async fn a_burst_does_not_starve_other_tasks() {
         cx.waker().wake_by_ref();
         std::task::Poll::<()>::Pending
     }));
-    let source = world.open("/x").await;
+    let source = setup.open("/x").await;
     let turns = n_turns.load(Ordering::Relaxed);
-    world.pump.follow(1, source);
-    while world.ring.meter().bytes_in() < 12_000_000 {
+    setup.pump.follow(1, source);
+    while setup.ring.meter().bytes_in() < 12_000_000 {
         yield_now().await;
     }
     let turns = n_turns.load(Ordering::Relaxed) - turns;

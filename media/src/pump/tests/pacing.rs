@@ -11,8 +11,8 @@ use crate::ts::clock::PCR_HZ;
 use crate::ts::packet::{PACKET, discontinuity_packet, set_pcr};
 
 /// Follows the source at `path` like a program.
-async fn follow(world: &World, attempt: u64, path: &str) {
-    world.pump.follow(attempt, world.open(path).await.into_pausable());
+async fn follow(setup: &Setup, attempt: u64, path: &str) {
+    setup.pump.follow(attempt, setup.open(path).await.into_pausable());
 }
 
 /// A stream that is sent as fast as it is read.
@@ -71,11 +71,11 @@ fn programme(bytes: &[u8]) -> f64 {
 #[tokio::test(start_paused = true)]
 async fn available_data_of_a_program_is_written_in_real_time() {
     for play in [recording(), live(18)] {
-        let mut world = World::new();
-        world.provider.set("/x", Behaviour::Play(play));
-        follow(&world, 1, "/x").await;
-        world.plays(1).await;
-        let (began, mut tail, mut bytes) = (Instant::now(), world.tail(), BytesMut::new());
+        let mut setup = Setup::new();
+        setup.provider.set("/x", Behaviour::Play(play));
+        follow(&setup, 1, "/x").await;
+        setup.plays(1).await;
+        let (began, mut tail, mut bytes) = (Instant::now(), setup.tail(), BytesMut::new());
         for seconds in [1, 2, 10, 60] {
             let end = began + Duration::from_secs(seconds);
             bytes.extend(all_for(&mut tail, end - Instant::now()).await);
@@ -83,28 +83,28 @@ async fn available_data_of_a_program_is_written_in_real_time() {
             // Five seconds, and the surplus of the last read.
             assert!((4.5..6.5).contains(&ahead), "{ahead} s after {seconds} s");
         }
-        assert!(world.pump.clock().unwrap().behind.is_zero());
-        assert!(world.messages.try_recv().is_err());
+        assert!(setup.pump.clock().unwrap().behind.is_zero());
+        assert!(setup.messages.try_recv().is_err());
     }
 }
 
 #[tokio::test(start_paused = true)]
 async fn the_opening_burst_of_a_program_is_written_at_once() {
-    let mut world = World::new();
-    world.provider.set("/x", Behaviour::Play(live(4)));
-    follow(&world, 1, "/x").await;
-    world.plays(1).await;
-    let bytes = all_for(&mut world.tail(), Duration::from_millis(100)).await;
+    let mut setup = Setup::new();
+    setup.provider.set("/x", Behaviour::Play(live(4)));
+    follow(&setup, 1, "/x").await;
+    setup.plays(1).await;
+    let bytes = all_for(&mut setup.tail(), Duration::from_millis(100)).await;
     assert!(programme(&bytes) > 3.9, "{}", programme(&bytes));
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_live_provider_is_never_paused() {
-    let mut world = World::new();
-    world.provider.set("/x", Behaviour::Play(live(18)));
-    world.pump.follow(1, world.open("/x").await);
-    world.plays(1).await;
-    let bytes = all_for(&mut world.tail(), Duration::from_millis(100)).await;
+    let mut setup = Setup::new();
+    setup.provider.set("/x", Behaviour::Play(live(18)));
+    setup.pump.follow(1, setup.open("/x").await);
+    setup.plays(1).await;
+    let bytes = all_for(&mut setup.tail(), Duration::from_millis(100)).await;
     assert!(programme(&bytes) > 17.9, "{}", programme(&bytes));
 }
 
@@ -114,14 +114,14 @@ async fn a_program_that_ends_while_paused_is_played_to_its_end() {
     // The clock jumps by ten hours in the middle. The jump causes no pause and no catching up.
     let jumps = [stretch(0, 8), stretch(36_000, 8)].concat();
     for ts in [whole.to_vec(), jumps, with_clock_alone(&whole)] {
-        let mut world = World::new();
-        world.provider.set("/x", short(&ts));
-        follow(&world, 1, "/x").await;
-        world.plays(1).await;
-        let (began, mut tail) = (Instant::now(), world.tail());
+        let mut setup = Setup::new();
+        setup.provider.set("/x", short(&ts));
+        follow(&setup, 1, "/x").await;
+        setup.plays(1).await;
+        let (began, mut tail) = (Instant::now(), setup.tail());
         let bytes = all_for(&mut tail, Duration::from_secs(10)).await;
-        assert!(world.messages.try_recv().is_err(), "it is not over yet");
-        assert_eq!(world.loses(1).await, Cause::Ended);
+        assert!(setup.messages.try_recv().is_err(), "it is not over yet");
+        assert_eq!(setup.loses(1).await, Cause::Ended);
         assert!((10.0..11.5).contains(&began.elapsed().as_secs_f64()), "{:?}", began.elapsed());
         let rest = all_for(&mut tail, Duration::from_millis(400)).await;
         let all = packets(&bytes).chain(packets(&rest)).map(Packet::new);
@@ -131,11 +131,11 @@ async fn a_program_that_ends_while_paused_is_played_to_its_end() {
 
 #[tokio::test(start_paused = true)]
 async fn a_program_with_a_wrong_clock_is_paused_for_a_limited_time_without_a_stall() {
-    let mut world = World::new();
-    world.provider.set("/x", Behaviour::Play(wrong()));
-    follow(&world, 1, "/x").await;
-    world.plays(1).await;
-    let (mut tail, mut longest) = (world.tail(), Duration::ZERO);
+    let mut setup = Setup::new();
+    setup.provider.set("/x", Behaviour::Play(wrong()));
+    follow(&setup, 1, "/x").await;
+    setup.plays(1).await;
+    let (mut tail, mut longest) = (setup.tail(), Duration::ZERO);
     for _ in 0..100 {
         let waited = Instant::now();
         tail.chunk().await.unwrap();
@@ -143,20 +143,20 @@ async fn a_program_with_a_wrong_clock_is_paused_for_a_limited_time_without_a_sta
     }
     // Longer than the five seconds without data after which a source stalls.
     assert!((9.5..10.5).contains(&longest.as_secs_f64()), "{longest:?}");
-    assert!(world.messages.try_recv().is_err());
+    assert!(setup.messages.try_recv().is_err());
 }
 
 #[tokio::test(start_paused = true)]
 async fn silence_after_a_pause_is_a_stall_after_the_timeout() {
-    let mut world = World::new();
+    let mut setup = Setup::new();
     // Ten seconds at once, then nothing.
     let n_packets = live(20).ts.bytes(Duration::ZERO, Duration::from_secs(10)).len() / PACKET;
     let play = Play { after: Some((n_packets as u64, Break::Silence)), ..live(20) };
-    world.provider.set("/x", Behaviour::Play(play));
-    follow(&world, 1, "/x").await;
-    world.plays(1).await;
+    setup.provider.set("/x", Behaviour::Play(play));
+    follow(&setup, 1, "/x").await;
+    setup.plays(1).await;
     let began = Instant::now();
-    assert_eq!(world.loses(1).await, Cause::Stall);
+    assert_eq!(setup.loses(1).await, Cause::Stall);
     // Paused for five seconds, then five seconds without data.
     assert!((9.0..10.5).contains(&began.elapsed().as_secs_f64()), "{:?}", began.elapsed());
 }
@@ -164,27 +164,27 @@ async fn silence_after_a_pause_is_a_stall_after_the_timeout() {
 #[tokio::test(start_paused = true)]
 async fn commands_are_handled_at_once_while_a_program_is_paused() {
     for command in ["release", "follow", "drop"] {
-        let mut world = World::new();
-        world.provider.set("/x", Behaviour::Play(wrong()));
-        world.provider.set("/y", Behaviour::play("y"));
-        follow(&world, 1, "/x").await;
-        world.plays(1).await;
-        let mut tail = world.tail();
+        let mut setup = Setup::new();
+        setup.provider.set("/x", Behaviour::Play(wrong()));
+        setup.provider.set("/y", Behaviour::play("y"));
+        follow(&setup, 1, "/x").await;
+        setup.plays(1).await;
+        let mut tail = setup.tail();
         while timeout(Duration::from_secs(1), tail.chunk()).await.is_ok() {}
         let sent = Instant::now();
         match command {
-            "release" => world.pump.release(),
+            "release" => setup.pump.release(),
             "follow" => {
-                world.pump.follow(2, world.open("/y").await);
-                world.plays(2).await;
+                setup.pump.follow(2, setup.open("/y").await);
+                setup.plays(2).await;
                 let bytes = all_for(&mut tail, Duration::from_millis(100)).await;
                 assert_eq!(labels_in(&bytes), ["y"]);
             }
-            _ => drop(world.pump),
+            _ => drop(setup.pump),
         }
         sleep(Duration::from_millis(100)).await;
         assert!(sent.elapsed() < Duration::from_secs(2), "{command}: {:?}", sent.elapsed());
         let n_left = if command == "follow" { 1 } else { 0 };
-        assert_eq!((world.permits.n_out(), world.provider.n_held()), (n_left, n_left), "{command}");
+        assert_eq!((setup.permits.n_out(), setup.provider.n_held()), (n_left, n_left), "{command}");
     }
 }

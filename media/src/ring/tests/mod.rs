@@ -13,16 +13,16 @@ use tokio::time::{Instant, advance};
 use super::{Budget, EndReason, JoinPoint, Ring, RingSettings, Tail, Writer, ring};
 use crate::ts::build::{AUDIO_PID, Builder, PMT_PID, VIDEO_PID};
 use crate::ts::packet::{NULL_PID, PACKET, PAT_PID, Packet, packets};
-use crate::ts::tables::TableReader;
+use crate::ts::table_reader::TableReader;
 
 /// A ring and the stream that is written to it.
-struct Station {
+struct TestRing {
     builder: Builder,
     writer: Writer,
     ring: Ring,
 }
 
-impl Station {
+impl TestRing {
     fn new(settings: RingSettings) -> Self {
         Self::within(settings, &Budget::new(usize::MAX))
     }
@@ -134,29 +134,29 @@ impl Viewer {
 /// Writes one chunk per second (`t`ables, `k`ey frame, `.` other, `f`iller), then adds a tail and checks the
 /// number of its first chunk.
 async fn check(script: &str, join_point: JoinPoint, expected: Option<u64>) {
-    let mut station = Station::new(settings(10_000, usize::MAX, usize::MAX));
+    let mut test = TestRing::new(settings(10_000, usize::MAX, usize::MAX));
     for step in script.chars() {
         match step {
-            't' => station.tables(),
-            'k' => station.chunk(true, 3),
-            '.' => station.chunk(false, 3),
-            _ => station.filler(),
+            't' => test.tables(),
+            'k' => test.chunk(true, 3),
+            '.' => test.chunk(false, 3),
+            _ => test.filler(),
         }
-        station.writer.flush(Instant::now());
+        test.writer.flush(Instant::now());
         advance(Duration::from_secs(1)).await;
     }
-    let mut tail = station.ring.tail(join_point, None);
+    let mut tail = test.ring.tail(join_point, None);
     let (bytes, end) = drain(&mut tail);
     Viewer::default().receives(&bytes);
     assert_eq!(end, None);
-    let n_chunks = station.ring.usage().head_sequence;
+    let n_chunks = test.ring.usage().head_sequence;
     let begins = |it: u64| {
-        let state = station.ring.shared.state.lock();
+        let state = test.ring.shared.state.lock();
         let expected: Vec<u8> = (it..n_chunks).flat_map(|it| state.get(it).unwrap().chunk.bytes()).collect();
         bytes == expected || bytes[2 * PACKET..] == expected
     };
     match expected {
-        Some(number) => assert!(begins(number), "{script} {join_point:?} does not begin at {number}"),
+        Some(number) => assert!(begins(number), "{script} {join_point:?} does not start at {number}"),
         None => assert_eq!(bytes.len(), 0, "{script} {join_point:?} has to wait"),
     }
 }
@@ -194,26 +194,26 @@ async fn a_viewer_starts_at_a_random_access_point_and_never_before_filler() {
 #[tokio::test(start_paused = true)]
 async fn a_viewer_who_joins_in_a_gap_gets_no_filler_before_the_first_chunk() {
     // Holds T-view.4.
-    let mut station = Station::new(RingSettings::default());
-    station.tables();
-    station.chunk(true, 10);
-    station.filler();
-    assert!(!station.ring.has_content());
-    let (mut old, mut new) = (station.live(2), station.live(2));
+    let mut test = TestRing::new(RingSettings::default());
+    test.tables();
+    test.chunk(true, 10);
+    test.filler();
+    assert!(!test.ring.has_content());
+    let (mut old, mut new) = (test.live(2), test.live(2));
     let (bytes, _) = drain(&mut old);
     assert_eq!(bytes.len(), 0);
-    station.filler();
+    test.filler();
     assert_eq!(drain(&mut new).0.len(), 0);
-    station.chunk(false, 10);
-    assert!(station.ring.has_content());
-    station.filler();
+    test.chunk(false, 10);
+    assert!(test.ring.has_content());
+    test.filler();
     for tail in [&mut old, &mut new] {
         let mut viewer = Viewer::default();
         viewer.takes(tail);
         // The second tail was not polled before the second gap started, so it keeps waiting.
         assert!(viewer.n_filler == 0 || viewer.n_payload > 0);
     }
-    station.chunk(true, 10);
+    test.chunk(true, 10);
     let mut viewer = Viewer::default();
     viewer.takes(&mut new);
     assert_eq!((viewer.n_filler, viewer.n_payload), (0, 10));
@@ -221,33 +221,33 @@ async fn a_viewer_who_joins_in_a_gap_gets_no_filler_before_the_first_chunk() {
 
 #[tokio::test(start_paused = true)]
 async fn a_viewer_gets_filler_during_a_gap() {
-    let mut station = Station::new(RingSettings::default());
-    station.tables();
-    station.chunk(true, 10);
-    let mut tail = station.live(0);
+    let mut test = TestRing::new(RingSettings::default());
+    test.tables();
+    test.chunk(true, 10);
+    let mut tail = test.live(0);
     let mut viewer = Viewer::default();
     viewer.takes(&mut tail);
-    station.filler();
+    test.filler();
     viewer.takes(&mut tail);
     assert_eq!(viewer.n_filler, 7);
     assert_eq!(tail.meter().filler_bytes(), 7 * PACKET as u64);
-    assert_eq!(station.ring.meter().filler_bytes(), 7 * PACKET as u64);
-    assert_eq!(station.ring.meter().packets(), 2 + 10);
+    assert_eq!(test.ring.meter().filler_bytes(), 7 * PACKET as u64);
+    assert_eq!(test.ring.meter().packets(), 2 + 10);
 }
 
 #[tokio::test(start_paused = true)]
 async fn the_counters_of_a_preamble_fit_the_following_packets_even_for_long_tables() {
-    let mut station = Station::new(RingSettings::default());
-    station.builder.pmt.streams[1].descriptors = vec![0x0A; 250];
+    let mut test = TestRing::new(RingSettings::default());
+    test.builder.pmt.streams[1].descriptors = vec![0x0A; 250];
     for _ in 0..5 {
-        station.tables();
-        station.chunk(true, 10);
+        test.tables();
+        test.chunk(true, 10);
     }
-    let mut tail = station.live(0);
+    let mut tail = test.live(0);
     let preamble = poll(&mut tail).unwrap().unwrap();
     assert_eq!(preamble.len(), 3 * PACKET);
-    station.tables();
-    station.chunk(false, 1);
+    test.tables();
+    test.chunk(false, 1);
     let mut viewer = Viewer::default();
     viewer.receives(&preamble);
     viewer.takes(&mut tail);
@@ -256,16 +256,16 @@ async fn the_counters_of_a_preamble_fit_the_following_packets_even_for_long_tabl
 
 #[tokio::test(start_paused = true)]
 async fn ready_waits_for_a_chunk_other_than_filler_and_consumes_nothing() {
-    let mut station = Station::new(RingSettings::default());
-    station.filler();
-    let mut tail = station.live(2);
+    let mut test = TestRing::new(RingSettings::default());
+    test.filler();
+    let mut tail = test.live(2);
     let mut waiting = poll_ready(&mut tail);
     assert!(waiting());
-    station.filler();
-    let mut tail = station.live(2);
+    test.filler();
+    let mut tail = test.live(2);
     assert!(poll_ready(&mut tail)());
-    station.tables();
-    station.chunk(true, 5);
+    test.tables();
+    test.chunk(true, 5);
     tail.ready().await.unwrap();
     tail.ready().await.unwrap();
     let mut viewer = Viewer::default();
@@ -285,18 +285,18 @@ fn poll_ready(tail: &mut Tail) -> impl FnMut() -> bool {
 async fn a_slow_viewer_is_moved_forward_and_counted_while_others_lose_nothing() {
     // Holds T-view.3 and the ring's part of T-view.1.
     let patient = RingSettings { slow_client_limit: u32::MAX, ..settings(2, 4_000_000, 8_000_000) };
-    let mut station = Station::new(patient);
-    station.tables();
-    station.chunk(true, 40);
-    let (mut fast_tail, mut slow_tail) = (station.live(0), station.live(0));
+    let mut test = TestRing::new(patient);
+    test.tables();
+    test.chunk(true, 40);
+    let (mut fast_tail, mut slow_tail) = (test.live(0), test.live(0));
     let (mut fast, mut slow) = (Viewer::default(), Viewer::default());
     let (mut n_fast, mut slow_bytes) = (0, 0);
     for step in 1..400 {
         advance(Duration::from_millis(50)).await;
         if step % 10 == 0 {
-            station.tables();
+            test.tables();
         }
-        station.chunk(step % 20 == 0, 40);
+        test.chunk(step % 20 == 0, 40);
         let (bytes, end) = drain(&mut fast_tail);
         assert_eq!(end, None);
         fast.receives(&bytes);
@@ -308,8 +308,8 @@ async fn a_slow_viewer_is_moved_forward_and_counted_while_others_lose_nothing() 
             slow.receives(&bytes);
             slow_bytes += bytes.len() as u64;
         }
-        assert!(station.ring.usage().bytes <= 4_000_000);
-        assert!(station.ring.usage().seconds <= 2.1);
+        assert!(test.ring.usage().bytes <= 4_000_000);
+        assert!(test.ring.usage().seconds <= 2.1);
     }
     assert_eq!((fast.n_breaks, fast_tail.meter().overruns(), fast_tail.meter().overrun_bytes()), (0, 0, 0));
     assert_eq!(fast_tail.meter().bytes(), n_fast as u64);
@@ -318,28 +318,28 @@ async fn a_slow_viewer_is_moved_forward_and_counted_while_others_lose_nothing() 
     assert!(meter.overruns() > 2 && slow.n_breaks as u64 == 4 * meter.overruns());
     assert_eq!(meter.bytes(), slow_bytes);
     assert!(meter.behind() > Duration::from_millis(500), "{:?}", meter.behind());
-    assert_eq!(station.ring.meter().overruns(), meter.overruns());
+    assert_eq!(test.ring.meter().overruns(), meter.overruns());
     // The delivered bytes, the lost bytes and the bytes that are still in the ring are all bytes written. A
     // preamble has two packets, and four more after an overrun.
     let preambles = (2 + 6 * meter.overruns()) * PACKET as u64;
     let (rest, _) = drain(&mut slow_tail);
-    let total = station.ring.meter().bytes_in() - 2 * PACKET as u64;
+    let total = test.ring.meter().bytes_in() - 2 * PACKET as u64;
     assert_eq!(slow_bytes - preambles + slow_tail.meter().overrun_bytes() + rest.len() as u64, total);
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_viewer_with_too_many_overruns_within_a_minute_is_disconnected() {
     let run = async |pause: Duration| {
-        let mut station = Station::new(settings(2, usize::MAX, usize::MAX));
-        station.tables();
-        station.chunk(true, 5);
-        let mut tail = station.live(0);
+        let mut test = TestRing::new(settings(2, usize::MAX, usize::MAX));
+        test.tables();
+        test.chunk(true, 5);
+        let mut tail = test.live(0);
         let mut n_overruns = 0;
         loop {
             advance(pause).await;
-            station.chunk(true, 5);
+            test.chunk(true, 5);
             advance(Duration::from_secs(3)).await;
-            station.chunk(true, 5);
+            test.chunk(true, 5);
             match poll(&mut tail) {
                 Some(Ok(_)) => n_overruns = tail.meter().overruns(),
                 Some(Err(end)) => return (n_overruns, Some(end)),
@@ -357,122 +357,122 @@ async fn a_viewer_with_too_many_overruns_within_a_minute_is_disconnected() {
 
 #[tokio::test(start_paused = true)]
 async fn evicted_filler_is_no_overrun() {
-    let mut station = Station::new(settings(2, usize::MAX, usize::MAX));
-    station.tables();
-    let mut tail = station.live(0);
-    station.chunk(true, 5);
+    let mut test = TestRing::new(settings(2, usize::MAX, usize::MAX));
+    test.tables();
+    let mut tail = test.live(0);
+    test.chunk(true, 5);
     let mut viewer = Viewer::default();
     viewer.takes(&mut tail);
     for _ in 0..20 {
         advance(Duration::from_millis(500)).await;
-        station.filler();
+        test.filler();
     }
-    station.chunk(true, 5);
+    test.chunk(true, 5);
     // The key frame ends the old group of pictures, so chunks older than two seconds are removed.
-    station.chunk(true, 5);
-    assert!(station.ring.usage().tail_sequence > 3);
+    test.chunk(true, 5);
+    assert!(test.ring.usage().tail_sequence > 3);
     viewer.takes(&mut tail);
     assert_eq!((tail.meter().overruns(), viewer.n_breaks, viewer.n_payload), (0, 0, 15));
 }
 
 #[tokio::test(start_paused = true)]
 async fn the_newest_group_of_pictures_stays_complete_up_to_its_own_limit() {
-    let mut station = Station::new(settings(1, 10 * PACKET, 1000 * PACKET));
-    station.tables();
+    let mut test = TestRing::new(settings(1, 10 * PACKET, 1000 * PACKET));
+    test.tables();
     for _ in 0..9 {
-        station.chunk(true, 20);
+        test.chunk(true, 20);
     }
-    assert_eq!(station.ring.usage().chunks, 1);
+    assert_eq!(test.ring.usage().chunks, 1);
     for _ in 0..40 {
         advance(Duration::from_secs(1)).await;
-        station.chunk(false, 20);
+        test.chunk(false, 20);
     }
-    assert_eq!(station.ring.usage().chunks, 41);
+    assert_eq!(test.ring.usage().chunks, 41);
     for _ in 0..40 {
-        station.chunk(false, 20);
+        test.chunk(false, 20);
     }
-    let usage = station.ring.usage();
+    let usage = test.ring.usage();
     assert!(usage.bytes <= 1000 * PACKET, "{usage:?}");
 }
 
 #[tokio::test(start_paused = true)]
 async fn under_pressure_rings_with_the_fewest_viewers_shrink_first_and_keep_a_group_of_pictures() {
     let budget = Budget::new(400 * PACKET);
-    let mut stations: Vec<Station> =
-        (0..3).map(|_| Station::within(settings(1000, usize::MAX, usize::MAX), &budget)).collect();
-    let _tails: Vec<Tail> = [1, 1, 2].iter().map(|it| stations[*it].live(0)).collect();
-    for station in &mut stations {
-        station.tables();
+    let mut rings: Vec<TestRing> =
+        (0..3).map(|_| TestRing::within(settings(1000, usize::MAX, usize::MAX), &budget)).collect();
+    let _tails: Vec<Tail> = [1, 1, 2].iter().map(|it| rings[*it].live(0)).collect();
+    for test in &mut rings {
+        test.tables();
         for _ in 0..13 {
-            station.chunk(true, 10);
+            test.chunk(true, 10);
         }
     }
     // Each ring stores 132 packets; one chunk more exceeds the budget.
     assert_eq!(budget.used(), 396 * PACKET);
-    stations[1].chunk(true, 10);
-    let held: Vec<usize> = stations.iter().map(|it| it.ring.usage().bytes / PACKET).collect();
+    rings[1].chunk(true, 10);
+    let held: Vec<usize> = rings.iter().map(|it| it.ring.usage().bytes / PACKET).collect();
     assert_eq!(held, [120, 142, 132]);
     for _ in 0..100 {
-        stations[1].chunk(true, 10);
+        rings[1].chunk(true, 10);
     }
-    let held: Vec<usize> = stations.iter().map(|it| it.ring.usage().bytes / PACKET).collect();
+    let held: Vec<usize> = rings.iter().map(|it| it.ring.usage().bytes / PACKET).collect();
     assert!(held[0] == 10 && held[1] > 250 && held[2] < 140, "{held:?}");
     assert!(budget.used() <= 400 * PACKET);
-    let (kept, used) = (stations[0].ring.usage().bytes, budget.used());
-    drop(stations.remove(0));
+    let (kept, used) = (rings[0].ring.usage().bytes, budget.used());
+    drop(rings.remove(0));
     assert_eq!(budget.used(), used - kept);
-    stations.clear();
+    rings.clear();
     drop(_tails);
     assert_eq!(budget.used(), 0);
 }
 
 #[tokio::test(start_paused = true)]
 async fn the_first_end_is_kept_and_follows_the_remaining_chunks() {
-    let mut station = Station::new(RingSettings::default());
-    station.tables();
-    station.chunk(true, 5);
-    let mut tail = station.live(0);
-    let waiting = station.ring.tail(JoinPoint::At(99), None);
-    station.ring.end(EndReason::Silent);
-    station.ring.end(EndReason::Kicked);
-    station.chunk(true, 5);
+    let mut test = TestRing::new(RingSettings::default());
+    test.tables();
+    test.chunk(true, 5);
+    let mut tail = test.live(0);
+    let waiting = test.ring.tail(JoinPoint::At(99), None);
+    test.ring.end(EndReason::Silent);
+    test.ring.end(EndReason::Kicked);
+    test.chunk(true, 5);
     let mut viewer = Viewer::default();
     assert_eq!(viewer.takes(&mut tail), Some(EndReason::Silent));
     assert_eq!(viewer.n_payload, 5);
     assert_eq!(poll(&mut tail), Some(Err(EndReason::Silent)));
     assert_eq!({ waiting }.ready().await, Err(EndReason::Silent));
-    assert_eq!(station.ring.ended(), Some(EndReason::Silent));
+    assert_eq!(test.ring.ended(), Some(EndReason::Silent));
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_disconnected_viewer_gets_no_more_chunks() {
-    let mut station = Station::new(RingSettings::default());
-    station.tables();
-    station.chunk(true, 5);
-    let mut tail = station.live(0);
-    station.ring.end(EndReason::Kicked);
+    let mut test = TestRing::new(RingSettings::default());
+    test.tables();
+    test.chunk(true, 5);
+    let mut tail = test.live(0);
+    test.ring.end(EndReason::Kicked);
     assert_eq!(drain(&mut tail), (Vec::new(), Some(EndReason::Kicked)));
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_dropped_writer_delivers_its_collected_packets() {
-    let mut station = Station::new(RingSettings::default());
-    let mut tail = station.live(0);
-    station.tables();
+    let mut test = TestRing::new(RingSettings::default());
+    let mut tail = test.live(0);
+    test.tables();
     assert_eq!(poll(&mut tail), None);
-    drop(station.writer);
+    drop(test.writer);
     let (bytes, end) = drain(&mut tail);
     assert_eq!((bytes.len(), end), (2 * PACKET, Some(EndReason::Closed)));
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_dropped_tail_drops_its_guard_and_frees_its_slot() {
-    let station = Station::new(RingSettings::default());
+    let test = TestRing::new(RingSettings::default());
     let guard = std::sync::Arc::new(());
-    let tail = station.ring.tail(live(2), Some(Box::new(guard.clone())));
-    assert_eq!((station.ring.n_tails(), std::sync::Arc::strong_count(&guard)), (1, 2));
+    let tail = test.ring.tail(live(2), Some(Box::new(guard.clone())));
+    assert_eq!((test.ring.n_tails(), std::sync::Arc::strong_count(&guard)), (1, 2));
     drop(tail);
-    assert_eq!((station.ring.n_tails(), std::sync::Arc::strong_count(&guard)), (0, 1));
+    assert_eq!((test.ring.n_tails(), std::sync::Arc::strong_count(&guard)), (0, 1));
 }
 
 #[test]

@@ -3,7 +3,8 @@
 use proptest::prelude::*;
 
 use super::*;
-use crate::chunk::{Chunk, Chunker};
+use crate::chunk::Chunk;
+use crate::chunker::Chunker;
 
 #[derive(Clone, Debug)]
 enum Step {
@@ -188,7 +189,7 @@ async fn run(scenario: Vec<Step>) {
     let budget = Budget::new(BUDGET);
     let (mut writer, ring) = ring(SETTINGS, &budget);
     let roomy = RingSettings { bytes: usize::MAX, ..SETTINGS };
-    let mut other = Station::within(roomy, &budget);
+    let mut other = TestRing::within(roomy, &budget);
     let _crowd: Vec<Tail> = (0..20).map(|_| other.live(0)).collect();
     let mut builder = Builder::video();
     let mut chunker = Chunker::new();

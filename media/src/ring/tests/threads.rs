@@ -41,16 +41,16 @@ async fn watch(
 async fn fast_viewers_get_every_byte_and_slow_viewers_count_their_losses() {
     let mut settings = settings(3600, 200 * CHUNK_PACKETS * PACKET, usize::MAX);
     settings.slow_client_limit = u32::MAX;
-    let mut station = Station::new(settings);
-    station.tables();
-    station.chunk(true, CHUNK_PACKETS);
-    let total = |it: &Station| it.ring.meter().bytes_in() / PACKET as u64 - 2;
+    let mut test = TestRing::new(settings);
+    test.tables();
+    test.chunk(true, CHUNK_PACKETS);
+    let total = |it: &TestRing| it.ring.meter().bytes_in() / PACKET as u64 - 2;
     let stop = Arc::new(AtomicBool::new(false));
     let mut fast_meters = Vec::new();
     let mut viewers = Vec::new();
     for index in 0..40 {
         let is_slow = index % 4 == 0;
-        let mut tail = station.live(0);
+        let mut tail = test.live(0);
         // All viewers start before the writer continues, so that all expect the same total.
         let mut viewer = Viewer::default();
         viewer.receives(&tail.chunk().await.unwrap());
@@ -59,18 +59,18 @@ async fn fast_viewers_get_every_byte_and_slow_viewers_count_their_losses() {
         if !is_slow {
             fast_meters.push(tail.meter().clone());
         }
-        viewers.push(tokio::spawn(watch(station.ring.clone(), tail, viewer, is_slow, stop.clone())));
+        viewers.push(tokio::spawn(watch(test.ring.clone(), tail, viewer, is_slow, stop.clone())));
     }
     let writer = tokio::task::spawn_blocking(move || {
         for number in 2..CHUNKS {
-            station.chunk(number % 20 == 0, CHUNK_PACKETS);
+            test.chunk(number % 20 == 0, CHUNK_PACKETS);
             // A viewer that keeps up is never more than a hundred chunks behind.
             while fast_meters.iter().any(|it| it.sequence() + 100 < number) {
                 std::thread::yield_now();
             }
         }
         stop.store(true, SeqCst);
-        total(&station)
+        total(&test)
     });
     let total = writer.await.unwrap();
     let mut n_missed = 0;

@@ -28,9 +28,9 @@ use tokio::net::unix::pipe::Receiver;
 use tokio::time::{Instant, sleep_until, timeout, timeout_at};
 use tracing::warn;
 
-use crate::Permit;
 use crate::closer::{Closer, SocketCount};
 use crate::error::{Cause, UpstreamError};
+use crate::permit::Permit;
 use crate::source::process::group::Group;
 use crate::source::process::log::{ProgramLog, Redactor};
 
@@ -80,12 +80,12 @@ pub(super) struct ProcessSource {
     /// Deadline for the exit; set when the output is closed.
     exit_by: Option<Instant>,
     /// Taken only by `Drop`.
-    held: Option<Held>,
+    held: Option<HeldGroup>,
     closer: Closer,
 }
 
 /// Field order is drop order: the permit is returned when the group is gone.
-struct Held {
+struct HeldGroup {
     group: Group,
     _count: SocketCount,
     permit: Box<dyn Permit>,
@@ -117,7 +117,7 @@ impl ProcessSource {
     pub(super) async fn read(&mut self) -> Result<Bytes, UpstreamError> {
         while !self.is_closed {
             let Self { stdout, log, buffer, exited_at, held, .. } = self;
-            let Some(Held { group, .. }) = held else { break };
+            let Some(HeldGroup { group, .. }) = held else { break };
             if buffer.capacity() < READ_BYTES_MIN {
                 buffer.reserve(READ_BYTES);
             }
@@ -141,7 +141,7 @@ impl ProcessSource {
     /// Returns how the program ended, after it closed its output.
     async fn exit(&mut self) -> String {
         let Self { log, exit_by, held, .. } = self;
-        let Some(Held { group, .. }) = held else { return String::new() };
+        let Some(HeldGroup { group, .. }) = held else { return String::new() };
         let exit_by = *exit_by.get_or_insert_with(|| Instant::now() + EXIT_WAIT);
         let has_exited = timeout_at(exit_by, log.read_while(group.exited())).await.is_ok();
         if has_exited {
@@ -231,7 +231,7 @@ fn spawn(
             .warn_once(|| warn!("no watchdog for programs: {shell}: {error}; programs may keep running if the gateway is killed"));
     }
     let (Some(stdout), Some(stderr)) = (stdout, stderr) else { return Err(format!("{name} has no output")) };
-    let held = Held { group, _count: count, permit };
+    let held = HeldGroup { group, _count: count, permit };
     Ok(ProcessSource {
         stdout: Receiver::from_owned_fd(stdout).map_err(failed)?,
         log: ProgramLog::new(Receiver::from_owned_fd(stderr).map_err(failed)?, redactor),

@@ -14,7 +14,7 @@ use crate::source::{OpenRequest, Source, SourceSettings, Upstream, open};
 use crate::testing::{MemoryDial, PermitCount, TsSource, labels_in};
 
 /// A folder with a stream, and an upstream to run scripts that write the stream.
-struct World {
+struct Setup {
     folder: TempDir,
     upstream: Upstream,
     permits: PermitCount,
@@ -27,7 +27,7 @@ struct World {
 /// An address that must not appear in any output.
 const ADDRESS: &str = "http://anna:pa55word@tv/live/1.ts";
 
-impl World {
+impl Setup {
     fn new() -> Self {
         let folder = tempfile::tempdir().unwrap();
         let bytes = TsSource::new("program").bytes(Duration::ZERO, Duration::from_secs(2));
@@ -75,7 +75,7 @@ impl World {
     async fn is_clean(&self) {
         self.upstream.closer.idle().await;
         assert_eq!((self.permits.n_out(), self.upstream.closer.n_sockets()), (0, 0));
-        assert_eq!(*self.left_at_return.lock(), Vec::<String>::new(), "a permit came back too early");
+        assert_eq!(*self.left_at_return.lock(), Vec::<String>::new(), "a permit was returned too early");
     }
 
     /// Asserts the same for a program that may still be starting in another thread, which cannot be awaited.
@@ -139,15 +139,15 @@ async fn the_output_of_a_program_is_the_stream_and_its_exit_is_the_cause() {
         ("sleep 1000 >&- & exit 4", "with status 4"),
         ("sleep 1000 & echo bye >&2; kill -KILL $$", "by signal 9: bye"),
     ] {
-        let world = World::new();
-        let mut source = world.open(&format!("cat ts; {ending}")).await.unwrap();
+        let setup = Setup::new();
+        let mut source = setup.open(&format!("cat ts; {ending}")).await.unwrap();
         assert_eq!(source.info().place, "sh");
         let (bytes, reported) = read_all(&mut source).await;
-        assert_eq!(bytes, fs::read(world.folder.path().join("ts")).unwrap(), "{ending}");
+        assert_eq!(bytes, fs::read(setup.folder.path().join("ts")).unwrap(), "{ending}");
         assert_eq!(reported, Cause::Exited(cause.to_owned()), "{ending}");
-        assert_eq!(world.permits.n_out(), 1, "{ending}");
+        assert_eq!(setup.permits.n_out(), 1, "{ending}");
         drop(source);
-        world.is_clean().await;
+        setup.is_clean().await;
     }
 }
 
@@ -161,19 +161,19 @@ async fn a_program_that_ignores_sigterm_is_killed_with_all_its_children() {
         ("trap '' TERM; cat ts; kill -STOP $$", 1, "T"),
         ("sleep 1000 & (trap '' TERM; sleep 1000; sleep 1000) & cat ts; wait", 4, "S"),
     ] {
-        let world = World::new();
-        let mut source = world.open(script).await.unwrap();
-        let pid = world.pid();
+        let setup = Setup::new();
+        let mut source = setup.open(script).await.unwrap();
+        let pid = setup.pid();
         tokio::select! {
             // Its output blocks until it is read.
             (_, cause) = read_all(&mut source) => panic!("{script} ended: {cause}"),
             () = until(&pid, n, state) => {}
         }
-        assert_eq!((world.permits.n_out(), world.upstream.closer.n_sockets()), (1, 1));
+        assert_eq!((setup.permits.n_out(), setup.upstream.closer.n_sockets()), (1, 1));
         drop(source);
-        assert_eq!(world.permits.n_closing(), 1, "closing is reported at once");
-        world.is_clean().await;
-        assert_eq!(group(&world.pid()), Vec::<String>::new(), "{script}");
+        assert_eq!(setup.permits.n_closing(), 1, "closing is reported at once");
+        setup.is_clean().await;
+        assert_eq!(group(&setup.pid()), Vec::<String>::new(), "{script}");
     }
 }
 
@@ -182,27 +182,27 @@ async fn a_program_that_ignores_sigterm_is_killed_with_all_its_children() {
 async fn every_program_has_one_watchdog_which_is_gone_when_its_permit_is_returned() {
     // The result is the same whether the program exits by itself, after SIGTERM, or only after SIGKILL.
     for script in ["cat ts", "cat ts; exec sleep 1000", "trap '' TERM; cat ts; sleep 1000 & wait; wait"] {
-        let world = World::new();
-        let source = world.open(script).await.unwrap();
-        let found = watchdogs(&world.pid());
+        let setup = Setup::new();
+        let source = setup.open(script).await.unwrap();
+        let found = watchdogs(&setup.pid());
         let [watchdog] = &found[..] else { panic!("{script}: {found:?}") };
         assert_eq!(group(watchdog).len(), 1, "in a group of its own");
-        *world.watchdog.lock() = Some(watchdog.clone());
+        *setup.watchdog.lock() = Some(watchdog.clone());
         drop(source);
-        world.is_clean().await;
-        assert!(world.watchdog.lock().is_none());
+        setup.is_clean().await;
+        assert!(setup.watchdog.lock().is_none());
     }
 }
 
 #[test]
 fn a_runtime_that_ends_kills_programs_and_watchdogs() {
     let runtime = tokio::runtime::Runtime::new().unwrap();
-    let (world, source) = runtime.block_on(async {
-        let world = World::new();
-        let source = world.open("trap '' TERM; cat ts; sleep 1000; sleep 1000").await.unwrap();
-        (world, source)
+    let (setup, source) = runtime.block_on(async {
+        let setup = Setup::new();
+        let source = setup.open("trap '' TERM; cat ts; sleep 1000; sleep 1000").await.unwrap();
+        (setup, source)
     });
-    let pid = world.pid();
+    let pid = setup.pid();
     let watchdog = watchdogs(&pid).remove(0);
     drop(source);
     drop(runtime);
@@ -210,7 +210,7 @@ fn a_runtime_that_ends_kills_programs_and_watchdogs() {
     while running(&pid) || running(&watchdog) {
         std::thread::yield_now();
     }
-    assert_eq!(world.permits.n_out(), 0);
+    assert_eq!(setup.permits.n_out(), 0);
 }
 
 #[tokio::test]
@@ -225,63 +225,63 @@ async fn a_program_without_a_watchdog_is_still_ended() {
 
 #[tokio::test]
 async fn children_of_an_exited_program_are_killed_too() {
-    let world = World::new();
+    let setup = Setup::new();
     let script = "(trap '' TERM; sleep 1000; sleep 1000) >/dev/null 2>&1 & cat ts; exit 1";
-    let mut source = world.open(script).await.unwrap();
+    let mut source = setup.open(script).await.unwrap();
     assert_eq!(read_all(&mut source).await.1, Cause::Exited("with status 1".into()));
-    until(&world.pid(), 2, "S").await;
+    until(&setup.pid(), 2, "S").await;
     drop(source);
-    world.is_clean().await;
+    setup.is_clean().await;
 }
 
 #[tokio::test]
 async fn a_program_that_exits_before_it_plays_is_reported_with_its_last_log_line() {
-    let world = World::new();
-    let error = world.open(&format!("echo '{ADDRESS}: 404 Not Found' >&2; exit 8")).await.unwrap_err();
+    let setup = Setup::new();
+    let error = setup.open(&format!("echo '{ADDRESS}: 404 Not Found' >&2; exit 8")).await.unwrap_err();
     assert_eq!(error.to_string(), "the program ended with status 8: …: 404 Not Found");
     assert!(error.can_retry());
-    world.is_clean().await;
+    setup.is_clean().await;
 }
 
 #[tokio::test]
 async fn a_program_that_floods_its_log_plays_on() {
-    let world = World::new();
+    let setup = Setup::new();
     let script = "while :; do echo \"flood $0\" >&2; done & while cat ts; do :; done";
-    let mut source = world.open(script).await.unwrap();
+    let mut source = setup.open(script).await.unwrap();
     let mut n_bytes = 0;
     while n_bytes < 2_000_000 || source.program_output().is_none_or(|it| it.lines.len() < 20) {
         n_bytes += source.read().await.unwrap().len();
     }
     assert_eq!(source.program_output().unwrap().lines, ["flood /bin/sh"; 20]);
     drop(source);
-    world.is_clean().await;
+    setup.is_clean().await;
 }
 
 #[tokio::test]
 async fn a_program_without_output_in_time_is_ended() {
-    let mut world = World::new();
-    world.upstream.settings.program_start_timeout = Duration::from_millis(200);
-    let error = world.open("exec sleep 1000").await.unwrap_err();
+    let mut setup = Setup::new();
+    setup.upstream.settings.program_start_timeout = Duration::from_millis(200);
+    let error = setup.open("exec sleep 1000").await.unwrap_err();
     assert_eq!(error.cause(), &Cause::FirstPacketTimeout);
-    world.is_clean().await;
+    setup.is_clean().await;
 }
 
 #[tokio::test]
 async fn a_program_whose_opening_is_cancelled_is_ended() {
-    let world = World::new();
-    let opening = tokio::spawn(world.open("exec sleep 1000"));
-    while !world.folder.path().join("pid").exists() {
+    let setup = Setup::new();
+    let opening = tokio::spawn(setup.open("exec sleep 1000"));
+    while !setup.folder.path().join("pid").exists() {
         tokio::time::sleep(Duration::from_millis(5)).await;
     }
     opening.abort();
     assert!(opening.await.unwrap_err().is_cancelled());
-    world.has_given_up().await;
-    assert_eq!(group(&world.pid()), Vec::<String>::new());
+    setup.has_given_up().await;
+    assert_eq!(group(&setup.pid()), Vec::<String>::new());
     // Dropped while the program starts.
-    let mut opening = Box::pin(world.open("exec sleep 1000"));
+    let mut opening = Box::pin(setup.open("exec sleep 1000"));
     assert!(futures_poll(&mut opening).await);
     drop(opening);
-    world.has_given_up().await;
+    setup.has_given_up().await;
 }
 
 /// Polls once and returns whether the future is pending.
@@ -292,17 +292,17 @@ async fn futures_poll<F: Future + Unpin>(future: &mut F) -> bool {
 
 #[tokio::test]
 async fn a_missing_program_is_an_error_of_the_gateway_without_retry() {
-    let world = World::new();
+    let setup = Setup::new();
     for (command, cause) in [
         (&["no-such-program"][..], "no-such-program is not installed"),
         (&["/no/such/program"], "program is not installed"),
         (&["/etc"], "etc: permission denied"),
         (&[], "the command is empty"),
     ] {
-        let error = world.run(command).await.unwrap_err();
+        let error = setup.run(command).await.unwrap_err();
         assert_eq!(error.cause(), &Cause::Program(cause.to_owned()));
         assert_eq!((error.side(), error.can_retry()), (crate::error::Side::Gateway, false));
-        world.is_clean().await;
+        setup.is_clean().await;
     }
     assert!(find_program("sh").is_some() && find_program("/bin/sh").is_some());
     assert!(find_program("no-such-program").is_none());
@@ -310,8 +310,8 @@ async fn a_missing_program_is_an_error_of_the_gateway_without_retry() {
 
 #[tokio::test]
 async fn a_program_does_not_see_the_settings_of_the_gateway() {
-    let world = World::new();
-    let mut source = world.open("env >&2; cat ts").await.unwrap();
+    let setup = Setup::new();
+    let mut source = setup.open("env >&2; cat ts").await.unwrap();
     let (bytes, _) = read_all(&mut source).await;
     assert_eq!(labels_in(&bytes).first().map(String::as_str), Some("program"));
     let lines = source.program_output().unwrap().lines;
@@ -324,9 +324,9 @@ async fn a_program_does_not_see_the_settings_of_the_gateway() {
 
 #[tokio::test]
 async fn a_program_prints_no_address() {
-    let world = World::new();
-    let source = world.open("cat ts; exec sleep 1000").await.unwrap();
+    let setup = Setup::new();
+    let source = setup.open("cat ts; exec sleep 1000").await.unwrap();
     assert!(!format!("{source:?}").contains("pa55word"));
     drop(source);
-    world.is_clean().await;
+    setup.is_clean().await;
 }

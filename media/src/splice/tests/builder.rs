@@ -1,4 +1,4 @@
-//! Sources made of numbers: what a provider could send, packet by packet, and when it arrives.
+//! Generated sources: the packets that a provider could send, and their arrival times.
 use std::time::Duration;
 
 use crate::ts::packet::{PacketBytes, set_cc};
@@ -11,24 +11,25 @@ pub(crate) const AAC: u8 = 0x0F;
 pub(crate) const MP2: u8 = 0x04;
 pub(crate) const AC3: u8 = 0x81;
 
-/// Who carries the PCR.
+/// The PID with the PCR.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Clock {
-    /// The first stream.
+    /// That of the first stream.
     Stream,
-    /// A PID of its own.
-    Own,
-    Nobody,
+    /// A separate PID.
+    Separate,
+    /// No PCR.
+    Absent,
 }
 
-/// One source. Programme time counts in milliseconds from its first packet.
+/// A source. Programme time is measured in milliseconds from its first packet.
 #[derive(Clone, Debug)]
 pub(crate) struct Spec {
-    /// Told by every PES packet, so that the output shows where it came from.
+    /// Contained in every PES packet, to identify the source in the output.
     pub(crate) id: u8,
     pub(crate) video: Option<u8>,
     pub(crate) audio: Vec<u8>,
-    /// PIDs of the streams, in order, from here on.
+    /// PID of the first stream; the others follow in order.
     pub(crate) first_pid: u16,
     pub(crate) pmt_pid: u16,
     pub(crate) program: u16,
@@ -41,15 +42,15 @@ pub(crate) struct Spec {
     pub(crate) b_frames: u32,
     /// Decoding time less clock, ms.
     pub(crate) delay_ms: i64,
-    /// Sound lies this much before the picture in the multiplex, ms.
+    /// Lead of the audio over the video in the multiplex, ms.
     pub(crate) audio_lead_ms: i64,
-    /// The encoder sets the random-access flag.
+    /// Whether the encoder sets the random access indicator.
     pub(crate) is_flagged: bool,
-    /// First counter of every PID.
+    /// Initial continuity counter of every PID.
     pub(crate) counter: u8,
     /// Every n-th packet is sent twice; 0 for none.
     pub(crate) duplicate_every: usize,
-    /// Null packets among the others.
+    /// Whether the stream contains null packets.
     pub(crate) has_nulls: bool,
 }
 
@@ -76,9 +77,11 @@ impl Default for Spec {
     }
 }
 
-/// Milliseconds of one frame, and of one frame of sound.
+/// Duration of a video frame in milliseconds.
 const FRAME_MS: u64 = 40;
-const SOUND_MS: u64 = 24;
+/// Duration of an audio frame in milliseconds.
+const AUDIO_MS: u64 = 24;
+/// Interval of the tables in milliseconds.
 const TABLES_MS: u64 = 100;
 
 impl Spec {
@@ -89,8 +92,8 @@ impl Spec {
     pub(crate) fn pcr_pid(&self) -> u16 {
         match self.clock {
             Clock::Stream => self.first_pid,
-            Clock::Own => self.first_pid + 40,
-            Clock::Nobody => 0x1FFF,
+            Clock::Separate => self.first_pid + 40,
+            Clock::Absent => 0x1FFF,
         }
     }
 
@@ -116,14 +119,14 @@ impl Spec {
         )
     }
 
-    /// Programme time of each packet, ms, and the packet, from `from_ms` on for `length_ms`.
+    /// Returns the packets from `from_ms` on for `length_ms`, each with its programme time in ms.
     pub(crate) fn packets(&self, from_ms: u64, length_ms: u64) -> Vec<(u64, PacketBytes)> {
         let mut writer = Writer { spec: self, counters: Default::default(), out: Vec::new() };
         for ms in from_ms..from_ms + length_ms {
             if (ms - from_ms).is_multiple_of(TABLES_MS) {
                 writer.tables(ms);
             }
-            if self.clock == Clock::Own && ms.is_multiple_of(30) {
+            if self.clock == Clock::Separate && ms.is_multiple_of(30) {
                 writer.clock(ms);
             }
             if ms.is_multiple_of(FRAME_MS)
@@ -131,8 +134,8 @@ impl Spec {
             {
                 writer.picture(ms, kind);
             }
-            if ms.is_multiple_of(SOUND_MS) {
-                writer.sound(ms);
+            if ms.is_multiple_of(AUDIO_MS) {
+                writer.audio(ms);
             }
             if self.has_nulls && ms.is_multiple_of(10) {
                 writer.out.push((ms, crate::ts::packet::null_packet()));
@@ -141,8 +144,8 @@ impl Spec {
         writer.out
     }
 
-    /// Arrival of each packet when the source connects at `at`, sends `burst_ms` of its past within 20 ms, and
-    /// then goes on at programme rate until `end`.
+    /// Returns the packets with their arrival times if the source connects at `at`, sends `burst_ms` of past
+    /// data within 20 ms, and continues at programme rate until `end`.
     pub(crate) fn arrivals(
         &self,
         at: Duration,
@@ -206,7 +209,7 @@ impl Writer<'_> {
             let group = u64::from(spec.b_frames) + 1;
             if (in_gop - 1).is_multiple_of(group) { i64::from(spec.b_frames) + 1 } else { 0 }
         };
-        let show = decode + ahead * FRAME_MS as i64;
+        let presentation = decode + ahead * FRAME_MS as i64;
         let mut body = self.marker(is_key, frame);
         let unit: &[u8] = match (kind, is_key) {
             (MPEG2, true) => &[0, 0, 1, 0xB3, 9, 9, 0, 0, 1, 0, 9],
@@ -218,37 +221,45 @@ impl Writer<'_> {
         };
         body.extend(unit);
         body.resize(if is_key { 1_200 } else { 400 }, 0xAA);
-        let pes = self.pes(0xE0, show, Some(decode).filter(|_| show != decode), &body, false);
+        let pes = self.pes(0xE0, presentation, Some(decode).filter(|_| presentation != decode), &body, false);
         let clock = (spec.clock == Clock::Stream).then(|| self.stamp(ms as i64));
         self.send(ms, spec.first_pid, &pes, clock, is_key && spec.is_flagged);
     }
 
-    fn sound(&mut self, ms: u64) {
+    fn audio(&mut self, ms: u64) {
         let spec = self.spec;
         for (nth, (kind, pid)) in spec.pids().into_iter().skip(usize::from(spec.video.is_some())).enumerate()
         {
-            let mut body = self.marker(true, ms / SOUND_MS);
+            let mut body = self.marker(true, ms / AUDIO_MS);
             body.resize(250, 0xBB);
-            let show = ms as i64 + spec.delay_ms + spec.audio_lead_ms;
-            let pes = self.pes(if kind == AC3 { 0xBD } else { 0xC0 }, show, None, &body, true);
+            let presentation = ms as i64 + spec.delay_ms + spec.audio_lead_ms;
+            let pes = self.pes(if kind == AC3 { 0xBD } else { 0xC0 }, presentation, None, &body, true);
             let has_clock = spec.clock == Clock::Stream && spec.video.is_none() && nth == 0;
             self.send(ms, pid, &pes, has_clock.then(|| self.stamp(ms as i64)), false);
         }
     }
 
-    /// Who sent it; no byte below 0x80, so that it is never taken for a start code.
+    /// Returns the source id and the frame number, without a byte below 0x80, so that it is never taken for a
+    /// start code.
     fn marker(&self, is_key: bool, number: u64) -> Vec<u8> {
         let digits = (0..4).rev().map(|digit| 0x80 | (number >> (7 * digit)) as u8 & 0x7F);
         [0xB5, 0xD7, 0x80 | self.spec.id, 0x80 | u8::from(is_key)].into_iter().chain(digits).collect()
     }
 
-    fn pes(&self, stream_id: u8, show: i64, decode: Option<i64>, body: &[u8], has_length: bool) -> Vec<u8> {
+    fn pes(
+        &self,
+        stream_id: u8,
+        presentation: i64,
+        decode: Option<i64>,
+        body: &[u8],
+        has_length: bool,
+    ) -> Vec<u8> {
         let header = if decode.is_some() { 10 } else { 5 };
         let length = if has_length { body.len() + 3 + header } else { 0 } as u16;
         let mut pes = vec![0, 0, 1, stream_id];
         pes.extend(length.to_be_bytes());
         pes.extend([0x80, if decode.is_some() { 0xC0 } else { 0x80 }, header as u8]);
-        pes.extend(stamp_field(if decode.is_some() { 3 } else { 2 }, self.stamp(show)));
+        pes.extend(stamp_field(if decode.is_some() { 3 } else { 2 }, self.stamp(presentation)));
         if let Some(decode) = decode {
             pes.extend(stamp_field(1, self.stamp(decode)));
         }

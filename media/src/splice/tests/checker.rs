@@ -1,18 +1,19 @@
-//! Reads a transport stream as strictly as a recorder's post-processing would, with nothing of `crate::ts`.
+//! Checks a transport stream as strictly as the post-processing of a recorder would. Independent of
+//! `crate::ts`.
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::time::Duration;
 
 const WRAP: i64 = 1 << 33;
 
-/// What is known of one PID.
+/// The state of one PID.
 #[derive(Debug, Default)]
-struct Pid {
+struct PidState {
     last: Option<Vec<u8>>,
     n_repeats: u32,
     decode: Option<i64>,
 }
 
-/// One PES packet seen.
+/// A received PES packet.
 #[derive(Clone, Debug)]
 pub(crate) struct Pes {
     pub(crate) at: Duration,
@@ -21,26 +22,26 @@ pub(crate) struct Pes {
     pub(crate) is_key: bool,
     pub(crate) number: u32,
     /// Unwrapped, ticks of 90 kHz.
-    pub(crate) show: i64,
+    pub(crate) presentation: i64,
     pub(crate) decode: i64,
 }
 
 #[derive(Debug, Default)]
 pub(crate) struct Checker {
-    pids: HashMap<u16, Pid>,
+    pids: HashMap<u16, PidState>,
     sections: HashMap<u16, Vec<u8>>,
     pat: Option<Vec<u8>>,
     pmt: Option<Vec<u8>>,
     pmt_pid: Option<u16>,
     pcr_pid: u16,
-    /// The PCR has nothing to do with the time stamps: it is not looked at.
-    is_clock_strange: bool,
-    /// Stream type per PID in the present map.
+    /// Whether the PCR is ignored, because it is unrelated to the time stamps.
+    ignores_clock: bool,
+    /// Stream type of each PID in the current PMT.
     pub(crate) streams: BTreeMap<u16, u8>,
-    /// All stream types each PID ever had.
+    /// All stream types that each PID ever had.
     pub(crate) types: BTreeMap<u16, BTreeSet<u8>>,
     clock: Option<i64>,
-    /// Arrival and value of every PCR on the PCR PID, unwrapped.
+    /// Arrival and unwrapped value of every PCR on the PCR PID.
     pub(crate) clocks: Vec<(Duration, i64)>,
     pub(crate) n_declared: u32,
     pub(crate) pes: Vec<Pes>,
@@ -51,12 +52,12 @@ pub(crate) struct Checker {
 }
 
 impl Checker {
-    /// A reader that does not look at the PCR.
+    /// Creates a checker that ignores the PCR.
     pub(crate) fn without_clock() -> Self {
-        Checker { is_clock_strange: true, ..Checker::default() }
+        Checker { ignores_clock: true, ..Checker::default() }
     }
 
-    /// Panics with what is wrong.
+    /// Reads bytes and panics on the first violation.
     pub(crate) fn read(&mut self, bytes: &[u8], at: Duration) {
         assert_eq!(bytes.len() % 188, 0, "whole packets");
         for packet in bytes.chunks_exact(188) {
@@ -92,7 +93,7 @@ impl Checker {
         }
         let is_announced = self.streams.contains_key(&pid) || pid == self.pcr_pid;
         assert!(is_announced, "PID {pid:#x} is not announced: {:x?}", self.streams);
-        if pid == self.pcr_pid && flags & 0x10 != 0 && !self.is_clock_strange {
+        if pid == self.pcr_pid && flags & 0x10 != 0 && !self.ignores_clock {
             self.pcr(&packet[6..12], flags & 0x80 != 0, at);
         }
         let is_repeated = self.pids.get(&pid).is_some_and(|it| it.n_repeats > 0);
@@ -112,21 +113,21 @@ impl Checker {
                 assert!(state.n_repeats <= 1, "sent three times on {pid:#x}");
             } else {
                 state.n_repeats = 0;
-                // A declared discontinuity allows any counter; the splice does without.
+                // A declared discontinuity would allow any counter, but the splice does not need it.
                 let expected = (before + u8::from(has_payload)) & 0x0F;
                 assert_eq!(counter, expected, "counter on {pid:#x}, packet {n}, flags {flags:#x}");
             }
         } else if has_payload {
-            assert!(packet[1] & 0x40 != 0, "PID {pid:#x} begins in the middle");
+            assert!(packet[1] & 0x40 != 0, "PID {pid:#x} starts in the middle of a PES packet");
         }
-        // A packet without payload keeps the counter and is no pattern for a repetition.
+        // A packet without payload does not change the counter and is not compared with duplicates.
         state.last = Some(packet.to_vec());
     }
 
     fn section(&mut self, pid: u16, payload: &[u8], is_start: bool) {
         let section = self.sections.entry(pid).or_default();
         if is_start {
-            assert_eq!(payload[0], 0, "sections begin at once");
+            assert_eq!(payload[0], 0, "sections start at once");
             *section = payload[1..].to_vec();
         } else {
             section.extend(payload);
@@ -182,9 +183,9 @@ impl Checker {
         let clock = near + signed(base - near);
         if let Some(last) = self.clock {
             let step = clock - last;
-            // A packet sent twice has its clock twice.
-            assert!(step >= 0, "the clock runs back by {} ms at {at:?}", -step / 90);
-            assert!(step <= 9_000 || is_declared, "a step of {} ms that is not declared", step / 90);
+            // A duplicate packet repeats its clock.
+            assert!(step >= 0, "the clock goes back by {} ms at {at:?}", -step / 90);
+            assert!(step <= 9_000 || is_declared, "an undeclared step of {} ms", step / 90);
         }
         self.n_declared += u32::from(is_declared);
         self.clock = Some(clock);
@@ -199,17 +200,17 @@ impl Checker {
             (b(0) >> 1 & 7) << 30 | b(1) << 22 | (b(2) >> 1) << 15 | b(3) << 7 | b(4) >> 1
         };
         let body = &payload[9 + usize::from(payload[8])..];
-        let show = stamp(9);
-        let decode = if payload[7] & 0x40 != 0 { stamp(14) } else { show };
+        let presentation = stamp(9);
+        let decode = if payload[7] & 0x40 != 0 { stamp(14) } else { presentation };
         let near = self.clock.or_else(|| self.pes.last().map(|pes| pes.decode)).unwrap_or(decode);
         let state = self.pids.entry(pid).or_default();
         let decode = state.decode.map_or(near + signed(decode - near), |last| last + signed(decode - last));
-        let show = decode + signed(show - decode);
-        assert!(show >= decode, "shown before it is decoded on {pid:#x}");
+        let presentation = decode + signed(presentation - decode);
+        assert!(presentation >= decode, "presented before it is decoded on {pid:#x}");
         if let Some(last) = state.decode {
             assert!(
                 decode > last,
-                "time stamps run back by {} ms on {pid:#x} at {at:?}",
+                "time stamps go back by {} ms on {pid:#x} at {at:?}",
                 (last - decode) / 90
             );
         }
@@ -220,25 +221,25 @@ impl Checker {
         assert_eq!(body[..2], [0xB5, 0xD7], "the marker");
         let number = body[4..8].iter().fold(0, |number, digit| number << 7 | u32::from(digit & 0x7F));
         let (source, is_key) = (body[2] & 0x7F, body[3] & 1 == 1);
-        self.pes.push(Pes { at, pid, source, is_key, number, show, decode });
+        self.pes.push(Pes { at, pid, source, is_key, number, presentation, decode });
     }
 
-    /// For every PID: what the sources after the first begin with lies after all that was shown before.
+    /// Checks for every PID that each later source starts after everything presented before.
     pub(crate) fn check_seams(&self) {
         let mut newest: HashMap<u16, (u8, i64)> = HashMap::new();
         for pes in &self.pes {
-            let entry = newest.entry(pes.pid).or_insert((pes.source, pes.show));
+            let entry = newest.entry(pes.pid).or_insert((pes.source, pes.presentation));
             if entry.0 != pes.source {
-                let back = (entry.1 - pes.show) / 90;
+                let back = (entry.1 - pes.presentation) / 90;
                 assert!(
-                    pes.show > entry.1,
-                    "source {} is shown {back} ms back on {:#x}",
+                    pes.presentation > entry.1,
+                    "source {} goes back by {back} ms on {:#x}",
                     pes.source,
                     pes.pid
                 );
                 entry.0 = pes.source;
             }
-            entry.1 = entry.1.max(pes.show);
+            entry.1 = entry.1.max(pes.presentation);
         }
     }
 }

@@ -1,9 +1,9 @@
-//! Random sources over random changes.
+//! Random sources and random changes.
 use proptest::prelude::*;
 
 use super::*;
 
-/// Clocks near the wrap as often as anywhere else.
+/// Returns clocks near the wrap as often as others.
 fn start() -> impl Strategy<Value = u64> {
     let end = 1u64 << 33;
     prop_oneof![0..end, end - 12 * 90_000..end, 0..900_000u64]
@@ -20,9 +20,9 @@ fn spec(has_clock: bool) -> impl Strategy<Value = Spec> {
     let shape = (start(), 2u32..20, 0u32..4, 50i64..1_000, -300i64..300, any::<bool>());
     let counters = (0u8..16, prop_oneof![Just(0usize), 3usize..50], any::<bool>());
     let clock = if has_clock {
-        prop_oneof![Just(Clock::Stream), Just(Clock::Own)].boxed()
+        prop_oneof![Just(Clock::Stream), Just(Clock::Separate)].boxed()
     } else {
-        Just(Clock::Nobody).boxed()
+        Just(Clock::Absent).boxed()
     };
     (streams, shape, counters, clock).prop_map(move |(streams, shape, counters, clock)| {
         let (video, audio, first_pid, pmt_pid, program) = streams;
@@ -39,7 +39,7 @@ fn spec(has_clock: bool) -> impl Strategy<Value = Spec> {
             start,
             gop,
             b_frames,
-            // Where stamps stand in for the clock, they have to be comparable.
+            // Without a PCR the time stamps are compared instead, so their delays have to be equal.
             delay_ms: if has_clock { delay_ms } else { 300 },
             audio_lead_ms: if has_clock { audio_lead_ms } else { 0 },
             is_flagged,
@@ -50,17 +50,17 @@ fn spec(has_clock: bool) -> impl Strategy<Value = Spec> {
     })
 }
 
-fn acts() -> impl Strategy<Value = Vec<Act>> {
-    let act = |has_clock| (spec(has_clock), 0u64..5_000, 3_000u64..7_000, 0u64..8_000);
-    any::<bool>().prop_flat_map(move |has_clock| prop::collection::vec(act(has_clock), 2..5)).prop_map(
-        |acts| {
+fn segments() -> impl Strategy<Value = Vec<Segment>> {
+    let segment = |has_clock| (spec(has_clock), 0u64..5_000, 3_000u64..7_000, 0u64..8_000);
+    any::<bool>().prop_flat_map(move |has_clock| prop::collection::vec(segment(has_clock), 2..5)).prop_map(
+        |segments| {
             let mut now = 0;
             let mut result = Vec::new();
-            for (n, (spec, gap_ms, length_ms, burst_ms)) in acts.into_iter().enumerate() {
+            for (n, (spec, gap_ms, length_ms, burst_ms)) in segments.into_iter().enumerate() {
                 let connects = if n == 0 { 0 } else { now + gap_ms };
                 now = connects + length_ms;
                 let spec = Spec { id: n as u8, ..spec };
-                result.push(Act { spec, connects: ms(connects), burst_ms, lost: ms(now) });
+                result.push(Segment { spec, connects: ms(connects), burst_ms, lost: ms(now) });
             }
             result
         },
@@ -72,17 +72,18 @@ proptest! {
 
     // Holds T-view.1 for the splice.
     #[test]
-    fn any_sources_make_one_conformant_stream(acts in acts()) {
-        let played = play(&acts);
-        check_length(&played, &acts);
-        for (n, act) in acts.iter().enumerate() {
-            prop_assert!(played.began[n].is_some(), "source {} is heard", n);
-            let first = first_pes(&played, act.spec.id);
-            // Unless it lies further behind the sound or picture of those before than a source is waited for.
-            let shown = |spec: &Spec| spec.delay_ms + spec.audio_lead_ms.max(40 * (i64::from(spec.b_frames) + 2));
-            let behind = acts[..n].iter().map(|act| shown(&act.spec)).max().unwrap_or(0) - act.spec.delay_ms;
-            if behind.max(0) + 40 * i64::from(act.spec.gop) < 900 {
-                prop_assert!(first.is_key, "source {} begins at a random-access point", n);
+    fn any_sources_give_one_conformant_stream(segments in segments()) {
+        let played = play(&segments);
+        check_length(&played, &segments);
+        for (n, segment) in segments.iter().enumerate() {
+            prop_assert!(played.began[n].is_some(), "source {} has output", n);
+            let first = first_pes(&played, segment.spec.id);
+            // Unless the source is further behind the audio or video of its predecessors than the splice
+            // waits for it.
+            let presented = |spec: &Spec| spec.delay_ms + spec.audio_lead_ms.max(40 * (i64::from(spec.b_frames) + 2));
+            let behind = segments[..n].iter().map(|segment| presented(&segment.spec)).max().unwrap_or(0) - segment.spec.delay_ms;
+            if behind.max(0) + 40 * i64::from(segment.spec.gop) < 900 {
+                prop_assert!(first.is_key, "source {} starts at a random-access point", n);
             }
         }
         for (pid, types) in &played.checker.types {
@@ -91,12 +92,12 @@ proptest! {
     }
 
     #[test]
-    fn any_bytes_come_through_or_not_but_in_whole_packets(
-        acts in acts(),
+    fn any_input_gives_whole_packets(
+        segments in segments(),
         damage in prop::collection::vec((any::<prop::sample::Index>(), 0usize..188, any::<u8>()), 0..400),
         changes in prop::collection::vec(any::<prop::sample::Index>(), 0..6),
     ) {
-        let mut input: Vec<_> = acts.iter().flat_map(|act| act.spec.arrivals(act.connects, 500, act.lost)).collect();
+        let mut input: Vec<_> = segments.iter().flat_map(|segment| segment.spec.arrivals(segment.connects, 500, segment.lost)).collect();
         for (place, at, byte) in damage {
             let n = input.len();
             input[place.index(n)].1[at] = byte;

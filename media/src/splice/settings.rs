@@ -1,0 +1,24 @@
+//! The settings of a splice.
+
+use std::time::Duration;
+
+/// The limits of a splice.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SpliceSettings {
+    /// Longest wait for a random-access point after the first payload of a source.
+    pub random_access_wait: Duration,
+    /// The opening burst of a source is collected for at most this long after its first payload.
+    pub burst_max: Duration,
+    /// Maximum memory for packets held before the output of a source starts.
+    pub held_bytes_max: usize,
+}
+
+impl Default for SpliceSettings {
+    fn default() -> Self {
+        SpliceSettings {
+            random_access_wait: Duration::from_secs(1),
+            burst_max: Duration::from_millis(300),
+            held_bytes_max: 8 << 20,
+        }
+    }
+}

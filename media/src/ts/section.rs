@@ -1,0 +1,150 @@
+//! Sections: the units in which tables are sent.
+
+use super::packet::{PACKET, Packet, PacketBytes, SYNC, set_cc, set_pid};
+
+/// Maximum length of a section with a 12-bit length, including its three-byte header.
+const SECTION_BYTES_MAX: usize = 3 + 0xFFF;
+
+/// Assembles the sections of one PID. Sections with a wrong checksum or a lost packet are dropped.
+#[derive(Clone, Debug, Default)]
+pub(super) struct SectionAssembler {
+    section: Vec<u8>,
+    /// Whether `section` contains the start of a section.
+    open: bool,
+    cc: Option<u8>,
+}
+
+impl SectionAssembler {
+    /// Reads one packet and calls `done` with every complete section.
+    pub(super) fn packet(&mut self, packet: Packet<'_>, mut done: impl FnMut(&[u8])) {
+        if !packet.is_valid() || !packet.has_payload() || packet.is_scrambled() {
+            return;
+        }
+        let cc = packet.cc();
+        let before = self.cc.replace(cc);
+        if before == Some(cc) && !packet.discontinuity() {
+            return; // A duplicate packet, which the standard allows.
+        }
+        if before.is_some_and(|it| (it + 1) & 0x0F != cc) {
+            self.open = false;
+        }
+        let payload = packet.payload();
+        if !packet.pusi() {
+            self.take(payload, &mut done);
+            return;
+        }
+        let Some((pointer, rest)) = payload.split_first() else { return };
+        let Some((end_of_last, mut rest)) = rest.split_at_checked(usize::from(*pointer)) else {
+            self.open = false;
+            return;
+        };
+        self.take(end_of_last, &mut done);
+        // Sections follow one another until stuffing or the end of the packet.
+        while rest.first().is_some_and(|it| *it != 0xFF) {
+            self.section.clear();
+            self.open = true;
+            let taken = self.take(rest, &mut done);
+            rest = &rest[taken..];
+        }
+    }
+
+    /// Adds bytes to the open section and returns how many belonged to it.
+    fn take(&mut self, bytes: &[u8], done: &mut impl FnMut(&[u8])) -> usize {
+        if !self.open {
+            return bytes.len();
+        }
+        let had = self.section.len();
+        self.section.extend_from_slice(bytes);
+        let Some(length) = section_length(&self.section) else { return bytes.len() };
+        if self.section.len() < length {
+            return bytes.len();
+        }
+        self.open = false;
+        self.section.truncate(length);
+        // A fuzzer cannot guess a checksum and would never reach the code behind it.
+        if length <= SECTION_BYTES_MAX && (cfg!(fuzzing) || crc(&self.section) == 0) {
+            done(&self.section);
+        }
+        length.saturating_sub(had)
+    }
+}
+
+/// Returns the total length of a section, once its first three bytes are known.
+fn section_length(section: &[u8]) -> Option<usize> {
+    let [_, high, low, ..] = section else { return None };
+    Some(3 + usize::from(u16::from_be_bytes([high & 0x0F, *low])))
+}
+
+/// Returns table id extension, version and body of a section, if it belongs to the wanted table and is
+/// current.
+pub(super) fn long_section(section: &[u8], table: u8) -> Option<(u16, u8, &[u8])> {
+    let head = section.first_chunk::<8>()?;
+    let is_current = head[5] & 0x01 != 0;
+    if head[0] != table || head[1] & 0x80 == 0 || !is_current {
+        return None;
+    }
+    let body = section.get(8..section.len().checked_sub(4)?)?;
+    Some((u16::from_be_bytes([head[3], head[4]]), head[5] >> 1 & 0x1F, body))
+}
+
+/// Splits bytes with a 12-bit length in front from the rest.
+pub(super) fn length_prefixed(bytes: &[u8]) -> Option<(&[u8], &[u8])> {
+    let (length, rest) = bytes.split_first_chunk::<2>()?;
+    rest.split_at_checked(usize::from(u16::from_be_bytes(*length) & 0x0FFF))
+}
+
+/// Returns the 13-bit PID at this offset.
+pub(super) fn pid_at(bytes: &[u8], at: usize) -> u16 {
+    u16::from_be_bytes([bytes[at] & 0x1F, bytes[at + 1]])
+}
+
+/// Encodes a current section with its CRC.
+pub(super) fn section(table: u8, extension: u16, version: u8, body: &[u8]) -> Vec<u8> {
+    let length = (5 + body.len() + 4) as u16;
+    let mut section = vec![table];
+    section.extend((length & 0x0FFF | 0xB000).to_be_bytes());
+    section.extend(extension.to_be_bytes());
+    section.extend([0xC1 | (version & 0x1F) << 1, 0, 0]);
+    section.extend(body);
+    let crc = crc(&section);
+    section.extend(crc.to_be_bytes());
+    section
+}
+
+/// Splits a section into packets of `pid`, the first with the counter `cc`.
+pub(super) fn packets_of(pid: u16, section: &[u8], cc: u8) -> Vec<PacketBytes> {
+    let mut payload = vec![0]; // The pointer field: the section starts at once.
+    payload.extend(section);
+    let pieces = payload.chunks(PACKET - 4).enumerate();
+    pieces
+        .map(|(index, piece)| {
+            let mut packet = [0xFF; PACKET];
+            packet[..4].copy_from_slice(&[SYNC, if index == 0 { 0x40 } else { 0 }, 0, 0x10]);
+            set_pid(&mut packet, pid);
+            set_cc(&mut packet, cc.wrapping_add(index as u8));
+            packet[4..4 + piece.len()].copy_from_slice(piece);
+            packet
+        })
+        .collect()
+}
+
+/// Returns the CRC of a section; zero for a section that ends with its own CRC.
+fn crc(bytes: &[u8]) -> u32 {
+    bytes.iter().fold(0xFFFF_FFFF, |crc, byte| crc << 8 ^ CRC_TABLE[usize::from((crc >> 24) as u8 ^ byte)])
+}
+
+const CRC_TABLE: [u32; 256] = {
+    let mut table = [0; 256];
+    let mut index = 0;
+    while index < 256 {
+        let mut value = (index as u32) << 24;
+        let mut bit = 0;
+        while bit < 8 {
+            value = if value & 0x8000_0000 != 0 { value << 1 ^ 0x04C1_1DB7 } else { value << 1 };
+            bit += 1;
+        }
+        table[index] = value;
+        index += 1;
+    }
+    table
+};
