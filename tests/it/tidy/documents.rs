@@ -1,6 +1,7 @@
 //! Documents: links, paths, settings, metrics, choices, promises and decisions.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::fs;
 use std::path::{Component, Path, PathBuf};
 
 use super::{every_file, has_extension, read, relative, root};
@@ -47,6 +48,57 @@ fn every_path_in_the_architecture_exists() {
         }
     }
     assert!(missing.is_empty(), "docs/architecture.md names paths that do not exist: {missing:#?}");
+}
+
+#[test]
+fn every_folder_of_a_crate_is_in_the_architecture() {
+    let listed = code_words(&read(&root().join("docs/architecture.md")));
+    let mut missing = Vec::new();
+    for source in ["actors/src", "domain/src", "media/src", "src", "storage/src"] {
+        let entries = fs::read_dir(root().join(source)).unwrap();
+        for folder in entries.flatten().map(|it| it.path()).filter(|it| it.is_dir()) {
+            let folder = format!("{}/", relative(&folder));
+            if !listed.iter().any(|word| word.starts_with(&folder)) {
+                missing.push(folder);
+            }
+        }
+    }
+    assert!(missing.is_empty(), "docs/architecture.md does not name these folders: {missing:#?}");
+}
+
+#[test]
+fn every_step_of_a_flow_names_functions_in_their_order() {
+    let page = read(&root().join("docs/architecture.md"));
+    let (_, flows) = page.split_once("\n## Three flows\n").expect("the page has the flows");
+    let flows = flows.split("\n## ").next().unwrap_or_default();
+    let mut wrong = Vec::new();
+    let mut n_functions = 0;
+    for flow in flows.split("\n### ").skip(1) {
+        let mut files = BTreeSet::new();
+        for step in flow.lines().filter(|line| line.starts_with(|it: char| it.is_ascii_digit())) {
+            let words = code_words(step);
+            let (file, named) = words.split_first().expect("a step begins with its file");
+            if !files.insert(file.clone()) {
+                wrong.push(format!("{file} occurs twice in one flow"));
+            }
+            let text = read(&root().join(file));
+            let mut from = 0;
+            for function in named.iter().filter_map(|word| word.strip_suffix("()")) {
+                n_functions += 1;
+                let name = function.rsplit("::").next().unwrap_or(function);
+                let at = [format!("fn {name}("), format!("fn {name}<")]
+                    .iter()
+                    .filter_map(|declaration| text[from..].find(declaration.as_str()))
+                    .min();
+                match at {
+                    Some(at) => from += at,
+                    None => wrong.push(format!("{file} has no {name} below the function named before it")),
+                }
+            }
+        }
+    }
+    assert!(n_functions > 50, "the flows name only {n_functions} functions");
+    assert!(wrong.is_empty(), "docs/architecture.md: {wrong:#?}");
 }
 
 #[test]
