@@ -1,74 +1,80 @@
-# Every check by name. `just test` while you work, `just test-all` before you hand in; CI runs the latter.
+# All checks. Run `just test` while you work and `just test-all` before you submit; CI runs the latter.
 
 set shell := ["bash", "-euo", "pipefail", "-c"]
 
-# The programs that `just tools` installed come first.
+# Prefers the programs that `just tools` installed.
 export PATH := justfile_directory() / "target/tools/bin" + ":" + env("PATH")
 
 # The list of recipes.
 default:
     @just --list --unsorted
 
-# The gateway with a source of its own: a playing channel within seconds.
+# Starts the gateway with a built-in source: a channel plays within seconds.
 demo *arguments:
     cargo run --release -- demo {{ arguments }}
 
-# The quick tests, in under a minute once built.
+# Runs the quick tests, in under a minute once built.
 test *filter:
     cargo nextest run --workspace {{ filter }}
 
-# Everything that CI checks, cheapest first.
-test-all: have-tools fmt lint deny test-doc test-slow doc bench-build fuzz
-    @echo "CI is green"
+# Runs everything that CI checks, cheapest first, and prints the duration of each step.
+test-all: have-tools
+    #!/usr/bin/env bash
+    set -euo pipefail
+    durations=""
+    for step in fmt lint deny test-slow doc fuzz-build; do
+        before=$SECONDS
+        {{ just_executable() }} --justfile {{ justfile() }} "$step"
+        durations+=$(printf '\n%6d s  %s' $((SECONDS - before)) "$step")
+        echo "step $step took $((SECONDS - before)) s"
+    done
+    echo "durations:$durations"
+    echo "CI is green after $((SECONDS / 60)) min $((SECONDS % 60)) s"
 
-# Formatting and spelling.
+# Checks formatting and spelling.
 fmt:
     cargo fmt --all --check
     cargo fmt --manifest-path fuzz/Cargo.toml --check
     typos
 
-# Lints, and dependencies that nobody uses.
+# Checks lints of all targets, benches included, and unused dependencies.
 lint:
     cargo clippy --workspace --all-targets --locked -- -D warnings
     cargo shear
 
-# Licences, duplicate and banned crates, where crates come from.
+# Checks licences, duplicate and banned crates, and the sources of crates.
 deny:
     cargo deny --offline --workspace check --hide-inclusion-graph bans licenses sources
 
-# Known vulnerabilities; needs a network that reaches the advisory database.
+# Checks for known vulnerabilities; needs access to the advisory database.
 advisories:
     cargo deny check advisories
 
-# All tests, those with other programs included.
+# Runs all tests, including slow ones and those with external programs. Doc comments contain no examples to test.
 test-slow:
     cargo nextest run --workspace --locked --profile all
 
-# The examples in the documentation comments.
-test-doc:
-    cargo test --workspace --locked --doc --quiet
-
-# The documentation of the code without a warning; private items too, so links to them are no fault.
+# Builds the code documentation without warnings, private items included.
 doc:
     RUSTDOCFLAGS="-D warnings -A rustdoc::private_intra_doc_links" cargo doc --workspace --locked --no-deps --document-private-items --quiet
 
-# Benches are built, so that they cannot rot; `just bench` measures.
-bench-build:
-    cargo bench --package headwater --package storage --bench '*' --locked --no-run
-
-# One bench, or all of them.
+# Runs one bench, or all of them, in the release profile.
 bench *names:
     cargo bench --package headwater --package storage {{ if names == "" { "" } else { "--bench " + replace(names, " ", " --bench ") } }}
 
-# Builds every fuzz target and runs each for some seconds.
+# Builds every fuzz target without optimisation.
+fuzz-build:
+    cargo fuzz build --dev --sanitizer none
+
+# Builds every fuzz target with optimisation and runs each for this many seconds.
 fuzz seconds="20":
     bash fuzz/run.sh {{ seconds }}
 
-# Writes docs/openapi.json, after the interface has changed.
+# Writes docs/openapi.json after a change of the API.
 openapi:
     HEADWATER_WRITE_OPENAPI=1 cargo test --package headwater --lib --quiet published_openapi
 
-# Installs what the checks need: Debian packages, and programs under target/tools.
+# Installs the tools of the checks: Debian packages, and programs under target/tools.
 tools:
     bash .ci/tools
 

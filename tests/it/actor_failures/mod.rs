@@ -101,7 +101,7 @@ async fn no_viewer_notices_the_failure_of_an_actor_outside_the_data_path() {
             _ => fixture.check_everything_works(&context).await,
         }
         assert!(newest_event(&fixture) > told, "{context}: the event history is lost");
-        // Whoever joined in the meantime, only the unlimited channel needed a new connection.
+        // Only the unlimited channel needed a new connection, no matter who joined in the meantime.
         assert_eq!(fixture.provider.accepted(), accepted + 1, "{context} opened a connection later");
         load.check().await;
     }
