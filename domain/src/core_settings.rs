@@ -145,8 +145,8 @@ fn with(base: &Settings, members: &[(&String, &Value)]) -> Result<Settings, Stri
     let mut whole = serde_json::to_value(base).map_err(|it| it.to_string())?;
     let all = whole.as_object_mut().ok_or("is not an object")?;
     for (name, value) in members {
-        let place = all.get_mut(*name).ok_or(NO_SUCH_SETTING)?;
-        *place = (*value).clone();
+        let member = all.get_mut(*name).ok_or(NO_SUCH_SETTING)?;
+        *member = (*value).clone();
     }
     serde_json::from_value(whole).map_err(|it| format!("cannot be used: {it}"))
 }

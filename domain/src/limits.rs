@@ -26,7 +26,7 @@ pub enum SlotDecision {
     Full,
 }
 
-/// Finds the first candidate of `order` with a free slot for the requester `asks`.
+/// Finds the first candidate of `order` with a free slot for `requester`.
 ///
 /// `order` contains account profile and limit (0 is unlimited) of each candidate, best first; a profile may occur more
 /// than once.
@@ -35,19 +35,19 @@ pub enum SlotDecision {
 ///   requester keeps its position in the order instead of moving on to a worse candidate.
 /// - A free candidate is used before waiting for slots of others.
 /// - Only if nothing is free, the result names a candidate whose closing or cooling slots will suffice.
-pub fn decide_slot(order: &[(ProfileId, u32)], held: &[HeldSlot], asks: u64) -> SlotDecision {
-    for (index, place) in order.iter().enumerate() {
-        if has_room(*place, held, |_| true) {
+pub fn decide_slot(order: &[(ProfileId, u32)], held: &[HeldSlot], requester: u64) -> SlotDecision {
+    for (index, candidate) in order.iter().enumerate() {
+        if has_room(*candidate, held, |_| true) {
             return SlotDecision::Grant(index);
         }
-        if has_room(*place, held, |it| !(it.closing && it.holder == Some(asks))) {
+        if has_room(*candidate, held, |it| !(it.closing && it.holder == Some(requester))) {
             return SlotDecision::Wait(index);
         }
     }
     let comes_back = |it: &HeldSlot| it.closing || it.holder.is_none();
     order
         .iter()
-        .position(|place| has_room(*place, held, |it| !comes_back(it)))
+        .position(|candidate| has_room(*candidate, held, |it| !comes_back(it)))
         .map_or(SlotDecision::Full, SlotDecision::Wait)
 }
 
@@ -263,9 +263,9 @@ mod tests {
                 match step {
                     Step::Ask { holder, order } => {
                         let order: Vec<_> = order.iter().map(|it| pools[*it]).collect();
-                        let free = |place: &(ProfileId, u32)| place.1 == 0 || used(&held, place.0) < place.1;
-                        let is_own = |place: &(ProfileId, u32)| {
-                            held.iter().any(|it| it.pool == place.0 && it.closing && it.holder == Some(holder))
+                        let free = |candidate: &(ProfileId, u32)| candidate.1 == 0 || used(&held, candidate.0) < candidate.1;
+                        let is_own = |candidate: &(ProfileId, u32)| {
+                            held.iter().any(|it| it.pool == candidate.0 && it.closing && it.holder == Some(holder))
                         };
                         match decide_slot(&order, &held, holder) {
                             SlotDecision::Grant(index) => {

@@ -271,9 +271,9 @@ fn a_viewer_is_redirected_to_http_addresses_but_never_to_local_files() {
     let streams =
         [stream(1, 1, "http://h/1.m3u8"), stream(2, 1, "file:///secret/2.ts"), stream(3, 1, "rtp://h:1")];
     let plan = plan_of(&streams, &[account(1, 1)], Delivery::Redirect);
-    let places: Vec<_> =
+    let redirects: Vec<_> =
         plan.candidates.iter().map(|it| (it.stream.0, it.playout_candidate().redirect)).collect();
-    assert_eq!(places, [(1, true), (2, false)]);
+    assert_eq!(redirects, [(1, true), (2, false)]);
     assert_eq!(plan.unplayable.len(), 1);
 }
 

@@ -191,13 +191,13 @@ fn merge(
     offset: usize,
     n: usize,
 ) -> Vec<StreamId> {
-    let place = |list: &SortedRows<'_>, at: usize| if descending { list.len() - 1 - at } else { at };
+    let position = |list: &SortedRows<'_>, at: usize| if descending { list.len() - 1 - at } else { at };
     if let [list] = lists {
-        return (offset..offset + n).map(|at| list.id(place(list, at))).collect();
+        return (offset..offset + n).map(|at| list.id(position(list, at))).collect();
     }
     // The heap returns the largest key first, so keys are reversed for ascending order.
     let key = |list: usize, at: usize| {
-        let key = lists[list].key(place(&lists[list], at), query.order);
+        let key = lists[list].key(position(&lists[list], at), query.order);
         if descending { (Some(key), None) } else { (None, Some(Reverse(key))) }
     };
     let mut heads: BinaryHeap<_> = (0..lists.len()).map(|list| (key(list, 0), list, 0)).collect();
@@ -205,7 +205,7 @@ fn merge(
     for passed in 0..offset + n {
         let Some((_, list, at)) = heads.pop() else { break };
         if passed >= offset {
-            ids.push(lists[list].id(place(&lists[list], at)));
+            ids.push(lists[list].id(position(&lists[list], at)));
         }
         if at + 1 < lists[list].len() {
             heads.push((key(list, at + 1), list, at + 1));

@@ -4,7 +4,7 @@ use crate::source_url::SourceUrl;
 
 /// The kind of content that a panel serves under an address.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub(super) enum Kind {
+pub(super) enum PanelContent {
     Live,
     Movie,
     Series,
@@ -12,7 +12,7 @@ pub(super) enum Kind {
 
 /// Returns the kind and the stream id in `/live/user/password/ID.ts`, `/user/password/ID`, `/movie/…` and `/series/…`,
 /// on any host, with any extension or none. `None` for any other address.
-pub(super) fn panel_id(url: &SourceUrl) -> Option<(Kind, &str)> {
+pub(super) fn panel_id(url: &SourceUrl) -> Option<(PanelContent, &str)> {
     if !["http", "https"].iter().any(|it| url.scheme().eq_ignore_ascii_case(it)) {
         return None;
     }
@@ -26,17 +26,17 @@ pub(super) fn panel_id(url: &SourceUrl) -> Option<(Kind, &str)> {
         return None;
     }
     match segments.next() {
-        None => Some((Kind::Live, id)),
+        None => Some((PanelContent::Live, id)),
         // A panel may be installed below a path.
         Some(segment) => kind(segment).map(|kind| (kind, id)),
     }
 }
 
-fn kind(segment: &str) -> Option<Kind> {
+fn kind(segment: &str) -> Option<PanelContent> {
     match segment {
-        "live" => Some(Kind::Live),
-        "movie" => Some(Kind::Movie),
-        "series" => Some(Kind::Series),
+        "live" => Some(PanelContent::Live),
+        "movie" => Some(PanelContent::Movie),
+        "series" => Some(PanelContent::Series),
         _ => None,
     }
 }
@@ -48,14 +48,14 @@ mod tests {
     #[test]
     fn a_panel_address_is_recognised_by_its_form_and_identifies_a_stream_across_logins() {
         for (url, expected) in [
-            ("http://h/live/u/p/7.ts", Some((Kind::Live, "7"))),
-            ("https://h:8080/live/u/p/7.m3u8?token=x", Some((Kind::Live, "7"))),
-            ("http://other/live/u2/p2/7", Some((Kind::Live, "7"))),
-            ("http://h/u/p/7", Some((Kind::Live, "7"))),
-            ("http://h/u/p/7.ts", Some((Kind::Live, "7"))),
-            ("http://h/movie/u/p/7.mkv", Some((Kind::Movie, "7"))),
-            ("http://h/series/u/p/7.mp4", Some((Kind::Series, "7"))),
-            ("http://h/panel/live/u/p/7.ts", Some((Kind::Live, "7"))),
+            ("http://h/live/u/p/7.ts", Some((PanelContent::Live, "7"))),
+            ("https://h:8080/live/u/p/7.m3u8?token=x", Some((PanelContent::Live, "7"))),
+            ("http://other/live/u2/p2/7", Some((PanelContent::Live, "7"))),
+            ("http://h/u/p/7", Some((PanelContent::Live, "7"))),
+            ("http://h/u/p/7.ts", Some((PanelContent::Live, "7"))),
+            ("http://h/movie/u/p/7.mkv", Some((PanelContent::Movie, "7"))),
+            ("http://h/series/u/p/7.mp4", Some((PanelContent::Series, "7"))),
+            ("http://h/panel/live/u/p/7.ts", Some((PanelContent::Live, "7"))),
             ("http://h/live/u/p/news.ts", None),
             ("http://h/live/u/p/", None),
             ("http://h/live/p/7.ts", None),

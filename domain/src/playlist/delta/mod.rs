@@ -194,7 +194,7 @@ impl KnownStreams {
         let nth = *n_seen;
         *n_seen = n_seen.saturating_add(1);
         let same_key = self.items[first..].partition_point(|it| it.key == key && it.nth < nth);
-        let mut taken = MatchedEntry {
+        let mut matched = MatchedEntry {
             change: EntryChange::New,
             properties,
             rule,
@@ -207,21 +207,21 @@ impl KnownStreams {
         match self.items.get_mut(first + same_key) {
             Some(item) if item.key == key && item.nth == nth => {
                 item.is_seen = true;
-                taken.added_at = item.added_at;
-                taken.updated_at = item.updated_at;
-                taken.is_edited = item.is_edited;
-                let is_same = item.fingerprint == fingerprint(&taken.properties, &taken.rule, nth);
+                matched.added_at = item.added_at;
+                matched.updated_at = item.updated_at;
+                matched.is_edited = item.is_edited;
+                let is_same = item.fingerprint == fingerprint(&matched.properties, &matched.rule, nth);
                 if is_same && item.last_seen.is_none() {
                     self.counts.n_same += 1;
-                    taken.change = EntryChange::Unchanged(item.id);
+                    matched.change = EntryChange::Unchanged(item.id);
                 } else {
                     self.counts.n_changed += 1;
-                    taken.change = EntryChange::Changed(item.id);
+                    matched.change = EntryChange::Changed(item.id);
                 }
             }
             _ => self.counts.n_new += 1,
         }
-        taken
+        matched
     }
 
     /// Returns the numbers of changes so far.

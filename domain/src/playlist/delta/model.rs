@@ -52,14 +52,14 @@ pub fn refresh(
 
     let mut after = Vec::new();
     for (entry, change) in list.iter().zip(changes) {
-        let taken = known.match_entry(entry.clone());
-        assert_eq!(taken.change, change, "the second pass differs from the first");
+        let matched = known.match_entry(entry.clone());
+        assert_eq!(matched.change, change, "the second pass differs from the first");
         let new_id = || {
             *last_id += 1;
             Ok::<_, Infallible>(StreamId(*last_id))
         };
         let before = |id| Ok(streams.iter().find(|it| it.id == id).cloned());
-        let Ok(stream) = taken.into_stream(case.at.now, new_id, before);
+        let Ok(stream) = matched.into_stream(case.at.now, new_id, before);
         let is_as_before = streams.contains(&stream);
         assert_eq!(matches!(change, EntryChange::Unchanged(_)), is_as_before, "{change:?}");
         after.push(stream);

@@ -71,7 +71,7 @@ struct ItemReader {
     summary: PlaylistSummary,
     is_begun: bool,
     /// The remaining lines are ignored.
-    is_over: bool,
+    is_finished: bool,
 }
 
 /// The next entry, until its address is read.
@@ -80,7 +80,7 @@ struct Draft {
     /// Line of its `#EXTINF`, if any.
     line: Option<u64>,
     /// Its `#EXTINF` was dropped, so its address is dropped too.
-    is_lost: bool,
+    is_dropped: bool,
     name: String,
     duration: Option<f64>,
     tvg_id: Option<String>,
@@ -103,13 +103,13 @@ impl ItemReader {
             draft: Draft::default(),
             summary: PlaylistSummary::default(),
             is_begun: false,
-            is_over: false,
+            is_finished: false,
         }
     }
 
     fn line(&mut self, number: u64, line: RawLine<'_>, out: Out<'_>) {
         self.summary.lines = number;
-        if self.is_over {
+        if self.is_finished {
             return;
         }
         match line {
@@ -119,7 +119,7 @@ impl ItemReader {
                     None => {}
                     Some(b'#') => self.directive(number, &text::decode(bytes), out),
                     Some(b'<' | b'{' | b'[') if !self.is_begun => {
-                        self.is_over = true;
+                        self.is_finished = true;
                         self.problem(
                             number,
                             PlaylistProblemKind::NotAPlaylist,
@@ -136,16 +136,16 @@ impl ItemReader {
                 let text =
                     format!("line has {bytes} bytes, at most {} are allowed", self.limits.line_bytes_max);
                 self.problem(number, PlaylistProblemKind::LineTooLong, text, out);
-                self.lost_line(text::trim(start), out);
+                self.line_dropped(text::trim(start), out);
             }
         }
     }
 
     /// If a line of an entry is dropped, the whole entry is dropped, because it could lack its name.
-    fn lost_line(&mut self, start: &[u8], out: Out<'_>) {
+    fn line_dropped(&mut self, start: &[u8], out: Out<'_>) {
         if text::after_prefix_bytes(start, b"#EXTINF").is_some() {
             self.drop_draft(out);
-            self.draft.is_lost = true;
+            self.draft.is_dropped = true;
         } else if !start.starts_with(b"#") {
             self.draft = Draft::default();
         }
@@ -156,7 +156,7 @@ impl ItemReader {
         if let Some(rest) = text::after_prefix(line, "#EXTINF") {
             self.extinf(number, rest, out);
         } else if let Some(rest) = text::after_prefix(line, "#EXTGRP") {
-            self.draft.group_directive = self.named(number, rest.trim_start_matches(':'), out);
+            self.draft.group_directive = self.display_text(number, rest.trim_start_matches(':'), out);
         } else if let Some(rest) = text::after_prefix(line, "#EXTVLCOPT:") {
             self.player_option(number, rest, out);
         } else if let Some(rest) = text::after_prefix(line, "#EXTHTTP:") {
@@ -172,7 +172,7 @@ impl ItemReader {
             .iter()
             .any(|it| text::after_prefix(line, it).is_some())
         {
-            self.is_over = true;
+            self.is_finished = true;
             self.draft = Draft::default();
             let text = "this is the playlist of one HLS stream, not a list of channels";
             self.problem(number, PlaylistProblemKind::MediaPlaylist, text, out);
@@ -206,7 +206,7 @@ impl ItemReader {
 
     fn extinf(&mut self, number: u64, rest: &str, out: Out<'_>) {
         // Directives before the first `#EXTINF` belong to it; later ones belong to the entry that ends here.
-        if self.draft.line.is_some() || self.draft.is_lost {
+        if self.draft.line.is_some() || self.draft.is_dropped {
             self.drop_draft(out);
         }
         let (duration, rest) = extinf::duration(rest);
@@ -217,7 +217,7 @@ impl ItemReader {
             n_dropped += u32::from(!self.attribute(number, key, value, out));
         });
         self.attribute_problems(number, found.is_unterminated, n_dropped, out);
-        self.draft.name = self.named(number, found.name, out).unwrap_or_default();
+        self.draft.name = self.display_text(number, found.name, out).unwrap_or_default();
     }
 
     /// Stores one attribute of an entry; the first valid one of each name counts. Returns false if the limit is
@@ -230,16 +230,16 @@ impl ItemReader {
         }
         let is = |names: &[&str]| names.iter().any(|it| key.eq_ignore_ascii_case(it));
         if is(&["tvg-id"]) {
-            let value = self.short(number, "tvg-id", value, self.limits.name_chars_max, out);
+            let value = self.limited_value(number, "tvg-id", value, self.limits.name_chars_max, out);
             keep(&mut self.draft.tvg_id, value);
         } else if is(&["tvg-name"]) {
-            let value = self.named(number, value, out);
+            let value = self.display_text(number, value, out);
             keep(&mut self.draft.tvg_name, value);
         } else if is(&["group-title"]) {
-            let value = self.named(number, value, out);
+            let value = self.display_text(number, value, out);
             keep(&mut self.draft.group_title, value);
         } else if is(&["tvg-logo"]) {
-            let value = self.short(number, "tvg-logo", value, self.limits.url_bytes_max, out);
+            let value = self.limited_value(number, "tvg-logo", value, self.limits.url_bytes_max, out);
             keep(&mut self.draft.tvg_logo, value);
         } else if is(&["tvg-chno", "tv-chno", "tvg-channel-number", "channel-number"]) {
             let value = self.number(number, value, out);
@@ -250,7 +250,8 @@ impl ItemReader {
             self.request_header(number, "Referer", value, out);
         } else if self.draft.attributes.len() >= self.limits.attributes_max {
             return false;
-        } else if let Some(value) = self.short(number, "an attribute", value, self.limits.url_bytes_max, out)
+        } else if let Some(value) =
+            self.limited_value(number, "an attribute", value, self.limits.url_bytes_max, out)
         {
             self.draft.attributes.push((key.to_ascii_lowercase(), value));
         }
@@ -275,12 +276,12 @@ impl ItemReader {
             Some((address, list)) if list.contains('=') => (address.trim_end(), list),
             _ => (line, ""),
         };
-        if std::mem::take(&mut self.draft.is_lost) {
+        if std::mem::take(&mut self.draft.is_dropped) {
             self.draft = Draft::default();
             return;
         }
         if self.summary.entries >= self.limits.entries_max {
-            self.is_over = true;
+            self.is_finished = true;
             let text = format!("only the first {} entries are imported", self.limits.entries_max);
             return self.problem(number, PlaylistProblemKind::TooManyEntries, text, out);
         }
@@ -312,7 +313,7 @@ impl ItemReader {
             name.clone()
         } else {
             let name = name_of_address(&url).unwrap_or_else(|| format!("line {line}"));
-            self.named(number, &name, out).unwrap_or_else(|| format!("line {line}"))
+            self.display_text(number, &name, out).unwrap_or_else(|| format!("line {line}"))
         };
         self.summary.entries += 1;
         out(PlaylistItem::Entry(PlaylistEntry {
@@ -333,13 +334,13 @@ impl ItemReader {
     /// Drops the unfinished entry, and reports it if it has an `#EXTINF`.
     fn drop_draft(&mut self, out: Out<'_>) {
         let draft = std::mem::take(&mut self.draft);
-        if let (Some(line), false) = (draft.line, self.is_over) {
+        if let (Some(line), false) = (draft.line, self.is_finished) {
             self.problem(line, PlaylistProblemKind::NoAddress, "the entry has no address", out);
         }
     }
 
     /// Returns a text for people: truncated if too long, `None` if empty.
-    fn named(&mut self, number: u64, value: &str, out: Out<'_>) -> Option<String> {
+    fn display_text(&mut self, number: u64, value: &str, out: Out<'_>) -> Option<String> {
         let mut value = text::clean(value);
         let max = self.limits.name_chars_max;
         if value.len() > max
@@ -358,7 +359,14 @@ impl ItemReader {
     }
 
     /// Returns an identifier or an address: dropped if too long, because a truncated one would be another one.
-    fn short(&mut self, number: u64, what: &str, value: &str, max: usize, out: Out<'_>) -> Option<String> {
+    fn limited_value(
+        &mut self,
+        number: u64,
+        what: &str,
+        value: &str,
+        max: usize,
+        out: Out<'_>,
+    ) -> Option<String> {
         let value = text::clean(value);
         if value.len() > max {
             let text = format!("the value of {what} has {} bytes, at most {max} are allowed", value.len());

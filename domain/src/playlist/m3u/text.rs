@@ -93,24 +93,6 @@ pub(crate) fn after_prefix_bytes<'a>(text: &'a [u8], prefix: &[u8]) -> Option<&'
 
 /// Decodes `%41` to `A`; a `%` without two digits stays. The result is decoded as in [`decode`].
 pub(crate) fn percent_decode(text: &str) -> String {
-    if !text.contains('%') {
-        return text.to_owned();
-    }
-    let mut bytes = Vec::with_capacity(text.len());
-    let mut rest = text.as_bytes();
-    while let Some((&byte, behind)) = rest.split_first() {
-        let digit = |at: usize| behind.get(at).and_then(|it| char::from(*it).to_digit(16));
-        match (byte, digit(0), digit(1)) {
-            (b'%', Some(high), Some(low)) => {
-                // Two hexadecimal digits fit a byte.
-                bytes.push((high * 16 + low) as u8);
-                rest = &behind[2..];
-            }
-            _ => {
-                bytes.push(byte);
-                rest = behind;
-            }
-        }
-    }
+    let bytes: Cow<'_, [u8]> = percent_encoding::percent_decode_str(text).into();
     decode(&bytes).into_owned()
 }
