@@ -26,7 +26,7 @@ use crate::config::{Config, Listen};
 use crate::http::accept::Server;
 use crate::http::admission::Admission;
 use crate::http::{Routes, route_table};
-use crate::{player, push, rest, status};
+use crate::{player, push, rest};
 
 /// Length of the kernel's queue of connections that wait to be accepted.
 const BACKLOG: i32 = 1024;
@@ -206,8 +206,12 @@ async fn start_system(
 /// which is the players'; therefore the player port also serves every API route.
 fn routes(app: &Arc<App>) -> (Routes, Routes) {
     let app = || Arc::clone(app);
-    let api = rest::filter(app()).or(status::routes(app())).unify().or(push::route(app())).unify().boxed();
-    let player = api.clone().or(player::routes(app())).unify();
+    let api = rest::filter(app(), rest::Port::Api).or(push::route(app())).unify().boxed();
+    let player = rest::filter(app(), rest::Port::Player)
+        .or(push::route(app()))
+        .unify()
+        .or(player::routes(app()))
+        .unify();
     // Last, because any path of three segments matches it.
     let player = player.or(player::short_route(app())).unify().boxed();
     (api, player)

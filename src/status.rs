@@ -3,67 +3,73 @@
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use http::header::{CACHE_CONTROL, CONTENT_TYPE, HeaderValue};
-use http::{Method, StatusCode};
-use warp::Filter;
-use warp::reply::Response as Reply;
+use http::StatusCode;
+use http::header::CACHE_CONTROL;
+use resource_derive::View;
+use serde::Serialize;
 
-use crate::app::App;
-use crate::http::caller::{Caller, caller};
-use crate::http::reply::{Refusal, json, text};
-use crate::http::{Routes, method};
+use crate::http::reply::Refusal;
 use crate::metrics;
+use crate::rest::frame::call::Call;
+use crate::rest::frame::route::{Access, Content, MediaType, NetworkClass, PlainText, Route};
 
-const METHODS: &str = "GET, HEAD";
-
-/// Builds the routes `/`, `/healthz` and `/metrics`.
-pub(crate) fn routes(app: Arc<App>) -> Routes {
-    let root = warp::path::end().and(method(METHODS)).map(|_: Method| about());
-    let health = {
-        let app = Arc::clone(&app);
-        warp::path("healthz").and(warp::path::end()).and(method(METHODS)).map(move |_: Method| health(&app))
-    };
-    let metrics = warp::path("metrics")
-        .and(warp::path::end())
-        .and(method(METHODS))
-        .and(caller())
-        .map(move |_: Method, caller: Caller| metrics(&app, &caller));
-    root.or(health).unify().or(metrics).unify().boxed()
+/// The gateway and its other addresses.
+#[derive(Clone, Debug, Serialize, View)]
+pub(crate) struct AboutView {
+    /// Name of the program.
+    #[field(example = "headwater")]
+    name: &'static str,
+    /// Version of the program.
+    #[field(example = "0.1.0")]
+    version: &'static str,
+    /// Path of the playlist.
+    #[field(example = "/playlist.m3u")]
+    playlist: &'static str,
+    /// Path of the health check.
+    #[field(example = "/healthz")]
+    health: &'static str,
+    /// Path of the metrics.
+    #[field(example = "/metrics")]
+    metrics: &'static str,
 }
 
-fn about() -> Reply {
-    json(
-        StatusCode::OK,
-        &serde_json::json!({
-            "name": "headwater",
-            "version": env!("CARGO_PKG_VERSION"),
-            "playlist": "/playlist.m3u",
-            "health": "/healthz",
-            "metrics": "/metrics",
-        }),
-    )
+/// The text format of Prometheus.
+struct OpenMetrics;
+
+impl MediaType for OpenMetrics {
+    const NAME: &'static str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
 }
 
-/// Answers callers from every network: health is not a secret, and load balancers may run anywhere.
-fn health(app: &App) -> Reply {
-    let mut response = if app.is_draining.load(Ordering::Relaxed) {
-        text(StatusCode::SERVICE_UNAVAILABLE, "draining\n")
-    } else {
-        text(StatusCode::OK, "ok\n")
-    };
-    response.headers_mut().insert(CACHE_CONTROL, HeaderValue::from_static("no-store"));
-    response
+pub(crate) fn routes() -> Vec<Route> {
+    let scrapers = Access::Networks(NetworkClass::Metrics);
+    vec![
+        Route::get("/", Access::Anyone, "Returns the name, the version and other addresses.", about),
+        // Answers callers from every network: health is not a secret, and load balancers may run anywhere.
+        Route::get("/healthz", Access::Anyone, "Returns whether the gateway accepts requests.", health)
+            .refuses(StatusCode::SERVICE_UNAVAILABLE, "While it stops, the body is the text `draining`."),
+        Route::get("/metrics", scrapers, "Returns the metrics in the text format of Prometheus.", metrics),
+    ]
 }
 
-fn metrics(app: &App, caller: &Caller) -> Reply {
-    if !app.config.metrics_networks.contains(caller.address()) {
-        return Refusal::network().into_response();
-    }
-    let Ok(page) = metrics::text(app.counts(), Arc::clone(&app.admission)) else {
-        return Refusal::bug().into_response();
+async fn about(_: Call) -> Result<AboutView, Refusal> {
+    Ok(AboutView {
+        name: "headwater",
+        version: env!("CARGO_PKG_VERSION"),
+        playlist: "/playlist.m3u",
+        health: "/healthz",
+        metrics: "/metrics",
+    })
+}
+
+async fn health(call: Call) -> Result<Content<PlainText>, Refusal> {
+    let content = match call.app.is_draining.load(Ordering::Relaxed) {
+        true => Content::new("draining\n").with_status(StatusCode::SERVICE_UNAVAILABLE),
+        false => Content::new("ok\n"),
     };
-    let mut response = text(StatusCode::OK, page);
-    let content_type = HeaderValue::from_static("application/openmetrics-text; version=1.0.0; charset=utf-8");
-    response.headers_mut().insert(CONTENT_TYPE, content_type);
-    response
+    Ok(content.with_header(CACHE_CONTROL, "no-store"))
+}
+
+async fn metrics(call: Call) -> Result<Content<OpenMetrics>, Refusal> {
+    let page = metrics::text(call.app.counts(), Arc::clone(&call.app.admission));
+    page.map(Content::new).map_err(|_| Refusal::fault("write the metrics"))
 }

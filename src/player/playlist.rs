@@ -1,42 +1,32 @@
 //! `/playlist.m3u`: all enabled channels, for players that are configured with a single URL.
 
-use std::sync::Arc;
-
 use domain::channel::Channel;
 use domain::group::Group;
 use domain::playlist::write::{OutputEntry, write_entry, write_header};
-use http::header::{CACHE_CONTROL, CONTENT_DISPOSITION, HeaderValue};
-use http::{Method, StatusCode};
+use http::header::{CACHE_CONTROL, CONTENT_DISPOSITION};
 use storage::Table;
-use warp::Filter;
-use warp::reply::Response as Reply;
 
-use crate::app::App;
-use crate::http::caller::{Caller, caller};
-use crate::http::reply::with_type;
-use crate::http::{Routes, method};
+use crate::http::reply::Refusal;
+use crate::rest::frame::call::Call;
+use crate::rest::frame::route::{Access, Content, MediaType, NetworkClass, Route};
 
-/// Builds the route `/playlist.m3u` for GET and HEAD.
-pub(super) fn route(app: Arc<App>) -> Routes {
-    warp::path("playlist.m3u")
-        .and(warp::path::end())
-        .and(method("GET, HEAD"))
-        .and(caller())
-        .map(move |_: Method, caller: Caller| answer(&app, &caller))
-        .boxed()
+/// An M3U playlist.
+struct M3u;
+
+impl MediaType for M3u {
+    const NAME: &'static str = "audio/x-mpegurl";
 }
 
-fn answer(app: &App, caller: &Caller) -> Reply {
-    if !app.config.stream_networks.contains(caller.address()) {
-        return app.network_refusals.refuse(caller, "playlist").into_response();
-    }
-    let (channels, groups) = (app.models.channels.load(), app.models.groups.load());
-    let text = playlist(&channels, &groups, &caller.host);
-    let mut response = with_type(StatusCode::OK, "audio/x-mpegurl", text);
-    let headers = response.headers_mut();
-    headers.insert(CACHE_CONTROL, HeaderValue::from_static("no-cache"));
-    headers.insert(CONTENT_DISPOSITION, HeaderValue::from_static("attachment; filename=\"playlist.m3u\""));
-    response
+pub(super) fn routes() -> Vec<Route> {
+    let players = Access::Networks(NetworkClass::Playlists);
+    vec![Route::get("/playlist.m3u", players, "Returns a playlist of all channels.", all_channels)]
+}
+
+async fn all_channels(call: Call) -> Result<Content<M3u>, Refusal> {
+    let (channels, groups) = (call.app.models.channels.load(), call.app.models.groups.load());
+    let text = playlist(&channels, &groups, &call.caller.host);
+    let content = Content::new(text).with_header(CACHE_CONTROL, "no-cache");
+    Ok(content.with_header(CONTENT_DISPOSITION, "attachment; filename=\"playlist.m3u\""))
 }
 
 /// Writes the playlist: channels in the order of their numbers, those without one last. URLs use the host and port of

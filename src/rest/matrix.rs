@@ -1,4 +1,4 @@
-//! Every route, asked by everybody and with everything. Made from the table of routes, so it grows by itself.
+//! Calls every route as every kind of user and with every kind of input. Generated from the table of routes.
 
 use domain::account::{Account, AccountProfile, PlaylistLocation};
 use domain::channel::Channel;
@@ -17,17 +17,19 @@ use crate::rest::frame::testing::{ADMIN, INACTIVE, Rest, SECRET, STANDARD, STREA
 
 /// Holds T-acc.1.
 #[tokio::test]
-async fn every_route_lets_in_whom_it_should_and_nobody_else() {
+async fn every_route_accepts_the_users_that_it_declares_and_no_others() {
     let rest = furnished().await;
     for route in routes() {
         for (who, header, value, level) in everybody(&rest) {
             for path in paths(&route) {
                 let method = route.method.as_str();
                 let answer = rest.send(method, &path, &[(header, &value)], "").await;
-                // The next one comes to the same house, also after somebody's key or somebody is gone.
+                // Restored for the next caller, because a call may have deleted a user or revoked a key.
                 rest.restore_users().await;
                 let expected = match (route.access, level) {
                     (Access::Anyone, _) => None,
+                    // The test client's address belongs to no allowed network.
+                    (Access::Networks(_), _) => Some(403),
                     (Access::From(_), None) => Some(401),
                     (Access::From(needed), Some(level)) => (level < needed.number()).then_some(403),
                 };
@@ -43,10 +45,10 @@ async fn every_route_lets_in_whom_it_should_and_nobody_else() {
     }
 }
 
-/// Holds T-rest.1. That no answer is a failure of ours, that each looks as published, and that a refusal changes
-/// nothing, is seen to by [`Rest`].
+/// Holds T-rest.1. [`Rest`] checks that no handler fails, that each answer conforms to the schema, and that a refusal
+/// changes nothing.
 #[tokio::test]
-async fn whatever_is_sent_to_a_route_the_answer_is_one_that_is_described() {
+async fn every_input_to_a_route_gets_a_documented_answer() {
     let rest = furnished().await;
     for route in routes() {
         for path in paths(&route) {
@@ -65,7 +67,7 @@ async fn whatever_is_sent_to_a_route_the_answer_is_one_that_is_described() {
     }
 }
 
-/// Name, header, its value, and the level that comes of it.
+/// Returns name, header, header value, and the resulting level of every kind of caller.
 fn everybody(rest: &Rest) -> Vec<(&'static str, &'static str, String, Option<u8>)> {
     let bearer = |user| rest.bearer(user);
     let expired = rest.auth.tokens_of(&rest.user(ADMIN), 1_000_000_000).access;
@@ -89,12 +91,12 @@ fn everybody(rest: &Rest) -> Vec<(&'static str, &'static str, String, Option<u8>
     ]
 }
 
-/// Is this refusal one that the route itself names?
+/// Returns whether the route declares a refusal with this status.
 fn says(route: &Route, status: u16) -> bool {
     route.refusals.iter().any(|it| it.0.as_u16() == status)
 }
 
-/// The paths of a route for something that is there and for something that is not.
+/// Returns the paths of a route for a missing and for an existing object.
 fn paths(route: &Route) -> Vec<String> {
     if route.path_parameters().next().is_none() {
         return vec![route.path.to_owned()];
@@ -106,7 +108,7 @@ fn paths(route: &Route) -> Vec<String> {
         };
         route.path_parameters().fold(route.path.to_owned(), fill)
     };
-    // Last what is there: a route that deletes it comes to it once only.
+    // The existing object is last, because a DELETE removes it.
     vec![with("999999", Uuid::from_u128(9)), with("1", UUID)]
 }
 
@@ -151,7 +153,7 @@ fn hostile_queries(route: &Route) -> Vec<String> {
     queries
 }
 
-/// Each field with each value that it should not have, beside a good value for every other one.
+/// Returns bodies with one invalid field each, and valid values in all others.
 fn hostile_bodies(route: &Route) -> Vec<Value> {
     let Some(shape) = route.inputs.body else { return vec![Value::Null] };
     let (record, is_many) = match shape {
@@ -205,7 +207,7 @@ fn hostile_values(field: &Field) -> Vec<Value> {
     values
 }
 
-/// A value that a field may have.
+/// Returns a valid value of a field.
 fn example(field: &Field) -> Value {
     let of_text = |text: &str| serde_json::from_str(text).unwrap_or_else(|_| text.into());
     match field.kind {
@@ -228,7 +230,8 @@ fn example(field: &Field) -> Value {
 
 const UUID: Uuid = Uuid::from_u128(1);
 
-/// With one of everything under the id 1, and a provider's password wherever there can be one.
+/// A gateway with one object of each kind, with id 1, and with a provider's password in every place that can contain
+/// one.
 async fn furnished() -> Rest {
     let rest = Rest::start().await;
     let url = |path: &str| -> SourceUrl {

@@ -1,14 +1,14 @@
-//! The REST interface: everything under `/api/`, and under `/proxy/ts/` all that is no stream.
+//! The REST interface: everything under `/api/`, and everything under `/proxy/ts/` except the streams.
 //!
-//! A resource is a file: one table of fields, a list of routes, and the functions that answer them. From these come
-//! what is read and refused, the schema that is published, who may call what, and the tests that go over all routes.
+//! A resource is a file with its tables of fields, its routes and their handlers. From the tables and routes come the
+//! reading of requests, the refusals, the published schema, the access checks, and the tests that call every route.
 //! To add one, copy `api/channels/groups.rs`, change the nouns, and add it to the `mod.rs` beside it.
 //!
-//! Reading order: `api/channels/groups.rs` (a whole resource), then in `frame/`: `record.rs` (tables of fields),
-//! `route.rs` (an operation), `dispatch.rs` (everything before a handler runs), `list.rs`, `refuse.rs`, `openapi.rs`.
+//! Reading order: `api/channels/groups.rs` (a whole resource), then in `frame/`: `record.rs` (rendering and
+//! changing records), `field.rs` (tables of fields), `route.rs` (an operation), `dispatch.rs` (everything before a handler runs), `list.rs`, `refuse.rs`, `openapi.rs`.
 
 mod api;
-mod frame;
+pub(crate) mod frame;
 #[cfg(test)]
 mod matrix;
 #[cfg(test)]
@@ -20,35 +20,52 @@ use self::frame::route::{Access, Route};
 use self::frame::{dispatch, openapi};
 use crate::app::App;
 use crate::http::Routes;
+use crate::{player, status};
 
-/// The routes of the table, for a door. They answer everything under `/api`, and elsewhere what lies below one of them.
-pub(crate) fn filter(app: Arc<App>) -> Routes {
-    dispatch::filter(app, routes())
+/// Returns the routes of the table as a filter. They answer every path under `/api`, and elsewhere the paths below a
+/// route.
+pub(crate) fn filter(app: Arc<App>, port: Port) -> Routes {
+    dispatch::filter(app, routes_of(port))
 }
 
-/// Every operation there is. The one list from which all else is made.
+/// A port of the gateway. The player port serves every route, the API port those that are not only for players.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Port {
+    Api,
+    Player,
+}
+
+/// Returns every operation: the list from which everything else is derived.
 fn routes() -> Vec<Route> {
-    api::routes()
+    routes_of(Port::Player)
 }
 
-/// An operation, as tests and tools see it. What it takes and answers is in [`openapi()`].
+fn routes_of(port: Port) -> Vec<Route> {
+    let players = match port {
+        Port::Api => Vec::new(),
+        Port::Player => player::table(),
+    };
+    [api::routes(), status::routes(), players].into_iter().flatten().collect()
+}
+
+/// An operation, for tests and tools. Its input and answers are in [`openapi()`].
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RouteInfo {
     pub method: String,
-    /// With its parameters in braces.
+    /// Path with its parameters in braces.
     pub path: &'static str,
-    /// The level that a user needs; `None` is open to everybody.
+    /// Minimum level of the user; `None` means that no authentication is required.
     pub level: Option<u8>,
     pub operation_id: String,
 }
 
-/// Every operation there is.
+/// Returns every operation.
 pub fn table() -> Vec<RouteInfo> {
     let info = |route: Route| RouteInfo {
         method: route.method.to_string(),
         path: route.path,
         level: match route.access {
-            Access::Anyone => None,
+            Access::Anyone | Access::Networks(_) => None,
             Access::From(level) => Some(level.number()),
         },
         operation_id: route.operation_id(),
@@ -56,7 +73,7 @@ pub fn table() -> Vec<RouteInfo> {
     routes().into_iter().map(info).collect()
 }
 
-/// The document that describes the interface: OpenAPI 3.0.3.
+/// Returns the description of the interface in OpenAPI 3.0.3.
 pub fn openapi() -> serde_json::Value {
     openapi::document(&routes())
 }

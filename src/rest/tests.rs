@@ -1,4 +1,4 @@
-//! What holds for every route, whatever it is for.
+//! Promises that hold for every route.
 
 use std::collections::BTreeSet;
 use std::convert::Infallible;
@@ -16,9 +16,9 @@ fn no_two_routes_have_the_same_method_and_path_or_the_same_operation_id() {
     let (mut paths, mut ids) = (BTreeSet::new(), BTreeSet::new());
     for route in routes() {
         let is_api = route.path.starts_with("/api/");
-        let ends_well = route.path.ends_with('/') == is_api || route.path.ends_with(".json");
-        let is_well_formed =
-            (is_api || route.path.starts_with("/proxy/ts/")) && ends_well && !route.path.contains("//");
+        let has_slash = route.path.ends_with('/');
+        let ends_well = has_slash == is_api || route.path.ends_with(".json") || route.path == "/";
+        let is_well_formed = route.path.starts_with('/') && ends_well && !route.path.contains("//");
         assert!(is_well_formed, "{}", route.path);
         assert!(paths.insert((route.method.to_string(), route.path)), "{} {}", route.method, route.path);
         assert!(ids.insert(route.operation_id()), "{}", route.operation_id());
@@ -26,7 +26,7 @@ fn no_two_routes_have_the_same_method_and_path_or_the_same_operation_id() {
 }
 
 #[test]
-fn routes_that_differ_in_a_parameter_call_it_by_the_same_name() {
+fn routes_that_share_a_path_use_the_same_parameter_names() {
     for one in routes() {
         for other in routes() {
             let differs = one.path.split('/').zip(other.path.split('/')).find(|(a, b)| a != b);
@@ -37,7 +37,7 @@ fn routes_that_differ_in_a_parameter_call_it_by_the_same_name() {
 }
 
 #[tokio::test]
-async fn api_without_a_slash_leads_to_api_with_one() {
+async fn api_without_a_slash_redirects_to_api_with_one() {
     let rest = Rest::start().await;
     let answer = rest.send("GET", "/api?x=1", &[], "").await;
     assert_eq!((answer.status, &answer.headers["location"]), (301, &"/api/?x=1".parse().unwrap()));
@@ -46,7 +46,7 @@ async fn api_without_a_slash_leads_to_api_with_one() {
 }
 
 #[tokio::test]
-async fn an_unknown_path_a_wrong_method_and_options_are_answered_with_json_or_nothing() {
+async fn an_unknown_path_a_wrong_method_and_options_are_answered_with_json_or_an_empty_body() {
     let rest = Rest::start().await;
     for path in ["/api/nothing/", "/api/channels/x/", "/api/channels/groups/x/", "/api//", "/api/%ff/"] {
         let answer = rest.send("GET", path, &[], "").await;
@@ -64,7 +64,7 @@ async fn an_unknown_path_a_wrong_method_and_options_are_answered_with_json_or_no
 }
 
 #[tokio::test]
-async fn a_slash_at_the_end_may_be_left_out_whatever_the_method() {
+async fn the_trailing_slash_is_optional_for_every_method() {
     let rest = Rest::start().await;
     let made = rest.admin("POST", "/api/channels/groups", json!({ "name": "a" })).await;
     assert_eq!(made.status, 201);
@@ -75,7 +75,7 @@ async fn a_slash_at_the_end_may_be_left_out_whatever_the_method() {
 }
 
 #[tokio::test]
-async fn who_says_nothing_gets_401_and_who_may_not_403_before_anything_is_read() {
+async fn missing_credentials_are_401_and_a_low_level_403_before_the_body_is_read() {
     let rest = Rest::start().await;
     let broken = "{ this is no JSON";
     let answer = rest.send("POST", GROUPS, &[], broken).await;
@@ -86,14 +86,14 @@ async fn who_says_nothing_gets_401_and_who_may_not_403_before_anything_is_read()
     let answer = rest.send("POST", GROUPS, &[("authorization", &rest.bearer(STANDARD))], broken).await;
     assert_eq!(answer.status, 403);
     assert_eq!(answer.body, json!({ "detail": "You do not have permission to perform this action." }));
-    // Where everybody may, wrong credentials are as good as none.
+    // Where everyone may call, invalid credentials are treated like missing ones.
     let answer = rest.send("GET", "/api/core/version/", &[("authorization", "Bearer x")], "").await;
     assert_eq!(answer.status, 200);
 }
 
 /// Holds T-acc.7.
 #[tokio::test]
-async fn a_body_that_cannot_be_read_is_refused_with_the_reason() {
+async fn an_unreadable_body_is_refused_with_the_reason() {
     let rest = Rest::start().await;
     let check = async |headers: &[(&str, &str)], body: String, status: u16, detail: &str| {
         let bearer = rest.bearer(ADMIN);
@@ -108,15 +108,15 @@ async fn a_body_that_cannot_be_read_is_refused_with_the_reason() {
     check(&[], "{".to_owned(), 400, "JSON parse error - ").await;
     check(&[], "\u{0}".to_owned(), 400, "JSON parse error - ").await;
     check(&[], "[".repeat(1_000), 400, "JSON parse error - recursion limit").await;
-    check(&[], " ".repeat(BODY_BYTES_MAX + 1), 413, "The body has more than").await;
-    check(&[("content-length", "4000000000")], good(), 413, "The body has more than").await;
+    check(&[], " ".repeat(BODY_BYTES_MAX + 1), 413, "The body is larger than").await;
+    check(&[("content-length", "4000000000")], good(), 413, "The body is larger than").await;
     check(&[("content-type", "text/plain")], good(), 415, "Unsupported media type \"text/plain\"").await;
     check(&[("content-encoding", "gzip")], good(), 415, "Unsupported content coding").await;
     check(&[("content-type", "Application/JSON; charset=utf-8")], good(), 201, "").await;
 }
 
 #[tokio::test]
-async fn the_message_of_each_wrong_field_stands_under_its_name() {
+async fn the_errors_of_each_field_are_listed_under_its_name() {
     let rest = Rest::start().await;
     let check = async |body: Value, errors: Value| {
         let answer = rest.admin("POST", GROUPS, body.clone()).await;
@@ -137,7 +137,7 @@ async fn the_message_of_each_wrong_field_stands_under_its_name() {
 }
 
 #[tokio::test]
-async fn a_list_comes_whole_until_a_page_is_asked_for() {
+async fn a_list_is_whole_until_a_page_is_requested() {
     let rest = Rest::start().await;
     for n in 0..60 {
         rest.admin("POST", GROUPS, json!({ "name": format!("group {n:02}") })).await;
@@ -165,7 +165,7 @@ async fn a_list_comes_whole_until_a_page_is_asked_for() {
 }
 
 #[tokio::test]
-async fn what_cannot_be_taken_of_a_query_is_told_by_name() {
+async fn an_invalid_query_parameter_is_refused_by_name() {
     let rest = Rest::start().await;
     let check = async |query: &str, status: u16, errors: Value| {
         let answer = rest.standard("GET", &format!("{GROUPS}?{query}"), Value::Null).await;
@@ -191,7 +191,7 @@ async fn what_cannot_be_taken_of_a_query_is_told_by_name() {
 }
 
 #[tokio::test]
-async fn names_are_written_as_they_are() {
+async fn names_are_returned_unescaped() {
     let rest = Rest::start().await;
     let made = rest.admin("POST", GROUPS, json!({ "name": "Überall & <b>日本</b> \"x\"" })).await;
     assert!(made.text.contains(r#""name":"Überall & <b>日本</b> \"x\"""#), "{}", made.text);
@@ -199,7 +199,7 @@ async fn names_are_written_as_they_are() {
 }
 
 #[tokio::test]
-async fn a_body_that_does_not_come_is_not_waited_for() {
+async fn a_body_that_never_arrives_times_out() {
     let rest = Rest::start().await;
     let never = futures_util::stream::pending::<Result<hyper::body::Frame<bytes::Bytes>, Infallible>>();
     let headers = [("authorization", &*rest.bearer(ADMIN))];
@@ -207,12 +207,12 @@ async fn a_body_that_does_not_come_is_not_waited_for() {
     assert_eq!((answer.status, answer.body), (408, json!({ "detail": "request timeout" })));
 }
 
-/// Where the document is published.
+/// Path of the published document.
 const DOCUMENT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/docs/openapi.json");
 
 /// After a change of the interface: `HEADWATER_WRITE_OPENAPI=1 cargo test openapi`.
 #[test]
-fn the_published_openapi_document_is_that_of_the_routes() {
+fn the_published_openapi_document_matches_the_routes() {
     let document = serde_json::to_string_pretty(&super::openapi()).unwrap() + "\n";
     if std::env::var_os("HEADWATER_WRITE_OPENAPI").is_some() {
         std::fs::write(DOCUMENT, &document).unwrap();
@@ -223,7 +223,7 @@ fn the_published_openapi_document_is_that_of_the_routes() {
 
 /// Holds T-acc.7.
 #[tokio::test]
-async fn a_body_in_parts_is_refused_once_it_is_too_large() {
+async fn a_streamed_body_is_refused_once_it_is_too_large() {
     let rest = Rest::start().await;
     let part = || Ok::<_, Infallible>(hyper::body::Frame::data(bytes::Bytes::from(vec![b' '; 10_000])));
     let headers = [("authorization", &*rest.bearer(ADMIN))];

@@ -207,7 +207,7 @@ async fn a_manual_switch_has_happened_when_its_response_arrives() {
         ("url", json!(fixture.provider.url("/other.ts"))),
     ] {
         let reply = fixture.post("change_stream", json!({ field: value })).await;
-        let error = "This is no stream of this channel that could be played.";
+        let error = "This stream does not belong to the channel, or cannot be played.";
         assert_eq!((reply.status, reply.body), (400, json!({ field: [error] })));
     }
     assert_eq!(fixture.provider.requests().len(), asked, "only streams of the channel are opened");
@@ -262,7 +262,7 @@ async fn a_second_switch_during_a_switch_is_refused() {
         fixture.post("change_stream", json!({ "stream_id": fixture.stream(0) })).await
     };
     let (slow, quick) = tokio::join!(slow, quick);
-    assert_eq!((quick.status, quick.text("detail")), (409, "Another switch of this channel is under way."));
+    assert_eq!((quick.status, quick.text("detail")), (409, "Another switch of this channel is in progress."));
     assert_eq!((slow.status, &slow.body["stream_id"]), (502, &json!(fixture.stream(0))));
 }
 

@@ -211,7 +211,7 @@ async fn users_can_change_only_their_own_profile_fields() {
 async fn the_last_active_superuser_cannot_be_deleted_demoted_or_deactivated() {
     let (_gateway, admin, _, path) = with_anna(10).await;
     let own = format!("{USERS}{}/", admin.get(ME).await.body["id"]);
-    let last = "The last active superuser stays one: make another one first.";
+    let last = "This is the last active superuser. Create another one first.";
     for (sent, field) in
         [(json!({ "is_superuser": false }), "is_superuser"), (json!({ "is_active": false }), "is_active")]
     {

@@ -1,26 +1,35 @@
-//! `/api/`: where to begin.
+//! `/api/`: the API root.
+
+use resource_derive::View;
+use serde::Serialize;
 
 use crate::http::reply::Refusal;
 use crate::rest::frame::call::Call;
-use crate::rest::frame::record::view;
 use crate::rest::frame::route::{Access, Route};
 
-view! {
-    /// Where to begin.
-    Root {
-        /// The program.
-        name: &'static str [example("headwater")],
-        /// Its version.
-        version: &'static str [example("0.1.0")],
-        /// Where this interface is described.
-        schema: &'static str [example("/api/schema/")],
-    }
+/// The API root.
+#[derive(Clone, Debug, Serialize, View)]
+pub(crate) struct RootView {
+    /// Name of the program.
+    #[field(example = "headwater")]
+    name: &'static str,
+    /// Version of the program.
+    #[field(example = "0.1.0")]
+    version: &'static str,
+    /// Path of the description of the API.
+    #[field(example = "/api/schema/")]
+    schema: &'static str,
 }
 
 pub(super) fn routes() -> Vec<Route> {
-    vec![Route::get("/api/", Access::Anyone, "Where to begin.", root)]
+    vec![Route::get(
+        "/api/",
+        Access::Anyone,
+        "Returns the name, the version and the path of the schema.",
+        root,
+    )]
 }
 
-async fn root(_: Call) -> Result<Root, Refusal> {
-    Ok(Root { name: "headwater", version: env!("CARGO_PKG_VERSION"), schema: "/api/schema/" })
+async fn root(_: Call) -> Result<RootView, Refusal> {
+    Ok(RootView { name: "headwater", version: env!("CARGO_PKG_VERSION"), schema: "/api/schema/" })
 }

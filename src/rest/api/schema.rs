@@ -1,4 +1,4 @@
-//! `/api/schema/`: the interface, described by itself.
+//! `/api/schema/`: the description of the API.
 
 use serde_json::Value;
 
@@ -8,8 +8,18 @@ use crate::rest::frame::route::{Access, Route};
 
 pub(super) fn routes() -> Vec<Route> {
     vec![
-        Route::get("/api/schema/", Access::Anyone, "This interface as an OpenAPI 3.0 document.", schema),
-        Route::get("/api/schema.json", Access::Anyone, "The same document under another name.", schema),
+        Route::get(
+            "/api/schema/",
+            Access::Anyone,
+            "Returns the description of the API as an OpenAPI 3.0 document.",
+            schema,
+        ),
+        Route::get(
+            "/api/schema.json",
+            Access::Anyone,
+            "Returns the description of the API, under the name that some clients expect.",
+            schema,
+        ),
     ]
 }
 

@@ -1,8 +1,8 @@
-//! Does an answer look as the published document says? What a JSON Schema can say and ours does, no more.
+//! Checks answers against the published schema. Supports the parts of JSON Schema that the schema uses.
 
 use serde_json::Value;
 
-/// What is wrong with an answer to an operation; nothing if all is well.
+/// Returns the differences between an answer and the schema of its operation.
 pub(super) fn check(document: &Value, path: &str, method: &str, status: u16, body: &Value) -> Vec<String> {
     let operation = &document["paths"][path][method.to_lowercase()];
     let mut response = &operation["responses"][status.to_string()];
@@ -13,7 +13,7 @@ pub(super) fn check(document: &Value, path: &str, method: &str, status: u16, bod
     match (response.is_object(), response.pointer("/content/application~1json/schema")) {
         (false, _) => wrong.push(format!("{status} is not described")),
         (true, Some(schema)) => conforms(document, schema, body, "answer", &mut wrong),
-        (true, None) if !body.is_null() => wrong.push("there should be no body".to_owned()),
+        (true, None) if !body.is_null() => wrong.push("unexpected body".to_owned()),
         (true, None) => {}
     }
     wrong
@@ -24,7 +24,7 @@ fn conforms(document: &Value, schema: &Value, value: &Value, at: &str, wrong: &m
         let target = document.pointer(reference.trim_start_matches('#')).unwrap_or(&Value::Null);
         return match target.is_object() {
             true => conforms(document, target, value, at, wrong),
-            false => wrong.push(format!("{reference} leads nowhere")),
+            false => wrong.push(format!("{reference} does not exist")),
         };
     }
     if value.is_null()
@@ -45,7 +45,7 @@ fn conforms(document: &Value, schema: &Value, value: &Value, at: &str, wrong: &m
             wrong.is_empty()
         };
         if any.iter().find(fits).is_none() {
-            wrong.push(format!("{at} is none of what it may be: {value}"));
+            wrong.push(format!("{at} matches no alternative: {value}"));
         }
     }
     let is_right = match schema["type"].as_str() {

@@ -1,6 +1,7 @@
-//! From a request to an answer: which route, who calls and may they, what did they send, and then the handler.
+//! From a request to an answer: finds the route, checks access, reads the input and calls the handler.
 //!
-//! In this order, so that nobody learns more than they may and no body is read of whom nothing is taken:
+//! The order ensures that a refusal reveals nothing that the client may not know, and that the body of a refused client
+//! is not read:
 //!
 //! ```text
 //! path ─ 404 ─► method ─ 405 ─► credentials ─ 401 ─► level ─ 403 ─► body ─ 415, 413, 408, 400 ─► input ─ 400 ─► handler
@@ -11,7 +12,7 @@ use std::time::Duration;
 
 use bytes::Buf;
 use futures_util::{Stream, StreamExt};
-use http::header::{ALLOW, CONTENT_ENCODING, CONTENT_LENGTH, CONTENT_TYPE, HeaderValue, LOCATION};
+use http::header::{ALLOW, CONTENT_ENCODING, CONTENT_LENGTH, CONTENT_TYPE, HeaderValue};
 use http::{HeaderMap, Method, StatusCode};
 use serde_json::{Map, Value};
 use tokio::time::timeout;
@@ -19,20 +20,20 @@ use warp::Filter;
 use warp::reply::Response as Reply;
 
 use super::call::Call;
-use super::input::{Given, Query};
-use super::route::{Access, Route};
+use super::input::{Query, RequestInput};
+use super::route::{Access, Answer, Redirect, Route};
 use super::router::Router;
 use crate::app::App;
 use crate::http::Routes;
 use crate::http::caller::{Caller, caller};
 use crate::http::reply::Refusal;
 
-/// Bytes of a body from who has not said who they are.
-const STRANGER_BODY_BYTES_MAX: usize = 64 << 10;
+/// Maximum size of a body without authentication, in bytes.
+const ANONYMOUS_BODY_BYTES_MAX: usize = 64 << 10;
 
-/// Everything that the routes cover, as one filter. It always answers there, and nowhere else.
+/// Returns one filter for all routes. It answers every path that the table covers, and rejects all others.
 pub(in crate::rest) fn filter(app: Arc<App>, routes: Vec<Route>) -> Routes {
-    let router = Arc::new(Router::of(routes));
+    let router = Arc::new(Router::new(routes));
     let query = warp::query::raw().or(warp::any().map(String::new)).unify();
     let is_covered = {
         let router = Arc::clone(&router);
@@ -58,7 +59,7 @@ pub(in crate::rest) fn filter(app: Arc<App>, routes: Vec<Route>) -> Routes {
         .boxed()
 }
 
-/// The head of a request.
+/// A request without its body.
 struct Request {
     method: Method,
     path: String,
@@ -74,7 +75,7 @@ async fn answer(
     body: impl Stream<Item = Result<impl Buf, warp::Error>> + Send,
 ) -> Result<Reply, Refusal> {
     if request.path == "/api" {
-        return Ok(moved("/api/", &request.query));
+        return Ok(redirect("/api/", &request.query));
     }
     let found = router.find(&request.path).ok_or_else(|| Refusal::not_found("Not found."))?;
     let Some(route) = found.route(&request.method) else {
@@ -85,6 +86,10 @@ async fn answer(
     };
     let user = match route.access {
         Access::Anyone => app.auth.user_of(&request.headers).ok().flatten(),
+        Access::Networks(class) => {
+            class.check(&app, &request.caller)?;
+            None
+        }
         Access::From(level) => {
             let user = app.auth.user_of(&request.headers)?.ok_or_else(Refusal::no_credentials)?;
             if !user.may(level) {
@@ -96,14 +101,14 @@ async fn answer(
     let body = if route.inputs.body.is_some() {
         let bytes_max = match user {
             Some(_) => app.config.limits.body_bytes_max,
-            None => app.config.limits.body_bytes_max.min(STRANGER_BODY_BYTES_MAX),
+            None => app.config.limits.body_bytes_max.min(ANONYMOUS_BODY_BYTES_MAX),
         };
         read_body(&request.headers, bytes_max, app.config.limits.body_timeout, body).await?
     } else {
         Value::Null
     };
-    let query = Query::parse(&request.query);
-    let given = Given { query, body, is_partial: route.method == Method::PATCH };
+    let query = Arc::new(Query::parse(&request.query));
+    let input = RequestInput { query: Arc::clone(&query), body, is_partial: route.method == Method::PATCH };
     let call = Call {
         app,
         caller: request.caller,
@@ -111,20 +116,15 @@ async fn answer(
         user,
         parameters: found.parameters.clone(),
         path: request.path,
-        query: Arc::new(Query::parse(&request.query)),
+        query,
     };
-    (route.run)(call, &given).await
+    (route.handler)(call, &input).await
 }
 
-/// `Location` without a host: the caller stays where they came in.
-fn moved(path: &str, query: &str) -> Reply {
+/// Redirects without naming a host, so that the client stays on the host it used.
+fn redirect(path: &str, query: &str) -> Reply {
     let location = if query.is_empty() { path.to_owned() } else { format!("{path}?{query}") };
-    let mut reply = Reply::default();
-    *reply.status_mut() = StatusCode::MOVED_PERMANENTLY;
-    if let Ok(location) = HeaderValue::from_str(&location) {
-        reply.headers_mut().insert(LOCATION, location);
-    }
-    reply
+    Redirect(location).into_reply()
 }
 
 fn options(allow: &str) -> Reply {
@@ -136,7 +136,7 @@ fn options(allow: &str) -> Reply {
     reply
 }
 
-/// The JSON of a body; nothing is as good as `{}`.
+/// Reads a body as JSON. An empty body is read as `{}`.
 async fn read_body(
     headers: &HeaderMap,
     bytes_max: usize,
@@ -152,8 +152,8 @@ async fn read_body(
     if bytes.is_empty() {
         return Ok(Map::new().into());
     }
-    is_json(headers)?;
-    // Nested deeper than 128 levels is refused by the parser, which would otherwise use up the stack.
+    check_content_type(headers)?;
+    // The parser refuses more than 128 levels of nesting, which would otherwise exhaust the stack.
     serde_json::from_slice(&bytes)
         .map_err(|error| Refusal::bad_request(format!("JSON parse error - {error}")))
 }
@@ -165,7 +165,7 @@ async fn collect(
     let mut bytes = Vec::new();
     let mut body = std::pin::pin!(body);
     while let Some(part) = body.next().await {
-        let mut part = part.map_err(|_| Refusal::bad_request("the body ended early"))?;
+        let mut part = part.map_err(|_| Refusal::bad_request("The body ended early."))?;
         if bytes.len() + part.remaining() > bytes_max {
             return Err(Refusal::too_large(bytes_max));
         }
@@ -179,8 +179,8 @@ async fn collect(
     Ok(bytes)
 }
 
-/// JSON it has to be, unless nothing is said about it; and not compressed, because then nobody knows its size.
-fn is_json(headers: &HeaderMap) -> Result<(), Refusal> {
+/// Checks that a body is declared as JSON or not at all, and is not compressed: a compressed body hides its size.
+fn check_content_type(headers: &HeaderMap) -> Result<(), Refusal> {
     if let Some(coding) = headers.get(CONTENT_ENCODING).filter(|it| *it != "identity") {
         return Err(Refusal::unsupported(&format!("content coding {coding:?}")));
     }

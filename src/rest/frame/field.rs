@@ -1,97 +1,95 @@
-//! What a field is: its name, its type, its limits and what it means.
+//! One field of a body, an answer or a query: its name, type, limits and description.
 //!
-//! The tables that the macros of [`record`](super::record) make are made of these. Reading, the schema and the
-//! generated tests all go by them, so nothing about a field is said twice.
+//! The derive macros of the crate `resource_derive` build tables of these. Reading, the schema and the generated tests
+//! use the same table, so nothing about a field is declared twice.
 
-/// One field of a body, of an answer or of a query.
+use super::value::Shape;
+
+/// One field of a body, an answer or a query.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Field {
     pub(crate) name: &'static str,
-    /// Other names under which clients send it. Read when the first name is not there; never in an answer.
+    /// Other names that clients send. Read when the first name is absent; never in an answer.
     pub(crate) aliases: &'static [&'static str],
-    /// For people; a sentence.
-    pub(crate) meaning: &'static str,
+    /// Description in the schema.
+    pub(crate) description: &'static str,
     pub(crate) kind: Kind,
     pub(crate) is_nullable: bool,
     pub(crate) place: Place,
     pub(crate) is_required: bool,
-    /// May the text be empty?
+    /// Whether an empty text is accepted.
     pub(crate) may_be_blank: bool,
     pub(crate) chars_max: usize,
     pub(crate) least: Option<i64>,
     pub(crate) most: Option<i64>,
-    /// Of a list.
+    /// Maximum number of items of a list.
     pub(crate) items_max: usize,
-    /// Shown in the schema. JSON, except that a text stands without its quotes.
+    /// Example in the schema: JSON, except that a text stands without its quotes.
     pub(crate) example: Option<&'static str>,
 }
 
-/// Where a field stands.
+/// Part of the request or answer that contains a field.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Place {
-    /// In answers only; ignored when it is sent.
+    /// Answers only; ignored in bodies.
     Read,
-    /// In answers and in bodies.
+    /// Answers and bodies.
     Edit,
-    /// In bodies only: never shown again.
+    /// Bodies only; never returned.
     Write,
-    /// In the query of the address.
+    /// The query of the URL.
     Query,
 }
 
-/// The type of a field on the wire.
+/// Type of a field on the wire.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Kind {
     Text,
-    /// A text that is an `http` or `https` address.
+    /// A text that is an `http` or `https` URL.
     Url,
     Uuid,
     /// ISO 8601.
     Time,
     Flag,
     Integer,
-    /// With decimals.
+    /// A number that may have decimals.
     Number,
     /// One of these texts.
     Choice(&'static [&'static str]),
     /// One of these numbers.
     NumberChoice(&'static [i64]),
-    /// Names and values that nobody looks into.
+    /// An object with any members.
     Object,
     /// Any JSON.
     Any,
     List(&'static Kind),
-    /// Any of these.
+    /// Any of these types.
     Either(&'static [Kind]),
     /// An object with fields of its own.
     Record(&'static Record),
 }
 
-/// The fields of one thing.
+/// The fields of one object.
 #[derive(Debug)]
 pub(crate) struct Record {
-    /// Its name in the schema.
+    /// Name in the schema.
     pub(crate) name: &'static str,
-    pub(crate) meaning: &'static str,
+    pub(crate) description: &'static str,
     pub(crate) fields: &'static [Field],
 }
 
-/// Characters of a text whose field does not say otherwise.
+/// Default maximum length of a text, in characters.
 pub(crate) const CHARS_MAX: usize = 4096;
-/// Entries of a list whose field does not say otherwise.
+/// Default maximum number of items of a list.
 pub(crate) const ITEMS_MAX: usize = 100_000;
 
 impl Field {
-    /// A field without rules. The `meaning` comes from a doc comment.
-    pub(crate) const fn new<T: super::value::Shape>(
-        name: &'static str,
-        meaning: &'static str,
-        place: Place,
-    ) -> Self {
+    /// Returns a field without rules.
+    pub(crate) const fn new<T: Shape>(name: &'static str, description: &'static str, place: Place) -> Self {
         Field {
             name,
             aliases: &[],
-            meaning,
+            description,
             kind: T::KIND,
             is_nullable: T::IS_NULLABLE,
             place,
@@ -105,12 +103,12 @@ impl Field {
         }
     }
 
-    /// Has to be there when something is created or replaced. The rest may be left out, and is then left as it is.
+    /// Requires the field in a body that creates or replaces. Other fields keep their value when they are left out.
     pub(crate) const fn required(self) -> Self {
         Field { is_required: true, ..self }
     }
 
-    /// An empty text is a value.
+    /// Accepts an empty text.
     pub(crate) const fn blank(self) -> Self {
         Field { may_be_blank: true, ..self }
     }
@@ -131,8 +129,8 @@ impl Field {
         Field { items_max, ..self }
     }
 
-    /// Other names under which it is taken.
-    pub(crate) const fn also(self, aliases: &'static [&'static str]) -> Self {
+    /// Accepts other names in bodies.
+    pub(crate) const fn aliases(self, aliases: &'static [&'static str]) -> Self {
         Field { aliases, ..self }
     }
 

@@ -1,23 +1,25 @@
-//! What a handler is given of a request, read and checked before it runs.
+//! Input of a handler: query parameters and bodies, read and checked before the handler runs.
 
 use std::collections::BTreeMap;
+use std::iter;
+use std::sync::Arc;
 
-use percent_encoding::percent_decode_str;
 use serde_json::{Map, Value};
+use url::form_urlencoded;
 
 use super::field::{Field, Record};
 use super::value::Readable;
 
-/// A type that a handler takes. The macros of [`record`](super::record) implement it.
+/// A type that a handler takes. The derive macros `Body` and `Query` implement it.
 pub(crate) trait Input: Sized + Send + 'static {
-    /// What the table of routes says about it.
+    /// Describes the input for the table of routes.
     fn inputs() -> Inputs;
 
-    /// Reads it, or says for each field what is wrong.
-    fn read(given: &Given) -> Result<Self, FieldErrors>;
+    /// Reads the input, or returns the errors of each field.
+    fn read(input: &RequestInput) -> Result<Self, FieldErrors>;
 }
 
-/// Which parts of a request are read.
+/// The parts of a request that a handler reads.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Inputs {
     pub(crate) query: Vec<Field>,
@@ -25,30 +27,33 @@ pub(crate) struct Inputs {
     pub(crate) is_paged: bool,
 }
 
-/// What a body consists of.
+/// Structure of a body.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum BodyShape {
     One(&'static Record),
-    /// An array of at most so many.
+    /// An array with this maximum number of items.
     Many(&'static Record, usize),
 }
 
-/// What the client sent.
+/// Decoded query and body of a request.
 #[derive(Debug, Default)]
-pub(crate) struct Given {
-    pub(crate) query: Query,
-    /// `{}` where nothing was sent.
+pub(crate) struct RequestInput {
+    pub(crate) query: Arc<Query>,
+    /// `{}` if the request has no body.
     pub(crate) body: Value,
-    /// Only what is there counts: PATCH.
+    /// Whether required fields may be left out: PATCH.
     pub(crate) is_partial: bool,
 }
 
-/// For each field what is wrong with it.
+/// Error messages by field.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct FieldErrors(BTreeMap<String, Vec<String>>);
 
-/// The key of what is wrong with no field in particular.
+/// The key of errors that belong to no single field.
 pub(crate) const NO_FIELD: &str = "non_field_errors";
+
+/// The message for a missing field.
+const REQUIRED: &str = "This field is required.";
 
 impl FieldErrors {
     pub(crate) fn of(field: impl Into<String>, message: impl Into<String>) -> Self {
@@ -57,12 +62,13 @@ impl FieldErrors {
         errors
     }
 
-    pub(crate) fn add(&mut self, field: impl Into<String>, message: impl Into<String>) {
-        self.0.entry(field.into()).or_default().push(message.into());
+    /// Returns the error for a missing field.
+    pub(crate) fn required(field: &str) -> Self {
+        Self::of(field, REQUIRED)
     }
 
-    pub(crate) fn is_empty(&self) -> bool {
-        self.0.is_empty()
+    pub(crate) fn add(&mut self, field: impl Into<String>, message: impl Into<String>) {
+        self.0.entry(field.into()).or_default().push(message.into());
     }
 
     pub(crate) fn append(&mut self, other: Self) {
@@ -71,11 +77,17 @@ impl FieldErrors {
         }
     }
 
-    /// The same with other words.
-    pub(crate) fn each(self, words: impl Fn(&str) -> String) -> Self {
-        let of_field =
-            |(field, messages): (String, Vec<String>)| (field, messages.iter().map(|it| words(it)).collect());
+    /// Rewrites every message.
+    pub(crate) fn map(self, message: impl Fn(&str) -> String) -> Self {
+        let of_field = |(field, messages): (String, Vec<String>)| {
+            (field, messages.iter().map(|it| message(it)).collect())
+        };
         FieldErrors(self.0.into_iter().map(of_field).collect())
+    }
+
+    /// Returns the value if there are no errors.
+    pub(crate) fn or<T>(self, value: T) -> Result<T, Self> {
+        if self.0.is_empty() { Ok(value) } else { Err(self) }
     }
 
     pub(crate) fn into_json(self) -> Value {
@@ -87,28 +99,23 @@ impl FieldErrors {
     }
 }
 
-/// The query of an address, decoded. Of a name that comes twice both values are there.
+/// The decoded query of a URL. A repeated name keeps all its values.
 #[derive(Debug, Default)]
 pub(crate) struct Query {
     pairs: Vec<(String, String)>,
 }
 
 impl Query {
-    /// Bytes that are no text become the sign for that. `+` is a space, as forms write it.
+    /// Decodes a query. Bytes that are not UTF-8 become the replacement character.
     pub(crate) fn parse(text: &str) -> Self {
-        let decode = |it: &str| percent_decode_str(&it.replace('+', " ")).decode_utf8_lossy().into_owned();
-        let pair = |it: &str| {
-            let (name, value) = it.split_once('=').unwrap_or((it, ""));
-            (decode(name), decode(value))
-        };
-        Query { pairs: text.split('&').filter(|it| !it.is_empty()).map(pair).collect() }
+        Query { pairs: form_urlencoded::parse(text.as_bytes()).into_owned().collect() }
     }
 
     pub(crate) fn pairs(&self) -> &[(String, String)] {
         &self.pairs
     }
 
-    /// The value of a name; several are joined by commas. An empty one is as good as none.
+    /// Returns the value of a name. Repeated values are joined by commas; empty values are ignored.
     fn get(&self, name: &str) -> Option<String> {
         let values = self.pairs.iter().filter(|it| it.0 == name && !it.1.is_empty()).map(|it| it.1.as_str());
         let values: Vec<&str> = values.collect();
@@ -116,7 +123,7 @@ impl Query {
     }
 }
 
-/// Reads field after field and remembers what is wrong.
+/// Reads one field after another and collects the errors.
 pub(crate) struct Reader<'a> {
     fields: &'a [Field],
     source: Source<'a>,
@@ -129,7 +136,7 @@ enum Source<'a> {
 }
 
 impl<'a> Reader<'a> {
-    /// For a body, which has to be an object.
+    /// Returns a reader of a body, which must be an object.
     pub(crate) fn of_body(
         value: &'a Value,
         is_partial: bool,
@@ -146,9 +153,8 @@ impl<'a> Reader<'a> {
         Reader { fields: record.fields, source: Source::Query(query), errors: FieldErrors::default() }
     }
 
-    /// The field of this name, if it was sent. What is wrong with it is found in [`Reader::done`].
+    /// Returns the field of this name if it was sent and is valid. [`Reader::finish`] returns the errors.
     pub(crate) fn take<T: Readable>(&mut self, name: &'static str) -> Option<T> {
-        let name = name.trim_start_matches("r#");
         let field = self.fields.iter().find(|it| it.name == name)?;
         match read(&self.source, field) {
             Ok(read) => read,
@@ -159,17 +165,17 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// What was read, if nothing is wrong.
-    pub(crate) fn done<T>(self, read: T) -> Result<T, FieldErrors> {
-        if self.errors.is_empty() { Ok(read) } else { Err(self.errors) }
+    /// Returns the collected errors, if any.
+    pub(crate) fn finish(self) -> Result<(), FieldErrors> {
+        self.errors.or(())
     }
 }
 
 fn read<T: Readable>(source: &Source<'_>, field: &Field) -> Result<Option<T>, String> {
     let text;
-    let (value, has_to_be_there) = match source {
+    let (value, is_required) = match source {
         Source::Body { values, is_partial } => {
-            let names = std::iter::once(&field.name).chain(field.aliases);
+            let names = iter::once(&field.name).chain(field.aliases);
             (names.filter_map(|it| values.get(*it)).next(), field.is_required && !is_partial)
         }
         Source::Query(query) => {
@@ -178,7 +184,7 @@ fn read<T: Readable>(source: &Source<'_>, field: &Field) -> Result<Option<T>, St
         }
     };
     match value {
-        None if has_to_be_there => Err("This field is required.".to_owned()),
+        None if is_required => Err(REQUIRED.to_owned()),
         None => Ok(None),
         Some(Value::Null) if !T::IS_NULLABLE => Err("This field may not be null.".to_owned()),
         Some(value) => T::read(value, field).map(Some),
@@ -190,12 +196,12 @@ impl Input for () {
         Inputs::default()
     }
 
-    fn read(_: &Given) -> Result<Self, FieldErrors> {
+    fn read(_: &RequestInput) -> Result<Self, FieldErrors> {
         Ok(())
     }
 }
 
-/// Both, such as filters and a page; what is wrong with either is told at once.
+/// Reads both, such as filters and a page, and returns the errors of both at once.
 impl<A: Input, B: Input> Input for (A, B) {
     fn inputs() -> Inputs {
         let (mut both, other) = (A::inputs(), B::inputs());
@@ -205,8 +211,8 @@ impl<A: Input, B: Input> Input for (A, B) {
         both
     }
 
-    fn read(given: &Given) -> Result<Self, FieldErrors> {
-        match (A::read(given), B::read(given)) {
+    fn read(input: &RequestInput) -> Result<Self, FieldErrors> {
+        match (A::read(input), B::read(input)) {
             (Ok(a), Ok(b)) => Ok((a, b)),
             (Err(mut errors), Err(others)) => {
                 errors.append(others);
@@ -217,14 +223,24 @@ impl<A: Input, B: Input> Input for (A, B) {
     }
 }
 
-/// A body that can be one of an array.
-pub(crate) trait Element: Input {
+/// A body, or one element of a body that is an array.
+pub(crate) trait Element: Sized + Send + 'static {
     const RECORD: &'static Record;
 
-    fn of(value: &Value, is_partial: bool) -> Result<Self, FieldErrors>;
+    fn read_element(value: &Value, is_partial: bool) -> Result<Self, FieldErrors>;
 }
 
-/// An array of bodies, of which all are good or none is taken.
+impl<T: Element> Input for T {
+    fn inputs() -> Inputs {
+        Inputs { body: Some(BodyShape::One(T::RECORD)), ..Inputs::default() }
+    }
+
+    fn read(input: &RequestInput) -> Result<Self, FieldErrors> {
+        T::read_element(&input.body, input.is_partial)
+    }
+}
+
+/// An array of bodies. One invalid element refuses all of them.
 #[derive(Debug)]
 pub(crate) struct Many<T, const MAX: usize>(pub(crate) Vec<T>);
 
@@ -233,75 +249,96 @@ impl<T: Element, const MAX: usize> Input for Many<T, MAX> {
         Inputs { body: Some(BodyShape::Many(T::RECORD, MAX)), ..Inputs::default() }
     }
 
-    fn read(given: &Given) -> Result<Self, FieldErrors> {
+    fn read(input: &RequestInput) -> Result<Self, FieldErrors> {
         let wrong = |message: String| FieldErrors::of(NO_FIELD, message);
-        let items = given.body.as_array().ok_or_else(|| wrong("Expected a list of items.".to_owned()))?;
+        let items = input.body.as_array().ok_or_else(|| wrong("Expected a list of items.".to_owned()))?;
         if items.len() > MAX {
             return Err(wrong(format!("Ensure this list has no more than {MAX} elements.")));
         }
         let mut errors = FieldErrors::default();
         let mut read = Vec::with_capacity(items.len());
         for (n, item) in items.iter().enumerate() {
-            match T::of(item, given.is_partial) {
+            match T::read_element(item, input.is_partial) {
                 Ok(item) => read.push(item),
-                Err(of_item) => errors.append(of_item.each(|it| format!("Item {}: {it}", n + 1))),
+                Err(of_item) => errors.append(of_item.map(|it| format!("Item {}: {it}", n + 1))),
             }
         }
-        if errors.is_empty() { Ok(Many(read)) } else { Err(errors) }
+        errors.or(Many(read))
     }
 }
 
 #[cfg(test)]
 mod tests {
     use domain::secret::Secret;
+    use resource_derive::{Body, Query, View};
+    use serde::Serialize;
     use serde_json::json;
 
     use super::*;
-    use crate::rest::frame::record::{body, query};
+    use crate::rest::frame::record::WriteOnly;
     use crate::rest::frame::value::WebUrl;
 
-    body! {
-        /// One of each.
-        Everything {
-            /// A name.
-            name: String [required(), chars_max(5)],
-            /// A text that may be empty.
-            note: Option<String> [blank()],
-            /// As it was typed.
-            number: u32 [at_least(1), at_most(10), also(&["no"])],
-            /// With decimals.
-            ratio: f64 [at_least(0)],
-            /// Yes or no.
-            flag: bool,
-            /// An address.
-            url: WebUrl,
-            /// A few.
-            ids: Vec<u32> [items_max(3)],
-            /// A password.
-            secret: Secret,
-            /// Anything inside.
-            extra: Map<String, Value>,
-        }
+    /// One field of each type.
+    #[derive(Clone, Debug, Serialize, View)]
+    #[resource(new = NewEverything, edit = EverythingEdit)]
+    struct EverythingView {
+        /// A name.
+        #[field(required, chars_max = 5)]
+        name: String,
+        /// A text that may be empty.
+        #[field(edit, blank)]
+        note: Option<String>,
+        /// A number.
+        #[field(edit, at_least = 1, at_most = 10, aliases = &["no"])]
+        number: u32,
+        /// A number with decimals.
+        #[field(edit, at_least = 0)]
+        ratio: f64,
+        /// A flag.
+        #[field(edit)]
+        flag: bool,
+        /// An address.
+        #[field(edit)]
+        url: WebUrl,
+        /// A list.
+        #[field(edit, items_max = 3)]
+        ids: Vec<u32>,
+        /// A password.
+        #[field(write_only)]
+        #[serde(skip)]
+        secret: WriteOnly<Secret>,
+        /// An object.
+        #[field(edit)]
+        extra: Map<String, Value>,
     }
 
-    query! {
-        /// The same in an address.
-        Question {
-            /// A few.
-            ids: Vec<u32> [items_max(3)],
-            /// Yes or no.
-            flag: bool,
-            /// A text.
-            text: String,
-        }
+    /// Query parameters.
+    #[derive(Debug, Query)]
+    struct Parameters {
+        /// A list.
+        #[field(items_max = 3)]
+        ids: Option<Vec<u32>>,
+        /// A flag.
+        flag: Option<bool>,
+        /// A text.
+        text: Option<String>,
     }
 
-    fn read(body: Value) -> Result<Everything, Value> {
-        Everything::of(&body, true).map_err(FieldErrors::into_json)
+    /// A body of its own.
+    #[derive(Debug, Body)]
+    struct Action {
+        /// A required number.
+        id: u32,
+        /// An optional flag.
+        force: Option<bool>,
+    }
+
+    fn read(body: Value) -> Result<EverythingEdit, Value> {
+        EverythingEdit::read_element(&body, true).map_err(FieldErrors::into_json)
     }
 
     #[test]
-    fn a_value_is_taken_as_clients_write_it() {
+    fn values_are_accepted_in_the_forms_that_clients_send() {
         let read = read(json!({
             "name": " a ", "note": "", "no": "7", "ratio": "0.5", "flag": "True", "url": "https://a.example/b c",
             "secret": " a ", "ids": [1, "2", 3.0], "extra": { "a": [1] }, "unknown": 1,
@@ -310,12 +347,12 @@ mod tests {
         assert_eq!((it.name.as_deref(), it.note, it.number), (Some("a"), Some(Some(String::new())), Some(7)));
         assert_eq!((it.ratio, it.flag, it.ids), (Some(0.5), Some(true), Some(vec![1, 2, 3])));
         assert_eq!(it.url, Some(WebUrl("https://a.example/b c".to_owned())));
-        assert_eq!(it.secret, Some(Secret::new(" a ")), "white space around a password may be meant");
+        assert_eq!(it.secret, Some(Secret::new(" a ")), "white space around a password is kept");
         assert_eq!(it.extra.map(Value::from), Some(json!({ "a": [1] })));
     }
 
     #[test]
-    fn what_is_not_sent_is_not_there_and_null_is_a_value_only_where_it_may_be() {
+    fn a_missing_field_is_none_and_null_is_accepted_only_by_nullable_fields() {
         let it = read(json!({ "note": null })).unwrap();
         assert_eq!((it.name, it.note), (None, Some(None)));
         let fields = ["name", "number", "ratio", "flag", "url", "ids", "extra"];
@@ -325,7 +362,7 @@ mod tests {
             assert_eq!(errors[field], json!(["This field may not be null."]), "{field}");
         }
         assert_eq!(
-            Everything::of(&json!({}), false).unwrap_err(),
+            EverythingEdit::read_element(&json!({}), false).unwrap_err(),
             FieldErrors::of("name", "This field is required.")
         );
     }
@@ -339,7 +376,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_field_cannot_have_is_refused_in_words() {
+    fn an_invalid_value_is_refused_with_a_message_for_its_field() {
         refused("name", [json!(1), json!([]), json!(true)], "Not a valid string.");
         refused("name", [json!("ääääää")], "Ensure this field has no more than 5 characters.");
         for value in [json!("x"), json!(1.5), json!(true), json!(1e300), json!({}), json!(""), json!("1.0")] {
@@ -360,24 +397,26 @@ mod tests {
     }
 
     #[test]
-    fn of_an_array_all_are_good_or_none_is_taken() {
-        let given = |body| Given { body, is_partial: true, ..Given::default() };
-        let good = Many::<Everything, 2>::read(&given(json!([{ "name": "a" }, {}]))).unwrap();
+    fn one_invalid_element_refuses_the_whole_array() {
+        let input = |body| RequestInput { body, is_partial: true, ..RequestInput::default() };
+        let good = Many::<EverythingEdit, 2>::read(&input(json!([{ "name": "a" }, {}]))).unwrap();
         assert_eq!((good.0.len(), good.0[0].name.as_deref()), (2, Some("a")));
-        let wrong = Many::<Everything, 2>::read(&given(json!([{ "flag": 1 }, { "flag": 1, "name": 1 }])));
+        let wrong = Many::<EverythingEdit, 2>::read(&input(json!([{ "flag": 1 }, { "flag": 1, "name": 1 }])));
         let errors = json!({
             "flag": ["Item 1: Must be a valid boolean.", "Item 2: Must be a valid boolean."],
             "name": ["Item 2: Not a valid string."],
         });
         assert_eq!(wrong.unwrap_err().into_json(), errors);
-        let many = Many::<Everything, 2>::read(&given(json!([{}, {}, {}]))).unwrap_err();
+        let many = Many::<EverythingEdit, 2>::read(&input(json!([{}, {}, {}]))).unwrap_err();
         assert_eq!(many, FieldErrors::of(NO_FIELD, "Ensure this list has no more than 2 elements."));
-        assert!(Many::<Everything, 2>::read(&given(json!({}))).is_err());
+        assert!(Many::<EverythingEdit, 2>::read(&input(json!({}))).is_err());
     }
 
     #[test]
-    fn a_list_in_a_query_has_commas_or_comes_in_parts_and_nothing_is_nothing() {
-        let ask = |text: &str| Question::read(&Given { query: Query::parse(text), ..Given::default() });
+    fn a_list_in_a_query_is_separated_by_commas_or_repeated_and_an_empty_value_is_ignored() {
+        let ask = |text: &str| {
+            Parameters::read(&RequestInput { query: Arc::new(Query::parse(text)), ..RequestInput::default() })
+        };
         let it = ask("ids=1,2&ids=3&flag=1&text=a+b%2Bc&x").unwrap();
         assert_eq!((it.ids, it.flag, it.text), (Some(vec![1, 2, 3]), Some(true), Some("a b+c".to_owned())));
         let it = ask("ids=&flag=&text=").unwrap();
@@ -387,5 +426,42 @@ mod tests {
             "ids": ["Item 2: A valid integer is required."], "flag": ["Must be a valid boolean."],
         });
         assert_eq!(errors, expected);
+    }
+
+    #[test]
+    fn a_new_object_has_plain_types_for_required_fields_and_becomes_an_edit() {
+        let new = NewEverything::read_element(&json!({ "name": "a", "number": 2 }), false).unwrap();
+        assert_eq!((new.name.as_str(), new.number, new.flag), ("a", Some(2), None));
+        let edit = EverythingEdit::from(new);
+        assert_eq!((edit.name.as_deref(), edit.number), (Some("a"), Some(2)));
+        let missing = FieldErrors::of("name", "This field is required.");
+        for is_partial in [true, false] {
+            assert_eq!(NewEverything::read_element(&json!({}), is_partial).unwrap_err(), missing);
+        }
+    }
+
+    #[test]
+    fn a_body_requires_the_fields_that_are_not_optional() {
+        let action = Action::read_element(&json!({ "id": 7 }), false).unwrap();
+        assert_eq!((action.id, action.force), (7, None));
+        let errors = Action::read_element(&json!({ "force": 1 }), false).unwrap_err().into_json();
+        let expected = json!({ "id": ["This field is required."], "force": ["Must be a valid boolean."] });
+        assert_eq!(errors, expected);
+    }
+
+    #[test]
+    fn a_write_only_field_is_in_no_answer() {
+        let view = EverythingView {
+            name: "a".to_owned(),
+            note: None,
+            number: 1,
+            ratio: 0.0,
+            flag: true,
+            url: WebUrl("http://a.example".to_owned()),
+            ids: Vec::new(),
+            secret: WriteOnly::HIDDEN,
+            extra: Map::new(),
+        };
+        assert_eq!(serde_json::to_value(view).unwrap().get("secret"), None);
     }
 }

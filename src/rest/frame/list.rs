@@ -1,43 +1,46 @@
-//! Lists: their envelope, their pages and their order.
+//! Lists: pages, search and order.
 
+use std::cmp::Reverse;
 use std::ops::Range;
 
 use http::StatusCode;
+use resource_derive::Query;
 use serde::Serialize;
 use serde_json::Value;
 use warp::reply::Response as Reply;
 
 use super::call::Call;
 use super::field::{Field, Kind};
-use super::input::{FieldErrors, Given, Input, Inputs};
-use super::record::query;
-use super::route::{Answer, AnswerShape, shown};
+use super::input::{FieldErrors, Input, Inputs, RequestInput};
+use super::record::{Lookup, Render};
+use super::route::{Answer, AnswerShape, json_reply};
 use super::value::{Choice, Readable, Shape, not_a_choice};
 use crate::http::reply::Refusal;
 
-query! {
-    /// Which page of a list.
-    PageQuery {
-        /// Number of the page; the first is 1.
-        page: usize [at_least(1), example("1")],
-        /// Entries of a page. More than the list allows is as much as it allows.
-        page_size: usize [at_least(1), example("50")],
-    }
+/// Selects a page of a list.
+#[derive(Debug, Query)]
+struct PageQuery {
+    /// Number of the page, starting at 1.
+    #[field(at_least = 1, example = "1")]
+    page: Option<usize>,
+    /// Number of results per page. A larger number than the list allows is reduced to the maximum.
+    #[field(at_least = 1, example = "50")]
+    page_size: Option<usize>,
 }
 
-/// Which part of a list is wanted. `SIZE` are the entries of a page when nobody says; 0 is: everything on one page,
-/// as long as neither `page` nor `page_size` is asked for. `MAX` are those of a page at most.
+/// The requested part of a list. `SIZE` is the default number of results per page; with 0 the answer contains the whole
+/// list unless the client sends `page` or `page_size`. `MAX` is the maximum number of results per page.
 #[derive(Debug)]
 pub(crate) struct Paging<const SIZE: usize, const MAX: usize> {
     page: usize,
-    /// `None` is everything.
+    /// `None` is the whole list.
     size: Option<usize>,
 }
 
-/// Entries of a page, where one asks for a page and not for its size, and the list has no size of its own.
+/// Results per page if a client sends `page` without `page_size`, and the list has no default.
 const SIZE_IF_ASKED: usize = 50;
 
-/// For lists that come whole unless a page is asked for. What is shown of a whole list is in memory already.
+/// For lists that are returned whole unless the client requests a page. Suits lists whose records are in memory.
 pub(crate) type WholeOrPages = Paging<0, 10_000>;
 
 impl<const SIZE: usize, const MAX: usize> Input for Paging<SIZE, MAX> {
@@ -45,8 +48,8 @@ impl<const SIZE: usize, const MAX: usize> Input for Paging<SIZE, MAX> {
         Inputs { is_paged: true, ..PageQuery::inputs() }
     }
 
-    fn read(given: &Given) -> Result<Self, FieldErrors> {
-        let PageQuery { page, page_size } = PageQuery::read(given)?;
+    fn read(input: &RequestInput) -> Result<Self, FieldErrors> {
+        let PageQuery { page, page_size } = PageQuery::read(input)?;
         let is_asked_for = page.is_some() || page_size.is_some();
         let default = if SIZE > 0 { Some(SIZE) } else { is_asked_for.then_some(SIZE_IF_ASKED) };
         Ok(Paging { page: page.unwrap_or(1), size: page_size.or(default).map(|it| it.min(MAX)) })
@@ -54,7 +57,7 @@ impl<const SIZE: usize, const MAX: usize> Input for Paging<SIZE, MAX> {
 }
 
 impl<const SIZE: usize, const MAX: usize> Paging<SIZE, MAX> {
-    /// Where the page begins in the whole list, and how many entries it has at most.
+    /// Returns the offset of the page in the whole list and its maximum length.
     pub(crate) fn window(&self) -> (usize, usize) {
         match self.size {
             Some(size) => ((self.page - 1).saturating_mul(size), size),
@@ -62,8 +65,8 @@ impl<const SIZE: usize, const MAX: usize> Paging<SIZE, MAX> {
         }
     }
 
-    /// The envelope around the entries of this window, of a list of `count`. A page beyond the end is a 404; the
-    /// first page is never beyond it.
+    /// Returns a page with these results, of a list of `count` entries. A page beyond the end is answered with 404,
+    /// except the first one.
     pub(crate) fn envelope<T>(&self, call: &Call, count: usize, results: Vec<T>) -> Result<Page<T>, Refusal> {
         let (offset, limit) = self.window();
         if offset > 0 && offset >= count {
@@ -75,8 +78,18 @@ impl<const SIZE: usize, const MAX: usize> Paging<SIZE, MAX> {
         Ok(Page { count, next, previous, results })
     }
 
-    /// The page of a list that is in memory. Only what is on it is made into what is shown.
-    pub(crate) fn of<S, T>(
+    /// Returns the page of a list of records. Renders only the records on the page.
+    pub(crate) fn render<T: Render>(
+        &self,
+        call: &Call,
+        all: &[impl AsRef<T>],
+    ) -> Result<Page<T::View>, Refusal> {
+        let lookup = T::Lookup::load(call)?;
+        self.render_with(call, all, |it| it.as_ref().view(&lookup))
+    }
+
+    /// Returns the page of a list in memory. Calls `view` only for the entries on the page.
+    pub(crate) fn render_with<S, T>(
         &self,
         call: &Call,
         all: &[S],
@@ -92,10 +105,10 @@ fn on_page<S>(all: &[S], window: Range<usize>) -> &[S] {
     all.get(window).unwrap_or_default()
 }
 
-/// The envelope of lists.
+/// A page of a list.
 #[derive(Debug, Serialize)]
 pub(crate) struct Page<T> {
-    /// Of the whole list.
+    /// Length of the whole list.
     pub(crate) count: usize,
     pub(crate) next: Option<String>,
     pub(crate) previous: Option<String>,
@@ -107,11 +120,11 @@ impl<T: Shape + Serialize + 'static> Answer for Page<T> {
     const SHAPE: AnswerShape = AnswerShape::Page(T::KIND);
 
     fn into_reply(self) -> Reply {
-        shown(Self::STATUS, &self)
+        json_reply(Self::STATUS, &self)
     }
 }
 
-/// By what a list is sorted: `ordering=name`, or `ordering=-name` for the other way round.
+/// The order of a list: `ordering=name`, or `ordering=-name` for descending order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Ordering<O> {
     pub(crate) by: O,
@@ -132,11 +145,40 @@ impl<O: Choice> Readable for Ordering<O> {
 }
 
 impl<O> Ordering<O> {
-    /// Sorts by a key; what has the same key stays as it was.
-    pub(crate) fn sort_by<S, K: Ord>(&self, all: &mut [S], mut key: impl FnMut(&S) -> K) {
-        all.sort_by(|a, b| {
-            let order = key(a).cmp(&key(b));
-            if self.is_descending { order.reverse() } else { order }
-        });
+    pub(crate) fn ascending(by: O) -> Self {
+        Ordering { by, is_descending: false }
     }
+
+    /// Sorts by a key, which is computed once per entry. Entries with equal keys keep their order.
+    pub(crate) fn sort_by<S, K: Ord>(&self, all: &mut [S], mut key: impl FnMut(&S) -> K) {
+        match self.is_descending {
+            true => all.sort_by_cached_key(|it| Reverse(key(it))),
+            false => all.sort_by_cached_key(key),
+        }
+    }
+}
+
+/// A text to search for, regardless of case.
+#[derive(Clone, Debug)]
+pub(crate) struct Search(String);
+
+impl Shape for Search {
+    const KIND: Kind = Kind::Text;
+}
+
+impl Readable for Search {
+    fn read(value: &Value, field: &Field) -> Result<Self, String> {
+        String::read(value, field).map(|it| Search(it.to_lowercase()))
+    }
+}
+
+impl Search {
+    pub(crate) fn matches(&self, text: &str) -> bool {
+        text.to_lowercase().contains(&self.0)
+    }
+}
+
+/// Returns whether one of the texts contains the search text. Without a search text every entry matches.
+pub(crate) fn matches<const N: usize>(search: Option<&Search>, texts: [&str; N]) -> bool {
+    search.is_none_or(|search| texts.iter().any(|it| search.matches(it)))
 }

@@ -3,18 +3,18 @@
 //! A resource declares its fields with the macros of `record.rs`, and its operations as values of `route.rs`.
 //! `dispatch.rs` answers requests for them and `openapi.rs` publishes them.
 
-pub(super) mod call;
+pub(crate) mod call;
 #[cfg(test)]
 mod conform;
 pub(super) mod dispatch;
-pub(super) mod field;
-pub(super) mod input;
+pub(crate) mod field;
+pub(crate) mod input;
 pub(super) mod list;
 pub(super) mod openapi;
 pub(super) mod record;
 mod refuse;
-pub(super) mod route;
+pub(crate) mod route;
 mod router;
 #[cfg(test)]
 pub(super) mod testing;
-pub(super) mod value;
+pub(crate) mod value;

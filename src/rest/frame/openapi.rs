@@ -10,7 +10,7 @@ use super::field::{Field, Kind, Record};
 use super::input::BodyShape;
 use super::route::{Access, AnswerShape, Route};
 
-/// The document for these routes.
+/// Returns the document for these routes.
 pub(in crate::rest) fn document(routes: &[Route]) -> Value {
     let mut paths: BTreeMap<&str, Map<String, Value>> = BTreeMap::new();
     let mut schemas = Schemas::default();
@@ -23,8 +23,8 @@ pub(in crate::rest) fn document(routes: &[Route]) -> Value {
         "info": {
             "title": "Headwater",
             "version": env!("CARGO_PKG_VERSION"),
-            "description": "A gateway for live TV and on-demand streams. A slash at the end of a path may be left \
-                out. HEAD is answered wherever GET is. Fields and parameters that are not described are ignored.",
+            "description": "A gateway for live TV and on-demand streams. The trailing slash of a path may be left \
+                out. HEAD is supported wherever GET is. Undocumented fields and parameters are ignored.",
             "license": { "name": "MIT or Apache-2.0" },
         },
         "servers": [{ "url": "/" }],
@@ -44,15 +44,15 @@ fn operation(route: &Route, schemas: &mut Schemas) -> Value {
     let mut operation = json!({
         "operationId": route.operation_id(),
         "summary": route.summary,
-        "tags": [route.path.trim_matches('/').split('/').find(|it| *it != "api").unwrap_or("api")],
+        "tags": [route.path.trim_matches('/').split('/').find(|it| !matches!(*it, "" | "api")).unwrap_or("api")],
         "responses": responses(route, schemas),
         "security": match route.access {
-            Access::Anyone => json!([]),
+            Access::Anyone | Access::Networks(_) => json!([]),
             Access::From(_) => json!([{ "bearer": [] }, { "apiKey": [] }]),
         },
     });
     if let Access::From(level) = route.access {
-        operation["description"] = json!(format!("For users of level {level} and above."));
+        operation["description"] = json!(format!("Requires a user of level {level} or above."));
     }
     let in_path = route.path_parameters().map(path_parameter);
     let in_query = route.inputs.query.iter().map(|it| query_parameter(it, schemas));
@@ -79,7 +79,7 @@ fn operation(route: &Route, schemas: &mut Schemas) -> Value {
 }
 
 fn path_parameter(name: &str) -> Value {
-    // As it is read: a number is no uuid.
+    // A parameter accepts either ids or UUIDs.
     let schema = match Parameter::read(name, "1") {
         Some(_) => json!({ "type": "integer", "minimum": 0, "maximum": u32::MAX }),
         None => json!({ "type": "string", "format": "uuid" }),
@@ -91,7 +91,7 @@ fn query_parameter(field: &Field, schemas: &mut Schemas) -> Value {
     let mut parameter = json!({
         "name": field.name,
         "in": "query",
-        "description": field.meaning.trim(),
+        "description": field.description,
         "schema": schemas.of_field(field, true),
     });
     if field.is_required {
@@ -106,101 +106,130 @@ fn query_parameter(field: &Field, schemas: &mut Schemas) -> Value {
 
 fn responses(route: &Route, schemas: &mut Schemas) -> Map<String, Value> {
     let mut responses = Map::new();
-    let mut good = json!({ "description": "Done." });
-    let schema = match route.answer {
-        AnswerShape::Nothing => None,
-        AnswerShape::One(kind) => Some(schemas.of_kind(kind)),
-        AnswerShape::Page(kind) => Some(envelope(schemas.of_kind(kind))),
+    let json_of = |schema: Value| json!({ "application/json": { "schema": schema } });
+    let success = match route.answer {
+        AnswerShape::Nothing => json!({ "description": "Success, without a body." }),
+        AnswerShape::One(kind) => {
+            json!({ "description": "Success.", "content": json_of(schemas.of_kind(kind)) })
+        }
+        AnswerShape::Page(kind) => {
+            json!({ "description": "A page of the list.", "content": json_of(envelope(schemas.of_kind(kind))) })
+        }
+        AnswerShape::Content(media_type) => {
+            let schema = match media_type.starts_with("text/") {
+                true => json!({ "type": "string" }),
+                false => json!({ "type": "string", "format": "binary" }),
+            };
+            json!({ "description": "Success.", "content": { media_type: { "schema": schema } } })
+        }
+        AnswerShape::Redirect => json!({
+            "description": "The header `Location` contains the address.",
+            "headers": { "Location": { "schema": { "type": "string" } } },
+        }),
     };
-    if let Some(schema) = schema {
-        good["content"] = json!({ "application/json": { "schema": schema } });
-    }
-    responses.insert(route.status.as_str().to_owned(), good);
-    for (status, when) in refusals(route) {
-        let described = match SHARED.contains(&(status, when.join(" ").as_str())) {
-            true => json!({ "$ref": format!("#/components/responses/{}", name_of(status)) }),
-            false => refusal(status, &when.join(" ")),
+    responses.insert(route.status.as_str().to_owned(), success);
+    for (status, reasons) in refusals(route) {
+        let described = match SHARED.iter().find(|it| reasons == [it.2]) {
+            Some((name, ..)) => json!({ "$ref": format!("#/components/responses/{name}") }),
+            None => refusal(status, &reasons.join(" ")),
         };
         responses.insert(status.as_str().to_owned(), described);
     }
     responses
 }
 
-fn refusal(status: StatusCode, when: &str) -> Value {
+fn refusal(status: StatusCode, reason: &str) -> Value {
     let reference = |name: &str| json!({ "$ref": format!("#/components/schemas/{name}") });
     let schema = match status {
         StatusCode::BAD_REQUEST => json!({ "anyOf": [reference("FieldErrors"), reference("Error")] }),
         _ => reference("Error"),
     };
-    json!({ "description": when, "content": { "application/json": { "schema": schema } } })
+    json!({ "description": reason, "content": { "application/json": { "schema": schema } } })
 }
 
-/// Refusals that most routes have, described once.
-const SHARED: [(StatusCode, &str); 7] = [
-    (StatusCode::UNAUTHORIZED, "There are no credentials, or none that are good."),
-    (StatusCode::FORBIDDEN, "The user may not do this."),
-    (StatusCode::REQUEST_TIMEOUT, "The body did not arrive in time."),
-    (StatusCode::PAYLOAD_TOO_LARGE, "The body is too large."),
-    (StatusCode::UNSUPPORTED_MEDIA_TYPE, "The body is not JSON by its type, or it is compressed."),
-    (
-        StatusCode::INTERNAL_SERVER_ERROR,
-        "The gateway failed; the log says more under the number in the answer.",
-    ),
-    (StatusCode::SERVICE_UNAVAILABLE, "Not at the moment; another try may help."),
+/// A refusal that several routes share: its name in `components/responses`, its status and its reason.
+type SharedRefusal = (&'static str, StatusCode, &'static str);
+
+const INVALID_BODY: SharedRefusal =
+    ("InvalidBody", StatusCode::BAD_REQUEST, "The body is not JSON, or a field is invalid.");
+const INVALID_PARAMETER: SharedRefusal =
+    ("InvalidParameter", StatusCode::BAD_REQUEST, "A query parameter is invalid.");
+const UNAUTHORIZED: SharedRefusal =
+    ("Unauthorized", StatusCode::UNAUTHORIZED, "Credentials are missing or invalid.");
+const FORBIDDEN: SharedRefusal = ("Forbidden", StatusCode::FORBIDDEN, "The user lacks permission.");
+const NETWORK_REFUSED: SharedRefusal =
+    ("NetworkRefused", StatusCode::FORBIDDEN, "The caller's network is not allowed.");
+const NOT_FOUND: SharedRefusal = ("NotFound", StatusCode::NOT_FOUND, "The object does not exist.");
+const PAGE_NOT_FOUND: SharedRefusal =
+    ("PageNotFound", StatusCode::NOT_FOUND, "The page is beyond the end of the list.");
+const REQUEST_TIMEOUT: SharedRefusal =
+    ("RequestTimeout", StatusCode::REQUEST_TIMEOUT, "The body did not arrive in time.");
+const PAYLOAD_TOO_LARGE: SharedRefusal =
+    ("PayloadTooLarge", StatusCode::PAYLOAD_TOO_LARGE, "The body is too large.");
+const UNSUPPORTED_MEDIA_TYPE: SharedRefusal = (
+    "UnsupportedMediaType",
+    StatusCode::UNSUPPORTED_MEDIA_TYPE,
+    "The body is not declared as JSON, or is compressed.",
+);
+const INTERNAL_SERVER_ERROR: SharedRefusal = (
+    "InternalServerError",
+    StatusCode::INTERNAL_SERVER_ERROR,
+    "Internal error. The log has details under `request_id`.",
+);
+const SERVICE_UNAVAILABLE: SharedRefusal =
+    ("ServiceUnavailable", StatusCode::SERVICE_UNAVAILABLE, "Temporarily unavailable. Try again later.");
+
+const SHARED: [SharedRefusal; 12] = [
+    INVALID_BODY,
+    INVALID_PARAMETER,
+    UNAUTHORIZED,
+    FORBIDDEN,
+    NETWORK_REFUSED,
+    NOT_FOUND,
+    PAGE_NOT_FOUND,
+    REQUEST_TIMEOUT,
+    PAYLOAD_TOO_LARGE,
+    UNSUPPORTED_MEDIA_TYPE,
+    INTERNAL_SERVER_ERROR,
+    SERVICE_UNAVAILABLE,
 ];
 
 fn shared_refusals() -> Map<String, Value> {
-    SHARED.into_iter().map(|(status, when)| (name_of(status), refusal(status, when))).collect()
+    SHARED.into_iter().map(|(name, status, reason)| (name.to_owned(), refusal(status, reason))).collect()
 }
 
-fn name_of(status: StatusCode) -> String {
-    status.canonical_reason().unwrap_or("Refusal").replace(' ', "")
-}
-
-/// Every status beside the good one, and when it is given.
+/// Returns the status of every refusal with its reasons.
 fn refusals(route: &Route) -> BTreeMap<StatusCode, Vec<&'static str>> {
+    let has_body = route.inputs.body.is_some();
+    let shared = [
+        (has_body, INVALID_BODY),
+        (!route.inputs.query.is_empty(), INVALID_PARAMETER),
+        (matches!(route.access, Access::From(_)), UNAUTHORIZED),
+        (matches!(route.access, Access::From(_)), FORBIDDEN),
+        (matches!(route.access, Access::Networks(_)), NETWORK_REFUSED),
+        (route.path_parameters().next().is_some(), NOT_FOUND),
+        (route.inputs.is_paged, PAGE_NOT_FOUND),
+        (has_body, REQUEST_TIMEOUT),
+        (has_body, PAYLOAD_TOO_LARGE),
+        (has_body, UNSUPPORTED_MEDIA_TYPE),
+        (true, INTERNAL_SERVER_ERROR),
+        (true, SERVICE_UNAVAILABLE),
+    ];
+    let shared = shared.into_iter().filter(|it| it.0).map(|(_, (_, status, reason))| (status, reason));
     let mut refusals: BTreeMap<StatusCode, Vec<&'static str>> = BTreeMap::new();
-    let mut add = |status, when| refusals.entry(status).or_default().push(when);
-    for (status, when) in SHARED {
-        let is_given = match status {
-            StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN => route.access != Access::Anyone,
-            StatusCode::INTERNAL_SERVER_ERROR | StatusCode::SERVICE_UNAVAILABLE => true,
-            _ => route.inputs.body.is_some(),
-        };
-        if is_given {
-            add(status, when);
-        }
+    for (status, reason) in shared.chain(route.refusals.iter().copied()) {
+        refusals.entry(status).or_default().push(reason);
     }
-    if route.inputs.body.is_some() {
-        add(StatusCode::BAD_REQUEST, "The body is no JSON, or has fields that cannot be taken.");
-    }
-    if !route.inputs.query.is_empty() {
-        add(StatusCode::BAD_REQUEST, "A parameter cannot be taken.");
-    }
-    if route.path_parameters().next().is_some() {
-        add(StatusCode::NOT_FOUND, "There is no such thing.");
-    }
-    if route.inputs.is_paged {
-        add(StatusCode::NOT_FOUND, "The page is beyond the end.");
-    }
-    for (status, when) in &route.refusals {
-        add(*status, when);
-    }
-    add(
-        StatusCode::INTERNAL_SERVER_ERROR,
-        "The gateway failed; the log says more under the number in the answer.",
-    );
-    add(StatusCode::SERVICE_UNAVAILABLE, "Not at the moment; another try may help.");
     refusals
 }
 
-/// The envelope of a list.
+/// Returns the schema of a page.
 fn envelope(results: Value) -> Value {
     json!({
         "type": "object",
         "required": ["count", "next", "previous", "results"],
         "properties": {
-            "count": { "type": "integer", "description": "Entries of the whole list." },
+            "count": { "type": "integer", "description": "Length of the whole list." },
             "next": { "type": "string", "format": "uri", "nullable": true },
             "previous": { "type": "string", "format": "uri", "nullable": true },
             "results": { "type": "array", "items": results },
@@ -208,7 +237,7 @@ fn envelope(results: Value) -> Value {
     })
 }
 
-/// The schemas that have names, as they come up.
+/// Named schemas, collected while operations are described.
 #[derive(Default)]
 struct Schemas {
     named: Map<String, Value>,
@@ -223,9 +252,9 @@ impl Schemas {
                 "required": ["detail"],
                 "properties": {
                     "detail": { "type": "string", "example": "Not found." },
-                    "code": { "type": "string", "description": "Why a token is not taken." },
+                    "code": { "type": "string", "description": "Reason for which a token is invalid." },
                     "messages": { "type": "array", "items": { "type": "object" } },
-                    "request_id": { "type": "string", "format": "uuid", "description": "Find it in the log." },
+                    "request_id": { "type": "string", "format": "uuid", "description": "Identifies the error in the log." },
                 },
             }),
         );
@@ -233,7 +262,7 @@ impl Schemas {
             "FieldErrors".to_owned(),
             json!({
                 "type": "object",
-                "description": "For each field what is wrong with it.",
+                "description": "Error messages by field.",
                 "additionalProperties": { "type": "array", "items": { "type": "string" } },
                 "example": { "name": ["This field is required."] },
             }),
@@ -241,14 +270,14 @@ impl Schemas {
         self.named
     }
 
-    /// What is shown of a record.
+    /// Returns the schema of an object in answers.
     fn answer(&mut self, record: &'static Record) -> Value {
         let fields = record.fields.iter().filter(|it| it.is_in_answers());
         let all = fields.clone().map(|it| it.name).collect();
         self.object(record.name.to_owned(), record, fields, all, false)
     }
 
-    /// What is taken of a record.
+    /// Returns the schema of an object in bodies.
     fn request(&mut self, record: &'static Record, is_partial: bool) -> Value {
         let fields = record.fields.iter().filter(|it| it.is_in_bodies());
         let required = fields.clone().filter(|it| it.is_required && !is_partial).map(|it| it.name);
@@ -271,13 +300,13 @@ impl Schemas {
         is_sent: bool,
     ) -> Value {
         if !self.named.contains_key(&name) {
-            // Taken first, so that a record that contains itself comes to an end.
+            // Reserves the name, so that a record that contains itself does not recurse for ever.
             self.named.insert(name.clone(), Value::Null);
             let properties: Map<_, _> =
                 fields.map(|it| (it.name.to_owned(), self.property(it, is_sent))).collect();
             let mut schema = json!({
                 "type": "object",
-                "description": record.meaning.trim(),
+                "description": record.description,
                 "properties": properties,
             });
             if !required.is_empty() {
@@ -291,14 +320,14 @@ impl Schemas {
     fn property(&mut self, field: &Field, is_sent: bool) -> Value {
         let mut schema = self.of_field(field, is_sent);
         if schema.get("$ref").is_some() {
-            // Beside a reference nothing else counts.
+            // Members next to `$ref` are ignored.
             schema = json!({ "allOf": [schema] });
         }
-        schema["description"] = field.meaning.trim().into();
+        schema["description"] = field.description.into();
         schema
     }
 
-    /// Limits are told of what is sent; what is shown may come from somewhere else, such as a playlist.
+    /// Declares limits for requests only: values in answers may come from other sources, such as a playlist.
     fn of_field(&mut self, field: &Field, is_sent: bool) -> Value {
         let mut schema = self.of_kind(field.kind);
         match field.kind {
@@ -321,9 +350,10 @@ impl Schemas {
         }
         if field.is_nullable && !matches!(field.kind, Kind::Any) {
             if schema.get("$ref").is_some() {
-                schema = json!({ "allOf": [schema] });
+                // `nullable` requires a `type` in the same schema.
+                schema = json!({ "type": "object", "allOf": [schema] });
             }
-            // Beside a choice of types it would not count.
+            // `nullable` has no effect next to `anyOf`.
             let of_type = if schema.get("anyOf").is_some() { &mut schema["anyOf"][0] } else { &mut schema };
             of_type["nullable"] = true.into();
             if let Some(choices) = schema.get_mut("enum").and_then(Value::as_array_mut) {

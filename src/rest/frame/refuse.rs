@@ -1,4 +1,4 @@
-//! What is said when something cannot be had: the refusals of this interface, and what the errors of the store become.
+//! Refusals of the REST interface, and the refusals for errors of the store.
 
 use http::{Method, StatusCode};
 use serde_json::json;
@@ -6,38 +6,38 @@ use storage::Error as StoreError;
 use tracing::error;
 use uuid::Uuid;
 
-use super::call::Noun;
 use super::input::FieldErrors;
+use super::record::Noun;
 use crate::auth::Denied;
 use crate::http::reply::Refusal;
 
 impl Refusal {
-    /// 400: for each field what is wrong with it.
+    /// 400 with messages by field.
     pub(crate) fn fields(errors: FieldErrors) -> Self {
         Refusal::status(StatusCode::BAD_REQUEST).with_body(errors.into_json())
     }
 
-    /// 400: what is wrong with one field.
+    /// 400 with a message for one field.
     pub(crate) fn field(field: &str, message: impl Into<String>) -> Self {
         Refusal::fields(FieldErrors::of(field, message))
     }
 
-    /// 400: the value of this field is another record's.
+    /// 400: another record has the same value in this field.
     pub(crate) fn taken(field: &str) -> Self {
         Refusal::field(field, "This field must be unique.")
     }
 
-    /// 400: a field refers to a record that is not there.
+    /// 400: a field refers to a record that does not exist.
     pub(crate) fn no_such(field: &str, id: impl std::fmt::Display) -> Self {
         Refusal::field(field, format!("Invalid pk \"{id}\" - object does not exist."))
     }
 
-    /// 404: there is no such record, or none that the caller may know of.
+    /// 404: the record does not exist, or the client may not see it.
     pub(crate) fn unknown<T: Noun>() -> Self {
         Refusal::not_found(format!("No {} matches the given query.", T::NOUN))
     }
 
-    /// 401: no credentials are shown where some are needed.
+    /// 401: the request has no credentials.
     pub(crate) fn no_credentials() -> Self {
         Denied::NoCredentials.into()
     }
@@ -48,7 +48,7 @@ impl Refusal {
             .with_detail("You do not have permission to perform this action.")
     }
 
-    /// 405. `allow` are the methods that the path knows.
+    /// 405. `allow` lists the methods of the path.
     pub(super) fn wrong_method(method: &Method, allow: String) -> Self {
         Refusal::method(allow).with_detail(format!("Method \"{method}\" not allowed."))
     }
@@ -56,7 +56,7 @@ impl Refusal {
     /// 413.
     pub(super) fn too_large(bytes_max: usize) -> Self {
         Refusal::status(StatusCode::PAYLOAD_TOO_LARGE)
-            .with_detail(format!("The body has more than {bytes_max} bytes."))
+            .with_detail(format!("The body is larger than {bytes_max} bytes."))
     }
 
     /// 415.
@@ -65,7 +65,7 @@ impl Refusal {
             .with_detail(format!("Unsupported {what} in request."))
     }
 
-    /// 500: we failed to do something. The caller is told a number under which the log says more.
+    /// 500 with an id that identifies the error in the log. `what` completes "failed to …".
     pub(crate) fn fault(what: impl std::fmt::Display) -> Self {
         let request_id = Uuid::new_v4();
         error!(request.id = %request_id, "failed to {what}");
@@ -75,10 +75,11 @@ impl Refusal {
 
 impl From<StoreError> for Refusal {
     fn from(error: StoreError) -> Self {
+        use StoreError;
         match error {
             StoreError::Taken { index, .. } => Refusal::taken(index),
             StoreError::Stopped(_) | StoreError::Closed => {
-                Refusal::unavailable("the store takes no writes at the moment").retry_soon()
+                Refusal::unavailable("The store accepts no writes at the moment.").retry_soon()
             }
             StoreError::Busy(_) => Refusal::unavailable(error.to_string()).retry_soon(),
             StoreError::TooLarge { .. } => Refusal::bad_request(error.to_string()),

@@ -1,66 +1,98 @@
-//! One operation of the interface: everything else about it is made from this value.
+//! One operation of the interface. Routing, the schema and the generated tests are derived from this value.
 
 use std::future::Future;
+use std::marker::PhantomData;
 use std::pin::Pin;
 use std::sync::Arc;
 
 use domain::user::UserLevel;
-use http::{Method, StatusCode};
+use http::header::{CONTENT_TYPE, HeaderName, HeaderValue, LOCATION};
+use http::{Method, Response, StatusCode};
 use serde::Serialize;
 use warp::reply::Response as Reply;
 
 use super::call::Call;
 use super::field::Kind;
-use super::input::{Given, Input, Inputs};
+use super::input::{Input, Inputs, RequestInput};
 use super::value::Shape;
-use crate::http::reply::Refusal;
+use crate::app::App;
+use crate::http::WarpBody;
+use crate::http::caller::Caller;
+use crate::http::reply::{Refusal, with_type};
 
-/// Who may call.
-///
-/// There is no default: a route without one cannot be written.
+/// The callers that a route accepts. Every route must declare them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Access {
-    /// Everybody, also without credentials. Those that are shown and wrong are as good as none.
+    /// Everyone. Invalid credentials are treated like missing ones.
     Anyone,
     /// Users of at least this level.
     From(UserLevel),
+    /// Everyone whose address belongs to these networks.
+    Networks(NetworkClass),
 }
 
-/// Any user at all.
+/// Networks that need no credentials, set in the configuration.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum NetworkClass {
+    Metrics,
+    Playlists,
+}
+
+impl NetworkClass {
+    /// Refuses callers from other networks.
+    pub(super) fn check(self, app: &App, caller: &Caller) -> Result<(), Refusal> {
+        let networks = match self {
+            Self::Metrics => &app.config.metrics_networks,
+            Self::Playlists => &app.config.stream_networks,
+        };
+        match self {
+            _ if networks.contains(caller.address()) => Ok(()),
+            Self::Metrics => Err(Refusal::network()),
+            Self::Playlists => Err(app.network_refusals.refuse(caller, "playlist")),
+        }
+    }
+}
+
+/// Any user.
 pub(crate) const STREAMER: Access = Access::From(UserLevel::Streamer);
 pub(crate) const STANDARD: Access = Access::From(UserLevel::Standard);
 pub(crate) const ADMIN: Access = Access::From(UserLevel::Admin);
 
-/// One operation: what it is called by, who may, what it takes, what it answers and who does it.
+/// One operation: method, path, access, input, answer and handler.
 #[derive(Clone)]
 pub(crate) struct Route {
     pub(crate) method: Method,
-    /// With its parameters in braces; `{uuid}` is the uuid of a channel, each other one the number of a record. Begins
-    /// with `/api/` and ends with a slash, or lies where the engine is looked at and controlled.
+    /// Path with its parameters in braces: `{uuid}` is the UUID of a channel, every other parameter is the id of a
+    /// record. Paths below `/api/` end with a slash.
     pub(crate) path: &'static str,
     pub(crate) access: Access,
-    /// A sentence for people.
+    /// A sentence that begins with a verb, such as "Lists channels."
     pub(crate) summary: &'static str,
     pub(crate) inputs: Inputs,
     pub(crate) status: StatusCode,
     pub(crate) answer: AnswerShape,
-    /// Refusals that are not those of every such route, and when they are given.
+    /// Refusals that are specific to this route, each with its reason.
     pub(crate) refusals: Vec<(StatusCode, &'static str)>,
-    pub(crate) run: Run,
+    pub(crate) handler: BoxedHandler,
 }
 
-/// What a good answer consists of.
+/// Content of a successful answer.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum AnswerShape {
     Nothing,
+    /// JSON.
     One(Kind),
-    /// The envelope of lists.
+    /// JSON: the envelope of lists.
     Page(Kind),
+    /// Text, bytes or a stream of this media type.
+    Content(&'static str),
+    /// The header `Location`.
+    Redirect,
 }
 
-/// A handler with its types put away: reads the input, runs, and makes the reply.
-pub(crate) type Run = Arc<dyn Fn(Call, &Given) -> Running + Send + Sync>;
-pub(crate) type Running = Pin<Box<dyn Future<Output = Result<Reply, Refusal>> + Send>>;
+/// A handler without its types: reads the input, runs, and returns the reply.
+pub(crate) type BoxedHandler = Arc<dyn Fn(Call, &RequestInput) -> HandlerFuture + Send + Sync>;
+pub(crate) type HandlerFuture = Pin<Box<dyn Future<Output = Result<Reply, Refusal>> + Send>>;
 
 impl Route {
     pub(crate) fn get<Args>(
@@ -90,7 +122,7 @@ impl Route {
         Self::new(Method::PUT, path, access, summary, handler)
     }
 
-    /// As with PUT, but nothing has to be there.
+    /// Like PUT, except that every field may be left out.
     pub(crate) fn patch<Args>(
         path: &'static str,
         access: Access,
@@ -109,6 +141,18 @@ impl Route {
         Self::new(Method::DELETE, path, access, summary, handler)
     }
 
+    /// Returns one route for each method, such as GET and POST, with the same path and handler.
+    pub(crate) fn each<Args>(
+        methods: impl IntoIterator<Item = Method>,
+        path: &'static str,
+        access: Access,
+        summary: &'static str,
+        handler: impl Handler<Args>,
+    ) -> Vec<Self> {
+        let route = Self::new(Method::GET, path, access, summary, handler);
+        methods.into_iter().map(|method| Route { method, ..route.clone() }).collect()
+    }
+
     fn new<Args, H: Handler<Args>>(
         method: Method,
         path: &'static str,
@@ -117,7 +161,7 @@ impl Route {
         handler: H,
     ) -> Self {
         let handler = Arc::new(handler);
-        let run: Run = Arc::new(move |call, given| match H::Input::read(given) {
+        let handler: BoxedHandler = Arc::new(move |call, input| match H::Input::read(input) {
             Ok(input) => {
                 let handler = Arc::clone(&handler);
                 Box::pin(async move { Ok(handler.handle(call, input).await?.into_reply()) })
@@ -133,23 +177,22 @@ impl Route {
             status: H::Answer::STATUS,
             answer: H::Answer::SHAPE,
             refusals: Vec::new(),
-            run,
+            handler,
         }
     }
 
-    /// Says of a refusal of this handler when it is given. Those that come of its access, path, query and body, and
-    /// 500 and 503, are there without.
+    /// Adds a refusal of the handler. Those for access, path, query and body, and 500 and 503, are added automatically.
     pub(crate) fn refuses(mut self, status: StatusCode, when: &'static str) -> Self {
         self.refusals.push((status, when));
         self
     }
 
-    /// Names of the parameters in the path.
+    /// Returns the names of the parameters in the path.
     pub(crate) fn path_parameters(&self) -> impl Iterator<Item = &'static str> {
         self.path.split('/').filter_map(|it| it.strip_prefix('{')?.strip_suffix('}'))
     }
 
-    /// What the operation is called in programs that are made from the schema. Unique, because method and path are.
+    /// Returns the name of the operation in clients generated from the schema. Unique, because method and path are.
     pub(crate) fn operation_id(&self) -> String {
         let verb = match self.method {
             Method::GET if matches!(self.answer, AnswerShape::Page(_) | AnswerShape::One(Kind::List(_))) => {
@@ -164,10 +207,10 @@ impl Route {
         let mut words: Vec<String> = Vec::new();
         let is_api = self.path.starts_with("/api/");
         let mut segments = self.path.trim_matches('/').split('/').skip(usize::from(is_api)).peekable();
-        while let Some(segment) = segments.next() {
+        while let Some(segment) = segments.next().filter(|it| !it.is_empty()) {
             match segment.strip_prefix('{').and_then(|it| it.strip_suffix('}')) {
-                // The record itself is said by the verb; one on the way to something else has to be named.
-                // Elsewhere one answer shows several records and another one of them, under one address.
+                // The verb implies the record at the end of a path; other parameters are named. Outside `/api/` one
+                // path can answer with a list and, with a parameter, with one record.
                 Some(_) if is_api && segments.peek().is_none() && self.method != Method::POST => {
                     if verb == "list" {
                         words.push("by".to_owned());
@@ -178,14 +221,14 @@ impl Route {
             }
         }
         if words.is_empty() {
-            words.push("root".to_owned());
+            words.push(if is_api { "root" } else { "index" }.to_owned());
         }
         words.push(verb.to_owned());
         words.join("_")
     }
 }
 
-/// An async function that answers: of a [`Call`], or of a call and an [`Input`].
+/// An async function that takes a [`Call`], or a call and an [`Input`], and answers.
 pub(crate) trait Handler<Args>: Send + Sync + 'static {
     type Input: Input;
     type Answer: Answer;
@@ -226,7 +269,7 @@ where
     }
 }
 
-/// What a handler answers with when all is well. Something that is shown is itself an answer: 200.
+/// A successful answer of a handler. Every type with a schema is an answer with status 200.
 pub(crate) trait Answer: 'static {
     const STATUS: StatusCode;
     const SHAPE: AnswerShape;
@@ -239,11 +282,11 @@ impl<T: Shape + Serialize + 'static> Answer for T {
     const SHAPE: AnswerShape = AnswerShape::One(T::KIND);
 
     fn into_reply(self) -> Reply {
-        shown(StatusCode::OK, &self)
+        json_reply(StatusCode::OK, &self)
     }
 }
 
-/// 201 with what was made.
+/// 201 with the created object.
 #[derive(Debug)]
 pub(crate) struct Created<T>(pub(crate) T);
 
@@ -252,11 +295,11 @@ impl<T: Shape + Serialize + 'static> Answer for Created<T> {
     const SHAPE: AnswerShape = AnswerShape::One(T::KIND);
 
     fn into_reply(self) -> Reply {
-        shown(Self::STATUS, &self.0)
+        json_reply(Self::STATUS, &self.0)
     }
 }
 
-/// 202 with what has begun and is not done.
+/// 202 with a task that has started.
 #[derive(Debug)]
 pub(crate) struct Accepted<T>(pub(crate) T);
 
@@ -265,15 +308,15 @@ impl<T: Shape + Serialize + 'static> Answer for Accepted<T> {
     const SHAPE: AnswerShape = AnswerShape::One(T::KIND);
 
     fn into_reply(self) -> Reply {
-        shown(Self::STATUS, &self.0)
+        json_reply(Self::STATUS, &self.0)
     }
 }
 
-/// 204: it is done and there is nothing to say.
+/// 204.
 #[derive(Debug)]
-pub(crate) struct Done;
+pub(crate) struct NoContent;
 
-impl Answer for Done {
+impl Answer for NoContent {
     const STATUS: StatusCode = StatusCode::NO_CONTENT;
     const SHAPE: AnswerShape = AnswerShape::Nothing;
 
@@ -284,10 +327,75 @@ impl Answer for Done {
     }
 }
 
-/// Something as JSON, in UTF-8 without escapes that JSON does not need.
-pub(crate) fn shown(status: StatusCode, value: &impl Serialize) -> Reply {
+/// Media type of an answer that is not JSON.
+pub(crate) trait MediaType: 'static {
+    const NAME: &'static str;
+}
+
+/// `text/plain` in UTF-8.
+#[derive(Debug)]
+pub(crate) struct PlainText;
+
+impl MediaType for PlainText {
+    const NAME: &'static str = "text/plain; charset=utf-8";
+}
+
+/// 200 with text, bytes or a stream of one media type.
+#[derive(Debug)]
+pub(crate) struct Content<M> {
+    reply: Reply,
+    media_type: PhantomData<M>,
+}
+
+impl<M: MediaType> Content<M> {
+    pub(crate) fn new(body: impl Into<WarpBody>) -> Self {
+        let mut reply: Reply = Response::new(body.into());
+        reply.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static(M::NAME));
+        Content { reply, media_type: PhantomData }
+    }
+
+    pub(crate) fn with_status(mut self, status: StatusCode) -> Self {
+        *self.reply.status_mut() = status;
+        self
+    }
+
+    pub(crate) fn with_header(mut self, name: HeaderName, value: &'static str) -> Self {
+        self.reply.headers_mut().insert(name, HeaderValue::from_static(value));
+        self
+    }
+}
+
+impl<M: MediaType> Answer for Content<M> {
+    const STATUS: StatusCode = StatusCode::OK;
+    const SHAPE: AnswerShape = AnswerShape::Content(M::NAME);
+
+    fn into_reply(self) -> Reply {
+        self.reply
+    }
+}
+
+/// 301 to a path on the same host, or to a URL.
+#[derive(Debug)]
+pub(crate) struct Redirect(pub(crate) String);
+
+impl Answer for Redirect {
+    const STATUS: StatusCode = StatusCode::MOVED_PERMANENTLY;
+    const SHAPE: AnswerShape = AnswerShape::Redirect;
+
+    fn into_reply(self) -> Reply {
+        let mut reply = Reply::default();
+        *reply.status_mut() = Self::STATUS;
+        if let Ok(location) = HeaderValue::from_str(&self.0) {
+            reply.headers_mut().insert(LOCATION, location);
+        }
+        reply
+    }
+}
+
+/// Returns a JSON reply, in UTF-8 with no more escapes than JSON requires.
+pub(crate) fn json_reply(status: StatusCode, value: &impl Serialize) -> Reply {
     match serde_json::to_string(value) {
-        Ok(text) => crate::http::reply::with_type(status, "application/json", text),
+        Ok(text) => with_type(status, "application/json", text),
         Err(error) => Refusal::fault(format_args!("write an answer as JSON: {error}")).into_response(),
     }
 }

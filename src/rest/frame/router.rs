@@ -1,4 +1,4 @@
-//! From a path to the routes that have it: a tree by segments, made once from the table.
+//! Finds the routes of a path in a tree of path segments, built once from the table.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -13,27 +13,27 @@ use super::route::Route;
 #[derive(Default)]
 pub(super) struct Router {
     root: Node,
-    /// Where the routes lie: `/api`, and of others what stands before their parameters.
+    /// Prefixes of the paths: `/api`, and of other routes the part before their parameters.
     areas: BTreeSet<&'static str>,
 }
 
 #[derive(Default)]
 struct Node {
-    /// What stands there literally goes before what fits a parameter.
+    /// A literal segment takes precedence over a parameter.
     literals: BTreeMap<&'static str, Node>,
     parameter: Option<(&'static str, Box<Node>)>,
     routes: Vec<Arc<Route>>,
 }
 
-/// A path of ours, with what stands for its parameters.
-pub(super) struct Found<'a> {
+/// The routes of a path, and the values of its parameters.
+pub(super) struct PathMatch<'a> {
     routes: &'a [Arc<Route>],
     pub(super) parameters: Vec<(&'static str, Parameter)>,
 }
 
 impl Router {
-    /// Of two routes with the same method and path the first is found; a test sees to it that there are none.
-    pub(super) fn of(routes: impl IntoIterator<Item = Route>) -> Self {
+    /// Builds the tree. A test ensures that no two routes have the same method and path.
+    pub(super) fn new(routes: impl IntoIterator<Item = Route>) -> Self {
         let mut router = Router::default();
         for route in routes {
             let mut node = &mut router.root;
@@ -43,21 +43,21 @@ impl Router {
                     None => node.literals.entry(segment).or_default(),
                 };
             }
-            router.areas.insert(area(route.path));
+            router.areas.extend(area(route.path));
             node.routes.push(Arc::new(route));
         }
         router
     }
 
-    /// Whether this path is for us to answer, be it with a 404.
+    /// Returns whether the table answers this path, if only with 404.
     pub(super) fn covers(&self, path: &str) -> bool {
         let is_in =
             |area: &&str| path.strip_prefix(area).is_some_and(|it| it.is_empty() || it.starts_with('/'));
-        self.areas.iter().any(is_in)
+        self.areas.iter().any(is_in) || self.find(path).is_some()
     }
 
-    /// The routes of this path, with or without its last slash; `None` where there are none.
-    pub(super) fn find(&self, path: &str) -> Option<Found<'_>> {
+    /// Returns the routes of a path, with or without its trailing slash.
+    pub(super) fn find(&self, path: &str) -> Option<PathMatch<'_>> {
         let mut node = &self.root;
         let mut parameters = Vec::new();
         for segment in segments(path) {
@@ -71,18 +71,18 @@ impl Router {
                 (None, None) => return None,
             };
         }
-        (!node.routes.is_empty()).then_some(Found { routes: &node.routes, parameters })
+        (!node.routes.is_empty()).then_some(PathMatch { routes: &node.routes, parameters })
     }
 }
 
-impl Found<'_> {
-    /// The route for a method. HEAD is GET without its body, which the connection leaves out.
+impl PathMatch<'_> {
+    /// Returns the route for a method. HEAD is handled like GET; the connection omits the body.
     pub(super) fn route(&self, method: &Method) -> Option<&Arc<Route>> {
         let method = if method == Method::HEAD { &Method::GET } else { method };
         self.routes.iter().find(|it| it.method == *method)
     }
 
-    /// The methods of this path, as the header `Allow` writes them.
+    /// Returns the methods of this path in the format of the header `Allow`.
     pub(super) fn allow(&self) -> String {
         let mut methods: Vec<&str> = self.routes.iter().map(|it| it.method.as_str()).collect();
         if methods.contains(&"GET") {
@@ -94,12 +94,14 @@ impl Found<'_> {
     }
 }
 
-/// All of `/api` is ours. Elsewhere others have routes too, so there it is as little as can be.
-fn area(path: &'static str) -> &'static str {
-    if path.starts_with("/api/") {
-        return "/api";
-    }
-    path.split('{').next().unwrap_or(path).trim_end_matches('/')
+/// Returns the prefix below which the table answers every path. Outside `/api` other modules have routes too, so the
+/// prefix is as long as possible there.
+fn area(path: &'static str) -> Option<&'static str> {
+    let prefix = match path.starts_with("/api/") {
+        true => "/api",
+        false => path.split('{').next().unwrap_or(path).trim_end_matches('/'),
+    };
+    (!prefix.is_empty()).then_some(prefix)
 }
 
 fn segments(path: &str) -> impl Iterator<Item = &str> {
@@ -112,14 +114,14 @@ mod tests {
     use super::*;
     use crate::http::reply::Refusal;
     use crate::rest::frame::call::Call;
-    use crate::rest::frame::route::{Access, Done};
+    use crate::rest::frame::route::{Access, NoContent};
 
-    async fn nothing(_: Call) -> Result<Done, Refusal> {
-        Ok(Done)
+    async fn nothing(_: Call) -> Result<NoContent, Refusal> {
+        Ok(NoContent)
     }
 
     fn router() -> Router {
-        Router::of([
+        Router::new([
             Route::get("/api/", Access::Anyone, "", nothing),
             Route::get("/api/things/", Access::Anyone, "", nothing),
             Route::post("/api/things/", Access::Anyone, "", nothing),
@@ -150,7 +152,7 @@ mod tests {
     }
 
     #[test]
-    fn a_path_that_is_not_quite_one_of_ours_is_not_found() {
+    fn a_path_that_differs_from_every_route_is_not_found() {
         for path in [
             "/api//",
             "/api//things/",
@@ -171,36 +173,50 @@ mod tests {
     }
 
     #[test]
-    fn beside_routes_of_others_only_what_lies_below_ours_is_covered() {
-        let router = Router::of([
+    fn outside_api_only_paths_below_a_route_are_covered() {
+        let router = Router::new([
             Route::get("/api/things/", Access::Anyone, "", nothing),
             Route::get("/proxy/ts/status", Access::Anyone, "", nothing),
             Route::get("/proxy/ts/stop/{uuid}", Access::Anyone, "", nothing),
+            Route::get("/", Access::Anyone, "", nothing),
         ]);
-        for path in ["/api", "/api/", "/api/x", "/proxy/ts/status", "/proxy/ts/status/", "/proxy/ts/stop/x/y"]
+        for path in
+            ["/", "/api", "/api/", "/api/x", "/proxy/ts/status", "/proxy/ts/status/", "/proxy/ts/stop/x/y"]
         {
             assert!(router.covers(path), "{path}");
         }
         for path in
-            ["/", "/apis", "/proxy/ts", "/proxy/ts/stream/x", "/proxy/ts/stop_it", "/proxy/ts/stops/x"]
+            ["/apis", "/x", "/proxy/ts", "/proxy/ts/stream/x", "/proxy/ts/stop_it", "/proxy/ts/stops/x"]
         {
             assert!(!router.covers(path), "{path}");
         }
     }
 
     #[test]
-    fn parameters_are_known_by_their_names() {
+    fn parameters_are_returned_with_their_names() {
         let router = router();
         let found = router.find("/api/things/7/parts/0008/").unwrap();
         assert_eq!(found.parameters, [("id", Parameter::Id(7)), ("part_id", Parameter::Id(8))]);
     }
 
     #[test]
-    fn a_path_tells_its_methods() {
+    fn a_path_lists_its_methods() {
         let router = router();
         let found = router.find("/api/things/").unwrap();
         assert_eq!(found.allow(), "GET, HEAD, OPTIONS, POST");
         assert!(found.route(&Method::HEAD).is_some() && found.route(&Method::PUT).is_none());
         assert_eq!(router.find("/api/things/1/parts/1/").unwrap().allow(), "DELETE, OPTIONS");
+    }
+
+    #[test]
+    fn one_handler_can_serve_several_methods() {
+        let router = Router::new(Route::each(
+            [Method::GET, Method::POST],
+            "/player_api.php",
+            Access::Anyone,
+            "",
+            nothing,
+        ));
+        assert_eq!(router.find("/player_api.php").unwrap().allow(), "GET, HEAD, OPTIONS, POST");
     }
 }

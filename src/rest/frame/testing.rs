@@ -1,14 +1,14 @@
-//! The interface without sockets, over a store of the moment: for tests of resources.
+//! The REST interface without sockets, on a temporary store, for tests of resources.
 //!
 //! ```text
 //! let rest = Rest::start().await;
-//! let made = rest.admin("POST", "/api/channels/groups/", json!({ "name": "News" })).await;
-//! assert_eq!((made.status, &made.body["name"]), (201, &json!("News")));
+//! let created = rest.admin("POST", "/api/channels/groups/", json!({ "name": "News" })).await;
+//! assert_eq!((created.status, &created.body["name"]), (201, &json!("News")));
 //! ```
 //!
-//! Whatever is asked, it is seen to that the answer looks as the published document says (holds T-rest.2), that a
-//! refusal has changed nothing (holds T-sync.5), that no handler fails (holds T-rest.1), and that nobody but an admin
-//! is told a secret (holds T-acc.2).
+//! Every request also checks that the answer conforms to the published schema (holds T-rest.2), that a refusal has
+//! changed nothing (holds T-sync.5), that no handler fails (holds T-rest.1), and that only admins receive secrets
+//! (holds T-acc.2).
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -36,40 +36,41 @@ use crate::config::{AuthLimits, Config, Limits};
 use crate::http::Routes;
 use crate::http::accept::LocalAddr;
 use crate::http::admission::Admission;
-use crate::rest::{filter, openapi, routes};
+use crate::rest::{Port, filter, openapi, routes};
 
-/// Bytes of a body, at most.
+/// Maximum size of a body, in bytes.
 pub(crate) const BODY_BYTES_MAX: usize = 100_000;
-/// Part of every secret that [`Rest::start`] puts there; tests put it into those that they make.
+/// Part of every secret that [`Rest::start`] stores. Tests use it in the secrets that they create.
 pub(crate) const SECRET: &str = "hidden-5p1c3";
 
-/// The interface, its store, and its users.
+/// The interface with its store and users.
 pub(crate) struct Rest {
     pub(crate) models: Models,
     pub(crate) auth: Auth,
     pub(crate) system: Arc<System>,
-    /// As they were at the start.
+    /// The users as created at the start.
     users: [User; 5],
     routes: Routes,
     router: Router,
     document: Value,
 }
 
-/// The users that are there, by id.
+// Ids of the users.
+
 pub(crate) const STREAMER: u32 = 1;
 pub(crate) const STANDARD: u32 = 2;
 pub(crate) const ADMIN: u32 = 3;
-/// Passes all checks of level without having one.
+/// Has the lowest level, and passes every check of level.
 pub(crate) const SUPERUSER: u32 = 4;
 pub(crate) const INACTIVE: u32 = 5;
 
-/// What was answered.
+/// An answer with its body read.
 #[derive(Debug)]
 pub(crate) struct Answer {
     pub(crate) status: u16,
     pub(crate) headers: HeaderMap,
     pub(crate) text: String,
-    /// `null` where there is none.
+    /// `null` if the body is empty or not JSON.
     pub(crate) body: Value,
 }
 
@@ -83,7 +84,7 @@ impl Rest {
         let models = models.await.unwrap().unwrap();
         let engine = Settings::default();
         let plans = Arc::new(StorePlans::new(models.clone(), engine.default_stream_profile));
-        // There is no provider that could be reached.
+        // No provider is reachable.
         let parts = SystemParts { dial: Arc::new(MemoryDial::new()), packets: Handle::current() };
         let system = System::start(engine, plans, parts).await.unwrap();
         let system = Arc::new(system);
@@ -96,15 +97,15 @@ impl Rest {
         let config = Config { limits, auth, ..Config::default() };
         let app = app(config, models.clone(), &system).await;
         let auth = app.auth.clone();
-        let router = Router::of(routes());
+        let router = Router::new(routes());
         let users = users(&auth);
-        let (routes, document) = (filter(app), openapi());
+        let (routes, document) = (filter(app, Port::Player), openapi());
         let rest = Rest { models, auth, system, users, routes, router, document };
         rest.restore_users().await;
         rest
     }
 
-    /// Makes the users what they were at the start, whatever has become of them.
+    /// Restores the users as created at the start.
     pub(crate) async fn restore_users(&self) {
         let now = self.models.users.load();
         let changed = self.users.iter().filter(|it| now.get(it.id.0).is_none_or(|now| **now != **it));
@@ -114,24 +115,24 @@ impl Rest {
         }
     }
 
-    /// Puts records there without asking anybody.
+    /// Writes records directly to the store.
     pub(crate) async fn put<T: Record>(&self, records: impl IntoIterator<Item = T>) {
         let records: Vec<T> = records.into_iter().collect();
         let written = self.models.store.write(move |write| records.iter().try_for_each(|it| write.put(it)));
         written.await.unwrap();
     }
 
-    /// Asks as an admin, with a body unless it is `null`.
+    /// Sends a request as an admin, with a body unless it is `null`.
     pub(crate) async fn admin(&self, method: &str, path: &str, body: Value) -> Answer {
         self.ask(ADMIN, method, path, body).await
     }
 
-    /// Asks as a user of level 1.
+    /// Sends a request as a user of level 1.
     pub(crate) async fn standard(&self, method: &str, path: &str, body: Value) -> Answer {
         self.ask(STANDARD, method, path, body).await
     }
 
-    /// Asks as a user of level 0.
+    /// Sends a request as a user of level 0.
     pub(crate) async fn streamer(&self, method: &str, path: &str, body: Value) -> Answer {
         self.ask(STREAMER, method, path, body).await
     }
@@ -141,7 +142,7 @@ impl Rest {
         self.send(method, path, &[("authorization", &self.bearer(user))], text).await
     }
 
-    /// What a user shows in the header `Authorization`.
+    /// Returns the value of the header `Authorization` for a user.
     pub(crate) fn bearer(&self, user: u32) -> String {
         format!("Bearer {}", self.auth.tokens(&self.user(user)).access)
     }
@@ -150,7 +151,7 @@ impl Rest {
         self.models.users.load().get(id).unwrap().clone()
     }
 
-    /// Asks with these headers and this body, as they are.
+    /// Sends a request with these headers and this body, unchanged.
     pub(crate) async fn send(
         &self,
         method: &str,
@@ -161,7 +162,7 @@ impl Rest {
         self.send_body(method, path, headers, Full::new(body.into())).await
     }
 
-    /// Asks with a body that comes as it likes.
+    /// Sends a request with a streamed body.
     pub(crate) async fn send_body<B>(
         &self,
         method: &str,
@@ -183,31 +184,32 @@ impl Rest {
         }
         let before = self.models.store.version();
         let shown = headers.iter().map(|(name, value)| (name.parse().unwrap(), value.parse().unwrap()));
-        // Now, because what is asked for may end what is shown.
+        // Authenticated before the request, which may revoke the credentials.
         let user = self.auth.user_of(&HeaderMap::from_iter(shown)).ok().flatten();
         let request = request.body(body).unwrap();
         let mut service = warp::service(self.routes.clone().map(|it| it));
         let (head, body) = service.call(request).await.unwrap().into_parts();
         let bytes = body.collect().await.unwrap().to_bytes();
         let text = String::from_utf8(bytes.to_vec()).unwrap();
-        let body = if text.is_empty() { Value::Null } else { serde_json::from_str(&text).unwrap() };
+        let body =
+            if text.is_empty() { Value::Null } else { serde_json::from_str(&text).unwrap_or_default() };
         let answer = Answer { status: head.status.as_u16(), headers: head.headers, text, body };
-        self.holds(method, path, user.as_deref(), before, &answer);
+        self.check(method, path, user.as_deref(), before, &answer);
         answer
     }
 
-    /// What is true of every answer.
-    fn holds(&self, method: &str, path: &str, user: Option<&User>, before: u64, answer: &Answer) {
+    /// Checks the promises that hold for every answer.
+    fn check(&self, method: &str, path: &str, user: Option<&User>, before: u64, answer: &Answer) {
         let said = format!("{method} {path}: {} {}", answer.status, answer.text);
-        assert!(answer.status < 500, "the gateway fails: {said}");
+        assert!(answer.status < 500, "the handler failed: {said}");
         if answer.status >= 400 {
             assert_eq!(self.models.store.version(), before, "a refusal changed something: {said}");
         }
         let is_admin = user.is_some_and(|it| it.may(UserLevel::Admin));
-        // One's own player password is no secret to oneself.
+        // Users may see their own player password.
         let own = user.and_then(|it| it.player_password.as_ref()).map_or(SECRET, |it| it.expose());
         let told = answer.text.replace(&format!("{own}\""), "\"");
-        assert!(is_admin || !told.contains(SECRET), "a secret is told: {said}");
+        assert!(is_admin || !told.contains(SECRET), "the answer contains a secret: {said}");
 
         let path = path.split('?').next().unwrap_or_default();
         let method: Method = method.parse().unwrap();
@@ -215,12 +217,12 @@ impl Rest {
         let Some(route) = found.route(&method).filter(|_| path != "/api") else { return };
         let wrong =
             conform::check(&self.document, route.path, route.method.as_str(), answer.status, &answer.body);
-        assert!(wrong.is_empty(), "not as published: {wrong:#?}\n{said}");
+        assert!(wrong.is_empty(), "the answer differs from the schema: {wrong:#?}\n{said}");
     }
 }
 
-/// Builds the application context of a test around a started system, which refreshes nothing: what an importer wrote would
-/// look like something that a refused request changed.
+/// Builds the application context of a test around a started system. Nothing is refreshed: a background write would look
+/// like a change by a refused request.
 pub(crate) async fn app(config: Config, models: Models, system: &Arc<System>) -> Arc<App> {
     let system = Arc::clone(system);
     let building = tokio::task::spawn_blocking(move || {
@@ -229,7 +231,7 @@ pub(crate) async fn app(config: Config, models: Models, system: &Arc<System>) ->
     building.await.unwrap().unwrap()
 }
 
-/// One user of each kind. The admin has an API key.
+/// Returns one user of each kind. The admin has an API key.
 fn users(auth: &Auth) -> [User; 5] {
     let user = |id: u32, name: &str, level| User {
         password: Some(Secret::new(format!("{SECRET} no hash"))),

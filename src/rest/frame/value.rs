@@ -1,4 +1,4 @@
-//! The types that a field may have: their shape on the wire, and how each is read.
+//! The types of fields: their form on the wire, and how each is read.
 
 use domain::ids::{AccountId, ChannelId, GroupId, ProfileId, StreamId, StreamProfileId, UserId};
 use domain::secret::Secret;
@@ -16,18 +16,17 @@ pub(crate) trait Shape {
     const IS_NULLABLE: bool = false;
 }
 
-/// A type that can be read from what a client sends.
+/// A type that can be read from a request.
 pub(crate) trait Readable: Shape + Sized {
-    /// A sentence for the client when the value is not one of this type, or breaks a rule of the field.
-    ///
-    /// Values of a query come as texts.
+    /// Reads a value, or returns a message for the client if the value has another type or violates a rule of the
+    /// field. Values of a query are texts.
     fn read(value: &Value, field: &Field) -> Result<Self, String>;
 }
 
-/// One of some texts.
+/// An enum whose values are texts on the wire.
 pub(crate) trait Choice: Copy + 'static {
     const NAMES: &'static [&'static str];
-    /// The same, and each with a minus before it: how lists are asked for the other way round.
+    /// Each name, and each name with a minus for descending order.
     const ORDERINGS: &'static [&'static str];
 
     fn of(name: &str) -> Option<Self>;
@@ -35,8 +34,17 @@ pub(crate) trait Choice: Copy + 'static {
     fn name(self) -> &'static str;
 }
 
-/// Declares how the values of an enum are called on the wire.
+/// Declares the names of the values of an enum on the wire, and with `enum` the enum itself.
 macro_rules! choice {
+    ($(#[$meta:meta])* enum $type:ident { $($value:ident = $name:literal),+ $(,)? }) => {
+        $(#[$meta])*
+        #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+        pub(crate) enum $type {
+            $($value),+
+        }
+
+        $crate::rest::frame::value::choice!($type { $($value = $name),+ });
+    };
     ($type:ty { $($value:ident = $name:literal),+ $(,)? }) => {
         impl $crate::rest::frame::value::Choice for $type {
             const NAMES: &'static [&'static str] = &[$($name),+];
@@ -57,7 +65,7 @@ macro_rules! choice {
 }
 pub(crate) use choice;
 
-/// A choice as a field of an answer.
+/// A field whose type is a [`Choice`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Named<T>(pub(crate) T);
 
@@ -77,7 +85,7 @@ impl<T: Choice> Serialize for Named<T> {
     }
 }
 
-/// A moment: milliseconds since 1970, on the wire as ISO 8601 in UTC.
+/// A time in milliseconds since 1970, on the wire in ISO 8601 and UTC.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Time(pub(crate) i64);
 
@@ -86,7 +94,7 @@ impl Shape for Time {
 }
 
 impl Readable for Time {
-    /// Without an offset it is UTC, without a time of day the beginning of that day.
+    /// A time without an offset is in UTC; a date without a time is the start of the day.
     fn read(value: &Value, _: &Field) -> Result<Self, String> {
         let text = value.as_str().unwrap_or_default().trim();
         let of_utc = || text.parse::<jiff::civil::DateTime>().ok()?.to_zoned(jiff::tz::TimeZone::UTC).ok();
@@ -132,7 +140,7 @@ impl Shape for String {
 }
 
 impl Readable for String {
-    /// White space around it is a slip of the hand.
+    /// Trims white space.
     fn read(value: &Value, field: &Field) -> Result<Self, String> {
         text(value.as_str().map(str::trim), field).map(str::to_owned)
     }
@@ -161,7 +169,7 @@ impl Shape for Secret {
 }
 
 impl Readable for Secret {
-    /// White space around it may be meant.
+    /// Keeps white space, which may be part of a password.
     fn read(value: &Value, field: &Field) -> Result<Self, String> {
         text(value.as_str(), field).map(Secret::new)
     }
@@ -183,7 +191,7 @@ impl Readable for bool {
     }
 }
 
-/// A whole number, also as a text of digits and as `5.0`, within the limits of the field.
+/// Reads a whole number within the limits of the field. Also accepts a text of digits, and `5.0`.
 fn integer(value: &Value, field: &Field) -> Result<i64, String> {
     let of_float = |it: f64| (it.fract() == 0.0 && it.abs() < 9e15).then_some(it as i64);
     let read = value
@@ -298,7 +306,7 @@ impl Readable for Value {
     }
 }
 
-/// May be `null`.
+/// A field that may be `null`.
 impl<T: Shape> Shape for Option<T> {
     const KIND: Kind = T::KIND;
     const IS_NULLABLE: bool = true;
@@ -315,7 +323,7 @@ impl<T: Shape> Shape for Vec<T> {
 }
 
 impl<T: Readable> Readable for Vec<T> {
-    /// In a query, a list is one text with commas.
+    /// In a query, a list is one text separated by commas.
     fn read(value: &Value, field: &Field) -> Result<Self, String> {
         let of_query: Vec<Value>;
         let items = match value {
@@ -342,13 +350,13 @@ impl<T: Readable> Readable for Vec<T> {
     }
 }
 
-/// What is said of a value that is none of these.
+/// Returns the message for a value that is not one of these names.
 pub(super) fn not_a_choice(value: &Value, names: &[&str]) -> String {
-    format!("{} is not a valid choice. Choose one of: {}.", shown(value), names.join(", "))
+    format!("{} is not a valid choice. Choose one of: {}.", printable(value), names.join(", "))
 }
 
-/// A value as it may stand in a message: a short text or number, else a word for it.
-fn shown(value: &Value) -> String {
+/// Returns a value for use in a message: a shortened text, a number, or a placeholder.
+fn printable(value: &Value) -> String {
     const CHARS_MAX: usize = 100;
     match value {
         Value::String(text) => format!("\"{}\"", text.chars().take(CHARS_MAX).collect::<String>()),

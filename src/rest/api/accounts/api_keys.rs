@@ -1,83 +1,81 @@
-//! `/api/accounts/api-keys/`: the one API key that a user may have.
+//! `/api/accounts/api-keys/`: the API key of a user.
 
 use std::sync::Arc;
 
 use domain::ids::UserId;
 use domain::user::{User, UserLevel};
 use http::StatusCode;
+use resource_derive::{Body, View};
+use serde::Serialize;
 
-use super::users::UserAccount;
+use super::users::UserView;
 use crate::http::reply::Refusal;
 use crate::rest::frame::call::Call;
-use crate::rest::frame::record::{body, view};
 use crate::rest::frame::route::{Created, Route, STREAMER};
 
-body! {
-    /// Whose key.
-    KeyOwner {
-        /// The caller where nothing is said. Somebody else's only for admins.
-        user_id: Option<UserId> [example("7")],
-    }
+/// Selects the owner of the key.
+#[derive(Clone, Debug, Body)]
+pub(crate) struct KeyOwner {
+    /// Id of the owner; the caller by default. Only admins may name another user.
+    #[field(example = "7")]
+    user_id: Option<Option<UserId>>,
 }
 
-view! {
-    /// The caller's API key.
-    OwnKey {
-        /// For `X-API-Key`, or `Authorization: ApiKey`.
-        key: Option<String>,
-    }
+/// The caller's API key.
+#[derive(Clone, Debug, Serialize, View)]
+pub(crate) struct OwnKeyView {
+    /// For the header `X-API-Key`, or `Authorization: ApiKey`.
+    key: Option<String>,
 }
 
-view! {
-    /// A new API key. The one before it is good no longer.
-    NewKey {
-        /// For `X-API-Key`, or `Authorization: ApiKey`. Afterwards its owner alone can see it.
-        key: String,
-        /// Whose it is.
-        user: UserAccount,
-    }
+/// A new API key. It replaces the previous one.
+#[derive(Clone, Debug, Serialize, View)]
+pub(crate) struct NewKeyView {
+    /// For the header `X-API-Key`, or `Authorization: ApiKey`. From now on only its owner can read it.
+    key: String,
+    /// Owner of the key.
+    user: UserView,
 }
 
-view! {
-    /// What became of it.
-    Revoked {
-        /// There is no key any more.
-        success: bool,
-    }
+/// Result of revoking a key.
+#[derive(Clone, Debug, Serialize, View)]
+pub(crate) struct RevokedView {
+    /// Always `true`: the user has no key.
+    success: bool,
 }
 
 pub(super) fn routes() -> Vec<Route> {
-    let not_yours = "Somebody else's key is for admins.";
-    let nobody = "There is no such user.";
+    let not_yours = "Only admins may name another user.";
+    let nobody = "The user does not exist.";
     let action =
         |route: Route| route.refuses(StatusCode::FORBIDDEN, not_yours).refuses(StatusCode::NOT_FOUND, nobody);
     vec![
-        Route::get("/api/accounts/api-keys/", STREAMER, "Shows the caller's API key.", show),
+        Route::get("/api/accounts/api-keys/", STREAMER, "Returns the caller's API key.", retrieve),
         action(Route::post(
             "/api/accounts/api-keys/generate/",
             STREAMER,
-            "Makes an API key, in place of the one before.",
+            "Creates an API key, which replaces the previous one.",
             generate,
         )),
-        action(Route::post("/api/accounts/api-keys/revoke/", STREAMER, "Takes an API key away.", revoke)),
+        action(Route::post("/api/accounts/api-keys/revoke/", STREAMER, "Revokes an API key.", revoke)),
     ]
 }
 
-async fn show(call: Call) -> Result<OwnKey, Refusal> {
+async fn retrieve(call: Call) -> Result<OwnKeyView, Refusal> {
     let key = call.user()?.api_key.as_ref();
-    Ok(OwnKey { key: key.map(|it| it.key.expose().to_owned()) })
+    Ok(OwnKeyView { key: key.map(|it| it.key.expose().to_owned()) })
 }
 
-async fn generate(call: Call, body: KeyOwner) -> Result<Created<NewKey>, Refusal> {
+async fn generate(call: Call, body: KeyOwner) -> Result<Created<NewKeyView>, Refusal> {
     let key = call.app.auth.new_api_key();
     let text = key.key.expose().to_owned();
     let user = change(&call, body, move |user| user.api_key = Some(key)).await?;
-    Ok(Created(NewKey { key: text, user: UserAccount::of(&user, call.user()?) }))
+    Ok(Created(NewKeyView { key: text, user: call.render(&*user)? }))
 }
 
-async fn revoke(call: Call, body: KeyOwner) -> Result<Revoked, Refusal> {
+async fn revoke(call: Call, body: KeyOwner) -> Result<RevokedView, Refusal> {
     change(&call, body, |user| user.api_key = None).await?;
-    Ok(Revoked { success: true })
+    Ok(RevokedView { success: true })
 }
 
 async fn change(

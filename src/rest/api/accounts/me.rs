@@ -1,71 +1,75 @@
-//! `/api/accounts/users/me/`: what users see and change of themselves.
+//! `/api/accounts/users/me/`: what users see and change of their own account.
 
 use domain::secret::Secret;
 use domain::user::{USERNAME_CHARS_MAX, User};
+use resource_derive::Body;
 use serde_json::{Map, Value};
 
 use super::properties;
 use super::users::{
-    CHARS_MAX, PASSWORD_CHARS_MAX, UserAccount, check_email, check_name, new_password, put, set_password,
+    CHARS_MAX, PASSWORD_CHARS_MAX, UserView, check_email, check_name, check_name_of, new_password,
+    set_password,
 };
 use crate::http::reply::Refusal;
-use crate::rest::frame::call::{Call, find};
-use crate::rest::frame::record::body;
+use crate::rest::frame::call::Call;
+use crate::rest::frame::record::{find, set};
 use crate::rest::frame::route::{Route, STREAMER};
 
-body! {
-    /// What users may change of themselves. Level, flags and limits are for admins, and ignored here.
-    OwnEdit {
-        /// Unique, whatever the case of its letters. Letters, digits and `@ . + - _`.
-        username: String [chars_max(USERNAME_CHARS_MAX)],
-        /// For people.
-        email: String [blank(), chars_max(CHARS_MAX)],
-        /// For people.
-        first_name: String [blank(), chars_max(CHARS_MAX)],
-        /// For people.
-        last_name: String [blank(), chars_max(CHARS_MAX)],
-        /// How the user is drawn.
-        avatar_config: Map<String, Value>,
-        /// Merged key by key; `null` takes a key away. Keys that are for admins are ignored: `xc_password`,
-        /// `hide_adult_content`, `allowed_networks`, `catchup_enabled`.
-        custom_properties: Map<String, Value>,
-        /// Every token that was given for the one before ends with it, this one too.
-        password: Secret [chars_max(PASSWORD_CHARS_MAX)],
-    }
+/// Changes to the caller's own account. UserLevel, flags and limits can be changed by admins only, and are ignored here.
+#[derive(Clone, Debug, Body)]
+pub(crate) struct OwnEdit {
+    /// Unique regardless of case. Letters, digits and `@ . + - _`.
+    #[field(chars_max = USERNAME_CHARS_MAX)]
+    username: Option<String>,
+    /// Email address, for information only.
+    #[field(blank, chars_max = CHARS_MAX)]
+    email: Option<String>,
+    /// First name, for information only.
+    #[field(blank, chars_max = CHARS_MAX)]
+    first_name: Option<String>,
+    /// Last name, for information only.
+    #[field(blank, chars_max = CHARS_MAX)]
+    last_name: Option<String>,
+    /// Appearance of the user in clients.
+    avatar_config: Option<Map<String, Value>>,
+    /// Merged key by key; `null` removes a key. Keys that only admins may change are ignored: `xc_password`,
+    /// `hide_adult_content`, `allowed_networks`, `catchup_enabled`.
+    custom_properties: Option<Map<String, Value>>,
+    /// A new password revokes all tokens of the user, including the one of this request.
+    #[field(chars_max = PASSWORD_CHARS_MAX)]
+    password: Option<Secret>,
 }
 
 const ME: &str = "/api/accounts/users/me/";
 
 pub(super) fn routes() -> Vec<Route> {
     vec![
-        Route::get(ME, STREAMER, "Shows the caller.", show),
-        Route::patch(ME, STREAMER, "Changes of the caller what is sent.", update),
+        Route::get(ME, STREAMER, "Returns the caller.", retrieve),
+        Route::patch(ME, STREAMER, "Partially updates the caller.", update),
     ]
 }
 
-async fn show(call: Call) -> Result<UserAccount, Refusal> {
-    let user = call.user()?;
-    Ok(UserAccount::of(user, user))
+async fn retrieve(call: Call) -> Result<UserView, Refusal> {
+    call.render(&**call.user()?)
 }
 
-async fn update(call: Call, mut edit: OwnEdit) -> Result<UserAccount, Refusal> {
+async fn update(call: Call, mut edit: OwnEdit) -> Result<UserView, Refusal> {
     let known = call.user()?;
     let (id, password) = (known.id.0, edit.password.take());
     let password = new_password(&call, known, password, |user| edit.clone().apply(user)).await?;
-    let user = call
-        .write(move |write| {
-            let mut user = find::<User>(write, id)?;
-            edit.apply(&mut user)?;
-            set_password(&mut user, password);
-            put(write, &user)?;
-            Ok(user)
-        })
-        .await?;
-    Ok(UserAccount::of(&user, call.user()?))
+    let user = call.write(move |write| {
+        let mut user = find::<User>(write, id)?;
+        edit.apply(&mut user)?;
+        set_password(&mut user, password);
+        check_name_of(write, &user)?;
+        write.put(&user)?;
+        Ok(user)
+    });
+    call.render(&user.await?)
 }
 
 impl OwnEdit {
-    /// What was sent goes over what is there, the password apart.
+    /// Applies the edit, except for the password.
     fn apply(self, user: &mut User) -> Result<(), Refusal> {
         if let Some(name) = self.username {
             user.username = if name == user.username { name } else { check_name(&name)? };
@@ -73,8 +77,8 @@ impl OwnEdit {
         if let Some(email) = self.email {
             user.email = check_email(email)?;
         }
-        user.first_name = self.first_name.unwrap_or_else(|| std::mem::take(&mut user.first_name));
-        user.last_name = self.last_name.unwrap_or_else(|| std::mem::take(&mut user.last_name));
+        set(&mut user.first_name, self.first_name);
+        set(&mut user.last_name, self.last_name);
         if let Some(avatar) = self.avatar_config {
             properties::check_size("avatar_config", &avatar)?;
             user.avatar = avatar;

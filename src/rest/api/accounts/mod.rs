@@ -1,7 +1,7 @@
-//! `/api/accounts/`: who somebody is, and who there is.
+//! `/api/accounts/`: authentication and users.
 //!
-//! `tokens` (logging in), `setup` (the first admin), `api_keys`, `users` (all of them, for admins), `me` (oneself).
-//! What programs keep with a user, and what the gateway takes out of it, is in `properties`.
+//! `tokens` (login), `setup` (the first admin), `api_keys`, `users` (for admins), `me` (the caller's own account).
+//! `properties` holds the custom properties of a user, two of which the gateway interprets.
 
 mod api_keys;
 mod me;

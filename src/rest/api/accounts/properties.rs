@@ -1,4 +1,4 @@
-//! What programs keep with a user. Two of the keys mean something to the gateway and have fields of their own inside.
+//! Custom properties of a user. The gateway stores two of the keys in fields of their own.
 
 use domain::secret::Secret;
 use domain::user::User;
@@ -11,12 +11,12 @@ const FIELD: &str = "custom_properties";
 /// The player password.
 const PLAYER_PASSWORD: &str = "xc_password";
 const HIDE_ADULT: &str = "hide_adult_content";
-/// What an admin decides about a user, and a user does not about themselves.
+/// Keys that only admins may change.
 const FOR_ADMINS: [&str; 4] = [PLAYER_PASSWORD, HIDE_ADULT, "allowed_networks", "catchup_enabled"];
-/// Bytes of all properties of a user together, as JSON.
+/// Maximum size of all properties of a user as JSON, in bytes.
 pub(super) const BYTES_MAX: usize = 100 * 1024;
 
-/// Puts what was sent over what is there, key by key; `null` takes a key away.
+/// Merges the sent properties key by key; `null` removes a key.
 pub(super) fn merge(user: &mut User, sent: Map<String, Value>) -> Result<(), Refusal> {
     for (key, value) in sent {
         match (key.as_str(), value) {
@@ -31,25 +31,25 @@ pub(super) fn merge(user: &mut User, sent: Map<String, Value>) -> Result<(), Ref
     check_size(FIELD, &user.custom_properties)
 }
 
-/// The same by users themselves, without what is for admins to decide.
+/// Merges properties that users send for themselves, without the keys that only admins may change.
 pub(super) fn merge_own(user: &mut User, mut sent: Map<String, Value>) -> Result<(), Refusal> {
     sent.retain(|key, _| !FOR_ADMINS.contains(&key.as_str()));
     merge(user, sent)
 }
 
-/// All properties as they are shown, to who may see the player password or not.
-pub(super) fn shown(user: &User, with_player_password: bool) -> Map<String, Value> {
-    let mut shown = user.custom_properties.clone();
+/// Returns all properties, with the player password if the caller may see it.
+pub(super) fn visible(user: &User, with_player_password: bool) -> Map<String, Value> {
+    let mut visible = user.custom_properties.clone();
     if let Some(password) = user.player_password.as_ref().filter(|_| with_player_password) {
-        shown.insert(PLAYER_PASSWORD.to_owned(), password.expose().into());
+        visible.insert(PLAYER_PASSWORD.to_owned(), password.expose().into());
     }
     if user.hide_adult {
-        shown.insert(HIDE_ADULT.to_owned(), true.into());
+        visible.insert(HIDE_ADULT.to_owned(), true.into());
     }
-    shown
+    visible
 }
 
-/// Is this small enough to be kept with a user?
+/// Checks that the value does not exceed the maximum size.
 pub(super) fn check_size(field: &str, value: &Map<String, Value>) -> Result<(), Refusal> {
     let n_bytes = serde_json::to_string(value).map_or(usize::MAX, |it| it.len());
     if n_bytes > BYTES_MAX {
@@ -104,7 +104,7 @@ mod tests {
     }
 
     #[test]
-    fn properties_are_merged_key_by_key_and_null_takes_one_away() {
+    fn properties_are_merged_key_by_key_and_null_removes_one() {
         let mut anna = anna();
         assert_eq!(
             Value::from(anna.custom_properties.clone()),
@@ -125,28 +125,28 @@ mod tests {
             (json!({ "xc_password": "", "hide_adult_content": null, "b": {} }), json!({ "b": {}, "c": [3] })),
         ] {
             merge(&mut anna, object(sent.clone())).unwrap();
-            assert_eq!(Value::from(shown(&anna, true)), shown_after, "{sent}");
+            assert_eq!(Value::from(visible(&anna, true)), shown_after, "{sent}");
         }
     }
 
     #[test]
-    fn nobody_changes_about_themselves_what_is_for_admins_to_decide() {
+    fn users_cannot_change_the_properties_that_only_admins_may_change() {
         let mut anna = anna();
         let sent = json!({
             "xc_password": "hack", "hide_adult_content": false, "allowed_networks": {}, "catchup_enabled": true, "a": 5,
         });
         merge_own(&mut anna, object(sent)).unwrap();
         let expected = json!({ "a": 5, "b": 2, "xc_password": "remote", "hide_adult_content": true });
-        assert_eq!(Value::from(shown(&anna, true)), expected);
+        assert_eq!(Value::from(visible(&anna, true)), expected);
     }
 
     #[test]
-    fn the_player_password_is_shown_to_who_may_see_it_only() {
-        assert!(!shown(&anna(), false).contains_key("xc_password"));
+    fn the_player_password_is_visible_only_to_those_who_may_see_it() {
+        assert!(!visible(&anna(), false).contains_key("xc_password"));
     }
 
     #[test]
-    fn what_cannot_be_kept_is_refused_and_says_why() {
+    fn an_invalid_property_is_refused_with_the_reason() {
         for (sent, message) in [
             (json!({ "xc_password": 7 }), "xc_password: Not a valid string."),
             (json!({ "xc_password": "a\nb" }), "xc_password: Control characters are not allowed."),

@@ -1,4 +1,4 @@
-//! `/api/accounts/initialize-superuser/`: the first admin of a new installation, made from its own network.
+//! `/api/accounts/initialize-superuser/`: creates the first admin of a new installation, from a local network only.
 
 use std::net::IpAddr;
 
@@ -8,63 +8,66 @@ use domain::secret::Secret;
 use domain::user::{USERNAME_CHARS_MAX, User, UserLevel};
 use http::header::{HOST, HeaderValue, ORIGIN};
 use http::{HeaderMap, StatusCode};
+use resource_derive::{Body, View};
+use serde::Serialize;
 
 use super::users::{CHARS_MAX, PASSWORD_CHARS_MAX, check_email, check_name};
 use crate::http::network::Networks;
 use crate::http::reply::Refusal;
 use crate::rest::frame::call::Call;
-use crate::rest::frame::record::{body, view};
 use crate::rest::frame::route::{Access, Route};
 
-body! {
-    /// The first admin.
-    FirstAdmin {
-        /// Letters, digits and `@ . + - _`.
-        username: String [required(), chars_max(USERNAME_CHARS_MAX), example("admin")],
-        /// Kept as a slow hash.
-        password: Secret [required(), chars_max(PASSWORD_CHARS_MAX)],
-        /// For people.
-        email: String [blank(), chars_max(CHARS_MAX)],
-    }
+/// The first admin.
+#[derive(Clone, Debug, Body)]
+pub(crate) struct FirstAdmin {
+    /// Letters, digits and `@ . + - _`.
+    #[field(chars_max = USERNAME_CHARS_MAX, example = "admin")]
+    username: String,
+    /// Stored as a slow hash.
+    #[field(chars_max = PASSWORD_CHARS_MAX)]
+    password: Secret,
+    /// Email address, for information only.
+    #[field(blank, chars_max = CHARS_MAX)]
+    email: Option<String>,
 }
 
-view! {
-    /// Whether there is an admin already.
-    Setup {
-        /// Once there is one, nothing can be set up here any more.
-        superuser_exists: bool,
-        /// From where the caller comes, as seen here.
-        client_ip: String [example("192.168.1.5")],
-        /// Whether the first admin may be made from there, now.
-        setup_allowed: bool,
-    }
+/// State of the initial setup.
+#[derive(Clone, Debug, Serialize, View)]
+pub(crate) struct SetupView {
+    /// Whether an admin exists. If so, this endpoint changes nothing.
+    superuser_exists: bool,
+    /// The caller's address as seen by the gateway.
+    #[field(example = "192.168.1.5")]
+    client_ip: String,
+    /// Whether the caller may create the first admin now.
+    setup_allowed: bool,
 }
 
-/// Headers by which a proxy says that it calls for somebody else.
+/// RequestHeaders by which a proxy names the client it forwards for.
 const FORWARDED: [&str; 3] = ["forwarded", "x-forwarded-for", "x-real-ip"];
 
 pub(super) fn routes() -> Vec<Route> {
     let path = "/api/accounts/initialize-superuser/";
     vec![
-        Route::get(path, Access::Anyone, "Says whether the first admin is still to be made.", show),
+        Route::get(path, Access::Anyone, "Returns whether the first admin still has to be created.", retrieve),
         Route::post(
             path,
             Access::Anyone,
-            "Makes the first admin, from loopback and private addresses. Once there is one, does nothing.",
+            "Creates the first admin, from loopback and private addresses only. Changes nothing if an admin exists.",
             create,
         )
         .refuses(
             StatusCode::FORBIDDEN,
-            "The caller is not in the network of this installation, comes through a proxy, or from another page.",
+            "The caller is outside the local networks, uses a proxy, or sends the request from a page of another site.",
         ),
     ]
 }
 
-async fn show(call: Call) -> Result<Setup, Refusal> {
+async fn retrieve(call: Call) -> Result<SetupView, Refusal> {
     Ok(setup(&call))
 }
 
-async fn create(call: Call, first: FirstAdmin) -> Result<Setup, Refusal> {
+async fn create(call: Call, first: FirstAdmin) -> Result<SetupView, Refusal> {
     let now = setup(&call);
     if now.superuser_exists {
         return Ok(now);
@@ -72,12 +75,11 @@ async fn create(call: Call, first: FirstAdmin) -> Result<Setup, Refusal> {
     if !now.setup_allowed {
         return Err(Refusal::network());
     }
-    let username = check_name(&first.username.unwrap_or_default())?;
+    let username = check_name(&first.username)?;
     let email = check_email(first.email.unwrap_or_default())?;
-    let password = first.password.unwrap_or_else(|| Secret::new(""));
-    let password = call.app.auth.hash(password.expose().to_owned()).await?;
+    let password = call.app.auth.hash(first.password.expose().to_owned()).await?;
     call.write(move |write| {
-        // Somebody else may have been as quick.
+        // Another request may have created one in the meantime.
         if write.all::<User>()?.iter().any(is_admin) {
             return Ok(());
         }
@@ -90,26 +92,26 @@ async fn create(call: Call, first: FirstAdmin) -> Result<Setup, Refusal> {
     Ok(setup(&call))
 }
 
-/// A person who may do everything, now or once made active again.
+/// Returns whether the user has every permission, or will have when activated again.
 fn is_admin(user: &User) -> bool {
     user.effective_level() == UserLevel::Admin
 }
 
-fn setup(call: &Call) -> Setup {
+fn setup(call: &Call) -> SetupView {
     let superuser_exists = call.app.models.users.load().iter().any(|it| is_admin(it));
     let address = call.caller.address().to_canonical();
-    let setup_allowed = !superuser_exists && is_at_home(address, &call.headers);
-    Setup { superuser_exists, client_ip: address.to_string(), setup_allowed }
+    let setup_allowed = !superuser_exists && is_local(address, &call.headers);
+    SetupView { superuser_exists, client_ip: address.to_string(), setup_allowed }
 }
 
-fn is_at_home(address: IpAddr, headers: &HeaderMap) -> bool {
-    // The address of a proxy says nothing about who stands behind it, and that may be the whole world.
+fn is_local(address: IpAddr, headers: &HeaderMap) -> bool {
+    // The address of a proxy does not reveal the client, which may be anywhere on the Internet.
     let is_direct = FORWARDED.iter().all(|it| !headers.contains_key(*it));
-    is_direct && Networks::local().contains(address) && !is_of_another_page(headers)
+    is_direct && Networks::local().contains(address) && !is_cross_site(headers)
 }
 
-/// A browser at home may show a page from anywhere, and says of what that page sends where it came from.
-fn is_of_another_page(headers: &HeaderMap) -> bool {
+/// A browser in the local network may run a page from any site. It names that site in `Origin`.
+fn is_cross_site(headers: &HeaderMap) -> bool {
     let text = |name| headers.get(name).map(|it: &HeaderValue| it.to_str().unwrap_or_default());
     let host = text(HOST);
     text(ORIGIN).is_some_and(|origin| origin.split_once("://").map(|(_, host)| host) != host)
@@ -122,24 +124,24 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_first_admin_is_made_from_home_and_not_through_a_proxy_or_a_page_from_elsewhere() {
+    fn the_first_admin_is_created_from_a_local_network_without_a_proxy_or_a_page_of_another_site() {
         let check = |address: &str, headers: &[(&'static str, &'static str)], expected: bool| {
             let headers = headers
                 .iter()
                 .map(|(name, value)| (HeaderName::from_static(name), HeaderValue::from_static(value)));
-            assert_eq!(is_at_home(address.parse().unwrap(), &headers.collect()), expected, "{address}");
+            assert_eq!(is_local(address.parse().unwrap(), &headers.collect()), expected, "{address}");
         };
-        for home in ["127.0.0.1", "::1", "192.168.1.5", "::ffff:10.0.0.5", "fd00::5"] {
-            check(home, &[], true);
-            check(home, &[("host", "nas:9191"), ("origin", "http://nas:9191")], true);
-            check(home, &[("host", "nas:9191"), ("origin", "https://elsewhere.example")], false);
-            check(home, &[("host", "nas:9191"), ("origin", "null")], false);
+        for local in ["127.0.0.1", "::1", "192.168.1.5", "::ffff:10.0.0.5", "fd00::5"] {
+            check(local, &[], true);
+            check(local, &[("host", "nas:9191"), ("origin", "http://nas:9191")], true);
+            check(local, &[("host", "nas:9191"), ("origin", "https://elsewhere.example")], false);
+            check(local, &[("host", "nas:9191"), ("origin", "null")], false);
             for header in FORWARDED {
-                check(home, &[(header, "127.0.0.1")], false);
+                check(local, &[(header, "127.0.0.1")], false);
             }
         }
-        for elsewhere in ["192.0.2.1", "100.64.0.1", "2001:db8::1"] {
-            check(elsewhere, &[], false);
+        for remote in ["192.0.2.1", "100.64.0.1", "2001:db8::1"] {
+            check(remote, &[], false);
         }
     }
 }

@@ -1,67 +1,66 @@
-//! `/api/accounts/token/`: logging in, staying so, and out.
+//! `/api/accounts/token/`: login, refresh and logout.
 
 use actors::now_ms;
 use domain::secret::Secret;
 use domain::user::{USERNAME_CHARS_MAX, User};
 use http::StatusCode;
+use resource_derive::{Body, View};
+use serde::Serialize;
 use tracing::warn;
 
 use super::users::PASSWORD_CHARS_MAX;
 use crate::http::reply::Refusal;
 use crate::rest::frame::call::Call;
-use crate::rest::frame::record::{body, view};
 use crate::rest::frame::route::{Access, Route, STREAMER};
 
-body! {
-    /// Who logs in.
-    Login {
-        /// Whatever the case of its letters.
-        username: String [required(), chars_max(USERNAME_CHARS_MAX), example("anna")],
-        /// Never the player password.
-        password: Secret [required(), chars_max(PASSWORD_CHARS_MAX)],
-    }
+/// Credentials of a login.
+#[derive(Clone, Debug, Body)]
+pub(crate) struct Login {
+    /// Compared regardless of case.
+    #[field(chars_max = USERNAME_CHARS_MAX, example = "anna")]
+    username: String,
+    /// The login password, not the player password.
+    #[field(chars_max = PASSWORD_CHARS_MAX)]
+    password: Secret,
 }
 
-body! {
-    /// What an access token is asked for with.
-    TokenRefresh {
-        /// The refresh token of a login.
-        refresh: Secret [required()],
-    }
+/// Request for an access token.
+#[derive(Clone, Debug, Body)]
+pub(crate) struct TokenRefresh {
+    /// The refresh token of a login.
+    refresh: Secret,
 }
 
-view! {
-    /// The tokens of a login.
-    TokenPair {
-        /// Good for 24 hours, to get access tokens with.
-        refresh: String,
-        /// Good for 30 minutes, for `Authorization: Bearer`.
-        access: String,
-    }
+/// Tokens of a login.
+#[derive(Clone, Debug, Serialize, View)]
+pub(crate) struct TokenPairView {
+    /// Valid for 24 hours; used to get access tokens.
+    refresh: String,
+    /// Valid for 30 minutes; for `Authorization: Bearer`.
+    access: String,
 }
 
-view! {
-    /// An access token.
-    AccessToken {
-        /// Good for 30 minutes, for `Authorization: Bearer`.
-        access: String,
-    }
+/// An access token.
+#[derive(Clone, Debug, Serialize, View)]
+pub(crate) struct AccessTokenView {
+    /// Valid for 30 minutes; for `Authorization: Bearer`.
+    access: String,
 }
 
-view! {
-    /// What became of it.
-    LoggedOut {
-        /// For people.
-        message: &'static str [example("Logout successful")],
-    }
+/// Result of a logout.
+#[derive(Clone, Debug, Serialize, View)]
+pub(crate) struct LoggedOutView {
+    /// Message for people.
+    #[field(example = "Logout successful")]
+    message: &'static str,
 }
 
-/// So much newer is the time of the last login before it is written again, in milliseconds: programs log in for every
-/// request, and each write waits for a disk.
-const LOGIN_NOTED_EVERY_MS: i64 = 60_000;
+/// Minimum time between two writes of a user's last login, in milliseconds. Some clients log in for every request, and
+/// each write waits for the disk.
+const LOGIN_INTERVAL_MS: i64 = 60_000;
 
 pub(super) fn routes() -> Vec<Route> {
-    let wrong = "User name and password do not fit together, or the user is inactive.";
+    let wrong = "Wrong user name or password, or the user is inactive.";
     let login_at = |path| {
         Route::post(path, Access::Anyone, "Logs in with a password.", login)
             .refuses(StatusCode::UNAUTHORIZED, wrong)
@@ -69,51 +68,48 @@ pub(super) fn routes() -> Vec<Route> {
     vec![
         login_at("/api/accounts/token/"),
         login_at("/api/accounts/auth/login/"),
-        Route::post("/api/accounts/token/refresh/", Access::Anyone, "Gets an access token.", refresh)
-            .refuses(StatusCode::UNAUTHORIZED, "The token is not good, or not any more."),
+        Route::post("/api/accounts/token/refresh/", Access::Anyone, "Returns an access token.", refresh)
+            .refuses(StatusCode::UNAUTHORIZED, "The token is invalid or expired."),
         Route::post(
             "/api/accounts/auth/logout/",
             STREAMER,
-            "Logs out: the program forgets its tokens. They end by themselves, or with the password.",
+            "Logs out. The client discards its tokens, which expire or are revoked by a new password.",
             logout,
         ),
     ]
 }
 
-async fn login(call: Call, login: Login) -> Result<TokenPair, Refusal> {
-    let username = login.username.unwrap_or_default();
-    let password = login.password.unwrap_or_else(|| Secret::new(""));
+async fn login(call: Call, login: Login) -> Result<TokenPairView, Refusal> {
     let (address, agent) = (call.caller.address(), &call.caller.agent);
-    let user = call.app.auth.login(&username, password.expose(), address, agent).await?;
-    note_login(&call, &user).await;
+    let user = call.app.auth.login(&login.username, login.password.expose(), address, agent).await?;
+    record_login(&call, &user).await;
     let tokens = call.app.auth.tokens(&user);
-    Ok(TokenPair { refresh: tokens.refresh, access: tokens.access })
+    Ok(TokenPairView { refresh: tokens.refresh, access: tokens.access })
 }
 
-/// Nobody is kept out because the time could not be written.
-async fn note_login(call: &Call, user: &User) {
+/// Records the time of a login. A failure does not prevent the login.
+async fn record_login(call: &Call, user: &User) {
     let now = now_ms();
-    if user.last_login.is_some_and(|it| now.saturating_sub(it) < LOGIN_NOTED_EVERY_MS) {
+    if user.last_login.is_some_and(|it| now.saturating_sub(it) < LOGIN_INTERVAL_MS) {
         return;
     }
     let id = user.id.0;
-    let noted = call.write(move |write| {
+    let written = call.write(move |write| {
         if let Some(mut user) = write.get::<User>(id)? {
             user.last_login = Some(now);
             write.put(&user)?;
         }
         Ok(())
     });
-    if let Err(refusal) = noted.await {
+    if let Err(refusal) = written.await {
         warn!(user.id = id, "failed to write the time of a login: {refusal}");
     }
 }
 
-async fn refresh(call: Call, body: TokenRefresh) -> Result<AccessToken, Refusal> {
-    let token = body.refresh.unwrap_or_else(|| Secret::new(""));
-    Ok(AccessToken { access: call.app.auth.refresh(token.expose())? })
+async fn refresh(call: Call, body: TokenRefresh) -> Result<AccessTokenView, Refusal> {
+    Ok(AccessTokenView { access: call.app.auth.refresh(body.refresh.expose())? })
 }
 
-async fn logout(_: Call) -> Result<LoggedOut, Refusal> {
-    Ok(LoggedOut { message: "Logout successful" })
+async fn logout(_: Call) -> Result<LoggedOutView, Refusal> {
+    Ok(LoggedOutView { message: "Logout successful" })
 }

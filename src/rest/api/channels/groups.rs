@@ -6,210 +6,145 @@ use domain::channel::Channel;
 use domain::group::{GROUP_NAME_CHARS_MAX, Group};
 use domain::ids::{AccountId, GroupId};
 use http::StatusCode;
+use resource_derive::{Query, View};
+use serde::Serialize;
 use storage::Write;
 
-use crate::app::App;
 use crate::http::reply::Refusal;
-use crate::rest::frame::call::{Call, find};
-use crate::rest::frame::list::{Ordering, Page, WholeOrPages};
-use crate::rest::frame::record::{query, record, view};
-use crate::rest::frame::route::{ADMIN, Created, Done, Route, STANDARD};
+use crate::rest::frame::call::Call;
+use crate::rest::frame::list::{Ordering, Page, Search, WholeOrPages, matches};
+use crate::rest::frame::record::{Lookup, Render, refuse_if};
+use crate::rest::frame::route::{ADMIN, Created, NoContent, Route, STANDARD};
 use crate::rest::frame::value::choice;
 
-record! {
-    /// A channel group: how channels and streams are sorted for people.
-    ChannelGroup / ChannelGroupEdit {
-        read {
-            /// Given by the gateway; never given again.
-            id: GroupId [example("7")],
-            /// Channels that are in it.
-            channel_count: u32 [example("12")],
-            /// Playlist accounts with streams that their provider, a rule or an admin puts into it.
-            m3u_account_count: usize [example("1")],
-        }
-        edit {
-            /// Unique over all groups, the names included that they had before.
-            name: String [required(), chars_max(GROUP_NAME_CHARS_MAX), example("News")],
-        }
-    }
+/// A channel group, by which channels and streams are sorted.
+#[derive(Clone, Debug, Serialize, View)]
+#[resource(new = NewChannelGroup, edit = ChannelGroupEdit)]
+pub(crate) struct ChannelGroupView {
+    /// Assigned by the gateway and never reused.
+    #[field(example = "7")]
+    id: GroupId,
+    /// Number of channels in the group.
+    #[field(example = "12")]
+    channel_count: u32,
+    /// Number of playlist accounts with streams in the group.
+    #[field(example = "1")]
+    m3u_account_count: usize,
+    /// Name, unique among the current and former names of all groups.
+    #[field(required, chars_max = GROUP_NAME_CHARS_MAX, example = "News")]
+    name: String,
 }
 
-query! {
-    /// Which groups.
-    Filters {
-        /// Part of the name, whatever the case of its letters.
-        search: String,
-        /// The same.
-        name: String,
-        /// How they are sorted; by name where nothing is said.
-        ordering: Ordering<By>,
-    }
+/// Filters of the list of groups.
+#[derive(Debug, Query)]
+struct Filters {
+    /// Part of the name, regardless of case.
+    search: Option<Search>,
+    /// Same as `search`.
+    name: Option<Search>,
+    /// Order of the list; by name by default.
+    ordering: Option<Ordering<By>>,
 }
 
-#[derive(Clone, Copy, Debug)]
-pub(crate) enum By {
-    Id,
-    Name,
-}
-choice!(By { Id = "id", Name = "name" });
-
-view! {
-    /// What was cleared away.
-    GroupCleanup {
-        /// For people.
-        message: String [example("Deleted 2 groups")],
-        /// How many groups were deleted.
-        deleted_count: usize [example("2")],
-        /// Their names.
-        deleted_groups: Vec<String>,
+choice!(
+    enum By {
+        Id = "id",
+        Name = "name",
     }
-}
+);
 
 const LIST: &str = "/api/channels/groups/";
 const ONE: &str = "/api/channels/groups/{id}/";
-const CLEAN_UP: &str = "/api/channels/groups/cleanup/";
 
 pub(super) fn routes() -> Vec<Route> {
     vec![
         Route::get(LIST, STANDARD, "Lists channel groups.", list),
-        Route::post(LIST, ADMIN, "Makes a channel group.", create),
-        Route::get(ONE, STANDARD, "Shows a channel group.", retrieve),
+        Route::post(LIST, ADMIN, "Creates a channel group.", create),
+        Route::get(ONE, STANDARD, "Returns a channel group.", retrieve),
         Route::put(ONE, ADMIN, "Renames a channel group.", update),
-        Route::patch(ONE, ADMIN, "Renames a channel group.", update),
-        Route::delete(ONE, ADMIN, "Deletes a channel group that has no channels.", remove)
+        Route::patch(ONE, ADMIN, "Partially updates a channel group.", update),
+        Route::delete(ONE, ADMIN, "Deletes a channel group without channels.", delete)
             .refuses(StatusCode::BAD_REQUEST, "The group has channels."),
-        Route::post(CLEAN_UP, ADMIN, "Deletes every channel group without channels and streams.", clean_up),
     ]
 }
 
-async fn list(call: Call, (filters, paging): (Filters, WholeOrPages)) -> Result<Page<ChannelGroup>, Refusal> {
+async fn list(
+    call: Call,
+    (filters, paging): (Filters, WholeOrPages),
+) -> Result<Page<ChannelGroupView>, Refusal> {
     let groups = call.app.models.groups.load();
-    let parts = [filters.search, filters.name].map(|it| it.map(|it| it.to_lowercase()));
-    let is_wanted = |group: &Group| {
-        let name = group.name.to_lowercase();
-        parts.iter().flatten().all(|it| name.contains(it))
-    };
+    let searches = [&filters.search, &filters.name];
+    let is_wanted = |group: &Group| searches.iter().all(|it| matches(it.as_ref(), [&group.name]));
     let mut groups: Vec<_> = groups.iter().filter(|it| is_wanted(it)).collect();
-    let ordering = filters.ordering.unwrap_or(Ordering { by: By::Name, is_descending: false });
+    let ordering = filters.ordering.unwrap_or(Ordering::ascending(By::Name));
     match ordering.by {
         By::Id => ordering.sort_by(&mut groups, |it| it.id),
         By::Name => ordering.sort_by(&mut groups, |it| it.name.to_lowercase()),
     }
-    let counts = Counts::of(&call.app);
-    paging.of(&call, &groups, |it| counts.view(it))
+    paging.render(&call, &groups)
 }
 
-async fn retrieve(call: Call) -> Result<ChannelGroup, Refusal> {
-    let groups = call.app.models.groups.load();
-    let group = groups.get(call.id()?).ok_or_else(Refusal::unknown::<Group>)?;
-    Ok(Counts::of(&call.app).view(group))
+async fn retrieve(call: Call) -> Result<ChannelGroupView, Refusal> {
+    call.retrieve(&call.app.models.groups.load())
 }
 
-async fn create(call: Call, edit: ChannelGroupEdit) -> Result<Created<ChannelGroup>, Refusal> {
-    let group = call
-        .write(move |write| {
-            let mut group = Group::new(GroupId(write.next_id::<Group>()?), "");
-            edit.apply(&mut group);
-            write.put(&group)?;
-            Ok(group)
-        })
-        .await?;
-    Ok(Created(Counts::of(&call.app).view(&group)))
+async fn create(call: Call, new: NewChannelGroup) -> Result<Created<ChannelGroupView>, Refusal> {
+    call.create(|_, id| Ok(Group::new(GroupId(id), new.name))).await
 }
 
-async fn update(call: Call, edit: ChannelGroupEdit) -> Result<ChannelGroup, Refusal> {
-    let id = call.id()?;
-    let group = call
-        .write(move |write| {
-            let mut group = find::<Group>(write, id)?;
-            edit.apply(&mut group);
-            write.put(&group)?;
-            Ok(group)
-        })
-        .await?;
-    Ok(Counts::of(&call.app).view(&group))
-}
-
-async fn remove(call: Call) -> Result<Done, Refusal> {
-    let id = call.id()?;
-    call.write(move |write| {
-        find::<Group>(write, id)?;
-        if has_channels(write, id)? {
-            return Err(Refusal::bad_request("A group that has channels cannot be deleted."));
-        }
-        write.remove::<Group>(id)?;
-        Ok(Done)
+async fn update(call: Call, edit: ChannelGroupEdit) -> Result<ChannelGroupView, Refusal> {
+    call.update(|_, group: &mut Group| {
+        edit.name.into_iter().for_each(|it| group.rename(it));
+        Ok(())
     })
     .await
 }
 
-async fn clean_up(call: Call) -> Result<GroupCleanup, Refusal> {
-    let of_streams: HashSet<String> =
-        call.app.models.streams.load().groups(None).into_iter().map(|it| it.0).collect();
-    let deleted_groups = call
-        .write(move |write| {
-            let mut names = Vec::new();
-            for group in write.all::<Group>()? {
-                let has_streams = group.names().any(|it| of_streams.contains(it));
-                if !has_streams && !has_channels(write, group.id.0)? {
-                    write.remove::<Group>(group.id.0)?;
-                    names.push(group.name);
-                }
-            }
-            Ok(names)
-        })
-        .await?;
-    let deleted_count = deleted_groups.len();
-    Ok(GroupCleanup { message: format!("Deleted {deleted_count} groups"), deleted_count, deleted_groups })
+async fn delete(call: Call) -> Result<NoContent, Refusal> {
+    const IN_USE: &str = "A group that has channels cannot be deleted.";
+    call.delete(|write, group: &Group| refuse_if(has_channels(write, group)?, IN_USE)).await
 }
 
-fn has_channels(write: &Write<'_>, group: u32) -> Result<bool, Refusal> {
-    Ok(!write.by::<Channel>("group", group.to_be_bytes())?.is_empty())
+/// Returns whether the group has channels.
+pub(super) fn has_channels(write: &Write<'_>, group: &Group) -> Result<bool, Refusal> {
+    Ok(!write.by::<Channel>("group", group.id.0.to_be_bytes())?.is_empty())
 }
 
-impl ChannelGroupEdit {
-    /// What was sent goes over what is there.
-    fn apply(self, group: &mut Group) {
-        match self.name {
-            // A new one has no old name under which anybody could look for it.
-            Some(name) if group.name.is_empty() => group.name = name,
-            Some(name) => group.rename(name),
-            None => {}
-        }
-    }
-}
-
-/// How much each group has, counted once per request.
-struct Counts {
+/// The channels and accounts of each group.
+pub(crate) struct Contents {
     channels: HashMap<GroupId, u32>,
-    /// By the name that streams call their group.
+    /// Accounts by the name of the group in streams.
     accounts: HashMap<String, HashSet<AccountId>>,
 }
 
-impl Counts {
-    fn of(app: &App) -> Self {
-        let mut channels = HashMap::new();
-        for group in app.models.channels.load().iter().filter_map(|it| it.group) {
+impl Lookup for Contents {
+    fn load(call: &Call) -> Result<Self, Refusal> {
+        let (mut channels, mut accounts) = (HashMap::new(), HashMap::<_, HashSet<_>>::new());
+        for group in call.app.models.channels.load().iter().filter_map(|it| it.group) {
             *channels.entry(group).or_default() += 1;
         }
-        let mut accounts: HashMap<String, HashSet<AccountId>> = HashMap::new();
-        let streams = app.models.streams.load();
+        let streams = call.app.models.streams.load();
         for account in streams.accounts() {
             for (name, _) in streams.groups(Some(&HashSet::from([account]))) {
                 accounts.entry(name).or_default().insert(account);
             }
         }
-        Counts { channels, accounts }
+        Ok(Contents { channels, accounts })
     }
+}
 
-    fn view(&self, group: &Group) -> ChannelGroup {
+impl Render for Group {
+    type View = ChannelGroupView;
+    type Lookup = Contents;
+
+    fn view(&self, contents: &Contents) -> ChannelGroupView {
         let accounts: HashSet<_> =
-            group.names().filter_map(|it| self.accounts.get(it)).flatten().copied().collect();
-        ChannelGroup {
-            id: group.id,
-            channel_count: self.channels.get(&group.id).copied().unwrap_or(0),
+            self.names().filter_map(|it| contents.accounts.get(it)).flatten().collect();
+        ChannelGroupView {
+            id: self.id,
+            channel_count: contents.channels.get(&self.id).copied().unwrap_or(0),
             m3u_account_count: accounts.len(),
-            name: group.name.clone(),
+            name: self.name.clone(),
         }
     }
 }
@@ -236,7 +171,7 @@ mod tests {
         format!("{LIST}{id}/")
     }
 
-    /// A channel in a group.
+    /// Returns a channel in a group.
     fn channel(id: u32, group: u64) -> Channel {
         let group = Some(GroupId(u32::try_from(group).unwrap()));
         let uuid = Uuid::from_u128(u128::from(id));
@@ -244,7 +179,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_group_is_made_shown_renamed_and_deleted() {
+    async fn a_group_is_created_read_renamed_and_deleted() {
         let rest = Rest::start().await;
         let id = make(&rest, " News ").await;
         let shown = json!({ "id": id, "name": "News", "channel_count": 0, "m3u_account_count": 0 });
@@ -260,7 +195,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn two_groups_cannot_have_one_name_not_even_an_old_one() {
+    async fn a_group_name_is_unique_among_current_and_former_names() {
         let rest = Rest::start().await;
         let id = make(&rest, "News").await;
         rest.admin("PATCH", &one(id), json!({ "name": "World" })).await;
@@ -272,7 +207,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_group_that_streams_are_in_under_an_old_name_counts_their_accounts_and_is_not_cleared_away() {
+    async fn cleanup_keeps_a_group_whose_former_name_streams_use() {
         let rest = Rest::start().await;
         let id = make(&rest, "News").await;
         rest.admin("PATCH", &one(id), json!({ "name": "World" })).await;
@@ -291,12 +226,15 @@ mod tests {
         rest.put([stream(1, "News"), stream(2, "World")]).await;
         rest.models.streams.at(rest.models.store.version()).await.unwrap();
         assert_eq!(rest.standard("GET", &one(id), Value::Null).await.body["m3u_account_count"], 1);
-        assert_eq!(rest.admin("POST", CLEAN_UP, Value::Null).await.body["deleted_count"], 0);
+        assert_eq!(
+            rest.admin("POST", "/api/channels/groups/cleanup/", Value::Null).await.body["deleted_count"],
+            0
+        );
         assert_eq!(rest.admin("DELETE", &one(id), Value::Null).await.status, 204);
     }
 
     #[tokio::test]
-    async fn a_group_with_channels_is_kept_and_counts_them() {
+    async fn a_group_with_channels_counts_them_and_cannot_be_deleted() {
         let rest = Rest::start().await;
         let (used, free) = (make(&rest, "used").await, make(&rest, "free").await);
         rest.put([channel(1, used), channel(2, used)]).await;
@@ -312,7 +250,7 @@ mod tests {
         let refused = rest.admin("DELETE", &one(used), Value::Null).await;
         let detail = json!({ "detail": "A group that has channels cannot be deleted." });
         assert_eq!((refused.status, refused.body), (400, detail));
-        let cleaned = rest.admin("POST", CLEAN_UP, Value::Null).await;
+        let cleaned = rest.admin("POST", "/api/channels/groups/cleanup/", Value::Null).await;
         assert_eq!(
             (cleaned.status, cleaned.body),
             (200, json!({ "message": "Deleted 1 groups", "deleted_count": 1, "deleted_groups": ["free"] }))

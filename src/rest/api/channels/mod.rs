@@ -1,10 +1,11 @@
-//! `/api/channels/`: channels, the streams that play them, and how both are sorted.
+//! `/api/channels/`: channels, their streams and their groups.
 
 #[expect(
     clippy::module_inception,
-    reason = "the address is /api/channels/channels/, and the noun is the address"
+    reason = "the path is /api/channels/channels/, and the file has the name of the resource"
 )]
 mod channels;
+mod group_cleanup;
 mod groups;
 mod streams;
 pub(super) mod values;
@@ -12,5 +13,6 @@ pub(super) mod values;
 use crate::rest::frame::route::Route;
 
 pub(super) fn routes() -> Vec<Route> {
-    [channels::routes(), groups::routes(), streams::routes()].into_iter().flatten().collect()
+    let routes = [channels::routes(), groups::routes(), group_cleanup::routes(), streams::routes()];
+    routes.into_iter().flatten().collect()
 }

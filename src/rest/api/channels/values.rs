@@ -1,4 +1,4 @@
-//! What fields of channels and streams have in common: names, groups, numbers and addresses.
+//! Types of fields that channels and streams share: names, groups, numbers and addresses.
 
 use domain::channel::{ChannelNumber, ChannelNumberError};
 use domain::group::Group;
@@ -13,7 +13,7 @@ use crate::http::reply::Refusal;
 use crate::rest::frame::field::{Field, Kind, Place};
 use crate::rest::frame::value::{Readable, Shape};
 
-/// A text for people, without the white space around it.
+/// A text without surrounding white space.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Text(pub(super) String);
 
@@ -27,7 +27,7 @@ impl Readable for Text {
     }
 }
 
-/// A channel number: a JSON number, exact as people write it; a text is taken too.
+/// A channel number: an exact JSON number. A text is accepted too.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct ChannelNumberValue(pub(super) ChannelNumber);
 
@@ -61,13 +61,13 @@ impl Serialize for ChannelNumberValue {
         let text = self.0.to_string();
         match text.parse::<u64>() {
             Ok(whole) => serializer.serialize_u64(whole),
-            // Eleven digits at most: the nearest float is written as the same digits again.
+            // With at most eleven digits, the nearest float prints the same digits.
             Err(_) => serializer.serialize_f64(text.parse().map_err(serde::ser::Error::custom)?),
         }
     }
 }
 
-/// A channel group, by its id or by one of its names.
+/// A channel group, by its id or one of its names.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum GroupRef {
     Id(GroupId),
@@ -90,7 +90,7 @@ impl Readable for GroupRef {
     }
 }
 
-/// The group that is meant by a name, or, when a write has none of that name, by an id.
+/// Returns the referenced group.
 pub(super) fn find_group(write: &Write<'_>, wanted: &GroupRef) -> Result<Option<Group>, Refusal> {
     Ok(match wanted {
         GroupRef::Id(id) => write.get(id.0)?,
@@ -98,24 +98,24 @@ pub(super) fn find_group(write: &Write<'_>, wanted: &GroupRef) -> Result<Option<
     })
 }
 
-/// What is said of a group that is not there.
+/// Returns the message for a group that does not exist.
 pub(super) fn no_such_group(wanted: &GroupRef) -> String {
     match wanted {
         GroupRef::Id(id) => no_such(id),
-        GroupRef::Name(name) => format!("There is no channel group called \"{name}\"."),
+        GroupRef::Name(name) => format!("The channel group \"{name}\" does not exist."),
     }
 }
 
-/// What is said of an id that nothing has.
+/// Returns the message for an id that does not exist.
 pub(super) fn no_such(id: impl std::fmt::Display) -> String {
     format!("Invalid pk \"{id}\" - object does not exist.")
 }
 
-/// Most commas in the name of a group that a filter can name.
+/// Maximum number of commas in a group name that a filter can find.
 const COMMAS_MAX: usize = 8;
 
-/// Names or ids of groups with commas between them. A comma may also be part of a name, which nobody can tell: so
-/// whatever stands between two of them may be a name, commas and all.
+/// Names or ids of groups, separated by commas. A name can itself contain commas, so every sequence of adjacent parts
+/// may be a name too.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct GroupNames(Vec<String>);
 
@@ -134,14 +134,14 @@ impl Readable for GroupNames {
     }
 }
 
-/// Groups that a filter names, each by name or by id.
+/// Groups of a filter, by name or id.
 pub(super) struct GroupFilter {
     pub(super) names: Vec<String>,
     pub(super) ids: Vec<GroupId>,
 }
 
 impl GroupFilter {
-    /// A renamed group is meant by its old names too.
+    /// A renamed group also matches its former names.
     pub(super) fn of(wanted: GroupNames, groups: &Table<Group>) -> Self {
         let (mut names, mut ids) = (Vec::new(), Vec::new());
         for text in wanted.0 {
@@ -157,7 +157,7 @@ impl GroupFilter {
     }
 }
 
-/// Where a stream is, as somebody says who calls from afar.
+/// URL of a stream that an API client sends.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(in crate::rest) struct StreamUrl(pub(in crate::rest) SourceUrl);
 
@@ -171,7 +171,7 @@ impl Readable for StreamUrl {
         let is_plain = !text.contains(|it: char| it.is_whitespace() || it.is_control());
         match Url::parse(&text) {
             Ok(url) if !url.cannot_be_a_base() && !SCHEMES.contains(&url.scheme()) => {
-                Err(format!("The scheme of the URL has to be one of: {}.", SCHEMES.join(", ")))
+                Err(format!("The scheme of the URL must be one of: {}.", SCHEMES.join(", ")))
             }
             Ok(url) if is_plain && url.has_host() => Ok(Self(SourceUrl::new(text))),
             _ => Err("Enter a valid URL.".to_owned()),
@@ -179,7 +179,7 @@ impl Readable for StreamUrl {
     }
 }
 
-/// Of streams made by hand. Not `file`: who calls from afar does not choose what of our disk is played.
+/// Schemes of streams that an admin adds. Excludes `file`, because an API client must not select files of the gateway.
 const SCHEMES: [&str; 8] = ["http", "https", "rtsp", "rtsps", "rtmp", "rtmps", "rtp", "udp"];
 
 #[cfg(test)]
@@ -214,7 +214,7 @@ mod tests {
     }
 
     #[test]
-    fn a_group_with_commas_in_its_name_is_named_like_any_other() {
+    fn a_filter_finds_a_group_with_commas_in_its_name() {
         let field = Field::new::<GroupNames>("it", "", Place::Query).items_max(1000);
         let read = |text: &str| GroupNames::read(&json!(text), &field).unwrap().0;
         assert_eq!(read("News"), ["News"]);
@@ -225,7 +225,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_channel_number_is_refused_with_the_reason() {
+    fn an_invalid_channel_number_is_refused_with_the_reason() {
         let not_one = "A valid channel number is required, such as 4 or 4.1.";
         for (sent, message) in [
             (json!("abc"), not_one),
@@ -242,7 +242,7 @@ mod tests {
     }
 
     #[test]
-    fn a_stream_made_by_hand_is_at_an_address_of_the_network() {
+    fn a_stream_of_an_admin_has_a_network_address() {
         let read = |text: &str| StreamUrl::read(&json!(text), &field::<StreamUrl>());
         for url in [
             "http://tv.example/1.ts",

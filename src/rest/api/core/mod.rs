@@ -1,4 +1,4 @@
-//! `/api/core/`: what concerns the gateway as a whole.
+//! `/api/core/`: settings and state of the whole gateway.
 
 mod settings;
 mod stream_profiles;

@@ -1,6 +1,6 @@
-//! `/api/core/settings/`: what an admin can change while the gateway runs.
+//! `/api/core/settings/`: settings that admins change at run time.
 //!
-//! There is one row per key, always: a key under which nothing was set has an empty value.
+//! Every key always has one row. The value is empty if nothing was set.
 
 use actors::check_time_zone;
 use domain::core_settings::{
@@ -10,6 +10,8 @@ use domain::setting::CoreSetting;
 use domain::settings::Settings;
 use domain::stream_profile::StreamProfile;
 use http::Method;
+use resource_derive::View;
+use serde::Serialize;
 use serde_json::{Map, Value, json};
 use storage::Models;
 
@@ -18,28 +20,27 @@ use crate::http::reply::Refusal;
 use crate::rest::frame::call::Call;
 use crate::rest::frame::input::FieldErrors;
 use crate::rest::frame::list::{Page, WholeOrPages};
-use crate::rest::frame::record::record;
 use crate::rest::frame::route::{ADMIN, Route, STANDARD};
 use crate::telemetry::wrong_level;
 
-record! {
-    /// Settings that belong together, under one key.
-    CoreSettings / CoreSettingsEdit {
-        read {
-            /// Always the same for a key.
-            id: u32 [example("1")],
-            /// What programs call it.
-            key: &'static str [example("proxy_settings")],
-            /// What people call it.
-            name: &'static str [example("Proxy settings")],
-            /// What holds where the value says nothing.
-            defaults: Map<String, Value>,
-        }
-        edit {
-            /// What was set. PUT replaces it, PATCH lays what is sent over what is there.
-            value: Map<String, Value> [required()],
-        }
-    }
+/// A group of settings under one key.
+#[derive(Clone, Debug, Serialize, View)]
+#[resource(edit = CoreSettingsEdit)]
+pub(crate) struct CoreSettingsView {
+    /// Fixed for each key.
+    #[field(example = "1")]
+    id: u32,
+    /// Identifier for clients.
+    #[field(example = "proxy_settings")]
+    key: &'static str,
+    /// Name for people.
+    #[field(example = "Proxy settings")]
+    name: &'static str,
+    /// Values that apply where `value` sets none.
+    defaults: Map<String, Value>,
+    /// The settings. PUT replaces all of them, PATCH merges the sent ones.
+    #[field(required)]
+    value: Map<String, Value>,
 }
 
 const LIST: &str = "/api/core/settings/";
@@ -47,43 +48,43 @@ const ONE: &str = "/api/core/settings/{id}/";
 
 pub(super) fn routes() -> Vec<Route> {
     vec![
-        Route::get(LIST, STANDARD, "Lists the settings.", list),
-        Route::get(ONE, STANDARD, "Shows the settings of a key.", retrieve),
+        Route::get(LIST, STANDARD, "Lists settings.", list),
+        Route::get(ONE, STANDARD, "Returns the settings of a key.", retrieve),
         Route::put(ONE, ADMIN, "Replaces the settings of a key.", replace),
-        Route::patch(ONE, ADMIN, "Changes some settings of a key.", change),
+        Route::patch(ONE, ADMIN, "Partially updates the settings of a key.", change),
     ]
 }
 
-async fn list(call: Call, paging: WholeOrPages) -> Result<Page<CoreSettings>, Refusal> {
+async fn list(call: Call, paging: WholeOrPages) -> Result<Page<CoreSettingsView>, Refusal> {
     let ids: Vec<u32> = (1..).take(SETTING_KEYS.len()).collect();
     let rows: Vec<_> = ids.into_iter().filter_map(|id| view(&call.app, id)).collect();
-    paging.of(&call, &rows, CoreSettings::clone)
+    paging.render_with(&call, &rows, CoreSettingsView::clone)
 }
 
-async fn retrieve(call: Call) -> Result<CoreSettings, Refusal> {
+async fn retrieve(call: Call) -> Result<CoreSettingsView, Refusal> {
     view(&call.app, call.id()?).ok_or_else(Refusal::unknown::<CoreSetting>)
 }
 
-async fn replace(call: Call, edit: CoreSettingsEdit) -> Result<CoreSettings, Refusal> {
+async fn replace(call: Call, edit: CoreSettingsEdit) -> Result<CoreSettingsView, Refusal> {
     write(call, edit, &Method::PUT).await
 }
 
-async fn change(call: Call, edit: CoreSettingsEdit) -> Result<CoreSettings, Refusal> {
+async fn change(call: Call, edit: CoreSettingsEdit) -> Result<CoreSettingsView, Refusal> {
     write(call, edit, &Method::PATCH).await
 }
 
-async fn write(call: Call, edit: CoreSettingsEdit, method: &Method) -> Result<CoreSettings, Refusal> {
+async fn write(call: Call, edit: CoreSettingsEdit, method: &Method) -> Result<CoreSettingsView, Refusal> {
     let id = call.id()?;
     let (key, name) = key_of(id).ok_or_else(Refusal::unknown::<CoreSetting>)?;
-    let (base, lays_over) = (call.app.config.engine.clone(), method == Method::PATCH);
+    let (base, is_partial) = (call.app.config.engine.clone(), method == Method::PATCH);
     call.write(move |write| {
-        let kept = write.by::<CoreSetting>("key", key)?.into_iter().next();
-        let (id, before) = match kept {
+        let stored = write.by::<CoreSetting>("key", key)?.into_iter().next();
+        let (id, before) = match stored {
             Some(setting) => (setting.id, setting.value),
             None => (write.next_id::<CoreSetting>()?, Value::Null),
         };
-        let mut value = if lays_over { members(&before) } else { Map::new() };
-        value.extend(edit.value.unwrap_or_default());
+        let mut value = if is_partial { members(&before) } else { Map::new() };
+        value.extend(edit.value.into_iter().flatten());
         let profiles: Vec<StreamProfile> = write.all()?;
         let setting = CoreSetting { id, key: key.to_owned(), name: name.to_owned(), value: value.into() };
         check(&setting, &base, &profiles)?;
@@ -111,15 +112,15 @@ fn check(setting: &CoreSetting, base: &Settings, profiles: &[StreamProfile]) -> 
     })
 }
 
-/// Key and name of a row.
+/// Returns key and name of a row.
 fn key_of(id: u32) -> Option<(&'static str, &'static str)> {
     let n = usize::try_from(id).ok()?.checked_sub(1)?;
     SETTING_KEYS.get(n).copied()
 }
 
-fn view(app: &App, id: u32) -> Option<CoreSettings> {
+fn view(app: &App, id: u32) -> Option<CoreSettingsView> {
     let (key, name) = key_of(id)?;
-    Some(CoreSettings { id, key, name, defaults: defaults(key, app), value: value_of(&app.models, key) })
+    Some(CoreSettingsView { id, key, name, defaults: defaults(key, app), value: value_of(&app.models, key) })
 }
 
 fn value_of(models: &Models, key: &str) -> Map<String, Value> {
@@ -130,14 +131,14 @@ fn members(value: &Value) -> Map<String, Value> {
     value.as_object().cloned().unwrap_or_default()
 }
 
-/// What holds below the value of a key.
+/// Returns the default values of a key.
 fn defaults(key: &str, app: &App) -> Map<String, Value> {
     let base = &app.config.engine;
     let defaults = match key {
         PROXY_SETTINGS => {
             let mut settings = serde_json::to_value(base).unwrap_or_default();
             if let Some(members) = settings.as_object_mut() {
-                // That one is a setting of streams.
+                // This value belongs to the stream settings.
                 members.remove("default_stream_profile");
             }
             settings
@@ -158,7 +159,7 @@ mod tests {
     use crate::rest::frame::testing::Rest;
 
     #[tokio::test]
-    async fn every_key_has_a_row_with_what_was_set_and_what_holds_without() {
+    async fn every_key_has_a_row_with_its_value_and_its_defaults() {
         let rest = Rest::start().await;
         let rows = rest.standard("GET", LIST, Value::Null).await.body;
         let keys: Vec<_> = rows["results"].as_array().unwrap().iter().map(|it| &it["key"]).collect();
@@ -172,7 +173,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn patch_lays_settings_over_those_that_are_set_and_put_replaces_them() {
+    async fn patch_merges_settings_and_put_replaces_them() {
         let rest = Rest::start().await;
         let one = "/api/core/settings/1/";
         let set = async |method, value: Value| {
@@ -193,7 +194,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_setting_that_cannot_be_used_is_refused_by_its_name() {
+    async fn an_invalid_setting_is_refused_by_its_name() {
         let rest = Rest::start().await;
         let check = async |id: u32, value: Value, fields: &[&str]| {
             let refused = rest.admin("PATCH", &format!("{LIST}{id}/"), json!({ "value": value })).await;

@@ -1,50 +1,55 @@
-//! `/api/core/streamprofiles/`: named ways to hand streams on.
+//! `/api/core/streamprofiles/`: the ways to deliver streams.
 
 use domain::channel::Channel;
 use domain::core_settings::{STREAM_SETTINGS, default_stream_profile};
 use domain::ids::StreamProfileId;
 use domain::setting::CoreSetting;
 use domain::stream::Stream;
-use domain::stream_profile::{self, Delivery};
+use domain::stream_profile::{Delivery, StreamProfile};
 use http::{HeaderValue, StatusCode};
+use resource_derive::View;
+use serde::Serialize;
 use storage::Write;
 
 use crate::http::reply::Refusal;
-use crate::rest::frame::call::{Call, find};
+use crate::rest::frame::call::Call;
 use crate::rest::frame::input::FieldErrors;
 use crate::rest::frame::list::{Page, WholeOrPages};
-use crate::rest::frame::record::record;
-use crate::rest::frame::route::{ADMIN, Created, Done, Route, STANDARD};
+use crate::rest::frame::record::{Render, refuse_if, set, set_text};
+use crate::rest::frame::route::{ADMIN, Created, NoContent, Route, STANDARD};
 use crate::rest::frame::value::{Named, choice};
 
-record! {
-    /// A stream profile: a named way to hand streams on, which streams and channels refer to.
-    StreamProfile / StreamProfileEdit {
-        read {
-            /// Given by the gateway; never given again.
-            id: StreamProfileId [example("1")],
-            /// One that every gateway has; it can be neither changed nor deleted.
-            locked: bool,
-        }
-        edit {
-            /// Unique over all stream profiles.
-            name: String [required(), chars_max(255), example("Proxy")],
-            /// What viewers get: the stream through the gateway, the address of the provider, or what a program makes of
-            /// the stream. `command` when a command is sent and this is not.
-            delivery: Named<Delivery> [example("proxy")],
-            /// The program that reads the stream: a name that is looked for in `PATH`, or an absolute path. Empty unless
-            /// `delivery` is `command`.
-            command: String [blank(), chars_max(255), example("ffmpeg")],
-            /// The program's arguments, split at blanks as a shell does it, with quotes and backslashes; no shell is
-            /// involved. `{streamUrl}`, `{userAgent}` and `{channelId}` stand for what they say, and stay one argument
-            /// each. The program writes a transport stream to its standard output.
-            parameters: String [blank(), chars_max(4096), example("-i {streamUrl} -c copy -f mpegts pipe:1")],
-            /// Streams and channels that refer to an inactive one are handed on as if they referred to none.
-            is_active: bool,
-            /// Sent to the provider in place of what account and stream say.
-            user_agent: Option<String> [blank(), chars_max(512), example("VLC/3.0.20")],
-        }
-    }
+/// A stream profile: a named way to deliver streams, which streams and channels refer to.
+#[derive(Clone, Debug, Serialize, View)]
+#[resource(new = NewStreamProfile, edit = StreamProfileEdit)]
+pub(crate) struct StreamProfileView {
+    /// Assigned by the gateway and never reused.
+    #[field(example = "1")]
+    id: StreamProfileId,
+    /// Built-in profiles cannot be changed or deleted.
+    locked: bool,
+    /// Unique name.
+    #[field(required, chars_max = 255, example = "Proxy")]
+    name: String,
+    /// How viewers get the stream: through the gateway, by a redirect to the provider, or from the output of a program.
+    /// Defaults to `command` if only `command` is sent.
+    #[field(edit, example = "proxy")]
+    delivery: Named<Delivery>,
+    /// The program that reads the stream: a name to find in `PATH`, or an absolute path. Empty unless `delivery` is
+    /// `command`.
+    #[field(edit, blank, chars_max = 255, example = "ffmpeg")]
+    command: String,
+    /// Arguments of the program, split at white space like in a shell, with quotes and backslashes. No shell runs.
+    /// `{streamUrl}`, `{userAgent}` and `{channelId}` are replaced, and each remains one argument. The program must
+    /// write a transport stream to its standard output.
+    #[field(edit, blank, chars_max = 4096, example = "-i {streamUrl} -c copy -f mpegts pipe:1")]
+    parameters: String,
+    /// Streams and channels ignore an inactive profile.
+    #[field(edit)]
+    is_active: bool,
+    /// User agent for the provider; overrides those of account and stream.
+    #[field(edit, blank, chars_max = 512, example = "VLC/3.0.20")]
+    user_agent: Option<String>,
 }
 
 choice!(Delivery { Proxy = "proxy", Redirect = "redirect", Command = "command" });
@@ -53,105 +58,90 @@ const LIST: &str = "/api/core/streamprofiles/";
 const ONE: &str = "/api/core/streamprofiles/{id}/";
 
 pub(super) fn routes() -> Vec<Route> {
-    const LOCKED: &str = "The stream profile is one that every gateway has.";
+    const IS_LOCKED: &str = "The stream profile is built in.";
     vec![
         Route::get(LIST, STANDARD, "Lists stream profiles.", list),
-        Route::post(LIST, ADMIN, "Makes a stream profile.", create),
-        Route::get(ONE, STANDARD, "Shows a stream profile.", retrieve),
-        Route::put(ONE, ADMIN, "Changes a stream profile.", update).refuses(StatusCode::BAD_REQUEST, LOCKED),
-        Route::patch(ONE, ADMIN, "Changes a stream profile.", update)
-            .refuses(StatusCode::BAD_REQUEST, LOCKED),
-        Route::delete(ONE, ADMIN, "Deletes a stream profile that nothing refers to.", remove)
-            .refuses(StatusCode::BAD_REQUEST, LOCKED)
-            .refuses(StatusCode::BAD_REQUEST, "A channel, a stream or a setting refers to it."),
+        Route::post(LIST, ADMIN, "Creates a stream profile.", create),
+        Route::get(ONE, STANDARD, "Returns a stream profile.", retrieve),
+        Route::put(ONE, ADMIN, "Updates a stream profile.", update)
+            .refuses(StatusCode::BAD_REQUEST, IS_LOCKED),
+        Route::patch(ONE, ADMIN, "Partially updates a stream profile.", update)
+            .refuses(StatusCode::BAD_REQUEST, IS_LOCKED),
+        Route::delete(ONE, ADMIN, "Deletes a stream profile that is not in use.", delete)
+            .refuses(StatusCode::BAD_REQUEST, IS_LOCKED)
+            .refuses(
+                StatusCode::BAD_REQUEST,
+                "A channel, a stream or a setting refers to the stream profile.",
+            ),
     ]
 }
 
-async fn list(call: Call, paging: WholeOrPages) -> Result<Page<StreamProfile>, Refusal> {
+async fn list(call: Call, paging: WholeOrPages) -> Result<Page<StreamProfileView>, Refusal> {
     let profiles = call.app.models.stream_profiles.load();
-    let profiles: Vec<_> = profiles.iter().collect();
-    paging.of(&call, &profiles, |it| view(it))
+    paging.render(&call, &profiles.iter().collect::<Vec<_>>())
 }
 
-async fn retrieve(call: Call) -> Result<StreamProfile, Refusal> {
-    let profiles = call.app.models.stream_profiles.load();
-    let profile = profiles.get(call.id()?).ok_or_else(Refusal::unknown::<stream_profile::StreamProfile>)?;
-    Ok(view(profile))
+async fn retrieve(call: Call) -> Result<StreamProfileView, Refusal> {
+    call.retrieve(&call.app.models.stream_profiles.load())
 }
 
-async fn create(call: Call, edit: StreamProfileEdit) -> Result<Created<StreamProfile>, Refusal> {
-    let profile = call
-        .write(move |write| {
-            let mut profile = stream_profile::StreamProfile {
-                id: StreamProfileId(write.next_id::<stream_profile::StreamProfile>()?),
-                name: String::new(),
-                delivery: Delivery::Proxy,
-                command: String::new(),
-                parameters: String::new(),
-                user_agent: None,
-                is_active: true,
-                locked: false,
-            };
-            edit.apply(&mut profile)?;
-            write.put(&profile)?;
-            Ok(profile)
-        })
-        .await?;
-    Ok(Created(view(&profile)))
-}
-
-async fn update(call: Call, edit: StreamProfileEdit) -> Result<StreamProfile, Refusal> {
-    let id = call.id()?;
-    let profile = call
-        .write(move |write| {
-            let mut profile = find_unlocked(write, id)?;
-            edit.apply(&mut profile)?;
-            write.put(&profile)?;
-            Ok(profile)
-        })
-        .await?;
-    Ok(view(&profile))
-}
-
-async fn remove(call: Call) -> Result<Done, Refusal> {
-    let id = call.id()?;
-    call.write(move |write| {
-        let profile = find_unlocked(write, id)?;
-        if let Some(user) = user_of(write, profile.id)? {
-            return Err(Refusal::bad_request(format!("A stream profile that {user} cannot be deleted.")));
-        }
-        write.remove::<stream_profile::StreamProfile>(id)?;
-        Ok(Done)
+async fn create(call: Call, new: NewStreamProfile) -> Result<Created<StreamProfileView>, Refusal> {
+    call.create(|_, id| {
+        let mut profile = StreamProfile {
+            id: StreamProfileId(id),
+            name: String::new(),
+            delivery: Delivery::Proxy,
+            command: String::new(),
+            parameters: String::new(),
+            user_agent: None,
+            is_active: true,
+            locked: false,
+        };
+        StreamProfileEdit::from(new).apply(&mut profile)?;
+        Ok(profile)
     })
     .await
 }
 
-fn find_unlocked(write: &Write<'_>, id: u32) -> Result<stream_profile::StreamProfile, Refusal> {
-    let profile: stream_profile::StreamProfile = find(write, id)?;
-    match profile.locked {
-        true => Err(Refusal::bad_request("A built-in stream profile cannot be changed or deleted.")),
-        false => Ok(profile),
-    }
+async fn update(call: Call, edit: StreamProfileEdit) -> Result<StreamProfileView, Refusal> {
+    call.update(|_, profile: &mut StreamProfile| {
+        refuse_if(profile.locked, LOCKED)?;
+        Ok(edit.apply(profile)?)
+    })
+    .await
 }
 
-/// What refers to a stream profile, in words.
+async fn delete(call: Call) -> Result<NoContent, Refusal> {
+    call.delete(|write, profile: &StreamProfile| {
+        refuse_if(profile.locked, LOCKED)?;
+        match user_of(write, profile.id)? {
+            Some(user) => Err(Refusal::bad_request(format!("The stream profile is in use: {user}."))),
+            None => Ok(()),
+        }
+    })
+    .await
+}
+
+const LOCKED: &str = "A built-in stream profile cannot be changed or deleted.";
+
+/// Returns what refers to a stream profile.
 fn user_of(write: &Write<'_>, id: StreamProfileId) -> Result<Option<&'static str>, Refusal> {
     let value = id.0.to_be_bytes();
     let setting = write.by::<CoreSetting>("key", STREAM_SETTINGS)?;
     Ok(if !write.by::<Channel>("stream_profile", value)?.is_empty() {
-        Some("channels refer to")
+        Some("channels refer to it")
     } else if !write.by::<Stream>("stream_profile", value)?.is_empty() {
-        Some("streams refer to")
+        Some("streams refer to it")
     } else if setting.iter().any(|it| default_stream_profile(Some(&it.value)) == Some(id)) {
-        Some("is the default")
+        Some("it is the default")
     } else {
         None
     })
 }
 
 impl StreamProfileEdit {
-    /// What was sent goes over what is there.
-    fn apply(self, profile: &mut stream_profile::StreamProfile) -> Result<(), FieldErrors> {
+    /// Applies the edit and checks the result.
+    fn apply(self, profile: &mut StreamProfile) -> Result<(), FieldErrors> {
         let mut errors = FieldErrors::default();
         let meant = match (&self.delivery, self.command.as_deref(), profile.delivery) {
             (Some(delivery), ..) => delivery.0,
@@ -159,44 +149,47 @@ impl StreamProfileEdit {
             (None, Some(_), Delivery::Command) => Delivery::Proxy,
             (None, _, delivery) => delivery,
         };
-        // Leaving the program behind takes its command along, where nothing else is said of it.
+        // Another delivery clears the command, unless the client sent one.
         if meant != Delivery::Command && profile.delivery == Delivery::Command {
             profile.command.clear();
             profile.parameters.clear();
         }
         profile.delivery = meant;
-        profile.command = self.command.unwrap_or_else(|| std::mem::take(&mut profile.command));
-        profile.parameters = self.parameters.unwrap_or_else(|| std::mem::take(&mut profile.parameters));
+        set(&mut profile.command, self.command);
+        set(&mut profile.parameters, self.parameters);
         if let Some(Err(wrong)) = profile.template() {
             errors.add(wrong.field, wrong.reason);
         }
         for (field, text) in [("command", &profile.command), ("parameters", &profile.parameters)] {
             if meant != Delivery::Command && !text.is_empty() {
-                errors.add(field, "Only delivery by a command runs a program; leave this field empty.");
+                errors.add(field, "Leave this field empty unless delivery is command.");
             }
         }
-        if let Some(agent) = self.user_agent {
-            profile.user_agent = agent.filter(|it| !it.is_empty());
-        }
+        set_text(&mut profile.user_agent, self.user_agent);
         if profile.user_agent.as_deref().is_some_and(|it| HeaderValue::from_str(it).is_err()) {
-            errors.add("user_agent", "This cannot be sent in a header.");
+            errors.add("user_agent", "This is not a valid header value.");
         }
-        profile.name = self.name.unwrap_or_else(|| std::mem::take(&mut profile.name));
-        profile.is_active = self.is_active.unwrap_or(profile.is_active);
-        if errors.is_empty() { Ok(()) } else { Err(errors) }
+        set(&mut profile.name, self.name);
+        set(&mut profile.is_active, self.is_active);
+        errors.or(())
     }
 }
 
-fn view(profile: &stream_profile::StreamProfile) -> StreamProfile {
-    StreamProfile {
-        id: profile.id,
-        locked: profile.locked,
-        name: profile.name.clone(),
-        delivery: Named(profile.delivery),
-        command: profile.command.clone(),
-        parameters: profile.parameters.clone(),
-        is_active: profile.is_active,
-        user_agent: profile.user_agent.clone(),
+impl Render for StreamProfile {
+    type View = StreamProfileView;
+    type Lookup = ();
+
+    fn view(&self, (): &()) -> StreamProfileView {
+        StreamProfileView {
+            id: self.id,
+            locked: self.locked,
+            name: self.name.clone(),
+            delivery: Named(self.delivery),
+            command: self.command.clone(),
+            parameters: self.parameters.clone(),
+            is_active: self.is_active,
+            user_agent: self.user_agent.clone(),
+        }
     }
 }
 
@@ -216,7 +209,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_stream_profile_is_made_changed_and_deleted() {
+    async fn a_stream_profile_is_created_updated_and_deleted() {
         let rest = Rest::start().await;
         let id = make(&rest, json!({ "name": "Mine", "delivery": "redirect", "user_agent": "VLC" })).await;
         let one = format!("{LIST}{id}/");
@@ -244,7 +237,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_command_is_kept_as_it_was_written() {
+    async fn a_command_is_stored_unchanged() {
         let rest = Rest::start().await;
         let parameters = "-i {streamUrl} 'a b' -f mpegts pipe:1";
         let id = make(&rest, json!({ "name": "x", "command": "ffmpeg", "parameters": parameters })).await;

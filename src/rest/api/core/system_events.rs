@@ -1,73 +1,82 @@
-//! `/api/core/system-events/`: what happened lately.
+//! `/api/core/system-events/`: recent events.
 
 use domain::event::Event;
+use resource_derive::{Query, View};
+use serde::Serialize;
 use serde_json::{Map, Value};
 use uuid::Uuid;
 
 use crate::http::reply::Refusal;
 use crate::rest::frame::call::Call;
-use crate::rest::frame::record::{query, view};
 use crate::rest::frame::route::{ADMIN, Route};
 use crate::rest::frame::value::Time;
 
-query! {
-    /// Which events.
-    SystemEventsQuery {
-        /// Entries of the answer; more than 1000 are as many as 1000.
-        limit: usize [at_least(1), example("100")],
-        /// How many are left out, counted from the newest.
-        offset: usize [at_least(0), example("0")],
-        /// Only those of this name.
-        event_type: String [example("channel_failover")],
-    }
+/// Selects events.
+#[derive(Debug, Query)]
+pub(crate) struct SystemEventsQuery {
+    /// Maximum number of events in the answer; values above 1000 are reduced to 1000.
+    #[field(at_least = 1, example = "100")]
+    limit: Option<usize>,
+    /// Number of newest events to skip.
+    #[field(at_least = 0, example = "0")]
+    offset: Option<usize>,
+    /// Selects events of one type.
+    #[field(example = "channel_failover")]
+    event_type: Option<String>,
 }
 
-view! {
-    /// What happened since the start, as far as it is remembered, which are the newest 200 events.
-    SystemEvents {
-        /// The newest first.
-        events: Vec<SystemEvent>,
-        /// How many are in this answer.
-        count: usize [example("1")],
-        /// How many there are.
-        total: usize [example("1")],
-        /// As it was asked for.
-        offset: usize [example("0")],
-        /// As it was asked for, at most 1000.
-        limit: usize [example("100")],
-    }
+/// Recent events since the start: the newest 200.
+#[derive(Clone, Debug, Serialize, View)]
+pub(crate) struct SystemEventsView {
+    /// The newest event first.
+    events: Vec<SystemEventView>,
+    /// Number of events in this answer.
+    #[field(example = "1")]
+    count: usize,
+    /// Number of matching events.
+    #[field(example = "1")]
+    total: usize,
+    /// The requested offset.
+    #[field(example = "0")]
+    offset: usize,
+    /// The applied limit.
+    #[field(example = "100")]
+    limit: usize,
 }
 
-view! {
-    /// Something that happened.
-    SystemEvent {
-        /// Its number since the start.
-        id: u64 [example("12")],
-        /// Its name.
-        event_type: &'static str [example("channel_failover")],
-        /// Its name for people.
-        event_type_display: String [example("Channel Failover")],
-        /// When.
-        timestamp: Time,
-        /// The channel that it is about.
-        channel_id: Option<Uuid>,
-        /// The channel's name.
-        channel_name: Option<String> [example("News")],
-        /// What else is known of it, as subscribers are told.
-        details: Map<String, Value>,
-    }
+/// An event.
+#[derive(Clone, Debug, Serialize, View)]
+pub(crate) struct SystemEventView {
+    /// Number of the event since the start.
+    #[field(example = "12")]
+    id: u64,
+    /// Event type.
+    #[field(example = "channel_failover")]
+    event_type: &'static str,
+    /// Event type for people.
+    #[field(example = "Channel Failover")]
+    event_type_display: String,
+    /// Time of the event.
+    timestamp: Time,
+    /// UUID of the channel.
+    channel_id: Option<Uuid>,
+    /// Name of the channel.
+    #[field(example = "News")]
+    channel_name: Option<String>,
+    /// Further details, as sent to subscribers.
+    details: Map<String, Value>,
 }
 
-/// Entries of an answer when nobody says how many.
+/// Default number of events in an answer.
 const LIMIT: usize = 100;
-/// The same at most.
+/// Maximum number of events in an answer.
 const LIMIT_MAX: usize = 1_000;
 
 pub(super) fn routes() -> Vec<Route> {
-    vec![Route::get("/api/core/system-events/", ADMIN, "Shows what happened lately.", list)]
+    vec![Route::get("/api/core/system-events/", ADMIN, "Lists recent events.", list)]
 }
 
-async fn list(call: Call, query: SystemEventsQuery) -> Result<SystemEvents, Refusal> {
+async fn list(call: Call, query: SystemEventsQuery) -> Result<SystemEventsView, Refusal> {
     let (limit, offset) = (query.limit.unwrap_or(LIMIT).min(LIMIT_MAX), query.offset.unwrap_or(0));
     let mut all = call.app.events.history();
     if let Some(name) = query.event_type {
@@ -75,10 +84,10 @@ async fn list(call: Call, query: SystemEventsQuery) -> Result<SystemEvents, Refu
     }
     let events = all.iter().skip(offset).take(limit).map(|(id, event)| view(*id, event));
     let events = events.collect::<Result<Vec<_>, _>>()?;
-    Ok(SystemEvents { count: events.len(), events, total: all.len(), offset, limit })
+    Ok(SystemEventsView { count: events.len(), events, total: all.len(), offset, limit })
 }
 
-fn view(id: u64, event: &Event) -> Result<SystemEvent, Refusal> {
+fn view(id: u64, event: &Event) -> Result<SystemEventView, Refusal> {
     let payload = serde_json::to_value(event);
     let payload = payload.map_err(|error| Refusal::fault(format_args!("write an event as JSON: {error}")))?;
     let mut details = match payload {
@@ -89,7 +98,7 @@ fn view(id: u64, event: &Event) -> Result<SystemEvent, Refusal> {
         details.remove(said_already);
     }
     let channel = event.body.channel();
-    Ok(SystemEvent {
+    Ok(SystemEventView {
         id,
         event_type: event.body.name(),
         event_type_display: for_people(event.body.name()),
@@ -100,7 +109,7 @@ fn view(id: u64, event: &Event) -> Result<SystemEvent, Refusal> {
     })
 }
 
-/// `m3u_refresh` is "M3U Refresh".
+/// Returns an event type for people: `m3u_refresh` becomes "M3U Refresh".
 fn for_people(name: &str) -> String {
     let word = |word: &str| match word {
         "m3u" | "epg" => word.to_uppercase(),
@@ -122,7 +131,7 @@ mod tests {
 
     const PATH: &str = "/api/core/system-events/";
 
-    /// Three events, of which the second is about a channel.
+    /// Three events; the second one is about a channel.
     async fn eventful() -> Rest {
         let rest = Rest::start().await;
         let attempt = CallerRef { user: None, ip: "192.0.2.7".parse().unwrap(), user_agent: "x".to_owned() };
@@ -164,7 +173,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_part_of_the_events_is_told_with_how_many_there_are() {
+    async fn a_window_of_the_events_reports_their_total() {
         let rest = eventful().await;
         for (query, ids, count, total, offset, limit) in [
             ("", vec![3, 2, 1], 3, 3, 0, 100),
@@ -185,7 +194,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_number_that_is_none_is_refused_by_name() {
+    async fn an_invalid_number_is_refused_by_name() {
         let rest = eventful().await;
         for (query, name) in [("limit=x", "limit"), ("limit=0", "limit"), ("offset=-1", "offset")] {
             let answer = rest.admin("GET", &format!("{PATH}?{query}"), Value::Null).await;

@@ -1,4 +1,4 @@
-//! `/api/core/streamprofiles/{id}/test/`: a stream profile is run for some seconds, and what came out is said.
+//! `/api/core/streamprofiles/{id}/test/`: runs a stream profile for some seconds and reports the output.
 
 use std::time::Duration;
 
@@ -6,103 +6,113 @@ use actors::{Trial, TrialOutcome, TrialRefusal, TrialRequest, TrialSource};
 use domain::ids::{ProfileId, StreamId};
 use domain::stream::Stream;
 use domain::stream_profile::StreamProfile;
+use resource_derive::{Body, View};
+use serde::Serialize;
 
 use crate::http::reply::Refusal;
 use crate::rest::api::channels::values::StreamUrl;
 use crate::rest::frame::call::Call;
-use crate::rest::frame::record::{body, view};
 use crate::rest::frame::route::{ADMIN, Route};
 use crate::rest::frame::value::{Named, choice};
 
-/// For how long is read where nothing is said.
+/// Default duration, in seconds.
 const SECONDS: u32 = 5;
-/// For how long may be read: long enough for any buffer to be used up.
+/// Maximum duration in seconds: long enough to exhaust any buffer.
 const SECONDS_MAX: u32 = 20;
 
-body! {
-    /// On what a stream profile is tried: an address or a stream.
-    StreamProfileTest {
-        /// An address by itself, of no account. Not a file of the gateway.
-        url: Option<StreamUrl> [example("http://provider.example/live/7.ts")],
-        /// A stream: with its address and its headers, and on a slot of its account.
-        stream: Option<StreamId> [example("7")],
-        /// For how many seconds is read, once something has come; 5 where nothing is said.
-        seconds: u32 [at_least(1), at_most(SECONDS_MAX as i64), example("5")],
-    }
+/// Selects the source of the test: a URL or a stream.
+#[derive(Clone, Debug, Body)]
+pub(crate) struct StreamProfileTest {
+    /// A URL without an account. Files of the gateway are not allowed.
+    #[field(example = "http://provider.example/live/7.ts")]
+    url: Option<Option<StreamUrl>>,
+    /// Id of a stream. The test uses its URL and headers, and a slot of its account.
+    #[field(example = "7")]
+    stream: Option<Option<StreamId>>,
+    /// Seconds to read after the first data; 5 by default.
+    #[field(at_least = 1, at_most = SECONDS_MAX as i64, example = "5")]
+    seconds: Option<u32>,
 }
 
-view! {
-    /// What came of a test of a stream profile. What is not known is null.
-    StreamProfileTestResult {
-        /// Whether it played until the time was up; null where viewers are sent to the provider, and nothing was opened.
-        success: Option<bool>,
-        /// `played` until the time was up; `ended` by itself after it had begun; `failed` to begin; `unplayable` as an
-        /// address of its kind; `yielded` because a viewer needed the account's connection; `redirects` viewers to the
-        /// provider.
-        outcome: Named<Outcome> [example("played")],
-        /// The same in words, without credentials.
-        message: String [example("It plays.")],
-        /// What went wrong, as one word; null where nothing did.
-        cause: Option<&'static str> [example("status")],
-        /// How the stream is handed on: by a command also where the profile says `proxy` and the address is of a kind
-        /// that needs a program.
-        delivery: &'static str [example("proxy")],
-        /// Host and port where the packets come from in the end, or the name of the program.
-        place: Option<String> [example("provider.example:80")],
-        /// The account whose slot was used.
-        account_name: Option<String> [example("provider")],
-        /// The profile of that account.
-        m3u_profile_id: Option<ProfileId> [example("2")],
-        /// Seconds until the first packet with programme in it.
-        seconds_to_first_packet: Option<f64> [example("0.42")],
-        /// For how long was read after that.
-        seconds_read: Option<f64> [example("5.0")],
-        /// Bytes that were read.
-        bytes: u64 [example("3000000")],
-        /// Kilobits per second of programme, by its own clock; where it has none, of the time it was read for.
-        bitrate_kbps: Option<f64> [example("4800.5")],
-        /// Seconds of programme that came, by its own clock.
-        programme_seconds: Option<f64> [example("5.1")],
-        /// Seconds of programme per second that was read; less than 1 is too slow.
-        speed: Option<f64> [example("1.02")],
-        /// How pictures are coded.
-        video_codec: Option<&'static str> [example("H.264")],
-        /// Width and height of the picture.
-        resolution: Option<String> [example("1920x1080")],
-        /// How each sound track is coded.
-        audio_codecs: Vec<&'static str> [example("[\"AAC\"]")],
-        /// Programmes that the stream announces; viewers get the first that is there.
-        programme_count: Option<usize> [example("1")],
-        /// The last lines that the program wrote to its standard error, the oldest first, without addresses and
-        /// credentials.
-        program_lines: Vec<String>,
-    }
+/// Result of a test of a stream profile. Unknown values are `null`.
+#[derive(Clone, Debug, Serialize, View)]
+pub(crate) struct StreamProfileTestResultView {
+    /// Whether the stream played for the whole time; `null` if viewers are redirected to the provider, because then
+    /// nothing is opened.
+    success: Option<bool>,
+    /// `played` for the whole time; `ended` early; `failed` to start; `unplayable` because the type of URL is not
+    /// supported; `yielded` because a viewer needed the account's connection; `redirects` viewers to the provider.
+    #[field(example = "played")]
+    outcome: Named<Outcome>,
+    /// The outcome for people, without credentials.
+    #[field(example = "It plays.")]
+    message: String,
+    /// Reason of a failure in one word; otherwise `null`.
+    #[field(example = "status")]
+    cause: Option<&'static str>,
+    /// How the stream was delivered. Can be `command` for a `proxy` profile, if the type of URL requires a program.
+    #[field(example = "proxy")]
+    delivery: &'static str,
+    /// Host and port that sent the data after all redirects, or the name of the program.
+    #[field(example = "provider.example:80")]
+    place: Option<String>,
+    /// Name of the account whose slot the test used.
+    #[field(example = "provider")]
+    account_name: Option<String>,
+    /// Id of the account profile.
+    #[field(example = "2")]
+    m3u_profile_id: Option<ProfileId>,
+    /// Seconds until the first packet with content.
+    #[field(example = "0.42")]
+    seconds_to_first_packet: Option<f64>,
+    /// Seconds of reading after the first packet.
+    #[field(example = "5.0")]
+    seconds_read: Option<f64>,
+    /// Number of bytes read.
+    #[field(example = "3000000")]
+    bytes: u64,
+    /// Bitrate in kilobits per second, by the clock of the programme; without such a clock, by elapsed time.
+    #[field(example = "4800.5")]
+    bitrate_kbps: Option<f64>,
+    /// Duration of the received programme by its own clock, in seconds.
+    #[field(example = "5.1")]
+    programme_seconds: Option<f64>,
+    /// Seconds of programme per second of reading; less than 1 is too slow.
+    #[field(example = "1.02")]
+    speed: Option<f64>,
+    /// Video codec.
+    #[field(example = "H.264")]
+    video_codec: Option<&'static str>,
+    /// Width and height of the picture.
+    #[field(example = "1920x1080")]
+    resolution: Option<String>,
+    /// Codec of each audio track.
+    #[field(example = "[\"AAC\"]")]
+    audio_codecs: Vec<&'static str>,
+    /// Number of programmes in the stream; viewers get the first one that has content.
+    #[field(example = "1")]
+    programme_count: Option<usize>,
+    /// The last lines that the program wrote to standard error, oldest first, without addresses and credentials.
+    program_lines: Vec<String>,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Outcome {
-    Played,
-    Ended,
-    Failed,
-    Unplayable,
-    Yielded,
-    Redirects,
-}
-choice!(Outcome {
-    Played = "played",
-    Ended = "ended",
-    Failed = "failed",
-    Unplayable = "unplayable",
-    Yielded = "yielded",
-    Redirects = "redirects",
-});
+choice!(
+    enum Outcome {
+        Played = "played",
+        Ended = "ended",
+        Failed = "failed",
+        Unplayable = "unplayable",
+        Yielded = "yielded",
+        Redirects = "redirects",
+    }
+);
 
 pub(super) fn routes() -> Vec<Route> {
     let path = "/api/core/streamprofiles/{id}/test/";
-    vec![Route::post(path, ADMIN, "Runs a stream profile for some seconds, and says what came out.", run)]
+    vec![Route::post(path, ADMIN, "Runs a stream profile for some seconds and returns the result.", run)]
 }
 
-async fn run(call: Call, body: StreamProfileTest) -> Result<StreamProfileTestResult, Refusal> {
+async fn run(call: Call, body: StreamProfileTest) -> Result<StreamProfileTestResultView, Refusal> {
     let models = &call.app.models;
     let profile = models.stream_profiles.load().get(call.id()?).cloned();
     let profile = profile.ok_or_else(Refusal::unknown::<StreamProfile>)?;
@@ -117,7 +127,7 @@ async fn run(call: Call, body: StreamProfileTest) -> Result<StreamProfileTestRes
 fn source(call: &Call, body: &StreamProfileTest) -> Result<TrialSource, Refusal> {
     match (body.url.clone().flatten(), body.stream.flatten()) {
         (Some(_), Some(_)) => Err(Refusal::field("url", "Give url or stream, not both.")),
-        (None, None) => Err(Refusal::field("url", "Either url or stream has to be given.")),
+        (None, None) => Err(Refusal::field("url", "Either url or stream is required.")),
         (Some(StreamUrl(url)), None) => Ok(TrialSource::Url(url)),
         (None, Some(id)) => {
             let models = &call.app.models;
@@ -125,7 +135,7 @@ fn source(call: &Call, body: &StreamProfileTest) -> Result<TrialSource, Refusal>
             let stream: Stream = models.store.collection().get(id.0)?.ok_or_else(no_stream)?;
             let account = models.accounts.load().get(stream.account.0).cloned().ok_or_else(no_stream)?;
             if !account.is_active {
-                return Err(Refusal::field("stream", "Its account is not active."));
+                return Err(Refusal::field("stream", "The account of the stream is not active."));
             }
             Ok(TrialSource::Stream { stream: stream.into(), account })
         }
@@ -135,21 +145,22 @@ fn source(call: &Call, body: &StreamProfileTest) -> Result<TrialSource, Refusal>
 fn refused(refusal: &TrialRefusal) -> Refusal {
     let text = refusal.to_string();
     match refusal {
-        TrialRefusal::Full(pool) => {
-            Refusal::unavailable(format!("{text}; the longest has played for {} s", pool.since.as_secs()))
-        }
+        TrialRefusal::Full(pool) => Refusal::unavailable(format!(
+            "{text}; its longest connection has been in use for {} s",
+            pool.since.as_secs()
+        )),
         TrialRefusal::Busy | TrialRefusal::NoAnswer | TrialRefusal::Stopping => Refusal::unavailable(text),
     }
     .retry_soon()
 }
 
-fn view(trial: Trial) -> StreamProfileTestResult {
+fn view(trial: Trial) -> StreamProfileTestResultView {
     let Trial { delivery, outcome, account, opened, sample, said } = trial;
     let (account_name, m3u_profile_id) = account.unzip();
     let read = opened.as_ref().map(|_| sample.took.as_secs_f64());
     let programme = sample.programme.map(|it| it.as_secs_f64()).filter(|it| *it > 0.0);
     let of_bits = |seconds: f64| sample.bytes as f64 * 8.0 / 1000.0 / seconds;
-    StreamProfileTestResult {
+    StreamProfileTestResultView {
         success: (outcome != TrialOutcome::Redirects).then_some(outcome == TrialOutcome::Played),
         message: sentence(&outcome.to_string()),
         cause: match &outcome {
@@ -182,7 +193,7 @@ fn view(trial: Trial) -> StreamProfileTestResult {
     }
 }
 
-/// A text as a sentence of its own.
+/// Turns a text into a sentence.
 fn sentence(text: &str) -> String {
     let mut chars = text.chars();
     let first = chars.next().map(|it| it.to_ascii_uppercase());
@@ -206,7 +217,7 @@ mod tests {
 
     const PROXY: &str = "/api/core/streamprofiles/1/test/";
 
-    /// A stream with a secret in its address, of an account that is active or not.
+    /// A stream with a secret in its URL, of an active or inactive account.
     async fn with_stream(is_active: bool) -> Rest {
         let rest = Rest::start().await;
         let profile = AccountProfile::default_of(ProfileId(2), "default", 1);
@@ -254,7 +265,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_test_that_fails_is_answered_with_what_went_wrong_and_without_a_credential() {
+    async fn a_failed_test_returns_the_reason_without_a_credential() {
         let rest = with_stream(true).await;
         let failed = rest.admin("POST", PROXY, json!({ "stream": 7 })).await;
         assert!(!failed.text.contains(SECRET), "{}", failed.text);
@@ -275,7 +286,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn where_viewers_are_sent_to_the_provider_nothing_is_opened_and_that_is_said() {
+    async fn a_redirecting_profile_opens_nothing_and_reports_that() {
         let rest = with_stream(true).await;
         let answer = rest.admin("POST", "/api/core/streamprofiles/2/test/", json!({ "stream": 7 })).await;
         assert_eq!(
@@ -288,9 +299,9 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn an_address_that_nobody_can_read_is_answered_with_the_reason() {
+    async fn an_unsupported_address_is_answered_with_the_reason() {
         let rest = Rest::start().await;
-        // As of a machine without ffmpeg.
+        // Simulates a machine without ffmpeg.
         let answer = rest.admin("POST", PROXY, json!({ "url": "http://provider.example/1.m3u8" })).await;
         let expected = (200, &json!(false), &json!("unplayable"));
         assert_eq!((answer.status, &answer.body["success"], &answer.body["outcome"]), expected);

@@ -1,25 +1,27 @@
-//! `/api/core/version/`: which version answers.
+//! `/api/core/version/`: the version of the gateway.
+
+use resource_derive::View;
+use serde::Serialize;
 
 use crate::http::reply::Refusal;
 use crate::rest::frame::call::Call;
-use crate::rest::frame::record::view;
 use crate::rest::frame::route::{Access, Route};
 
-view! {
-    /// Which version answers.
-    Version {
-        /// As in the name of the release.
-        version: &'static str [example("0.1.0")],
-        /// When this version was built, where that is known.
-        timestamp: Option<&'static str>,
-    }
+/// Version of the gateway.
+#[derive(Clone, Debug, Serialize, View)]
+pub(crate) struct VersionView {
+    /// Version number of the release.
+    #[field(example = "0.1.0")]
+    version: &'static str,
+    /// Time of the build, if known.
+    timestamp: Option<&'static str>,
 }
 
 pub(super) fn routes() -> Vec<Route> {
-    vec![Route::get("/api/core/version/", Access::Anyone, "Which version answers.", version)]
+    vec![Route::get("/api/core/version/", Access::Anyone, "Returns the version of the gateway.", version)]
 }
 
-async fn version(_: Call) -> Result<Version, Refusal> {
-    // A build has no time stamp of its own: the same source makes the same program.
-    Ok(Version { version: env!("CARGO_PKG_VERSION"), timestamp: None })
+async fn version(_: Call) -> Result<VersionView, Refusal> {
+    // Builds are reproducible, so they have no time stamp.
+    Ok(VersionView { version: env!("CARGO_PKG_VERSION"), timestamp: None })
 }

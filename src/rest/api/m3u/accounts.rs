@@ -8,92 +8,89 @@ use domain::channel::Channel;
 use domain::ids::{AccountId, StreamId};
 use domain::stream::Stream;
 use http::StatusCode;
+use resource_derive::Query;
 use storage::Write;
 use storage::records::next_profile_id;
 use tracing::warn;
 
 use super::edit::Change;
-use super::view::{M3UAccount, M3UAccountEdit, Shown};
+use super::view::{M3UAccountEdit, M3UAccountView, NewM3UAccount};
 use super::{LOCKED, find_unlocked};
 use crate::http::reply::Refusal;
 use crate::rest::frame::call::Call;
-use crate::rest::frame::list::{Ordering, Page, WholeOrPages};
-use crate::rest::frame::record::query;
-use crate::rest::frame::route::{ADMIN, Created, Done, Route, STANDARD};
+use crate::rest::frame::list::{Ordering, Page, Search, WholeOrPages, matches};
+use crate::rest::frame::route::{ADMIN, Created, NoContent, Route, STANDARD};
 use crate::rest::frame::value::choice;
 
-query! {
-    /// Which accounts.
-    Filters {
-        /// Part of the name, whatever the case of its letters.
-        search: String,
-        /// The same.
-        name: String,
-        /// Only those that are active, or only those that are not.
-        is_active: bool,
-        /// How they are sorted; by id where nothing is said.
-        ordering: Ordering<By>,
-    }
+/// Filters of the list of accounts.
+#[derive(Debug, Query)]
+pub(crate) struct Filters {
+    /// Part of the name, regardless of case.
+    search: Option<Search>,
+    /// Same as `search`.
+    name: Option<Search>,
+    /// Whether the account is active.
+    is_active: Option<bool>,
+    /// Order of the list; by id by default.
+    ordering: Option<Ordering<By>>,
 }
 
-#[derive(Clone, Copy, Debug)]
-pub(crate) enum By {
-    Id,
-    Name,
-    Priority,
-}
-choice!(By { Id = "id", Name = "name", Priority = "priority" });
+choice!(
+    enum By {
+        Id = "id",
+        Name = "name",
+        Priority = "priority",
+    }
+);
 
 pub(super) const LIST: &str = "/api/m3u/accounts/";
 pub(super) const ONE: &str = "/api/m3u/accounts/{id}/";
 
-/// Channels that one commit takes the streams of a deleted account out of. There may be more than a commit can change.
+/// Number of channels that one commit removes the streams of a deleted account from. More channels can be affected than
+/// one commit can change.
 const CHANNELS_AT_ONCE: usize = 5_000;
 
 pub(super) fn routes() -> Vec<Route> {
-    const IS_LOCKED: &str = "The account is the one of streams that are made by hand.";
+    const IS_LOCKED: &str = "The account is the built-in one for streams that admins add.";
     vec![
         Route::get(LIST, STANDARD, "Lists playlist accounts.", list),
-        Route::post(LIST, ADMIN, "Makes a playlist account and fetches its list.", create),
-        Route::get(ONE, STANDARD, "Shows a playlist account.", retrieve),
-        Route::put(ONE, ADMIN, "Changes a playlist account.", update)
+        Route::post(LIST, ADMIN, "Creates a playlist account and fetches its playlist.", create),
+        Route::get(ONE, STANDARD, "Returns a playlist account.", retrieve),
+        Route::put(ONE, ADMIN, "Updates a playlist account.", update)
             .refuses(StatusCode::BAD_REQUEST, IS_LOCKED),
-        Route::patch(ONE, ADMIN, "Changes a playlist account.", update)
+        Route::patch(ONE, ADMIN, "Partially updates a playlist account.", update)
             .refuses(StatusCode::BAD_REQUEST, IS_LOCKED),
-        Route::delete(ONE, ADMIN, "Deletes a playlist account with its streams.", remove)
+        Route::delete(ONE, ADMIN, "Deletes a playlist account with its streams.", delete)
             .refuses(StatusCode::BAD_REQUEST, IS_LOCKED),
     ]
 }
 
-async fn list(call: Call, (filters, paging): (Filters, WholeOrPages)) -> Result<Page<M3UAccount>, Refusal> {
+async fn list(
+    call: Call,
+    (filters, paging): (Filters, WholeOrPages),
+) -> Result<Page<M3UAccountView>, Refusal> {
     let accounts = call.app.models.accounts.load();
-    let parts = [filters.search, filters.name].map(|it| it.map(|it| it.to_lowercase()));
+    let searches = [&filters.search, &filters.name];
     let is_wanted = |account: &Account| {
-        let name = account.name.to_lowercase();
-        parts.iter().flatten().all(|it| name.contains(it))
+        searches.iter().all(|it| matches(it.as_ref(), [&account.name]))
             && filters.is_active.is_none_or(|it| it == account.is_active)
     };
     let mut accounts: Vec<_> = accounts.iter().filter(|it| is_wanted(it)).collect();
-    match filters.ordering {
-        None => {}
-        Some(ordering) => match ordering.by {
-            By::Id => ordering.sort_by(&mut accounts, |it| it.id),
-            By::Name => ordering.sort_by(&mut accounts, |it| it.name.to_lowercase()),
-            By::Priority => ordering.sort_by(&mut accounts, |it| it.priority),
-        },
+    let ordering = filters.ordering.unwrap_or(Ordering::ascending(By::Id));
+    match ordering.by {
+        By::Id => ordering.sort_by(&mut accounts, |it| it.id),
+        By::Name => ordering.sort_by(&mut accounts, |it| it.name.to_lowercase()),
+        By::Priority => ordering.sort_by(&mut accounts, |it| it.priority),
     }
-    let shown = Shown::to(&call)?;
-    paging.of(&call, &accounts, |it| shown.account(it))
+    paging.render(&call, &accounts)
 }
 
-async fn retrieve(call: Call) -> Result<M3UAccount, Refusal> {
-    let accounts = call.app.models.accounts.load();
-    let account = accounts.get(call.id()?).ok_or_else(Refusal::unknown::<Account>)?;
-    Ok(Shown::to(&call)?.account(account))
+async fn retrieve(call: Call) -> Result<M3UAccountView, Refusal> {
+    call.retrieve(&call.app.models.accounts.load())
 }
 
-async fn create(call: Call, edit: M3UAccountEdit) -> Result<Created<M3UAccount>, Refusal> {
-    let change = Change::of(edit, &PlaylistLocation::None).await?;
+async fn create(call: Call, new: NewM3UAccount) -> Result<Created<M3UAccountView>, Refusal> {
+    let change = Change::of(new.into(), &PlaylistLocation::None).await?;
     let at = now_ms();
     let account = call
         .write(move |write| {
@@ -107,10 +104,10 @@ async fn create(call: Call, edit: M3UAccountEdit) -> Result<Created<M3UAccount>,
         })
         .await?;
     refresh_if_possible(&call, &account, true).await;
-    Ok(Created(Shown::to(&call)?.account(&account)))
+    Ok(Created(call.render(&account)?))
 }
 
-async fn update(call: Call, edit: M3UAccountEdit) -> Result<M3UAccount, Refusal> {
+async fn update(call: Call, edit: M3UAccountEdit) -> Result<M3UAccountView, Refusal> {
     let id = call.id()?;
     let before = call.app.models.accounts.load().get(id).cloned();
     let before = before.ok_or_else(Refusal::unknown::<Account>)?;
@@ -118,43 +115,43 @@ async fn update(call: Call, edit: M3UAccountEdit) -> Result<M3UAccount, Refusal>
         return Err(Refusal::bad_request(LOCKED));
     }
     let change = Change::of(edit, &before.list).await?;
-    let (account, has_another_list, is_read_otherwise) = call
+    let (account, has_new_list, has_new_reading) = call
         .write(move |write| {
             let before = find_unlocked(write, id)?;
             let mut account = before.clone();
             change.apply(&mut account, now_ms());
             write.put(&account)?;
-            let has_another_list = account.list != before.list || account.is_active && !before.is_active;
-            let read_by = |it: &Account| (it.headers.clone(), it.rules.clone(), it.identity);
-            let is_read_otherwise = has_another_list || read_by(&account) != read_by(&before);
-            Ok((account, has_another_list, is_read_otherwise))
+            let has_new_list = account.list != before.list || account.is_active && !before.is_active;
+            let reading = |it: &Account| (it.headers.clone(), it.rules.clone(), it.identity);
+            let has_new_reading = has_new_list || reading(&account) != reading(&before);
+            Ok((account, has_new_list, has_new_reading))
         })
         .await?;
-    if is_read_otherwise {
-        refresh_if_possible(&call, &account, has_another_list).await;
+    if has_new_reading {
+        refresh_if_possible(&call, &account, has_new_list).await;
     }
-    Ok(Shown::to(&call)?.account(&account))
+    call.render(&account)
 }
 
-/// Nobody has to ask for another list of an account; and one that is being read is not read as it was to be before.
+/// Starts a refresh after a change. A running refresh with the old settings is replaced.
 async fn refresh_if_possible(call: &Call, account: &Account, has_new_list: bool) {
     if account.is_active
         && account.list != PlaylistLocation::None
         && let Err(error) = call.app.importer.changed(account.id, has_new_list).await
     {
-        // The schedule comes back to it.
+        // The schedule will try again.
         warn!(account.id = %account.id, "failed to start a refresh: {error}");
     }
 }
 
-async fn remove(call: Call) -> Result<Done, Refusal> {
+async fn delete(call: Call) -> Result<NoContent, Refusal> {
     let id = call.id()?;
     while !call.write(move |write| remove_some(write, id, CHANNELS_AT_ONCE)).await? {}
-    Ok(Done)
+    Ok(NoContent)
 }
 
-/// Takes the streams of an account out of channels, of so many at most. When none is left the account goes with its
-/// streams, and this answers that it is done. Other accounts are not looked at.
+/// Removes the streams of an account from at most this number of channels. If no channel is left, deletes the account
+/// with its streams and returns true. Channels of other accounts are unaffected.
 pub(super) fn remove_some(write: &mut Write<'_>, id: u32, channels_max: usize) -> Result<bool, Refusal> {
     find_unlocked(write, id)?;
     let owner = u64::from(id);

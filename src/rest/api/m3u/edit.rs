@@ -1,4 +1,4 @@
-//! What a client sends of an account, checked before anything is written.
+//! The edit of an account, checked before anything is written.
 
 use std::fs::File;
 use std::io;
@@ -12,34 +12,34 @@ use domain::source_url::SourceUrl;
 use domain::stream::RequestHeaders;
 use serde_json::{Map, Value};
 
-use super::text::sentence;
-use super::view::M3UAccountEdit;
+use super::text::{AccountType, sentence};
+use super::view::{M3UAccountEdit, M3UAccountRuleView};
 use crate::http::reply::Refusal;
 use crate::rest::frame::input::{FieldErrors, NO_FIELD};
+use crate::rest::frame::record::set;
 
-/// An edit of which everything can be taken.
+/// A valid edit.
 pub(super) struct Change {
     list: ListChange,
     user_agent: Option<Option<String>>,
     headers: Option<RequestHeaders>,
     rules: Option<Vec<Rule>>,
     release_delay: Option<Duration>,
-    rest: M3UAccountEdit,
+    others: M3UAccountEdit,
 }
 
-/// What is to become of the place where the list is.
+/// Change of the location of the playlist.
 enum ListChange {
     Stays,
     Is(PlaylistLocation),
-    /// If it is an address there is none any more.
+    /// Removes the location if it is a URL.
     NoUrl,
     NoFile,
     None,
 }
 
 impl Change {
-    /// Checks what was sent for an account that has this list now. Looks at the file that it names, if it is another
-    /// one.
+    /// Checks an edit of an account with this list. Checks the file if it is another one.
     pub(super) async fn of(mut edit: M3UAccountEdit, now: &PlaylistLocation) -> Result<Self, Refusal> {
         let mut errors = FieldErrors::default();
         let list = list_of(&mut edit, &mut errors);
@@ -53,11 +53,11 @@ impl Change {
         if let Some(Some(agent)) = &user_agent
             && !RequestHeaders::default().set("User-Agent", agent)
         {
-            errors.add("user_agent", "This cannot be sent in a header.");
+            errors.add("user_agent", "This is not a valid header value.");
         }
         let headers = edit.headers.take().map(|it| headers_of(it, &mut errors));
         let rules: Option<Vec<Rule>> =
-            edit.rules.take().map(|it| it.into_iter().map(super::view::M3UAccountRule::rule).collect());
+            edit.rules.take().map(|it| it.into_iter().map(M3UAccountRuleView::into_rule).collect());
         if let Some(Err(error)) = rules.as_ref().map(|it| Rules::new(it)) {
             errors.add("rules", sentence(error));
         }
@@ -74,42 +74,34 @@ impl Change {
             Some(Ok(delay)) => Some(delay),
             None => None,
         };
-        match errors.is_empty() {
-            true => Ok(Change { list, user_agent, headers, rules, release_delay, rest: edit }),
-            false => Err(errors.into()),
-        }
+        Ok(errors.or(Change { list, user_agent, headers, rules, release_delay, others: edit })?)
     }
 
-    /// What was sent goes over what is there.
+    /// Applies the edit.
     pub(super) fn apply(self, account: &mut Account, at: i64) {
-        let edit = self.rest;
+        let edit = self.others;
         self.list.apply(&mut account.list);
-        if let Some(agent) = self.user_agent {
-            account.headers.user_agent = agent;
-        }
+        set(&mut account.headers.user_agent, self.user_agent);
         if let Some(headers) = self.headers {
             account.headers = RequestHeaders { user_agent: account.headers.user_agent.take(), ..headers };
         }
-        account.rules = self.rules.unwrap_or_else(|| std::mem::take(&mut account.rules));
-        account.release_delay = self.release_delay.unwrap_or(account.release_delay);
-        account.name = edit.name.unwrap_or_else(|| std::mem::take(&mut account.name));
-        account.is_active = edit.is_active.unwrap_or(account.is_active);
+        set(&mut account.rules, self.rules);
+        set(&mut account.release_delay, self.release_delay);
+        set(&mut account.name, edit.name);
+        set(&mut account.is_active, edit.is_active);
         if let Some(max_streams) = edit.max_streams
             && let Some(profile) = account.profiles.iter_mut().find(|it| it.is_default)
         {
             profile.max_streams = max_streams;
         }
-        account.schedule.interval_hours = edit.refresh_interval.unwrap_or(account.schedule.interval_hours);
-        account.schedule.cron =
-            edit.cron_expression.unwrap_or_else(|| std::mem::take(&mut account.schedule.cron));
-        account.stale_stream_days = edit.stale_stream_days.unwrap_or(account.stale_stream_days);
-        account.priority = edit.priority.unwrap_or(account.priority);
-        if let Some(properties) = edit.custom_properties {
-            account.custom_properties = properties.unwrap_or_default();
-        }
-        account.identity = edit.stream_identity.map_or(account.identity, |it| it.0);
-        // There is one kind of account, and reading it has seen to that.
-        let _: Option<super::text::AccountType> = edit.account_type;
+        set(&mut account.schedule.interval_hours, edit.refresh_interval);
+        set(&mut account.schedule.cron, edit.cron_expression);
+        set(&mut account.stale_stream_days, edit.stale_stream_days);
+        set(&mut account.priority, edit.priority);
+        set(&mut account.custom_properties, edit.custom_properties.map(Option::unwrap_or_default));
+        set(&mut account.identity, edit.stream_identity.map(|it| it.0));
+        // Only one type of account exists, and reading the field has checked it.
+        let _: Option<AccountType> = edit.account_type;
         account.updated_at = at;
     }
 }
@@ -130,7 +122,7 @@ impl ListChange {
     }
 }
 
-/// Where the list is to be: at an address, in a file, or nowhere. Empty is none.
+/// Returns the location of the playlist: a URL, a file or none. An empty text means none.
 fn list_of(edit: &mut M3UAccountEdit, errors: &mut FieldErrors) -> ListChange {
     let url = edit.server_url.take().map(|it| it.map(|it| it.0).filter(|it| !it.is_empty()));
     let file = edit.file_path.take().map(|it| it.filter(|it| !it.is_empty()));
@@ -148,17 +140,17 @@ fn list_of(edit: &mut M3UAccountEdit, errors: &mut FieldErrors) -> ListChange {
     }
 }
 
-/// Headers of these names and values, beside the user agent, which has a field of its own.
+/// Returns these headers. The user agent has a field of its own.
 fn headers_of(named: Map<String, Value>, errors: &mut FieldErrors) -> RequestHeaders {
     let mut headers = RequestHeaders::default();
     for (name, value) in named {
         let shown: String = name.chars().take(100).collect();
         if name.eq_ignore_ascii_case("user-agent") {
-            errors.add("headers", "The user agent has a field of its own: user_agent.");
+            errors.add("headers", "Set the user agent with the field user_agent.");
         } else if !value.as_str().is_some_and(|it| headers.set(&name, it)) {
             let message = match headers.extra.len() < RequestHeaders::EXTRA_MAX {
-                true => format!("\"{shown}\" is no header that can be set, or its value is none."),
-                false => format!("There may be {} headers at most.", RequestHeaders::EXTRA_MAX),
+                true => format!("\"{shown}\" is not a header that can be set, or its value is invalid."),
+                false => format!("At most {} headers are allowed.", RequestHeaders::EXTRA_MAX),
             };
             errors.add("headers", message);
         }
@@ -166,14 +158,14 @@ fn headers_of(named: Map<String, Value>, errors: &mut FieldErrors) -> RequestHea
     headers
 }
 
-/// Is this a file that we can read? A sentence for the admin if it is not.
+/// Checks that the gateway can read a file, or returns a message for the admin.
 async fn check_file(path: String) -> Result<(), String> {
     if !Path::new(&path).is_absolute() {
         return Err("Give the absolute path of a file on the gateway's machine.".to_owned());
     }
-    // A file of a network may take its time; the threads that answer requests do not wait for it.
+    // A network file system may be slow, so a thread that may block checks the file.
     let checked = tokio::task::spawn_blocking(move || {
-        // Looked at before it is opened: opening a pipe would wait for whoever writes to it.
+        // Checked before opening, because opening a pipe would wait for a writer.
         if !std::fs::metadata(&path)?.is_file() {
             return Ok(false);
         }
@@ -183,7 +175,7 @@ async fn check_file(path: String) -> Result<(), String> {
         Ok(Ok(true)) => Ok(()),
         Ok(Ok(false)) => Err("This is not a file.".to_owned()),
         Ok(Err(error)) if error.kind() == io::ErrorKind::NotFound => {
-            Err("There is no such file on the gateway's machine.".to_owned())
+            Err("The file does not exist on the gateway's machine.".to_owned())
         }
         Ok(Err(error)) => Err(format!("The gateway cannot read this file: {}.", error.kind())),
         Err(_) => Err("The gateway cannot read this file.".to_owned()),

@@ -1,7 +1,7 @@
-//! `/api/m3u/`: playlist accounts, their profiles, and the refreshes of their lists.
+//! `/api/m3u/`: playlist accounts, their profiles and their refreshes.
 //!
-//! What an account has of its provider is a secret: addresses, headers, patterns and the properties of others are
-//! shown to admins alone.
+//! The credentials of a provider are secret: URLs, header values, patterns and custom properties are visible to admins
+//! only.
 
 mod accounts;
 mod edit;
@@ -16,17 +16,18 @@ use domain::account::Account;
 use storage::Write;
 
 use crate::http::reply::Refusal;
-use crate::rest::frame::call::find;
+use crate::rest::frame::record::find;
 use crate::rest::frame::route::Route;
 
 pub(super) fn routes() -> Vec<Route> {
     [accounts::routes(), profiles::routes(), refresh::routes()].into_iter().flatten().collect()
 }
 
-/// The account of this id, for a write that changes or deletes it. That of streams made by hand is refused.
+/// Returns the account with this id, for a write that changes or deletes it. Refuses the built-in account for streams
+/// that admins add.
 fn find_unlocked(write: &Write<'_>, id: u32) -> Result<Account, Refusal> {
     let account: Account = find(write, id)?;
     if account.is_custom() { Err(Refusal::bad_request(LOCKED)) } else { Ok(account) }
 }
 
-const LOCKED: &str = "The account of streams that are made by hand cannot be changed or deleted.";
+const LOCKED: &str = "The built-in account cannot be changed or deleted.";

@@ -1,94 +1,112 @@
 //! `/api/m3u/accounts/{id}/profiles/`: the profiles of an account.
 
+use std::sync::Arc;
+
 use actors::now_ms;
 use domain::account::{Account, AccountProfile};
 use domain::ids::ProfileId;
 use domain::pattern::Pattern;
 use http::StatusCode;
+use resource_derive::{Body, View};
+use serde::Serialize;
 use storage::Write;
 use storage::records::next_profile_id;
 
 use super::text::{Exact, sentence};
-use super::view::{M3UAccountProfile, M3UAccountProfileEdit, Shown};
+use super::view::{AccountLookup, M3UAccountProfileEdit, M3UAccountProfileView, NewM3UAccountProfile};
 use super::{LOCKED, find_unlocked};
 use crate::http::reply::Refusal;
 use crate::rest::frame::call::Call;
 use crate::rest::frame::input::FieldErrors;
 use crate::rest::frame::list::{Page, WholeOrPages};
-use crate::rest::frame::record::{body, view};
-use crate::rest::frame::route::{ADMIN, Created, Done, Route, STANDARD};
+use crate::rest::frame::record::{Lookup, Render, set};
+use crate::rest::frame::route::{ADMIN, Created, NoContent, Route, STANDARD};
 
-body! {
-    /// A pattern to be tried.
-    PatternTrial {
-        /// An address as streams of the account have it.
-        url: Exact [required(), example("http://provider.example/live/user1/password1/7.ts")],
-        /// As of a profile.
-        search_pattern: Exact [required(), chars_max(1_024), example("/user1/password1/")],
-        /// As of a profile.
-        replace_pattern: Exact [required(), blank(), chars_max(1_024), example("/user2/password2/")],
-    }
+/// A pattern to test.
+#[derive(Clone, Debug, Body)]
+pub(crate) struct PatternTrial {
+    /// A URL of a stream of the account.
+    #[field(example = "http://provider.example/live/user1/password1/7.ts")]
+    url: Exact,
+    /// Same as in profile.
+    #[field(chars_max = 1_024, example = "/user1/password1/")]
+    search_pattern: Exact,
+    /// Same as in profile.
+    #[field(blank, chars_max = 1_024, example = "/user2/password2/")]
+    replace_pattern: Exact,
 }
 
-view! {
-    /// What became of an address.
-    PatternResult {
-        /// The address that would be asked for.
-        url: Exact [example("http://provider.example/live/user2/password2/7.ts")],
-        /// Whether it is another one. An address in which the pattern finds nothing is asked for as it is.
-        is_changed: bool,
-    }
+/// Result of applying a pattern to a URL.
+#[derive(Clone, Debug, Serialize, View)]
+pub(crate) struct PatternResultView {
+    /// The URL that the gateway would request.
+    #[field(example = "http://provider.example/live/user2/password2/7.ts")]
+    url: Exact,
+    /// Whether the URL changed. A URL that does not match is used unchanged.
+    is_changed: bool,
 }
 
 const LIST: &str = "/api/m3u/accounts/{id}/profiles/";
 const ONE: &str = "/api/m3u/accounts/{id}/profiles/{profile_id}/";
 const TEST: &str = "/api/m3u/accounts/{id}/profiles/test/";
 
-/// Profiles of one account. Each stream of it may be tried with every one.
+/// Maximum number of profiles of an account. Each stream can be tried with every profile.
 const PROFILES_MAX: usize = 100;
 
 pub(super) fn routes() -> Vec<Route> {
     vec![
         Route::get(LIST, STANDARD, "Lists the profiles of an account.", list),
-        Route::post(LIST, ADMIN, "Makes a profile of an account.", create)
+        Route::post(LIST, ADMIN, "Creates a profile of an account.", create)
             .refuses(StatusCode::BAD_REQUEST, LOCKED),
-        Route::post(TEST, ADMIN, "Shows what the patterns of a profile make of an address.", try_pattern),
-        Route::get(ONE, STANDARD, "Shows a profile of an account.", retrieve),
-        Route::put(ONE, ADMIN, "Changes a profile of an account.", update)
+        Route::post(
+            TEST,
+            ADMIN,
+            "Returns the URL that the patterns of a profile produce.",
+            test_pattern,
+        ),
+        Route::get(ONE, STANDARD, "Returns a profile of an account.", retrieve),
+        Route::put(ONE, ADMIN, "Updates a profile of an account.", update)
             .refuses(StatusCode::BAD_REQUEST, LOCKED),
-        Route::patch(ONE, ADMIN, "Changes a profile of an account.", update)
+        Route::patch(ONE, ADMIN, "Partially updates a profile of an account.", update)
             .refuses(StatusCode::BAD_REQUEST, LOCKED),
-        Route::delete(ONE, ADMIN, "Deletes a profile of an account. What plays on it goes on.", remove)
-            .refuses(StatusCode::BAD_REQUEST, "It is the default profile."),
+        Route::delete(
+            ONE,
+            ADMIN,
+            "Deletes a profile of an account. Streams that play with it continue.",
+            delete,
+        )
+        .refuses(StatusCode::BAD_REQUEST, "The profile is the default profile."),
     ]
 }
 
-async fn list(call: Call, paging: WholeOrPages) -> Result<Page<M3UAccountProfile>, Refusal> {
+async fn list(call: Call, paging: WholeOrPages) -> Result<Page<M3UAccountProfileView>, Refusal> {
     let account = account_of(&call)?;
     let mut profiles: Vec<_> = account.profiles.iter().collect();
     profiles.sort_by_key(|it| !it.is_default);
-    let shown = Shown::to(&call)?;
-    paging.of(&call, &profiles, |it| shown.profile(&account, it))
+    let lookup = AccountLookup::load(&call)?;
+    paging.render_with(&call, &profiles, |it| (&*account, *it).view(&lookup))
 }
 
-async fn retrieve(call: Call) -> Result<M3UAccountProfile, Refusal> {
+async fn retrieve(call: Call) -> Result<M3UAccountProfileView, Refusal> {
     let account = account_of(&call)?;
     let id = ProfileId(call.id_of("profile_id")?);
     let profile = account.profiles.iter().find(|it| it.id == id).ok_or_else(unknown)?;
-    Ok(Shown::to(&call)?.profile(&account, profile))
+    call.render(&(&*account, profile))
 }
 
-async fn create(call: Call, edit: M3UAccountProfileEdit) -> Result<Created<M3UAccountProfile>, Refusal> {
+async fn create(call: Call, new: NewM3UAccountProfile) -> Result<Created<M3UAccountProfileView>, Refusal> {
     let id = call.id()?;
     let (account, profile) = call
         .write(move |write| {
             let mut account = find_unlocked(write, id)?;
             if account.profiles.len() >= PROFILES_MAX {
-                return Err(Refusal::bad_request(format!("An account has {PROFILES_MAX} profiles at most.")));
+                return Err(Refusal::bad_request(format!(
+                    "An account can have at most {PROFILES_MAX} profiles."
+                )));
             }
-            if edit.replace_pattern.is_none() {
+            if new.replace_pattern.is_none() {
                 let mut errors = FieldErrors::of("replace_pattern", NEEDED);
-                if edit.search_pattern.is_none() {
+                if new.search_pattern.is_none() {
                     errors.add("search_pattern", NEEDED);
                 }
                 return Err(errors.into());
@@ -96,15 +114,15 @@ async fn create(call: Call, edit: M3UAccountProfileEdit) -> Result<Created<M3UAc
             let profile_id = next_profile_id(write)?;
             let mut profile =
                 AccountProfile { is_default: false, ..AccountProfile::default_of(profile_id, "", 0) };
-            apply(edit, &mut profile)?;
+            apply(new.into(), &mut profile)?;
             account.profiles.push(profile.clone());
-            keep(write, account, profile)
+            put(write, account, profile)
         })
         .await?;
-    Ok(Created(Shown::to(&call)?.profile(&account, &profile)))
+    Ok(Created(call.render(&(&account, &profile))?))
 }
 
-async fn update(call: Call, edit: M3UAccountProfileEdit) -> Result<M3UAccountProfile, Refusal> {
+async fn update(call: Call, edit: M3UAccountProfileEdit) -> Result<M3UAccountProfileView, Refusal> {
     let (id, profile_id) = (call.id()?, ProfileId(call.id_of("profile_id")?));
     let (account, profile) = call
         .write(move |write| {
@@ -112,13 +130,13 @@ async fn update(call: Call, edit: M3UAccountProfileEdit) -> Result<M3UAccountPro
             let profile = account.profiles.iter_mut().find(|it| it.id == profile_id).ok_or_else(unknown)?;
             apply(edit, profile)?;
             let profile = profile.clone();
-            keep(write, account, profile)
+            put(write, account, profile)
         })
         .await?;
-    Ok(Shown::to(&call)?.profile(&account, &profile))
+    call.render(&(&account, &profile))
 }
 
-async fn remove(call: Call) -> Result<Done, Refusal> {
+async fn delete(call: Call) -> Result<NoContent, Refusal> {
     let (id, profile_id) = (call.id()?, ProfileId(call.id_of("profile_id")?));
     call.write(move |write| {
         let mut account = find_unlocked(write, id)?;
@@ -129,27 +147,23 @@ async fn remove(call: Call) -> Result<Done, Refusal> {
         account.profiles.remove(at);
         account.updated_at = now_ms();
         write.put(&account)?;
-        Ok(Done)
+        Ok(NoContent)
     })
     .await
 }
 
-async fn try_pattern(call: Call, trial: PatternTrial) -> Result<PatternResult, Refusal> {
+async fn test_pattern(call: Call, trial: PatternTrial) -> Result<PatternResultView, Refusal> {
     account_of(&call)?;
-    let PatternTrial { url, search_pattern, replace_pattern } = trial;
-    let (url, search, replace) = (
-        url.unwrap_or_default().0,
-        search_pattern.unwrap_or_default().0,
-        replace_pattern.unwrap_or_default().0,
-    );
-    // What a plan does with the address of a stream.
+    let PatternTrial { url: Exact(url), search_pattern: Exact(search), replace_pattern: Exact(replace) } =
+        trial;
+    // Plans use the same function.
     let pattern =
         Pattern::new(&search, &replace).map_err(|error| Refusal::field("search_pattern", sentence(error)))?;
     let changed = pattern.apply(&url).into_owned();
-    Ok(PatternResult { is_changed: changed != url, url: Exact(changed) })
+    Ok(PatternResultView { is_changed: changed != url, url: Exact(changed) })
 }
 
-fn account_of(call: &Call) -> Result<std::sync::Arc<Account>, Refusal> {
+fn account_of(call: &Call) -> Result<Arc<Account>, Refusal> {
     let accounts = call.app.models.accounts.load();
     accounts.get(call.id()?).cloned().ok_or_else(Refusal::unknown::<Account>)
 }
@@ -160,28 +174,20 @@ fn unknown() -> Refusal {
 
 const NEEDED: &str = "This field is required for non-default profiles.";
 
-/// What was sent goes over what is there.
+/// Applies the edit.
 fn apply(edit: M3UAccountProfileEdit, profile: &mut AccountProfile) -> Result<(), FieldErrors> {
     let mut errors = FieldErrors::default();
-    profile.name = edit.name.unwrap_or_else(|| std::mem::take(&mut profile.name));
-    profile.max_streams = edit.max_streams.unwrap_or(profile.max_streams);
-    profile.is_active = edit.is_active.unwrap_or(profile.is_active);
-    if let Some(Exact(search)) = edit.search_pattern {
-        profile.search_pattern = search;
-    }
-    if let Some(Exact(replace)) = edit.replace_pattern {
-        profile.replace_pattern = replace;
-    }
-    if let Some(properties) = edit.custom_properties {
-        profile.custom_properties = properties.unwrap_or_default();
-    }
-    if let Some(ends) = edit.exp_date {
-        profile.expires_at = ends.map(|it| it.0);
-    }
+    set(&mut profile.name, edit.name);
+    set(&mut profile.max_streams, edit.max_streams);
+    set(&mut profile.is_active, edit.is_active);
+    set(&mut profile.search_pattern, edit.search_pattern.map(|it| it.0));
+    set(&mut profile.replace_pattern, edit.replace_pattern.map(|it| it.0));
+    set(&mut profile.custom_properties, edit.custom_properties.map(Option::unwrap_or_default));
+    set(&mut profile.expires_at, edit.exp_date.map(|it| it.map(|it| it.0)));
     match (profile.search_pattern.is_empty(), profile.is_default) {
         (true, false) => errors.add("search_pattern", NEEDED),
         (true, true) if !profile.replace_pattern.is_empty() => {
-            errors.add("search_pattern", "A replacement needs something to replace.");
+            errors.add("search_pattern", "A replacement needs a search pattern.");
         }
         (true, true) => {}
         (false, _) => {
@@ -190,11 +196,11 @@ fn apply(edit: M3UAccountProfileEdit, profile: &mut AccountProfile) -> Result<()
             }
         }
     }
-    if errors.is_empty() { Ok(()) } else { Err(errors) }
+    errors.or(())
 }
 
-/// Writes an account of which one profile is new or changed.
-fn keep(
+/// Writes an account with one new or changed profile.
+fn put(
     write: &mut Write<'_>,
     mut account: Account,
     profile: AccountProfile,

@@ -1,105 +1,114 @@
-//! `/api/m3u/refresh/`: lists are fetched again, and how far that is.
+//! `/api/m3u/refresh/`: starts refreshes of playlists and reports their progress.
 
 use actors::{AskError, RefreshPhase, RefreshStart, RefreshStatus};
 use domain::account::{Account, PlaylistLocation, RefreshOutcome, RefreshRecord};
 use domain::ids::AccountId;
 use http::StatusCode;
+use resource_derive::{Body, Query, View};
+use serde::Serialize;
 use uuid::Uuid;
 
 use crate::http::reply::Refusal;
 use crate::rest::frame::call::Call;
 use crate::rest::frame::list::{Page, WholeOrPages};
-use crate::rest::frame::record::{body, query, view};
 use crate::rest::frame::route::{ADMIN, Accepted, Route, STANDARD};
 use crate::rest::frame::value::{Named, Time, choice};
 
-query! {
-    /// How a list is refreshed.
-    Options {
-        /// Also a list that is much smaller than the last good one is taken.
-        confirm: bool,
-    }
+/// Options of a refresh.
+#[derive(Debug, Query)]
+pub(crate) struct Options {
+    /// Accepts a list that is much shorter than the last good one.
+    confirm: Option<bool>,
 }
 
-body! {
-    /// How a list is refreshed.
-    RefreshOptions {
-        /// Also a list that is much smaller than the last good one is taken.
-        confirm: bool,
-    }
+/// Options of a refresh.
+#[derive(Clone, Debug, Body)]
+pub(crate) struct RefreshOptions {
+    /// Accepts a list that is much shorter than the last good one.
+    confirm: Option<bool>,
 }
 
-view! {
-    /// A refresh has begun.
-    RefreshStarted {
-        /// Always true; what ended otherwise is seen later.
-        success: bool,
-        /// For people.
-        message: String [example("The refresh of \"Provider\" has begun.")],
-        /// Whose list it is.
-        account: AccountId [example("2")],
-        /// Tells this refresh from others; what became of it is at `/api/m3u/refresh/{account}/`.
-        task_id: Uuid,
-    }
+/// A refresh that was started.
+#[derive(Clone, Debug, Serialize, View)]
+pub(crate) struct RefreshStartedView {
+    /// Always `true`; the outcome is reported later.
+    success: bool,
+    /// Message for people.
+    #[field(example = "The refresh of \"Provider\" has started.")]
+    message: String,
+    /// Id of the account.
+    #[field(example = "2")]
+    account: AccountId,
+    /// Id of this refresh. `/api/m3u/refresh/{account}/` reports its outcome.
+    task_id: Uuid,
 }
 
-view! {
-    /// Refreshes have begun.
-    RefreshesStarted {
-        /// Always true; what ended otherwise is seen later.
-        success: bool,
-        /// For people.
-        message: String [example("2 refreshes have begun.")],
-        /// One of each active account that has a list.
-        tasks: Vec<RefreshTask>,
-    }
+/// Refreshes that were started.
+#[derive(Clone, Debug, Serialize, View)]
+pub(crate) struct RefreshesStartedView {
+    /// Always `true`; the outcomes are reported later.
+    success: bool,
+    /// Message for people.
+    #[field(example = "2 refreshes have started.")]
+    message: String,
+    /// One task for each active account with a playlist.
+    tasks: Vec<RefreshTaskView>,
 }
 
-view! {
-    /// One of several refreshes.
-    RefreshTask {
-        /// Whose list it is.
-        account: AccountId [example("2")],
-        /// Tells this refresh from others of the account.
-        task_id: Uuid,
-    }
+/// One of several refreshes.
+#[derive(Clone, Debug, Serialize, View)]
+pub(crate) struct RefreshTaskView {
+    /// Id of the account.
+    #[field(example = "2")]
+    account: AccountId,
+    /// Id of the refresh.
+    task_id: Uuid,
 }
 
-view! {
-    /// How far the refresh of an account is, or how the last one ended.
-    M3URefresh {
-        /// Whose list it is.
-        account: AccountId [example("2")],
-        /// The name of the account.
-        account_name: String [example("Provider")],
-        /// The refresh that runs, or the last one since the gateway started.
-        task_id: Option<Uuid>,
-        /// What it is doing; `done` when it is over, null where there was none.
-        phase: Option<Named<RefreshPhase>> [example("parsing")],
-        /// Bytes of the list that were read so far, unpacked.
-        bytes: u64 [example("1048576")],
-        /// Entries that were found so far.
-        entries: u64 [example("5000")],
-        /// New streams.
-        streams_created: u64 [example("12")],
-        /// Streams that are not as they were.
-        streams_updated: u64 [example("3")],
-        /// Streams that the list does not have any more.
-        streams_gone: u64 [example("1")],
-        /// How it ended. `pending_confirmation`: the list is much smaller than the last good one, and nothing was
-        /// changed. Null while it runs, and where it was broken off because the gateway stops.
-        outcome: Option<Named<RefreshOutcome>> [example("success")],
-        /// The same in words, without credentials.
-        message: Option<String>,
-        /// When it was asked for.
-        started_at: Option<Time>,
-        /// When the last refresh ended that was written down.
-        tried_at: Option<Time>,
-        /// When the last good one ended.
-        good_at: Option<Time>,
-        /// Entries of the last good list.
-        good_entries: u64 [example("5000")],
-    }
+/// Progress of the refresh of an account, or the result of the last one.
+#[derive(Clone, Debug, Serialize, View)]
+pub(crate) struct M3URefreshView {
+    /// Id of the account.
+    #[field(example = "2")]
+    account: AccountId,
+    /// Name of the account.
+    #[field(example = "Provider")]
+    account_name: String,
+    /// Id of the running refresh, or of the last one since the start of the gateway.
+    task_id: Option<Uuid>,
+    /// Current phase; `done` after the end, `null` if the account was never refreshed.
+    #[field(example = "parsing")]
+    phase: Option<Named<RefreshPhase>>,
+    /// Number of bytes of the playlist read so far, uncompressed.
+    #[field(example = "1048576")]
+    bytes: u64,
+    /// Number of entries found so far.
+    #[field(example = "5000")]
+    entries: u64,
+    /// Number of new streams.
+    #[field(example = "12")]
+    streams_created: u64,
+    /// Number of changed streams.
+    #[field(example = "3")]
+    streams_updated: u64,
+    /// Number of streams that are no longer in the playlist.
+    #[field(example = "1")]
+    streams_gone: u64,
+    /// RefreshOutcome of the refresh. `pending_confirmation`: the list is much shorter than the last good one, and nothing was
+    /// changed. `null` during a refresh and after one that the shutdown of the gateway interrupted.
+    #[field(example = "success")]
+    outcome: Option<Named<RefreshOutcome>>,
+    /// The outcome for people, without credentials.
+    message: Option<String>,
+    /// When the refresh was requested.
+    started_at: Option<Time>,
+    /// When the last recorded refresh ended.
+    tried_at: Option<Time>,
+    /// When the last successful refresh ended.
+    good_at: Option<Time>,
+    /// Number of entries of the last good list.
+    #[field(example = "5000")]
+    good_entries: u64,
 }
 
 choice!(RefreshPhase {
@@ -118,28 +127,28 @@ const ONE: &str = "/api/m3u/refresh/{id}/";
 
 pub(super) fn routes() -> Vec<Route> {
     vec![
-        Route::get(ALL, STANDARD, "Shows how far the refreshes of all accounts are.", list),
-        Route::post(ALL, ADMIN, "Refreshes every active account that has a list.", refresh_all)
-            .refuses(StatusCode::SERVICE_UNAVAILABLE, "The gateway stops."),
-        Route::get(ONE, STANDARD, "Shows how far the refresh of an account is.", retrieve),
+        Route::get(ALL, STANDARD, "Lists the progress of the refreshes of all accounts.", list),
+        Route::post(ALL, ADMIN, "Refreshes all active accounts that have a playlist.", refresh_all)
+            .refuses(StatusCode::SERVICE_UNAVAILABLE, "The gateway is stopping."),
+        Route::get(ONE, STANDARD, "Returns the progress of the refresh of an account.", retrieve),
         Route::post(ONE, ADMIN, "Refreshes an account.", refresh)
-            .refuses(StatusCode::BAD_REQUEST, "The account is not active, or has no list."),
+            .refuses(StatusCode::BAD_REQUEST, "The account is inactive, or has no playlist."),
     ]
 }
 
-async fn list(call: Call, paging: WholeOrPages) -> Result<Page<M3URefresh>, Refusal> {
+async fn list(call: Call, paging: WholeOrPages) -> Result<Page<M3URefreshView>, Refusal> {
     let accounts = call.app.models.accounts.load();
     let refreshes = call.app.models.refreshes.load();
     let accounts: Vec<_> = accounts.iter().collect();
-    paging.of(&call, &accounts, |it| {
+    paging.render_with(&call, &accounts, |it| {
         let progress = call.app.importer.progress_of(it.id);
         view(it, progress, refreshes.get(it.id.0).map(|it| &**it))
     })
 }
 
-async fn retrieve(call: Call) -> Result<M3URefresh, Refusal> {
+async fn retrieve(call: Call) -> Result<M3URefreshView, Refusal> {
     let id = call.id()?;
-    // In this order: what is over in memory has been written down before.
+    // In this order, because a refresh that has ended in memory is in the store already.
     let progress = call.app.importer.progress_of(AccountId(id));
     let accounts = call.app.models.accounts.load();
     let account = accounts.get(id).ok_or_else(Refusal::unknown::<Account>)?;
@@ -150,7 +159,7 @@ async fn retrieve(call: Call) -> Result<M3URefresh, Refusal> {
 async fn refresh(
     call: Call,
     (options, body): (Options, RefreshOptions),
-) -> Result<Accepted<RefreshStarted>, Refusal> {
+) -> Result<Accepted<RefreshStartedView>, Refusal> {
     let id = call.id()?;
     let name = {
         let accounts = call.app.models.accounts.load();
@@ -160,45 +169,49 @@ async fn refresh(
     let account = AccountId(id);
     let started = call.app.importer.refresh(account, confirm).await.map_err(stopping)?;
     let (message, task_id) = match started {
-        RefreshStart::Started { job } => (format!("The refresh of \"{name}\" has begun."), job),
+        RefreshStart::Started { job } => (format!("The refresh of \"{name}\" has started."), job),
         RefreshStart::AlreadyRunning { job } => {
-            (format!("The refresh of \"{name}\" is running already."), job)
+            (format!("The refresh of \"{name}\" is already running."), job)
         }
         RefreshStart::NoSuchAccount => return Err(Refusal::unknown::<Account>()),
         RefreshStart::Inactive => return Err(Refusal::bad_request("The account is not active.")),
         RefreshStart::NoList => return Err(Refusal::bad_request("The account has no list.")),
     };
-    Ok(Accepted(RefreshStarted { success: true, message, account, task_id }))
+    Ok(Accepted(RefreshStartedView { success: true, message, account, task_id }))
 }
 
-async fn refresh_all(call: Call) -> Result<Accepted<RefreshesStarted>, Refusal> {
+async fn refresh_all(call: Call) -> Result<Accepted<RefreshesStartedView>, Refusal> {
     let accounts = call.app.models.accounts.load();
     let mut tasks = Vec::new();
     for account in accounts.iter().filter(|it| it.is_active && it.list != PlaylistLocation::None) {
         let account = account.id;
         match call.app.importer.refresh(account, false).await.map_err(stopping)? {
             RefreshStart::Started { job } | RefreshStart::AlreadyRunning { job } => {
-                tasks.push(RefreshTask { account, task_id: job });
+                tasks.push(RefreshTaskView { account, task_id: job });
             }
-            // It was changed while we looked.
+            // The account changed in the meantime.
             RefreshStart::NoSuchAccount | RefreshStart::Inactive | RefreshStart::NoList => {}
         }
     }
     let message = match tasks.len() {
-        0 => "There is no active account with a list.".to_owned(),
-        1 => "1 refresh has begun.".to_owned(),
-        n => format!("{n} refreshes have begun."),
+        0 => "No active account has a playlist.".to_owned(),
+        1 => "1 refresh has started.".to_owned(),
+        n => format!("{n} refreshes have started."),
     };
-    Ok(Accepted(RefreshesStarted { success: true, message, tasks }))
+    Ok(Accepted(RefreshesStartedView { success: true, message, tasks }))
 }
 
 fn stopping(_: AskError) -> Refusal {
-    Refusal::unavailable("nothing is refreshed at the moment").retry_soon()
+    Refusal::unavailable("Refreshes are not available at the moment.").retry_soon()
 }
 
-fn view(account: &Account, progress: Option<RefreshStatus>, refresh: Option<&RefreshRecord>) -> M3URefresh {
+fn view(
+    account: &Account,
+    progress: Option<RefreshStatus>,
+    refresh: Option<&RefreshRecord>,
+) -> M3URefreshView {
     let text = |text: &str| (!text.is_empty()).then(|| text.to_owned());
-    let last = M3URefresh {
+    let last = M3URefreshView {
         account: account.id,
         account_name: account.name.clone(),
         task_id: None,
@@ -216,7 +229,7 @@ fn view(account: &Account, progress: Option<RefreshStatus>, refresh: Option<&Ref
         good_entries: refresh.map_or(0, |it| it.n_good),
     };
     let Some(progress) = progress else { return last };
-    M3URefresh {
+    M3URefreshView {
         task_id: Some(progress.job),
         phase: Some(Named(progress.phase)),
         bytes: progress.bytes,

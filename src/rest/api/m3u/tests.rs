@@ -1,4 +1,4 @@
-//! What is taken, refused and shown of accounts. What refreshes do is told over real sockets in `tests/it`.
+//! Reading and rendering of accounts. `tests/it` tests the refreshes over real sockets.
 
 use std::sync::Arc;
 
@@ -14,7 +14,7 @@ use uuid::Uuid;
 
 use super::accounts::{LIST, remove_some};
 use super::profiles::PatternTrial;
-use super::view::{M3UAccount, M3UAccountProfile};
+use super::view::{M3UAccountProfileView, M3UAccountView};
 use crate::rest::frame::testing::{Rest, SECRET};
 
 async fn make(rest: &Rest, body: Value) -> u32 {
@@ -61,7 +61,7 @@ fn channel(id: u32, streams: &[u32]) -> Channel {
 }
 
 #[tokio::test]
-async fn an_account_is_made_with_a_name_alone_changed_field_by_field_and_deleted() {
+async fn an_account_is_created_with_a_name_alone_updated_by_field_and_deleted() {
     let rest = Rest::start().await;
     let made = rest.admin("POST", LIST, json!({ "name": " Provider " })).await;
     assert_eq!(made.status, 201, "{}", made.text);
@@ -125,7 +125,7 @@ async fn an_account_is_made_with_a_name_alone_changed_field_by_field_and_deleted
 }
 
 #[tokio::test]
-async fn what_cannot_be_taken_of_an_account_is_told_by_field() {
+async fn an_invalid_account_is_refused_by_field() {
     let rest = Rest::start().await;
     make(&rest, json!({ "name": "taken" })).await;
     let folder = std::env::temp_dir();
@@ -139,18 +139,18 @@ async fn what_cannot_be_taken_of_an_account_is_told_by_field() {
         ("server_url", json!("ftp://h/list"), "Enter a valid URL."),
         ("server_url", json!("file:///etc/passwd"), "Enter a valid URL."),
         ("file_path", json!("list.m3u"), "Give the absolute path"),
-        ("file_path", json!("/no/such/list.m3u"), "There is no such file"),
+        ("file_path", json!("/no/such/list.m3u"), "The file does not exist"),
         ("file_path", json!(folder), "This is not a file."),
         ("file_path", json!("/dev/zero"), "This is not a file."),
         ("account_type", json!("XC"), "Panel accounts are not supported yet"),
         ("account_type", json!("ZZ"), "This is not a valid choice."),
         ("account_type", json!(7), "This is not a valid choice."),
         ("max_streams", json!(-1), "Ensure this value is greater than or equal to 0."),
-        ("user_agent", json!("a\nb"), "This cannot be sent in a header."),
-        ("headers", json!({ "Host": "h" }), "\"Host\" is no header that can be set"),
-        ("headers", json!({ "X-A": 7 }), "\"X-A\" is no header that can be set"),
-        ("headers", json!({ "User-Agent": "a" }), "The user agent has a field of its own"),
-        ("headers", headers, "There may be 16 headers at most."),
+        ("user_agent", json!("a\nb"), "This is not a valid header value."),
+        ("headers", json!({ "Host": "h" }), "\"Host\" is not a header that can be set"),
+        ("headers", json!({ "X-A": 7 }), "\"X-A\" is not a header that can be set"),
+        ("headers", json!({ "User-Agent": "a" }), "Set the user agent with the field user_agent."),
+        ("headers", headers, "At most 16 headers are allowed."),
         ("refresh_interval", json!(8761), "Ensure this value is less than or equal to 8760."),
         ("cron_expression", json!("every day"), "A cron expression has five fields"),
         ("cron_expression", json!("0 0 30 2 *"), "The cron expression names a time that never comes."),
@@ -183,7 +183,7 @@ async fn what_cannot_be_taken_of_an_account_is_told_by_field() {
 }
 
 #[tokio::test]
-async fn an_account_has_an_address_or_a_file_or_neither_and_giving_one_takes_the_other_away() {
+async fn an_account_has_a_url_or_a_file_or_neither_and_setting_one_removes_the_other() {
     let rest = Rest::start().await;
     let file = tempfile::NamedTempFile::new().unwrap();
     let path = file.path().to_str().unwrap();
@@ -207,9 +207,9 @@ async fn an_account_has_an_address_or_a_file_or_neither_and_giving_one_takes_the
     }
 }
 
-/// A file that has gone since is the business of the next refresh, not of whoever changes something else.
+/// If the file has disappeared since, the next refresh reports it, not an unrelated edit.
 #[tokio::test]
-async fn a_file_is_looked_at_only_when_it_is_another_one() {
+async fn a_file_is_checked_only_if_it_is_another_one() {
     let rest = Rest::start().await;
     let file = tempfile::NamedTempFile::new().unwrap();
     let path = file.path().to_str().unwrap().to_owned();
@@ -221,9 +221,9 @@ async fn a_file_is_looked_at_only_when_it_is_another_one() {
     assert_eq!(again.status, 400);
 }
 
-// Holds T-acc.2: the helper looks for the secret in every answer to who is no admin.
+// Holds T-acc.2: the helper searches every answer to users other than admins for the secret.
 #[tokio::test]
-async fn what_a_provider_may_know_us_by_is_shown_to_admins_alone() {
+async fn only_admins_see_the_credentials_of_a_provider() {
     let rest = Rest::start().await;
     let body = json!({
         "name": "a",
@@ -255,13 +255,13 @@ async fn what_a_provider_may_know_us_by_is_shown_to_admins_alone() {
     let file = tempfile::Builder::new().prefix(SECRET).tempfile().unwrap();
     rest.admin("PATCH", &one(id), json!({ "file_path": file.path() })).await;
     assert_eq!(rest.standard("GET", &one(id), Value::Null).await.body["file_path"], Value::Null);
-    // A slash in a password: what looks like the host may be a piece of it.
+    // A slash in a password: the apparent host may be part of the password.
     rest.admin("PATCH", &one(id), json!({ "server_url": format!("http://user/{SECRET}@h/") })).await;
     assert_eq!(rest.standard("GET", &one(id), Value::Null).await.body["server_url"], Value::Null);
 }
 
 #[tokio::test]
-async fn the_account_of_streams_made_by_hand_is_shown_and_locked() {
+async fn the_built_in_account_is_listed_and_locked() {
     let rest = Rest::start().await;
     let path = one(CUSTOM_ACCOUNT.0);
     let shown = rest.standard("GET", &path, Value::Null).await;
@@ -276,12 +276,12 @@ async fn the_account_of_streams_made_by_hand_is_shown_and_locked() {
         ("DELETE", &profile, Value::Null),
     ] {
         let refused = rest.admin(method, path, body).await;
-        assert!(refused.status == 400 && refused.text.contains("made by hand"), "{}", refused.text);
+        assert!(refused.status == 400 && refused.text.contains("built-in"), "{}", refused.text);
     }
 }
 
 #[tokio::test]
-async fn accounts_are_found_by_name_and_state_and_sorted() {
+async fn accounts_are_filtered_by_name_and_state_and_sorted() {
     let rest = Rest::start().await;
     for (name, is_active, priority) in [("Beta", true, 1), ("alpha", false, 2), ("Alphabet", true, 3)] {
         make(&rest, json!({ "name": name, "is_active": is_active, "priority": priority })).await;
@@ -302,7 +302,7 @@ async fn accounts_are_found_by_name_and_state_and_sorted() {
 }
 
 #[tokio::test]
-async fn an_account_goes_with_its_streams_and_leaves_the_channels_and_everybody_elses_streams() {
+async fn a_deleted_account_removes_its_streams_and_keeps_the_channels_and_all_other_streams() {
     let rest = Rest::start().await;
     let [gone, stays] =
         [make(&rest, json!({ "name": "a" })).await, make(&rest, json!({ "name": "b" })).await];
@@ -326,7 +326,7 @@ async fn an_account_goes_with_its_streams_and_leaves_the_channels_and_everybody_
 }
 
 #[tokio::test]
-async fn an_account_in_more_channels_than_a_commit_changes_is_deleted_in_several() {
+async fn an_account_in_more_channels_than_a_commit_can_change_is_deleted_in_several_commits() {
     let rest = Rest::start().await;
     let id = make(&rest, json!({ "name": "a" })).await;
     rest.put([stream(1, id)]).await;
@@ -346,7 +346,7 @@ async fn an_account_in_more_channels_than_a_commit_changes_is_deleted_in_several
 }
 
 #[tokio::test]
-async fn a_profile_is_made_changed_and_deleted_and_its_id_does_not_come_back() {
+async fn a_profile_is_created_updated_and_deleted_and_its_id_is_not_reused() {
     let rest = Rest::start().await;
     let account = make(&rest, json!({ "name": "a", "max_streams": 2 })).await;
     let body = json!({
@@ -379,7 +379,7 @@ async fn a_profile_is_made_changed_and_deleted_and_its_id_does_not_come_back() {
 }
 
 #[tokio::test]
-async fn what_cannot_be_taken_of_a_profile_is_told_by_field() {
+async fn an_invalid_profile_is_refused_by_field() {
     let rest = Rest::start().await;
     let account = make(&rest, json!({ "name": "a" })).await;
     let path = profiles(account);
@@ -414,7 +414,7 @@ async fn what_cannot_be_taken_of_a_profile_is_told_by_field() {
 }
 
 #[tokio::test]
-async fn the_default_profile_can_be_limited_and_rewrite_addresses_but_not_go() {
+async fn the_default_profile_can_be_limited_and_rewrite_urls_but_not_be_deleted() {
     let rest = Rest::start().await;
     let account = make(&rest, json!({ "name": "a" })).await;
     let path = format!("{}{account}/", profiles(account));
@@ -458,7 +458,7 @@ impl PlanRecords for Shelf {
 
 // Holds T-rx.1.
 #[tokio::test]
-async fn a_pattern_that_is_tried_makes_of_an_address_what_playing_makes_of_it() {
+async fn testing_a_pattern_gives_the_same_url_as_playing() {
     let rest = Rest::start().await;
     let id = make(&rest, json!({ "name": "a" })).await;
     let url = "http://h:8080/live/u/p/7.ts?a=b c";
@@ -493,7 +493,7 @@ async fn a_pattern_that_is_tried_makes_of_an_address_what_playing_makes_of_it() 
 }
 
 #[tokio::test]
-async fn what_is_shown_of_an_account_or_profile_can_be_sent_back_and_changes_nothing() {
+async fn sending_back_an_account_or_profile_changes_nothing() {
     let rest = Rest::start().await;
     let body = json!({
         "name": "a", "server_url": "http://u:p@h/list?x=1", "user_agent": "VLC", "priority": 3, "release_delay": 0.25,
@@ -517,10 +517,10 @@ async fn what_is_shown_of_an_account_or_profile_can_be_sent_back_and_changes_not
     }
 }
 
-/// The generated tests know no account that may be changed. The helper sees to it that nothing fails, that a refusal
-/// changes nothing, and that each answer is one that is published.
+/// The generated tests have no account that may be changed. The helper checks that no handler fails, that a refusal
+/// changes nothing, and that each answer conforms to the schema.
 #[tokio::test]
-async fn whatever_is_sent_for_an_account_or_profile_that_is_there_is_taken_or_refused() {
+async fn every_input_for_an_existing_account_or_profile_is_accepted_or_refused() {
     let rest = Rest::start().await;
     let account = make(&rest, json!({ "name": "a" })).await;
     let profile = make_profile(&rest, account, login("b")).await;
@@ -528,8 +528,8 @@ async fn whatever_is_sent_for_an_account_or_profile_that_is_there_is_taken_or_re
     let trial = format!("{}test/", profiles(account));
     let mut n_taken = 0;
     for (method, path, record) in [
-        ("PATCH", one(account), &M3UAccount::RECORD),
-        ("PATCH", profile, &M3UAccountProfile::RECORD),
+        ("PATCH", one(account), &M3UAccountView::RECORD),
+        ("PATCH", profile, &M3UAccountProfileView::RECORD),
         ("POST", trial, &PatternTrial::RECORD),
     ] {
         for field in record.fields.iter().filter(|it| it.is_in_bodies()) {

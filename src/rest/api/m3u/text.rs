@@ -1,16 +1,16 @@
-//! Texts of accounts that are read in a way of their own.
+//! Texts of accounts with special rules of reading.
 
 use domain::account::Rule;
 use domain::secret::Secret;
 use serde::Serialize;
 use serde_json::Value;
 
-use super::view::{M3UAccountRule, M3UAccountRuleEdit};
+use super::view::{M3UAccountRuleView, NewM3UAccountRule};
 use crate::rest::frame::field::{Field, Kind};
-use crate::rest::frame::input::{Element, FieldErrors};
+use crate::rest::frame::input::{Element, FieldErrors, NO_FIELD};
 use crate::rest::frame::value::{Readable, Shape};
 
-/// A text whose white space counts, such as a pattern.
+/// A text with significant white space, such as a pattern.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 #[serde(transparent)]
 pub(crate) struct Exact(pub(crate) String);
@@ -25,7 +25,7 @@ impl Readable for Exact {
     }
 }
 
-/// `STD`: the only kind of account there is today.
+/// `STD`, the only type of account.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub(crate) enum AccountType {
     #[serde(rename = "STD")]
@@ -41,51 +41,38 @@ impl Readable for AccountType {
         match value.as_str() {
             Some("STD") => Ok(Self::Standard),
             Some("XC") => {
-                Err("Panel accounts are not supported yet; give the address of the account's playlist."
-                    .to_owned())
+                Err("Panel accounts are not supported yet. Use the URL of the account's playlist.".to_owned())
             }
             _ => Err("This is not a valid choice. Choose one of: STD.".to_owned()),
         }
     }
 }
 
-impl Readable for M3UAccountRule {
+impl Readable for M3UAccountRuleView {
     fn read(value: &Value, _: &Field) -> Result<Self, String> {
-        let M3UAccountRuleEdit { field, find, replace } =
-            M3UAccountRuleEdit::of(value, false).map_err(in_one_sentence)?;
-        match (field, find, replace) {
-            (Some(field), Some(find), Some(replace)) => Ok(M3UAccountRule { field, find, replace }),
-            _ => Err("A rule has field, find and replace.".to_owned()),
-        }
+        let new = NewM3UAccountRule::read_element(value, false).map_err(first_message)?;
+        Ok(M3UAccountRuleView { field: new.field, find: new.find, replace: new.replace })
     }
 }
 
-impl M3UAccountRule {
-    pub(super) fn of(rule: &Rule) -> Self {
-        M3UAccountRule {
-            field: crate::rest::frame::value::Named(rule.field),
-            find: Exact(rule.find.clone()),
-            replace: Exact(rule.replace.clone()),
-        }
-    }
-
-    pub(super) fn rule(self) -> Rule {
+impl M3UAccountRuleView {
+    pub(super) fn into_rule(self) -> Rule {
         Rule { field: self.field.0, find: self.find.0, replace: self.replace.0 }
     }
 }
 
-/// What is wrong with a thing within a field, where there is room for one text.
-fn in_one_sentence(errors: FieldErrors) -> String {
+/// Returns the first error inside a field, where only one message fits.
+fn first_message(errors: FieldErrors) -> String {
     let errors = errors.into_json();
     let first = errors.as_object().and_then(|it| it.iter().next());
     match first.and_then(|(field, messages)| Some((field, messages.get(0)?.as_str()?))) {
-        Some((field, message)) if field == crate::rest::frame::input::NO_FIELD => message.to_owned(),
+        Some((field, message)) if field == NO_FIELD => message.to_owned(),
         Some((field, message)) => format!("{field}: {message}"),
         None => "This is not valid.".to_owned(),
     }
 }
 
-/// A sentence of another room as one of the interface.
+/// Turns an error text into a sentence.
 pub(super) fn sentence(text: impl ToString) -> String {
     let text = text.to_string();
     let mut chars = text.chars();

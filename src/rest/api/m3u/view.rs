@@ -1,17 +1,19 @@
-//! The tables of fields of accounts and profiles, and what is shown of them to whom.
+//! The fields of accounts and profiles, and their views by level.
 
 use std::collections::HashMap;
 use std::sync::Arc;
 
 use actors::{Importer, RefreshPhase};
 use domain::account::{
-    Account, AccountProfile, PlaylistLocation, RefreshOutcome, RefreshRecord, RuleField, StreamIdentity,
+    Account, AccountProfile, PlaylistLocation, RefreshOutcome, RefreshRecord, Rule, RuleField, StreamIdentity,
 };
 use domain::ids::{AccountId, ProfileId};
 use domain::source_url::SourceUrl;
 use domain::stream::{RequestHeaders, Stream};
 use domain::streams::StreamSnapshot;
 use domain::user::UserLevel;
+use resource_derive::View;
+use serde::Serialize;
 use serde_json::{Map, Value};
 use storage::Table;
 
@@ -19,234 +21,262 @@ use super::text::{AccountType, Exact};
 use crate::app::App;
 use crate::http::reply::Refusal;
 use crate::rest::frame::call::Call;
-use crate::rest::frame::record::{record, view};
+use crate::rest::frame::record::{Lookup, Render};
 use crate::rest::frame::value::{Named, Time, WebUrl, choice};
 
-record! {
-    /// A playlist account: a subscription at a provider, from whose list streams are made.
-    M3UAccount / M3UAccountEdit {
-        read {
-            /// Given by the gateway; never given again.
-            id: AccountId [example("2")],
-            /// The account of streams that are made by hand; it can be neither changed nor deleted.
-            locked: bool,
-            /// Always null: there are no groups of servers.
-            server_group: Option<u32>,
-            /// The default one first.
-            profiles: Vec<M3UAccountProfile>,
-            /// Streams of this account, stale ones included.
-            stream_count: usize [example("1200")],
-            /// Those of them that have vanished from the list and are kept for a while.
-            stale_stream_count: usize [example("3")],
-            /// What its list is at. `pending_confirmation`: the list is much smaller than the last good one, nothing
-            /// was changed, and a refresh with `confirm` takes it.
-            status: Named<Status> [example("success")],
-            /// How the last refresh ended, for people.
-            last_message: Option<String>,
-            /// When it was made.
-            created_at: Time,
-            /// When it was last changed or refreshed.
-            updated_at: Time,
-        }
-        edit {
-            /// Unique over all accounts.
-            name: String [required(), chars_max(255), example("Provider")],
-            /// Where the list is, often with credentials. An account has this or `file_path` or neither; giving the
-            /// one takes the other away. Who is no admin sees its host.
-            server_url: Option<WebUrl> [blank()],
-            /// The list as a file of the gateway's machine: its absolute path. Shown to admins only.
-            file_path: Option<String> [blank(), example("")],
-            /// What kind of account it is.
-            account_type: AccountType [example("STD")],
-            /// Streams of an inactive account are not played, and its list is not refreshed.
-            is_active: bool,
-            /// Connections at one time with the default profile; 0 is no limit.
-            max_streams: u32 [example("1")],
-            /// Sent with every request to the provider; null is what the gateway calls itself.
-            user_agent: Option<String> [blank(), chars_max(512), example("VLC/3.0.20")],
-            /// Other headers that are sent with every request, as names and values. What is given takes the place of
-            /// all that was there. Values are shown to admins only.
-            headers: Map<String, Value>,
-            /// Hours between two refreshes; 0 is never.
-            refresh_interval: u32 [at_most(8_760), example("24")],
-            /// When the list is refreshed, in place of the interval: minute, hour, day of month, month, day of week.
-            cron_expression: String [blank(), chars_max(256), example("30 4 * * *")],
-            /// Days after which a stream that has vanished from the list is removed, unless a channel uses it; 0 is
-            /// at the next refresh.
-            stale_stream_days: u32 [at_most(36_500), example("7")],
-            /// Among accounts, the larger first.
-            priority: i32 [example("0")],
-            /// Whatever clients want to keep here. Shown to admins only.
-            custom_properties: Option<Map<String, Value>>,
-            /// What makes a stream the same one at the next refresh: its address, or the id in an address as panels
-            /// make them, which survives a change of password or host.
-            stream_identity: Named<StreamIdentity> [example("url")],
-            /// What is made of the values that the provider gives, in this order. Shown to admins only.
-            rules: Vec<M3UAccountRule> [items_max(100)],
-            /// Seconds for which the provider goes on counting a connection that was closed.
-            release_delay: f64 [at_least(0), at_most(3_600), example("0")],
-        }
-    }
+/// A playlist account: a subscription with a provider, whose playlist contains streams.
+#[derive(Clone, Debug, Serialize, View)]
+#[resource(new = NewM3UAccount, edit = M3UAccountEdit)]
+pub(crate) struct M3UAccountView {
+    /// Assigned by the gateway and never reused.
+    #[field(example = "2")]
+    id: AccountId,
+    /// The built-in account for streams that admins add cannot be changed or deleted.
+    locked: bool,
+    /// Always `null`: server groups do not exist.
+    server_group: Option<u32>,
+    /// Profiles of the account, the default one first.
+    profiles: Vec<M3UAccountProfileView>,
+    /// Number of streams of the account, including stale ones.
+    #[field(example = "1200")]
+    stream_count: usize,
+    /// Number of streams that are missing from the latest playlist and kept for some days.
+    #[field(example = "3")]
+    stale_stream_count: usize,
+    /// State of the playlist. `pending_confirmation`: the list is much shorter than the last good one, nothing was
+    /// changed, and a refresh with `confirm` accepts it.
+    #[field(example = "success")]
+    status: Named<Status>,
+    /// Result of the last refresh, for people.
+    last_message: Option<String>,
+    /// When the account was created.
+    created_at: Time,
+    /// When the account was last changed or refreshed.
+    updated_at: Time,
+    /// Unique name.
+    #[field(required, chars_max = 255, example = "Provider")]
+    name: String,
+    /// URL of the playlist, often with credentials. An account has either this or `file_path`; setting one removes the
+    /// other. Non-admins see only the host.
+    #[field(edit, blank)]
+    server_url: Option<WebUrl>,
+    /// Absolute path of the playlist on the gateway's machine. Visible to admins only.
+    #[field(edit, blank, example = "")]
+    file_path: Option<String>,
+    /// Type of account.
+    #[field(edit, example = "STD")]
+    account_type: AccountType,
+    /// Streams of an inactive account are not played, and its playlist is not refreshed.
+    #[field(edit)]
+    is_active: bool,
+    /// Maximum number of connections with the default profile; 0 means no limit.
+    #[field(edit, example = "1")]
+    max_streams: u32,
+    /// User agent for all requests to the provider; `null` selects that of the gateway.
+    #[field(edit, blank, chars_max = 512, example = "VLC/3.0.20")]
+    user_agent: Option<String>,
+    /// Other headers for all requests to the provider. Replaces all headers that were set before. Values are visible to
+    /// admins only.
+    #[field(edit)]
+    headers: Map<String, Value>,
+    /// Hours between two refreshes; 0 disables them.
+    #[field(edit, at_most = 8_760, example = "24")]
+    refresh_interval: u32,
+    /// Cron expression that replaces the interval: minute, hour, day of month, month, day of week.
+    #[field(edit, blank, chars_max = 256, example = "30 4 * * *")]
+    cron_expression: String,
+    /// Days before a stream that is missing from the playlist is removed, unless a channel uses it; 0 removes it at the
+    /// next refresh.
+    #[field(edit, at_most = 36_500, example = "7")]
+    stale_stream_days: u32,
+    /// Accounts with a larger number are preferred.
+    #[field(edit, example = "0")]
+    priority: i32,
+    /// Data of clients. Visible to admins only.
+    #[field(edit)]
+    custom_properties: Option<Map<String, Value>>,
+    /// Identity of a stream across refreshes: its URL, or the stream id in a panel URL, which survives a change of
+    /// password or host.
+    #[field(edit, example = "url")]
+    stream_identity: Named<StreamIdentity>,
+    /// Rules that change the values of the provider, in this order. Visible to admins only.
+    #[field(edit, items_max = 100)]
+    rules: Vec<M3UAccountRuleView>,
+    /// Seconds for which the provider still counts a closed connection.
+    #[field(edit, at_least = 0, at_most = 3_600, example = "0")]
+    release_delay: f64,
 }
 
 choice!(StreamIdentity { Url = "url", StreamId = "stream_id" });
 
-record! {
-    /// One change of what a provider says: every match of a regular expression becomes something else.
-    M3UAccountRule / M3UAccountRuleEdit {
-        edit {
-            /// What of a stream is changed.
-            field: Named<RuleField> [required(), example("name")],
-            /// A regular expression.
-            find: Exact [required(), chars_max(1_024), example("^UK: ")],
-            /// What every match becomes; groups are written `$1` or `\1`.
-            replace: Exact [required(), blank(), chars_max(1_024), example("")],
-        }
-    }
+/// A rule that replaces every match of a regular expression in a value of the provider.
+#[derive(Clone, Debug, Serialize, View)]
+#[resource(new = NewM3UAccountRule)]
+pub(crate) struct M3UAccountRuleView {
+    /// The value that the rule changes.
+    #[field(required, example = "name")]
+    pub(super) field: Named<RuleField>,
+    /// A regular expression.
+    #[field(required, chars_max = 1_024, example = "^UK: ")]
+    pub(super) find: Exact,
+    /// Replacement of each match; groups are written `$1` or `\1`.
+    #[field(required, blank, chars_max = 1_024, example = "")]
+    pub(super) replace: Exact,
 }
 
 choice!(RuleField { Name = "name", Url = "url", TvgId = "tvg_id", Group = "group", Logo = "logo" });
 
-record! {
-    /// A profile of an account: credentials with a limit of their own.
-    M3UAccountProfile / M3UAccountProfileEdit {
-        read {
-            /// Given by the gateway; never given again.
-            id: ProfileId [example("2")],
-            /// The one that is tried first. An account has one.
-            is_default: bool,
-            /// Connections that are out on it now.
-            current_viewers: usize [example("0")],
-            /// Whose it is.
-            account: M3UAccountName,
-        }
-        edit {
-            /// Unique in its account.
-            name: String [required(), chars_max(255), example("Second login")],
-            /// Connections at one time; 0 is no limit.
-            max_streams: u32 [example("1")],
-            /// An inactive one is not used.
-            is_active: bool,
-            /// What of a stream's address is replaced: a regular expression. Any but the default profile needs one.
-            /// Shown to admins only.
-            search_pattern: Exact [blank(), chars_max(1_024), example("/live/user1/password1/")],
-            /// What it is replaced by. Shown to admins only.
-            replace_pattern: Exact [blank(), chars_max(1_024), example("/live/user2/password2/")],
-            /// Whatever clients want to keep here. Shown to admins only.
-            custom_properties: Option<Map<String, Value>>,
-            /// When these credentials end, for people to see.
-            exp_date: Option<Time>,
-        }
+/// A profile of an account: credentials with their own connection limit.
+#[derive(Clone, Debug, Serialize, View)]
+#[resource(new = NewM3UAccountProfile, edit = M3UAccountProfileEdit)]
+pub(crate) struct M3UAccountProfileView {
+    /// Assigned by the gateway and never reused.
+    #[field(example = "2")]
+    id: ProfileId,
+    /// The default profile is tried first. Every account has one.
+    is_default: bool,
+    /// Number of connections in use.
+    #[field(example = "0")]
+    current_viewers: usize,
+    /// The account of the profile.
+    account: M3UAccountNameView,
+    /// Unique name in the account.
+    #[field(required, chars_max = 255, example = "Second login")]
+    name: String,
+    /// Maximum number of connections; 0 means no limit.
+    #[field(edit, example = "1")]
+    max_streams: u32,
+    /// Inactive profiles are not used.
+    #[field(edit)]
+    is_active: bool,
+    /// Regular expression for the part of stream URLs to replace. Required for all profiles except the default one.
+    /// Visible to admins only.
+    #[field(edit, blank, chars_max = 1_024, example = "/live/user1/password1/")]
+    search_pattern: Exact,
+    /// Replacement of the search pattern. Visible to admins only.
+    #[field(edit, blank, chars_max = 1_024, example = "/live/user2/password2/")]
+    replace_pattern: Exact,
+    /// Data of clients. Visible to admins only.
+    #[field(edit)]
+    custom_properties: Option<Map<String, Value>>,
+    /// When the credentials expire, for information only.
+    #[field(edit)]
+    exp_date: Option<Time>,
+}
+
+/// The account of a profile.
+#[derive(Clone, Debug, Serialize, View)]
+pub(crate) struct M3UAccountNameView {
+    /// Id of the account.
+    #[field(example = "2")]
+    id: AccountId,
+    /// Name of the account.
+    #[field(example = "Provider")]
+    name: String,
+    /// Type of account.
+    #[field(example = "STD")]
+    account_type: AccountType,
+}
+
+choice!(
+    /// State of the playlist of an account.
+    enum Status {
+        Idle = "idle",
+        Fetching = "fetching",
+        Parsing = "parsing",
+        Success = "success",
+        Error = "error",
+        Disabled = "disabled",
+        PendingConfirmation = "pending_confirmation",
     }
-}
+);
 
-view! {
-    /// An account, as far as its profiles tell of it.
-    M3UAccountName {
-        /// Its id.
-        id: AccountId [example("2")],
-        /// Its name.
-        name: String [example("Provider")],
-        /// What kind of account it is.
-        account_type: AccountType [example("STD")],
-    }
-}
-
-/// What the list of an account is at.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Status {
-    Idle,
-    Fetching,
-    Parsing,
-    Success,
-    Error,
-    Disabled,
-    PendingConfirmation,
-}
-
-choice!(Status {
-    Idle = "idle",
-    Fetching = "fetching",
-    Parsing = "parsing",
-    Success = "success",
-    Error = "error",
-    Disabled = "disabled",
-    PendingConfirmation = "pending_confirmation",
-});
-
-/// Stands in place of the value of a header.
+/// Replaces the values of headers.
 const HIDDEN: &str = "***";
 
-/// Shows accounts to one caller, with what is looked up once per request.
-pub(super) struct Shown<'a> {
-    app: &'a App,
+/// Data that views of accounts depend on.
+pub(crate) struct AccountLookup {
+    app: Arc<App>,
     is_admin: bool,
     refreshes: Arc<Table<RefreshRecord>>,
     streams: Arc<StreamSnapshot>,
-    viewers: HashMap<ProfileId, usize>,
+    /// Connections in use by profile.
+    connections: HashMap<ProfileId, usize>,
 }
 
-impl<'a> Shown<'a> {
-    pub(super) fn to(call: &'a Call) -> Result<Self, Refusal> {
-        let mut viewers = HashMap::new();
+impl Lookup for AccountLookup {
+    fn load(call: &Call) -> Result<Self, Refusal> {
+        let mut connections = HashMap::new();
         for lease in call.app.leases() {
-            *viewers.entry(lease.profile).or_default() += 1;
+            *connections.entry(lease.profile).or_default() += 1;
         }
-        Ok(Shown {
+        Ok(AccountLookup {
             is_admin: call.user()?.may(UserLevel::Admin),
             refreshes: call.app.models.refreshes.load(),
             streams: call.app.models.streams.load(),
-            viewers,
-            app: &call.app,
+            connections,
+            app: Arc::clone(&call.app),
         })
     }
+}
 
-    pub(super) fn account(&self, account: &Account) -> M3UAccount {
-        let refresh = self.refreshes.get(account.id.0);
-        let state = State::of(account, &self.app.importer, refresh.map(|it| &**it));
-        let (server_url, file_path) = match &account.list {
-            PlaylistLocation::Url(url) => (self.address(url), None),
-            PlaylistLocation::File(path) => (None, self.is_admin.then(|| path.clone())),
+impl Render for Account {
+    type View = M3UAccountView;
+    type Lookup = AccountLookup;
+
+    fn view(&self, lookup: &AccountLookup) -> M3UAccountView {
+        let refresh = lookup.refreshes.get(self.id.0);
+        let state = State::of(self, &lookup.app.importer, refresh.map(|it| &**it));
+        let (server_url, file_path) = match &self.list {
+            PlaylistLocation::Url(url) => (lookup.url(url), None),
+            PlaylistLocation::File(path) => (None, lookup.is_admin.then(|| path.clone())),
             PlaylistLocation::None => (None, None),
         };
-        let mut profiles: Vec<_> = account.profiles.iter().map(|it| self.profile(account, it)).collect();
+        let mut profiles: Vec<_> = self.profiles.iter().map(|it| (self, it).view(lookup)).collect();
         profiles.sort_by_key(|it| !it.is_default);
-        M3UAccount {
-            id: account.id,
-            locked: account.is_custom(),
+        let streams = lookup.app.models.store.collection::<Stream>();
+        M3UAccountView {
+            id: self.id,
+            locked: self.is_custom(),
             server_group: None,
             profiles,
-            stream_count: self.app.models.store.collection::<Stream>().len_of(u64::from(account.id.0)),
-            stale_stream_count: self.streams.account_counts(account.id).n_stale,
+            stream_count: streams.len_of(u64::from(self.id.0)),
+            stale_stream_count: lookup.streams.account_counts(self.id).n_stale,
             status: Named(state.status),
             last_message: state.message,
-            created_at: Time(account.created_at),
-            updated_at: Time(account.updated_at.max(refresh.map_or(0, |it| it.tried_at))),
-            name: account.name.clone(),
+            created_at: Time(self.created_at),
+            updated_at: Time(self.updated_at.max(refresh.map_or(0, |it| it.tried_at))),
+            name: self.name.clone(),
             server_url,
             file_path,
             account_type: AccountType::Standard,
-            is_active: account.is_active,
-            max_streams: account.default_profile().map_or(0, |it| it.max_streams),
-            user_agent: account.headers.user_agent.clone(),
-            headers: self.headers(&account.headers),
-            refresh_interval: account.schedule.interval_hours,
-            cron_expression: account.schedule.cron.clone(),
-            stale_stream_days: account.stale_stream_days,
-            priority: account.priority,
-            custom_properties: Some(self.if_admin(|| account.custom_properties.clone())),
-            stream_identity: Named(account.identity),
-            rules: self.if_admin(|| account.rules.iter().map(M3UAccountRule::of).collect()),
-            release_delay: account.release_delay.as_secs_f64(),
+            is_active: self.is_active,
+            max_streams: self.default_profile().map_or(0, |it| it.max_streams),
+            user_agent: self.headers.user_agent.clone(),
+            headers: lookup.headers(&self.headers),
+            refresh_interval: self.schedule.interval_hours,
+            cron_expression: self.schedule.cron.clone(),
+            stale_stream_days: self.stale_stream_days,
+            priority: self.priority,
+            custom_properties: Some(lookup.if_admin(|| self.custom_properties.clone())),
+            stream_identity: Named(self.identity),
+            rules: lookup.if_admin(|| self.rules.iter().map(|it| it.view(&())).collect()),
+            release_delay: self.release_delay.as_secs_f64(),
         }
     }
+}
 
-    pub(super) fn profile(&self, account: &Account, profile: &AccountProfile) -> M3UAccountProfile {
-        M3UAccountProfile {
+impl Render for (&Account, &AccountProfile) {
+    type View = M3UAccountProfileView;
+    type Lookup = AccountLookup;
+
+    fn view(&self, lookup: &AccountLookup) -> M3UAccountProfileView {
+        let (account, profile) = self;
+        M3UAccountProfileView {
             id: profile.id,
             is_default: profile.is_default,
-            current_viewers: self.viewers.get(&profile.id).copied().unwrap_or(0),
-            account: M3UAccountName {
+            current_viewers: lookup.connections.get(&profile.id).copied().unwrap_or(0),
+            account: M3UAccountNameView {
                 id: account.id,
                 name: account.name.clone(),
                 account_type: AccountType::Standard,
@@ -254,27 +284,42 @@ impl<'a> Shown<'a> {
             name: profile.name.clone(),
             max_streams: profile.max_streams,
             is_active: profile.is_active,
-            search_pattern: self.if_admin(|| Exact(profile.search_pattern.clone())),
-            replace_pattern: self.if_admin(|| Exact(profile.replace_pattern.clone())),
-            custom_properties: Some(self.if_admin(|| profile.custom_properties.clone())),
+            search_pattern: lookup.if_admin(|| Exact(profile.search_pattern.clone())),
+            replace_pattern: lookup.if_admin(|| Exact(profile.replace_pattern.clone())),
+            custom_properties: Some(lookup.if_admin(|| profile.custom_properties.clone())),
             exp_date: profile.expires_at.map(Time),
         }
     }
+}
 
-    /// Something for admins; others see that there is nothing.
+impl Render for Rule {
+    type View = M3UAccountRuleView;
+    type Lookup = ();
+
+    fn view(&self, (): &()) -> M3UAccountRuleView {
+        M3UAccountRuleView {
+            field: Named(self.field),
+            find: Exact(self.find.clone()),
+            replace: Exact(self.replace.clone()),
+        }
+    }
+}
+
+impl AccountLookup {
+    /// Returns the value for admins, and an empty one for others.
     fn if_admin<T: Default>(&self, make: impl FnOnce() -> T) -> T {
         if self.is_admin { make() } else { T::default() }
     }
 
-    /// The whole address, or its scheme and host; nothing where the host cannot be told.
-    fn address(&self, url: &SourceUrl) -> Option<WebUrl> {
+    /// Returns the whole URL, or its scheme and host. Returns nothing if the host is unknown.
+    fn url(&self, url: &SourceUrl) -> Option<WebUrl> {
         if self.is_admin {
             return Some(WebUrl(url.expose().to_owned()));
         }
-        // What a url prints of itself ends with the sign for "and more".
+        // The printed form of a URL ends with an ellipsis.
         let printed = url.to_string();
-        let shown = printed.trim_end_matches('…');
-        url::Url::parse(shown).is_ok_and(|it| it.has_host()).then(|| WebUrl(shown.to_owned()))
+        let host = printed.trim_end_matches('…');
+        url::Url::parse(host).is_ok_and(|it| it.has_host()).then(|| WebUrl(host.to_owned()))
     }
 
     fn headers(&self, headers: &RequestHeaders) -> Map<String, Value> {
@@ -285,7 +330,7 @@ impl<'a> Shown<'a> {
     }
 }
 
-/// What the list of an account is at, and how its last refresh ended.
+/// State of the playlist of an account, and the result of its last refresh.
 pub(super) struct State {
     pub(super) status: Status,
     pub(super) message: Option<String>,
@@ -295,7 +340,7 @@ impl State {
     pub(super) fn of(account: &Account, importer: &Importer, refresh: Option<&RefreshRecord>) -> Self {
         let progress = importer.progress_of(account.id);
         let running = progress.as_ref().filter(|it| it.phase != RefreshPhase::Done);
-        // What ended last is in memory, even where it could not be written down.
+        // The last result is in memory, even if it could not be stored.
         let ended = progress.as_ref().and_then(|it| Some((it.outcome?, it.message.as_str())));
         let ended = ended.or_else(|| refresh.map(|it| (it.outcome, it.message.as_str())));
         let status = match (running.map(|it| it.phase), ended) {

@@ -1,131 +1,163 @@
-//! `/proxy/ts/stop`, `stop_client`, `next_stream`, `change_stream`: control over what plays.
+//! `/proxy/ts/stop`, `stop_client`, `next_stream`, `change_stream`: control of live channels.
 //!
-//! Each is answered after it happened, and says what happened.
+//! Each answer is sent after the action, and reports its result.
 
 use actors::{ChannelStatus, StopOutcome, SwitchOutcome, SwitchTo, Target};
 use domain::ids::StreamId;
 use domain::stream::Stream;
-use http::StatusCode;
+use http::{Method, StatusCode};
+use resource_derive::{Body, View};
+use serde::Serialize;
 use serde_json::json;
 use uuid::Uuid;
 
 use super::{live, no_answer, not_live};
 use crate::http::reply::Refusal;
 use crate::rest::frame::call::Call;
-use crate::rest::frame::record::{body, view};
 use crate::rest::frame::route::{ADMIN, Route};
 
-view! {
-    /// A channel that was stopped.
-    StoppedChannel {
-        /// For people.
-        message: String [example("Channel News was stopped.")],
-        /// Always `stopped`.
-        outcome: &'static str [example("stopped")],
-        /// The channel's uuid.
-        channel_id: Uuid,
-        /// The channel's name.
-        channel_name: String [example("News")],
-        /// Its state before.
-        previous_state: &'static str [example("playing")],
-        /// How many watched. They get their last packets, and within two seconds their end.
-        client_count: usize [example("1")],
-    }
+/// A stopped channel.
+#[derive(Clone, Debug, Serialize, View)]
+pub(crate) struct StoppedChannelView {
+    /// Message for people.
+    #[field(example = "Channel News was stopped.")]
+    message: String,
+    /// Always `stopped`.
+    #[field(example = "stopped")]
+    outcome: &'static str,
+    /// UUID of the channel.
+    channel_id: Uuid,
+    /// Name of the channel.
+    #[field(example = "News")]
+    channel_name: String,
+    /// State before the stop.
+    #[field(example = "playing")]
+    previous_state: &'static str,
+    /// Number of clients. They get their last packets, and are disconnected within two seconds.
+    #[field(example = "1")]
+    client_count: usize,
 }
 
-view! {
-    /// A client that was ended.
-    StoppedClient {
-        /// For people.
-        message: String [example("Client 17 was ended.")],
-        /// Always `stopped`.
-        outcome: &'static str [example("stopped")],
-        /// The channel's uuid.
-        channel_id: Uuid,
-        /// The client.
-        client_id: String [example("17")],
-    }
+/// A disconnected client.
+#[derive(Clone, Debug, Serialize, View)]
+pub(crate) struct StoppedClientView {
+    /// Message for people.
+    #[field(example = "Client 17 was ended.")]
+    message: String,
+    /// Always `stopped`.
+    #[field(example = "stopped")]
+    outcome: &'static str,
+    /// UUID of the channel.
+    channel_id: Uuid,
+    /// Id of the client.
+    #[field(example = "17")]
+    client_id: String,
 }
 
-view! {
-    /// A channel that plays another stream.
-    SwitchedChannel {
-        /// For people.
-        message: String [example("Channel News plays stream 8.")],
-        /// `switched`, or `reopened` where the stream is the one that played before.
-        outcome: &'static str [example("switched")],
-        /// The channel's uuid.
-        channel_id: Uuid,
-        /// The channel's name.
-        channel_name: String [example("News")],
-        /// The stream that played before.
-        previous_stream_id: Option<StreamId> [example("7")],
-        /// The stream that plays.
-        stream_id: StreamId [example("8")],
-        /// The same under another name.
-        new_stream_id: StreamId [example("8")],
-        /// Its name.
-        stream_name: Option<String> [example("News HD")],
-        /// Its address without what may be a credential.
-        url: Option<String> [example("http://provider.example/…")],
-        /// Milliseconds in which nothing played; 0 where the old stream played until the new one did.
-        gap_ms: u64 [example("0")],
-    }
+/// A channel that plays another stream.
+#[derive(Clone, Debug, Serialize, View)]
+pub(crate) struct SwitchedChannelView {
+    /// Message for people.
+    #[field(example = "Channel News plays stream 8.")]
+    message: String,
+    /// `switched`, or `reopened` if the stream is the same as before.
+    #[field(example = "switched")]
+    outcome: &'static str,
+    /// UUID of the channel.
+    channel_id: Uuid,
+    /// Name of the channel.
+    #[field(example = "News")]
+    channel_name: String,
+    /// Id of the stream that played before.
+    #[field(example = "7")]
+    previous_stream_id: Option<StreamId>,
+    /// Id of the stream that plays.
+    #[field(example = "8")]
+    stream_id: StreamId,
+    /// Same as `stream_id`.
+    #[field(example = "8")]
+    new_stream_id: StreamId,
+    /// Name of the stream.
+    #[field(example = "News HD")]
+    stream_name: Option<String>,
+    /// URL of the stream, without parts that may be credentials.
+    #[field(example = "http://provider.example/…")]
+    url: Option<String>,
+    /// Milliseconds without a stream; 0 if the old stream played until the new one started.
+    #[field(example = "0")]
+    gap_ms: u64,
 }
 
-body! {
-    /// Whom to end.
-    StopClient {
-        /// As the status calls it.
-        client_id: String [required(), chars_max(255), example("17")],
-    }
+/// Selects a client.
+#[derive(Clone, Debug, Body)]
+pub(crate) struct StopClient {
+    /// Id of the client, from the status.
+    #[field(chars_max = 255, example = "17")]
+    client_id: String,
 }
 
-body! {
-    /// Which stream to play. One of the two; the id counts where both are there.
-    ChangeStream {
-        /// A stream of the channel.
-        stream_id: Option<StreamId> [example("1")],
-        /// The address of a stream of the channel, whole.
-        url: Option<String> [example("http://provider.example/live/7.ts")],
-    }
+/// Selects a stream by id or URL. The id takes precedence.
+#[derive(Clone, Debug, Body)]
+pub(crate) struct ChangeStream {
+    /// Id of a stream of the channel.
+    #[field(example = "1")]
+    stream_id: Option<Option<StreamId>>,
+    /// Complete URL of a stream of the channel.
+    #[field(example = "http://provider.example/live/7.ts")]
+    url: Option<Option<String>>,
 }
 
 const STOP: &str = "/proxy/ts/stop/{uuid}";
 
 pub(super) fn routes() -> Vec<Route> {
-    const BUSY: &str = "Another switch of this channel is under way.";
-    const FAILED: &str = "The new stream does not play; the answer says what does.";
-    vec![
-        Route::post(STOP, ADMIN, "Ends a channel and all who watch it.", stop),
-        Route::delete(STOP, ADMIN, "Ends a channel and all who watch it.", stop),
-        Route::post("/proxy/ts/stop_client/{uuid}", ADMIN, "Ends one client of a channel.", stop_client),
+    const BUSY: &str = "Another switch of this channel is in progress.";
+    const FAILED: &str = "The new stream does not play. The answer reports what plays instead.";
+    let mut routes = Route::each(
+        [Method::POST, Method::DELETE],
+        STOP,
+        ADMIN,
+        "Stops a channel and disconnects its clients.",
+        stop,
+    );
+    routes.extend([
+        Route::post(
+            "/proxy/ts/stop_client/{uuid}",
+            ADMIN,
+            "Disconnects one client of a channel.",
+            stop_client,
+        ),
         Route::post(
             "/proxy/ts/next_stream/{uuid}",
             ADMIN,
-            "Plays the next stream of a channel.",
+            "Switches a channel to its next stream.",
             next_stream,
         )
         .refuses(StatusCode::CONFLICT, BUSY)
-        .refuses(StatusCode::CONFLICT, "The channel has no stream that could be played.")
+        .refuses(StatusCode::CONFLICT, "The channel has no other stream that can be played.")
         .refuses(StatusCode::BAD_GATEWAY, FAILED),
-        Route::post("/proxy/ts/change_stream/{uuid}", ADMIN, "Plays a stream of a channel.", change_stream)
-            .refuses(StatusCode::BAD_REQUEST, "The channel has no such stream, or none that could be played.")
-            .refuses(StatusCode::CONFLICT, BUSY)
-            .refuses(StatusCode::BAD_GATEWAY, FAILED),
-    ]
+        Route::post(
+            "/proxy/ts/change_stream/{uuid}",
+            ADMIN,
+            "Switches a channel to another of its streams.",
+            change_stream,
+        )
+        .refuses(StatusCode::BAD_REQUEST, "The stream does not belong to the channel, or cannot be played.")
+        .refuses(StatusCode::CONFLICT, BUSY)
+        .refuses(StatusCode::BAD_GATEWAY, FAILED),
+    ]);
+    routes
 }
 
-async fn stop(call: Call) -> Result<StoppedChannel, Refusal> {
+async fn stop(call: Call) -> Result<StoppedChannelView, Refusal> {
     let (target, before) = live(&call).await?;
     let switchboard = &call.app.switchboard;
     match switchboard.stop(target).await.map_err(no_answer)? {
         StopOutcome::Stopping => {}
         StopOutcome::NotLive => return Err(not_live(target.uuid())),
     }
-    // It answers in turn: once it does, or is gone, it has stopped.
+    // The channel handles messages in order: once it answers, or has ended, it has stopped.
     switchboard.status(target).await.map_err(no_answer)?;
-    Ok(StoppedChannel {
+    Ok(StoppedChannelView {
         message: format!("Channel {} was stopped.", before.name),
         outcome: "stopped",
         channel_id: target.uuid(),
@@ -135,9 +167,9 @@ async fn stop(call: Call) -> Result<StoppedChannel, Refusal> {
     })
 }
 
-async fn stop_client(call: Call, body: StopClient) -> Result<StoppedClient, Refusal> {
+async fn stop_client(call: Call, body: StopClient) -> Result<StoppedClientView, Refusal> {
     let (target, _) = live(&call).await?;
-    let client_id = body.client_id.unwrap_or_default();
+    let client_id = body.client_id;
     let is_gone = match client_id.parse() {
         Ok(id) => call.app.switchboard.kick(target, id).await.map_err(no_answer)?,
         Err(_) => false,
@@ -145,35 +177,34 @@ async fn stop_client(call: Call, body: StopClient) -> Result<StoppedClient, Refu
     if !is_gone {
         return Err(Refusal::not_found(format!("The channel has no client {client_id}.")));
     }
-    let message = format!("Client {client_id} was ended.");
-    Ok(StoppedClient { message, outcome: "stopped", channel_id: target.uuid(), client_id })
+    let message = format!("Client {client_id} was disconnected.");
+    Ok(StoppedClientView { message, outcome: "stopped", channel_id: target.uuid(), client_id })
 }
 
-async fn next_stream(call: Call) -> Result<SwitchedChannel, Refusal> {
+async fn next_stream(call: Call) -> Result<SwitchedChannelView, Refusal> {
     let (target, before) = live(&call).await?;
     let none = || {
-        let detail = "The channel has no stream that could be played.";
+        let detail = "The channel has no other stream that can be played.";
         Refusal::status(StatusCode::CONFLICT).with_detail(detail)
     };
     switch(&call, target, &before, SwitchTo::Next, none).await
 }
 
-async fn change_stream(call: Call, body: ChangeStream) -> Result<SwitchedChannel, Refusal> {
+async fn change_stream(call: Call, body: ChangeStream) -> Result<SwitchedChannelView, Refusal> {
     let wanted = (body.stream_id.flatten(), body.url.flatten());
     if let (None, None) = wanted {
-        return Err(Refusal::bad_request("Either stream_id or url has to be given."));
+        return Err(Refusal::bad_request("Either stream_id or url is required."));
     }
     let (target, before) = live(&call).await?;
     let (stream, field) = match wanted {
         (Some(id), _) => (Some(id), "stream_id"),
         (None, url) => (stream_at(&call, target, &url.unwrap_or_default())?, "url"),
     };
-    let none = || Refusal::field(field, "This is no stream of this channel that could be played.");
+    let none = || Refusal::field(field, "This stream does not belong to the channel, or cannot be played.");
     switch(&call, target, &before, SwitchTo::Stream(stream.ok_or_else(none)?), none).await
 }
 
-/// The stream of what is watched that has this address. Of any other address nobody knows with whose slot it is
-/// opened.
+/// Returns the stream of the channel with this URL. Other URLs are refused, because no account's slot belongs to them.
 fn stream_at(call: &Call, target: Target, url: &str) -> Result<Option<StreamId>, Refusal> {
     let models = &call.app.models;
     let of_target = match target {
@@ -198,23 +229,23 @@ async fn switch(
     before: &ChannelStatus,
     to: SwitchTo,
     none: impl FnOnce() -> Refusal,
-) -> Result<SwitchedChannel, Refusal> {
+) -> Result<SwitchedChannelView, Refusal> {
     let switchboard = &call.app.switchboard;
     let uuid = target.uuid();
     let (stream, previous, gap_ms) = match switchboard.switch(target, to).await.map_err(no_answer)? {
         SwitchOutcome::Switched { stream, previous, gap_ms } => (stream, previous, gap_ms),
         SwitchOutcome::Failed { playing, reason } => return Err(failed(before, uuid, playing, &reason)),
         SwitchOutcome::Busy => {
-            let detail = "Another switch of this channel is under way.";
+            let detail = "Another switch of this channel is in progress.";
             return Err(Refusal::status(StatusCode::CONFLICT).with_detail(detail));
         }
         SwitchOutcome::NotLive => return Err(not_live(uuid)),
         SwitchOutcome::NoSuchStream => return Err(none()),
     };
-    // For its name: it is new to whoever asked. It may have failed again since.
+    // Gets the name of the new stream, which may have failed again since.
     let after = switchboard.status(target).await.map_err(no_answer)?;
-    let shown = after.and_then(|it| it.stream).filter(|it| it.id == stream);
-    Ok(SwitchedChannel {
+    let stream_now = after.and_then(|it| it.stream).filter(|it| it.id == stream);
+    Ok(SwitchedChannelView {
         message: format!("Channel {} plays stream {stream}.", before.name),
         outcome: if previous == Some(stream) { "reopened" } else { "switched" },
         channel_id: uuid,
@@ -222,13 +253,13 @@ async fn switch(
         previous_stream_id: previous,
         stream_id: stream,
         new_stream_id: stream,
-        url: shown.as_ref().map(|it| it.url.to_string()),
-        stream_name: shown.map(|it| it.name),
+        url: stream_now.as_ref().map(|it| it.url.to_string()),
+        stream_name: stream_now.map(|it| it.name),
         gap_ms,
     })
 }
 
-/// 502: the provider of the new stream is to blame, and what plays instead is said.
+/// 502: the new stream failed at its provider. The body reports what plays instead.
 fn failed(before: &ChannelStatus, uuid: Uuid, playing: Option<StreamId>, reason: &str) -> Refusal {
     let instead = match playing {
         Some(stream) => format!("Stream {stream} plays."),
@@ -253,7 +284,7 @@ mod tests {
     use crate::rest::frame::testing::Rest;
 
     #[tokio::test]
-    async fn nothing_is_done_to_a_channel_that_nobody_watches() {
+    async fn controls_of_an_idle_channel_are_not_found() {
         let rest = Rest::start().await;
         let uuid = Uuid::from_u128(1);
         for (method, action, body) in [
@@ -265,13 +296,13 @@ mod tests {
             ("POST", "change_stream", json!({ "url": "http://provider.example/1", "stream_id": null })),
         ] {
             let answer = rest.admin(method, &format!("/proxy/ts/{action}/{uuid}"), body).await;
-            let detail = json!({ "detail": format!("Nobody watches channel {uuid}.") });
+            let detail = json!({ "detail": format!("Channel {uuid} is not playing.") });
             assert_eq!((answer.status, answer.body), (404, detail), "{method} {action}");
         }
     }
 
     #[tokio::test]
-    async fn what_is_missing_or_wrong_is_said_before_anything_is_looked_for() {
+    async fn invalid_input_is_refused_before_the_channel_is_looked_up() {
         let rest = Rest::start().await;
         let check = async |action: &str, body: Value, expected: Value| {
             let path = format!("/proxy/ts/{action}/{}", Uuid::from_u128(1));
@@ -279,8 +310,7 @@ mod tests {
             assert_eq!((answer.status, answer.body), (400, expected), "{action}");
         };
         check("stop_client", json!({}), json!({ "client_id": ["This field is required."] })).await;
-        check("change_stream", json!({}), json!({ "detail": "Either stream_id or url has to be given." }))
-            .await;
+        check("change_stream", json!({}), json!({ "detail": "Either stream_id or url is required." })).await;
         let wrong = json!({ "stream_id": ["A valid integer is required."] });
         check("change_stream", json!({ "stream_id": "x" }), wrong).await;
     }

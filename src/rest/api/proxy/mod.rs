@@ -1,4 +1,4 @@
-//! `/proxy/ts/`: what plays at this moment, and control over it. The streams themselves are the players' routes.
+//! `/proxy/ts/`: status and control of live channels. `src/player` serves the streams themselves.
 
 mod control;
 mod status;
@@ -17,13 +17,13 @@ pub(super) fn routes() -> Vec<Route> {
     let timeout = |route: Route| {
         route.refuses(
             StatusCode::GATEWAY_TIMEOUT,
-            "The channel does not answer in time; what became of it is unknown.",
+            "The channel does not answer in time. The result is unknown.",
         )
     };
     routes.into_iter().flatten().map(timeout).collect()
 }
 
-/// The channel, or the preview, that goes by the uuid of the path, and how it is doing.
+/// Returns the live channel or preview with the UUID of the path, and its status.
 async fn live(call: &Call) -> Result<(Target, ChannelStatus), Refusal> {
     let uuid = call.uuid()?;
     let switchboard = &call.app.switchboard;
@@ -31,7 +31,7 @@ async fn live(call: &Call) -> Result<(Target, ChannelStatus), Refusal> {
     if let Some(status) = switchboard.status(channel).await.map_err(no_answer)? {
         return Ok((channel, status));
     }
-    // A preview does not tell its stream by its uuid.
+    // The UUID of a preview does not contain the id of its stream.
     let all = switchboard.overview().await.map_err(no_answer)?;
     let found = all.into_iter().find(|it| it.target.uuid() == uuid).ok_or_else(|| not_live(uuid))?;
     let status = found.status.ok_or_else(|| no_answer(AskError::Timeout))?;
@@ -39,7 +39,7 @@ async fn live(call: &Call) -> Result<(Target, ChannelStatus), Refusal> {
 }
 
 fn not_live(uuid: Uuid) -> Refusal {
-    Refusal::not_found(format!("Nobody watches channel {uuid}."))
+    Refusal::not_found(format!("Channel {uuid} is not playing."))
 }
 
 fn no_answer(error: AskError) -> Refusal {
@@ -56,7 +56,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn who_waits_in_vain_is_told_whether_to_try_again() {
+    fn a_channel_without_an_answer_is_a_gateway_timeout_and_a_stopping_gateway_is_unavailable() {
         for (error, status) in [(AskError::Timeout, 504), (AskError::Gone, 503)] {
             assert_eq!(no_answer(error).into_response().status().as_u16(), status, "{error}");
         }

@@ -1,125 +1,150 @@
-//! `/proxy/ts/status`: what plays, who watches it and how it goes.
+//! `/proxy/ts/status`: live channels, their clients and their health.
 
 use actors::{ChannelOverview, ChannelStatus, ClientStatus, Target};
 use domain::ids::{ProfileId, StreamId};
+use resource_derive::View;
+use serde::Serialize;
 use storage::Models;
 use uuid::Uuid;
 
 use super::{live, no_answer};
 use crate::http::reply::Refusal;
 use crate::rest::frame::call::Call;
-use crate::rest::frame::record::view;
 use crate::rest::frame::route::{ADMIN, Route};
 use crate::rest::frame::value::Time;
 
-view! {
-    /// Everything that plays at one moment.
-    LiveChannels {
-        /// Channels, and streams that are looked at by themselves; by name.
-        channels: Vec<LiveChannel>,
-        /// How many there are.
-        count: usize [example("1")],
-    }
+/// All live channels at one moment.
+#[derive(Clone, Debug, Serialize, View)]
+pub(crate) struct LiveChannelsView {
+    /// Channels and previews of streams, in the order of their names.
+    channels: Vec<LiveChannelView>,
+    /// Number of live channels.
+    #[field(example = "1")]
+    count: usize,
 }
 
-view! {
-    /// A channel that is being watched.
-    LiveChannel {
-        /// The channel's uuid. A stream that is looked at by itself has one of its own.
-        channel_id: Uuid,
-        /// The channel's name.
-        channel_name: String [example("News")],
-        /// `idle`, `opening`, `playing`, `switching` to another stream while the old one plays, `resting` between two
-        /// rounds of tries, `stopped`; `no_answer` when it did not say so in time, and then the rest is not known.
-        state: &'static str [example("playing")],
-        /// The stream that plays; null while none does.
-        stream_id: Option<StreamId> [example("7")],
-        /// Its name.
-        stream_name: Option<String> [example("News HD")],
-        /// Its address without what may be a credential.
-        url: Option<String> [example("http://provider.example/…")],
-        /// The account it plays from.
-        account_name: Option<String> [example("provider")],
-        /// The profile of that account.
-        m3u_profile_id: Option<ProfileId> [example("1")],
-        /// How it is handed on.
-        stream_profile: Option<&'static str> [example("proxy")],
-        /// When it was first asked for.
-        started_at: Option<Time>,
-        /// Seconds since then.
-        uptime: Option<f64> [example("12.5")],
-        /// Bytes taken from providers since then.
-        bytes_in: Option<u64> [example("7500000")],
-        /// Kilobits per second from providers, since the first stream played; null in the first second.
-        avg_bitrate_kbps: Option<f64> [example("4800.5")],
-        /// How often another stream took over after a loss.
-        failovers: Option<u64> [example("0")],
-        /// How often a stream was lost or did not begin.
-        losses: Option<u64> [example("0")],
-        /// Viewers who wait for a slot.
-        waiting: Option<usize> [example("0")],
-        /// How many watch.
-        client_count: usize [example("1")],
-        /// All of them.
-        clients: Vec<LiveClient>,
-    }
+/// A live channel.
+#[derive(Clone, Debug, Serialize, View)]
+pub(crate) struct LiveChannelView {
+    /// UUID of the channel, or of the preview of a stream.
+    channel_id: Uuid,
+    /// Name of the channel.
+    #[field(example = "News")]
+    channel_name: String,
+    /// `idle`, `opening`, `playing`, `switching` to another stream while the old one plays, `resting` between two
+    /// rounds of attempts, `stopped`; `no_answer` if the channel did not answer in time, and then most other fields are
+    /// `null`.
+    #[field(example = "playing")]
+    state: &'static str,
+    /// Id of the stream that plays; `null` if none does.
+    #[field(example = "7")]
+    stream_id: Option<StreamId>,
+    /// Name of the stream.
+    #[field(example = "News HD")]
+    stream_name: Option<String>,
+    /// URL of the stream, without parts that may be credentials.
+    #[field(example = "http://provider.example/…")]
+    url: Option<String>,
+    /// Name of the account.
+    #[field(example = "provider")]
+    account_name: Option<String>,
+    /// Id of the account profile.
+    #[field(example = "1")]
+    m3u_profile_id: Option<ProfileId>,
+    /// How the stream is delivered.
+    #[field(example = "proxy")]
+    stream_profile: Option<&'static str>,
+    /// When the channel was first requested.
+    started_at: Option<Time>,
+    /// Seconds since the channel was first requested.
+    #[field(example = "12.5")]
+    uptime: Option<f64>,
+    /// Number of bytes received from providers.
+    #[field(example = "7500000")]
+    bytes_in: Option<u64>,
+    /// Average bitrate from providers since the first stream played, in kilobits per second; `null` in the first
+    /// second.
+    #[field(example = "4800.5")]
+    avg_bitrate_kbps: Option<f64>,
+    /// Number of times that another stream took over after a loss.
+    #[field(example = "0")]
+    failovers: Option<u64>,
+    /// Number of times that a stream was lost or failed to start.
+    #[field(example = "0")]
+    losses: Option<u64>,
+    /// Number of viewers that wait for a slot.
+    #[field(example = "0")]
+    waiting: Option<usize>,
+    /// Number of clients.
+    #[field(example = "1")]
+    client_count: usize,
+    /// The clients.
+    clients: Vec<LiveClientView>,
 }
 
-view! {
-    /// Somebody who watches.
-    LiveClient {
-        /// What it is called by in order to end it.
-        client_id: String [example("17")],
-        /// Where it comes from.
-        ip_address: String [example("192.0.2.7")],
-        /// What the program calls itself; empty when it does not say.
-        user_agent: String [example("VLC/3.0.20")],
-        /// The user; `0` where nobody logged in.
-        user_id: String [example("3")],
-        /// The user's name; null where nobody logged in.
-        username: Option<String> [example("anna")],
-        /// When it came.
-        connected_at: Time,
-        /// What it is sent.
-        output_format: &'static str [example("mpegts")],
-        /// Bytes handed to its connection.
-        bytes_sent: u64 [example("7500000")],
-        /// How often it was so slow that it missed something.
-        misses: u64 [example("0")],
-        /// Bytes it missed.
-        missed_bytes: u64 [example("0")],
-    }
+/// A client of a live channel.
+#[derive(Clone, Debug, Serialize, View)]
+pub(crate) struct LiveClientView {
+    /// Client id, for `stop_client`.
+    #[field(example = "17")]
+    client_id: String,
+    /// IP address of the client.
+    #[field(example = "192.0.2.7")]
+    ip_address: String,
+    /// User agent of the client; empty if it sends none.
+    #[field(example = "VLC/3.0.20")]
+    user_agent: String,
+    /// Id of the user; `0` without a login.
+    #[field(example = "3")]
+    user_id: String,
+    /// Name of the user; `null` without a login.
+    #[field(example = "anna")]
+    username: Option<String>,
+    /// When the client connected.
+    connected_at: Time,
+    /// Format of the output.
+    #[field(example = "mpegts")]
+    output_format: &'static str,
+    /// Number of bytes handed to the connection.
+    #[field(example = "7500000")]
+    bytes_sent: u64,
+    /// Number of times that the client was too slow and missed data.
+    #[field(example = "0")]
+    misses: u64,
+    /// Number of missed bytes.
+    #[field(example = "0")]
+    missed_bytes: u64,
 }
 
 pub(super) fn routes() -> Vec<Route> {
     vec![
-        Route::get("/proxy/ts/status", ADMIN, "Shows everything that plays.", list),
-        Route::get("/proxy/ts/status/{uuid}", ADMIN, "Shows a channel that is being watched.", retrieve),
+        Route::get("/proxy/ts/status", ADMIN, "Lists live channels.", list),
+        Route::get("/proxy/ts/status/{uuid}", ADMIN, "Returns a live channel.", retrieve),
     ]
 }
 
-async fn list(call: Call) -> Result<LiveChannels, Refusal> {
+async fn list(call: Call) -> Result<LiveChannelsView, Refusal> {
     let all = call.app.switchboard.overview().await.map_err(no_answer)?;
     let channels: Vec<_> = all.iter().map(|it| view(&call.app.models, it)).collect();
-    Ok(LiveChannels { count: channels.len(), channels })
+    Ok(LiveChannelsView { count: channels.len(), channels })
 }
 
-async fn retrieve(call: Call) -> Result<LiveChannel, Refusal> {
+async fn retrieve(call: Call) -> Result<LiveChannelView, Refusal> {
     Ok(answered(live(&call).await?.1))
 }
 
-fn view(models: &Models, overview: &ChannelOverview) -> LiveChannel {
+fn view(models: &Models, overview: &ChannelOverview) -> LiveChannelView {
     match &overview.status {
         Some(status) => answered(status.clone()),
         None => unanswered(models, overview.target),
     }
 }
 
-fn answered(status: ChannelStatus) -> LiveChannel {
+fn answered(status: ChannelStatus) -> LiveChannelView {
     let clients: Vec<_> = status.clients.into_iter().map(client).collect();
     let stream = status.stream;
     let since = status.since_first_play.map(|it| it.as_secs_f64()).filter(|it| *it >= 1.0);
-    LiveChannel {
+    LiveChannelView {
         channel_id: status.target.uuid(),
         channel_name: status.name,
         state: status.state,
@@ -141,8 +166,8 @@ fn answered(status: ChannelStatus) -> LiveChannel {
     }
 }
 
-fn client(client: ClientStatus) -> LiveClient {
-    LiveClient {
+fn client(client: ClientStatus) -> LiveClientView {
+    LiveClientView {
         client_id: client.id.to_string(),
         ip_address: client.address.to_string(),
         user_agent: client.agent,
@@ -156,12 +181,12 @@ fn client(client: ClientStatus) -> LiveClient {
     }
 }
 
-/// What is known of a channel without asking it.
-fn unanswered(models: &Models, target: Target) -> LiveChannel {
+/// Returns the part of the status that is known without the channel.
+fn unanswered(models: &Models, target: Target) -> LiveChannelView {
     let uuid = target.uuid();
     let channels = models.channels.load();
     let name = channels.one_by("uuid", uuid.as_bytes()).map(|it| it.name.clone());
-    LiveChannel {
+    LiveChannelView {
         channel_id: uuid,
         channel_name: name.unwrap_or_else(|| target.to_string()),
         state: "no_answer",
@@ -240,7 +265,7 @@ mod tests {
     }
 
     #[test]
-    fn a_live_channel_is_shown_with_its_clients_and_without_a_credential() {
+    fn a_live_channel_is_rendered_with_its_clients_and_without_a_credential() {
         let shown = serde_json::to_value(answered(status())).unwrap();
         assert!(!shown.to_string().contains(SECRET), "{shown}");
         let expected = json!({
@@ -278,7 +303,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_known_is_null() {
+    fn unknown_values_are_null() {
         let quiet =
             ChannelStatus { stream: None, playing: None, profile: None, since_first_play: None, ..status() };
         let shown = serde_json::to_value(answered(quiet)).unwrap();
@@ -289,7 +314,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_channel_that_does_not_answer_is_shown_by_its_name_and_as_such() {
+    async fn a_channel_without_an_answer_is_listed_by_name_with_that_state() {
         let rest = Rest::start().await;
         let uuid = Uuid::from_u128(1);
         rest.put([Channel::new(ChannelId(1), uuid, "News", 0)]).await;
@@ -301,7 +326,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn where_nothing_plays_the_list_is_empty_and_a_channel_is_not_found() {
+    async fn an_idle_gateway_lists_nothing_and_finds_no_channel() {
         let rest = Rest::start().await;
         for path in ["/proxy/ts/status", "/proxy/ts/status/"] {
             let answer = rest.admin("GET", path, Value::Null).await;
@@ -309,7 +334,7 @@ mod tests {
         }
         let uuid = Uuid::from_u128(1);
         let answer = rest.admin("GET", &format!("/proxy/ts/status/{uuid}"), Value::Null).await;
-        let detail = json!({ "detail": format!("Nobody watches channel {uuid}.") });
+        let detail = json!({ "detail": format!("Channel {uuid} is not playing.") });
         assert_eq!((answer.status, answer.body), (404, detail));
         let answer = rest.admin("GET", "/proxy/ts/status/seven", Value::Null).await;
         assert_eq!((answer.status, answer.body), (404, json!({ "detail": "Not found." })));

@@ -1,71 +1,83 @@
-//! `/proxy/ts/timeline`: why a channel switched, why it stopped.
+//! `/proxy/ts/timeline`: the history of a live channel.
 
 use actors::{ChannelRun, RunEntry, RunEntryKind};
 use domain::ids::{ProfileId, StreamId};
+use resource_derive::View;
+use serde::Serialize;
 use uuid::Uuid;
 
 use crate::http::reply::Refusal;
 use crate::rest::frame::call::Call;
-use crate::rest::frame::record::view;
 use crate::rest::frame::route::{ADMIN, Route};
 use crate::rest::frame::value::{Named, Time, choice};
 
-view! {
-    /// What happened to a channel lately.
-    ChannelTimeline {
-        /// The channel's uuid.
-        channel_id: Uuid,
-        /// Its name.
-        channel_name: String [example("News")],
-        /// From the first viewer to the end of the channel, each; the newest first. The last one may still be going on.
-        runs: Vec<TimelineRun>,
-        /// How many runs there are.
-        count: usize [example("1")],
-    }
+/// Recent history of a channel.
+#[derive(Clone, Debug, Serialize, View)]
+pub(crate) struct ChannelTimelineView {
+    /// UUID of the channel.
+    channel_id: Uuid,
+    /// Name of the channel.
+    #[field(example = "News")]
+    channel_name: String,
+    /// Runs from the first viewer to the end of the channel, the newest first. The newest one may be active.
+    runs: Vec<TimelineRunView>,
+    /// Number of runs.
+    #[field(example = "1")]
+    count: usize,
 }
 
-view! {
-    /// One life of a channel.
-    TimelineRun {
-        /// When it was first asked for.
-        started_at: Time,
-        /// When it ended; null while it goes on.
-        ended_at: Option<Time>,
-        /// Entries that are no longer kept; they were older than all others.
-        dropped: u64 [example("0")],
-        /// What happened, oldest first.
-        entries: Vec<TimelineEntry>,
-    }
+/// One run of a channel.
+#[derive(Clone, Debug, Serialize, View)]
+pub(crate) struct TimelineRunView {
+    /// When the channel was first requested.
+    started_at: Time,
+    /// When the run ended; `null` while it is active.
+    ended_at: Option<Time>,
+    /// Number of older entries that were discarded.
+    #[field(example = "0")]
+    dropped: u64,
+    /// Entries, the oldest first.
+    entries: Vec<TimelineEntryView>,
 }
 
-view! {
-    /// Something that happened to a channel.
-    TimelineEntry {
-        /// When.
-        timestamp: Time,
-        /// What.
-        event: Named<RunEntryKind> [example("lost")],
-        /// The state of the channel after it.
-        state: &'static str [example("opening")],
-        /// Why, in one word of a fixed set.
-        cause: Option<&'static str> [example("stall")],
-        /// Why, for people; may be empty.
-        detail: String [example("video and audio stopped")],
-        /// The stream that it is about.
-        stream_id: Option<StreamId> [example("7")],
-        /// Its name.
-        stream_name: Option<String> [example("News HD")],
-        /// The account whose slot it has.
-        account_name: Option<String> [example("provider")],
-        /// The profile of that account.
-        m3u_profile_id: Option<ProfileId> [example("1")],
-        /// The status that the provider answered with, where that is why.
-        upstream_status: Option<u16> [example("404")],
-        /// Milliseconds in which nothing had played.
-        gap_ms: Option<u64> [example("2100")],
-        /// Bytes that the run had taken in by then.
-        bytes_in: u64 [example("7500000")],
-    }
+/// An entry of the history of a channel.
+#[derive(Clone, Debug, Serialize, View)]
+pub(crate) struct TimelineEntryView {
+    /// Time of the entry.
+    timestamp: Time,
+    /// Type of entry.
+    #[field(example = "lost")]
+    event: Named<RunEntryKind>,
+    /// State of the channel afterwards.
+    #[field(example = "opening")]
+    state: &'static str,
+    /// Reason in one word of a fixed set.
+    #[field(example = "stall")]
+    cause: Option<&'static str>,
+    /// Reason for people; may be empty.
+    #[field(example = "video and audio stopped")]
+    detail: String,
+    /// Id of the stream.
+    #[field(example = "7")]
+    stream_id: Option<StreamId>,
+    /// Name of the stream.
+    #[field(example = "News HD")]
+    stream_name: Option<String>,
+    /// Name of the account whose slot the stream uses.
+    #[field(example = "provider")]
+    account_name: Option<String>,
+    /// Id of the account profile.
+    #[field(example = "1")]
+    m3u_profile_id: Option<ProfileId>,
+    /// HTTP status of the provider, if it is the reason.
+    #[field(example = "404")]
+    upstream_status: Option<u16>,
+    /// Milliseconds without a stream before the entry.
+    #[field(example = "2100")]
+    gap_ms: Option<u64>,
+    /// Number of bytes that the run had received.
+    #[field(example = "7500000")]
+    bytes_in: u64,
 }
 
 choice!(RunEntryKind {
@@ -90,17 +102,17 @@ choice!(RunEntryKind {
 });
 
 pub(super) fn routes() -> Vec<Route> {
-    let summary = "Shows what happened to a channel that is being watched, or was lately.";
+    let summary = "Returns the history of a channel that plays or played recently.";
     vec![Route::get("/proxy/ts/timeline/{uuid}", ADMIN, summary, retrieve)]
 }
 
-async fn retrieve(call: Call) -> Result<ChannelTimeline, Refusal> {
+async fn retrieve(call: Call) -> Result<ChannelTimelineView, Refusal> {
     let uuid = call.uuid()?;
     let runs = call.app.switchboard.timeline(uuid);
     let newest = runs.first().ok_or_else(|| {
-        Refusal::not_found(format!("Nobody watches channel {uuid}, and nobody did lately."))
+        Refusal::not_found(format!("Channel {uuid} is not playing and was not played recently."))
     })?;
-    Ok(ChannelTimeline {
+    Ok(ChannelTimelineView {
         channel_id: uuid,
         channel_name: newest.name.clone(),
         count: runs.len(),
@@ -108,8 +120,8 @@ async fn retrieve(call: Call) -> Result<ChannelTimeline, Refusal> {
     })
 }
 
-fn run(run: ChannelRun) -> TimelineRun {
-    TimelineRun {
+fn run(run: ChannelRun) -> TimelineRunView {
+    TimelineRunView {
         started_at: Time(run.started_at),
         ended_at: run.ended_at.map(Time),
         dropped: run.n_dropped,
@@ -117,20 +129,20 @@ fn run(run: ChannelRun) -> TimelineRun {
     }
 }
 
-fn entry(line: RunEntry) -> TimelineEntry {
-    TimelineEntry {
-        timestamp: Time(line.at),
-        event: Named(line.kind),
-        state: line.state,
-        cause: line.cause,
-        detail: line.detail,
-        stream_id: line.stream.as_ref().map(|it| it.id),
-        account_name: line.stream.as_ref().map(|it| it.account.clone()),
-        m3u_profile_id: line.stream.as_ref().map(|it| it.profile),
-        stream_name: line.stream.map(|it| it.name),
-        upstream_status: line.upstream_status,
-        gap_ms: line.gap.map(|it| u64::try_from(it.as_millis()).unwrap_or(u64::MAX)),
-        bytes_in: line.bytes_in,
+fn entry(entry: RunEntry) -> TimelineEntryView {
+    TimelineEntryView {
+        timestamp: Time(entry.at),
+        event: Named(entry.kind),
+        state: entry.state,
+        cause: entry.cause,
+        detail: entry.detail,
+        stream_id: entry.stream.as_ref().map(|it| it.id),
+        account_name: entry.stream.as_ref().map(|it| it.account.clone()),
+        m3u_profile_id: entry.stream.as_ref().map(|it| it.profile),
+        stream_name: entry.stream.map(|it| it.name),
+        upstream_status: entry.upstream_status,
+        gap_ms: entry.gap.map(|it| u64::try_from(it.as_millis()).unwrap_or(u64::MAX)),
+        bytes_in: entry.bytes_in,
     }
 }
 
@@ -142,7 +154,7 @@ mod tests {
     use crate::rest::frame::testing::Rest;
 
     #[tokio::test]
-    async fn a_channel_that_nobody_watched_lately_has_no_timeline() {
+    async fn an_idle_channel_has_no_timeline() {
         let rest = Rest::start().await;
         let path = format!("/proxy/ts/timeline/{}", Uuid::from_u128(1));
         let answer = rest.admin("GET", &path, Value::Null).await;

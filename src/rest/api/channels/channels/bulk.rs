@@ -1,65 +1,64 @@
-//! What is done to many channels at once. All of it lands, or nothing does.
+//! Operations on many channels. One error discards all changes.
 
 use std::collections::{BTreeSet, HashSet};
 
 use domain::channel::{Channel, ChannelNumber};
 use domain::ids::{ChannelId, GroupId};
+use resource_derive::{Body, Query, View};
+use serde::Serialize;
 
 use super::edit::ChannelEdit;
 use super::filters::visible;
 use super::numbers::{Changes, conflicts, holder, put_all};
-use super::view::{ChannelRecord, ChannelViews};
+use super::view::{ChannelLookup, ChannelView};
 use crate::http::reply::Refusal;
 use crate::rest::api::channels::values::{ChannelNumberValue, no_such};
-use crate::rest::frame::call::{Call, find};
+use crate::rest::frame::call::Call;
 use crate::rest::frame::input::{FieldErrors, Many};
-use crate::rest::frame::record::{body, query, view};
-use crate::rest::frame::route::Done;
+use crate::rest::frame::record::{Lookup, Render, find};
+use crate::rest::frame::route::NoContent;
 
-/// Channels of one request: what one write has room for, twice over.
+/// Maximum number of channels of one request: half of what one write can hold.
 pub(super) const MANY: usize = 5_000;
 
-view! {
-    /// What became of a deletion.
-    ChannelDeletion {
-        /// For people.
-        message: String [example("Deleted 2 channels")],
-        /// How many there were.
-        deleted_count: usize [example("2")],
-    }
+/// Result of a deletion.
+#[derive(Clone, Debug, Serialize, View)]
+pub(crate) struct ChannelDeletionView {
+    /// Message for people.
+    #[field(example = "Deleted 2 channels")]
+    message: String,
+    /// Number of deleted channels.
+    #[field(example = "2")]
+    deleted_count: usize,
 }
 
-body! {
-    /// Which channels to delete.
-    ChannelsToDelete {
-        /// Their ids. Those that are not there are passed over.
-        ids: Vec<ChannelId> [also(&["channel_ids"]), items_max(MANY), example("[1, 2]")],
-    }
+/// Selects the channels to delete.
+#[derive(Clone, Debug, Body)]
+pub(crate) struct ChannelsToDelete {
+    /// Ids of the channels. Unknown ids are ignored.
+    #[field(aliases = &["channel_ids"], items_max = MANY, example = "[1, 2]")]
+    ids: Option<Vec<ChannelId>>,
 }
 
-query! {
-    /// Which channels to delete, for clients whose DELETE has no body.
-    IdsInQuery {
-        /// Their ids, with commas between them.
-        ids: Vec<ChannelId> [items_max(MANY)],
-    }
+/// Selects the channels to delete, for clients that send no body with DELETE.
+#[derive(Debug, Query)]
+pub(crate) struct IdsInQuery {
+    /// Ids of the channels, separated by commas.
+    #[field(items_max = MANY)]
+    ids: Option<Vec<ChannelId>>,
 }
 
-pub(super) async fn bulk_delete(call: Call, body: ChannelsToDelete) -> Result<ChannelDeletion, Refusal> {
-    let deleted_count = remove_all(&call, body.ids.ok_or_else(no_ids)?).await?;
-    Ok(ChannelDeletion { message: format!("Deleted {deleted_count} channels"), deleted_count })
+pub(super) async fn bulk_delete(call: Call, body: ChannelsToDelete) -> Result<ChannelDeletionView, Refusal> {
+    let deleted_count = remove_all(&call, body.ids.ok_or_else(|| FieldErrors::required("ids"))?).await?;
+    Ok(ChannelDeletionView { message: format!("Deleted {deleted_count} channels"), deleted_count })
 }
 
 pub(super) async fn bulk_remove(
     call: Call,
     (query, body): (IdsInQuery, ChannelsToDelete),
-) -> Result<Done, Refusal> {
-    remove_all(&call, body.ids.or(query.ids).ok_or_else(no_ids)?).await?;
-    Ok(Done)
-}
-
-fn no_ids() -> Refusal {
-    Refusal::field("ids", "This field is required.")
+) -> Result<NoContent, Refusal> {
+    remove_all(&call, body.ids.or(query.ids).ok_or_else(|| FieldErrors::required("ids"))?).await?;
+    Ok(NoContent)
 }
 
 async fn remove_all(call: &Call, ids: Vec<ChannelId>) -> Result<usize, Refusal> {
@@ -73,21 +72,21 @@ async fn remove_all(call: &Call, ids: Vec<ChannelId>) -> Result<usize, Refusal> 
     .await
 }
 
-view! {
-    /// What became of a change.
-    ChannelsChanged {
-        /// For people.
-        message: String [example("Successfully updated 2 channels")],
-        /// The channels as they are now, in the order of the request.
-        channels: Vec<ChannelRecord>,
-    }
+/// Result of a bulk update.
+#[derive(Clone, Debug, Serialize, View)]
+pub(crate) struct ChannelsChangedView {
+    /// Message for people.
+    #[field(example = "Successfully updated 2 channels")]
+    message: String,
+    /// The updated channels, in the order of the request.
+    channels: Vec<ChannelView>,
 }
 
-/// Changes many channels, each in its own way.
+/// Updates many channels, each with its own values.
 pub(super) async fn edit_many(
     call: Call,
     Many(edits): Many<ChannelEdit, MANY>,
-) -> Result<ChannelsChanged, Refusal> {
+) -> Result<ChannelsChangedView, Refusal> {
     let channels = call
         .write(move |write| {
             let mut errors = FieldErrors::default();
@@ -96,13 +95,13 @@ pub(super) async fn edit_many(
                 let seen: &mut HashSet<ChannelId> = &mut seen;
                 let before = match edit.id {
                     None => Err("This field is required.".to_owned()),
-                    Some(id) if !seen.insert(id) => Err(format!("Channel {id} is there more than once.")),
+                    Some(id) if !seen.insert(id) => Err(format!("Channel {id} is listed more than once.")),
                     Some(id) => write.get::<Channel>(id.0)?.ok_or_else(|| no_such(id)),
                 };
                 match before {
                     Err(message) => errors.add("id", item(n, &message)),
                     Ok(before) => match edit.apply(write, &before)? {
-                        Err(of_item) => errors.append(of_item.each(|it| item(n, it))),
+                        Err(of_item) => errors.append(of_item.map(|it| item(n, it))),
                         Ok(channel) => {
                             changes.push((before, channel));
                             items.push(n);
@@ -113,42 +112,45 @@ pub(super) async fn edit_many(
             for n in conflicts(write, &changes)? {
                 errors.add("channel_number", item(items[n], "This field must be unique."));
             }
-            if errors.is_empty() { put_all(write, changes) } else { Err(errors.into()) }
+            errors.or(())?;
+            put_all(write, changes)
         })
         .await?;
-    let views = ChannelViews::of(&call);
+    let lookup = ChannelLookup::load(&call)?;
     let message = format!("Successfully updated {} channels", channels.len());
-    Ok(ChannelsChanged { message, channels: channels.iter().map(|it| views.channel(it)).collect() })
+    Ok(ChannelsChangedView { message, channels: channels.iter().map(|it| it.view(&lookup)).collect() })
 }
 
-/// What is wrong with an item of a list, as everywhere else.
+/// Prefixes a message with the position of its item, as for all lists.
 fn item(n: usize, message: &str) -> String {
     format!("Item {}: {message}", n + 1)
 }
 
-body! {
-    /// Numbers in a row.
-    NumbersToAssign {
-        /// The channels in the order in which they are numbered, each once.
-        channel_ids: Vec<ChannelId> [required(), items_max(MANY), example("[1, 2]")],
-        /// The number of the first; 1 where nothing is said.
-        starting_number: ChannelNumberValue [example("100")],
-    }
+/// Assigns consecutive numbers.
+#[derive(Clone, Debug, Body)]
+pub(crate) struct NumbersToAssign {
+    /// Ids of the channels in the order of their numbers, each once.
+    #[field(items_max = MANY, example = "[1, 2]")]
+    channel_ids: Vec<ChannelId>,
+    /// Number of the first channel; 1 by default.
+    #[field(example = "100")]
+    starting_number: Option<ChannelNumberValue>,
 }
 
-view! {
-    /// What was numbered.
-    NumbersAssigned {
-        /// For people.
-        message: String [example("Numbered 2 channels")],
-        /// The numbers, in the order of the request.
-        channel_numbers: Vec<ChannelNumberValue> [example("[100, 101]")],
-    }
+/// The assigned numbers.
+#[derive(Clone, Debug, Serialize, View)]
+pub(crate) struct NumbersAssignedView {
+    /// Message for people.
+    #[field(example = "Numbered 2 channels")]
+    message: String,
+    /// Numbers in the order of the request.
+    #[field(example = "[100, 101]")]
+    channel_numbers: Vec<ChannelNumberValue>,
 }
 
-/// Numbers channels in a row. Numbers that others have are passed over.
-pub(super) async fn assign(call: Call, body: NumbersToAssign) -> Result<NumbersAssigned, Refusal> {
-    let ids = body.channel_ids.unwrap_or_default();
+/// Assigns consecutive numbers to channels, and skips numbers of other channels.
+pub(super) async fn assign(call: Call, body: NumbersToAssign) -> Result<NumbersAssignedView, Refusal> {
+    let ids = body.channel_ids;
     let start = body.starting_number.map_or(ChannelNumber::ONE, |it| it.0);
     let channels = call
         .write(move |write| {
@@ -157,15 +159,13 @@ pub(super) async fn assign(call: Call, body: NumbersToAssign) -> Result<NumbersA
             for id in &ids {
                 match write.get::<Channel>(id.0)? {
                     _ if !seen.insert(*id) => {
-                        errors.add("channel_ids", format!("Channel {id} is there more than once."))
+                        errors.add("channel_ids", format!("Channel {id} is listed more than once."))
                     }
                     None => errors.add("channel_ids", no_such(id)),
                     Some(channel) => before.push(channel),
                 }
             }
-            if !errors.is_empty() {
-                return Err(errors.into());
-            }
+            errors.or(())?;
             let mut number = Some(start);
             let mut changes = Changes::new();
             for channel in before {
@@ -173,7 +173,7 @@ pub(super) async fn assign(call: Call, body: NumbersToAssign) -> Result<NumbersA
                     let Some(it) = number else {
                         return Err(Refusal::field(
                             "starting_number",
-                            "There are not enough numbers behind this one.",
+                            "Not enough numbers are left after this one.",
                         ));
                     };
                     number = it.next();
@@ -189,55 +189,52 @@ pub(super) async fn assign(call: Call, body: NumbersToAssign) -> Result<NumbersA
         .await?;
     let channel_numbers: Vec<_> =
         channels.iter().filter_map(|it| it.number).map(ChannelNumberValue).collect();
-    Ok(NumbersAssigned { message: format!("Numbered {} channels", channels.len()), channel_numbers })
+    Ok(NumbersAssignedView { message: format!("Numbered {} channels", channels.len()), channel_numbers })
 }
 
-query! {
-    /// Which numbers.
-    NumberRange {
-        /// The first.
-        start: ChannelNumberValue [required(), example("1")],
-        /// The last; no end where nothing is said.
-        end: ChannelNumberValue [example("99")],
-    }
+/// Selects a range of numbers.
+#[derive(Debug, Query)]
+pub(crate) struct NumberRange {
+    /// First number.
+    #[field(example = "1")]
+    start: ChannelNumberValue,
+    /// Last number; no limit by default.
+    #[field(example = "99")]
+    end: Option<ChannelNumberValue>,
 }
 
-view! {
-    /// Who has the numbers of a range.
-    NumbersInRange {
-        /// The channels, by number.
-        occupants: Vec<Occupant>,
-    }
+/// Channels with a number in a range.
+#[derive(Clone, Debug, Serialize, View)]
+pub(crate) struct NumbersInRangeView {
+    /// Channels in the order of their numbers.
+    occupants: Vec<OccupantView>,
 }
 
-view! {
-    /// A channel that has a number.
-    Occupant {
-        /// Its id.
-        id: ChannelId,
-        /// Its name.
-        name: String,
-        /// Its number.
-        channel_number: ChannelNumberValue,
-        /// The name of its channel group.
-        channel_group: Option<String>,
-        /// Its channel group.
-        channel_group_id: Option<GroupId>,
-    }
+/// A channel that has a number.
+#[derive(Clone, Debug, Serialize, View)]
+pub(crate) struct OccupantView {
+    /// Id of the channel.
+    id: ChannelId,
+    /// Name of the channel.
+    name: String,
+    /// Number of the channel.
+    channel_number: ChannelNumberValue,
+    /// Name of the channel group.
+    channel_group: Option<String>,
+    /// Id of the channel group.
+    channel_group_id: Option<GroupId>,
 }
 
-pub(super) async fn numbers_in_range(call: Call, range: NumberRange) -> Result<NumbersInRange, Refusal> {
+pub(super) async fn numbers_in_range(call: Call, range: NumberRange) -> Result<NumbersInRangeView, Refusal> {
     let groups = call.app.models.groups.load();
-    let is_in = |it: ChannelNumber| {
-        range.start.is_none_or(|start| start.0 <= it) && range.end.is_none_or(|end| it <= end.0)
-    };
+    let is_in = |it: ChannelNumber| range.start.0 <= it && range.end.is_none_or(|end| it <= end.0);
     let channels = call.app.models.channels.load();
     let channels = channels.iter().filter(|it| visible(&call, it));
-    let mut occupants: Vec<Occupant> = channels
+    let mut occupants: Vec<OccupantView> = channels
         .filter_map(|it| {
             let number = it.number.filter(|it| is_in(*it))?;
             let group = it.group.and_then(|it| groups.get(it.0));
-            Some(Occupant {
+            Some(OccupantView {
                 id: it.id,
                 name: it.name.clone(),
                 channel_number: ChannelNumberValue(number),
@@ -247,29 +244,30 @@ pub(super) async fn numbers_in_range(call: Call, range: NumberRange) -> Result<N
         })
         .collect();
     occupants.sort_by_key(|it| it.channel_number.0);
-    Ok(NumbersInRange { occupants })
+    Ok(NumbersInRangeView { occupants })
 }
 
-body! {
-    /// Where a channel is to stand.
-    ChannelPlace {
-        /// The channel before it; `null` is none.
-        insert_after_id: Option<ChannelId> [example("7")],
-    }
+/// Position for a channel.
+#[derive(Clone, Debug, Body)]
+pub(crate) struct ChannelPlace {
+    /// Id of the preceding channel; `null` for the first position.
+    #[field(example = "7")]
+    insert_after_id: Option<Option<ChannelId>>,
 }
 
-view! {
-    /// Where a channel stands now.
-    ChannelMoved {
-        /// For people.
-        message: String [example("Channel News has number 5")],
-        /// The channel as it is now.
-        channel: ChannelRecord,
-    }
+/// New position of a channel.
+#[derive(Clone, Debug, Serialize, View)]
+pub(crate) struct ChannelMovedView {
+    /// Message for people.
+    #[field(example = "Channel News has number 5")]
+    message: String,
+    /// The channel after the change.
+    channel: ChannelView,
 }
 
-/// Gives a channel the whole number after another one's; those that stand there move up by as little as makes room.
-pub(super) async fn reorder(call: Call, place: ChannelPlace) -> Result<ChannelMoved, Refusal> {
+/// Gives a channel the whole number after another channel's. Channels with conflicting numbers move up by the minimum
+/// that makes room.
+pub(super) async fn reorder(call: Call, place: ChannelPlace) -> Result<ChannelMovedView, Refusal> {
     let id = call.id()?;
     let after = place.insert_after_id.flatten();
     let channel = call
@@ -279,20 +277,20 @@ pub(super) async fn reorder(call: Call, place: ChannelPlace) -> Result<ChannelMo
             let before = match after {
                 None => None,
                 Some(it) if it == channel.id => {
-                    return Err(no_place("A channel cannot stand after itself.".to_owned()));
+                    return Err(no_place("A channel cannot follow itself.".to_owned()));
                 }
                 Some(it) => Some(write.get::<Channel>(it.0)?.ok_or_else(|| no_place(no_such(it)))?),
             };
             let last = match before {
                 None => None,
-                Some(it) => {
-                    Some(it.number.ok_or_else(|| no_place("That channel has no number.".to_owned()))?)
-                }
+                Some(it) => Some(
+                    it.number.ok_or_else(|| no_place("The preceding channel has no number.".to_owned()))?,
+                ),
             };
-            let no_number_left = || no_place("No channel number is left there.".to_owned());
+            let no_number_left = || no_place("No channel number is left after that channel.".to_owned());
             let mut number = ChannelNumber::next_after([last]).ok_or_else(no_number_left)?;
             let mut changes: Changes = vec![(channel.clone(), Channel { number: Some(number), ..channel })];
-            // Whoever has the number gets the next one, and so on until one is free.
+            // The holder of the number gets the next one, until a number is free.
             while let Some(next) = holder(write, number)?.filter(|it| it.id.0 != id) {
                 number = number.next().ok_or_else(no_number_left)?;
                 changes.push((next.clone(), Channel { number: Some(number), ..next }));
@@ -303,5 +301,5 @@ pub(super) async fn reorder(call: Call, place: ChannelPlace) -> Result<ChannelMo
         .await?;
     let number = channel.number.map(|it| it.to_string()).unwrap_or_default();
     let message = format!("Channel {} has number {number}", channel.name);
-    Ok(ChannelMoved { message, channel: ChannelViews::of(&call).channel(&channel) })
+    Ok(ChannelMovedView { message, channel: call.render(&channel)? })
 }

@@ -1,4 +1,4 @@
-//! How a channel is made and changed.
+//! Creates and changes channels.
 
 use std::collections::HashSet;
 
@@ -8,6 +8,7 @@ use domain::ids::{ChannelId, StreamId, StreamProfileId};
 use domain::stream::Stream;
 use domain::stream_profile::StreamProfile;
 use domain::user::UserLevel;
+use resource_derive::Body;
 use serde_json::{Map, Value};
 use storage::Write;
 use uuid::Uuid;
@@ -18,71 +19,81 @@ use crate::rest::api::channels::streams::TVG_ID_CHARS_MAX;
 use crate::rest::api::channels::values::{
     ChannelNumberValue, GroupRef, Text, find_group, no_such, no_such_group,
 };
-use crate::rest::frame::call::find;
 use crate::rest::frame::input::FieldErrors;
-use crate::rest::frame::record::body;
+use crate::rest::frame::record::{find, set, set_text};
 use crate::rest::frame::value::WebUrl;
 
-/// Streams of a channel.
+/// Maximum number of streams of a channel.
 const STREAMS_MAX: usize = 1_000;
-/// Bytes of the custom properties, as JSON.
+/// Maximum size of the custom properties as JSON, in bytes.
 const PROPERTIES_BYTES_MAX: usize = 100_000;
 
-body! {
-    /// What a channel is to be. What is left out stays as it is.
-    ChannelEdit {
-        /// Which channel, where many are changed at once; ignored elsewhere.
-        id: ChannelId [example("7")],
-        /// Its name.
-        name: Text [required(), chars_max(CHANNEL_NAME_CHARS_MAX), example("News")],
-        /// Its number, unique over all channels. A new channel without one gets the lowest whole number that is free;
-        /// `null` takes it away from one that has one.
-        channel_number: Option<ChannelNumberValue> [also(&["number"]), example("4.1")],
-        /// A channel that is not enabled is neither listed for viewers nor played.
-        enabled: bool,
-        /// Its channel group: an id or a name.
-        channel_group_id: Option<GroupRef> [also(&["channel_group"]), example("3")],
-        /// Its id in a guide.
-        tvg_id: Option<Text> [blank(), chars_max(TVG_ID_CHARS_MAX), example("news.example")],
-        /// Ids of its streams in the order in which they are tried, each once.
-        streams: Vec<StreamId> [items_max(STREAMS_MAX), example("[1]")],
-        /// How its streams are handed on, where they do not say it themselves.
-        stream_profile_id: Option<StreamProfileId>,
-        /// Address of its picture.
-        logo_url: Option<WebUrl> [blank()],
-        /// Its logo: only `null`, because there are none yet.
-        logo_id: Option<u32>,
-        /// Its guide: only `null`, because there is none yet.
-        epg_data_id: Option<u32>,
-        /// Users of a lower level do not see it.
-        user_level: UserLevel,
-        /// Users who hide adult content do not see it.
-        is_adult: bool,
-        /// Kept for programs; nobody looks into it. At most 100,000 bytes.
-        custom_properties: Map<String, Value>,
+/// Values of a channel. Fields that are left out keep their value.
+#[derive(Clone, Debug, Body)]
+#[resource(name = "ChannelEdit", edit = ChannelEdit)]
+pub(crate) struct NewChannel {
+    /// Id of the channel in a bulk update; ignored elsewhere.
+    #[field(example = "7")]
+    id: Option<ChannelId>,
+    /// Name of the channel.
+    #[field(chars_max = CHANNEL_NAME_CHARS_MAX, example = "News")]
+    name: Text,
+    /// Number of the channel, unique. A new channel without one gets the lowest free whole number; `null` removes the
+    /// number of an existing channel.
+    #[field(aliases = &["number"], example = "4.1")]
+    channel_number: Option<Option<ChannelNumberValue>>,
+    /// Disabled channels are neither listed for viewers nor played.
+    enabled: Option<bool>,
+    /// Channel group, by id or name.
+    #[field(aliases = &["channel_group"], example = "3")]
+    channel_group_id: Option<Option<GroupRef>>,
+    /// Id of the channel in the guide.
+    #[field(blank, chars_max = TVG_ID_CHARS_MAX, example = "news.example")]
+    tvg_id: Option<Option<Text>>,
+    /// Ids of the streams in the order of failover, each once.
+    #[field(items_max = STREAMS_MAX, example = "[1]")]
+    streams: Option<Vec<StreamId>>,
+    /// Stream profile for streams without one of their own.
+    stream_profile_id: Option<Option<StreamProfileId>>,
+    /// URL of the logo.
+    #[field(blank)]
+    logo_url: Option<Option<WebUrl>>,
+    /// Reserved for logos; must be `null`.
+    logo_id: Option<Option<u32>>,
+    /// Reserved for guides; must be `null`.
+    epg_data_id: Option<Option<u32>>,
+    /// Hides the channel from users of a lower level.
+    user_level: Option<UserLevel>,
+    /// Hides the channel from users who hide adult content.
+    is_adult: Option<bool>,
+    /// Data of clients, which the gateway does not interpret. At most 100,000 bytes.
+    custom_properties: Option<Map<String, Value>>,
+}
+
+/// Creates a channel.
+pub(super) fn create_channel(
+    write: &mut Write<'_>,
+    mut taken: Taken,
+    edit: ChannelEdit,
+) -> Result<Channel, Refusal> {
+    let id = ChannelId(write.next_id::<Channel>()?);
+    let before = Channel::new(id, Uuid::new_v4(), "", now_ms());
+    let mut channel = edit.apply(write, &before)??;
+    if channel.number.is_none() {
+        channel.number = Some(taken.lowest(write)?);
     }
+    put_one(write, before, channel)
+}
+
+/// Changes a channel.
+pub(super) fn change_channel(write: &mut Write<'_>, id: u32, edit: ChannelEdit) -> Result<Channel, Refusal> {
+    let before = find::<Channel>(write, id)?;
+    let channel = edit.apply(write, &before)??;
+    put_one(write, before, channel)
 }
 
 impl ChannelEdit {
-    /// Makes a channel of it.
-    pub(super) fn make(self, write: &mut Write<'_>, mut taken: Taken) -> Result<Channel, Refusal> {
-        let id = ChannelId(write.next_id::<Channel>()?);
-        let before = Channel::new(id, Uuid::new_v4(), "", now_ms());
-        let mut channel = self.apply(write, &before)??;
-        if channel.number.is_none() {
-            channel.number = Some(taken.lowest(write)?);
-        }
-        put_one(write, before, channel)
-    }
-
-    /// Changes a channel.
-    pub(super) fn change(self, write: &mut Write<'_>, id: u32) -> Result<Channel, Refusal> {
-        let before = find::<Channel>(write, id)?;
-        let channel = self.apply(write, &before)??;
-        put_one(write, before, channel)
-    }
-
-    /// What was sent, over what is there; or what is wrong with it. Whether the number is free is for later.
+    /// Returns the channel after the edit, or the errors. Does not check whether the number is free.
     pub(super) fn apply(
         self,
         write: &Write<'_>,
@@ -125,22 +136,14 @@ impl ChannelEdit {
             }
             channel.custom_properties = properties;
         }
-        if let Some(Text(name)) = self.name {
-            channel.name = name;
-        }
-        if let Some(number) = self.channel_number {
-            channel.number = number.map(|it| it.0);
-        }
-        if let Some(tvg_id) = self.tvg_id {
-            channel.tvg_id = tvg_id.map(|it| it.0).filter(|it| !it.is_empty());
-        }
-        if let Some(logo) = self.logo_url {
-            channel.logo = logo.map(|it| it.0).filter(|it| !it.is_empty());
-        }
-        channel.enabled = self.enabled.unwrap_or(channel.enabled);
-        channel.user_level = self.user_level.unwrap_or(channel.user_level);
-        channel.is_adult = self.is_adult.unwrap_or(channel.is_adult);
-        Ok(if errors.is_empty() { Ok(channel) } else { Err(errors) })
+        set(&mut channel.name, self.name.map(|it| it.0));
+        set(&mut channel.number, self.channel_number.map(|it| it.map(|it| it.0)));
+        set_text(&mut channel.tvg_id, self.tvg_id.map(|it| it.map(|it| it.0)));
+        set_text(&mut channel.logo, self.logo_url.map(|it| it.map(|it| it.0)));
+        set(&mut channel.enabled, self.enabled);
+        set(&mut channel.user_level, self.user_level);
+        set(&mut channel.is_adult, self.is_adult);
+        Ok(errors.or(channel))
     }
 }
 
@@ -153,7 +156,7 @@ fn put_one(write: &mut Write<'_>, before: Channel, channel: Channel) -> Result<C
     channels.pop().ok_or_else(|| Refusal::fault("write a channel"))
 }
 
-/// Are these streams there, and each once?
+/// Checks that the streams exist and are listed once.
 pub(super) fn check_streams(
     write: &Write<'_>,
     field: &str,
@@ -163,7 +166,7 @@ pub(super) fn check_streams(
     let mut seen = HashSet::new();
     for id in streams {
         if !seen.insert(id) {
-            errors.add(field, format!("Stream {id} is there more than once."));
+            errors.add(field, format!("Stream {id} is listed more than once."));
         } else if write.get::<Stream>(id.0)?.is_none() {
             errors.add(field, no_such(id));
         }
@@ -180,7 +183,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn custom_properties_have_a_size_that_they_may_have() {
+    fn custom_properties_have_a_maximum_size() {
         let of = |n: usize| Map::from_iter([("a".to_owned(), Value::from("x".repeat(n)))]);
         assert!(fits(&of(PROPERTIES_BYTES_MAX - 8)) && !fits(&of(PROPERTIES_BYTES_MAX - 7)));
     }

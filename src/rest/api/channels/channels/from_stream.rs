@@ -1,10 +1,12 @@
-//! Channels that are made of streams, one of each.
+//! Creates channels from streams.
 
 use actors::now_ms;
 use domain::channel::{CHANNEL_NAME_CHARS_MAX, Channel, ChannelNumber};
 use domain::group::{GROUP_NAME_CHARS_MAX, Group};
 use domain::ids::{ChannelId, GroupId, StreamId};
 use domain::stream::Stream;
+use resource_derive::{Body, View};
+use serde::Serialize;
 use serde_json::Value;
 use storage::Write;
 use uuid::Uuid;
@@ -12,54 +14,59 @@ use uuid::Uuid;
 use super::bulk::MANY;
 use super::edit::check_streams;
 use super::numbers::Taken;
-use super::view::{ChannelRecord, ChannelViews};
+use super::view::ChannelView;
 use crate::http::reply::Refusal;
 use crate::rest::api::channels::values::{ChannelNumberValue, Text};
-use crate::rest::frame::call::{Call, find};
+use crate::rest::frame::call::Call;
 use crate::rest::frame::field::{Field, Kind};
 use crate::rest::frame::input::FieldErrors;
-use crate::rest::frame::record::{body, view};
+use crate::rest::frame::record::find;
 use crate::rest::frame::route::Created;
 use crate::rest::frame::value::{Readable, Shape};
 
-body! {
-    /// Which stream becomes a channel.
-    FromStream {
-        /// The stream.
-        stream_id: StreamId [required(), example("1")],
-        /// The channel's number. 0 is the lowest whole number that is free, -1 the one after the highest; where nothing
-        /// is said it is what the provider says, if that is free, else the lowest free one.
-        channel_number: Option<NumberWish> [also(&["number"]), example("0")],
-        /// The channel's name; the stream's where nothing is said.
-        name: Text [chars_max(CHANNEL_NAME_CHARS_MAX)],
-    }
+/// Selects a stream for a new channel.
+#[derive(Clone, Debug, Body)]
+pub(crate) struct FromStream {
+    /// Id of the stream.
+    #[field(example = "1")]
+    stream_id: StreamId,
+    /// Number of the channel. 0 selects the lowest free whole number, -1 the one after the highest. By default the
+    /// channel gets the provider's number if it is free, otherwise the lowest free one.
+    #[field(aliases = &["number"], example = "0")]
+    channel_number: Option<Option<NumberWish>>,
+    /// Name of the channel; the name of the stream by default.
+    #[field(chars_max = CHANNEL_NAME_CHARS_MAX)]
+    name: Option<Text>,
 }
 
-body! {
-    /// Which streams become channels.
-    FromStreams {
-        /// The streams, in the order in which their channels are numbered; each once.
-        stream_ids: Vec<StreamId> [required(), items_max(MANY), example("[1]")],
-        /// The number of the first; the next ones follow, and numbers that others have are passed over. 0 is the lowest
-        /// whole number that is free, -1 the one after the highest; where nothing is said each gets what its provider
-        /// says, if that is free, else the lowest free one.
-        starting_channel_number: Option<NumberWish> [example("0")],
-    }
+/// Selects streams for new channels.
+#[derive(Clone, Debug, Body)]
+pub(crate) struct FromStreams {
+    /// Ids of the streams in the order of the channel numbers, each once.
+    #[field(items_max = MANY, example = "[1]")]
+    stream_ids: Vec<StreamId>,
+    /// Number of the first channel; the others follow, and numbers of other channels are skipped. 0 selects the lowest
+    /// free whole number, -1 the one after the highest. By default each channel gets the provider's number if it is
+    /// free, otherwise the lowest free one.
+    #[field(example = "0")]
+    starting_channel_number: Option<Option<NumberWish>>,
 }
 
-view! {
-    /// The channels that were made.
-    ChannelsMade {
-        /// For people.
-        message: String [example("Created 2 channels")],
-        /// How many they are.
-        created_count: usize [example("2")],
-        /// Their ids, in the order of the request.
-        channel_ids: Vec<ChannelId> [example("[7, 8]")],
-    }
+/// The created channels.
+#[derive(Clone, Debug, Serialize, View)]
+pub(crate) struct ChannelsMadeView {
+    /// Message for people.
+    #[field(example = "Created 2 channels")]
+    message: String,
+    /// Number of created channels.
+    #[field(example = "2")]
+    created_count: usize,
+    /// Ids of the channels, in the order of the request.
+    #[field(example = "[7, 8]")]
+    channel_ids: Vec<ChannelId>,
 }
 
-/// Which number a channel is to have.
+/// Requested number of a channel.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum NumberWish {
     Lowest,
@@ -81,12 +88,11 @@ impl Readable for NumberWish {
     }
 }
 
-pub(super) async fn from_stream(call: Call, body: FromStream) -> Result<Created<ChannelRecord>, Refusal> {
+pub(super) async fn from_stream(call: Call, body: FromStream) -> Result<Created<ChannelView>, Refusal> {
     let mut taken = Taken::of(&call.app.models.channels.load());
-    let id = body.stream_id.ok_or_else(|| Refusal::field("stream_id", "This field is required."))?;
     let channel = call
         .write(move |write| {
-            let stream = find::<Stream>(write, id.0)?;
+            let stream = find::<Stream>(write, body.stream_id.0)?;
             let number = match body.channel_number.flatten() {
                 None => of_provider(write, &stream, &mut taken)?,
                 Some(NumberWish::Lowest) => taken.lowest(write)?,
@@ -99,20 +105,21 @@ pub(super) async fn from_stream(call: Call, body: FromStream) -> Result<Created<
             make(write, &stream, number, body.name.map(|it| it.0))
         })
         .await?;
-    Ok(Created(ChannelViews::of(&call).channel(&channel)))
+    Ok(Created(call.render(&channel)?))
 }
 
-pub(super) async fn from_streams(call: Call, body: FromStreams) -> Result<Created<ChannelsMade>, Refusal> {
+pub(super) async fn from_streams(
+    call: Call,
+    body: FromStreams,
+) -> Result<Created<ChannelsMadeView>, Refusal> {
     let mut taken = Taken::of(&call.app.models.channels.load());
-    let ids = body.stream_ids.unwrap_or_default();
+    let ids = body.stream_ids;
     let wish = body.starting_channel_number.flatten();
     let channel_ids = call
         .write(move |write| {
             let mut errors = FieldErrors::default();
             check_streams(write, "stream_ids", &ids, &mut errors)?;
-            if !errors.is_empty() {
-                return Err(errors.into());
-            }
+            errors.or(())?;
             let mut start = match wish {
                 Some(NumberWish::At(number)) => Some(number),
                 _ => None,
@@ -133,14 +140,14 @@ pub(super) async fn from_streams(call: Call, body: FromStreams) -> Result<Create
         })
         .await?;
     let created_count = channel_ids.len();
-    Ok(Created(ChannelsMade {
+    Ok(Created(ChannelsMadeView {
         message: format!("Created {created_count} channels"),
         created_count,
         channel_ids,
     }))
 }
 
-/// The number that the provider says, if it is one and free; else the lowest free one.
+/// Returns the provider's number if it has one that is free, otherwise the lowest free number.
 fn of_provider(write: &Write<'_>, stream: &Stream, taken: &mut Taken) -> Result<ChannelNumber, Refusal> {
     match stream.provider.number {
         Some(number) if !number.is_zero() && taken.take(write, number)? => Ok(number),
@@ -148,7 +155,7 @@ fn of_provider(write: &Write<'_>, stream: &Stream, taken: &mut Taken) -> Result<
     }
 }
 
-/// A channel with all that the stream says.
+/// Creates a channel with the metadata of the stream.
 fn make(
     write: &mut Write<'_>,
     stream: &Stream,
@@ -169,7 +176,7 @@ fn make(
     Ok(channel)
 }
 
-/// The channel group of the stream's group, which is made where there is none.
+/// Returns the channel group with the name of the stream's group. Creates it if it does not exist.
 fn group_of(write: &mut Write<'_>, stream: &Stream) -> Result<Option<GroupId>, Refusal> {
     let Some(name) = stream.group().filter(|it| it.chars().count() <= GROUP_NAME_CHARS_MAX) else {
         return Ok(None);

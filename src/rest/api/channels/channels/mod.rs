@@ -1,4 +1,4 @@
-//! `/api/channels/channels/`, and the same under `/api/channels/`: the channels of the lineup.
+//! `/api/channels/channels/`, also available under `/api/channels/`: the channels of the lineup.
 
 mod bulk;
 mod edit;
@@ -10,37 +10,40 @@ mod view;
 #[cfg(test)]
 mod tests;
 
+use std::iter;
+use std::sync::Arc;
+
 use domain::channel::Channel;
 use domain::ids::ChannelId;
 use http::StatusCode;
+use resource_derive::{Body, Query};
 use uuid::Uuid;
 
-use self::edit::ChannelEdit;
+use self::edit::{ChannelEdit, NewChannel, change_channel, create_channel};
 pub(super) use self::filters::visible;
 use self::filters::{ChannelFilters, find_visible};
 use self::numbers::Taken;
-use self::view::{ChannelRecord, ChannelSummary, ChannelViews};
-use super::streams::{StreamRecord, StreamViews, blocking, read};
+use self::view::{ChannelLookup, ChannelSummaryView, ChannelView};
+use super::streams::{StreamLookup, StreamView, blocking, read};
 use crate::http::reply::Refusal;
-use crate::rest::frame::call::{Call, find};
+use crate::rest::frame::call::Call;
 use crate::rest::frame::list::{Page, WholeOrPages};
-use crate::rest::frame::record::{body, query};
-use crate::rest::frame::route::{ADMIN, Created, Done, Route, STANDARD};
+use crate::rest::frame::record::{Lookup, Render};
+use crate::rest::frame::route::{ADMIN, Created, NoContent, Route, STANDARD};
 
-query! {
-    /// How channels are shown.
-    Shown {
-        /// Streams themselves in the place of their ids, if this is true.
-        include_streams: bool,
-    }
+/// Form of channels in the answer.
+#[derive(Debug, Query)]
+pub(crate) struct Form {
+    /// If true, channels contain whole streams instead of their ids.
+    include_streams: Option<bool>,
 }
 
-body! {
-    /// Which channels.
-    ChannelsByUuid {
-        /// Their UUIDs.
-        uuids: Vec<Uuid> [required(), items_max(10_000)],
-    }
+/// Selects channels.
+#[derive(Clone, Debug, Body)]
+pub(crate) struct ChannelsByUuid {
+    /// UUIDs of the channels.
+    #[field(items_max = 10_000)]
+    uuids: Vec<Uuid>,
 }
 
 pub(super) fn routes() -> Vec<Route> {
@@ -49,125 +52,122 @@ pub(super) fn routes() -> Vec<Route> {
     let of_one = [one_resource(CHANNELS, CHANNEL), one_resource("/api/channels/", "/api/channels/{id}/")];
     let others = vec![
         Route::get("/api/channels/channels/ids/", STANDARD, "Lists ids of channels.", ids),
-        Route::get("/api/channels/channels/summary/", STANDARD, "Lists channels in short.", summary),
+        Route::get("/api/channels/channels/summary/", STANDARD, "Lists channels in a short form.", summary),
         Route::get(
             "/api/channels/channels/numbers-in-range/",
             STANDARD,
-            "Says which channels have numbers of a range.",
+            "Lists the channels whose numbers are in a range.",
             bulk::numbers_in_range,
         ),
         Route::post(
             "/api/channels/channels/by-uuids/",
             STANDARD,
-            "Shows the channels of these UUIDs.",
+            "Lists the channels with the given UUIDs.",
             by_uuids,
         ),
-        Route::post("/api/channels/channels/assign/", ADMIN, "Numbers channels in a row.", bulk::assign),
-        Route::patch("/api/channels/channels/edit/bulk/", ADMIN, "Changes many channels.", bulk::edit_many),
+        Route::post(
+            "/api/channels/channels/assign/",
+            ADMIN,
+            "Assigns consecutive numbers to channels.",
+            bulk::assign,
+        ),
+        Route::patch("/api/channels/channels/edit/bulk/", ADMIN, "Updates many channels.", bulk::edit_many),
         Route::post("/api/channels/channels/bulk-delete/", ADMIN, "Deletes channels.", bulk::bulk_delete),
         Route::delete("/api/channels/channels/bulk-delete/", ADMIN, "Deletes channels.", bulk::bulk_remove),
         Route::post(
             "/api/channels/channels/from-stream/",
             ADMIN,
-            "Makes a channel of a stream.",
+            "Creates a channel from a stream.",
             from_stream::from_stream,
         )
-        .refuses(StatusCode::NOT_FOUND, "There is no such stream."),
+        .refuses(StatusCode::NOT_FOUND, "The stream does not exist."),
         Route::post(
             "/api/channels/channels/from-stream/bulk/",
             ADMIN,
-            "Makes a channel of each of these streams.",
+            "Creates a channel from each of the given streams.",
             from_stream::from_streams,
         ),
         Route::get(
             "/api/channels/channels/{id}/streams/",
             STANDARD,
-            "Lists the streams of a channel in the order in which they are tried.",
+            "Lists the streams of a channel in the order of failover.",
             streams,
         ),
         Route::post(
             "/api/channels/channels/{id}/reorder/",
             ADMIN,
-            "Gives a channel the number after another one's.",
+            "Assigns a channel the number after another channel's.",
             bulk::reorder,
         ),
     ];
     of_one.into_iter().flatten().chain(others).collect()
 }
 
-/// The interface has two paths for channels.
+/// Channels are available under two paths.
 fn one_resource(list_path: &'static str, path: &'static str) -> Vec<Route> {
     vec![
         Route::get(list_path, STANDARD, "Lists channels.", list),
-        Route::post(list_path, ADMIN, "Makes a channel.", create),
-        Route::get(path, STANDARD, "Shows a channel.", retrieve),
-        Route::put(path, ADMIN, "Changes a channel.", update),
-        Route::patch(path, ADMIN, "Changes a channel.", update),
-        Route::delete(path, ADMIN, "Deletes a channel, and ends it where it plays.", remove),
+        Route::post(list_path, ADMIN, "Creates a channel.", create),
+        Route::get(path, STANDARD, "Returns a channel.", retrieve),
+        Route::put(path, ADMIN, "Updates a channel.", update),
+        Route::patch(path, ADMIN, "Partially updates a channel.", update),
+        Route::delete(path, ADMIN, "Deletes a channel and stops it if it plays.", delete),
     ]
 }
 
 async fn list(
     call: Call,
-    (filters, (shown, paging)): (ChannelFilters, (Shown, WholeOrPages)),
-) -> Result<Page<ChannelRecord>, Refusal> {
+    (filters, (form, paging)): (ChannelFilters, (Form, WholeOrPages)),
+) -> Result<Page<ChannelView>, Refusal> {
     let channels = filters.find(&call);
     let (offset, limit) = paging.window();
     let on_page = channels.iter().skip(offset).take(limit).map(|it| &**it);
-    let views = ChannelViews::with_streams(&call, shown.include_streams, on_page).await?;
-    paging.of(&call, &channels, |it| views.channel(it))
+    let lookup = ChannelLookup::with_streams(&call, form.include_streams, on_page).await?;
+    paging.render_with(&call, &channels, |it| it.view(&lookup))
 }
 
 async fn ids(call: Call, filters: ChannelFilters) -> Result<Vec<ChannelId>, Refusal> {
     Ok(filters.find(&call).iter().map(|it| it.id).collect())
 }
 
-async fn summary(call: Call, filters: ChannelFilters) -> Result<Vec<ChannelSummary>, Refusal> {
-    Ok(filters.find(&call).iter().map(|it| ChannelSummary::of(it)).collect())
+async fn summary(call: Call, filters: ChannelFilters) -> Result<Vec<ChannelSummaryView>, Refusal> {
+    Ok(filters.find(&call).iter().map(|it| ChannelSummaryView::of(it)).collect())
 }
 
-async fn by_uuids(call: Call, body: ChannelsByUuid) -> Result<Vec<ChannelRecord>, Refusal> {
+async fn by_uuids(call: Call, body: ChannelsByUuid) -> Result<Vec<ChannelView>, Refusal> {
     let channels = call.app.models.channels.load();
-    let views = ChannelViews::of(&call);
-    let uuids = body.uuids.unwrap_or_default();
-    let found = uuids.iter().filter_map(|it| channels.one_by("uuid", it.as_bytes()));
-    Ok(found.filter(|it| visible(&call, it)).map(|it| views.channel(it)).collect())
+    let lookup = ChannelLookup::load(&call)?;
+    let found = body.uuids.iter().filter_map(|it| channels.one_by("uuid", it.as_bytes()));
+    Ok(found.filter(|it| visible(&call, it)).map(|it| it.view(&lookup)).collect())
 }
 
-async fn retrieve(call: Call, shown: Shown) -> Result<ChannelRecord, Refusal> {
+async fn retrieve(call: Call, form: Form) -> Result<ChannelView, Refusal> {
     let channel = find_visible(&call, call.id()?)?;
-    let views = ChannelViews::with_streams(&call, shown.include_streams, std::iter::once(&*channel)).await?;
-    Ok(views.channel(&channel))
+    let lookup = ChannelLookup::with_streams(&call, form.include_streams, iter::once(&*channel)).await?;
+    Ok(channel.view(&lookup))
 }
 
-async fn create(call: Call, edit: ChannelEdit) -> Result<Created<ChannelRecord>, Refusal> {
+async fn create(call: Call, new: NewChannel) -> Result<Created<ChannelView>, Refusal> {
     let taken = Taken::of(&call.app.models.channels.load());
-    let channel = call.write(move |write| edit.make(write, taken)).await?;
-    Ok(Created(ChannelViews::of(&call).channel(&channel)))
+    let channel = call.write(move |write| create_channel(write, taken, new.into())).await?;
+    Ok(Created(call.render(&channel)?))
 }
 
-async fn update(call: Call, edit: ChannelEdit) -> Result<ChannelRecord, Refusal> {
+async fn update(call: Call, edit: ChannelEdit) -> Result<ChannelView, Refusal> {
     let id = call.id()?;
-    let channel = call.write(move |write| edit.change(write, id)).await?;
-    Ok(ChannelViews::of(&call).channel(&channel))
+    let channel = call.write(move |write| change_channel(write, id, edit)).await?;
+    call.render(&channel)
 }
 
-/// The engine follows the store: a channel that is gone ends where it plays. So `stop_stream`, which clients send, says
-/// nothing new.
-async fn remove(call: Call) -> Result<Done, Refusal> {
-    let id = call.id()?;
-    call.write(move |write| {
-        find::<Channel>(write, id)?;
-        write.remove::<Channel>(id)?;
-        Ok(Done)
-    })
-    .await
+/// The engine follows the store and stops a deleted channel. Clients also send `stop_stream`, which is not needed.
+async fn delete(call: Call) -> Result<NoContent, Refusal> {
+    call.delete(|_, _: &Channel| Ok(())).await
 }
 
-async fn streams(call: Call) -> Result<Vec<StreamRecord>, Refusal> {
+async fn streams(call: Call) -> Result<Vec<StreamView>, Refusal> {
     let channel = find_visible(&call, call.id()?)?;
-    let app = call.app.clone();
+    let app = Arc::clone(&call.app);
     let streams = blocking(move || read(&app, &channel.streams)).await?;
-    let views = StreamViews::of(&call)?;
-    Ok(streams.iter().map(|it| views.stream(it)).collect())
+    let lookup = StreamLookup::load(&call)?;
+    Ok(streams.iter().map(|it| it.view(&lookup)).collect())
 }

@@ -1,4 +1,4 @@
-//! Channel numbers: which are free, and how many channels change theirs at once.
+//! Channel numbers: finds free ones, and exchanges those of many channels.
 
 use std::collections::{BTreeSet, HashMap};
 
@@ -9,7 +9,7 @@ use storage::{Table, Write};
 
 use crate::http::reply::Refusal;
 
-/// Numbers that were taken when somebody looked, so that a write has to ask only after few.
+/// Numbers that were taken when the set was built, so that a write has to check only a few.
 pub(super) struct Taken {
     numbers: BTreeSet<ChannelNumber>,
 }
@@ -19,7 +19,7 @@ impl Taken {
         Self { numbers: channels.iter().filter_map(|it| it.number).collect() }
     }
 
-    /// The lowest free whole number from `start` on, as the write sees it. It is taken from then on.
+    /// Returns the lowest free whole number from `start` on, and marks it as taken.
     pub(super) fn next_from(
         &mut self,
         write: &Write<'_>,
@@ -27,7 +27,7 @@ impl Taken {
     ) -> Result<ChannelNumber, Refusal> {
         let mut number = Some(start);
         while let Some(it) = number {
-            // Somebody may have been quicker since we looked.
+            // Another write may have taken the number since the set was built.
             if self.numbers.insert(it) && holder(write, it)?.is_none() {
                 return Ok(it);
             }
@@ -36,12 +36,12 @@ impl Taken {
         Err(Refusal::field("channel_number", "No channel number is left."))
     }
 
-    /// The lowest free whole number.
+    /// Returns the lowest free whole number.
     pub(super) fn lowest(&mut self, write: &Write<'_>) -> Result<ChannelNumber, Refusal> {
         self.next_from(write, FIRST)
     }
 
-    /// The whole number after the highest.
+    /// Returns the whole number after the highest.
     pub(super) fn after_highest(&mut self, write: &Write<'_>) -> Result<ChannelNumber, Refusal> {
         let next = ChannelNumber::next_after([self.numbers.last().copied()]);
         self.next_from(
@@ -50,7 +50,7 @@ impl Taken {
         )
     }
 
-    /// This number, if it is free.
+    /// Takes this number. Returns false if another channel has it.
     pub(super) fn take(&mut self, write: &Write<'_>, number: ChannelNumber) -> Result<bool, Refusal> {
         Ok(self.numbers.insert(number) && holder(write, number)?.is_none())
     }
@@ -58,15 +58,15 @@ impl Taken {
 
 const FIRST: ChannelNumber = ChannelNumber::ONE;
 
-/// The channel that has this number.
+/// Returns the channel that has this number.
 pub(super) fn holder(write: &Write<'_>, number: ChannelNumber) -> Result<Option<Channel>, Refusal> {
     Ok(write.by::<Channel>("number", number.to_string())?.into_iter().next())
 }
 
-/// Channels as they were and as they are to be, of which each is there once.
+/// Pairs of a channel before and after the change. Each channel occurs once.
 pub(super) type Changes = Vec<(Channel, Channel)>;
 
-/// Numbers that two channels would have: of each channel that cannot have its new one, where it stands among these.
+/// Returns the positions of the changes whose new number conflicts with another channel.
 pub(super) fn conflicts(write: &Write<'_>, changes: &Changes) -> Result<Vec<usize>, Refusal> {
     let after: HashMap<ChannelId, Option<ChannelNumber>> =
         changes.iter().map(|it| (it.1.id, it.1.number)).collect();
@@ -84,7 +84,7 @@ pub(super) fn conflicts(write: &Write<'_>, changes: &Changes) -> Result<Vec<usiz
     Ok(conflicts)
 }
 
-/// Writes the channels that changed. Numbers may change hands among them.
+/// Writes the changed channels. They may exchange numbers.
 pub(super) fn put_all(write: &mut Write<'_>, changes: Changes) -> Result<Vec<Channel>, Refusal> {
     for (before, channel) in &changes {
         if before.number.is_some() && before.number != channel.number {

@@ -1,4 +1,4 @@
-//! How a stream is made, changed and deleted.
+//! Creates, changes and deletes streams.
 
 use std::collections::BTreeSet;
 
@@ -10,63 +10,72 @@ use domain::ids::{StreamId, StreamProfileId};
 use domain::source_url::SourceUrl;
 use domain::stream::{RequestHeaders, Stream, StreamProperties};
 use domain::stream_profile::StreamProfile;
+use resource_derive::Body;
 use storage::Write;
 
 use crate::http::reply::Refusal;
 use crate::rest::api::channels::values::{GroupRef, StreamUrl, Text, find_group, no_such, no_such_group};
 use crate::rest::frame::input::FieldErrors;
-use crate::rest::frame::record::body;
+use crate::rest::frame::record::{set, set_text};
 use crate::rest::frame::value::WebUrl;
 
-/// Characters that the name of a stream may have, when it comes from a person.
+/// Maximum length of the name of a stream that a client sets, in characters.
 const NAME_CHARS_MAX: usize = 512;
-/// Characters of an id in a guide.
+/// Maximum length of a guide id, in characters.
 pub(in crate::rest::api::channels) const TVG_ID_CHARS_MAX: usize = 255;
 
-body! {
-    /// A stream that is made by hand.
-    NewStream {
-        /// Its name.
-        name: Text [required(), chars_max(NAME_CHARS_MAX), example("News HD")],
-        /// Where it is. Not a file of the gateway.
-        url: StreamUrl [required(), example("http://provider.example/live/7.ts")],
-        /// Its id in a guide.
-        tvg_id: Option<Text> [blank(), chars_max(TVG_ID_CHARS_MAX)],
-        /// Its group: an id, or a name that need not be that of a channel group.
-        channel_group: Option<GroupRef> [example("3")],
-        /// Address of a picture.
-        logo_url: Option<WebUrl> [blank()],
-        /// How it is handed on, where that is not left to the channel.
-        stream_profile_id: Option<StreamProfileId>,
-    }
+/// A stream that an admin adds.
+#[derive(Clone, Debug, Body)]
+pub(crate) struct NewStream {
+    /// Name of the stream.
+    #[field(chars_max = NAME_CHARS_MAX, example = "News HD")]
+    name: Text,
+    /// URL of the stream. Files of the gateway are not allowed.
+    #[field(example = "http://provider.example/live/7.ts")]
+    url: StreamUrl,
+    /// Id in the guide.
+    #[field(blank, chars_max = TVG_ID_CHARS_MAX)]
+    tvg_id: Option<Option<Text>>,
+    /// Group, by id or name. The name need not belong to a channel group.
+    #[field(example = "3")]
+    channel_group: Option<Option<GroupRef>>,
+    /// URL of the logo.
+    #[field(blank)]
+    logo_url: Option<Option<WebUrl>>,
+    /// Stream profile; by default that of the channel.
+    stream_profile_id: Option<Option<StreamProfileId>>,
 }
 
-body! {
-    /// What changes of a stream. Of one from a playlist, what is sent counts in place of what the provider says, until
-    /// `null` takes it back. Of one made by hand, it is what the stream is.
-    StreamEdit {
-        /// Its name.
-        name: Option<Text> [chars_max(NAME_CHARS_MAX), example("News HD")],
-        /// Where it is. Not a file of the gateway.
-        url: Option<StreamUrl> [example("http://provider.example/live/7.ts")],
-        /// Its id in a guide; an empty text is none.
-        tvg_id: Option<Text> [blank(), chars_max(TVG_ID_CHARS_MAX)],
-        /// Its group: an id, or a name that need not be that of a channel group.
-        channel_group: Option<GroupRef> [example("3")],
-        /// Address of a picture; an empty text is none.
-        logo_url: Option<WebUrl> [blank()],
-        /// How it is handed on; `null` leaves it to the channel.
-        stream_profile_id: Option<StreamProfileId>,
-    }
+/// Changes to a stream. For a stream from a playlist the values override those of the provider until `null` removes
+/// them. For a stream that an admin added they replace the values.
+#[derive(Clone, Debug, Body)]
+pub(crate) struct StreamEdit {
+    /// Name of the stream.
+    #[field(chars_max = NAME_CHARS_MAX, example = "News HD")]
+    name: Option<Option<Text>>,
+    /// URL of the stream. Files of the gateway are not allowed.
+    #[field(example = "http://provider.example/live/7.ts")]
+    url: Option<Option<StreamUrl>>,
+    /// Id in the guide; an empty text removes it.
+    #[field(blank, chars_max = TVG_ID_CHARS_MAX)]
+    tvg_id: Option<Option<Text>>,
+    /// Group, by id or name. The name need not belong to a channel group.
+    #[field(example = "3")]
+    channel_group: Option<Option<GroupRef>>,
+    /// URL of the logo; an empty text removes it.
+    #[field(blank)]
+    logo_url: Option<Option<WebUrl>>,
+    /// Stream profile; `null` selects that of the channel.
+    stream_profile_id: Option<Option<StreamProfileId>>,
 }
 
-/// What is sent, with what it refers to looked up.
-struct Found {
+/// The records that an edit refers to.
+struct References {
     group: Option<Option<String>>,
     profile: Option<Option<StreamProfileId>>,
 }
 
-impl Found {
+impl References {
     fn of(
         write: &Write<'_>,
         group: Option<Option<GroupRef>>,
@@ -90,23 +99,20 @@ impl Found {
             Some(None) => Some(None),
             None => None,
         };
-        if errors.is_empty() { Ok(Self { group, profile }) } else { Err(errors.into()) }
+        Ok(errors.or(Self { group, profile })?)
     }
 }
 
 impl NewStream {
-    pub(super) fn make(self, write: &mut Write<'_>) -> Result<Stream, Refusal> {
-        let (Some(Text(name)), Some(StreamUrl(url))) = (self.name, self.url) else {
-            return Err(Refusal::fault("read a new stream"));
-        };
-        let found = Found::of(write, self.channel_group, self.stream_profile_id)?;
+    pub(super) fn create(self, write: &mut Write<'_>) -> Result<Stream, Refusal> {
+        let found = References::of(write, self.channel_group, self.stream_profile_id)?;
         let facts = StreamProperties {
-            name,
-            url,
+            name: self.name.0,
+            url: self.url.0,
             headers: RequestHeaders::default(),
-            tvg_id: some(self.tvg_id.flatten().map(|it| it.0)),
+            tvg_id: non_empty(self.tvg_id.flatten().map(|it| it.0)),
             group: found.group.flatten(),
-            logo: some(self.logo_url.flatten().map(|it| it.0)),
+            logo: non_empty(self.logo_url.flatten().map(|it| it.0)),
             number: None,
         };
         let id = StreamId(write.next_id::<Stream>()?);
@@ -118,9 +124,10 @@ impl NewStream {
 }
 
 impl StreamEdit {
-    /// What was sent goes over what is there. A stream that it leaves as it was is not written.
+    /// Applies the edit. Writes the stream only if it changed.
     pub(super) fn apply(self, write: &mut Write<'_>, stream: Stream) -> Result<Stream, Refusal> {
-        let Found { group, profile } = Found::of(write, self.channel_group, self.stream_profile_id)?;
+        let References { group, profile } =
+            References::of(write, self.channel_group, self.stream_profile_id)?;
         let before = stream.clone();
         let mut stream = stream;
         let name = self.name.map(|it| it.map(|it| it.0));
@@ -128,16 +135,16 @@ impl StreamEdit {
         let tvg_id = self.tvg_id.map(|it| it.map(|it| it.0));
         let logo = self.logo_url.map(|it| it.map(|it| it.0));
         match stream.account == CUSTOM_ACCOUNT {
-            true => state(&mut stream.provider, name, url, tvg_id, group, logo)?,
+            true => replace(&mut stream.provider, name, url, tvg_id, group, logo)?,
             false => {
-                edit_name(&mut stream, name);
-                edit_url(&mut stream, url);
-                edit_text(&mut stream, tvg_id, |it| &mut it.manual.tvg_id, Stream::tvg_id);
-                edit_text(&mut stream, group, |it| &mut it.manual.group, Stream::group);
-                edit_text(&mut stream, logo, |it| &mut it.manual.logo, Stream::logo);
+                override_name(&mut stream, name);
+                override_url(&mut stream, url);
+                override_text(&mut stream, tvg_id, |it| &mut it.manual.tvg_id, Stream::tvg_id);
+                override_text(&mut stream, group, |it| &mut it.manual.group, Stream::group);
+                override_text(&mut stream, logo, |it| &mut it.manual.logo, Stream::logo);
             }
         }
-        stream.stream_profile = profile.unwrap_or(stream.stream_profile);
+        set(&mut stream.stream_profile, profile);
         if stream != before {
             stream.updated_at = now_ms();
             write.put(&stream)?;
@@ -146,11 +153,11 @@ impl StreamEdit {
     }
 }
 
-/// A field that may have been sent, and may have been `null`.
+/// A field that can be absent and can be `null`.
 type Sent<T> = Option<Option<T>>;
 
-/// Says what a stream made by hand is.
-fn state(
+/// Replaces the values of a stream that an admin added.
+fn replace(
     facts: &mut StreamProperties,
     name: Sent<String>,
     url: Sent<SourceUrl>,
@@ -171,36 +178,34 @@ fn state(
         None => {}
     }
     for (sent, fact) in [(tvg_id, &mut facts.tvg_id), (group, &mut facts.group), (logo, &mut facts.logo)] {
-        if let Some(text) = sent {
-            *fact = some(text);
-        }
+        set_text(fact, sent);
     }
-    if errors.is_empty() { Ok(()) } else { Err(errors) }
+    errors.or(())
 }
 
-/// An empty text is none.
-fn some(text: Option<String>) -> Option<String> {
+/// Treats an empty text as absent.
+fn non_empty(text: Option<String>) -> Option<String> {
     text.filter(|it| !it.is_empty())
 }
 
-// An edit that says what is said without it is none. Else a client that sends back all that it was shown would keep
-// the provider's values of that day for ever.
+// An edit with the value that already applies is no override. Otherwise a client that sends back a whole object would
+// freeze the provider's current values.
 
-fn edit_name(stream: &mut Stream, sent: Sent<String>) {
+fn override_name(stream: &mut Stream, sent: Sent<String>) {
     if let Some(name) = sent {
         stream.manual.name = None;
         stream.manual.name = name.filter(|it| it != stream.name());
     }
 }
 
-fn edit_url(stream: &mut Stream, sent: Sent<SourceUrl>) {
+fn override_url(stream: &mut Stream, sent: Sent<SourceUrl>) {
     if let Some(url) = sent {
         stream.manual.url = None;
         stream.manual.url = url.filter(|it| it != stream.url());
     }
 }
 
-fn edit_text(
+fn override_text(
     stream: &mut Stream,
     sent: Sent<String>,
     place: impl Fn(&mut Stream) -> &mut Option<String>,
@@ -213,10 +218,10 @@ fn edit_text(
     }
 }
 
-/// Deletes these streams, and takes them out of the channels that use them. How many there were.
+/// Deletes streams and removes them from their channels. Returns the number of deleted streams.
 ///
-/// The list of an account that lost one is looked at again as a whole when it is refreshed, so that what the provider
-/// still offers comes back.
+/// The next refresh of an affected account compares its whole list, so that streams that the provider still offers
+/// return.
 pub(super) fn remove(write: &mut Write<'_>, ids: &[StreamId]) -> Result<usize, Refusal> {
     let mut n_removed = 0;
     let (mut channels, mut accounts) = (BTreeSet::new(), BTreeSet::new());

@@ -1,4 +1,4 @@
-//! Which streams a list is asked for, and how they are found.
+//! Filters of the list of streams, and the search in the index.
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -6,6 +6,7 @@ use std::sync::Arc;
 use domain::account::Account;
 use domain::ids::{AccountId, ChannelId, StreamId};
 use domain::streams::{StreamOrder, StreamPage, StreamQuery, StreamSnapshot};
+use resource_derive::Query;
 use storage::NotReady;
 
 use crate::app::App;
@@ -13,68 +14,62 @@ use crate::http::reply::Refusal;
 use crate::rest::api::channels::channels::visible;
 use crate::rest::api::channels::values::{GroupFilter, GroupNames};
 use crate::rest::frame::call::Call;
-use crate::rest::frame::list::Ordering;
-use crate::rest::frame::record::query;
+use crate::rest::frame::list::{Ordering, Search, matches};
 use crate::rest::frame::value::choice;
 
-query! {
-    /// Which streams. Where several are given, all have to hold.
-    StreamFilters {
-        /// Part of the name, whatever the case of its letters.
-        name: String,
-        /// Names of groups with commas between them: any of these.
-        channel_group_name: GroupNames [items_max(1000)],
-        /// Names or ids of groups with commas between them: any of these.
-        channel_group: GroupNames [items_max(1000)],
-        /// Ids of playlist accounts with commas between them: any of these. Those of an inactive one are listed.
-        m3u_account: Vec<AccountId> [items_max(1000)],
-        /// Part of the account's name, whatever the case of its letters.
-        m3u_account_name: String,
-        /// Those of active accounts, or those of inactive ones. Where nothing is said, those of active ones are listed.
-        m3u_account_is_active: bool,
-        /// The same as `m3u_account_is_active`: streams of an inactive account are not played.
-        enabled: bool,
-        /// Part of the id in a guide, whatever the case of its letters.
-        tvg_id: String,
-        /// Those of the channel of this id.
-        assigned: ChannelId,
-        /// Those of no channel, if this is true.
-        unassigned: bool,
-        /// Those that have not vanished from their list, if this is true.
-        hide_stale: bool,
-        /// Ids with commas between them: these and no others.
-        ids: Vec<StreamId> [items_max(10_000)],
-        /// Part of the name, of the id in a guide or of the group's name, whatever the case of its letters.
-        search: String,
-        /// How they are sorted; by id where nothing is said.
-        ordering: Ordering<By>,
+/// Filters of the list of streams. A stream must match all of them.
+#[derive(Debug, Query)]
+pub(crate) struct StreamFilters {
+    /// Part of the name, regardless of case.
+    name: Option<String>,
+    /// Names of groups, separated by commas.
+    #[field(items_max = 1000)]
+    channel_group_name: Option<GroupNames>,
+    /// Names or ids of groups, separated by commas.
+    #[field(items_max = 1000)]
+    channel_group: Option<GroupNames>,
+    /// Ids of playlist accounts, separated by commas. Includes inactive accounts.
+    #[field(items_max = 1000)]
+    m3u_account: Option<Vec<AccountId>>,
+    /// Part of the account name, regardless of case.
+    m3u_account_name: Option<Search>,
+    /// Whether the account is active. By default only streams of active accounts are listed.
+    m3u_account_is_active: Option<bool>,
+    /// Same as `m3u_account_is_active`: streams of an inactive account are not played.
+    enabled: Option<bool>,
+    /// Part of the guide id, regardless of case.
+    tvg_id: Option<String>,
+    /// Id of a channel that uses the stream.
+    assigned: Option<ChannelId>,
+    /// If true, selects streams that no channel uses.
+    unassigned: Option<bool>,
+    /// If true, excludes streams that are missing from the latest playlist.
+    hide_stale: Option<bool>,
+    /// Ids of streams, separated by commas.
+    #[field(items_max = 10_000)]
+    ids: Option<Vec<StreamId>>,
+    /// Part of the name, of the guide id or of the group name, regardless of case.
+    search: Option<String>,
+    /// Order of the list; by id by default.
+    ordering: Option<Ordering<By>>,
+}
+
+choice!(
+    enum By {
+        Id = "id",
+        Name = "name",
+        TvgId = "tvg_id",
+        Group = "channel_group",
+        GroupName = "channel_group__name",
+        Account = "m3u_account",
+        AccountName = "m3u_account__name",
     }
-}
+);
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum By {
-    Id,
-    Name,
-    TvgId,
-    Group,
-    GroupName,
-    Account,
-    AccountName,
-}
-choice!(By {
-    Id = "id",
-    Name = "name",
-    TvgId = "tvg_id",
-    Group = "channel_group",
-    GroupName = "channel_group__name",
-    Account = "m3u_account",
-    AccountName = "m3u_account__name",
-});
-
-/// What is asked of the index, ready to be held against it.
+/// A query to the index.
 pub(super) struct Wanted {
     query: StreamQuery,
-    /// The accounts in the order of their names, if that is the order.
+    /// Accounts in the order of their names, if that is the requested order.
     by_account: Option<Vec<AccountId>>,
 }
 
@@ -120,7 +115,6 @@ impl StreamFilters {
     fn accounts(&self, accounts: &storage::Table<Account>) -> HashSet<AccountId> {
         let ids: Option<HashSet<AccountId>> =
             self.m3u_account.as_ref().map(|it| it.iter().copied().collect());
-        let name = self.m3u_account_name.as_ref().map(|it| it.to_lowercase());
         let is_specific = ids.is_some() || self.ids.is_some() || self.assigned.is_some();
         let states = [self.m3u_account_is_active, self.enabled];
         let is_wanted = |account: &Account| {
@@ -130,12 +124,12 @@ impl StreamFilters {
             };
             has_state
                 && ids.as_ref().is_none_or(|it| it.contains(&account.id))
-                && name.as_ref().is_none_or(|it| account.name.to_lowercase().contains(it))
+                && matches(self.m3u_account_name.as_ref(), [&account.name])
         };
         accounts.iter().filter(|it| is_wanted(it)).map(|it| it.id).collect()
     }
 
-    /// Both filters have to hold where both are given.
+    /// Returns the groups that match both filters.
     fn groups(&self, call: &Call) -> Option<HashSet<String>> {
         let groups = call.app.models.groups.load();
         let names = |wanted: &GroupNames| -> HashSet<String> {
@@ -148,13 +142,13 @@ impl StreamFilters {
     }
 }
 
-/// The streams of all channels.
+/// Returns the streams of all channels.
 fn assigned(app: &App) -> HashSet<StreamId> {
     let channels = app.models.channels.load();
     channels.iter().flat_map(|it| it.streams.iter().copied()).collect()
 }
 
-/// The accounts by name.
+/// Returns the accounts in the order of their names.
 fn by_name(app: &App, descending: bool) -> Vec<AccountId> {
     let accounts = app.models.accounts.load();
     let mut accounts: Vec<_> = accounts.iter().map(|it| (it.name.to_lowercase(), it.id)).collect();
@@ -165,7 +159,7 @@ fn by_name(app: &App, descending: bool) -> Vec<AccountId> {
     accounts.into_iter().map(|it| it.1).collect()
 }
 
-/// The streams as of the last answered write, so that everybody reads what they wrote.
+/// Returns the index of the latest committed write, so that clients read their own writes.
 pub(super) async fn index(app: &App) -> Result<Arc<StreamSnapshot>, Refusal> {
     let models = &app.models;
     models.streams.at(models.store.version()).await.map_err(|error| match error {
@@ -175,7 +169,8 @@ pub(super) async fn index(app: &App) -> Result<Arc<StreamSnapshot>, Refusal> {
 }
 
 impl Wanted {
-    /// The streams of a window. Takes some milliseconds when there are half a million: for a thread that may block.
+    /// Returns the streams of a window. Takes some milliseconds with half a million streams, so call it on a thread
+    /// that may block.
     pub(super) fn find(&self, index: &StreamSnapshot, mut offset: usize, mut limit: usize) -> StreamPage {
         let Some(by_account) = &self.by_account else { return index.find(&self.query, offset, limit) };
         let mut all = StreamPage::default();

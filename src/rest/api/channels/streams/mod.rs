@@ -1,6 +1,6 @@
-//! `/api/channels/streams/`: the addresses that channels can play from.
+//! `/api/channels/streams/`: the sources that channels can play from.
 //!
-//! Lists are answered from the index in memory; of half a million streams only those of the page are read.
+//! Lists come from the index in memory; only the streams of the page are read from the store.
 
 mod edit;
 mod filters;
@@ -10,98 +10,104 @@ mod view;
 mod tests;
 
 use std::collections::BTreeSet;
+use std::sync::Arc;
 
-use domain::account::CUSTOM_ACCOUNT;
+use domain::account::{Account, CUSTOM_ACCOUNT};
 use domain::ids::{AccountId, StreamId};
 use domain::stream::Stream;
 use http::StatusCode;
 
 pub(super) use self::edit::TVG_ID_CHARS_MAX;
+use resource_derive::{Body, Query, View};
+use serde::Serialize;
+
 use self::edit::{NewStream, StreamEdit, remove};
 use self::filters::{StreamFilters, index};
-pub(super) use self::view::{StreamRecord, StreamViews, blocking, read};
+pub(super) use self::view::{StreamLookup, StreamView, blocking, read};
 use crate::http::reply::Refusal;
-use crate::rest::frame::call::{Call, find};
+use crate::rest::frame::call::Call;
+use crate::rest::frame::input::FieldErrors;
 use crate::rest::frame::list::{Page, Paging};
-use crate::rest::frame::record::{body, query, view};
-use crate::rest::frame::route::{ADMIN, Created, Done, Route, STANDARD};
+use crate::rest::frame::record::{Lookup, Render, find};
+use crate::rest::frame::route::{ADMIN, Created, NoContent, Route, STANDARD};
 
-view! {
-    /// Ids of streams.
-    StreamIds {
-        /// In the order that was asked for.
-        ids: Vec<StreamId> [example("[1, 2]")],
-    }
+/// Ids of streams.
+#[derive(Clone, Debug, Serialize, View)]
+pub(crate) struct StreamIdsView {
+    /// Ids in the requested order.
+    #[field(example = "[1, 2]")]
+    ids: Vec<StreamId>,
 }
 
-view! {
-    /// Groups of streams.
-    StreamGroups {
-        /// Their names, each once.
-        groups: Vec<String> [example("[\"News\", \"Sports\"]")],
-    }
+/// Groups of streams.
+#[derive(Clone, Debug, Serialize, View)]
+pub(crate) struct StreamGroupsView {
+    /// Names of the groups, each once.
+    #[field(example = "[\"News\", \"Sports\"]")]
+    groups: Vec<String>,
 }
 
-view! {
-    /// What streams can be filtered by.
-    FilterOptions {
-        /// Names of groups.
-        groups: Vec<String> [example("[\"News\", \"Sports\"]")],
-        /// Playlist accounts.
-        m3u_accounts: Vec<AccountOption>,
-    }
+/// Values for filters of streams.
+#[derive(Clone, Debug, Serialize, View)]
+pub(crate) struct FilterOptionsView {
+    /// Names of groups.
+    #[field(example = "[\"News\", \"Sports\"]")]
+    groups: Vec<String>,
+    /// Playlist accounts.
+    m3u_accounts: Vec<AccountOptionView>,
 }
 
-view! {
-    /// A playlist account to choose.
-    AccountOption {
-        /// Its id.
-        id: AccountId,
-        /// Its name.
-        name: String,
-    }
+/// A playlist account as a filter value.
+#[derive(Clone, Debug, Serialize, View)]
+pub(crate) struct AccountOptionView {
+    /// Id of the account.
+    id: AccountId,
+    /// Name of the account.
+    name: String,
 }
 
-view! {
-    /// What became of a deletion.
-    Deletion {
-        /// For people.
-        message: String [example("Deleted 2 streams")],
-        /// How many there were.
-        deleted_count: usize [example("2")],
-    }
+/// Result of a deletion.
+#[derive(Clone, Debug, Serialize, View)]
+pub(crate) struct DeletionView {
+    /// Message for people.
+    #[field(example = "Deleted 2 streams")]
+    message: String,
+    /// Number of deleted streams.
+    #[field(example = "2")]
+    deleted_count: usize,
 }
 
-body! {
-    /// Which streams.
-    StreamsById {
-        /// Their ids.
-        ids: Vec<StreamId> [required(), items_max(IDS_MAX), example("[1, 2]")],
-    }
+/// Selects streams.
+#[derive(Clone, Debug, Body)]
+pub(crate) struct StreamsById {
+    /// Ids of the streams.
+    #[field(items_max = IDS_MAX, example = "[1, 2]")]
+    ids: Vec<StreamId>,
 }
 
-body! {
-    /// Which streams to delete.
-    StreamsToDelete {
-        /// Their ids. Those that are not there are passed over.
-        ids: Vec<StreamId> [also(&["stream_ids"]), items_max(IDS_MAX), example("[1, 2]")],
-    }
+/// Selects the streams to delete.
+#[derive(Clone, Debug, Body)]
+pub(crate) struct StreamsToDelete {
+    /// Ids of the streams. Unknown ids are ignored.
+    #[field(aliases = &["stream_ids"], items_max = IDS_MAX, example = "[1, 2]")]
+    ids: Option<Vec<StreamId>>,
 }
 
-query! {
-    /// Which streams to delete, for clients whose DELETE has no body.
-    IdsInQuery {
-        /// Their ids, with commas between them.
-        ids: Vec<StreamId> [items_max(IDS_MAX)],
-    }
+/// Selects the streams to delete, for clients that send no body with DELETE.
+#[derive(Debug, Query)]
+pub(crate) struct IdsInQuery {
+    /// Ids of the streams, separated by commas.
+    #[field(items_max = IDS_MAX)]
+    ids: Option<Vec<StreamId>>,
 }
 
-/// Streams of one request.
+/// Maximum number of streams of one request.
 const IDS_MAX: usize = 10_000;
-/// Streams that one write deletes: each may lie in a block of its own, and a write has room for some thousands.
+/// Number of streams that one write deletes. Each may be in a block of its own, and a write can hold a few thousand
+/// blocks.
 const DELETED_AT_ONCE: usize = 1_000;
 
-/// Streams of a page: 50 unless asked for, at most 10,000.
+/// 50 streams per page by default, at most 10,000.
 type Pages = Paging<50, 10_000>;
 
 const LIST: &str = "/api/channels/streams/";
@@ -113,69 +119,68 @@ const BY_IDS: &str = "/api/channels/streams/by-ids/";
 const BULK_DELETE: &str = "/api/channels/streams/bulk-delete/";
 
 pub(super) fn routes() -> Vec<Route> {
-    const LATE: &str = "The list is not up to date yet.";
+    const LATE: &str = "The index is not up to date yet.";
     vec![
         Route::get(LIST, STANDARD, "Lists streams.", list).refuses(StatusCode::SERVICE_UNAVAILABLE, LATE),
-        Route::post(LIST, ADMIN, "Makes a stream by hand.", create),
+        Route::post(LIST, ADMIN, "Creates a stream.", create),
         Route::get(IDS, STANDARD, "Lists ids of streams.", ids)
             .refuses(StatusCode::SERVICE_UNAVAILABLE, LATE),
-        Route::get(GROUPS, STANDARD, "Names the groups that streams are in.", groups),
-        Route::get(FILTER_OPTIONS, STANDARD, "Says what streams can be filtered by.", filter_options),
-        Route::post(BY_IDS, STANDARD, "Shows the streams of these ids.", by_ids),
-        Route::post(
-            BULK_DELETE,
-            ADMIN,
-            "Deletes streams, and takes them out of their channels.",
-            bulk_delete,
+        Route::get(GROUPS, STANDARD, "Lists the names of the groups of streams.", groups),
+        Route::get(
+            FILTER_OPTIONS,
+            STANDARD,
+            "Lists the values by which streams can be filtered.",
+            filter_options,
         ),
+        Route::post(BY_IDS, STANDARD, "Lists the streams with the given ids.", by_ids),
+        Route::post(BULK_DELETE, ADMIN, "Deletes streams and removes them from their channels.", bulk_delete),
         Route::delete(
             BULK_DELETE,
             ADMIN,
-            "Deletes streams, and takes them out of their channels.",
+            "Deletes streams and removes them from their channels.",
             bulk_remove,
         ),
-        Route::get(ONE, STANDARD, "Shows a stream.", retrieve),
-        Route::put(ONE, ADMIN, "Changes a stream.", update),
-        Route::patch(ONE, ADMIN, "Changes a stream.", update),
-        Route::delete(ONE, ADMIN, "Deletes a stream, and takes it out of its channels.", destroy),
+        Route::get(ONE, STANDARD, "Returns a stream.", retrieve),
+        Route::put(ONE, ADMIN, "Updates a stream.", update),
+        Route::patch(ONE, ADMIN, "Partially updates a stream.", update),
+        Route::delete(ONE, ADMIN, "Deletes a stream and removes it from its channels.", delete),
     ]
 }
 
-async fn list(call: Call, (filters, paging): (StreamFilters, Pages)) -> Result<Page<StreamRecord>, Refusal> {
+async fn list(call: Call, (filters, paging): (StreamFilters, Pages)) -> Result<Page<StreamView>, Refusal> {
     let (offset, limit) = paging.window();
     let wanted = filters.wanted(&call)?;
     let index = index(&call.app).await?;
-    let app = call.app.clone();
+    let app = Arc::clone(&call.app);
     let found = blocking(move || {
         let page = wanted.find(&index, offset, limit);
         Ok((page.count, read(&app, &page.ids)?))
     });
     let (count, streams) = found.await?;
-    let views = StreamViews::of(&call)?;
-    paging.envelope(&call, count, streams.iter().map(|it| views.stream(it)).collect())
+    let lookup = StreamLookup::load(&call)?;
+    paging.envelope(&call, count, streams.iter().map(|it| it.view(&lookup)).collect())
 }
 
-async fn ids(call: Call, filters: StreamFilters) -> Result<StreamIds, Refusal> {
+async fn ids(call: Call, filters: StreamFilters) -> Result<StreamIdsView, Refusal> {
     let wanted = filters.wanted(&call)?;
     let index = index(&call.app).await?;
     let ids = blocking(move || Ok(wanted.find(&index, 0, usize::MAX).ids)).await?;
-    Ok(StreamIds { ids })
+    Ok(StreamIdsView { ids })
 }
 
-async fn groups(call: Call) -> Result<StreamGroups, Refusal> {
-    Ok(StreamGroups { groups: group_names(&call).await? })
+async fn groups(call: Call) -> Result<StreamGroupsView, Refusal> {
+    Ok(StreamGroupsView { groups: group_names(&call).await? })
 }
 
-async fn filter_options(call: Call) -> Result<FilterOptions, Refusal> {
+async fn filter_options(call: Call) -> Result<FilterOptionsView, Refusal> {
     let groups = group_names(&call).await?;
     let accounts = call.app.models.accounts.load();
     let accounts = accounts.iter().filter(|it| it.id != CUSTOM_ACCOUNT);
-    let option =
-        |it: &std::sync::Arc<domain::account::Account>| AccountOption { id: it.id, name: it.name.clone() };
-    Ok(FilterOptions { groups, m3u_accounts: accounts.map(option).collect() })
+    let option = |it: &Arc<Account>| AccountOptionView { id: it.id, name: it.name.clone() };
+    Ok(FilterOptionsView { groups, m3u_accounts: accounts.map(option).collect() })
 }
 
-/// The groups of the streams that a list shows when nobody filters it, each by the name that it has now.
+/// Returns the current names of the groups of streams of active accounts.
 async fn group_names(call: &Call) -> Result<Vec<String>, Refusal> {
     let models = &call.app.models;
     let accounts = models.accounts.load();
@@ -184,32 +189,32 @@ async fn group_names(call: &Call) -> Result<Vec<String>, Refusal> {
     let index = index(&call.app).await?;
     blocking(move || {
         let names = index.groups(Some(&active)).into_iter();
-        let now = |name: String| groups.one_by("name", &name).map(|it| it.name.clone()).unwrap_or(name);
-        Ok(names.map(|(name, _)| now(name)).collect::<BTreeSet<_>>().into_iter().collect())
+        let current = |name: String| groups.one_by("name", &name).map(|it| it.name.clone()).unwrap_or(name);
+        Ok(names.map(|(name, _)| current(name)).collect::<BTreeSet<_>>().into_iter().collect())
     })
     .await
 }
 
-async fn by_ids(call: Call, body: StreamsById) -> Result<Vec<StreamRecord>, Refusal> {
-    let app = call.app.clone();
-    let streams = blocking(move || read(&app, &body.ids.unwrap_or_default())).await?;
-    let views = StreamViews::of(&call)?;
-    Ok(streams.iter().map(|it| views.stream(it)).collect())
+async fn by_ids(call: Call, body: StreamsById) -> Result<Vec<StreamView>, Refusal> {
+    let app = Arc::clone(&call.app);
+    let streams = blocking(move || read(&app, &body.ids)).await?;
+    let lookup = StreamLookup::load(&call)?;
+    Ok(streams.iter().map(|it| it.view(&lookup)).collect())
 }
 
-async fn retrieve(call: Call) -> Result<StreamRecord, Refusal> {
-    let (id, app) = (StreamId(call.id()?), call.app.clone());
+async fn retrieve(call: Call) -> Result<StreamView, Refusal> {
+    let (id, app) = (StreamId(call.id()?), Arc::clone(&call.app));
     let streams = blocking(move || read(&app, &[id])).await?;
     let stream = streams.first().ok_or_else(Refusal::unknown::<Stream>)?;
-    Ok(StreamViews::of(&call)?.stream(stream))
+    call.render(stream)
 }
 
-async fn create(call: Call, new: NewStream) -> Result<Created<StreamRecord>, Refusal> {
-    let stream = call.write(move |write| new.make(write)).await?;
-    Ok(Created(StreamViews::of(&call)?.stream(&stream)))
+async fn create(call: Call, new: NewStream) -> Result<Created<StreamView>, Refusal> {
+    let stream = call.write(move |write| new.create(write)).await?;
+    Ok(Created(call.render(&stream)?))
 }
 
-async fn update(call: Call, edit: StreamEdit) -> Result<StreamRecord, Refusal> {
+async fn update(call: Call, edit: StreamEdit) -> Result<StreamView, Refusal> {
     let id = call.id()?;
     let stream = call
         .write(move |write| {
@@ -217,34 +222,31 @@ async fn update(call: Call, edit: StreamEdit) -> Result<StreamRecord, Refusal> {
             edit.apply(write, stream)
         })
         .await?;
-    Ok(StreamViews::of(&call)?.stream(&stream))
+    call.render(&stream)
 }
 
-async fn destroy(call: Call) -> Result<Done, Refusal> {
+async fn delete(call: Call) -> Result<NoContent, Refusal> {
     let id = call.id()?;
     call.write(move |write| match remove(write, &[StreamId(id)])? {
         0 => Err(Refusal::unknown::<Stream>()),
-        _ => Ok(Done),
+        _ => Ok(NoContent),
     })
     .await
 }
 
-async fn bulk_delete(call: Call, body: StreamsToDelete) -> Result<Deletion, Refusal> {
-    let ids = body.ids.ok_or_else(no_ids)?;
+async fn bulk_delete(call: Call, body: StreamsToDelete) -> Result<DeletionView, Refusal> {
+    let ids = body.ids.ok_or_else(|| FieldErrors::required("ids"))?;
     let deleted_count = remove_all(&call, ids).await?;
-    Ok(Deletion { message: format!("Deleted {deleted_count} streams"), deleted_count })
+    Ok(DeletionView { message: format!("Deleted {deleted_count} streams"), deleted_count })
 }
 
-async fn bulk_remove(call: Call, (query, body): (IdsInQuery, StreamsToDelete)) -> Result<Done, Refusal> {
-    remove_all(&call, body.ids.or(query.ids).ok_or_else(no_ids)?).await?;
-    Ok(Done)
+async fn bulk_remove(call: Call, (query, body): (IdsInQuery, StreamsToDelete)) -> Result<NoContent, Refusal> {
+    remove_all(&call, body.ids.or(query.ids).ok_or_else(|| FieldErrors::required("ids"))?).await?;
+    Ok(NoContent)
 }
 
-fn no_ids() -> Refusal {
-    Refusal::field("ids", "This field is required.")
-}
-
-/// Not one commit when there are many. What is gone already is passed over, so asking once more finishes it.
+/// Uses several commits for many streams. Missing streams are ignored, so repeating the request completes an
+/// interrupted one.
 async fn remove_all(call: &Call, ids: Vec<StreamId>) -> Result<usize, Refusal> {
     let ids: Vec<StreamId> = ids.into_iter().collect::<BTreeSet<_>>().into_iter().collect();
     let mut n_removed = 0;

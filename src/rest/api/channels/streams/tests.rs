@@ -33,7 +33,7 @@ fn channel(id: u32, streams: &[u32]) -> Channel {
     Channel { streams, ..Channel::new(ChannelId(id), Uuid::from_u128(id.into()), format!("channel {id}"), 0) }
 }
 
-/// Three accounts with streams, of which the last is inactive; a group that was renamed; two channels.
+/// Three accounts with streams, the last one inactive; a renamed group; two channels.
 async fn stage() -> Rest {
     let rest = Rest::start().await;
     rest.put([account(2, "Zeta", true), account(3, "Alpha", true), account(4, "Omega", false)]).await;
@@ -70,14 +70,14 @@ async fn found(rest: &Rest, query: &str) -> Vec<u64> {
     let results = answer.body["results"].as_array().unwrap();
     let ids: Vec<u64> = results.iter().map(|it| it["id"].as_u64().unwrap()).collect();
     assert_eq!(answer.body["count"], ids.len(), "{query}");
-    // The ids alone are found by the same filters.
+    // The ids are found by the same filters.
     let alone = rest.standard("GET", &format!("{IDS}?{query}"), Value::Null).await;
     assert_eq!(alone.body, json!({ "ids": ids }), "{query}");
     ids
 }
 
 #[tokio::test]
-async fn each_filter_of_streams_finds_what_it_says() {
+async fn each_filter_of_streams_returns_the_matching_ones() {
     let rest = stage().await;
     for (query, ids) in [
         ("", &[1, 2, 3, 4, 5, 7][..]),
@@ -122,7 +122,7 @@ async fn each_filter_of_streams_finds_what_it_says() {
 }
 
 #[tokio::test]
-async fn streams_come_in_the_order_that_is_asked_for() {
+async fn streams_are_listed_in_the_requested_order() {
     let rest = stage().await;
     for (ordering, ids) in [
         ("id", &[1, 2, 3, 4, 5, 7][..]),
@@ -137,7 +137,7 @@ async fn streams_come_in_the_order_that_is_asked_for() {
         ("-m3u_account__name", &[4, 3, 2, 1, 7, 5]),
     ] {
         assert_eq!(found(&rest, &format!("ordering={ordering}")).await, ids, "{ordering}");
-        // Page by page it is the same.
+        // Reading page by page gives the same result.
         let mut paged = Vec::new();
         for page in 1..=3 {
             let path = format!("{LIST}?ordering={ordering}&page_size=2&page={page}");
@@ -150,7 +150,7 @@ async fn streams_come_in_the_order_that_is_asked_for() {
 }
 
 #[tokio::test]
-async fn a_filter_that_cannot_be_read_is_told_by_name() {
+async fn an_invalid_filter_is_refused_by_name() {
     let rest = stage().await;
     for (query, field) in [
         ("m3u_account=abc", "m3u_account"),
@@ -168,7 +168,7 @@ async fn a_filter_that_cannot_be_read_is_told_by_name() {
 }
 
 #[tokio::test]
-async fn streams_come_in_pages_of_fifty_and_of_ten_thousand_at_most() {
+async fn a_page_has_fifty_streams_by_default_and_ten_thousand_at_most() {
     let rest = Rest::start().await;
     rest.put([account(2, "Zeta", true)]).await;
     rest.put((1..=60).map(|id| stream(id, 2, "one", None, None))).await;
@@ -182,7 +182,7 @@ async fn streams_come_in_pages_of_fifty_and_of_ten_thousand_at_most() {
 }
 
 #[tokio::test]
-async fn groups_of_streams_are_named_as_they_are_called_now() {
+async fn groups_of_streams_have_their_current_names() {
     let rest = stage().await;
     let groups = json!(["News", "Sports", "Unlisted, Films"]);
     assert_eq!(rest.standard("GET", GROUPS, Value::Null).await.body, json!({ "groups": groups }));
@@ -195,7 +195,7 @@ async fn groups_of_streams_are_named_as_they_are_called_now() {
 
 // Part of T-acc.2.
 #[tokio::test]
-async fn the_url_of_a_stream_is_whole_for_admins_only() {
+async fn only_admins_see_the_whole_url_of_a_stream() {
     let rest = stage().await;
     let edited = StreamOverrides {
         url: Some(SourceUrl::new(format!("http://{SECRET}@b.example/"))),
@@ -218,7 +218,7 @@ async fn the_url_of_a_stream_is_whole_for_admins_only() {
 }
 
 #[tokio::test]
-async fn a_stream_made_by_hand_is_shown_changed_and_deleted() {
+async fn a_stream_of_an_admin_is_created_read_updated_and_deleted() {
     let rest = stage().await;
     let new = json!({
         "name": " Garden ", "url": "http://cam.example/1", "tvg_id": "garden", "channel_group": 8, "stream_profile_id": 2,
@@ -235,7 +235,7 @@ async fn a_stream_made_by_hand_is_shown_changed_and_deleted() {
     );
     assert_eq!((shown("channel_group"), shown("channel_group_name")), (json!(8), json!("Sports")));
     assert_eq!((shown("stream_profile_id"), shown("provider")), (json!(2), json!(null)));
-    // Whoever wrote reads what they wrote.
+    // Clients read their own writes.
     assert_eq!(found(&rest, "name=garden").await, [id]);
 
     let changed =
@@ -258,7 +258,7 @@ async fn a_stream_made_by_hand_is_shown_changed_and_deleted() {
 }
 
 #[tokio::test]
-async fn what_a_stream_cannot_be_is_told_by_field() {
+async fn an_invalid_stream_is_refused_by_field() {
     let rest = stage().await;
     let url = "http://cam.example/1";
     let required = json!(["This field is required."]);
@@ -283,11 +283,11 @@ async fn what_a_stream_cannot_be_is_told_by_field() {
         assert_eq!((refused.status, refused.body), (400, errors), "{body}");
     }
     let file = rest.admin("POST", LIST, json!({ "name": "a", "url": "file://localhost/etc/passwd" })).await;
-    assert!(file.text.contains("The scheme of the URL has to be one of: http"), "{}", file.text);
+    assert!(file.text.contains("The scheme of the URL must be one of: http"), "{}", file.text);
 }
 
 #[tokio::test]
-async fn an_edit_of_a_stream_from_a_playlist_counts_until_it_is_taken_back() {
+async fn an_edit_of_a_stream_from_a_playlist_applies_until_it_is_removed() {
     let rest = stage().await;
     let one = format!("{LIST}1/");
     let edit = json!({ "name": "Mine", "url": "http://b.example/1", "tvg_id": "", "channel_group": 8 });
@@ -314,7 +314,7 @@ async fn an_edit_of_a_stream_from_a_playlist_counts_until_it_is_taken_back() {
 }
 
 #[tokio::test]
-async fn what_is_sent_back_as_it_was_shown_is_no_edit() {
+async fn sending_back_an_unchanged_stream_is_no_edit() {
     let rest = stage().await;
     let rule = StreamOverrides { name: Some("By rule".to_owned()), ..StreamOverrides::default() };
     rest.put([Stream { rule, ..stream(1, 2, "News One", Some("Nachrichten"), None) }]).await;
@@ -322,7 +322,7 @@ async fn what_is_sent_back_as_it_was_shown_is_no_edit() {
     let shown = rest.admin("GET", &one, Value::Null).await.body;
     let mut sent = shown.clone();
     sent["stream_profile_id"] = json!(2);
-    // Of a group that was renamed another name comes back than the provider's.
+    // A renamed group has another name than the provider's.
     sent.as_object_mut().unwrap().remove("channel_group");
     let answer = rest.admin("PUT", &one, sent).await;
     assert_eq!(answer.status, 200, "{}", answer.text);
@@ -335,7 +335,7 @@ async fn what_is_sent_back_as_it_was_shown_is_no_edit() {
 }
 
 #[tokio::test]
-async fn a_deleted_stream_is_taken_out_of_its_channels_and_its_list_is_looked_at_as_a_whole_again() {
+async fn a_deleted_stream_is_removed_from_its_channels_and_its_account_compares_the_whole_list_again() {
     let rest = stage().await;
     assert_eq!(rest.admin("DELETE", &format!("{LIST}1/"), Value::Null).await.status, 204);
     let channels = rest.models.channels.load();
@@ -346,7 +346,7 @@ async fn a_deleted_stream_is_taken_out_of_its_channels_and_its_list_is_looked_at
 }
 
 #[tokio::test]
-async fn many_streams_are_deleted_at_once_and_those_that_are_gone_are_passed_over() {
+async fn many_streams_are_deleted_at_once_and_unknown_ones_are_ignored() {
     let rest = stage().await;
     let deleted = rest.admin("POST", BULK_DELETE, json!({ "ids": [1, 1, 999] })).await;
     let said = json!({ "message": "Deleted 1 streams", "deleted_count": 1 });
@@ -366,7 +366,7 @@ async fn many_streams_are_deleted_at_once_and_those_that_are_gone_are_passed_ove
 }
 
 #[tokio::test]
-async fn streams_are_shown_by_their_ids_in_the_order_of_the_request() {
+async fn streams_are_listed_by_ids_in_the_order_of_the_request() {
     let rest = stage().await;
     let shown = rest.standard("POST", BY_IDS, json!({ "ids": [5, 999, 1, 6] })).await;
     let ids: Vec<_> = shown.body.as_array().unwrap().iter().map(|it| it["id"].clone()).collect();

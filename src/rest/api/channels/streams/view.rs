@@ -1,4 +1,4 @@
-//! What is shown of a stream.
+//! Streams in answers.
 
 use std::sync::Arc;
 
@@ -7,82 +7,93 @@ use domain::group::Group;
 use domain::ids::{AccountId, GroupId, StreamId, StreamProfileId};
 use domain::stream::Stream;
 use domain::user::UserLevel;
+use resource_derive::View;
+use serde::Serialize;
 use storage::Table;
 
 use crate::app::App;
 use crate::http::reply::Refusal;
 use crate::rest::api::channels::values::ChannelNumberValue;
 use crate::rest::frame::call::Call;
-use crate::rest::frame::record::view;
+use crate::rest::frame::record::{Lookup, Render};
 use crate::rest::frame::value::Time;
 
-view! {
-    /// A stream: one address that a channel can play from.
-    StreamRecord {
-        /// Given by the gateway. A stream keeps it over all refreshes.
-        id: StreamId [example("7")],
-        /// Its name.
-        name: String [example("News HD")],
-        /// Where it is: whole for admins; for others scheme, host and port, because the rest may be a login.
-        url: String [example("http://provider.example/live/7.ts")],
-        /// The playlist account that it comes from; `null` of a stream made by hand.
-        m3u_account: Option<AccountId> [example("2")],
-        /// Was it made by hand?
-        is_custom: bool,
-        /// Address of a picture.
-        logo_url: Option<String>,
-        /// Its id in a guide.
-        tvg_id: Option<String> [example("news.example")],
-        /// Its channel group, if there is one of that name.
-        channel_group: Option<GroupId> [example("3")],
-        /// The name of its group.
-        channel_group_name: Option<String> [example("News")],
-        /// The channel number that the provider gives it.
-        stream_chno: Option<ChannelNumberValue> [example("4.1")],
-        /// How it is handed on, where that is not left to the channel.
-        stream_profile_id: Option<StreamProfileId>,
-        /// The same for as long as there is this stream, and no other one's. Made of ids, so it tells no address.
-        stream_hash: String [example("0000000200000007")],
-        /// Always `null`: no stream is a file.
-        local_file: Option<String>,
-        /// Has it vanished from its list?
-        is_stale: bool,
-        /// When it was last in its list; `null` of a stream made by hand.
-        last_seen: Option<Time>,
-        /// When it was first seen, or made.
-        created_at: Time,
-        /// When something of it last changed.
-        updated_at: Time,
-        /// What the provider says, where an admin or a rule says otherwise. For admins; for others `null`.
-        provider: Option<ProviderFacts>,
-    }
+/// A stream: one source that a channel can play from.
+#[derive(Clone, Debug, Serialize, View)]
+#[resource(name = "StreamRecord")]
+pub(crate) struct StreamView {
+    /// Assigned by the gateway. Stays the same across refreshes.
+    #[field(example = "7")]
+    id: StreamId,
+    /// Name of the stream.
+    #[field(example = "News HD")]
+    name: String,
+    /// URL of the stream. Complete for admins; other users see scheme, host and port, because the rest may contain
+    /// credentials.
+    #[field(example = "http://provider.example/live/7.ts")]
+    url: String,
+    /// Id of the playlist account; `null` for a stream that an admin added.
+    #[field(example = "2")]
+    m3u_account: Option<AccountId>,
+    /// Whether an admin added the stream.
+    is_custom: bool,
+    /// URL of the logo.
+    logo_url: Option<String>,
+    /// Id in the guide.
+    #[field(example = "news.example")]
+    tvg_id: Option<String>,
+    /// Id of the channel group with the name of the group, if one exists.
+    #[field(example = "3")]
+    channel_group: Option<GroupId>,
+    /// Name of the group.
+    #[field(example = "News")]
+    channel_group_name: Option<String>,
+    /// Channel number from the provider.
+    #[field(example = "4.1")]
+    stream_chno: Option<ChannelNumberValue>,
+    /// Stream profile; `null` selects that of the channel.
+    stream_profile_id: Option<StreamProfileId>,
+    /// Stable, unique identifier. Derived from ids, so it reveals no address.
+    #[field(example = "0000000200000007")]
+    stream_hash: String,
+    /// Always `null`: no stream is a file.
+    local_file: Option<String>,
+    /// Whether the stream is missing from the latest playlist.
+    is_stale: bool,
+    /// When the stream was last in its playlist; `null` for a stream that an admin added.
+    last_seen: Option<Time>,
+    /// When the stream was first seen, or added.
+    created_at: Time,
+    /// When the stream last changed.
+    updated_at: Time,
+    /// Values of the provider, if an admin or a rule overrides them. `null` for users other than admins.
+    provider: Option<ProviderFactsView>,
 }
 
-view! {
-    /// What a provider says about a stream.
-    ProviderFacts {
-        /// Its name.
-        name: String,
-        /// Where it is.
-        url: String,
-        /// Its id in a guide.
-        tvg_id: Option<String>,
-        /// The name of its group.
-        channel_group_name: Option<String>,
-        /// Address of a picture.
-        logo_url: Option<String>,
-    }
+/// Values of a stream from its provider.
+#[derive(Clone, Debug, Serialize, View)]
+pub(crate) struct ProviderFactsView {
+    /// Name of the stream.
+    name: String,
+    /// URL of the stream.
+    url: String,
+    /// Id in the guide.
+    tvg_id: Option<String>,
+    /// Name of the group.
+    channel_group_name: Option<String>,
+    /// URL of the logo.
+    logo_url: Option<String>,
 }
 
-/// Shows streams to one caller.
-pub(in crate::rest::api::channels) struct StreamViews {
+/// Data that views of streams depend on.
+pub(crate) struct StreamLookup {
     is_admin: bool,
     groups: Arc<Table<Group>>,
     refreshes: Arc<Table<RefreshRecord>>,
 }
 
-impl StreamViews {
-    pub(in crate::rest::api::channels) fn of(call: &Call) -> Result<Self, Refusal> {
+impl Lookup for StreamLookup {
+    fn load(call: &Call) -> Result<Self, Refusal> {
         let models = &call.app.models;
         Ok(Self {
             is_admin: call.user()?.may(UserLevel::Admin),
@@ -90,50 +101,55 @@ impl StreamViews {
             refreshes: models.refreshes.load(),
         })
     }
+}
 
-    pub(in crate::rest::api::channels) fn stream(&self, stream: &Stream) -> StreamRecord {
-        let is_custom = stream.account == domain::account::CUSTOM_ACCOUNT;
-        let group = stream.group().and_then(|it| self.groups.one_by("name", it));
-        let group_name = group.map(|it| it.name.as_str()).or(stream.group());
+impl Render for Stream {
+    type View = StreamView;
+    type Lookup = StreamLookup;
+
+    fn view(&self, lookup: &StreamLookup) -> StreamView {
+        let is_custom = self.account == domain::account::CUSTOM_ACCOUNT;
+        let group = self.group().and_then(|it| lookup.groups.one_by("name", it));
+        let group_name = group.map(|it| it.name.as_str()).or(self.group());
         let seen_with_list = || {
-            let refresh = self.refreshes.get(stream.account.0);
-            refresh.and_then(|it| it.good_at).unwrap_or(stream.added_at)
+            let refresh = lookup.refreshes.get(self.account.0);
+            refresh.and_then(|it| it.good_at).unwrap_or(self.added_at)
         };
-        let last_seen = stream.last_seen.or_else(|| (!is_custom).then(seen_with_list));
-        let url = match self.is_admin {
-            true => stream.url().expose().to_owned(),
-            false => stream.url().to_string(),
+        let last_seen = self.last_seen.or_else(|| (!is_custom).then(seen_with_list));
+        let url = match lookup.is_admin {
+            true => self.url().expose().to_owned(),
+            false => self.url().to_string(),
         };
-        StreamRecord {
-            id: stream.id,
-            name: stream.name().to_owned(),
+        StreamView {
+            id: self.id,
+            name: self.name().to_owned(),
             url,
-            m3u_account: Some(stream.account).filter(|_| !is_custom),
+            m3u_account: Some(self.account).filter(|_| !is_custom),
             is_custom,
-            logo_url: stream.logo().map(str::to_owned),
-            tvg_id: stream.tvg_id().map(str::to_owned),
+            logo_url: self.logo().map(str::to_owned),
+            tvg_id: self.tvg_id().map(str::to_owned),
             channel_group: group.map(|it| it.id),
             channel_group_name: group_name.map(str::to_owned),
-            stream_chno: stream.provider.number.map(ChannelNumberValue),
-            stream_profile_id: stream.stream_profile,
-            stream_hash: format!("{:08x}{:08x}", stream.account.0, stream.id.0),
+            stream_chno: self.provider.number.map(ChannelNumberValue),
+            stream_profile_id: self.stream_profile,
+            stream_hash: format!("{:08x}{:08x}", self.account.0, self.id.0),
             local_file: None,
-            is_stale: stream.is_stale(),
+            is_stale: self.is_stale(),
             last_seen: last_seen.map(Time),
-            created_at: Time(stream.added_at),
-            updated_at: Time(stream.updated_at),
-            provider: Some(stream).filter(|_| self.is_admin).and_then(hidden),
+            created_at: Time(self.added_at),
+            updated_at: Time(self.updated_at),
+            provider: Some(self).filter(|_| lookup.is_admin).and_then(overridden),
         }
     }
 }
 
-/// What is hidden under edits, if anything is.
-fn hidden(stream: &Stream) -> Option<ProviderFacts> {
+/// Returns the overridden values of the provider, if any.
+fn overridden(stream: &Stream) -> Option<ProviderFactsView> {
     if stream.manual.is_empty() && stream.rule.is_empty() {
         return None;
     }
     let facts = &stream.provider;
-    Some(ProviderFacts {
+    Some(ProviderFactsView {
         name: facts.name.clone(),
         url: facts.url.expose().to_owned(),
         tvg_id: facts.tvg_id.clone(),
@@ -142,7 +158,7 @@ fn hidden(stream: &Stream) -> Option<ProviderFacts> {
     })
 }
 
-/// Runs what looks at many streams where it holds up nobody.
+/// Runs work on many streams on a thread that may block.
 pub(in crate::rest::api::channels) async fn blocking<R: Send + 'static>(
     run: impl FnOnce() -> Result<R, Refusal> + Send + 'static,
 ) -> Result<R, Refusal> {
@@ -150,7 +166,7 @@ pub(in crate::rest::api::channels) async fn blocking<R: Send + 'static>(
     done.map_err(|error| Refusal::fault(format_args!("look at streams: {error}")))?
 }
 
-/// Reads these streams, in this order; those that are not there are left out. For a thread that may block.
+/// Reads streams in the given order and skips missing ones. Call it on a thread that may block.
 pub(in crate::rest::api::channels) fn read(app: &App, ids: &[StreamId]) -> Result<Vec<Stream>, Refusal> {
     let streams = app.models.store.collection::<Stream>();
     let mut found = Vec::with_capacity(ids.len());

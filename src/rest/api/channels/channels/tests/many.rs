@@ -1,9 +1,9 @@
-//! What is done to many channels at once, and how channels are made of streams.
+//! Operations on many channels, and channels created from streams.
 
 use super::*;
 
 #[tokio::test]
-async fn many_channels_are_changed_together_or_not_at_all() {
+async fn many_channels_are_updated_together_or_not_at_all() {
     let rest = stage().await;
     let (a, b) = (make(&rest, json!({ "name": "a" })).await, make(&rest, json!({ "name": "b" })).await);
     make(&rest, json!({ "name": "c" })).await;
@@ -33,7 +33,7 @@ async fn many_channels_are_changed_together_or_not_at_all() {
             json!({ "id": [
                 "Item 2: This field is required.",
                 "Item 3: Invalid pk \"999\" - object does not exist.",
-                format!("Item 4: Channel {} is there more than once.", a["id"]),
+                format!("Item 4: Channel {} is listed more than once.", a["id"]),
             ] }),
         ),
         (
@@ -59,7 +59,7 @@ async fn many_channels_are_changed_together_or_not_at_all() {
 }
 
 #[tokio::test]
-async fn channels_are_numbered_in_a_row_past_the_numbers_of_others() {
+async fn channels_get_consecutive_numbers_that_skip_those_of_others() {
     let rest = stage().await;
     let mut ids = Vec::new();
     for name in ["a", "b", "c"] {
@@ -87,7 +87,7 @@ async fn channels_are_numbered_in_a_row_past_the_numbers_of_others() {
 }
 
 #[tokio::test]
-async fn a_stream_becomes_a_channel_with_all_that_it_says() {
+async fn a_channel_created_from_a_stream_gets_its_metadata() {
     let rest = stage().await;
     let path = format!("{LIST}from-stream/");
     let from = async |body: Value| {
@@ -151,7 +151,7 @@ async fn many_streams_become_channels_together_or_not_at_all() {
 }
 
 #[tokio::test]
-async fn a_channel_is_moved_behind_another_and_those_there_make_room() {
+async fn a_channel_moves_behind_another_one_and_the_following_ones_make_room() {
     let rest = stage().await;
     let mut channels = Vec::new();
     for (name, number) in [("a", "1"), ("b", "2"), ("c", "2.5"), ("d", "3"), ("e", "7")] {
@@ -172,7 +172,7 @@ async fn a_channel_is_moved_behind_another_and_those_there_make_room() {
 }
 
 #[tokio::test]
-async fn many_channels_are_deleted_at_once_and_those_that_are_gone_are_passed_over() {
+async fn many_channels_are_deleted_at_once_and_unknown_ones_are_ignored() {
     let rest = stage().await;
     for name in ["a", "b", "c", "d"] {
         make(&rest, json!({ "name": name })).await;
@@ -190,7 +190,7 @@ async fn many_channels_are_deleted_at_once_and_those_that_are_gone_are_passed_ov
 
 // Holds T-rest.3 for channels and streams.
 #[tokio::test]
-async fn what_is_done_to_many_can_be_done_to_none() {
+async fn bulk_operations_accept_an_empty_list() {
     let rest = stage().await;
     let path = |action: &str| format!("{LIST}{action}/");
     for (method, path, body) in [
@@ -215,9 +215,9 @@ mod slow {
 
     // Holds T-rest.3 for channels and streams.
     #[tokio::test]
-    async fn what_is_done_to_many_is_done_to_as_many_as_are_allowed() {
+    async fn bulk_operations_accept_the_maximum_number_of_items() {
         let rest = stage().await;
-        // Each in a group of its own, which is made with its channel: as much as one write can be.
+        // Each stream has a group of its own, which is created with its channel: the largest possible write.
         let all: Vec<u32> = (101..=5100).collect();
         for some in all.chunks(1000) {
             rest.put(some.iter().map(|id| stream(*id, "one", Some(&format!("group {id}")), None))).await;

@@ -26,7 +26,7 @@ fn stream(id: u32, name: &str, group: Option<&str>, number: Option<&str>) -> Str
     Stream::new(StreamId(id), CUSTOM_ACCOUNT, facts, 0)
 }
 
-/// Four streams and two groups, and no channel.
+/// Four streams and two groups, without a channel.
 async fn stage() -> Rest {
     let rest = Rest::start().await;
     rest.put([Group::new(GroupId(7), "News"), Group::new(GroupId(8), "Sports")]).await;
@@ -64,7 +64,7 @@ async fn names(rest: &Rest, query: &str) -> Vec<String> {
 }
 
 #[tokio::test]
-async fn a_channel_is_made_shown_changed_and_deleted_under_both_paths() {
+async fn a_channel_is_created_read_updated_and_deleted_under_both_paths() {
     let rest = stage().await;
     let new = json!({
         "name": " News ", "number": "4.10", "channel_group": "News", "streams": [2, 1], "tvg_id": "news",
@@ -112,7 +112,7 @@ async fn a_channel_is_made_shown_changed_and_deleted_under_both_paths() {
 }
 
 #[tokio::test]
-async fn what_a_channel_cannot_be_is_told_by_field_and_changes_nothing() {
+async fn an_invalid_channel_is_refused_by_field_and_changes_nothing() {
     let rest = stage().await;
     make(&rest, json!({ "name": "one", "channel_number": 1 })).await;
     let no_such = |id: u32| json!([format!("Invalid pk \"{id}\" - object does not exist.")]);
@@ -135,7 +135,7 @@ async fn what_a_channel_cannot_be_is_told_by_field_and_changes_nothing() {
         ),
         (
             json!({ "name": "a", "streams": [1, 2, 1] }),
-            json!({ "streams": ["Stream 1 is there more than once."] }),
+            json!({ "streams": ["Stream 1 is listed more than once."] }),
         ),
         (
             json!({ "name": "a", "channel_group_id": 99, "stream_profile_id": 98, "logo_id": 97, "epg_data_id": 96 }),
@@ -146,7 +146,7 @@ async fn what_a_channel_cannot_be_is_told_by_field_and_changes_nothing() {
         ),
         (
             json!({ "name": "a", "channel_group": "Films" }),
-            json!({ "channel_group_id": ["There is no channel group called \"Films\"."] }),
+            json!({ "channel_group_id": ["The channel group \"Films\" does not exist."] }),
         ),
         (json!({ "name": "a", "user_level": 7 }), json!({ "user_level": ["\"7\" is not a valid choice."] })),
     ] {
@@ -157,7 +157,7 @@ async fn what_a_channel_cannot_be_is_told_by_field_and_changes_nothing() {
 }
 
 #[tokio::test]
-async fn a_channel_without_a_number_gets_the_lowest_whole_one_that_is_free() {
+async fn a_channel_without_a_number_gets_the_lowest_free_whole_one() {
     let rest = stage().await;
     for number in ["1", "2", "3.5", "4", "500"] {
         make(&rest, json!({ "name": number, "channel_number": number })).await;
@@ -169,7 +169,7 @@ async fn a_channel_without_a_number_gets_the_lowest_whole_one_that_is_free() {
 }
 
 #[tokio::test]
-async fn twenty_channels_made_at_once_get_twenty_numbers() {
+async fn twenty_channels_created_at_once_get_twenty_numbers() {
     let rest = stage().await;
     make(&rest, json!({ "name": "there", "channel_number": 7 })).await;
     let made =
@@ -194,7 +194,7 @@ async fn a_number_belongs_to_one_channel() {
 }
 
 #[tokio::test]
-async fn each_filter_of_channels_finds_what_it_says() {
+async fn each_filter_of_channels_returns_the_matching_ones() {
     let rest = stage().await;
     make(&rest, json!({ "name": "Delta", "number": 3, "channel_group": 7, "tvg_id": "d.one" })).await;
     make(&rest, json!({ "name": "alpha", "number": 1.5, "channel_group": 8, "streams": [1] })).await;
@@ -233,7 +233,7 @@ async fn each_filter_of_channels_finds_what_it_says() {
 }
 
 #[tokio::test]
-async fn the_list_of_channels_comes_whole_with_ids_of_streams_or_the_streams_themselves() {
+async fn the_list_of_channels_is_complete_with_ids_of_streams_or_whole_streams() {
     let rest = stage().await;
     rest.put((1..=60).map(|id| {
         let streams = vec![StreamId(2), StreamId(1)];
@@ -256,7 +256,7 @@ async fn the_list_of_channels_comes_whole_with_ids_of_streams_or_the_streams_the
 }
 
 #[tokio::test]
-async fn who_is_no_admin_knows_only_of_the_channels_that_they_may_watch() {
+async fn other_users_see_only_the_channels_that_they_may_watch() {
     let rest = stage().await;
     let make = async |name: &str, more: Value| {
         let mut body = json!({ "name": name });
@@ -291,7 +291,7 @@ async fn who_is_no_admin_knows_only_of_the_channels_that_they_may_watch() {
 }
 
 #[tokio::test]
-async fn who_has_the_numbers_of_a_range_is_told_in_their_order() {
+async fn channels_with_numbers_in_a_range_are_listed_in_order() {
     let rest = stage().await;
     for number in ["3", "1", "2.5", "9"] {
         make(&rest, json!({ "name": number, "number": number, "channel_group": 7 })).await;

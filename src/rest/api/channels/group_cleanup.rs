@@ -1,0 +1,48 @@
+//! `/api/channels/groups/cleanup/`: deletes channel groups that nothing uses.
+
+use std::collections::HashSet;
+
+use domain::group::Group;
+use resource_derive::View;
+use serde::Serialize;
+
+use super::groups::has_channels;
+use crate::http::reply::Refusal;
+use crate::rest::frame::call::Call;
+use crate::rest::frame::route::{ADMIN, Route};
+
+/// Result of a cleanup.
+#[derive(Clone, Debug, Serialize, View)]
+struct GroupCleanupView {
+    /// Message for people.
+    #[field(example = "Deleted 2 groups")]
+    message: String,
+    /// Number of deleted groups.
+    #[field(example = "2")]
+    deleted_count: usize,
+    /// Names of the deleted groups.
+    deleted_groups: Vec<String>,
+}
+
+pub(super) fn routes() -> Vec<Route> {
+    let summary = "Deletes all channel groups without channels and streams.";
+    vec![Route::post("/api/channels/groups/cleanup/", ADMIN, summary, clean_up)]
+}
+
+async fn clean_up(call: Call) -> Result<GroupCleanupView, Refusal> {
+    let streams = call.app.models.streams.load().groups(None);
+    let of_streams: HashSet<String> = streams.into_iter().map(|it| it.0).collect();
+    let deleted_groups = call.write(move |write| {
+        let mut names = Vec::new();
+        for group in write.all::<Group>()? {
+            if !group.names().any(|it| of_streams.contains(it)) && !has_channels(write, &group)? {
+                write.remove::<Group>(group.id.0)?;
+                names.push(group.name);
+            }
+        }
+        Ok(names)
+    });
+    let deleted_groups = deleted_groups.await?;
+    let deleted_count = deleted_groups.len();
+    Ok(GroupCleanupView { message: format!("Deleted {deleted_count} groups"), deleted_count, deleted_groups })
+}
