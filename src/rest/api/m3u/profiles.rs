@@ -58,12 +58,7 @@ pub(super) fn routes() -> Vec<Route> {
         Route::get(LIST, STANDARD, "Lists the profiles of an account.", list),
         Route::post(LIST, ADMIN, "Creates a profile of an account.", create)
             .refuses(StatusCode::BAD_REQUEST, LOCKED),
-        Route::post(
-            TEST,
-            ADMIN,
-            "Returns the URL that the patterns of a profile produce.",
-            test_pattern,
-        ),
+        Route::post(TEST, ADMIN, "Returns the URL that the patterns of a profile produce.", test_pattern),
         Route::get(ONE, STANDARD, "Returns a profile of an account.", retrieve),
         Route::put(ONE, ADMIN, "Updates a profile of an account.", update)
             .refuses(StatusCode::BAD_REQUEST, LOCKED),
