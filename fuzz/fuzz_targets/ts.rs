@@ -11,12 +11,12 @@ use libfuzzer_sys::fuzz_target;
 use media::ring::{Budget, JoinPoint, RingSettings, Tail, ring};
 use media::ts::align::Aligner;
 use media::ts::clock::{PCR_MODULUS, STAMP_MODULUS, Unwrap};
-use media::ts::pes::{map_stamps, stamps};
-use media::ts::random_access::RandomAccess;
 use media::ts::packet::{
     PACKET, Packet, PacketBytes, SYNC, packets, set_cc, set_discontinuity, set_pcr, set_pid,
 };
+use media::ts::pes::{map_stamps, stamps};
 use media::ts::picture::PictureReader;
+use media::ts::random_access::RandomAccess;
 use media::ts::table_reader::TableReader;
 use media::ts::tables::descriptors;
 use tokio::time::Instant;
