@@ -1,31 +1,30 @@
-//! `headwater play`: a gateway for some playlists, on a store that is gone with it.
+//! `headwater play`: a gateway for some playlists, on a temporary store.
 //!
-//! Every list is an account. Entries of all lists become channels by the rule of [`CatalogueBuilder`]. What a list
-//! lost on the way is told with its line, and the rest is taken.
+//! Every playlist becomes an account. [`CatalogueBuilder`] makes channels of the entries of all playlists. Unusable entries
+//! are reported with their line, and the others are played.
 
 use std::fmt;
 use std::fmt::Write as _;
 use std::io::Write as _;
 use std::net::SocketAddr;
+use std::sync::Arc;
 use std::time::Duration;
 
-use actors::{Fetch, FetchError};
+use actors::{Fetch, FetchError, PlaylistFindings, PlaylistReadError, PlaylistSource, read_playlist};
 use domain::channel::Channel;
 use domain::playlist::catalogue::{Catalogue, CatalogueBuilder};
-use domain::playlist::m3u::{self, PlaylistItem, PlaylistParser, PlaylistSummary};
-use domain::stream::{RequestHeaders, SourceKind};
+use domain::playlist::m3u::PlaylistLimits;
+use domain::stream::RequestHeaders;
+use parking_lot::Mutex;
 use storage::Store;
-use tokio::io::AsyncReadExt;
 
 use crate::config::{Config, ListSource};
 use crate::gateway::{Gateway, Runtimes, StartError, fetch};
 
-/// Problems of one list that are told one by one.
-const PROBLEMS_TOLD_MAX: usize = 20;
-/// Channels that are named at the start.
+/// Maximum number of channels that are listed at the start.
 const CHANNELS_NAMED_MAX: usize = 10;
 
-/// Why nothing is played.
+/// Reason why `play` does not start.
 #[derive(Debug, thiserror::Error)]
 pub enum PlayError {
     #[error(
@@ -42,30 +41,23 @@ pub enum PlayError {
     Start(#[from] StartError),
 }
 
-/// Why one list could not be read to its end. The others are played nevertheless.
+/// Reason why one playlist was not read to its end. The others are played nevertheless.
 #[derive(Debug, thiserror::Error)]
 enum ListError {
-    #[error("{0}")]
-    File(#[from] std::io::Error),
-    #[error("{}", .0.with_causes())]
-    Fetch(#[from] FetchError),
-    #[error("it is longer than {bytes_max} bytes")]
-    TooLong { bytes_max: u64 },
+    #[error(transparent)]
+    Read(#[from] PlaylistReadError),
     #[error("it did not arrive within {} s", .0.as_secs())]
     Slow(Duration),
 }
 
-/// What came of one list.
+/// The result of reading one playlist.
 struct Report {
     list: ListSource,
-    read: Result<PlaylistSummary, ListError>,
-    /// The first problems; their number is in the summary.
-    problems: Vec<m3u::PlaylistProblem>,
-    n_problems: usize,
-    n_entries: usize,
+    read: Result<(), ListError>,
+    findings: PlaylistFindings,
 }
 
-/// Reads the playlists of the configuration, says what was found, and starts a gateway for it.
+/// Reads the playlists of the configuration, prints a report, and starts a gateway for them.
 pub async fn run(config: Config, runtimes: Runtimes) -> Result<Gateway, PlayError> {
     let (catalogue, reports) = read_lists(&config).await?;
     for report in &reports {
@@ -81,7 +73,7 @@ pub async fn run(config: Config, runtimes: Runtimes) -> Result<Gateway, PlayErro
     Ok(gateway)
 }
 
-/// A store with this catalogue that is gone with its last handle.
+/// Creates a store with this catalogue. It is deleted with its last handle.
 pub async fn temporary(catalogue: Catalogue) -> Result<Store, storage::Error> {
     let made = tokio::task::spawn_blocking(move || {
         let store = Store::temporary(storage::records::schema())?;
@@ -92,7 +84,7 @@ pub async fn temporary(catalogue: Catalogue) -> Result<Store, storage::Error> {
     made.await.unwrap_or(Err(storage::Error::Panicked))
 }
 
-/// Reads all lists, one after the other.
+/// Reads all playlists, one after the other.
 async fn read_lists(config: &Config) -> Result<(Catalogue, Vec<Report>), PlayError> {
     let lists = &config.play.lists;
     if lists.is_empty() {
@@ -100,112 +92,48 @@ async fn read_lists(config: &Config) -> Result<(Catalogue, Vec<Report>), PlayErr
     }
     crate::install_tls();
     let fetch = fetch(config).map_err(PlayError::Client)?;
-    let mut catalogue = CatalogueBuilder::new();
+    let catalogue = Arc::new(Mutex::new(CatalogueBuilder::new()));
     let mut reports = Vec::with_capacity(lists.len());
     for list in lists {
-        let mut reading = Reading::new(config, list, &mut catalogue);
-        let took = tokio::time::timeout(config.limits.playlist_timeout, reading.read(config, &fetch)).await;
-        let read = took.unwrap_or(Err(ListError::Slow(config.limits.playlist_timeout)));
-        reports.push(reading.report(read));
+        reports.push(read_list(config, list, &fetch, &catalogue).await);
     }
+    // A reader that was stopped by the time-out may still hold a reference.
+    let catalogue = std::mem::take(&mut *catalogue.lock());
     Ok((catalogue.build(), reports))
 }
 
-/// One list on its way into the catalogue.
-struct Reading<'a> {
-    parser: PlaylistParser,
-    taker: Taker<'a>,
+/// Reads one playlist into the catalogue, as an account of its own.
+async fn read_list(
+    config: &Config,
+    list: &ListSource,
+    fetch: &Fetch,
+    catalogue: &Arc<Mutex<CatalogueBuilder>>,
+) -> Report {
+    let headers = RequestHeaders::default();
+    let account = catalogue.lock().account(&account_name(list), config.play.max_streams, headers.clone());
+    let source = match list {
+        ListSource::File(path) => PlaylistSource::File(path.clone()),
+        ListSource::Url(url) => PlaylistSource::Url(url.clone(), headers),
+    };
+    let findings = Arc::new(Mutex::new(PlaylistFindings::default()));
+    let (entries, progress) = (Arc::clone(catalogue), Arc::clone(&findings));
+    let reading = read_playlist(
+        fetch,
+        source,
+        PlaylistLimits::default(),
+        move |entry| entries.lock().entry(account, entry),
+        move |found| progress.lock().clone_from(found),
+    );
+    let limit = config.limits.playlist_timeout;
+    let read = match tokio::time::timeout(limit, reading).await {
+        Ok(read) => read.map_err(ListError::from),
+        Err(_) => Err(ListError::Slow(limit)),
+    };
+    let findings = findings.lock().clone();
+    Report { list: list.clone(), read, findings }
 }
 
-/// Takes what the parser finds.
-struct Taker<'a> {
-    catalogue: &'a mut CatalogueBuilder,
-    account: domain::ids::AccountId,
-    list: ListSource,
-    problems: Vec<m3u::PlaylistProblem>,
-    n_problems: usize,
-    n_entries: usize,
-}
-
-impl<'a> Reading<'a> {
-    fn new(config: &Config, list: &ListSource, catalogue: &'a mut CatalogueBuilder) -> Self {
-        let account =
-            catalogue.account(&account_name(list), config.play.max_streams, RequestHeaders::default());
-        let list = list.clone();
-        let taker = Taker { catalogue, account, list, problems: Vec::new(), n_problems: 0, n_entries: 0 };
-        Reading { parser: PlaylistParser::new(m3u::PlaylistLimits::default()), taker }
-    }
-
-    async fn read(&mut self, config: &Config, fetch: &Fetch) -> Result<PlaylistSummary, ListError> {
-        match self.taker.list.clone() {
-            ListSource::File(path) => {
-                let bytes_max = config.limits.playlist_bytes_max;
-                let mut file = tokio::fs::File::open(path).await?.take(bytes_max + 1);
-                let mut piece = vec![0; 256 << 10];
-                let mut n_read = 0_u64;
-                loop {
-                    let n_bytes = file.read(&mut piece).await?;
-                    if n_bytes == 0 {
-                        break;
-                    }
-                    n_read += n_bytes as u64;
-                    if n_read > bytes_max {
-                        return Err(ListError::TooLong { bytes_max });
-                    }
-                    self.push(&piece[..n_bytes]);
-                }
-            }
-            ListSource::Url(url) => {
-                let mut body = fetch.get(url.expose(), &RequestHeaders::default()).await?;
-                while let Some(piece) = body.next().await? {
-                    self.push(piece.as_ref());
-                }
-            }
-        }
-        let parser = std::mem::replace(&mut self.parser, PlaylistParser::new(m3u::PlaylistLimits::default()));
-        Ok(parser.finish(&mut |item| self.taker.take(item)))
-    }
-
-    fn push(&mut self, bytes: &[u8]) {
-        self.parser.push(bytes, &mut |item| self.taker.take(item));
-    }
-
-    fn report(self, read: Result<PlaylistSummary, ListError>) -> Report {
-        let Taker { list, problems, n_problems, n_entries, .. } = self.taker;
-        Report { list, read, problems, n_problems, n_entries }
-    }
-}
-
-impl Taker<'_> {
-    fn take(&mut self, item: PlaylistItem) {
-        match item {
-            PlaylistItem::Header(_) => {}
-            PlaylistItem::Entry(entry) if self.is_foreign_file(&entry) => self.tell(m3u::PlaylistProblem {
-                line: entry.line,
-                kind: m3u::PlaylistProblemKind::LocalFile,
-                text: "a list from the network may not name files of this machine".to_owned(),
-            }),
-            PlaylistItem::Entry(entry) => {
-                self.n_entries += 1;
-                self.catalogue.entry(self.account, entry);
-            }
-            PlaylistItem::Problem(problem) => self.tell(problem),
-        }
-    }
-
-    fn is_foreign_file(&self, entry: &m3u::PlaylistEntry) -> bool {
-        matches!(self.list, ListSource::Url(_)) && SourceKind::of(&entry.url) == SourceKind::File
-    }
-
-    fn tell(&mut self, problem: m3u::PlaylistProblem) {
-        self.n_problems += 1;
-        if self.problems.len() < PROBLEMS_TOLD_MAX {
-            self.problems.push(problem);
-        }
-    }
-}
-
-/// How an account is called in logs and refusals.
+/// Returns the name of the account of a playlist, for logs and errors.
 pub(crate) fn account_name(list: &ListSource) -> String {
     match list {
         ListSource::File(path) => path.file_stem().unwrap_or(path.as_os_str()).to_string_lossy().into_owned(),
@@ -215,23 +143,24 @@ pub(crate) fn account_name(list: &ListSource) -> String {
 
 impl fmt::Display for Report {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}: {}", self.list, counted(self.n_entries, "entry"))?;
+        let PlaylistFindings { n_entries, problems, n_problems, has_header, .. } = &self.findings;
+        write!(f, "{}: {}", self.list, counted(*n_entries as usize, "entry"))?;
         match &self.read {
-            Ok(summary) if !summary.has_header && self.n_entries == 0 => write!(f, "; is it a playlist?")?,
-            Ok(_) => {}
+            Ok(()) if !has_header && *n_entries == 0 => write!(f, "; is it a playlist?")?,
+            Ok(()) => {}
             Err(error) => write!(f, "; failed to read: {error}")?,
         }
-        for problem in &self.problems {
+        for problem in problems {
             write!(f, "\n  line {}: {}", problem.line, printable(&problem.text))?;
         }
-        match self.n_problems.saturating_sub(self.problems.len()) {
+        match n_problems.saturating_sub(problems.len() as u64) {
             0 => Ok(()),
             more => write!(f, "\n  and {more} more"),
         }
     }
 }
 
-/// How many channels there are, and the first of them.
+/// Returns the number of channels and a list of the first ones.
 fn channels_text(catalogue: &Catalogue) -> String {
     let n_channels = catalogue.channels.len();
     let mut text =
@@ -256,7 +185,7 @@ fn channels_text(catalogue: &Catalogue) -> String {
     text
 }
 
-/// Where to go from here.
+/// Returns the addresses of the running gateway.
 pub(crate) fn addresses_text(gateway: &Gateway, example: Option<&Channel>) -> String {
     let player = local_authority(gateway.player_addr());
     let api = local_authority(gateway.api_addr());
@@ -266,12 +195,12 @@ pub(crate) fn addresses_text(gateway: &Gateway, example: Option<&Channel>) -> St
     }
     text += &format!("Health and metrics    http://{api}/healthz  http://{api}/metrics\n");
     if gateway.player_addr().ip().is_unspecified() {
-        text += "Other machines of your network use this machine's address in place of localhost.\n";
+        text += "From other machines, use the address of this machine in place of localhost.\n";
     }
     text
 }
 
-/// How this machine reaches a port of its own.
+/// Returns the host and port by which this machine reaches one of its own ports.
 pub(crate) fn local_authority(address: SocketAddr) -> String {
     let ip = address.ip().to_canonical();
     if ip.is_unspecified() || ip.is_loopback() {
@@ -293,24 +222,28 @@ fn counted(count: usize, noun: &str) -> String {
     }
 }
 
-/// Names come from strangers, and a terminal obeys control characters.
+/// Replaces control characters: names come from providers, and a terminal would interpret them.
 pub(crate) fn printable(text: &str) -> String {
     text.chars().map(|it| if it.is_control() { ' ' } else { it }).collect()
 }
 
-/// Says something to whoever started us. That nobody listens is no error.
+/// Prints to the standard output. A closed output is not an error.
 pub(crate) fn say(text: &str) {
     let _ = writeln!(std::io::stdout(), "{}", text.trim_end_matches('\n'));
 }
 
-/// Says why we end.
+/// Prints an error to the standard error output.
 pub fn say_error(text: &str) {
     let _ = writeln!(std::io::stderr(), "{text}");
 }
 
 #[cfg(test)]
 mod tests {
+    use actors::PROBLEMS_REPORTED_MAX;
     use domain::source_url::SourceUrl;
+    use flate2::Compression;
+    use flate2::write::GzEncoder;
+    use tokio::io::AsyncReadExt;
 
     use super::*;
 
@@ -341,11 +274,11 @@ mod tests {
         assert_eq!(streams, [("One", 2), ("Two", 1)]);
         assert_eq!(catalogue.accounts.len(), 2);
         assert!(catalogue.accounts.iter().all(|it| it.profiles[0].max_streams == 2));
-        assert_eq!(reports.iter().map(|it| it.n_entries).collect::<Vec<_>>(), [2, 1]);
+        assert_eq!(reports.iter().map(|it| it.findings.n_entries).collect::<Vec<_>>(), [2, 1]);
     }
 
     #[tokio::test]
-    async fn what_a_list_lost_is_told_with_its_line_and_the_rest_is_taken() {
+    async fn unusable_entries_are_reported_with_their_line_and_the_others_are_kept() {
         let list = "#EXTM3U\n#EXTINF:-1,Lost\n#EXTINF:-1,Kept\nhttp://a.example/1\n";
         let (catalogue, reports) = read(&[list], 0).await;
         assert_eq!(catalogue.channels.len(), 1);
@@ -354,11 +287,11 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn of_many_problems_the_first_twenty_are_told_and_the_others_counted() {
+    async fn only_the_first_twenty_problems_are_listed_and_the_others_are_counted() {
         let list = format!("#EXTM3U\n{}", "#EXTINF:-1,Lost\n".repeat(25));
         let (_, reports) = read(&[&list], 0).await;
         let text = reports[0].to_string();
-        assert_eq!(text.matches("\n  line ").count(), PROBLEMS_TOLD_MAX);
+        assert_eq!(text.matches("\n  line ").count(), PROBLEMS_REPORTED_MAX);
         assert!(text.ends_with("and 5 more"), "{text}");
     }
 
@@ -384,7 +317,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_list_that_cannot_be_read_does_not_keep_the_others_from_playing() {
+    async fn an_unreadable_playlist_does_not_prevent_the_others_from_playing() {
         let directory = tempfile::tempdir().unwrap();
         let good = directory.path().join("good.m3u");
         std::fs::write(&good, "#EXTM3U\n#EXTINF:-1,One\nhttp://a.example/1\n").unwrap();
@@ -397,7 +330,20 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_list_that_is_too_long_is_not_read_to_its_end() {
+    async fn a_gzip_compressed_playlist_is_unpacked() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("list.m3u.gz");
+        let mut encoder = GzEncoder::new(Vec::new(), Compression::default());
+        encoder.write_all(b"#EXTM3U\n#EXTINF:-1,One\nhttp://a.example/1\n").unwrap();
+        std::fs::write(&path, encoder.finish().unwrap()).unwrap();
+        let mut config = Config::default();
+        config.play.lists = vec![ListSource::File(path)];
+        let (catalogue, _) = read_lists(&config).await.unwrap();
+        assert_eq!(catalogue.channels[0].name, "One");
+    }
+
+    #[tokio::test]
+    async fn a_too_long_playlist_is_not_read_to_its_end() {
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("long.m3u");
         std::fs::write(&path, "#EXTM3U\n".repeat(1000)).unwrap();
@@ -405,11 +351,11 @@ mod tests {
         config.limits.playlist_bytes_max = 100;
         config.play.lists = vec![ListSource::File(path)];
         let (_, reports) = read_lists(&config).await.unwrap();
-        assert!(matches!(reports[0].read, Err(ListError::TooLong { bytes_max: 100 })));
+        assert!(reports[0].to_string().contains("it is longer than 100 bytes"), "{}", reports[0]);
     }
 
     #[tokio::test]
-    async fn without_a_channel_nothing_is_started() {
+    async fn without_channels_the_gateway_does_not_start() {
         let runtimes = Runtimes::current();
         assert!(matches!(run(Config::default(), runtimes.clone()).await, Err(PlayError::NoLists)));
         let mut config = Config::default();

@@ -1,4 +1,4 @@
-//! Questions with a deadline, to actors that may be restarted meanwhile.
+//! Requests with a deadline, to actors that may be restarted meanwhile.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -7,24 +7,24 @@ use parking_lot::RwLock;
 use ractor::{ActorRef, Message, RpcReplyPort};
 use tokio::sync::oneshot;
 
-/// Longest wait for any answer (a join and a manual switch apart). An actor that takes longer is stuck, not slow.
+/// Maximum wait for any reply (except for a join and a manual switch). An actor that takes longer is stuck, not slow.
 pub(crate) const ANSWER_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// How long a question waits for an actor that is being restarted before it is sent once more.
+/// Delay before a request is repeated to an actor that is being restarted.
 const RESTART_PATIENCE: Duration = Duration::from_millis(100);
 
-/// Why a question has no answer.
+/// Reason why a request got no reply.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum AskError {
-    /// No answer within the deadline.
-    #[error("no answer in time")]
+    /// The actor did not reply within the deadline.
+    #[error("the gateway did not answer in time")]
     Timeout,
-    /// The actor is gone and was not restarted; the gateway is stopping.
+    /// The actor ended and was not restarted, because the gateway is stopping.
     #[error("the gateway is stopping")]
     Gone,
 }
 
-/// The address of an actor that may be restarted: the address stays, who lives there changes.
+/// The address of an actor that may be restarted: the address stays the same, and refers to the current actor.
 pub(crate) struct Address<M> {
     current: Arc<RwLock<Option<ActorRef<M>>>>,
 }
@@ -36,30 +36,33 @@ impl<M> Clone for Address<M> {
 }
 
 impl<M: Message> Address<M> {
-    /// A door nobody lives behind yet.
+    /// Creates an address without an actor.
     pub(crate) fn new() -> Self {
         Self { current: Arc::new(RwLock::new(None)) }
     }
 
-    /// From now on messages go to this actor.
+    /// Sets the actor that receives messages from now on.
     pub(crate) fn set(&self, actor: ActorRef<M>) {
         *self.current.write() = Some(actor);
     }
 
-    /// Who lives behind the door now.
+    /// Returns the current actor.
     pub(crate) fn current(&self) -> Option<ActorRef<M>> {
         self.current.read().clone()
     }
 
-    /// Tells, and waits for nothing. The message is lost when the actor is dead; whoever must know of that asks.
+    /// Sends a message without waiting. The message is lost if the actor is dead; a caller that has to know this uses
+    /// [`Self::ask`].
     pub(crate) fn tell(&self, message: M) {
         if let Some(actor) = self.current() {
-            // A dead actor is restarted with what it must know; a lost message is part of its death.
+            // The successor of a dead actor reads its state from values that outlive it; losing the message is part of
+            // the failure.
             let _ = actor.cast(message);
         }
     }
 
-    /// Asks, at most for `timeout`. A question lost with a dying actor is sent once more to its successor.
+    /// Sends a request and waits for the reply, at most for `timeout`. A request that was lost with a dying actor is
+    /// repeated once to its successor.
     pub(crate) async fn ask<R: Send + 'static>(
         &self,
         timeout: Duration,
@@ -82,7 +85,7 @@ impl<M: Message> Address<M> {
     }
 }
 
-/// Answers whoever is still there. An answer nobody waits for is dropped, and what it holds cleans up after itself.
+/// Sends a reply. If the caller no longer waits, the reply is dropped, and its drop releases what it holds.
 pub(crate) fn answer<R>(reply: RpcReplyPort<R>, value: R) {
     let _ = reply.send(value);
 }

@@ -1,7 +1,7 @@
-//! The parent of all live channels: supervises, decides nothing.
+//! The parent of all live channels. It supervises them and makes no decisions.
 //!
-//! Live channels hang here and not under the switchboard, because linked children end with their parent: if the
-//! switchboard dies, the channels play on and it learns of them again from the [`ChannelTable`].
+//! Live channels are linked to this actor and not to the switchboard, because linked children end with their parent: if
+//! the switchboard dies, the channels keep playing, and its successor reads them from the [`ChannelTable`].
 
 use std::collections::HashMap;
 
@@ -13,15 +13,14 @@ use tracing::error;
 use crate::channel;
 use crate::plans::Target;
 
-/// A live channel as others find it.
+/// A running live channel.
 #[derive(Clone)]
 pub(crate) struct LiveChannel {
     pub(crate) serial: u64,
     pub(crate) actor: ActorRef<channel::Message>,
 }
 
-/// Which target is played by which live channel; owned by the system, bounded by the channels that are watched or
-/// ending.
+/// The live channel of each target. Owned by the system; bounded by the channels that are watched or ending.
 #[derive(Default)]
 pub(crate) struct ChannelTable {
     inner: Mutex<Inner>,
@@ -31,7 +30,7 @@ pub(crate) struct ChannelTable {
 #[derive(Default)]
 struct Inner {
     live: HashMap<Target, LiveChannel>,
-    /// Those that are over, until their leases are back: by their serials.
+    /// Serials of the channels that ended, until all their leases are back.
     gone: HashMap<Target, u64>,
 }
 
@@ -44,12 +43,12 @@ impl ChannelTable {
         self.inner.lock().live.iter().map(|(target, live)| (*target, live.clone())).collect()
     }
 
-    /// The serials of those that are over and not forgotten.
+    /// Returns the serials of the channels that ended and still have leases.
     pub(crate) fn gone(&self) -> Vec<(Target, u64)> {
         self.inner.lock().gone.iter().map(|(target, serial)| (*target, *serial)).collect()
     }
 
-    /// The live channel with this serial is over.
+    /// Records that the live channel with this serial ended.
     pub(crate) fn remove(&self, target: Target, serial: u64) {
         let mut inner = self.inner.lock();
         if inner.live.get(&target).is_some_and(|it| it.serial == serial) {
@@ -60,7 +59,7 @@ impl ChannelTable {
         self.ended.notify_waiters();
     }
 
-    /// All that the live channel with this serial held has come back.
+    /// Records that all leases of an ended live channel are back.
     pub(crate) fn forget(&self, target: Target, serial: u64) {
         let mut inner = self.inner.lock();
         if inner.gone.get(&target) == Some(&serial) {
@@ -68,7 +67,7 @@ impl ChannelTable {
         }
     }
 
-    /// Waits until no channel lives. Whoever calls bounds the wait.
+    /// Waits until no live channel is left. The caller limits the wait.
     pub(crate) async fn emptied(&self) {
         loop {
             let ended = self.ended.notified();
@@ -82,7 +81,8 @@ impl ChannelTable {
     }
 }
 
-/// The parent actor. It takes no messages and knows nothing: the end of a channel is told by whoever started it.
+/// The parent actor. It accepts no messages and has no state: the end of a channel is reported by the code that started
+/// it.
 pub(crate) struct Actor;
 
 impl ractor::Actor for Actor {
@@ -94,7 +94,7 @@ impl ractor::Actor for Actor {
         Ok(())
     }
 
-    /// What was the channel's goes with the event.
+    /// The state of the channel is dropped together with the event.
     async fn handle_supervisor_evt(
         &self,
         _myself: ActorRef<()>,

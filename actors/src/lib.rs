@@ -1,16 +1,16 @@
-//! What is happening now.
+//! The live state of the gateway.
 //!
-//! Everything in this room dies with the process: live channels, their clients, who holds which slot, what was
-//! measured in the last second. An actor decides; what carries packets (pump, ring, tail) lives in `media` and
-//! never passes a mailbox.
+//! This crate holds everything that ends with the process: live channels, their clients, the leases, and the
+//! measurements of the last second. Actors make decisions. Packets never pass through a mailbox; pump, ring and tail in
+//! `media` carry them.
 //!
-//! Reading order: [`system`] (who is started in which order and who restarts with what), [`switchboard`] (the only
-//! way to join a live channel), [`seats`] (the users' limit), [`channel`] (failover order, source, ring, clients), [`slots`] (the profile limit),
-//! [`client`], [`bandwidth`], [`events`]. Apart from all that: [`importer`], which brings playlists into the store, and
-//! [`trials`], which try stream profiles.
+//! Reading order: [`system`] (start order and supervision), [`switchboard`] (the only way to join a live channel),
+//! [`seats`] (the limit per user), [`channel`] (failover order, source, ring, clients), [`slots`] (the limit per
+//! account profile), [`client`], [`bandwidth`], [`events`]. Independent of these: [`importer`], which imports playlists
+//! into the store, and [`trials`], which test stream profiles.
 //!
-//! Asks go down, news goes up: an actor may wait for an answer only from an actor below it, and no live channel
-//! waits for anybody. Every ask has a deadline ([`ask`]).
+//! Requests go down, notifications go up: an actor may wait for a reply only from an actor below it, and a live channel
+//! never waits for another actor. Every request has a deadline ([`ask`]).
 
 mod ask;
 mod bandwidth;
@@ -23,6 +23,7 @@ mod fetch;
 mod importer;
 mod memory;
 mod plans;
+mod playlist;
 mod registry;
 mod reload;
 mod schedule;
@@ -46,6 +47,9 @@ pub use self::importer::{
     ImportError, ImportOptions, ImportSummary, Importer, RefreshPhase, RefreshStart, RefreshStatus, import,
 };
 pub use self::plans::{Plans, StorePlans, Target};
+pub use self::playlist::{
+    PROBLEMS_REPORTED_MAX, PlaylistFindings, PlaylistReadError, PlaylistSource, read_playlist,
+};
 pub use self::registry::{MetricsSnapshot, StartTimes};
 pub use self::reload::{LiveSettings, effective_settings};
 pub use self::schedule::{check_cron, check_time_zone};

@@ -1,13 +1,13 @@
-//! How much memory there is for this process.
+//! The amount of memory that this process may use.
 
 use std::fs;
 use std::path::Path;
 
-/// Where Linux shows its control groups.
+/// Mount point of the control groups on Linux.
 const GROUPS: &str = "/sys/fs/cgroup";
 
-/// Bytes that this process may use: those of the machine, or of its control group where that may use less, as in a
-/// container. `None` where the system does not say.
+/// Returns the number of bytes that this process may use: the memory of the machine, or of its control group if that is
+/// smaller, as in a container. `None` if the system does not report it.
 pub(crate) fn usable_bytes() -> Option<u64> {
     let read = |path: &Path| fs::read_to_string(path).unwrap_or_default();
     let machine = of_machine(&read(Path::new("/proc/meminfo")));
@@ -17,13 +17,14 @@ pub(crate) fn usable_bytes() -> Option<u64> {
     [machine, group].into_iter().flatten().min()
 }
 
-/// What `/proc/meminfo` says of the whole machine.
+/// Returns the memory of the whole machine, from the text of `/proc/meminfo`.
 fn of_machine(meminfo: &str) -> Option<u64> {
     let total = meminfo.lines().find_map(|line| line.strip_prefix("MemTotal:"))?;
     total.trim().strip_suffix("kB")?.trim().parse::<u64>().ok()?.checked_mul(1024)
 }
 
-/// The least that this group, by `/proc/self/cgroup`, and those above it may use; `limit` reads what one says.
+/// Returns the smallest limit of this group and the groups above it. `membership` is the text of `/proc/self/cgroup`;
+/// `limit` reads the limit of one group.
 fn of_group(membership: &str, limit: impl Fn(&Path) -> String) -> Option<u64> {
     let path = membership.lines().find_map(|line| line.strip_prefix("0::/"))?;
     Path::new(path).ancestors().filter_map(|group| limit(group).trim().parse::<u64>().ok()).min()
@@ -34,7 +35,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_container_has_what_its_group_and_those_above_may_use() {
+    fn the_memory_of_a_container_is_the_smallest_limit_of_its_groups() {
         let check = |membership: &str, limits: &[(&str, &str)], expected: Option<u64>| {
             let limit = |group: &Path| {
                 let said = limits.iter().find(|it| Path::new(it.0) == group);
@@ -52,11 +53,11 @@ mod tests {
     }
 
     #[test]
-    fn the_memory_of_the_machine_is_read_where_it_is_said() {
+    fn the_memory_of_the_machine_is_read_from_meminfo() {
         assert_eq!(of_machine("MemTotal:       24576 kB\nMemFree: 1 kB\n"), Some(24576 * 1024));
         for text in ["", "MemTotal: many kB", "MemTotal: 1", "MemTotal: 18446744073709551615 kB"] {
             assert_eq!(of_machine(text), None, "{text:?}");
         }
-        assert!(usable_bytes().is_some_and(|it| it > 1 << 20), "this machine says it");
+        assert!(usable_bytes().is_some_and(|it| it > 1 << 20), "this machine reports its memory");
     }
 }

@@ -1,7 +1,7 @@
-//! Everything that is measured, in one value owned by the system.
+//! All measurements, in one value that the system owns.
 //!
-//! Live channels and clients register what there is to read; their registration is a guard, and its end adds what was
-//! counted to the totals in the same step, so that a total never goes back.
+//! Live channels and clients register their meters. The registration is a guard; its drop adds the final values to the
+//! totals in the same step, so that a total never decreases.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -15,51 +15,51 @@ use parking_lot::Mutex;
 
 use crate::bandwidth::{ChannelPort, ClientPort};
 
-/// Upper bounds of the start time histogram, in seconds. From a warm zap to the start time-out.
+/// Upper bounds of the start time histogram, in seconds: from a fast channel change to the start time-out.
 pub(crate) const START_BUCKETS: [f64; 10] = [0.1, 0.25, 0.5, 1.0, 1.5, 2.0, 4.0, 8.0, 15.0, 30.0];
 
-/// What of a live channel is read from outside.
+/// The parts of a live channel that are read from outside.
 pub(crate) struct WatchedChannel {
     pub(crate) pump: PumpHandle,
     pub(crate) ring: Ring,
     pub(crate) port: ChannelPort,
 }
 
-/// What of a client is read from outside.
+/// The parts of a client that are read from outside.
 pub(crate) struct WatchedClient {
     pub(crate) connection: Arc<Connection>,
     pub(crate) port: ClientPort,
 }
 
-/// How many seconds live channels took from their first join to their first packets in the ring.
+/// Histogram of the time from the first join of a live channel to its first packets in the ring.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct StartTimes {
-    /// Upper bound in seconds, and how many starts took at most that long (cumulative).
+    /// Upper bounds in seconds, each with the number of starts that took at most that long (cumulative).
     pub buckets: Vec<(f64, u64)>,
-    /// All start times added up, in seconds.
+    /// Sum of all start times, in seconds.
     pub sum_seconds: f64,
     /// Number of starts.
     pub count: u64,
 }
 
-/// One reading of everything that is counted. Totals never go back while the process lives.
+/// One reading of all metrics. Totals never decrease while the process runs.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct MetricsSnapshot {
-    /// Leases out, those closing included.
+    /// Leases in use, including those that are closing.
     pub leases: usize,
-    /// Leases whose socket is on its way out.
+    /// Leases whose socket is closing.
     pub leases_closing: usize,
-    /// Upstream sockets open, those closing included.
+    /// Open upstream sockets, including those that are closing.
     pub sockets_open: usize,
-    /// Sessions of users, each of which holds a seat.
+    /// Sessions of users; each holds a seat.
     pub seats: usize,
     /// Live channels.
     pub channels: usize,
-    /// Clients watching.
+    /// Connected clients.
     pub clients: usize,
-    /// Bytes taken into rings, since start.
+    /// Bytes written to rings, since start.
     pub bytes_in: u64,
-    /// Bytes handed to clients' connections, since start.
+    /// Bytes passed to clients' connections, since start.
     pub bytes_out: u64,
     /// How often a client's place had left the ring, since start.
     pub misses: u64,
@@ -75,13 +75,13 @@ pub struct MetricsSnapshot {
     pub losses: u64,
     /// Live channels started, since start.
     pub channel_starts: u64,
-    /// Joins refused because every slot was taken, since start.
+    /// Joins refused because no slot was free, since start.
     pub refused_full: u64,
-    /// Requests refused because a user had no seat left, since start.
+    /// Requests refused because a user had no free seat, since start.
     pub refused_seats: u64,
     /// Bytes held by all rings.
     pub ring_bytes: usize,
-    /// How long starts took.
+    /// Start times of live channels.
     pub starts: StartTimes,
 }
 
@@ -89,7 +89,7 @@ pub struct MetricsSnapshot {
 struct Inner {
     channels: HashMap<u64, Arc<WatchedChannel>>,
     clients: HashMap<u64, Arc<WatchedClient>>,
-    /// Of what has ended.
+    /// Totals of ended channels.
     bytes_in: u64,
     bytes_out: u64,
     misses: u64,
@@ -99,7 +99,7 @@ struct Inner {
     start_count: u64,
 }
 
-/// Everything that is measured.
+/// All measurements.
 #[derive(Default)]
 pub(crate) struct Registry {
     inner: Mutex<Inner>,
@@ -112,7 +112,7 @@ pub(crate) struct Registry {
     pub(crate) refused_seats: Counter,
 }
 
-/// A total that only rises.
+/// A counter that only increases.
 #[derive(Default)]
 pub(crate) struct Counter(AtomicU64);
 
@@ -147,7 +147,7 @@ impl Registry {
         self.inner.lock().clients.values().cloned().collect()
     }
 
-    /// Ends the actor of a client, as a defect in it would.
+    /// Kills the actor of a client, as a defect in it would.
     #[cfg(any(test, feature = "testing"))]
     pub(crate) fn kill_client(&self, id: u64) {
         if let Some(client) = self.inner.lock().clients.get(&id) {
@@ -155,7 +155,7 @@ impl Registry {
         }
     }
 
-    /// A live channel played its first packets this long after its first join.
+    /// Records the time from the first join of a live channel to its first packets.
     pub(crate) fn started_after(&self, took: Duration) {
         self.channel_starts.add_one();
         let seconds = took.as_secs_f64();
@@ -169,7 +169,7 @@ impl Registry {
         }
     }
 
-    /// Everything but leases, sockets and seats, which others count.
+    /// Returns all metrics except leases, sockets and seats, which other values count.
     pub(crate) fn counts(&self) -> MetricsSnapshot {
         let inner = self.inner.lock();
         let mut counts = MetricsSnapshot {
@@ -210,7 +210,7 @@ enum RegisteredKind {
     Client(u64),
 }
 
-/// Keeps something registered; its end moves what was counted to the totals.
+/// A registration; its drop adds the final values to the totals.
 pub(crate) struct Registered {
     registry: Arc<Registry>,
     what: RegisteredKind,

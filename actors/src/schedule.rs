@@ -1,7 +1,7 @@
-//! When a list is refreshed by itself: pure functions of a schedule, a time zone and the time.
+//! The times of scheduled refreshes: pure functions of a schedule, a time zone and the time.
 //!
-//! A schedule is a number of hours or a cron expression. What should have happened while the gateway was down happens
-//! once after the start, and not for all accounts in the same second.
+//! A schedule is a number of hours or a cron expression. A refresh that was due while the gateway was down runs once
+//! after the start, and not for all accounts in the same second.
 
 use croner::Cron;
 use croner::parser::{CronParser, Seconds, Year};
@@ -12,25 +12,25 @@ use jiff::tz::TimeZone;
 
 const HOUR_MS: i64 = 3_600_000;
 
-/// Refreshes that were due before the start begin within this time after it, in milliseconds.
+/// Overdue refreshes begin within this time after the start, in milliseconds.
 const SPREAD_MS: i64 = 120_000;
 
-/// What is known of an account when its next refresh is looked for. Times are milliseconds since 1970.
+/// The data of an account that determines its next refresh. Times are milliseconds since 1970.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Known {
     pub(crate) account: AccountId,
-    /// When the last try ended.
+    /// End of the last attempt.
     pub(crate) tried_at: Option<i64>,
-    /// When an admin last changed the account: a schedule does not look back beyond the day it was made.
+    /// Last change by an admin: a schedule does not apply to times before it was set.
     pub(crate) updated_at: i64,
-    /// When the gateway started.
+    /// Start of the gateway.
     pub(crate) started_at: i64,
 }
 
-/// When the next refresh is due, in milliseconds since 1970; `None` is never.
+/// Returns the time of the next refresh in milliseconds since 1970; `None` is never.
 ///
-/// Hours count from the last try, and without one the first is due at once. A cron expression counts from the last try
-/// or the last change of the account, whichever is later.
+/// Hours count from the last attempt; without one, the first refresh is due at once. A cron expression counts from the
+/// last attempt or the last change of the account, whichever is later.
 pub(crate) fn next_due(schedule: &RefreshSchedule, zone: &TimeZone, known: &Known) -> Option<i64> {
     let due = if !schedule.cron.is_empty() {
         let since = known.tried_at.map_or(known.updated_at, |it| it.max(known.updated_at));
@@ -45,57 +45,58 @@ pub(crate) fn next_due(schedule: &RefreshSchedule, zone: &TimeZone, known: &Know
     Some(if overdue { known.started_at.saturating_add(spread(known.account)) } else { due })
 }
 
-/// The first time after `since` that the expression names.
+/// Returns the first time after `since` that the expression matches.
 fn next_of_cron(expression: &str, zone: &TimeZone, since: i64) -> Option<i64> {
     let since = Timestamp::from_millisecond(since).ok()?.to_zoned(zone.clone());
     let next = parse(expression).ok()?.find_next_occurrence(&since, false).ok()?;
     Some(next.timestamp().as_millisecond())
 }
 
-/// Is this a cron expression that is ever due? Five fields: minute, hour, day of month, month, day of week.
+/// Checks that this is a cron expression that matches some time. Five fields: minute, hour, day of month, month, day of
+/// week.
 ///
 /// # Errors
-/// A sentence about what is wrong with it.
+/// The error is a sentence for the client.
 pub fn check_cron(expression: &str) -> Result<(), String> {
-    /// None of these is near the edge of the calendar.
+    /// Any day that is not near the edge of the calendar.
     const SOME_DAY: Timestamp = Timestamp::constant(1_700_000_000, 0);
     let cron = parse(expression)?;
     let start = SOME_DAY.to_zoned(TimeZone::UTC);
     match cron.find_next_occurrence(&start, false) {
         Ok(_) => Ok(()),
-        Err(_) => Err("The cron expression names a time that never comes.".to_owned()),
+        Err(_) => Err("The cron expression never matches.".to_owned()),
     }
 }
 
 fn parse(expression: &str) -> Result<Cron, String> {
-    /// What a person writes is much shorter; longer is no expression.
+    /// Real expressions are much shorter; longer input is rejected without parsing.
     const BYTES_MAX: usize = 256;
     let wrong =
         || "A cron expression has five fields: minute, hour, day of month, month, day of week.".to_owned();
-    // The library also takes names such as `@hourly`, and six fields when asked; five is what the field says.
+    // The library also accepts names such as `@hourly`, and six fields; the interface promises exactly five.
     if expression.len() > BYTES_MAX || expression.split_ascii_whitespace().count() != 5 {
         return Err(wrong());
     }
     let parser = CronParser::builder().seconds(Seconds::Disallowed).year(Year::Disallowed).build();
-    parser.parse(expression).map_err(|error| format!("This is no cron expression: {error}."))
+    parser.parse(expression).map_err(|error| format!("Invalid cron expression: {error}."))
 }
 
-/// The time zone with this name of the IANA database, such as `Europe/Berlin`.
+/// Checks that the IANA database has a time zone with this name, such as `Europe/Berlin`.
 ///
 /// # Errors
-/// A sentence, when there is none.
+/// The name is unknown; the error is a sentence for the client.
 pub fn check_time_zone(name: &str) -> Result<(), String> {
-    TimeZone::get(name).map(|_| ()).map_err(|_| "There is no time zone with this name.".to_owned())
+    TimeZone::get(name).map(|_| ()).map_err(|_| "Unknown time zone.".to_owned())
 }
 
-/// The zone that schedules are read in; UTC where the name is none.
+/// Returns the time zone of schedules; UTC for an unknown name.
 pub(crate) fn time_zone(name: &str) -> TimeZone {
     TimeZone::get(name).unwrap_or(TimeZone::UTC)
 }
 
-/// The same for an account every time, and different for neighbours.
+/// Returns a delay that is stable for an account and different for neighbouring accounts.
 fn spread(account: AccountId) -> i64 {
-    // Multiples of the golden ratio lie far apart, however many there are.
+    // Multiples of the golden ratio are spread evenly for any number of accounts.
     let mixed = u64::from(account.0).wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 32;
     i64::try_from(mixed).map_or(0, |it| it % SPREAD_MS)
 }
@@ -108,7 +109,7 @@ mod tests {
         text.parse::<Timestamp>().unwrap().as_millisecond()
     }
 
-    fn said(at: Option<i64>) -> String {
+    fn text(at: Option<i64>) -> String {
         at.map_or("never".to_owned(), |it| Timestamp::from_millisecond(it).unwrap().to_string())
     }
 
@@ -116,7 +117,7 @@ mod tests {
     #[track_caller]
     fn check(cron: &str, zone: &str, since: &str, due: &str) {
         let zone = TimeZone::get(zone).unwrap();
-        assert_eq!(said(next_of_cron(cron, &zone, ms(since))), due, "{cron} after {since}");
+        assert_eq!(text(next_of_cron(cron, &zone, ms(since))), due, "{cron} after {since}");
     }
 
     #[test]
@@ -133,7 +134,7 @@ mod tests {
     }
 
     #[test]
-    fn a_time_that_the_clocks_skip_is_due_right_after_the_gap() {
+    fn a_time_skipped_by_daylight_saving_is_due_right_after_the_gap() {
         // 02:00 becomes 03:00 in Berlin.
         check("30 2 * * *", "Europe/Berlin", "2026-03-28T12:00:00Z", "2026-03-29T01:00:00Z");
         check("30 2 * * *", "Europe/Berlin", "2026-03-29T01:00:00Z", "2026-03-30T00:30:00Z");
@@ -141,16 +142,16 @@ mod tests {
     }
 
     #[test]
-    fn a_time_that_the_clocks_show_twice_is_due_once() {
+    fn a_time_repeated_by_daylight_saving_is_due_once() {
         // 03:00 becomes 02:00 in Berlin.
         check("30 2 * * *", "Europe/Berlin", "2026-10-24T12:00:00Z", "2026-10-25T00:30:00Z");
         check("30 2 * * *", "Europe/Berlin", "2026-10-25T00:30:00Z", "2026-10-26T01:30:00Z");
-        // What is due every hour is due in both.
+        // An hourly schedule is due in both hours.
         check("0 * * * *", "Europe/Berlin", "2026-10-25T00:00:00Z", "2026-10-25T01:00:00Z");
     }
 
     #[test]
-    fn what_is_no_cron_expression_is_refused_with_a_sentence() {
+    fn an_invalid_cron_expression_is_refused_with_a_sentence() {
         for good in ["* * * * *", "0 4 * * *", "*/15 0-6 1,15 * MON-FRI", "0 0 L * *", "0 0 29 2 *"] {
             assert_eq!(check_cron(good), Ok(()), "{good}");
         }
@@ -180,7 +181,7 @@ mod tests {
     }
 
     #[test]
-    fn a_time_zone_is_known_by_its_name_and_an_unknown_one_is_refused() {
+    fn an_unknown_time_zone_is_refused() {
         assert_eq!(check_time_zone("Europe/Berlin"), Ok(()));
         assert_eq!(check_time_zone("UTC"), Ok(()));
         assert!(check_time_zone("Europe/Atlantis").is_err());
@@ -196,7 +197,7 @@ mod tests {
     }
 
     #[test]
-    fn hours_count_from_the_last_try_and_a_cron_expression_comes_before_them() {
+    fn hours_count_from_the_last_attempt_and_a_cron_expression_takes_precedence() {
         let updated_at = ms("2026-01-01T00:00:00Z");
         let started_at = updated_at;
         let known = |tried: Option<&str>| Known {
@@ -206,7 +207,7 @@ mod tests {
             started_at,
         };
         let due = |schedule: RefreshSchedule, tried: Option<&str>| {
-            said(next_due(&schedule, &TimeZone::UTC, &known(tried)))
+            text(next_due(&schedule, &TimeZone::UTC, &known(tried)))
         };
         assert_eq!(due(hours(0), None), "never");
         assert_eq!(due(hours(6), None), "2026-01-01T00:00:00Z", "a first refresh is due at once");
@@ -223,18 +224,18 @@ mod tests {
     }
 
     #[test]
-    fn a_new_cron_expression_is_not_due_for_a_time_before_it_was_made() {
+    fn a_new_cron_expression_is_not_due_for_a_time_before_it_was_set() {
         let known = Known {
             account: AccountId(7),
             tried_at: Some(ms("2026-01-01T12:00:00Z")),
             updated_at: ms("2026-01-02T10:00:00Z"),
             started_at: 0,
         };
-        assert_eq!(said(next_due(&cron("0 4 * * *"), &TimeZone::UTC, &known)), "2026-01-03T04:00:00Z");
+        assert_eq!(text(next_due(&cron("0 4 * * *"), &TimeZone::UTC, &known)), "2026-01-03T04:00:00Z");
     }
 
     #[test]
-    fn after_a_restart_what_is_overdue_is_due_once_and_spread() {
+    fn overdue_refreshes_run_once_after_a_restart_and_spread_out() {
         let started_at = ms("2026-01-10T00:00:00Z");
         let due = |account: u32, schedule: &RefreshSchedule, tried_at: i64| {
             let known =
@@ -249,7 +250,7 @@ mod tests {
             seconds.sort_unstable();
             seconds.dedup();
             assert!(seconds.len() > 40, "{seconds:?}");
-            // It was done: the next is a day later and not another one of those that were missed.
+            // After the overdue refresh, the next one is a day later and not another missed one.
             assert!(due(2, &schedule, times[0]) > started_at + 3 * HOUR_MS);
         }
     }

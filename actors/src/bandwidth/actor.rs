@@ -1,4 +1,4 @@
-//! The loop of the bandwidth actor.
+//! The message loop of the bandwidth actor.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -12,7 +12,7 @@ use super::{Message, Slow, Stalled};
 use crate::registry::Registry;
 use crate::tasks::linked;
 
-/// How often the meters are read.
+/// Interval at which the meters are read.
 const PERIOD: Duration = Duration::from_secs(1);
 
 pub(crate) struct Actor;
@@ -42,7 +42,7 @@ impl ractor::Actor for Actor {
             ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
             loop {
                 ticks.tick().await;
-                if to.cast(Message::Look).is_err() {
+                if to.cast(Message::Measure).is_err() {
                     return;
                 }
             }
@@ -57,18 +57,18 @@ impl ractor::Actor for Actor {
         state: &mut State,
     ) -> Result<(), ActorProcessingErr> {
         match message {
-            Message::Look => state.look(),
+            Message::Measure => state.measure(),
         }
         Ok(())
     }
 }
 
 impl State {
-    fn look(&self) {
+    fn measure(&self) {
         for channel in self.registry.channels() {
             let Some(clock) = channel.pump.clock() else { continue };
             if clock.measured_for >= clock.window && clock.behind > CLOCK_BEHIND_MAX {
-                // A channel that is gone needs no news.
+                // The send fails when the channel has ended.
                 let _ = channel.port.send_message(Slow { attempt: clock.attempt, behind: clock.behind });
             }
         }

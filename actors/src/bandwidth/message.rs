@@ -1,13 +1,13 @@
-//! What the bandwidth actor can be told, and what it tells those it measures.
+//! Messages to and from the bandwidth actor.
 
 use std::time::Duration;
 
 use ractor::DerivedActorRef;
 
-/// Where a live channel hears that its source is slow.
+/// The address to which a slow source is reported.
 pub(crate) type ChannelPort = DerivedActorRef<Slow>;
 
-/// Where a client hears that it stands still.
+/// The address to which a stalled client is reported.
 pub(crate) type ClientPort = DerivedActorRef<Stalled>;
 
 /// The programme clock of this attempt's source fell behind the wall clock.
@@ -17,14 +17,14 @@ pub(crate) struct Slow {
     pub(crate) behind: Duration,
 }
 
-/// The client's socket took no byte for this long while some were on offer.
+/// The client's socket accepted no byte for this long, although data was available.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Stalled {
     pub(crate) blocked: Duration,
 }
 
-/// Everything the bandwidth actor can be told.
+/// The messages of the bandwidth actor.
 pub(crate) enum Message {
-    /// A second passed.
-    Look,
+    /// Reads the meters.
+    Measure,
 }

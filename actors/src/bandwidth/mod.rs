@@ -1,6 +1,6 @@
-//! Measures, once a second: reads every meter and the pumps' clocks, calls a channel slow and a client stalled.
+//! Reads every meter and the clocks of the pumps once a second; reports slow sources and stalled clients.
 //!
-//! What is measured is owned by the system's registry, so a restarted Bandwidth goes on where its predecessor died.
+//! The measurements belong to the system's registry, so a restarted actor continues where its predecessor died.
 
 mod actor;
 mod message;

@@ -1,4 +1,4 @@
-//! The loop of a client.
+//! The message loop of a client actor.
 
 use std::sync::Arc;
 
@@ -9,9 +9,9 @@ use super::Message;
 
 pub(crate) struct Actor;
 
-/// Holds the connection to its end. A client that dies of a bug or with its channel takes its connection along, also
-/// when it never came to live; one whose tail was dropped leaves it to the server, which may still be flushing the
-/// last bytes.
+/// Closes the connection on drop. A client actor that dies of a defect or with its channel, or that never started,
+/// closes its connection. After the tail was dropped, the connection is left to the server, which may still be flushing
+/// the last bytes.
 pub(crate) struct State {
     connection: Arc<Connection>,
     left: bool,
@@ -53,7 +53,7 @@ impl ractor::Actor for Actor {
             }
             Message::Stalled(stalled) => {
                 state.connection.cancel.cancel();
-                myself.stop(Some(format!("took no byte for {} s", stalled.blocked.as_secs())));
+                myself.stop(Some(format!("accepted no byte for {} s", stalled.blocked.as_secs())));
             }
             Message::Kick(reason) => {
                 state.connection.cancel.cancel();

@@ -1,21 +1,21 @@
-//! What a client can be told.
+//! Messages of a client actor.
 
 use crate::bandwidth::Stalled;
 
-/// Everything a client can be told.
+/// The messages of a client actor.
 #[derive(Debug)]
 pub(crate) enum Message {
-    /// Its tail was dropped, with the reason for the log: the player left, the ring ended, or its seat was taken away.
+    /// The tail was dropped; with the reason for the log: the player left, the ring ended, or the seat was taken away.
     Left(&'static str),
-    /// Its socket takes no bytes any more.
+    /// The socket accepts no more bytes.
     Stalled(Stalled),
-    /// End it now, with the reason for the log.
+    /// Disconnects the client, with the reason for the log.
     Kick(&'static str),
 }
 
 impl From<Stalled> for Message {
-    fn from(news: Stalled) -> Self {
-        Message::Stalled(news)
+    fn from(message: Stalled) -> Self {
+        Message::Stalled(message)
     }
 }
 
@@ -24,7 +24,7 @@ impl TryFrom<Message> for Stalled {
 
     fn try_from(message: Message) -> Result<Self, ()> {
         match message {
-            Message::Stalled(news) => Ok(news),
+            Message::Stalled(message) => Ok(message),
             Message::Left(_) | Message::Kick(_) => Err(()),
         }
     }

@@ -1,8 +1,8 @@
-//! One watching client.
+//! One client that watches a live channel.
 //!
-//! The actor decides, its tail carries: packets never pass here, and the actor sleeps while bytes flow. It ends when
-//! its tail is dropped, or ends the client by cancelling the connection (a body whose socket is full is never
-//! polled, so that closing the connection is the only way).
+//! The actor makes decisions; the tail carries the packets, and the actor sleeps while bytes flow. The actor ends when
+//! its tail is dropped. It disconnects the client by cancelling the connection: a body whose socket is full is never
+//! polled, so closing the connection is the only way.
 
 mod actor;
 mod message;
@@ -18,7 +18,7 @@ use ractor::ActorRef;
 
 use crate::seats::Seat;
 
-/// Lives inside a tail; its end tells the client that the player left, and returns the seat.
+/// A guard inside a tail. Its drop reports to the client actor that the player left, and releases the seat.
 struct Departure {
     client: ActorRef<Message>,
     seat: Option<Arc<Seat>>,
@@ -27,12 +27,12 @@ struct Departure {
 impl Drop for Departure {
     fn drop(&mut self) {
         let why = self.seat.as_ref().and_then(|it| it.why_ended());
-        // A client that ended first knows already.
+        // The cast fails if the client actor ended first.
         let _ = self.client.cast(Message::Left(why.unwrap_or("its stream was closed")));
     }
 }
 
-/// The guard to put into the tail of this client. The seat is taken as long as the tail is there.
+/// Creates the guard for the tail of a client. The seat is held as long as the tail exists.
 pub(crate) fn departure(client: ActorRef<Message>, seat: Option<Arc<Seat>>) -> Box<dyn Any + Send + Sync> {
     Box::new(Departure { client, seat })
 }

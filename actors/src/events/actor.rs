@@ -1,4 +1,4 @@
-//! The loop of the events actor.
+//! The message loop of the events actor.
 
 use std::sync::Arc;
 
@@ -40,8 +40,8 @@ impl ractor::Actor for Actor {
                 let number = history.back().map_or(1, |it| it.0 + 1);
                 history.push_back((number, event.clone()));
                 drop(history);
-                // No subscriber is no error.
-                let _ = bus.line.send(event);
+                // The send fails without subscribers, which is normal.
+                let _ = bus.sender.send(event);
             }
         }
         Ok(())

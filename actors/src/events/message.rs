@@ -1,11 +1,11 @@
-//! What the events actor can be told.
+//! Messages of the events actor.
 
 use std::sync::Arc;
 
 use domain::event::Event;
 
-/// Everything the events actor can be told.
+/// The messages of the events actor.
 pub(crate) enum Message {
-    /// One of the fifteen things happened.
+    /// An event happened.
     Happened(Arc<Event>),
 }

@@ -1,7 +1,7 @@
-//! One place where everything that happened arrives.
+//! The event bus.
 //!
-//! Whoever knows tells; nobody waits. The bus keeps the newest [`HISTORY_MAX`] events and passes each on to whoever
-//! subscribed. A subscriber that falls behind loses the oldest and is told how many.
+//! Emitting an event never waits. The bus keeps the newest [`HISTORY_MAX`] events and passes each on to its
+//! subscribers. A subscriber that falls behind loses the oldest events and learns how many.
 
 mod actor;
 mod message;
@@ -19,31 +19,31 @@ use tokio::sync::broadcast;
 
 use crate::ask::Address;
 
-/// Events kept for whoever looks later.
+/// Maximum number of events in the history.
 pub(crate) const HISTORY_MAX: usize = 200;
 
-/// Events a subscriber may fall behind before it loses the oldest.
+/// Maximum number of events that a subscriber may fall behind before it loses the oldest.
 const SUBSCRIBER_LAG_MAX: usize = 256;
 
-/// An event of the past, by its number since the start: the first is 1, and none is given twice.
+/// An event with its number since the start. The first number is 1; no number is used twice.
 pub type NumberedEvent = (u64, Arc<Event>);
 
-/// What outlives the actor: the recent past, and the line to subscribers.
+/// The state that outlives the actor: the recent events and the channel to subscribers.
 pub(crate) struct Bus {
     history: Mutex<VecDeque<NumberedEvent>>,
-    line: broadcast::Sender<Arc<Event>>,
+    sender: broadcast::Sender<Arc<Event>>,
 }
 
 impl Bus {
     pub(crate) fn new() -> Arc<Self> {
         Arc::new(Self {
             history: Mutex::new(VecDeque::with_capacity(HISTORY_MAX)),
-            line: broadcast::Sender::new(SUBSCRIBER_LAG_MAX),
+            sender: broadcast::Sender::new(SUBSCRIBER_LAG_MAX),
         })
     }
 }
 
-/// The door of the events actor.
+/// The handle of the events actor.
 #[derive(Clone)]
 pub struct Events {
     address: Address<Message>,
@@ -55,22 +55,22 @@ impl Events {
         Self { address, bus }
     }
 
-    /// Something happened. No answer, no wait.
+    /// Emits an event without waiting.
     pub fn happened(&self, event: Event) {
         self.address.tell(Message::Happened(Arc::new(event)));
     }
 
-    /// Every event from now on. Who lags more than 256 events behind loses the oldest.
+    /// Subscribes to all events from now on. A subscriber that lags more than 256 events behind loses the oldest.
     pub fn subscribe(&self) -> broadcast::Receiver<Arc<Event>> {
-        self.bus.line.subscribe()
+        self.bus.sender.subscribe()
     }
 
-    /// The newest events, oldest first; at most 200.
+    /// Returns the newest events, oldest first; at most 200.
     pub fn recent(&self) -> Vec<Arc<Event>> {
         self.bus.history.lock().iter().map(|it| it.1.clone()).collect()
     }
 
-    /// The same with their numbers, newest first.
+    /// Returns the newest events with their numbers, newest first.
     pub fn history(&self) -> Vec<NumberedEvent> {
         self.bus.history.lock().iter().rev().cloned().collect()
     }

@@ -18,7 +18,8 @@ use tokio_util::task::AbortOnDropHandle;
 use tracing::{info, warn};
 use uuid::Uuid;
 
-use super::run::{Reporting, finish};
+use super::job::ReportFn;
+use super::run::finish;
 use super::{
     ImportError, ImportOptions, ImportSummary, Message, RefreshPhase, RefreshProgress, RefreshStart,
     RefreshStatus,
@@ -38,7 +39,7 @@ const LOOK_PERIOD: Duration = Duration::from_secs(10);
 const STOP_DEADLINE: Duration = Duration::from_millis(800);
 
 /// One import, whoever does it.
-pub(crate) type Work = dyn Fn(AccountId, ImportOptions, Box<Reporting>) -> Pin<Box<dyn Future<Output = Done> + Send>>
+pub(crate) type Work = dyn Fn(AccountId, ImportOptions, Box<ReportFn>) -> Pin<Box<dyn Future<Output = Done> + Send>>
     + Send
     + Sync;
 type Done = Result<ImportSummary, ImportError>;

@@ -14,8 +14,8 @@ use domain::stream::Stream;
 use storage::Table;
 
 use super::error::ImportError;
-use super::reading::{self, ReadList};
-use super::run::{ImportSummary, Job};
+use super::job::{ImportSummary, Job};
+use super::reading::ReadList;
 
 /// Changes that go through an ordinary write. New streams lie together, changed ones each in a block of their own, and
 /// while an ordinary write is filled every other one waits.
@@ -60,8 +60,8 @@ impl Compared {
             n_changed: self.counts.n_changed,
             n_stale: self.n_gone(MissingAction::MarkStale),
             n_removed: self.n_gone(MissingAction::Remove),
-            problems: list.problems.clone(),
-            n_problems: list.n_problems,
+            problems: list.findings.problems.clone(),
+            n_problems: list.findings.n_problems,
         }
     }
 }
@@ -82,8 +82,8 @@ pub(super) fn compare(job: &Job, list: &ReadList) -> Result<Compared, ImportErro
     let mut names = BTreeSet::new();
     let mut few = Some(Vec::new());
     list.entries.for_each(|facts| {
-        job.go_on()?;
-        let taken = known.match_entry(reading::entry(facts));
+        job.check_stop()?;
+        let taken = known.match_properties(facts);
         if matches!(taken.change, EntryChange::Unchanged(_)) {
             return Ok(());
         }

@@ -6,6 +6,7 @@ use domain::account::RefreshOutcome;
 use domain::playlist::rules::RulesError;
 
 use crate::fetch::FetchError;
+use crate::playlist::PlaylistReadError;
 
 /// Why an import changed nothing. No text names an address beyond its host.
 #[derive(Debug, thiserror::Error)]
@@ -46,6 +47,17 @@ pub enum ImportError {
     Store(#[from] storage::Error),
     #[error("the refresh met a fault of the gateway's own; the log has more of it")]
     Panicked,
+}
+
+impl From<PlaylistReadError> for ImportError {
+    fn from(error: PlaylistReadError) -> Self {
+        match error {
+            PlaylistReadError::Fetch(cause) => Self::Fetch(cause),
+            PlaylistReadError::Open(cause) => Self::File(cause),
+            PlaylistReadError::Read(cause) => Self::Unread(cause),
+            PlaylistReadError::Panicked => Self::Panicked,
+        }
+    }
 }
 
 impl ImportError {

@@ -18,8 +18,9 @@ use storage::{BulkWrite, Store, Table, View, Write};
 
 use super::compare::{Compared, is_used};
 use super::error::ImportError;
-use super::reading::{self, ReadList};
-use super::run::{ImportSummary, Job, first};
+use super::job::{ImportSummary, Job};
+use super::reading::ReadList;
+use super::run::first;
 
 /// Streams that are written between two signs of life.
 const TOLD_EVERY: usize = 1_000;
@@ -48,7 +49,7 @@ pub(super) fn land(
     imported: &ImportSummary,
     begun: Option<Box<BulkWrite<Stream>>>,
 ) -> Result<Landing, ImportError> {
-    job.go_on()?;
+    job.check_stop()?;
     let is_same = compared.is_same();
     let Compared { known, few, gone, groups, vanishing, channels, fingerprint, .. } = compared;
     let frame =
@@ -183,11 +184,11 @@ fn put_all(
 ) -> Result<(), ImportError> {
     let streams = job.models.store.collection::<Stream>();
     list.entries.for_each(|facts| {
-        job.go_on()?;
+        job.check_stop()?;
         if bulk.len().is_multiple_of(TOLD_EVERY) {
-            job.teller.tell(|_| {});
+            job.reporter.update(|_| {});
         }
-        let taken = known.match_entry(reading::entry(facts));
+        let taken = known.match_properties(facts);
         let stream =
             taken.into_stream(vanishing.now, || bulk.next_id().map(StreamId), |id| streams.get(id.0))?;
         bulk.put(&stream)?;
@@ -195,7 +196,7 @@ fn put_all(
     })?;
     // By id, which is nearly the order in which they lie.
     for it in gone.iter().filter(|it| it.action != MissingAction::Remove) {
-        job.go_on()?;
+        job.check_stop()?;
         if let Some(mut stream) = of_account(streams.get(it.id.0)?, job.account.id) {
             stream.mark_stale(it.nth, vanishing);
             bulk.put(&stream)?;

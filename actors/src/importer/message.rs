@@ -5,7 +5,7 @@ use ractor::RpcReplyPort;
 use uuid::Uuid;
 
 use super::error::ImportError;
-use super::run::ImportSummary;
+use super::job::ImportSummary;
 
 /// Everything the importer can be told.
 pub(crate) enum Message {

@@ -7,6 +7,7 @@
 mod actor;
 mod compare;
 mod error;
+mod job;
 mod landing;
 mod message;
 mod progress;
@@ -25,11 +26,12 @@ use storage::Models;
 pub(crate) use self::actor::Work;
 pub(crate) use self::actor::{Actor, Arguments, Imports};
 pub use self::error::ImportError;
+pub use self::job::{ImportOptions, ImportSummary};
 pub(crate) use self::message::Message;
 pub use self::message::RefreshStart;
 pub(crate) use self::progress::RefreshProgress;
 pub use self::progress::{RefreshPhase, RefreshStatus};
-pub use self::run::{ImportOptions, ImportSummary, import};
+pub use self::run::import;
 
 use crate::ask::{ANSWER_TIMEOUT, Address, AskError};
 use crate::clock::now_ms;

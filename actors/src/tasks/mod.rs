@@ -1,4 +1,4 @@
-//! Tasks beside the actors: what has no mailbox, and is needed all the same.
+//! Background tasks that are not actors.
 
 #[cfg(test)]
 mod tests;
@@ -11,18 +11,18 @@ use tokio::time::sleep;
 use tokio_util::task::AbortOnDropHandle;
 use tracing::error;
 
-/// Between a death and the next life: one that cannot live costs a line of the log a second, and no more.
+/// Delay before a failed task is started again. It limits a task that always fails to one log line per second.
 pub(crate) const RESPAWN_DELAY: Duration = Duration::from_secs(1);
 
-/// A task that begins anew when it dies, and ends when it is done or when this is dropped.
+/// A task that is restarted when it dies. It ends when it returns, or when this value is dropped.
 pub(crate) struct RespawnedTask {
     _keeper: AbortOnDropHandle<()>,
     #[cfg(any(test, feature = "testing"))]
     now: std::sync::Arc<parking_lot::Mutex<Option<tokio::task::AbortHandle>>>,
 }
 
-/// Keeps what `begin` makes running on the current runtime. `begin` is called for each life, and brings with it all
-/// that a life needs: what the one before knew is lost.
+/// Runs the future that `begin` returns on the current runtime, and restarts it when it panics. `begin` is called for
+/// each run and provides everything that a run needs; the state of the previous run is lost.
 pub(crate) fn respawn<F>(name: &'static str, mut begin: impl FnMut() -> F + Send + 'static) -> RespawnedTask
 where
     F: Future<Output = ()> + Send + 'static,
@@ -37,7 +37,7 @@ where
             #[cfg(any(test, feature = "testing"))]
             shown.lock().replace(life.abort_handle());
             let Err(death) = life.await else { return };
-            error!(task = name, "a task ended and begins anew: {}", how(death));
+            error!(task = name, "task failed and is restarted: {}", panic_text(death));
             sleep(RESPAWN_DELAY).await;
         }
     });
@@ -49,7 +49,7 @@ where
 }
 
 impl RespawnedTask {
-    /// Ends this life at its next await, as a defect in it would.
+    /// Aborts the current run at its next await, as a defect in it would.
     #[cfg(any(test, feature = "testing"))]
     pub(crate) fn kill(&self) {
         if let Some(life) = &*self.now.lock() {
@@ -58,30 +58,30 @@ impl RespawnedTask {
     }
 }
 
-/// How a task died, in words.
-fn how(death: JoinError) -> String {
+/// Returns the panic message of a task.
+fn panic_text(death: JoinError) -> String {
     let Ok(panic) = death.try_into_panic() else { return "it was aborted".to_owned() };
     let said = panic.downcast_ref::<String>().cloned();
     said.or_else(|| panic.downcast_ref::<&str>().map(|it| (*it).to_owned()))
         .unwrap_or_else(|| "it panicked".to_owned())
 }
 
-/// Runs a task that an actor cannot do without: should it end, the actor ends too, and whoever supervises the actor
-/// starts both again. It ends with what is returned.
+/// Runs a task that an actor depends on. If the task ends, the actor ends too, and the supervisor of the actor restarts
+/// both. The task ends when the returned handle is dropped.
 pub(crate) fn linked<M: Message>(
     actor: &ActorRef<M>,
     task: impl Future<Output = ()> + Send + 'static,
 ) -> AbortOnDropHandle<()> {
-    /// Also when the task panics.
-    struct Last<M>(ActorRef<M>);
-    impl<M> Drop for Last<M> {
+    /// Stops the actor on drop, so also after a panic.
+    struct StopOnDrop<M>(ActorRef<M>);
+    impl<M> Drop for StopOnDrop<M> {
         fn drop(&mut self) {
-            self.0.stop(Some("a task of it ended".to_owned()));
+            self.0.stop(Some("one of its tasks ended".to_owned()));
         }
     }
-    let last = Last(actor.clone());
+    let guard = StopOnDrop(actor.clone());
     AbortOnDropHandle::new(tokio::spawn(async move {
-        let _last = last;
+        let _guard = guard;
         task.await;
     }))
 }

@@ -1,4 +1,4 @@
-//! Promises of the tasks beside the actors.
+//! Tests of background tasks.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -11,7 +11,7 @@ use crate::testing::inbox;
 const LONG: Duration = Duration::from_secs(3600);
 
 #[tokio::test(start_paused = true)]
-async fn a_task_that_panics_or_is_killed_begins_anew_and_one_that_is_done_does_not() {
+async fn a_task_that_panics_or_is_killed_is_restarted_and_a_finished_one_is_not() {
     let lives = Arc::new(AtomicUsize::new(0));
     let counted = lives.clone();
     let task = respawn("test", move || {
@@ -32,7 +32,7 @@ async fn a_task_that_panics_or_is_killed_begins_anew_and_one_that_is_done_does_n
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_task_that_cannot_live_is_tried_once_a_second() {
+async fn a_task_that_always_fails_is_restarted_once_a_second() {
     let lives = Arc::new(AtomicUsize::new(0));
     let counted = lives.clone();
     let began = Instant::now();
@@ -49,7 +49,7 @@ async fn a_task_that_cannot_live_is_tried_once_a_second() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_actor_ends_with_a_task_that_it_cannot_do_without() {
+async fn an_actor_ends_with_a_linked_task() {
     for panics in [false, true] {
         let (actor, mut inbox) = inbox::<()>().await;
         let _task = linked(&actor, async move { assert!(!panics, "a defect") });

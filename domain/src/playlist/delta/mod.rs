@@ -182,8 +182,12 @@ impl KnownStreams {
 
     /// Compares the next entry of the playlist.
     pub fn match_entry(&mut self, entry: PlaylistEntry) -> MatchedEntry {
+        self.match_properties(stream_properties(entry))
+    }
+
+    /// Matches the properties of the next entry; see [`stream_properties`].
+    pub fn match_properties(&mut self, properties: StreamProperties) -> MatchedEntry {
         self.seal();
-        let properties = stream_properties(entry);
         let rule = self.rules.apply(&properties);
         let key = key(self.identity, &properties);
         let first = self.items.partition_point(|it| it.key < key);
@@ -343,7 +347,7 @@ impl Stream {
 }
 
 /// Converts an entry to the properties of a stream.
-pub(crate) fn stream_properties(entry: PlaylistEntry) -> StreamProperties {
+pub fn stream_properties(entry: PlaylistEntry) -> StreamProperties {
     StreamProperties {
         name: entry.name,
         url: entry.url,

@@ -153,7 +153,7 @@ async fn an_invalid_account_is_refused_by_field() {
         ("headers", headers, "At most 16 headers are allowed."),
         ("refresh_interval", json!(8761), "Ensure this value is less than or equal to 8760."),
         ("cron_expression", json!("every day"), "A cron expression has five fields"),
-        ("cron_expression", json!("0 0 30 2 *"), "The cron expression names a time that never comes."),
+        ("cron_expression", json!("0 0 30 2 *"), "The cron expression never matches."),
         ("rules", json!(many), "Ensure this field has no more than 100 elements."),
         ("rules", json!([{ "find": "a", "replace": "" }]), "Item 1: field: This field is required."),
         ("rules", json!([{ "field": "id", "find": "a", "replace": "" }]), "Item 1: field: \"id\" is not"),

@@ -1,0 +1,131 @@
+//! The options, progress and summary of one import.
+
+use std::sync::Arc;
+
+use domain::account::Account;
+use domain::playlist::m3u;
+use parking_lot::Mutex;
+use storage::Models;
+use tokio_util::sync::CancellationToken;
+use uuid::Uuid;
+
+use super::error::ImportError;
+use super::progress::RefreshStatus;
+use crate::clock::now_ms;
+
+/// Options of an import.
+#[derive(Clone, Debug)]
+pub struct ImportOptions {
+    /// Accepts a playlist that is much smaller than the last good one.
+    pub confirm: bool,
+    /// Limits of the parser.
+    pub limits: m3u::PlaylistLimits,
+    /// Stops the import; it writes nothing more.
+    pub stop: CancellationToken,
+    /// Distinguishes the progress of this import from that of others.
+    pub job: Uuid,
+    /// Time of the import in milliseconds since 1970, in place of the clock.
+    pub at: Option<i64>,
+}
+
+impl Default for ImportOptions {
+    fn default() -> Self {
+        Self {
+            confirm: false,
+            limits: m3u::PlaylistLimits::default(),
+            stop: CancellationToken::new(),
+            job: Uuid::new_v4(),
+            at: None,
+        }
+    }
+}
+
+impl ImportOptions {
+    /// Returns the time of the import in milliseconds since 1970.
+    pub(super) fn now(&self) -> i64 {
+        self.at.unwrap_or_else(now_ms)
+    }
+}
+
+/// The result of an import.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct ImportSummary {
+    /// Number of usable entries.
+    pub n_entries: u64,
+    /// Number of new streams.
+    pub n_new: u64,
+    /// Number of changed streams.
+    pub n_changed: u64,
+    /// Number of streams that vanished from the playlist with this import.
+    pub n_stale: u64,
+    /// Number of streams that were removed because they vanished long enough ago.
+    pub n_removed: u64,
+    /// The first problems of the playlist.
+    pub problems: Vec<m3u::PlaylistProblem>,
+    /// Number of all problems.
+    pub n_problems: u64,
+}
+
+impl ImportSummary {
+    /// Returns the summary as a sentence for an admin.
+    pub fn sentence(&self) -> String {
+        let Self { n_entries, n_new, n_changed, n_stale, n_removed, n_problems, .. } = self;
+        let mut text = format!(
+            "{n_entries} entries: {n_new} new, {n_changed} changed, {n_stale} no longer listed, {n_removed} removed."
+        );
+        if *n_problems > 0 {
+            text += &format!(
+                " {n_problems} problems, the first in line {}.",
+                self.problems.first().map_or(0, |it| it.line)
+            );
+        }
+        text
+    }
+}
+
+/// The part of an import that runs on a thread that may block.
+pub(super) struct Job {
+    pub(super) models: Models,
+    pub(super) account: Arc<Account>,
+    pub(super) options: ImportOptions,
+    pub(super) stop: CancellationToken,
+    pub(super) reporter: Arc<Reporter>,
+}
+
+impl Job {
+    /// Called between any two long steps.
+    ///
+    /// # Errors
+    /// The import was stopped.
+    pub(super) fn check_stop(&self) -> Result<(), ImportError> {
+        if self.stop.is_cancelled() { Err(ImportError::Stopped) } else { Ok(()) }
+    }
+}
+
+/// A receiver of the progress of an import.
+pub(super) type ReportFn = dyn Fn(RefreshStatus) + Send + Sync;
+
+/// The progress of an import, reported after every change.
+pub(super) struct Reporter {
+    progress: Mutex<RefreshStatus>,
+    report: Box<ReportFn>,
+}
+
+impl Reporter {
+    pub(super) fn new(
+        progress: RefreshStatus,
+        report: impl Fn(RefreshStatus) + Send + Sync + 'static,
+    ) -> Self {
+        Self { progress: Mutex::new(progress), report: Box::new(report) }
+    }
+
+    /// Changes the progress and reports it.
+    pub(super) fn update(&self, change: impl FnOnce(&mut RefreshStatus)) {
+        let progress = {
+            let mut progress = self.progress.lock();
+            change(&mut progress);
+            progress.clone()
+        };
+        (self.report)(progress);
+    }
+}
