@@ -1,11 +1,11 @@
-//! Everything that is fetched and not streamed: one HTTP client, with limits.
+//! The HTTP client for everything that is fetched and not streamed, with limits.
 //!
-//! Redirects are followed here and not by the library, so that every hop is looked at: only `http` and `https`, a hop
-//! limit, and what the user meant for one server goes to no other. Error texts name no URL, because a playlist's
-//! address carries a password as often as not.
+//! Redirects are followed here and not by the library, so that every hop is checked: only `http` and `https`, a maximum
+//! number of hops, and no credentials for another server. Error texts contain no URL, because the address of a playlist
+//! often contains a password.
 //!
-//! Bodies come as they were sent. Whoever reads them takes them through [`Unpacked`], which tells by the bytes whether
-//! they are compressed: what servers say of that is often wrong.
+//! Bodies are returned as received. [`Unpacked`] detects compression by the bytes, because the headers of servers are
+//! often wrong.
 
 #[cfg(test)]
 mod tests;
@@ -22,22 +22,22 @@ use tokio::time::{Instant, timeout_at};
 
 pub(crate) use self::unpacked::Unpacked;
 
-/// Who asks, where neither account nor caller says otherwise.
-const OUR_USER_AGENT: &str = concat!("Headwater/", env!("CARGO_PKG_VERSION"));
+/// The default `User-Agent`, if neither account nor caller sets one.
+const DEFAULT_USER_AGENT: &str = concat!("Headwater/", env!("CARGO_PKG_VERSION"));
 
-/// Hops followed before a chain counts as a loop.
+/// Maximum number of redirects.
 const REDIRECTS_MAX: usize = 5;
 
-/// How much may be fetched, and how long it may take.
+/// Limits of a download.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FetchLimits {
-    /// Longest wait for a connection, names and TLS included.
+    /// Maximum wait for a connection, including name resolution and TLS.
     pub connect_timeout: Duration,
-    /// Longest wait for headers, and between two reads of the body.
+    /// Maximum wait for the headers, and between two reads of the body.
     pub read_timeout: Duration,
-    /// Longest time from the first request to the last byte. Ends what drips for ever.
+    /// Maximum time from the first request to the last byte. Ends a download that drips forever.
     pub total_timeout: Duration,
-    /// Longest body in bytes; of a compressed one both before and after it is unpacked.
+    /// Maximum length of a body in bytes; for a compressed one both before and after it is unpacked.
     pub bytes_max: u64,
 }
 
@@ -52,76 +52,76 @@ impl Default for FetchLimits {
     }
 }
 
-/// Why something could not be fetched. Names no URL.
+/// Reason why a download failed. Contains no URL.
 #[derive(Debug, thiserror::Error)]
 pub enum FetchError {
-    /// The text is no `http` or `https` address.
+    /// The text is not an `http` or `https` address.
     #[error("the address is not a valid http or https URL")]
     Address,
-    /// The client could not be made.
+    /// The client cannot be created.
     #[error("set up the HTTP client")]
     Client(#[source] reqwest::Error),
-    /// No connection, no answer, or the body broke off.
+    /// The connection failed, the server did not answer, or the body broke off.
     #[error("fetch from \"{host}\"")]
     Transfer {
-        /// Whom was asked.
+        /// Host of the request.
         host: String,
-        /// What went wrong.
+        /// The error of the library.
         #[source]
         cause: reqwest::Error,
     },
-    /// It did not all come in time.
+    /// The body was not complete in time.
     #[error("\"{host}\" did not send everything within {} s", .limit.as_secs())]
     Slow {
-        /// Whom was asked.
+        /// Host of the request.
         host: String,
-        /// How long was waited.
+        /// The time limit.
         limit: Duration,
     },
-    /// The body is compressed in a way that was not asked for.
-    #[error("\"{host}\" answered in an encoding that is not understood")]
+    /// The body has a content encoding that was not requested.
+    #[error("\"{host}\" answered with an unsupported content encoding")]
     Encoding {
-        /// Who answered.
+        /// Host of the server.
         host: String,
     },
-    /// The server refused.
+    /// The server answered with an error status.
     #[error("\"{host}\" answered {status}")]
     Status {
-        /// Who answered.
+        /// Host of the server.
         host: String,
-        /// With what.
+        /// The status.
         status: StatusCode,
     },
-    /// A redirect led nowhere, elsewhere than to `http` or `https`, or on and on.
-    #[error("\"{host}\" redirects in a way that is not followed")]
+    /// A redirect has no valid target, or too many of them follow each other.
+    #[error("\"{host}\" sent an invalid redirect, or too many")]
     Redirect {
-        /// Who redirected.
+        /// Host of the server.
         host: String,
     },
     /// The body is longer than allowed.
     #[error("the answer of \"{host}\" is longer than {bytes_max} bytes")]
     TooLong {
-        /// Who answered.
+        /// Host of the server.
         host: String,
-        /// What was allowed.
+        /// The maximum length.
         bytes_max: u64,
     },
 }
 
-/// The shared HTTP client for everything that is not a stream. Cheap to clone.
+/// The shared HTTP client for everything that is not streamed. Cheap to clone.
 #[derive(Clone)]
 pub struct Fetch {
     client: Client,
     limits: FetchLimits,
-    /// What servers are told where nobody says it.
+    /// `User-Agent` for requests without one.
     user_agent: Arc<str>,
 }
 
 impl Fetch {
-    /// A client with these limits. The process must have a TLS provider installed.
+    /// Creates a client with these limits. The process must have a TLS provider installed.
     ///
     /// # Errors
-    /// When the client cannot be built.
+    /// The client cannot be created.
     pub fn new(limits: FetchLimits) -> Result<Self, FetchError> {
         let client = Client::builder()
             .redirect(reqwest::redirect::Policy::none())
@@ -129,19 +129,19 @@ impl Fetch {
             .read_timeout(limits.read_timeout)
             .build()
             .map_err(FetchError::Client)?;
-        Ok(Self { client, limits, user_agent: OUR_USER_AGENT.into() })
+        Ok(Self { client, limits, user_agent: DEFAULT_USER_AGENT.into() })
     }
 
-    /// The same client under another name, where headers give none. The name has to be fit for a header.
+    /// Sets the default `User-Agent`. It must be a valid header value.
     pub fn known_as(self, user_agent: &str) -> Self {
         Self { user_agent: user_agent.into(), ..self }
     }
 
-    /// Asks for `url` with these headers, and answers its body, to be read as it arrives. A redirect to another server,
-    /// or to an unprotected connection, gets none of them but the user agent.
+    /// Requests `url` with these headers, and returns the body, to be read as it arrives. A redirect to another server,
+    /// or to an unencrypted connection, gets none of the headers except the `User-Agent`.
     ///
     /// # Errors
-    /// When there is no good answer; see [`FetchError`].
+    /// The request failed; see [`FetchError`].
     pub async fn get(&self, url: &str, headers: &RequestHeaders) -> Result<FetchBody, FetchError> {
         let mut url = Url::parse(url).map_err(|_| FetchError::Address)?;
         let deadline =
@@ -153,7 +153,8 @@ impl Fetch {
             }
             let host = url.host_str().unwrap_or_default().to_owned();
             let request = self.client.get(url.clone());
-            let request = if may_know(&first, &url) { with_all(request, headers) } else { request };
+            let request =
+                if may_receive_headers(&first, &url) { with_headers(request, headers) } else { request };
             let user_agent = headers.user_agent.as_deref().unwrap_or(&self.user_agent);
             let request = request.header(USER_AGENT, user_agent).header(ACCEPT_ENCODING, "gzip");
             let response = deadline.keep(&host, request.send()).await?;
@@ -168,24 +169,24 @@ impl Fetch {
         Err(FetchError::Redirect { host: url.host_str().unwrap_or_default().to_owned() })
     }
 
-    /// How much may be fetched.
+    /// Returns the limits of this client.
     pub fn limits(&self) -> FetchLimits {
         self.limits
     }
 }
 
-/// May this address get what the user meant for the first one? The same server may, and the protected door of one that
-/// was asked at the usual unprotected one.
-fn may_know(first: &Url, now: &Url) -> bool {
+/// Returns whether this address may receive the headers for the first one. The same server may, and so may the standard
+/// HTTPS port of a server that was addressed on the standard HTTP port.
+fn may_receive_headers(first: &Url, now: &Url) -> bool {
     let of = |it: &Url| (it.scheme().to_owned(), it.port_or_known_default());
     let is_upgrade = of(first) == ("http".to_owned(), Some(80)) && of(now) == ("https".to_owned(), Some(443));
     first.host() == now.host() && (of(first) == of(now) || is_upgrade)
 }
 
-/// Everything that is meant for this server. A header that cannot be sent is left out by no one: the request fails.
-fn with_all(mut request: RequestBuilder, headers: &RequestHeaders) -> RequestBuilder {
+/// Adds the headers for this server. An invalid header is not left out: the request fails.
+fn with_headers(mut request: RequestBuilder, headers: &RequestHeaders) -> RequestBuilder {
     for (name, value) in &headers.extra {
-        // Bodies must come in an encoding that we read.
+        // Only encodings that this client can read may be requested.
         if !name.eq_ignore_ascii_case(ACCEPT_ENCODING.as_str()) {
             request = request.header(name, value);
         }
@@ -196,7 +197,7 @@ fn with_all(mut request: RequestBuilder, headers: &RequestHeaders) -> RequestBui
     }
 }
 
-/// When everything has to be there.
+/// The deadline of a download.
 #[derive(Clone, Copy)]
 struct Deadline {
     at: Instant,
@@ -234,7 +235,7 @@ impl FetchBody {
             return Err(FetchError::Status { host, status: response.status() });
         }
         let mut encodings = response.headers().get_all(CONTENT_ENCODING).iter();
-        // What is said to be gzip may be none; that is seen in the bytes.
+        // The header may claim gzip wrongly; the bytes decide.
         if !encodings.all(|it| [&b"gzip"[..], b"x-gzip", b"identity", b""].contains(&it.as_bytes())) {
             return Err(FetchError::Encoding { host });
         }
@@ -246,10 +247,10 @@ impl FetchBody {
         Ok(Self { response, host, left: bytes_max, bytes_max, deadline })
     }
 
-    /// The next piece, or `None` at the end.
+    /// Returns the next piece, or `None` at the end.
     ///
     /// # Errors
-    /// When the body breaks off, is longer than allowed or takes too long.
+    /// The body breaks off, is too long or takes too long.
     pub async fn next(&mut self) -> Result<Option<Bytes>, FetchError> {
         let piece = self.deadline.keep(&self.host, self.response.chunk()).await?;
         if let Some(piece) = &piece {
@@ -263,13 +264,13 @@ impl FetchBody {
 }
 
 impl FetchError {
-    /// The sentence with its causes. The address is in none of them.
+    /// Returns the message with its causes. None of them contains the address.
     pub fn with_causes(&self) -> String {
         with_causes(self)
     }
 }
 
-/// An error with everything that led to it.
+/// Returns the text of an error with all its causes.
 pub(crate) fn with_causes(error: &dyn std::error::Error) -> String {
     let mut text = error.to_string();
     let mut source = error.source();

@@ -1,23 +1,23 @@
-//! Reads what may be compressed: unpacked if it is, and as it is otherwise.
+//! Reads data that may be compressed: unpacked if it is, unchanged otherwise.
 
 use std::io::{self, Chain, Cursor, Read};
 
 use flate2::read::MultiGzDecoder;
 
-/// How often one is packed into the other: a file that is compressed, sent by a server that compresses.
+/// Maximum number of nested compressions: a compressed file, sent by a server that compresses.
 const LAYERS_MAX: usize = 2;
 
 /// The first two bytes of every gzip file.
 const GZIP: [u8; 2] = [0x1f, 0x8b];
 
-/// The bytes of a list, however it was packed, up to a limit. Blocks as long as what it reads from.
+/// The unpacked bytes of a playlist, up to a limit. Blocks like the reader below.
 pub(crate) struct Unpacked {
     reader: Box<dyn Read + Send>,
     left: u64,
     bytes_max: u64,
 }
 
-/// More than was allowed.
+/// The data is longer than the limit.
 #[derive(Debug, thiserror::Error)]
 #[error("it is longer than {bytes_max} bytes")]
 pub(crate) struct TooLong {
@@ -25,10 +25,10 @@ pub(crate) struct TooLong {
 }
 
 impl Unpacked {
-    /// Looks at the first bytes.
+    /// Creates the reader; detects compression by the first bytes.
     ///
     /// # Errors
-    /// When they cannot be read.
+    /// The first bytes cannot be read.
     pub(crate) fn new(reader: impl Read + Send + 'static, bytes_max: u64) -> io::Result<Self> {
         let mut reader: Box<dyn Read + Send> = Box::new(reader);
         for _ in 0..LAYERS_MAX {
@@ -52,10 +52,10 @@ impl Read for Unpacked {
     }
 }
 
-/// What was read, and the rest.
+/// The inspected bytes, followed by the rest.
 type Whole<R> = Chain<Cursor<Vec<u8>>, R>;
 
-/// Is it gzip? And the reader with what was looked at put back.
+/// Returns whether the data is gzip, and a reader that starts with the inspected bytes.
 fn look<R: Read>(mut reader: R) -> io::Result<(bool, Whole<R>)> {
     let mut start = Vec::with_capacity(GZIP.len());
     reader.by_ref().take(GZIP.len() as u64).read_to_end(&mut start)?;
@@ -77,7 +77,7 @@ mod tests {
         encoder.finish().unwrap()
     }
 
-    /// Gives one byte at a time, as a slow connection may.
+    /// Returns one byte at a time, like a slow connection.
     struct Drip(Cursor<Vec<u8>>);
 
     impl Read for Drip {
@@ -95,7 +95,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_packed_is_told_by_its_bytes_and_the_rest_is_left_as_it_is() {
+    fn compression_is_detected_by_the_bytes_and_other_data_is_unchanged() {
         let both = [gzip(b"one "), gzip(b"two")].concat();
         for (bytes, text) in [
             (b"plain".to_vec(), "plain"),
@@ -111,11 +111,11 @@ mod tests {
     }
 
     #[test]
-    fn a_packed_list_that_is_cut_is_an_error_wherever_it_is_cut() {
+    fn truncated_compressed_data_is_an_error() {
         let whole = [gzip(b"the first half, "), gzip(b"the second half")].concat();
         let first = gzip(b"the first half, ").len();
         for end in 2..whole.len() {
-            // Between two members nobody can see that the second is missing.
+            // A cut between two members cannot be detected.
             assert_eq!(unpack(whole[..end].to_vec(), 1000).is_ok(), end == first, "cut at {end}");
         }
         let mut wrong = gzip(b"with a checksum");

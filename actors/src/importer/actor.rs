@@ -1,4 +1,4 @@
-//! The loop of the importer: whose turn it is.
+//! The message loop of the importer: the queue of refreshes.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::pin::Pin;
@@ -29,22 +29,22 @@ use crate::events::Events;
 use crate::schedule::{self, Known};
 use crate::tasks;
 
-/// Refreshes at one time. More would only take the processor from those who watch.
+/// Maximum number of simultaneous refreshes. More would only take processor time from viewers.
 const RUNNING_MAX: usize = 2;
 
-/// How often it is looked for what is due. Schedules are in minutes.
-const LOOK_PERIOD: Duration = Duration::from_secs(10);
+/// Interval at which due schedules are checked. Schedules are in minutes.
+const CHECK_PERIOD: Duration = Duration::from_secs(10);
 
-/// How long refreshes have to end when the system stops. They are asked before.
+/// Maximum wait for refreshes to end when the system stops. They are cancelled before.
 const STOP_DEADLINE: Duration = Duration::from_millis(800);
 
-/// One import, whoever does it.
+/// The function that runs one import; tests replace it.
 pub(crate) type Work = dyn Fn(AccountId, ImportOptions, Box<ReportFn>) -> Pin<Box<dyn Future<Output = Done> + Send>>
     + Send
     + Sync;
 type Done = Result<ImportSummary, ImportError>;
 
-/// What imports need; there are none until it is there.
+/// The dependencies of imports; until they are set, no account can be refreshed.
 #[derive(Clone)]
 pub(crate) struct Imports {
     pub(crate) models: Models,
@@ -67,11 +67,11 @@ pub(crate) struct State {
     arguments: Arguments,
     myself: ActorRef<Message>,
     running: BTreeMap<AccountId, Running>,
-    /// Who waits for a turn. Bounded by the number of accounts: nobody is in it twice.
+    /// Waiting refreshes. Bounded by the number of accounts, because each is in it at most once.
     waiting: VecDeque<Waiting>,
-    /// When the last refresh of an account ended here, should it not have been written down.
+    /// End of the last refresh of each account, in case it could not be stored.
     tried: BTreeMap<AccountId, i64>,
-    /// Since when schedules are looked at.
+    /// Time from which schedules are checked.
     started_at: Option<i64>,
     _ticker: AbortOnDropHandle<()>,
 }
@@ -81,23 +81,24 @@ struct Running {
     name: String,
     began: Instant,
     stop: CancellationToken,
-    /// Its account was changed meanwhile: another one follows.
+    /// The account changed meanwhile: another refresh follows.
     again: bool,
-    /// It is such another one. Who changes an account again and again has its list asked for now and then only.
+    /// This refresh follows one that was stopped by a change. Repeated changes of an account must not fetch its
+    /// playlist too often.
     follows: bool,
     task: AbortOnDropHandle<()>,
 }
 
 struct Waiting {
     job: Uuid,
-    wish: RefreshRequest,
+    request: RefreshRequest,
 }
 
-/// A refresh that somebody or something wants.
+/// A requested or scheduled refresh.
 struct RefreshRequest {
     account: AccountId,
     confirm: bool,
-    /// It follows one that was overtaken by a change.
+    /// The refresh follows one that was stopped by a change.
     follows: bool,
 }
 
@@ -117,15 +118,15 @@ impl ractor::Actor for Actor {
         myself: ActorRef<Message>,
         arguments: Arguments,
     ) -> Result<State, ActorProcessingErr> {
-        // Those of an actor before us ended with it.
-        arguments.progress.break_off();
-        let (ticks, to) = (LOOK_PERIOD, myself.clone());
+        // Refreshes of a previous actor ended with it.
+        arguments.progress.interrupt_all();
+        let (ticks, to) = (CHECK_PERIOD, myself.clone());
         let ticking = async move {
             let mut ticks = tokio::time::interval(ticks);
             ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
             loop {
                 ticks.tick().await;
-                if to.cast(Message::Look).is_err() {
+                if to.cast(Message::CheckSchedules).is_err() {
                     return;
                 }
             }
@@ -149,14 +150,14 @@ impl ractor::Actor for Actor {
         state: &mut State,
     ) -> Result<(), ActorProcessingErr> {
         if state.arguments.stop.is_cancelled() {
-            // Who asked finds no answer, and that is the answer.
+            // The dropped reply port tells the caller that the gateway is stopping.
             return Ok(());
         }
         let Some(imports) = state.arguments.imports.get().cloned() else {
             match message {
                 Message::Refresh { reply, .. } => answer(reply, RefreshStart::NoSuchAccount),
                 Message::Changed { reply, .. } => answer(reply, ()),
-                Message::Look | Message::Finished { .. } => {}
+                Message::CheckSchedules | Message::Finished { .. } => {}
             }
             return Ok(());
         };
@@ -164,14 +165,14 @@ impl ractor::Actor for Actor {
             Message::Refresh { account, confirm, reply } => {
                 answer(
                     reply,
-                    state.wish(&imports, RefreshRequest { confirm, ..RefreshRequest::of(account) }),
+                    state.request(&imports, RefreshRequest { confirm, ..RefreshRequest::of(account) }),
                 );
             }
             Message::Changed { account, has_new_list, reply } => {
                 state.changed(&imports, account, has_new_list);
                 answer(reply, ());
             }
-            Message::Look => state.look(&imports),
+            Message::CheckSchedules => state.check_schedules(&imports),
             Message::Finished { account, job, done } => state.finished(&imports, account, job, done),
         }
         Ok(())
@@ -186,19 +187,19 @@ impl ractor::Actor for Actor {
         let running = std::mem::take(&mut state.running);
         let ended = async {
             for (_, it) in running {
-                // How it ended is told by the task itself.
+                // The task itself reports how it ended.
                 let _ = it.task.await;
             }
         };
-        // What does not end in time is dropped, and writes nothing.
+        // A refresh that does not end in time is dropped and writes nothing.
         let _ = timeout(STOP_DEADLINE, ended).await;
         Ok(())
     }
 }
 
 impl State {
-    fn wish(&mut self, imports: &Imports, wish: RefreshRequest) -> RefreshStart {
-        let account = wish.account;
+    fn request(&mut self, imports: &Imports, request: RefreshRequest) -> RefreshStart {
+        let account = request.account;
         match imports.models.accounts.load().get(account.0) {
             None => return RefreshStart::NoSuchAccount,
             Some(it) if it.list == PlaylistLocation::None => return RefreshStart::NoList,
@@ -210,7 +211,7 @@ impl State {
         }
         let job = Uuid::new_v4();
         self.arguments.progress.begin(RefreshStatus::new(account, job, (imports.now)()));
-        self.waiting.push_back(Waiting { job, wish });
+        self.waiting.push_back(Waiting { job, request });
         self.start_next(imports);
         RefreshStart::Started { job }
     }
@@ -222,38 +223,38 @@ impl State {
                 running.stop.cancel();
             }
         } else if has_new_list {
-            // One that waits reads the account when its turn comes.
-            self.wish(imports, RefreshRequest::of(account));
+            // A waiting refresh reads the account when its turn comes.
+            self.request(imports, RefreshRequest::of(account));
         }
     }
 
     fn job_of(&self, account: AccountId) -> Option<Uuid> {
-        let waits = || self.waiting.iter().find(|it| it.wish.account == account).map(|it| it.job);
+        let waits = || self.waiting.iter().find(|it| it.request.account == account).map(|it| it.job);
         self.running.get(&account).map(|it| it.job).or_else(waits)
     }
 
     fn start_next(&mut self, imports: &Imports) {
         while self.running.len() < RUNNING_MAX {
-            let Some(Waiting { job, wish }) = self.waiting.pop_front() else { return };
-            let RefreshRequest { account, confirm, follows } = wish;
+            let Some(Waiting { job, request }) = self.waiting.pop_front() else { return };
+            let RefreshRequest { account, confirm, follows } = request;
             let name = imports.models.accounts.load().get(account.0).map(|it| it.name.clone());
             let stop = self.arguments.stop.child_token();
             let options = ImportOptions { confirm, job, stop: stop.clone(), ..ImportOptions::default() };
-            let (progress, shown) = (self.arguments.progress.clone(), self.arguments.progress.clone());
+            let (progress, reported) = (self.arguments.progress.clone(), self.arguments.progress.clone());
             let myself = self.myself.clone();
             let work = imports.work.clone();
             let task = tokio::spawn(async move {
-                // A task of its own: what panics in it ends nothing else.
-                let report = Box::new(move |it| shown.show(it));
+                // A task of its own, so that a panic ends nothing else.
+                let report = Box::new(move |it| reported.update(it));
                 let import = tokio::spawn(async move { work(account, options, report).await });
                 let done = AbortOnDropHandle::new(import).await.unwrap_or(Err(ImportError::Panicked));
                 if let Some(mut last) =
                     progress.of(account).filter(|it| it.job == job && it.phase != RefreshPhase::Done)
                 {
                     finish(&mut last, &done);
-                    progress.show(last);
+                    progress.update(last);
                 }
-                // If nobody listens any more, the system has ended.
+                // The cast fails when the system has ended.
                 let _ = myself.cast(Message::Finished { account, job, done });
             });
             let running = Running {
@@ -290,22 +291,22 @@ impl State {
                 self.arguments.events.happened(Event { at, body });
             }
             Err(ImportError::Stopped) if running.again => {
-                info!(account.id = %account, "account \"{}\" was changed while its list was read", running.name);
+                info!(account.id = %account, "account \"{}\" changed during its refresh", running.name);
             }
             Err(ImportError::Stopped) => {}
             Err(error) => {
-                warn!(account.id = %account, "account \"{}\" was not refreshed: {error}", running.name);
+                warn!(account.id = %account, "failed to refresh account \"{}\": {error}", running.name);
             }
         }
         if running.again {
-            // One that was deleted or has no list any more is left alone.
-            self.wish(imports, RefreshRequest { follows: true, ..RefreshRequest::of(account) });
+            // An account that was deleted or has no playlist any more is skipped.
+            self.request(imports, RefreshRequest { follows: true, ..RefreshRequest::of(account) });
         }
         self.start_next(imports);
     }
 
-    /// Starts what is due by its schedule, and breaks off what reads accounts as they were.
-    fn look(&mut self, imports: &Imports) {
+    /// Starts the refreshes that are due, and stops those that use an outdated account.
+    fn check_schedules(&mut self, imports: &Imports) {
         self.running.values().filter(|it| it.again).for_each(|it| it.stop.cancel());
         let now = (imports.now)();
         let started_at = *self.started_at.get_or_insert(now);
@@ -323,7 +324,7 @@ impl State {
             let written = refreshes.get(account.id.0).map(|it| it.tried_at);
             let tried_at = written.max(self.tried.get(&account.id).copied());
             if is_due(account, &zone, tried_at, started_at, now) && self.job_of(account.id).is_none() {
-                self.wish(imports, RefreshRequest::of(account.id));
+                self.request(imports, RefreshRequest::of(account.id));
             }
         }
     }

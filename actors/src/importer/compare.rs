@@ -1,4 +1,4 @@
-//! What a list would change: every entry against what is stored, before anything is written.
+//! Compares every entry of a playlist with the stored streams, before anything is written.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -17,28 +17,28 @@ use super::error::ImportError;
 use super::job::{ImportSummary, Job};
 use super::reading::ReadList;
 
-/// Changes that go through an ordinary write. New streams lie together, changed ones each in a block of their own, and
-/// while an ordinary write is filled every other one waits.
+/// Maximum number of changes for an ordinary write. New streams are stored together, changed ones each in a different
+/// block, and an ordinary write blocks all others while it is filled.
 const FEW_NEW_MAX: usize = 2_000;
 const FEW_CHANGED_MAX: usize = 500;
 
-/// Groups there may be for lists to still make new ones. People look at all of them at once.
+/// Maximum number of groups at which playlists can still create new ones, because people view all groups together.
 const GROUPS_MAX: usize = 10_000;
 
-/// What is to be done.
+/// The result of a comparison.
 pub(super) struct Compared {
     pub(super) known: KnownStreams,
     pub(super) counts: DeltaCounts,
-    /// New and changed entries, if there are few changes in all.
+    /// New and changed entries, if the total number of changes is small.
     pub(super) few: Option<Vec<MatchedEntry>>,
-    /// Known streams that the list does not have.
+    /// Stored streams that the playlist does not contain.
     pub(super) gone: Vec<MissingStream>,
-    /// Names of groups that new and changed entries have and that there are none of yet.
+    /// Names of missing groups of new and changed entries.
     pub(super) groups: BTreeSet<String>,
     pub(super) vanishing: StalePolicy,
-    /// The channels by which it was decided what may be removed.
+    /// The channels that determined which streams may be removed.
     pub(super) channels: Arc<Table<Channel>>,
-    /// What was stored, as one number.
+    /// Fingerprint of the stored streams.
     pub(super) fingerprint: u64,
 }
 
@@ -47,7 +47,7 @@ impl Compared {
         self.gone.iter().filter(|it| it.action == fate).count() as u64
     }
 
-    /// Is everything stored as the list has it?
+    /// Returns whether the playlist changes nothing.
     pub(super) fn is_same(&self) -> bool {
         let DeltaCounts { n_new, n_changed, .. } = self.counts;
         n_new + n_changed == 0 && self.gone.iter().all(|it| it.action == MissingAction::KeepStale)
@@ -66,12 +66,12 @@ impl Compared {
     }
 }
 
-/// Compares a whole list with what is stored of its account.
+/// Compares a playlist with the stored streams of its account.
 pub(super) fn compare(job: &Job, list: &ReadList) -> Result<Compared, ImportError> {
     let (models, account) = (&job.models, &job.account);
     let owner = u64::from(account.id.0);
     let streams = models.store.collection::<Stream>();
-    // Before the first is read: what changes from here on is noticed.
+    // Read before the first stream, so that later changes are detected.
     let fingerprint = streams.fingerprint_of(owner);
     let mut known = KnownStreams::new(account.id, account.identity, Rules::new(&account.rules)?);
     known.reserve(streams.len_of(owner));
@@ -116,12 +116,12 @@ pub(super) fn compare(job: &Job, list: &ReadList) -> Result<Compared, ImportErro
     Ok(Compared { counts: known.counts(), known, few, gone, groups: names, vanishing, channels, fingerprint })
 }
 
-/// Does a channel play this stream?
+/// Returns whether a channel uses this stream.
 pub(super) fn is_used(channels: &Table<Channel>, id: StreamId) -> bool {
     channels.by("stream", id.0.to_be_bytes()).next().is_some()
 }
 
-/// The group in force, if it can be one.
+/// Returns the effective group, if its name is valid.
 fn group_of(taken: &MatchedEntry) -> Option<&str> {
     let name = taken.rule.group.as_deref().or(taken.properties.group.as_deref())?;
     (!name.is_empty() && name.chars().count() <= group::GROUP_NAME_CHARS_MAX).then_some(name)

@@ -1,4 +1,4 @@
-//! Why an import changed nothing, in words for the admin.
+//! Reasons why an import failed, in words for an admin.
 
 use std::io;
 
@@ -8,44 +8,44 @@ use domain::playlist::rules::RulesError;
 use crate::fetch::FetchError;
 use crate::playlist::PlaylistReadError;
 
-/// Why an import changed nothing. No text names an address beyond its host.
+/// Reason why an import failed and changed nothing. No text contains an address beyond its host.
 #[derive(Debug, thiserror::Error)]
 pub enum ImportError {
-    #[error("there is no such account")]
+    #[error("the account does not exist")]
     NoSuchAccount,
     #[error("the account is not active")]
     Inactive,
-    #[error("the account has no list")]
+    #[error("the account has no playlist")]
     NoList,
-    /// The list did not come.
+    /// The download failed.
     #[error("{}", .0.with_causes())]
     Fetch(FetchError),
-    /// The file is not there, or is none.
-    #[error("open the file of the list: {0}")]
+    /// The file does not exist, or is not a regular file.
+    #[error("open the playlist file: {0}")]
     File(io::Error),
-    /// What came could not be read to its end: it is too long, or what is compressed is broken.
-    #[error("read the list to its end: {0}")]
+    /// The data cannot be read to its end: it is too long, or its compression is damaged.
+    #[error("read the playlist: {0}")]
     Unread(#[from] io::Error),
-    #[error("there is no entry in the list")]
+    #[error("the playlist has no entries")]
     Empty,
-    /// What came is something else; says what.
+    /// The data is not a playlist; contains the reason.
     #[error("{0}")]
     NotAPlaylist(String),
-    /// An admin has to agree.
+    /// The import needs the confirmation of an admin.
     #[error(
-        "the list has {now} entries where the last good one had {before}; nothing is changed until it is confirmed"
+        "the playlist has {now} entries, and the last good one had {before}; nothing changes until an admin confirms it"
     )]
     Shrunken { before: u64, now: u64 },
-    #[error("the account has a rule that cannot be used: {0}")]
+    #[error("the account has an invalid rule: {0}")]
     Rules(#[from] RulesError),
-    /// Somebody else's decision came first.
-    #[error("the account was changed or deleted while its list was read")]
+    /// The account was changed or deleted during the import.
+    #[error("the account was changed or deleted during the import")]
     AccountChanged,
-    #[error("the refresh was broken off")]
+    #[error("the refresh was interrupted")]
     Stopped,
     #[error("{0}")]
     Store(#[from] storage::Error),
-    #[error("the refresh met a fault of the gateway's own; the log has more of it")]
+    #[error("the refresh failed because of an internal error; see the log")]
     Panicked,
 }
 
@@ -61,7 +61,7 @@ impl From<PlaylistReadError> for ImportError {
 }
 
 impl ImportError {
-    /// How a refresh that ends so is remembered; `None` is not at all.
+    /// Returns the outcome to store; `None` if nothing is stored.
     pub fn outcome(&self) -> Option<RefreshOutcome> {
         match self {
             Self::NoSuchAccount | Self::Inactive | Self::NoList | Self::Stopped => None,
@@ -70,7 +70,7 @@ impl ImportError {
         }
     }
 
-    /// The text as a sentence of its own.
+    /// Returns the text as a sentence of its own.
     pub fn sentence(&self) -> String {
         let text = match self {
             Self::File(_)

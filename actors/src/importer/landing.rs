@@ -1,7 +1,7 @@
-//! Writes what a list changes: all of it at once, or nothing.
+//! Writes the changes of a playlist: all at once, or nothing.
 //!
-//! Others write meanwhile. What they did to a stream is never lost: an ordinary write reads each record again, and a
-//! bulk write is told what was touched since it began.
+//! Others write concurrently, and their changes to a stream are never lost: an ordinary write reads each record again,
+//! and a bulk write learns which records changed since it began.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -22,26 +22,26 @@ use super::job::{ImportSummary, Job};
 use super::reading::ReadList;
 use super::run::first;
 
-/// Streams that are written between two signs of life.
-const TOLD_EVERY: usize = 1_000;
+/// Number of streams that are written between two progress reports.
+const REPORT_PERIOD: usize = 1_000;
 
-/// What is written beside the streams, whichever way they are.
-struct Frame {
+/// The records that are written together with the streams.
+struct AccountRecords {
     account: Arc<Account>,
     groups: BTreeSet<String>,
     imported: ImportSummary,
     now: i64,
 }
 
-/// Did it land?
+/// The outcome of a write.
 pub(super) enum Landing {
     Done,
-    /// Somebody wrote streams of this account between the comparison and the beginning of the bulk write. It has to be
-    /// compared again; what is written after this is known to the bulk write.
+    /// Streams of this account changed between the comparison and the start of the bulk write. The comparison has to be
+    /// repeated; the bulk write learns of later changes.
     Again(Box<BulkWrite<Stream>>),
 }
 
-/// Writes what was found to differ.
+/// Writes the differences.
 pub(super) fn land(
     job: &Job,
     list: &ReadList,
@@ -52,18 +52,22 @@ pub(super) fn land(
     job.check_stop()?;
     let is_same = compared.is_same();
     let Compared { known, few, gone, groups, vanishing, channels, fingerprint, .. } = compared;
-    let frame =
-        Frame { account: job.account.clone(), groups, imported: imported.clone(), now: vanishing.now };
+    let records = AccountRecords {
+        account: job.account.clone(),
+        groups,
+        imported: imported.clone(),
+        now: vanishing.now,
+    };
     let store = &job.models.store;
     if is_same {
-        store.write_blocking(move |write| frame.put(write))?;
+        store.write_blocking(move |write| records.put(write))?;
         return Ok(Landing::Done);
     }
     if let Some(taken) = few {
         let channels = job.models.channels.clone();
         store.write_blocking(move |write| {
-            put_few(write, &frame.account, taken, &gone, vanishing, &channels)?;
-            frame.put(write)
+            put_few(write, &records.account, taken, &gone, vanishing, &channels)?;
+            records.put(write)
         })?;
         return Ok(Landing::Done);
     }
@@ -85,18 +89,18 @@ pub(super) fn land(
         gone.into_iter().filter(|it| it.action == MissingAction::Remove).collect();
     let (before, view, channels_then) = (store.clone(), job.models.channels.clone(), channels);
     bulk.commit(move |write, touched| {
-        merge(write, &before, frame.account.id, touched, frame.now, vanishing)?;
+        merge(write, &before, records.account.id, touched, records.now, vanishing)?;
         let channels = view.load();
         if !Arc::ptr_eq(&channels, &channels_then) {
             keep_used(write, &before, &channels, &removed, vanishing)?;
         }
-        frame.put(write)
+        records.put(write)
     })?;
     Ok(Landing::Done)
 }
 
-impl Frame {
-    /// Groups, and how it ended. Nothing lands for an account that is gone or is another one now.
+impl AccountRecords {
+    /// Writes the groups and the refresh record. Fails if the account was deleted or changed.
     fn put(self, write: &mut Write<'_>) -> Result<(), ImportError> {
         let id = self.account.id;
         let now = write.get::<Account>(id.0)?.filter(|it| it.is_active).ok_or(ImportError::AccountChanged)?;
@@ -127,7 +131,7 @@ impl Frame {
     }
 }
 
-/// The few streams that differ, each as it is now.
+/// Writes a few changed streams, each based on its current record.
 fn put_few(
     write: &mut Write<'_>,
     account: &Account,
@@ -144,7 +148,7 @@ fn put_few(
                 write.put(&new)?;
             }
             EntryChange::Changed(id) | EntryChange::Unchanged(id) => {
-                // One that an admin deleted meanwhile is not made again by the list that was read before.
+                // A stream that an admin deleted meanwhile is not created again by the older playlist.
                 if let Some(mut stream) = of_account(write.get(id.0)?, account.id)
                     && stream.refreshed(taken.properties, taken.rule, taken.nth, vanishing.now)
                 {
@@ -173,7 +177,7 @@ fn of_account(stream: Option<Stream>, account: AccountId) -> Option<Stream> {
     stream.filter(|it| it.account == account)
 }
 
-/// All streams of the account as they will be.
+/// Writes all streams of the account in their new state.
 fn put_all(
     job: &Job,
     list: &ReadList,
@@ -185,7 +189,7 @@ fn put_all(
     let streams = job.models.store.collection::<Stream>();
     list.entries.for_each(|facts| {
         job.check_stop()?;
-        if bulk.len().is_multiple_of(TOLD_EVERY) {
+        if bulk.len().is_multiple_of(REPORT_PERIOD) {
             job.reporter.update(|_| {});
         }
         let taken = known.match_properties(facts);
@@ -194,7 +198,7 @@ fn put_all(
         bulk.put(&stream)?;
         Ok::<_, ImportError>(())
     })?;
-    // By id, which is nearly the order in which they lie.
+    // In order of the ids, which is nearly the order in which they are stored.
     for it in gone.iter().filter(|it| it.action != MissingAction::Remove) {
         job.check_stop()?;
         if let Some(mut stream) = of_account(streams.get(it.id.0)?, job.account.id) {
@@ -205,7 +209,7 @@ fn put_all(
     Ok(())
 }
 
-/// Brings in what others did to streams of this account since the bulk write began.
+/// Applies concurrent changes to streams of this account since the bulk write began.
 fn merge(
     write: &mut Write<'_>,
     before: &Store,
@@ -214,7 +218,7 @@ fn merge(
     now: i64,
     vanishing: StalePolicy,
 ) -> Result<(), ImportError> {
-    // The bulk write is not current yet: this reads what the others wrote.
+    // The bulk write is not visible yet: this reads the concurrent changes.
     let theirs = before.collection::<Stream>();
     for id in touched {
         match (of_account(theirs.get(*id)?, account), write.get::<Stream>(*id)?) {
@@ -226,7 +230,7 @@ fn merge(
                 }
                 write.put(&theirs)?;
             }
-            // Made meanwhile, or changed by somebody who therefore still wants it.
+            // Created meanwhile, or changed by someone who therefore still needs it.
             (Some(theirs), None) => write.put(&theirs)?,
             (None, None) => {}
         }
@@ -234,7 +238,7 @@ fn merge(
     Ok(())
 }
 
-/// Keeps what a channel has begun to play meanwhile.
+/// Keeps streams that were added to a channel meanwhile.
 fn keep_used(
     write: &mut Write<'_>,
     before: &Store,

@@ -1,4 +1,4 @@
-//! What the importer can be told, and what it answers.
+//! Messages of the importer.
 
 use domain::ids::AccountId;
 use ractor::RpcReplyPort;
@@ -7,32 +7,32 @@ use uuid::Uuid;
 use super::error::ImportError;
 use super::job::ImportSummary;
 
-/// Everything the importer can be told.
+/// The messages of the importer.
 pub(crate) enum Message {
-    /// Somebody wants an account refreshed now.
+    /// Refreshes an account now.
     Refresh { account: AccountId, confirm: bool, reply: RpcReplyPort<RefreshStart> },
-    /// An account was changed in what its list is read by. A refresh that runs is broken off and begun again; where
-    /// none runs or waits, one is begun if `has_new_list`.
+    /// An account changed in a way that affects its playlist. A running refresh is stopped and started again; if none
+    /// runs or waits, one starts if `has_new_list`.
     Changed { account: AccountId, has_new_list: bool, reply: RpcReplyPort<()> },
-    /// See what is due.
-    Look,
-    /// A refresh is over.
+    /// Starts scheduled refreshes that are due.
+    CheckSchedules,
+    /// A refresh ended.
     Finished { account: AccountId, job: Uuid, done: Result<ImportSummary, ImportError> },
 }
 
-/// What became of the wish for a refresh.
+/// The reply to a refresh request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RefreshStart {
-    /// It runs, or waits for its turn.
+    /// The refresh is running, or waits for its turn.
     Started {
         job: Uuid,
     },
-    /// One runs or waits already; this wish came to nothing.
+    /// A refresh of this account is already running or waiting; the request has no effect.
     AlreadyRunning {
         job: Uuid,
     },
     NoSuchAccount,
     Inactive,
-    /// Its streams are made by hand.
+    /// The account has no playlist; its streams are created manually.
     NoList,
 }

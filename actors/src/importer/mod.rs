@@ -1,8 +1,8 @@
-//! Playlists become streams: fetched, compared with what is stored, and what differs is written.
+//! Imports playlists: fetches them, compares them with the stored streams, and writes the differences.
 //!
-//! *Dramatis personae.* The **actor** knows whose turn it is: one refresh per account, two at a time, by wish or by
-//! schedule. An **import** is one refresh, and needs no actor: the command line does the same. The **board** shows how
-//! far each is; it outlives both.
+//! The **actor** queues refreshes: one per account, two at a time, on request or by schedule. An **import** is one
+//! refresh and needs no actor: the command line runs it directly. [`RefreshProgress`] contains the state of all
+//! refreshes; it outlives both.
 
 mod actor;
 mod compare;
@@ -37,7 +37,7 @@ use crate::ask::{ANSWER_TIMEOUT, Address, AskError};
 use crate::clock::now_ms;
 use crate::fetch::Fetch;
 
-/// The door of the importer.
+/// The handle of the importer.
 #[derive(Clone)]
 pub struct Importer {
     address: Address<Message>,
@@ -49,40 +49,39 @@ impl Importer {
         Self { address, progress }
     }
 
-    /// Refreshes an account now, or when one of those that run is over. Answers at once; how it goes on is seen in
-    /// [`Importer::progress_of`], and how it ended in the account's `Refresh` record. `confirm` takes a list that is
-    /// much smaller than the last good one.
+    /// Refreshes an account now, or when a running refresh ends. Replies immediately: [`Importer::progress_of`] reports
+    /// the progress, and the account's refresh record the result. `confirm` accepts a playlist that is much smaller
+    /// than the last good one.
     ///
     /// # Errors
-    /// When the gateway stops.
+    /// The gateway is stopping.
     pub async fn refresh(&self, account: AccountId, confirm: bool) -> Result<RefreshStart, AskError> {
         self.address.ask(ANSWER_TIMEOUT, |reply| Message::Refresh { account, confirm, reply }).await
     }
 
-    /// Says that an account was changed in what its list is read by: where it is, headers, rules, identity. A refresh
-    /// that runs would read what nobody wants any more: it is broken off and begun again, and however often this is said,
-    /// that happens every ten seconds at most after the first time. Where none runs, one is begun if the account
-    /// `has_new_list`.
+    /// Reports a change of an account that affects its playlist: address, headers, rules or identity. A running refresh
+    /// is stopped and started again; after the first time, this happens at most every ten seconds. If none is running,
+    /// one starts if the account `has_new_list`.
     ///
     /// # Errors
-    /// When the gateway stops.
+    /// The gateway is stopping.
     pub async fn changed(&self, account: AccountId, has_new_list: bool) -> Result<(), AskError> {
         self.address.ask(ANSWER_TIMEOUT, |reply| Message::Changed { account, has_new_list, reply }).await
     }
 
-    /// What runs, what waits, and what is over since not long ago; one row per account.
+    /// Returns the running, waiting and recently finished refreshes; one row per account.
     pub fn progress(&self) -> Vec<RefreshStatus> {
         self.progress.all()
     }
 
-    /// The running or last refresh of an account, if it was not too long ago.
+    /// Returns the running or last refresh of an account, if it is recent.
     pub fn progress_of(&self, account: AccountId) -> Option<RefreshStatus> {
         self.progress.of(account)
     }
 }
 
 impl Imports {
-    /// What the importer does in earnest.
+    /// Creates the production implementation of imports.
     pub(crate) fn of(models: Models, fetch: Fetch) -> Self {
         let own = models.clone();
         let work = Arc::new(move |account, options, report| {

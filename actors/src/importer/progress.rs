@@ -1,4 +1,4 @@
-//! How far a refresh is, for whoever looks: in memory, while it runs and for a while after.
+//! The progress of refreshes: in memory, while they run and for a while after.
 
 use std::collections::BTreeMap;
 
@@ -7,45 +7,45 @@ use domain::ids::AccountId;
 use parking_lot::Mutex;
 use uuid::Uuid;
 
-/// Refreshes that are over and still told of. One per account; the oldest are forgotten.
+/// Maximum number of finished refreshes that are kept, at most one per account; the oldest are dropped.
 const DONE_MAX: usize = 200;
 
-/// What a refresh is doing.
+/// The phase of a refresh.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum RefreshPhase {
-    /// It waits for its turn.
+    /// The refresh waits for its turn.
     #[default]
     Waiting,
-    /// The server was asked and has not answered yet.
+    /// The request was sent, and the server has not answered yet.
     Fetching,
-    /// The list comes and is read on the way.
+    /// The playlist is being downloaded and parsed.
     Parsing,
-    /// It is compared with what is stored.
+    /// The playlist is compared with the stored streams.
     Comparing,
-    /// What is new is written.
+    /// The differences are written.
     Writing,
-    /// It is over; the outcome says how it ended.
+    /// The refresh ended; the outcome contains the result.
     Done,
 }
 
-/// How far a refresh is.
+/// The progress of a refresh.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RefreshStatus {
     pub account: AccountId,
-    /// Tells this refresh from others of the same account.
+    /// Distinguishes this refresh from others of the same account.
     pub job: Uuid,
     pub phase: RefreshPhase,
-    /// Read so far, unpacked.
+    /// Number of unpacked bytes so far.
     pub bytes: u64,
-    /// Found so far.
+    /// Number of entries so far.
     pub entries: u64,
     pub n_new: u64,
     pub n_changed: u64,
-    /// Streams that are no longer in the list: newly stale ones and removed ones.
+    /// Number of streams that are no longer in the playlist: newly stale and removed ones.
     pub n_gone: u64,
-    /// Once it is over, unless it was broken off because the gateway stops.
+    /// The result, once the refresh ended, unless it was stopped because the gateway stops.
     pub outcome: Option<RefreshOutcome>,
-    /// A sentence for the admin, without credentials. Empty while it runs.
+    /// A sentence for an admin, without credentials. Empty while the refresh runs.
     pub message: String,
     /// Milliseconds since 1970.
     pub started_at: i64,
@@ -76,17 +76,17 @@ pub(crate) struct RefreshProgress {
 }
 
 impl RefreshProgress {
-    /// A refresh begins; what was shown of the account before is forgotten.
+    /// Begins a refresh; replaces the previous one of the account.
     pub(crate) fn begin(&self, progress: RefreshStatus) {
         self.rows.lock().insert(progress.account, progress);
     }
 
-    /// How far a refresh is now. One that is over, or that another has followed, has nothing more to say: its thread
-    /// may hear late that it was broken off.
-    pub(crate) fn show(&self, progress: RefreshStatus) {
+    /// Updates the progress of a refresh. An update of a refresh that ended or was replaced is ignored: its thread may
+    /// notice late that it was stopped.
+    pub(crate) fn update(&self, progress: RefreshStatus) {
         let mut rows = self.rows.lock();
-        let shown = rows.get(&progress.account);
-        if !shown.is_some_and(|it| it.job == progress.job && it.phase != RefreshPhase::Done) {
+        let reported = rows.get(&progress.account);
+        if !reported.is_some_and(|it| it.job == progress.job && it.phase != RefreshPhase::Done) {
             return;
         }
         rows.insert(progress.account, progress);
@@ -97,12 +97,12 @@ impl RefreshProgress {
         }
     }
 
-    /// What ran when its actor died will not report again.
-    pub(crate) fn break_off(&self) {
+    /// Marks running refreshes as failed, because the actor that ran them died.
+    pub(crate) fn interrupt_all(&self) {
         for row in self.rows.lock().values_mut().filter(|it| it.phase != RefreshPhase::Done) {
             row.phase = RefreshPhase::Done;
             row.outcome = Some(RefreshOutcome::Error);
-            row.message = "The refresh was broken off.".to_owned();
+            row.message = "The refresh was interrupted.".to_owned();
         }
     }
 
@@ -120,39 +120,39 @@ mod tests {
     use super::*;
 
     #[test]
-    fn refreshes_that_run_are_always_shown_and_of_the_others_the_latest() {
+    fn running_refreshes_are_always_kept_and_of_the_others_the_latest() {
         let progress = RefreshProgress::default();
         let row = |account: u32, phase| RefreshStatus {
             phase,
             ..RefreshStatus::new(AccountId(account), Uuid::nil(), i64::from(account))
         };
         progress.begin(row(1, RefreshPhase::Waiting));
-        progress.show(row(1, RefreshPhase::Parsing));
+        progress.update(row(1, RefreshPhase::Parsing));
         for account in 2..1000 {
             progress.begin(row(account, RefreshPhase::Waiting));
-            progress.show(row(account, RefreshPhase::Done));
+            progress.update(row(account, RefreshPhase::Done));
         }
-        let shown: Vec<_> = progress.all().iter().map(|it| it.account.0).collect();
-        assert_eq!(shown, [1].into_iter().chain(800..1000).collect::<Vec<_>>());
-        progress.break_off();
+        let reported: Vec<_> = progress.all().iter().map(|it| it.account.0).collect();
+        assert_eq!(reported, [1].into_iter().chain(800..1000).collect::<Vec<_>>());
+        progress.interrupt_all();
         assert_eq!(progress.of(AccountId(1)).unwrap().outcome, Some(RefreshOutcome::Error));
     }
 
-    /// What was seen: an account that was being refreshed when the importer died was shown as running for ever,
-    /// because its thread told of one step more after the refresh had been shown as broken off.
+    /// Observed defect: an account that was being refreshed when the importer died was reported as running forever,
+    /// because its thread reported one more step after the refresh had been marked as interrupted.
     #[test]
-    fn a_refresh_that_was_broken_off_or_followed_by_another_has_nothing_more_to_say() {
+    fn late_updates_of_an_interrupted_or_replaced_refresh_are_ignored() {
         let progress = RefreshProgress::default();
         let [first, second] = [1, 2].map(|it| RefreshStatus::new(AccountId(1), Uuid::from_u128(it), 0));
         progress.begin(first.clone());
-        progress.break_off();
-        progress.show(RefreshStatus { phase: RefreshPhase::Writing, ..first.clone() });
-        assert_eq!(progress.of(AccountId(1)).unwrap().message, "The refresh was broken off.");
+        progress.interrupt_all();
+        progress.update(RefreshStatus { phase: RefreshPhase::Writing, ..first.clone() });
+        assert_eq!(progress.of(AccountId(1)).unwrap().message, "The refresh was interrupted.");
         progress.begin(second.clone());
-        progress.show(RefreshStatus { phase: RefreshPhase::Writing, ..first });
+        progress.update(RefreshStatus { phase: RefreshPhase::Writing, ..first });
         assert_eq!(progress.of(AccountId(1)), Some(second.clone()));
         let second = RefreshStatus { phase: RefreshPhase::Parsing, ..second };
-        progress.show(second.clone());
+        progress.update(second.clone());
         assert_eq!(progress.of(AccountId(1)), Some(second));
     }
 }

@@ -1,11 +1,11 @@
-//! One import from its first request to its last write.
+//! One import, from the first request to the last write.
 //!
 //! ```text
 //!   packets' side        this runtime           a thread that may block
 //!   nothing              server ── pieces ────▶ unpack ─▶ parse ─▶ spool ─▶ guard ─▶ compare ─▶ write
 //! ```
 //!
-//! Until the last step nothing that is stored has changed, so whatever goes wrong before leaves everything as it was.
+//! Until the last step no stored data changes, so a failure before it leaves everything unchanged.
 
 use std::sync::Arc;
 
@@ -25,14 +25,14 @@ use super::reading::{self, ReadList};
 use crate::fetch::Fetch;
 use crate::playlist::{self, PlaylistBytes, PlaylistSource};
 
-/// Fetches the list of an account, compares it with what is stored and writes what differs. Says on the way how far it
-/// is, from whatever thread knows; `report` must not wait.
+/// Fetches the playlist of an account, compares it with the stored streams and writes the differences. `report`
+/// receives the progress on any thread and must not block.
 ///
-/// How it ended is written to the account's [`RefreshRecord`] record, unless there is no such account or it was stopped.
-/// Dropping the future ends it soon after, as [`ImportOptions::stop`] does.
+/// The result is written to the account's [`RefreshRecord`], unless the account does not exist or the import was
+/// stopped. Dropping the future stops the import soon after, like [`ImportOptions::stop`].
 ///
 /// # Errors
-/// Nothing was changed, and why.
+/// No stored data was changed.
 pub async fn import(
     models: &Models,
     fetch: &Fetch,
@@ -42,7 +42,7 @@ pub async fn import(
 ) -> Result<ImportSummary, ImportError> {
     let reporter = Arc::new(Reporter::new(RefreshStatus::new(account, options.job, options.now()), report));
     let stop = options.stop.child_token();
-    // If we are dropped, the thread hears of it.
+    // Dropping this future cancels the token, which stops the thread.
     let _guard = stop.clone().drop_guard();
     let done = match begin(models, account) {
         Ok(account) => {
@@ -67,7 +67,7 @@ pub async fn import(
     done
 }
 
-/// May this account be imported?
+/// Returns the account if it can be imported.
 fn begin(models: &Models, account: AccountId) -> Result<Arc<Account>, ImportError> {
     let account = models.accounts.load().get(account.0).cloned().ok_or(ImportError::NoSuchAccount)?;
     match account.list {
@@ -90,7 +90,7 @@ async fn work(fetch: &Fetch, job: Job) -> Result<ImportSummary, ImportError> {
     worked.unwrap_or(Err(ImportError::Panicked))
 }
 
-/// The part that may block.
+/// The part of an import that may block.
 fn run(job: &Job, bytes: PlaylistBytes) -> Result<ImportSummary, ImportError> {
     let list = reading::read(job, bytes)?;
     guard(job, &list)?;
@@ -108,16 +108,16 @@ fn run(job: &Job, bytes: PlaylistBytes) -> Result<ImportSummary, ImportError> {
         });
         match landing::land(job, &list, compared, &imported, bulk)? {
             Landing::Done => return Ok(imported),
-            // Once only: from here on the bulk write hears of what others do.
+            // At most once: from here on the bulk write knows of concurrent changes.
             Landing::Again(begun) => bulk = Some(begun),
         }
     }
 }
 
-/// Is it a list, and one of the size that is expected?
+/// Checks that the data is a playlist, and that its size is plausible.
 fn guard(job: &Job, list: &ReadList) -> Result<(), ImportError> {
     let refresh = job.models.refreshes.load().get(job.account.id.0).cloned();
-    // Streams that came in another way than by a refresh count as one.
+    // Streams that were not imported by a refresh count as a previous playlist.
     let stored = || job.models.store.collection::<Stream>().len_of(u64::from(job.account.id.0)) as u64;
     let n_good = refresh.map_or_else(stored, |it| it.n_good);
     match delta::check_size(n_good, list.n_entries()) {
@@ -130,7 +130,7 @@ fn guard(job: &Job, list: &ReadList) -> Result<(), ImportError> {
     }
 }
 
-/// Writes down that nothing was changed, and why.
+/// Records that a refresh failed, and why.
 async fn record_failure(models: &Models, account: &Account, error: &ImportError, at: i64) {
     let Some(outcome) = error.outcome() else { return };
     let (id, message) = (account.id, error.sentence());
@@ -150,11 +150,11 @@ async fn record_failure(models: &Models, account: &Account, error: &ImportError,
     });
     let done: Result<(), storage::Error> = done.await;
     if let Err(error) = done {
-        warn!(account.id = %id, "failed to record how a refresh ended: {error}");
+        warn!(account.id = %id, "failed to store the result of a refresh: {error}");
     }
 }
 
-/// Of an account that was never refreshed.
+/// Returns the record of an account that was never refreshed.
 pub(super) fn first(account: AccountId) -> RefreshRecord {
     RefreshRecord {
         account,
@@ -167,7 +167,7 @@ pub(super) fn first(account: AccountId) -> RefreshRecord {
     }
 }
 
-/// Shows how it ended.
+/// Sets the final progress of a refresh.
 pub(super) fn finish(progress: &mut RefreshStatus, done: &Result<ImportSummary, ImportError>) {
     progress.phase = RefreshPhase::Done;
     match done {

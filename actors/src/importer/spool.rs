@@ -1,7 +1,7 @@
-//! What a list says, kept until all of it was read: compressed and in memory.
+//! Spools the entries of a playlist until all of it was read: compressed and in memory.
 //!
-//! A list is looked at as a whole before anything of it is taken, and half a million entries as values would take some
-//! hundred bytes each. They are not put into a file, because addresses carry passwords.
+//! A playlist is checked as a whole before anything is written, and half a million entries as values would take some
+//! hundred bytes each. They are not written to a file, because addresses contain passwords.
 
 use std::io::{self, Read, Write};
 
@@ -11,16 +11,16 @@ use flate2::write::DeflateEncoder;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
-/// Bytes of a chunk before it is compressed. Larger ones compress little better.
-const CHUNK_BYTES: usize = 256 * 1024;
+/// Size of a block before compression, in bytes. Larger blocks compress little better.
+const BLOCK_BYTES: usize = 256 * 1024;
 
-/// Compressed bytes of one spool. Half a million entries as providers write them take about a twentieth of it.
+/// Maximum compressed size of a spool, in bytes. Half a million typical entries take about a twentieth of it.
 const BYTES_MAX: usize = 256 << 20;
 
-/// Values, read in the order in which they came.
+/// A list of values, read in the order in which they were added.
 pub(crate) struct Spool<T> {
-    chunks: Vec<Vec<u8>>,
-    /// What is not compressed yet.
+    blocks: Vec<Vec<u8>>,
+    /// Values that are not compressed yet.
     open: Vec<u8>,
     bytes: usize,
     len: usize,
@@ -29,7 +29,7 @@ pub(crate) struct Spool<T> {
 
 impl<T> Default for Spool<T> {
     fn default() -> Self {
-        Self { chunks: Vec::new(), open: Vec::new(), bytes: 0, len: 0, value: std::marker::PhantomData }
+        Self { blocks: Vec::new(), open: Vec::new(), bytes: 0, len: 0, value: std::marker::PhantomData }
     }
 }
 
@@ -37,43 +37,43 @@ impl<T: Serialize + DeserializeOwned> Spool<T> {
     /// Adds a value.
     ///
     /// # Errors
-    /// When there is no room for it.
+    /// The spool is full.
     pub(crate) fn push(&mut self, value: &T) -> io::Result<()> {
         serde_json::to_writer(&mut self.open, value)?;
         self.open.push(b'\n');
         self.len += 1;
-        if self.open.len() >= CHUNK_BYTES { self.close_chunk() } else { Ok(()) }
+        if self.open.len() >= BLOCK_BYTES { self.close_block() } else { Ok(()) }
     }
 
     pub(crate) fn len(&self) -> usize {
         self.len
     }
 
-    fn close_chunk(&mut self) -> io::Result<()> {
-        let mut encoder = DeflateEncoder::new(Vec::with_capacity(CHUNK_BYTES / 8), Compression::fast());
+    fn close_block(&mut self) -> io::Result<()> {
+        let mut encoder = DeflateEncoder::new(Vec::with_capacity(BLOCK_BYTES / 8), Compression::fast());
         encoder.write_all(&self.open)?;
-        let mut chunk = encoder.finish()?;
-        chunk.shrink_to_fit();
+        let mut block = encoder.finish()?;
+        block.shrink_to_fit();
         self.open.clear();
-        self.bytes += chunk.len();
+        self.bytes += block.len();
         if self.bytes > BYTES_MAX {
-            return Err(io::Error::other("there is no room for a list of this size"));
+            return Err(io::Error::other("the playlist is too large for the memory limit of an import"));
         }
-        self.chunks.push(chunk);
+        self.blocks.push(block);
         Ok(())
     }
 
-    /// Goes through all values, as often as it is wanted.
+    /// Calls `see` for every value; can be called repeatedly.
     ///
     /// # Errors
-    /// What `see` says ends it. That a value does not read would be an error of ours.
+    /// An error of `see` stops the iteration. A value that cannot be decoded is a defect.
     pub(crate) fn for_each<E: From<io::Error>>(
         &self,
         mut see: impl FnMut(T) -> Result<(), E>,
     ) -> Result<(), E> {
-        for chunk in &self.chunks {
-            let mut bytes = Vec::with_capacity(CHUNK_BYTES + CHUNK_BYTES / 4);
-            DeflateDecoder::new(&chunk[..]).read_to_end(&mut bytes)?;
+        for block in &self.blocks {
+            let mut bytes = Vec::with_capacity(BLOCK_BYTES + BLOCK_BYTES / 4);
+            DeflateDecoder::new(&block[..]).read_to_end(&mut bytes)?;
             read_values(&bytes, &mut see)?;
         }
         read_values(&self.open, &mut see)
@@ -95,11 +95,11 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_goes_in_comes_out_in_order_and_again() {
+    fn values_are_read_in_order_and_repeatedly() {
         let value = |it: u32| (it, format!("http://provider.example/live/user/password/{it}.ts"));
         let mut spool = Spool::default();
         (0..20_000).for_each(|it| spool.push(&value(it)).unwrap());
-        assert!(spool.chunks.len() > 2 && !spool.open.is_empty(), "both kinds of place are in use");
+        assert!(spool.blocks.len() > 2 && !spool.open.is_empty(), "both kinds of place are in use");
         for _ in 0..2 {
             let mut expected = 0..;
             spool
@@ -113,7 +113,7 @@ mod tests {
     }
 
     #[test]
-    fn whoever_looks_through_may_stop() {
+    fn an_error_stops_the_iteration() {
         let mut spool = Spool::default();
         spool.push(&1).unwrap();
         spool.push(&2).unwrap();

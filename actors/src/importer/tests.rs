@@ -236,7 +236,7 @@ async fn a_refresh_that_panics_is_an_error_of_that_refresh_alone() {
         BTreeMap::from([(2, error), (3, (RefreshPhase::Done, Some(RefreshOutcome::Success))), (4, error)])
     );
     let message = turns.importer.progress_of(AccountId(2)).unwrap().message;
-    assert!(message.contains("a fault of the gateway's own"), "{message}");
+    assert!(message.contains("an internal error"), "{message}");
     assert!(matches!(turns.refresh(2).await, RefreshStart::Started { .. }));
 }
 

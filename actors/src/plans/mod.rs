@@ -1,6 +1,6 @@
-//! What a live channel reads when it starts: its plan.
+//! The plans of live channels.
 //!
-//! A trait, so that an actor can be told about with plans that were written by hand.
+//! [`Plans`] is a trait, so that tests can provide plans of their own.
 
 use std::collections::HashMap;
 use std::fmt;
@@ -17,8 +17,8 @@ use storage::Models;
 use tracing::error;
 use uuid::Uuid;
 
-/// What a client can ask to watch. Two key spaces that cannot collide: a channel and a stream with the same number
-/// are two things.
+/// A target that a client can watch. The two variants cannot collide: a channel and a stream with the same number are
+/// different targets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Target {
     /// A virtual channel, with failover over its streams.
@@ -28,7 +28,7 @@ pub enum Target {
 }
 
 impl Target {
-    /// What it is called by in the interface: a channel's own uuid, or that which a preview of a stream goes by.
+    /// Returns the uuid in the interface: that of the channel, or the one of the preview of a stream.
     pub fn uuid(&self) -> Uuid {
         match self {
             Target::Channel(uuid) => *uuid,
@@ -46,45 +46,46 @@ impl fmt::Display for Target {
     }
 }
 
-/// Where plans come from. Made on every zap, so a call answers from memory, or after reading a few records.
+/// A source of plans. Plans are built at every channel change, so a call answers from memory or after reading a few
+/// records.
 pub trait Plans: Send + Sync + 'static {
-    /// The plan of a target as it stands now; `None` when there is no such target or it is disabled.
+    /// Returns the current plan of a target; `None` if the target does not exist or is disabled.
     fn plan(&self, target: &Target) -> Option<Arc<Plan>>;
 
-    /// Whether there is such a target, without making its plan. From memory.
+    /// Returns whether the target exists, from memory and without building its plan.
     fn exists(&self, target: &Target) -> bool {
         self.plan(target).is_some()
     }
 
-    /// What holds for all plans, whatever the records say.
+    /// Returns the context of all plans, independent of the records.
     fn conditions(&self) -> PlanContext {
         PlanContext::default()
     }
 }
 
-/// Streams that are kept in memory, at most twice as many: those of all channels that are watched, and more.
-const STREAMS_KEPT: usize = 4_096;
+/// Number of streams per generation of the cache; two generations are kept. More than all watched channels need.
+const GENERATION_SIZE_MAX: usize = 4_096;
 
-/// Plans of what the store says now.
+/// Plans from the records of the store.
 ///
-/// Everything but streams is in memory anyway. A stream is read once, and kept until it changes or others push it out;
-/// the read takes some microseconds, or as long as a slice of a write.
+/// All records except streams are in memory. A stream is read once and cached until it changes or is evicted; the read
+/// takes some microseconds, or as long as one slice of a concurrent write.
 pub struct StorePlans {
     models: Models,
-    /// Where the core settings name no stream profile.
+    /// The delivery if the core settings name no stream profile.
     default: Delivery,
     conditions: PlanContext,
-    streams: Mutex<Kept>,
+    streams: Mutex<StreamCache>,
 }
 
 impl StorePlans {
-    /// `default` is for streams and channels that refer to no stream profile, where the core settings name none
-    /// either. The machine counts as one that has nothing; see [`StorePlans::under`].
+    /// Creates plans from a store. `default` applies to streams and channels without a stream profile, if the core
+    /// settings name none either. The context is empty until [`StorePlans::under`] sets it.
     pub fn new(models: Models, default: Delivery) -> Self {
         Self { models, default, conditions: PlanContext::default(), streams: Mutex::default() }
     }
 
-    /// The same under these conditions.
+    /// Sets the context of the plans.
     pub fn under(self, conditions: PlanContext) -> Self {
         Self { conditions, ..self }
     }
@@ -93,7 +94,7 @@ impl StorePlans {
 impl PlanRecords for StorePlans {
     fn stream(&self, id: StreamId) -> Option<Arc<Stream>> {
         let streams = self.models.store.collection::<Stream>();
-        // Taken before the record: if that is newer, it is read once more than needed.
+        // Read before the record: if the record is newer, it is only read once more than needed.
         let stamp = streams.stamp(id.0)?;
         if let Some(stream) = self.streams.lock().get(id, stamp) {
             return Some(stream);
@@ -105,7 +106,7 @@ impl PlanRecords for StorePlans {
                 Some(stream)
             }
             Err(cause) => {
-                error!(stream.id = %id, "a stream is left out, it cannot be read: {cause}");
+                error!(stream.id = %id, "failed to read a stream, it is left out of the plan: {cause}");
                 None
             }
         }
@@ -157,15 +158,15 @@ impl Plans for StorePlans {
     }
 }
 
-/// Streams as they were read, each with the stamp that it had. Once the young are many they become the old, and the
-/// old of before, that nobody asked for since, are let go.
+/// A cache of streams, each with its version stamp. When the young generation is full it becomes the old one, and
+/// streams of the previous old generation that were not used since are evicted.
 #[derive(Default)]
-struct Kept {
+struct StreamCache {
     young: HashMap<StreamId, (u64, Arc<Stream>)>,
     old: HashMap<StreamId, (u64, Arc<Stream>)>,
 }
 
-impl Kept {
+impl StreamCache {
     fn get(&mut self, id: StreamId, stamp: u64) -> Option<Arc<Stream>> {
         if let Some((_, stream)) = self.young.get(&id).filter(|it| it.0 == stamp) {
             return Some(stream.clone());
@@ -176,7 +177,7 @@ impl Kept {
     }
 
     fn put(&mut self, id: StreamId, stamp: u64, stream: Arc<Stream>) {
-        if self.young.len() >= STREAMS_KEPT {
+        if self.young.len() >= GENERATION_SIZE_MAX {
             self.old = std::mem::take(&mut self.young);
         }
         self.young.insert(id, (stamp, stream));

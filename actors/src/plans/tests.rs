@@ -75,12 +75,12 @@ fn a_stream_is_read_again_only_when_it_may_have_changed() {
 fn what_is_kept_of_streams_is_bounded_and_what_is_asked_for_stays() {
     let models = models(&[&[("News", "a")]]);
     let stream = plans(&models).stream(StreamId(1)).unwrap();
-    let mut kept = Kept::default();
-    for id in 0..10 * STREAMS_KEPT as u32 {
+    let mut kept = StreamCache::default();
+    for id in 0..10 * GENERATION_SIZE_MAX as u32 {
         kept.put(StreamId(id), 1, stream.clone());
         assert!(kept.get(StreamId(0), 1).is_some(), "asked for every time, gone at {id}");
     }
-    assert!(kept.young.len() + kept.old.len() <= 2 * STREAMS_KEPT);
+    assert!(kept.young.len() + kept.old.len() <= 2 * GENERATION_SIZE_MAX);
     assert!(kept.get(StreamId(1), 1).is_none());
     assert!(kept.get(StreamId(0), 2).is_none(), "a stamp of another time");
 }

@@ -1,4 +1,4 @@
-//! What is committed reaches what is live: new plans, new settings, and users who may no longer watch.
+//! Applies commits to the live state: new plans, new settings, and users who may no longer watch.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -17,10 +17,10 @@ use tracing::warn;
 
 use crate::switchboard::Switchboard;
 
-/// Between two rounds: the first of a hundred commits in a row is followed at once, the others together.
-const PAUSE: Duration = Duration::from_millis(200);
+/// Delay between two rounds: the first of many commits in a row is applied immediately, the others together.
+const ROUND_DELAY: Duration = Duration::from_millis(200);
 
-/// What plans are made of.
+/// The collections that plans depend on.
 const OF_PLANS: [&str; 5] = [
     Account::COLLECTION,
     Channel::COLLECTION,
@@ -29,7 +29,7 @@ const OF_PLANS: [&str; 5] = [
     StreamProfile::COLLECTION,
 ];
 
-/// The settings as they are now. Clones are the same.
+/// The current settings, shared between clones.
 #[derive(Clone)]
 pub struct LiveSettings(Arc<RwLock<Arc<Settings>>>);
 
@@ -38,7 +38,7 @@ impl LiveSettings {
         Self(Arc::new(RwLock::new(Arc::new(settings))))
     }
 
-    /// The settings after the last change.
+    /// Returns the current settings.
     pub fn load(&self) -> Arc<Settings> {
         self.0.read().clone()
     }
@@ -50,30 +50,30 @@ impl LiveSettings {
     }
 }
 
-/// The settings of the engine: what file, environment and arguments say, and over it what an admin set. What of that
-/// does not go with the rest is left out and logged.
+/// Returns the settings of the engine: those of file, environment and arguments, overridden by the core settings of an
+/// admin. A core setting that conflicts with the others is ignored and logged.
 pub fn effective_settings(models: &Models, base: &Settings) -> Settings {
     let settings = models.settings.load();
     let value = settings.one_by("key", PROXY_SETTINGS).map(|it| &it.value);
     let (effective, left_out) = core_settings::effective(base, value);
     for (field, reason) in left_out {
-        warn!(field, "a core setting is left out: {field} {reason}");
+        warn!(field, "core setting ignored: {field} {reason}");
     }
     effective
 }
 
-/// Follows the store until it closes. Begins with everything, so it may end and begin anew at any time.
+/// Follows the store until it closes. It starts by applying everything, so it can be restarted at any time.
 pub(crate) async fn follow(models: Models, base: Settings, live: LiveSettings, switchboard: Switchboard) {
     let mut changes = models.store.changes();
-    // What was committed before the subscription.
-    let mut news = Some(Round::ALL);
-    while let Some(round) = news {
+    // Covers commits before the subscription.
+    let mut next = Some(Round::ALL);
+    while let Some(round) = next {
         if round.settings {
             let settings = effective_settings(&models, &base);
             if settings != *live.load()
                 && let Err(cause) = live.set(settings)
             {
-                warn!("the settings stay as they are: {cause}");
+                warn!("settings not changed: {cause}");
             }
         }
         if round.users {
@@ -81,18 +81,19 @@ pub(crate) async fn follow(models: Models, base: Settings, live: LiveSettings, s
             switchboard.keep_users(|it| users.get(it.0).is_some_and(|it| it.is_active));
         }
         if round.plans {
-            // Nobody else tells live channels; one that dies meanwhile is followed by one that hears of it.
+            // No other code notifies live channels, so the notification is repeated; a switchboard that dies meanwhile
+            // has a successor that receives it.
             while let Err(cause) = switchboard.reload().await {
-                warn!("live channels are not told yet that their plans changed: {cause}");
-                tokio::time::sleep(PAUSE).await;
+                warn!("failed to notify live channels of changed plans, trying again: {cause}");
+                tokio::time::sleep(ROUND_DELAY).await;
             }
-            tokio::time::sleep(PAUSE).await;
+            tokio::time::sleep(ROUND_DELAY).await;
         }
-        news = next_round(&mut changes).await;
+        next = next_round(&mut changes).await;
     }
 }
 
-/// What there is to do.
+/// The parts of the live state that a commit affects.
 #[derive(Clone, Copy, Default)]
 struct Round {
     plans: bool,
@@ -100,18 +101,18 @@ struct Round {
     users: bool,
 }
 
-/// Waits for a commit, and takes those along that came meanwhile. `None` once the store is closed.
+/// Waits for a commit, and merges the commits that arrived meanwhile. `None` after the store closed.
 async fn next_round(changes: &mut Changes) -> Option<Round> {
     let mut round = Round::default();
-    let mut news = changes.next().await;
+    let mut message = changes.next().await;
     loop {
-        match news {
+        match message {
             ChangeMessage::Changed(change) => round.add(&change),
             ChangeMessage::Lagged => round = Round::ALL,
             ChangeMessage::Closed => return None,
         }
         match changes.try_next() {
-            Some(more) => news = more,
+            Some(more) => message = more,
             None => return Some(round),
         }
     }

@@ -61,7 +61,7 @@ async fn what_plays_on_an_account_or_profile_that_is_deleted_plays_on_and_its_sl
             write.put(&account)
         });
         // Longer than it takes to hear of it.
-        tokio::time::sleep(PAUSE * 10).await;
+        tokio::time::sleep(ROUND_DELAY * 10).await;
         viewer.sees("a").await;
         assert_eq!(scenario.system.counts().leases, 1);
         drop(viewer);
@@ -85,7 +85,7 @@ async fn a_stream_that_is_added_to_a_channel_while_it_plays_takes_over_when_the_
         channel.streams = vec![domain::ids::StreamId(1), domain::ids::StreamId(2)];
         write.put(&channel)
     });
-    tokio::time::sleep(PAUSE * 2).await;
+    tokio::time::sleep(ROUND_DELAY * 2).await;
     scenario.provider.set("/a", media::testing::Behaviour::Status(404));
     scenario.provider.break_now("/a", media::testing::Break::End);
     viewer.sees("b").await;
@@ -107,7 +107,7 @@ async fn a_burst_of_commits_is_followed_in_few_rounds_the_first_at_once() {
     let plans = Arc::new(Counted(StorePlans::new(models.clone(), Delivery::Proxy), AtomicUsize::new(0)));
     let scenario = Scenario::of_store(settings(), plans.clone(), models.clone()).await;
     let _viewer = scenario.watch(news(&models)).await;
-    tokio::time::sleep(PAUSE * 10).await;
+    tokio::time::sleep(ROUND_DELAY * 10).await;
     let before = plans.1.load(Ordering::Relaxed);
     let asked = || plans.1.load(Ordering::Relaxed) - before;
     let rename = |name: String| {
@@ -118,18 +118,18 @@ async fn a_burst_of_commits_is_followed_in_few_rounds_the_first_at_once() {
         });
     };
     rename("first".to_owned());
-    tokio::time::sleep(PAUSE / 10).await;
+    tokio::time::sleep(ROUND_DELAY / 10).await;
     assert_eq!(asked(), 1);
     for n in 0..50 {
         rename(n.to_string());
     }
-    tokio::time::sleep(PAUSE * 10).await;
+    tokio::time::sleep(ROUND_DELAY * 10).await;
     assert_eq!(asked(), 2);
     // What plans are not made of is not followed.
     write(&models, |write| {
         write.put(&User::new(domain::ids::UserId(1), "anna", domain::user::UserLevel::Admin, 0))
     });
-    tokio::time::sleep(PAUSE * 10).await;
+    tokio::time::sleep(ROUND_DELAY * 10).await;
     assert_eq!(asked(), 2);
 }
 
@@ -149,7 +149,7 @@ async fn what_an_admin_sets_is_in_force_until_it_is_taken_away_and_what_makes_no
         write(&models, move |write| {
             write.put(&CoreSetting { id: 1, key: PROXY_SETTINGS.to_owned(), name: String::new(), value })
         });
-        tokio::time::sleep(PAUSE * 2).await;
+        tokio::time::sleep(ROUND_DELAY * 2).await;
         assert_eq!(live.load().start_timeout.as_secs(), expected, "{text}");
     }
     assert_eq!(effective_settings(&models, &base), *base);
@@ -164,7 +164,7 @@ async fn a_commit_is_followed_whoever_is_dead_at_that_moment() {
         let (scenario, news) = (scenario(&models).await, news(&models));
         let mut viewer = scenario.watch(news).await;
         viewer.sees("a").await;
-        tokio::time::sleep(PAUSE * 10).await;
+        tokio::time::sleep(ROUND_DELAY * 10).await;
         if follower {
             scenario.system.kill_follower();
         }
@@ -174,7 +174,7 @@ async fn a_commit_is_followed_whoever_is_dead_at_that_moment() {
             tokio::time::sleep(Duration::from_millis(1)).await;
         }
         write(&models, |write| write.remove::<Channel>(1).map(drop));
-        let ended = tokio::time::timeout(PAUSE * 100, viewer.ends()).await;
+        let ended = tokio::time::timeout(ROUND_DELAY * 100, viewer.ends()).await;
         assert_eq!(ended, Ok(EndReason::Stopped), "follower: {follower}");
         drop(viewer);
         scenario.is_quiet().await;

@@ -1,11 +1,12 @@
-//! The users' limit: nobody with a user watches without a seat.
+//! The limit per user: a logged-in user cannot watch without a seat.
 //!
-//! A *session* is one device (address and program) of a user watching one target; it holds one seat, however many
-//! connections it has: players probe and play, and open again before they close. The [`SeatTable`] is a plain value
-//! owned by the system: the sessions there are. A [`Seat`] is one connection's guard on it, carried by the tail, so
-//! that a session lasts exactly as long as something can reach one of its connections; there is no counter.
+//! A *session* is one device (address and program) of a user that watches one target. It holds one seat, regardless of
+//! its number of connections: players probe before they play, and open a new connection before they close the old one.
+//! The [`SeatTable`] is a plain value owned by the system that contains the sessions. A [`Seat`] is the guard of one
+//! connection, carried by the tail, so a session lasts exactly as long as one of its connections can be reached. There
+//! is no counter that could drift.
 //!
-//! Every user has seats, also without a limit: whoever may no longer watch is ended by them.
+//! Users without a limit have seats too, because the sessions of a user who may no longer watch are ended through them.
 
 #[cfg(test)]
 mod tests;
@@ -26,39 +27,39 @@ use tokio::time::Instant;
 use crate::plans::Target;
 use crate::viewer::Viewer;
 
-/// How long a request waits for a seat when there is none. A player that closes one thing and opens another with a
-/// different program is often here before the end of the first connection is.
+/// Maximum wait for a seat. When a player changes the channel with another program, its new request often arrives
+/// before its first connection ends.
 pub(crate) const SEAT_WAIT: Duration = Duration::from_secs(1);
 
-/// Why the session ended whose device went on to something else.
+/// End reason of a session whose device started to watch something else.
 const REPLACED: &str = "replaced by the same device";
 
-/// Why the sessions ended of a user who was deleted or made inactive.
-const NOT_ALLOWED: &str = "its user may no longer watch";
+/// End reason of the sessions of a user who was deleted or deactivated.
+const NOT_ALLOWED: &str = "the user may no longer watch";
 
-/// Whose seat a viewer needs.
+/// A request for a seat.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SeatRequest {
     /// The user.
     pub user: UserId,
-    /// Things this user may watch at one time; 0 is no limit.
+    /// Maximum number of simultaneous sessions of this user; 0 is no limit.
     pub limit: u32,
 }
 
-/// One session as it stands.
+/// The current state of a session.
 #[derive(Clone, Debug, PartialEq)]
 pub struct SeatInfo {
-    /// Whose seat it holds.
+    /// The user who holds the seat.
     pub user: UserId,
-    /// Where the device is.
+    /// Address of the device.
     pub address: IpAddr,
-    /// Its `User-Agent`.
+    /// `User-Agent` of the device.
     pub agent: String,
-    /// What it watches.
+    /// Watched target.
     pub target: Target,
-    /// For how long.
+    /// Time since the start.
     pub age: Duration,
-    /// Connections it has.
+    /// Number of connections.
     pub n_connections: usize,
 }
 
@@ -67,9 +68,9 @@ struct Session {
     agent: String,
     target: Target,
     since: Instant,
-    /// By the number of their guards; never empty.
+    /// Connections by the number of their guards; never empty.
     connections: BTreeMap<u64, Arc<Connection>>,
-    /// Why it was ended. It counts no more; its connections are on their way out.
+    /// End reason. An ended session no longer counts; its connections are closing.
     ended: Option<&'static str>,
 }
 
@@ -78,7 +79,7 @@ impl Session {
         self.address == viewer.address && self.agent == viewer.agent
     }
 
-    /// Marks it as ended; its connections are to be cancelled, outside of the lock.
+    /// Marks the session as ended. The caller cancels the returned connections outside of the lock.
     fn end(&mut self, why: &'static str) -> impl Iterator<Item = Arc<Connection>> {
         self.ended = Some(why);
         self.connections.values().cloned()
@@ -87,7 +88,7 @@ impl Session {
 
 #[derive(Default)]
 struct Inner {
-    /// By user and age: a later session has a higher number. Bounded by the connections there are.
+    /// Sessions by user and age: a later session has a higher number. Bounded by the number of connections.
     sessions: BTreeMap<(UserId, u64), Session>,
     last_id: u64,
 }
@@ -99,15 +100,15 @@ impl Inner {
     }
 }
 
-/// Who watches what: a plain value owned by the system. Seats are guards on it.
+/// All sessions: a plain value owned by the system. Seats are guards on it.
 #[derive(Default)]
 pub(crate) struct SeatTable {
     inner: Mutex<Inner>,
-    /// Rung at every return.
+    /// Notified when a seat is released.
     returned: Notify,
 }
 
-/// Every seat of a user is taken: these sessions have them, oldest first.
+/// All seats of a user are taken by these sessions, oldest first.
 #[derive(Debug)]
 pub(crate) struct SeatsTaken {
     pub(crate) by: Vec<SeatInfo>,
@@ -124,16 +125,16 @@ impl std::fmt::Display for SeatsTaken {
 }
 
 impl SeatTable {
-    /// An empty table.
+    /// Creates an empty table.
     pub(crate) fn new() -> Arc<Self> {
         Arc::new(Self::default())
     }
 
-    /// Takes a seat for a connection in one step: a share of the session's own, a free one, or under
-    /// [`AtLimit::ReplaceOwn`] that of something else the same device watches, which is ended.
+    /// Takes a seat for a connection in one step: the seat of the same session, a free one, or with
+    /// [`AtLimit::ReplaceOwn`] that of another session of the same device, which ends.
     ///
     /// # Errors
-    /// With the sessions that have the seats, when there is none; nobody was ended then.
+    /// All seats are taken; the error contains their sessions. No session was ended.
     pub(crate) fn take(
         self: &Arc<Self>,
         request: SeatRequest,
@@ -180,10 +181,10 @@ impl SeatTable {
         Ok(Seat { table: self.clone(), session: (user, session), guard })
     }
 
-    /// The same, after waiting for a seat for at most [`SEAT_WAIT`].
+    /// Takes a seat like [`Self::take`], and waits for it at most [`SEAT_WAIT`].
     ///
     /// # Errors
-    /// With the sessions that have the seats, when none came back.
+    /// No seat was released in time; the error contains the sessions that hold them.
     pub(crate) async fn take_soon(
         self: &Arc<Self>,
         request: SeatRequest,
@@ -194,7 +195,7 @@ impl SeatTable {
     ) -> Result<Seat, SeatsTaken> {
         let deadline = Instant::now() + SEAT_WAIT;
         loop {
-            // Made before looking, so that no return is missed in between.
+            // Created before the check, so that no release in between is missed.
             let returned = self.returned.notified();
             tokio::pin!(returned);
             returned.as_mut().enable();
@@ -221,12 +222,12 @@ impl SeatTable {
         }
     }
 
-    /// Sessions that count.
+    /// Returns the number of sessions that have not ended.
     pub(crate) fn len(&self) -> usize {
         self.inner.lock().sessions.values().filter(|it| it.ended.is_none()).count()
     }
 
-    /// Every session that counts.
+    /// Returns the sessions that have not ended.
     pub(crate) fn all(&self) -> Vec<SeatInfo> {
         let inner = self.inner.lock();
         let counting = inner.sessions.iter().filter(|it| it.1.ended.is_none());
@@ -234,7 +235,7 @@ impl SeatTable {
     }
 }
 
-/// How a session looks to a viewer of the same user.
+/// Returns the relation of a session to a viewer of the same user.
 fn seated(session: &Session, viewer: &Viewer, target: Target) -> SeatHolder {
     match (session.is_of(viewer), session.target == target) {
         (true, true) => SeatHolder::Same,
@@ -254,15 +255,15 @@ fn info(user: UserId, session: &Session) -> SeatInfo {
     }
 }
 
-/// A body whose socket is full is never polled: closing the connection is the only way to end it, and it also ends
-/// a request that still waits for its answer.
+/// Cancels connections. A body whose socket is full is never polled, so closing the connection is the only way to end
+/// it; this also ends a request that still waits for its reply.
 fn cancel(connections: Vec<Arc<Connection>>) {
     for connection in connections {
         connection.cancel.cancel();
     }
 }
 
-/// One connection's share of its session's seat. Returned by dropping it; there is no other way.
+/// The seat of one connection. It is released by its drop and in no other way.
 pub(crate) struct Seat {
     table: Arc<SeatTable>,
     session: (UserId, u64),
@@ -270,12 +271,12 @@ pub(crate) struct Seat {
 }
 
 impl Seat {
-    /// Whose it is.
+    /// Returns the user who holds the seat.
     pub(crate) fn user(&self) -> UserId {
         self.session.0
     }
 
-    /// Why its session was ended by us, if it was.
+    /// Returns why the gateway ended the session, if it did.
     pub(crate) fn why_ended(&self) -> Option<&'static str> {
         self.table.inner.lock().sessions.get(&self.session).and_then(|it| it.ended)
     }

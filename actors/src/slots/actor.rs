@@ -1,4 +1,4 @@
-//! The loop of the slots actor: queue and policy in front of the table.
+//! The message loop of the slots actor: queue and policy in front of the table.
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -19,13 +19,13 @@ pub(crate) struct Arguments {
     pub(crate) table: Arc<SlotTable>,
 }
 
-/// A request that waits for the first slot that comes back.
+/// A request that waits for a slot.
 struct Parked {
     id: u64,
     request: Request,
-    /// Holders that were asked to yield for it. Bounded by the leases out.
+    /// Holders that were asked to yield for this request. Bounded by the leases in use.
     asked: HashSet<u64>,
-    /// The holder whose answer is awaited.
+    /// The holder that has not replied yet.
     asking: Option<u64>,
     _expiry: AbortOnDropHandle<()>,
 }
@@ -56,7 +56,7 @@ impl ractor::Actor for Actor {
             next.as_mut().enable();
             loop {
                 next.as_mut().await;
-                // Listening again before telling, so that no return falls in between.
+                // Subscribed again before the message is sent, so that no return in between is missed.
                 next.set(table.next_return());
                 next.as_mut().enable();
                 if to.cast(Message::Returned).is_err() {
@@ -81,7 +81,7 @@ impl ractor::Actor for Actor {
     ) -> Result<(), ActorProcessingErr> {
         match message {
             Message::Request(request) => {
-                // Whoever waits goes first.
+                // Waiting requests go first.
                 state.serve();
                 state.request(request, &myself);
             }
@@ -113,7 +113,7 @@ impl State {
             tokio::time::sleep(LEASE_WAIT).await;
             let _ = actor.cast(Message::Expired { request: id });
         });
-        debug!(holder = request.holder, "slot request waits");
+        debug!(holder = request.holder, "slot request is waiting");
         let mut parked = Parked {
             id,
             request,
@@ -125,13 +125,13 @@ impl State {
         self.parked.push(parked);
     }
 
-    /// Grants now, or hands the request back with whether a slot comes back by itself soon.
+    /// Grants a slot, or returns the request together with whether a slot will be returned soon.
     fn grant(&self, request: Request) -> Option<(Request, bool)> {
         match self.table.take(&request.order, request.holder, &request.port, request.purpose) {
             Taken::Granted(index, lease) => {
-                // To a holder that is gone the lease cannot be delivered, and comes back with the failed message.
-                let news = SlotMessage::Granted { attempt: request.attempt, index, lease };
-                let _ = request.port.send_message(news);
+                // If the holder is gone, the lease is dropped with the undelivered message.
+                let message = SlotMessage::Granted { attempt: request.attempt, index, lease };
+                let _ = request.port.send_message(message);
                 None
             }
             Taken::Wait => Some((request, true)),
@@ -144,7 +144,7 @@ impl State {
         let _ = request.port.send_message(SlotMessage::Full { attempt: request.attempt, full });
     }
 
-    /// Serves who waits, first come first, each with what is free now.
+    /// Serves waiting requests in order of arrival, each with the slots that are free now.
     fn serve(&mut self) {
         let waiting = std::mem::take(&mut self.parked);
         for mut parked in waiting {
@@ -152,7 +152,7 @@ impl State {
                 None => {}
                 Some((request, _)) => {
                     parked.request = request;
-                    // The holder that was asked may have gone with its lease, and another took the slot.
+                    // The holder that was asked may have ended with its lease, and another one may have taken the slot.
                     let gone = parked.asking.is_some_and(|it| !self.table.holds(it));
                     if gone {
                         parked.asking = None;
@@ -173,7 +173,7 @@ impl State {
         ask_next_to_yield(&self.table, parked);
     }
 
-    /// It kept its slot as long as somebody watched; whoever still waits may ask it again.
+    /// A holder that kept its slot while it had viewers can be asked again by the waiting requests.
     fn lingering(&mut self, holder: u64) {
         for parked in &mut self.parked {
             if parked.asked.remove(&holder) && parked.asking != Some(holder) {
@@ -191,7 +191,7 @@ impl State {
         }
     }
 
-    /// Wakes up when the next cooling slot becomes free, if somebody waits.
+    /// Sets a timer for the next cooling slot, if a request waits.
     fn watch_cooling(&mut self, myself: &ActorRef<Message>) {
         let next = if self.parked.is_empty() { None } else { self.table.cooled_at() };
         match next {
@@ -209,7 +209,7 @@ impl State {
     }
 }
 
-/// Tells the next holder that could make room to yield: one at a time, so that no more is given up than is needed.
+/// Asks the next holder that could make room to yield: one at a time, so that no more slots are given up than needed.
 fn ask_next_to_yield(table: &SlotTable, parked: &mut Parked) {
     if parked.asking.is_some() {
         return;
@@ -221,8 +221,8 @@ fn ask_next_to_yield(table: &SlotTable, parked: &mut Parked) {
     };
     for (holder, port) in table.who_could_yield(&parked.request.order, parked.request.holder) {
         if parked.asked.insert(holder) {
-            let news = SlotMessage::Yield { asked_by: parked.id, viewer: viewer.clone() };
-            if port.send_message(news).is_ok() {
+            let message = SlotMessage::Yield { asked_by: parked.id, viewer: viewer.clone() };
+            if port.send_message(message).is_ok() {
                 parked.asking = Some(holder);
                 return;
             }

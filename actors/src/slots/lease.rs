@@ -1,10 +1,10 @@
-//! The right to use one slot.
+//! A lease on a slot.
 
 use std::sync::Arc;
 
 use super::SlotTable;
 
-/// The right to hold one upstream connection open. Returned by dropping it; there is no other way.
+/// The right to hold one upstream connection open. It is returned by its drop and in no other way.
 pub(crate) struct Lease {
     pub(super) id: u64,
     pub(super) table: Arc<SlotTable>,
@@ -12,12 +12,12 @@ pub(crate) struct Lease {
 }
 
 impl Lease {
-    /// Its number; never used again.
+    /// Returns the number of the lease; never reused.
     pub(crate) fn id(&self) -> u64 {
         self.id
     }
 
-    /// Whether a slot of this account profile came back so recently that the provider may still count it.
+    /// Returns whether a slot of this account profile was returned so recently that the provider may still count it.
     pub(crate) fn just_released(&self) -> bool {
         self.just_released
     }

@@ -1,12 +1,12 @@
-//! The profile limit: no upstream opens without a lease on a slot of its account profile.
+//! The limit per account profile: no upstream connection opens without a lease on a slot of its profile.
 //!
-//! *Dramatis personae.* The [`SlotTable`] is a plain value owned by the system: who holds which lease. A [`Lease`] is
-//! a guard on it and is returned by its `Drop`, whatever the way out. The slots actor is queue and policy in front
-//! of the table: it grants, parks a request for at most [`LEASE_WAIT`], and tells holders, one at a time, to yield.
-//! Were the actor to die, no lease would be forgotten and none granted twice.
+//! The [`SlotTable`] is a plain value owned by the system that contains all leases. A [`Lease`] is a guard on it,
+//! returned by its `Drop`. The slots actor adds the queue and the policy: it grants leases, lets a request wait for at
+//! most [`LEASE_WAIT`], and asks holders, one at a time, to yield. If the actor dies, no lease is forgotten and none is
+//! granted twice.
 //!
-//! Nobody waits for anybody here: a request and its outcome are two messages, and a holder's answer is its lease
-//! coming back or a `Kept`.
+//! No actor waits for another one here: a request and its outcome are two messages, and a holder replies by returning
+//! its lease or with `Kept`.
 
 mod actor;
 mod lease;
@@ -28,22 +28,22 @@ use domain::settings::LEASE_WAIT;
 
 use crate::ask::Address;
 
-/// Most requests parked at once. Beyond it a request is answered `Full` at once: each parked request is a live
-/// channel, so that many at their limit is an overload that waiting does not mend.
+/// Maximum number of waiting requests. Beyond it, a request is refused as `Full` immediately: each waiting request
+/// belongs to a live channel, so this many requests at their limit are an overload that waiting does not resolve.
 const PARKED_MAX: usize = 1024;
 
-/// Which account is at its limit, and since when nothing came back on it.
+/// The account that is at its limit.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FullPool {
-    /// The name of the account.
+    /// Name of the account.
     pub account: String,
-    /// How long the oldest of its leases is out.
+    /// Age of its oldest lease.
     pub since: Duration,
-    /// Its limit.
+    /// Its maximum number of connections.
     pub max_streams: u32,
 }
 
-/// The door of the slots actor.
+/// The handle of the slots actor.
 #[derive(Clone)]
 pub(crate) struct Slots {
     address: Address<Message>,
@@ -55,28 +55,28 @@ impl Slots {
         Self { address, table }
     }
 
-    /// Asks for the first free slot. `Granted` or `Full` comes to the holder's port; a lost request is found by the
-    /// deadline of whoever asked.
+    /// Requests the first free slot. The holder's port receives `Granted` or `Full`; the deadline of the holder covers
+    /// a lost request.
     pub(crate) fn request(&self, request: Request) {
         self.address.tell(Message::Request(request));
     }
 
-    /// The request is no longer wanted.
+    /// Cancels a request.
     pub(crate) fn cancel(&self, holder: u64, attempt: domain::playout::Attempt) {
         self.address.tell(Message::Cancel { holder, attempt });
     }
 
-    /// This lease is on its way back: its source was told to go. Whoever asks next may wait for it.
+    /// Marks a lease as closing, because its source is being closed. A later request can wait for it.
     pub(crate) fn closing(&self, lease: u64) {
         self.table.closing(lease);
     }
 
-    /// Nobody watches this holder's channel any more: it would yield now.
+    /// Reports that nobody watches the channel of this holder any more: it would yield now.
     pub(crate) fn lingering(&self, holder: u64) {
         self.address.tell(Message::Lingering { holder });
     }
 
-    /// A holder was asked to yield and keeps its lease.
+    /// Reports that a holder that was asked to yield keeps its lease.
     pub(crate) fn kept(&self, holder: u64, asked_by: u64) {
         self.address.tell(Message::Kept { holder, asked_by });
     }

@@ -1,4 +1,4 @@
-//! Who holds which lease.
+//! The table of leases.
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
@@ -13,10 +13,10 @@ use tokio::time::Instant;
 
 use super::{FullPool, HolderPort, Lease};
 
-/// For how long after a slot came back a refusal by the provider may be its late counting.
+/// Time after the return of a slot during which a refusal by the provider may be caused by its delayed counting.
 const JUST_RELEASED: Duration = Duration::from_secs(5);
 
-/// What a lease is for.
+/// Purpose of a lease.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LeasePurpose {
     /// A live channel.
@@ -27,20 +27,20 @@ pub enum LeasePurpose {
     Trial,
 }
 
-/// One lease as it stands.
+/// The current state of a lease.
 #[derive(Clone, Debug, PartialEq)]
 pub struct LeaseInfo {
-    /// Never used again.
+    /// Number of the lease; never reused.
     pub id: u64,
-    /// The account profile whose slot it is.
+    /// Account profile of the slot.
     pub profile: ProfileId,
-    /// The name of its account.
+    /// Name of the account.
     pub account: String,
-    /// What it is for.
+    /// Purpose of the lease.
     pub purpose: LeasePurpose,
-    /// The socket is on its way out; the provider may still see it.
+    /// The socket is closing; the provider may still see it.
     pub closing: bool,
-    /// How long it is out.
+    /// Time since the grant.
     pub age: Duration,
 }
 
@@ -53,7 +53,7 @@ struct Entry {
     since: Instant,
 }
 
-/// A slot that its provider may still count although the connection is gone (`release_delay`).
+/// A slot that the provider may still count although the connection is closed (`release_delay`).
 struct Cooling {
     profile: ProfileId,
     until: Instant,
@@ -64,32 +64,32 @@ struct Inner {
     leases: BTreeMap<u64, Entry>,
     /// Bounded by the number of leases returned within the longest `release_delay`.
     cooling: Vec<Cooling>,
-    /// When a slot of a profile last came back, if that was a moment ago.
+    /// Time of the last return of a slot of each profile, if it was recent.
     released: HashMap<ProfileId, Instant>,
     last_id: u64,
 }
 
-/// The outcome of asking for a slot.
+/// The outcome of a request.
 pub(super) enum Taken {
-    /// The lease, and which of the places it is for.
+    /// The lease, and the index of its candidate.
     Granted(usize, Lease),
-    /// Worth waiting for: a slot of an earlier place is about to come back.
+    /// A slot of an earlier candidate is about to be returned.
     Wait,
-    /// Nothing is free; the first place's account is at its limit.
+    /// No slot is free; the account of the first candidate is at its limit.
     Full,
 }
 
-/// Who holds which lease: a plain value owned by the system. Leases are guards on it, so what it says and what exists
-/// cannot differ.
+/// All leases: a plain value owned by the system. Leases are guards on it, so the table and the existing leases cannot
+/// differ.
 #[derive(Default)]
 pub(crate) struct SlotTable {
     inner: Mutex<Inner>,
-    /// Rung at every return.
+    /// Notified when a lease is returned.
     returned: Notify,
 }
 
 impl SlotTable {
-    /// An empty table; as empty as the sockets are at start.
+    /// Creates an empty table: at the start no socket is open.
     pub(crate) fn new() -> Arc<Self> {
         Arc::new(Self::default())
     }
@@ -133,25 +133,25 @@ impl SlotTable {
         }
     }
 
-    /// The account a full order is stuck on, and since when.
+    /// Returns the account that prevents a grant.
     pub(super) fn full(&self, order: &[(usize, SlotPool)]) -> FullPool {
         self.inner.lock().full(order, Instant::now())
     }
 
-    /// The socket of a lease is on its way out.
+    /// Marks the socket of a lease as closing.
     pub(super) fn closing(&self, id: u64) {
         if let Some(entry) = self.inner.lock().leases.get_mut(&id) {
             entry.closing = true;
         }
     }
 
-    /// A lease comes back.
+    /// Removes a returned lease.
     pub(super) fn give_back(&self, id: u64) {
         {
             let mut inner = self.inner.lock();
             if let Some(entry) = inner.leases.remove(&id) {
                 let now = Instant::now();
-                // Profiles come and go with accounts; what is of no use any more is not kept.
+                // Old entries are removed, because profiles are deleted together with their accounts.
                 inner.released.retain(|_, at| now.duration_since(*at) < JUST_RELEASED);
                 inner.released.insert(entry.pool.profile, now);
                 if !entry.pool.release_delay.is_zero() {
@@ -164,18 +164,18 @@ impl SlotTable {
         self.returned.notify_waiters();
     }
 
-    /// Resolves when a lease comes back. Made before looking, so that nothing is missed in between.
+    /// Resolves when a lease is returned. Has to be created before the table is checked, so that no return is missed.
     pub(super) fn next_return(&self) -> tokio::sync::futures::Notified<'_> {
         self.returned.notified()
     }
 
-    /// When the next cooling slot becomes free.
+    /// Returns when the next cooling slot becomes free.
     pub(super) fn cooled_at(&self) -> Option<Instant> {
         self.inner.lock().cooling.iter().map(|it| it.until).min()
     }
 
-    /// The holders that could make room for `order`: not `holder` itself, nothing that is closing already; in order
-    /// of the places, the youngest lease last.
+    /// Returns the holders that could make room for `order`, except `holder` itself and leases that are already
+    /// closing; in the order of the candidates, the youngest lease last.
     pub(super) fn who_could_yield(&self, order: &[(usize, SlotPool)], holder: u64) -> Vec<(u64, HolderPort)> {
         let inner = self.inner.lock();
         let mut holders: Vec<(u64, HolderPort)> = Vec::new();
@@ -190,20 +190,20 @@ impl SlotTable {
         holders
     }
 
-    /// What is remembered of slots that came back.
+    /// Returns the number of entries about returned slots.
     #[cfg(test)]
     pub(crate) fn n_remembered(&self) -> usize {
         let inner = self.inner.lock();
         inner.cooling.len() + inner.released.len()
     }
 
-    /// Leases out, and how many of them are closing.
+    /// Returns the number of leases, and how many of them are closing.
     pub(crate) fn counts(&self) -> (usize, usize) {
         let inner = self.inner.lock();
         (inner.leases.len(), inner.leases.values().filter(|it| it.closing).count())
     }
 
-    /// Every lease as it stands.
+    /// Returns all leases.
     pub(crate) fn leases(&self) -> Vec<LeaseInfo> {
         let now = Instant::now();
         let inner = self.inner.lock();
@@ -221,12 +221,13 @@ impl SlotTable {
             .collect()
     }
 
-    /// Whether this holder has a lease out.
+    /// Returns whether this holder has a lease.
     pub(crate) fn holds(&self, holder: u64) -> bool {
         self.inner.lock().leases.values().any(|it| it.holder == holder)
     }
 
-    /// Waits until every lease of a holder is back. Bounded by the closer, which takes at most half a second a socket.
+    /// Waits until all leases of a holder are returned. Bounded by the closer, which takes at most half a second per
+    /// socket.
     pub(crate) async fn all_back(&self, holder: u64) {
         loop {
             let next = self.next_return();

@@ -1,4 +1,4 @@
-//! The loop of the switchboard.
+//! The message loop of the switchboard.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -20,7 +20,7 @@ use crate::slots::SlotTable;
 
 pub(crate) struct Actor;
 
-/// What the switchboard stands on; it outlives the actor.
+/// The values that the switchboard uses; they outlive the actor.
 #[derive(Clone)]
 pub(crate) struct Arguments {
     pub(crate) env: Arc<LiveEnv>,
@@ -28,19 +28,19 @@ pub(crate) struct Arguments {
     pub(crate) slots: Arc<SlotTable>,
     /// The parent of live channels.
     pub(crate) channels: Address<()>,
-    /// Where live channels report to: this actor, or whoever comes after it.
+    /// The address for reports of live channels: this actor or its successor.
     pub(crate) address: Address<Message>,
-    /// Numbers joins and live channels; never goes back.
+    /// Numbers of joins and live channels; never decreases.
     pub(crate) counter: Arc<AtomicU64>,
 }
 
-/// How far a target's live channel has come.
+/// The phase of a target's live channel.
 enum TargetPhase {
-    /// Takes joins. The number of the last one, if this switchboard forwarded it.
+    /// Accepts joins. Contains the number of the last join that this switchboard forwarded.
     Live { live: LiveChannel, last_join: Option<u64> },
-    /// Takes no more joins; will be gone soon.
+    /// Accepts no more joins; ends soon.
     Leaving { serial: u64 },
-    /// Gone; its leases are on their way back.
+    /// Ended; its leases are being returned.
     Draining { serial: u64 },
 }
 
@@ -67,14 +67,15 @@ impl ractor::Actor for Actor {
         myself: ActorRef<Message>,
         arguments: Arguments,
     ) -> Result<State, ActorProcessingErr> {
-        // Before the table is read: whatever is told from now on is heard, and what was told before stands there.
+        // The address is set before the table is read: later messages arrive here, and earlier changes are in the
+        // table.
         arguments.address.set(myself.clone());
-        // After a restart: the channels play on, and are learned of again.
+        // After a restart the channels keep playing, and are found in the table.
         let live = |(target, live)| {
             (target, Entry { phase: TargetPhase::Live { live, last_join: None }, parked: vec![] })
         };
         let entries = arguments.table.all().into_iter().map(live).collect();
-        // Read second: what ends in between stands in both, and not in neither.
+        // Read after the live channels: a channel that ends in between is in both lists, not in neither.
         let gone = arguments.table.gone();
         let mut state = State { arguments, entries, closing: false };
         for (target, serial) in gone {
@@ -103,7 +104,7 @@ impl ractor::Actor for Actor {
                 answer(reply, if told { StopOutcome::Stopping } else { StopOutcome::NotLive });
             }
             Message::Switch { target, to, reply } => match state.live(target) {
-                // The reply is forwarded; a channel that is gone drops it, which the asker sees at once.
+                // The reply port is forwarded; a channel that is gone drops it, which the caller notices immediately.
                 Some(actor) => drop(actor.cast(channel::Message::Switch(to, reply))),
                 None => answer(reply, SwitchOutcome::NotLive),
             },
@@ -149,7 +150,7 @@ impl State {
         }
     }
 
-    /// Hands a join to the live channel of its target.
+    /// Forwards a join to the live channel of its target.
     fn forward(&mut self, target: Target, request: JoinRequest, reply: RpcReplyPort<WatchReply>) {
         let number = self.arguments.counter.fetch_add(1, Ordering::Relaxed) + 1;
         let Some(entry) = self.entries.get_mut(&target) else { return };
@@ -158,7 +159,7 @@ impl State {
         let join = Join { number, request, reply };
         match live.actor.cast(channel::Message::Join(join)) {
             Ok(()) => {}
-            // It died and the news is on its way: the join waits for its successor.
+            // The channel died and its end was not handled yet: the join waits for its successor.
             Err(ractor::MessagingErr::SendErr(channel::Message::Join(join))) => {
                 entry.phase = TargetPhase::Leaving { serial: live.serial };
                 entry.parked.push((join.request, join.reply));
@@ -177,10 +178,10 @@ impl State {
             report: Box::new(move |report| address.tell(Message::Reported { target, serial, report })),
         };
         let parent = self.arguments.channels.current()?.get_cell();
-        // Instant: the channel builds its state in a task of its own, and its mailbox takes joins meanwhile.
+        // Spawned instantly: the channel builds its state in its own task, and its mailbox accepts joins meanwhile.
         match ActorRuntime::spawn_linked_instant(None, channel::Actor, arguments, parent) {
             Ok((actor, life)) => {
-                // Before any join; what cannot be delivered shows as the end of the channel.
+                // Sent before any join; a failure to deliver it shows as the end of the channel.
                 let _ = actor.cast(channel::Message::Load);
                 let live = LiveChannel { serial, actor };
                 self.arguments.table.insert(target, live.clone());
@@ -188,23 +189,23 @@ impl State {
                 Some(live)
             }
             Err(cause) => {
-                error!(channel.target = %target, "a live channel could not be started: {cause}");
+                error!(channel.target = %target, "failed to spawn a live channel: {cause}");
                 None
             }
         }
     }
 
-    /// Tells of the end of a live channel: of each, however it came, also of one that its parent never knew.
+    /// Reports the end of a live channel, for whatever reason, including one that its parent never knew.
     fn watch_over(&self, target: Target, serial: u64, life: JoinHandle<Result<JoinHandle<()>, SpawnErr>>) {
         let (table, address) = (self.arguments.table.clone(), self.arguments.address.clone());
         // Ends with the channel.
         tokio::spawn(async move {
             match life.await {
-                // A panic of the channel is its parent's to tell of.
+                // The parent logs a panic of the channel.
                 Ok(Ok(life)) => drop(life.await),
                 Ok(Err(cause)) => {
-                    error!(channel.target = %target, "a live channel did not start: {cause}");
-                    // Mostly its parent is being restarted. Whoever waits for it tries again, and not in a hurry.
+                    error!(channel.target = %target, "failed to start a live channel: {cause}");
+                    // Usually the parent is being restarted. The delay slows down the retries of waiting joins.
                     tokio::time::sleep(START_PAUSE).await;
                 }
                 Err(_) => {}
@@ -217,7 +218,8 @@ impl State {
     fn reported(&mut self, target: Target, serial: u64, report: ChannelReport) {
         let Some(entry) = self.entries.get_mut(&target) else { return };
         match (report, &entry.phase) {
-            // A join that was forwarded since keeps it alive; one by a predecessor shows in the channel's own number.
+            // A join that was forwarded since keeps the channel alive; a join of a previous switchboard shows in the
+            // channel's own number.
             (ChannelReport::Idle(number), TargetPhase::Live { live, last_join })
                 if live.serial == serial && last_join.is_none_or(|it| it == number) =>
             {
@@ -234,7 +236,7 @@ impl State {
         }
     }
 
-    /// A channel that was told to retire lives on: a join of a predecessor's had come first.
+    /// A channel that was told to retire continues, because a join of the previous switchboard arrived first.
     fn awake(&mut self, target: Target, serial: u64) {
         let live = self.arguments.table.all().into_iter().find(|it| it.0 == target && it.1.serial == serial);
         let (Some((_, live)), Some(entry)) = (live, self.entries.get_mut(&target)) else { return };
@@ -259,7 +261,7 @@ impl State {
         }
         let slots = self.arguments.slots.clone();
         let myself = myself.clone();
-        // Ends by itself: the closer brings every lease back within its half second.
+        // Bounded: the closer returns every lease within half a second.
         tokio::spawn(async move {
             slots.all_back(serial).await;
             let _ = myself.cast(Message::Drained { target, serial });
@@ -274,7 +276,7 @@ impl State {
         self.arguments.table.forget(target, serial);
         let Some(entry) = self.entries.remove(&target) else { return };
         for (request, reply) in entry.parked {
-            // Who went away while parked starts nothing.
+            // A caller that went away while it waited starts no channel.
             if !reply.is_closed() {
                 self.watch(target, request, reply);
             }
@@ -287,11 +289,11 @@ impl State {
         if actor.cast(channel::Message::Status(tx.into())).is_err() {
             return answer(reply, None);
         }
-        // The answer changes its shape on the way, so it cannot simply be forwarded; the wait is the asker's.
+        // The reply has another type, so it cannot be forwarded; the caller limits the wait.
         tokio::spawn(async move { answer(reply, rx.await.ok()) });
     }
 
-    /// Asks all that live at once, and answers with what they said by the deadline.
+    /// Requests the status of all live channels at once, and replies with those that arrived by the deadline.
     fn overview(&self, reply: RpcReplyPort<Vec<ChannelOverview>>) {
         let mut asked = Vec::with_capacity(self.entries.len());
         for target in self.entries.keys() {

@@ -1,4 +1,4 @@
-//! What the switchboard can be told.
+//! Messages of the switchboard.
 
 use media::ring::EndReason;
 use ractor::RpcReplyPort;
@@ -7,28 +7,28 @@ use super::{ChannelOverview, StopOutcome};
 use crate::channel::{ChannelReport, ChannelStatus, JoinRequest, SwitchOutcome, SwitchTo, WatchReply};
 use crate::plans::Target;
 
-/// Everything the switchboard can be told.
+/// The messages of the switchboard.
 pub(crate) enum Message {
-    /// Someone wants to watch.
+    /// Joins a live channel, or starts one.
     Watch { target: Target, request: JoinRequest, reply: RpcReplyPort<WatchReply> },
-    /// A live channel says how it stands.
+    /// A live channel reports its state.
     Reported { target: Target, serial: u64, report: ChannelReport },
-    /// A live channel is gone.
+    /// A live channel ended.
     Ended { target: Target, serial: u64 },
-    /// The leases of a channel that is gone are back.
+    /// All leases of an ended channel are returned.
     Drained { target: Target, serial: u64 },
-    /// End a live channel.
+    /// Stops a live channel.
     Stop { target: Target, end: EndReason, reply: RpcReplyPort<StopOutcome> },
-    /// Play another stream.
+    /// Switches to another stream.
     Switch { target: Target, to: SwitchTo, reply: RpcReplyPort<SwitchOutcome> },
-    /// End one client.
+    /// Disconnects one client.
     Kick { target: Target, client: u64, reply: RpcReplyPort<bool> },
-    /// How is it doing?
+    /// Requests the status of a live channel.
     Status { target: Target, reply: RpcReplyPort<Option<ChannelStatus>> },
-    /// How is everything that lives doing?
+    /// Requests the status of all live channels.
     Overview { reply: RpcReplyPort<Vec<ChannelOverview>> },
-    /// The plans changed.
+    /// Makes all live channels load their plans again.
     Reload { reply: RpcReplyPort<()> },
-    /// Take no more joins and end everything.
+    /// Refuses further joins and ends all live channels.
     Close,
 }

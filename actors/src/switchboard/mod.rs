@@ -1,7 +1,7 @@
-//! Finds the live channel a client asked for, or has it started; the only way to join one.
+//! Finds or starts the live channel that a client requests. A live channel can be joined in no other way.
 //!
-//! All joins of a target pass here in one turn each, so that a thousand simultaneous first clients give one live
-//! channel. A channel that is ending takes no more joins: they are parked until it is gone and its leases are back,
+//! All joins of a target pass through this actor one by one, so a thousand simultaneous first clients start one live
+//! channel. A channel that is ending accepts no more joins: they wait until it has ended and its leases are returned,
 //! then a new live channel starts. So a provider never sees two sockets for one channel.
 //!
 //! ```text
@@ -33,19 +33,20 @@ use crate::seats::{SeatInfo, SeatRequest, SeatTable, SeatsTaken};
 use crate::timeline::ChannelRun;
 use crate::viewer::Viewer;
 
-/// Longest wait for the answer to a join: an ending channel's farewell, its sockets' close, and the wait for a slot.
+/// Maximum wait for the reply to a join: the farewell of an ending channel, the close of its sockets, and the wait for
+/// a slot.
 const WATCH_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// How long live channels have to say how they are doing when all are asked at once. Less than the asker waits.
+/// Maximum wait for the status of all live channels together; shorter than the wait of the caller.
 const OVERVIEW_TIMEOUT: Duration = Duration::from_secs(2);
 
-/// Longest wait for the outcome of a manual switch; the playout itself decides within 20 s.
+/// Maximum wait for the outcome of a manual switch; the playout decides within 20 s.
 const SWITCH_TIMEOUT: Duration = Duration::from_secs(25);
 
-/// After a live channel could not be started, before another is tried for those who wait.
+/// Delay before the start of a live channel is tried again.
 const START_PAUSE: Duration = Duration::from_millis(100);
 
-/// Most joins parked for one channel that is ending.
+/// Maximum number of joins that wait for the end of one channel.
 const PARKED_MAX: usize = 4096;
 
 /// A request to watch.
@@ -53,33 +54,33 @@ const PARKED_MAX: usize = 4096;
 pub struct WatchRequest {
     /// What to watch.
     pub target: Target,
-    /// Who asks.
+    /// The viewer.
     pub viewer: Viewer,
-    /// The connection the bytes will go to; cancelled when the client is ended.
+    /// The connection for the data; cancelled to disconnect the client.
     pub connection: Arc<Connection>,
-    /// Whose seat it takes; `None` where nobody logged in.
+    /// The seat to take; `None` without a login.
     pub seat: Option<SeatRequest>,
 }
 
-/// What came of stopping a channel.
+/// Outcome of stopping a channel.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum StopOutcome {
-    /// It was told to end; its clients get their last chunks.
+    /// The channel is ending; its clients read their last chunks.
     Stopping,
-    /// Nobody was watching it.
+    /// Nobody watched the channel.
     NotLive,
 }
 
-/// A live channel at one moment.
+/// The status of one live channel.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ChannelOverview {
-    /// What is watched.
+    /// Watched target.
     pub target: Target,
-    /// How it is doing; `None` when it did not say so in time.
+    /// Its status; `None` if it did not reply in time.
     pub status: Option<ChannelStatus>,
 }
 
-/// The door of the switchboard.
+/// The handle of the switchboard.
 #[derive(Clone)]
 pub struct Switchboard {
     address: Address<Message>,
@@ -92,14 +93,14 @@ impl Switchboard {
         Self { address, env, seats }
     }
 
-    /// Joins a live channel, starting it when nobody watches it yet.
+    /// Joins a live channel, and starts it if nobody watches it yet.
     ///
-    /// A viewer with a user needs a seat first, and may wait a second for one; its other sessions end as
-    /// [`domain::limits::decide_seat`] says. The answer comes when a slot is granted, at the latest ten seconds after that;
-    /// the first real chunk may still be on its way then.
+    /// A logged-in viewer needs a seat first, and may wait one second for it; other sessions of the same device end as
+    /// decided by [`domain::limits::decide_seat`]. The reply comes when a slot is granted, at the latest ten seconds
+    /// after that; the first real chunk may not have arrived by then.
     ///
     /// # Errors
-    /// When the switchboard does not answer in time or the gateway is stopping.
+    /// The switchboard does not reply in time, or the gateway is stopping.
     pub async fn watch(&self, request: WatchRequest) -> Result<WatchReply, AskError> {
         let WatchRequest { target, viewer, connection, seat } = request;
         let at_limit = self.env.settings().at_limit;
@@ -112,7 +113,7 @@ impl Switchboard {
                 }
             }
         };
-        // Held here until a client holds it: an asker that goes away while it waits gives it back at once.
+        // Held here until a client holds it: if the caller goes away while it waits, the seat is released at once.
         let request = JoinRequest { viewer, connection, seat: seat.as_ref().map(Arc::downgrade) };
         self.address
             .ask(WATCH_TIMEOUT, |reply| Message::Watch { target, request: request.clone(), reply })
@@ -132,79 +133,79 @@ impl Switchboard {
         self.env.registry.refused_seats.add_one();
         info!(
             channel.target = %target, user.id = %request.user, client.address = %viewer.address, limit = request.limit,
-            "no seat is free: {taken}"
+            "no free seat: {taken}"
         );
         WatchReply::Refused(WatchRefusal::Seats { limit: request.limit })
     }
 
-    /// Ends every session whose user may no longer watch, clients and all. Who asks at the same moment has to be
-    /// looked at again after the answer.
+    /// Ends every session whose user may no longer watch, and disconnects its clients. A request that is in progress at
+    /// the same moment has to be checked again after its reply.
     pub fn keep_users(&self, may_watch: impl Fn(UserId) -> bool) {
         self.seats.keep_users(may_watch);
     }
 
-    /// Every session that holds a seat.
+    /// Returns all sessions that hold a seat.
     pub fn seats(&self) -> Vec<SeatInfo> {
         self.seats.all()
     }
 
-    /// Ends a live channel and closes its clients.
+    /// Stops a live channel and disconnects its clients.
     ///
     /// # Errors
-    /// When the switchboard does not answer in time.
+    /// The switchboard does not reply in time.
     pub async fn stop(&self, target: Target) -> Result<StopOutcome, AskError> {
         self.address
             .ask(ANSWER_TIMEOUT, |reply| Message::Stop { target, end: EndReason::Stopped, reply })
             .await
     }
 
-    /// Plays another stream of a live channel; answers after it happened, at most after 25 seconds.
+    /// Switches a live channel to another stream. Replies after the switch, at most after 25 seconds.
     ///
     /// # Errors
-    /// When there is no answer in time.
+    /// There is no reply in time.
     pub async fn switch(&self, target: Target, to: SwitchTo) -> Result<SwitchOutcome, AskError> {
         self.address.ask(SWITCH_TIMEOUT, |reply| Message::Switch { target, to, reply }).await
     }
 
-    /// Ends one client, and answers when it is gone; whether there was such a client.
+    /// Disconnects one client, and replies when it is gone. Returns whether it existed.
     ///
     /// # Errors
-    /// When there is no answer in time.
+    /// There is no reply in time.
     pub async fn kick(&self, target: Target, client: u64) -> Result<bool, AskError> {
         self.address.ask(ANSWER_TIMEOUT, |reply| Message::Kick { target, client, reply }).await
     }
 
-    /// How a live channel is doing; `None` when nobody watches it.
+    /// Returns the status of a live channel; `None` if nobody watches it.
     ///
     /// # Errors
-    /// When there is no answer in time.
+    /// There is no reply in time.
     pub async fn status(&self, target: Target) -> Result<Option<ChannelStatus>, AskError> {
         self.address.ask(ANSWER_TIMEOUT, |reply| Message::Status { target, reply }).await
     }
 
-    /// How everything that lives at this moment is doing, by name. One that does not say so within two seconds is
-    /// named without.
+    /// Returns the status of all live channels, sorted by name. A channel that does not reply within two seconds is
+    /// listed without a status.
     ///
     /// # Errors
-    /// When the switchboard does not answer in time.
+    /// The switchboard does not reply in time.
     pub async fn overview(&self) -> Result<Vec<ChannelOverview>, AskError> {
         self.address.ask(ANSWER_TIMEOUT, |reply| Message::Overview { reply }).await
     }
 
-    /// What happened to the channel of this uuid: its run that goes on and those that ended lately, newest first.
+    /// Returns the runs of the channel with this uuid: the current one and those that ended recently, newest first.
     pub fn timeline(&self, uuid: Uuid) -> Vec<ChannelRun> {
         self.env.timelines.of(|it| it.uuid() == uuid)
     }
 
-    /// The plans changed: every live channel was told to read its own again.
+    /// Makes every live channel load its plan again.
     ///
     /// # Errors
-    /// When the switchboard does not answer in time; they may not have been told then.
+    /// The switchboard does not reply in time; the channels may not have been notified.
     pub async fn reload(&self) -> Result<(), AskError> {
         self.address.ask(ANSWER_TIMEOUT, |reply| Message::Reload { reply }).await
     }
 
-    /// Takes no more joins and ends every live channel.
+    /// Refuses further joins and ends every live channel.
     pub(crate) fn close(&self) {
         self.address.tell(Message::Close);
     }

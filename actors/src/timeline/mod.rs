@@ -1,7 +1,7 @@
-//! What happened to a live channel, line by line: why it switched, why it stopped.
+//! The recorded steps of live channels: reasons of switches and stops.
 //!
-//! One run is one life of a channel, from its first join to its end. Lines are in memory, bounded, and outlive the
-//! channel for a while; nothing in them carries an address or a password.
+//! A run is one life of a channel, from its first join to its end. Entries are in memory, bounded, and outlive the
+//! channel for a while; they contain neither addresses nor passwords.
 
 #[cfg(test)]
 mod tests;
@@ -18,28 +18,28 @@ use tokio::time::Instant;
 use crate::clock::now_ms;
 use crate::plans::Target;
 
-/// Lines kept of one run; the oldest go first.
+/// Maximum number of entries of one run; the oldest are dropped first.
 pub(crate) const ENTRIES_MAX: usize = 200;
 
-/// Runs that are kept after their end; who ended first goes first.
+/// Maximum number of ended runs; the one that ended first is dropped first.
 pub(crate) const ENDED_MAX: usize = 100;
 
-/// How long a run is kept after its end.
+/// Time for which an ended run is record.
 pub(crate) const ENDED_KEPT_FOR: Duration = Duration::from_secs(60 * 60);
 
-/// Characters of a detail; providers have a say in some of them.
+/// Maximum number of characters of a detail, because some contain text of providers.
 const DETAIL_CHARS_MAX: usize = 300;
 
-/// What happened.
+/// The kind of a timeline entry.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RunEntryKind {
-    /// A slot was asked for, in order to play one of some streams.
+    /// A slot was requested for one of some streams.
     SlotRequested,
     /// No slot came free.
     NoSlot,
     /// A slot was granted, and its stream is being opened.
     Opening,
-    /// A stream ended, or never began.
+    /// A stream ended, or could not be opened.
     Lost,
     /// The first stream of the run plays.
     Started,
@@ -47,54 +47,54 @@ pub enum RunEntryKind {
     Reconnected,
     /// Another stream plays after a loss.
     FailedOver,
-    /// Somebody asked for another stream.
+    /// A manual switch was requested.
     SwitchRequested,
-    /// Another stream plays because someone, or a rule, wanted it.
+    /// Another stream plays because of a manual switch or a rule.
     Switched,
-    /// The stream that was asked for does not play.
+    /// The requested stream does not play.
     SwitchFailed,
-    /// The wish for another stream was not followed at all.
+    /// The requested switch was not begun.
     SwitchRefused,
-    /// Every stream was tried; the next round begins later.
+    /// Every stream was tried; the next round starts later.
     Backoff,
-    /// The slot was given up for another channel.
+    /// The slot was given to another channel.
     Yielded,
-    /// Players were sent to the provider's own address.
+    /// Players were redirected to the provider.
     Redirected,
     /// The records of the channel changed.
     PlanChanged,
     /// The last viewer left.
     LastViewerLeft,
-    /// There is nothing left to try.
+    /// Nothing is left to try.
     GaveUp,
     /// The channel ended.
     Ended,
 }
 
-/// One line: something that happened.
+/// An entry of a timeline.
 #[derive(Clone, Debug, PartialEq)]
 pub struct RunEntry {
     /// Milliseconds since 1970.
     pub at: i64,
-    /// What happened.
+    /// The kind of the entry.
     pub kind: RunEntryKind,
-    /// The playout's state after it.
+    /// The state of the playout after the step.
     pub state: &'static str,
-    /// Why, in one word of a fixed set.
+    /// The cause, from a fixed set of labels.
     pub cause: Option<&'static str>,
-    /// Why, for people; may be empty.
+    /// The cause, for people; may be empty.
     pub detail: String,
-    /// The stream it is about.
+    /// The stream that the entry is about.
     pub stream: Option<RunEntryStream>,
-    /// What the provider answered, where that is why.
+    /// HTTP status of the provider, if it is the cause.
     pub upstream_status: Option<u16>,
-    /// How long nothing had played.
+    /// Length of the gap without a source.
     pub gap: Option<Duration>,
-    /// Bytes the run had taken in by then.
+    /// Bytes that the run had received by then.
     pub bytes_in: u64,
 }
 
-/// A stream, and whose slot it plays with.
+/// The stream of an entry, with its account.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RunEntryStream {
     /// The stream.
@@ -148,21 +148,21 @@ impl RunEntry {
 /// One life of a channel.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ChannelRun {
-    /// What was watched.
+    /// Watched target.
     pub target: Target,
-    /// Its name at the start.
+    /// Name of the target at the start.
     pub name: String,
     /// Milliseconds since 1970.
     pub started_at: i64,
-    /// The same; `None` while it lives.
+    /// End in milliseconds since 1970; `None` while the channel is live.
     pub ended_at: Option<i64>,
-    /// Lines that were dropped to make room.
+    /// Number of entries that were dropped.
     pub n_dropped: u64,
-    /// The newest lines, oldest first; at most 200.
+    /// The newest entries, oldest first; at most 200.
     pub entries: Vec<RunEntry>,
 }
 
-struct Kept {
+struct RunRecord {
     target: Target,
     name: String,
     started_at: i64,
@@ -171,17 +171,17 @@ struct Kept {
     entries: VecDeque<RunEntry>,
 }
 
-/// The timelines of all runs, those that ended a while ago included.
+/// The timelines of all runs, including those that ended recently.
 #[derive(Default)]
 pub(crate) struct Timelines {
-    /// By the serial of the live channel. Bounded by the live channels and [`ENDED_MAX`].
-    runs: Mutex<BTreeMap<u64, Kept>>,
+    /// Runs by the serial of the live channel. Bounded by the live channels and [`ENDED_MAX`].
+    runs: Mutex<BTreeMap<u64, RunRecord>>,
 }
 
 impl Timelines {
-    /// A run begins. It ends when what this returns is dropped.
+    /// Begins a run. It ends when the returned value is dropped.
     pub(crate) fn begin(self: &Arc<Self>, serial: u64, target: Target, name: &str) -> Timeline {
-        let kept = Kept {
+        let record = RunRecord {
             target,
             name: name.to_owned(),
             started_at: now_ms(),
@@ -190,31 +190,31 @@ impl Timelines {
             entries: VecDeque::new(),
         };
         let mut runs = self.runs.lock();
-        runs.insert(serial, kept);
-        forget(&mut runs);
+        runs.insert(serial, record);
+        drop_old(&mut runs);
         Timeline { all: self.clone(), serial }
     }
 
-    /// The runs of a target, newest first.
+    /// Returns the runs of the wanted targets, newest first.
     pub(crate) fn of(&self, is_wanted: impl Fn(Target) -> bool) -> Vec<ChannelRun> {
         let mut runs = self.runs.lock();
-        forget(&mut runs);
-        let run = |kept: &Kept| ChannelRun {
-            target: kept.target,
-            name: kept.name.clone(),
-            started_at: kept.started_at,
-            ended_at: kept.ended.map(|it| it.1),
-            n_dropped: kept.n_dropped,
-            entries: kept.entries.iter().cloned().collect(),
+        drop_old(&mut runs);
+        let run = |record: &RunRecord| ChannelRun {
+            target: record.target,
+            name: record.name.clone(),
+            started_at: record.started_at,
+            ended_at: record.ended.map(|it| it.1),
+            n_dropped: record.n_dropped,
+            entries: record.entries.iter().cloned().collect(),
         };
         runs.values().rev().filter(|it| is_wanted(it.target)).map(run).collect()
     }
 }
 
-/// Lets go of what ended long ago, and of the first to end where there are too many.
-fn forget(runs: &mut BTreeMap<u64, Kept>) {
+/// Drops runs that ended long ago, and the oldest ones above the maximum.
+fn drop_old(runs: &mut BTreeMap<u64, RunRecord>) {
     runs.retain(|_, it| it.ended.is_none_or(|(at, _)| at.elapsed() < ENDED_KEPT_FOR));
-    let ended = |(serial, it): (&u64, &Kept)| it.ended.map(|(at, _)| (at, *serial));
+    let ended = |(serial, it): (&u64, &RunRecord)| it.ended.map(|(at, _)| (at, *serial));
     let mut all: Vec<_> = runs.iter().filter_map(ended).collect();
     all.sort_unstable();
     let n_over = all.len().saturating_sub(ENDED_MAX);
@@ -223,21 +223,21 @@ fn forget(runs: &mut BTreeMap<u64, Kept>) {
     }
 }
 
-/// Where a live channel writes its lines.
+/// The timeline of one live channel.
 pub(crate) struct Timeline {
     all: Arc<Timelines>,
     serial: u64,
 }
 
 impl Timeline {
-    pub(crate) fn write(&self, line: RunEntry) {
+    pub(crate) fn write(&self, entry: RunEntry) {
         let mut runs = self.all.runs.lock();
         let Some(run) = runs.get_mut(&self.serial) else { return };
         if run.entries.len() >= ENTRIES_MAX {
             run.entries.pop_front();
             run.n_dropped += 1;
         }
-        run.entries.push_back(line);
+        run.entries.push_back(entry);
     }
 }
 
@@ -247,6 +247,6 @@ impl Drop for Timeline {
         if let Some(run) = runs.get_mut(&self.serial) {
             run.ended = Some((Instant::now(), now_ms()));
         }
-        forget(&mut runs);
+        drop_old(&mut runs);
     }
 }

@@ -1,4 +1,4 @@
-//! Promises of timelines.
+//! Tests of timelines.
 
 use uuid::Uuid;
 
@@ -9,7 +9,7 @@ fn target(number: u128) -> Target {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_run_keeps_its_newest_lines_and_counts_the_others() {
+async fn a_run_keeps_its_newest_entries_and_counts_the_others() {
     let all = Arc::new(Timelines::default());
     let timeline = all.begin(1, target(1), "News");
     for n in 0..ENTRIES_MAX + 7 {
@@ -22,7 +22,7 @@ async fn a_run_keeps_its_newest_lines_and_counts_the_others() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn of_ended_runs_the_newest_are_kept_and_not_for_ever() {
+async fn the_newest_ended_runs_are_kept_for_a_limited_time() {
     let all = Arc::new(Timelines::default());
     let live = all.begin(0, target(0), "lives on");
     for serial in 1..=ENDED_MAX as u64 + 5 {
@@ -38,7 +38,7 @@ async fn of_ended_runs_the_newest_are_kept_and_not_for_ever() {
 }
 
 #[test]
-fn what_a_provider_says_is_cut_short() {
+fn a_long_text_of_a_provider_is_cut() {
     let line = RunEntry::new(RunEntryKind::Lost).detail("ä".repeat(10_000));
     assert_eq!(line.detail.chars().count(), DETAIL_CHARS_MAX);
 }

@@ -1,4 +1,4 @@
-//! Where a trial hears of its slot: an actor that only passes on what it is told, because that is whom slots talk to.
+//! The slot holder of a trial: an actor that forwards the messages of the slots actor, which sends only to actors.
 
 use domain::playout::Attempt;
 use ractor::{ActorProcessingErr, ActorRef, SpawnErr};
@@ -6,27 +6,27 @@ use tokio::sync::mpsc;
 
 use crate::slots::{HolderPort, SlotMessage, Slots};
 
-/// Answers to one request, and wishes for its slot. Slots asks one holder once per request that waits; should more wait
-/// than fit, those that are lost change nothing: the first makes the trial end.
+/// Capacity for the reply to one request and the requests to yield. The slots actor asks one holder once per waiting
+/// request; if more arrive than fit, the lost ones do not matter, because the first one already ends the trial.
 const MESSAGES_MAX: usize = 8;
 
 struct Port;
 
-/// Somebody who may hold a slot, until this is dropped.
+/// A holder of a slot, until it is dropped.
 pub(super) struct Holder {
     number: u64,
     attempt: Attempt,
     port: ActorRef<SlotMessage>,
-    news: mpsc::Receiver<SlotMessage>,
+    messages: mpsc::Receiver<SlotMessage>,
     slots: Slots,
 }
 
 impl Holder {
-    /// A holder with this number, that no other one has.
+    /// Creates a holder with this number, which must be unique.
     pub(super) async fn start(slots: Slots, number: u64, attempt: Attempt) -> Result<Self, SpawnErr> {
-        let (tell, news) = mpsc::channel(MESSAGES_MAX);
-        let (port, _) = ractor::Actor::spawn(None, Port, tell).await?;
-        Ok(Self { number, attempt, port, news, slots })
+        let (sender, messages) = mpsc::channel(MESSAGES_MAX);
+        let (port, _) = ractor::Actor::spawn(None, Port, sender).await?;
+        Ok(Self { number, attempt, port, messages, slots })
     }
 
     pub(super) fn number(&self) -> u64 {
@@ -37,12 +37,12 @@ impl Holder {
         self.port.get_derived()
     }
 
-    /// The next news; `None` when there is none to come.
+    /// Returns the next message; `None` after the last one.
     pub(super) async fn next(&mut self) -> Option<SlotMessage> {
-        self.news.recv().await
+        self.messages.recv().await
     }
 
-    /// Waits until somebody needs the slot.
+    /// Waits until another holder needs the slot.
     pub(super) async fn asked_to_yield(&mut self) {
         loop {
             match self.next().await {
@@ -56,7 +56,7 @@ impl Holder {
 
 impl Drop for Holder {
     fn drop(&mut self) {
-        // A lease that is on its way here comes back with the message that nobody takes.
+        // A lease in an undelivered message is returned when that message is dropped.
         self.slots.cancel(self.number, self.attempt);
         self.port.stop(None);
     }
@@ -70,18 +70,18 @@ impl ractor::Actor for Port {
     async fn pre_start(
         &self,
         _myself: ActorRef<SlotMessage>,
-        tell: mpsc::Sender<SlotMessage>,
+        sender: mpsc::Sender<SlotMessage>,
     ) -> Result<mpsc::Sender<SlotMessage>, ActorProcessingErr> {
-        Ok(tell)
+        Ok(sender)
     }
 
     async fn handle(
         &self,
         _myself: ActorRef<SlotMessage>,
-        news: SlotMessage,
-        tell: &mut mpsc::Sender<SlotMessage>,
+        message: SlotMessage,
+        sender: &mut mpsc::Sender<SlotMessage>,
     ) -> Result<(), ActorProcessingErr> {
-        let _ = tell.try_send(news);
+        let _ = sender.try_send(message);
         Ok(())
     }
 }

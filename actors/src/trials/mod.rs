@@ -1,8 +1,9 @@
-//! Trials: a stream profile is run for some seconds, to see what comes out. Nobody watches, nothing is kept.
+//! Trials: run a stream profile for some seconds and report what it produces. A trial has no viewers and stores
+//! nothing.
 //!
-//! *Dramatis personae.* The **trial** is a future of whoever asks, and ends with it: it takes a lease as a live channel
-//! does, opens the source in the same way, and reads it in a task on the side of the packets. The **holder** is the
-//! address at which it hears of its slot; a viewer who needs that slot gets it.
+//! A trial is a future of its caller and ends with it: it takes a lease like a live channel, opens the source in the
+//! same way, and reads it in a task on the packet runtime. The **holder** receives the messages about its slot; a
+//! viewer who needs that slot gets it.
 //!
 //! ```text
 //!   place ─► plan ─► Request ─► slots ─► Granted ─► open ─► sample ─► time is up
@@ -39,115 +40,115 @@ use crate::ask::ANSWER_TIMEOUT;
 use crate::channel::{LiveEnv, open_request};
 use crate::slots::{Asking, FullPool, Lease, LeasePurpose, Request, SlotMessage};
 
-/// Trials at one time. Each is a connection, and maybe a program that takes a processor.
+/// Maximum number of simultaneous trials. Each is a connection and possibly a program that uses a processor.
 pub const TRIALS_MAX: usize = 2;
 
-/// How long trials have to let go of their sources when the system stops.
+/// Maximum wait for trials to close their sources when the system stops.
 const STOP_TIMEOUT: Duration = Duration::from_secs(1);
 
-/// The only attempt of a trial.
+/// The number of the only attempt of a trial.
 const ATTEMPT: Attempt = Attempt(1);
 
-/// What is to be tried.
+/// A request for a trial.
 #[derive(Clone, Debug)]
 pub struct TrialRequest {
-    /// Also an inactive one.
+    /// The profile; may be inactive.
     pub profile: Arc<StreamProfile>,
     pub source: TrialSource,
-    /// For how long is read, once something has come.
+    /// Time to read after the first data.
     pub reading: Duration,
 }
 
-/// On what a profile is tried.
+/// The source of a trial.
 #[derive(Clone, Debug)]
 pub enum TrialSource {
-    /// A stream, with its own headers and on a slot of its account. The account has to be active.
+    /// A stream, with its own headers and a slot of its account. The account has to be active.
     Stream { stream: Arc<Stream>, account: Arc<Account> },
-    /// An address by itself, of no account.
+    /// An address without an account.
     Url(SourceUrl),
 }
 
-/// What came of a trial.
+/// The result of a trial.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Trial {
-    /// How the source is handed on: by another way than the profile says, where the kind of the address asks for it.
+    /// The delivery that was used. It differs from that of the profile if the kind of the address requires it.
     pub delivery: Delivery,
     pub outcome: TrialOutcome,
-    /// Account and account profile whose slot was used.
+    /// Account name and account profile of the slot that was used.
     pub account: Option<(String, ProfileId)>,
-    /// What was opened; `None` where it did not come so far.
+    /// The opened source; `None` if none was opened.
     pub opened: Option<SourceInfo>,
-    /// What was read of it.
+    /// The data that was read.
     pub sample: Sample,
-    /// The last lines of the program that read it, without secrets.
+    /// The last output lines of the program that read the source, without secrets.
     pub said: Vec<String>,
 }
 
-/// How a trial ended.
+/// Outcome of a trial.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum TrialOutcome {
-    /// It played until the time was up.
+    /// The source played until the time was up.
     Played,
-    /// Viewers are sent to the provider; nothing was opened.
+    /// Viewers are redirected to the provider; nothing was opened.
     Redirects,
-    /// It is of a kind that cannot be played; says why.
+    /// The source is of an unsupported kind; contains the reason.
     Unplayable(String),
-    /// It did not begin, or ended by itself.
+    /// The source could not be opened, or ended.
     Lost(UpstreamError),
     /// A viewer needed the slot.
     Yielded,
 }
 
-/// Why there was no trial.
+/// Reason why a trial did not start.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum TrialRefusal {
-    /// As many as there may be run already.
-    #[error("{TRIALS_MAX} tests run already")]
+    /// The maximum number of trials is running.
+    #[error("{TRIALS_MAX} tests are already running")]
     Busy,
-    /// Every slot is taken and none came free.
+    /// All slots are in use and none came free in time.
     #[error("account \"{}\" is at its limit of {} streams", .0.account, .0.max_streams)]
     Full(FullPool),
-    /// Nobody said whether there is a slot.
-    #[error("the gateway does not answer in time")]
+    /// The slots actor did not reply.
+    #[error("the gateway did not answer in time")]
     NoAnswer,
-    /// The gateway stops.
+    /// The gateway is stopping.
     #[error("the gateway is stopping")]
     Stopping,
 }
 
-/// The door to trials. Clones are the same.
+/// The handle for trials, shared between clones.
 #[derive(Clone)]
 pub struct Trials {
     env: Arc<LiveEnv>,
-    /// Numbers of live channels, and of trials among them: both hold slots.
+    /// Serials of live channels and trials: both hold slots.
     counter: Arc<AtomicU64>,
     places: Arc<Semaphore>,
     stop: CancellationToken,
 }
 
 impl Trials {
-    /// Trials that end when `stop` is cancelled.
+    /// Creates the handle. Trials end when `stop` is cancelled.
     pub(crate) fn new(env: Arc<LiveEnv>, counter: Arc<AtomicU64>, stop: CancellationToken) -> Self {
         Self { env, counter, places: Arc::new(Semaphore::new(TRIALS_MAX)), stop }
     }
 
-    /// Runs a profile, and answers what came out: after three seconds for a slot, the time a source has to begin, and
-    /// the time it is read for, at the latest. Dropping the future ends it.
+    /// Runs a profile and returns what it produced: at the latest after three seconds for a slot, the start time of the
+    /// source, and the reading time. Dropping the future ends the trial.
     ///
     /// # Errors
-    /// Why nothing was tried.
+    /// The trial did not start.
     pub async fn run(&self, request: TrialRequest) -> Result<Trial, TrialRefusal> {
         let place = self.places.clone().try_acquire_owned().map_err(|_| TrialRefusal::Busy)?;
         let TrialRequest { profile, source, reading } = request;
-        let trial = self.tried(&profile, source, reading, place).await?;
+        let trial = self.execute(&profile, source, reading, place).await?;
         info!(
             stream_profile.id = %profile.id, delivery = %trial.delivery, bytes = trial.sample.bytes,
-            "stream profile \"{}\" was tried: {}", profile.name, trial.outcome
+            "stream profile \"{}\" tested: {}", profile.name, trial.outcome
         );
         Ok(trial)
     }
 
-    async fn tried(
+    async fn execute(
         &self,
         profile: &StreamProfile,
         source: TrialSource,
@@ -171,9 +172,9 @@ impl Trials {
             () = self.stop.cancelled() => return Err(TrialRefusal::Stopping),
         };
         let lease_id = lease.id();
-        // Cancelled when the system stops, or when the slot is needed elsewhere.
+        // Cancelled when the system stops, or when another holder needs the slot.
         let end = self.stop.child_token();
-        let run = Run {
+        let run = TrialReader {
             upstream: self.env.upstream(),
             stall_timeout: self.env.settings().stall_timeout,
             reading,
@@ -182,7 +183,7 @@ impl Trials {
         let reading = run.read(candidate.clone(), lease);
         let running = self.env.packets.spawn(async move {
             let done = reading.await;
-            // After the source: whoever waits for the end of trials waits for its closing too.
+            // Dropped after the source: the stop of the system waits until the source is closed too.
             drop(place);
             done
         });
@@ -192,7 +193,7 @@ impl Trials {
             done = &mut running => done,
             () = holder.asked_to_yield() => {
                 has_yielded = true;
-                // At once, so that whoever asked knows that it comes back.
+                // Marked immediately, so that the waiting request knows that the slot will be returned.
                 self.env.slots.closing(lease_id);
                 end.cancel();
                 running.await
@@ -201,7 +202,7 @@ impl Trials {
         if self.stop.is_cancelled() {
             return Err(TrialRefusal::Stopping);
         }
-        let done = done.unwrap_or_else(|_| Done::lost(Cause::Panicked.into()));
+        let done = done.unwrap_or_else(|_| ReadResult::lost(Cause::Panicked.into()));
         Ok(done.into_trial(&candidate, has_yielded))
     }
 
@@ -211,7 +212,7 @@ impl Trials {
             TrialSource::Stream { stream, account } => {
                 plan::plan_trial(&stream, &account, profile, conditions)
             }
-            TrialSource::Url(url) => plan::plan_trial(&stream_at(url), &nobodys(), profile, conditions),
+            TrialSource::Url(url) => plan::plan_trial(&stream_at(url), &no_account(), profile, conditions),
         }
     }
 
@@ -219,14 +220,14 @@ impl Trials {
         self.counter.fetch_add(1, Ordering::Relaxed) + 1
     }
 
-    /// The first free slot of the plan, and what is played on it.
+    /// Takes the first free slot of the plan. Returns its candidate.
     async fn lease(&self, plan: &Plan, holder: &mut Holder) -> Result<(Candidate, Lease), TrialRefusal> {
         self.env.slots.request(Request {
             holder: holder.number(),
             port: holder.port(),
             attempt: ATTEMPT,
             order: plan.candidates.iter().map(|it| it.pool.clone()).enumerate().collect(),
-            // Of nobody in particular: a channel that nobody watches any more makes room, others do not.
+            // Without a viewer: only channels without viewers make room.
             asking: Asking::Join(None),
             purpose: LeasePurpose::Trial,
         });
@@ -241,32 +242,32 @@ impl Trials {
         }
     }
 
-    /// Waits until every trial has let go of its source, once they were told to end.
+    /// Waits until every trial has closed its source, after they were cancelled.
     pub(crate) async fn ended(&self) {
         let all = self.places.acquire_many(TRIALS_MAX as u32);
-        // One that does not let go in time ends with the runtime.
+        // A trial that does not end in time ends with the runtime.
         let _ = timeout(STOP_TIMEOUT, all).await;
     }
 }
 
-/// What the part of a trial needs that runs on the side of the packets.
-struct Run {
+/// The part of a trial that runs on the packet runtime.
+struct TrialReader {
     upstream: Upstream,
     stall_timeout: Duration,
     reading: Duration,
     end: CancellationToken,
 }
 
-/// How far it came.
-struct Done {
+/// The result of reading.
+struct ReadResult {
     opened: Option<SourceInfo>,
     sample: Sample,
     said: ProgramOutput,
     lost: Option<UpstreamError>,
 }
 
-impl Run {
-    async fn read(self, candidate: Candidate, lease: Lease) -> Done {
+impl TrialReader {
+    async fn read(self, candidate: Candidate, lease: Lease) -> ReadResult {
         let mut said = ProgramOutput::default();
         let request = open_request(&candidate);
         let opened = tokio::select! {
@@ -275,8 +276,8 @@ impl Run {
         };
         let source = match opened {
             Some(Ok(source)) => source,
-            Some(Err(cause)) => return Done { said, ..Done::lost(cause) },
-            None => return Done { said, ..Done::nothing() },
+            Some(Err(cause)) => return ReadResult { said, ..ReadResult::lost(cause) },
+            None => return ReadResult { said, ..ReadResult::nothing() },
         };
         let opened = source.info().clone();
         let mut sampler = Sampler::new(source);
@@ -285,11 +286,11 @@ impl Run {
             () = self.end.cancelled() => None,
         };
         let mut sample = sampler.sample();
-        Done { opened: Some(opened), said: sample.program.take().unwrap_or_default(), sample, lost }
+        ReadResult { opened: Some(opened), said: sample.program.take().unwrap_or_default(), sample, lost }
     }
 }
 
-impl Done {
+impl ReadResult {
     fn nothing() -> Self {
         Self { opened: None, sample: Sample::default(), said: ProgramOutput::default(), lost: None }
     }
@@ -307,7 +308,7 @@ impl Done {
                 None if has_yielded => TrialOutcome::Yielded,
                 None => TrialOutcome::Played,
             },
-            account: (pool.account != NOBODY).then(|| (pool.account_name.clone(), pool.profile)),
+            account: (pool.account != NO_ACCOUNT).then(|| (pool.account_name.clone(), pool.profile)),
             opened: self.opened,
             sample: self.sample,
             said: self.said.lines,
@@ -316,9 +317,9 @@ impl Done {
 }
 
 impl Trial {
-    /// One that came to no source.
+    /// Creates the result of a trial that opened no source.
     fn nothing(delivery: Delivery, outcome: TrialOutcome) -> Self {
-        let done = Done::nothing();
+        let done = ReadResult::nothing();
         let (opened, sample, said) = (done.opened, done.sample, done.said.lines);
         Self { delivery, outcome, account: None, opened, sample, said }
     }
@@ -328,7 +329,7 @@ impl std::fmt::Display for TrialOutcome {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
             Self::Played => f.write_str("it plays"),
-            Self::Redirects => f.write_str("viewers are sent to the provider"),
+            Self::Redirects => f.write_str("viewers are redirected to the provider"),
             Self::Unplayable(why) => f.write_str(why),
             Self::Lost(cause) => cause.fmt(f),
             Self::Yielded => f.write_str("a viewer needed the account's connection"),
@@ -336,12 +337,12 @@ impl std::fmt::Display for TrialOutcome {
     }
 }
 
-/// The account of an address by itself. No record has this id.
-const NOBODY: AccountId = AccountId(0);
+/// The account of an address without an account. No record has this id.
+const NO_ACCOUNT: AccountId = AccountId(0);
 
-fn nobodys() -> Account {
+fn no_account() -> Account {
     let profile = AccountProfile::default_of(ProfileId(0), "", 0);
-    Account::new(NOBODY, "", PlaylistLocation::None, profile, 0)
+    Account::new(NO_ACCOUNT, "", PlaylistLocation::None, profile, 0)
 }
 
 fn stream_at(url: SourceUrl) -> Stream {
@@ -354,5 +355,5 @@ fn stream_at(url: SourceUrl) -> Stream {
         logo: None,
         number: None,
     };
-    Stream::new(StreamId(0), NOBODY, facts, 0)
+    Stream::new(StreamId(0), NO_ACCOUNT, facts, 0)
 }

@@ -142,7 +142,7 @@ async fn a_refresh_that_fails_with_the_importer_is_reported_as_interrupted_and_t
         let told = importer.progress_of(account).unwrap();
         if wanted == RefreshPhase::Fetching {
             assert_eq!(told.outcome, Some(RefreshOutcome::Error));
-            assert_eq!(told.message, "The refresh was broken off.");
+            assert_eq!(told.message, "The refresh was interrupted.");
             assert_eq!(fixture.account_status().await, "error");
             assert_eq!(fixture.n_streams(account), n_streams, "nothing changed");
         }

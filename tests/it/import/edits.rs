@@ -58,7 +58,7 @@ async fn changed_rules_of_an_account_apply_with_the_next_refresh() {
     assert_eq!(names().await, ["Channel 1", "Channel 2", "Channel 3", "Channel 4"]);
     fixture.account(A, |it| it.rules = rule("(", "")).await;
     assert!(matches!(fixture.import(A, START + 2 * HOUR).await, Err(ImportError::Rules(_))));
-    assert!(fixture.refresh(A).message.starts_with("The account has a rule that cannot be used: rule 1: "));
+    assert!(fixture.refresh(A).message.starts_with("The account has an invalid rule: rule 1: "));
 }
 
 /// Admins keep editing while a large playlist is imported: before the write and during it.

@@ -24,22 +24,22 @@ async fn an_invalid_playlist_changes_nothing_and_is_reported_without_credentials
     let packed = |body: Vec<u8>| [head("200 OK", body.len()).into_bytes(), body].concat();
     let hls = "#EXTM3U\n#EXT-X-TARGETDURATION:4\n#EXTINF:4,\none.ts\n";
     let cases: Vec<(&str, Vec<u8>, After, &str)> = vec![
-        ("nothing", ok(""), After::Close, "There is no entry in the list."),
-        ("an empty list", ok("#EXTM3U\n"), After::Close, "There is no entry in the list."),
+        ("nothing", ok(""), After::Close, "The playlist has no entries."),
+        ("an empty list", ok("#EXTM3U\n"), After::Close, "The playlist has no entries."),
         (
             "a page",
             ok("<!DOCTYPE html><html><body>expired</body></html>"),
             After::Close,
             "This is not a playlist.",
         ),
-        ("null", ok("null"), After::Close, "There is no entry in the list."),
+        ("null", ok("null"), After::Close, "The playlist has no entries."),
         ("{}", ok("{}"), After::Close, "This is not a playlist."),
         ("[]", ok("[]"), After::Close, "This is not a playlist."),
-        ("false", ok("false"), After::Close, "There is no entry in the list."),
+        ("false", ok("false"), After::Close, "The playlist has no entries."),
         ("500", whole("500 Oops", &good), After::Close, "\"127.0.0.1\" answered 500 Internal Server Error."),
         ("401", whole("401 No", &good), After::Close, "\"127.0.0.1\" answered 401 Unauthorized."),
         ("no answer", Vec::new(), After::Close, "Failed to fetch from \"127.0.0.1\": "),
-        ("half a list", ok(half), After::Close, "The list has 45 entries where the last good one had 100;"),
+        ("half a list", ok(half), After::Close, "The playlist has 45 entries, and the last good one had 100;"),
         (
             "a truncated body",
             (head("200 OK", good.len()) + half).into_bytes(),
@@ -53,19 +53,19 @@ async fn an_invalid_playlist_changes_nothing_and_is_reported_without_credentials
             After::Close,
             "Failed to fetch from",
         ),
-        ("cut gzip", packed(cut_gzip), After::Close, "Failed to read the list to its end: "),
+        ("cut gzip", packed(cut_gzip), After::Close, "Failed to read the playlist: "),
         ("a stream of its own", ok(hls), After::Close, "This is the playlist of one HLS stream"),
         (
             "another encoding",
             whole("200 OK\r\nContent-Encoding: br", &good),
             After::Close,
-            "\"127.0.0.1\" answered in an encoding",
+            "\"127.0.0.1\" answered with an unsupported content encoding",
         ),
         (
             "local files",
             ok("#EXTM3U\n#EXTINF:-1,x\nfile:///etc/passwd\n"),
             After::Close,
-            "There is no entry in the list.",
+            "The playlist has no entries.",
         ),
         // Must be last: these cases shorten the read timeout.
         ("silence", Vec::new(), After::Hold, "Failed to fetch from \"127.0.0.1\": "),
