@@ -1,4 +1,4 @@
-//! What the tests of several actors share.
+//! Shared helpers of the tests.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -29,7 +29,7 @@ use crate::switchboard::WatchRequest;
 use crate::system::{System, SystemParts};
 use crate::viewer::Viewer;
 
-/// An actor that keeps everything it is told for a test to read.
+/// An actor that stores its messages for a test.
 struct Inbox<M>(std::marker::PhantomData<fn(M)>);
 
 impl<M: Message> ractor::Actor for Inbox<M> {
@@ -51,13 +51,13 @@ impl<M: Message> ractor::Actor for Inbox<M> {
         message: M,
         out: &mut mpsc::UnboundedSender<M>,
     ) -> Result<(), ActorProcessingErr> {
-        // A test that no longer reads has ended.
+        // The send fails when the test has ended.
         let _ = out.send(message);
         Ok(())
     }
 }
 
-/// An address, and what arrives there.
+/// Creates an actor, and a receiver for its messages.
 pub(crate) async fn inbox<M: Message>() -> (ActorRef<M>, mpsc::UnboundedReceiver<M>) {
     let (tx, rx) = mpsc::unbounded_channel();
     let (actor, _) =
@@ -65,16 +65,16 @@ pub(crate) async fn inbox<M: Message>() -> (ActorRef<M>, mpsc::UnboundedReceiver
     (actor, rx)
 }
 
-/// A system whose provider is in memory, told about in channel letters: channel `1` has the streams `a`, `b`, … of
-/// provider `tv`, each with an account of its own unless told otherwise.
+/// A system with an in-memory provider. Channel `1` has the streams `a`, `b`, … of provider `tv`, each with an account
+/// of its own by default.
 pub(crate) struct Scenario {
     pub(crate) system: System,
     pub(crate) provider: MemoryProvider,
-    /// Plans that the scenario wrote itself.
+    /// The plans of the scenario, if it has its own.
     plans: Option<Arc<FixedPlans>>,
 }
 
-/// One stream of a scenario's channel: its path, and the account profile (with its limit) it stands on.
+/// One stream of a channel: its path, and its account profile with its limit.
 pub(crate) struct Stream {
     pub(crate) id: u32,
     pub(crate) name: &'static str,
@@ -94,7 +94,7 @@ pub(crate) fn limited(id: u32, name: &'static str, account: u32, max_streams: u3
     Stream { account, max_streams, ..stream(id, name) }
 }
 
-/// The channel with this number.
+/// Returns the channel with this number.
 pub(crate) fn channel(number: u32) -> Target {
     Target::Channel(Uuid::from_u128(u128::from(number)))
 }
@@ -128,7 +128,7 @@ fn plan(number: u32, streams: &[Stream]) -> Plan {
     }
 }
 
-/// Plans that a scenario wrote itself.
+/// Fixed plans of a scenario.
 struct FixedPlans(Mutex<HashMap<Target, Arc<Plan>>>);
 
 impl Plans for FixedPlans {
@@ -138,7 +138,7 @@ impl Plans for FixedPlans {
 }
 
 impl Scenario {
-    /// Channels 1, 2, … with these streams; every stream plays.
+    /// Creates channels 1, 2, … with these streams; every stream plays.
     pub(crate) async fn of<const N: usize>(settings: Settings, channels: [&[Stream]; N]) -> Self {
         let dial = MemoryDial::new();
         let provider = dial.provider("tv:80");
@@ -155,14 +155,14 @@ impl Scenario {
         Self { plans: Some(plans.clone()), ..Self::told(settings, plans, dial, provider).await }
     }
 
-    /// This channel has these streams from now on, as after a commit.
+    /// Changes the streams of a channel, like a commit.
     pub(crate) async fn replan(&self, number: u32, streams: &[Stream]) {
         let plans = self.plans.as_ref().expect("a scenario with plans of its own");
         plans.0.lock().insert(channel(number), Arc::new(plan(number, streams)));
         self.system.switchboard().reload().await.expect("the switchboard answers");
     }
 
-    /// With plans of another kind.
+    /// Creates a scenario with other plans.
     pub(crate) async fn told(
         settings: Settings,
         plans: Arc<dyn Plans>,
@@ -174,8 +174,7 @@ impl Scenario {
         Self { system, provider, plans: None }
     }
 
-    /// As the channels and streams that this store has, which are followed; its streams play under the last part of
-    /// their addresses.
+    /// Creates a scenario from a store and follows it; each stream plays under the last part of its address.
     pub(crate) async fn of_store(settings: Settings, plans: Arc<dyn Plans>, models: Models) -> Self {
         let dial = MemoryDial::new();
         let provider = dial.provider("tv:80");
@@ -189,12 +188,12 @@ impl Scenario {
         scenario
     }
 
-    /// Asks to watch as a nameless viewer.
+    /// Requests to watch without a login.
     pub(crate) async fn ask(&self, target: Target) -> WatchReply {
         self.ask_as(target, None, "player").await.0
     }
 
-    /// Asks to watch as this user with this program; the connection is the viewer's.
+    /// Requests to watch as this user with this program. Returns the viewer's connection too.
     pub(crate) async fn ask_as(
         &self,
         target: Target,
@@ -204,7 +203,7 @@ impl Scenario {
         self.ask_with(target, user, agent, None).await
     }
 
-    /// Asks to watch as a user, with a device that is known by its program.
+    /// Requests to watch with a seat; the program identifies the device.
     pub(crate) async fn ask_seated(
         &self,
         target: Target,
@@ -228,7 +227,7 @@ impl Scenario {
         (self.system.switchboard().watch(request).await.expect("the switchboard answers"), connection)
     }
 
-    /// Watches until the first real chunk is there.
+    /// Watches and waits for the first real chunk.
     pub(crate) async fn watch(&self, target: Target) -> TestViewer {
         match self.ask(target).await {
             WatchReply::Tail { mut tail, .. } => {
@@ -243,12 +242,12 @@ impl Scenario {
         self.system.switchboard().status(target).await.expect("the switchboard answers")
     }
 
-    /// Names of the events so far.
+    /// Returns the names of the events so far.
     pub(crate) fn event_names(&self) -> Vec<&'static str> {
         self.system.events().recent().iter().map(|it| it.body.name()).collect()
     }
 
-    /// Waits until nothing is left: no channel, no lease, no socket, no seat.
+    /// Waits until no channel, lease, socket or seat is left.
     pub(crate) async fn is_quiet(&self) {
         for _ in 0..6000 {
             let counts = self.system.counts();
@@ -264,7 +263,8 @@ impl Scenario {
     }
 }
 
-/// A store with these lists of `(channel, stream)`, one account for each, whose streams are at `http://tv:80/`.
+/// Creates a store with these playlists of `(channel, stream)`, each with its own account; the streams are at
+/// `http://tv:80/`.
 pub(crate) fn models(lists: &[&[(&str, &str)]]) -> Models {
     let mut catalogue = CatalogueBuilder::new();
     for list in lists {
@@ -279,7 +279,7 @@ pub(crate) fn models(lists: &[&[(&str, &str)]]) -> Models {
         }
     }
     let catalogue = catalogue.build();
-    // Not on the thread of the runtime: there it may not block.
+    // In another thread, because blocking is not allowed on the runtime.
     let made = std::thread::spawn(move || {
         let store = Store::temporary(storage::records::schema())?;
         storage::seed(&store)?;
@@ -289,7 +289,7 @@ pub(crate) fn models(lists: &[&[(&str, &str)]]) -> Models {
     made.join().expect("no panic").expect("a store")
 }
 
-/// Writes, and lets no time pass meanwhile.
+/// Writes without advancing the paused time.
 pub(crate) fn write<F>(models: &Models, fill: F)
 where
     F: FnOnce(&mut storage::Write<'_>) -> storage::Result<()> + Send + 'static,
@@ -299,13 +299,13 @@ where
     written.join().expect("no panic").expect("it is written");
 }
 
-/// A viewer who reads.
+/// A viewer that reads.
 pub(crate) struct TestViewer {
     pub(crate) tail: Tail,
 }
 
 impl TestViewer {
-    /// Reads until this stream's name is in the picture.
+    /// Reads until the picture contains this label.
     pub(crate) async fn sees(&mut self, label: &str) {
         loop {
             let bytes =
@@ -316,7 +316,7 @@ impl TestViewer {
         }
     }
 
-    /// Reads to the end.
+    /// Reads to the end, and returns its reason.
     pub(crate) async fn ends(&mut self) -> EndReason {
         loop {
             if let Err(end) = self.tail.chunk().await {
@@ -326,7 +326,7 @@ impl TestViewer {
     }
 }
 
-/// Settings without waits that a scenario does not need.
+/// Settings without delays that tests do not need.
 pub(crate) fn settings() -> Settings {
     Settings { ring_budget_bytes: Some(64 << 20), ..Settings::default() }
 }

@@ -1,4 +1,4 @@
-//! Promises of the bandwidth actor.
+//! Tests of the bandwidth actor.
 
 use std::time::Duration;
 
@@ -20,9 +20,9 @@ async fn a_source_that_is_slower_than_the_wall_clock_is_left() {
     assert_eq!((counts.failovers, counts.losses), (1, 1));
 }
 
-/// A longer patience than the pump's own default was never reached: such a source was kept for ever.
+/// Observed defect: a time longer than the pump's default was never reached, so such a source was never left.
 #[tokio::test(start_paused = true)]
-async fn a_slow_source_is_left_after_the_configured_time_also_when_that_is_long() {
+async fn a_slow_source_is_left_after_a_long_configured_time() {
     let patient = Settings { buffering_timeout: 25 * SECOND, ..settings() };
     let scenario = Scenario::of(patient, [&[stream(1, "a"), stream(2, "b")]]).await;
     scenario.provider.set("/a", Behaviour::Play(Play { speed: 0.7, ..Play::new(TsSource::new("a")) }));
@@ -33,7 +33,7 @@ async fn a_slow_source_is_left_after_the_configured_time_also_when_that_is_long(
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_client_whose_socket_takes_nothing_for_half_a_minute_is_closed() {
+async fn a_client_whose_socket_accepts_nothing_for_half_a_minute_is_closed() {
     let scenario = Scenario::of(settings(), [&[stream(1, "a")]]).await;
     let (_watch, connection) = scenario.ask_as(channel(1), None, "phone").await;
     connection.meter.blocked(Instant::now());

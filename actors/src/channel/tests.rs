@@ -1,4 +1,4 @@
-//! Promises of a live channel, told over an in-memory provider with paused time.
+//! Tests of a live channel, over an in-memory provider with paused time.
 
 use std::time::Duration;
 
@@ -50,7 +50,7 @@ async fn a_silent_source_is_left_after_the_stall_time() {
 /// Holds T-fo.2 at this door: every way a source can fail is left for the next one, the viewer stays, one event says
 /// so with its cause.
 #[tokio::test(start_paused = true)]
-async fn whatever_happens_to_the_first_stream_the_second_plays() {
+async fn the_second_stream_plays_after_any_failure_of_the_first() {
     let play = |after| Behaviour::Play(Play { after: Some((100, after)), ..Play::new(TsSource::new("a")) });
     let failing = [
         Behaviour::Status(401),
@@ -95,7 +95,7 @@ async fn whatever_happens_to_the_first_stream_the_second_plays() {
                 _ => None,
             })
             .collect();
-        // The loss that ended the play, not what was met when the same stream was tried again.
+        // The cause is the loss that ended playback, not the failure of the retry.
         assert_eq!(failovers, [cause], "{after:?}");
     }
 }
@@ -117,10 +117,10 @@ async fn a_channel_lingers_from_the_latest_departure() {
     assert_eq!(scenario.provider.n_accepted(), 1);
 }
 
-/// A channel that had given its slot away stayed for ever when somebody asked for it and hung up at once: its timer
-/// spoke of an earlier join, and nobody spoke of the last.
+/// Observed defect: a channel that had given its slot away never ended if a caller requested it and hung up at once:
+/// its timer belonged to an earlier join, and no timer belonged to the last one.
 #[tokio::test(start_paused = true)]
-async fn a_channel_whose_last_caller_hung_up_before_it_was_heard_still_goes() {
+async fn a_channel_ends_even_if_its_last_caller_hung_up_early() {
     let scenario = Scenario::of(settings(), [&[limited(1, "a", 1, 1)], &[limited(2, "b", 1, 1)]]).await;
     drop(scenario.watch(channel(1)).await);
     drop(scenario.watch(channel(2)).await);
@@ -140,7 +140,7 @@ async fn a_probe_followed_by_a_play_uses_one_upstream() {
 
 /// Holds T-life.2: within the start deadline the viewer is told, and nothing is left.
 #[tokio::test(start_paused = true)]
-async fn a_channel_that_cannot_start_tells_so_and_leaves_nothing() {
+async fn a_channel_that_cannot_start_reports_it_and_leaves_nothing() {
     for behaviour in [
         Behaviour::Status(404),
         Behaviour::Status(503),
@@ -168,7 +168,7 @@ async fn a_channel_that_cannot_start_tells_so_and_leaves_nothing() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_channel_whose_only_stream_is_gone_for_good_says_so_at_once() {
+async fn a_channel_whose_only_stream_is_missing_ends_at_once() {
     let scenario = Scenario::of(settings(), [&[stream(1, "a")]]).await;
     scenario.provider.set("/a", Behaviour::Status(404));
     let asked_at = Instant::now();
@@ -263,7 +263,7 @@ async fn a_switch_to_a_stream_that_does_not_play_changes_nothing() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_switch_on_a_full_account_breaks_tries_and_returns() {
+async fn a_switch_on_a_full_account_closes_the_old_stream_and_returns_to_it_after_a_failure() {
     let scenario = Scenario::of(settings(), [&[limited(1, "a", 1, 1), limited(2, "b", 1, 1)]]).await;
     let mut viewer = scenario.watch(channel(1)).await;
     viewer.sees("a").await;
@@ -279,7 +279,7 @@ async fn a_switch_on_a_full_account_breaks_tries_and_returns() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_switch_of_a_channel_nobody_watches_and_to_a_stream_it_has_not_is_refused() {
+async fn a_switch_of_an_unwatched_channel_or_to_an_unknown_stream_is_refused() {
     let scenario = Scenario::of(settings(), [&[stream(1, "a")]]).await;
     let switchboard = scenario.system.switchboard();
     assert_eq!(switchboard.switch(channel(1), SwitchTo::Next).await.unwrap(), SwitchOutcome::NotLive);
@@ -289,14 +289,14 @@ async fn a_switch_of_a_channel_nobody_watches_and_to_a_stream_it_has_not_is_refu
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_lingering_channel_gives_its_slot_to_whoever_zaps() {
+async fn a_lingering_channel_gives_its_slot_to_another_channel() {
     let scenario = Scenario::of(settings(), [&[limited(1, "a", 1, 1)], &[limited(2, "b", 1, 1)]]).await;
     scenario.watch(channel(1)).await.sees("a").await;
     let asked_at = Instant::now();
     scenario.watch(channel(2)).await.sees("b").await;
     assert!(asked_at.elapsed() < 2 * SECOND);
     assert_eq!(scenario.provider.peak(), 1);
-    // It gave up its source, not itself, and opens again when asked.
+    // The channel gave up its source, not itself, and opens again when requested.
     scenario.watch(channel(1)).await.sees("a").await;
     assert_eq!(scenario.provider.peak(), 1);
 }
@@ -317,7 +317,7 @@ async fn a_player_that_closes_the_old_channel_after_it_asked_for_the_new_one_get
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_channel_somebody_else_watches_is_not_taken_away() {
+async fn a_watched_channel_keeps_its_slot() {
     let scenario = Scenario::of(settings(), [&[limited(1, "a", 1, 1)], &[limited(2, "b", 1, 1)]]).await;
     let mut watching = scenario.watch(channel(1)).await;
     let WatchReply::Refused(WatchRefusal::Full(full)) = scenario.ask(channel(2)).await else {
@@ -329,7 +329,7 @@ async fn a_channel_somebody_else_watches_is_not_taken_away() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn one_user_on_one_device_replaces_itself_where_that_is_allowed_and_the_channel_is_not_shared() {
+async fn a_device_replaces_its_own_unshared_channel_if_that_is_allowed() {
     let ann = Some("ann");
     for (at_limit, second_viewer, replaced) in [
         (AtLimit::ReplaceOwn, None, true),
@@ -413,9 +413,9 @@ async fn stopping_a_channel_gives_its_clients_the_last_chunks_and_this_end() {
     assert_eq!(scenario.system.switchboard().stop(channel(1)).await.unwrap(), StopOutcome::NotLive);
 }
 
-/// A phone that neither reads nor closes must not keep a channel that ends.
+/// A client that neither reads nor closes must not keep an ending channel.
 #[tokio::test(start_paused = true)]
-async fn a_client_that_does_not_take_its_last_chunks_is_closed_all_the_same() {
+async fn a_client_that_does_not_read_its_last_chunks_is_closed() {
     let scenario = Scenario::of(settings(), [&[stream(1, "a")]]).await;
     let (_unread, connection) = scenario.ask_as(channel(1), None, "phone").await;
     scenario.system.switchboard().stop(channel(1)).await.unwrap();
@@ -426,7 +426,7 @@ async fn a_client_that_does_not_take_its_last_chunks_is_closed_all_the_same() {
 
 /// Holds the changes of delay of T-life.1: a new delay counts from the next departure on.
 #[tokio::test(start_paused = true)]
-async fn a_changed_delay_holds_from_the_next_departure_on() {
+async fn a_changed_delay_applies_from_the_next_departure() {
     let scenario = Scenario::of(settings(), [&[stream(1, "a")]]).await;
     let viewer = scenario.watch(channel(1)).await;
     scenario.system.configure(Settings { channel_shutdown_delay: 30 * SECOND, ..settings() }).unwrap();
@@ -484,7 +484,7 @@ async fn drops_far_apart_reconnect_and_drops_in_a_row_fail_over() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_provider_that_counts_a_closed_connection_for_a_moment_is_asked_again() {
+async fn a_provider_that_still_counts_a_closed_connection_is_tried_again() {
     let now = Settings { channel_shutdown_delay: Duration::ZERO, ..settings() };
     let scenario = Scenario::of(now, [&[limited(1, "a", 1, 1)]]).await;
     scenario.watch(channel(1)).await.sees("a").await;
@@ -496,7 +496,7 @@ async fn a_provider_that_counts_a_closed_connection_for_a_moment_is_asked_again(
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_provider_out_of_reach_costs_the_connect_timeout_and_no_more() {
+async fn an_unreachable_provider_fails_after_the_connect_timeout() {
     let scenario = Scenario::of(settings(), [&[stream(1, "a")]]).await;
     scenario.provider.set_reachability(Reachability::Silent);
     let asked_at = Instant::now();
@@ -508,7 +508,7 @@ async fn a_provider_out_of_reach_costs_the_connect_timeout_and_no_more() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_switch_says_what_played_before_and_how_long_nothing_did() {
+async fn a_switch_reports_the_previous_stream_and_the_gap() {
     let scenario =
         Scenario::of(settings(), [&[limited(1, "a", 1, 1), limited(2, "b", 1, 1), stream(3, "c")]]).await;
     let mut viewer = scenario.watch(channel(1)).await;
@@ -520,13 +520,13 @@ async fn a_switch_says_what_played_before_and_how_long_nothing_did() {
         }
         other => panic!("{other:?}"),
     };
-    // On the one slot there is, the old stream ends before the new one begins.
+    // With only one slot, the old stream ends before the new one starts.
     assert_eq!(switch(2).await, (2, 1, true));
     assert_eq!(switch(3).await, (3, 2, false));
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_client_that_was_ended_is_gone_when_the_answer_is_there() {
+async fn a_kicked_client_is_gone_when_the_reply_arrives() {
     let scenario = Scenario::of(settings(), [&[stream(1, "a")]]).await;
     let viewers = [scenario.watch(channel(1)).await, scenario.watch(channel(1)).await];
     let clients = scenario.status(channel(1)).await.unwrap().clients;
@@ -539,7 +539,7 @@ async fn a_client_that_was_ended_is_gone_when_the_answer_is_there() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn the_timeline_says_why_a_channel_switched_and_why_it_stopped() {
+async fn the_timeline_contains_the_causes_of_switches_and_stops() {
     use crate::timeline::RunEntryKind::*;
     let scenario = Scenario::of(settings(), [&[stream(1, "a"), stream(2, "b")]]).await;
     let mut viewer = scenario.watch(channel(1)).await;
@@ -584,7 +584,7 @@ async fn the_timeline_says_why_a_channel_switched_and_why_it_stopped() {
     );
     assert!(lines[3].bytes_in > 0 && lines[3].bytes_in <= lines[9].bytes_in);
     assert!(runs[0].ended_at.is_some());
-    // The next one has a run of its own.
+    // The next live channel has a run of its own.
     let _viewer = scenario.watch(channel(1)).await;
     assert_eq!(switchboard.timeline(channel(1).uuid()).len(), 2);
 }

@@ -1,4 +1,4 @@
-//! Promises of a client.
+//! Tests of client actors.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -23,7 +23,7 @@ async fn a_client_whose_tail_is_dropped_ends_and_leaves_the_connection_to_the_se
 }
 
 #[tokio::test]
-async fn a_client_that_stands_still_is_ended_by_closing_its_connection() {
+async fn a_stalled_client_is_disconnected() {
     let (actor, task, connection) = client().await;
     actor.cast(Message::Stalled(Stalled { blocked: Duration::from_secs(31) })).unwrap();
     task.await.unwrap();
@@ -39,16 +39,16 @@ async fn a_kicked_client_loses_its_connection() {
 }
 
 #[tokio::test]
-async fn a_client_that_dies_takes_its_connection_along() {
+async fn a_client_actor_that_dies_closes_its_connection() {
     let (actor, task, connection) = client().await;
     actor.kill();
     task.await.unwrap();
     assert!(connection.cancel.is_cancelled());
 }
 
-/// Its channel may be dying at the moment it joins.
+/// The channel may be dying at the moment of the join.
 #[tokio::test]
-async fn a_client_whose_channel_is_gone_before_it_begins_has_no_connection() {
+async fn a_client_of_a_dead_channel_loses_its_connection() {
     let (channel, task, _) = client().await;
     channel.kill();
     task.await.unwrap();

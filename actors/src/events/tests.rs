@@ -1,4 +1,4 @@
-//! Promises of the events actor.
+//! Tests of the events actor.
 
 use domain::event::{CallerRef, EventBody};
 
@@ -19,7 +19,7 @@ async fn events() -> Events {
 }
 
 #[tokio::test]
-async fn a_subscriber_hears_everything_in_order() {
+async fn a_subscriber_receives_all_events_in_order() {
     let events = events().await;
     let mut subscriber = events.subscribe();
     for at in 0..100 {
@@ -31,7 +31,7 @@ async fn a_subscriber_hears_everything_in_order() {
 }
 
 #[tokio::test]
-async fn the_history_keeps_the_newest_and_nothing_more() {
+async fn the_history_keeps_only_the_newest_events() {
     let events = events().await;
     let mut subscriber = events.subscribe();
     for at in 0..=HISTORY_MAX as i64 {
@@ -51,7 +51,7 @@ async fn the_history_keeps_the_newest_and_nothing_more() {
 }
 
 #[tokio::test]
-async fn a_subscriber_that_does_not_read_holds_nobody_up_and_loses_the_oldest() {
+async fn a_subscriber_that_does_not_read_blocks_nobody_and_loses_the_oldest_events() {
     let events = events().await;
     let mut lazy = events.subscribe();
     let mut keen = events.subscribe();

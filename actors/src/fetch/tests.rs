@@ -1,4 +1,4 @@
-//! Promises about fetching, kept against a server on a real socket that says whatever it likes.
+//! Tests of downloads, against a server on a real socket with arbitrary answers.
 
 use std::sync::Arc;
 
@@ -9,14 +9,14 @@ use tokio::sync::Notify;
 
 use super::*;
 
-/// What a server does with each connection after the other.
+/// The behaviour of a server for one connection.
 #[derive(Clone)]
 enum Answer {
-    /// These bytes, and the end.
+    /// Sends these bytes and closes.
     Bytes(Vec<u8>),
-    /// These bytes, and then nothing for ever.
+    /// Sends these bytes and then nothing more.
     Hold(Vec<u8>),
-    /// The head, and then a byte whenever the other side has read one.
+    /// Sends the head, and then a byte whenever the other side has read one.
     Drip,
 }
 
@@ -84,12 +84,12 @@ fn redirect(to: &str) -> Answer {
 }
 
 fn fetch(limits: FetchLimits) -> Fetch {
-    // The second test of this process finds the first one's.
+    // Fails in the second test of a process, which finds the provider of the first.
     let _ = rustls::crypto::ring::default_provider().install_default();
     Fetch::new(limits).unwrap()
 }
 
-/// Small limits in time, for what is to run into them.
+/// Short time limits, for tests that exceed them.
 fn hasty() -> FetchLimits {
     FetchLimits { total_timeout: Duration::from_millis(300), ..FetchLimits::default() }
 }
@@ -146,7 +146,7 @@ async fn a_login_in_the_address_does_not_travel_with_a_redirect() {
 }
 
 #[tokio::test]
-async fn a_redirect_leads_to_the_network_only_and_not_on_and_on() {
+async fn redirects_lead_only_to_http_and_are_limited() {
     for to in ["file:///etc/passwd", "ftp://127.0.0.1/x", "data:,x"] {
         let server = Server::start([redirect(to)]).await;
         let refused = read(&fetch(FetchLimits::default()), &server.url(), &RequestHeaders::default()).await;
@@ -159,7 +159,7 @@ async fn a_redirect_leads_to_the_network_only_and_not_on_and_on() {
 }
 
 #[tokio::test]
-async fn a_body_that_breaks_off_is_an_error_and_says_so_without_the_address() {
+async fn a_truncated_body_is_an_error_without_the_address() {
     let answers: [&[u8]; 3] = [
         b"HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\nhalf",
         b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n4\r\nhalf\r\n",
@@ -177,7 +177,7 @@ async fn a_body_that_breaks_off_is_an_error_and_says_so_without_the_address() {
 }
 
 #[tokio::test]
-async fn a_body_that_is_too_long_is_not_read_to_its_end() {
+async fn a_too_long_body_is_not_read_to_its_end() {
     let endless = || Answer::Hold(format!("HTTP/1.1 200 OK\r\n\r\n{}", "x".repeat(100_000)).into());
     let said = || Answer::Hold(b"HTTP/1.1 200 OK\r\nContent-Length: 100000\r\n\r\n".to_vec());
     for answer in [endless(), said()] {
@@ -188,16 +188,16 @@ async fn a_body_that_is_too_long_is_not_read_to_its_end() {
     }
 }
 
-/// Each read comes in time; all together do not.
+/// Each read is in time, but not all together.
 #[tokio::test]
-async fn a_body_that_drips_for_ever_is_ended_by_the_limit_on_the_whole() {
+async fn the_total_timeout_ends_a_dripping_body() {
     let server = Server::start([Answer::Drip]).await;
     let error = read(&fetch(hasty()), &server.url(), &RequestHeaders::default()).await.unwrap_err();
     assert!(matches!(error, FetchError::Slow { .. }), "{error:?}");
 }
 
 #[tokio::test]
-async fn a_server_that_falls_silent_is_not_waited_for_without_end() {
+async fn a_silent_server_is_a_timeout() {
     let limits = FetchLimits { read_timeout: Duration::from_millis(100), ..FetchLimits::default() };
     for head in [&b""[..], b"HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\nhalf"] {
         let server = Server::start([Answer::Hold(head.to_vec())]).await;
@@ -207,7 +207,7 @@ async fn a_server_that_falls_silent_is_not_waited_for_without_end() {
 }
 
 #[tokio::test]
-async fn an_encoding_that_was_not_asked_for_is_refused() {
+async fn an_unrequested_encoding_is_refused() {
     let answer =
         b"HTTP/1.1 200 OK\r\nContent-Encoding: br\r\nContent-Length: 1\r\nConnection: close\r\n\r\nx";
     let server = Server::start([Answer::Bytes(answer.to_vec())]).await;
@@ -217,7 +217,7 @@ async fn an_encoding_that_was_not_asked_for_is_refused() {
 }
 
 #[tokio::test]
-async fn a_refusal_is_told_with_its_status() {
+async fn an_error_status_is_reported() {
     for status in [401, 403, 404, 500, 509] {
         let answer = format!("HTTP/1.1 {status} No\r\nContent-Length: 0\r\nConnection: close\r\n\r\n");
         let server = Server::start([Answer::Bytes(answer.into())]).await;
@@ -229,7 +229,7 @@ async fn a_refusal_is_told_with_its_status() {
 }
 
 #[test]
-fn what_is_meant_for_a_server_goes_to_that_server_and_to_its_protected_door() {
+fn headers_go_only_to_their_server_and_its_https_port() {
     let check =
         |first: &str, now: &str| may_receive_headers(&Url::parse(first).unwrap(), &Url::parse(now).unwrap());
     for now in ["http://h/other?a=b", "http://h:80/", "http://H/", "https://h/", "https://h:443/"] {

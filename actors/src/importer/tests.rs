@@ -1,4 +1,4 @@
-//! Promises of whose turn it is, with paused time and work that does what the test says.
+//! Tests of the queue of refreshes, with paused time and replaced imports.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -18,22 +18,22 @@ use crate::testing::{Scenario, settings};
 
 const SECOND: Duration = Duration::from_secs(1);
 const HOUR: Duration = Duration::from_secs(3600);
-/// When paused time begins, in milliseconds since 1970.
+/// Start of paused time, in milliseconds since 1970.
 const START: i64 = 1_900_000_000_000;
 
-/// A system with an importer whose work is told what to do.
+/// A system with an importer whose imports the test controls.
 struct Turns {
     scenario: Scenario,
     importer: Importer,
     models: Models,
-    /// Accounts whose import began, in order, and when.
+    /// Accounts whose import started, in order, with the time.
     begun: Arc<Mutex<Vec<(u32, Duration)>>>,
     n_at_once: Arc<AtomicUsize>,
-    /// One permit lets one import end.
+    /// Each permit lets one import end.
     ends: Arc<Semaphore>,
 }
 
-/// What the import of an account with this name does.
+/// The behaviour of the import of an account with this name.
 async fn behave(name: &str, ends: &Semaphore, options: &ImportOptions) -> Result<ImportSummary, ImportError> {
     match name {
         "panics" => panic!("on purpose"),
@@ -144,11 +144,11 @@ async fn two_refreshes_run_at_once_and_the_others_wait_for_their_turn() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_account_is_refreshed_once_at_a_time_however_often_it_is_asked_for() {
+async fn repeated_requests_refresh_an_account_once() {
     let turns = Turns::of(&["a", "b", "c"], |_| {}).await;
     for account in [2, 3, 4] {
         let RefreshStart::Started { job } = turns.refresh(account).await else { panic!("{account}") };
-        // Whether it runs, as the first two, or waits, as the third.
+        // The same for running refreshes (the first two) and a waiting one (the third).
         assert_eq!(turns.refresh(account).await, RefreshStart::AlreadyRunning { job });
     }
     turns.ends.add_permits(3);
@@ -172,7 +172,7 @@ async fn an_account_that_changes_while_it_is_refreshed_is_refreshed_again_but_no
     changed(2, true).await;
     turns.refresh(3).await;
     turns.refresh(4).await;
-    // This one waits for its turn, and reads the account then.
+    // This refresh waits for its turn, and reads the account then.
     changed(4, true).await;
     sleep(SECOND).await;
     assert_eq!(turns.begun(), [2, 3]);
@@ -209,7 +209,7 @@ async fn an_account_that_is_deleted_while_it_is_refreshed_is_not_refreshed_again
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_cannot_be_refreshed_is_told_at_once() {
+async fn impossible_refreshes_are_refused_at_once() {
     let turns = Turns::of(&["a", "by hand", "off"], |it| match it.name.as_str() {
         "by hand" => it.list = PlaylistLocation::None,
         "off" => it.is_active = false,
@@ -241,7 +241,7 @@ async fn a_refresh_that_panics_is_an_error_of_that_refresh_alone() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_refresh_that_is_done_is_an_event_with_its_counts_and_one_that_failed_is_none() {
+async fn only_a_successful_refresh_emits_an_event() {
     let turns = Turns::of(&["a", "fails"], |_| {}).await;
     turns.refresh(2).await;
     turns.refresh(3).await;
@@ -262,7 +262,7 @@ async fn a_refresh_that_is_done_is_an_event_with_its_counts_and_one_that_failed_
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_system_that_stops_breaks_refreshes_off_within_a_second_and_starts_no_more() {
+async fn a_stopping_system_ends_refreshes_within_a_second() {
     let turns = Turns::of(&["a", "b", "c"], |_| {}).await;
     for account in [2, 3, 4] {
         turns.refresh(account).await;
@@ -277,7 +277,7 @@ async fn a_system_that_stops_breaks_refreshes_off_within_a_second_and_starts_no_
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_importer_that_dies_comes_back_and_what_it_ran_is_told_as_broken_off() {
+async fn a_restarted_importer_reports_interrupted_refreshes() {
     let turns = Turns::of(&["a"], |_| {}).await;
     turns.refresh(2).await;
     sleep(SECOND).await;
@@ -291,7 +291,7 @@ async fn an_importer_that_dies_comes_back_and_what_it_ran_is_told_as_broken_off(
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_schedule_refreshes_again_and_again_and_an_account_without_one_never_is() {
+async fn scheduled_accounts_are_refreshed_repeatedly_and_others_never() {
     let turns = Turns::of(&["every hour", "never", "off", "fails"], |it| {
         let interval_hours = u32::from(it.name != "never");
         it.schedule = RefreshSchedule { interval_hours, cron: String::new() };
@@ -310,12 +310,12 @@ async fn a_schedule_refreshes_again_and_again_and_an_account_without_one_never_i
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_was_due_while_the_gateway_was_down_is_done_once_after_the_start_and_not_all_at_once() {
+async fn overdue_refreshes_run_once_after_the_start_and_spread_out() {
     let names: Vec<_> = (0..20).map(|it| format!("account {it}")).collect();
     let names: Vec<_> = names.iter().map(String::as_str).collect();
     let turns = Turns::of(&names, |it| {
         it.schedule = RefreshSchedule { interval_hours: 24, cron: "30 * * * *".to_owned() };
-        // Made three days before the start.
+        // Created three days before the start.
         it.updated_at = START - 3 * 24 * 3_600_000;
     })
     .await;
@@ -330,7 +330,7 @@ async fn what_was_due_while_the_gateway_was_down_is_done_once_after_the_start_an
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_account_that_is_deleted_is_not_refreshed_any_more() {
+async fn a_deleted_account_is_not_refreshed() {
     let turns = Turns::of(&["a"], |it| it.schedule.interval_hours = 1).await;
     turns.ends.add_permits(100);
     sleep(SECOND).await;

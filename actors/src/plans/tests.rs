@@ -1,4 +1,4 @@
-//! Plans of what the store says.
+//! Tests of plans from the store.
 
 use domain::channel::Channel;
 use domain::core_settings::STREAM_SETTINGS;
@@ -31,7 +31,7 @@ fn names(plans: &StorePlans, target: Target) -> Vec<String> {
 }
 
 #[test]
-fn a_channel_is_planned_as_the_store_has_it_now() {
+fn the_plan_of_a_channel_follows_the_store() {
     let models = models(&[&[("News", "a"), ("Film", "b")], &[("News", "c")]]);
     let (plans, news) = (plans(&models), target(&models, "News"));
     assert_eq!(names(&plans, news), ["News", "News"]);
@@ -45,7 +45,7 @@ fn a_channel_is_planned_as_the_store_has_it_now() {
 }
 
 #[test]
-fn every_stream_that_is_there_can_be_previewed_whether_a_channel_has_it_or_not() {
+fn every_stream_can_be_previewed_with_or_without_a_channel() {
     let models = models(&[&[("News", "a")]]);
     let plans = plans(&models);
     write(&models, |write| write.remove::<Channel>(1).map(drop));
@@ -72,7 +72,7 @@ fn a_stream_is_read_again_only_when_it_may_have_changed() {
 }
 
 #[test]
-fn what_is_kept_of_streams_is_bounded_and_what_is_asked_for_stays() {
+fn the_stream_cache_is_bounded_and_keeps_used_streams() {
     let models = models(&[&[("News", "a")]]);
     let stream = plans(&models).stream(StreamId(1)).unwrap();
     let mut kept = StreamCache::default();
@@ -86,7 +86,7 @@ fn what_is_kept_of_streams_is_bounded_and_what_is_asked_for_stays() {
 }
 
 #[test]
-fn the_core_settings_name_the_profile_of_those_who_refer_to_none() {
+fn the_core_settings_provide_the_default_stream_profile() {
     let models = models(&[&[("News", "a")]]);
     let (plans, news) = (plans(&models), target(&models, "News"));
     let delivery = || plans.plan(&news).unwrap().candidates[0].profile;

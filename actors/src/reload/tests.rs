@@ -1,4 +1,4 @@
-//! What becomes of live channels when records change under them.
+//! Tests of live channels whose records change.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 
@@ -24,7 +24,7 @@ fn news(models: &Models) -> Target {
 
 /// Holds T-slot.6 for channels.
 #[tokio::test(start_paused = true)]
-async fn a_channel_that_is_deleted_ends_its_viewers_gives_its_slot_back_and_takes_nobody_any_more() {
+async fn a_deleted_channel_disconnects_its_viewers_and_releases_its_slot() {
     for is_disabled in [false, true] {
         let models = models(&[&[("News", "a")]]);
         let (scenario, news) = (scenario(&models).await, news(&models));
@@ -45,8 +45,7 @@ async fn a_channel_that_is_deleted_ends_its_viewers_gives_its_slot_back_and_take
 
 /// Holds T-slot.6 for accounts and their profiles.
 #[tokio::test(start_paused = true)]
-async fn what_plays_on_an_account_or_profile_that_is_deleted_plays_on_and_its_slot_comes_back_after_the_last()
-{
+async fn playback_continues_after_its_account_or_profile_is_deleted() {
     for is_account in [true, false] {
         let models = models(&[&[("News", "a")]]);
         let (scenario, news) = (scenario(&models).await, news(&models));
@@ -60,7 +59,7 @@ async fn what_plays_on_an_account_or_profile_that_is_deleted_plays_on_and_its_sl
             account.profiles.clear();
             write.put(&account)
         });
-        // Longer than it takes to hear of it.
+        // Longer than it takes to apply the commit.
         tokio::time::sleep(ROUND_DELAY * 10).await;
         viewer.sees("a").await;
         assert_eq!(scenario.system.counts().leases, 1);
@@ -91,7 +90,7 @@ async fn a_stream_that_is_added_to_a_channel_while_it_plays_takes_over_when_the_
     viewer.sees("b").await;
 }
 
-/// Plans that count how often they are asked for.
+/// Plans that count the requests.
 struct Counted(StorePlans, AtomicUsize);
 
 impl Plans for Counted {
@@ -102,7 +101,7 @@ impl Plans for Counted {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_burst_of_commits_is_followed_in_few_rounds_the_first_at_once() {
+async fn a_burst_of_commits_is_applied_in_few_rounds() {
     let models = models(&[&[("News", "a")]]);
     let plans = Arc::new(Counted(StorePlans::new(models.clone(), Delivery::Proxy), AtomicUsize::new(0)));
     let scenario = Scenario::of_store(settings(), plans.clone(), models.clone()).await;
@@ -125,7 +124,7 @@ async fn a_burst_of_commits_is_followed_in_few_rounds_the_first_at_once() {
     }
     tokio::time::sleep(ROUND_DELAY * 10).await;
     assert_eq!(asked(), 2);
-    // What plans are not made of is not followed.
+    // Records that plans do not depend on are ignored.
     write(&models, |write| {
         write.put(&User::new(domain::ids::UserId(1), "anna", domain::user::UserLevel::Admin, 0))
     });
@@ -134,7 +133,7 @@ async fn a_burst_of_commits_is_followed_in_few_rounds_the_first_at_once() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_an_admin_sets_is_in_force_until_it_is_taken_away_and_what_makes_no_sense_is_left_out() {
+async fn core_settings_apply_until_they_are_removed_and_invalid_ones_are_ignored() {
     let models = models(&[&[("News", "a")]]);
     let scenario = scenario(&models).await;
     let live = scenario.system.live_settings();
@@ -155,10 +154,10 @@ async fn what_an_admin_sets_is_in_force_until_it_is_taken_away_and_what_makes_no
     assert_eq!(effective_settings(&models, &base), *base);
 }
 
-/// What was seen: a commit that was made while the switchboard was dead did not reach what played until the next one;
-/// and had what follows the store died, no commit ever had again.
+/// Observed defect: a commit during a failure of the switchboard reached live channels only with the next commit; and
+/// after a failure of the follower, no commit reached them at all.
 #[tokio::test(start_paused = true)]
-async fn a_commit_is_followed_whoever_is_dead_at_that_moment() {
+async fn a_commit_is_applied_despite_a_failure_at_that_moment() {
     for follower in [true, false] {
         let models = models(&[&[("News", "a")]]);
         let (scenario, news) = (scenario(&models).await, news(&models));
@@ -168,7 +167,7 @@ async fn a_commit_is_followed_whoever_is_dead_at_that_moment() {
         if follower {
             scenario.system.kill_follower();
         }
-        // One that dies again and again is dead for a while.
+        // An actor that dies repeatedly stays dead for a while.
         while !follower && scenario.system.life(SystemActor::Switchboard).is_some() {
             scenario.system.kill(SystemActor::Switchboard);
             tokio::time::sleep(Duration::from_millis(1)).await;

@@ -1,4 +1,4 @@
-//! Promises of seats, told with live channels.
+//! Tests of seats, with live channels.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -19,7 +19,7 @@ fn user(id: u32, limit: u32) -> SeatRequest {
     SeatRequest { user: UserId(id), limit }
 }
 
-/// One connection that watches. As a server would, it is given up once it is cancelled.
+/// One connection that watches. Like a server, the test drops it once it is cancelled.
 struct Watching {
     request: SeatRequest,
     device: String,
@@ -73,10 +73,10 @@ async fn another_device_is_refused_at_the_limit_and_the_first_one_watches_on() {
     let refused = scenario.seated(channel(2), user(1, 1), "phone").await.err();
     assert_eq!(refused, Some(WatchRefusal::Seats { limit: 1 }));
     assert_eq!(asked_at.elapsed(), SEAT_WAIT);
-    // The same channel from another device is one more thing to watch, too.
+    // The same channel from another device is another session, too.
     assert!(scenario.seated(channel(1), user(1, 1), "phone").await.is_err());
     assert!(!first.is_cut());
-    // Another user has seats of its own.
+    // Another user has separate seats.
     let other = scenario.seated(channel(2), user(2, 1), "phone").await.unwrap();
     assert_eq!((scenario.n_seats(), scenario.system.counts().refused_seats), (2, 2));
     drop((first, other));
@@ -84,7 +84,7 @@ async fn another_device_is_refused_at_the_limit_and_the_first_one_watches_on() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_device_that_goes_on_to_something_else_gives_up_what_it_watched() {
+async fn a_device_that_changes_the_channel_gives_up_its_old_session() {
     let scenario = three_channels(settings()).await;
     let before = scenario.seated(channel(1), user(1, 1), "tv").await.unwrap();
     let after = scenario.seated(channel(2), user(1, 1), "tv").await.unwrap();
@@ -108,13 +108,14 @@ async fn a_device_that_goes_on_to_something_else_gives_up_what_it_watched() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn under_refuse_a_device_keeps_what_it_watches() {
+async fn with_refuse_a_device_keeps_its_session() {
     let refuse = Settings { at_limit: AtLimit::Refuse, ..settings() };
     let scenario = three_channels(refuse).await;
     let before = scenario.seated(channel(1), user(1, 1), "tv").await.unwrap();
     assert!(scenario.seated(channel(2), user(1, 1), "tv").await.is_err());
     assert!(!before.is_cut());
-    // What it closes itself it can have back at once, even if the end of it arrives later than the question.
+    // A seat that the device released itself is available immediately, even if the end of the connection arrives after
+    // the request.
     let closes = async {
         sleep(SEAT_WAIT / 2).await;
         drop(before);
@@ -135,7 +136,7 @@ async fn connections_of_one_session_share_a_seat_until_the_last_one_leaves() {
     assert!(scenario.seated(channel(1), user(1, 1), "phone").await.is_err());
     drop(play);
     let phone = scenario.seated(channel(1), user(1, 1), "phone").await.unwrap();
-    // All connections of a session that is replaced are ended.
+    // All connections of a replaced session are closed.
     let again = scenario.seated(channel(1), user(1, 1), "phone").await.unwrap();
     let other = scenario.seated(channel(2), user(1, 1), "phone").await.unwrap();
     assert!(phone.is_cut() && again.is_cut() && !other.is_cut());
@@ -144,7 +145,7 @@ async fn connections_of_one_session_share_a_seat_until_the_last_one_leaves() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_seat_limit_lowered_below_its_use_ends_nobody() {
+async fn a_lowered_seat_limit_disconnects_nobody() {
     let scenario = three_channels(settings()).await;
     let mut watching = Vec::new();
     for (number, device) in [(1, "tv"), (2, "phone"), (3, "tablet")] {
@@ -160,7 +161,7 @@ async fn a_seat_limit_lowered_below_its_use_ends_nobody() {
 }
 
 #[test]
-fn a_thousand_devices_get_as_many_seats_as_there_are() {
+fn a_thousand_devices_get_exactly_the_available_seats() {
     let table = SeatTable::new();
     let mut seats = Vec::new();
     let mut n_full = 0;
@@ -181,7 +182,7 @@ fn a_thousand_devices_get_as_many_seats_as_there_are() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn whoever_goes_away_while_waiting_for_a_channel_gives_the_seat_back_at_once() {
+async fn a_caller_that_goes_away_while_waiting_releases_its_seat() {
     let scenario = Scenario::of(settings(), [&[limited(1, "a", 1, 1)], &[limited(2, "b", 1, 1)]]).await;
     let _holds_the_slot = scenario.watch(channel(1)).await;
     let asked =
@@ -191,7 +192,7 @@ async fn whoever_goes_away_while_waiting_for_a_channel_gives_the_seat_back_at_on
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_is_refused_or_redirected_holds_no_seat() {
+async fn refused_and_redirected_requests_hold_no_seat() {
     let redirected =
         crate::testing::Stream { profile: domain::stream_profile::Delivery::Redirect, ..stream(1, "a") };
     let scenario = Scenario::of(settings(), [&[redirected], &[]]).await;
@@ -203,7 +204,7 @@ async fn what_is_refused_or_redirected_holds_no_seat() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn the_sessions_of_a_user_who_may_no_longer_watch_are_ended_and_no_others() {
+async fn only_the_sessions_of_a_blocked_user_are_ended() {
     let scenario = three_channels(settings()).await;
     let unlimited = scenario.seated(channel(1), user(1, 0), "tv").await.unwrap();
     let second = scenario.seated(channel(2), user(1, 0), "tv").await.unwrap();
@@ -216,7 +217,7 @@ async fn the_sessions_of_a_user_who_may_no_longer_watch_are_ended_and_no_others(
     scenario.is_quiet().await;
 }
 
-/// One step of a random evening.
+/// One step of a random scenario.
 #[derive(Clone, Debug)]
 enum Step {
     Join { user: u32, device: u8, channel: u32 },
@@ -249,17 +250,17 @@ fn step() -> impl Strategy<Value = Step> {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(24))]
 
-    /// Whatever happens, deaths of actors among it: what the table says is what is being watched, nobody gets a seat
-    /// over the limit, other devices are left alone, and in the end no seat and no lease is out.
+    /// After any steps, including failures of actors: the table contains exactly the sessions that watch, no user gets
+    /// a seat over the limit, other devices are unaffected, and at the end no seat and no lease is in use.
     #[test]
-    fn seats_taken_are_sessions_that_watch_and_all_come_back(steps in prop::collection::vec(step(), 1..50)) {
+    fn taken_seats_match_sessions_and_all_are_released(steps in prop::collection::vec(step(), 1..50)) {
         let runtime =
             tokio::runtime::Builder::new_current_thread().enable_time().start_paused(true).build().unwrap();
-        runtime.block_on(random_evening(steps));
+        runtime.block_on(random_scenario(steps));
     }
 }
 
-async fn random_evening(steps: Vec<Step>) {
+async fn random_scenario(steps: Vec<Step>) {
     let scenario = three_channels(settings()).await;
     let mut limits = [0, 1, 2];
     let mut watching: Vec<Watching> = Vec::new();
@@ -312,7 +313,7 @@ async fn random_evening(steps: Vec<Step>) {
     scenario.is_quiet().await;
 }
 
-/// Joins, and holds what came of it against the rule.
+/// Joins, and checks the result against the rule.
 async fn join(
     scenario: &Scenario,
     request: SeatRequest,

@@ -1,4 +1,4 @@
-//! Promises of the slots, told with paused time: no socket is involved, a lease is all a holder has.
+//! Tests of slots with paused time: no socket is involved, a holder has only a lease.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -25,7 +25,7 @@ fn pool(profile: u32, max_streams: u32) -> SlotPool {
     }
 }
 
-/// A slots actor, and holders to ask it.
+/// A slots actor and holders that send requests to it.
 struct House {
     table: Arc<SlotTable>,
     slots: Slots,
@@ -143,7 +143,7 @@ async fn a_thousand_requests_at_once_get_as_many_leases_as_there_are_slots() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn who_waits_longest_gets_the_first_slot_that_comes_back() {
+async fn the_longest_waiting_request_gets_the_first_returned_slot() {
     let house = House::new().await;
     let (mut a, mut b, mut c) = (house.holder(1).await, house.holder(2).await, house.holder(3).await);
     a.ask(1, &[pool(1, 1)], join());
@@ -159,7 +159,7 @@ async fn who_waits_longest_gets_the_first_slot_that_comes_back() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_request_waits_three_seconds_and_is_then_told_which_account_is_full_and_since_when() {
+async fn a_request_is_refused_after_three_seconds_with_the_full_account() {
     let house = House::new().await;
     let (mut a, mut b) = (house.holder(1).await, house.holder(2).await);
     a.ask(1, &[pool(1, 1)], join());
@@ -187,7 +187,7 @@ async fn a_manual_switch_gets_a_slot_that_is_free_now_or_none() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn holders_are_told_to_yield_one_at_a_time() {
+async fn holders_are_asked_to_yield_one_at_a_time() {
     let house = House::new().await;
     let (mut a, mut b, mut c) = (house.holder(1).await, house.holder(2).await, house.holder(3).await);
     a.ask(1, &[pool(1, 2)], join());
@@ -204,7 +204,7 @@ async fn holders_are_told_to_yield_one_at_a_time() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_failover_names_no_viewer_whose_own_channel_may_be_replaced() {
+async fn a_failover_replaces_no_watched_channel() {
     let house = House::new().await;
     let (mut a, b) = (house.holder(1).await, house.holder(2).await);
     a.ask(1, &[pool(1, 1)], join());
@@ -219,7 +219,7 @@ async fn a_failover_names_no_viewer_whose_own_channel_may_be_replaced() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn whoever_loses_its_own_source_waits_for_its_closing_slot_and_keeps_its_place() {
+async fn a_channel_that_loses_its_source_waits_for_its_closing_slot() {
     let house = House::new().await;
     let mut a = house.holder(1).await;
     let order = [pool(1, 1), pool(2, 1)];
@@ -248,7 +248,7 @@ async fn a_slot_cools_down_for_the_release_delay_of_its_account() {
 
 /// Holds T-slot.8: nobody is kicked, nothing is granted until below, and nothing goes negative.
 #[tokio::test(start_paused = true)]
-async fn a_limit_lowered_below_its_use_ends_nobody_and_grants_nothing() {
+async fn a_lowered_limit_disconnects_nobody_and_grants_nothing() {
     let house = House::new().await;
     let mut leases = Vec::new();
     for id in 1..=3 {
@@ -285,7 +285,7 @@ async fn a_cancelled_request_gets_nothing() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_lease_granted_to_a_holder_that_died_comes_back() {
+async fn a_lease_granted_to_a_dead_holder_is_returned() {
     let house = House::new().await;
     let (mut a, b) = (house.holder(1).await, house.holder(2).await);
     a.ask(1, &[pool(1, 1)], join());
@@ -301,7 +301,7 @@ async fn a_lease_granted_to_a_holder_that_died_comes_back() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_grant_says_whether_the_provider_may_still_count_the_connection_before() {
+async fn a_grant_reports_whether_the_provider_may_still_count_the_previous_connection() {
     let house = House::new().await;
     let mut a = house.holder(1).await;
     a.ask(1, &[pool(1, 1)], join());
@@ -317,7 +317,7 @@ async fn a_grant_says_whether_the_provider_may_still_count_the_connection_before
     assert!(!a.granted().await.1.just_released());
 }
 
-/// One step of a random evening.
+/// One step of a random scenario.
 #[derive(Clone, Debug)]
 enum Step {
     Ask { holder: u64, order: Vec<u32>, asking: u8 },
@@ -347,15 +347,15 @@ proptest! {
     /// Holds T-slot.1 at this door: whatever happens, deaths of the actor among it, no pool has more leases out than
     /// its limit, what the table says is what holders have, and in the end nothing is out.
     #[test]
-    fn leases_out_never_exceed_a_limit_and_all_come_back(steps in prop::collection::vec(step(), 1..80)) {
+    fn leases_never_exceed_a_limit_and_all_are_returned(steps in prop::collection::vec(step(), 1..80)) {
         let runtime =
             tokio::runtime::Builder::new_current_thread().enable_time().start_paused(true).build().unwrap();
-        runtime.block_on(random_evening(steps));
+        runtime.block_on(random_scenario(steps));
     }
 }
 
-/// Pool 0 is unlimited, the others have as many slots as their number.
-async fn random_evening(steps: Vec<Step>) {
+/// Pool 0 is unlimited; each other pool has as many slots as its number.
+async fn random_scenario(steps: Vec<Step>) {
     let table = SlotTable::new();
     let start = async || {
         let (actor, _) = ractor::Actor::spawn(None, Actor, Arguments { table: table.clone() }).await.unwrap();
@@ -392,7 +392,7 @@ async fn random_evening(steps: Vec<Step>) {
         for (holder, leases, order) in &mut holders {
             while let Ok(news) = holder.news.try_recv() {
                 match news {
-                    // The order of the request it answers may be an older one; the pool is read off the table.
+                    // The reply may belong to an older request; the pool is read from the table.
                     SlotMessage::Granted { lease, .. } => {
                         leases.push((order.first().copied().unwrap_or(0), lease))
                     }
@@ -417,9 +417,9 @@ async fn random_evening(steps: Vec<Step>) {
     assert_eq!(table.counts(), (0, 0));
 }
 
-/// Accounts are made and deleted for as long as the program runs; their numbers are never used again.
+/// Accounts are created and deleted while the program runs, and their ids are never reused.
 #[tokio::test(start_paused = true)]
-async fn slots_that_came_back_long_ago_are_forgotten() {
+async fn slots_that_were_returned_long_ago_are_forgotten() {
     let house = House::new().await;
     let mut holder = house.holder(1).await;
     for profile in 1..=50 {
@@ -431,6 +431,6 @@ async fn slots_that_came_back_long_ago_are_forgotten() {
         drop(holder.granted().await);
         tokio::time::sleep(Duration::from_secs(3)).await;
     }
-    // The last two, and the one that cools down.
+    // The last two, and the cooling one.
     assert!(house.table.n_remembered() <= 3, "{} of 50 are remembered", house.table.n_remembered());
 }

@@ -1,4 +1,4 @@
-//! Promises of the switchboard.
+//! Tests of the switchboard.
 
 use std::time::Duration;
 
@@ -33,7 +33,7 @@ async fn a_thousand_first_clients_at_once_give_one_upstream() {
 
 /// Holds T-life.3: who comes during the end is served, and the provider never sees two sockets for one channel.
 #[tokio::test(start_paused = true)]
-async fn who_comes_while_a_channel_ends_is_served_by_the_next_one() {
+async fn a_join_while_a_channel_ends_gets_the_next_one() {
     let now = Settings { channel_shutdown_delay: Duration::ZERO, ..settings() };
     let scenario = Scenario::of(now, [&[stream(1, "a")]]).await;
     scenario.provider.set_stubborn(true);
@@ -71,7 +71,7 @@ async fn a_channel_without_streams_and_an_unknown_one_are_refused() {
     scenario.is_quiet().await;
 }
 
-/// Polls them all together, so that they begin in the same turn.
+/// Polls all futures together, so that they start in the same turn.
 async fn futures<F: Future>(all: Vec<F>) -> Vec<F::Output> {
     let mut all: Vec<_> = all.into_iter().map(Box::pin).map(Some).collect();
     let mut done: Vec<Option<F::Output>> = all.iter().map(|_| None).collect();

@@ -1,4 +1,4 @@
-//! What becomes of what was going on when something dies at a bad moment; with time that passes as told.
+//! Failures of actors at critical moments, with paused time.
 
 use std::time::Duration;
 
@@ -7,7 +7,7 @@ use domain::settings::Settings;
 use media::testing::{Behaviour, Play, TsSource};
 use tokio::time::{Instant, sleep, timeout};
 
-use super::root::{LIVES, QUICK_DEATHS_MAX};
+use super::root::{IMMEDIATE_RESTARTS_MAX, STABLE_AFTER};
 use super::*;
 use crate::channel::WatchReply;
 use crate::plans::Target;
@@ -16,12 +16,12 @@ use crate::timeline::RunEntryKind;
 
 const SECOND: Duration = Duration::from_secs(1);
 
-/// Lets everything happen that needs no time.
+/// Runs everything that needs no time.
 async fn settle() {
     sleep(Duration::from_millis(1)).await;
 }
 
-/// The successor of `before`.
+/// Waits for the successor of `before`.
 async fn successor(system: &System, who: SystemActor, before: u64) -> u64 {
     loop {
         match system.life(who) {
@@ -31,13 +31,13 @@ async fn successor(system: &System, who: SystemActor, before: u64) -> u64 {
     }
 }
 
-/// What could happen: an actor that dies of what it reads at its start is started again at once, for ever.
+/// Possible defect: an actor that fails because of the data it reads at its start is restarted immediately, forever.
 #[tokio::test(start_paused = true)]
-async fn an_actor_that_dies_at_every_start_is_started_once_a_second_and_well_again_once_it_lives() {
+async fn an_actor_that_fails_at_every_start_is_restarted_once_a_second() {
     let scenario = Scenario::of(settings(), [&[stream(1, "a")]]).await;
     let mut life = scenario.system.life(SystemActor::Events).unwrap();
     let began = Instant::now();
-    for _ in 0..QUICK_DEATHS_MAX {
+    for _ in 0..IMMEDIATE_RESTARTS_MAX {
         scenario.system.kill(SystemActor::Events);
         life = successor(&scenario.system, SystemActor::Events, life).await;
     }
@@ -51,7 +51,7 @@ async fn an_actor_that_dies_at_every_start_is_started_once_a_second_and_well_aga
         life = successor(&scenario.system, SystemActor::Events, life).await;
         assert!(before.elapsed() >= tasks::RESPAWN_DELAY);
     }
-    sleep(2 * LIVES).await;
+    sleep(2 * STABLE_AFTER).await;
     let before = Instant::now();
     scenario.system.kill(SystemActor::Events);
     successor(&scenario.system, SystemActor::Events, life).await;
@@ -59,7 +59,7 @@ async fn an_actor_that_dies_at_every_start_is_started_once_a_second_and_well_aga
 }
 
 #[tokio::test(start_paused = true)]
-async fn who_measures_goes_on_measuring_after_its_death() {
+async fn a_restarted_bandwidth_actor_continues_to_measure() {
     let scenario = Scenario::of(settings(), [&[stream(1, "a"), stream(2, "b")], &[stream(3, "c")]]).await;
     scenario.provider.set("/a", Behaviour::Play(Play { speed: 0.7, ..Play::new(TsSource::new("a")) }));
     let mut viewer = scenario.watch(channel(1)).await;
@@ -70,10 +70,10 @@ async fn who_measures_goes_on_measuring_after_its_death() {
     timeout(60 * SECOND, connection.cancel.cancelled()).await.expect("the client that stands still is ended");
 }
 
-/// What was seen: a new switchboard did not know of channels whose sockets were on their way out, and the provider saw
-/// a second one for the same channel.
+/// Observed defect: a new switchboard did not know of channels whose sockets were closing, and the provider saw a
+/// second socket for the same channel.
 #[tokio::test(start_paused = true)]
-async fn a_channel_that_was_ending_when_the_switchboard_died_has_never_two_sockets() {
+async fn an_ending_channel_never_has_two_sockets_when_the_switchboard_dies() {
     let now = Settings { channel_shutdown_delay: Duration::ZERO, ..settings() };
     for pause_ms in [0, 1, 2, 5, 20, 100, 400] {
         let scenario = Scenario::of(now.clone(), [&[stream(1, "a")]]).await;
@@ -84,7 +84,7 @@ async fn a_channel_that_was_ending_when_the_switchboard_died_has_never_two_socke
         sleep(Duration::from_millis(pause_ms)).await;
         scenario.system.kill(SystemActor::Switchboard);
         settle().await;
-        // A channel that says that it ends may refuse; whoever asks again is served.
+        // A channel that is ending may refuse; the next request succeeds.
         let mut viewer = loop {
             match scenario.ask(channel(1)).await {
                 WatchReply::Tail { tail, .. } => break crate::testing::TestViewer { tail },
@@ -99,10 +99,10 @@ async fn a_channel_that_was_ending_when_the_switchboard_died_has_never_two_socke
     }
 }
 
-/// What could happen: the end of a channel fell between the last word to the old switchboard and the first to the new
-/// one, or a channel was started below a parent that had just died, and nobody could ever watch it again.
+/// Possible defect: a channel ended between the last message to the old switchboard and the first to the new one, or
+/// was started under a parent that had just died, and could never be watched again.
 #[tokio::test(start_paused = true)]
-async fn whatever_dies_together_no_channel_is_lost_for_ever() {
+async fn no_channel_is_lost_when_actors_die_together() {
     let pairs = [
         [SystemActor::Switchboard, SystemActor::Channels],
         [SystemActor::Channels, SystemActor::Switchboard],
@@ -121,7 +121,7 @@ async fn whatever_dies_together_no_channel_is_lost_for_ever() {
             }
             scenario.system.kill_channel(channel(1));
             scenario.system.kill(pair[1]);
-            // Both while and after they are dead.
+            // Requests both during and after the failure.
             let early = timeout(60 * SECOND, scenario.ask(channel(2))).await.expect("an answer");
             drop((early, viewer));
             scenario.is_quiet().await;
@@ -135,9 +135,9 @@ async fn whatever_dies_together_no_channel_is_lost_for_ever() {
     }
 }
 
-/// What was seen: whoever had heard that a channel plays, or that somebody watches, heard nothing of their end.
+/// Observed defect: the events of a started channel or a connected client had no matching end events.
 #[tokio::test(start_paused = true)]
-async fn the_end_of_a_channel_that_died_is_told_with_those_of_its_clients_and_written_down() {
+async fn the_end_of_a_dead_channel_and_its_clients_is_reported() {
     for pump in [true, false] {
         let scenario = Scenario::of(settings(), [&[stream(1, "a")]]).await;
         let (mut viewer, second) = (scenario.watch(channel(1)).await, scenario.watch(channel(1)).await);
@@ -167,9 +167,9 @@ async fn the_end_of_a_channel_that_died_is_told_with_those_of_its_clients_and_wr
     }
 }
 
-/// What could happen: the word to end everything was lost, and viewers were cut off after five seconds of waiting.
+/// Possible defect: the message to end everything was lost, and viewers were cut off after a wait of five seconds.
 #[tokio::test(start_paused = true)]
-async fn a_system_stops_as_it_should_also_while_its_switchboard_is_dead() {
+async fn a_system_stops_cleanly_while_its_switchboard_is_dead() {
     let scenario = Scenario::of(settings(), [&[stream(1, "a")]]).await;
     let mut viewer = scenario.watch(channel(1)).await;
     viewer.sees("a").await;

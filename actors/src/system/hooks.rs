@@ -1,4 +1,4 @@
-//! Ways to end what runs as a defect in it would, for tests that look at what happens then.
+//! Hooks for tests that kill actors and tasks, as a defect in them would.
 
 use std::sync::atomic::Ordering;
 
@@ -9,20 +9,20 @@ use crate::channel;
 use crate::plans::Target;
 
 impl System {
-    /// Ends an actor at its next await, as a defect in it would. One that is just being restarted is left alone.
+    /// Kills an actor at its next await, as a defect in it would. Does nothing while the actor is being restarted.
     pub fn kill(&self, who: SystemActor) {
         if let Some(actor) = self.state.addresses.of(who) {
             actor.kill();
         }
     }
 
-    /// Which life of an actor this is, as a number that no other has; `None` while it is dead.
+    /// Returns a number that is unique for each start of an actor; `None` while it is dead.
     pub fn life(&self, who: SystemActor) -> Option<u64> {
         let lives = |it: &ActorCell| matches!(it.get_status(), ActorStatus::Starting | ActorStatus::Running);
         self.state.addresses.of(who).filter(lives).map(|it| it.get_id().pid())
     }
 
-    /// Ends the live channel of this target at its next await, if there is one, as a defect in it would.
+    /// Kills the live channel of this target, if it exists.
     pub fn kill_channel(&self, target: Target) {
         for (it, live) in self.state.channel_table.all() {
             if it == target {
@@ -31,34 +31,34 @@ impl System {
         }
     }
 
-    /// Ends the pump of this live channel, if there is one, as a defect in it would.
+    /// Aborts the pump of this live channel, if it exists.
     pub fn kill_pump(&self, target: Target) {
         for (it, live) in self.state.channel_table.all() {
             if it == target {
-                // One that ends just now has none.
+                // The cast fails if the channel is ending.
                 let _ = live.actor.cast(channel::Message::LosePump);
             }
         }
     }
 
-    /// Ends a client by its number, if there is one, as a defect in it would.
+    /// Kills the actor of a client, if it exists.
     pub fn kill_client(&self, id: u64) {
         self.state.env.registry.kill_client(id);
     }
 
-    /// Ends what follows the store at its next await, as a defect in it would.
+    /// Aborts the follower of the store at its next await.
     pub fn kill_follower(&self) {
         if let Some(follower) = &*self.follower.lock() {
             follower.kill();
         }
     }
 
-    /// Whoever reads [`System::counts`] next finds a defect in it, and panics.
+    /// Makes the next call of [`System::counts`] panic.
     pub fn fail_next_count(&self) {
         self.count_fails.store(true, Ordering::Relaxed);
     }
 
-    /// The defect that a test asked for.
+    /// Panics if a test requested it.
     pub(super) fn fail_if_asked(&self) {
         assert!(!self.count_fails.swap(false, Ordering::Relaxed), "a defect that a test asked for");
     }

@@ -1,4 +1,4 @@
-//! Who is started in which order, who supervises whom, what restarts with what. The only file that knows this list.
+//! Start order and supervision of all actors. Only this module knows the list of actors.
 //!
 //! ```text
 //! System (root)
@@ -11,11 +11,11 @@
 //! └── Importer       refreshes playlists; what runs ends with it
 //! ```
 //!
-//! One for one: whoever dies restarts alone and no viewer notices, because what must agree with reality (leases,
-//! meters, the table of channels, the events of the recent past) is not in the actor but owned by the system.
-//! Channels is the exception: live channels end with it. Who dies again and again is started once a second.
+//! One for one: an actor that dies is restarted alone, and no viewer notices, because the state that must agree with
+//! reality (leases, meters, the table of channels, recent events) belongs to the system and not to the actor. Channels
+//! is the exception: live channels end with it. An actor that dies repeatedly is restarted once a second.
 //!
-//! Beside them runs the follower of the store, which begins anew when it dies.
+//! A separate task follows the store; it is restarted when it dies.
 
 #[cfg(test)]
 mod deaths;
@@ -61,30 +61,30 @@ use crate::timeline::Timelines;
 use crate::trials::Trials;
 use crate::{bandwidth, memory};
 
-/// How long live channels have to say farewell to their clients when the system stops.
+/// Maximum wait for live channels to finish with their clients when the system stops.
 const CHANNELS_DEADLINE: Duration = Duration::from_secs(5);
 
-/// How long the sockets upstream have to close after that.
+/// Maximum wait for the upstream sockets to close after that.
 const CLOSER_DEADLINE: Duration = Duration::from_secs(2);
 
-/// How long an actor has to handle what it was told before it is ended with the root.
+/// Maximum wait for an actor to handle its queued messages before it ends with the root.
 const ACTOR_DEADLINE: Duration = Duration::from_secs(1);
 
-/// The share of memory all rings may hold together when nothing is configured.
+/// Divisor of the memory that all rings may use together without a configured limit.
 const RING_MEMORY_SHARE: u64 = 4;
 
-/// The bound of all rings together where it is not known how much memory there is.
+/// Limit of all rings together if the amount of memory is unknown, in bytes.
 const RING_BYTES_FALLBACK: u64 = 1 << 30;
 
-/// What a system needs from outside.
+/// The external dependencies of a system.
 pub struct SystemParts {
-    /// How upstreams are connected to.
+    /// The connector for upstreams.
     pub dial: Arc<dyn Dial>,
-    /// The runtime that carries packets: openers, pumps and the closer run there.
+    /// The packet runtime: openers, pumps and the closer run there.
     pub packets: Handle,
 }
 
-/// Why a system did not start.
+/// Reason why a system did not start.
 #[derive(Debug, thiserror::Error)]
 pub enum StartError {
     /// The settings contradict each other.
@@ -95,7 +95,7 @@ pub enum StartError {
     Actor(#[source] SpawnErr),
 }
 
-/// What outlives every actor.
+/// The state that outlives every actor.
 #[derive(Clone)]
 struct SystemState {
     env: Arc<LiveEnv>,
@@ -106,7 +106,7 @@ struct SystemState {
     counter: Arc<AtomicU64>,
     imports: Arc<OnceLock<Imports>>,
     refresh_progress: Arc<RefreshProgress>,
-    /// Cancelled when the system stops: what is imported or tried ends at once, and nobody is started again.
+    /// Cancelled when the system stops: imports and trials end immediately, and no actor is restarted.
     stop: CancellationToken,
     trials: Trials,
     addresses: Addresses,
@@ -123,7 +123,7 @@ struct Addresses {
 }
 
 impl Addresses {
-    /// Who lives behind the door of `who` now.
+    /// Returns the current actor.
     fn of(&self, who: SystemActor) -> Option<ActorCell> {
         match who {
             SystemActor::Events => self.events.current().map(|it| it.get_cell()),
@@ -136,15 +136,15 @@ impl Addresses {
     }
 }
 
-/// Everything that happens now, as one value. A process may have several.
+/// The running system as one value. A process may have several.
 pub struct System {
     state: SystemState,
     closer: Closer,
     root: ActorRef<Restart>,
     root_task: parking_lot::Mutex<Option<JoinHandle<()>>>,
-    /// What follows the store, if anything does; ends with the system.
+    /// The follower of the store, if it runs; ends with the system.
     follower: parking_lot::Mutex<Option<RespawnedTask>>,
-    /// Whoever counts next, panics.
+    /// Makes the next reading of the metrics panic.
     #[cfg(any(test, feature = "testing"))]
     count_fails: std::sync::atomic::AtomicBool,
 }
@@ -153,7 +153,7 @@ impl System {
     /// Starts the actors on the current runtime.
     ///
     /// # Errors
-    /// When the settings contradict each other.
+    /// The settings contradict each other, or an actor does not start.
     pub async fn start(
         settings: Settings,
         plans: Arc<dyn Plans>,
@@ -174,7 +174,7 @@ impl System {
         let upstream = Upstream {
             dial: parts.dial,
             closer: closer.clone(),
-            // The time-outs are looked up at each opening.
+            // The time-outs are set at each opening.
             settings: SourceSettings::default(),
         };
         let ring_bytes = settings.ring_budget_bytes.unwrap_or_else(|| {
@@ -220,56 +220,56 @@ impl System {
         })
     }
 
-    /// The door to live channels.
+    /// Returns the handle for live channels.
     pub fn switchboard(&self) -> Switchboard {
         let state = &self.state;
         Switchboard::new(state.addresses.switchboard.clone(), state.env.clone(), state.seat_table.clone())
     }
 
-    /// The door to refreshes of playlists. Nothing is refreshed before [`System::import_into`].
+    /// Returns the handle for refreshes of playlists. No account is refreshed before [`System::import_into`].
     pub fn importer(&self) -> Importer {
         Importer::new(self.state.addresses.importer.clone(), self.state.refresh_progress.clone())
     }
 
-    /// From now on the playlists of these accounts are refreshed, by schedule and by wish. Once; a later call does
-    /// nothing.
+    /// Starts refreshing the playlists of these accounts, by schedule and on request. Only the first call has an
+    /// effect.
     pub fn import_into(&self, models: Models, fetch: Fetch) {
         self.set_imports(Imports::of(models, fetch));
     }
 
     pub(crate) fn set_imports(&self, imports: Imports) {
-        // The second time.
+        // Fails at the second call.
         let _ = self.state.imports.set(imports);
     }
 
-    /// The door to trials of stream profiles.
+    /// Returns the handle for trials of stream profiles.
     pub fn trials(&self) -> Trials {
         self.state.trials.clone()
     }
 
-    /// The bus of events.
+    /// Returns the event bus.
     pub fn events(&self) -> Events {
         self.state.env.events.clone()
     }
 
-    /// The plans live channels play from.
+    /// Returns the plans of live channels.
     pub fn plans(&self) -> &Arc<dyn Plans> {
         &self.state.env.plans
     }
 
-    /// The settings the engine runs with.
+    /// Returns the current settings of the engine.
     pub fn settings(&self) -> Arc<Settings> {
         self.state.env.settings()
     }
 
-    /// The same for who asks again and again; it does not keep the system alive.
+    /// Returns a handle to the settings that does not keep the system alive.
     pub fn live_settings(&self) -> LiveSettings {
         self.state.env.settings.clone()
     }
 
-    /// From now on plans and settings follow what is committed: live channels read theirs again, and core settings
-    /// lie over `base`, which is what file, environment and arguments say. Runs on the current runtime until the
-    /// system ends; a second call takes the place of the first.
+    /// Applies commits from now on: live channels load their plans again, and core settings override `base`, the
+    /// settings of file, environment and arguments. Runs on the current runtime until the system ends; a second call
+    /// replaces the first.
     pub fn follow(&self, models: Models, base: Settings) {
         let (live, switchboard) = (self.live_settings(), self.switchboard());
         let following = tasks::respawn("the follower of the store", move || {
@@ -278,15 +278,15 @@ impl System {
         *self.follower.lock() = Some(following);
     }
 
-    /// Changes the settings. What plays goes on; waits that begin from now on, and channels that start, follow them.
+    /// Changes the settings. Playback continues; later waits and new channels use the new settings.
     ///
     /// # Errors
-    /// When they contradict each other; nothing has changed then.
+    /// The settings contradict each other; nothing changed.
     pub fn configure(&self, settings: Settings) -> Result<(), SettingsError> {
         self.state.env.settings.set(settings)
     }
 
-    /// One reading of everything that is counted.
+    /// Returns one reading of all metrics.
     pub fn counts(&self) -> MetricsSnapshot {
         #[cfg(any(test, feature = "testing"))]
         self.fail_if_asked();
@@ -296,18 +296,18 @@ impl System {
         MetricsSnapshot { leases, leases_closing, sockets_open, seats, ..self.state.env.registry.counts() }
     }
 
-    /// Every lease as it stands.
+    /// Returns all leases.
     pub fn leases(&self) -> Vec<LeaseInfo> {
         self.state.slot_table.leases()
     }
 
-    /// Ends every live channel, lets their clients take their last chunks and the sockets close, then ends the actors.
-    /// Answers whether everything ended by itself within its deadline. A second call does nothing.
+    /// Ends every live channel, waits until their clients read the last chunks and the sockets close, then ends the
+    /// actors. Returns whether everything ended within its deadline. A second call does nothing.
     pub async fn stop(&self) -> bool {
         self.state.stop.cancel();
         self.follower.lock().take();
         self.switchboard().close();
-        // Should the switchboard be dead just now.
+        // Covers a switchboard that is dead at this moment.
         for (_, live) in self.state.channel_table.all() {
             let _ = live.actor.cast(channel::Message::Stop(EndReason::Stopped));
         }
@@ -315,17 +315,17 @@ impl System {
             tokio::time::timeout(CHANNELS_DEADLINE, self.state.channel_table.emptied()).await.is_ok();
         self.state.trials.ended().await;
         let sockets = tokio::time::timeout(CLOSER_DEADLINE, self.closer.idle()).await.is_ok();
-        // In the reverse order of their start, each with what it was told: nothing that happened goes untold.
+        // In reverse start order, each after its queued messages, so that no event is lost.
         for who in CHILDREN.iter().rev() {
             if let Some(actor) = self.state.addresses.of(*who) {
-                // One that does not end in time ends with the root.
+                // An actor that does not end in time ends with the root.
                 let _ = actor.drain_and_wait(Some(ACTOR_DEADLINE)).await;
             }
         }
         self.root.stop(None);
         let task = self.root_task.lock().take();
         if let Some(task) = task {
-            // The root ends with its children; how it ended was logged where it happened.
+            // The root ends with its children; failures were logged where they occurred.
             let _ = task.await;
         }
         info!(clean = channels && sockets, "engine stopped");
@@ -335,7 +335,7 @@ impl System {
 
 impl Drop for System {
     fn drop(&mut self) {
-        // Dropping the last reference ends no actor; a system that was not stopped is ended here.
+        // Dropping the last reference does not end an actor, so a system that was not stopped is ended here.
         self.state.stop.cancel();
         self.root.stop(None);
     }
@@ -345,11 +345,11 @@ impl Drop for System {
 #[cfg_attr(not(any(test, feature = "testing")), expect(unreachable_pub, reason = "tests see it"))]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SystemActor {
-    /// Passes on what happened.
+    /// Distributes events.
     Events,
     /// The queue in front of the slots.
     Slots,
-    /// Measures.
+    /// Checks sources and clients once a second.
     Bandwidth,
     /// The parent of live channels.
     Channels,
@@ -359,7 +359,7 @@ pub enum SystemActor {
     Importer,
 }
 
-/// In the order of their start.
+/// Start order.
 const CHILDREN: [SystemActor; 6] = [
     SystemActor::Events,
     SystemActor::Slots,
@@ -386,7 +386,7 @@ impl SystemState {
                 spawn(bandwidth::Actor, arguments, root, &addresses.bandwidth).await
             }
             SystemActor::Channels => {
-                // Live channels are told of as over by whoever started them.
+                // The code that starts a live channel reports its end.
                 spawn(channels::Actor, (), root, &addresses.channels).await
             }
             SystemActor::Switchboard => {

@@ -1,4 +1,4 @@
-//! The root: starts its children in order, and each again that dies.
+//! The root: starts its children in order, and restarts those that die.
 
 use std::time::Duration;
 
@@ -9,16 +9,17 @@ use tracing::error;
 use super::{CHILDREN, SystemActor, SystemState};
 use crate::tasks;
 
-/// An actor that lives longer than this was started well.
-pub(super) const LIVES: Duration = Duration::from_secs(1);
+/// An actor that runs longer than this started successfully.
+pub(super) const STABLE_AFTER: Duration = Duration::from_secs(1);
 
-/// So many deaths in a row, each soon after the start, are followed by a start at once; those after it by one after
-/// [`tasks::RESPAWN_DELAY`]. Whoever dies of what it reads at its start must not keep a processor busy, and fill the log.
-pub(super) const QUICK_DEATHS_MAX: u32 = 5;
+/// Number of consecutive failures soon after a start that are followed by an immediate restart; later ones are delayed
+/// by [`tasks::RESPAWN_DELAY`]. An actor that fails because of the data it reads at its start must not keep a processor
+/// busy and fill the log.
+pub(super) const IMMEDIATE_RESTARTS_MAX: u32 = 5;
 
 pub(super) struct Root;
 
-/// It is time to start this one again.
+/// Restarts this actor.
 pub(super) struct Restart(SystemActor);
 
 pub(super) struct RootState {
@@ -28,11 +29,11 @@ pub(super) struct RootState {
 
 struct Child {
     who: SystemActor,
-    /// `None` while it is not started, or could not be.
+    /// `None` while it is not running.
     cell: Option<ActorCell>,
     started: Instant,
-    /// Deaths in a row that came soon after a start.
-    n_quick_deaths: u32,
+    /// Consecutive failures soon after a start.
+    n_quick_failures: u32,
 }
 
 impl ractor::Actor for Root {
@@ -48,7 +49,7 @@ impl ractor::Actor for Root {
         let mut children = Vec::with_capacity(CHILDREN.len());
         for who in CHILDREN {
             let cell = Some(system_state.start(who, myself.get_cell()).await?);
-            children.push(Child { who, cell, started: Instant::now(), n_quick_deaths: 0 });
+            children.push(Child { who, cell, started: Instant::now(), n_quick_failures: 0 });
         }
         Ok(RootState { system_state, children })
     }
@@ -71,23 +72,23 @@ impl ractor::Actor for Root {
     ) -> Result<(), ActorProcessingErr> {
         let (gone, cause) = match &event {
             SupervisionEvent::ActorTerminated(gone, _, reason) => {
-                (gone.get_id(), reason.clone().unwrap_or_else(|| "it stopped".to_owned()))
+                (gone.get_id(), reason.clone().unwrap_or_else(|| "stopped".to_owned()))
             }
             SupervisionEvent::ActorFailed(gone, cause) => (gone.get_id(), cause.to_string()),
             _ => return Ok(()),
         };
-        // What it knew is gone before its successor begins.
+        // Drops the old state before the successor starts.
         drop(event);
         let is_it = |it: &&mut Child| it.cell.as_ref().is_some_and(|cell| cell.get_id() == gone);
         let Some(child) = state.children.iter_mut().find(is_it) else { return Ok(()) };
         child.cell = None;
-        let is_quick = child.started.elapsed() < LIVES;
-        child.n_quick_deaths = if is_quick { child.n_quick_deaths + 1 } else { 0 };
-        let (who, waits) = (child.who, child.n_quick_deaths > QUICK_DEATHS_MAX);
+        let is_quick = child.started.elapsed() < STABLE_AFTER;
+        child.n_quick_failures = if is_quick { child.n_quick_failures + 1 } else { 0 };
+        let (who, waits) = (child.who, child.n_quick_failures > IMMEDIATE_RESTARTS_MAX);
         if state.system_state.stop.is_cancelled() {
             return Ok(());
         }
-        error!(actor = ?who, "an actor ended and is restarted: {cause}");
+        error!(actor = ?who, "actor failed and is restarted: {cause}");
         match waits {
             true => drop(myself.send_after(tasks::RESPAWN_DELAY, move || Restart(who))),
             false => state.restart(who, &myself).await,
@@ -106,7 +107,7 @@ impl RootState {
         match self.system_state.start(who, myself.get_cell()).await {
             Ok(cell) => child.cell = Some(cell),
             Err(cause) => {
-                error!(actor = ?who, "an actor does not start, and is tried again: {cause}");
+                error!(actor = ?who, "failed to start an actor, trying again: {cause}");
                 drop(myself.send_after(tasks::RESPAWN_DELAY, move || Restart(who)));
             }
         }

@@ -1,4 +1,4 @@
-//! Promises of the whole: what dies restarts or ends what it carries, and in the end nothing is left.
+//! Tests of the whole system: failures are contained or restarted, and nothing is left at the end.
 
 use std::time::Duration;
 
@@ -15,7 +15,7 @@ use crate::testing::{Scenario, TestViewer, channel, limited, settings, stream};
 const SECOND: Duration = Duration::from_secs(1);
 
 #[tokio::test(start_paused = true)]
-async fn a_viewer_does_not_notice_the_death_of_what_only_decides() {
+async fn viewers_do_not_notice_the_failure_of_deciding_actors() {
     for who in [SystemActor::Events, SystemActor::Slots, SystemActor::Bandwidth, SystemActor::Switchboard] {
         let scenario = Scenario::of(settings(), [&[limited(1, "a", 1, 1), stream(2, "b")]]).await;
         let mut viewer = scenario.watch(channel(1)).await;
@@ -23,7 +23,7 @@ async fn a_viewer_does_not_notice_the_death_of_what_only_decides() {
         scenario.system.kill(who);
         sleep(SECOND).await;
         viewer.sees("a").await;
-        // And everything still works: a second viewer joins, the source fails over, the leases come back.
+        // Everything still works: a second viewer joins, the source fails over, the leases are returned.
         let mut second = scenario.watch(channel(1)).await;
         second.sees("a").await;
         assert_eq!(scenario.provider.n_accepted(), 1, "{who:?}: the second viewer opened a second upstream");
@@ -36,7 +36,7 @@ async fn a_viewer_does_not_notice_the_death_of_what_only_decides() {
     }
 }
 
-/// What must agree with reality is not in the actor: a restarted Slots grants nothing twice.
+/// The state that must agree with reality is not in the actor: a restarted slots actor grants no lease twice.
 #[tokio::test(start_paused = true)]
 async fn a_restarted_slots_actor_knows_every_lease() {
     let scenario = Scenario::of(settings(), [&[limited(1, "a", 1, 1)], &[limited(2, "b", 1, 1)]]).await;
@@ -46,16 +46,16 @@ async fn a_restarted_slots_actor_knows_every_lease() {
     assert!(matches!(scenario.ask(channel(2)).await, WatchReply::Refused(_)));
     viewer.sees("a").await;
     assert_eq!(scenario.provider.peak(), 1);
-    // It still knows whom to ask to yield.
+    // It still knows which holder to ask to yield.
     drop(viewer);
     sleep(SECOND).await;
     scenario.watch(channel(2)).await.sees("b").await;
     assert_eq!(scenario.provider.peak(), 1);
 }
 
-/// A request that dies with the slots actor is found by its asker's deadline.
+/// The deadline of the holder covers a request that was lost with the slots actor.
 #[tokio::test(start_paused = true)]
-async fn a_slot_request_lost_with_the_slots_actor_does_not_hold_a_channel_for_ever() {
+async fn a_slot_request_lost_with_the_slots_actor_does_not_block_a_channel() {
     let scenario = Scenario::of(settings(), [&[limited(1, "a", 1, 1)], &[limited(2, "b", 1, 1)]]).await;
     let viewer = scenario.watch(channel(1)).await;
     let asked = scenario.ask(channel(2));
@@ -70,7 +70,7 @@ async fn a_slot_request_lost_with_the_slots_actor_does_not_hold_a_channel_for_ev
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_live_channel_that_dies_takes_its_own_along_and_nothing_else() {
+async fn a_live_channel_that_dies_ends_only_what_it_owns() {
     let scenario = Scenario::of(settings(), [&[limited(1, "a", 1, 1)], &[limited(2, "b", 2, 1)]]).await;
     let (watch, connection) = scenario.ask_as(channel(1), None, "player").await;
     let WatchReply::Tail { tail, .. } = watch else { panic!("{watch:?}") };
@@ -84,7 +84,7 @@ async fn a_live_channel_that_dies_takes_its_own_along_and_nothing_else() {
     sleep(SECOND).await;
     let counts = scenario.system.counts();
     assert_eq!((counts.channels, counts.leases, counts.sockets_open), (1, 1, 1));
-    // The next join starts a new one, on the one slot there is.
+    // The next join starts a new channel on the only slot.
     scenario.watch(channel(1)).await.sees("a").await;
     assert_eq!(scenario.system.counts().channels, 2);
     drop((dying, other));
@@ -92,7 +92,7 @@ async fn a_live_channel_that_dies_takes_its_own_along_and_nothing_else() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn who_joins_right_after_a_live_channel_died_waits_for_its_sockets() {
+async fn a_join_after_the_death_of_a_live_channel_waits_for_its_sockets() {
     let scenario = Scenario::of(settings(), [&[limited(1, "a", 1, 1)]]).await;
     scenario.provider.set_stubborn(true);
     for _ in 0..10 {
@@ -133,7 +133,7 @@ async fn a_stopped_system_gives_clients_their_last_chunks_and_leaves_nothing() {
     let (clean, ()) = tokio::join!(scenario.system.stop(), farewells);
     assert!(clean);
     assert_eq!(scenario.provider.n_open(), 0);
-    // Nothing that happened went untold.
+    // All events were delivered.
     let names = scenario.event_names();
     assert_eq!(names.iter().filter(|it| **it == "channel_stop").count(), 2, "{names:?}");
     assert!(matches!(scenario.ask(channel(1)).await, WatchReply::Refused(_)));
@@ -159,7 +159,7 @@ async fn settings_that_contradict_each_other_change_nothing() {
     assert_eq!(scenario.system.settings(), before);
 }
 
-/// One thing that happens on a random evening.
+/// One step of a random scenario.
 #[derive(Clone, Debug)]
 enum Step {
     Join { channel: u32 },
@@ -206,15 +206,15 @@ proptest! {
     /// every actor in any order. At every moment the provider sees no more sockets than an account has slots; in the
     /// end no channel, client, lease or socket is left.
     #[test]
-    fn a_random_evening_never_exceeds_a_limit_and_leaves_nothing(steps in prop::collection::vec(step(), 5..60)) {
+    fn a_random_scenario_never_exceeds_a_limit_and_leaves_nothing(steps in prop::collection::vec(step(), 5..60)) {
         let runtime =
             tokio::runtime::Builder::new_current_thread().enable_time().start_paused(true).build().unwrap();
-        runtime.block_on(random_evening(steps));
+        runtime.block_on(random_scenario(steps));
     }
 }
 
-/// Three channels over five streams of one account with two slots; "a" is on all of them.
-async fn random_evening(steps: Vec<Step>) {
+/// Three channels over five streams of one account with two slots; all channels have stream "a".
+async fn random_scenario(steps: Vec<Step>) {
     let on = |id: u32| limited(id, STREAMS[id as usize - 1], 1, 2);
     let scenario = Scenario::of(settings(), [&[on(1), on(2)], &[on(1), on(3), on(4)], &[on(5), on(1)]]).await;
     let small = |name: &str| {
@@ -236,14 +236,14 @@ async fn random_evening(steps: Vec<Step>) {
                 }
             }
             Step::HangUp { channel: number, after_ms } => {
-                // Somebody who asks and is gone before, or just when, the answer comes.
+                // A caller that goes away before, or exactly when, the reply arrives.
                 let asked = scenario.ask(channel(number));
                 drop(tokio::time::timeout(Duration::from_millis(after_ms), asked).await);
             }
             Step::Leave { which } if which < viewers.len() => viewers.remove(which).2.abort(),
             Step::Kick { which } if which < viewers.len() => {
                 let (target, client, reads) = viewers.remove(which);
-                // Whether it was still there is its own affair; the connection's end drops the tail.
+                // The client may already be gone; the end of the connection drops the tail.
                 let _ = switchboard.kick(target, client).await;
                 reads.abort();
             }
@@ -292,7 +292,7 @@ async fn random_evening(steps: Vec<Step>) {
         reads.abort();
     }
     scenario.is_quiet().await;
-    // And no channel is lost.
+    // No channel is lost.
     for name in STREAMS {
         scenario.provider.set(&format!("/{name}"), small(name));
     }
@@ -308,7 +308,7 @@ async fn random_evening(steps: Vec<Step>) {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_channel_that_does_not_answer_is_shown_as_such_beside_those_that_do() {
+async fn the_overview_lists_a_channel_that_does_not_reply() {
     let scenario = Scenario::of(settings(), [&[stream(1, "a")], &[stream(2, "b")]]).await;
     let viewers = [scenario.watch(channel(1)).await, scenario.watch(channel(2)).await];
     let (stuck, _unread) = crate::testing::inbox::<channel::Message>().await;
@@ -317,7 +317,7 @@ async fn a_channel_that_does_not_answer_is_shown_as_such_beside_those_that_do() 
         .state
         .channel_table
         .insert(channel(9), channels::LiveChannel { serial: 900, actor: stuck });
-    // It learns of it as of any channel that is older than itself.
+    // The switchboard finds it like any channel that is older than itself.
     scenario.system.kill(SystemActor::Switchboard);
     sleep(SECOND).await;
     let all = scenario.system.switchboard().overview().await.unwrap();

@@ -1,4 +1,4 @@
-//! What becomes of trials, and of the slots and sources they use.
+//! Tests of trials, and of the slots and sources they use.
 
 use media::error::Cause;
 use media::testing::{Behaviour, Break, Play, TsSource};
@@ -6,7 +6,7 @@ use media::testing::{Behaviour, Break, Play, TsSource};
 use super::*;
 use crate::testing::{Scenario, channel, limited, settings, stream};
 
-/// The profile of this delivery, on the first stream of scenario `limited(1, "a", 1, 1)`.
+/// A request with a profile of this delivery, for the first stream of scenario `limited(1, "a", 1, 1)`.
 fn request(delivery: Delivery) -> TrialRequest {
     let mut stream = stream_at(SourceUrl::new("http://tv:80/a"));
     (stream.id, stream.account) = (StreamId(1), AccountId(1));
@@ -28,7 +28,7 @@ async fn one_slot() -> Scenario {
     Scenario::of(settings(), [&[limited(1, "a", 1, 1)]]).await
 }
 
-/// Waits until the provider has so many connections.
+/// Waits until the provider has this number of connections.
 async fn has_open(scenario: &Scenario, n: usize) {
     while scenario.provider.n_open() != n {
         tokio::time::sleep(Duration::from_millis(10)).await;
@@ -36,7 +36,7 @@ async fn has_open(scenario: &Scenario, n: usize) {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_trial_says_what_came_out_and_leaves_nothing() {
+async fn a_trial_reports_its_result_and_leaves_nothing() {
     let scenario = one_slot().await;
     let trial = scenario.system.trials().run(request(Delivery::Proxy)).await.expect("it is tried");
     assert_eq!((trial.delivery, &trial.outcome), (Delivery::Proxy, &TrialOutcome::Played));
@@ -64,7 +64,7 @@ async fn a_trial_at_a_full_account_is_refused_with_its_name_and_the_viewer_watch
     }
     assert_eq!(scenario.provider.peak(), 1);
     viewer.sees("a").await;
-    // An address by itself is nobody's.
+    // An address without an account needs no slot.
     let trial = scenario.system.trials().run(of_url("a")).await.expect("it is tried");
     assert_eq!((trial.outcome, trial.account), (TrialOutcome::Played, None));
     drop(viewer);
@@ -72,7 +72,7 @@ async fn a_trial_at_a_full_account_is_refused_with_its_name_and_the_viewer_watch
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_channel_that_nobody_watches_any_more_makes_room_for_a_trial() {
+async fn an_unwatched_channel_makes_room_for_a_trial() {
     let scenario = one_slot().await;
     drop(scenario.watch(channel(1)).await);
     let trial = scenario.system.trials().run(request(Delivery::Proxy)).await.expect("it is tried");
@@ -98,7 +98,7 @@ async fn a_viewer_who_needs_the_slot_of_a_trial_gets_it() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn more_trials_at_one_time_than_may_be_are_refused() {
+async fn too_many_simultaneous_trials_are_refused() {
     let scenario = Scenario::of(settings(), [&[stream(1, "a")]]).await;
     let trials = scenario.system.trials();
     let third = async {
@@ -113,7 +113,7 @@ async fn more_trials_at_one_time_than_may_be_are_refused() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_trial_ends_with_whoever_asked_for_it() {
+async fn a_trial_ends_with_its_caller() {
     let scenario = one_slot().await;
     let trials = scenario.system.trials();
     for is_opening in [true, false] {
@@ -143,7 +143,7 @@ async fn a_system_that_stops_ends_its_trials_and_their_sources() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_source_that_fails_or_stops_is_told_by_what_went_wrong() {
+async fn a_failed_source_is_reported_with_its_cause() {
     let scenario = one_slot().await;
     let check = async |behaviour, has_begun: bool, expected: Cause| {
         scenario.provider.set("/a", behaviour);

@@ -1,17 +1,16 @@
-//! A household watches for a day and a night of virtual time, and nothing ages.
+//! Load test: viewers watch for a day and a night of virtual time, and nothing degrades.
 //!
-//! Dramatis personae: the *house* (`house.rs`) with its channels, accounts and sources; the *people* (`people.rs`)
-//! who watch, each with a strict reader; the *troubles* (`troubles.rs`) that the channel watched all day goes
-//! through, and what must come of each; and the *admin*, here, who looks at everything each minute and holds it
-//! against what must be true.
+//! Parts: the *environment* (`environment.rs`) with channels, accounts and sources; the *viewers* (`viewers.rs`), each
+//! with a strict reader; the *faults* (`faults.rs`) of the channel that is watched all day, with their expected
+//! effects; the *observed* events (`observed.rs`); and the *monitor*, here, which checks all invariants every minute.
 //!
-//! A day takes seconds because the streams are thin: a small picture every other second. By hand, `SOAK_HOURS` and
+//! A day takes seconds because the streams are thin: one small picture every two seconds. `SOAK_HOURS` and
 //! `SOAK_FRAME_RATE` make it longer and denser.
 
-mod house;
-mod people;
-mod told;
-mod troubles;
+mod environment;
+mod faults;
+mod observed;
+mod viewers;
 
 use std::collections::BTreeMap;
 use std::sync::atomic::Ordering::Relaxed;
@@ -19,10 +18,10 @@ use std::time::Duration;
 
 use tokio::time::{Instant, sleep, sleep_until};
 
-use self::house::{CHANNELS, DAY_CHANNEL, House};
-use self::people::Viewers;
-use self::told::Told;
-use self::troubles::Troubles;
+use self::environment::{CHANNELS, DAY_CHANNEL, Environment};
+use self::faults::Faults;
+use self::observed::ObservedEvents;
+use self::viewers::Viewers;
 use crate::plans::Target;
 use crate::registry::MetricsSnapshot;
 use crate::testing::channel;
@@ -31,21 +30,21 @@ use crate::{events, timeline};
 const SECOND: Duration = Duration::from_secs(1);
 const MINUTE: Duration = Duration::from_secs(60);
 
-/// Longest that a channel may be anything but playing, in minutes as the admin sees them: it gives up after one.
+/// Maximum number of consecutive minutes in which a channel may not play: it gives up after one.
 const UNSTEADY_MINUTES_MAX: u32 = 2;
 
-/// How much more memory the last hour may need than the second. A leak of a hundred bytes a chunk would be ten times
-/// that.
+/// Maximum growth of memory from the second to the last hour. A leak of a hundred bytes per chunk would be ten times as
+/// much.
 const GROWTH_KIB_MAX: i64 = 24 << 10;
 
-/// How far the programme of the one who watches all day may be from the wall clock, however many sources it was made
-/// of: what one source may be late, and what one change may be wrong by.
+/// Maximum difference between the programme clock of the all-day viewer and the wall clock, over any number of sources:
+/// the delay of one source, and the error of one switch.
 const LEAD_MS_MAX: i64 = 600;
 
 mod slow {
     /// Holds T-life.8, T-fo.4, T-slot.1 and T-view.1 over a day and a night.
     #[tokio::test(start_paused = true)]
-    async fn a_household_watches_for_a_day_and_nothing_ages() {
+    async fn a_day_of_viewing_degrades_nothing() {
         super::days(super::number("SOAK_HOURS", 24)).await;
     }
 }
@@ -54,10 +53,10 @@ fn number(variable: &str, usual: u32) -> u32 {
     std::env::var(variable).ok().and_then(|it| it.parse().ok()).unwrap_or(usual)
 }
 
-/// What the admin saw and goes by.
-struct Admin {
+/// The state of the monitor.
+struct Monitor {
     before: MetricsSnapshot,
-    /// For how many minutes in a row a channel was not playing.
+    /// Consecutive minutes in which a channel was not playing.
     unsteady: BTreeMap<Target, u32>,
     kib_early: Option<i64>,
     n_looks: u64,
@@ -66,50 +65,50 @@ struct Admin {
 
 async fn days(hours: u32) {
     let tasks_before = tasks();
-    let house = House::build().await;
+    let environment = Environment::build().await;
     let tasks_empty = tasks();
     let began = Instant::now();
-    let told = Told::listen(&house);
-    let viewers = Viewers::come(&house, hours);
-    let mut troubles = Troubles::default();
-    let mut admin = Admin {
-        before: house.system().counts(),
+    let observed = ObservedEvents::listen(&environment);
+    let viewers = Viewers::come(&environment, hours);
+    let mut faults = Faults::default();
+    let mut admin = Monitor {
+        before: environment.system().counts(),
         unsteady: BTreeMap::new(),
         kib_early: None,
         n_looks: 0,
         lead_ms_max: 0,
     };
-    // The first viewers sit down.
+    // The first viewers start.
     sleep(20 * SECOND).await;
     for minute in 1..=hours * 60 {
         sleep_until(began + minute * MINUTE).await;
-        house.minute(minute).await;
-        troubles.of_minute(&house, minute).await;
-        admin.looks_at(&house, &viewers, &troubles).await;
+        environment.minute(minute).await;
+        faults.of_minute(&environment, minute).await;
+        admin.check_minute(&environment, &viewers, &faults).await;
         if minute.is_multiple_of(60) {
-            admin.every_hour(&house, &viewers, &troubles, &told, minute / 60).await;
+            admin.check_hour(&environment, &viewers, &faults, &observed, minute / 60).await;
         }
     }
-    house.holds_its_schedules(hours);
+    environment.check_schedules(hours);
     viewers.leave().await;
-    house.scenario.is_quiet().await;
-    admin.reports(&house, &viewers, &troubles, &told);
+    environment.scenario.is_quiet().await;
+    admin.reports(&environment, &viewers, &faults, &observed);
 
-    // Nothing is left of the day but what is remembered for a while, and then not even that.
+    // At the end only bounded history is left, and then not even that.
     sleep(2 * timeline::ENDED_KEPT_FOR).await;
-    assert_eq!(house.n_runs(), 0, "runs are remembered that ended long ago");
-    assert_eq!(tasks() - told.n_tasks(), tasks_empty, "a task is left");
-    assert!(house.system().stop().await);
-    drop((house, told));
+    assert_eq!(environment.n_runs(), 0, "runs are remembered that ended long ago");
+    assert_eq!(tasks() - observed.n_tasks(), tasks_empty, "a task is left");
+    assert!(environment.system().stop().await);
+    drop((environment, observed));
     sleep(SECOND).await;
     assert_eq!(tasks(), tasks_before);
 }
 
-impl Admin {
-    /// What must be true at any minute.
-    async fn looks_at(&mut self, house: &House, viewers: &Viewers, troubles: &Troubles) {
+impl Monitor {
+    /// Invariants of every minute.
+    async fn check_minute(&mut self, environment: &Environment, viewers: &Viewers, faults: &Faults) {
         self.n_looks += 1;
-        let system = house.system();
+        let system = environment.system();
         let switchboard = system.switchboard();
         let overview = switchboard.overview().await.expect("an overview");
         self.unsteady.retain(|it, _| overview.iter().any(|row| row.target == *it));
@@ -122,7 +121,7 @@ impl Admin {
         }
         let mut n_runs = 0;
         for number in CHANNELS {
-            let alone = house.scenario.status(channel(number)).await;
+            let alone = environment.scenario.status(channel(number)).await;
             assert!(alone.is_none_or(|it| it.target == channel(number)));
             for run in switchboard.timeline(channel(number).uuid()) {
                 assert!(run.entries.len() <= timeline::ENTRIES_MAX);
@@ -130,42 +129,46 @@ impl Admin {
                 n_runs += 1;
             }
         }
-        // The one who watches all day: one answer, and the picture is there.
-        let day = house.scenario.status(channel(DAY_CHANNEL)).await.expect("it lives all day");
-        assert_eq!((day.state, day.n_failovers), ("playing", troubles.n_failovers), "{day:?}");
-        viewers.are_well();
+        // The all-day viewer has one connection, and receives pictures.
+        let day = environment.scenario.status(channel(DAY_CHANNEL)).await.expect("it lives all day");
+        assert_eq!((day.state, day.n_failovers), ("playing", faults.n_failovers), "{day:?}");
+        viewers.check();
 
         let counts = system.counts();
-        only_grows(&self.before, &counts);
-        house.limits_hold();
+        check_counters(&self.before, &counts);
+        environment.check_limits();
         assert_eq!(system.state.env.registry.channels().len(), counts.channels);
         assert_eq!(system.state.env.registry.clients().len(), counts.clients);
         assert!(system.state.channel_table.all().len() <= CHANNELS.count());
         assert!(n_runs <= timeline::ENDED_MAX + CHANNELS.count());
         assert!(system.events().recent().len() <= events::HISTORY_MAX);
-        assert!(system.state.slot_table.n_remembered() <= house.n_accounts());
+        assert!(system.state.slot_table.n_remembered() <= environment.n_accounts());
         assert!(system.switchboard().seats().len() <= counts.clients + viewers.n_asking());
         self.before = counts;
     }
 
-    /// What must be true at rest, and what would show over hours.
-    async fn every_hour(
+    /// Invariants without running faults, and trends over hours.
+    async fn check_hour(
         &mut self,
-        house: &House,
+        environment: &Environment,
         viewers: &Viewers,
-        troubles: &Troubles,
-        told: &Told,
+        faults: &Faults,
+        observed: &ObservedEvents,
         hour: u32,
     ) {
-        house.leases_are_sockets().await;
+        environment.check_leases().await;
         assert_eq!(
-            (told.n_reconnects(DAY_CHANNEL), told.n_failovers(DAY_CHANNEL), told.n_switches(DAY_CHANNEL)),
-            (troubles.n_reconnects, troubles.n_failovers, troubles.n_switches),
+            (
+                observed.n_reconnects(DAY_CHANNEL),
+                observed.n_failovers(DAY_CHANNEL),
+                observed.n_switches(DAY_CHANNEL)
+            ),
+            (faults.n_reconnects, faults.n_failovers, faults.n_switches),
             "in hour {hour} something happened that nobody caused"
         );
-        // Joining is as quick as in the first hour.
+        // A join is as fast as in the first hour.
         let asked = Instant::now();
-        let mut late = house.scenario.watch(channel(DAY_CHANNEL)).await;
+        let mut late = environment.scenario.watch(channel(DAY_CHANNEL)).await;
         late.tail.chunk().await.expect("a late viewer sees something");
         assert!(asked.elapsed() < 3 * SECOND, "to join took {:?}", asked.elapsed());
         drop(late);
@@ -173,14 +176,14 @@ impl Admin {
         self.lead_ms_max = self.lead_ms_max.max(lead_ms.abs());
         println!(
             "hour {hour}: programme {lead_ms} ms from the wall after {} seams; {} KiB, {} tasks",
-            troubles.n_seams(),
+            faults.n_seams(),
             resident_kib(),
             tasks()
         );
-        assert!(lead_ms.abs() <= LEAD_MS_MAX, "{lead_ms} ms after {} seams", troubles.n_seams());
+        assert!(lead_ms.abs() <= LEAD_MS_MAX, "{lead_ms} ms after {} seams", faults.n_seams());
         match self.kib_early {
             None if hour == 2 => self.kib_early = Some(resident_kib()),
-            // Where tests share a process the others' memory is counted too.
+            // If tests share a process, the memory of the others counts too.
             Some(early) if std::env::var_os("NEXTEST").is_some() => {
                 let growth = resident_kib() - early;
                 assert!(growth < GROWTH_KIB_MAX, "{growth} KiB more than in the second hour");
@@ -190,20 +193,26 @@ impl Admin {
     }
 }
 
-impl Admin {
-    /// What the day was, for whoever runs it by hand.
-    fn reports(&self, house: &House, viewers: &Viewers, troubles: &Troubles, told: &Told) {
-        let counts = house.system().counts();
+impl Monitor {
+    /// Prints a report for manual runs.
+    fn reports(
+        &self,
+        environment: &Environment,
+        viewers: &Viewers,
+        faults: &Faults,
+        observed: &ObservedEvents,
+    ) {
+        let counts = environment.system().counts();
         let book = &viewers.book;
         let (n_wraps, programme, _) = viewers.day();
         println!(
             "{} looks; {} seams ({} reconnects, {} failovers, {} switches), {} connections to the provider",
             self.n_looks,
-            troubles.n_seams(),
-            troubles.n_reconnects,
-            troubles.n_failovers,
-            troubles.n_switches,
-            house.scenario.provider.n_accepted(),
+            faults.n_seams(),
+            faults.n_reconnects,
+            faults.n_failovers,
+            faults.n_switches,
+            environment.scenario.provider.n_accepted(),
         );
         println!(
             "all day: {programme:?} of programme, at most {} ms from the wall, its clock went round {n_wraps} times",
@@ -215,11 +224,11 @@ impl Admin {
             book.n_full.load(Relaxed),
             book.n_no_seat.load(Relaxed),
             book.n_bytes.load(Relaxed),
-            told.n_events()
+            observed.n_events()
         );
         println!("{counts:?}");
         assert!(
-            n_wraps > 0 || troubles.n_seams() < 50,
+            n_wraps > 0 || faults.n_seams() < 50,
             "the clock of the first source wraps in the fourth hour"
         );
         assert!(
@@ -229,8 +238,8 @@ impl Admin {
     }
 }
 
-/// No counter goes back.
-fn only_grows(before: &MetricsSnapshot, now: &MetricsSnapshot) {
+/// Checks that no counter decreases.
+fn check_counters(before: &MetricsSnapshot, now: &MetricsSnapshot) {
     let of = |it: &MetricsSnapshot| {
         [
             it.bytes_in,

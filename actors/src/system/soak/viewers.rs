@@ -1,4 +1,4 @@
-//! Who watches, each with a strict reader.
+//! The viewers, each with a strict reader.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
@@ -14,16 +14,16 @@ use tokio::task::JoinHandle;
 use tokio::time::{Instant, sleep, sleep_until};
 use tokio_util::task::AbortOnDropHandle;
 
-use super::house::{DAY_CHANNEL, House, NIGHT_CHANNEL, ZAPPED};
+use super::environment::{DAY_CHANNEL, Environment, NIGHT_CHANNEL, ZAPPED};
 use super::{MINUTE, SECOND};
 use crate::channel::{WatchRefusal, WatchReply};
 use crate::seats::SeatRequest;
 use crate::testing::channel;
 
-/// What all viewers write into.
+/// The shared record of all viewers.
 #[derive(Default)]
-pub(super) struct Book {
-    /// What should not have happened.
+pub(super) struct ViewerLog {
+    /// Unexpected observations.
     wrong: Mutex<Vec<String>>,
     n_asking: AtomicUsize,
     pub(super) n_served: AtomicU64,
@@ -32,43 +32,43 @@ pub(super) struct Book {
     pub(super) n_bytes: AtomicU64,
 }
 
-/// Everybody who watches.
+/// All viewers.
 pub(super) struct Viewers {
-    pub(super) book: Arc<Book>,
+    pub(super) book: Arc<ViewerLog>,
     day: Arc<Mutex<TsReader>>,
-    /// The lead of the one who watches all day, near the beginning.
+    /// The clock lead of the all-day viewer near the start.
     first_lead_ms: Mutex<Option<i64>>,
     tasks: Vec<JoinHandle<()>>,
 }
 
-/// Someone who watches.
+/// A viewer.
 #[derive(Clone)]
-struct Person {
-    house: Arc<House>,
-    book: Arc<Book>,
+struct SimulatedViewer {
+    environment: Arc<Environment>,
+    book: Arc<ViewerLog>,
     name: &'static str,
-    /// Their luck, which is the same each day.
+    /// State of the random numbers, the same in every run.
     luck: u64,
 }
 
-/// Why someone no longer watches.
+/// Reason why a viewer stopped.
 #[derive(Debug, PartialEq)]
 enum Left {
-    /// They had seen enough.
+    /// The planned time was over.
     Enough,
-    /// The connection was closed from the other side.
+    /// The gateway closed the connection.
     Closed,
     /// The stream ended.
     Ended(EndReason),
 }
 
 impl Viewers {
-    pub(super) fn come(house: &Arc<House>, hours: u32) -> Self {
-        let book = Arc::new(Book::default());
+    pub(super) fn come(environment: &Arc<Environment>, hours: u32) -> Self {
+        let book = Arc::new(ViewerLog::default());
         let day = Arc::new(Mutex::new(TsReader::default()));
         let evening = Instant::now() + hours * 60 * MINUTE + 10 * MINUTE;
-        let person = |name: &'static str| Person {
-            house: house.clone(),
+        let person = |name: &'static str| SimulatedViewer {
+            environment: environment.clone(),
             book: book.clone(),
             name,
             luck: name.bytes().map(u64::from).sum(),
@@ -84,20 +84,20 @@ impl Viewers {
         Self { book, day, first_lead_ms: Mutex::new(None), tasks }
     }
 
-    /// Nobody saw what they should not have, and whoever should watch still does.
-    pub(super) fn are_well(&self) {
+    /// Checks that no viewer observed an error, and that the permanent viewers still watch.
+    pub(super) fn check(&self) {
         let wrong = self.book.wrong.lock();
         assert!(wrong.is_empty(), "{wrong:#?}");
         assert!(self.tasks.iter().all(|it| !it.is_finished()), "somebody went home");
     }
 
-    /// How far programme and wall have moved apart for the one who watches all day.
+    /// Returns the drift of the programme clock against the wall clock for the all-day viewer.
     pub(super) fn day_lead_ms(&self) -> i64 {
         let lead = self.day.lock().lead_ms();
         lead - *self.first_lead_ms.lock().get_or_insert(lead)
     }
 
-    /// The one who watches all day has been told this much, and when last.
+    /// Returns how much the all-day viewer received, and when last.
     pub(super) fn day(&self) -> (u64, Duration, Option<Duration>) {
         let day = self.day.lock();
         (day.n_wraps(), day.programme(), day.newest_at())
@@ -107,7 +107,7 @@ impl Viewers {
         self.book.n_asking.load(Relaxed)
     }
 
-    /// Everybody leaves.
+    /// Disconnects all viewers.
     pub(super) async fn leave(&self) {
         for task in &self.tasks {
             task.abort();
@@ -116,8 +116,8 @@ impl Viewers {
     }
 }
 
-impl Person {
-    /// A number from 0 to below `most`.
+impl SimulatedViewer {
+    /// Returns a pseudo-random number from 0 to below `most`.
     fn chance(&mut self, most: u64) -> u64 {
         self.luck = self.luck.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
         (self.luck >> 33) % most
@@ -125,13 +125,13 @@ impl Person {
 
     fn wrong(&self, what: impl std::fmt::Debug) {
         let mut wrong = self.book.wrong.lock();
-        // The first few say it all.
+        // The first observations are enough.
         if wrong.len() < 10 {
-            wrong.push(format!("{} at {:?}: {what:?}", self.name, self.house.time()));
+            wrong.push(format!("{} at {:?}: {what:?}", self.name, self.environment.time()));
         }
     }
 
-    /// Asks as somebody with a name on this device; who is refused for want of a slot or a seat has bad luck.
+    /// Requests to watch as a named user on this device; a refusal because of a missing slot or seat is counted.
     async fn ask(
         &self,
         number: u32,
@@ -139,7 +139,7 @@ impl Person {
         seat: Option<SeatRequest>,
     ) -> Option<(Tail, Arc<Connection>)> {
         self.book.n_asking.fetch_add(1, Relaxed);
-        let scenario = &self.house.scenario;
+        let scenario = &self.environment.scenario;
         let (answer, connection) = match seat {
             Some(seat) => scenario.ask_seated(channel(number), seat, device).await,
             None => scenario.ask_as(channel(number), Some(self.name), device).await,
@@ -171,7 +171,7 @@ impl Person {
         None
     }
 
-    /// Reads until then, and holds what comes against the standard.
+    /// Reads until the given time, and checks the data against the standard.
     async fn watch(
         &self,
         (mut tail, connection): (Tail, Arc<Connection>),
@@ -185,7 +185,7 @@ impl Person {
                     Err(end) => return Left::Ended(end),
                 };
                 self.book.n_bytes.fetch_add(bytes.len() as u64, Relaxed);
-                if let Err(what) = reader.lock().read(&bytes, self.house.time()) {
+                if let Err(what) = reader.lock().read(&bytes, self.environment.time()) {
                     self.wrong(what);
                 }
             }
@@ -198,7 +198,7 @@ impl Person {
         }
     }
 
-    /// Watches this channel for so long; answers whether there was something to watch.
+    /// Watches a channel for some time. Returns whether it played.
     async fn watches(&self, number: u32, device: &str, time: Duration) -> bool {
         let Some(seen) = self.ask(number, device, None).await else { return false };
         let reader = Mutex::new(TsReader::default());
@@ -207,7 +207,7 @@ impl Person {
         if left != Left::Enough {
             self.wrong((number, left));
         }
-        // A picture each second, and what lay in the ring before.
+        // One picture per second, and the content of the ring before.
         let programme = reader.lock().programme();
         if time > MINUTE && programme + 20 * SECOND < time {
             self.wrong(format!("{programme:?} of programme in {time:?} of channel {number}"));
@@ -221,7 +221,7 @@ impl Person {
         self.wrong(left);
     }
 
-    /// Nine hours, five hours off, and again.
+    /// Watches for nine hours, pauses for five, and repeats.
     async fn watches_at_night(self) {
         sleep(30 * MINUTE).await;
         loop {
@@ -232,8 +232,7 @@ impl Person {
         }
     }
 
-    /// For an hour at a time, from one channel to the next: the new one is opened before the old one is
-    /// closed, as media servers do.
+    /// Changes channels for an hour: the new channel is opened before the old one is closed, as media servers do.
     async fn zaps(mut self) {
         loop {
             let until = Instant::now() + 60 * MINUTE;
@@ -246,7 +245,7 @@ impl Person {
                     let person = self.clone();
                     watching = Some(AbortOnDropHandle::new(tokio::spawn(async move {
                         let reader = Mutex::default();
-                        // Where two channels share a slot the old one makes room for the new one.
+                        // If two channels share a slot, the old one makes room for the new one.
                         if let Left::Ended(end) = person.watch(seen, &reader, until).await {
                             person.wrong(end);
                         }
@@ -260,7 +259,7 @@ impl Person {
         }
     }
 
-    /// A player that looks first, hangs up, and plays.
+    /// A player that probes, hangs up, and plays.
     async fn probes_and_plays(mut self) {
         loop {
             sleep(Duration::from_secs(300 + self.chance(240))).await;
@@ -278,7 +277,7 @@ impl Person {
         }
     }
 
-    /// Looks in where others watch, and comes back while the channel lingers and after.
+    /// Joins channels of other viewers, and returns while the channel lingers and after.
     async fn leaves_and_comes_back(mut self) {
         loop {
             for number in [DAY_CHANNEL, NIGHT_CHANNEL, DAY_CHANNEL] {
@@ -290,7 +289,7 @@ impl Person {
         }
     }
 
-    /// One at a time: while the one device watches the other is refused, and then not.
+    /// With one seat, the second device is refused while the first one watches, and admitted afterwards.
     async fn has_one_seat_and_two_devices(self) {
         let seat = Some(SeatRequest { user: UserId(7), limit: 1 });
         loop {

@@ -1,4 +1,4 @@
-//! The household: channels, accounts with limits, sources with clocks of their own, and what the admin has set.
+//! The environment: channels, accounts with limits, sources with clocks of their own, and settings.
 
 use std::ops::RangeInclusive;
 use std::sync::Arc;
@@ -19,29 +19,29 @@ use crate::testing::{Scenario, Stream, channel, limited, models, settings, strea
 
 /// The channel that is watched all day.
 pub(super) const DAY_CHANNEL: u32 = 1;
-/// The channel that is watched at night, for longer than eight hours.
+/// The channel that is watched for longer than eight hours at night.
 pub(super) const NIGHT_CHANNEL: u32 = 2;
-/// Channels that one zaps through; two of them share an account's only slot.
+/// Channels for fast changes; two of them share the only slot of an account.
 pub(super) const ZAPPED: RangeInclusive<u32> = 3..=5;
-/// All of them.
+/// All channels.
 pub(super) const CHANNELS: RangeInclusive<u32> = 1..=5;
 
-/// When paused time begins, in milliseconds since 1970.
+/// Start of paused time, in milliseconds since 1970.
 const START: i64 = 1_900_000_000_000;
-/// An account that is refreshed each hour, one at half past each hour, and one twice a day.
+/// Schedules: one account every hour, one at half past every hour, and one twice a day.
 const REFRESHED: [(u32, u32, &str); 3] = [(50, 1, ""), (51, 0, "30 * * * *"), (52, 12, "")];
 
-/// The system and the world around it.
-pub(super) struct House {
+/// The system and its environment.
+pub(super) struct Environment {
     pub(super) scenario: Scenario,
     began: Instant,
     refreshes: Arc<Mutex<Vec<AccountId>>>,
 }
 
-/// The stream of this name. Each has its own PIDs, its own clock, and most wrap within the day.
+/// Returns the stream with this name. Each has its own PIDs and clock, and most clocks wrap within the day.
 fn source(name: &str) -> TsSource {
     let frame_rate = number("SOAK_FRAME_RATE", 1);
-    // The usual day is as thin as the engine lets pass: it takes four seconds of silence for a stall.
+    // By default the streams are as thin as the engine allows: four seconds of silence are a stall.
     let frame_seconds = if frame_rate == 1 { 2 } else { 1 };
     let nth = u16::from(name.as_bytes()[0] - b'a');
     let wraps_after_hours = 3 + 4 * u64::from(nth);
@@ -65,17 +65,17 @@ fn plays(name: &str) -> Play {
     Play { is_punctual: true, late_max, ..Play::new(source(name)) }
 }
 
-/// A source that plays as it should; some are a little late now and then, as networks are.
+/// A healthy source; some are slightly late now and then, like real networks.
 pub(super) fn well(name: &str) -> Behaviour {
     Behaviour::Play(plays(name))
 }
 
-/// A source that does not keep up.
+/// A source that is slower than real time.
 pub(super) fn too_slow(name: &str) -> Behaviour {
     Behaviour::Play(Play { speed: 0.7, ..plays(name) })
 }
 
-/// The streams of the channel for the night, in the order of this hour; one comes and goes.
+/// The streams of the night channel in the order of this hour; one of them is added and removed.
 fn of_the_night(hour: u32) -> Vec<Stream> {
     let (first, second, third) = (limited(4, "d", 1, 2), limited(5, "e", 5, 1), stream(7, "g"));
     match hour % 3 {
@@ -85,7 +85,7 @@ fn of_the_night(hour: u32) -> Vec<Stream> {
     }
 }
 
-impl House {
+impl Environment {
     pub(super) async fn build() -> Arc<Self> {
         let slow_to_let_go = Stream { release_delay: Duration::from_secs(2), ..limited(9, "i", 9, 1) };
         let scenario = Scenario::of(
@@ -104,7 +104,7 @@ impl House {
         }
         let refreshes = Arc::new(Mutex::new(Vec::new()));
         scenario.system.set_imports(imports(refreshes.clone()));
-        // Everything that starts has started, and the first refreshes are over.
+        // Everything has started, and the first refreshes are over.
         sleep(Duration::from_secs(600)).await;
         Arc::new(Self { scenario, began: Instant::now(), refreshes })
     }
@@ -113,12 +113,12 @@ impl House {
         &self.scenario.system
     }
 
-    /// Since the day began.
+    /// Returns the time since the start.
     pub(super) fn time(&self) -> Duration {
         self.began.elapsed()
     }
 
-    /// What the admin changes at this minute: each hour something else.
+    /// Changes settings or records, every hour in another way.
     pub(super) async fn minute(&self, minute: u32) {
         if !minute.is_multiple_of(60) {
             return;
@@ -136,8 +136,8 @@ impl House {
         self.scenario.replan(NIGHT_CHANNEL, &of_the_night(minute / 60)).await;
     }
 
-    /// At rest every lease is a socket that the provider sees.
-    pub(super) async fn leases_are_sockets(&self) {
+    /// Checks that every lease is a socket that the provider sees.
+    pub(super) async fn check_leases(&self) {
         for _ in 0..60 {
             let counts = self.system().counts();
             let seen = self.scenario.provider.n_open();
@@ -149,12 +149,13 @@ impl House {
         panic!("{:?}, and the provider sees {}", self.system().counts(), self.scenario.provider.n_open());
     }
 
-    /// No account has more leases out than it has slots, and those without a limit one for each channel at most.
-    pub(super) fn limits_hold(&self) {
+    /// Checks that no account has more leases than slots, and that accounts without a limit have at most one per
+    /// channel.
+    pub(super) fn check_limits(&self) {
         let leases = self.system().leases();
         for lease in &leases {
             let n = leases.iter().filter(|it| it.profile == lease.profile).count();
-            // Two channels have the stream without a limit.
+            // Two channels have the unlimited stream.
             assert!(n <= if [1, 7].contains(&lease.profile.0) { 2 } else { 1 }, "{leases:?}");
         }
     }
@@ -163,14 +164,14 @@ impl House {
         9
     }
 
-    /// Runs that timelines remember.
+    /// Returns the number of runs in the timelines.
     pub(super) fn n_runs(&self) -> usize {
         CHANNELS.map(|it| self.system().switchboard().timeline(channel(it).uuid()).len()).sum()
     }
 
-    /// Every list was refreshed as often as its schedule says. Hours count from the end of a refresh, which takes a
-    /// minute and a half.
-    pub(super) fn holds_its_schedules(&self, hours: u32) {
+    /// Checks that every playlist was refreshed according to its schedule. Hours count from the end of a refresh, which
+    /// takes a minute and a half.
+    pub(super) fn check_schedules(&self, hours: u32) {
         let refreshes = self.refreshes.lock();
         for (id, interval_hours, _) in REFRESHED {
             let n = refreshes.iter().filter(|it| it.0 == id).count() as u32;

@@ -1,4 +1,4 @@
-//! What was told of everything that happened, counted.
+//! The observed events, counted.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -8,10 +8,10 @@ use parking_lot::Mutex;
 use tokio::sync::broadcast::error::RecvError;
 use tokio_util::task::AbortOnDropHandle;
 
-use super::house::House;
+use super::environment::Environment;
 
-/// Who hears of everything that happens, and counts.
-pub(super) struct Told {
+/// A subscriber that counts all events.
+pub(super) struct ObservedEvents {
     counts: Arc<Mutex<Counted>>,
     _listening: AbortOnDropHandle<()>,
 }
@@ -25,10 +25,10 @@ struct Counted {
     n_events: u64,
 }
 
-impl Told {
-    pub(super) fn listen(house: &House) -> Self {
+impl ObservedEvents {
+    pub(super) fn listen(environment: &Environment) -> Self {
         let counts = Arc::new(Mutex::new(Counted::default()));
-        let (mut line, into) = (house.system().events().subscribe(), counts.clone());
+        let (mut line, into) = (environment.system().events().subscribe(), counts.clone());
         let listening = tokio::spawn(async move {
             loop {
                 match line.recv().await {
@@ -53,13 +53,13 @@ impl Told {
         self.counts.lock().switches.get(&number.into()).copied().unwrap_or(0)
     }
 
-    /// All events, and those of refreshes.
+    /// Returns the number of all events, and of refresh events.
     pub(super) fn n_events(&self) -> (u64, u64) {
         let counts = self.counts.lock();
         (counts.n_events, counts.n_refreshes)
     }
 
-    /// Tasks of its own.
+    /// Returns the number of its tasks.
     pub(super) fn n_tasks(&self) -> usize {
         1
     }
