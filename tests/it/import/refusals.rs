@@ -39,7 +39,12 @@ async fn an_invalid_playlist_changes_nothing_and_is_reported_without_credentials
         ("500", whole("500 Oops", &good), After::Close, "\"127.0.0.1\" answered 500 Internal Server Error."),
         ("401", whole("401 No", &good), After::Close, "\"127.0.0.1\" answered 401 Unauthorized."),
         ("no answer", Vec::new(), After::Close, "Failed to fetch from \"127.0.0.1\": "),
-        ("half a list", ok(half), After::Close, "The playlist has 45 entries, and the last good one had 100;"),
+        (
+            "half a list",
+            ok(half),
+            After::Close,
+            "The playlist has 45 entries, and the last good one had 100;",
+        ),
         (
             "a truncated body",
             (head("200 OK", good.len()) + half).into_bytes(),
