@@ -227,12 +227,12 @@ pub(crate) fn printable(text: &str) -> String {
     text.chars().map(|it| if it.is_control() { ' ' } else { it }).collect()
 }
 
-/// Prints to the standard output. A closed output is not an error.
+/// Prints a line to standard output; a closed output is ignored.
 pub(crate) fn say(text: &str) {
     let _ = writeln!(std::io::stdout(), "{}", text.trim_end_matches('\n'));
 }
 
-/// Prints an error to the standard error output.
+/// Prints the reason of the exit.
 pub fn say_error(text: &str) {
     let _ = writeln!(std::io::stderr(), "{text}");
 }

@@ -134,7 +134,7 @@ async fn a_failed_program_is_reported_with_its_output_and_without_the_url() {
     assert_eq!(lines, json!(["all of … is read"]));
     // The script hangs, and so does its child process.
     let hangs = json!([false, "ended", "stall", "command", "sh"]);
-    check("cat ts; sleep 1000", hangs, "Picture and sound stopped coming.").await;
+    check("cat ts; sleep 1000", hangs, "Video and audio stopped.").await;
     let missing = json!({ "name": "missing", "command": "no-such-program", "parameters": "{streamUrl}" });
     let made = fixture.admin.post("/api/core/streamprofiles/", missing).await;
     let path = format!("/api/core/streamprofiles/{}/test/", made.body["id"]);

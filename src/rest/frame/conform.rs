@@ -63,7 +63,7 @@ fn conforms(document: &Value, schema: &Value, value: &Value, at: &str, wrong: &m
         return;
     }
     if let Some(choices) = schema["enum"].as_array().filter(|it| !it.contains(value)) {
-        wrong.push(format!("{at} is none of {choices:?}: {value}"));
+        wrong.push(format!("{at} is not in {choices:?}: {value}"));
     }
     for name in schema["required"].as_array().into_iter().flatten().filter_map(Value::as_str) {
         if value.get(name).is_none() {

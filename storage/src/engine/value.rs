@@ -7,10 +7,10 @@
 //! A value identifies itself and can be verified even outside of its database: it consists of magic, checksum, length,
 //! the commit that wrote it, its key, and the payload.
 
-use crate::record::NAME_MAX;
 use std::fmt;
 
 use crate::error::{Error, Result};
+use crate::record::NAME_MAX;
 
 pub(crate) const MAGIC: [u8; 4] = [0xd7, b'H', b'w', 0x91];
 /// Format of the envelope and of the keys. The payload of a record has a version of its own.
