@@ -36,7 +36,8 @@ async fn every_route_accepts_the_users_that_it_declares_and_no_others() {
                 match expected {
                     Some(status) => assert_eq!(answer.status, status, "{who}: {method} {path}"),
                     None => {
-                        let is_let_in = !matches!(answer.status, 401 | 403) || says(&route, answer.status);
+                        let is_let_in =
+                            !matches!(answer.status, 401 | 403) || declares(&route, answer.status);
                         assert!(is_let_in, "{who}: {method} {path}: {} {}", answer.status, answer.text);
                     }
                 }
@@ -75,12 +76,12 @@ fn everybody(rest: &Rest) -> Vec<(&'static str, &'static str, String, Option<u8>
     let admin = rest.user(ADMIN);
     let key = admin.api_key.as_ref().map(|it| it.key.expose().to_owned()).unwrap();
     vec![
-        ("nobody", "accept", "*/*".to_owned(), None),
-        ("a liar", "authorization", "Bearer a.b.c".to_owned(), None),
-        ("somebody else's guest", "authorization", "Basic YTpi".to_owned(), None),
-        ("a liar with a key", "x-api-key", "wrong".to_owned(), None),
-        ("who was here long ago", "authorization", format!("Bearer {expired}"), None),
-        ("who shows the wrong token", "authorization", format!("Bearer {refresh}"), None),
+        ("a caller without credentials", "accept", "*/*".to_owned(), None),
+        ("an invalid token", "authorization", "Bearer a.b.c".to_owned(), None),
+        ("basic authentication", "authorization", "Basic YTpi".to_owned(), None),
+        ("an invalid key", "x-api-key", "wrong".to_owned(), None),
+        ("an expired token", "authorization", format!("Bearer {expired}"), None),
+        ("a refresh token", "authorization", format!("Bearer {refresh}"), None),
         ("an inactive user", "authorization", bearer(INACTIVE), None),
         ("a streamer", "authorization", bearer(STREAMER), Some(0)),
         ("a standard user", "authorization", bearer(STANDARD), Some(1)),
@@ -92,7 +93,7 @@ fn everybody(rest: &Rest) -> Vec<(&'static str, &'static str, String, Option<u8>
 }
 
 /// Returns whether the route declares a refusal with this status.
-fn says(route: &Route, status: u16) -> bool {
+fn declares(route: &Route, status: u16) -> bool {
     route.refusals.iter().any(|it| it.0.as_u16() == status)
 }
 

@@ -46,9 +46,10 @@ pub(crate) struct RevokedView {
 
 pub(super) fn routes() -> Vec<Route> {
     let not_yours = "Only admins may name another user.";
-    let nobody = "The user does not exist.";
-    let action =
-        |route: Route| route.refuses(StatusCode::FORBIDDEN, not_yours).refuses(StatusCode::NOT_FOUND, nobody);
+    let unknown = "The user does not exist.";
+    let action = |route: Route| {
+        route.refuses(StatusCode::FORBIDDEN, not_yours).refuses(StatusCode::NOT_FOUND, unknown)
+    };
     vec![
         Route::get("/api/accounts/api-keys/", STREAMER, "Returns the caller's API key.", retrieve),
         action(Route::post(

@@ -1,6 +1,7 @@
 //! `/api/channels/groups/`: channel groups.
 
 use std::collections::{HashMap, HashSet};
+use std::sync::Arc;
 
 use domain::channel::Channel;
 use domain::group::{GROUP_NAME_CHARS_MAX, Group};
@@ -8,7 +9,7 @@ use domain::ids::{AccountId, GroupId};
 use http::StatusCode;
 use resource_derive::{Query, View};
 use serde::Serialize;
-use storage::Write;
+use storage::{Table, Write};
 
 use crate::http::reply::Refusal;
 use crate::rest::frame::call::Call;
@@ -26,7 +27,7 @@ pub(crate) struct ChannelGroupView {
     id: GroupId,
     /// Number of channels in the group.
     #[field(example = "12")]
-    channel_count: u32,
+    channel_count: usize,
     /// Number of playlist accounts with streams in the group.
     #[field(example = "1")]
     m3u_account_count: usize,
@@ -105,31 +106,27 @@ async fn delete(call: Call) -> Result<NoContent, Refusal> {
     call.delete(|write, group: &Group| refuse_if(has_channels(write, group)?, IN_USE)).await
 }
 
-/// Returns whether the group has channels.
 pub(super) fn has_channels(write: &Write<'_>, group: &Group) -> Result<bool, Refusal> {
     Ok(!write.by::<Channel>("group", group.id.0.to_be_bytes())?.is_empty())
 }
 
 /// The channels and accounts of each group.
 pub(crate) struct Contents {
-    channels: HashMap<GroupId, u32>,
+    channels: Arc<Table<Channel>>,
     /// Accounts by the name of the group in streams.
     accounts: HashMap<String, HashSet<AccountId>>,
 }
 
 impl Lookup for Contents {
     fn load(call: &Call) -> Result<Self, Refusal> {
-        let (mut channels, mut accounts) = (HashMap::new(), HashMap::<_, HashSet<_>>::new());
-        for group in call.app.models.channels.load().iter().filter_map(|it| it.group) {
-            *channels.entry(group).or_default() += 1;
-        }
+        let mut accounts = HashMap::<_, HashSet<_>>::new();
         let streams = call.app.models.streams.load();
         for account in streams.accounts() {
             for (name, _) in streams.groups(Some(&HashSet::from([account]))) {
                 accounts.entry(name).or_default().insert(account);
             }
         }
-        Ok(Contents { channels, accounts })
+        Ok(Contents { channels: call.app.models.channels.load(), accounts })
     }
 }
 
@@ -142,7 +139,7 @@ impl Render for Group {
             self.names().filter_map(|it| contents.accounts.get(it)).flatten().collect();
         ChannelGroupView {
             id: self.id,
-            channel_count: contents.channels.get(&self.id).copied().unwrap_or(0),
+            channel_count: contents.channels.by("group", self.id.0.to_be_bytes()).count(),
             m3u_account_count: accounts.len(),
             name: self.name.clone(),
         }
