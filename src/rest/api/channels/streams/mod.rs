@@ -16,11 +16,10 @@ use domain::account::{Account, CUSTOM_ACCOUNT};
 use domain::ids::{AccountId, StreamId};
 use domain::stream::Stream;
 use http::StatusCode;
-
-pub(super) use self::edit::TVG_ID_CHARS_MAX;
 use resource_derive::{Body, Query, View};
 use serde::Serialize;
 
+pub(super) use self::edit::TVG_ID_CHARS_MAX;
 use self::edit::{NewStream, StreamEdit, remove};
 use self::filters::{StreamFilters, index};
 pub(super) use self::view::{StreamLookup, StreamView, blocking, read};
