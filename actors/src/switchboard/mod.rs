@@ -52,7 +52,7 @@ const PARKED_MAX: usize = 4096;
 /// A request to watch.
 #[derive(Clone, Debug)]
 pub struct WatchRequest {
-    /// What to watch.
+    /// The channel or stream to watch.
     pub target: Target,
     /// The viewer.
     pub viewer: Viewer,
