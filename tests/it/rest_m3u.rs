@@ -249,7 +249,7 @@ async fn a_much_shorter_list_is_imported_only_after_confirmation() {
     assert_eq!(fixture.refreshed(&account, "").await["outcome"], "pending_confirmation");
     let seen = fixture.ask("GET", &account, Value::Null).await.1;
     assert_eq!((&seen["status"], &seen["stream_count"]), (&json!("pending_confirmation"), &json!(20)));
-    assert!(seen["last_message"].as_str().unwrap().contains("until it is confirmed"), "{seen}");
+    assert!(seen["last_message"].as_str().unwrap().contains("until an admin confirms it"), "{seen}");
 
     let ended = fixture.refreshed(&account, "?confirm=true").await;
     assert_eq!((&ended["outcome"], &ended["streams_gone"]), (&json!("success"), &json!(17)), "{ended}");
