@@ -295,7 +295,7 @@ mod tests {
             "{}",
             answer.text
         );
-        assert_eq!(answer.body["message"], "Viewers are sent to the provider.");
+        assert_eq!(answer.body["message"], "Viewers are redirected to the provider.");
     }
 
     #[tokio::test]
