@@ -60,7 +60,7 @@ impl App {
             settings: system.live_settings(),
             network_refusals: {
                 let events = events.clone();
-                NetworkRefusals::new(move |event| events.happened(event))
+                NetworkRefusals::new(move |event| events.emit(event))
             },
             is_draining: AtomicBool::new(false),
             system: Arc::downgrade(system),

@@ -21,6 +21,7 @@ mod clock;
 mod events;
 mod fetch;
 mod importer;
+mod live_settings;
 mod memory;
 mod plans;
 mod playlist;
@@ -46,12 +47,13 @@ pub use self::fetch::{Fetch, FetchBody, FetchError, FetchLimits};
 pub use self::importer::{
     ImportError, ImportOptions, ImportSummary, Importer, RefreshPhase, RefreshStart, RefreshStatus, import,
 };
+pub use self::live_settings::LiveSettings;
 pub use self::plans::{Plans, StorePlans, Target};
 pub use self::playlist::{
     PROBLEMS_REPORTED_MAX, PlaylistFindings, PlaylistReadError, PlaylistSource, read_playlist,
 };
 pub use self::registry::{MetricsSnapshot, StartTimes};
-pub use self::reload::{LiveSettings, effective_settings};
+pub use self::reload::effective_settings;
 pub use self::schedule::{check_cron, check_time_zone};
 pub use self::seats::{SeatInfo, SeatRequest};
 pub use self::slots::{FullPool, LeaseInfo, LeasePurpose};

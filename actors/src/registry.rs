@@ -12,11 +12,29 @@ use media::meter::Connection;
 use media::pump::PumpHandle;
 use media::ring::Ring;
 use parking_lot::Mutex;
-
-use crate::bandwidth::{ChannelPort, ClientPort};
+use ractor::DerivedActorRef;
 
 /// Upper bounds of the start time histogram, in seconds: from a fast channel change to the start time-out.
 pub(crate) const START_BUCKETS: [f64; 10] = [0.1, 0.25, 0.5, 1.0, 1.5, 2.0, 4.0, 8.0, 15.0, 30.0];
+
+/// The address to which a slow source is reported.
+pub(crate) type ChannelPort = DerivedActorRef<SourceSlow>;
+
+/// The address to which a stalled client is reported.
+pub(crate) type ClientPort = DerivedActorRef<ClientStalled>;
+
+/// The programme clock of this attempt's source fell behind the wall clock.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct SourceSlow {
+    pub(crate) attempt: u64,
+    pub(crate) behind: Duration,
+}
+
+/// The client's socket accepted no byte for this long, although data was available.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct ClientStalled {
+    pub(crate) blocked: Duration,
+}
 
 /// The parts of a live channel that are read from outside.
 pub(crate) struct WatchedChannel {
@@ -61,9 +79,9 @@ pub struct MetricsSnapshot {
     pub bytes_in: u64,
     /// Bytes passed to clients' connections, since start.
     pub bytes_out: u64,
-    /// How often a client's place had left the ring, since start.
+    /// Overruns of clients, since start: the ring overwrote a client's position.
     pub misses: u64,
-    /// Bytes clients missed by that, since start.
+    /// Bytes that clients missed by overruns, since start.
     pub missed_bytes: u64,
     /// Failovers to another stream, since start.
     pub failovers: u64,

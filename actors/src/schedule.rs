@@ -113,7 +113,7 @@ mod tests {
         at.map_or("never".to_owned(), |it| Timestamp::from_millisecond(it).unwrap().to_string())
     }
 
-    /// Since when, and when it is due next.
+    /// Checks the next occurrence after a time.
     #[track_caller]
     fn check(cron: &str, zone: &str, since: &str, due: &str) {
         let zone = TimeZone::get(zone).unwrap();

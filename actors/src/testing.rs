@@ -152,7 +152,7 @@ impl Scenario {
             plans.insert(channel(number), Arc::new(plan(number, streams)));
         }
         let plans = Arc::new(FixedPlans(Mutex::new(plans)));
-        Self { plans: Some(plans.clone()), ..Self::told(settings, plans, dial, provider).await }
+        Self { plans: Some(plans.clone()), ..Self::with_provider(settings, plans, dial, provider).await }
     }
 
     /// Changes the streams of a channel, like a commit.
@@ -163,7 +163,7 @@ impl Scenario {
     }
 
     /// Creates a scenario with other plans.
-    pub(crate) async fn told(
+    pub(crate) async fn with_provider(
         settings: Settings,
         plans: Arc<dyn Plans>,
         dial: MemoryDial,
@@ -183,7 +183,7 @@ impl Scenario {
             let name = stream.url().expose().rsplit('/').next().expect("a path").to_owned();
             provider.set(&format!("/{name}"), Behaviour::play(&name));
         }
-        let scenario = Self::told(settings.clone(), plans, dial, provider).await;
+        let scenario = Self::with_provider(settings.clone(), plans, dial, provider).await;
         scenario.system.follow(models, settings);
         scenario
     }

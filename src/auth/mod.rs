@@ -82,7 +82,7 @@ impl Auth {
         let keys = models.store.collection::<ServerKeys>().get(SERVER_KEYS)?;
         let keys =
             keys.ok_or_else(|| storage::Error::Key("the store has no keys for credentials".to_owned()))?;
-        Ok(Self::with_keys(models.users.clone(), &keys, limits, move |event| events.happened(event)))
+        Ok(Self::with_keys(models.users.clone(), &keys, limits, move |event| events.emit(event)))
     }
 
     fn with_keys(

@@ -58,7 +58,7 @@ async fn with_list(gateway: &TestGateway, url: &str) -> AccountId {
 fn raise_event(gateway: &TestGateway, number: i64, bytes: usize) {
     let attempt = CallerRef { user: None, ip: "10.0.0.1".parse().unwrap(), user_agent: "x".repeat(bytes) };
     let body = EventBody::LoginFailed { attempt, reason: number.to_string() };
-    gateway.gateway.events().happened(Event { at: number, body });
+    gateway.gateway.events().emit(Event { at: number, body });
 }
 
 /// Checks that the documentation of frames explains every member.
@@ -263,7 +263,7 @@ async fn level_1_receives_channel_states_and_counts_and_level_0_nothing() {
     assert_eq!((&channel["channel_name"], &channel["client_count"]), (&json!("News"), &json!(1)));
 
     // All frames of these users come before the close frame, and there are only few.
-    gateway.gateway.events().happened(gateway.events()[0].as_ref().clone());
+    gateway.gateway.events().emit(gateway.events()[0].as_ref().clone());
     change_user(&gateway, &zoe, |it| it.is_active = false).await;
     assert_eq!(streamer.remaining().await, (vec![], Some(1008)));
     change_user(&gateway, &anna, |it| it.is_active = false).await;

@@ -8,8 +8,8 @@ use ractor::{ActorProcessingErr, ActorRef};
 use tokio::time::{Instant, MissedTickBehavior};
 use tokio_util::task::AbortOnDropHandle;
 
-use super::{Message, Slow, Stalled};
-use crate::registry::Registry;
+use super::Message;
+use crate::registry::{ClientStalled, Registry, SourceSlow};
 use crate::tasks::linked;
 
 /// Interval at which the meters are read.
@@ -69,7 +69,8 @@ impl State {
             let Some(clock) = channel.pump.clock() else { continue };
             if clock.measured_for >= clock.window && clock.behind > CLOCK_BEHIND_MAX {
                 // The send fails when the channel has ended.
-                let _ = channel.port.send_message(Slow { attempt: clock.attempt, behind: clock.behind });
+                let _ =
+                    channel.port.send_message(SourceSlow { attempt: clock.attempt, behind: clock.behind });
             }
         }
         let now = Instant::now();
@@ -77,7 +78,7 @@ impl State {
             if let Some(blocked) = client.connection.meter.blocked_for(now)
                 && blocked >= CLIENT_STALL_TIMEOUT
             {
-                let _ = client.port.send_message(Stalled { blocked });
+                let _ = client.port.send_message(ClientStalled { blocked });
             }
         }
     }

@@ -8,4 +8,4 @@ mod message;
 mod tests;
 
 pub(crate) use self::actor::{Actor, Arguments};
-pub(crate) use self::message::{ChannelPort, ClientPort, Message, Slow, Stalled};
+pub(crate) use self::message::Message;

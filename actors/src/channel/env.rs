@@ -9,9 +9,9 @@ use media::source::Upstream;
 use tokio::runtime::Handle;
 
 use crate::events::Events;
+use crate::live_settings::LiveSettings;
 use crate::plans::Plans;
 use crate::registry::Registry;
-use crate::reload::LiveSettings;
 use crate::slots::Slots;
 use crate::timeline::Timelines;
 

@@ -7,7 +7,7 @@ use media::source::Source;
 use ractor::RpcReplyPort;
 
 use super::{ChannelStatus, JoinRequest, SwitchOutcome, SwitchTo, WatchReply};
-use crate::bandwidth::Slow;
+use crate::registry::SourceSlow;
 use crate::slots;
 
 /// A forwarded join. Its number decides whether the channel may retire.
@@ -32,7 +32,7 @@ pub(crate) enum Message {
     /// The first packets of this attempt are in the ring.
     Playing(Attempt),
     /// The programme clock of the source fell behind the wall clock.
-    Slow(Slow),
+    Slow(SourceSlow),
     /// The pump ended unexpectedly.
     PumpGone,
     /// The deadline of the playout passed.
@@ -75,13 +75,13 @@ impl TryFrom<Message> for slots::SlotMessage {
     }
 }
 
-impl From<Slow> for Message {
-    fn from(message: Slow) -> Self {
+impl From<SourceSlow> for Message {
+    fn from(message: SourceSlow) -> Self {
         Message::Slow(message)
     }
 }
 
-impl TryFrom<Message> for Slow {
+impl TryFrom<Message> for SourceSlow {
     type Error = ();
 
     fn try_from(message: Message) -> Result<Self, ()> {

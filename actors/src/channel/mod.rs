@@ -1,4 +1,4 @@
-//! A live channel: the actor of a channel that is being watched now.
+//! A live channel: the actor of a channel that has viewers.
 //!
 //! The actor owns the failover order, the current source (through its pump), the ring and the clients. It makes the
 //! decisions; the pump moves the packets. [`domain::playout`], a pure state machine, decides which stream plays next:
@@ -86,7 +86,7 @@ pub enum WatchRefusal {
 pub enum SwitchTo {
     /// The next stream in the failover order.
     Next,
-    /// This stream.
+    /// A certain stream.
     Stream(domain::ids::StreamId),
 }
 
@@ -109,7 +109,7 @@ pub enum SwitchOutcome {
         /// Reason, for the caller.
         reason: String,
     },
-    /// Another switch is under way.
+    /// Another switch is in progress.
     Busy,
     /// Nobody watches the channel.
     NotLive,

@@ -65,8 +65,8 @@ pub struct ClientStatus {
     pub watching: Duration,
     /// Bytes passed to the connection.
     pub bytes: u64,
-    /// Bytes it missed because it was slow.
+    /// Bytes that the client missed because it was too slow.
     pub missed_bytes: u64,
-    /// How often its place had left the ring.
+    /// Number of overruns: the ring overwrote the client's position.
     pub misses: u64,
 }

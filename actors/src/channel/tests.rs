@@ -33,7 +33,7 @@ async fn a_viewer_keeps_watching_when_the_first_stream_stops() {
     assert_eq!((from.name.as_str(), to.name.as_str()), ("a", "b"));
 }
 
-/// Holds T-fo.3: the gap of a silent source is the stall time and the next one's start, nothing more.
+/// Holds T-fo.3: the gap of a silent source is the stall time plus the start of the next source, nothing more.
 #[tokio::test(start_paused = true)]
 async fn a_silent_source_is_left_after_the_stall_time() {
     let scenario = Scenario::of(settings(), [&[stream(1, "a"), stream(2, "b")]]).await;
@@ -47,8 +47,8 @@ async fn a_silent_source_is_left_after_the_stall_time() {
     assert!(gap >= stall && gap < stall + 2 * SECOND, "{gap:?}");
 }
 
-/// Holds T-fo.2 at this door: every way a source can fail is left for the next one, the viewer stays, one event says
-/// so with its cause.
+/// Holds T-fo.2 in this crate: after every kind of source failure the next stream plays, the viewer stays, and one
+/// event contains the cause.
 #[tokio::test(start_paused = true)]
 async fn the_second_stream_plays_after_any_failure_of_the_first() {
     let play = |after| Behaviour::Play(Play { after: Some((100, after)), ..Play::new(TsSource::new("a")) });
@@ -100,7 +100,7 @@ async fn the_second_stream_plays_after_any_failure_of_the_first() {
     }
 }
 
-/// Holds T-life.5: the stop comes a full delay after the latest departure.
+/// Holds T-life.5: the channel stops a full delay after the latest departure.
 #[tokio::test(start_paused = true)]
 async fn a_channel_lingers_from_the_latest_departure() {
     let scenario = Scenario::of(settings(), [&[stream(1, "a")]]).await;
@@ -110,7 +110,7 @@ async fn a_channel_lingers_from_the_latest_departure() {
     sleep(delay.mul_f64(0.8)).await;
     drop(scenario.watch(channel(1)).await);
     sleep(delay.mul_f64(0.9)).await;
-    assert_eq!(scenario.provider.n_open(), 1, "it stopped a delay after the first departure");
+    assert_eq!(scenario.provider.n_open(), 1, "it stopped one delay after the first departure");
     scenario.is_quiet().await;
     let stopped = left_at.elapsed();
     assert!(stopped >= delay.mul_f64(1.8) && stopped < delay.mul_f64(1.8) + SECOND, "{stopped:?}");
@@ -138,7 +138,7 @@ async fn a_probe_followed_by_a_play_uses_one_upstream() {
     assert_eq!(scenario.provider.n_accepted(), 1);
 }
 
-/// Holds T-life.2: within the start deadline the viewer is told, and nothing is left.
+/// Holds T-life.2: the viewer gets an error within the start deadline, and nothing is left.
 #[tokio::test(start_paused = true)]
 async fn a_channel_that_cannot_start_reports_it_and_leaves_nothing() {
     for behaviour in [
@@ -178,7 +178,7 @@ async fn a_channel_whose_only_stream_is_missing_ends_at_once() {
     scenario.is_quiet().await;
 }
 
-/// Holds T-fo.5: bounded requests while everything is down, then the viewers are closed and not held on silence.
+/// Holds T-fo.5: the number of requests is bounded while all streams fail, then the viewers are disconnected.
 #[tokio::test(start_paused = true)]
 async fn viewers_of_a_channel_that_is_gone_are_closed_after_a_minute_of_filler() {
     let scenario = Scenario::of(settings(), [&[stream(1, "a"), stream(2, "b")]]).await;
@@ -206,7 +206,7 @@ async fn a_viewer_who_joins_in_a_gap_begins_with_the_next_source() {
     scenario.provider.break_now("/a", Break::Reset);
     sleep(5 * SECOND).await;
     let WatchReply::Tail { tail, .. } = scenario.ask(channel(1)).await else {
-        panic!("a gap refuses nobody")
+        panic!("no refusal during a gap")
     };
     let mut second = TestViewer { tail };
     scenario.provider.set("/a", Behaviour::play("anew"));
@@ -216,7 +216,7 @@ async fn a_viewer_who_joins_in_a_gap_begins_with_the_next_source() {
     first.sees("anew").await;
 }
 
-/// Holds T-slot.5: channel 1 and stream 1 are two things.
+/// Holds T-slot.5: channel 1 and stream 1 are different targets.
 #[tokio::test(start_paused = true)]
 async fn a_preview_of_stream_one_and_channel_one_have_a_lease_each() {
     let scenario = Scenario::of(settings(), [&[limited(1, "a", 1, 2)]]).await;
@@ -231,7 +231,7 @@ async fn a_preview_of_stream_one_and_channel_one_have_a_lease_each() {
     scenario.is_quiet().await;
 }
 
-/// Holds T-fo.6: the answer comes after it happened and says what happened.
+/// Holds T-fo.6: the reply arrives after the switch and contains its result.
 #[tokio::test(start_paused = true)]
 async fn a_manual_switch_is_answered_when_the_new_stream_plays() {
     let scenario = Scenario::of(settings(), [&[stream(1, "a"), stream(2, "b")]]).await;
@@ -247,7 +247,7 @@ async fn a_manual_switch_is_answered_when_the_new_stream_plays() {
     assert_eq!(scenario.system.counts().leases, 1);
 }
 
-/// Holds T-fo.6: a failing switch leaves the old stream playing and the status true.
+/// Holds T-fo.6: after a failed switch the old stream plays, and the status reports it.
 #[tokio::test(start_paused = true)]
 async fn a_switch_to_a_stream_that_does_not_play_changes_nothing() {
     let scenario = Scenario::of(settings(), [&[stream(1, "a"), stream(2, "b")]]).await;
@@ -321,7 +321,7 @@ async fn a_watched_channel_keeps_its_slot() {
     let scenario = Scenario::of(settings(), [&[limited(1, "a", 1, 1)], &[limited(2, "b", 1, 1)]]).await;
     let mut watching = scenario.watch(channel(1)).await;
     let WatchReply::Refused(WatchRefusal::Full(full)) = scenario.ask(channel(2)).await else {
-        panic!("a slot from nowhere")
+        panic!("expected a refusal")
     };
     assert_eq!((full.account.as_str(), full.max_streams), ("account 1", 1));
     watching.sees("a").await;
@@ -424,7 +424,7 @@ async fn a_client_that_does_not_read_its_last_chunks_is_closed() {
     assert_eq!(scenario.system.counts().channels, 0);
 }
 
-/// Holds the changes of delay of T-life.1: a new delay counts from the next departure on.
+/// Holds the changed delay of T-life.1: a new delay applies from the next departure.
 #[tokio::test(start_paused = true)]
 async fn a_changed_delay_applies_from_the_next_departure() {
     let scenario = Scenario::of(settings(), [&[stream(1, "a")]]).await;
@@ -439,7 +439,7 @@ async fn a_changed_delay_applies_from_the_next_departure() {
     assert_eq!(scenario.provider.n_open(), 0);
 }
 
-/// Holds T-life.8: nothing of a long session expires.
+/// Holds T-life.8: nothing expires in a long session.
 #[tokio::test(start_paused = true)]
 async fn after_eight_hours_a_session_plays_and_takes_another_viewer() {
     let quiet = TsSource { bitrate: 20_000, frame_rate: 1, gop: 1, ..TsSource::new("a") };
@@ -456,7 +456,7 @@ async fn after_eight_hours_a_session_plays_and_takes_another_viewer() {
     assert_eq!(scenario.provider.n_accepted(), 1);
 }
 
-/// Holds T-fo.4 at this door: a drop now and then is a reconnect, three in a minute are a failover.
+/// Holds T-fo.4 in this crate: an occasional loss is a reconnect, three in a minute are a failover.
 #[tokio::test(start_paused = true)]
 async fn drops_far_apart_reconnect_and_drops_in_a_row_fail_over() {
     let quiet = TsSource { bitrate: 20_000, frame_rate: 1, gop: 1, ..TsSource::new("a") };

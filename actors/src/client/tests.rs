@@ -6,7 +6,7 @@ use std::time::Duration;
 use media::meter::Connection;
 
 use super::*;
-use crate::bandwidth::Stalled;
+use crate::registry::ClientStalled;
 
 async fn client() -> (ActorRef<Message>, tokio::task::JoinHandle<()>, Arc<Connection>) {
     let connection = Arc::new(Connection::new(1, "10.0.0.1:4711".parse().unwrap()));
@@ -25,7 +25,7 @@ async fn a_client_whose_tail_is_dropped_ends_and_leaves_the_connection_to_the_se
 #[tokio::test]
 async fn a_stalled_client_is_disconnected() {
     let (actor, task, connection) = client().await;
-    actor.cast(Message::Stalled(Stalled { blocked: Duration::from_secs(31) })).unwrap();
+    actor.cast(Message::Stalled(ClientStalled { blocked: Duration::from_secs(31) })).unwrap();
     task.await.unwrap();
     assert!(connection.cancel.is_cancelled());
 }

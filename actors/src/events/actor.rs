@@ -32,7 +32,7 @@ impl ractor::Actor for Actor {
         bus: &mut Arc<Bus>,
     ) -> Result<(), ActorProcessingErr> {
         match message {
-            Message::Happened(event) => {
+            Message::Emit(event) => {
                 let mut history = bus.history.lock();
                 if history.len() == HISTORY_MAX {
                     history.pop_front();

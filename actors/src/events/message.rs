@@ -7,5 +7,5 @@ use domain::event::Event;
 /// The messages of the events actor.
 pub(crate) enum Message {
     /// An event happened.
-    Happened(Arc<Event>),
+    Emit(Arc<Event>),
 }

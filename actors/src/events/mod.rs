@@ -56,8 +56,8 @@ impl Events {
     }
 
     /// Emits an event without waiting.
-    pub fn happened(&self, event: Event) {
-        self.address.tell(Message::Happened(Arc::new(event)));
+    pub fn emit(&self, event: Event) {
+        self.address.tell(Message::Emit(Arc::new(event)));
     }
 
     /// Subscribes to all events from now on. A subscriber that lags more than 256 events behind loses the oldest.

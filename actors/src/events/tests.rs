@@ -23,7 +23,7 @@ async fn a_subscriber_receives_all_events_in_order() {
     let events = events().await;
     let mut subscriber = events.subscribe();
     for at in 0..100 {
-        events.happened(event(at));
+        events.emit(event(at));
     }
     for at in 0..100 {
         assert_eq!(subscriber.recv().await.unwrap().at, at);
@@ -35,7 +35,7 @@ async fn the_history_keeps_only_the_newest_events() {
     let events = events().await;
     let mut subscriber = events.subscribe();
     for at in 0..=HISTORY_MAX as i64 {
-        events.happened(event(at));
+        events.emit(event(at));
         assert_eq!(subscriber.recv().await.unwrap().at, at);
     }
     let recent = events.recent();
@@ -56,7 +56,7 @@ async fn a_subscriber_that_does_not_read_blocks_nobody_and_loses_the_oldest_even
     let mut lazy = events.subscribe();
     let mut keen = events.subscribe();
     for at in 0..1000 {
-        events.happened(event(at));
+        events.emit(event(at));
         assert_eq!(keen.recv().await.unwrap().at, at);
     }
     assert!(matches!(lazy.recv().await, Err(broadcast::error::RecvError::Lagged(744))));

@@ -288,7 +288,7 @@ impl State {
                     streams_deleted: imported.n_removed,
                     duration_seconds: took.as_secs(),
                 };
-                self.arguments.events.happened(Event { at, body });
+                self.arguments.events.emit(Event { at, body });
             }
             Err(ImportError::Stopped) if running.again => {
                 info!(account.id = %account, "account \"{}\" changed during its refresh", running.name);

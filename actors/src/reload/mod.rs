@@ -1,20 +1,19 @@
 //! Applies commits to the live state: new plans, new settings, and users who may no longer watch.
 
-use std::sync::Arc;
 use std::time::Duration;
 
 use domain::account::Account;
 use domain::channel::Channel;
 use domain::core_settings::{self, PROXY_SETTINGS};
 use domain::setting::CoreSetting;
-use domain::settings::{Settings, SettingsError};
+use domain::settings::Settings;
 use domain::stream::Stream;
 use domain::stream_profile::StreamProfile;
 use domain::user::User;
-use parking_lot::RwLock;
 use storage::{Change, ChangeMessage, Changes, Models, Record};
 use tracing::warn;
 
+use crate::live_settings::LiveSettings;
 use crate::switchboard::Switchboard;
 
 /// Delay between two rounds: the first of many commits in a row is applied immediately, the others together.
@@ -28,27 +27,6 @@ const OF_PLANS: [&str; 5] = [
     Stream::COLLECTION,
     StreamProfile::COLLECTION,
 ];
-
-/// The current settings, shared between clones.
-#[derive(Clone)]
-pub struct LiveSettings(Arc<RwLock<Arc<Settings>>>);
-
-impl LiveSettings {
-    pub(crate) fn new(settings: Settings) -> Self {
-        Self(Arc::new(RwLock::new(Arc::new(settings))))
-    }
-
-    /// Returns the current settings.
-    pub fn load(&self) -> Arc<Settings> {
-        self.0.read().clone()
-    }
-
-    pub(crate) fn set(&self, settings: Settings) -> Result<(), SettingsError> {
-        settings.check()?;
-        *self.0.write() = Arc::new(settings);
-        Ok(())
-    }
-}
 
 /// Returns the settings of the engine: those of file, environment and arguments, overridden by the core settings of an
 /// admin. A core setting that conflicts with the others is ignored and logged.

@@ -1,5 +1,6 @@
 //! Tests of live channels whose records change.
 
+use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use domain::plan::Plan;

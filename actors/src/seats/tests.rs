@@ -300,9 +300,9 @@ async fn random_scenario(steps: Vec<Step>) {
         watching.retain(|it| !it.is_cut());
         let expected: BTreeSet<_> = watching.iter().map(Watching::session).collect();
         let seats = scenario.system.switchboard().seats();
-        let told: BTreeSet<_> = seats.iter().map(|it| (it.user.0, it.agent.clone(), it.target)).collect();
+        let reported: BTreeSet<_> = seats.iter().map(|it| (it.user.0, it.agent.clone(), it.target)).collect();
         assert_eq!(
-            (told, seats.len()),
+            (reported, seats.len()),
             (expected, scenario.n_seats()),
             "the table and what is watched differ"
         );

@@ -32,7 +32,7 @@ struct Parked {
 
 pub(crate) struct State {
     table: Arc<SlotTable>,
-    /// First come, first served; at most [`PARKED_MAX`].
+    /// In order of arrival; at most [`PARKED_MAX`].
     parked: Vec<Parked>,
     last_id: u64,
     _returns: AbortOnDropHandle<()>,

@@ -26,12 +26,12 @@ fn pool(profile: u32, max_streams: u32) -> SlotPool {
 }
 
 /// A slots actor and holders that send requests to it.
-struct House {
+struct SlotsFixture {
     table: Arc<SlotTable>,
     slots: Slots,
 }
 
-impl House {
+impl SlotsFixture {
     async fn new() -> Self {
         let table = SlotTable::new();
         let arguments = Arguments { table: table.clone() };
@@ -42,8 +42,8 @@ impl House {
     }
 
     async fn holder(&self, id: u64) -> Holder {
-        let (actor, news) = inbox::<SlotMessage>().await;
-        Holder { id, port: actor.get_derived(), actor, news, slots: self.slots.clone() }
+        let (actor, messages) = inbox::<SlotMessage>().await;
+        Holder { id, port: actor.get_derived(), actor, messages, slots: self.slots.clone() }
     }
 
     fn out(&self) -> usize {
@@ -55,7 +55,7 @@ struct Holder {
     id: u64,
     port: HolderPort,
     actor: ractor::ActorRef<SlotMessage>,
-    news: mpsc::UnboundedReceiver<SlotMessage>,
+    messages: mpsc::UnboundedReceiver<SlotMessage>,
     slots: Slots,
 }
 
@@ -71,28 +71,28 @@ impl Holder {
         });
     }
 
-    async fn news(&mut self) -> SlotMessage {
-        self.news.recv().await.unwrap()
+    async fn message(&mut self) -> SlotMessage {
+        self.messages.recv().await.unwrap()
     }
 
     async fn granted(&mut self) -> (usize, Lease) {
-        match self.news().await {
+        match self.message().await {
             SlotMessage::Granted { index, lease, .. } => (index, lease),
             other => panic!("expected a grant, got {other:?}"),
         }
     }
 
     async fn full(&mut self) -> FullPool {
-        match self.news().await {
+        match self.message().await {
             SlotMessage::Full { full, .. } => full,
             other => panic!("expected full, got {other:?}"),
         }
     }
 
-    async fn told_to_yield(&mut self) -> u64 {
-        match self.news().await {
+    async fn asked_to_yield(&mut self) -> u64 {
+        match self.message().await {
             SlotMessage::Yield { asked_by, .. } => asked_by,
-            other => panic!("expected to be told to yield, got {other:?}"),
+            other => panic!("expected a request to yield, got {other:?}"),
         }
     }
 }
@@ -103,8 +103,8 @@ fn join() -> Asking {
 
 #[tokio::test(start_paused = true)]
 async fn the_first_free_place_is_granted() {
-    let house = House::new().await;
-    let (mut a, mut b) = (house.holder(1).await, house.holder(2).await);
+    let fixture = SlotsFixture::new().await;
+    let (mut a, mut b) = (fixture.holder(1).await, fixture.holder(2).await);
     let order = [pool(1, 1), pool(2, 1)];
     a.ask(1, &order, join());
     b.ask(1, &order, join());
@@ -112,13 +112,13 @@ async fn the_first_free_place_is_granted() {
     assert_eq!(b.granted().await.0, 1);
 }
 
-/// Holds T-slot.2 at this door: the provider's own count is asserted where sockets are.
+/// Holds T-slot.2 in this crate: tests with sockets check the count of the provider.
 #[tokio::test(start_paused = true)]
 async fn a_thousand_requests_at_once_get_as_many_leases_as_there_are_slots() {
-    let house = House::new().await;
+    let fixture = SlotsFixture::new().await;
     let mut holders = Vec::new();
     for id in 0..1000 {
-        let holder = house.holder(id).await;
+        let holder = fixture.holder(id).await;
         holder.ask(1, &[pool(1, 7)], join());
         holders.push(holder);
     }
@@ -126,7 +126,7 @@ async fn a_thousand_requests_at_once_get_as_many_leases_as_there_are_slots() {
     let mut n_full = 0;
     for holder in &mut holders {
         loop {
-            match holder.news().await {
+            match holder.message().await {
                 SlotMessage::Granted { lease, .. } => leases.push(lease),
                 SlotMessage::Full { .. } => n_full += 1,
                 SlotMessage::Yield { asked_by, .. } => {
@@ -137,21 +137,21 @@ async fn a_thousand_requests_at_once_get_as_many_leases_as_there_are_slots() {
             break;
         }
     }
-    assert_eq!((leases.len(), n_full, house.out()), (7, 993, 7));
+    assert_eq!((leases.len(), n_full, fixture.out()), (7, 993, 7));
     drop(leases);
-    assert_eq!(house.out(), 0);
+    assert_eq!(fixture.out(), 0);
 }
 
 #[tokio::test(start_paused = true)]
 async fn the_longest_waiting_request_gets_the_first_returned_slot() {
-    let house = House::new().await;
-    let (mut a, mut b, mut c) = (house.holder(1).await, house.holder(2).await, house.holder(3).await);
+    let fixture = SlotsFixture::new().await;
+    let (mut a, mut b, mut c) = (fixture.holder(1).await, fixture.holder(2).await, fixture.holder(3).await);
     a.ask(1, &[pool(1, 1)], join());
     let (_, lease) = a.granted().await;
     b.ask(1, &[pool(1, 1)], join());
     c.ask(1, &[pool(1, 1)], join());
-    let asked_by = a.told_to_yield().await;
-    house.slots.kept(1, asked_by);
+    let asked_by = a.asked_to_yield().await;
+    fixture.slots.kept(1, asked_by);
     tokio::time::sleep(Duration::from_secs(1)).await;
     drop(lease);
     let (_, _kept) = b.granted().await;
@@ -160,8 +160,8 @@ async fn the_longest_waiting_request_gets_the_first_returned_slot() {
 
 #[tokio::test(start_paused = true)]
 async fn a_request_is_refused_after_three_seconds_with_the_full_account() {
-    let house = House::new().await;
-    let (mut a, mut b) = (house.holder(1).await, house.holder(2).await);
+    let fixture = SlotsFixture::new().await;
+    let (mut a, mut b) = (fixture.holder(1).await, fixture.holder(2).await);
     a.ask(1, &[pool(1, 1)], join());
     let _lease = a.granted().await;
     tokio::time::sleep(Duration::from_secs(10)).await;
@@ -176,8 +176,8 @@ const LEASE_WAIT_SECONDS: u64 = domain::settings::LEASE_WAIT.as_secs();
 
 #[tokio::test(start_paused = true)]
 async fn a_manual_switch_gets_a_slot_that_is_free_now_or_none() {
-    let house = House::new().await;
-    let (mut a, mut b) = (house.holder(1).await, house.holder(2).await);
+    let fixture = SlotsFixture::new().await;
+    let (mut a, mut b) = (fixture.holder(1).await, fixture.holder(2).await);
     a.ask(1, &[pool(1, 1)], join());
     let _lease = a.granted().await;
     let asked_at = Instant::now();
@@ -188,55 +188,55 @@ async fn a_manual_switch_gets_a_slot_that_is_free_now_or_none() {
 
 #[tokio::test(start_paused = true)]
 async fn holders_are_asked_to_yield_one_at_a_time() {
-    let house = House::new().await;
-    let (mut a, mut b, mut c) = (house.holder(1).await, house.holder(2).await, house.holder(3).await);
+    let fixture = SlotsFixture::new().await;
+    let (mut a, mut b, mut c) = (fixture.holder(1).await, fixture.holder(2).await, fixture.holder(3).await);
     a.ask(1, &[pool(1, 2)], join());
     b.ask(1, &[pool(1, 2)], join());
     let (_, _kept) = a.granted().await;
     let (_, yielded) = b.granted().await;
     c.ask(1, &[pool(1, 2)], join());
-    let asked_by = a.told_to_yield().await;
-    assert!(b.news.try_recv().is_err(), "the second holder was asked before the first had answered");
-    house.slots.kept(1, asked_by);
-    b.told_to_yield().await;
+    let asked_by = a.asked_to_yield().await;
+    assert!(b.messages.try_recv().is_err(), "the second holder was asked before the first had answered");
+    fixture.slots.kept(1, asked_by);
+    b.asked_to_yield().await;
     drop(yielded);
     c.granted().await;
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_failover_replaces_no_watched_channel() {
-    let house = House::new().await;
-    let (mut a, b) = (house.holder(1).await, house.holder(2).await);
+    let fixture = SlotsFixture::new().await;
+    let (mut a, b) = (fixture.holder(1).await, fixture.holder(2).await);
     a.ask(1, &[pool(1, 1)], join());
     let _lease = a.granted().await;
     b.ask(1, &[pool(1, 1)], Asking::Failover);
-    assert!(matches!(a.news().await, SlotMessage::Yield { viewer: None, .. }));
-    let c = house.holder(3).await;
+    assert!(matches!(a.message().await, SlotMessage::Yield { viewer: None, .. }));
+    let c = fixture.holder(3).await;
     let viewer =
         Viewer { user: Some("ann".into()), address: "10.0.0.1".parse().unwrap(), agent: "player".into() };
     c.ask(1, &[pool(1, 1)], Asking::Join(Some(viewer.clone())));
-    assert!(matches!(a.news().await, SlotMessage::Yield { viewer: Some(it), .. } if it == viewer));
+    assert!(matches!(a.message().await, SlotMessage::Yield { viewer: Some(it), .. } if it == viewer));
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_channel_that_loses_its_source_waits_for_its_closing_slot() {
-    let house = House::new().await;
-    let mut a = house.holder(1).await;
+    let fixture = SlotsFixture::new().await;
+    let mut a = fixture.holder(1).await;
     let order = [pool(1, 1), pool(2, 1)];
     a.ask(1, &order, join());
     let (_, mut lease) = a.granted().await;
     lease.closing();
     a.ask(2, &order, Asking::Failover);
     tokio::time::sleep(Duration::from_millis(300)).await;
-    assert!(a.news.try_recv().is_err(), "the second place was taken although the first comes back");
+    assert!(a.messages.try_recv().is_err(), "the second place was taken although the first comes back");
     drop(lease);
     assert_eq!(a.granted().await.0, 0);
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_slot_cools_down_for_the_release_delay_of_its_account() {
-    let house = House::new().await;
-    let (mut a, mut b) = (house.holder(1).await, house.holder(2).await);
+    let fixture = SlotsFixture::new().await;
+    let (mut a, mut b) = (fixture.holder(1).await, fixture.holder(2).await);
     let slow = SlotPool { release_delay: Duration::from_secs(2), ..pool(1, 1) };
     a.ask(1, std::slice::from_ref(&slow), join());
     drop(a.granted().await);
@@ -246,20 +246,21 @@ async fn a_slot_cools_down_for_the_release_delay_of_its_account() {
     assert_eq!(released_at.elapsed().as_secs(), 2);
 }
 
-/// Holds T-slot.8: nobody is kicked, nothing is granted until below, and nothing goes negative.
+/// Holds T-slot.8: no client is disconnected, nothing is granted until the use is below the limit, and no count is
+/// negative.
 #[tokio::test(start_paused = true)]
 async fn a_lowered_limit_disconnects_nobody_and_grants_nothing() {
-    let house = House::new().await;
+    let fixture = SlotsFixture::new().await;
     let mut leases = Vec::new();
     for id in 1..=3 {
-        let mut holder = house.holder(id).await;
+        let mut holder = fixture.holder(id).await;
         holder.ask(1, &[pool(1, 3)], join());
         leases.push(holder.granted().await.1);
     }
-    let mut late = house.holder(9).await;
+    let mut late = fixture.holder(9).await;
     late.ask(1, &[pool(1, 1)], Asking::Switch);
     late.full().await;
-    assert_eq!(house.out(), 3);
+    assert_eq!(fixture.out(), 3);
     leases.truncate(1);
     late.ask(2, &[pool(1, 1)], Asking::Switch);
     late.full().await;
@@ -270,40 +271,40 @@ async fn a_lowered_limit_disconnects_nobody_and_grants_nothing() {
 
 #[tokio::test(start_paused = true)]
 async fn a_cancelled_request_gets_nothing() {
-    let house = House::new().await;
-    let (mut a, mut b) = (house.holder(1).await, house.holder(2).await);
+    let fixture = SlotsFixture::new().await;
+    let (mut a, mut b) = (fixture.holder(1).await, fixture.holder(2).await);
     a.ask(1, &[pool(1, 1)], join());
     let (_, lease) = a.granted().await;
     b.ask(1, &[pool(1, 1)], join());
-    a.told_to_yield().await;
-    house.slots.cancel(2, Attempt(1));
+    a.asked_to_yield().await;
+    fixture.slots.cancel(2, Attempt(1));
     tokio::time::sleep(Duration::from_millis(1)).await;
     drop(lease);
     tokio::time::sleep(Duration::from_secs(5)).await;
-    assert!(b.news.try_recv().is_err());
-    assert_eq!(house.out(), 0);
+    assert!(b.messages.try_recv().is_err());
+    assert_eq!(fixture.out(), 0);
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_lease_granted_to_a_dead_holder_is_returned() {
-    let house = House::new().await;
-    let (mut a, b) = (house.holder(1).await, house.holder(2).await);
+    let fixture = SlotsFixture::new().await;
+    let (mut a, b) = (fixture.holder(1).await, fixture.holder(2).await);
     a.ask(1, &[pool(1, 1)], join());
     let (_, lease) = a.granted().await;
     b.ask(1, &[pool(1, 1)], join());
-    a.told_to_yield().await;
+    a.asked_to_yield().await;
     b.actor.kill();
-    drop(b.news);
+    drop(b.messages);
     drop(lease);
-    let mut c = house.holder(3).await;
+    let mut c = fixture.holder(3).await;
     c.ask(1, &[pool(1, 1)], join());
     c.granted().await;
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_grant_reports_whether_the_provider_may_still_count_the_previous_connection() {
-    let house = House::new().await;
-    let mut a = house.holder(1).await;
+    let fixture = SlotsFixture::new().await;
+    let mut a = fixture.holder(1).await;
     a.ask(1, &[pool(1, 1)], join());
     let (_, lease) = a.granted().await;
     assert!(!lease.just_released());
@@ -344,8 +345,8 @@ fn step() -> impl Strategy<Value = Step> {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(64))]
 
-    /// Holds T-slot.1 at this door: whatever happens, deaths of the actor among it, no pool has more leases out than
-    /// its limit, what the table says is what holders have, and in the end nothing is out.
+    /// Holds T-slot.1 in this crate: after any steps, including failures of the actor, no pool has more leases than its
+    /// limit, the table contains exactly the leases of the holders, and at the end none is in use.
     #[test]
     fn leases_never_exceed_a_limit_and_all_are_returned(steps in prop::collection::vec(step(), 1..80)) {
         let runtime =
@@ -363,10 +364,10 @@ async fn random_scenario(steps: Vec<Step>) {
     };
     let address = Address::new();
     address.set(start().await);
-    let house = House { table: table.clone(), slots: Slots::new(address.clone(), table.clone()) };
+    let fixture = SlotsFixture { table: table.clone(), slots: Slots::new(address.clone(), table.clone()) };
     let mut holders = Vec::new();
     for id in 0..6 {
-        holders.push((house.holder(id).await, Vec::<(u32, Lease)>::new(), Vec::<u32>::new()));
+        holders.push((fixture.holder(id).await, Vec::<(u32, Lease)>::new(), Vec::<u32>::new()));
     }
     let mut attempt = 0;
     for step in steps {
@@ -379,7 +380,7 @@ async fn random_scenario(steps: Vec<Step>) {
                 holder.0.ask(attempt, &pools, asking);
                 holder.2 = order;
             }
-            Step::Cancel { holder } => house.slots.cancel(holder, Attempt(attempt)),
+            Step::Cancel { holder } => fixture.slots.cancel(holder, Attempt(attempt)),
             Step::Closing { holder } => holders[holder as usize].1.iter_mut().for_each(|it| it.1.closing()),
             Step::Return { holder } => drop(holders[holder as usize].1.pop()),
             Step::Restart => {
@@ -390,8 +391,8 @@ async fn random_scenario(steps: Vec<Step>) {
         }
         tokio::time::sleep(Duration::from_millis(1)).await;
         for (holder, leases, order) in &mut holders {
-            while let Ok(news) = holder.news.try_recv() {
-                match news {
+            while let Ok(message) = holder.messages.try_recv() {
+                match message {
                     // The reply may belong to an older request; the pool is read from the table.
                     SlotMessage::Granted { lease, .. } => {
                         leases.push((order.first().copied().unwrap_or(0), lease))
@@ -401,12 +402,12 @@ async fn random_scenario(steps: Vec<Step>) {
                         drop(leases.pop());
                         let _ = asked_by;
                     }
-                    SlotMessage::Yield { asked_by, .. } => house.slots.kept(holder.id, asked_by),
+                    SlotMessage::Yield { asked_by, .. } => fixture.slots.kept(holder.id, asked_by),
                 }
             }
         }
         let in_hands: usize = holders.iter().map(|it| it.1.len()).sum();
-        assert_eq!(house.out(), in_hands, "the table and the leases differ");
+        assert_eq!(fixture.out(), in_hands, "the table and the leases differ");
         for limit in 1..4u32 {
             let out = table.leases().iter().filter(|it| it.profile == ProfileId(limit)).count();
             assert!(out <= limit as usize, "{out} leases out of {limit} slots");
@@ -420,8 +421,8 @@ async fn random_scenario(steps: Vec<Step>) {
 /// Accounts are created and deleted while the program runs, and their ids are never reused.
 #[tokio::test(start_paused = true)]
 async fn slots_that_were_returned_long_ago_are_forgotten() {
-    let house = House::new().await;
-    let mut holder = house.holder(1).await;
+    let fixture = SlotsFixture::new().await;
+    let mut holder = fixture.holder(1).await;
     for profile in 1..=50 {
         holder.ask(
             u64::from(profile),
@@ -432,5 +433,5 @@ async fn slots_that_were_returned_long_ago_are_forgotten() {
         tokio::time::sleep(Duration::from_secs(3)).await;
     }
     // The last two, and the cooling one.
-    assert!(house.table.n_remembered() <= 3, "{} of 50 are remembered", house.table.n_remembered());
+    assert!(fixture.table.n_remembered() <= 3, "{} of 50 are remembered", fixture.table.n_remembered());
 }

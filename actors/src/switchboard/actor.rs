@@ -52,7 +52,7 @@ struct Entry {
 
 pub(crate) struct State {
     arguments: Arguments,
-    /// Bounded by the targets that are watched or ending.
+    /// Bounded by the number of targets that are watched or ending.
     entries: HashMap<Target, Entry>,
     closing: bool,
 }
@@ -309,7 +309,7 @@ impl State {
             for (target, rx) in asked {
                 match tokio::time::timeout_at(deadline, rx).await {
                     Ok(Ok(status)) => all.push(ChannelOverview { target, status: Some(status) }),
-                    // It ended meanwhile.
+                    // The channel ended meanwhile.
                     Ok(Err(_)) => {}
                     Err(_) => all.push(ChannelOverview { target, status: None }),
                 }

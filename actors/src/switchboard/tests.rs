@@ -31,7 +31,8 @@ async fn a_thousand_first_clients_at_once_give_one_upstream() {
     scenario.is_quiet().await;
 }
 
-/// Holds T-life.3: who comes during the end is served, and the provider never sees two sockets for one channel.
+/// Holds T-life.3: a join during the end of a channel succeeds, and the provider never sees two sockets for one
+/// channel.
 #[tokio::test(start_paused = true)]
 async fn a_join_while_a_channel_ends_gets_the_next_one() {
     let now = Settings { channel_shutdown_delay: Duration::ZERO, ..settings() };
@@ -47,7 +48,7 @@ async fn a_join_while_a_channel_ends_gets_the_next_one() {
     scenario.is_quiet().await;
 }
 
-/// Holds T-life.7 at this door.
+/// Holds T-life.7 in this crate.
 #[tokio::test(start_paused = true)]
 async fn two_hundred_channel_changes_leave_one_live_channel() {
     let now = Settings { channel_shutdown_delay: Duration::ZERO, ..settings() };

@@ -202,9 +202,9 @@ fn step() -> impl Strategy<Value = Step> {
 proptest! {
     #![proptest_config(ProptestConfig { cases: 24, max_shrink_iters: 200, ..ProptestConfig::default() })]
 
-    /// Holds T-slot.1 and T-life.1: joins, departures, failures, switches, kicks, stops, changed delays and deaths of
-    /// every actor in any order. At every moment the provider sees no more sockets than an account has slots; in the
-    /// end no channel, client, lease or socket is left.
+    /// Holds T-slot.1 and T-life.1: joins, departures, failures, switches, kicks, stops, changed delays and failures of
+    /// every actor in any order. The provider never sees more sockets than an account has slots; at the end no channel,
+    /// client, lease or socket is left.
     #[test]
     fn a_random_scenario_never_exceeds_a_limit_and_leaves_nothing(steps in prop::collection::vec(step(), 5..60)) {
         let runtime =

@@ -145,7 +145,7 @@ impl RunEntry {
     }
 }
 
-/// One life of a channel.
+/// One run of a channel, from its first join to its end.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ChannelRun {
     /// Watched target.

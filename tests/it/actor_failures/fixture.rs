@@ -193,7 +193,7 @@ impl FailureFixture {
             let attempt =
                 CallerRef { user: None, ip: "10.0.0.1".parse().unwrap(), user_agent: String::new() };
             let body = EventBody::LoginFailed { attempt, reason: reason.clone() };
-            self.gateway.gateway.events().happened(Event { at: 0, body });
+            self.gateway.gateway.events().emit(Event { at: 0, body });
             self.listener.received("login_failed", |it| it["reason"] == reason.as_str())
         };
         eventually("an event", told).await;

@@ -18,7 +18,7 @@ use crate::slots::FullPool;
 use crate::timeline::{RunEntry, RunEntryKind};
 use crate::viewer::Viewer;
 
-/// The end reason of a channel that was not told to end.
+/// The end reason of a channel that ended without a request.
 pub(super) const FAILED: &str = "the channel failed";
 
 /// A change of a live channel. [`State::report`] writes it to the log, the timeline, the counters and the events.
@@ -63,7 +63,7 @@ pub(super) enum ChannelChange {
     ClientLeft(DepartedClient),
     /// The last client left; the channel ends after this delay.
     LastViewerLeft { delay: Duration },
-    /// The channel was told to end.
+    /// The channel ends on request.
     Ended { end: EndReason },
     /// The channel ended because of a defect, or together with its parent.
     Failed,
@@ -259,7 +259,7 @@ impl State {
 
     fn emit(&self, body: impl FnOnce(ChannelRef) -> EventBody) {
         let body = body(self.channel_ref());
-        self.context.env.events.happened(Event { at: now_ms(), body });
+        self.context.env.events.emit(Event { at: now_ms(), body });
     }
 
     fn write(&self, entry: RunEntry) {

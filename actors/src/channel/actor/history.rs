@@ -139,7 +139,7 @@ impl History {
         self.end_reason = reason;
     }
 
-    /// Returns why the channel ended; empty until it was told to end.
+    /// Returns why the channel ended; empty until it is requested to end.
     pub(super) fn end_reason(&self) -> &str {
         &self.end_reason
     }

@@ -148,7 +148,7 @@ mod tests {
         .into_iter()
         .enumerate()
         {
-            events.happened(Event { at: at as i64, body });
+            events.emit(Event { at: at as i64, body });
             line.recv().await.unwrap();
         }
         rest
