@@ -84,7 +84,8 @@ impl Budget {
         // If another thread is already trimming, skip.
         let Some(rings) = rings.try_lock() else { return };
         let mut rings: Vec<Arc<RingShared>> = rings.iter().filter_map(Weak::upgrade).collect();
-        rings.sort_by_key(|it| it.n_tails.load(Relaxed));
+        // Each key is read once: tails come and go during the sort, and a key that changes may make it panic.
+        rings.sort_by_cached_key(|it| it.n_tails.load(Relaxed));
         for ring in &rings {
             let surplus = used.load(Relaxed).saturating_sub(*total);
             if surplus == 0 {

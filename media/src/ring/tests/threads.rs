@@ -1,8 +1,12 @@
-//! The ring with real threads: viewers who keep up lose nothing, and the losses of the others are counted.
+//! The ring with real threads: viewers who keep up lose nothing, the losses of the others are counted, and rings shrink
+//! while viewers come and go.
 
+use std::collections::VecDeque;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::sync::atomic::Ordering::SeqCst;
+use std::thread;
 
 use super::*;
 
@@ -66,7 +70,7 @@ async fn fast_viewers_get_every_byte_and_slow_viewers_count_their_losses() {
             test.chunk(number % 20 == 0, CHUNK_PACKETS);
             // A viewer that keeps up is never more than a hundred chunks behind.
             while fast_meters.iter().any(|it| it.sequence() + 100 < number) {
-                std::thread::yield_now();
+                thread::yield_now();
             }
         }
         stop.store(true, SeqCst);
@@ -81,4 +85,40 @@ async fn fast_viewers_get_every_byte_and_slow_viewers_count_their_losses() {
         n_missed += overrun_bytes;
     }
     assert!(n_missed > 0, "no viewer was overrun");
+}
+
+/// Regression: the rings were sorted by counters that changed during the sort, which may panic.
+#[test]
+fn the_budget_is_enforced_while_tails_come_and_go() {
+    let budget = Budget::new(0);
+    let rings: Vec<TestRing> =
+        (0..500).map(|_| TestRing::within(settings(3600, usize::MAX, usize::MAX), &budget)).collect();
+    let stop = AtomicBool::new(false);
+    let panicked = thread::scope(|scope| {
+        for seed in 1..=2_usize {
+            let (rings, stop) = (&rings, &stop);
+            scope.spawn(move || {
+                let mut tails = VecDeque::new();
+                let mut index = seed;
+                while !stop.load(SeqCst) {
+                    index = index.wrapping_mul(48_271) % 0x7FFF_FFFF;
+                    tails.push_back(rings[index % rings.len()].live(0));
+                    if tails.len() > 2 * rings.len() {
+                        tails.pop_front();
+                    }
+                }
+            });
+        }
+        let enforced = catch_unwind(AssertUnwindSafe(|| {
+            let began = Instant::now();
+            while began.elapsed() < Duration::from_millis(800) {
+                // One more byte than at the last attempt.
+                budget.adjust(0, 1);
+                budget.enforce(Instant::now());
+            }
+        }));
+        stop.store(true, SeqCst);
+        enforced.is_err()
+    });
+    assert!(!panicked, "the sort panicked");
 }
