@@ -1,22 +1,27 @@
-//! Accepted sockets: their options, and a meter on what they send.
+//! Accepted sockets: their options, a meter on what they send, and a watch for clients that hang up.
 
 use std::io;
+use std::net::Shutdown;
 use std::pin::Pin;
 use std::sync::Arc;
-use std::task::{Context, Poll};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
 use media::Connection;
 use socket2::{SockRef, TcpKeepalive};
-use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+use tokio::io::{AsyncRead, AsyncWrite, Interest, ReadBuf};
 use tokio::net::TcpStream;
-use tokio::time::Instant;
+use tokio::time::{Instant, sleep};
 
 /// Time after which the kernel closes a socket whose peer acknowledges nothing and answers no probe.
 const PEER_TIMEOUT: Duration = Duration::from_secs(30);
 /// Maximum unsent bytes in the kernel. This bounds memory and lag; a fixed send buffer would also do so, but would
 /// limit the throughput of viewers with a long round-trip time.
 const NOTSENT_BYTES_MAX: u32 = 128 << 10;
+/// Time that a response may still take after the client closed its side behind bytes of a next request. It keeps short
+/// responses working for clients that send a surplus line break and half-close the connection, such as `nc`.
+const HANG_UP_GRACE: Duration = Duration::from_secs(1);
 
 /// Sets the options of an accepted connection. A failure is only logged, because the connection works without them.
 pub(crate) fn prepare(socket: &TcpStream) {
@@ -37,21 +42,72 @@ pub(crate) fn prepare(socket: &TcpStream) {
 ///
 /// The stall clock is here, below hyper, because hyper buffers bytes that the socket has not accepted yet.
 pub(crate) struct MeteredIo {
-    socket: TcpStream,
+    socket: Arc<AcceptedSocket>,
     connection: Arc<Connection>,
 }
 
+/// A socket and what its reader has seen, shared by a connection and its watch.
+struct AcceptedSocket {
+    tcp: TcpStream,
+    /// Whether hyper has read the end of the client's data, or an error.
+    is_end_read: AtomicBool,
+}
+
+/// A watch on a connection for the end of the client's data.
+///
+/// While hyper sends a response it reads no further once it has buffered a part of the next request. It would then not
+/// notice that the client has left, unless a write fails.
+pub(crate) struct HangUpWatch(Arc<AcceptedSocket>);
+
+impl HangUpWatch {
+    /// Waits until the client has closed at least its side of the connection and hyper has not noticed it within
+    /// [`HANG_UP_GRACE`]. If hyper has noticed, it ends the connection itself, and this never returns.
+    pub(crate) async fn hung_up(&self) {
+        // Waits for the end alone, also behind unread bytes: this interest includes a closed read side, and the socket
+        // is not registered for priority data itself. An error means that the runtime shuts down.
+        let ended = self.0.tcp.ready(Interest::PRIORITY).await;
+        sleep(HANG_UP_GRACE).await;
+        if ended.is_err() || self.0.is_end_read.load(Ordering::Relaxed) {
+            std::future::pending::<()>().await;
+        }
+    }
+}
+
 impl MeteredIo {
-    pub(crate) fn new(socket: TcpStream, connection: Arc<Connection>) -> Self {
-        MeteredIo { socket, connection }
+    pub(crate) fn new(tcp: TcpStream, connection: Arc<Connection>) -> Self {
+        MeteredIo {
+            socket: Arc::new(AcceptedSocket { tcp, is_end_read: AtomicBool::new(false) }),
+            connection,
+        }
     }
 
-    fn record(&self, written: &Poll<io::Result<usize>>) {
-        match written {
+    pub(crate) fn hang_up_watch(&self) -> HangUpWatch {
+        HangUpWatch(Arc::clone(&self.socket))
+    }
+
+    /// Writes as soon as the socket accepts bytes, and records the result.
+    fn poll_write_with(
+        &self,
+        cx: &mut Context<'_>,
+        write: impl Fn(&TcpStream) -> io::Result<usize>,
+    ) -> Poll<io::Result<usize>> {
+        let written = loop {
+            match self.socket.tcp.poll_write_ready(cx) {
+                Poll::Ready(Ok(())) => {}
+                Poll::Ready(Err(error)) => break Poll::Ready(Err(error)),
+                Poll::Pending => break Poll::Pending,
+            }
+            match write(&self.socket.tcp) {
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
+                written => break Poll::Ready(written),
+            }
+        };
+        match &written {
             Poll::Ready(Ok(n_bytes)) => self.connection.meter.wrote(*n_bytes, Instant::now()),
             Poll::Pending => self.connection.meter.blocked(Instant::now()),
             Poll::Ready(Err(_)) => {}
         }
+        written
     }
 }
 
@@ -60,7 +116,7 @@ impl Drop for MeteredIo {
     /// may never read.
     fn drop(&mut self) {
         if self.connection.cancel.is_cancelled()
-            && let Err(error) = self.socket.set_zero_linger()
+            && let Err(error) = self.socket.tcp.set_zero_linger()
         {
             tracing::debug!("failed to reset a cancelled connection: {error}");
         }
@@ -68,41 +124,51 @@ impl Drop for MeteredIo {
 }
 
 impl AsyncRead for MeteredIo {
-    fn poll_read(
-        mut self: Pin<&mut Self>,
-        cx: &mut Context<'_>,
-        buf: &mut ReadBuf<'_>,
-    ) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.socket).poll_read(cx, buf)
+    fn poll_read(self: Pin<&mut Self>, cx: &mut Context<'_>, buf: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
+        let AcceptedSocket { tcp, is_end_read } = &*self.socket;
+        if buf.remaining() == 0 {
+            return Poll::Ready(Ok(()));
+        }
+        loop {
+            ready!(tcp.poll_read_ready(cx))?;
+            match tcp.try_read_buf(buf) {
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
+                Ok(n_bytes) if n_bytes > 0 => return Poll::Ready(Ok(())),
+                ended => {
+                    is_end_read.store(true, Ordering::Relaxed);
+                    return Poll::Ready(ended.map(drop));
+                }
+            }
+        }
     }
 }
 
 impl AsyncWrite for MeteredIo {
-    fn poll_write(mut self: Pin<&mut Self>, cx: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
-        let written = Pin::new(&mut self.socket).poll_write(cx, bytes);
-        self.record(&written);
-        written
+    fn poll_write(self: Pin<&mut Self>, cx: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
+        self.poll_write_with(cx, |tcp| tcp.try_write(bytes))
     }
 
     fn poll_write_vectored(
-        mut self: Pin<&mut Self>,
+        self: Pin<&mut Self>,
         cx: &mut Context<'_>,
         slices: &[io::IoSlice<'_>],
     ) -> Poll<io::Result<usize>> {
-        let written = Pin::new(&mut self.socket).poll_write_vectored(cx, slices);
-        self.record(&written);
-        written
+        self.poll_write_with(cx, |tcp| tcp.try_write_vectored(slices))
     }
 
     fn is_write_vectored(&self) -> bool {
-        self.socket.is_write_vectored()
+        self.socket.tcp.is_write_vectored()
     }
 
-    fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.socket).poll_flush(cx)
+    /// Does nothing, because a socket has no buffer of its own.
+    fn poll_flush(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Poll::Ready(Ok(()))
     }
 
-    fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.socket).poll_shutdown(cx)
+    fn poll_shutdown(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<io::Result<()>> {
+        match SockRef::from(&self.socket.tcp).shutdown(Shutdown::Write) {
+            Err(error) if error.kind() != io::ErrorKind::NotConnected => Poll::Ready(Err(error)),
+            _ => Poll::Ready(Ok(())),
+        }
     }
 }

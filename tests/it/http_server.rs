@@ -8,7 +8,7 @@ use crate::support::client::{Player, Request, connect, fetch, say};
 use crate::support::eventually;
 use crate::support::gateway::{Setup, TestGateway};
 use crate::support::signal::Picture;
-use crate::support::upstream::Provider;
+use crate::support::upstream::{MockResponse, Provider};
 
 const NEWS: &str = "/live/anna/news.ts";
 
@@ -187,4 +187,22 @@ async fn viewers_that_disconnect_leave_no_connection_behind() {
     })
     .await;
     eventually("twenty disconnects", || gateway.n_events("client_disconnect") == 20).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_viewer_that_leaves_during_a_start_releases_its_slot_despite_pipelined_bytes() {
+    let (provider, list) = list();
+    provider.path(NEWS).answers(MockResponse::mute());
+    let setup = Setup::new().limited_list(&list, 1).engine(|it| {
+        it.first_packet_timeout = Duration::from_secs(3600);
+        it.start_timeout = Duration::from_secs(3600);
+    });
+    let gateway = setup.start().await;
+    let mut socket = connect(gateway.address, None).await;
+    let request = format!("GET {} HTTP/1.1\r\nHost: x\r\n\r\n\n", gateway.path("News"));
+    socket.write_all(request.as_bytes()).await.unwrap();
+    eventually("the start waits for the source", || provider.open_with_request() == 1).await;
+    drop(socket);
+    gateway.until_idle().await;
+    eventually("the connection to the provider is closed", || provider.open() == 0).await;
 }

@@ -7,8 +7,9 @@
 //!
 //! ```text
 //! accept ─ over the limit ─► fixed 503 response, closed
-//!    └──── admitted ───────► serve ── drain ──► finishes the current response, accepts no further request
-//!                              └───── cancel ─► reset
+//!    └──── admitted ───────► serve ── drain ───► finishes the current response, accepts no further request
+//!                              ├───── cancel ──► reset
+//!                              └───── hang-up ─► closed, although bytes of a next request hide it from hyper
 //! ```
 
 use std::convert::Infallible;
@@ -231,7 +232,8 @@ impl<H: Handler> Acceptor<H> {
             cancel: self.cancel.child_token(),
             meter: ConnectionMeter::default(),
         });
-        let io = TokioIo::new(MeteredIo::new(socket, Arc::clone(&connection)));
+        let io = MeteredIo::new(socket, Arc::clone(&connection));
+        let watch = io.hang_up_watch();
         let cancel = connection.cancel.clone();
         let handler = self.handler.clone();
         let admission = Arc::new(admission);
@@ -247,15 +249,18 @@ impl<H: Handler> Acceptor<H> {
             let handler = handler.clone();
             async move { Ok::<_, Infallible>(handler.answer(request).await) }
         });
-        let served = self.http.serve_connection(io, service).with_upgrades();
+        let served = self.http.serve_connection(TokioIo::new(io), service).with_upgrades();
         let drain = self.drain.clone();
         let task = async move {
             let _admission = admission;
+            let watch = watch;
+            let mut hung_up = pin!(watch.hung_up());
             let mut served = pin!(served);
             let ended = tokio::select! {
                 biased;
                 () = cancel.cancelled() => return,
                 ended = served.as_mut() => Some(ended),
+                () = hung_up.as_mut() => return,
                 () = drain.cancelled() => None,
             };
             let ended = match ended {
@@ -266,6 +271,7 @@ impl<H: Handler> Acceptor<H> {
                         biased;
                         () = cancel.cancelled() => return,
                         ended = served => ended,
+                        () = hung_up => return,
                     }
                 }
             };

@@ -4,6 +4,7 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
+use futures_util::StreamExt;
 use http_body_util::combinators::UnsyncBoxBody;
 use http_body_util::{BodyExt, Full, StreamBody};
 use hyper::body::Frame;
@@ -18,7 +19,8 @@ const NEVER: Duration = Duration::from_secs(3600);
 
 type TestBody = UnsyncBoxBody<Bytes, Infallible>;
 
-/// Answers `/endless` with an endless body, `/never` never, and everything else with the id of the connection.
+/// Answers `/endless` with an endless body, `/silent` with one piece of a body that never continues, `/slow` after a
+/// short wait, `/never` never, and everything else with the id of the connection.
 #[derive(Clone)]
 struct TestHandler {
     seen: mpsc::UnboundedSender<Arc<Connection>>,
@@ -37,6 +39,16 @@ impl Handler for TestHandler {
                 let piece = Bytes::from(vec![b'x'; 64 << 10]);
                 let pieces = futures_util::stream::repeat_with(move || Ok(Frame::data(piece.clone())));
                 Response::new(StreamBody::new(pieces).boxed_unsync())
+            }
+            "/silent" => {
+                let pieces =
+                    futures_util::stream::once(async { Ok(Frame::data(Bytes::from_static(b"begin"))) });
+                let pieces = pieces.chain(futures_util::stream::pending());
+                Response::new(StreamBody::new(pieces).boxed_unsync())
+            }
+            "/slow" => {
+                sleep(Duration::from_millis(100)).await;
+                Response::new(Full::from("slow").boxed_unsync())
             }
             "/never" => {
                 let _waiting = Waiting::begin(&self.n_waiting);
@@ -217,6 +229,55 @@ async fn a_client_that_leaves_early_ends_its_handler() {
     until("the handler waits", || server.n_waiting.load(Ordering::SeqCst) == 1).await;
     drop(socket);
     until("the handler ends", || server.n_waiting.load(Ordering::SeqCst) == 0).await;
+}
+
+/// Regression: hyper does not read while it sends a response and has bytes of a next request, so the end behind them
+/// was not noticed.
+#[tokio::test]
+async fn a_client_that_leaves_after_pipelined_bytes_is_noticed() {
+    let mut server = start(Admission::new(0, 0), NEVER).await;
+    let next = "GET / HTTP/1.1\r\nhost: a\r\n\r\n";
+    let larger_than_the_buffer = next.repeat(2 * HEAD_BYTES_MAX / next.len());
+    for pipelined in ["\n", next, &larger_than_the_buffer] {
+        let waiting = server.send(&format!("GET /never HTTP/1.1\r\nhost: a\r\n\r\n{pipelined}")).await;
+        server.seen.recv().await.unwrap();
+        until("the handler waits", || server.n_waiting.load(Ordering::SeqCst) == 1).await;
+        drop(waiting);
+        until("the handler ends", || server.n_waiting.load(Ordering::SeqCst) == 0).await;
+
+        let mut watching = server.send(&format!("GET /silent HTTP/1.1\r\nhost: a\r\n\r\n{pipelined}")).await;
+        server.seen.recv().await.unwrap();
+        let mut received = Vec::new();
+        while !received.ends_with(b"begin\r\n") {
+            timeout(WAIT_MAX, watching.read_buf(&mut received)).await.expect("the body begins").unwrap();
+        }
+        drop(watching);
+        until("the connection is gone", || server.admission.n_open() == 0).await;
+    }
+}
+
+/// `echo "GET …" | nc` sends a surplus line break and half-closes the connection.
+#[tokio::test]
+async fn a_client_that_half_closes_after_pipelined_bytes_gets_a_response_that_is_soon_ready() {
+    let server = start(Admission::new(0, 0), NEVER).await;
+    for pipelined in ["\n", "GET / HTTP/1.1\r\nhost: a\r\n\r\n"] {
+        let mut socket = server.send(&format!("GET /slow HTTP/1.1\r\nhost: a\r\n\r\n{pipelined}")).await;
+        socket.shutdown().await.unwrap();
+        let answers = read_all(&mut socket).await;
+        assert!(answers.starts_with("HTTP/1.1 200") && answers.contains("\r\n\r\nslow"), "{answers}");
+    }
+}
+
+#[tokio::test]
+async fn a_client_that_half_closes_after_its_request_has_left() {
+    let mut server = start(Admission::new(0, 0), NEVER).await;
+    for path in ["/never", "/silent"] {
+        let mut socket = server.send(&format!("GET {path} HTTP/1.0\r\n\r\n")).await;
+        server.seen.recv().await.unwrap();
+        socket.shutdown().await.unwrap();
+        read_all(&mut socket).await;
+        until("the connection is gone", || server.admission.n_open() == 0).await;
+    }
 }
 
 #[tokio::test]
