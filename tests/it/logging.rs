@@ -89,7 +89,7 @@ async fn an_admin_changes_the_log_level_and_a_restart_keeps_it() {
     let body = json!({ "url": url, "seconds": 1 });
     let tried = fixture.admin.post("/api/core/streamprofiles/1/test/", body).await;
     assert_eq!((tried.status, &tried.body["success"]), (200, &json!(true)), "{tried:?}");
-    fixture.expect_output("stream profile \"Proxy\" was tried").await;
+    fixture.expect_output("stream profile \"Proxy\" tested: ").await;
     assert!(fixture.program.output().contains("upstream opened"), "{}", fixture.program.output());
     assert!(!fixture.program.output().contains(SECRET), "{}", fixture.program.output());
 

@@ -204,5 +204,5 @@ async fn only_a_deactivated_or_deleted_user_is_disconnected() {
         player.more_bytes(20_000).await;
         player.received(|r| r.ts.assert_clean());
     }
-    assert_eq!(reasons(&gateway), ["its user may no longer watch"; 4]);
+    assert_eq!(reasons(&gateway), ["the user may no longer watch"; 4]);
 }
