@@ -116,7 +116,8 @@ impl UpstreamError {
 
     /// Returns whether an immediate retry of the same candidate can succeed.
     ///
-    /// False for timeouts: another one of the same length would keep the viewer from the next candidate.
+    /// False for timeouts: another one of the same length would keep the viewer from the next candidate. Whether
+    /// waiting can help is another question, see [`Self::is_permanent`].
     pub fn can_retry(&self) -> bool {
         match self.cause {
             Cause::Dns
@@ -127,6 +128,39 @@ impl UpstreamError {
             | Cause::Exited(_) => true,
             Cause::Status(status) => status >= 500,
             _ => false,
+        }
+    }
+
+    /// Returns whether waiting cannot help, because the cause lasts until somebody changes something: the address, the
+    /// account, the provider's offer or a setting of the gateway.
+    ///
+    /// Such an error ends a start at once if every candidate has one. Any other error ends only the attempt.
+    pub fn is_permanent(&self) -> bool {
+        match self.cause {
+            Cause::Address(_)
+            | Cause::Tls(_)
+            | Cause::TooManyRedirects
+            | Cause::RedirectLoop
+            | Cause::BadRedirect
+            | Cause::Protocol(_)
+            | Cause::NotTs(_)
+            | Cause::Unsupported(_)
+            | Cause::File(_)
+            | Cause::Program(_)
+            | Cause::Panicked => true,
+            // Request Timeout, Too Early, Too Many Requests.
+            Cause::Status(status) => status < 500 && !matches!(status, 408 | 425 | 429),
+            Cause::Dns
+            | Cause::Connect(_)
+            | Cause::ConnectTimeout
+            | Cause::Empty
+            | Cause::FirstPacketTimeout
+            | Cause::Stall
+            | Cause::Ended
+            | Cause::Reset(_)
+            | Cause::SyncLost
+            | Cause::ClockBehind
+            | Cause::Exited(_) => false,
         }
     }
 
@@ -260,6 +294,54 @@ mod tests {
         }
         for cause in no {
             assert!(!UpstreamError::new(cause.clone()).can_retry(), "{cause}");
+        }
+    }
+
+    #[test]
+    fn only_errors_that_waiting_cannot_cure_are_permanent() {
+        let yes = [
+            Cause::Status(400),
+            Cause::Status(401),
+            Cause::Status(403),
+            Cause::Status(404),
+            Cause::Status(410),
+            Cause::Status(304),
+            Cause::NotTs("text/html".into()),
+            Cause::Protocol("invalid header".into()),
+            Cause::Tls("certificate expired".into()),
+            Cause::TooManyRedirects,
+            Cause::RedirectLoop,
+            Cause::BadRedirect,
+            Cause::Address("no host".into()),
+            Cause::Unsupported("rtsp".into()),
+            Cause::File("not found".into()),
+            Cause::Program("ffmpeg: not found".into()),
+            Cause::Panicked,
+        ];
+        let no = [
+            Cause::ConnectTimeout,
+            Cause::FirstPacketTimeout,
+            Cause::Stall,
+            Cause::Empty,
+            Cause::Status(408),
+            Cause::Status(425),
+            Cause::Status(429),
+            Cause::Status(500),
+            Cause::Status(503),
+            Cause::Dns,
+            Cause::Connect("connection refused".into()),
+            Cause::Ended,
+            Cause::Reset("connection reset".into()),
+            Cause::SyncLost,
+            Cause::ClockBehind,
+            Cause::Exited("with status 1".into()),
+        ];
+        for cause in yes {
+            let error = UpstreamError::new(cause.clone());
+            assert!(error.is_permanent() && !error.can_retry(), "{cause}");
+        }
+        for cause in no {
+            assert!(!UpstreamError::new(cause.clone()).is_permanent(), "{cause}");
         }
     }
 }

@@ -53,6 +53,24 @@ async fn a_start_that_fails_at_any_step_returns_503_and_leaves_nothing_behind() 
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_only_stream_plays_even_if_its_first_packet_takes_six_seconds() {
+    let provider = Provider::start();
+    let slow = MockResponse::play(Picture::new("news")).after(Duration::from_secs(6));
+    provider.path(NEWS).answers(slow);
+    let list = provider.playlist(&[("news", "News", NEWS)]);
+    // Long, so that a busy machine does not end the test.
+    let patient = |it: &mut Settings| {
+        it.start_timeout = Duration::from_secs(50);
+        assert!(it.first_packet_timeout < Duration::from_secs(6), "{:?}", it.first_packet_timeout);
+    };
+    let gateway = Setup::new().list(&list).engine(patient).start().await;
+    let player = gateway.watch("News").await;
+    player.sees("news").await;
+    assert_eq!((player.status().await, provider.accepted()), (200, 1));
+    player.received(|r| r.ts.assert_clean());
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_viewer_that_joins_while_the_channel_ends_plays_without_a_second_socket() {
     // Holds T-life.3.
     let provider = Provider::start();

@@ -496,14 +496,38 @@ async fn a_provider_that_still_counts_a_closed_connection_is_tried_again() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_unreachable_provider_fails_after_the_connect_timeout() {
+async fn the_only_stream_of_a_channel_has_the_whole_start_time_to_connect() {
+    let scenario = Scenario::of(settings(), [&[stream(1, "a")]]).await;
+    scenario.provider.set_reachability(Reachability::After(9 * SECOND));
+    let asked_at = Instant::now();
+    let mut viewer = scenario.watch(channel(1)).await;
+    viewer.sees("a").await;
+    assert!(asked_at.elapsed() < settings().start_timeout, "{:?}", asked_at.elapsed());
+    assert_eq!(scenario.provider.n_accepted(), 1);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_silent_first_stream_is_left_after_the_usual_time() {
+    let scenario = Scenario::of(settings(), [&[stream(1, "a"), stream(2, "b")]]).await;
+    scenario.provider.set("/a", Behaviour::NoAnswer);
+    let asked_at = Instant::now();
+    let mut viewer = scenario.watch(channel(1)).await;
+    viewer.sees("b").await;
+    let bound = settings().first_packet_timeout + 2 * SECOND;
+    assert!(asked_at.elapsed() < bound, "{:?}", asked_at.elapsed());
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_unreachable_provider_does_not_end_a_start_before_the_channel_gives_up() {
     let scenario = Scenario::of(settings(), [&[stream(1, "a")]]).await;
     scenario.provider.set_reachability(Reachability::Silent);
     let asked_at = Instant::now();
     let WatchReply::Tail { mut tail, .. } = scenario.ask(channel(1)).await else { panic!("granted at once") };
     let end = tail.ready().await;
-    assert!(matches!(end, Err(EndReason::NothingPlays(_))), "{end:?}");
-    assert!(asked_at.elapsed() < settings().connect_timeout + SECOND, "{:?}", asked_at.elapsed());
+    let Err(EndReason::NothingPlays(why)) = &end else { panic!("{end:?}") };
+    assert_eq!(&**why, "connection timed out");
+    let (took, give_up_after) = (asked_at.elapsed(), settings().give_up_after);
+    assert!(took >= give_up_after && took < give_up_after + SECOND, "{took:?}");
     scenario.is_quiet().await;
 }
 

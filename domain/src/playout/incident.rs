@@ -21,7 +21,7 @@ pub(super) struct Incident {
 struct Round {
     /// Whether each candidate had its turn.
     is_tried: Vec<bool>,
-    /// Every attempt so far failed in a way that waiting does not cure.
+    /// Every attempt so far failed permanently: waiting cannot help.
     is_hopeless: bool,
 }
 
@@ -59,6 +59,12 @@ impl Incident {
         self.silent_since.map(|it| after(it, settings.give_up_after))
     }
 
+    /// Returns what is left of the start time. Only meaningful before the first source has played.
+    pub(super) fn start_time_left(&self, now: Instant, settings: &PlayoutSettings) -> Option<Duration> {
+        let since = self.silent_since?;
+        Some(settings.start_timeout.saturating_sub(now.saturating_duration_since(since)))
+    }
+
     pub(super) fn mark_tried(&mut self, index: usize) {
         self.round.is_tried[index] = true;
     }
@@ -68,11 +74,11 @@ impl Incident {
     }
 
     pub(super) fn attempt_failed(&mut self, failure: Failure) {
-        self.round.is_hopeless &= !failure.retry && !failure.just_released;
+        self.round.is_hopeless &= failure.is_permanent && !failure.just_released;
     }
 
-    /// An attempt ended for an unknown reason, so waiting may help.
-    pub(super) fn attempt_timed_out(&mut self) {
+    /// The slots actor did not answer, so waiting may help.
+    pub(super) fn request_unanswered(&mut self) {
         self.round.is_hopeless = false;
     }
 

@@ -1,7 +1,8 @@
 //! Transitions of the playout: start, attempts, losses, backoffs and the end.
 
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
+use super::settings::MARGIN;
 use super::{
     Action, Attempt, AttemptReason, AttemptStep, Failure, FailureScope, GiveUp, Incident, Input,
     OpeningAttempt, PlayingSource, Playout, PlayoutChange, PlayoutState, Session, after,
@@ -66,8 +67,11 @@ impl Playout {
             AttemptStep::Asked { order, .. } if order.contains(&index) => {
                 self.session.lease_granted();
                 self.switches.granted(index);
-                self.act(Action::Open { attempt, index });
-                next.step = AttemptStep::Dialling { index, until: after(now, self.settings.open_timeout) };
+                let time_left = self.start_time_left(index, now);
+                self.act(Action::Open { attempt, index, time_left });
+                let extended = time_left.map_or(Duration::ZERO, |it| it.saturating_add(MARGIN));
+                let until = after(now, self.settings.open_timeout.max(extended));
+                next.step = AttemptStep::Dialling { index, until };
                 join(playing, next)
             }
             AttemptStep::Asked { .. } => {
@@ -113,7 +117,9 @@ impl Playout {
             self.source_ended(&playing, now);
         }
         self.act(Action::Follow { attempt });
-        next.step = AttemptStep::Following { index, until: after(now, self.settings.follow_timeout) };
+        let time_left = self.start_time_left(index, now).unwrap_or_default();
+        let until = after(now, self.settings.follow_timeout.max(time_left));
+        next.step = AttemptStep::Following { index, until };
         PlayoutState::Opening(next)
     }
 
@@ -222,8 +228,12 @@ impl Playout {
                 if matches!(next.step, AttemptStep::Dialling { .. }) {
                     self.drop_attempt(&next);
                 }
-                self.incident.attempt_timed_out();
-                let failure = Failure { scope: FailureScope::Candidate, retry: false, just_released: false };
+                let failure = Failure {
+                    scope: FailureScope::Candidate,
+                    retry: false,
+                    is_permanent: false,
+                    just_released: false,
+                };
                 self.attempt_failed(playing, next, index, failure, now)
             }
             AttemptStep::Waiting { index, .. } => {
@@ -244,7 +254,7 @@ impl Playout {
         next: OpeningAttempt,
         now: Instant,
     ) -> PlayoutState {
-        self.incident.attempt_timed_out();
+        self.incident.request_unanswered();
         match playing {
             Some(playing) => self.switch_failed(playing, now),
             None if next.why == AttemptReason::Switch => self.try_next(now),

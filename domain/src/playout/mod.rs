@@ -86,6 +86,8 @@ pub struct Failure {
     pub scope: FailureScope,
     /// Trying the same candidate again at once can help.
     pub retry: bool,
+    /// Waiting cannot help either: this candidate fails until somebody changes something.
+    pub is_permanent: bool,
     /// The provider refused shortly after a slot of this account profile was freed, so it may still count the closed
     /// connection. Such a candidate is requested again after a pause before it counts as failed.
     pub just_released: bool,
@@ -170,8 +172,9 @@ impl Input {
 pub enum Action {
     /// Ask the slots actor for the first free one of these candidates.
     Ask { attempt: Attempt, order: Vec<usize>, why: AttemptReason },
-    /// Open this candidate with the lease just granted.
-    Open { attempt: Attempt, index: usize },
+    /// Open this candidate with the lease just granted. `time_left` is what is left of the start time, for the last
+    /// untried candidate of a start: shorter time limits of the opener are extended to it.
+    Open { attempt: Attempt, index: usize, time_left: Option<Duration> },
     /// Hand the opened source to the pump, which drops the source that it follows.
     Follow { attempt: Attempt },
     /// Drop everything that belongs to this attempt: request, lease, opener or opened source.
@@ -412,6 +415,17 @@ impl Playout {
 
     fn give_up_at(&self) -> Option<Instant> {
         self.incident.give_up_at(&self.settings)
+    }
+
+    /// Returns what is left of the start time, if this is the last untried candidate of a start. No other candidate
+    /// could use that time, so the attempt may take all of it.
+    fn start_time_left(&self, index: usize, now: Instant) -> Option<Duration> {
+        let is_last = || self.candidates.playable().all(|it| it == index || self.incident.is_tried(it));
+        if self.session.has_played() || !is_last() {
+            return None;
+        }
+        let left = self.incident.start_time_left(now, &self.settings)?;
+        (!left.is_zero()).then_some(left)
     }
 
     /// Returns the candidates that have not had their turn in this round.

@@ -7,8 +7,8 @@
 use std::time::{Duration, Instant};
 
 use super::{
-    Action, Attempt, AttemptReason, AttemptStep, Failure, FailureScope, Input, Playout, PlayoutCandidate,
-    PlayoutChange, PlayoutSettings, PlayoutState, SwitchTarget,
+    Action, Attempt, AttemptReason, AttemptStep, Failure, FailureScope, GiveUp, Input, Playout,
+    PlayoutCandidate, PlayoutChange, PlayoutSettings, PlayoutState, SwitchTarget,
 };
 use crate::ids::{ProfileId, StreamId};
 
@@ -48,6 +48,7 @@ impl Op {
         let failure = Failure {
             scope: if a & 1 == 0 { FailureScope::Stream } else { FailureScope::Candidate },
             retry: a & 2 == 0,
+            is_permanent: a & 18 == 18,
             just_released: a & 12 == 12,
         };
         match kind % 32 {
@@ -113,6 +114,10 @@ fn plan(byte: u8) -> Vec<PlayoutCandidate> {
         .collect()
 }
 
+fn a_reset() -> Failure {
+    Failure { scope: FailureScope::Candidate, retry: true, is_permanent: false, just_released: false }
+}
+
 #[derive(Debug, Clone)]
 struct World {
     playout: Playout,
@@ -134,6 +139,10 @@ struct World {
     last_attempt: u64,
     /// Time by which the caller of a switch must have its outcome.
     switch_due: Option<Instant>,
+    /// Time of the start, until a source plays.
+    starting_since: Option<Instant>,
+    /// An attempt of this round failed in a way that waiting may cure.
+    may_recover: bool,
     /// Number of requests since time last advanced or an outside request arrived.
     n_asks_at_once: usize,
     /// The largest number of candidates and of requests so far, from which the limits are computed.
@@ -167,6 +176,8 @@ impl World {
             pump: None,
             last_attempt: 0,
             switch_due: None,
+            starting_since: None,
+            may_recover: false,
             n_asks_at_once: 0,
             n_asks: 0,
             n_requested: 0,
@@ -258,7 +269,8 @@ impl World {
         if known.contains(&Some(attempt)) {
             return;
         }
-        let failure = Failure { scope: FailureScope::Stream, retry: true, just_released: true };
+        let failure =
+            Failure { scope: FailureScope::Stream, retry: true, is_permanent: false, just_released: true };
         let before = self.playout.clone();
         let abandon = vec![Action::Abandon { attempt }];
         for (input, expected) in [
@@ -333,6 +345,7 @@ impl World {
     /// Sends an input to the playout, carries out its actions, and compares.
     fn send(&mut self, input: Input) {
         let state_before = self.playout.state().clone();
+        self.note(&input, &state_before);
         let actions = self.playout.on(input.clone(), self.now);
         if input == Input::Stop {
             assert_eq!(self.playout.state(), &PlayoutState::Stopped);
@@ -348,6 +361,25 @@ impl World {
             self.carry_out(action, &input, &state_before);
         }
         self.check();
+    }
+
+    /// Notes what decides whether a start may give up.
+    fn note(&mut self, input: &Input, state: &PlayoutState) {
+        match (input, state) {
+            (Input::Start, PlayoutState::Idle) => {
+                (self.starting_since, self.may_recover) = (Some(self.now), false);
+            }
+            // The next round begins.
+            (Input::Tick, PlayoutState::Backoff { .. }) => self.may_recover = false,
+            // A step of an attempt timed out, or a pause before the next request is over, which follows a failure that
+            // time cures.
+            (Input::Tick, PlayoutState::Opening(_)) => self.may_recover = true,
+            (Input::Lost { failure, .. }, PlayoutState::Opening(_)) => {
+                self.may_recover |= !failure.is_permanent || failure.just_released;
+            }
+            (Input::Playing { .. }, PlayoutState::Opening(_)) => self.starting_since = None,
+            _ => {}
+        }
     }
 
     fn carry_out(&mut self, action: &Action, input: &Input, state_before: &PlayoutState) {
@@ -376,8 +408,12 @@ impl World {
                     self.switch_due = Some(self.now + self.settings.switch_timeout);
                 }
             }
-            Action::Open { attempt, index } => {
+            Action::Open { attempt, index, time_left } => {
                 assert_eq!(self.granted.take(), Some((*attempt, *index)), "opens without a lease");
+                if let Some(time_left) = time_left {
+                    let since = self.starting_since.expect("start time is left, but something has played");
+                    assert_eq!(*time_left, self.settings.start_timeout - (self.now - since));
+                }
                 self.opener = Some((*attempt, *index));
             }
             Action::Follow { attempt } => {
@@ -396,7 +432,14 @@ impl World {
                 assert!(self.plan[*index].redirect, "redirects to a candidate that is not a redirect");
                 assert_eq!(self.playout.state(), &PlayoutState::Idle);
             }
-            Action::GiveUp(_) => assert_eq!(self.playout.state(), &PlayoutState::Stopped),
+            Action::GiveUp(reason) => {
+                assert_eq!(self.playout.state(), &PlayoutState::Stopped);
+                if *reason == GiveUp::NothingPlays {
+                    let since = self.starting_since.expect("only a start ends because nothing plays");
+                    let is_late = self.now >= since + self.settings.give_up_after;
+                    assert!(is_late || !self.may_recover, "gives up although waiting may help: {self:?}");
+                }
+            }
             Action::Changed(change) => self.changed(change, input, state_before),
         }
     }
@@ -504,7 +547,7 @@ impl World {
 
     /// From here on everything fails: the channel ends in time.
     fn everything_fails(mut self) {
-        let failure = Failure { scope: FailureScope::Candidate, retry: true, just_released: false };
+        let failure = a_reset();
         self.happens(Op::Lose(failure));
         let end = self.now + self.settings.give_up_after;
         while self.now <= end && self.playout.state() != &PlayoutState::Idle {
@@ -539,7 +582,7 @@ impl World {
 
     /// From here on every source plays and is lost at once, which must not cause a busy loop.
     fn everything_plays_for_a_moment(mut self) {
-        let failure = Failure { scope: FailureScope::Candidate, retry: true, just_released: false };
+        let failure = a_reset();
         for _ in 0..200 {
             self.good(0);
             self.happens(Op::Lose(failure));

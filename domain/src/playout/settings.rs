@@ -7,6 +7,8 @@ use crate::settings::{self, Settings};
 /// Durations and limits of a playout. Most are fixed; [`From`] takes those that an operator can configure.
 #[derive(Debug, Clone, PartialEq)]
 pub struct PlayoutSettings {
+    /// Time for which a viewer waits for a start. The last untried candidate gets what is left of it.
+    pub start_timeout: Duration,
     /// Time for which a channel looks for a source before it gives up.
     pub give_up_after: Duration,
     /// Deadline for an answer of the slots actor, which normally answers within [`settings::LEASE_WAIT`].
@@ -48,7 +50,7 @@ impl Default for PlayoutSettings {
 
 /// Margin between the deadlines of opener and pump and those of the playout. Theirs come first, because they know the
 /// cause.
-const MARGIN: Duration = Duration::from_secs(2);
+pub(super) const MARGIN: Duration = Duration::from_secs(2);
 
 impl PlayoutSettings {
     /// Returns the settings for a channel some of whose streams are read by programs, which take longer to start.
@@ -63,6 +65,7 @@ impl From<&Settings> for PlayoutSettings {
         let opener = settings.connect_timeout.max(settings.first_packet_timeout);
         let pump = settings.random_access_wait + Duration::from_secs(1);
         Self {
+            start_timeout: settings.start_timeout,
             give_up_after: settings.give_up_after,
             ask_timeout: settings::LEASE_WAIT + MARGIN,
             open_timeout: opener + MARGIN,

@@ -25,6 +25,10 @@ use tracing::{debug, warn};
 use self::reset::ResetOnDrop;
 use crate::error::{Cause, UpstreamError};
 
+/// Maximum time for an address that is not the last one of its name, even if much more time remains. It covers one lost
+/// SYN, which is sent again after a second.
+const SHARE_MAX: Duration = Duration::from_millis(1500);
+
 /// A connection that is reset when it is dropped.
 ///
 /// A dropped socket must be gone for the provider at once. For TCP this is a reset, which the dialer
@@ -109,7 +113,7 @@ impl TcpDial {
     }
 
     /// Connects to the first address that answers. Each address gets an equal share of the remaining time, so
-    /// that one unreachable address cannot use up the time of the others.
+    /// that one unreachable address cannot use up the time of the others, and the last one gets what is left.
     async fn connect_in_turn(
         &self,
         address: &DialAddress,
@@ -120,7 +124,8 @@ impl TcpDial {
         for (index, &it) in addresses.iter().enumerate() {
             let left = deadline.saturating_duration_since(Instant::now());
             let n_left = u32::try_from(addresses.len() - index).unwrap_or(u32::MAX);
-            last = match timeout(left / n_left, self.connect(address, it)).await {
+            let share = if n_left == 1 { left } else { (left / n_left).min(SHARE_MAX) };
+            last = match timeout(share, self.connect(address, it)).await {
                 Ok(Ok(socket)) => return Ok(socket),
                 // Another address of the same name presents the same certificate.
                 Ok(Err(cause @ Cause::Tls(_))) => return Err(cause.into()),

@@ -66,6 +66,19 @@ impl Default for SourceSettings {
     }
 }
 
+impl SourceSettings {
+    /// Extends the limits so that the first payload packet may take this long. Longer limits stay as they are.
+    ///
+    /// A connection gets the same extension as the first packet, so that a provider out of reach is still reported as
+    /// such.
+    pub fn extend_to(&mut self, time: Duration) {
+        let extension = time.saturating_sub(self.first_packet_timeout);
+        self.connect_timeout += extension;
+        self.first_packet_timeout += extension;
+        self.program_start_timeout = self.program_start_timeout.max(time);
+    }
+}
+
 /// The dialer, the closer and the settings with which all sources of a system are opened.
 #[derive(Clone)]
 pub struct Upstream {

@@ -192,6 +192,28 @@ async fn every_failure_to_open_is_reported_with_its_cause_in_time() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn extended_limits_let_a_slow_source_open_and_shorter_ones_change_nothing() {
+    let mut setup = Setup::new();
+    setup.upstream.settings.extend_to(Duration::from_secs(2));
+    assert_eq!(setup.upstream.settings, SourceSettings::default());
+    setup.upstream.settings.extend_to(Duration::from_secs(12));
+    setup.a.set("/x", Behaviour::play("x"));
+    setup.a.set_reachability(Reachability::After(Duration::from_secs(10)));
+    let source = setup.open("http://a/x").await.unwrap();
+    assert_eq!(source.info().opened_in.as_secs(), 10);
+    drop(source);
+    setup.is_clean().await;
+    // Each limit ends in turn, so the cause is known.
+    setup.a.set_reachability(Reachability::Silent);
+    let (cause, elapsed) = setup.failure("http://a/x").await;
+    assert_eq!((cause, elapsed.as_secs()), (Cause::ConnectTimeout, 11));
+    setup.a.set_reachability(Reachability::After(Duration::ZERO));
+    setup.a.set("/x", Behaviour::NoAnswer);
+    let (cause, elapsed) = setup.failure("http://a/x").await;
+    assert_eq!((cause, elapsed.as_secs()), (Cause::FirstPacketTimeout, 12));
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_slow_connection_leaves_less_time_for_the_first_packet() {
     let setup = Setup::new();
     setup.a.set("/x", Behaviour::NoAnswer);

@@ -74,13 +74,16 @@ impl State {
     }
 
     /// Opens the stream of an attempt with the lease just granted.
-    pub(super) fn open(&mut self, attempt: Attempt) {
+    pub(super) fn open(&mut self, attempt: Attempt, time_left: Option<Duration>) {
         let Some(grant) = self.upstream.take_grant(attempt) else { return };
         self.report(ChannelChange::Opening { candidate: grant.candidate.clone() });
         let context = &self.context;
         self.upstream.opening(attempt, grant, |candidate, lease| {
             let request = open_request(candidate);
-            let upstream = context.env.upstream();
+            let mut upstream = context.env.upstream();
+            if let Some(time_left) = time_left {
+                upstream.settings.extend_to(time_left);
+            }
             let myself = context.myself.clone();
             let panicked = UpstreamError::new(Cause::Panicked);
             let mut alarm = DropAlarm::new(myself.clone(), Message::Lost(attempt, panicked));
@@ -117,7 +120,8 @@ impl State {
         };
         // An account that refuses right after a slot was released may still count the closed connection.
         let just_released = lost.just_released && scope == FailureScope::Candidate;
-        let failure = Failure { scope, retry: cause.can_retry(), just_released };
+        let failure =
+            Failure { scope, retry: cause.can_retry(), is_permanent: cause.is_permanent(), just_released };
         let candidate = lost.candidate;
         self.push_reported(Input::Lost { attempt, failure }, ChannelChange::Lost { candidate, cause });
     }

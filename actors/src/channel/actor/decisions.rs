@@ -50,7 +50,7 @@ impl State {
     fn carry_out(&mut self, action: Action) {
         match action {
             Action::Ask { attempt, order, why } => self.request_slot(attempt, &order, why),
-            Action::Open { attempt, .. } => self.open(attempt),
+            Action::Open { attempt, time_left, .. } => self.open(attempt, time_left),
             Action::Follow { attempt } => self.upstream.follow(attempt),
             Action::Abandon { attempt } => {
                 self.upstream.abandon(attempt);

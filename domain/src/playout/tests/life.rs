@@ -10,7 +10,7 @@ const WAYS: [(&[&str], &str); 8] = [
     (&["start", "a is granted"], "abandon"),
     (&["start", "a opens"], "release"),
     (&["start", "a plays"], "release"),
-    (&["start", "a is lost: 429 too soon"], "nothing"),
+    (&["start", "a is lost: 403 too soon"], "nothing"),
     (&["start", "a plays", "a is lost: 404", "b is lost: 404"], "nothing"),
     (&["start", "a plays", "switch to b"], "abandon, release, switch to b failed, nothing plays"),
 ];

@@ -86,7 +86,7 @@ fn an_attempt_continues_if_its_candidate_is_still_in_the_plan() {
 fn an_attempt_at_a_candidate_that_left_the_plan_is_replaced() {
     check("a b", &[("start", "ask a b"), ("a is granted", "open a"), ("the plan is b", "abandon, ask b")]);
     check("a b", &[("start", "ask a b"), ("a opens", "follow a"), ("the plan is b", "release, ask b")]);
-    check("a b", &[("start", "ask a b"), ("a is lost: 429 too soon", "nothing"), ("the plan is b", "ask b")]);
+    check("a b", &[("start", "ask a b"), ("a is lost: 403 too soon", "nothing"), ("the plan is b", "ask b")]);
 }
 
 #[test]

@@ -31,15 +31,17 @@ pub(super) fn check_with(candidates: &str, settings: PlayoutSettings, lines: &[(
 }
 
 pub(super) fn failure(name: &str) -> Failure {
-    let (scope, retry, just_released) = match name {
-        "404" | "stall" => (FailureScope::Stream, false, false),
-        "403" => (FailureScope::Candidate, false, false),
-        "503" => (FailureScope::Stream, true, false),
-        "reset" | "refused" => (FailureScope::Candidate, true, false),
-        "429 too soon" => (FailureScope::Candidate, false, true),
+    let (scope, retry, is_permanent, just_released) = match name {
+        "404" => (FailureScope::Stream, false, true, false),
+        "timeout" | "stall" => (FailureScope::Stream, false, false, false),
+        "403" => (FailureScope::Candidate, false, true, false),
+        "429" => (FailureScope::Candidate, false, false, false),
+        "503" => (FailureScope::Stream, true, false, false),
+        "reset" | "refused" => (FailureScope::Candidate, true, false, false),
+        "403 too soon" => (FailureScope::Candidate, false, true, true),
         other => panic!("unknown failure {other}"),
     };
-    Failure { scope, retry, just_released }
+    Failure { scope, retry, is_permanent, just_released }
 }
 
 fn candidate(text: &str) -> PlayoutCandidate {
@@ -185,7 +187,8 @@ impl Script {
     /// Brings the attempt in progress to a lease (1) or to a source that the pump follows (2).
     fn bring_to(&mut self, name: &str, step: u8) {
         if matches!(self.in_progress().1, AttemptStep::Asked { .. }) {
-            assert_eq!(self.grant(name), format!("open {name}"));
+            let done = self.grant(name);
+            assert!(done.starts_with(&format!("open {name}")), "{done}");
         }
         if step == 2 && matches!(self.in_progress().1, AttemptStep::Dialling { .. }) {
             let attempt = self.in_progress().0;
@@ -256,7 +259,10 @@ impl Script {
                 let suffix = if *why == AttemptReason::Switch { " to switch" } else { "" };
                 format!("ask {}{suffix}", names.join(" "))
             }
-            Action::Open { index, .. } => format!("open {}", self.name(*index)),
+            Action::Open { index, time_left: None, .. } => format!("open {}", self.name(*index)),
+            Action::Open { index, time_left: Some(left), .. } => {
+                format!("open {} within {left:?}", self.name(*index))
+            }
             Action::Follow { .. } => match self.in_progress().1 {
                 AttemptStep::Following { index, .. } => format!("follow {}", self.name(index)),
                 other => panic!("follows {other:?}"),

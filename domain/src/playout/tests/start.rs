@@ -9,7 +9,7 @@ fn a_start_requests_a_slot_then_opens_then_follows() {
         "a",
         &[
             ("start", "ask a"),
-            ("a is granted", "open a"),
+            ("a is granted", "open a within 15s"),
             ("a opens", "follow a"),
             ("a plays", "started with a"),
             ("after 1 h", "nothing"),
@@ -62,6 +62,111 @@ fn when_every_candidate_fails_permanently_the_channel_gives_up_at_once() {
 }
 
 #[test]
+fn when_the_only_candidate_times_out_the_channel_backs_off_and_tries_again() {
+    for failure in ["timeout", "stall", "429"] {
+        check(
+            "a",
+            &[
+                ("start", "ask a"),
+                (&format!("a is lost: {failure}"), "back off 250ms"),
+                ("time passes", "after 250ms: ask a"),
+                ("a plays", "started with a"),
+            ],
+        );
+    }
+    check(
+        "a b",
+        &[
+            ("start", "ask a b"),
+            ("a is lost: timeout", "ask b"),
+            ("b is lost: 404", "back off 1s"),
+            ("time passes", "after 1s: ask a b"),
+        ],
+    );
+}
+
+#[test]
+fn the_last_untried_candidate_of_a_start_gets_what_is_left_of_the_start_time() {
+    check(
+        "a b",
+        &[
+            ("start", "ask a b"),
+            ("a is granted", "open a"),
+            ("after 4 s", "nothing"),
+            ("a is lost: timeout", "ask b"),
+            ("b is granted", "open b within 11s"),
+            ("after 9 s", "nothing"),
+            ("b opens", "follow b"),
+            // The source may also take the rest of the time until its first chunk, but no less than usual.
+            ("time passes", "after 4s: release, back off 1s"),
+        ],
+    );
+    check(
+        "a",
+        &[("start", "ask a"), ("a opens", "follow a"), ("time passes", "after 15s: release, back off 250ms")],
+    );
+    // The opener reports its own time-out first, because it knows the cause.
+    check(
+        "a",
+        &[
+            ("start", "ask a"),
+            ("a is granted", "open a within 15s"),
+            ("time passes", "after 17s: abandon, back off 250ms"),
+            ("time passes", "after 250ms: ask a"),
+            ("a is granted", "open a"),
+            ("time passes", "after 6s: abandon, back off 500ms"),
+        ],
+    );
+}
+
+#[test]
+fn a_new_round_and_a_retry_leave_the_last_candidate_what_is_left() {
+    check(
+        "a b",
+        &[
+            ("start", "ask a b"),
+            ("a is lost: timeout", "ask b"),
+            ("b is granted", "open b within 15s"),
+            ("after 3 s", "nothing"),
+            ("b is lost: refused", "ask b"),
+            ("b is granted", "open b within 12s"),
+            ("b is lost: refused", "back off 1s"),
+            ("time passes", "after 1s: ask a b"),
+            ("b is granted", "open b"),
+            ("b is lost: timeout", "ask a"),
+            ("a is granted", "open a within 11s"),
+        ],
+    );
+}
+
+#[test]
+fn after_the_first_play_every_attempt_has_its_usual_time() {
+    check(
+        "a",
+        &[
+            ("start", "ask a"),
+            ("a plays", "started with a"),
+            ("a is lost: stall", "release, back off 250ms"),
+            ("time passes", "after 250ms: ask a"),
+            ("a is granted", "open a"),
+            ("time passes", "after 6s: abandon, back off 500ms"),
+        ],
+    );
+    // A start after a yield is a start again.
+    check(
+        "a",
+        &[
+            ("start", "ask a"),
+            ("a plays", "started with a"),
+            ("yield", "release"),
+            ("after 60 s", "nothing"),
+            ("start", "ask a"),
+            ("a is granted", "open a within 15s"),
+        ],
+    );
+}
+
+#[test]
 fn when_a_candidate_may_recover_the_channel_backs_off_and_tries_again() {
     check(
         "a b",
@@ -102,7 +207,7 @@ fn a_start_that_never_plays_gives_up_in_time() {
             ("start", "ask a b"),
             ("a is lost: refused", "ask a b"),
             ("a is lost: refused", "ask b"),
-            ("b is granted", "open b"),
+            ("b is granted", "open b within 15s"),
             ("time passes", "after 3s: abandon, give up: nothing plays"),
         ],
     );
