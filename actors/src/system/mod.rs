@@ -53,14 +53,13 @@ use crate::importer::{self, Importer, Imports, RefreshProgress};
 use crate::live_settings::LiveSettings;
 use crate::plans::Plans;
 use crate::registry::{MetricsSnapshot, Registry};
-use crate::reload;
 use crate::seats::SeatTable;
 use crate::slots::{self, LeaseInfo, SlotTable, Slots};
 use crate::switchboard::{self, Switchboard};
 use crate::tasks::{self, RespawnedTask};
 use crate::timeline::Timelines;
 use crate::trials::Trials;
-use crate::{bandwidth, memory};
+use crate::{bandwidth, memory, reload};
 
 /// Maximum wait for live channels to finish with their clients when the system stops.
 const CHANNELS_DEADLINE: Duration = Duration::from_secs(5);
