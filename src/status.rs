@@ -46,7 +46,10 @@ pub(crate) fn routes() -> Vec<Route> {
         Route::get("/", Access::Anyone, "Returns the name, the version and other addresses.", about),
         // Answers callers from every network: health is not a secret, and load balancers may run anywhere.
         Route::get("/healthz", Access::Anyone, "Returns whether the gateway accepts requests.", health)
-            .refuses(StatusCode::SERVICE_UNAVAILABLE, "While it stops, the body is the text `draining`."),
+            .refuses_plainly(
+                StatusCode::SERVICE_UNAVAILABLE,
+                "While it stops, the body is the text `draining`.",
+            ),
         Route::get("/metrics", scrapers, "Returns the metrics in the text format of Prometheus.", metrics),
     ]
 }

@@ -207,6 +207,17 @@ async fn a_body_that_never_arrives_times_out() {
     assert_eq!((answer.status, answer.body), (408, json!({ "detail": "request timeout" })));
 }
 
+#[test]
+fn the_health_check_of_a_stopping_gateway_is_described_as_text() {
+    let document = super::openapi();
+    let responses = &document["paths"]["/healthz"]["get"]["responses"];
+    let types = |status: &str| -> Vec<&str> {
+        responses[status]["content"].as_object().unwrap().keys().map(String::as_str).collect()
+    };
+    assert_eq!(types("200"), ["text/plain; charset=utf-8"]);
+    assert_eq!(types("503"), ["application/json", "text/plain; charset=utf-8"]);
+}
+
 /// Path of the published document.
 const DOCUMENT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/docs/openapi.json");
 

@@ -127,12 +127,19 @@ fn responses(route: &Route, schemas: &mut Schemas) -> Map<String, Value> {
             "headers": { "Location": { "schema": { "type": "string" } } },
         }),
     };
+    let content = success["content"].clone();
     responses.insert(route.status.as_str().to_owned(), success);
     for (status, reasons) in refusals(route) {
-        let described = match SHARED.iter().find(|it| reasons == [it.2]) {
+        let mut described = match SHARED.iter().find(|it| reasons == [it.2]) {
             Some((name, ..)) => json!({ "$ref": format!("#/components/responses/{name}") }),
             None => refusal(status, &reasons.join(" ")),
         };
+        if route.plain_refusals.contains(&status) {
+            // The body is JSON if another part of the gateway refuses.
+            for (media_type, shape) in content.as_object().into_iter().flatten() {
+                described["content"][media_type] = shape.clone();
+            }
+        }
         responses.insert(status.as_str().to_owned(), described);
     }
     responses

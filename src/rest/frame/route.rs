@@ -73,6 +73,8 @@ pub(crate) struct Route {
     pub(crate) answer: AnswerShape,
     /// Refusals that are specific to this route, each with its reason.
     pub(crate) refusals: Vec<(StatusCode, &'static str)>,
+    /// Statuses of refusals whose body can have the media type of a success instead of JSON.
+    pub(crate) plain_refusals: Vec<StatusCode>,
     pub(crate) handler: BoxedHandler,
 }
 
@@ -177,6 +179,7 @@ impl Route {
             status: H::Answer::STATUS,
             answer: H::Answer::SHAPE,
             refusals: Vec::new(),
+            plain_refusals: Vec::new(),
             handler,
         }
     }
@@ -185,6 +188,12 @@ impl Route {
     pub(crate) fn refuses(mut self, status: StatusCode, when: &'static str) -> Self {
         self.refusals.push((status, when));
         self
+    }
+
+    /// Adds a refusal whose body has the media type of a success.
+    pub(crate) fn refuses_plainly(mut self, status: StatusCode, when: &'static str) -> Self {
+        self.plain_refusals.push(status);
+        self.refuses(status, when)
     }
 
     /// Returns the names of the parameters in the path.
