@@ -3,8 +3,8 @@
 //! A *session* is one device (address and program) of a user that watches one target. It holds one seat, regardless of
 //! its number of connections: players probe before they play, and open a new connection before they close the old one.
 //! The [`SeatTable`] is a plain value owned by the system that contains the sessions. A [`Seat`] is the guard of one
-//! connection, carried by the tail, so a session lasts exactly as long as one of its connections can be reached. There
-//! is no counter that could drift.
+//! connection, carried by the tail, so a session lasts exactly as long as one of its connections can be reached. No
+//! counter exists that could drift.
 //!
 //! Users without a limit have seats too, because the sessions of a user who may no longer watch are ended through them.
 
