@@ -51,8 +51,9 @@ advisories:
     cargo deny check advisories
 
 # Runs all tests, including slow ones and those with external programs. Doc comments contain no examples to test.
+# Two tests for each core: most of them wait for sockets and timers half of their time.
 test-slow:
-    cargo nextest run --workspace --locked --profile all
+    cargo nextest run --workspace --locked --profile all --test-threads $(( 2 * $(nproc) ))
 
 # Builds the code documentation without warnings, private items included.
 doc:

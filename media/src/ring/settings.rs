@@ -11,7 +11,7 @@ pub struct RingSettings {
     pub bytes: usize,
     /// Above this many bytes even the newest group of pictures is cut.
     pub gop_bytes: usize,
-    /// A tail that is overrun more often than this within a minute ends with [`EndReason::TooSlow`].
+    /// A tail that is overrun more often than this within a minute ends with [`super::EndReason::TooSlow`].
     pub slow_client_limit: u32,
 }
 
