@@ -202,8 +202,8 @@ async fn start_system(
     Ok(Arc::new(system.map_err(StartError::Actors)?))
 }
 
-/// Returns the routes of the API port and those of the player port. Clients are configured with one host and port,
-/// which is the players'; therefore the player port also serves every API route.
+/// Returns the routes of the API port and those of the player port. Clients know one host and port, the
+/// player port. Therefore that port also serves every API route.
 fn routes(app: &Arc<App>) -> (Routes, Routes) {
     let app = || Arc::clone(app);
     let api = rest::filter(app(), rest::Port::Api).or(push::route(app())).unify().boxed();

@@ -94,8 +94,8 @@ pub enum PumpMessage {
 
 /// Creates a pump that writes into `writer`, and the handle that selects its source.
 ///
-/// The future completes when every handle is dropped. When it completes or is dropped, it drops the writer,
-/// which ends the ring, and its source. `on_message` is called on the task of the pump and must not block.
+/// The future completes when every handle is dropped. When it completes or is dropped, it drops its source and the
+/// writer; dropping the writer ends the ring. `on_message` is called on the task of the pump and must not block.
 pub fn pump<N>(
     writer: Writer,
     settings: PumpSettings,

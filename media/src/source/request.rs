@@ -26,8 +26,8 @@ pub struct OpenRequest {
     pub headers: Vec<(String, String)>,
     /// The User-Agent; without one, that of the headers or the default.
     pub user_agent: Option<String>,
-    /// A program that is run instead of opening the address: its name or absolute path, then its arguments,
-    /// which contain the address already. Headers and User-Agent are not passed to it.
+    /// A program that is run instead of opening the address: its name or absolute path, then its arguments. The
+    /// arguments contain the address already. Headers and User-Agent are not passed to it.
     pub command: Option<Vec<String>>,
 }
 
