@@ -162,7 +162,8 @@ impl Following {
     }
 }
 
-/// A period without a source after something has played.
+/// A period without output after something has played. It ends with the first output of a source, not when a
+/// source is followed.
 struct Gap {
     began: Instant,
     /// Time of the next filler; `None` after the gap has lasted too long.
@@ -223,7 +224,7 @@ impl<N: Fn(PumpMessage)> Pump<N> {
             let stall = it.last_payload + self.settings.stall_timeout;
             it.unsynced_since.map_or(stall, |since| stall.min(since + self.settings.sync_lost_timeout))
         });
-        let filler = self.gap.as_ref().filter(|_| self.following.is_none()).and_then(|it| it.next_filler);
+        let filler = self.gap.as_ref().and_then(|it| it.next_filler);
         [self.writer.deadline(), splice, source, filler].into_iter().flatten().min()
     }
 
@@ -281,8 +282,9 @@ impl<N: Fn(PumpMessage)> Pump<N> {
             // The packets of the next source start a chunk that declares the break.
             self.writer.discontinuity_next();
             // A source that never played does not end the gap.
-            let gap = self.gap.get_or_insert(Gap { began: now, next_filler: None });
-            gap.next_filler = Some(now + self.settings.filler_interval);
+            let next_filler = Some(now + self.settings.filler_interval);
+            self.gap.get_or_insert(Gap { began: now, next_filler });
+            self.writer.begin_gap();
         }
     }
 
@@ -348,9 +350,6 @@ impl<N: Fn(PumpMessage)> Pump<N> {
 
     /// Writes filler in a gap, to keep players connected.
     fn write_filler(&mut self, now: Instant) {
-        if self.following.is_some() {
-            return;
-        }
         let Some(gap) = self.gap.as_mut().filter(|it| it.next_filler.is_some_and(|it| it <= now)) else {
             return;
         };

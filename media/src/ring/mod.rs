@@ -89,6 +89,11 @@ impl Writer {
         self.chunker.discontinuity_next();
     }
 
+    /// Marks the end of a source: a tail that has not started waits for a chunk of the next one.
+    pub fn begin_gap(&mut self) {
+        self.shared.state.lock().begin_gap();
+    }
+
     /// Makes the collected packets readable.
     pub fn flush(&mut self, now: Instant) {
         self.closed.extend(self.chunker.flush());

@@ -45,6 +45,8 @@ pub(super) struct RingState {
     /// changes nothing.
     newest_gop: Option<u64>,
     newest_filler: Option<u64>,
+    /// Number of the first chunk after the newest gap between two sources.
+    after_gap: u64,
     pub(super) end: Option<EndReason>,
     wakers: Vec<Option<Waker>>,
     free_slots: Vec<usize>,
@@ -60,6 +62,7 @@ impl RingState {
             points: RandomAccessPoints::default(),
             newest_gop: None,
             newest_filler: None,
+            after_gap: 0,
             end: None,
             wakers: Vec::new(),
             free_slots: Vec::new(),
@@ -127,10 +130,16 @@ impl RingState {
         freed
     }
 
-    /// Returns the number of the oldest chunk that no filler follows.
+    /// Ends the source of the chunks so far: tails that have not started do not start at them any more.
+    pub(super) fn begin_gap(&mut self) {
+        self.after_gap = self.next;
+        self.points.clear();
+    }
+
+    /// Returns the number of the oldest chunk that neither filler nor a gap follows.
     pub(super) fn first_joinable(&self) -> Option<u64> {
         let after_filler = self.newest_filler.map_or(0, |it| it + 1);
-        Some(self.oldest().max(after_filler)).filter(|it| *it < self.next)
+        Some(self.oldest().max(after_filler).max(self.after_gap)).filter(|it| *it < self.next)
     }
 
     /// Returns the first chunk of a tail with this join point; `None` if the tail has to wait.
@@ -146,7 +155,8 @@ impl RingState {
     /// Returns the chunk at which an overrun tail continues: the newest random-access point, otherwise the
     /// chunk after the newest filler, otherwise that filler.
     pub(super) fn after_overrun(&self) -> u64 {
-        let first = self.first_joinable().or(self.newest_filler);
+        let filler = self.newest_filler.filter(|it| *it >= self.after_gap);
+        let first = self.first_joinable().or(filler);
         self.points.newest().or(first).unwrap_or(self.next).max(self.oldest())
     }
 

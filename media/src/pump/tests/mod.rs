@@ -220,6 +220,52 @@ async fn a_gap_ends_with_the_next_source_and_starts_again_with_the_next_loss() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn filler_continues_until_the_next_source_has_output() {
+    let settings = PumpSettings { random_access_wait: Duration::from_secs(4), ..PumpSettings::default() };
+    let mut setup = Setup::with(settings);
+    setup.provider.set("/good", Behaviour::play("good"));
+    setup.follow(1, "/good").await;
+    setup.plays(1).await;
+    let mut tail = setup.tail();
+    all_for(&mut tail, Duration::from_secs(2)).await;
+    setup.provider.break_now("/good", Break::End);
+    setup.loses(1).await;
+    // Without a start point, it plays only when the wait for one is over.
+    let ts = TsSource { gop: u64::MAX, is_marked: false, ..TsSource::new("late") };
+    setup.provider.set("/late", Behaviour::Play(Play::new(ts)));
+    all_for(&mut tail, Duration::from_millis(100)).await;
+    setup.follow(2, "/late").await;
+    let bytes = all_for(&mut tail, Duration::from_millis(3_800)).await;
+    assert_eq!(labels_in(&bytes), Vec::<String>::new(), "the next source has no output yet");
+    assert_eq!(n_fillers(&bytes), 7);
+    setup.plays(2).await;
+    let bytes = all_for(&mut tail, Duration::from_secs(3)).await;
+    assert_eq!(labels_in(&bytes), ["late"]);
+    assert!(n_fillers(&bytes) <= 1, "only the one before its first output");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_viewer_who_joins_before_the_first_filler_of_a_gap_begins_with_the_next_source() {
+    let mut setup = Setup::new();
+    setup.provider.set("/1", Behaviour::play("one"));
+    setup.provider.set("/2", Behaviour::play("two"));
+    setup.follow(1, "/1").await;
+    setup.plays(1).await;
+    sleep(Duration::from_secs(2)).await;
+    setup.provider.break_now("/1", Break::End);
+    setup.loses(1).await;
+    for join_point in [JoinPoint::Live { behind: Duration::from_secs(1) }, JoinPoint::Oldest] {
+        let mut tail = setup.ring.tail(join_point, None);
+        let ready = timeout(Duration::from_millis(100), tail.ready()).await;
+        assert!(ready.is_err(), "{join_point:?}: waits");
+    }
+    let mut tail = setup.ring.tail(JoinPoint::Live { behind: Duration::from_secs(1) }, None);
+    setup.follow(2, "/2").await;
+    setup.plays(2).await;
+    assert_eq!(labels_in(&all_for(&mut tail, Duration::from_secs(2)).await), ["two"]);
+}
+
+#[tokio::test(start_paused = true)]
 async fn sources_that_never_play_do_not_extend_a_gap() {
     let mut setup = Setup::new();
     setup.provider.set("/good", Behaviour::play("good"));
