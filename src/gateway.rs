@@ -204,7 +204,7 @@ async fn start_system(
 
 /// Returns the routes of the API port and those of the player port. Clients know one host and port, the
 /// player port. Therefore that port also serves every API route.
-fn routes(app: &Arc<App>) -> (Routes, Routes) {
+pub(crate) fn routes(app: &Arc<App>) -> (Routes, Routes) {
     let app = || Arc::clone(app);
     let api = rest::filter(app(), rest::Port::Api).or(push::route(app())).unify().boxed();
     let player = rest::filter(app(), rest::Port::Player)

@@ -144,7 +144,7 @@ pub(crate) fn segment() -> impl Filter<Extract = (String,), Error = Rejection> +
 }
 
 /// Turns rejections into responses; the only place that does.
-async fn recover(rejection: Rejection) -> Result<Reply, Infallible> {
+pub(crate) async fn recover(rejection: Rejection) -> Result<Reply, Infallible> {
     Ok(refusal(&rejection).into_response())
 }
 

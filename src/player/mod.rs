@@ -4,6 +4,8 @@ mod body;
 mod live;
 mod playlist;
 mod stream;
+#[cfg(test)]
+mod tests;
 mod watch;
 
 use std::sync::Arc;

@@ -16,5 +16,5 @@ mod refuse;
 pub(crate) mod route;
 mod router;
 #[cfg(test)]
-pub(super) mod testing;
+pub(crate) mod testing;
 pub(crate) mod value;

@@ -33,10 +33,11 @@ use super::router::Router;
 use crate::app::App;
 use crate::auth::Auth;
 use crate::config::{AuthLimits, Config, Limits};
-use crate::http::Routes;
+use crate::gateway;
 use crate::http::accept::LocalAddr;
 use crate::http::admission::Admission;
-use crate::rest::{Port, filter, openapi, routes};
+use crate::http::{Routes, recover};
+use crate::rest::{openapi, routes};
 
 /// Maximum size of a body, in bytes.
 pub(crate) const BODY_BYTES_MAX: usize = 100_000;
@@ -99,7 +100,8 @@ impl Rest {
         let auth = app.auth.clone();
         let router = Router::new(routes());
         let users = users(&auth);
-        let (routes, document) = (filter(app, Port::Player), openapi());
+        let (_, player_port) = gateway::routes(&app);
+        let (routes, document) = (player_port.recover(recover).unify().boxed(), openapi());
         let rest = Rest { models, auth, system, users, routes, router, document };
         rest.restore_users().await;
         rest
