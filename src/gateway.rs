@@ -26,7 +26,8 @@ use crate::config::{Config, Listen};
 use crate::http::accept::Server;
 use crate::http::admission::Admission;
 use crate::http::{Routes, route_table};
-use crate::{player, push, rest};
+use crate::rest::Port;
+use crate::{push, rest};
 
 /// Length of the kernel's queue of connections that wait to be accepted.
 const BACKLOG: i32 = 1024;
@@ -205,16 +206,11 @@ async fn start_system(
 /// Returns the routes of the API port and those of the player port. Clients know one host and port, the
 /// player port. Therefore that port also serves every API route.
 pub(crate) fn routes(app: &Arc<App>) -> (Routes, Routes) {
-    let app = || Arc::clone(app);
-    let api = rest::filter(app(), rest::Port::Api).or(push::route(app())).unify().boxed();
-    let player = rest::filter(app(), rest::Port::Player)
-        .or(push::route(app()))
-        .unify()
-        .or(player::routes(app()))
-        .unify();
-    // Last, because any path of three segments matches it.
-    let player = player.or(player::short_route(app())).unify().boxed();
-    (api, player)
+    let of_port = |port| {
+        let table = rest::filter(Arc::clone(app), port);
+        push::route(Arc::clone(app)).or(table).unify().boxed()
+    };
+    (of_port(Port::Api), of_port(Port::Player))
 }
 
 /// Builds the HTTP client for everything that is downloaded rather than streamed.

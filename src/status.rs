@@ -10,8 +10,9 @@ use serde::Serialize;
 
 use crate::http::reply::Refusal;
 use crate::metrics;
+use crate::rest::frame::access::{Access, NetworkClass};
 use crate::rest::frame::call::Call;
-use crate::rest::frame::route::{Access, Content, MediaType, NetworkClass, PlainText, Route};
+use crate::rest::frame::route::{Content, MediaType, PlainText, Route};
 
 /// The gateway and its other addresses.
 #[derive(Clone, Debug, Serialize, View)]

@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 
 use http::header::{ALLOW, CONTENT_TYPE, HeaderName, HeaderValue, RETRY_AFTER, WWW_AUTHENTICATE};
-use http::{Response, StatusCode};
+use http::{Method, Response, StatusCode};
 use warp::reply::Response as Reply;
 
 /// Header in which HDHomeRun tuners report errors; media servers read it.
@@ -78,22 +78,15 @@ impl Refusal {
         Refusal::new(StatusCode::UNAUTHORIZED, detail)
     }
 
-    /// 403: the user lacks the permission.
-    pub(crate) fn forbidden() -> Self {
-        Refusal::new(StatusCode::FORBIDDEN, "You do not have permission to perform this action.")
-    }
-
     /// 403: the caller's network is not allowed.
     pub(crate) fn network() -> Self {
         Refusal::new(StatusCode::FORBIDDEN, "this address is not allowed here")
     }
 
-    /// 405. `allow` has the format of the `Allow` header.
-    pub(crate) fn method(allow: impl Into<Cow<'static, str>>) -> Self {
-        Refusal {
-            allow: Some(allow.into()),
-            ..Refusal::new(StatusCode::METHOD_NOT_ALLOWED, "method not allowed")
-        }
+    /// 405. `allow` lists the methods of the path in the format of the header `Allow`.
+    pub(crate) fn wrong_method(method: &Method, allow: impl Into<Cow<'static, str>>) -> Self {
+        let detail = format!("Method \"{method}\" not allowed.");
+        Refusal { allow: Some(allow.into()), ..Refusal::new(StatusCode::METHOD_NOT_ALLOWED, detail) }
     }
 
     pub(crate) fn unavailable(detail: impl Into<String>) -> Self {
@@ -153,11 +146,6 @@ impl Refusal {
 /// Creates a JSON response.
 pub(crate) fn json(status: StatusCode, body: &serde_json::Value) -> Reply {
     with_type(status, "application/json", body.to_string())
-}
-
-/// Creates a plain-text response.
-pub(crate) fn text(status: StatusCode, body: impl Into<String>) -> Reply {
-    with_type(status, "text/plain; charset=utf-8", body.into())
 }
 
 /// Creates a response with the given content type.

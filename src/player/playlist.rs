@@ -7,8 +7,9 @@ use http::header::{CACHE_CONTROL, CONTENT_DISPOSITION};
 use storage::Table;
 
 use crate::http::reply::Refusal;
+use crate::rest::frame::access::{Access, NetworkClass};
 use crate::rest::frame::call::Call;
-use crate::rest::frame::route::{Access, Content, MediaType, NetworkClass, Route};
+use crate::rest::frame::route::{Content, MediaType, Route};
 
 /// An M3U playlist.
 struct M3u;

@@ -7,72 +7,43 @@
 //! {number} ─► no valid credentials or ?token=: 401 ─► not an admin: 403
 //! ```
 
-use std::sync::Arc;
-
 use actors::Target;
 use domain::ids::StreamId;
-use domain::user::{self, User, UserLevel};
-use http::{HeaderMap, Method};
-use serde::Deserialize;
+use domain::user::{self, UserLevel};
 use uuid::Uuid;
-use warp::Filter;
-use warp::reply::Response as Reply;
 
-use super::watch::{METHODS, for_any_origin, preflight, unknown_channel, watch};
-use crate::app::App;
-use crate::auth::Denied;
-use crate::http::caller::{Caller, caller};
+use super::watch::{StreamAnswer, stream_route, unknown_channel, watch};
 use crate::http::reply::Refusal;
-use crate::http::{Routes, method, segment};
+use crate::rest::frame::access::{Access, NetworkClass};
+use crate::rest::frame::call::{Call, Parameters};
+use crate::rest::frame::route::Route;
 
-/// Recognised query parameters; others are ignored.
-#[derive(Debug, Default, Deserialize)]
-struct Query {
-    /// Access token, for players that cannot send headers. A URL with this secret is not logged.
-    token: Option<String>,
-}
-
-/// Builds the route for GET, HEAD and OPTIONS. It ignores a suffix `.ts`, a trailing slash, other query parameters and
-/// `Range`.
-pub(super) fn route(app: Arc<App>) -> Routes {
-    warp::path!("proxy" / "ts" / "stream" / ..)
-        .and(segment())
-        .and(warp::path::end())
-        .and(method(METHODS))
-        .and(warp::header::headers_cloned())
-        // A malformed query has no token.
-        .and(warp::query::<Query>().or(warp::any().map(Query::default)).unify())
-        .and(caller())
-        .then(move |name: String, method: Method, headers: HeaderMap, query: Query, caller: Caller| {
-            let app = Arc::clone(&app);
-            async move { for_any_origin(answer(&app, &name, &method, &headers, query, caller).await) }
-        })
-        .boxed()
-}
-
-async fn answer(
-    app: &App,
-    name: &str,
-    method: &Method,
-    headers: &HeaderMap,
-    query: Query,
-    caller: Caller,
-) -> Result<Reply, Refusal> {
-    if method == Method::OPTIONS {
-        return Ok(preflight());
-    }
-    let target = target(name);
-    let user = match target {
-        Some(Target::Stream(_)) => Some(admin(app, headers, query)?),
-        _ => viewer(app, headers, &caller)?,
+/// Returns the route of this module. It ignores a suffix `.ts`, query parameters and `Range`.
+pub(super) fn routes() -> Vec<Route> {
+    let access = Access::Depends {
+        on: access,
+        description: "A UUID is a channel: it requires a user or an allowed network. A number is a stream, which \
+            administrators can preview.",
     };
-    let target = target.ok_or_else(unknown_channel)?;
-    if let (Target::Channel(uuid), Some(user)) = (target, &user) {
-        let channels = app.models.channels.load();
+    vec![stream_route("/proxy/ts/stream/{target}", access, "Plays a channel or previews a stream.", play)]
+}
+
+/// Returns the access to a target. One that cannot be parsed is treated like an unknown channel.
+fn access(parameters: &Parameters) -> Access {
+    match parameters.text("target").and_then(target) {
+        Some(Target::Stream(_)) => Access::FromHeaderOrQuery(UserLevel::Admin),
+        Some(Target::Channel(_)) | None => Access::UsersOrNetworks(NetworkClass::Streams),
+    }
+}
+
+async fn play(call: Call) -> Result<StreamAnswer, Refusal> {
+    let target = target(call.text("target")?).ok_or_else(unknown_channel)?;
+    if let (Target::Channel(uuid), Ok(user)) = (target, call.user()) {
+        let channels = call.app.models.channels.load();
         let channel = channels.one_by("uuid", uuid.as_bytes());
         channel.filter(|it| user::can_see(user, it)).ok_or_else(unknown_channel)?;
     }
-    watch(app, target, user.as_deref(), method, caller).await
+    watch(call, target).await
 }
 
 /// Parses a target: a uuid is a channel, and a number is a stream.
@@ -82,26 +53,6 @@ fn target(name: &str) -> Option<Target> {
     let number = || name.parse().ok().filter(|_| is_number).map(|it| Target::Stream(StreamId(it)));
     // Try the uuid first: one that consists of digits, with leading zeros, could also be parsed as a number.
     name.parse::<Uuid>().ok().map(Target::Channel).or_else(number)
-}
-
-/// Returns the user who watches a channel: with credentials from any network, or `None` without credentials from an
-/// allowed network.
-fn viewer(app: &App, headers: &HeaderMap, caller: &Caller) -> Result<Option<Arc<User>>, Refusal> {
-    let user = app.auth.user_of(headers)?;
-    if user.is_none() && !app.config.stream_networks.contains(caller.address()) {
-        return Err(app.network_refusals.refuse(caller, "stream"));
-    }
-    Ok(user)
-}
-
-/// Returns the admin who previews a stream. Credentials are required on every network.
-fn admin(app: &App, headers: &HeaderMap, query: Query) -> Result<Arc<User>, Refusal> {
-    let user = match (app.auth.user_of(headers)?, query.token) {
-        (Some(user), _) => user,
-        (None, Some(token)) => app.auth.user_of_token(&token)?,
-        (None, None) => return Err(Denied::NoCredentials.into()),
-    };
-    if user.may(UserLevel::Admin) { Ok(user) } else { Err(Refusal::forbidden()) }
 }
 
 #[cfg(test)]

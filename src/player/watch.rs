@@ -11,54 +11,68 @@
 use actors::{AskError, SeatRequest, Target, Viewer, WatchRefusal, WatchReply, WatchRequest};
 use domain::ids::UserId;
 use domain::source_url::SourceUrl;
-use domain::user::User;
-use http::header::{
-    ACCESS_CONTROL_ALLOW_HEADERS, ACCESS_CONTROL_ALLOW_METHODS, ACCESS_CONTROL_ALLOW_ORIGIN,
-    ACCESS_CONTROL_MAX_AGE, ALLOW, CACHE_CONTROL, CONNECTION, CONTENT_TYPE, HeaderName, HeaderValue,
-    LOCATION,
-};
-use http::{HeaderMap, Method, StatusCode};
+use http::header::{CONNECTION, HeaderName, HeaderValue};
+use http::{Method, StatusCode};
 use media::{EndReason, Tail};
 use tokio::time::timeout;
 use tracing::info;
-use warp::reply::Response as Reply;
 
 use super::body::TailBody;
 use crate::app::App;
 use crate::auth::Denied;
-use crate::http::caller::Caller;
 use crate::http::reply::{Refusal, TunerError};
+use crate::rest::frame::access::Access;
+use crate::rest::frame::call::Call;
+use crate::rest::frame::route::{Content, Handler, MediaType, Route, StreamOrRedirect};
 
-/// Methods of every stream URL.
-pub(super) const METHODS: &str = "GET, HEAD, OPTIONS";
 /// Disables response buffering in reverse proxies.
 const ACCEL_BUFFERING: HeaderName = HeaderName::from_static("x-accel-buffering");
 
-/// Serves `target`. The caller has already checked all permissions except the stream limit of `user`.
-pub(super) async fn watch(
-    app: &App,
-    target: Target,
-    user: Option<&User>,
-    method: &Method,
-    caller: Caller,
-) -> Result<Reply, Refusal> {
-    if !app.plans.exists(&target) {
+/// A transport stream.
+pub(super) struct TransportStream;
+
+impl MediaType for TransportStream {
+    const NAME: &'static str = "video/mp2t";
+}
+
+pub(super) type StreamAnswer = StreamOrRedirect<TransportStream>;
+
+/// Returns a route whose handler calls [`watch`]. Pages of any origin may read the answers, so that browser players work
+/// on other pages.
+pub(super) fn stream_route<Args>(
+    path: &'static str,
+    access: Access,
+    summary: &'static str,
+    handler: impl Handler<Args, Answer = StreamAnswer>,
+) -> Route {
+    Route::get(path, access, summary, handler).for_any_origin().refuses(
+        StatusCode::SERVICE_UNAVAILABLE,
+        "No stream of the channel plays, or no connection is free. The header `X-HDHomeRun-Error` has the reason, and \
+            `Retry-After` is sent if another try may help.",
+    )
+}
+
+/// Serves `target` to the user of this call, or to a caller without one. All permissions have been checked except the
+/// stream limit of the user.
+pub(super) async fn watch(call: Call, target: Target) -> Result<StreamAnswer, Refusal> {
+    if !call.app.plans.exists(&target) {
         return Err(unknown_channel());
     }
-    if method == Method::HEAD {
-        return Ok(streaming(warp::reply::stream(futures_util::stream::empty::<
-            Result<Vec<u8>, std::io::Error>,
-        >())));
+    if call.method == Method::HEAD {
+        let nothing = futures_util::stream::empty::<Result<Vec<u8>, std::io::Error>>();
+        return Ok(streaming(warp::reply::stream(nothing)));
     }
+    let user = call.user().ok().cloned();
+    let (app, caller) = (call.app, call.caller);
     let client_address = caller.address();
-    let viewer =
-        Viewer { user: user.map(|it| it.username.clone()), address: client_address, agent: caller.agent };
-    let seat = user.map(|it| SeatRequest { user: it.id, limit: it.stream_limit });
+    let username = user.as_ref().map(|it| it.username.clone());
+    let viewer = Viewer { user: username, address: client_address, agent: caller.agent };
+    let seat = user.as_ref().map(|it| SeatRequest { user: it.id, limit: it.stream_limit });
     let request = WatchRequest { target, viewer, connection: caller.connection, seat };
     match app.switchboard.watch(request).await {
         Ok(WatchReply::Tail { client, tail }) => {
             // A user deactivated in the meantime had no session yet that could be ended.
-            if user.is_some_and(|it| !is_active(app, it.id)) {
+            if user.is_some_and(|it| !is_active(&app, it.id)) {
                 return Err(Denied::Inactive.into());
             }
             let tail = first_packets(tail, app.settings.load().start_timeout).await.inspect_err(|refusal| {
@@ -79,13 +93,6 @@ pub(super) async fn watch(
 /// Returns true if the user still exists and is active.
 fn is_active(app: &App, user: UserId) -> bool {
     app.models.users.load().get(user.0).is_some_and(|it| it.is_active)
-}
-
-/// Adds the CORS header, so that browser players on pages of other origins can read streams and refusals.
-pub(super) fn for_any_origin(answer: Result<Reply, Refusal>) -> Reply {
-    let mut response = answer.unwrap_or_else(Refusal::into_response);
-    response.headers_mut().insert(ACCESS_CONTROL_ALLOW_ORIGIN, HeaderValue::from_static("*"));
-    response
 }
 
 /// Waits for the first real packets, because the status can no longer change after the response has begun.
@@ -147,39 +154,17 @@ fn busy(detail: &str) -> Refusal {
 
 /// Creates the response of a stream with this body. The connection closes with the stream, because media servers keep
 /// idle connections to tuners open.
-fn streaming(body: impl warp::Reply) -> Reply {
-    let mut response = body.into_response();
-    let headers = response.headers_mut();
-    headers.insert(CONTENT_TYPE, HeaderValue::from_static("video/mp2t"));
-    headers.insert(CACHE_CONTROL, HeaderValue::from_static("no-cache, no-store"));
-    headers.insert(ACCEL_BUFFERING, HeaderValue::from_static("no"));
-    headers.insert(CONNECTION, HeaderValue::from_static("close"));
-    response
+fn streaming(body: impl warp::Reply) -> StreamAnswer {
+    let content = Content::from_reply(body.into_response());
+    StreamOrRedirect::Stream(content.with_header(ACCEL_BUFFERING, "no").with_header(CONNECTION, "close"))
 }
 
-fn redirect(url: &SourceUrl) -> Result<Reply, Refusal> {
-    let Ok(location) = HeaderValue::from_str(url.expose()) else {
-        return Err(Refusal::unavailable("the URL of the stream is not valid in a Location header")
-            .with_tuner_error(TunerError::TuneFailed));
-    };
-    let mut response = crate::http::reply::text(StatusCode::FOUND, "");
-    response.headers_mut().insert(LOCATION, location);
-    response.headers_mut().insert(CACHE_CONTROL, HeaderValue::from_static("no-cache, no-store"));
-    Ok(response)
-}
-
-/// Returns the response to a CORS preflight request. All origins are allowed, because browsers do not add credentials
-/// on their own here.
-pub(super) fn preflight() -> Reply {
-    let mut response = crate::http::reply::text(StatusCode::NO_CONTENT, "");
-    let headers: &mut HeaderMap = response.headers_mut();
-    headers.remove(CONTENT_TYPE);
-    headers.insert(ALLOW, HeaderValue::from_static(METHODS));
-    headers.insert(ACCESS_CONTROL_ALLOW_METHODS, HeaderValue::from_static(METHODS));
-    // The wildcard does not include `Authorization`.
-    headers.insert(ACCESS_CONTROL_ALLOW_HEADERS, HeaderValue::from_static("*, Authorization"));
-    headers.insert(ACCESS_CONTROL_MAX_AGE, HeaderValue::from_static("86400"));
-    response
+fn redirect(url: &SourceUrl) -> Result<StreamAnswer, Refusal> {
+    let location = HeaderValue::from_str(url.expose()).map_err(|_| {
+        Refusal::unavailable("the URL of the stream is not valid in a Location header")
+            .with_tuner_error(TunerError::TuneFailed)
+    })?;
+    Ok(StreamOrRedirect::Redirect(location))
 }
 
 #[cfg(test)]
@@ -189,6 +174,7 @@ mod tests {
     use actors::FullPool;
 
     use super::*;
+    use crate::rest::frame::route::Answer;
 
     #[track_caller]
     fn check(refusal: Refusal, status: u16, tuner_error: &str, retry_after: Option<&str>) {
@@ -225,10 +211,11 @@ mod tests {
     #[test]
     fn a_redirect_to_a_url_that_is_invalid_in_a_header_is_refused() {
         assert!(redirect(&SourceUrl::new("http://a.example/\r\nx: y")).is_err());
-        let response = redirect(&SourceUrl::new("http://a.example/1.ts")).unwrap();
+        let response = redirect(&SourceUrl::new("http://a.example/1.ts")).unwrap().into_reply();
         assert_eq!(
             (response.status(), &response.headers()["location"]),
             (StatusCode::FOUND, &HeaderValue::from_static("http://a.example/1.ts"))
         );
+        assert_eq!(response.headers()["cache-control"], "no-cache, no-store");
     }
 }

@@ -31,9 +31,9 @@ use self::session::Session;
 use self::socket_limit::SocketLimit;
 use crate::app::App;
 use crate::auth::Denied;
+use crate::http::Routes;
 use crate::http::accept::ConnectionGuard;
 use crate::http::reply::Refusal;
-use crate::http::{Routes, method};
 
 /// Maximum size of a message from a client, in bytes. Clients only send pings.
 const MESSAGE_BYTES_MAX: usize = 4 << 10;
@@ -60,10 +60,14 @@ pub(crate) fn route(app: Arc<App>) -> Routes {
     let shared = Arc::new(Shared { hub: Hub::new(Arc::clone(&app)), app, sockets: SocketLimit::default() });
     warp::path("ws")
         .and(warp::path::end())
-        .and(method("GET"))
+        .and(warp::method())
         .and(upgrade_request())
-        .map(move |_: Method, request: UpgradeRequest| {
-            open(&shared, request).unwrap_or_else(Refusal::into_response)
+        .map(move |method: Method, request: UpgradeRequest| {
+            let reply = match method {
+                Method::GET => open(&shared, request),
+                _ => Err(Refusal::wrong_method(&method, "GET")),
+            };
+            reply.unwrap_or_else(Refusal::into_response)
         })
         .boxed()
 }

@@ -6,13 +6,16 @@ use domain::group::Group;
 use domain::ids::{AccountId, ChannelId, GroupId, ProfileId, StreamId};
 use domain::source_url::SourceUrl;
 use domain::stream::{RequestHeaders, Stream, StreamProperties};
+use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
 use serde_json::{Value, json};
 use uuid::Uuid;
 
 use super::routes;
+use crate::rest::frame::access::Access;
+use crate::rest::frame::call::ParameterKind;
 use crate::rest::frame::field::{Field, Kind};
 use crate::rest::frame::input::BodyShape;
-use crate::rest::frame::route::{Access, Route};
+use crate::rest::frame::route::{AnswerShape, Route};
 use crate::rest::frame::testing::{ADMIN, INACTIVE, Rest, SECRET, STANDARD, STREAMER, SUPERUSER};
 
 /// Holds T-acc.1.
@@ -20,18 +23,22 @@ use crate::rest::frame::testing::{ADMIN, INACTIVE, Rest, SECRET, STANDARD, STREA
 async fn every_route_accepts_the_users_that_it_declares_and_no_others() {
     let rest = furnished().await;
     for route in routes() {
-        for (who, header, value, level) in everybody(&rest) {
+        for (who, header, value, credentials) in everybody(&rest) {
             for path in paths(&route) {
-                let method = route.method.as_str();
+                let method = method(&route);
                 let answer = rest.send(method, &path, &[(header, &value)], "").await;
                 // Restored for the next caller, because a call may have deleted a user or revoked a key.
                 rest.restore_users().await;
-                let expected = match (route.access, level) {
-                    (Access::Anyone, _) => None,
-                    // The test client's address belongs to no allowed network.
-                    (Access::Networks(_), _) => Some(403),
-                    (Access::From(_), None) => Some(401),
-                    (Access::From(needed), Some(level)) => (level < needed.number()).then_some(403),
+                // The test client's address belongs to no allowed network, and no path contains a valid login.
+                let expected = match (rest.access(&route, &path), credentials) {
+                    (Access::Anyone, _) | (Access::UsersOrNetworks(_), Credentials::Level(_)) => None,
+                    (Access::Networks(_), _) | (Access::UsersOrNetworks(_), Credentials::Missing) => {
+                        Some(403)
+                    }
+                    (Access::From(needed) | Access::FromHeaderOrQuery(needed), Credentials::Level(level)) => {
+                        (level < needed.number()).then_some(403)
+                    }
+                    _ => Some(401),
                 };
                 match expected {
                     Some(status) => assert_eq!(answer.status, status, "{who}: {method} {path}"),
@@ -46,6 +53,30 @@ async fn every_route_accepts_the_users_that_it_declares_and_no_others() {
     }
 }
 
+/// Holds T-acc.1.
+#[tokio::test]
+async fn a_route_with_a_login_in_its_path_accepts_active_users_with_their_password() {
+    let rest = furnished().await;
+    let mut n_routes = 0;
+    for route in routes().iter().filter(|it| matches!(it.access, Access::PathLogin)) {
+        n_routes += 1;
+        for (user, password, is_accepted) in [
+            (STREAMER, STREAMER, true),
+            (ADMIN, ADMIN, true),
+            (STREAMER, ADMIN, false),
+            (INACTIVE, INACTIVE, false),
+        ] {
+            let player_password = rest.user(password).player_password.clone().unwrap();
+            let player_password = utf8_percent_encode(player_password.expose(), NON_ALPHANUMERIC).to_string();
+            let path = route.path.replace("{user}", &rest.user(user).username);
+            let path = path.replace("{password}", &player_password).replace("{file}", "1");
+            let answer = rest.send(method(route), &path, &[], "").await;
+            assert_eq!(answer.status != 401, is_accepted, "{path}: {} {}", answer.status, answer.text);
+        }
+    }
+    assert!(n_routes > 0);
+}
+
 /// Holds T-rest.1. [`Rest`] checks that no handler fails, that each answer conforms to the schema, and that a refusal
 /// changes nothing.
 #[tokio::test]
@@ -55,40 +86,50 @@ async fn every_input_to_a_route_gets_a_documented_answer() {
         for path in paths(&route) {
             for query in hostile_queries(&route) {
                 let path = format!("{path}?{query}");
-                rest.admin(route.method.as_str(), &path, Value::Null).await;
+                rest.admin(method(&route), &path, Value::Null).await;
             }
             for body in hostile_bodies(&route) {
-                rest.admin(route.method.as_str(), &path, body).await;
+                rest.admin(method(&route), &path, body).await;
             }
         }
         for path in hostile_paths(&route) {
-            let answer = rest.admin(route.method.as_str(), &path, Value::Null).await;
+            let answer = rest.admin(method(&route), &path, Value::Null).await;
             assert!((400..500).contains(&answer.status), "{path}: {}", answer.status);
         }
     }
 }
 
-/// Returns name, header, header value, and the resulting level of every kind of caller.
-fn everybody(rest: &Rest) -> Vec<(&'static str, &'static str, String, Option<u8>)> {
+/// The credentials that a caller sends in a header.
+#[derive(Clone, Copy)]
+enum Credentials {
+    /// The request has none, or only some that are not meant for the gateway.
+    Missing,
+    Invalid,
+    /// Those of a user of this level.
+    Level(u8),
+}
+
+/// Returns name, header, header value, and credentials of every kind of caller.
+fn everybody(rest: &Rest) -> Vec<(&'static str, &'static str, String, Credentials)> {
     let bearer = |user| rest.bearer(user);
     let expired = rest.auth.tokens_of(&rest.user(ADMIN), 1_000_000_000).access;
     let refresh = rest.auth.tokens(&rest.user(ADMIN)).refresh;
     let admin = rest.user(ADMIN);
     let key = admin.api_key.as_ref().map(|it| it.key.expose().to_owned()).unwrap();
     vec![
-        ("a caller without credentials", "accept", "*/*".to_owned(), None),
-        ("an invalid token", "authorization", "Bearer a.b.c".to_owned(), None),
-        ("basic authentication", "authorization", "Basic YTpi".to_owned(), None),
-        ("an invalid key", "x-api-key", "wrong".to_owned(), None),
-        ("an expired token", "authorization", format!("Bearer {expired}"), None),
-        ("a refresh token", "authorization", format!("Bearer {refresh}"), None),
-        ("an inactive user", "authorization", bearer(INACTIVE), None),
-        ("a streamer", "authorization", bearer(STREAMER), Some(0)),
-        ("a standard user", "authorization", bearer(STANDARD), Some(1)),
-        ("an admin", "authorization", bearer(ADMIN), Some(10)),
-        ("a superuser", "authorization", bearer(SUPERUSER), Some(10)),
-        ("a key", "x-api-key", key.clone(), Some(10)),
-        ("a key in the other header", "authorization", format!("ApiKey {key}"), Some(10)),
+        ("a caller without credentials", "accept", "*/*".to_owned(), Credentials::Missing),
+        ("an invalid token", "authorization", "Bearer a.b.c".to_owned(), Credentials::Invalid),
+        ("basic authentication", "authorization", "Basic YTpi".to_owned(), Credentials::Missing),
+        ("an invalid key", "x-api-key", "wrong".to_owned(), Credentials::Invalid),
+        ("an expired token", "authorization", format!("Bearer {expired}"), Credentials::Invalid),
+        ("a refresh token", "authorization", format!("Bearer {refresh}"), Credentials::Invalid),
+        ("an inactive user", "authorization", bearer(INACTIVE), Credentials::Invalid),
+        ("a streamer", "authorization", bearer(STREAMER), Credentials::Level(0)),
+        ("a standard user", "authorization", bearer(STANDARD), Credentials::Level(1)),
+        ("an admin", "authorization", bearer(ADMIN), Credentials::Level(10)),
+        ("a superuser", "authorization", bearer(SUPERUSER), Credentials::Level(10)),
+        ("a key", "x-api-key", key.clone(), Credentials::Level(10)),
+        ("a key in the other header", "authorization", format!("ApiKey {key}"), Credentials::Level(10)),
     ]
 }
 
@@ -97,20 +138,39 @@ fn declares(route: &Route, status: u16) -> bool {
     route.refusals.iter().any(|it| it.0.as_u16() == status)
 }
 
+/// Returns the method to call a route with. HEAD for streams, because no provider of this test sends one.
+fn method(route: &Route) -> &str {
+    match route.answer {
+        AnswerShape::StreamOrRedirect(_) => "HEAD",
+        _ => route.method.as_str(),
+    }
+}
+
 /// Returns the paths of a route for a missing and for an existing object.
 fn paths(route: &Route) -> Vec<String> {
     if route.path_parameters().next().is_none() {
         return vec![route.path.to_owned()];
     }
-    let with = |id: &str, uuid: Uuid| {
+    let with = |id: &str, uuid: Uuid, text: &str| {
         let uuid = uuid.to_string();
         let fill = |path: String, name| {
-            path.replace(&format!("{{{name}}}"), if name == "uuid" { &uuid } else { id })
+            let value = match ParameterKind::of(name) {
+                ParameterKind::Id | ParameterKind::File => id,
+                ParameterKind::Uuid => &uuid,
+                ParameterKind::Text => text,
+            };
+            path.replace(&format!("{{{name}}}"), value)
         };
         route.path_parameters().fold(route.path.to_owned(), fill)
     };
+    let missing = Uuid::from_u128(9);
+    let mut paths = vec![with("999999", missing, "999999"), with("1", UUID, "1")];
+    if let Access::Depends { .. } = route.access {
+        let texts = [missing.to_string(), UUID.to_string(), "neither".to_owned()];
+        paths.extend(texts.map(|it| with("1", UUID, &it)));
+    }
     // The existing object is last, because a DELETE removes it.
-    vec![with("999999", Uuid::from_u128(9)), with("1", UUID)]
+    paths
 }
 
 fn hostile_paths(route: &Route) -> Vec<String> {

@@ -1,11 +1,12 @@
-//! The REST interface: everything under `/api/`, and everything under `/proxy/ts/` except the streams.
+//! The REST interface, and the table of all routes of the gateway except the WebSocket.
 //!
 //! A resource is a file with its tables of fields, its routes and their handlers. From the tables and routes come the
 //! reading of requests, the refusals, the published schema, the access checks, and the tests that call every route.
 //! To add one, copy `api/channels/groups.rs`, change the nouns, and add it to the `mod.rs` beside it.
 //!
-//! Reading order: `api/channels/groups.rs` (a whole resource), then in `frame/`: `record.rs` (rendering and
-//! changing records), `field.rs` (tables of fields), `route.rs` (an operation), `dispatch.rs` (everything before a handler runs), `list.rs`, `refuse.rs`, `openapi.rs`.
+//! Reading order: `api/channels/groups.rs` (a whole resource), then in `frame/`: `record.rs` (rendering and changing
+//! records), `field.rs` (tables of fields), `route.rs` (an operation), `access.rs` (its callers), `dispatch.rs`
+//! (everything before a handler runs), `list.rs`, `refuse.rs`, `openapi.rs`.
 
 mod api;
 pub(crate) mod frame;
@@ -16,14 +17,15 @@ mod tests;
 
 use std::sync::Arc;
 
-use self::frame::route::{Access, Route};
+use domain::user::UserLevel;
+
+use self::frame::route::Route;
 use self::frame::{dispatch, openapi};
 use crate::app::App;
 use crate::http::Routes;
 use crate::{player, status};
 
-/// Returns the routes of the table as a filter. They answer every path under `/api`, and elsewhere the paths below a
-/// route.
+/// Returns the routes of the table as a filter, which answers every request.
 pub(crate) fn filter(app: Arc<App>, port: Port) -> Routes {
     dispatch::filter(app, routes_of(port))
 }
@@ -43,7 +45,7 @@ fn routes() -> Vec<Route> {
 fn routes_of(port: Port) -> Vec<Route> {
     let players = match port {
         Port::Api => Vec::new(),
-        Port::Player => player::table(),
+        Port::Player => player::routes(),
     };
     [api::routes(), status::routes(), players].into_iter().flatten().collect()
 }
@@ -54,7 +56,7 @@ pub struct RouteInfo {
     pub method: String,
     /// Path with its parameters in braces.
     pub path: &'static str,
-    /// Minimum level of the user; `None` means that no authentication is required.
+    /// Minimum level of the user; `None` if callers may be without credentials, or send them in the path.
     pub level: Option<u8>,
     pub operation_id: String,
 }
@@ -64,10 +66,7 @@ pub fn table() -> Vec<RouteInfo> {
     let info = |route: Route| RouteInfo {
         method: route.method.to_string(),
         path: route.path,
-        level: match route.access {
-            Access::Anyone | Access::Networks(_) => None,
-            Access::From(level) => Some(level.number()),
-        },
+        level: route.access.level().map(UserLevel::number),
         operation_id: route.operation_id(),
     };
     routes().into_iter().map(info).collect()

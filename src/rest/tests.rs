@@ -63,6 +63,22 @@ async fn an_unknown_path_a_wrong_method_and_options_are_answered_with_json_or_an
     assert_eq!(answer.status, 200);
 }
 
+/// Outside `/api/` too, so that a client sees one form of refusal everywhere.
+#[tokio::test]
+async fn every_path_of_the_gateway_is_refused_in_the_same_form() {
+    let rest = Rest::start().await;
+    for path in ["/nothing", "/healthz/x", "/live/a/b", "/live/a/b/1.m3u8", "/proxy/ts/stream/", "/a/b/c"] {
+        let answer = rest.send("GET", path, &[], "").await;
+        assert_eq!((answer.status, answer.body), (404, json!({ "detail": "Not found." })), "{path}");
+    }
+    for path in ["/healthz", "/live/a/b/1.ts", "/proxy/ts/stream/1", "/a/b/1"] {
+        let answer = rest.send("PUT", path, &[], "").await;
+        let detail = json!({ "detail": "Method \"PUT\" not allowed." });
+        assert_eq!((answer.status, answer.body), (405, detail), "{path}");
+        assert_eq!(answer.headers["allow"], "GET, HEAD, OPTIONS", "{path}");
+    }
+}
+
 #[tokio::test]
 async fn the_trailing_slash_is_optional_for_every_method() {
     let rest = Rest::start().await;

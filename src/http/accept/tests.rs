@@ -346,7 +346,7 @@ async fn a_panic_in_a_handler_is_a_500_and_the_connection_stays_open() {
     use warp::Filter;
 
     let panics = warp::path("panic").map(|| -> warp::reply::Response { panic!("on purpose") });
-    let fine = warp::path("fine").map(|| crate::http::reply::text(http::StatusCode::OK, "fine"));
+    let fine = warp::path("fine").map(|| warp::Reply::into_response("fine"));
     let routes = panics.or(fine).unify().boxed();
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = listener.local_addr().unwrap();

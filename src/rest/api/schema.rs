@@ -3,8 +3,9 @@
 use serde_json::Value;
 
 use crate::http::reply::Refusal;
+use crate::rest::frame::access::Access;
 use crate::rest::frame::call::Call;
-use crate::rest::frame::route::{Access, Route};
+use crate::rest::frame::route::Route;
 
 pub(super) fn routes() -> Vec<Route> {
     vec![

@@ -1,9 +1,11 @@
 //! One request on its way through a handler: the caller, the parameters, and access to the gateway.
 
+use std::fmt;
 use std::sync::Arc;
 
+use domain::secret::Secret;
 use domain::user::User;
-use http::HeaderMap;
+use http::{HeaderMap, Method};
 use storage::Write;
 use url::form_urlencoded::Serializer;
 use uuid::Uuid;
@@ -14,40 +16,125 @@ use crate::http::caller::Caller;
 use crate::http::reply::Refusal;
 
 /// The first argument of every handler.
-#[derive(Clone, Debug)]
+#[derive(Clone)]
 pub(crate) struct Call {
     pub(crate) app: Arc<App>,
+    /// HEAD reaches the handler of GET.
+    pub(crate) method: Method,
     pub(crate) caller: Caller,
     pub(crate) headers: HeaderMap,
     pub(super) user: Option<Arc<User>>,
-    pub(super) parameters: Vec<(&'static str, Parameter)>,
-    /// Path as requested.
+    pub(super) parameters: Parameters,
+    /// Path of the route, with its parameters in braces.
+    pub(super) pattern: &'static str,
+    /// Path as requested. It may contain a password and must not be printed.
     pub(super) path: String,
     pub(super) query: Arc<Query>,
 }
 
-/// A parameter of the path. Its name determines its type.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Parameter {
-    /// Id of a record.
-    Id(u32),
-    /// `{uuid}`.
-    Uuid(Uuid),
+/// Path, headers and query may contain credentials.
+impl fmt::Debug for Call {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Call({} {})", self.method, self.pattern)
+    }
 }
 
-impl Parameter {
-    /// Returns `None` if the text does not fit, so that the path does not exist. Ids have no sign, decimals or more
-    /// than 32 bits.
-    pub(super) fn read(name: &str, text: &str) -> Option<Self> {
+/// The parameters of a path, by name.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Parameters(Vec<(&'static str, Parameter)>);
+
+/// A parameter of the path.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Parameter {
+    Number(u32),
+    Uuid(Uuid),
+    /// May be a password, so it does not print itself.
+    Text(Secret),
+}
+
+/// The kind of a parameter, which its name determines.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum ParameterKind {
+    /// `{id}` and names that end with `_id`: the id of a record, without sign or decimals, of at most 32 bits.
+    Id,
+    /// `{uuid}`.
+    Uuid,
+    /// `{file}`: the id of a record as the name of a file, with or without `.ts`.
+    File,
+    /// All other names: any text that is not empty.
+    Text,
+}
+
+impl ParameterKind {
+    pub(crate) fn of(name: &str) -> Self {
         match name {
-            "uuid" => Uuid::try_parse(text).ok().map(Self::Uuid),
-            _ => text.parse().ok().filter(|_| text.bytes().all(|it| it.is_ascii_digit())).map(Self::Id),
+            "uuid" => Self::Uuid,
+            "file" => Self::File,
+            "id" => Self::Id,
+            _ if name.ends_with("_id") => Self::Id,
+            _ => Self::Text,
+        }
+    }
+
+    /// Returns `None` if the text does not fit, so that the path does not exist.
+    fn read(self, text: &str) -> Option<Parameter> {
+        let number = |text: &str| {
+            let is_number = text.bytes().all(|it| it.is_ascii_digit());
+            text.parse().ok().filter(|_| is_number).map(Parameter::Number)
+        };
+        match self {
+            Self::Id => number(text),
+            Self::Uuid => Uuid::try_parse(text).ok().map(Parameter::Uuid),
+            Self::File => number(text.strip_suffix(".ts").unwrap_or(text)),
+            Self::Text => (!text.is_empty()).then(|| Parameter::Text(Secret::new(text))),
+        }
+    }
+}
+
+impl Parameters {
+    /// Reads a decoded segment and adds it. Returns false if it does not fit the parameter.
+    #[must_use]
+    pub(super) fn push(&mut self, name: &'static str, segment: &str) -> bool {
+        let read = ParameterKind::of(name).read(segment);
+        read.map(|it| self.0.push((name, it))).is_some()
+    }
+
+    /// Removes the parameter that was added last.
+    pub(super) fn pop(&mut self) {
+        self.0.pop();
+    }
+
+    fn get(&self, name: &str) -> Option<&Parameter> {
+        self.0.iter().find(|it| it.0 == name).map(|it| &it.1)
+    }
+
+    /// Returns the parameter of this name if its kind is a text.
+    pub(crate) fn text(&self, name: &str) -> Option<&str> {
+        match self.get(name)? {
+            Parameter::Text(text) => Some(text.expose()),
+            Parameter::Number(_) | Parameter::Uuid(_) => None,
+        }
+    }
+
+    /// Returns the parameter of this name if its kind is an id or a file.
+    pub(crate) fn number(&self, name: &str) -> Option<u32> {
+        match self.get(name)? {
+            Parameter::Number(number) => Some(*number),
+            Parameter::Uuid(_) | Parameter::Text(_) => None,
+        }
+    }
+
+    /// Returns the parameter `{uuid}`.
+    pub(crate) fn uuid(&self) -> Option<Uuid> {
+        match self.get("uuid")? {
+            Parameter::Uuid(uuid) => Some(*uuid),
+            Parameter::Number(_) | Parameter::Text(_) => None,
         }
     }
 }
 
 impl Call {
-    /// Returns the authenticated user. Always present if the route requires a level.
+    /// Returns the authenticated user. Always present if the route requires a level or a login.
     pub(crate) fn user(&self) -> Result<&Arc<User>, Refusal> {
         self.user.as_ref().ok_or_else(Refusal::no_credentials)
     }
@@ -59,22 +146,22 @@ impl Call {
 
     /// Returns the id with this parameter name. A route whose path lacks it is a bug, and the answer is 500.
     pub(crate) fn id_of(&self, name: &str) -> Result<u32, Refusal> {
-        match self.parameter(name) {
-            Some(Parameter::Id(id)) => Ok(id),
-            _ => Err(Refusal::fault(format_args!("find the number {name} in {}", self.path))),
-        }
+        self.parameters.number(name).ok_or_else(|| self.lacks(name))
     }
 
     /// Returns the parameter `{uuid}`.
     pub(crate) fn uuid(&self) -> Result<Uuid, Refusal> {
-        match self.parameter("uuid") {
-            Some(Parameter::Uuid(uuid)) => Ok(uuid),
-            _ => Err(Refusal::fault(format_args!("find the uuid in {}", self.path))),
-        }
+        self.parameters.uuid().ok_or_else(|| self.lacks("uuid"))
     }
 
-    fn parameter(&self, name: &str) -> Option<Parameter> {
-        self.parameters.iter().find(|it| it.0 == name).map(|it| it.1)
+    /// Returns the text with this parameter name.
+    pub(crate) fn text(&self, name: &str) -> Result<&str, Refusal> {
+        self.parameters.text(name).ok_or_else(|| self.lacks(name))
+    }
+
+    /// Returns the refusal for a parameter that the path of the route does not have.
+    fn lacks(&self, name: &str) -> Refusal {
+        Refusal::fault(format_args!("find the parameter {name} in {}", self.pattern))
     }
 
     /// Runs a function as one transaction: a refusal discards all of its changes.

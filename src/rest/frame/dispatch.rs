@@ -12,7 +12,10 @@ use std::time::Duration;
 
 use bytes::Buf;
 use futures_util::{Stream, StreamExt};
-use http::header::{ALLOW, CONTENT_ENCODING, CONTENT_LENGTH, CONTENT_TYPE, HeaderValue};
+use http::header::{
+    ACCESS_CONTROL_ALLOW_HEADERS, ACCESS_CONTROL_ALLOW_METHODS, ACCESS_CONTROL_ALLOW_ORIGIN,
+    ACCESS_CONTROL_MAX_AGE, ALLOW, CONTENT_ENCODING, CONTENT_LENGTH, CONTENT_TYPE, HeaderValue,
+};
 use http::{HeaderMap, Method, StatusCode};
 use serde_json::{Map, Value};
 use tokio::time::timeout;
@@ -21,8 +24,8 @@ use warp::reply::Response as Reply;
 
 use super::call::Call;
 use super::input::{Query, RequestInput};
-use super::route::{Access, Answer, Redirect, Route};
-use super::router::Router;
+use super::route::{Answer, Redirect, Route};
+use super::router::{PathMatch, Router};
 use crate::app::App;
 use crate::http::Routes;
 use crate::http::caller::{Caller, caller};
@@ -31,21 +34,11 @@ use crate::http::reply::Refusal;
 /// Maximum size of a body without authentication, in bytes.
 const ANONYMOUS_BODY_BYTES_MAX: usize = 64 << 10;
 
-/// Returns one filter for all routes. It answers every path that the table covers, and rejects all others.
+/// Returns one filter for all routes. It answers every request.
 pub(in crate::rest) fn filter(app: Arc<App>, routes: Vec<Route>) -> Routes {
     let router = Arc::new(Router::new(routes));
     let query = warp::query::raw().or(warp::any().map(String::new)).unify();
-    let is_covered = {
-        let router = Arc::clone(&router);
-        move |path: warp::path::FullPath| {
-            let is_covered = router.covers(path.as_str());
-            async move { if is_covered { Ok(()) } else { Err(warp::reject::not_found()) } }
-        }
-    };
-    warp::path::full()
-        .and_then(is_covered)
-        .untuple_one()
-        .and(warp::method())
+    warp::method()
         .and(warp::path::full())
         .and(query)
         .and(caller())
@@ -78,46 +71,51 @@ async fn answer(
         return Ok(redirect("/api/", &request.query));
     }
     let found = router.find(&request.path).ok_or_else(|| Refusal::not_found("Not found."))?;
-    let Some(route) = found.route(&request.method) else {
+    let Some(route) = found.route(&request.method).cloned() else {
         if request.method == Method::OPTIONS {
-            return Ok(options(&found.allow()));
+            return Ok(options(&found));
         }
         return Err(Refusal::wrong_method(&request.method, found.allow()));
     };
-    let user = match route.access {
-        Access::Anyone => app.auth.user_of(&request.headers).ok().flatten(),
-        Access::Networks(class) => {
-            class.check(&app, &request.caller)?;
-            None
-        }
-        Access::From(level) => {
-            let user = app.auth.user_of(&request.headers)?.ok_or_else(Refusal::no_credentials)?;
-            if !user.may(level) {
-                return Err(Refusal::no_permission());
-            }
-            Some(user)
-        }
+    let call = Call {
+        app,
+        method: request.method,
+        caller: request.caller,
+        headers: request.headers,
+        user: None,
+        parameters: found.parameters,
+        pattern: route.path,
+        path: request.path,
+        query: Arc::new(Query::parse(&request.query)),
     };
+    let answer = run(&route, call, body).await;
+    if !route.is_for_any_origin {
+        return answer;
+    }
+    let mut reply = answer.unwrap_or_else(Refusal::into_response);
+    reply.headers_mut().insert(ACCESS_CONTROL_ALLOW_ORIGIN, HeaderValue::from_static("*"));
+    Ok(reply)
+}
+
+/// Checks the access, reads the body and calls the handler.
+async fn run(
+    route: &Route,
+    mut call: Call,
+    body: impl Stream<Item = Result<impl Buf, warp::Error>> + Send,
+) -> Result<Reply, Refusal> {
+    call.user = route.access.authenticate(&call).await?;
+    let limits = &call.app.config.limits;
     let body = if route.inputs.body.is_some() {
-        let bytes_max = match user {
-            Some(_) => app.config.limits.body_bytes_max,
-            None => app.config.limits.body_bytes_max.min(ANONYMOUS_BODY_BYTES_MAX),
+        let bytes_max = match call.user {
+            Some(_) => limits.body_bytes_max,
+            None => limits.body_bytes_max.min(ANONYMOUS_BODY_BYTES_MAX),
         };
-        read_body(&request.headers, bytes_max, app.config.limits.body_timeout, body).await?
+        read_body(&call.headers, bytes_max, limits.body_timeout, body).await?
     } else {
         Value::Null
     };
-    let query = Arc::new(Query::parse(&request.query));
-    let input = RequestInput { query: Arc::clone(&query), body, is_partial: route.method == Method::PATCH };
-    let call = Call {
-        app,
-        caller: request.caller,
-        headers: request.headers,
-        user,
-        parameters: found.parameters.clone(),
-        path: request.path,
-        query,
-    };
+    let is_partial = route.method == Method::PATCH;
+    let input = RequestInput { query: Arc::clone(&call.query), body, is_partial };
     (route.handler)(call, &input).await
 }
 
@@ -127,12 +125,21 @@ fn redirect(path: &str, query: &str) -> Reply {
     Redirect(location).into_reply()
 }
 
-fn options(allow: &str) -> Reply {
+/// Lists the methods of a path, and answers CORS preflight requests where pages of any origin may read the answers.
+fn options(found: &PathMatch<'_>) -> Reply {
     let mut reply = Reply::default();
     *reply.status_mut() = StatusCode::NO_CONTENT;
-    if let Ok(allow) = HeaderValue::from_str(allow) {
-        reply.headers_mut().insert(ALLOW, allow);
+    let Ok(allow) = HeaderValue::from_str(&found.allow()) else { return reply };
+    let headers = reply.headers_mut();
+    if found.is_for_any_origin() {
+        headers.insert(ACCESS_CONTROL_ALLOW_ORIGIN, HeaderValue::from_static("*"));
+        headers.insert(ACCESS_CONTROL_ALLOW_METHODS, allow.clone());
+        // The wildcard does not include `Authorization`.
+        headers.insert(ACCESS_CONTROL_ALLOW_HEADERS, HeaderValue::from_static("*, Authorization"));
+        // One day.
+        headers.insert(ACCESS_CONTROL_MAX_AGE, HeaderValue::from_static("86400"));
     }
+    headers.insert(ALLOW, allow);
     reply
 }
 

@@ -35,8 +35,8 @@ pub(crate) enum BodyShape {
     Many(&'static Record, usize),
 }
 
-/// Decoded query and body of a request.
-#[derive(Debug, Default)]
+/// Decoded query and body of a request, which may contain credentials and do not print themselves.
+#[derive(Default)]
 pub(crate) struct RequestInput {
     pub(crate) query: Arc<Query>,
     /// `{}` if the request has no body.
@@ -100,7 +100,7 @@ impl FieldErrors {
 }
 
 /// The decoded query of a URL. A repeated name keeps all its values.
-#[derive(Debug, Default)]
+#[derive(Default)]
 pub(crate) struct Query {
     pairs: Vec<(String, String)>,
 }
@@ -113,6 +113,13 @@ impl Query {
 
     pub(crate) fn pairs(&self) -> &[(String, String)] {
         &self.pairs
+    }
+
+    /// Returns the value of a name that occurs exactly once.
+    pub(super) fn single(&self, name: &str) -> Option<&str> {
+        let mut values = self.pairs.iter().filter(|it| it.0 == name);
+        let value = values.next()?;
+        values.next().is_none().then_some(value.1.as_str())
     }
 
     /// Returns the value of a name. Repeated values are joined by commas; empty values are ignored.

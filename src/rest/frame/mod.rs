@@ -3,6 +3,7 @@
 //! A resource declares its fields with the macros of `record.rs`, and its operations as values of `route.rs`.
 //! `dispatch.rs` answers requests for them and `openapi.rs` publishes them.
 
+pub(crate) mod access;
 pub(crate) mod call;
 #[cfg(test)]
 mod conform;

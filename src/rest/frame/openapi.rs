@@ -5,10 +5,11 @@ use std::collections::BTreeMap;
 use http::{Method, StatusCode};
 use serde_json::{Map, Value, json};
 
-use super::call::Parameter;
+use super::access::Access;
+use super::call::ParameterKind;
 use super::field::{Field, Kind, Record};
 use super::input::BodyShape;
-use super::route::{Access, AnswerShape, Route};
+use super::route::{AnswerShape, Route};
 
 /// Returns the document for these routes.
 pub(in crate::rest) fn document(routes: &[Route]) -> Value {
@@ -35,6 +36,12 @@ pub(in crate::rest) fn document(routes: &[Route]) -> Value {
             "securitySchemes": {
                 "bearer": { "type": "http", "scheme": "bearer", "bearerFormat": "JWT" },
                 "apiKey": { "type": "apiKey", "in": "header", "name": "X-API-Key" },
+                "token": {
+                    "type": "apiKey",
+                    "in": "query",
+                    "name": "token",
+                    "description": "An access token.",
+                },
             },
         },
     })
@@ -44,15 +51,12 @@ fn operation(route: &Route, schemas: &mut Schemas) -> Value {
     let mut operation = json!({
         "operationId": route.operation_id(),
         "summary": route.summary,
-        "tags": [route.path.trim_matches('/').split('/').find(|it| !matches!(*it, "" | "api")).unwrap_or("api")],
+        "tags": [tag(route.path)],
         "responses": responses(route, schemas),
-        "security": match route.access {
-            Access::Anyone | Access::Networks(_) => json!([]),
-            Access::From(_) => json!([{ "bearer": [] }, { "apiKey": [] }]),
-        },
+        "security": security(route.access),
     });
-    if let Access::From(level) = route.access {
-        operation["description"] = json!(format!("Requires a user of level {level} or above."));
+    if let Some(description) = description(route.access) {
+        operation["description"] = description.into();
     }
     let in_path = route.path_parameters().map(path_parameter);
     let in_query = route.inputs.query.iter().map(|it| query_parameter(it, schemas));
@@ -78,11 +82,43 @@ fn operation(route: &Route, schemas: &mut Schemas) -> Value {
     operation
 }
 
+/// Returns the group of an operation: the first segment of its path below `/api/`.
+fn tag(path: &str) -> &str {
+    let is_name = |it: &&str| !matches!(*it, "" | "api") && !it.starts_with('{');
+    // The other paths that start with a parameter are short forms of live ones.
+    let other = if path.starts_with("/{") { "live" } else { "api" };
+    path.split('/').find(is_name).unwrap_or(other)
+}
+
+/// Returns the alternatives of credentials. Credentials in a path are parameters and not described here.
+fn security(access: Access) -> Value {
+    match access {
+        Access::Anyone | Access::Networks(_) | Access::PathLogin => json!([]),
+        Access::From(_) => json!([{ "bearer": [] }, { "apiKey": [] }]),
+        Access::FromHeaderOrQuery(_) => json!([{ "bearer": [] }, { "apiKey": [] }, { "token": [] }]),
+        Access::UsersOrNetworks(_) => json!([{}, { "bearer": [] }, { "apiKey": [] }]),
+        Access::Depends { .. } => json!([{}, { "bearer": [] }, { "apiKey": [] }, { "token": [] }]),
+    }
+}
+
+fn description(access: Access) -> Option<String> {
+    match access {
+        Access::Anyone | Access::Networks(_) => None,
+        Access::From(level) | Access::FromHeaderOrQuery(level) => {
+            Some(format!("Requires a user of level {level} or above."))
+        }
+        Access::UsersOrNetworks(_) => Some("Requires a user or an allowed network.".to_owned()),
+        Access::PathLogin => Some("Requires the name and a password of a user in the path.".to_owned()),
+        Access::Depends { description, .. } => Some(description.to_owned()),
+    }
+}
+
 fn path_parameter(name: &str) -> Value {
-    // A parameter accepts either ids or UUIDs.
-    let schema = match Parameter::read(name, "1") {
-        Some(_) => json!({ "type": "integer", "minimum": 0, "maximum": u32::MAX }),
-        None => json!({ "type": "string", "format": "uuid" }),
+    let schema = match ParameterKind::of(name) {
+        ParameterKind::Id => json!({ "type": "integer", "minimum": 0, "maximum": u32::MAX }),
+        ParameterKind::Uuid => json!({ "type": "string", "format": "uuid" }),
+        ParameterKind::File => json!({ "type": "string", "pattern": r"^[0-9]+(\.ts)?$", "example": "7.ts" }),
+        ParameterKind::Text => json!({ "type": "string", "minLength": 1 }),
     };
     json!({ "name": name, "in": "path", "required": true, "schema": schema })
 }
@@ -115,20 +151,20 @@ fn responses(route: &Route, schemas: &mut Schemas) -> Map<String, Value> {
         AnswerShape::Page(kind) => {
             json!({ "description": "A page of the list.", "content": json_of(envelope(schemas.of_kind(kind))) })
         }
-        AnswerShape::Content(media_type) => {
+        AnswerShape::Content(media_type) | AnswerShape::StreamOrRedirect(media_type) => {
             let schema = match media_type.starts_with("text/") {
                 true => json!({ "type": "string" }),
                 false => json!({ "type": "string", "format": "binary" }),
             };
             json!({ "description": "Success.", "content": { media_type: { "schema": schema } } })
         }
-        AnswerShape::Redirect => json!({
-            "description": "The header `Location` contains the address.",
-            "headers": { "Location": { "schema": { "type": "string" } } },
-        }),
+        AnswerShape::Redirect => redirect(),
     };
     let content = success["content"].clone();
     responses.insert(route.status.as_str().to_owned(), success);
+    if let AnswerShape::StreamOrRedirect(_) = route.answer {
+        responses.insert(StatusCode::FOUND.as_str().to_owned(), redirect());
+    }
     for (status, reasons) in refusals(route) {
         let mut described = match SHARED.iter().find(|it| reasons == [it.2]) {
             Some((name, ..)) => json!({ "$ref": format!("#/components/responses/{name}") }),
@@ -143,6 +179,13 @@ fn responses(route: &Route, schemas: &mut Schemas) -> Map<String, Value> {
         responses.insert(status.as_str().to_owned(), described);
     }
     responses
+}
+
+fn redirect() -> Value {
+    json!({
+        "description": "The header `Location` contains the address.",
+        "headers": { "Location": { "schema": { "type": "string" } } },
+    })
 }
 
 fn refusal(status: StatusCode, reason: &str) -> Value {
@@ -208,12 +251,20 @@ fn shared_refusals() -> Map<String, Value> {
 /// Returns the status of every refusal with its reasons.
 fn refusals(route: &Route) -> BTreeMap<StatusCode, Vec<&'static str>> {
     let has_body = route.inputs.body.is_some();
+    let (needs_user, needs_level, needs_network) = match route.access {
+        Access::Anyone => (false, false, false),
+        Access::From(_) | Access::FromHeaderOrQuery(_) => (true, true, false),
+        Access::Networks(_) => (false, false, true),
+        Access::UsersOrNetworks(_) => (true, false, true),
+        Access::PathLogin => (true, false, false),
+        Access::Depends { .. } => (true, true, true),
+    };
     let shared = [
         (has_body, INVALID_BODY),
         (!route.inputs.query.is_empty(), INVALID_PARAMETER),
-        (matches!(route.access, Access::From(_)), UNAUTHORIZED),
-        (matches!(route.access, Access::From(_)), FORBIDDEN),
-        (matches!(route.access, Access::Networks(_)), NETWORK_REFUSED),
+        (needs_user, UNAUTHORIZED),
+        (needs_level, FORBIDDEN),
+        (needs_network, NETWORK_REFUSED),
         (route.path_parameters().next().is_some(), NOT_FOUND),
         (route.inputs.is_paged, PAGE_NOT_FOUND),
         (has_body, REQUEST_TIMEOUT),

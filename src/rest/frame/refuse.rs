@@ -1,6 +1,6 @@
 //! Refusals of the REST interface, and the refusals for errors of the store.
 
-use http::{Method, StatusCode};
+use http::StatusCode;
 use serde_json::json;
 use storage::Error as StoreError;
 use tracing::error;
@@ -46,11 +46,6 @@ impl Refusal {
     pub(crate) fn no_permission() -> Self {
         Refusal::status(StatusCode::FORBIDDEN)
             .with_detail("You do not have permission to perform this action.")
-    }
-
-    /// 405. `allow` lists the methods of the path.
-    pub(super) fn wrong_method(method: &Method, allow: String) -> Self {
-        Refusal::method(allow).with_detail(format!("Method \"{method}\" not allowed."))
     }
 
     /// 413.

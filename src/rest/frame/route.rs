@@ -5,65 +5,25 @@ use std::marker::PhantomData;
 use std::pin::Pin;
 use std::sync::Arc;
 
-use domain::user::UserLevel;
-use http::header::{CONTENT_TYPE, HeaderName, HeaderValue, LOCATION};
+use http::header::{CACHE_CONTROL, CONTENT_TYPE, HeaderName, HeaderValue, LOCATION};
 use http::{Method, Response, StatusCode};
 use serde::Serialize;
 use warp::reply::Response as Reply;
 
+use super::access::Access;
 use super::call::Call;
 use super::field::Kind;
 use super::input::{Input, Inputs, RequestInput};
 use super::value::Shape;
-use crate::app::App;
 use crate::http::WarpBody;
-use crate::http::caller::Caller;
 use crate::http::reply::{Refusal, with_type};
-
-/// The callers that a route accepts. Every route must declare them.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Access {
-    /// Everyone. Invalid credentials are treated like missing ones.
-    Anyone,
-    /// Users of at least this level.
-    From(UserLevel),
-    /// Everyone whose address belongs to these networks.
-    Networks(NetworkClass),
-}
-
-/// Networks that need no credentials, set in the configuration.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum NetworkClass {
-    Metrics,
-    Playlists,
-}
-
-impl NetworkClass {
-    /// Refuses callers from other networks.
-    pub(super) fn check(self, app: &App, caller: &Caller) -> Result<(), Refusal> {
-        let networks = match self {
-            Self::Metrics => &app.config.metrics_networks,
-            Self::Playlists => &app.config.stream_networks,
-        };
-        match self {
-            _ if networks.contains(caller.address()) => Ok(()),
-            Self::Metrics => Err(Refusal::network()),
-            Self::Playlists => Err(app.network_refusals.refuse(caller, "playlist")),
-        }
-    }
-}
-
-/// Any user.
-pub(crate) const STREAMER: Access = Access::From(UserLevel::Streamer);
-pub(crate) const STANDARD: Access = Access::From(UserLevel::Standard);
-pub(crate) const ADMIN: Access = Access::From(UserLevel::Admin);
 
 /// One operation: method, path, access, input, answer and handler.
 #[derive(Clone)]
 pub(crate) struct Route {
     pub(crate) method: Method,
-    /// Path with its parameters in braces: `{uuid}` is the UUID of a channel, every other parameter is the id of a
-    /// record. Paths below `/api/` end with a slash.
+    /// Path with its parameters in braces, whose names determine their kinds (see `ParameterKind`). Paths below `/api/`
+    /// end with a slash.
     pub(crate) path: &'static str,
     pub(crate) access: Access,
     /// A sentence that begins with a verb, such as "Lists channels."
@@ -75,6 +35,8 @@ pub(crate) struct Route {
     pub(crate) refusals: Vec<(StatusCode, &'static str)>,
     /// Statuses of refusals whose body can have the media type of a success instead of JSON.
     pub(crate) plain_refusals: Vec<StatusCode>,
+    /// Whether pages of any origin may read the answers, refusals included.
+    pub(crate) is_for_any_origin: bool,
     pub(crate) handler: BoxedHandler,
 }
 
@@ -90,6 +52,8 @@ pub(crate) enum AnswerShape {
     Content(&'static str),
     /// The header `Location`.
     Redirect,
+    /// A stream of this media type, or 302 with the header `Location`.
+    StreamOrRedirect(&'static str),
 }
 
 /// A handler without its types: reads the input, runs, and returns the reply.
@@ -180,6 +144,7 @@ impl Route {
             answer: H::Answer::SHAPE,
             refusals: Vec::new(),
             plain_refusals: Vec::new(),
+            is_for_any_origin: false,
             handler,
         }
     }
@@ -194,6 +159,12 @@ impl Route {
     pub(crate) fn refuses_plainly(mut self, status: StatusCode, when: &'static str) -> Self {
         self.plain_refusals.push(status);
         self.refuses(status, when)
+    }
+
+    /// Lets pages of any origin read the answers: adds the CORS header to them, and answers preflight requests. Only for
+    /// routes where browsers do not add credentials on their own.
+    pub(crate) fn for_any_origin(self) -> Self {
+        Route { is_for_any_origin: true, ..self }
     }
 
     /// Returns the names of the parameters in the path.
@@ -358,7 +329,11 @@ pub(crate) struct Content<M> {
 
 impl<M: MediaType> Content<M> {
     pub(crate) fn new(body: impl Into<WarpBody>) -> Self {
-        let mut reply: Reply = Response::new(body.into());
+        Self::from_reply(Response::new(body.into()))
+    }
+
+    /// Sets the media type of a reply.
+    pub(crate) fn from_reply(mut reply: Reply) -> Self {
         reply.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static(M::NAME));
         Content { reply, media_type: PhantomData }
     }
@@ -380,6 +355,34 @@ impl<M: MediaType> Answer for Content<M> {
 
     fn into_reply(self) -> Reply {
         self.reply
+    }
+}
+
+/// 200 with a stream of one media type, or 302 to a URL that serves it. Caches keep neither, because both depend on what
+/// is possible at the moment.
+///
+/// A handler must answer HEAD with an empty stream, without opening anything: players probe before they play.
+pub(crate) enum StreamOrRedirect<M> {
+    Stream(Content<M>),
+    Redirect(HeaderValue),
+}
+
+impl<M: MediaType> Answer for StreamOrRedirect<M> {
+    const STATUS: StatusCode = StatusCode::OK;
+    const SHAPE: AnswerShape = AnswerShape::StreamOrRedirect(M::NAME);
+
+    fn into_reply(self) -> Reply {
+        let mut reply = match self {
+            Self::Stream(content) => content.into_reply(),
+            Self::Redirect(location) => {
+                let mut reply = Reply::default();
+                *reply.status_mut() = StatusCode::FOUND;
+                reply.headers_mut().insert(LOCATION, location);
+                reply
+            }
+        };
+        reply.headers_mut().insert(CACHE_CONTROL, HeaderValue::from_static("no-cache, no-store"));
+        reply
     }
 }
 

@@ -1,20 +1,20 @@
 //! Finds the routes of a path in a tree of path segments, built once from the table.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::borrow::Cow;
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use domain::user;
 use http::Method;
 use percent_encoding::percent_decode_str;
 
-use super::call::Parameter;
+use super::call::Parameters;
 use super::route::Route;
 
 /// All routes, by path.
 #[derive(Default)]
 pub(super) struct Router {
     root: Node,
-    /// Prefixes of the paths: `/api`, and of other routes the part before their parameters.
-    areas: BTreeSet<&'static str>,
 }
 
 #[derive(Default)]
@@ -28,7 +28,7 @@ struct Node {
 /// The routes of a path, and the values of its parameters.
 pub(super) struct PathMatch<'a> {
     routes: &'a [Arc<Route>],
-    pub(super) parameters: Vec<(&'static str, Parameter)>,
+    pub(super) parameters: Parameters,
 }
 
 impl Router {
@@ -43,35 +43,43 @@ impl Router {
                     None => node.literals.entry(segment).or_default(),
                 };
             }
-            router.areas.extend(area(route.path));
             node.routes.push(Arc::new(route));
         }
         router
     }
 
-    /// Returns whether the table answers this path, if only with 404.
-    pub(super) fn covers(&self, path: &str) -> bool {
-        let is_in =
-            |area: &&str| path.strip_prefix(area).is_some_and(|it| it.is_empty() || it.starts_with('/'));
-        self.areas.iter().any(is_in) || self.find(path).is_some()
-    }
-
-    /// Returns the routes of a path, with or without its trailing slash.
+    /// Returns the routes of a path, with or without its trailing slash. A parameter at the start of a path matches no
+    /// segment that the gateway's own addresses start with.
     pub(super) fn find(&self, path: &str) -> Option<PathMatch<'_>> {
-        let mut node = &self.root;
-        let mut parameters = Vec::new();
-        for segment in segments(path) {
-            let segment = percent_decode_str(segment).decode_utf8().ok()?;
-            node = match (node.literals.get(&*segment), &node.parameter) {
-                (Some(node), _) => node,
-                (None, Some((name, node))) => {
-                    parameters.push((*name, Parameter::read(name, &segment)?));
-                    node
-                }
-                (None, None) => return None,
-            };
-        }
-        (!node.routes.is_empty()).then_some(PathMatch { routes: &node.routes, parameters })
+        let decode = |segment| percent_decode_str(segment).decode_utf8().ok();
+        let segments: Vec<Cow<'_, str>> = segments(path).map(decode).collect::<Option<_>>()?;
+        let mut parameters = Parameters::default();
+        let routes = self.root.find(&segments, &mut parameters)?;
+        let starts_with_parameter = routes.iter().any(|it| it.path.starts_with("/{"));
+        let is_reserved = starts_with_parameter && segments.first().is_some_and(|it| user::is_reserved(it));
+        (!is_reserved).then_some(PathMatch { routes, parameters })
+    }
+}
+
+impl Node {
+    /// Returns the routes below this node for the rest of a path, and adds the values of its parameters. Tries the
+    /// parameter where the literal segment leads to no route.
+    fn find(&self, path: &[Cow<'_, str>], parameters: &mut Parameters) -> Option<&[Arc<Route>]> {
+        let Some((segment, rest)) = path.split_first() else {
+            return (!self.routes.is_empty()).then_some(&self.routes);
+        };
+        let literal = self.literals.get(&**segment).and_then(|it| it.find(rest, parameters));
+        literal.or_else(|| {
+            let (name, node) = self.parameter.as_ref()?;
+            if !parameters.push(name, segment) {
+                return None;
+            }
+            let found = node.find(rest, parameters);
+            if found.is_none() {
+                parameters.pop();
+            }
+            found
+        })
     }
 }
 
@@ -80,6 +88,11 @@ impl PathMatch<'_> {
     pub(super) fn route(&self, method: &Method) -> Option<&Arc<Route>> {
         let method = if method == Method::HEAD { &Method::GET } else { method };
         self.routes.iter().find(|it| it.method == *method)
+    }
+
+    /// Returns whether pages of any origin may read the answers of this path.
+    pub(super) fn is_for_any_origin(&self) -> bool {
+        self.routes.iter().any(|it| it.is_for_any_origin)
     }
 
     /// Returns the methods of this path in the format of the header `Allow`.
@@ -94,16 +107,6 @@ impl PathMatch<'_> {
     }
 }
 
-/// Returns the prefix below which the table answers every path. Outside `/api` other modules have routes too, so the
-/// prefix is as long as possible there.
-fn area(path: &'static str) -> Option<&'static str> {
-    let prefix = match path.starts_with("/api/") {
-        true => "/api",
-        false => path.split('{').next().unwrap_or(path).trim_end_matches('/'),
-    };
-    (!prefix.is_empty()).then_some(prefix)
-}
-
 fn segments(path: &str) -> impl Iterator<Item = &str> {
     let path = path.strip_prefix('/').unwrap_or(path);
     path.strip_suffix('/').unwrap_or(path).split('/')
@@ -111,10 +114,13 @@ fn segments(path: &str) -> impl Iterator<Item = &str> {
 
 #[cfg(test)]
 mod tests {
+    use uuid::Uuid;
+
     use super::*;
     use crate::http::reply::Refusal;
+    use crate::rest::frame::access::Access;
     use crate::rest::frame::call::Call;
-    use crate::rest::frame::route::{Access, NoContent};
+    use crate::rest::frame::route::NoContent;
 
     async fn nothing(_: Call) -> Result<NoContent, Refusal> {
         Ok(NoContent)
@@ -173,30 +179,104 @@ mod tests {
     }
 
     #[test]
-    fn outside_api_only_paths_below_a_route_are_covered() {
+    fn a_literal_segment_takes_precedence_unless_it_leads_to_no_route() {
         let router = Router::new([
-            Route::get("/api/things/", Access::Anyone, "", nothing),
             Route::get("/proxy/ts/status", Access::Anyone, "", nothing),
-            Route::get("/proxy/ts/stop/{uuid}", Access::Anyone, "", nothing),
-            Route::get("/", Access::Anyone, "", nothing),
+            Route::get("/proxy/ts/stream/{target}", Access::Anyone, "", nothing),
+            Route::get("/live/{user}/{password}/{file}", Access::Anyone, "", nothing),
+            Route::get("/anna/{name}", Access::Anyone, "", nothing),
+            Route::get("/{user}/{password}/{file}", Access::Anyone, "", nothing),
         ]);
-        for path in
-            ["/", "/api", "/api/", "/api/x", "/proxy/ts/status", "/proxy/ts/status/", "/proxy/ts/stop/x/y"]
-        {
-            assert!(router.covers(path), "{path}");
+        for (path, expected) in [
+            ("/proxy/ts/status", Some("/proxy/ts/status")),
+            ("/proxy/ts/stream/status", Some("/proxy/ts/stream/{target}")),
+            ("/live/anna/pw/7.ts", Some("/live/{user}/{password}/{file}")),
+            ("/live/live/live/7", Some("/live/{user}/{password}/{file}")),
+            ("/anna/pw", Some("/anna/{name}")),
+            ("/anna/pw/7", Some("/{user}/{password}/{file}")),
+            // Own addresses of the gateway start with these segments.
+            ("/live/pw/7", None),
+            ("/Live/pw/7", None),
+            ("/proxy/ts/7", None),
+            ("/%61pi/pw/7", None),
+        ] {
+            let found = router.find(path);
+            assert_eq!(found.as_ref().map(|it| it.routes[0].path), expected, "{path}");
         }
-        for path in
-            ["/apis", "/x", "/proxy/ts", "/proxy/ts/stream/x", "/proxy/ts/stop_it", "/proxy/ts/stops/x"]
-        {
-            assert!(!router.covers(path), "{path}");
+        let found = router.find("/anna/pw/7").unwrap();
+        let (user, password) = (found.parameters.text("user"), found.parameters.text("password"));
+        assert_eq!((user, password, found.parameters.number("file")), (Some("anna"), Some("pw"), Some(7)));
+    }
+
+    #[test]
+    fn parameters_are_percent_decoded_and_a_plus_stays_a_plus() {
+        let router = Router::new([Route::get("/live/{user}/{password}/{file}", Access::Anyone, "", nothing)]);
+        let read = |path: &str| {
+            let found = router.find(path)?.parameters;
+            let (user, password) = (found.text("user")?.to_owned(), found.text("password")?.to_owned());
+            Some((user, password, found.number("file")?))
+        };
+        let anna = |password: &str| Some(("anna".to_owned(), password.to_owned(), 7));
+        for (path, expected) in [
+            ("/live/anna/pw/7.ts", anna("pw")),
+            ("/live/anna/pw/7", anna("pw")),
+            ("/live/anna/pw/7.ts/", anna("pw")),
+            ("/live/%61nna/p%2Fw%20x/7", anna("p/w x")),
+            ("/live/anna/p+w/7", anna("p+w")),
+            ("/live/anna/p%2Bw/7", anna("p+w")),
+            ("/live/anna/%C3%A4/7", anna("ä")),
+            ("/live/anna/pw/7.ts//", None),
+            ("/live/anna/pw/7/8", None),
+            ("/live/anna/pw", None),
+            ("/live/anna//7", None),
+            ("/live//pw/7", None),
+            ("//live/anna/pw/7", None),
+            ("/live/anna/%ff/7", None),
+            ("/live/", None),
+            ("/live////", None),
+        ] {
+            assert_eq!(read(path), expected, "{path}");
         }
     }
 
     #[test]
-    fn parameters_are_returned_with_their_names() {
+    fn a_file_is_the_id_of_a_record_with_or_without_ts() {
+        let router = Router::new([Route::get("/live/{file}", Access::Anyone, "", nothing)]);
+        for (name, expected) in [
+            ("7", Some(7)),
+            ("7.ts", Some(7)),
+            ("0007.ts", Some(7)),
+            ("7.m3u8", None),
+            ("7.mp4", None),
+            ("7.ts.ts", None),
+            ("+7", None),
+            ("-1", None),
+            ("7.0", None),
+            ("4294967296", None),
+            ("abc.ts", None),
+            (".ts", None),
+            ("", None),
+        ] {
+            let found = router.find(&format!("/live/{name}"));
+            assert_eq!(found.and_then(|it| it.parameters.number("file")), expected, "{name}");
+        }
+    }
+
+    #[test]
+    fn parameters_are_returned_by_name() {
         let router = router();
-        let found = router.find("/api/things/7/parts/0008/").unwrap();
-        assert_eq!(found.parameters, [("id", Parameter::Id(7)), ("part_id", Parameter::Id(8))]);
+        let found = router.find("/api/things/7/parts/0008/").unwrap().parameters;
+        assert_eq!((found.number("id"), found.number("part_id"), found.uuid()), (Some(7), Some(8), None));
+        let found = router.find("/proxy/others/00000000-0000-0000-0000-000000000007/").unwrap().parameters;
+        assert_eq!((found.uuid(), found.number("uuid")), (Some(Uuid::from_u128(7)), None));
+    }
+
+    #[test]
+    fn a_text_in_a_path_does_not_print_itself() {
+        let router = Router::new([Route::get("/live/{user}/{password}/{file}", Access::Anyone, "", nothing)]);
+        let found = router.find("/live/anna/hunter2/7").unwrap();
+        let printed = format!("{:?}", found.parameters);
+        assert!(!printed.contains("hunter2") && !printed.contains("anna"), "{printed}");
     }
 
     #[test]

@@ -28,15 +28,17 @@ use tokio::runtime::Handle;
 use tower_service::Service;
 use warp::Filter;
 
+use super::access::Access;
 use super::conform;
+use super::route::Route;
 use super::router::Router;
 use crate::app::App;
 use crate::auth::Auth;
 use crate::config::{AuthLimits, Config, Limits};
 use crate::gateway;
+use crate::http::Routes;
 use crate::http::accept::LocalAddr;
 use crate::http::admission::Admission;
-use crate::http::{Routes, recover};
 use crate::rest::{openapi, routes};
 
 /// Maximum size of a body, in bytes.
@@ -100,11 +102,16 @@ impl Rest {
         let auth = app.auth.clone();
         let router = Router::new(routes());
         let users = users(&auth);
-        let (_, player_port) = gateway::routes(&app);
-        let (routes, document) = (player_port.recover(recover).unify().boxed(), openapi());
+        let ((_, routes), document) = (gateway::routes(&app), openapi());
         let rest = Rest { models, auth, system, users, routes, router, document };
         rest.restore_users().await;
         rest
+    }
+
+    /// Returns the access of a route for the parameters of a path.
+    pub(crate) fn access(&self, route: &Route, path: &str) -> Access {
+        let found = self.router.find(path).expect("the path fits the route");
+        route.access.for_parameters(&found.parameters)
     }
 
     /// Restores the users as created at the start.
@@ -210,15 +217,14 @@ impl Rest {
         let is_admin = user.is_some_and(|it| it.may(UserLevel::Admin));
         // Users may see their own player password.
         let own = user.and_then(|it| it.player_password.as_ref()).map_or(SECRET, |it| it.expose());
-        let told = answer.text.replace(&format!("{own}\""), "\"");
-        assert!(is_admin || !told.contains(SECRET), "the answer contains a secret: {said}");
+        let others = answer.text.replace(&format!("{own}\""), "\"");
+        assert!(is_admin || !others.contains(SECRET), "the answer contains a secret: {said}");
 
         let path = path.split('?').next().unwrap_or_default();
         let method: Method = method.parse().unwrap();
         let Some(found) = self.router.find(path) else { return };
         let Some(route) = found.route(&method).filter(|_| path != "/api") else { return };
-        let wrong =
-            conform::check(&self.document, route.path, route.method.as_str(), answer.status, &answer.body);
+        let wrong = conform::check(&self.document, route, answer);
         assert!(wrong.is_empty(), "the answer differs from the schema: {wrong:#?}\n{said}");
     }
 }

@@ -10,8 +10,9 @@ use serde::Serialize;
 
 use super::users::UserView;
 use crate::http::reply::Refusal;
+use crate::rest::frame::access::STREAMER;
 use crate::rest::frame::call::Call;
-use crate::rest::frame::route::{Created, Route, STREAMER};
+use crate::rest::frame::route::{Created, Route};
 
 /// Selects the owner of the key.
 #[derive(Clone, Debug, Body)]

@@ -11,9 +11,10 @@ use super::users::{
     set_password,
 };
 use crate::http::reply::Refusal;
+use crate::rest::frame::access::STREAMER;
 use crate::rest::frame::call::Call;
 use crate::rest::frame::record::{find, set};
-use crate::rest::frame::route::{Route, STREAMER};
+use crate::rest::frame::route::Route;
 
 /// Changes to the caller's own account. UserLevel, flags and limits can be changed by admins only, and are ignored here.
 #[derive(Clone, Debug, Body)]

@@ -14,8 +14,9 @@ use serde::Serialize;
 use super::users::{CHARS_MAX, PASSWORD_CHARS_MAX, check_email, check_name};
 use crate::http::network::Networks;
 use crate::http::reply::Refusal;
+use crate::rest::frame::access::Access;
 use crate::rest::frame::call::Call;
-use crate::rest::frame::route::{Access, Route};
+use crate::rest::frame::route::Route;
 
 /// The first admin.
 #[derive(Clone, Debug, Body)]

@@ -10,8 +10,9 @@ use tracing::warn;
 
 use super::users::PASSWORD_CHARS_MAX;
 use crate::http::reply::Refusal;
+use crate::rest::frame::access::{Access, STREAMER};
 use crate::rest::frame::call::Call;
-use crate::rest::frame::route::{Access, Route, STREAMER};
+use crate::rest::frame::route::Route;
 
 /// Credentials of a login.
 #[derive(Clone, Debug, Body)]

@@ -14,11 +14,12 @@ use storage::Write;
 
 use super::properties;
 use crate::http::reply::Refusal;
+use crate::rest::frame::access::ADMIN;
 use crate::rest::frame::call::Call;
 use crate::rest::frame::input::FieldErrors;
 use crate::rest::frame::list::{Ordering, Page, Search, WholeOrPages, matches};
 use crate::rest::frame::record::{Lookup, Render, WriteOnly, refuse_if, set};
-use crate::rest::frame::route::{ADMIN, Created, NoContent, Route};
+use crate::rest::frame::route::{Created, NoContent, Route};
 use crate::rest::frame::value::{Time, choice};
 
 /// Maximum length of a password, in characters.

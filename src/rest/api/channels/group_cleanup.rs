@@ -8,8 +8,9 @@ use serde::Serialize;
 
 use super::groups::has_channels;
 use crate::http::reply::Refusal;
+use crate::rest::frame::access::ADMIN;
 use crate::rest::frame::call::Call;
-use crate::rest::frame::route::{ADMIN, Route};
+use crate::rest::frame::route::Route;
 
 /// Result of a cleanup.
 #[derive(Clone, Debug, Serialize, View)]

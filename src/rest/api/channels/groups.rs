@@ -12,10 +12,11 @@ use serde::Serialize;
 use storage::{Table, Write};
 
 use crate::http::reply::Refusal;
+use crate::rest::frame::access::{ADMIN, STANDARD};
 use crate::rest::frame::call::Call;
 use crate::rest::frame::list::{Ordering, Page, Search, WholeOrPages, matches};
 use crate::rest::frame::record::{Lookup, Render, refuse_if};
-use crate::rest::frame::route::{ADMIN, Created, NoContent, Route, STANDARD};
+use crate::rest::frame::route::{Created, NoContent, Route};
 use crate::rest::frame::value::choice;
 
 /// A channel group, by which channels and streams are sorted.

@@ -17,10 +17,11 @@ use storage::Models;
 
 use crate::app::App;
 use crate::http::reply::Refusal;
+use crate::rest::frame::access::{ADMIN, STANDARD};
 use crate::rest::frame::call::Call;
 use crate::rest::frame::input::FieldErrors;
 use crate::rest::frame::list::{Page, WholeOrPages};
-use crate::rest::frame::route::{ADMIN, Route, STANDARD};
+use crate::rest::frame::route::Route;
 use crate::telemetry::wrong_level;
 
 /// A group of settings under one key.

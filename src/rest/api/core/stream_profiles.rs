@@ -12,11 +12,12 @@ use serde::Serialize;
 use storage::Write;
 
 use crate::http::reply::Refusal;
+use crate::rest::frame::access::{ADMIN, STANDARD};
 use crate::rest::frame::call::Call;
 use crate::rest::frame::input::FieldErrors;
 use crate::rest::frame::list::{Page, WholeOrPages};
 use crate::rest::frame::record::{Render, refuse_if, set, set_text};
-use crate::rest::frame::route::{ADMIN, Created, NoContent, Route, STANDARD};
+use crate::rest::frame::route::{Created, NoContent, Route};
 use crate::rest::frame::value::{Named, choice};
 
 /// A stream profile: a named way to deliver streams, which streams and channels refer to.

@@ -7,8 +7,9 @@ use serde_json::{Map, Value};
 use uuid::Uuid;
 
 use crate::http::reply::Refusal;
+use crate::rest::frame::access::ADMIN;
 use crate::rest::frame::call::Call;
-use crate::rest::frame::route::{ADMIN, Route};
+use crate::rest::frame::route::Route;
 use crate::rest::frame::value::Time;
 
 /// Selects events.

@@ -11,8 +11,9 @@ use serde::Serialize;
 
 use crate::http::reply::Refusal;
 use crate::rest::api::channels::values::StreamUrl;
+use crate::rest::frame::access::ADMIN;
 use crate::rest::frame::call::Call;
-use crate::rest::frame::route::{ADMIN, Route};
+use crate::rest::frame::route::Route;
 use crate::rest::frame::value::{Named, choice};
 
 /// Default duration, in seconds.

@@ -4,8 +4,9 @@ use resource_derive::View;
 use serde::Serialize;
 
 use crate::http::reply::Refusal;
+use crate::rest::frame::access::Access;
 use crate::rest::frame::call::Call;
-use crate::rest::frame::route::{Access, Route};
+use crate::rest::frame::route::Route;
 
 /// Version of the gateway.
 #[derive(Clone, Debug, Serialize, View)]

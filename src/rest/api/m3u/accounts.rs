@@ -17,9 +17,10 @@ use super::edit::Change;
 use super::view::{M3UAccountEdit, M3UAccountView, NewM3UAccount};
 use super::{LOCKED, find_unlocked};
 use crate::http::reply::Refusal;
+use crate::rest::frame::access::{ADMIN, STANDARD};
 use crate::rest::frame::call::Call;
 use crate::rest::frame::list::{Ordering, Page, Search, WholeOrPages, matches};
-use crate::rest::frame::route::{ADMIN, Created, NoContent, Route, STANDARD};
+use crate::rest::frame::route::{Created, NoContent, Route};
 use crate::rest::frame::value::choice;
 
 /// Filters of the list of accounts.

@@ -16,11 +16,12 @@ use super::text::{Exact, sentence};
 use super::view::{AccountLookup, M3UAccountProfileEdit, M3UAccountProfileView, NewM3UAccountProfile};
 use super::{LOCKED, find_unlocked};
 use crate::http::reply::Refusal;
+use crate::rest::frame::access::{ADMIN, STANDARD};
 use crate::rest::frame::call::Call;
 use crate::rest::frame::input::FieldErrors;
 use crate::rest::frame::list::{Page, WholeOrPages};
 use crate::rest::frame::record::{Lookup, Render, set};
-use crate::rest::frame::route::{ADMIN, Created, NoContent, Route, STANDARD};
+use crate::rest::frame::route::{Created, NoContent, Route};
 
 /// A pattern to test.
 #[derive(Clone, Debug, Body)]

@@ -9,9 +9,10 @@ use serde::Serialize;
 use uuid::Uuid;
 
 use crate::http::reply::Refusal;
+use crate::rest::frame::access::{ADMIN, STANDARD};
 use crate::rest::frame::call::Call;
 use crate::rest::frame::list::{Page, WholeOrPages};
-use crate::rest::frame::route::{ADMIN, Accepted, Route, STANDARD};
+use crate::rest::frame::route::{Accepted, Route};
 use crate::rest::frame::value::{Named, Time, choice};
 
 /// Options of a refresh.

@@ -13,8 +13,9 @@ use uuid::Uuid;
 
 use super::{live, no_answer, not_live};
 use crate::http::reply::Refusal;
+use crate::rest::frame::access::ADMIN;
 use crate::rest::frame::call::Call;
-use crate::rest::frame::route::{ADMIN, Route};
+use crate::rest::frame::route::Route;
 
 /// A stopped channel.
 #[derive(Clone, Debug, Serialize, View)]

@@ -9,8 +9,9 @@ use uuid::Uuid;
 
 use super::{live, no_answer};
 use crate::http::reply::Refusal;
+use crate::rest::frame::access::ADMIN;
 use crate::rest::frame::call::Call;
-use crate::rest::frame::route::{ADMIN, Route};
+use crate::rest::frame::route::Route;
 use crate::rest::frame::value::Time;
 
 /// All live channels at one moment.

@@ -26,10 +26,11 @@ use self::numbers::Taken;
 use self::view::{ChannelLookup, ChannelSummaryView, ChannelView};
 use super::streams::{StreamLookup, StreamView, blocking, read};
 use crate::http::reply::Refusal;
+use crate::rest::frame::access::{ADMIN, STANDARD};
 use crate::rest::frame::call::Call;
 use crate::rest::frame::list::{Page, WholeOrPages};
 use crate::rest::frame::record::{Lookup, Render};
-use crate::rest::frame::route::{ADMIN, Created, NoContent, Route, STANDARD};
+use crate::rest::frame::route::{Created, NoContent, Route};
 
 /// Form of channels in the answer.
 #[derive(Debug, Query)]

@@ -24,11 +24,12 @@ use self::edit::{NewStream, StreamEdit, remove};
 use self::filters::{StreamFilters, index};
 pub(super) use self::view::{StreamLookup, StreamView, blocking, read};
 use crate::http::reply::Refusal;
+use crate::rest::frame::access::{ADMIN, STANDARD};
 use crate::rest::frame::call::Call;
 use crate::rest::frame::input::FieldErrors;
 use crate::rest::frame::list::{Page, Paging};
 use crate::rest::frame::record::{Lookup, Render, find};
-use crate::rest::frame::route::{ADMIN, Created, NoContent, Route, STANDARD};
+use crate::rest::frame::route::{Created, NoContent, Route};
 
 /// Ids of streams.
 #[derive(Clone, Debug, Serialize, View)]

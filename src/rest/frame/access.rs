@@ -1,0 +1,115 @@
+//! The callers that a route accepts, and how they authenticate.
+
+use std::sync::Arc;
+
+use domain::user::{User, UserLevel};
+
+use super::call::{Call, Parameters};
+use crate::http::reply::Refusal;
+
+/// The callers that a route accepts. Every route must declare them. Credentials are an access token or an API key in a
+/// header, unless the variant names others.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Access {
+    /// Everyone. Invalid credentials are treated like missing ones.
+    Anyone,
+    /// Users of at least this level.
+    From(UserLevel),
+    /// Users of at least this level, who may also send an access token as the query parameter `token`. For players that
+    /// cannot send headers.
+    FromHeaderOrQuery(UserLevel),
+    /// Everyone whose address belongs to these networks.
+    Networks(NetworkClass),
+    /// Users from any network, and callers without credentials whose address belongs to these networks.
+    UsersOrNetworks(NetworkClass),
+    /// The user whose name and password are the parameters `{user}` and `{password}` of the path, from any network.
+    PathLogin,
+    /// Depends on the parameters of the path: one of the other variants.
+    Depends { on: fn(&Parameters) -> Access, description: &'static str },
+}
+
+/// Any user.
+pub(crate) const STREAMER: Access = Access::From(UserLevel::Streamer);
+pub(crate) const STANDARD: Access = Access::From(UserLevel::Standard);
+pub(crate) const ADMIN: Access = Access::From(UserLevel::Admin);
+
+/// Networks that need no credentials, set in the configuration.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum NetworkClass {
+    Metrics,
+    Playlists,
+    Streams,
+}
+
+impl Access {
+    /// Returns the user of a request that has this access, or `None` if it needs no user.
+    pub(super) async fn authenticate(self, call: &Call) -> Result<Option<Arc<User>>, Refusal> {
+        let auth = &call.app.auth;
+        match self.for_parameters(&call.parameters) {
+            Self::Anyone => Ok(auth.user_of(&call.headers).ok().flatten()),
+            Self::From(level) => permitted(auth.user_of(&call.headers)?, level),
+            Self::FromHeaderOrQuery(level) => {
+                let user = match auth.user_of(&call.headers)? {
+                    None => call.query.single("token").map(|it| auth.user_of_token(it)).transpose()?,
+                    user => user,
+                };
+                permitted(user, level)
+            }
+            Self::Networks(class) => class.check(call).map(|()| None),
+            Self::UsersOrNetworks(class) => match auth.user_of(&call.headers)? {
+                None => class.check(call).map(|()| None),
+                user => Ok(user),
+            },
+            Self::PathLogin => {
+                let (username, password) = (call.text("user")?, call.text("password")?);
+                let caller = &call.caller;
+                Ok(Some(auth.player(username, password, caller.address(), &caller.agent).await?))
+            }
+            Self::Depends { .. } => {
+                Err(Refusal::fault(format_args!("choose the access of {}", call.pattern)))
+            }
+        }
+    }
+
+    /// Returns the access for these parameters, which is not `Depends`.
+    pub(in crate::rest) fn for_parameters(self, parameters: &Parameters) -> Self {
+        match self {
+            Self::Depends { on, .. } => on(parameters),
+            access => access,
+        }
+    }
+
+    /// Returns the minimum level of the user, or `None` if callers need no credentials in a header or in the query.
+    pub(in crate::rest) fn level(self) -> Option<UserLevel> {
+        match self {
+            Self::From(level) | Self::FromHeaderOrQuery(level) => Some(level),
+            Self::Anyone
+            | Self::Networks(_)
+            | Self::UsersOrNetworks(_)
+            | Self::PathLogin
+            | Self::Depends { .. } => None,
+        }
+    }
+}
+
+fn permitted(user: Option<Arc<User>>, level: UserLevel) -> Result<Option<Arc<User>>, Refusal> {
+    let user = user.ok_or_else(Refusal::no_credentials)?;
+    if user.may(level) { Ok(Some(user)) } else { Err(Refusal::no_permission()) }
+}
+
+impl NetworkClass {
+    /// Refuses callers from other networks.
+    fn check(self, call: &Call) -> Result<(), Refusal> {
+        let (app, caller) = (&call.app, &call.caller);
+        let networks = match self {
+            Self::Metrics => &app.config.metrics_networks,
+            Self::Playlists | Self::Streams => &app.config.stream_networks,
+        };
+        match self {
+            _ if networks.contains(caller.address()) => Ok(()),
+            Self::Metrics => Err(Refusal::network()),
+            Self::Playlists => Err(app.network_refusals.refuse(caller, "playlist")),
+            Self::Streams => Err(app.network_refusals.refuse(caller, "stream")),
+        }
+    }
+}
