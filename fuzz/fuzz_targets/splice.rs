@@ -31,7 +31,7 @@ fuzz_target!(|data: &[u8]| {
         } else {
             rest = after;
             match first % 4 {
-                0 => splice.change(now),
+                0 => splice.change(now, &mut out),
                 1 => splice.tick(now, &mut out),
                 2 => now += Duration::from_millis(u64::from(*first)),
                 // Sometimes longer than the clocks need to wrap.

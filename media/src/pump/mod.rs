@@ -275,8 +275,10 @@ impl<N: Fn(PumpMessage)> Pump<N> {
         drop(following);
         let now = Instant::now();
         self.shared.stop_clock();
-        // Here and not at the next source, because held packets of this source must not be sent.
-        self.splice.change(now - self.began);
+        // Here and not at the next source, because what is complete of this source is due now.
+        let mut batch = self.writer.batch(now);
+        self.splice.change(now - self.began, &mut batch);
+        batch.commit();
         self.writer.flush(now);
         if self.has_played {
             // The packets of the next source start a chunk that declares the break.

@@ -3,10 +3,13 @@
 use std::time::Duration;
 
 use crate::splice::gather::{Gathering, HeldPacket, StartPoint};
+use crate::splice::leading::LeadingPictures;
 use crate::splice::output::{Output, PIDS};
-use crate::splice::pace::{OutputClock, SECOND, Ticks};
-use crate::splice::pids::PidKind;
+use crate::splice::pace::{JUMP, OutputClock, SECOND, Ticks};
+use crate::splice::pids::{PidKind, WantedPid};
+use crate::splice::settings::SpliceSettings;
 use crate::splice::timeline::{Timeline, wrap};
+use crate::splice::units::{Unit, UnitQueue};
 use crate::ts::clock::STAMP_MODULUS;
 use crate::ts::packet::{
     NULL_PID, PAT_PID, Packet, PacketBytes, PacketSink, discontinuity_packet, remove_payload, remove_pcr,
@@ -15,10 +18,13 @@ use crate::ts::packet::{
 use crate::ts::pes::{is_pes_header_cut, is_pes_start, map_stamps, stamps};
 use crate::ts::random_access::RandomAccess;
 use crate::ts::table_reader::TableReader;
-use crate::ts::tables::ElementaryStream;
+use crate::ts::tables::{ElementaryStream, StreamKind};
 
 /// Maximum distance of two clock references in the standard; a greater step is declared as a discontinuity.
 const CLOCK_GAP_MAX: Ticks = SECOND / 10;
+
+/// A video or audio stream without time stamps starts after this many PES packets.
+const STAMPS_AWAITED_MAX: u8 = 50;
 
 /// A PID of the source that is not forwarded.
 const OTHER: u8 = 0xFF;
@@ -31,11 +37,15 @@ pub(crate) struct Forwarder {
     pub(crate) reader: TableReader,
     timeline: Timeline,
     access: Option<u16>,
+    /// Decoding time of the newest PES packet of the reference stream, in source time.
+    reference_time: Option<Ticks>,
+    leading: LeadingPictures,
     pcr_pid: u16,
     /// For each PID of the source: index into `streams`, or [`TABLE`], or [`OTHER`].
     routes: Box<[u8; PIDS]>,
     streams: Vec<ForwardedStream>,
     mode: Mode,
+    queue: UnitQueue,
     /// Whether the first tables were applied.
     has_tables: bool,
 }
@@ -82,6 +92,38 @@ struct ForwardedStream {
     is_open: bool,
     /// Minimum for its first time stamp, in output time.
     floor: Option<Ticks>,
+    /// Number of PES packets without a time stamp that it may not start with: video and audio have stamps, but not
+    /// necessarily on every packet.
+    n_stamps_awaited: u8,
+    /// Added to its time stamps, if they are unrelated to those of the programme.
+    anchor: Ticks,
+    /// The PES packet that arrives at present.
+    unit: Unit,
+}
+
+impl ForwardedStream {
+    /// Moves time stamps that are far from those of the programme to the time of its newest picture.
+    fn set_anchor(&mut self, packet: Packet<'_>, timeline: &Timeline, reference_time: Option<Ticks>) {
+        let (Some(stamp), Some(reference)) = (stamps(packet).decode(), reference_time) else { return };
+        let time = timeline.place(stamp);
+        if (time + self.anchor - reference).abs() > JUMP {
+            self.anchor = reference - time;
+        }
+    }
+
+    /// Returns whether the stream may start with the PES packet that starts here: it must be decoded after the last
+    /// one of the previous source.
+    fn can_start(&mut self, packet: Packet<'_>, timeline: &Timeline, shift: Ticks) -> bool {
+        match (stamps(packet).decode(), self.floor) {
+            (Some(stamp), Some(floor)) => timeline.place(stamp) + shift + self.anchor >= floor,
+            (_, None) => true,
+            (None, _) => {
+                let may_start = self.n_stamps_awaited == 0;
+                self.n_stamps_awaited = self.n_stamps_awaited.saturating_sub(1);
+                may_start
+            }
+        }
+    }
 }
 
 impl PayloadFormat {
@@ -100,6 +142,7 @@ impl Forwarder {
     pub(crate) fn start(
         gathering: Gathering,
         start: &StartPoint,
+        settings: &SpliceSettings,
         output: &mut Output,
         out: &mut impl PacketSink,
     ) -> Self {
@@ -118,10 +161,13 @@ impl Forwarder {
             reader,
             timeline,
             access: None,
+            reference_time: None,
+            leading: LeadingPictures::default(),
             pcr_pid: NULL_PID,
             routes,
             streams: Vec::new(),
             mode,
+            queue: UnitQueue::new(settings.frame_wait_max, settings.frame_bytes_max),
             has_tables: false,
         };
         output.pcr_clock.restart();
@@ -176,6 +222,7 @@ impl Forwarder {
         (*is_clock_due, *clock_floor) = (false, None);
     }
 
+    /// Takes one packet of the source and sends all packets whose units are complete.
     pub(crate) fn packet(
         &mut self,
         packet: Packet<'_>,
@@ -183,6 +230,67 @@ impl Forwarder {
         output: &mut Output,
         out: &mut impl PacketSink,
     ) {
+        if self.queue.advance(at) {
+            self.queue.give_up_oldest(self.streams.iter_mut().map(|stream| &mut stream.unit));
+            self.send_complete(output, out);
+        }
+        let route = usize::from(self.routes[usize::from(packet.pid())]);
+        let mut has_change = false;
+        if let Some(stream) = self.streams.get_mut(route)
+            && stream.format == PayloadFormat::Pes
+            && packet.is_valid()
+        {
+            has_change = stream.unit.packet(packet, self.queue.next_number(), self.queue.time());
+            if has_change {
+                self.queue.find_oldest(self.streams.iter().map(|stream| &stream.unit));
+            }
+        }
+        if self.queue.is_idle() {
+            self.queue.skip();
+            self.forward(packet, at, output, out);
+            return;
+        }
+        self.queue.push(packet, at);
+        if has_change {
+            self.send_complete(output, out);
+        }
+    }
+
+    /// Sends the packets that precede the oldest incomplete unit.
+    fn send_complete(&mut self, output: &mut Output, out: &mut impl PacketSink) {
+        loop {
+            // New tables may have removed a stream with an incomplete unit.
+            self.queue.find_oldest(self.streams.iter().map(|stream| &stream.unit));
+            let n = self.queue.n_complete();
+            if n == 0 {
+                return;
+            }
+            let waiting = self.queue.take();
+            for (packet, at) in waiting.iter().take(n) {
+                self.forward(packet, at, output, out);
+            }
+            self.queue.put_back(waiting, n);
+        }
+    }
+
+    /// Returns the number of packets that wait for the end of a unit.
+    #[cfg(test)]
+    pub(crate) fn n_waiting(&self) -> usize {
+        self.queue.n_waiting()
+    }
+
+    /// Sends what is complete of the source; it ends with whole units.
+    pub(crate) fn finish(mut self, output: &mut Output, out: &mut impl PacketSink) {
+        let waiting = self.queue.take();
+        for ((packet, at), number) in waiting.iter().zip(self.queue.first_number()..) {
+            let stream = self.streams.get(usize::from(self.routes[usize::from(packet.pid())]));
+            if !stream.is_some_and(|stream| stream.unit.contains(number)) {
+                self.forward(packet, at, output, out);
+            }
+        }
+    }
+
+    fn forward(&mut self, packet: Packet<'_>, at: Duration, output: &mut Output, out: &mut impl PacketSink) {
         match self.mode {
             Mode::Unchanged => self.pass(packet, at, output, out),
             Mode::Rewritten { .. } => self.rewrite(packet, at, output, out),
@@ -274,6 +382,13 @@ impl Forwarder {
         let (Some(target), pid) = (stream.target, stream.pid) else { return false };
         let pcr = packet.pcr();
         let mut has_payload = packet.has_payload();
+        if has_payload && stream.format == PayloadFormat::Pes && self.access != Some(pid) {
+            stream.set_anchor(packet, &self.timeline, self.reference_time);
+        }
+        let stamp_shift = shift + stream.anchor;
+        let is_video = self.access == Some(pid) && stream.format == PayloadFormat::Pes;
+        let is_hevc = is_video && stream.kind == PidKind::HEVC;
+        let is_leading = is_video && is_pes_start(packet) && self.leading.picture(stamps(packet).pts);
         if has_payload {
             let can_pass = match stream.format {
                 // The time stamps of scrambled packets, and those of a PES header that spans two packets,
@@ -281,9 +396,9 @@ impl Forwarder {
                 PayloadFormat::Pes if packet.is_scrambled() || packet.pusi() && is_pes_header_cut(packet) => {
                     false
                 }
+                PayloadFormat::Pes if is_leading => false,
                 PayloadFormat::Pes => {
-                    stream.is_open
-                        || is_pes_start(packet) && is_after_floor(packet, stream, &self.timeline, shift)
+                    stream.is_open || is_pes_start(packet) && stream.can_start(packet, &self.timeline, shift)
                 }
                 PayloadFormat::Sections => stream.is_open || packet.pusi(),
                 PayloadFormat::Clock => true,
@@ -330,9 +445,13 @@ impl Forwarder {
                 }
             }
         }
+        if has_payload && is_hevc {
+            let start = packet.payload_offset();
+            self.leading.mark_broken_link(&mut bytes[start..]);
+        }
         if has_payload && packet.pusi() {
-            self.record_stamps(packet, target, shift, at, output);
-            map_stamps(bytes, |stamp| (stamp + wrap(shift)) % STAMP_MODULUS);
+            self.record_stamps(packet, target, stamp_shift, at, output);
+            map_stamps(bytes, |stamp| (stamp + wrap(stamp_shift)) % STAMP_MODULUS);
         }
         set_pid(bytes, target);
         output.set_counter(target, bytes[3]);
@@ -357,7 +476,9 @@ impl Forwarder {
         let stamps = stamps(packet);
         let (Some(decode), Some(presentation)) = (stamps.decode(), stamps.pts) else { return };
         let decode = if self.access == Some(packet.pid()) {
-            self.timeline.advance(decode)
+            let time = self.timeline.advance(decode);
+            self.reference_time = Some(time);
+            time
         } else {
             self.timeline.place(decode)
         };
@@ -377,7 +498,7 @@ impl Forwarder {
             if is_unchanged { Some(pid) } else { same.and_then(|stream| stream.target) }
         });
         self.routes.fill(OTHER);
-        for (at, (kind, pid, _)) in assigned.wanted.iter().enumerate() {
+        for (at, WantedPid { kind, language, pid, .. }) in assigned.wanted.iter().enumerate() {
             // If a PID is announced twice, the first entry counts.
             if usize::from(TABLE) <= self.streams.len() || self.routes[usize::from(*pid)] != OTHER {
                 continue;
@@ -395,10 +516,22 @@ impl Forwarder {
                     // A PID that passed before it was announced continues.
                     is_open: is_unchanged && self.has_tables,
                     floor: target.and_then(|target| output.floor(target)),
+                    n_stamps_awaited: match tables.pmt.streams.get(at).map(ElementaryStream::kind) {
+                        // The start point was chosen on the reference stream, with or without stamps.
+                        Some(StreamKind::Video | StreamKind::Audio) if self.access != Some(*pid) => {
+                            STAMPS_AWAITED_MAX
+                        }
+                        _ => 0,
+                    },
+                    anchor: 0,
+                    unit: Unit::default(),
                 },
             };
             if is_unchanged {
                 output.pid_allocation.take_pid(*kind, *pid);
+            }
+            if let Some(target) = target {
+                output.pid_allocation.set_language(target, *language);
             }
             self.routes[usize::from(*pid)] = self.streams.len() as u8;
             self.streams.push(forwarded);
@@ -449,10 +582,4 @@ fn clock_at(held: &[HeldPacket], index: usize) -> Option<Ticks> {
         span * (index - at) as Ticks / (index - at + n_more).max(1) as Ticks
     });
     Some(before + share)
-}
-
-/// Returns whether the PES packet that starts here is decoded after the last one of the previous source.
-fn is_after_floor(packet: Packet<'_>, stream: &ForwardedStream, timeline: &Timeline, shift: Ticks) -> bool {
-    let Some(floor) = stream.floor else { return true };
-    stamps(packet).decode().is_some_and(|stamp| timeline.place(stamp).wrapping_add(shift) >= floor)
 }

@@ -133,6 +133,7 @@ impl Gathering {
         if waiting >= settings.random_access_wait && !self.has_waited {
             self.stop_waiting();
         }
+        let is_overdue = waiting >= settings.random_access_wait + OVERDUE_AFTER;
         let is_first = output.tables.is_none();
         if !self.is_burst_over {
             self.is_burst_over = is_first || waiting >= settings.burst_max || self.has_settled(now);
@@ -141,9 +142,11 @@ impl Gathering {
             return None;
         }
         if self.shift.is_none() {
-            self.shift = if is_first { Some(0) } else { Some(self.shift_onto(output, now)?) };
+            // A source without any times cannot be shifted.
+            let without_times = is_overdue.then_some(0);
+            self.shift =
+                if is_first { Some(0) } else { Some(self.shift_onto(output, now).or(without_times)?) };
         }
-        let is_overdue = waiting >= settings.random_access_wait + OVERDUE_AFTER;
         self.find_start(output, is_first, is_overdue)
     }
 
@@ -294,12 +297,16 @@ impl Gathering {
     /// Returns how far before the last output the source would start at this packet; zero or less if it
     /// starts after it. `None` if that is unknown, which rules the packet out.
     fn shortfall(&self, index: usize, shift: Ticks, output: &mut Output) -> Option<Ticks> {
-        let stamp = self.held[index].stamp? + shift;
+        let stamp = self.held[index].stamp.map(|stamp| stamp + shift);
+        if stamp.is_none() && self.stamps.lead().is_some() {
+            return None;
+        }
         let tables = self.reader.tables()?;
         let pid = Packet::new(&self.held[index].packet).pid();
         let assigned = output.assign(tables, |_, _| None);
-        let position = assigned.wanted.iter().position(|entry| entry.1 == pid)?;
-        let by_stamp = output.floor(assigned.pids[position]?).map(|floor| floor - stamp);
+        let position = assigned.wanted.iter().position(|entry| entry.pid == pid)?;
+        let floor = output.floor(assigned.pids[position]?);
+        let by_stamp = floor.zip(stamp).map(|(floor, stamp)| floor - stamp);
         let clock = self.held[..=index].iter().rev().find_map(|held| held.clock);
         let by_clock = clock
             .zip(output.clock.filter(|_| self.keeps_clock))

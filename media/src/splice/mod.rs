@@ -4,6 +4,8 @@
 //! The first source passes unchanged. From the first [`Splice::change`] on, the output remains the same transport
 //! stream, whatever the next source looks like. The packets of each source are *gathered* (`gather.rs`) until a start
 //! point is found, then *forwarded* (`forward.rs`) to the *output* (`output.rs`), whose state outlives all sources.
+//! Forwarded packets wait until the frame that they belong to is complete (`units.rs`), so that a source ends with whole
+//! frames.
 //!
 //! `pace.rs` relates programme time to wall time: the newest packet of a source belongs at the programme time that was
 //! due when the previous source was lost, plus the time until its arrival.
@@ -16,6 +18,7 @@
 //! ```
 mod forward;
 mod gather;
+mod leading;
 mod output;
 mod pace;
 mod pids;
@@ -23,6 +26,7 @@ mod settings;
 #[cfg(test)]
 mod tests;
 mod timeline;
+mod units;
 
 use std::time::Duration;
 
@@ -56,11 +60,16 @@ impl Splice {
         Splice { settings, output: Output::new(), phase: Phase::Gathering(Gathering::new()) }
     }
 
-    /// Announces that the next packets come from another source, or from the same one after a reconnect. Held
-    /// packets of the previous source are dropped.
-    pub fn change(&mut self, now: Duration) {
+    /// Announces that the next packets come from another source, or from the same one after a reconnect. What is
+    /// complete of the previous source is passed to `out`; frames that are not complete and packets of a source that
+    /// has not started are dropped.
+    pub fn change(&mut self, now: Duration, out: &mut impl PacketSink) {
         tracing::trace!(now_ms = now.as_millis(), "change of source");
-        self.phase = Phase::Gathering(Gathering::new());
+        if let Phase::Forwarding(forwarder) =
+            std::mem::replace(&mut self.phase, Phase::Gathering(Gathering::new()))
+        {
+            forwarder.finish(&mut self.output, out);
+        }
     }
 
     /// Adds one packet that arrived at `now` and passes the resulting output packets to `out`.
@@ -116,7 +125,8 @@ impl Splice {
         let Some(start) = start else { return };
         let placeholder = Phase::Gathering(Gathering::new());
         if let Phase::Gathering(gathering) = std::mem::replace(&mut self.phase, placeholder) {
-            self.phase = Phase::Forwarding(Forwarder::start(gathering, &start, &mut self.output, out));
+            self.phase =
+                Phase::Forwarding(Forwarder::start(gathering, &start, &self.settings, &mut self.output, out));
         }
     }
 }

@@ -2,7 +2,7 @@
 use std::time::Duration;
 
 use crate::splice::pace::{JUMP, OutputClock, Ticks, ticks};
-use crate::splice::pids::{OutputPid, PidAllocation, PidKind};
+use crate::splice::pids::{Language, OutputPid, PidAllocation, PidKind, WantedPid};
 use crate::ts::packet::{NULL_PID, PAT_PID, Packet, PacketBytes, PacketSink};
 use crate::ts::tables::{Pat, Pmt, Tables};
 
@@ -152,20 +152,22 @@ impl Output {
         source: &Tables,
         current: impl Fn(u16, PidKind) -> Option<u16>,
     ) -> Assigned {
-        let mut wanted: Vec<(PidKind, u16, Option<u16>)> = Vec::new();
+        let mut wanted: Vec<WantedPid> = Vec::new();
         for stream in &source.pmt.streams {
-            let kind = PidKind::of(stream);
-            wanted.push((kind, stream.pid, current(stream.pid, kind)));
+            let (pid, kind) = (stream.pid, PidKind::of(stream));
+            let language = Language::of(stream);
+            wanted.push(WantedPid { kind, language, pid, current: current(pid, kind) });
         }
         let pcr_pid = source.pmt.pcr_pid;
         let clock_alone =
             pcr_pid != NULL_PID && source.pmt.streams.iter().all(|stream| stream.pid != pcr_pid);
         if clock_alone {
-            wanted.push((PidKind::CLOCK, pcr_pid, current(pcr_pid, PidKind::CLOCK)));
+            let (kind, pid) = (PidKind::CLOCK, pcr_pid);
+            wanted.push(WantedPid { kind, language: None, pid, current: current(pid, kind) });
         }
         let pmt_pid = self.tables.as_ref().map_or(source.pmt_pid, |tables| tables.pmt_pid);
         let pids = self.pid_allocation.assign(&wanted, |pid| pid != pmt_pid);
-        let clock = wanted.iter().position(|entry| entry.1 == pcr_pid).and_then(|at| pids[at]);
+        let clock = wanted.iter().position(|entry| entry.pid == pcr_pid).and_then(|at| pids[at]);
         Assigned { wanted, pids, clock: clock.unwrap_or(NULL_PID) }
     }
 }
@@ -173,9 +175,8 @@ impl Output {
 /// The output PIDs of the streams of a source.
 #[derive(Debug)]
 pub(crate) struct Assigned {
-    /// PidKind, source PID and previous output PID: first the streams in the order of the PMT, then a separate
-    /// clock.
-    pub(crate) wanted: Vec<(PidKind, u16, Option<u16>)>,
+    /// First the streams in the order of the PMT, then a separate clock.
+    pub(crate) wanted: Vec<WantedPid>,
     /// Output PID of each entry; `None` if no PID is left.
     pub(crate) pids: Vec<Option<u16>>,
     /// Output PID of the clock.

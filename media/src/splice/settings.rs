@@ -11,6 +11,10 @@ pub struct SpliceSettings {
     pub burst_max: Duration,
     /// Maximum memory for packets held before the output of a source starts.
     pub held_bytes_max: usize,
+    /// Packets wait for the end of a frame that has begun before them for at most this long.
+    pub frame_wait_max: Duration,
+    /// Maximum memory for packets that wait for the end of a frame.
+    pub frame_bytes_max: usize,
 }
 
 impl Default for SpliceSettings {
@@ -19,6 +23,8 @@ impl Default for SpliceSettings {
             random_access_wait: Duration::from_secs(1),
             burst_max: Duration::from_millis(300),
             held_bytes_max: 8 << 20,
+            frame_wait_max: Duration::from_millis(500),
+            frame_bytes_max: 2 << 20,
         }
     }
 }

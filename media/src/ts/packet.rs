@@ -134,6 +134,27 @@ impl<'a> Packet<'a> {
         (FLAGS + usize::from(self.bytes[ADAPTATION])).min(PACKET)
     }
 
+    /// Returns whether the adaptation field has bytes only to make the payload shorter, as in the last packet of most
+    /// PES packets.
+    pub fn has_stuffing(self) -> bool {
+        if !self.has_adaptation() {
+            return false;
+        }
+        let length = usize::from(self.bytes[ADAPTATION]).min(PACKET - FLAGS);
+        if length == 0 || self.flags == 0 {
+            return true;
+        }
+        let has = |flag: u8| usize::from(self.flags & flag != 0);
+        // Flags, PCR, OPCR and splice countdown, then private data and an extension with their lengths.
+        let mut needed = 1 + 6 * has(0x10) + 6 * has(0x08) + has(0x04);
+        for flag in [0x02, 0x01] {
+            if has(flag) == 1 {
+                needed += 1 + self.bytes.get(FLAGS + needed).map_or(0, |it| usize::from(*it));
+            }
+        }
+        length > needed
+    }
+
     /// Returns the payload, which may be empty.
     pub fn payload(self) -> &'a [u8] {
         &self.bytes[self.payload_offset()..]

@@ -19,16 +19,21 @@ impl Stamps {
     }
 }
 
+/// Bytes before those that the length of a PES packet counts.
+const PES_PREFIX: usize = 6;
 /// Offset of the PTS in a PES packet that has one.
 const PES_PTS: usize = 9;
 const PES_DTS: usize = 14;
 
+/// Returns whether PES packets with this stream id have no optional header.
+fn is_bare(stream_id: u8) -> bool {
+    matches!(stream_id, 0xBC | 0xBE | 0xBF | 0xF0 | 0xF1 | 0xF2 | 0xF8 | 0xFF)
+}
+
 /// Returns whether the PES header at the start of `pes` has a PTS and a DTS.
 fn stamp_flags(pes: &[u8]) -> (bool, bool) {
     let [0, 0, 1, stream_id, _, _, marker, flags, length, ..] = pes else { return (false, false) };
-    // These stream ids have no optional PES header.
-    let bare = matches!(stream_id, 0xBC | 0xBE | 0xBF | 0xF0 | 0xF1 | 0xF2 | 0xF8 | 0xFF);
-    if bare || marker & 0xC0 != 0x80 {
+    if is_bare(*stream_id) || marker & 0xC0 != 0x80 {
         return (false, false);
     }
     let pts = flags & 0x80 != 0 && *length >= 5 && pes.len() >= PES_PTS + 5;
@@ -79,6 +84,14 @@ pub fn map_stamps(packet: &mut PacketBytes, mut change: impl FnMut(u64) -> u64) 
     pts
 }
 
+/// Returns the number of bytes of the PES packet that starts with these bytes, header included; `None` if it has no
+/// length, which is allowed for video.
+pub(crate) fn pes_length(pes: &[u8]) -> Option<usize> {
+    let [0, 0, 1, _, high, low, ..] = pes else { return None };
+    let length = usize::from(u16::from_be_bytes([*high, *low]));
+    (length > 0).then_some(PES_PREFIX + length)
+}
+
 /// Returns whether a PES packet starts in this packet.
 pub fn is_pes_start(packet: Packet<'_>) -> bool {
     packet.pusi()
@@ -89,6 +102,7 @@ pub fn is_pes_start(packet: Packet<'_>) -> bool {
 /// cannot be edited.
 pub(crate) fn is_pes_header_cut(packet: Packet<'_>) -> bool {
     match packet.payload() {
+        [_, _, _, stream_id, ..] if is_bare(*stream_id) => false,
         [_, _, _, _, _, _, _, flags, _, ..] => {
             let needed = if flags & 0x40 != 0 { 19 } else { 14 };
             flags & 0x80 != 0 && packet.payload().len() < needed

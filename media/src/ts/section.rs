@@ -11,7 +11,7 @@ pub(super) struct SectionAssembler {
     section: Vec<u8>,
     /// Whether `section` contains the start of a section.
     open: bool,
-    cc: Option<u8>,
+    last: Option<PacketBytes>,
 }
 
 impl SectionAssembler {
@@ -20,12 +20,14 @@ impl SectionAssembler {
         if !packet.is_valid() || !packet.has_payload() || packet.is_scrambled() {
             return;
         }
-        let cc = packet.cc();
-        let before = self.cc.replace(cc);
-        if before == Some(cc) && !packet.discontinuity() {
-            return; // A duplicate packet, which the standard allows.
+        // The standard allows duplicate packets. The counter alone does not identify them, because that of some
+        // multiplexers stands still in tables.
+        let last = self.last.replace(*packet.bytes());
+        if last.as_ref() == Some(packet.bytes()) && !packet.pusi() {
+            return;
         }
-        if before.is_some_and(|it| (it + 1) & 0x0F != cc) {
+        let step = last.map(|it| packet.cc().wrapping_sub(Packet::new(&it).cc()) & 0x0F);
+        if step.is_some_and(|it| it > 1) {
             self.open = false;
         }
         let payload = packet.payload();

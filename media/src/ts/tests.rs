@@ -222,6 +222,27 @@ fn key_frames_without_a_flag_are_recognised() {
 }
 
 #[test]
+fn stuffing_is_what_no_field_needs() {
+    let has_stuffing = |field: &[u8]| {
+        let mut packet = [0xAA; PACKET];
+        packet[..4].copy_from_slice(&[SYNC, 1, 0, 0x30]);
+        packet[4..4 + field.len()].copy_from_slice(field);
+        Packet::new(&packet).has_stuffing()
+    };
+    let pcr = [0; 6];
+    assert!(has_stuffing(&[0]) && has_stuffing(&[1, 0]) && has_stuffing(&[3, 0, 0xFF, 0xFF]));
+    assert!(!has_stuffing(&[1, 0x40]));
+    assert!(has_stuffing(&[2, 0x40, 0xFF]));
+    assert!(!has_stuffing(&[&[7, 0x10], &pcr[..]].concat()));
+    assert!(has_stuffing(&[&[8, 0x50], &pcr[..], &[0xFF]].concat()));
+    // PCR, OPCR, countdown, private data, extension.
+    let all = |length| [&[length, 0x1F], &pcr[..], &pcr[..], &[5, 2, 1, 1, 1, 0]].concat();
+    assert!(!has_stuffing(&all(19)));
+    assert!(has_stuffing(&all(20)));
+    assert!(!Packet::new(&[0x47; PACKET]).has_stuffing());
+}
+
+#[test]
 fn without_video_every_pes_start_is_a_random_access_point() {
     let mut builder = Builder::radio();
     let wanted = RandomAccess::Audio { pid: AUDIO_PID };

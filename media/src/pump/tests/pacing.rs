@@ -113,7 +113,9 @@ async fn a_program_that_ends_while_paused_is_played_to_its_end() {
     let whole = stretch(0, 16);
     // The clock jumps by ten hours in the middle. The jump causes no pause and no catching up.
     let jumps = [stretch(0, 8), stretch(36_000, 8)].concat();
-    for ts in [whole.to_vec(), jumps, with_clock_alone(&whole)] {
+    // Without the clocks, pictures have stuffing in the middle, so nothing shows that the last one is complete.
+    let without_clocks = with_clock_alone(&whole);
+    for (ts, n_pictures) in [(whole.to_vec(), 400), (jumps, 400), (without_clocks, 399)] {
         let mut setup = Setup::new();
         setup.provider.set("/x", short(&ts));
         follow(&setup, 1, "/x").await;
@@ -125,7 +127,7 @@ async fn a_program_that_ends_while_paused_is_played_to_its_end() {
         assert!((10.0..11.5).contains(&began.elapsed().as_secs_f64()), "{:?}", began.elapsed());
         let rest = all_for(&mut tail, Duration::from_millis(400)).await;
         let all = packets(&bytes).chain(packets(&rest)).map(Packet::new);
-        assert_eq!(all.filter(|it| it.pid() == 0x100 && it.pusi()).count(), 16 * 25, "pictures");
+        assert_eq!(all.filter(|it| it.pid() == 0x100 && it.pusi()).count(), n_pictures, "pictures");
     }
 }
 

@@ -52,6 +52,8 @@ pub(crate) struct Spec {
     pub(crate) duplicate_every: usize,
     /// Whether the stream contains null packets.
     pub(crate) has_nulls: bool,
+    /// The packets of a frame are sent over this time, between those of other streams; at most 20 ms.
+    pub(crate) spread_ms: u64,
 }
 
 impl Default for Spec {
@@ -73,10 +75,17 @@ impl Default for Spec {
             counter: 3,
             duplicate_every: 0,
             has_nulls: false,
+            spread_ms: 0,
         }
     }
 }
 
+/// Bytes of a key frame.
+pub(crate) const KEY_BYTES: usize = 1_200;
+/// Bytes of any other picture.
+pub(crate) const PICTURE_BYTES: usize = 400;
+/// Bytes of an audio frame.
+pub(crate) const AUDIO_BYTES: usize = 250;
 /// Duration of a video frame in milliseconds.
 const FRAME_MS: u64 = 40;
 /// Duration of an audio frame in milliseconds.
@@ -141,6 +150,7 @@ impl Spec {
                 writer.out.push((ms, crate::ts::packet::null_packet()));
             }
         }
+        writer.out.sort_by_key(|(ms, _)| *ms);
         writer.out
     }
 
@@ -152,13 +162,29 @@ impl Spec {
         burst_ms: u64,
         end: Duration,
     ) -> Vec<(Duration, PacketBytes)> {
-        let length = burst_ms + (end.saturating_sub(at)).as_millis() as u64 + 1;
+        self.arrivals_cut(at, burst_ms, end, 0)
+    }
+
+    /// Like [`Spec::arrivals`], but the next `n_more` packets arrive at `end`, so that the source ends in the middle of
+    /// a frame.
+    pub(crate) fn arrivals_cut(
+        &self,
+        at: Duration,
+        burst_ms: u64,
+        end: Duration,
+        n_more: usize,
+    ) -> Vec<(Duration, PacketBytes)> {
+        let length = burst_ms + (end.saturating_sub(at)).as_millis() as u64 + 200;
         let arrival = |ms: u64| match ms.checked_sub(burst_ms) {
             Some(after) => at + Duration::from_millis(20 + after),
             None => at + Duration::from_micros(ms * 20_000 / burst_ms.max(1)),
         };
-        let packets = self.packets(0, length).into_iter().map(|(ms, packet)| (arrival(ms), packet));
-        packets.take_while(|(arrival, _)| *arrival < end).collect()
+        let mut packets: Vec<_> =
+            self.packets(0, length).into_iter().map(|(ms, packet)| (arrival(ms), packet)).collect();
+        let n_before = packets.partition_point(|(arrival, _)| *arrival < end);
+        packets.truncate(n_before + n_more);
+        packets[n_before..].iter_mut().for_each(|(arrival, _)| *arrival = end);
+        packets
     }
 }
 
@@ -220,7 +246,7 @@ impl Writer<'_> {
             (_, false) => &[0, 0, 0, 1, 9, 0xF0, 0, 0, 1, 0x41],
         };
         body.extend(unit);
-        body.resize(if is_key { 1_200 } else { 400 }, 0xAA);
+        body.resize(if is_key { KEY_BYTES } else { PICTURE_BYTES }, 0xAA);
         let pes = self.pes(0xE0, presentation, Some(decode).filter(|_| presentation != decode), &body, false);
         let clock = (spec.clock == Clock::Stream).then(|| self.stamp(ms as i64));
         self.send(ms, spec.first_pid, &pes, clock, is_key && spec.is_flagged);
@@ -231,7 +257,7 @@ impl Writer<'_> {
         for (nth, (kind, pid)) in spec.pids().into_iter().skip(usize::from(spec.video.is_some())).enumerate()
         {
             let mut body = self.marker(true, ms / AUDIO_MS);
-            body.resize(250, 0xBB);
+            body.resize(AUDIO_BYTES, 0xBB);
             let presentation = ms as i64 + spec.delay_ms + spec.audio_lead_ms;
             let pes = self.pes(if kind == AC3 { 0xBD } else { 0xC0 }, presentation, None, &body, true);
             let has_clock = spec.clock == Clock::Stream && spec.video.is_none() && nth == 0;
@@ -268,6 +294,7 @@ impl Writer<'_> {
     }
 
     fn send(&mut self, ms: u64, pid: u16, pes: &[u8], clock: Option<u64>, is_access: bool) {
+        let (begin, length) = (ms, pes.len() as u64);
         let mut rest = pes;
         let mut is_start = true;
         while !rest.is_empty() {
@@ -286,6 +313,7 @@ impl Writer<'_> {
                 field.resize(field.len() + stuffing - if has_field { 0 } else { stuffing.min(2) }, 0xFF);
                 room = rest.len();
             }
+            let ms = begin + self.spec.spread_ms * (length - rest.len() as u64) / length;
             let has_field = room < 184;
             let counter = self.counter(pid);
             let mut packet = vec![0x47, (pid >> 8) as u8 | if is_start { 0x40 } else { 0 }, pid as u8];

@@ -3,6 +3,8 @@
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::time::Duration;
 
+use crate::splice::tests::builder;
+
 const WRAP: i64 = 1 << 33;
 
 /// The state of one PID.
@@ -11,6 +13,8 @@ struct PidState {
     last: Option<Vec<u8>>,
     n_repeats: u32,
     decode: Option<i64>,
+    /// Bytes of the current PES packet that are missing; negative if it is too long.
+    n_missing: i64,
 }
 
 /// A received PES packet.
@@ -97,9 +101,24 @@ impl Checker {
             self.pcr(&packet[6..12], flags & 0x80 != 0, at);
         }
         let is_repeated = self.pids.get(&pid).is_some_and(|it| it.n_repeats > 0);
-        if has_payload && is_start && !is_repeated {
-            self.pes_start(pid, &packet[offset..], at);
+        if has_payload && !is_repeated {
+            if is_start {
+                self.check_complete(pid);
+                self.pes_start(pid, &packet[offset..], at);
+            }
+            self.pids.entry(pid).or_default().n_missing -= packet[offset..].len() as i64;
         }
+    }
+
+    /// Checks that the last PES packet of a PID was complete.
+    fn check_complete(&self, pid: u16) {
+        let n_missing = self.pids.get(&pid).map_or(0, |it| it.n_missing);
+        assert_eq!(n_missing, 0, "bytes missing in a PES packet on {pid:#x}, at packet {}", self.n_packets);
+    }
+
+    /// Checks that the output ends with complete PES packets.
+    pub(crate) fn check_end(&self) {
+        self.pids.keys().for_each(|pid| self.check_complete(*pid));
     }
 
     fn counter(&mut self, pid: u16, packet: &[u8], has_payload: bool, flags: u8) {
@@ -218,6 +237,13 @@ impl Checker {
             assert!((decode - clock).abs() < 5 * 90_000, "{} ms from the clock", (decode - clock) / 90);
         }
         state.decode = Some(decode);
+        let is_video = payload[3] == 0xE0;
+        let body_bytes = match (is_video, body[3] & 1 == 1) {
+            (true, true) => builder::KEY_BYTES,
+            (true, false) => builder::PICTURE_BYTES,
+            (false, _) => builder::AUDIO_BYTES,
+        };
+        state.n_missing = (payload.len() - body.len() + body_bytes) as i64;
         assert_eq!(body[..2], [0xB5, 0xD7], "the marker");
         let number = body[4..8].iter().fold(0, |number, digit| number << 7 | u32::from(digit & 0x7F));
         let (source, is_key) = (body[2] & 0x7F, body[3] & 1 == 1);

@@ -11,6 +11,7 @@ use self::builder::{AAC, AC3, Clock, H264, HEVC, MP2, MPEG2, Spec};
 use self::checker::Checker;
 use super::{Splice, SpliceSettings};
 use crate::ts::packet::{Packet, PacketBytes, packets, set_cc};
+use crate::ts::pes::{map_stamps, stamps};
 
 fn ms(n: u64) -> Duration {
     Duration::from_millis(n)
@@ -23,6 +24,8 @@ struct Segment {
     connects: Duration,
     burst_ms: u64,
     lost: Duration,
+    /// Further packets that arrive at the moment of the loss, so that the last frame is incomplete.
+    n_more: usize,
 }
 
 /// The output of a scenario with its times.
@@ -40,7 +43,8 @@ fn play(segments: &[Segment]) -> Played {
         if n > 0 {
             test.change(segments[n - 1].lost);
         }
-        for (at, packet) in segment.spec.arrivals(segment.connects, segment.burst_ms, segment.lost) {
+        let Segment { spec, connects, burst_ms, lost, n_more } = segment;
+        for (at, packet) in spec.arrivals_cut(*connects, *burst_ms, *lost, *n_more) {
             test.packet(&packet, at);
         }
         test.wait_until(segment.lost);
@@ -64,7 +68,7 @@ impl TestSplice {
 
     fn change(&mut self, at: Duration) {
         self.wait_until(at);
-        self.splice.change(at);
+        self.end_source(at);
         self.began.push(None);
         assert!(!self.splice.is_forwarding());
     }
@@ -96,15 +100,25 @@ impl TestSplice {
         }
     }
 
+    fn end_source(&mut self, at: Duration) {
+        let mut out = BytesMut::new();
+        self.splice.change(at, &mut out);
+        if !out.is_empty() {
+            self.output.push((at, out.to_vec()));
+        }
+    }
+
     fn finish(self) -> Played {
         self.finish_with(Checker::default())
     }
 
-    fn finish_with(self, mut checker: Checker) -> Played {
+    fn finish_with(mut self, mut checker: Checker) -> Played {
+        self.end_source(self.now);
         for (at, bytes) in &self.output {
             checker.read(bytes, *at);
         }
         checker.check_seams();
+        checker.check_end();
         Played { output: self.output, checker, began: self.began }
     }
 }
@@ -140,8 +154,14 @@ fn check_length(played: &Played, segments: &[Segment]) {
 fn two(first: Spec, second: Spec, gap_ms: u64, burst_ms: u64) -> [Segment; 2] {
     let second = Spec { id: 1, ..second };
     [
-        Segment { spec: first, connects: ms(0), burst_ms: 0, lost: ms(5_000) },
-        Segment { spec: second, connects: ms(5_000 + gap_ms), burst_ms, lost: ms(12_000 + gap_ms) },
+        Segment { spec: first, connects: ms(0), burst_ms: 0, lost: ms(5_000), n_more: 0 },
+        Segment {
+            spec: second,
+            connects: ms(5_000 + gap_ms),
+            burst_ms,
+            lost: ms(12_000 + gap_ms),
+            n_more: 0,
+        },
     ]
 }
 
@@ -266,6 +286,61 @@ fn another_source_continues_at_the_current_programme_time() {
     let step = (begins.presentation - last_presentation(&played, 0)) / 90;
     // The gap, and the time until the burst is over and a key frame arrives.
     assert!((3_000..3_200 + 480).contains(&step), "{step} ms");
+}
+
+#[test]
+fn a_source_ends_with_whole_frames() {
+    for (video, spread_ms, duplicate_every) in
+        [(Some(H264), 0, 0), (Some(MPEG2), 15, 0), (Some(HEVC), 20, 2), (None, 10, 3)]
+    {
+        // The loss is in the middle of a picture, and of an audio frame.
+        for (lost, n_more) in
+            [(4_800, 1), (4_801, 0), (4_802, 1), (4_805, 2), (4_840, 2), (4_849, 2), (4_920, 9)]
+        {
+            let first = Spec { video, spread_ms, duplicate_every, ..Spec::default() };
+            let mut segments = two(first, Spec { spread_ms, ..another() }, 500, 0);
+            (segments[0].lost, segments[0].n_more) = (ms(lost), n_more);
+            let played = play(&segments);
+            // What was complete is not lost. The source needs 20 ms to connect.
+            let last = last_presentation(&played, 0) / 90;
+            let newest = |interval: u64| (lost - 21 - spread_ms) / interval * interval;
+            let expected = newest(24).max(if video.is_some() { newest(40) } else { 0 });
+            assert!(last >= 10_300 + expected as i64, "lost at {lost} ms: the last frame is at {last}");
+        }
+    }
+}
+
+#[test]
+fn packets_wait_for_a_frame_only_as_long_as_allowed() {
+    let settings = SpliceSettings { frame_wait_max: ms(100), ..SpliceSettings::default() };
+    let mut splice = Splice::new(settings);
+    let mut out = BytesMut::new();
+    let spec = Spec::default();
+    // The last video packets are lost: the last picture never ends, and the audio goes on.
+    let is_video = |packet: &PacketBytes| packet[1] & 0x1F == 1 && packet[2] == 0;
+    let mut n_waiting_max = 0;
+    for (at, packet) in spec.packets(0, 3_000) {
+        if at > 1_000 && is_video(&packet) || at == 1_000 && is_video(&packet) && packet[1] & 0x40 == 0 {
+            continue;
+        }
+        let before = out.len();
+        splice.packet(Packet::new(&packet), ms(at), &mut out);
+        n_waiting_max = if out.len() == before { n_waiting_max + 1 } else { 0 };
+        assert!(n_waiting_max < 20, "at {at} ms");
+    }
+    // A frame without end does not fill the memory either.
+    let settings = SpliceSettings { frame_bytes_max: 20 * 300, ..SpliceSettings::default() };
+    let mut splice = Splice::new(settings);
+    let packets = spec.packets(0, 1_000);
+    packets.iter().for_each(|(at, packet)| splice.packet(Packet::new(packet), ms(*at), &mut out));
+    let start = packets.iter().rfind(|(_, packet)| is_video(packet) && packet[1] & 0x40 != 0).unwrap().1;
+    splice.packet(Packet::new(&start), ms(1_000), &mut out);
+    for n in 1..1_000u16 {
+        let mut packet = [0xAA; 188];
+        packet[..4].copy_from_slice(&[0x47, 1, 0, 0x10 | start[3].wrapping_add(n as u8) & 0x0F]);
+        splice.packet(Packet::new(&packet), ms(1_000), &mut out);
+        assert!(waiting(&splice) <= 30);
+    }
 }
 
 #[test]
@@ -407,6 +482,7 @@ fn the_programme_keeps_wall_time_over_many_changes() {
             connects: ms(now),
             burst_ms: u64::from(n % 3) * 1_500,
             lost: ms(lost),
+            n_more: usize::from(n % 4),
         });
         now = lost + u64::from(n % 5) * 700;
     }
@@ -624,7 +700,7 @@ fn a_jump_of_the_clock_does_not_affect_the_next_source() {
         let mut last = 0;
         for (at, packet) in jumped.packets(4_000, 4_000) {
             test.packet(&packet, ms(at));
-            last = crate::ts::pes::stamps(Packet::new(&packet)).pts.unwrap_or(last);
+            last = stamps(Packet::new(&packet)).pts.unwrap_or(last);
         }
         test.change(ms(8_000));
         for (at, packet) in (Spec { id: 1, ..another() }).arrivals(ms(9_000), 0, ms(12_000)) {
@@ -632,8 +708,7 @@ fn a_jump_of_the_clock_does_not_affect_the_next_source() {
         }
         let output = test.output.iter().filter(|it| it.0 >= ms(9_000)).flat_map(|it| it.1.clone());
         let output: Vec<u8> = output.collect();
-        let stamp =
-            packets(&output).find_map(|packet| crate::ts::pes::stamps(Packet::new(packet)).pts).unwrap();
+        let stamp = packets(&output).find_map(|packet| stamps(Packet::new(packet)).pts).unwrap();
         let step = crate::ts::clock::distance(last, stamp, 1 << 33) / 90;
         assert!((1_000..2_000).contains(&step), "jump {jump}: then a step of {step} ms");
     }
@@ -717,6 +792,132 @@ fn sections_without_times_continue_after_a_change_and_others_end() {
     assert_eq!(section_pids(0x05, 0x11), (true, false));
 }
 
+/// Plays two sources with a stream of private data, whose packets `edit` changes, and returns the time stamps of its PES
+/// packets from the second source, each with the last one of the video, in ms.
+fn private_data(edit: impl Fn(u8, &mut PacketBytes)) -> Vec<(Option<u64>, u64)> {
+    const PRIVATE: u8 = 0x06;
+    let first = Spec { audio: vec![AAC, PRIVATE], ..Spec::default() };
+    let second = Spec { audio: vec![AAC, PRIVATE], ..another() };
+    let mut test = TestSplice::new();
+    for segment in two(first, second, 1_000, 0) {
+        if segment.spec.id > 0 {
+            test.change(ms(5_000));
+        }
+        for (at, mut packet) in segment.spec.arrivals(segment.connects, 0, segment.lost) {
+            if Packet::new(&packet).pid() == segment.spec.first_pid + 2 {
+                edit(segment.spec.id, &mut packet);
+            }
+            test.packet(&packet, at);
+        }
+    }
+    let output: Vec<u8> =
+        test.output.iter().filter(|it| it.0 > ms(5_000)).flat_map(|it| it.1.clone()).collect();
+    let (mut video, mut found) = (0, Vec::new());
+    for packet in packets(&output).map(Packet::new).filter(|it| it.pusi()) {
+        let stamp = stamps(packet).decode().map(|stamp| stamp / 90);
+        match packet.pid() {
+            0x100 => video = stamp.unwrap(),
+            0x102 => found.push((stamp, video)),
+            _ => {}
+        }
+    }
+    found
+}
+
+#[test]
+fn a_stream_without_time_stamps_continues_after_a_change() {
+    let found = private_data(|_, packet| {
+        let start = Packet::new(packet).payload_offset();
+        if Packet::new(packet).pusi() {
+            // The header keeps its length, with stuffing instead of the stamp.
+            packet[start + 7] = 0;
+            packet[start + 9..start + 14].fill(0xFF);
+        }
+    });
+    // One PES packet every 24 ms for 7 s.
+    assert!(found.len() > 260 && found.iter().all(|it| it.0.is_none()), "{} PES packets", found.len());
+}
+
+#[test]
+fn time_stamps_far_from_the_programme_are_moved_to_it() {
+    for (first, second) in
+        [(0, 3_000_000_000), (3_000_000_000, 0), (4_000_000_000, 4_000_000_000), (1_800_000, 0)]
+    {
+        let found = private_data(|source, packet| {
+            let error = if source == 0 { first } else { second };
+            map_stamps(packet, |stamp| (stamp + error) % (1 << 33));
+        });
+        assert!(found.len() > 260, "{} PES packets", found.len());
+        let mut last = 0;
+        for (stamp, video) in found {
+            let stamp = stamp.unwrap();
+            assert!(stamp.abs_diff(video) <= 100, "{stamp} ms, but the video is at {video} ms");
+            assert!(stamp > last, "{stamp} ms after {last} ms");
+            last = stamp;
+        }
+    }
+}
+
+#[test]
+fn a_source_without_any_time_stamps_continues_after_a_change() {
+    let radio = Spec { video: None, ..Spec::default() };
+    let mut test = TestSplice::new();
+    for (at, packet) in radio.packets(0, 2_000) {
+        test.packet(&packet, ms(at));
+    }
+    test.change(ms(2_000));
+    for (at, mut packet) in (Spec { clock: Clock::Absent, ..radio }).packets(0, 6_000) {
+        let view = Packet::new(&packet);
+        let start = view.payload_offset();
+        if view.pusi() && view.pid() == 0x100 {
+            packet[start + 7] = 0;
+            packet[start + 9..start + 14].fill(0xFF);
+        }
+        test.packet(&packet, ms(2_500 + at));
+    }
+    assert!(test.splice.is_forwarding());
+}
+
+#[test]
+fn tables_whose_counter_stands_still_are_followed() {
+    for is_first in [true, false] {
+        let mut test = TestSplice::new();
+        let began = if is_first { 0 } else { 3_000 };
+        if !is_first {
+            for (at, packet) in Spec::default().packets(0, 2_000) {
+                test.packet(&packet, ms(at));
+            }
+            test.change(ms(2_000));
+        }
+        // The PMT, of several packets, announces the second audio stream after a second.
+        let spec = Spec { audio: vec![AAC; 30], ..Spec::default() };
+        let (_, mut pmt) = spec.tables();
+        pmt.streams.pop();
+        for (at, mut packet) in spec.packets(0, 3_000) {
+            let pid = Packet::new(&packet).pid();
+            if pid == spec.pmt_pid && Packet::new(&packet).pusi() {
+                pmt.version = if at < 1_000 { 1 } else { 2 };
+                let content = if at < 1_000 { pmt.clone() } else { spec.tables().1 };
+                for mut packet in content.packets(spec.pmt_pid, 0) {
+                    set_cc(&mut packet, 5);
+                    test.packet(&packet, ms(began + at));
+                }
+            }
+            if pid == 0 {
+                set_cc(&mut packet, 5);
+            }
+            if pid != spec.pmt_pid {
+                test.packet(&packet, ms(began + at));
+            }
+        }
+        assert_eq!(test.splice.source_tables().unwrap().pmt.streams.len(), 31, "first source: {is_first}");
+        if !is_first {
+            // The counters of the output run, which the checker requires.
+            assert_eq!(test.finish().checker.streams.len(), 31);
+        }
+    }
+}
+
 #[test]
 fn scrambled_packets_are_dropped_after_a_change() {
     let mut test = TestSplice::new();
@@ -792,6 +993,13 @@ fn held_packets_are_bounded() {
         assert!(held(&splice) <= 402);
     }
     assert!(splice.is_forwarding());
+}
+
+fn waiting(splice: &Splice) -> usize {
+    match &splice.phase {
+        super::Phase::Gathering(_) => 0,
+        super::Phase::Forwarding(forwarder) => forwarder.n_waiting(),
+    }
 }
 
 fn held(splice: &Splice) -> usize {

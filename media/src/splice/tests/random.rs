@@ -18,7 +18,7 @@ fn spec(has_clock: bool) -> impl Strategy<Value = Spec> {
         1u16..,
     );
     let shape = (start(), 2u32..20, 0u32..4, 50i64..1_000, -300i64..300, any::<bool>());
-    let counters = (0u8..16, prop_oneof![Just(0usize), 3usize..50], any::<bool>());
+    let counters = (0u8..16, prop_oneof![Just(0usize), 3usize..50], any::<bool>(), 0u64..20);
     let clock = if has_clock {
         prop_oneof![Just(Clock::Stream), Just(Clock::Separate)].boxed()
     } else {
@@ -46,21 +46,22 @@ fn spec(has_clock: bool) -> impl Strategy<Value = Spec> {
             counter: counters.0,
             duplicate_every: counters.1,
             has_nulls: counters.2,
+            spread_ms: counters.3,
         }
     })
 }
 
 fn segments() -> impl Strategy<Value = Vec<Segment>> {
-    let segment = |has_clock| (spec(has_clock), 0u64..5_000, 3_000u64..7_000, 0u64..8_000);
+    let segment = |has_clock| (spec(has_clock), 0u64..5_000, 3_000u64..7_000, 0u64..8_000, 0usize..12);
     any::<bool>().prop_flat_map(move |has_clock| prop::collection::vec(segment(has_clock), 2..5)).prop_map(
         |segments| {
             let mut now = 0;
             let mut result = Vec::new();
-            for (n, (spec, gap_ms, length_ms, burst_ms)) in segments.into_iter().enumerate() {
+            for (n, (spec, gap_ms, length_ms, burst_ms, n_more)) in segments.into_iter().enumerate() {
                 let connects = if n == 0 { 0 } else { now + gap_ms };
                 now = connects + length_ms;
                 let spec = Spec { id: n as u8, ..spec };
-                result.push(Segment { spec, connects: ms(connects), burst_ms, lost: ms(now) });
+                result.push(Segment { spec, connects: ms(connects), burst_ms, lost: ms(now), n_more });
             }
             result
         },
@@ -107,7 +108,7 @@ proptest! {
         let mut out = BytesMut::new();
         for (n, (at, packet)) in input.iter().enumerate() {
             if changes.contains(&n) {
-                splice.change(*at);
+                splice.change(*at, &mut out);
             }
             splice.packet(Packet::new(packet), *at, &mut out);
             if n % 50 == 0 {
