@@ -13,6 +13,8 @@ use std::sync::{Arc, Weak};
 use actors::{
     Events, Importer, LeaseInfo, LiveSettings, MetricsSnapshot, Plans, Switchboard, System, Trials,
 };
+use domain::account::Account;
+use domain::ids::ProfileId;
 use storage::Models;
 
 use crate::auth::Auth;
@@ -79,6 +81,11 @@ impl App {
     /// Returns the provider slots in use.
     pub(crate) fn leases(&self) -> Vec<LeaseInfo> {
         self.system.upgrade().map(|it| it.leases()).unwrap_or_default()
+    }
+
+    /// Returns the limit of an account profile that was discovered since the last change of its account.
+    pub(crate) fn discovered_limit(&self, account: &Account, profile: ProfileId) -> Option<u32> {
+        self.system.upgrade()?.discovered_limit(profile, account.updated_at)
     }
 }
 

@@ -116,6 +116,7 @@ fn plan(number: u32, streams: &[Stream]) -> Plan {
                 profile: ProfileId(it.account),
                 max_streams: it.max_streams,
                 release_delay: it.release_delay,
+                changed_at: 0,
             },
         })
         .collect();

@@ -114,6 +114,17 @@ impl UpstreamError {
         }
     }
 
+    /// Returns whether the error can mean that the account has too many connections.
+    ///
+    /// 429 (Too Many Requests), 509 (Bandwidth Limit Exceeded) and the unregistered 456 to 466 are what panels answer
+    /// for a full account; many answer 401, 403 or 423 (Locked) in the same case. Missing here: 402 (Payment Required)
+    /// and 407 (Proxy Authentication Required), which other connections do not cause, and 503, which providers answer
+    /// while they are overloaded.
+    pub fn can_be_connection_limit(&self) -> bool {
+        let Cause::Status(status) = self.cause else { return false };
+        is_account_refusal(status) && !matches!(status, 402 | 407 | 503)
+    }
+
     /// Returns whether an immediate retry of the same candidate can succeed.
     ///
     /// False for timeouts: another one of the same length would keep the viewer from the next candidate. Whether
@@ -266,6 +277,17 @@ mod tests {
         ] {
             assert_eq!(UpstreamError::new(cause.clone()).scope(), Scope::Stream, "{cause}");
         }
+    }
+
+    #[test]
+    fn a_refused_login_and_too_many_requests_can_mean_a_full_account() {
+        for status in [401, 403, 423, 429, 456, 458, 461, 462, 463, 466, 509] {
+            assert!(UpstreamError::new(Cause::Status(status)).can_be_connection_limit(), "{status}");
+        }
+        for status in [400, 402, 404, 407, 408, 410, 451, 500, 502, 503] {
+            assert!(!UpstreamError::new(Cause::Status(status)).can_be_connection_limit(), "{status}");
+        }
+        assert!(!UpstreamError::new(Cause::Ended).can_be_connection_limit());
     }
 
     #[test]

@@ -188,7 +188,12 @@ mod tests {
 
     #[test]
     fn a_refusal_has_a_tuner_error_and_retry_after_if_a_retry_may_help() {
-        let full = FullPool { account: "one".to_owned(), since: Duration::from_secs(90), max_streams: 1 };
+        let full = FullPool {
+            account: "one".to_owned(),
+            since: Duration::from_secs(90),
+            max_streams: 1,
+            is_discovered: false,
+        };
         check(no_watch(&WatchRefusal::Full(full)), 503, "805 All Tuners In Use", Some("3"));
         check(no_watch(&WatchRefusal::Seats { limit: 1 }), 503, "805 All Tuners In Use", Some("3"));
         check(no_watch(&WatchRefusal::Stopping), 503, "803 System Busy", Some("3"));
@@ -203,7 +208,12 @@ mod tests {
 
     #[test]
     fn the_refusal_of_a_full_account_has_its_name_and_duration() {
-        let full = FullPool { account: "one".to_owned(), since: Duration::from_secs(90), max_streams: 1 };
+        let full = FullPool {
+            account: "one".to_owned(),
+            since: Duration::from_secs(90),
+            max_streams: 1,
+            is_discovered: false,
+        };
         let text = no_watch(&WatchRefusal::Full(full)).to_string();
         assert!(text.contains("\"one\"") && text.contains("90 s"), "{text}");
     }

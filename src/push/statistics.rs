@@ -67,6 +67,7 @@ impl StatisticsReader {
                 "is_preview": is_preview,
                 "stream_id": status.playing,
                 "m3u_profile_id": status.profile,
+                "discovered_max_streams": status.discovered_max_streams,
                 "total_bytes": status.bytes_in,
                 "bitrate_kbps": self.channels.kbps(*target, status.bytes_in, passed),
                 "buffer_bytes": status.ring_bytes,

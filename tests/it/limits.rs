@@ -4,6 +4,7 @@
 use std::time::Duration;
 
 use actors::Target;
+use domain::settings::AtLimit;
 
 use crate::support::client::{Player, fetch};
 use crate::support::gateway::{Setup, TestGateway};
@@ -175,6 +176,85 @@ async fn a_lingering_channel_yields_its_slot_to_a_requested_one() {
         player.leave().await;
     }
     assert_eq!((provider.peak(), provider.accepted()), (1, 4));
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_zap_on_an_account_without_a_limit_plays_although_the_provider_allows_one_connection() {
+    for status in [458, 403, 509] {
+        let (provider, list) = provider_of(3);
+        provider.limit("anna", 1, status, Duration::ZERO);
+        let linger = |it: &mut domain::settings::Settings| it.channel_shutdown_delay = WAIT_MAX * 5;
+        let gateway = Setup::new().list(&list).engine(linger).start().await;
+        let player = gateway.watch("Channel 0").await;
+        player.sees("0").await;
+        player.leave().await;
+        // The first channel lingers and holds the only connection.
+        let player = gateway.watch("Channel 1").await;
+        player.sees("1").await;
+        assert_eq!(player.status().await, 200, "{status}");
+        assert_eq!(provider.refusals(), 1, "{status}: one refusal discovers the limit");
+        player.leave().await;
+        for number in [2, 0] {
+            let player = gateway.watch(&format!("Channel {number}")).await;
+            player.sees(&number.to_string()).await;
+            player.received(|r| r.ts.assert_clean());
+            player.leave().await;
+        }
+        assert_eq!(provider.refusals(), 1, "{status}: the discovered limit costs no further refusal");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_zap_of_one_device_on_an_account_without_a_limit_replaces_what_it_watched() {
+    // As media servers do: GET B, then RST A.
+    let (provider, list) = provider_of(3);
+    provider.limit("anna", 1, 458, Duration::ZERO);
+    let gateway = Setup::new().list(&list).start().await;
+    let mut watching = gateway.watch("Channel 0").await;
+    watching.sees("0").await;
+    for number in [1, 2, 0] {
+        let next = gateway.watch(&format!("Channel {number}")).await;
+        next.sees(&number.to_string()).await;
+        watching.reset().await;
+        watching = next;
+    }
+    assert_eq!(provider.refusals(), 1);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_discovered_limit_is_given_up_when_the_provider_carries_more() {
+    let (provider, list) = provider_of(4);
+    provider.limit("anna", 1, 458, Duration::ZERO);
+    let gateway = Setup::new().list(&list).engine(|it| it.at_limit = AtLimit::Refuse).start().await;
+    let first = gateway.watch("Channel 0").await;
+    first.sees("0").await;
+    let refused = fetch(gateway.address, gateway.get("Channel 1")).await;
+    assert_eq!((refused.status(), provider.refusals()), (503, 1));
+    assert!(refused.text().contains("refuses more than 1 stream at once"), "{}", refused.text());
+    assert!(first.is_watching());
+    // The subscription is extended. The next request waits for the first viewer in vain, and tries.
+    provider.limit("anna", 2, 458, Duration::ZERO);
+    let second = gateway.watch("Channel 2").await;
+    second.sees("2").await;
+    provider.limit("anna", 3, 458, Duration::ZERO);
+    let third = gateway.watch("Channel 3").await;
+    third.sees("3").await;
+    assert_eq!(provider.refusals(), 1);
+    assert!(first.is_watching() && second.is_watching());
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_refusal_without_another_connection_is_final_at_once() {
+    let (provider, list) = provider_of(2);
+    provider.path("/live/anna/0.ts").answers(MockResponse::status(403));
+    let gateway = Setup::new().list(&list).start().await;
+    for _ in 0..2 {
+        let answer = fetch(gateway.address, gateway.get("Channel 0")).await;
+        assert_eq!(answer.status(), 503);
+        assert!(answer.text().contains("403"), "{}", answer.text());
+        gateway.until_idle().await;
+    }
+    assert_eq!(provider.path("/live/anna/0.ts").n_requests(), 2);
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

@@ -107,7 +107,7 @@ async fn a_profile_test_on_a_full_account_names_it_and_its_viewer_keeps_watching
     player.sees("news").await;
     let reply = fixture.admin.post(PROXY, json!({ "stream": fixture.stream(), "seconds": 1 })).await;
     assert_eq!((reply.status, reply.answer.header("retry-after")), (503, Some("3")), "{reply:?}");
-    assert!(reply.text("detail").contains("account \"list 1\" is at its limit of 1 streams"), "{reply:?}");
+    assert!(reply.text("detail").contains("account \"list 1\" is at its limit of 1 stream"), "{reply:?}");
     player.more_bytes(50_000).await;
     assert_eq!((fixture.provider.peak(), fixture.gateway.gateway.counts().leases), (1, 1));
 }

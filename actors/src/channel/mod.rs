@@ -65,7 +65,7 @@ pub enum WatchRefusal {
     #[error("{0}")]
     Unplayable(String),
     /// All slots are in use and none came free in time.
-    #[error("account \"{}\" is at its limit of {} streams", .0.account, .0.max_streams)]
+    #[error("{0}")]
     Full(FullPool),
     /// The user is at the limit of simultaneous streams.
     #[error("this user is at the limit of {limit} streams at one time")]

@@ -26,6 +26,8 @@ pub struct ChannelStatus {
     pub stream: Option<StreamRef>,
     /// Account profile of the stream that plays.
     pub profile: Option<ProfileId>,
+    /// The discovered limit of this account profile.
+    pub discovered_max_streams: Option<u32>,
     /// Start time, in milliseconds since 1970.
     pub started_at: i64,
     /// Time since the first join.

@@ -3,14 +3,16 @@
 use std::collections::HashSet;
 use std::sync::Arc;
 
+use domain::ids::ProfileId;
 use domain::settings::LEASE_WAIT;
 use ractor::{ActorProcessingErr, ActorRef};
 use tokio::time::Instant;
 use tokio_util::task::AbortOnDropHandle;
 use tracing::debug;
 
+use super::message::NO_REQUEST;
 use super::table::Taken;
-use super::{Asking, Message, PARKED_MAX, Request, SlotMessage, SlotTable};
+use super::{Asking, Lease, Message, PARKED_MAX, Request, SlotMessage, SlotTable};
 use crate::tasks::linked;
 
 pub(crate) struct Actor;
@@ -91,6 +93,7 @@ impl ractor::Actor for Actor {
             Message::Returned => state.serve(),
             Message::Kept { holder, asked_by } => state.kept(holder, asked_by),
             Message::Lingering { holder } => state.lingering(holder),
+            Message::MakeRoom { holder, profile } => state.make_room(holder, profile),
             Message::Expired { request } => state.expired(request),
         }
         state.watch_cooling(&myself);
@@ -100,6 +103,9 @@ impl ractor::Actor for Actor {
 
 impl State {
     fn request(&mut self, request: Request, myself: &ActorRef<Message>) {
+        if matches!(request.asking, Asking::Beside) {
+            return self.request_beside(&request);
+        }
         let Some((request, wait)) = self.grant(request) else { return };
         let may_wait = wait || !matches!(request.asking, Asking::Switch);
         if !may_wait || self.parked.len() >= PARKED_MAX {
@@ -125,13 +131,22 @@ impl State {
         self.parked.push(parked);
     }
 
+    /// Grants or refuses a second connection, without a wait and without asking anybody to yield.
+    fn request_beside(&self, request: &Request) {
+        let is_awaited = |profile: ProfileId| {
+            self.parked.iter().flat_map(|it| &it.request.order).any(|it| it.pool.profile == profile)
+        };
+        match self.table.take_beside(request, is_awaited) {
+            Some((index, lease)) => grant(request, index, lease),
+            None => self.refuse(request),
+        }
+    }
+
     /// Grants a slot, or returns the request together with whether a slot will be returned soon.
     fn grant(&self, request: Request) -> Option<(Request, bool)> {
-        match self.table.take(&request.order, request.holder, &request.port, request.purpose) {
+        match self.table.take(&request) {
             Taken::Granted(index, lease) => {
-                // If the holder is gone, the lease is dropped with the undelivered message.
-                let message = SlotMessage::Granted { attempt: request.attempt, index, lease };
-                let _ = request.port.send_message(message);
+                grant(&request, index, lease);
                 None
             }
             Taken::Wait => Some((request, true)),
@@ -182,11 +197,21 @@ impl State {
         }
     }
 
+    /// Asks all other holders on an account profile to yield: how many the provider counts is unknown.
+    fn make_room(&self, holder: u64, profile: ProfileId) {
+        for (_, port) in self.table.holders_on(profile, holder) {
+            let _ = port.send_message(SlotMessage::Yield { asked_by: NO_REQUEST, viewer: None });
+        }
+    }
+
     fn expired(&mut self, id: u64) {
         if let Some(at) = self.parked.iter().position(|it| it.id == id) {
             let parked = self.parked.remove(at);
             if let Some((request, _)) = self.grant(parked.request) {
-                self.refuse(&request);
+                match self.table.take_beyond_discovered(&request) {
+                    Some((index, lease)) => grant(&request, index, lease),
+                    None => self.refuse(&request),
+                }
             }
         }
     }
@@ -209,6 +234,11 @@ impl State {
     }
 }
 
+/// If the holder is gone, the lease is dropped with the undelivered message.
+fn grant(request: &Request, index: usize, lease: Lease) {
+    let _ = request.port.send_message(SlotMessage::Granted { attempt: request.attempt, index, lease });
+}
+
 /// Asks the next holder that could make room to yield: one at a time, so that no more slots are given up than needed.
 fn ask_next_to_yield(table: &SlotTable, parked: &mut Parked) {
     if parked.asking.is_some() {
@@ -217,9 +247,9 @@ fn ask_next_to_yield(table: &SlotTable, parked: &mut Parked) {
     let viewer = match &parked.request.asking {
         Asking::Join(viewer) => viewer.clone(),
         Asking::Failover => None,
-        Asking::Switch => return,
+        Asking::Switch | Asking::Beside => return,
     };
-    for (holder, port) in table.who_could_yield(&parked.request.order, parked.request.holder) {
+    for (holder, port) in table.who_could_yield(&parked.request) {
         if parked.asked.insert(holder) {
             let message = SlotMessage::Yield { asked_by: parked.id, viewer: viewer.clone() };
             if port.send_message(message).is_ok() {

@@ -17,13 +17,19 @@ impl Lease {
         self.id
     }
 
-    /// Returns whether a slot of this account profile was returned so recently that the provider may still count it.
+    /// Returns whether a slot of this account profile was returned so recently that the provider may still count it. On
+    /// an account without a configured limit only a connection that delivered packets matters: what the provider
+    /// refused, it does not count.
     pub(crate) fn just_released(&self) -> bool {
         self.just_released
     }
 }
 
 impl media::Permit for Lease {
+    fn delivers(&mut self) {
+        self.table.delivers(self.id);
+    }
+
     fn closing(&mut self) {
         self.table.closing(self.id);
     }

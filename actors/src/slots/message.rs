@@ -1,11 +1,15 @@
 //! Messages to and from the slots actor.
 
-use domain::plan::SlotPool;
+use domain::ids::{ProfileId, StreamId};
+use domain::plan::{Candidate, SlotPool};
 use domain::playout::Attempt;
 use ractor::DerivedActorRef;
 
 use super::{FullPool, Lease, LeasePurpose};
 use crate::viewer::Viewer;
+
+/// Stands for a request to yield for which no request waits.
+pub(super) const NO_REQUEST: u64 = 0;
 
 /// The address of a holder, for grants and requests to yield.
 pub(crate) type HolderPort = DerivedActorRef<SlotMessage>;
@@ -17,7 +21,8 @@ pub(crate) enum SlotMessage {
     Granted { attempt: Attempt, index: usize, lease: Lease },
     /// No slot came free in time.
     Full { attempt: Attempt, full: FullPool },
-    /// Another holder waits for the slot. The receiver returns its lease or replies `Kept`.
+    /// Another holder needs the slot. The receiver returns its lease or replies `Kept`. `asked_by` is the waiting
+    /// request, or [`NO_REQUEST`].
     Yield { asked_by: u64, viewer: Option<Viewer> },
 }
 
@@ -30,6 +35,26 @@ pub(crate) enum Asking {
     Failover,
     /// A manual switch. It gets a slot that is free now, or the holder's own slot that is being returned.
     Switch,
+    /// A second connection of the holder, beside the one that it has. It is granted or refused at once, and nobody
+    /// yields to it. It needs a free slot for which nobody waits, or, without a configured limit, a provider that has
+    /// carried two connections at once.
+    #[cfg_attr(not(test), expect(dead_code, reason = "no live channel opens a second connection yet"))]
+    Beside,
+}
+
+/// A candidate of a request.
+#[derive(Clone, Debug)]
+pub(crate) struct SlotCandidate {
+    /// Index in the holder's plan.
+    pub(crate) index: usize,
+    pub(crate) stream: StreamId,
+    pub(crate) pool: SlotPool,
+}
+
+impl SlotCandidate {
+    pub(crate) fn new(index: usize, candidate: &Candidate) -> Self {
+        Self { index, stream: candidate.stream, pool: candidate.pool.clone() }
+    }
 }
 
 /// A request for the first free slot of some candidates, in order.
@@ -39,8 +64,8 @@ pub(crate) struct Request {
     pub(crate) holder: u64,
     pub(crate) port: HolderPort,
     pub(crate) attempt: Attempt,
-    /// The candidates in order: index in the holder's plan, and slot pool.
-    pub(crate) order: Vec<(usize, SlotPool)>,
+    /// The candidates, best first.
+    pub(crate) order: Vec<SlotCandidate>,
     pub(crate) asking: Asking,
     pub(crate) purpose: LeasePurpose,
 }
@@ -57,6 +82,8 @@ pub(crate) enum Message {
     Kept { holder: u64, asked_by: u64 },
     /// Nobody watches the holder's channel any more; if it is asked again, it yields.
     Lingering { holder: u64 },
+    /// The provider refused this holder a connection on an account profile: everybody there that nobody watches yields.
+    MakeRoom { holder: u64, profile: ProfileId },
     /// The wait of a request is over.
     Expired { request: u64 },
 }

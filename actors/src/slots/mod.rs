@@ -5,6 +5,10 @@
 //! most [`LEASE_WAIT`], and asks holders, one at a time, to yield. If the actor dies, no lease is forgotten and none is
 //! granted twice.
 //!
+//! An account without a configured limit may still have one. The table remembers what its connections showed
+//! ([`domain::limits::ObservedLimit`]): a limit discovered by a refusal is treated like a configured one, except that a
+//! request that has waited in vain may try to exceed it.
+//!
 //! No actor waits for another one here: a request and its outcome are two messages, and a holder replies by returning
 //! its lease or with `Kept`.
 
@@ -15,12 +19,16 @@ mod table;
 #[cfg(test)]
 mod tests;
 
+use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
+use domain::ids::{ProfileId, StreamId};
+use domain::plan::SlotPool;
+
 pub(crate) use self::actor::{Actor, Arguments};
 pub(crate) use self::lease::Lease;
-pub(crate) use self::message::{Asking, HolderPort, Message, Request, SlotMessage};
+pub(crate) use self::message::{Asking, HolderPort, Message, Request, SlotCandidate, SlotMessage};
 pub(crate) use self::table::SlotTable;
 pub use self::table::{LeaseInfo, LeasePurpose};
 #[cfg(doc)]
@@ -41,6 +49,21 @@ pub struct FullPool {
     pub since: Duration,
     /// Its maximum number of connections.
     pub max_streams: u32,
+    /// The maximum was not configured but discovered by a refusal of the provider.
+    pub is_discovered: bool,
+}
+
+impl fmt::Display for FullPool {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { account, max_streams: max, .. } = self;
+        let streams = if *max == 1 { "stream" } else { "streams" };
+        match self.is_discovered {
+            false => write!(f, "account \"{account}\" is at its limit of {max} {streams}"),
+            true => {
+                write!(f, "the provider of account \"{account}\" refuses more than {max} {streams} at once")
+            }
+        }
+    }
 }
 
 /// The handle of the slots actor.
@@ -69,6 +92,23 @@ impl Slots {
     /// Marks a lease as closing, because its source is being closed. A later request can wait for it.
     pub(crate) fn closing(&self, lease: u64) {
         self.table.closing(lease);
+    }
+
+    /// Reports that the provider refused the connection of this lease in a way that can mean "too many connections".
+    ///
+    /// Returns whether other connections on the account profile are open or closing: then its limit may be the cause.
+    pub(crate) fn refused(&self, lease: u64, pool: &SlotPool, stream: StreamId) -> bool {
+        self.table.refused(lease, pool, stream)
+    }
+
+    /// Asks all other holders on this account profile to give up their slots if nobody watches.
+    pub(crate) fn make_room(&self, holder: u64, profile: ProfileId) {
+        self.address.tell(Message::MakeRoom { holder, profile });
+    }
+
+    /// Returns the limit of an account profile that was discovered since `changed_at`, the last change of its account.
+    pub(crate) fn discovered_limit(&self, profile: ProfileId, changed_at: i64) -> Option<u32> {
+        self.table.discovered_limit(profile, changed_at)
     }
 
     /// Reports that nobody watches the channel of this holder any more: it would yield now.

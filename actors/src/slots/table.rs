@@ -4,17 +4,22 @@ use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 use std::time::Duration;
 
-use domain::ids::ProfileId;
-use domain::limits::{self, HeldSlot, SlotDecision};
+use domain::account::CUSTOM_ACCOUNT;
+use domain::ids::{ProfileId, StreamId};
+use domain::limits::{self, HeldSlot, ObservedLimit, SlotDecision};
 use domain::plan::SlotPool;
 use parking_lot::Mutex;
 use tokio::sync::Notify;
 use tokio::time::Instant;
+use tracing::{info, warn};
 
-use super::{FullPool, HolderPort, Lease};
+use super::{FullPool, HolderPort, Lease, Request, SlotCandidate};
 
 /// Time after the return of a slot during which a refusal by the provider may be caused by its delayed counting.
 const JUST_RELEASED: Duration = Duration::from_secs(5);
+
+/// Maximum number of account profiles about which observations are kept. Beyond it, the oldest profile is forgotten.
+const OBSERVED_MAX: usize = 4_096;
 
 /// Purpose of a lease.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -49,8 +54,24 @@ struct Entry {
     holder: u64,
     port: HolderPort,
     purpose: LeasePurpose,
+    /// The source has delivered packets.
+    has_delivered: bool,
     closing: bool,
     since: Instant,
+}
+
+/// The last returns of slots of an account profile.
+#[derive(Clone, Copy, Default)]
+struct Released {
+    last: Option<Instant>,
+    /// The last return by a connection that had delivered packets.
+    last_delivered: Option<Instant>,
+}
+
+/// Observations about an account profile since the last change of its account.
+struct Observed {
+    changed_at: i64,
+    limit: ObservedLimit,
 }
 
 /// A slot that the provider may still count although the connection is closed (`release_delay`).
@@ -64,8 +85,10 @@ struct Inner {
     leases: BTreeMap<u64, Entry>,
     /// Bounded by the number of leases returned within the longest `release_delay`.
     cooling: Vec<Cooling>,
-    /// Time of the last return of a slot of each profile, if it was recent.
-    released: HashMap<ProfileId, Instant>,
+    /// The recent returns of slots of each profile.
+    released: HashMap<ProfileId, Released>,
+    /// Profiles of which more is known than that one connection plays. At most [`OBSERVED_MAX`].
+    observed: BTreeMap<ProfileId, Observed>,
     last_id: u64,
 }
 
@@ -94,48 +117,147 @@ impl SlotTable {
         Arc::new(Self::default())
     }
 
-    /// Takes the first free slot of `order` for `holder`, in one step.
-    pub(super) fn take(
-        self: &Arc<Self>,
-        order: &[(usize, SlotPool)],
-        holder: u64,
-        port: &HolderPort,
-        purpose: LeasePurpose,
-    ) -> Taken {
+    /// Takes the first free slot for a request, in one step.
+    pub(super) fn take(self: &Arc<Self>, request: &Request) -> Taken {
         let now = Instant::now();
         let mut inner = self.inner.lock();
         inner.cooling.retain(|it| it.until > now);
-        let places: Vec<_> = order.iter().map(|(_, pool)| (pool.profile, pool.max_streams)).collect();
-        match limits::decide_slot(&places, &inner.held(), holder) {
+        let limit_of = |it: &SlotCandidate| (it.pool.profile, inner.limit(&it.pool).0);
+        let places: Vec<_> = request.order.iter().map(limit_of).collect();
+        match limits::decide_slot(&places, &inner.held(), request.holder) {
             SlotDecision::Grant(place) => {
-                let (index, pool) = &order[place];
-                inner.last_id += 1;
-                let id = inner.last_id;
-                let just_released = inner
-                    .released
-                    .get(&pool.profile)
-                    .is_some_and(|it| now.duration_since(*it) < JUST_RELEASED);
-                inner.leases.insert(
-                    id,
-                    Entry {
-                        pool: pool.clone(),
-                        holder,
-                        port: port.clone(),
-                        purpose,
-                        closing: false,
-                        since: now,
-                    },
-                );
-                Taken::Granted(*index, Lease { id, table: self.clone(), just_released })
+                let (index, lease) = self.lease(&mut inner, request, place, now);
+                Taken::Granted(index, lease)
             }
             SlotDecision::Wait(_) => Taken::Wait,
             SlotDecision::Full => Taken::Full,
         }
     }
 
+    /// Takes a slot for a second connection of the holder, if one may be opened. `is_awaited` returns whether a request
+    /// waits for a slot of an account profile.
+    pub(super) fn take_beside(
+        self: &Arc<Self>,
+        request: &Request,
+        is_awaited: impl Fn(ProfileId) -> bool,
+    ) -> Option<(usize, Lease)> {
+        let now = Instant::now();
+        let mut inner = self.inner.lock();
+        inner.cooling.retain(|it| it.until > now);
+        let may_open = |SlotCandidate { pool, .. }: &SlotCandidate| {
+            let (max, n_used) = (pool.max_streams, inner.n_used(pool.profile));
+            limits::may_open_beside(max, inner.observed(pool), n_used, is_awaited(pool.profile))
+        };
+        let place = request.order.iter().position(may_open)?;
+        Some(self.lease(&mut inner, request, place, now))
+    }
+
+    /// Takes one slot more than a discovered limit allows, in order to find out whether it still holds. Only one at a
+    /// time is in use.
+    pub(super) fn take_beyond_discovered(self: &Arc<Self>, request: &Request) -> Option<(usize, Lease)> {
+        let now = Instant::now();
+        let mut inner = self.inner.lock();
+        let may_exceed = |SlotCandidate { pool, stream, .. }: &SlotCandidate| {
+            let (max, is_discovered) = inner.limit(pool);
+            is_discovered
+                && inner.n_used(pool.profile) == max
+                && inner.observed(pool).may_exceed(*stream, now.into_std())
+        };
+        let place = request.order.iter().position(may_exceed)?;
+        Some(self.lease(&mut inner, request, place, now))
+    }
+
+    /// Creates the lease for one candidate of a request.
+    fn lease(
+        self: &Arc<Self>,
+        inner: &mut Inner,
+        request: &Request,
+        place: usize,
+        now: Instant,
+    ) -> (usize, Lease) {
+        let SlotCandidate { index, pool, .. } = &request.order[place];
+        inner.last_id += 1;
+        let id = inner.last_id;
+        let released = inner.released.get(&pool.profile).copied().unwrap_or_default();
+        let released = if pool.max_streams == 0 { released.last_delivered } else { released.last };
+        let just_released = released.is_some_and(|it| now.duration_since(it) < JUST_RELEASED);
+        inner.leases.insert(
+            id,
+            Entry {
+                pool: pool.clone(),
+                holder: request.holder,
+                port: request.port.clone(),
+                purpose: request.purpose,
+                has_delivered: false,
+                closing: false,
+                since: now,
+            },
+        );
+        (*index, Lease { id, table: self.clone(), just_released })
+    }
+
     /// Returns the account that prevents a grant.
-    pub(super) fn full(&self, order: &[(usize, SlotPool)]) -> FullPool {
+    pub(super) fn full(&self, order: &[SlotCandidate]) -> FullPool {
         self.inner.lock().full(order, Instant::now())
+    }
+
+    /// Records that the source of a lease has delivered packets.
+    pub(super) fn delivers(&self, id: u64) {
+        let mut inner = self.inner.lock();
+        let Some(entry) = inner.leases.get_mut(&id) else { return };
+        entry.has_delivered = true;
+        let pool = entry.pool.clone();
+        let plays = |it: &&Entry| it.pool.profile == pool.profile && it.has_delivered && !it.closing;
+        let n_playing = inner.leases.values().filter(plays).count() as u32;
+        if n_playing < 2 {
+            return;
+        }
+        let disproved = inner.observe(&pool, |it| it.plays(n_playing));
+        drop(inner);
+        if let Some(limit) = disproved {
+            info!(
+                account = pool.account_name, profile.id = %pool.profile,
+                "the provider carries {n_playing} streams at once, so the discovered limit of {limit} is forgotten"
+            );
+        }
+    }
+
+    /// Records that the provider refused the connection of a lease in a way that can mean "too many connections".
+    ///
+    /// Returns whether other connections on the account profile are open or closing: then its limit may be the cause.
+    /// False on accounts with a configured limit, which is never changed, and on the account of manually created
+    /// streams, which belong to any number of providers.
+    pub(super) fn refused(&self, id: u64, pool: &SlotPool, stream: StreamId) -> bool {
+        if pool.max_streams != 0 || pool.account == CUSTOM_ACCOUNT {
+            return false;
+        }
+        let now = Instant::now();
+        let mut inner = self.inner.lock();
+        inner.cooling.retain(|it| it.until > now);
+        let is_other = |it: &(&u64, &Entry)| *it.0 != id && it.1.pool.profile == pool.profile;
+        let n_others = inner.leases.iter().filter(is_other).count();
+        let n_carried = inner.leases.iter().filter(is_other).filter(|it| it.1.has_delivered).count() as u32;
+        let is_cooling = inner.cooling.iter().any(|it| it.profile == pool.profile);
+        let discovered = if n_carried == 0 {
+            None
+        } else {
+            inner.observe(pool, |it| it.refused(stream, n_carried, now.into_std()))
+        };
+        drop(inner);
+        if let Some(limit) = discovered {
+            warn!(
+                account = pool.account_name, profile.id = %pool.profile, max_streams = limit,
+                "the provider refused another stream while {limit} played, so this account is treated as limited to \
+                 {limit}; set max_streams to {limit} to keep this limit, or to another number if it is wrong"
+            );
+        }
+        n_others > 0 || is_cooling
+    }
+
+    /// Returns the limit of an account profile that was discovered since `changed_at`, the last change of its account.
+    pub(crate) fn discovered_limit(&self, profile: ProfileId, changed_at: i64) -> Option<u32> {
+        let inner = self.inner.lock();
+        inner.observed.get(&profile).filter(|it| it.changed_at == changed_at)?.limit.discovered()
     }
 
     /// Marks the socket of a lease as closing.
@@ -152,8 +274,12 @@ impl SlotTable {
             if let Some(entry) = inner.leases.remove(&id) {
                 let now = Instant::now();
                 // Old entries are removed, because profiles are deleted together with their accounts.
-                inner.released.retain(|_, at| now.duration_since(*at) < JUST_RELEASED);
-                inner.released.insert(entry.pool.profile, now);
+                inner.released.retain(|_, it| it.last.is_some_and(|at| now - at < JUST_RELEASED));
+                let released = inner.released.entry(entry.pool.profile).or_default();
+                released.last = Some(now);
+                if entry.has_delivered {
+                    released.last_delivered = Some(now);
+                }
                 if !entry.pool.release_delay.is_zero() {
                     inner
                         .cooling
@@ -174,17 +300,29 @@ impl SlotTable {
         self.inner.lock().cooling.iter().map(|it| it.until).min()
     }
 
-    /// Returns the holders that could make room for `order`, except `holder` itself and leases that are already
-    /// closing; in the order of the candidates, the youngest lease last.
-    pub(super) fn who_could_yield(&self, order: &[(usize, SlotPool)], holder: u64) -> Vec<(u64, HolderPort)> {
+    /// Returns the holders that could make room for a request, except its own and leases that are already closing; in
+    /// the order of the candidates, the youngest lease last.
+    pub(super) fn who_could_yield(&self, request: &Request) -> Vec<(u64, HolderPort)> {
+        let mut holders: Vec<(u64, HolderPort)> = Vec::new();
+        for candidate in &request.order {
+            for (holder, port) in self.holders_on(candidate.pool.profile, request.holder) {
+                if !holders.iter().any(|it| it.0 == holder) {
+                    holders.push((holder, port));
+                }
+            }
+        }
+        holders
+    }
+
+    /// Returns the holders on an account profile, except `holder` itself and leases that are already closing, the
+    /// youngest lease last.
+    pub(super) fn holders_on(&self, profile: ProfileId, holder: u64) -> Vec<(u64, HolderPort)> {
         let inner = self.inner.lock();
         let mut holders: Vec<(u64, HolderPort)> = Vec::new();
-        for (_, pool) in order {
-            for entry in inner.leases.values() {
-                let fits = entry.pool.profile == pool.profile && entry.holder != holder && !entry.closing;
-                if fits && !holders.iter().any(|it| it.0 == entry.holder) {
-                    holders.push((entry.holder, entry.port.clone()));
-                }
+        for entry in inner.leases.values() {
+            let fits = entry.pool.profile == profile && entry.holder != holder && !entry.closing;
+            if fits && !holders.iter().any(|it| it.0 == entry.holder) {
+                holders.push((entry.holder, entry.port.clone()));
             }
         }
         holders
@@ -253,16 +391,60 @@ impl Inner {
         leases.chain(cooling).collect()
     }
 
-    fn full(&self, order: &[(usize, SlotPool)], now: Instant) -> FullPool {
-        let Some((_, pool)) = order.first() else {
-            return FullPool { account: String::new(), since: Duration::ZERO, max_streams: 0 };
+    /// Returns the limit of an account profile, 0 if there is none, and whether it is a discovered one.
+    fn limit(&self, pool: &SlotPool) -> (u32, bool) {
+        match self.observed(pool).discovered() {
+            Some(discovered) if pool.max_streams == 0 => (discovered, true),
+            _ => (pool.max_streams, false),
+        }
+    }
+
+    /// Returns the number of slots in use, including closing and cooling ones.
+    fn n_used(&self, profile: ProfileId) -> u32 {
+        let n_leases = self.leases.values().filter(|it| it.pool.profile == profile).count();
+        (n_leases + self.cooling.iter().filter(|it| it.profile == profile).count()) as u32
+    }
+
+    /// Returns what is known about an account profile since the last change of its account.
+    fn observed(&self, pool: &SlotPool) -> &ObservedLimit {
+        static NOTHING: ObservedLimit = ObservedLimit::NOTHING;
+        match self.observed.get(&pool.profile) {
+            Some(observed) if observed.changed_at == pool.changed_at => &observed.limit,
+            _ => &NOTHING,
+        }
+    }
+
+    /// Records an observation. What was observed before the last change of the account is forgotten.
+    fn observe<T>(&mut self, pool: &SlotPool, record: impl FnOnce(&mut ObservedLimit) -> T) -> T {
+        let new = || Observed { changed_at: pool.changed_at, limit: ObservedLimit::NOTHING };
+        let observed = self.observed.entry(pool.profile).or_insert_with(new);
+        if observed.changed_at != pool.changed_at {
+            *observed = new();
+        }
+        let recorded = record(&mut observed.limit);
+        if self.observed.len() > OBSERVED_MAX {
+            self.observed.pop_first();
+        }
+        recorded
+    }
+
+    fn full(&self, order: &[SlotCandidate], now: Instant) -> FullPool {
+        let Some(SlotCandidate { pool, .. }) = order.first() else {
+            return FullPool {
+                account: String::new(),
+                since: Duration::ZERO,
+                max_streams: 0,
+                is_discovered: false,
+            };
         };
         let oldest =
             self.leases.values().filter(|it| it.pool.profile == pool.profile).map(|it| it.since).min();
+        let (max_streams, is_discovered) = self.limit(pool);
         FullPool {
             account: pool.account_name.clone(),
             since: oldest.map_or(Duration::ZERO, |it| now.duration_since(it)),
-            max_streams: pool.max_streams,
+            max_streams,
+            is_discovered,
         }
     }
 }

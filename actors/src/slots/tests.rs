@@ -3,7 +3,8 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use domain::ids::{AccountId, ProfileId};
+use domain::account::CUSTOM_ACCOUNT;
+use domain::ids::{AccountId, ProfileId, StreamId};
 use domain::plan::SlotPool;
 use domain::playout::Attempt;
 use media::Permit;
@@ -22,7 +23,13 @@ fn pool(profile: u32, max_streams: u32) -> SlotPool {
         profile: ProfileId(profile),
         max_streams,
         release_delay: Duration::ZERO,
+        changed_at: 0,
     }
+}
+
+/// Account profile 2 without a configured limit; account 1 is that of manually created streams.
+fn unlimited() -> SlotPool {
+    pool(2, 0)
 }
 
 /// A slots actor and holders that send requests to it.
@@ -65,7 +72,15 @@ impl Holder {
             holder: self.id,
             port: self.port.clone(),
             attempt: Attempt(attempt),
-            order: order.iter().cloned().enumerate().collect(),
+            order: order
+                .iter()
+                .enumerate()
+                .map(|(index, pool)| SlotCandidate {
+                    index,
+                    stream: StreamId(self.id as u32),
+                    pool: pool.clone(),
+                })
+                .collect(),
             asking,
             purpose: LeasePurpose::Live,
         });
@@ -318,6 +333,181 @@ async fn a_grant_reports_whether_the_provider_may_still_count_the_previous_conne
     assert!(!a.granted().await.1.just_released());
 }
 
+/// Requests a slot for a holder; the connection then delivers packets.
+async fn playing(holder: &mut Holder, pool: &SlotPool) -> Lease {
+    holder.ask(1, std::slice::from_ref(pool), join());
+    let (_, mut lease) = holder.granted().await;
+    lease.delivers();
+    lease
+}
+
+/// Requests a slot for a holder, which the provider then refuses. Returns whether a limit may be the cause.
+async fn refused(holder: &mut Holder, pool: &SlotPool) -> bool {
+    holder.ask(1, std::slice::from_ref(pool), join());
+    let (_, lease) = holder.granted().await;
+    holder.slots.refused(lease.id(), pool, StreamId(holder.id as u32))
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_refusal_beside_a_connection_of_ours_discovers_a_limit_for_which_lingering_channels_yield() {
+    let fixture = SlotsFixture::new().await;
+    let (mut a, mut b) = (fixture.holder(1).await, fixture.holder(2).await);
+    let lease = playing(&mut a, &unlimited()).await;
+    assert!(refused(&mut b, &unlimited()).await);
+    assert_eq!(fixture.slots.discovered_limit(ProfileId(2), 0), Some(1));
+    b.ask(2, &[unlimited()], join());
+    a.asked_to_yield().await;
+    assert!(b.messages.try_recv().is_err(), "granted beyond the discovered limit");
+    drop(lease);
+    let (_, lease) = b.granted().await;
+    assert!(lease.just_released());
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_refusal_without_a_connection_of_ours_discovers_nothing() {
+    let fixture = SlotsFixture::new().await;
+    let (mut a, mut b) = (fixture.holder(1).await, fixture.holder(2).await);
+    assert!(!refused(&mut b, &unlimited()).await);
+    // Another attempt shows only that the provider is asked twice at once.
+    a.ask(1, &[unlimited()], join());
+    let _opening = a.granted().await;
+    assert!(refused(&mut b, &unlimited()).await);
+    assert_eq!(fixture.slots.discovered_limit(ProfileId(2), 0), None);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_configured_limit_and_the_account_of_manual_streams_learn_nothing_from_a_refusal() {
+    let fixture = SlotsFixture::new().await;
+    let (mut a, mut b) = (fixture.holder(1).await, fixture.holder(2).await);
+    let manual = SlotPool { account: CUSTOM_ACCOUNT, ..pool(1, 0) };
+    for pool in [pool(3, 5), manual] {
+        let _lease = playing(&mut a, &pool).await;
+        assert!(!refused(&mut b, &pool).await);
+        assert_eq!(fixture.slots.discovered_limit(pool.profile, 0), None);
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_request_that_waited_in_vain_may_exceed_a_discovered_limit_and_disproves_it() {
+    let fixture = SlotsFixture::new().await;
+    let (mut a, mut b, mut c) = (fixture.holder(1).await, fixture.holder(2).await, fixture.holder(3).await);
+    let _watched = playing(&mut a, &unlimited()).await;
+    refused(&mut b, &unlimited()).await;
+    // The stream that was refused is not tried again at once; another one is.
+    b.ask(2, &[unlimited()], join());
+    fixture.slots.kept(1, a.asked_to_yield().await);
+    let full = b.full().await;
+    assert_eq!((full.max_streams, full.is_discovered), (1, true));
+    let asked_at = Instant::now();
+    c.ask(1, &[unlimited()], join());
+    fixture.slots.kept(1, a.asked_to_yield().await);
+    let (_, mut lease) = c.granted().await;
+    assert_eq!(asked_at.elapsed().as_secs(), LEASE_WAIT_SECONDS);
+    assert_eq!(fixture.slots.discovered_limit(ProfileId(2), 0), Some(1));
+    lease.delivers();
+    assert_eq!(fixture.slots.discovered_limit(ProfileId(2), 0), None);
+    let asked_at = Instant::now();
+    b.ask(3, &[unlimited()], join());
+    let _third = b.granted().await;
+    assert_eq!(asked_at.elapsed(), Duration::ZERO);
+}
+
+#[tokio::test(start_paused = true)]
+async fn one_request_at_a_time_exceeds_a_discovered_limit() {
+    let fixture = SlotsFixture::new().await;
+    let (mut a, mut b) = (fixture.holder(1).await, fixture.holder(2).await);
+    let (mut c, mut d) = (fixture.holder(3).await, fixture.holder(4).await);
+    let _watched = playing(&mut a, &unlimited()).await;
+    refused(&mut b, &unlimited()).await;
+    c.ask(1, &[unlimited()], join());
+    d.ask(1, &[unlimited()], join());
+    let _beyond = c.granted().await;
+    d.full().await;
+    assert_eq!(fixture.out(), 2);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_change_of_the_account_forgets_what_was_discovered() {
+    let fixture = SlotsFixture::new().await;
+    let (mut a, mut b) = (fixture.holder(1).await, fixture.holder(2).await);
+    let _watched = playing(&mut a, &unlimited()).await;
+    refused(&mut b, &unlimited()).await;
+    let changed = SlotPool { changed_at: 1, ..unlimited() };
+    assert_eq!(fixture.slots.discovered_limit(ProfileId(2), 1), None);
+    b.ask(2, std::slice::from_ref(&changed), Asking::Switch);
+    let (_, mut lease) = b.granted().await;
+    lease.delivers();
+    assert_eq!(fixture.slots.discovered_limit(ProfileId(2), 0), None);
+}
+
+#[tokio::test(start_paused = true)]
+async fn room_is_made_by_all_other_holders_on_the_account() {
+    let fixture = SlotsFixture::new().await;
+    let (mut a, mut b, mut c) = (fixture.holder(1).await, fixture.holder(2).await, fixture.holder(3).await);
+    let _leases = [playing(&mut a, &unlimited()).await, playing(&mut b, &unlimited()).await];
+    let _elsewhere = playing(&mut c, &pool(3, 0)).await;
+    fixture.slots.make_room(2, ProfileId(2));
+    let asked_by = a.asked_to_yield().await;
+    fixture.slots.kept(1, asked_by);
+    tokio::time::sleep(Duration::from_secs(1)).await;
+    assert!(b.messages.try_recv().is_err() && c.messages.try_recv().is_err());
+}
+
+#[tokio::test(start_paused = true)]
+async fn without_a_limit_only_the_return_of_a_connection_that_played_counts_as_a_release() {
+    let fixture = SlotsFixture::new().await;
+    let mut a = fixture.holder(1).await;
+    assert!(!refused(&mut a, &unlimited()).await);
+    a.ask(2, &[unlimited()], join());
+    let (_, mut lease) = a.granted().await;
+    assert!(!lease.just_released(), "the provider does not count what it refused");
+    lease.delivers();
+    drop(lease);
+    a.ask(3, &[unlimited()], join());
+    assert!(a.granted().await.1.just_released());
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_second_connection_of_a_channel_is_granted_at_once_or_refused_at_once() {
+    let fixture = SlotsFixture::new().await;
+    let (mut a, mut b) = (fixture.holder(1).await, fixture.holder(2).await);
+    let asked_at = Instant::now();
+    // One slot: refused, and nobody is asked to yield. Two slots: granted.
+    let mut leases = vec![playing(&mut a, &pool(3, 1)).await, playing(&mut b, &pool(4, 2)).await];
+    b.ask(2, &[pool(3, 1)], Asking::Beside);
+    b.full().await;
+    assert!(a.messages.try_recv().is_err(), "asked to yield to a second connection");
+    b.ask(3, &[pool(3, 1), pool(4, 2)], Asking::Beside);
+    let (index, lease) = b.granted().await;
+    assert_eq!(index, 1);
+    drop(lease);
+    // Without a limit: refused until two connections have played at once.
+    leases.push(playing(&mut a, &unlimited()).await);
+    b.ask(4, &[unlimited()], Asking::Beside);
+    b.full().await;
+    leases.push(playing(&mut b, &unlimited()).await);
+    b.ask(5, &[unlimited()], Asking::Beside);
+    b.granted().await;
+    assert_eq!(asked_at.elapsed(), Duration::ZERO);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_second_connection_gets_no_slot_for_which_somebody_waits() {
+    let fixture = SlotsFixture::new().await;
+    let (mut a, mut b) = (fixture.holder(1).await, fixture.holder(2).await);
+    // A waits for its own closing connection; the other account is its second choice.
+    let mut closing = playing(&mut a, &pool(3, 1)).await;
+    closing.closing();
+    a.ask(2, &[pool(3, 1), pool(4, 2)], Asking::Failover);
+    let _playing = playing(&mut b, &pool(4, 2)).await;
+    b.ask(2, &[pool(4, 2)], Asking::Beside);
+    b.full().await;
+    drop(closing);
+    a.granted().await;
+    b.ask(3, &[pool(4, 2)], Asking::Beside);
+    b.granted().await;
+}
+
 /// One step of a random scenario.
 #[derive(Clone, Debug)]
 enum Step {
@@ -416,6 +606,107 @@ async fn random_scenario(steps: Vec<Step>) {
     holders.clear();
     tokio::time::sleep(Duration::from_secs(10)).await;
     assert_eq!(table.counts(), (0, 0));
+}
+
+/// A channel of the next test: a holder, its lease while it plays, and how many viewers watch it.
+struct ZapChannel {
+    holder: Holder,
+    lease: Option<Lease>,
+    n_viewers: usize,
+}
+
+/// An account without a configured limit at a provider that carries `limit` connections.
+struct UndeclaredLimit {
+    fixture: SlotsFixture,
+    channels: Vec<ZapChannel>,
+    limit: usize,
+    n_refusals: usize,
+}
+
+impl UndeclaredLimit {
+    fn n_carried(&self) -> usize {
+        self.channels.iter().filter(|it| it.lease.is_some()).count()
+    }
+
+    /// Lets the other channels answer requests to yield; returns the reply to the request of channel `asking`.
+    async fn reply(&mut self, asking: usize) -> Result<Lease, FullPool> {
+        loop {
+            tokio::time::sleep(Duration::from_millis(5)).await;
+            for (at, channel) in self.channels.iter_mut().enumerate() {
+                while let Ok(message) = channel.holder.messages.try_recv() {
+                    match message {
+                        SlotMessage::Granted { lease, .. } if at == asking => return Ok(lease),
+                        SlotMessage::Full { full, .. } if at == asking => return Err(full),
+                        SlotMessage::Yield { .. } if channel.n_viewers == 0 => channel.lease = None,
+                        SlotMessage::Yield { asked_by, .. } => {
+                            channel.holder.slots.kept(channel.holder.id, asked_by);
+                        }
+                        other => panic!("unexpected {other:?}"),
+                    }
+                }
+            }
+        }
+    }
+
+    /// A viewer leaves `from`, which lingers, and wants to watch `to`. Returns whether it plays.
+    async fn zap(&mut self, from: Option<usize>, to: usize) -> bool {
+        if let Some(from) = from {
+            self.channels[from].n_viewers -= 1;
+        }
+        self.channels[to].n_viewers += 1;
+        for pause in [0, 500, 1_000, 2_000] {
+            tokio::time::sleep(Duration::from_millis(pause)).await;
+            if self.channels[to].lease.is_some() {
+                return true;
+            }
+            self.channels[to].holder.ask(1, &[unlimited()], join());
+            let Ok(mut lease) = self.reply(to).await else { return false };
+            if self.n_carried() < self.limit {
+                lease.delivers();
+                self.channels[to].lease = Some(lease);
+                return true;
+            }
+            self.n_refusals += 1;
+            let holder = &self.channels[to].holder;
+            if holder.slots.refused(lease.id(), &unlimited(), StreamId(to as u32)) {
+                holder.slots.make_room(holder.id, ProfileId(2));
+            }
+        }
+        false
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(64))]
+
+    /// As many viewers as an undeclared limit allows zap at random. Each of them gets every channel, no slot is lost,
+    /// and the provider refuses only as long as the limit is unknown.
+    #[test]
+    fn viewers_who_zap_within_an_undeclared_limit_are_always_served(
+        limit in 1usize..4,
+        zaps in prop::collection::vec((0usize..3, 0usize..7, 0u64..4_000), 1..40),
+    ) {
+        let runtime =
+            tokio::runtime::Builder::new_current_thread().enable_time().start_paused(true).build().unwrap();
+        runtime.block_on(async {
+            let fixture = SlotsFixture::new().await;
+            let mut channels = Vec::new();
+            for id in 1..=7 {
+                channels.push(ZapChannel { holder: fixture.holder(id).await, lease: None, n_viewers: 0 });
+            }
+            let mut account = UndeclaredLimit { fixture, channels, limit, n_refusals: 0 };
+            let mut watched = vec![None; limit];
+            for (viewer, to, ms) in zaps {
+                let viewer = viewer % limit;
+                assert!(account.zap(watched[viewer], to).await, "a viewer was refused");
+                watched[viewer] = Some(to);
+                assert!(account.n_carried() <= limit);
+                assert_eq!(account.fixture.out(), account.n_carried(), "a slot was lost");
+                tokio::time::sleep(Duration::from_millis(ms)).await;
+            }
+            assert!(account.n_refusals <= 1, "{} refusals", account.n_refusals);
+        });
+    }
 }
 
 /// Accounts are created and deleted while the program runs, and their ids are never reused.

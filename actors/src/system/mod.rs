@@ -31,6 +31,7 @@ use std::sync::atomic::AtomicU64;
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
+use domain::ids::ProfileId;
 use domain::settings::{Settings, SettingsError};
 use media::closer::Closer;
 use media::dial::Dial;
@@ -299,6 +300,11 @@ impl System {
     /// Returns all leases.
     pub fn leases(&self) -> Vec<LeaseInfo> {
         self.state.slot_table.leases()
+    }
+
+    /// Returns the limit of an account profile that was discovered since `changed_at`, the last change of its account.
+    pub fn discovered_limit(&self, profile: ProfileId, changed_at: i64) -> Option<u32> {
+        self.state.slot_table.discovered_limit(profile, changed_at)
     }
 
     /// Ends every live channel, waits until their clients read the last chunks and the sockets close, then ends the

@@ -38,7 +38,7 @@ use tracing::info;
 use self::holder::Holder;
 use crate::ask::ANSWER_TIMEOUT;
 use crate::channel::{LiveEnv, open_request};
-use crate::slots::{Asking, FullPool, Lease, LeasePurpose, Request, SlotMessage};
+use crate::slots::{Asking, FullPool, Lease, LeasePurpose, Request, SlotCandidate, SlotMessage};
 
 /// Maximum number of simultaneous trials. Each is a connection and possibly a program that uses a processor.
 pub const TRIALS_MAX: usize = 2;
@@ -106,7 +106,7 @@ pub enum TrialRefusal {
     #[error("{TRIALS_MAX} tests are already running")]
     Busy,
     /// All slots are in use and none came free in time.
-    #[error("account \"{}\" is at its limit of {} streams", .0.account, .0.max_streams)]
+    #[error("{0}")]
     Full(FullPool),
     /// The slots actor did not reply.
     #[error("the gateway did not answer in time")]
@@ -226,7 +226,7 @@ impl Trials {
             holder: holder.number(),
             port: holder.port(),
             attempt: ATTEMPT,
-            order: plan.candidates.iter().map(|it| it.pool.clone()).enumerate().collect(),
+            order: plan.candidates.iter().enumerate().map(|(at, it)| SlotCandidate::new(at, it)).collect(),
             // Without a viewer: only channels without viewers make room.
             asking: Asking::Join(None),
             purpose: LeasePurpose::Trial,

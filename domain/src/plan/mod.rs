@@ -78,7 +78,7 @@ impl Plan {
     /// A provider that counts connections may still count the closed one. If a candidate of another account profile
     /// exists, it is tried instead.
     pub fn waits_for_release(&self, pool: &SlotPool) -> bool {
-        pool.max_streams != 0 && self.candidates.iter().all(|it| it.pool.profile == pool.profile)
+        self.candidates.iter().all(|it| it.pool.profile == pool.profile)
     }
 }
 
@@ -91,6 +91,9 @@ pub struct SlotPool {
     /// Maximum number of simultaneous connections; 0 is unlimited.
     pub max_streams: u32,
     pub release_delay: Duration,
+    /// Time of the last change of the account or its profiles by an admin, in milliseconds since 1970. What was
+    /// observed before it may no longer be true.
+    pub changed_at: i64,
 }
 
 impl SlotPool {
@@ -101,6 +104,7 @@ impl SlotPool {
             profile: profile.id,
             max_streams: profile.max_streams,
             release_delay: account.release_delay,
+            changed_at: account.updated_at,
         }
     }
 }

@@ -295,5 +295,6 @@ fn a_provider_that_counts_late_is_waited_for_only_if_all_candidates_share_its_po
     check(&[(1, 1)], true);
     check(&[(1, 1), (1, 1)], true);
     check(&[(1, 1), (2, 1)], false);
-    check(&[(1, 0)], false);
+    check(&[(1, 0)], true);
+    check(&[(1, 0), (2, 0)], false);
 }

@@ -74,7 +74,7 @@ impl Incident {
     }
 
     pub(super) fn attempt_failed(&mut self, failure: Failure) {
-        self.round.is_hopeless &= failure.is_permanent && !failure.just_released;
+        self.round.is_hopeless &= failure.is_permanent;
     }
 
     /// The slots actor did not answer, so waiting may help.

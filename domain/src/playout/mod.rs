@@ -89,7 +89,7 @@ pub struct Failure {
     /// Waiting cannot help either: this candidate fails until somebody changes something.
     pub is_permanent: bool,
     /// The provider refused shortly after a slot of this account profile was freed, so it may still count the closed
-    /// connection. Such a candidate is requested again after a pause before it counts as failed.
+    /// connection. Such a candidate is requested again after a pause, a few times, before it counts as failed.
     pub just_released: bool,
 }
 

@@ -371,11 +371,12 @@ impl World {
             }
             // The next round begins.
             (Input::Tick, PlayoutState::Backoff { .. }) => self.may_recover = false,
-            // A step of an attempt timed out, or a pause before the next request is over, which follows a failure that
-            // time cures.
+            // A pause before the next request is over: the failure before it counts like any other.
+            (Input::Tick, PlayoutState::Opening(it)) if matches!(it.step, AttemptStep::Waiting { .. }) => {}
+            // A step of an attempt timed out.
             (Input::Tick, PlayoutState::Opening(_)) => self.may_recover = true,
             (Input::Lost { failure, .. }, PlayoutState::Opening(_)) => {
-                self.may_recover |= !failure.is_permanent || failure.just_released;
+                self.may_recover |= !failure.is_permanent;
             }
             (Input::Playing { .. }, PlayoutState::Opening(_)) => self.starting_since = None,
             _ => {}

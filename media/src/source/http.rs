@@ -59,6 +59,13 @@ impl HttpUpstream {
         Self { state: ConnectionState::Closed, permit: Some(permit), closer }
     }
 
+    /// Records that the connection delivers payload.
+    pub(super) fn delivers(&mut self) {
+        if let Some(permit) = &mut self.permit {
+            permit.delivers();
+        }
+    }
+
     /// Opens a connection. An earlier connection must have been closed.
     pub(super) async fn dial(
         &mut self,

@@ -171,6 +171,7 @@ pub async fn open_with_output(
         Ok(result) => result?,
         Err(_) => return Err(Cause::FirstPacketTimeout.into()),
     };
+    http.delivers();
     let info = SourceInfo { place: target.address.to_string(), n_redirects, opened_in: started.elapsed() };
     debug!(place = %info.place, n_redirects, "upstream opened");
     Ok(Source { info, read_ahead, is_pausable: false, kind: SourceKind::Http(http) })
@@ -202,6 +203,7 @@ async fn open_program(
     let read_ahead = opened
         .unwrap_or_else(|_| Err(Cause::FirstPacketTimeout.into()))
         .inspect_err(|_| *output = output_of(&program))?;
+    program.delivers();
     let name = command.first().map_or("", |it| it.rsplit('/').next().unwrap_or(it));
     let info = SourceInfo { place: name.to_owned(), n_redirects: 0, opened_in: started.elapsed() };
     debug!(place = %info.place, "program started");

@@ -58,10 +58,11 @@ impl Setup {
 
     /// Opens an address that must fail and returns the cause and the elapsed time.
     async fn failure(&self, url: &str) -> (Cause, Duration) {
-        let began = Instant::now();
+        let (began, n_delivered) = (Instant::now(), self.permits.n_delivered());
         let error = self.open(url).await.expect_err("should not open");
         let elapsed = began.elapsed();
         self.is_clean().await;
+        assert_eq!(self.permits.n_delivered(), n_delivered, "payload of a source that did not open");
         (error.cause().clone(), elapsed)
     }
 
@@ -117,7 +118,7 @@ async fn a_source_opens_with_its_first_payload_and_returns_every_byte() {
     assert_eq!(error, None);
     let expected = TsSource::new("one").bytes(Duration::from_secs(60), Duration::from_secs(5));
     assert_eq!(bytes[..1_000_000], expected[..1_000_000]);
-    assert_eq!(setup.permits.n_out(), 1);
+    assert_eq!((setup.permits.n_out(), setup.permits.n_delivered()), (1, 1));
     assert_eq!(setup.upstream.closer.n_sockets(), 1);
     drop(source);
     assert_eq!(setup.permits.n_closing(), 1, "closing is reported at once");
@@ -581,6 +582,8 @@ async fn a_dropped_tcp_source_is_closed_before_its_permit_is_returned() {
 struct Slot(#[expect(dead_code, reason = "held for its drop")] OwnedSemaphorePermit);
 
 impl Permit for Slot {
+    fn delivers(&mut self) {}
+
     fn closing(&mut self) {}
 }
 

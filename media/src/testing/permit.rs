@@ -10,6 +10,7 @@ use crate::permit::Permit;
 pub struct PermitCount {
     n_out: Arc<AtomicUsize>,
     n_closing: Arc<AtomicUsize>,
+    n_delivered: Arc<AtomicUsize>,
 }
 
 impl PermitCount {
@@ -22,6 +23,11 @@ impl PermitCount {
     /// Returns the number of permits that were not returned, including closing ones.
     pub fn n_out(&self) -> usize {
         self.n_out.load(Ordering::SeqCst)
+    }
+
+    /// Returns how many permits had a connection that delivered payload, including returned ones.
+    pub fn n_delivered(&self) -> usize {
+        self.n_delivered.load(Ordering::SeqCst)
     }
 
     /// Returns the number of permits that were marked as closing and not returned.
@@ -38,6 +44,11 @@ pub struct TestPermit {
 }
 
 impl Permit for TestPermit {
+    fn delivers(&mut self) {
+        assert!(!self.is_closing, "delivers while it closes");
+        self.count.n_delivered.fetch_add(1, Ordering::SeqCst);
+    }
+
     fn closing(&mut self) {
         assert!(!self.is_closing, "marked as closing twice");
         self.is_closing = true;

@@ -14,7 +14,7 @@ use super::change::ChannelChange;
 use super::context::DropAlarm;
 use crate::channel::Message;
 use crate::plans::Target;
-use crate::slots::{Asking, LeasePurpose, Request, SlotMessage};
+use crate::slots::{Asking, LeasePurpose, Request, SlotCandidate, SlotMessage};
 use crate::viewer::Viewer;
 
 impl State {
@@ -52,7 +52,8 @@ impl State {
     }
 
     pub(super) fn request_slot(&mut self, attempt: Attempt, order: &[usize], why: AttemptReason) {
-        let pools = order.iter().filter_map(|it| Some((*it, self.upstream.candidate(*it)?.pool))).collect();
+        let candidate = |it: &usize| Some(SlotCandidate::new(*it, &self.upstream.candidate(*it)?));
+        let order = order.iter().filter_map(candidate).collect();
         self.report(ChannelChange::SlotRequested { why });
         let asking = match why {
             AttemptReason::Start => Asking::Join(self.audience.last_waiting()),
@@ -67,7 +68,7 @@ impl State {
             holder: self.context.serial,
             port: self.context.myself.get_derived(),
             attempt,
-            order: pools,
+            order,
             asking,
             purpose,
         });
@@ -118,11 +119,24 @@ impl State {
             error::Scope::Stream => FailureScope::Stream,
             error::Scope::Candidate => FailureScope::Candidate,
         };
-        // An account that refuses right after a slot was released may still count the closed connection.
-        let just_released = lost.just_released && scope == FailureScope::Candidate;
-        let failure =
-            Failure { scope, retry: cause.can_retry(), is_permanent: cause.is_permanent(), just_released };
         let candidate = lost.candidate;
+        let can_be_limit = cause.can_be_connection_limit();
+        let slots = &self.context.env.slots;
+        let is_crowded = can_be_limit && slots.refused(lost.lease, &candidate.pool, candidate.stream);
+        if is_crowded && lost.waits_for_release {
+            slots.make_room(self.context.serial, candidate.pool.profile);
+        }
+        // An account that refuses right after a slot was released may still count the closed connection. Without a
+        // configured limit this is assumed of refusals that can mean a limit, and of nothing else.
+        let is_refused =
+            if candidate.pool.max_streams == 0 { can_be_limit } else { scope == FailureScope::Candidate };
+        let counts_late = lost.waits_for_release && lost.just_released && is_refused;
+        let failure = Failure {
+            scope,
+            retry: cause.can_retry(),
+            is_permanent: cause.is_permanent() && !counts_late,
+            just_released: counts_late || (is_crowded && lost.waits_for_release),
+        };
         self.push_reported(Input::Lost { attempt, failure }, ChannelChange::Lost { candidate, cause });
     }
 

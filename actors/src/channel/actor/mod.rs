@@ -14,6 +14,7 @@ mod joins;
 mod switching;
 mod upstream;
 
+use domain::plan::Candidate;
 use domain::playout::Input;
 use media::ring::EndReason;
 use ractor::{ActorProcessingErr, ActorRef, SupervisionEvent};
@@ -196,6 +197,8 @@ impl State {
     fn status(&self) -> ChannelStatus {
         let channel = self.channel_ref();
         let playing = self.upstream.playing();
+        let discovered =
+            |it: &Candidate| self.context.env.slots.discovered_limit(it.pool.profile, it.pool.changed_at);
         let ring = self.upstream.ring();
         ChannelStatus {
             target: self.context.target,
@@ -205,6 +208,7 @@ impl State {
             playing: playing.map(|it| it.stream),
             stream: playing.map(stream_ref),
             profile: playing.map(|it| it.pool.profile),
+            discovered_max_streams: playing.and_then(discovered),
             started_at: self.history.started_at(),
             uptime: self.history.uptime(),
             since_first_play: self.history.since_first_play(),

@@ -47,9 +47,10 @@ pub(super) struct LostAttempt {
     pub(super) candidate: Candidate,
     /// Number of its lease.
     pub(super) lease: u64,
-    /// Whether the provider may still have counted the previous connection, and a retry of the same account waits
-    /// for that.
+    /// Whether the provider may still have counted the previous connection.
     pub(super) just_released: bool,
+    /// Whether a retry of the same account waits for that, because the channel has no other account.
+    pub(super) waits_for_release: bool,
     /// Whether its source was the one that played.
     pub(super) was_playing: bool,
 }
@@ -274,11 +275,13 @@ impl ChannelUpstream {
         if was_playing {
             self.playing = None;
         }
-        let waits = self.plan.as_ref().is_some_and(|plan| plan.waits_for_release(&it.candidate.pool));
+        let waits_for_release =
+            self.plan.as_ref().is_some_and(|plan| plan.waits_for_release(&it.candidate.pool));
         Some(LostAttempt {
             candidate: it.candidate,
             lease: it.lease,
-            just_released: it.just_released && waits,
+            just_released: it.just_released,
+            waits_for_release,
             was_playing,
         })
     }

@@ -218,6 +218,24 @@ fn a_provider_that_only_needs_time_does_not_end_a_cold_start() {
     );
 }
 
+/// Other connections of the account are open and stay open.
+#[test]
+fn a_refusal_beside_other_connections_is_retried_before_it_ends_a_cold_start() {
+    check(
+        "a",
+        &[
+            ("start", "ask a"),
+            ("a is lost: 403 beside others", "nothing"),
+            ("time passes", "after 500ms: ask a"),
+            ("a is lost: 403 beside others", "nothing"),
+            ("time passes", "after 1s: ask a"),
+            ("a is lost: 403 beside others", "nothing"),
+            ("time passes", "after 2s: ask a"),
+            ("a is lost: 403 beside others", "give up: nothing plays"),
+        ],
+    );
+}
+
 #[test]
 fn no_input_shortens_the_pause_before_a_provider_is_asked_again() {
     check(

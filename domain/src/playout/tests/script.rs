@@ -38,7 +38,8 @@ pub(super) fn failure(name: &str) -> Failure {
         "429" => (FailureScope::Candidate, false, false, false),
         "503" => (FailureScope::Stream, true, false, false),
         "reset" | "refused" => (FailureScope::Candidate, true, false, false),
-        "403 too soon" => (FailureScope::Candidate, false, true, true),
+        "403 too soon" => (FailureScope::Candidate, false, false, true),
+        "403 beside others" => (FailureScope::Candidate, false, true, true),
         other => panic!("unknown failure {other}"),
     };
     Failure { scope, retry, is_permanent, just_released }

@@ -163,6 +163,13 @@ impl ProcessSource {
         }
     }
 
+    /// Records that the program delivers payload.
+    pub(super) fn delivers(&mut self) {
+        if let Some(held) = &mut self.held {
+            held.permit.delivers();
+        }
+    }
+
     /// Returns the log of the program.
     pub(super) fn log(&self) -> &ProgramLog {
         &self.log

@@ -72,6 +72,7 @@ async fn an_account_is_created_with_a_name_alone_updated_by_field_and_deleted() 
     assert_eq!(times[0], times[1]);
     let profile = json!({
         "id": id, "is_default": true, "current_viewers": 0, "name": "Default", "max_streams": 0,
+        "discovered_max_streams": null,
         "account": { "id": id, "name": "Provider", "account_type": "STD" }, "is_active": true,
         "search_pattern": "", "replace_pattern": "", "custom_properties": {}, "exp_date": null,
     });
@@ -357,7 +358,7 @@ async fn a_profile_is_created_updated_and_deleted_and_its_id_is_not_reused() {
     assert_eq!(made.status, 201, "{}", made.text);
     let (id, path) = (made.body["id"].clone(), format!("{}{}/", profiles(account), made.body["id"]));
     let shown = json!({
-        "id": id, "is_default": false, "current_viewers": 0, "name": "Second", "max_streams": 1, "is_active": true,
+        "id": id, "is_default": false, "current_viewers": 0, "name": "Second", "max_streams": 1, "discovered_max_streams": null, "is_active": true,
         "account": { "id": account, "name": "a", "account_type": "STD" }, "search_pattern": " u ",
         "replace_pattern": " v ", "custom_properties": {}, "exp_date": "2031-05-04T07:08:09.000Z",
     });

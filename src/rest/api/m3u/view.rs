@@ -146,6 +146,10 @@ pub(crate) struct M3UAccountProfileView {
     /// Maximum number of connections; 0 means no limit.
     #[field(edit, example = "1")]
     max_streams: u32,
+    /// Limit that the gateway discovered because the provider refused another connection; it is treated like a limit
+    /// until more streams play at once or the account is changed. `null` if there is none or `max_streams` is set.
+    #[field(example = "1")]
+    discovered_max_streams: Option<u32>,
     /// Inactive profiles are not used.
     #[field(edit)]
     is_active: bool,
@@ -283,6 +287,7 @@ impl Render for (&Account, &AccountProfile) {
             },
             name: profile.name.clone(),
             max_streams: profile.max_streams,
+            discovered_max_streams: lookup.app.discovered_limit(account, profile.id),
             is_active: profile.is_active,
             search_pattern: lookup.if_admin(|| Exact(profile.search_pattern.clone())),
             replace_pattern: lookup.if_admin(|| Exact(profile.replace_pattern.clone())),

@@ -52,6 +52,9 @@ pub(crate) struct LiveChannelView {
     /// Id of the account profile.
     #[field(example = "1")]
     m3u_profile_id: Option<ProfileId>,
+    /// Limit of the account profile that was discovered because the provider refused another connection.
+    #[field(example = "1")]
+    discovered_max_streams: Option<u32>,
     /// How the stream is delivered.
     #[field(example = "proxy")]
     stream_profile: Option<&'static str>,
@@ -155,6 +158,7 @@ fn answered(status: ChannelStatus) -> LiveChannelView {
         stream_profile: stream.as_ref().map(|it| it.profile_used.name()),
         stream_name: stream.map(|it| it.name),
         m3u_profile_id: status.profile,
+        discovered_max_streams: status.discovered_max_streams,
         started_at: Some(Time(status.started_at)),
         uptime: Some(tenths(status.uptime.as_secs_f64())),
         bytes_in: Some(status.bytes_in),
@@ -196,6 +200,7 @@ fn unanswered(models: &Models, target: Target) -> LiveChannelView {
         url: None,
         account_name: None,
         m3u_profile_id: None,
+        discovered_max_streams: None,
         stream_profile: None,
         started_at: None,
         uptime: None,
@@ -242,6 +247,7 @@ mod tests {
                 account_name: "provider".to_owned(),
             }),
             profile: Some(ProfileId(2)),
+            discovered_max_streams: Some(1),
             started_at: 0,
             uptime: Duration::from_millis(12_340),
             since_first_play: Some(Duration::from_secs(10)),
@@ -278,6 +284,7 @@ mod tests {
             "url": "http://provider.example/…",
             "account_name": "provider",
             "m3u_profile_id": 2,
+            "discovered_max_streams": 1,
             "stream_profile": "proxy",
             "started_at": "1970-01-01T00:00:00.000Z",
             "uptime": 12.3,

@@ -1,5 +1,8 @@
 //! Decides about slots for upstream connections and about seats for sessions. The caller keeps track of the holders.
 
+mod observed;
+
+pub use self::observed::{ObservedLimit, may_open_beside};
 use crate::ids::ProfileId;
 use crate::settings::AtLimit;
 

@@ -1,0 +1,198 @@
+//! What connections have shown about the number that a provider allows on an account profile.
+//!
+//! Most accounts have no configured limit, and many providers enforce one that the account does not name. The gateway
+//! discovers it by a refusal while connections of its own play, and forgets it when more connections play at once.
+
+use std::time::{Duration, Instant};
+
+use crate::ids::StreamId;
+
+/// Time after which a refusal no longer prevents attempts beyond a discovered limit.
+const REFUSAL_MEMORY: Duration = Duration::from_secs(600);
+
+/// Shortest interval between two refused attempts beyond a discovered limit to open the same stream.
+const SAME_STREAM_INTERVAL: Duration = Duration::from_secs(60);
+
+/// Number of streams that may be refused beyond a discovered limit within [`REFUSAL_MEMORY`].
+const REFUSED_STREAMS_MAX: usize = 5;
+
+/// What the connections of an account profile have shown.
+///
+/// - A refusal while connections play discovers a limit, unless more have played at once before: then the refusal has
+///   another cause, such as a stream that the subscription does not include.
+/// - The limit is forgotten as soon as more connections play at once. Because the observation can be wrong, an attempt
+///   beyond it is allowed from time to time: see [`Self::may_exceed`].
+#[derive(Debug, Clone, PartialEq)]
+pub struct ObservedLimit {
+    /// Largest number of connections that played at once.
+    peak: u32,
+    discovered: Option<u32>,
+    /// The last refusal of each stream, oldest first. At most [`REFUSED_STREAMS_MAX`].
+    refusals: Vec<(StreamId, Instant)>,
+}
+
+impl ObservedLimit {
+    /// What is known before the first observation.
+    pub const NOTHING: Self = Self { peak: 0, discovered: None, refusals: Vec::new() };
+
+    /// Returns the discovered limit.
+    pub fn discovered(&self) -> Option<u32> {
+        self.discovered
+    }
+
+    /// Returns whether two connections have played at once.
+    pub fn has_carried_two(&self) -> bool {
+        self.peak >= 2
+    }
+
+    /// `n_playing` connections play at once. Returns the limit that this disproves; it is forgotten.
+    pub fn plays(&mut self, n_playing: u32) -> Option<u32> {
+        self.peak = self.peak.max(n_playing);
+        let disproved = self.discovered.take_if(|it| *it < n_playing);
+        if disproved.is_some() {
+            self.refusals.clear();
+        }
+        disproved
+    }
+
+    /// The provider refused to open this stream while `n_carried` other connections were playing or closing. Returns
+    /// the limit if this discovers it.
+    pub fn refused(&mut self, stream: StreamId, n_carried: u32, now: Instant) -> Option<u32> {
+        if n_carried == 0 || n_carried < self.peak {
+            return None;
+        }
+        self.refusals.retain(|it| it.0 != stream && is_remembered(it.1, now));
+        if self.refusals.len() >= REFUSED_STREAMS_MAX {
+            self.refusals.remove(0);
+        }
+        self.refusals.push((stream, now));
+        (self.discovered.replace(n_carried) != Some(n_carried)).then_some(n_carried)
+    }
+
+    /// Returns whether one attempt to open this stream beyond the discovered limit is allowed, after no other holder
+    /// gave up its slot.
+    ///
+    /// A wrong observation must not lock viewers out, and a provider must not be flooded: a stream is tried once a
+    /// minute, and none is after five different ones were refused within ten minutes.
+    pub fn may_exceed(&self, stream: StreamId, now: Instant) -> bool {
+        let age = |at: Instant| now.saturating_duration_since(at);
+        let n_refused = self.refusals.iter().filter(|it| is_remembered(it.1, now)).count();
+        let was_refused = self.refusals.iter().any(|it| it.0 == stream && age(it.1) < SAME_STREAM_INTERVAL);
+        !was_refused && n_refused < REFUSED_STREAMS_MAX
+    }
+}
+
+fn is_remembered(at: Instant, now: Instant) -> bool {
+    now.saturating_duration_since(at) < REFUSAL_MEMORY
+}
+
+/// Returns whether a channel may open a second connection beside the one that it has, without asking anybody to yield.
+///
+/// `max_streams` is the configured limit (0 is none), `n_used` the number of slots in use, and `is_awaited` whether a
+/// request waits for a slot. Without a configured limit, the provider must have carried two connections at once before:
+/// otherwise the second one might cost the first.
+pub fn may_open_beside(max_streams: u32, observed: &ObservedLimit, n_used: u32, is_awaited: bool) -> bool {
+    let has_room = match max_streams {
+        0 => observed.has_carried_two() && observed.discovered.is_none_or(|it| n_used < it),
+        max => n_used < max,
+    };
+    has_room && !is_awaited
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const NEWS: StreamId = StreamId(1);
+    const SPORT: StreamId = StreamId(2);
+
+    #[expect(clippy::disallowed_methods, reason = "time is simulated from here on")]
+    fn start() -> Instant {
+        Instant::now()
+    }
+
+    #[test]
+    fn a_refusal_while_a_connection_plays_discovers_a_limit() {
+        let now = start();
+        let mut observed = ObservedLimit::NOTHING;
+        assert_eq!(observed.refused(NEWS, 0, now), None, "none of ours is open");
+        assert_eq!(observed.discovered(), None);
+        assert_eq!(observed.refused(NEWS, 1, now), Some(1));
+        assert_eq!(observed.refused(SPORT, 1, now), None, "it is known");
+        assert_eq!(observed.discovered(), Some(1));
+    }
+
+    #[test]
+    fn a_refusal_below_the_number_that_has_played_at_once_discovers_nothing() {
+        let now = start();
+        let mut observed = ObservedLimit::NOTHING;
+        observed.plays(2);
+        assert_eq!(observed.refused(NEWS, 1, now), None);
+        assert_eq!(observed.refused(NEWS, 2, now), Some(2));
+        assert_eq!(observed.discovered(), Some(2));
+    }
+
+    #[test]
+    fn a_success_disproves_a_discovered_limit() {
+        let now = start();
+        let mut observed = ObservedLimit::NOTHING;
+        observed.refused(NEWS, 1, now);
+        assert_eq!(observed.plays(1), None);
+        assert_eq!(observed.discovered(), Some(1));
+        assert_eq!(observed.plays(2), Some(1));
+        assert_eq!((observed.discovered(), observed.may_exceed(NEWS, now)), (None, true));
+        // The same refusal shows nothing any more.
+        assert_eq!(observed.refused(NEWS, 1, now), None);
+    }
+
+    #[test]
+    fn a_stream_that_was_not_refused_may_exceed_a_discovered_limit_until_five_were() {
+        let now = start();
+        let mut observed = ObservedLimit::NOTHING;
+        for stream in 1..=5 {
+            assert!(observed.may_exceed(StreamId(stream), now), "{stream}");
+            observed.refused(StreamId(stream), 1, now);
+            assert!(!observed.may_exceed(StreamId(stream), now), "{stream} was just refused");
+        }
+        assert!(!observed.may_exceed(StreamId(6), now));
+        assert!(!observed.may_exceed(NEWS, now + SAME_STREAM_INTERVAL));
+        assert!(observed.may_exceed(NEWS, now + REFUSAL_MEMORY), "nobody is locked out for ever");
+    }
+
+    #[test]
+    fn a_refused_stream_is_tried_beyond_a_discovered_limit_once_a_minute() {
+        let start = start();
+        let mut observed = ObservedLimit::NOTHING;
+        let mut n_attempts = 0;
+        for second in 0..3_600 {
+            let now = start + Duration::from_secs(second);
+            if observed.may_exceed(NEWS, now) {
+                observed.refused(NEWS, 1, now);
+                n_attempts += 1;
+            }
+        }
+        assert_eq!(n_attempts, 60);
+        assert_eq!(observed.refusals.len(), 1);
+    }
+
+    #[test]
+    fn a_second_connection_needs_a_free_slot_or_a_provider_that_has_carried_two() {
+        let now = start();
+        let unknown = ObservedLimit::NOTHING;
+        let mut generous = ObservedLimit::NOTHING;
+        generous.plays(2);
+        let mut full = generous.clone();
+        full.refused(NEWS, 2, now);
+        let check = |max_streams, observed: &ObservedLimit, n_used, expected| {
+            assert_eq!(may_open_beside(max_streams, observed, n_used, false), expected);
+            assert!(!may_open_beside(max_streams, observed, n_used, true), "somebody waits");
+        };
+        check(1, &generous, 1, false);
+        check(2, &unknown, 1, true);
+        check(0, &unknown, 1, false);
+        check(0, &generous, 1, true);
+        check(0, &generous, 7, true);
+        check(0, &full, 1, true);
+        check(0, &full, 2, false);
+    }
+}
