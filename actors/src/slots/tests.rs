@@ -349,7 +349,7 @@ async fn refused(holder: &mut Holder, pool: &SlotPool) -> bool {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_refusal_beside_a_connection_of_ours_discovers_a_limit_for_which_lingering_channels_yield() {
+async fn a_refusal_beside_a_playing_connection_discovers_a_limit_for_which_lingering_channels_yield() {
     let fixture = SlotsFixture::new().await;
     let (mut a, mut b) = (fixture.holder(1).await, fixture.holder(2).await);
     let lease = playing(&mut a, &unlimited()).await;
@@ -364,7 +364,7 @@ async fn a_refusal_beside_a_connection_of_ours_discovers_a_limit_for_which_linge
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_refusal_without_a_connection_of_ours_discovers_nothing() {
+async fn a_refusal_beside_no_playing_connection_discovers_nothing() {
     let fixture = SlotsFixture::new().await;
     let (mut a, mut b) = (fixture.holder(1).await, fixture.holder(2).await);
     assert!(!refused(&mut b, &unlimited()).await);

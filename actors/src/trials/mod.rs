@@ -203,6 +203,10 @@ impl Trials {
             return Err(TrialRefusal::Stopping);
         }
         let done = done.unwrap_or_else(|_| ReadResult::lost(Cause::Panicked.into()));
+        if done.lost.as_ref().is_some_and(UpstreamError::can_be_connection_limit) {
+            // The next trial then makes channels yield that nobody watches.
+            self.env.slots.refused(lease_id, &candidate.pool, candidate.stream);
+        }
         Ok(done.into_trial(&candidate, has_yielded))
     }
 

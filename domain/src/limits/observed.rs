@@ -115,7 +115,7 @@ mod tests {
     fn a_refusal_while_a_connection_plays_discovers_a_limit() {
         let now = start();
         let mut observed = ObservedLimit::NOTHING;
-        assert_eq!(observed.refused(NEWS, 0, now), None, "none of ours is open");
+        assert_eq!(observed.refused(NEWS, 0, now), None, "no other connection plays");
         assert_eq!(observed.discovered(), None);
         assert_eq!(observed.refused(NEWS, 1, now), Some(1));
         assert_eq!(observed.refused(SPORT, 1, now), None, "it is known");

@@ -56,7 +56,7 @@ impl State {
         let order = order.iter().filter_map(candidate).collect();
         self.report(ChannelChange::SlotRequested { why });
         let asking = match why {
-            AttemptReason::Start => Asking::Join(self.audience.last_waiting()),
+            AttemptReason::Start => Asking::Join(self.audience.starting_viewer()),
             AttemptReason::Failover => Asking::Failover,
             AttemptReason::Switch => Asking::Switch,
         };

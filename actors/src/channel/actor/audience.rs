@@ -113,9 +113,13 @@ impl Audience {
         }
     }
 
-    /// Returns the viewer of the latest waiting join.
-    pub(super) fn last_waiting(&self) -> Option<Viewer> {
-        self.waiting.last().map(|it| it.request.viewer.clone())
+    /// Returns the viewer for whom the channel starts: that of the latest waiting join or, after it was admitted, the
+    /// only viewer.
+    pub(super) fn starting_viewer(&self) -> Option<Viewer> {
+        match self.waiting.last() {
+            Some(join) => Some(join.request.viewer.clone()),
+            None => self.sole_viewer().cloned(),
+        }
     }
 
     /// Returns the only viewer, if the channel has exactly one and no join waits.
