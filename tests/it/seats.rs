@@ -64,6 +64,21 @@ async fn zapping_on_one_device_is_never_refused_and_the_provider_sees_one_connec
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_zap_of_one_device_on_an_account_without_a_limit_replaces_what_it_watched() {
+    let (provider, gateway) = set_up(3, 0, AtLimit::ReplaceOwn).await;
+    provider.limit("anna", 1, 458, Duration::ZERO);
+    let zapper = create_user(&gateway, "zapper", |it| it.stream_limit = 0).await;
+    let mut players = Vec::new();
+    for label in ["0", "1", "2"] {
+        // The connection to the last channel stays open.
+        let player = Player::ask(gateway.address, zapper.asks(&gateway, label, "tv")).await;
+        player.sees(label).await;
+        players.push(player);
+    }
+    assert_eq!(provider.refusals(), 1, "one refusal discovers the limit");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_second_device_is_refused_at_the_limit_and_the_first_keeps_playing() {
     let (provider, gateway) = set_up(2, 0, AtLimit::ReplaceOwn).await;
     let anna = create_user(&gateway, "anna", |it| it.stream_limit = 1).await;

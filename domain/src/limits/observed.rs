@@ -16,7 +16,7 @@ const SAME_STREAM_INTERVAL: Duration = Duration::from_secs(60);
 /// Number of streams that may be refused beyond a discovered limit within [`REFUSAL_MEMORY`].
 const REFUSED_STREAMS_MAX: usize = 5;
 
-/// What the connections of an account profile have shown.
+/// Observations about the connections of an account profile.
 ///
 /// - A refusal while connections play discovers a limit, unless more have played at once before: then the refusal has
 ///   another cause, such as a stream that the subscription does not include.
@@ -32,7 +32,7 @@ pub struct ObservedLimit {
 }
 
 impl ObservedLimit {
-    /// What is known before the first observation.
+    /// The value before the first observation.
     pub const NOTHING: Self = Self { peak: 0, discovered: None, refusals: Vec::new() };
 
     /// Returns the discovered limit.
