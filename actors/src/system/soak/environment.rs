@@ -59,24 +59,24 @@ fn source(name: &str) -> TsSource {
     }
 }
 
-fn plays(name: &str) -> Play {
+fn playing(name: &str) -> Play {
     let nth = usize::from(name.as_bytes()[0] - b'a');
     let late_max = Duration::from_millis([0, 250, 400, 0, 300, 0, 100, 0, 0][nth]);
     Play { is_punctual: true, late_max, ..Play::new(source(name)) }
 }
 
 /// A healthy source; some are slightly late now and then, like real networks.
-pub(super) fn well(name: &str) -> Behaviour {
-    Behaviour::Play(plays(name))
+pub(super) fn healthy(name: &str) -> Behaviour {
+    Behaviour::Play(playing(name))
 }
 
 /// A source that is slower than real time.
 pub(super) fn too_slow(name: &str) -> Behaviour {
-    Behaviour::Play(Play { speed: 0.7, ..plays(name) })
+    Behaviour::Play(Play { speed: 0.7, ..playing(name) })
 }
 
 /// The streams of the night channel in the order of this hour; one of them is added and removed.
-fn of_the_night(hour: u32) -> Vec<Stream> {
+fn night_streams(hour: u32) -> Vec<Stream> {
     let (first, second, third) = (limited(4, "d", 1, 2), limited(5, "e", 5, 1), stream(7, "g"));
     match hour % 3 {
         0 => vec![first, second],
@@ -87,20 +87,20 @@ fn of_the_night(hour: u32) -> Vec<Stream> {
 
 impl Environment {
     pub(super) async fn build() -> Arc<Self> {
-        let slow_to_let_go = Stream { release_delay: Duration::from_secs(2), ..limited(9, "i", 9, 1) };
+        let slow_release = Stream { release_delay: Duration::from_secs(2), ..limited(9, "i", 9, 1) };
         let scenario = Scenario::of(
             settings(),
             [
                 &[limited(1, "a", 1, 2), limited(2, "b", 2, 1), stream(3, "c")],
-                &of_the_night(0),
+                &night_streams(0),
                 &[limited(6, "f", 6, 1), stream(7, "g")],
                 &[limited(8, "h", 6, 1)],
-                &[slow_to_let_go],
+                &[slow_release],
             ],
         )
         .await;
         for name in ["a", "b", "c", "d", "e", "f", "g", "h", "i"] {
-            scenario.provider.set(&format!("/{name}"), well(name));
+            scenario.provider.set(&format!("/{name}"), healthy(name));
         }
         let refreshes = Arc::new(Mutex::new(Vec::new()));
         scenario.system.set_imports(imports(refreshes.clone()));
@@ -119,7 +119,7 @@ impl Environment {
     }
 
     /// Changes settings or records, every hour in another way.
-    pub(super) async fn minute(&self, minute: u32) {
+    pub(super) async fn run_minute(&self, minute: u32) {
         if !minute.is_multiple_of(60) {
             return;
         }
@@ -133,7 +133,7 @@ impl Environment {
             ..settings()
         };
         self.system().configure(settings).expect("settings that do not contradict each other");
-        self.scenario.replan(NIGHT_CHANNEL, &of_the_night(minute / 60)).await;
+        self.scenario.replan(NIGHT_CHANNEL, &night_streams(minute / 60)).await;
     }
 
     /// Checks that every lease is a socket that the provider sees.

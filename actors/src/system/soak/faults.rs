@@ -7,7 +7,7 @@ use media::testing::{Behaviour, Break};
 use tokio::time::sleep;
 
 use super::SECOND;
-use super::environment::{DAY_CHANNEL, Environment, NIGHT_CHANNEL, too_slow, well};
+use super::environment::{DAY_CHANNEL, Environment, NIGHT_CHANNEL, healthy, too_slow};
 use crate::channel::{ChannelStatus, SwitchOutcome, SwitchTo};
 use crate::testing::channel;
 
@@ -47,37 +47,37 @@ impl Faults {
     }
 
     /// Runs the fault of this minute; it ends before the next.
-    pub(super) async fn of_minute(&mut self, environment: &Environment, minute: u32) {
+    pub(super) async fn run_minute(&mut self, environment: &Environment, minute: u32) {
         for (name, _) in self.refusing.extract_if(.., |it| it.1 <= minute) {
-            environment.scenario.provider.set(&format!("/{name}"), well(&name));
+            environment.scenario.provider.set(&format!("/{name}"), healthy(&name));
         }
         let (hour, past) = (minute / 60, minute % 60);
         if past == 50 || past == 20 {
-            self.the_night_channel_loses(environment, past == 20 && hour % 4 == 1, minute).await;
+            self.interrupt_night_channel(environment, past == 20 && hour % 4 == 1, minute).await;
         }
         match (hour % 3, past) {
             (_, 0) => {}
-            (0, 30) => self.loses_one(environment).await,
-            (0, 55) if hour.is_multiple_of(6) => self.loses_three_in_a_row(environment).await,
-            (1, past) if past.is_multiple_of(2) => self.is_switched(environment).await,
-            (2, past) if past.is_multiple_of(5) => self.fails(environment, minute).await,
+            (0, 30) => self.interrupt_once(environment).await,
+            (0, 55) if hour.is_multiple_of(6) => self.interrupt_three_times(environment).await,
+            (1, past) if past.is_multiple_of(2) => self.switch(environment).await,
+            (2, past) if past.is_multiple_of(5) => self.fail(environment, minute).await,
             _ => {}
         }
     }
 
-    /// Hours after the previous loss: the same stream is opened again.
-    async fn loses_one(&mut self, environment: &Environment) {
+    /// Interrupts the stream hours after the previous loss: the same stream is opened again.
+    async fn interrupt_once(&mut self, environment: &Environment) {
         let before = status(environment).await;
-        let after = self.breaks(environment, &before, &LOSSES).await;
+        let after = self.interrupt(environment, &before, &LOSSES).await;
         self.n_reconnects += 1;
-        assert_eq!(after.playing, before.playing, "a loss after hours is mended on the same stream");
+        assert_eq!(after.playing, before.playing, "a loss after hours recovers on the same stream");
     }
 
-    /// Two losses lead to a reconnect, the third to another stream.
-    async fn loses_three_in_a_row(&mut self, environment: &Environment) {
+    /// Interrupts the stream three times in a row: two losses lead to a reconnect, the third to another stream.
+    async fn interrupt_three_times(&mut self, environment: &Environment) {
         for n in 0..3 {
             let before = status(environment).await;
-            let after = self.breaks(environment, &before, &LOSSES).await;
+            let after = self.interrupt(environment, &before, &LOSSES).await;
             assert_eq!(after.playing == before.playing, n < 2, "loss {n} in a row");
             sleep(2 * SECOND).await;
         }
@@ -85,30 +85,31 @@ impl Faults {
         self.n_failovers += 1;
     }
 
-    async fn is_switched(&mut self, environment: &Environment) {
+    /// Switches to the next stream, as an admin does.
+    async fn switch(&mut self, environment: &Environment) {
         let switchboard = environment.system().switchboard();
         let outcome = switchboard.switch(channel(DAY_CHANNEL), SwitchTo::Next).await.expect("an answer");
         assert!(matches!(outcome, SwitchOutcome::Switched { .. }), "{outcome:?}");
         self.n_switches += 1;
     }
 
-    /// The stream that plays fails, and refuses connections for two minutes.
-    async fn fails(&mut self, environment: &Environment, minute: u32) {
+    /// Makes the stream that plays fail; it refuses connections for two minutes.
+    async fn fail(&mut self, environment: &Environment, minute: u32) {
         let before = status(environment).await;
         let name = before.stream.clone().expect("something plays").name;
         let how = REFUSALS[self.nth % REFUSALS.len()].clone();
         environment.scenario.provider.set(&format!("/{name}"), how);
-        let after = self.breaks(environment, &before, &BREAKS).await;
+        let after = self.interrupt(environment, &before, &BREAKS).await;
         assert_ne!(after.playing, before.playing);
         self.n_failovers += 1;
         self.refusing.push((name, minute + 2));
     }
 
-    /// A fault of the night channel. It recovers in time; its viewer is checked, not the effect.
-    async fn the_night_channel_loses(
+    /// Interrupts the night channel. It recovers in time; its viewer is checked, not the effect.
+    async fn interrupt_night_channel(
         &mut self,
         environment: &Environment,
-        comes_back_slow: bool,
+        returns_too_slow: bool,
         minute: u32,
     ) {
         let Some(stream) = environment.scenario.status(channel(NIGHT_CHANNEL)).await.and_then(|it| it.stream)
@@ -116,7 +117,7 @@ impl Faults {
             return;
         };
         let path = format!("/{}", stream.name);
-        if comes_back_slow {
+        if returns_too_slow {
             environment.scenario.provider.set(&path, too_slow(&stream.name));
             self.refusing.push((stream.name, minute + 20));
             environment.scenario.provider.break_now(&path, Break::End);
@@ -130,8 +131,8 @@ impl Faults {
         ways[self.nth % ways.len()]
     }
 
-    /// Breaks the stream that plays, and waits until a stream plays again.
-    async fn breaks(
+    /// Interrupts the stream that plays, and waits until a stream plays again.
+    async fn interrupt(
         &mut self,
         environment: &Environment,
         before: &ChannelStatus,
@@ -147,7 +148,7 @@ impl Faults {
                 return now;
             }
         }
-        panic!("{how:?} of {name} is not mended: {:?}", status(environment).await);
+        panic!("{how:?} of {name} does not recover: {:?}", status(environment).await);
     }
 }
 

@@ -57,9 +57,9 @@ fn number(variable: &str, usual: u32) -> u32 {
 struct Monitor {
     before: MetricsSnapshot,
     /// Consecutive minutes in which a channel was not playing.
-    unsteady: BTreeMap<Target, u32>,
+    not_playing: BTreeMap<Target, u32>,
     kib_early: Option<i64>,
-    n_looks: u64,
+    n_checks: u64,
     lead_ms_max: i64,
 }
 
@@ -69,30 +69,30 @@ async fn days(hours: u32) {
     let tasks_empty = tasks();
     let began = Instant::now();
     let observed = ObservedEvents::listen(&environment);
-    let viewers = Viewers::come(&environment, hours);
+    let viewers = Viewers::start(&environment, hours);
     let mut faults = Faults::default();
-    let mut admin = Monitor {
+    let mut monitor = Monitor {
         before: environment.system().counts(),
-        unsteady: BTreeMap::new(),
+        not_playing: BTreeMap::new(),
         kib_early: None,
-        n_looks: 0,
+        n_checks: 0,
         lead_ms_max: 0,
     };
     // The first viewers start.
     sleep(20 * SECOND).await;
     for minute in 1..=hours * 60 {
         sleep_until(began + minute * MINUTE).await;
-        environment.minute(minute).await;
-        faults.of_minute(&environment, minute).await;
-        admin.check_minute(&environment, &viewers, &faults).await;
+        environment.run_minute(minute).await;
+        faults.run_minute(&environment, minute).await;
+        monitor.check_minute(&environment, &viewers, &faults).await;
         if minute.is_multiple_of(60) {
-            admin.check_hour(&environment, &viewers, &faults, &observed, minute / 60).await;
+            monitor.check_hour(&environment, &viewers, &faults, &observed, minute / 60).await;
         }
     }
     environment.check_schedules(hours);
-    viewers.leave().await;
+    viewers.disconnect().await;
     environment.scenario.is_quiet().await;
-    admin.reports(&environment, &viewers, &faults, &observed);
+    monitor.print_report(&environment, &viewers, &faults, &observed);
 
     // At the end only bounded history is left, and then not even that.
     sleep(2 * timeline::ENDED_KEPT_FOR).await;
@@ -107,17 +107,17 @@ async fn days(hours: u32) {
 impl Monitor {
     /// Invariants of every minute.
     async fn check_minute(&mut self, environment: &Environment, viewers: &Viewers, faults: &Faults) {
-        self.n_looks += 1;
+        self.n_checks += 1;
         let system = environment.system();
         let switchboard = system.switchboard();
         let overview = switchboard.overview().await.expect("an overview");
-        self.unsteady.retain(|it, _| overview.iter().any(|row| row.target == *it));
+        self.not_playing.retain(|it, _| overview.iter().any(|row| row.target == *it));
         for row in &overview {
             let status = row.status.as_ref().expect("each channel answers");
-            let unsteady = self.unsteady.entry(row.target).or_default();
+            let not_playing = self.not_playing.entry(row.target).or_default();
             let is_steady = status.state == "playing" || status.clients.is_empty();
-            *unsteady = if is_steady { 0 } else { *unsteady + 1 };
-            assert!(*unsteady <= UNSTEADY_MINUTES_MAX, "{} is {} for minutes", status.name, status.state);
+            *not_playing = if is_steady { 0 } else { *not_playing + 1 };
+            assert!(*not_playing <= UNSTEADY_MINUTES_MAX, "{} is {} for minutes", status.name, status.state);
         }
         let mut n_runs = 0;
         for number in CHANNELS {
@@ -195,7 +195,7 @@ impl Monitor {
 
 impl Monitor {
     /// Prints a report for manual runs.
-    fn reports(
+    fn print_report(
         &self,
         environment: &Environment,
         viewers: &Viewers,
@@ -203,11 +203,11 @@ impl Monitor {
         observed: &ObservedEvents,
     ) {
         let counts = environment.system().counts();
-        let book = &viewers.book;
+        let log = &viewers.log;
         let (n_wraps, programme, _) = viewers.day();
         println!(
-            "{} looks; {} seams ({} reconnects, {} failovers, {} switches), {} connections to the provider",
-            self.n_looks,
+            "{} checks; {} seams ({} reconnects, {} failovers, {} switches), {} connections to the provider",
+            self.n_checks,
             faults.n_seams(),
             faults.n_reconnects,
             faults.n_failovers,
@@ -215,15 +215,15 @@ impl Monitor {
             environment.scenario.provider.n_accepted(),
         );
         println!(
-            "all day: {programme:?} of programme, at most {} ms from the wall, its clock went round {n_wraps} times",
+            "all day: {programme:?} of programme, at most {} ms from the wall clock; its clock wrapped {n_wraps} times",
             self.lead_ms_max
         );
         println!(
             "everybody: {} joins served, {} without a slot, {} without a seat, {} bytes; events (of refreshes): {:?}",
-            book.n_served.load(Relaxed),
-            book.n_full.load(Relaxed),
-            book.n_no_seat.load(Relaxed),
-            book.n_bytes.load(Relaxed),
+            log.n_served.load(Relaxed),
+            log.n_full.load(Relaxed),
+            log.n_no_seat.load(Relaxed),
+            log.n_bytes.load(Relaxed),
             observed.n_events()
         );
         println!("{counts:?}");
@@ -231,10 +231,7 @@ impl Monitor {
             n_wraps > 0 || faults.n_seams() < 50,
             "the clock of the first source wraps in the fourth hour"
         );
-        assert!(
-            book.n_full.load(Relaxed) > 0 && book.n_no_seat.load(Relaxed) > 0,
-            "no limit was ever reached"
-        );
+        assert!(log.n_full.load(Relaxed) > 0 && log.n_no_seat.load(Relaxed) > 0, "no limit was ever reached");
     }
 }
 

@@ -34,7 +34,7 @@ pub(super) struct ViewerLog {
 
 /// All viewers.
 pub(super) struct Viewers {
-    pub(super) book: Arc<ViewerLog>,
+    pub(super) log: Arc<ViewerLog>,
     day: Arc<Mutex<TsReader>>,
     /// The clock lead of the all-day viewer near the start.
     first_lead_ms: Mutex<Option<i64>>,
@@ -45,10 +45,10 @@ pub(super) struct Viewers {
 #[derive(Clone)]
 struct SimulatedViewer {
     environment: Arc<Environment>,
-    book: Arc<ViewerLog>,
+    log: Arc<ViewerLog>,
     name: &'static str,
     /// State of the random numbers, the same in every run.
-    luck: u64,
+    random_state: u64,
 }
 
 /// Reason why a viewer stopped.
@@ -63,32 +63,32 @@ enum Left {
 }
 
 impl Viewers {
-    pub(super) fn come(environment: &Arc<Environment>, hours: u32) -> Self {
-        let book = Arc::new(ViewerLog::default());
+    pub(super) fn start(environment: &Arc<Environment>, hours: u32) -> Self {
+        let log = Arc::new(ViewerLog::default());
         let day = Arc::new(Mutex::new(TsReader::default()));
-        let evening = Instant::now() + hours * 60 * MINUTE + 10 * MINUTE;
+        let end = Instant::now() + hours * 60 * MINUTE + 10 * MINUTE;
         let person = |name: &'static str| SimulatedViewer {
             environment: environment.clone(),
-            book: book.clone(),
+            log: log.clone(),
             name,
-            luck: name.bytes().map(u64::from).sum(),
+            random_state: name.bytes().map(u64::from).sum(),
         };
         let tasks = vec![
-            tokio::spawn(person("all day").watches_all_day(day.clone(), evening)),
-            tokio::spawn(person("nights").watches_at_night()),
-            tokio::spawn(person("zapper").zaps()),
-            tokio::spawn(person("prober").probes_and_plays()),
-            tokio::spawn(person("comes back").leaves_and_comes_back()),
-            tokio::spawn(person("seated").has_one_seat_and_two_devices()),
+            tokio::spawn(person("all day").watch_all_day(day.clone(), end)),
+            tokio::spawn(person("nights").watch_at_night()),
+            tokio::spawn(person("zapper").zap()),
+            tokio::spawn(person("prober").probe_and_play()),
+            tokio::spawn(person("returning").leave_and_return()),
+            tokio::spawn(person("seated").use_two_devices_with_one_seat()),
         ];
-        Self { book, day, first_lead_ms: Mutex::new(None), tasks }
+        Self { log, day, first_lead_ms: Mutex::new(None), tasks }
     }
 
     /// Checks that no viewer observed an error, and that the permanent viewers still watch.
     pub(super) fn check(&self) {
-        let wrong = self.book.wrong.lock();
+        let wrong = self.log.wrong.lock();
         assert!(wrong.is_empty(), "{wrong:#?}");
-        assert!(self.tasks.iter().all(|it| !it.is_finished()), "somebody went home");
+        assert!(self.tasks.iter().all(|it| !it.is_finished()), "a viewer stopped too early");
     }
 
     /// Returns the drift of the programme clock against the wall clock for the all-day viewer.
@@ -104,11 +104,11 @@ impl Viewers {
     }
 
     pub(super) fn n_asking(&self) -> usize {
-        self.book.n_asking.load(Relaxed)
+        self.log.n_asking.load(Relaxed)
     }
 
     /// Disconnects all viewers.
-    pub(super) async fn leave(&self) {
+    pub(super) async fn disconnect(&self) {
         for task in &self.tasks {
             task.abort();
         }
@@ -119,12 +119,13 @@ impl Viewers {
 impl SimulatedViewer {
     /// Returns a pseudo-random number from 0 to below `most`.
     fn chance(&mut self, most: u64) -> u64 {
-        self.luck = self.luck.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-        (self.luck >> 33) % most
+        self.random_state =
+            self.random_state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        (self.random_state >> 33) % most
     }
 
     fn wrong(&self, what: impl std::fmt::Debug) {
-        let mut wrong = self.book.wrong.lock();
+        let mut wrong = self.log.wrong.lock();
         // The first observations are enough.
         if wrong.len() < 10 {
             wrong.push(format!("{} at {:?}: {what:?}", self.name, self.environment.time()));
@@ -138,7 +139,7 @@ impl SimulatedViewer {
         device: &str,
         seat: Option<SeatRequest>,
     ) -> Option<(Tail, Arc<Connection>)> {
-        self.book.n_asking.fetch_add(1, Relaxed);
+        self.log.n_asking.fetch_add(1, Relaxed);
         let scenario = &self.environment.scenario;
         let (answer, connection) = match seat {
             Some(seat) => scenario.ask_seated(channel(number), seat, device).await,
@@ -155,14 +156,14 @@ impl SimulatedViewer {
             }),
             other => Err(format!("{other:?}")),
         };
-        self.book.n_asking.fetch_sub(1, Relaxed);
+        self.log.n_asking.fetch_sub(1, Relaxed);
         match taken {
             Ok(tail) => {
-                self.book.n_served.fetch_add(1, Relaxed);
+                self.log.n_served.fetch_add(1, Relaxed);
                 return Some((tail, connection));
             }
-            Err(why) if why.starts_with("NoSlot") => self.book.n_full.fetch_add(1, Relaxed),
-            Err(why) if why == "NoSeat" => self.book.n_no_seat.fetch_add(1, Relaxed),
+            Err(why) if why.starts_with("NoSlot") => self.log.n_full.fetch_add(1, Relaxed),
+            Err(why) if why == "NoSeat" => self.log.n_no_seat.fetch_add(1, Relaxed),
             Err(why) => {
                 self.wrong((number, why));
                 0
@@ -184,7 +185,7 @@ impl SimulatedViewer {
                     Ok(bytes) => bytes,
                     Err(end) => return Left::Ended(end),
                 };
-                self.book.n_bytes.fetch_add(bytes.len() as u64, Relaxed);
+                self.log.n_bytes.fetch_add(bytes.len() as u64, Relaxed);
                 if let Err(what) = reader.lock().read(&bytes, self.environment.time()) {
                     self.wrong(what);
                 }
@@ -199,7 +200,7 @@ impl SimulatedViewer {
     }
 
     /// Watches a channel for some time. Returns whether it played.
-    async fn watches(&self, number: u32, device: &str, time: Duration) -> bool {
+    async fn watch_for(&self, number: u32, device: &str, time: Duration) -> bool {
         let Some(seen) = self.ask(number, device, None).await else { return false };
         let reader = Mutex::new(TsReader::default());
         let began = Instant::now();
@@ -215,17 +216,17 @@ impl SimulatedViewer {
         true
     }
 
-    async fn watches_all_day(self, reader: Arc<Mutex<TsReader>>, evening: Instant) {
+    async fn watch_all_day(self, reader: Arc<Mutex<TsReader>>, end: Instant) {
         let Some(seen) = self.ask(DAY_CHANNEL, "television", None).await else { return };
-        let left = self.watch(seen, &reader, evening).await;
+        let left = self.watch(seen, &reader, end).await;
         self.wrong(left);
     }
 
     /// Watches for nine hours, pauses for five, and repeats.
-    async fn watches_at_night(self) {
+    async fn watch_at_night(self) {
         sleep(30 * MINUTE).await;
         loop {
-            if !self.watches(NIGHT_CHANNEL, "bedroom", 9 * 60 * MINUTE).await {
+            if !self.watch_for(NIGHT_CHANNEL, "bedroom", 9 * 60 * MINUTE).await {
                 self.wrong("nothing to watch at night");
             }
             sleep(300 * MINUTE).await;
@@ -233,7 +234,7 @@ impl SimulatedViewer {
     }
 
     /// Changes channels for an hour: the new channel is opened before the old one is closed, as media servers do.
-    async fn zaps(mut self) {
+    async fn zap(mut self) {
         loop {
             let until = Instant::now() + 60 * MINUTE;
             let mut watching: Option<AbortOnDropHandle<()>> = None;
@@ -260,7 +261,7 @@ impl SimulatedViewer {
     }
 
     /// A player that probes, hangs up, and plays.
-    async fn probes_and_plays(mut self) {
+    async fn probe_and_play(mut self) {
         loop {
             sleep(Duration::from_secs(300 + self.chance(240))).await;
             let number = *ZAPPED.start() + self.chance(3) as u32;
@@ -278,11 +279,11 @@ impl SimulatedViewer {
     }
 
     /// Joins channels of other viewers, and returns while the channel lingers and after.
-    async fn leaves_and_comes_back(mut self) {
+    async fn leave_and_return(mut self) {
         loop {
             for number in [DAY_CHANNEL, NIGHT_CHANNEL, DAY_CHANNEL] {
                 let time = Duration::from_secs(120 + self.chance(600));
-                self.watches(number, "tablet", time).await;
+                self.watch_for(number, "tablet", time).await;
                 sleep(Duration::from_secs(self.chance(12))).await;
             }
             sleep(40 * MINUTE).await;
@@ -290,7 +291,7 @@ impl SimulatedViewer {
     }
 
     /// With one seat, the second device is refused while the first one watches, and admitted afterwards.
-    async fn has_one_seat_and_two_devices(self) {
+    async fn use_two_devices_with_one_seat(self) {
         let seat = Some(SeatRequest { user: UserId(7), limit: 1 });
         loop {
             sleep(50 * MINUTE).await;
@@ -312,7 +313,7 @@ impl SimulatedViewer {
             tokio::join!(watching, trying);
             match self.ask(3, "phone", seat).await {
                 Some(seen) => drop(self.watch(seen, &Mutex::default(), Instant::now() + 5 * MINUTE).await),
-                None => self.wrong("the seat did not come back"),
+                None => self.wrong("the seat was not released"),
             }
         }
     }
