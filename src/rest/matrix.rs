@@ -6,6 +6,7 @@ use domain::group::Group;
 use domain::ids::{AccountId, ChannelId, GroupId, ProfileId, StreamId};
 use domain::source_url::SourceUrl;
 use domain::stream::{RequestHeaders, Stream, StreamProperties};
+use http::Method;
 use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
 use serde_json::{Value, json};
 use uuid::Uuid;
@@ -22,7 +23,7 @@ use crate::rest::frame::testing::{ADMIN, INACTIVE, Rest, SECRET, STANDARD, STREA
 #[tokio::test]
 async fn every_route_accepts_the_users_that_it_declares_and_no_others() {
     let rest = furnished().await;
-    for route in routes() {
+    for route in deletions_last() {
         for (who, header, value, credentials) in everybody(&rest) {
             for path in paths(&route) {
                 let method = method(&route);
@@ -82,7 +83,7 @@ async fn a_route_with_a_login_in_its_path_accepts_active_users_with_their_passwo
 #[tokio::test]
 async fn every_input_to_a_route_gets_a_documented_answer() {
     let rest = furnished().await;
-    for route in routes() {
+    for route in deletions_last() {
         for path in paths(&route) {
             for query in hostile_queries(&route) {
                 let path = format!("{path}?{query}");
@@ -97,6 +98,13 @@ async fn every_input_to_a_route_gets_a_documented_answer() {
             assert!((400..500).contains(&answer.status), "{path}: {}", answer.status);
         }
     }
+}
+
+/// Returns all routes in an order in which the objects of [`furnished`] exist as long as possible.
+fn deletions_last() -> Vec<Route> {
+    let mut routes = routes();
+    routes.sort_by_key(|it| it.method == Method::DELETE);
+    routes
 }
 
 /// The credentials that a caller sends in a header.
@@ -138,7 +146,8 @@ fn declares(route: &Route, status: u16) -> bool {
     route.refusals.iter().any(|it| it.0.as_u16() == status)
 }
 
-/// Returns the method to call a route with. HEAD for streams, because no provider of this test sends one.
+/// Returns the method to call a route with. HEAD for streams, because no provider of this test sends one; a handler that
+/// opens a stream for HEAD answers 503 here, and fails the test.
 fn method(route: &Route) -> &str {
     match route.answer {
         AnswerShape::StreamOrRedirect(_) => "HEAD",

@@ -6,7 +6,7 @@ use std::convert::Infallible;
 use http_body_util::StreamBody;
 use serde_json::{Value, json};
 
-use super::routes;
+use super::{Port, routes, routes_of};
 use crate::rest::frame::testing::{ADMIN, BODY_BYTES_MAX, Rest, STANDARD};
 
 const GROUPS: &str = "/api/channels/groups/";
@@ -61,6 +61,14 @@ async fn an_unknown_path_a_wrong_method_and_options_are_answered_with_json_or_an
     assert_eq!(answer.headers["allow"], "GET, HEAD, OPTIONS, POST");
     let answer = rest.send("HEAD", "/api/core/version", &[], "").await;
     assert_eq!(answer.status, 200);
+}
+
+#[test]
+fn the_streams_of_players_are_routes_of_the_player_port_only() {
+    for path in ["/proxy/ts/stream/{target}", "/live/{user}/{password}/{file}", "/{user}/{password}/{file}"] {
+        let has = |port| routes_of(port).iter().any(|it| it.path == path);
+        assert_eq!((has(Port::Player), has(Port::Api)), (true, false), "{path}");
+    }
 }
 
 /// Outside `/api/` too, so that a client sees one form of refusal everywhere.
