@@ -30,7 +30,7 @@ pub use crate::clip::{Clip, ClipError, ClipPlayer};
 pub use crate::dial::{Dial, DialSettings, TcpDial};
 pub use crate::meter::{Connection, ConnectionMeter, TailMeter};
 pub use crate::permit::Permit;
-pub use crate::ring::{EndReason, RingSettings, Tail};
+pub use crate::ring::{EndReason, PIECES_MAX, Pieces, RingSettings, Tail};
 pub use crate::source::find_program;
 #[cfg(any(test, feature = "testing"))]
 pub use crate::testing::MemoryDial;

@@ -1,4 +1,5 @@
-//! Counters that any thread can read at any time. Counting costs one atomic addition.
+//! Counters that any thread can read at any time. Each counter has one writer, so that counting needs no atomic addition
+//! and no cache line that several connections write to.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -6,16 +7,17 @@ use std::sync::atomic::Ordering::Relaxed;
 use std::sync::atomic::{AtomicBool, AtomicU64};
 use std::time::Duration;
 
+use parking_lot::Mutex;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
-/// A monotonic counter.
+/// A counter that only one task writes to.
 #[derive(Debug, Default)]
 pub(crate) struct Counter(AtomicU64);
 
 impl Counter {
     pub(crate) fn add(&self, n: u64) {
-        self.0.fetch_add(n, Relaxed);
+        self.set(self.get() + n);
     }
 
     pub(crate) fn set(&self, n: u64) {
@@ -39,9 +41,32 @@ pub struct RingMeter {
     pub(crate) filler_bytes: Counter,
     pub(crate) continuity_errors: Counter,
     pub(crate) newest_arrival: Counter,
-    pub(crate) bytes_out: Counter,
-    pub(crate) overruns: Counter,
-    pub(crate) overrun_bytes: Counter,
+    tails: Mutex<Tails>,
+}
+
+/// The meters of the tails of a ring, and the sums over those that were dropped.
+#[derive(Debug, Default)]
+struct Tails {
+    /// By the slot of the tail.
+    present: Vec<Option<Arc<TailMeter>>>,
+    past: TailSums,
+}
+
+#[derive(Clone, Copy, Debug, Default)]
+struct TailSums {
+    bytes: u64,
+    overruns: u64,
+    overrun_bytes: u64,
+}
+
+impl TailSums {
+    fn with(self, tail: &TailMeter) -> Self {
+        Self {
+            bytes: self.bytes + tail.bytes(),
+            overruns: self.overruns + tail.overruns(),
+            overrun_bytes: self.overrun_bytes + tail.overrun_bytes(),
+        }
+    }
 }
 
 impl RingMeter {
@@ -55,10 +80,32 @@ impl RingMeter {
             filler_bytes: Counter::default(),
             continuity_errors: Counter::default(),
             newest_arrival: Counter::default(),
-            bytes_out: Counter::default(),
-            overruns: Counter::default(),
-            overrun_bytes: Counter::default(),
+            tails: Mutex::default(),
         }
+    }
+
+    /// Creates the meter of the tail in this slot.
+    pub(crate) fn add_tail(self: &Arc<Self>, slot: usize) -> Arc<TailMeter> {
+        let meter = Arc::new(TailMeter::new(Arc::clone(self)));
+        let mut tails = self.tails.lock();
+        if tails.present.len() <= slot {
+            tails.present.resize(slot + 1, None);
+        }
+        tails.present[slot] = Some(Arc::clone(&meter));
+        meter
+    }
+
+    /// Keeps the counters of the tail in this slot as a part of the sums.
+    pub(crate) fn remove_tail(&self, slot: usize) {
+        let mut tails = self.tails.lock();
+        if let Some(meter) = tails.present.get_mut(slot).and_then(Option::take) {
+            tails.past = tails.past.with(&meter);
+        }
+    }
+
+    fn sums(&self) -> TailSums {
+        let tails = self.tails.lock();
+        tails.present.iter().flatten().fold(tails.past, |sums, it| sums.with(it))
     }
 
     /// Returns the bytes written to the ring, without filler.
@@ -93,17 +140,17 @@ impl RingMeter {
 
     /// Returns the bytes delivered to all tails, without filler.
     pub fn bytes_out(&self) -> u64 {
-        self.bytes_out.get()
+        self.sums().bytes
     }
 
     /// Returns how often a tail was overrun.
     pub fn overruns(&self) -> u64 {
-        self.overruns.get()
+        self.sums().overruns
     }
 
     /// Returns the bytes that tails lost by overruns.
     pub fn overrun_bytes(&self) -> u64 {
-        self.overrun_bytes.get()
+        self.sums().overrun_bytes
     }
 
     pub(crate) fn micros_at(&self, at: Instant) -> u64 {
@@ -127,7 +174,7 @@ pub struct TailMeter {
 }
 
 impl TailMeter {
-    pub(crate) fn new(ring: Arc<RingMeter>) -> Self {
+    fn new(ring: Arc<RingMeter>) -> Self {
         Self {
             ring,
             bytes: Counter::default(),
@@ -147,12 +194,8 @@ impl TailMeter {
 
     /// Counts an overrun in which the tail lost this many bytes.
     pub(crate) fn count_overrun(&self, n_bytes: u64) {
-        for (overruns, overrun_bytes) in
-            [(&self.overruns, &self.overrun_bytes), (&self.ring.overruns, &self.ring.overrun_bytes)]
-        {
-            overruns.add(1);
-            overrun_bytes.add(n_bytes);
-        }
+        self.overruns.add(1);
+        self.overrun_bytes.add(n_bytes);
     }
 
     /// Returns the bytes delivered, with preambles and without filler.
@@ -190,7 +233,7 @@ impl TailMeter {
     }
 }
 
-/// Counts the bytes that a socket accepted, which can be less than the HTTP library took over for sending.
+/// Counts the bytes that a socket accepted.
 #[derive(Debug)]
 pub struct ConnectionMeter {
     base: Instant,
@@ -212,11 +255,16 @@ impl ConnectionMeter {
     }
 
     /// Records that the socket accepted `n` bytes.
-    pub fn wrote(&self, n: usize, _now: Instant) {
+    pub fn wrote(&self, n: usize) {
         self.bytes.add(n as u64);
-        if n > 0 {
+        if n > 0 && self.is_blocked() {
             self.blocked_since.set(0);
         }
+    }
+
+    /// Returns whether the socket did not accept all bytes that were offered last.
+    pub fn is_blocked(&self) -> bool {
+        self.blocked_since.get() != 0
     }
 
     /// Records that the socket did not accept offered bytes. Only the first call since the last accepted byte
@@ -248,7 +296,7 @@ pub struct Connection {
     pub id: u64,
     /// Address of the peer.
     pub peer: SocketAddr,
-    /// Closes the connection when cancelled, even while its socket is full and its body is not polled.
+    /// Closes the connection when cancelled, even while its socket is full and its tail is not read.
     pub cancel: CancellationToken,
     /// Bytes that its socket accepted.
     pub meter: ConnectionMeter,
@@ -274,9 +322,9 @@ mod tests {
         meter.blocked(at(10));
         meter.blocked(at(15));
         assert_eq!(meter.blocked_for(at(20)), Some(Duration::from_secs(10)));
-        meter.wrote(0, at(21));
+        meter.wrote(0);
         assert_eq!(meter.blocked_for(at(21)), Some(Duration::from_secs(11)));
-        meter.wrote(100, at(22));
+        meter.wrote(100);
         assert_eq!(meter.blocked_for(at(90)), None);
         assert_eq!(meter.bytes(), 100);
     }

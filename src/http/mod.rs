@@ -8,6 +8,7 @@ pub(crate) mod network;
 pub(crate) mod network_refusals;
 pub(crate) mod reply;
 mod socket;
+pub(crate) mod stream;
 
 use std::convert::Infallible;
 

@@ -46,11 +46,43 @@ pub(crate) struct MeteredIo {
     connection: Arc<Connection>,
 }
 
-/// A socket and what its reader has seen, shared by a connection and its watch.
-struct AcceptedSocket {
+/// A socket and what its reader has seen, shared by a connection, its watch, and the sender of a stream.
+pub(super) struct AcceptedSocket {
     tcp: TcpStream,
     /// Whether hyper has read the end of the client's data, or an error.
     is_end_read: AtomicBool,
+}
+
+/// Operations without the HTTP library, for a connection that has left HTTP.
+impl AcceptedSocket {
+    /// Writes what the socket accepts at once.
+    pub(super) fn try_write(&self, slices: &[io::IoSlice<'_>]) -> io::Result<usize> {
+        self.tcp.try_write_vectored(slices)
+    }
+
+    /// Waits until the socket may accept bytes again.
+    pub(super) fn poll_writable(&self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        self.tcp.poll_write_ready(cx)
+    }
+
+    /// Reads bytes of the client; 0 at the end of its data.
+    pub(super) fn poll_discard(&self, cx: &mut Context<'_>, buffer: &mut [u8]) -> Poll<io::Result<usize>> {
+        loop {
+            ready!(self.tcp.poll_read_ready(cx))?;
+            match self.tcp.try_read(buffer) {
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
+                read => return Poll::Ready(read),
+            }
+        }
+    }
+
+    /// Selects what the kernel does when the socket is closed: send RST and discard unsent bytes, or send them and FIN.
+    pub(super) fn reset_on_close(&self, is_reset: bool) {
+        let linger = is_reset.then_some(Duration::ZERO);
+        if let Err(error) = SockRef::from(&self.tcp).set_linger(linger) {
+            tracing::debug!("failed to select how a connection closes: {error}");
+        }
+    }
 }
 
 /// A watch on a connection for the end of the client's data.
@@ -81,6 +113,11 @@ impl MeteredIo {
         }
     }
 
+    /// Returns the socket, for a sender that takes it over when HTTP has ended.
+    pub(super) fn socket(&self) -> Arc<AcceptedSocket> {
+        Arc::clone(&self.socket)
+    }
+
     pub(crate) fn hang_up_watch(&self) -> HangUpWatch {
         HangUpWatch(Arc::clone(&self.socket))
     }
@@ -103,7 +140,7 @@ impl MeteredIo {
             }
         };
         match &written {
-            Poll::Ready(Ok(n_bytes)) => self.connection.meter.wrote(*n_bytes, Instant::now()),
+            Poll::Ready(Ok(n_bytes)) => self.connection.meter.wrote(*n_bytes),
             Poll::Pending => self.connection.meter.blocked(Instant::now()),
             Poll::Ready(Err(_)) => {}
         }
@@ -115,10 +152,8 @@ impl Drop for MeteredIo {
     /// Resets a cancelled connection, so that the kernel discards unsent bytes instead of keeping them for a peer that
     /// may never read.
     fn drop(&mut self) {
-        if self.connection.cancel.is_cancelled()
-            && let Err(error) = self.socket.tcp.set_zero_linger()
-        {
-            tracing::debug!("failed to reset a cancelled connection: {error}");
+        if self.connection.cancel.is_cancelled() {
+            self.socket.reset_on_close(true);
         }
     }
 }

@@ -1,6 +1,5 @@
 //! Routes for player programs: streams and playlists.
 
-mod body;
 mod live;
 mod playlist;
 mod stream;

@@ -17,10 +17,10 @@ use media::{EndReason, Tail};
 use tokio::time::timeout;
 use tracing::info;
 
-use super::body::TailBody;
 use crate::app::App;
 use crate::auth::Denied;
 use crate::http::reply::{Refusal, TunerError};
+use crate::http::stream::StreamTail;
 use crate::rest::frame::access::Access;
 use crate::rest::frame::call::Call;
 use crate::rest::frame::route::{Content, Handler, MediaType, Route, StreamOrRedirect};
@@ -78,7 +78,9 @@ pub(super) async fn watch(call: Call, target: Target) -> Result<StreamAnswer, Re
             let tail = first_packets(tail, app.settings.load().start_timeout).await.inspect_err(|refusal| {
                 info!(channel.target = %target, client.id = client, client.address = %client_address, "client received no packets: {refusal}");
             })?;
-            Ok(streaming(warp::reply::stream(TailBody::new(tail))))
+            let mut reply = warp::reply::Response::default();
+            reply.extensions_mut().insert(StreamTail::new(tail));
+            Ok(streaming(reply))
         }
         Ok(WatchReply::Redirect(url)) => redirect(&url),
         Ok(WatchReply::Refused(reason)) => {

@@ -4,11 +4,13 @@ use std::time::Duration;
 
 use domain::event::EventBody;
 use domain::settings::Settings;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::TcpStream;
 
-use crate::support::client::{Ended, Player, Reading};
+use crate::support::client::{Ended, Player, Reading, connect};
 use crate::support::gateway::{Setup, TestGateway};
 use crate::support::signal::Picture;
-use crate::support::upstream::Provider;
+use crate::support::upstream::{Cut, MockResponse, Provider};
 use crate::support::{WAIT_MAX, eventually};
 
 const NEWS: &str = "/live/anna/news.ts";
@@ -74,7 +76,7 @@ async fn a_client_that_is_overrun_too_often_is_disconnected() {
     eventually("the disconnect event", || reason().is_some()).await;
     assert!(reason().unwrap().contains("slow"), "{:?}", reason());
     slow.read(Reading::Freely);
-    slow.ended().await;
+    assert_eq!(slow.ended().await, Ended::Reset, "the stream is not complete");
     assert!(fast.is_watching());
     fast.received(|r| r.ts.assert_clean());
 }
@@ -100,6 +102,57 @@ async fn a_client_that_leaves_in_any_way_is_removed_at_once() {
     }
     gateway.until_idle().await;
     assert_eq!(provider.open(), 0);
+}
+
+/// Starts a channel that sends a second of programme and then nothing.
+async fn idle_set_up() -> (Provider, TestGateway) {
+    let provider = Provider::start();
+    let second = MockResponse::play(Picture::new("news").bits_per_second(2_000_000));
+    provider.path(NEWS).answers(second.until(250_000, Cut::Stall));
+    let patient = |it: &mut Settings| it.stall_timeout = WAIT_MAX * 2;
+    let list = provider.playlist(&[("news", "News", NEWS)]);
+    let gateway = Setup::new().list(&list).engine(patient).start().await;
+    (provider, gateway)
+}
+
+/// Sends raw bytes and reads until the programme has begun.
+async fn watch_by(gateway: &TestGateway, bytes: &[u8]) -> (TcpStream, Vec<u8>) {
+    let mut socket = connect(gateway.address, None).await;
+    socket.write_all(bytes).await.unwrap();
+    let mut received = Vec::new();
+    let begun = async {
+        while !received.windows(2).any(|it| it == b"\x47\x40") {
+            assert!(socket.read_buf(&mut received).await.unwrap() > 0, "the stream begins");
+        }
+    };
+    tokio::time::timeout(WAIT_MAX, begun).await.expect("the stream begins");
+    (socket, received)
+}
+
+/// The end of the client's data is behind the surplus bytes, and nothing is written that could fail.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_client_that_leaves_an_idle_stream_is_removed_although_it_sent_more_than_its_request() {
+    let (_provider, gateway) = idle_set_up().await;
+    let path = gateway.path("News");
+    let next = format!("GET {path} HTTP/1.1\r\nHost: a\r\n\r\n");
+    for surplus in [String::new(), "\n".to_owned(), next.repeat(100)] {
+        let request = format!("GET {path} HTTP/1.1\r\nHost: a\r\n\r\n{surplus}");
+        let (socket, _) = watch_by(&gateway, request.as_bytes()).await;
+        gateway.has_clients(1).await;
+        drop(socket);
+        gateway.has_clients(0).await;
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_client_that_sends_without_end_is_disconnected() {
+    let (_provider, gateway) = idle_set_up().await;
+    let request = format!("GET {} HTTP/1.0\r\n\r\n", gateway.path("News"));
+    let (mut socket, _) = watch_by(&gateway, request.as_bytes()).await;
+    gateway.has_clients(1).await;
+    let sending = async { while socket.write_all(&[b'x'; 4096]).await.is_ok() {} };
+    tokio::time::timeout(WAIT_MAX, sending).await.expect("the gateway closes the connection");
+    gateway.has_clients(0).await;
 }
 
 /// These wait for fixed timeouts.

@@ -3,8 +3,9 @@
 use std::time::Duration;
 
 use domain::stream_profile::Delivery;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
-use crate::support::client::{Player, Request, fetch};
+use crate::support::client::{Player, Request, connect, fetch};
 use crate::support::gateway::{Setup, TestGateway};
 use crate::support::signal::Picture;
 use crate::support::upstream::{Cut, MockResponse, Provider};
@@ -126,6 +127,41 @@ async fn an_http_1_0_player_gets_the_stream_without_chunked_encoding() {
     player.received(|r| r.ts.assert_clean());
     player.leave().await;
     gateway.until_idle().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_stream_lasts_as_long_as_its_connection_for_every_http_version() {
+    let (_provider, gateway) = set_up(MockResponse::play(Picture::new("news"))).await;
+    for request in [gateway.get("News"), gateway.get("News").http_10()] {
+        let player = Player::ask(gateway.address, request).await;
+        let head = player.head().await;
+        assert_eq!((head.status, head.header("connection")), (200, Some("close")));
+        assert_eq!((head.header("transfer-encoding"), head.header("content-length")), (None, None));
+        assert!(head.header("date").is_some_and(|it| it.ends_with(" GMT")), "{head:?}");
+        player.sees("news").await;
+        player.received(|r| r.ts.assert_clean());
+    }
+}
+
+/// Some set-top boxes find "Content-Type" only with this capitalisation.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_stream_follows_the_responses_before_it_and_has_the_same_form_of_headers() {
+    let (_provider, gateway) = set_up(MockResponse::play(Picture::new("news"))).await;
+    let path = gateway.path("News");
+    let requests = format!("GET /healthz HTTP/1.1\r\nHost: a\r\n\r\nGET {path} HTTP/1.1\r\nHost: a\r\n\r\n");
+    let mut socket = connect(gateway.address, None).await;
+    socket.write_all(requests.as_bytes()).await.unwrap();
+    let mut received = Vec::new();
+    let text = |it: &[u8]| String::from_utf8_lossy(it).into_owned();
+    let stream_begins = |it: &[u8]| text(it).contains("Content-Type: video/mp2t\r\n") && it.len() > 4096;
+    while !stream_begins(&received) {
+        let n_read = tokio::time::timeout(WAIT_MAX, socket.read_buf(&mut received)).await.expect("bytes");
+        assert!(n_read.unwrap() > 0, "{}", text(&received));
+    }
+    let text = text(&received);
+    assert_eq!(text.matches("HTTP/1.1 200 OK\r\n").count(), 2, "{text}");
+    let stream = text.find("video/mp2t").unwrap();
+    assert!(text.find("Content-Length: ").is_some_and(|it| it < stream), "{text}");
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

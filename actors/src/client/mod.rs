@@ -1,8 +1,8 @@
 //! One client that watches a live channel.
 //!
 //! The actor makes decisions; the tail carries the packets, and the actor sleeps while bytes flow. The actor ends when
-//! its tail is dropped. It disconnects the client by cancelling the connection: a body whose socket is full is never
-//! polled, so closing the connection is the only way.
+//! its tail is dropped. It disconnects the client by cancelling the connection: a stream whose socket is full does not
+//! read its tail, so closing the connection is the only way.
 
 mod actor;
 mod message;

@@ -24,7 +24,7 @@ pub enum EndReason {
 
 impl EndReason {
     /// Returns whether the chunks that remain in the ring are withheld.
-    pub(super) fn is_abrupt(&self) -> bool {
+    pub fn is_abrupt(&self) -> bool {
         matches!(self, Self::Kicked | Self::TooSlow)
     }
 }

@@ -6,6 +6,7 @@
 
 mod budget;
 mod end;
+mod pieces;
 mod settings;
 mod shared;
 mod state;
@@ -24,6 +25,7 @@ use tokio::time::Instant;
 
 pub use self::budget::Budget;
 pub use self::end::EndReason;
+pub use self::pieces::{PIECES_MAX, Pieces};
 pub use self::settings::RingSettings;
 use self::shared::RingShared;
 use self::state::RingState;

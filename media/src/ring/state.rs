@@ -82,6 +82,11 @@ impl RingState {
         self.chunks.get(usize::try_from(sequence.checked_sub(self.oldest())?).ok()?)
     }
 
+    /// Returns whether this is the number of the next chunk to be written.
+    pub(super) fn is_next(&self, sequence: u64) -> bool {
+        sequence == self.next
+    }
+
     pub(super) fn push(&mut self, chunk: Chunk) {
         let head = chunk.head();
         debug_assert_eq!(head.sequence, self.next, "chunks come in order");

@@ -6,18 +6,21 @@ use std::fmt;
 use std::future::poll_fn;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
-use std::task::{Context, Poll};
+use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
-use bytes::Bytes;
+use bytes::{Buf, Bytes};
 use tokio::time::Instant;
 
 use super::end::EndReason;
+use super::pieces::{CHUNKS_MAX, Piece, PieceKind, Pieces, SentChunk};
+use super::settings::RingSettings;
 use super::shared::RingShared;
 use super::state::RingState;
-use crate::chunk::{Chunk, ChunkHead};
+use crate::chunk::ChunkHead;
 use crate::join_point::{JoinPoint, preamble, preamble_after_overrun};
 use crate::meter::TailMeter;
+use crate::ts::packet::PACKET;
 
 /// Overruns are counted over this time.
 const OVERRUN_WINDOW: Duration = Duration::from_secs(60);
@@ -40,7 +43,11 @@ struct Cursor {
     join_point: JoinPoint,
     /// Number of the next chunk; `None` until the tail has started.
     next: Option<u64>,
-    /// Bytes written to the ring before that chunk, without filler.
+    /// Bytes of that chunk that were sent, whole packets.
+    n_sent: usize,
+    /// The rest of a packet or of a preamble whose beginning was sent.
+    rest: Bytes,
+    /// Bytes written to the ring before the next byte of that chunk, without filler.
     offset: u64,
     preamble: PreamblePending,
     /// Whether a chunk other than filler was delivered. A tail skips filler before its first chunk.
@@ -63,23 +70,12 @@ enum PreamblePending {
 
 /// The result of a search for the next chunk.
 enum Lookup {
-    /// The next chunk.
-    Chunk(NextChunk),
+    /// The number of the next chunk, which is stored.
+    Chunk(u64),
     /// The next chunk is not written yet.
     Wait,
     /// No more chunks.
     End(EndReason),
-}
-
-/// The parts of the next chunk that a tail needs. Cloning the whole chunk would touch more shared counters
-/// for every viewer.
-struct NextChunk {
-    bytes: Bytes,
-    sequence: u64,
-    arrived: Instant,
-    is_filler: bool,
-    /// Set when a preamble is due before the chunk.
-    head: Option<ChunkHead>,
 }
 
 impl Tail {
@@ -90,10 +86,12 @@ impl Tail {
     ) -> Self {
         shared.n_tails.fetch_add(1, Ordering::Relaxed);
         let slot = shared.state.lock().take_slot();
-        let meter = Arc::new(TailMeter::new(shared.meter.clone()));
+        let meter = shared.meter.add_tail(slot);
         let cursor = Cursor {
             join_point,
             next: None,
+            n_sent: 0,
+            rest: Bytes::new(),
             offset: 0,
             preamble: PreamblePending::Join,
             has_begun: false,
@@ -103,29 +101,36 @@ impl Tail {
         Self { shared, cursor, slot, meter, _guard: guard }
     }
 
-    /// Returns the next bytes, always whole packets: a preamble where one is due, otherwise a chunk.
-    pub fn poll_chunk(&mut self, cx: &mut Context<'_>) -> Poll<Result<Bytes, EndReason>> {
-        let next = match self.next_or_wait(cx) {
-            Lookup::Chunk(next) => next,
-            Lookup::Wait => return Poll::Pending,
-            Lookup::End(end) => return Poll::Ready(Err(end)),
-        };
-        if let Some(head) = &next.head {
-            let packets = self.cursor.take_preamble(head);
-            if !packets.is_empty() {
-                self.count(packets.len());
-                return Poll::Ready(Ok(packets));
+    /// Replaces `pieces` by what to send next, and takes the lock of the ring once.
+    ///
+    /// The position of the tail changes when [`Tail::sent`] is called.
+    pub fn poll_pieces(&mut self, cx: &mut Context<'_>, pieces: &mut Pieces) -> Poll<Result<(), EndReason>> {
+        self.poll_pieces_up_to(CHUNKS_MAX, cx, pieces)
+    }
+
+    /// Moves past the first `n_bytes` of the pieces, and counts them.
+    ///
+    /// If they end inside a packet, the tail keeps the rest of this packet, and otherwise no bytes: a viewer that takes
+    /// nothing does not keep chunks in memory that have left the ring.
+    pub fn sent(&mut self, pieces: &Pieces, n_bytes: usize) {
+        let mut left = n_bytes;
+        for piece in pieces.iter() {
+            let n_sent = left.min(piece.bytes.len());
+            left -= n_sent;
+            self.sent_piece(piece, n_sent);
+            if n_sent < piece.bytes.len() {
+                break;
             }
         }
-        self.cursor.advance(&next);
-        if next.is_filler {
-            self.meter.filler_bytes.add(next.bytes.len() as u64);
-        } else {
-            self.count(next.bytes.len());
-            self.meter.sequence.set(next.sequence);
-            self.meter.arrival.set(self.shared.meter.micros_at(next.arrived) + 1);
-        }
-        Poll::Ready(Ok(next.bytes))
+    }
+
+    /// Returns the next bytes, always whole packets: a preamble where one is due, otherwise a chunk.
+    pub fn poll_chunk(&mut self, cx: &mut Context<'_>) -> Poll<Result<Bytes, EndReason>> {
+        let mut pieces = Pieces::new();
+        ready!(self.poll_pieces_up_to(1, cx, &mut pieces))?;
+        let bytes = pieces.iter().next().map(|it| it.bytes.clone()).unwrap_or_default();
+        self.sent(&pieces, bytes.len());
+        Poll::Ready(Ok(bytes))
     }
 
     /// Waits for the next bytes. Cancel-safe.
@@ -136,10 +141,17 @@ impl Tail {
     /// Waits until bytes are available; a tail that has not started waits for a chunk other than filler.
     /// Consumes nothing. Cancel-safe.
     pub async fn ready(&mut self) -> Result<(), EndReason> {
-        poll_fn(|cx| match self.next_or_wait(cx) {
-            Lookup::Chunk(_) => Poll::Ready(Ok(())),
-            Lookup::Wait => Poll::Pending,
-            Lookup::End(end) => Poll::Ready(Err(end)),
+        poll_fn(|cx| {
+            let Self { shared, cursor, meter, .. } = self;
+            let mut state = shared.state.lock();
+            match cursor.find(&state, &shared.settings, meter) {
+                Lookup::Chunk(_) => Poll::Ready(Ok(())),
+                Lookup::Wait => {
+                    state.wait(self.slot, cx.waker());
+                    Poll::Pending
+                }
+                Lookup::End(end) => Poll::Ready(Err(end)),
+            }
         })
         .await
     }
@@ -149,22 +161,83 @@ impl Tail {
         &self.meter
     }
 
-    /// Finds the next chunk, or registers the waker.
-    fn next_or_wait(&mut self, cx: &mut Context<'_>) -> Lookup {
+    fn poll_pieces_up_to(
+        &mut self,
+        n_chunks_max: usize,
+        cx: &mut Context<'_>,
+        pieces: &mut Pieces,
+    ) -> Poll<Result<(), EndReason>> {
+        pieces.clear();
         let Self { shared, cursor, meter, .. } = self;
-        if let Some(end) = &cursor.ended {
+        let preamble_before = {
+            let mut state = shared.state.lock();
+            let found = cursor.find(&state, &shared.settings, meter);
+            let is_cut = matches!(&found, Lookup::End(end) if end.is_abrupt());
+            if !cursor.rest.is_empty() && !is_cut {
+                pieces.push(Piece { bytes: cursor.rest.clone(), kind: PieceKind::Rest });
+            }
+            let preamble_before = match found {
+                Lookup::Chunk(next) => cursor.collect(&state, next, n_chunks_max, pieces),
+                Lookup::Wait => {
+                    pieces.is_newest = true;
+                    None
+                }
+                Lookup::End(end) if pieces.is_empty() => return Poll::Ready(Err(end)),
+                Lookup::End(_) => None,
+            };
+            if pieces.is_newest {
+                state.wait(self.slot, cx.waker());
+            }
+            preamble_before
+        };
+        if let Some(head) = preamble_before {
+            pieces.insert_preamble(cursor.preamble(&head));
+        }
+        if pieces.is_empty() { Poll::Pending } else { Poll::Ready(Ok(())) }
+    }
+
+    fn sent_piece(&mut self, piece: &Piece, n_sent: usize) {
+        let Self { cursor, meter, shared, .. } = self;
+        match piece.kind {
+            PieceKind::Rest => cursor.rest.advance(n_sent),
+            _ if n_sent == 0 => {}
+            PieceKind::Preamble => {
+                cursor.preamble = PreamblePending::None;
+                cursor.rest = piece.bytes.slice(n_sent..);
+                meter.bytes.add(piece.bytes.len() as u64);
+            }
+            PieceKind::Chunk(chunk) => {
+                let n_whole = n_sent.next_multiple_of(PACKET);
+                // A copy, because a reference would keep the whole chunk in memory.
+                cursor.rest = Bytes::copy_from_slice(&piece.bytes[n_sent..n_whole]);
+                cursor.advance(&chunk, n_whole, n_whole == piece.bytes.len());
+                if chunk.is_filler {
+                    meter.filler_bytes.add(n_whole as u64);
+                } else {
+                    meter.bytes.add(n_whole as u64);
+                    meter.sequence.set(chunk.sequence);
+                    meter.arrival.set(shared.meter.micros_at(chunk.arrived) + 1);
+                }
+            }
+        }
+    }
+}
+
+impl Cursor {
+    /// Finds the next chunk. Counts an overrun if its position has left the ring.
+    fn find(&mut self, state: &RingState, settings: &RingSettings, meter: &TailMeter) -> Lookup {
+        if let Some(end) = &self.ended {
             return Lookup::End(end.clone());
         }
-        let mut state = shared.state.lock();
         if let Some(end) = state.end.as_ref().filter(|it| it.is_abrupt()) {
             return Lookup::End(end.clone());
         }
-        while let Some(next) = cursor.position(&state) {
+        while let Some(next) = self.position(state) {
             if next < state.oldest() {
-                let lost = cursor.skip_evicted(&state);
+                let lost = self.skip_evicted(state);
                 if let Some(n_bytes) = lost {
                     meter.count_overrun(n_bytes);
-                    if let Err(end) = cursor.count_overrun(shared.settings.slow_client_limit) {
+                    if let Err(end) = self.count_overrun(settings.slow_client_limit) {
                         meter.too_slow.store(true, Ordering::Relaxed);
                         return Lookup::End(end);
                     }
@@ -172,26 +245,15 @@ impl Tail {
                 continue;
             }
             let Some(stored) = state.get(next) else { break };
-            if stored.chunk.head().filler && !cursor.has_begun {
-                cursor.next = Some(next + 1);
+            if stored.chunk.head().filler && !self.has_begun {
+                self.next = Some(next + 1);
                 continue;
             }
-            return Lookup::Chunk(cursor.next_chunk(&stored.chunk));
+            return Lookup::Chunk(next);
         }
-        if let Some(end) = &state.end {
-            return Lookup::End(end.clone());
-        }
-        state.wait(self.slot, cx.waker());
-        Lookup::Wait
+        state.end.clone().map_or(Lookup::Wait, Lookup::End)
     }
 
-    fn count(&self, n_bytes: usize) {
-        self.meter.bytes.add(n_bytes as u64);
-        self.shared.meter.bytes_out.add(n_bytes as u64);
-    }
-}
-
-impl Cursor {
     /// Returns the number of the next chunk, and selects it if the tail has not started.
     fn position(&mut self, state: &RingState) -> Option<u64> {
         if self.next.is_none() {
@@ -202,30 +264,59 @@ impl Cursor {
         self.next
     }
 
-    fn next_chunk(&self, chunk: &Chunk) -> NextChunk {
-        let head = chunk.head();
-        let has_preamble = self.preamble != PreamblePending::None && !head.filler;
-        NextChunk {
-            bytes: chunk.bytes(),
-            sequence: head.sequence,
-            arrived: head.arrived,
-            is_filler: head.filler,
-            head: has_preamble.then(|| head.clone()),
+    /// Collects stored chunks from `first` on, as far as one preamble fits all of them. Returns the head of the first
+    /// chunk if a preamble is due before it.
+    fn collect(
+        &self,
+        state: &RingState,
+        first: u64,
+        n_chunks_max: usize,
+        pieces: &mut Pieces,
+    ) -> Option<ChunkHead> {
+        let is_due = |it: &ChunkHead| self.preamble != PreamblePending::None && !it.filler;
+        let mut preamble_before = None;
+        let mut next = first;
+        for _ in 0..n_chunks_max {
+            if !pieces.has_space() {
+                return preamble_before;
+            }
+            let Some(stored) = state.get(next) else { break };
+            let head = stored.chunk.head();
+            if preamble_before.is_none() && is_due(head) {
+                if next > first {
+                    return preamble_before;
+                }
+                preamble_before = Some(head.clone());
+            }
+            let mut bytes = stored.chunk.bytes();
+            if next == first {
+                bytes.advance(self.n_sent);
+            }
+            let chunk = SentChunk { sequence: head.sequence, arrived: head.arrived, is_filler: head.filler };
+            pieces.push(Piece { bytes, kind: PieceKind::Chunk(chunk) });
+            next += 1;
         }
+        pieces.is_newest = state.is_next(next) && state.end.is_none();
+        preamble_before
     }
 
-    /// Moves past a chunk that was delivered.
-    fn advance(&mut self, chunk: &NextChunk) {
-        self.next = Some(chunk.sequence + 1);
+    /// Moves past bytes of a chunk, whole packets that were sent.
+    fn advance(&mut self, chunk: &SentChunk, n_bytes: usize, is_end: bool) {
+        (self.next, self.n_sent) = match is_end {
+            true => (Some(chunk.sequence + 1), 0),
+            false => (Some(chunk.sequence), self.n_sent + n_bytes),
+        };
         if !chunk.is_filler {
             self.has_begun = true;
-            self.offset += chunk.bytes.len() as u64;
+            self.preamble = PreamblePending::None;
+            self.offset += n_bytes as u64;
         }
     }
 
     /// Moves the cursor to a stored chunk because its position has left the ring. Returns the number of lost
     /// bytes, if any were lost.
     fn skip_evicted(&mut self, state: &RingState) -> Option<u64> {
+        self.n_sent = 0;
         if self.preamble == PreamblePending::Join {
             // Nothing was delivered yet, so nothing is lost: select the first chunk again.
             self.next = None;
@@ -256,9 +347,9 @@ impl Cursor {
         Err(EndReason::TooSlow)
     }
 
-    /// Returns the preamble to send before the chunk of this head.
-    fn take_preamble(&mut self, head: &ChunkHead) -> Bytes {
-        match std::mem::replace(&mut self.preamble, PreamblePending::None) {
+    /// Returns the preamble that is due before the chunk of this head.
+    fn preamble(&self, head: &ChunkHead) -> Bytes {
+        match self.preamble {
             PreamblePending::Join => preamble(head),
             PreamblePending::Overrun => preamble_after_overrun(head),
             PreamblePending::None => Bytes::new(),
@@ -268,6 +359,7 @@ impl Cursor {
 
 impl Drop for Tail {
     fn drop(&mut self) {
+        self.shared.meter.remove_tail(self.slot);
         let waker = self.shared.state.lock().free_slot(self.slot);
         drop(waker);
         self.shared.n_tails.fetch_sub(1, Ordering::Relaxed);

@@ -3,31 +3,34 @@
 //! This replaces the accept loop of the HTTP framework, which sets no socket options, has no header time-out and no
 //! connection limit, and hides the peer. Every accepted connection gets an id, a meter and a cancel token; the handler
 //! finds all three in the request's extensions as [`Connection`]. Cancelling the token closes the connection at once,
-//! even while its socket is full and nothing polls the body.
+//! even while its socket is full. A response that is a stream ends HTTP on its connection, see [`stream`](super::stream).
 //!
 //! ```text
 //! accept ─ over the limit ─► fixed 503 response, closed
-//!    └──── admitted ───────► serve ── drain ───► finishes the current response, accepts no further request
+//!    └──── admitted ───────► serve ── stream ──► leaves HTTP; the task sends the stream, then closes
+//!                              ├───── drain ───► finishes the current response, accepts no further request
 //!                              ├───── cancel ──► reset
 //!                              └───── hang-up ─► closed, although bytes of a next request hide it from hyper
 //! ```
 
 use std::convert::Infallible;
-use std::future::Future;
+use std::future::{Future, poll_fn};
 use std::io;
 use std::net::SocketAddr;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::pin::pin;
 use std::sync::Arc;
+use std::task::Poll;
 use std::time::Duration;
 
 use bytes::Bytes;
 use http::{Request, Response};
 use hyper::body::{Body, Incoming};
 use hyper::server::conn::http1;
-use hyper::service::service_fn;
+use hyper::service::{Service, service_fn};
 use hyper_util::rt::{TokioIo, TokioTimer};
 use media::{Connection, ConnectionMeter};
+use parking_lot::Mutex;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::runtime::Handle;
@@ -38,7 +41,8 @@ use tokio_util::task::TaskTracker;
 use tokio_util::task::task_tracker::TaskTrackerToken;
 
 use super::admission::{Admission, AdmissionGuard, LimitReached};
-use super::socket::{MeteredIo, prepare};
+use super::socket::{HangUpWatch, MeteredIo, prepare};
+use super::stream::{Stream, StreamSender};
 
 /// Maximum size of a request head, and of the buffer that a connection reads and writes with, in bytes.
 const HEAD_BYTES_MAX: usize = 16 << 10;
@@ -234,7 +238,8 @@ impl<H: Handler> Acceptor<H> {
         });
         let io = MeteredIo::new(socket, Arc::clone(&connection));
         let watch = io.hang_up_watch();
-        let cancel = connection.cancel.clone();
+        let socket = io.socket();
+        let take_over = TakeOver::new(&connection);
         let handler = self.handler.clone();
         let admission = Arc::new(admission);
         let guard = ConnectionGuard {
@@ -242,44 +247,94 @@ impl<H: Handler> Acceptor<H> {
             drain: self.drain.clone(),
             tasks: self.tasks.clone(),
         };
+        let (context, stream) = (Arc::clone(&connection), Arc::clone(&take_over));
         let service = service_fn(move |mut request: Request<Incoming>| {
-            request.extensions_mut().insert(Arc::clone(&connection));
+            request.extensions_mut().insert(Arc::clone(&context));
             request.extensions_mut().insert(guard.clone());
             request.extensions_mut().insert(local);
             let handler = handler.clone();
-            async move { Ok::<_, Infallible>(handler.answer(request).await) }
+            let (version, take_over) = (request.version(), Arc::clone(&stream));
+            async move {
+                let response = handler.answer(request).await;
+                if let Some(stream) = Stream::take(&response, version) {
+                    take_over.offer(stream);
+                    // The library must not respond. Taking the stream drops this future.
+                    std::future::pending::<()>().await;
+                }
+                Ok::<_, Infallible>(response)
+            }
         });
         let served = self.http.serve_connection(TokioIo::new(io), service).with_upgrades();
         let drain = self.drain.clone();
         let task = async move {
             let _admission = admission;
-            let watch = watch;
-            let mut hung_up = pin!(watch.hung_up());
-            let mut served = pin!(served);
-            let ended = tokio::select! {
-                biased;
-                () = cancel.cancelled() => return,
-                ended = served.as_mut() => Some(ended),
-                () = hung_up.as_mut() => return,
-                () = drain.cancelled() => None,
-            };
-            let ended = match ended {
-                Some(ended) => ended,
-                None => {
-                    served.as_mut().graceful_shutdown();
-                    tokio::select! {
-                        biased;
-                        () = cancel.cancelled() => return,
-                        ended = served => ended,
-                        () = hung_up => return,
-                    }
-                }
-            };
-            if let Err(error) = ended {
-                tracing::trace!(client.address = %peer, "connection ended: {error}");
+            // In a box, so that a stream does not occupy the memory of HTTP.
+            let http = Box::pin(serve_http(served, &connection, &take_over, watch, &drain)).await;
+            match http {
+                Ok(Some(stream)) => StreamSender::new(socket, connection, stream).run().await,
+                Ok(None) => {}
+                Err(error) => tracing::trace!(client.address = %peer, "connection ended: {error}"),
             }
         };
         self.tasks.spawn_on(task, &self.packets);
+    }
+}
+
+/// Serves HTTP on a connection until it ends, its client hangs up, it is cancelled, or a response is a stream, which is
+/// returned. Its response has not begun.
+async fn serve_http<S, B>(
+    served: http1::UpgradeableConnection<TokioIo<MeteredIo>, S>,
+    connection: &Connection,
+    take_over: &TakeOver,
+    watch: HangUpWatch,
+    drain: &CancellationToken,
+) -> hyper::Result<Option<Stream>>
+where
+    S: Service<Request<Incoming>, Response = Response<B>, Error = Infallible>,
+    B: Body<Error: std::error::Error + Send + Sync> + 'static,
+{
+    let mut served = pin!(served);
+    let mut hung_up = pin!(watch.hung_up());
+    let mut is_draining = false;
+    loop {
+        tokio::select! {
+            biased;
+            () = connection.cancel.cancelled() => return Ok(None),
+            ended = poll_fn(|cx| match served.as_mut().poll(cx) {
+                Poll::Ready(ended) => Poll::Ready(ended.map(|()| None)),
+                Poll::Pending => take_over.poll_take().map(|it| Ok(Some(it))),
+            }) => return ended,
+            () = hung_up.as_mut() => return Ok(None),
+            () = drain.cancelled(), if !is_draining => {
+                served.as_mut().graceful_shutdown();
+                is_draining = true;
+            }
+        }
+    }
+}
+
+/// A stream on its way from the response that contains it to the task of its connection.
+struct TakeOver {
+    connection: Arc<Connection>,
+    offered: Mutex<Option<Stream>>,
+}
+
+impl TakeOver {
+    fn new(connection: &Arc<Connection>) -> Arc<Self> {
+        Arc::new(TakeOver { connection: Arc::clone(connection), offered: Mutex::new(None) })
+    }
+
+    fn offer(&self, stream: Stream) {
+        *self.offered.lock() = Some(stream);
+    }
+
+    /// Takes the stream as soon as the library has written the responses before it. Must be called after the library was
+    /// polled: it has then written everything, or the socket is blocked and wakes the task.
+    fn poll_take(&self) -> Poll<Stream> {
+        match self.connection.meter.is_blocked() {
+            true => Poll::Pending,
+            false => self.offered.lock().take().map_or(Poll::Pending, Poll::Ready),
+        }
     }
 }
 

@@ -4,13 +4,14 @@ mod model;
 mod threads;
 
 use std::collections::HashMap;
+use std::io::IoSlice;
 use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
 use bytes::Bytes;
 use tokio::time::{Instant, advance};
 
-use super::{Budget, EndReason, JoinPoint, Ring, RingSettings, Tail, Writer, ring};
+use super::{Budget, EndReason, JoinPoint, PIECES_MAX, Pieces, Ring, RingSettings, Tail, Writer, ring};
 use crate::ts::build::{AUDIO_PID, Builder, PMT_PID, VIDEO_PID};
 use crate::ts::packet::{NULL_PID, PACKET, PAT_PID, Packet, packets};
 use crate::ts::table_reader::TableReader;
@@ -463,6 +464,91 @@ async fn a_dropped_writer_delivers_its_collected_packets() {
     drop(test.writer);
     let (bytes, end) = drain(&mut tail);
     assert_eq!((bytes.len(), end), (2 * PACKET, Some(EndReason::Closed)));
+}
+
+/// Returns what is available now; `n_bytes` of it are sent.
+fn send(tail: &mut Tail, n_bytes: usize) -> Option<Vec<u8>> {
+    let mut pieces = Pieces::new();
+    match tail.poll_pieces(&mut Context::from_waker(Waker::noop()), &mut pieces) {
+        Poll::Ready(Ok(())) => {
+            let mut slices = [IoSlice::new(&[]); PIECES_MAX];
+            let n_slices = pieces.slices(&mut slices);
+            let bytes: Vec<u8> = slices[..n_slices].iter().flat_map(|it| it.iter().copied()).collect();
+            assert_eq!(bytes.len(), pieces.n_bytes());
+            let n_bytes = n_bytes.min(bytes.len());
+            tail.sent(&pieces, n_bytes);
+            Some(bytes[..n_bytes].to_vec())
+        }
+        Poll::Ready(Err(_)) | Poll::Pending => None,
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn several_chunks_are_sent_at_once_behind_one_preamble() {
+    let mut test = TestRing::new(RingSettings::default());
+    test.tables();
+    (0..3).for_each(|index| test.chunk(index == 0, 10));
+    let mut tail = test.live(0);
+    let bytes = send(&mut tail, usize::MAX).unwrap();
+    assert_eq!(bytes.len(), (2 + 3 * 10) * PACKET);
+    assert_eq!(send(&mut tail, usize::MAX), None);
+    test.chunk(false, 10);
+    assert_eq!(send(&mut tail, usize::MAX).map(|it| it.len()), Some(10 * PACKET));
+    assert_eq!(tail.meter().bytes(), 42 * PACKET as u64);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_viewer_that_takes_a_part_of_a_packet_gets_the_rest_of_it_even_after_an_overrun() {
+    let patient = RingSettings { slow_client_limit: u32::MAX, ..settings(1, usize::MAX, 0) };
+    let mut test = TestRing::new(patient);
+    test.tables();
+    test.chunk(true, 10);
+    let (mut tail, mut viewer) = (test.live(0), Viewer::default());
+    let mut received = send(&mut tail, 5 * PACKET + 100).unwrap();
+    advance(Duration::from_secs(5)).await;
+    test.chunk(true, 10);
+    received.extend(send(&mut tail, 1).unwrap());
+    received.extend(send(&mut tail, usize::MAX).unwrap());
+    viewer.receives(&received);
+    assert_eq!((tail.meter().overruns(), viewer.n_breaks), (1, 4));
+    // Two packets of tables; ten packets, four of which were sent.
+    assert_eq!(tail.meter().overrun_bytes(), 6 * PACKET as u64);
+    assert_eq!(test.ring.meter().overruns(), 1);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_viewer_that_takes_nothing_keeps_no_chunk_in_memory() {
+    let mut test = TestRing::new(settings(1, usize::MAX, 0));
+    test.tables();
+    test.chunk(true, 10);
+    let mut tail = test.live(0);
+    send(&mut tail, 5 * PACKET + 100).unwrap();
+    let state = test.ring.shared.state.lock();
+    let chunk = state.get(state.oldest()).unwrap().chunk.bytes();
+    drop(state);
+    advance(Duration::from_secs(5)).await;
+    // Evicts the first chunks, whose block of memory is then used by nobody else.
+    test.writer.filler(Instant::now());
+    test.writer.filler(Instant::now());
+    drop(test);
+    assert!(chunk.is_unique());
+    drop(tail);
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_counters_of_a_ring_include_viewers_who_have_left() {
+    let mut test = TestRing::new(RingSettings::default());
+    test.tables();
+    test.chunk(true, 10);
+    let (mut first, mut second) = (test.live(0), test.live(0));
+    drain(&mut first);
+    drain(&mut second);
+    drop(first);
+    assert_eq!(test.ring.meter().bytes_out(), 2 * 12 * PACKET as u64);
+    let mut third = test.live(0);
+    drain(&mut third);
+    drop((second, third));
+    assert_eq!(test.ring.meter().bytes_out(), 3 * 12 * PACKET as u64);
 }
 
 #[tokio::test(start_paused = true)]

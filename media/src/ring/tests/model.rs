@@ -295,6 +295,37 @@ async fn run(scenario: Vec<Step>) {
     assert_eq!(budget.used(), 0);
 }
 
+/// However the socket splits the pieces, a viewer gets whole packets with declared discontinuities, and every byte
+/// is either sent or counted as lost.
+async fn send_in_parts(steps: Vec<(usize, usize, bool)>) {
+    let patient = RingSettings { slow_client_limit: u32::MAX, ..SETTINGS };
+    let mut test = TestRing::within(patient, &Budget::new(BUDGET));
+    test.tables();
+    test.chunk(true, 3);
+    let mut tail = test.live(0);
+    let mut received = send(&mut tail, usize::MAX).unwrap();
+    for (n_packets, n_bytes, is_filler) in steps {
+        if is_filler {
+            test.filler();
+        }
+        test.chunk(n_packets % 5 == 0, n_packets);
+        advance(Duration::from_millis(50)).await;
+        received.extend(send(&mut tail, n_bytes).into_iter().flatten());
+    }
+    while let Some(bytes) = send(&mut tail, usize::MAX) {
+        received.extend(bytes);
+    }
+    let mut viewer = Viewer::default();
+    viewer.receives(&received);
+    let meter = tail.meter();
+    assert_eq!(meter.bytes() + meter.filler_bytes(), received.len() as u64);
+    // The preamble has two packets at the start, and after an overrun six, which declare four discontinuities. A viewer
+    // may be overrun again before it takes anything of a preamble.
+    let preambles = (2 + 6 * viewer.n_breaks / 4) as u64 * PACKET as u64;
+    let tables = 2 * PACKET as u64;
+    assert_eq!(meter.bytes() - preambles + meter.overrun_bytes(), test.ring.meter().bytes_in() - tables);
+}
+
 proptest! {
     // Scenarios are long, so fewer cases run unless PROPTEST_CASES asks for more.
     #![proptest_config(ProptestConfig { cases: ProptestConfig::default().cases / 3, ..ProptestConfig::default() })]
@@ -302,5 +333,12 @@ proptest! {
     fn the_ring_behaves_like_its_model(scenario in any_scenario()) {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_time().start_paused(true).build();
         runtime.unwrap().block_on(run(scenario));
+    }
+    #[test]
+    fn a_stream_sent_in_parts_of_any_length_is_whole(
+        steps in prop::collection::vec((1..60_usize, 0..20_000_usize, prop::bool::weighted(0.1)), 1..60),
+    ) {
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_time().start_paused(true).build();
+        runtime.unwrap().block_on(send_in_parts(steps));
     }
 }

@@ -1,0 +1,236 @@
+//! Streams that the task of a connection sends by itself, without the HTTP library.
+//!
+//! A handler answers with a [`StreamTail`] in the extensions of its response. The connection then leaves HTTP: its task
+//! writes the head and the chunks of the tail to the socket, and closes the connection after the stream. The length of
+//! the body is therefore the end of the connection: FIN after a stream that ended, RST after one that was cut.
+//!
+//! A wake-up for a new chunk takes the lock of its ring once, and touches nothing that connections share.
+
+use std::future::poll_fn;
+use std::io::{self, IoSlice};
+use std::pin::pin;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::task::{Context, Poll, Wake, Waker};
+
+use bytes::{Buf, Bytes};
+use http::header::CONNECTION;
+use http::{HeaderMap, HeaderName, Response, Version};
+use jiff::Timestamp;
+use jiff::fmt::rfc2822::DateTimePrinter;
+use media::{Connection, EndReason, PIECES_MAX, Pieces, Tail};
+use parking_lot::Mutex;
+
+use super::socket::AcceptedSocket;
+
+/// Maximum number of bytes that a client may send after its request. They are read, because they would hide its end, and
+/// discarded.
+const SURPLUS_BYTES_MAX: usize = 64 << 10;
+/// Maximum number of writes before other tasks get their turn.
+const WRITES_MAX: usize = 16;
+
+/// The tail of a stream, in the extensions of a response whose body is empty.
+#[derive(Clone)]
+pub(crate) struct StreamTail(Arc<Mutex<Option<Tail>>>);
+
+impl StreamTail {
+    pub(crate) fn new(tail: Tail) -> Self {
+        StreamTail(Arc::new(Mutex::new(Some(tail))))
+    }
+}
+
+/// A stream that a connection has to send after it has left HTTP.
+pub(super) struct Stream {
+    head: Bytes,
+    tail: Tail,
+}
+
+impl Stream {
+    /// Takes the stream out of the response to a request of this version, if it has one.
+    pub(super) fn take<B>(response: &Response<B>, version: Version) -> Option<Stream> {
+        let tail = response.extensions().get::<StreamTail>()?.0.lock().take()?;
+        Some(Stream { head: head(response, version), tail })
+    }
+}
+
+/// Writes the head of a response whose body ends with the connection.
+fn head<B>(response: &Response<B>, version: Version) -> Bytes {
+    let status = response.status();
+    let version = if version == Version::HTTP_10 { "HTTP/1.0" } else { "HTTP/1.1" };
+    let reason = status.canonical_reason().unwrap_or_default();
+    let mut head = format!("{version} {} {reason}\r\n", status.as_u16()).into_bytes();
+    let mut line = |name: &str, value: &[u8]| {
+        for part in [name.as_bytes(), b": ", value, b"\r\n"] {
+            head.extend_from_slice(part);
+        }
+    };
+    let headers: &HeaderMap = response.headers();
+    for (name, value) in headers.iter().filter(|it| it.0 != CONNECTION) {
+        line(&title_case(name), value.as_bytes());
+    }
+    line("Connection", b"close");
+    if let Ok(date) = DateTimePrinter::new().timestamp_to_rfc9110_string(&Timestamp::now()) {
+        line("Date", date.as_bytes());
+    }
+    head.extend_from_slice(b"\r\n");
+    head.into()
+}
+
+/// Capitalises the words of a header name, as in all other responses.
+fn title_case(name: &HeaderName) -> String {
+    let words = name.as_str().split('-').map(|word| {
+        let (first, rest) = word.split_at(word.len().min(1));
+        first.to_ascii_uppercase() + rest
+    });
+    words.collect::<Vec<_>>().join("-")
+}
+
+/// Sends a stream on a connection that has left HTTP.
+pub(super) struct StreamSender {
+    socket: Arc<AcceptedSocket>,
+    connection: Arc<Connection>,
+    /// Bytes of the head that were not sent yet.
+    head: Bytes,
+    tail: Tail,
+    /// Bytes that the client sent after its request.
+    n_surplus: usize,
+    /// The socket did not accept all bytes.
+    is_blocked: bool,
+}
+
+/// Why a stream is over.
+#[derive(Debug)]
+enum Outcome {
+    /// The stream ended, and all its bytes were sent.
+    Ended,
+    /// The client closed the connection, or at least its side of it.
+    Left,
+    /// The connection was cancelled or failed, or the stream ended abruptly.
+    Cut,
+}
+
+impl StreamSender {
+    pub(super) fn new(socket: Arc<AcceptedSocket>, connection: Arc<Connection>, stream: Stream) -> Self {
+        let Stream { head, tail } = stream;
+        StreamSender { socket, connection, head, tail, n_surplus: 0, is_blocked: false }
+    }
+
+    /// Sends the stream until it ends, the client leaves, or the connection is cancelled. A draining server waits for
+    /// this, as for every response.
+    pub(super) async fn run(mut self) {
+        // From the beginning, so that it also holds after a panic and after the process was killed.
+        self.socket.reset_on_close(true);
+        let cancel = self.connection.cancel.clone();
+        let mut cancelled = pin!(cancel.cancelled());
+        let mut alarm: Option<Arc<Alarm>> = None;
+        let outcome = poll_fn(|cx| {
+            let alarm = match &mut alarm {
+                Some(it) if it.task.will_wake(cx.waker()) => it,
+                other => other.insert(Alarm::of(cx.waker())),
+            };
+            if alarm.is_raised.swap(false, Ordering::Acquire) {
+                let waker = Waker::from(Arc::clone(alarm));
+                let mut cx = Context::from_waker(&waker);
+                if cancelled.as_mut().poll(&mut cx).is_ready() {
+                    return Poll::Ready(Outcome::Cut);
+                }
+                if self.poll_left(&mut cx).is_ready() {
+                    return Poll::Ready(Outcome::Left);
+                }
+            }
+            self.poll_send(cx)
+        })
+        .await;
+        if matches!(outcome, Outcome::Ended | Outcome::Left) {
+            self.socket.reset_on_close(false);
+        }
+    }
+
+    /// Reads what the client sends, until it closes at least its side of the connection.
+    fn poll_left(&mut self, cx: &mut Context<'_>) -> Poll<()> {
+        let mut surplus = [0; 1024];
+        loop {
+            match self.socket.poll_discard(cx, &mut surplus) {
+                Poll::Ready(Ok(n_bytes)) if n_bytes > 0 && self.n_surplus < SURPLUS_BYTES_MAX => {
+                    self.n_surplus += n_bytes;
+                }
+                Poll::Ready(_) => return Poll::Ready(()),
+                Poll::Pending => return Poll::Pending,
+            }
+        }
+    }
+
+    /// Writes until the tail has no more bytes or the socket accepts no more.
+    fn poll_send(&mut self, cx: &mut Context<'_>) -> Poll<Outcome> {
+        for _ in 0..WRITES_MAX {
+            if self.is_blocked {
+                match self.socket.poll_writable(cx) {
+                    Poll::Ready(Ok(())) => self.is_blocked = false,
+                    Poll::Ready(Err(_)) => return Poll::Ready(Outcome::Cut),
+                    Poll::Pending => return Poll::Pending,
+                }
+            }
+            let mut pieces = Pieces::new();
+            match self.tail.poll_pieces(cx, &mut pieces) {
+                Poll::Ready(Err(end)) if self.head.is_empty() => return Poll::Ready(outcome(&end)),
+                Poll::Pending if self.head.is_empty() => return Poll::Pending,
+                _ => {}
+            }
+            match self.send(&pieces) {
+                Ok(is_complete) if is_complete && pieces.is_newest() => return Poll::Pending,
+                Ok(_) => {}
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
+                    self.is_blocked = true;
+                    self.connection.meter.blocked(tokio::time::Instant::now());
+                }
+                Err(_) => return Poll::Ready(Outcome::Left),
+            }
+        }
+        cx.waker().wake_by_ref();
+        Poll::Pending
+    }
+
+    /// Writes as much of the head and of these pieces as the socket accepts at once. Returns true if that is all.
+    fn send(&mut self, pieces: &Pieces) -> io::Result<bool> {
+        let mut slices = [IoSlice::new(&[]); 1 + PIECES_MAX];
+        slices[0] = IoSlice::new(&self.head);
+        let n_slices = 1 + pieces.slices(&mut slices[1..]);
+        let first = usize::from(self.head.is_empty());
+        let n_sent = self.socket.try_write(&slices[first..n_slices])?;
+        self.connection.meter.wrote(n_sent);
+        let n_head = n_sent.min(self.head.len());
+        let is_complete = n_sent == self.head.len() + pieces.n_bytes();
+        self.head.advance(n_head);
+        self.tail.sent(pieces, n_sent - n_head);
+        Ok(is_complete)
+    }
+}
+
+fn outcome(end: &EndReason) -> Outcome {
+    if end.is_abrupt() { Outcome::Cut } else { Outcome::Ended }
+}
+
+/// Wakes the task of a connection, and records that the cause was not the next chunk: the connection was cancelled, or
+/// its client sent or closed something. Only then does the task look for these causes, which costs several locks.
+struct Alarm {
+    is_raised: AtomicBool,
+    task: Waker,
+}
+
+impl Alarm {
+    /// Creates an alarm that is raised, so that the task looks at both causes once.
+    fn of(task: &Waker) -> Arc<Self> {
+        Arc::new(Alarm { is_raised: AtomicBool::new(true), task: task.clone() })
+    }
+}
+
+impl Wake for Alarm {
+    fn wake(self: Arc<Self>) {
+        self.wake_by_ref();
+    }
+
+    fn wake_by_ref(self: &Arc<Self>) {
+        self.is_raised.store(true, Ordering::Release);
+        self.task.wake_by_ref();
+    }
+}
