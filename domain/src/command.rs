@@ -11,13 +11,15 @@ enum Placeholder {
     StreamUrl,
     UserAgent,
     ChannelId,
+    Protocols,
 }
 
 impl Placeholder {
-    const ALL: [(&'static str, Self); 3] = [
+    const ALL: [(&'static str, Self); 4] = [
         ("{streamUrl}", Self::StreamUrl),
         ("{userAgent}", Self::UserAgent),
         ("{channelId}", Self::ChannelId),
+        ("{protocols}", Self::Protocols),
     ];
 }
 
@@ -44,6 +46,8 @@ pub struct CommandValues<'a> {
     pub user_agent: Option<&'a str>,
     /// For `{channelId}`.
     pub channel_id: &'a str,
+    /// For `{protocols}`: names of ffmpeg's protocols, separated by commas.
+    pub protocols: &'a str,
 }
 
 /// The reason why a command is invalid.
@@ -90,6 +94,7 @@ impl CommandTemplate {
                 Piece::Placeholder(Placeholder::StreamUrl) => values.stream_url,
                 Piece::Placeholder(Placeholder::UserAgent) => values.user_agent.unwrap_or_default(),
                 Piece::Placeholder(Placeholder::ChannelId) => values.channel_id,
+                Piece::Placeholder(Placeholder::Protocols) => values.protocols,
             });
             arguments.push(text.collect());
         }
@@ -198,7 +203,7 @@ mod tests {
     use super::*;
 
     fn filled(parameters: &str, stream_url: &str, user_agent: Option<&str>) -> Vec<String> {
-        let values = CommandValues { stream_url, user_agent, channel_id: "c1" };
+        let values = CommandValues { stream_url, user_agent, channel_id: "c1", protocols: "http,tcp" };
         CommandTemplate::new("p", parameters).unwrap().fill(values).arguments
     }
 
@@ -265,7 +270,12 @@ mod tests {
 
     #[test]
     fn a_command_prints_without_its_arguments() {
-        let values = CommandValues { stream_url: "http://u:secret@h", user_agent: None, channel_id: "" };
+        let values = CommandValues {
+            stream_url: "http://u:secret@h",
+            user_agent: None,
+            channel_id: "",
+            protocols: "",
+        };
         let argv = CommandTemplate::new("p", "-i {streamUrl}").unwrap().fill(values);
         assert_eq!(format!("{argv:?}"), "Argv(p and 2 arguments)");
     }

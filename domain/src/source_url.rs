@@ -5,6 +5,15 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
+/// The schemes of addresses in the network that may be passed to programs, and that admins can give to streams.
+///
+/// A list of what is allowed, because programs know many further schemes that read local files: ffmpeg reads
+/// `hls+file://`, `concat:`, `subfile,` and `cache:`, for example.
+pub const NETWORK_SCHEMES: [&str; 20] = [
+    "http", "https", "rtsp", "rtsps", "rtspt", "rtspu", "rtmp", "rtmpe", "rtmps", "rtmpt", "rtmpte",
+    "rtmpts", "rtp", "srtp", "udp", "srt", "rist", "mms", "mmsh", "mmst",
+];
+
 /// The address of a stream or of a guide, as the provider gave it.
 ///
 /// `Debug` and `Display` print `scheme://host:port/…` and nothing else, because credentials also hide in paths and
@@ -30,6 +39,21 @@ impl SourceUrl {
             Some((scheme, _)) if is_scheme(scheme) => scheme,
             _ => "",
         }
+    }
+
+    /// Returns whether it is an `http` or `https` address.
+    pub fn is_http(&self) -> bool {
+        ["http", "https"].iter().any(|it| self.scheme().eq_ignore_ascii_case(it))
+    }
+
+    /// Returns whether its scheme is one of [`NETWORK_SCHEMES`].
+    pub fn is_network(&self) -> bool {
+        NETWORK_SCHEMES.iter().any(|it| self.scheme().eq_ignore_ascii_case(it))
+    }
+
+    /// Returns whether its scheme is `file`.
+    pub fn is_file(&self) -> bool {
+        self.scheme().eq_ignore_ascii_case("file")
     }
 
     /// Returns the host without user, password and port; an IPv6 address without its brackets. `None` for an address

@@ -212,8 +212,10 @@ pub enum StreamReader {
 }
 
 impl Unplayable {
+    /// The address is a local file, but the list that names it is from the network.
+    pub(crate) const LOCAL_FILE: Self = Self("a list from the network may not name files of this machine");
     /// The address may not be given to a program: without a scheme it could be mistaken for an option or a file, and
-    /// some schemes combine local files.
+    /// some schemes read local files.
     pub(crate) const FOR_NO_PROGRAM: Self = Self("addresses of this kind cannot be passed to programs");
     /// An old record, from before commands were checked.
     pub(crate) const COMMAND: Self = Self("the command of its stream profile is invalid");

@@ -31,12 +31,13 @@ pub struct StreamProfile {
 }
 
 /// The arguments of ffmpeg: it logs only warnings and its speed, analyses the stream no longer than a viewer waits,
-/// generates missing time stamps, and writes every packet at once.
+/// generates missing time stamps, and writes every packet at once. A playlist behind the address leads only to the
+/// protocols that the address itself may have.
 macro_rules! ffmpeg {
     ($encoding:literal) => {
         concat!(
             "-nostdin -hide_banner -loglevel warning -stats -analyzeduration 2000000 -fflags +genpts+discardcorrupt ",
-            "-user_agent {userAgent} -i {streamUrl} -map 0:v:0? -map 0:a? ",
+            "-protocol_whitelist {protocols} -user_agent {userAgent} -i {streamUrl} -map 0:v:0? -map 0:a? ",
             $encoding,
             " -f mpegts -mpegts_flags +resend_headers -muxdelay 0 -flush_packets 1 pipe:1"
         )
@@ -136,7 +137,12 @@ mod tests {
         for profile in StreamProfile::built_in() {
             let Some(template) = profile.template() else { continue };
             for user_agent in [None, Some("Player/1 (x)")] {
-                let values = CommandValues { stream_url: "http://h/a b", user_agent, channel_id: "c" };
+                let values = CommandValues {
+                    stream_url: "http://h/a b",
+                    user_agent,
+                    channel_id: "c",
+                    protocols: "http",
+                };
                 let argv = template.clone().unwrap().fill(values);
                 assert_eq!(argv.arguments.iter().filter(|it| *it == "http://h/a b").count(), 1, "{argv:?}");
                 let n_agents = argv.arguments.iter().filter(|it| it.contains("Player/1 (x)")).count();

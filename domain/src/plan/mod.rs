@@ -152,7 +152,7 @@ pub fn plan_channel(channel: &Channel, records: &impl PlanRecords) -> Plan {
         let mut reason = None;
         for account_profile in account.active_profiles() {
             let url = rewrites.apply(account_profile, stream.url());
-            match readers.of(&url, &profile, &headers) {
+            match readers.of(&url, &account.list, &profile, &headers) {
                 Ok((delivery, command)) => plan.candidates.push(Candidate {
                     stream: stream.id,
                     stream_name: stream.name().to_owned(),

@@ -4,6 +4,7 @@ use std::collections::HashMap;
 
 use uuid::Uuid;
 
+use crate::account::PlaylistLocation;
 use crate::command::{Argv, CommandTemplate, CommandTemplateError, CommandValues};
 use crate::ids::StreamProfileId;
 use crate::source_url::SourceUrl;
@@ -25,30 +26,38 @@ impl StreamReaders {
     /// Returns the delivery of an address under a profile, and its command.
     ///
     /// A redirect needs no reader, so any HTTP address is accepted. A file is proxied even under *redirect*, because
-    /// its address would be useless to a viewer and would reveal local paths.
+    /// its address would be useless to a viewer and would reveal local paths. A file is read only if `list`, the list of
+    /// its account, is not from the network.
     pub(super) fn of(
         &mut self,
         url: &SourceUrl,
+        list: &PlaylistLocation,
         profile: &StreamProfile,
         headers: &RequestHeaders,
     ) -> Result<(Delivery, Option<Argv>), Unplayable> {
+        if url.is_file() && matches!(list, PlaylistLocation::Url(_)) {
+            return Err(Unplayable::LOCAL_FILE);
+        }
         match profile.delivery {
-            Delivery::Redirect if is_http(url) => Ok((Delivery::Redirect, None)),
+            Delivery::Redirect if url.is_http() => Ok((Delivery::Redirect, None)),
             Delivery::Proxy | Delivery::Redirect => match SourceKind::of(url).reader(self.has_ffmpeg)? {
                 StreamReader::Gateway => Ok((Delivery::Proxy, None)),
-                StreamReader::Ffmpeg => self.command(url, &StreamProfile::of(Delivery::Command), headers),
+                StreamReader::Ffmpeg => {
+                    self.command(url, list, &StreamProfile::of(Delivery::Command), headers)
+                }
             },
-            Delivery::Command => self.command(url, profile, headers),
+            Delivery::Command => self.command(url, list, profile, headers),
         }
     }
 
     fn command(
         &mut self,
         url: &SourceUrl,
+        list: &PlaylistLocation,
         profile: &StreamProfile,
         headers: &RequestHeaders,
     ) -> Result<(Delivery, Option<Argv>), Unplayable> {
-        if !is_for_programs(url) {
+        if !is_for_programs(url, list) {
             return Err(Unplayable::FOR_NO_PROGRAM);
         }
         let template = self.templates.entry(profile.id).or_insert_with(|| profile.template());
@@ -56,26 +65,35 @@ impl StreamReaders {
         let argv = template.fill(CommandValues {
             stream_url: url.expose(),
             // Only HTTP has user agents, and programs reject the option for other protocols.
-            user_agent: headers.user_agent.as_deref().filter(|_| is_http(url)),
+            user_agent: headers.user_agent.as_deref().filter(|_| url.is_http()),
             channel_id: &self.channel_id,
+            protocols: protocols(url),
         });
         Ok((Delivery::Command, Some(argv)))
     }
 }
 
-fn is_http(url: &SourceUrl) -> bool {
-    ["http", "https"].iter().any(|it| url.scheme().eq_ignore_ascii_case(it))
+/// Returns whether a program may be given this address. It must neither be mistaken for an option or a path, nor make a
+/// program read local files, unless it is from a list that is a file of the operator.
+fn is_for_programs(url: &SourceUrl, list: &PlaylistLocation) -> bool {
+    let is_allowed = match list {
+        PlaylistLocation::File(_) => !url.scheme().is_empty(),
+        PlaylistLocation::None => url.is_network() || url.is_file(),
+        PlaylistLocation::Url(_) => url.is_network(),
+    };
+    is_allowed && !url.expose().contains('\0')
 }
 
-/// Returns whether a program may be given this address. It comes from a provider's playlist, and must neither be
-/// mistaken for an option nor make ffmpeg read local files through one of its pseudo-protocols.
-fn is_for_programs(url: &SourceUrl) -> bool {
-    const LOCAL_SCHEMES: [&str; 13] = [
-        "async", "cache", "concat", "concatf", "crypto", "data", "fd", "ipfs", "md5", "pipe", "subfile",
-        "tee", "unix",
-    ];
-    let scheme = url.scheme().to_ascii_lowercase();
-    // Also for `crypto+http`.
-    let first = scheme.split('+').next().unwrap_or_default();
-    !first.is_empty() && !LOCAL_SCHEMES.contains(&first) && !url.expose().contains('\0')
+/// Returns the protocols of ffmpeg that an address may lead to, by itself or through a playlist behind it.
+///
+/// Some of them carry others: `crypto` decrypts segments, `ffrtmphttp` is RTMP inside of HTTP. A carried address is
+/// checked as well.
+fn protocols(url: &SourceUrl) -> &'static str {
+    macro_rules! network {
+        () => {
+            "crypto,data,ffrtmpcrypt,ffrtmphttp,http,httpproxy,https,mmsh,mmst,rist,rtmp,rtmpe,rtmps,rtmpt,rtmpte,\
+             rtmpts,rtp,srt,srtp,tcp,tls,udp"
+        };
+    }
+    if url.is_network() { network!() } else { concat!("async,cache,concat,file,subfile,", network!()) }
 }

@@ -216,6 +216,81 @@ fn streams_that_the_gateway_cannot_read_are_read_by_ffmpeg_if_installed() {
 }
 
 #[test]
+fn only_a_list_that_is_a_file_of_the_operator_names_local_files_for_programs() {
+    let network = PlaylistLocation::Url(SourceUrl::new("http://provider.example/list.m3u"));
+    let own = PlaylistLocation::File("/srv/list.m3u".to_owned());
+    let check = |url: &str, list: &PlaylistLocation, default, is_played: bool| {
+        let account = Account { list: list.clone(), ..account(1, 1) };
+        let plan = plan_of(&[stream(1, 1, url)], &[account], default);
+        assert_eq!(plan.candidates.len(), usize::from(is_played), "{url} {list:?} {default}");
+        assert_eq!(plan.unplayable.len(), usize::from(!is_played), "{url} {list:?} {default}");
+    };
+    for url in
+        ["http://h/1", "HTTPS://h/1", "rtsps://h/1", "rtmpte://h/1", "srt://h:1", "rist://h:1", "mms://h/1"]
+    {
+        check(url, &network, Delivery::Command, true);
+    }
+    let forms = [
+        "file:///etc/passwd",
+        "FILE:///etc/passwd",
+        "hls+file:///etc/passwd",
+        "hls+http://h/1",
+        "hls://file:///etc/passwd",
+        "async://file:///etc/passwd",
+        "cache://file:///etc/passwd",
+        "concat://file:///etc/passwd",
+        "concatf://h/1",
+        "crypto+file:///etc/passwd",
+        "data://text/plain,1",
+        "fd://0",
+        "ftp://h/1",
+        "gopher://h/1",
+        "ipfs://h/1",
+        "pipe://0",
+        "tcp://h:1",
+        "unix:///run/x",
+        "lavfi://x",
+        "unheard-of://x",
+    ];
+    for url in forms {
+        check(url, &network, Delivery::Command, false);
+        check(url, &own, Delivery::Command, true);
+    }
+    for url in
+        ["concat:/etc/passwd", "subfile,,start,0,end,0,,:/etc/passwd", "-filter_complex", "/etc/passwd"]
+    {
+        check(url, &network, Delivery::Command, false);
+        check(url, &own, Delivery::Command, false);
+    }
+    // The gateway itself reads files too.
+    check("file:///srv/1.ts", &network, Delivery::Proxy, false);
+    check("file:///srv/1.ts", &network, Delivery::Redirect, false);
+    check("file:///srv/1.ts", &own, Delivery::Proxy, true);
+}
+
+#[test]
+fn ffmpeg_may_open_local_files_only_for_an_address_that_is_one() {
+    let whitelist = |url: &str| {
+        let account = Account { list: PlaylistLocation::File("/srv/list.m3u".to_owned()), ..account(1, 1) };
+        let plan = plan_of(&[stream(1, 1, url)], &[account], Delivery::Command);
+        let arguments = plan.candidates[0].command.clone().unwrap().arguments;
+        let at = arguments.iter().position(|it| it == "-protocol_whitelist").unwrap();
+        assert!(at < arguments.iter().position(|it| it == "-i").unwrap(), "an option of the input");
+        arguments[at + 1].split(',').map(str::to_owned).collect::<Vec<_>>()
+    };
+    let allows = |url: &str, protocol: &str| whitelist(url).iter().any(|it| it == protocol);
+    for url in ["http://h/1.m3u8", "rtsp://h/1", "srt://h:1"] {
+        for local in ["file", "async", "cache", "concat", "concatf", "fd", "pipe", "subfile", "tee", "unix"] {
+            assert!(!allows(url, local), "{url}: {local}");
+        }
+        for used in ["http", "https", "tcp", "tls", "crypto", "udp", "rtp"] {
+            assert!(allows(url, used), "{url}: {used}");
+        }
+    }
+    assert!(allows("file:///srv/1.m3u8", "file") && allows("file:///srv/1.m3u8", "http"));
+}
+
+#[test]
 fn a_program_gets_the_address_the_channel_and_the_user_agent_in_force() {
     let mut one = stream(1, 1, "http://h/a b");
     one.stream_profile = Some(StreamProfileId(9));

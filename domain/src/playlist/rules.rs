@@ -52,7 +52,7 @@ impl Rules {
                     let url = edits.url.as_ref().unwrap_or(&properties.url);
                     if let Some(url) = changed(pattern, url.expose()).map(SourceUrl::new)
                         && !url.scheme().is_empty()
-                        && (is_file(&properties.url) || !is_file(&url))
+                        && (properties.url.is_file() || !url.is_file())
                     {
                         edits.url = Some(url);
                     }
@@ -96,10 +96,6 @@ fn changed(pattern: &Pattern, text: &str) -> Option<String> {
     }
     let clean: String = after.chars().filter(|it| !it.is_control()).collect();
     Some(clean.trim().to_owned())
-}
-
-fn is_file(url: &SourceUrl) -> bool {
-    url.scheme().eq_ignore_ascii_case("file")
 }
 
 #[cfg(test)]

@@ -16,7 +16,8 @@ use crate::write::Write;
 const RECORDS_AT_ONCE: usize = 1_000;
 
 /// Adds the records that every store needs: the account of manually created streams, the built-in stream profiles, and
-/// the keys of this installation. Does not change existing records. One commit; blocks.
+/// the keys of this installation. Does not change existing records, except for built-in stream profiles of an earlier
+/// version. One commit; blocks.
 pub fn seed(store: &Store) -> Result<()> {
     let keys = ServerKeys { tokens: random()?, lookup: random()? };
     store.write_blocking(move |write| {
@@ -24,8 +25,12 @@ pub fn seed(store: &Store) -> Result<()> {
         let known: Vec<StreamProfile> = write.all()?;
         for profile in StreamProfile::built_in() {
             // In an older store, a profile of the user may have the name of a later built-in one; it stays.
-            if known.iter().all(|it| it.name != profile.name) {
-                put_missing(write, &profile)?;
+            let of_name = known.iter().find(|it| it.name == profile.name);
+            match of_name {
+                None => put_missing(write, &profile)?,
+                // Nobody else can change a locked profile, so this one is of an earlier version.
+                Some(old) if old.id == profile.id && old.locked && *old != profile => write.put(&profile)?,
+                Some(_) => {}
             }
         }
         put_missing(write, &keys)

@@ -59,6 +59,16 @@ fn seeding_keeps_stream_profiles_with_the_id_or_name_of_a_built_in_one() {
 }
 
 #[test]
+fn seeding_updates_the_built_in_stream_profiles_of_an_earlier_version() {
+    let store = Store::temporary(schema()).unwrap();
+    let [_, _, copy, ..] = StreamProfile::built_in();
+    let old = StreamProfile { parameters: "-i {streamUrl}".to_owned(), ..copy };
+    store.write_blocking(move |write| write.put(&old)).unwrap();
+    seed(&store).unwrap();
+    assert_eq!(store.collection::<StreamProfile>().all().unwrap(), StreamProfile::built_in());
+}
+
+#[test]
 fn a_catalogue_is_stored_under_its_own_ids_and_later_records_get_others() {
     let store = Store::temporary(schema()).unwrap();
     seed(&store).unwrap();

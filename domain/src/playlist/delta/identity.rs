@@ -13,7 +13,7 @@ pub(super) enum PanelContent {
 /// Returns the kind and the stream id in `/live/user/password/ID.ts`, `/user/password/ID`, `/movie/…` and `/series/…`,
 /// on any host, with any extension or none. `None` for any other address.
 pub(super) fn panel_id(url: &SourceUrl) -> Option<(PanelContent, &str)> {
-    if !["http", "https"].iter().any(|it| url.scheme().eq_ignore_ascii_case(it)) {
+    if !url.is_http() {
         return None;
     }
     let mut segments = url.path().strip_prefix('/')?.rsplit('/');

@@ -3,7 +3,7 @@
 use domain::channel::{ChannelNumber, ChannelNumberError};
 use domain::group::Group;
 use domain::ids::GroupId;
-use domain::source_url::SourceUrl;
+use domain::source_url::{NETWORK_SCHEMES, SourceUrl};
 use serde::{Serialize, Serializer};
 use serde_json::Value;
 use storage::{Table, Write};
@@ -157,7 +157,7 @@ impl GroupFilter {
     }
 }
 
-/// URL of a stream that an API client sends.
+/// URL of a stream that an API client sends. Excludes `file`, because an API client must not select files of the gateway.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(in crate::rest) struct StreamUrl(pub(in crate::rest) SourceUrl);
 
@@ -170,17 +170,14 @@ impl Readable for StreamUrl {
         let Text(text) = Text::read(value, field)?;
         let is_plain = !text.contains(|it: char| it.is_whitespace() || it.is_control());
         match Url::parse(&text) {
-            Ok(url) if !url.cannot_be_a_base() && !SCHEMES.contains(&url.scheme()) => {
-                Err(format!("The scheme of the URL must be one of: {}.", SCHEMES.join(", ")))
+            Ok(url) if !url.cannot_be_a_base() && !NETWORK_SCHEMES.contains(&url.scheme()) => {
+                Err(format!("The scheme of the URL must be one of: {}.", NETWORK_SCHEMES.join(", ")))
             }
             Ok(url) if is_plain && url.has_host() => Ok(Self(SourceUrl::new(text))),
             _ => Err("Enter a valid URL.".to_owned()),
         }
     }
 }
-
-/// Schemes of streams that an admin adds. Excludes `file`, because an API client must not select files of the gateway.
-const SCHEMES: [&str; 8] = ["http", "https", "rtsp", "rtsps", "rtmp", "rtmps", "rtp", "udp"];
 
 #[cfg(test)]
 mod tests {
@@ -250,6 +247,7 @@ mod tests {
             "rtsp://192.0.2.1/stream",
             "udp://@239.0.0.1:1234",
             "rtmp://[2001:db8::1]/live/1",
+            "srt://192.0.2.1:9000",
         ] {
             assert_eq!(read(url).unwrap().0.expose(), url);
         }
