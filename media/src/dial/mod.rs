@@ -1,14 +1,15 @@
 //! Opens connections to providers: TCP, TLS over TCP, or in-memory pairs in tests.
 //!
-//! The addresses of a name are tried one after the other and never at the same time, because a provider that
-//! counts connections would see all of them.
+//! The addresses of a name are tried one after the other and never at the same time as in RFC 8305, because a provider
+//! that counts connections would see all of them. Instead the address that worked last is tried first.
 
+mod names;
 mod reset;
 #[cfg(test)]
 mod tests;
 
 use std::future::Future;
-use std::net::SocketAddr;
+use std::net::{SocketAddr, ToSocketAddrs};
 use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Duration;
@@ -17,14 +18,17 @@ use std::{fmt, io};
 use rustls::pki_types::{CertificateDer, ServerName};
 use rustls::{ClientConfig, RootCertStore};
 use tokio::io::{AsyncRead, AsyncWrite};
-use tokio::net::{TcpStream, lookup_host};
+use tokio::net::TcpStream;
 use tokio::time::{Instant, timeout, timeout_at};
 use tokio_rustls::TlsConnector;
 use tracing::{debug, warn};
 
+use self::names::Names;
 use self::reset::ResetOnDrop;
 use crate::error::{Cause, UpstreamError};
 
+/// Minimum time for an address of a name. An address that would get less is left for the next attempt.
+const SHARE_MIN: Duration = Duration::from_secs(1);
 /// Maximum time for an address that is not the last one of its name, even if much more time remains. It covers one lost
 /// SYN, which is sent again after a second.
 const SHARE_MAX: Duration = Duration::from_millis(1500);
@@ -82,6 +86,7 @@ pub struct DialSettings {
 /// Connects by TCP, with TLS if the address requires it.
 pub struct TcpDial {
     tls: TlsConnector,
+    names: Names,
 }
 
 impl TcpDial {
@@ -109,11 +114,13 @@ impl TcpDial {
             .map_err(|error| Cause::Tls(error.to_string()))?
             .with_root_certificates(roots)
             .with_no_client_auth();
-        Ok(Self { tls: TlsConnector::from(Arc::new(config)) })
+        let lookup = |host: &str, port| (host, port).to_socket_addrs().map(Iterator::collect);
+        Ok(Self { tls: TlsConnector::from(Arc::new(config)), names: Names::new(Arc::new(lookup)) })
     }
 
-    /// Connects to the first address that answers. Each address gets an equal share of the remaining time, so
-    /// that one unreachable address cannot use up the time of the others, and the last one gets what is left.
+    /// Connects to the first address that answers. Each address gets a share of the remaining time, so that one
+    /// unreachable address cannot use up the time of the others, and the last one gets what is left. The address that
+    /// answered is tried first next time; if none did, the first one that there was no time for.
     async fn connect_in_turn(
         &self,
         address: &DialAddress,
@@ -123,10 +130,15 @@ impl TcpDial {
         let mut last = Cause::ConnectTimeout;
         for (index, &it) in addresses.iter().enumerate() {
             let left = deadline.saturating_duration_since(Instant::now());
-            let n_left = u32::try_from(addresses.len() - index).unwrap_or(u32::MAX);
-            let share = if n_left == 1 { left } else { (left / n_left).min(SHARE_MAX) };
+            let Some(share) = share(left, addresses.len() - index, index == 0) else {
+                self.names.remember(address, it);
+                break;
+            };
             last = match timeout(share, self.connect(address, it)).await {
-                Ok(Ok(socket)) => return Ok(socket),
+                Ok(Ok(socket)) => {
+                    self.names.remember(address, it);
+                    return Ok(socket);
+                }
                 // Another address of the same name presents the same certificate.
                 Ok(Err(cause @ Cause::Tls(_))) => return Err(cause.into()),
                 Ok(Err(cause)) => cause,
@@ -159,7 +171,10 @@ impl Dial for TcpDial {
     fn dial<'a>(&'a self, address: &'a DialAddress, limit: Duration) -> DialFuture<'a> {
         Box::pin(async move {
             let deadline = Instant::now() + limit;
-            let dialled = async { self.connect_in_turn(address, &resolve(address).await?, deadline).await };
+            let dialled = async {
+                let addresses = self.names.resolve(address, time_for_lookup(limit)).await?;
+                self.connect_in_turn(address, &addresses, deadline).await
+            };
             match timeout_at(deadline, dialled).await {
                 Ok(result) => result,
                 Err(_) => Err(Cause::ConnectTimeout.into()),
@@ -168,16 +183,22 @@ impl Dial for TcpDial {
     }
 }
 
-/// Resolves a host name, in the order of the resolver.
-async fn resolve(address: &DialAddress) -> Result<Vec<SocketAddr>, UpstreamError> {
-    let addresses: Vec<SocketAddr> = match lookup_host((address.host.as_str(), address.port)).await {
-        Ok(addresses) => addresses.collect(),
-        Err(error) => {
-            debug!(host = %address.host, "name resolution failed: {error}");
-            return Err(Cause::Dns.into());
-        }
-    };
-    if addresses.is_empty() { Err(Cause::Dns.into()) } else { Ok(addresses) }
+/// Returns how much of the time for a connection its name resolution may use: the rest is enough for one address.
+fn time_for_lookup(limit: Duration) -> Duration {
+    limit.saturating_sub(SHARE_MIN).max(limit / 2)
+}
+
+/// Returns the time for the next one of `n_left` addresses, or `None` if too little is left. The first one is always
+/// tried.
+fn share(left: Duration, n_left: usize, is_first: bool) -> Option<Duration> {
+    if left < SHARE_MIN && !is_first {
+        return None;
+    }
+    let n_left = u32::try_from(n_left).unwrap_or(u32::MAX);
+    let share = (left / n_left).clamp(SHARE_MIN, SHARE_MAX);
+    // No time that is too short for the next address is kept back.
+    let is_last = n_left == 1 || left < share + SHARE_MIN;
+    Some(if is_last { left } else { share })
 }
 
 /// Converts an error of the handshake: a TLS error if the peer caused it, otherwise a broken connection.
