@@ -4,6 +4,7 @@
 //! closer. The permit is returned when the provider can no longer see the socket, or when no process of the
 //! program is left.
 
+mod cookies;
 mod file;
 mod http;
 pub(crate) mod payload;
@@ -29,6 +30,7 @@ use crate::closer::Closer;
 use crate::dial::Dial;
 use crate::error::{Cause, UpstreamError};
 use crate::permit::Permit;
+use crate::source::cookies::CookieJar;
 use crate::source::file::FileSource;
 use crate::source::http::{HttpUpstream, is_headless};
 use crate::source::probe::{BodyPart, InnerHead, Probe};
@@ -239,26 +241,30 @@ async fn open_http(
 ) -> Result<(HttpTarget, usize, VecDeque<Bytes>), UpstreamError> {
     let first = HttpTarget::parse(&request.url)?;
     let mut target = first.clone();
-    let mut visited = vec![first.clone()];
+    let mut cookies = CookieJar::default();
+    // With the number of changes of cookies: servers redirect to the same address to set one.
+    let mut visited = vec![(first.clone(), 0)];
     loop {
         // Built before dialling, so that an invalid request opens no connection.
-        let outgoing = request::request(request, &target, first.may_share_secrets_with(&target))?;
+        let is_trusted = first.may_share_secrets_with(&target);
+        let outgoing = request::request(request, &target, is_trusted, &cookies.pairs(&target))?;
         http.dial(&*upstream.dial, &target.address, upstream.settings.connect_timeout).await?;
         let response = http.send(outgoing).await?;
         let status = response.status();
+        cookies.store(&target, response.headers());
         if let Some(location) = location(status, response.headers()) {
-            let next = target.join(&location?)?;
+            let next = (target.join(&location?)?, cookies.n_changes());
             if visited.contains(&next) {
                 return Err(Cause::RedirectLoop.into());
             }
             if visited.len() > upstream.settings.redirects_max {
                 return Err(Cause::TooManyRedirects.into());
             }
-            debug!(from = ?target, to = ?next, "upstream redirects");
+            debug!(from = ?target, to = ?next.0, "upstream redirects");
             // The provider must never see two connections.
             http.hang_up().await;
-            visited.push(next.clone());
-            target = next;
+            target = next.0.clone();
+            visited.push(next);
             continue;
         }
         match status {

@@ -4,7 +4,9 @@
 use std::fmt;
 
 use bytes::Bytes;
-use http::header::{ACCEPT, AUTHORIZATION, CONNECTION, HOST, HeaderMap, HeaderName, HeaderValue, USER_AGENT};
+use http::header::{
+    ACCEPT, AUTHORIZATION, CONNECTION, COOKIE, HOST, HeaderMap, HeaderName, HeaderValue, USER_AGENT,
+};
 use http::{Method, Request, Uri};
 use http_body_util::Empty;
 use tracing::debug;
@@ -55,11 +57,13 @@ const RESERVED: [&str; 8] = [
     "icy-metadata",
 ];
 
-/// Builds the request for `target`. `trusted` is true if the secrets meant for the first host may be sent.
+/// Builds the request for `target`. `trusted` is true if the secrets meant for the first host may be sent. `cookies` are
+/// names and values of the cookies that servers have set for this target.
 pub(crate) fn request(
     open: &OpenRequest,
     target: &HttpTarget,
     trusted: bool,
+    cookies: &[(&str, &str)],
 ) -> Result<Request<Empty<Bytes>>, Cause> {
     let uri: Uri =
         target.path.parse().map_err(|_| Cause::Address("its path is not valid in a request".into()))?;
@@ -96,6 +100,12 @@ pub(crate) fn request(
     {
         headers.insert(USER_AGENT, agent);
     }
+    if !cookies.is_empty() {
+        let mut value = HeaderValue::try_from(cookie_header(headers.get(COOKIE), cookies))
+            .map_err(|_| Cause::Protocol("a cookie is not valid in a request".into()))?;
+        value.set_sensitive(true);
+        headers.insert(COOKIE, value);
+    }
     headers.insert(CONNECTION, HeaderValue::from_static("close"));
 
     let mut request = Request::new(Empty::new());
@@ -103,6 +113,18 @@ pub(crate) fn request(
     *request.uri_mut() = uri;
     *request.headers_mut() = headers;
     Ok(request)
+}
+
+/// Returns the cookies of the user and of the server as one header. A cookie of the server replaces one of the user.
+fn cookie_header(of_user: Option<&HeaderValue>, of_server: &[(&str, &str)]) -> String {
+    let of_user = of_user.and_then(|it| it.to_str().ok()).unwrap_or_default();
+    let is_kept = |it: &&str| {
+        let name = it.split('=').next().unwrap_or_default().trim();
+        !it.is_empty() && of_server.iter().all(|(other, _)| *other != name)
+    };
+    let kept = of_user.split(';').map(str::trim).filter(is_kept).map(str::to_owned);
+    let pairs = of_server.iter().map(|(name, value)| format!("{name}={value}"));
+    kept.chain(pairs).collect::<Vec<_>>().join("; ")
 }
 
 /// Encodes as Base64 with padding, for an `Authorization` header.
@@ -130,7 +152,7 @@ mod tests {
     use super::*;
 
     fn sent(open: &OpenRequest, url: &str, trusted: bool) -> Vec<String> {
-        let request = request(open, &HttpTarget::parse(url).unwrap(), trusted).unwrap();
+        let request = request(open, &HttpTarget::parse(url).unwrap(), trusted, &[]).unwrap();
         let line = |(name, value): (&HeaderName, &HeaderValue)| {
             format!("{name}: {}", String::from_utf8_lossy(value.as_bytes()))
         };
@@ -187,6 +209,20 @@ mod tests {
             ["host: other", "user-agent: Player/1", "accept: */*", "referer: http://b/", "connection: close"]
         );
         assert_eq!(sent(&open, "http://a/x", true).len(), 8);
+    }
+
+    #[test]
+    fn cookies_of_the_server_join_those_of_the_user() {
+        let open =
+            OpenRequest { headers: vec![("Cookie".into(), "a=1; b=2;".into())], ..OpenRequest::default() };
+        let target = HttpTarget::parse("http://a/x").unwrap();
+        let sent = |trusted| {
+            let request = request(&open, &target, trusted, &[("b", "3"), ("c", "4")]).unwrap();
+            request.headers()[COOKIE].clone()
+        };
+        assert_eq!(sent(true), "a=1; b=3; c=4");
+        assert_eq!(sent(false), "b=3; c=4");
+        assert!(sent(true).is_sensitive());
     }
 
     #[test]

@@ -617,3 +617,51 @@ async fn a_provider_never_sees_more_sockets_than_permits_exist() {
     assert!(setup.a.peak() <= N_SLOTS, "{}", setup.a.peak());
     assert!(setup.a.n_accepted() > 200);
 }
+
+/// Returns a redirect with `Set-Cookie` headers.
+fn redirect_with_cookies(location: &str, cookies: &[&str]) -> Behaviour {
+    let lines: String = cookies.iter().map(|it| format!("Set-Cookie: {it}\r\n")).collect();
+    let head = format!(
+        "HTTP/1.1 302 Found\r\nLocation: {location}\r\n{lines}Content-Length: 0\r\nConnection: close\r\n\r\n"
+    );
+    Behaviour::Raw(head.into())
+}
+
+fn cookies_of(provider: &MemoryProvider, path: &str) -> Vec<Option<String>> {
+    let requests = provider.requests().into_iter().filter(|it| it.path == path);
+    let cookie = |it: &String| it.strip_prefix("Cookie: ").map(str::to_owned);
+    requests.map(|it| it.headers.iter().find_map(cookie)).collect()
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_cookie_of_a_redirect_is_sent_to_the_next_hop_of_the_same_site_only() {
+    let setup = Setup::new();
+    setup.a.set("/x", redirect_with_cookies("/live/1", &["session=s3; Path=/", "other=1; Path=/films"]));
+    setup.a.set("/live/1", redirect_with_cookies("http://b/2", &["seen=1"]));
+    setup.b.set("/2", redirect_with_cookies("http://a/live/3", &["session=b; Domain=a", "b=1"]));
+    setup.a.set("/live/3", Behaviour::play("x"));
+    drop(setup.open("http://a/x").await.unwrap());
+    assert_eq!(cookies_of(&setup.a, "/x"), [None]);
+    assert_eq!(cookies_of(&setup.a, "/live/1"), [Some("session=s3".to_owned())]);
+    assert_eq!(cookies_of(&setup.b, "/2"), [None]);
+    assert_eq!(cookies_of(&setup.a, "/live/3"), [Some("seen=1; session=s3".to_owned())]);
+    // The next attempt begins without cookies.
+    setup.is_clean().await;
+    drop(setup.open("http://a/x").await.unwrap());
+    assert_eq!(cookies_of(&setup.a, "/x"), [None, None]);
+    setup.is_clean().await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_redirect_to_the_same_address_is_a_loop_only_if_no_cookie_changed() {
+    let setup = Setup::new();
+    setup.a.script("/x", [redirect_with_cookies("/x", &["checked=1"]), Behaviour::play("x")]);
+    drop(setup.open("http://a/x").await.unwrap());
+    setup.is_clean().await;
+    setup.a.set("/x", redirect_with_cookies("/x", &["checked=1"]));
+    assert_eq!(setup.failure("http://a/x").await.0, Cause::RedirectLoop);
+    let n_before = setup.a.requests().len();
+    setup.a.script("/x", (0..9).map(|n| redirect_with_cookies("/x", &[&format!("n={n}")])));
+    assert_eq!(setup.failure("http://a/x").await.0, Cause::TooManyRedirects);
+    assert_eq!(setup.a.requests().len() - n_before, setup.upstream.settings.redirects_max + 1);
+}
