@@ -110,6 +110,16 @@ pub struct Argv {
     pub arguments: Vec<String>,
 }
 
+impl Argv {
+    /// Returns the command with further options for its input: in front of `-i`, as ffmpeg expects them.
+    pub(crate) fn with_input_options(mut self, options: Vec<String>) -> Self {
+        if let Some(at) = self.arguments.iter().position(|it| it == "-i") {
+            self.arguments.splice(at..at, options);
+        }
+        self
+    }
+}
+
 impl fmt::Debug for Argv {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "Argv({} and {} arguments)", self.program, self.arguments.len())

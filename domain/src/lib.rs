@@ -21,6 +21,7 @@ pub mod channel;
 pub mod command;
 pub mod core_settings;
 pub mod event;
+pub mod ffmpeg;
 pub mod group;
 pub mod ids;
 pub mod limits;

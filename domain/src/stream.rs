@@ -156,6 +156,7 @@ pub enum SourceKind {
     /// A local file.
     File,
     Hls,
+    Dash,
     Rtsp,
     Rtmp,
     Udp,
@@ -174,7 +175,8 @@ impl SourceKind {
         match url.scheme().to_ascii_lowercase().as_str() {
             "http" | "https" => match extension(url.path()).to_ascii_lowercase().as_str() {
                 "m3u8" => Self::Hls,
-                "mpd" | "ism" | "isml" => Self::Unknown,
+                "mpd" => Self::Dash,
+                "ism" | "isml" => Self::Unknown,
                 _ => Self::HttpTs,
             },
             "file" => Self::File,
@@ -196,6 +198,7 @@ impl SourceKind {
             Self::Unknown => "addresses of this kind are not supported",
             _ if has_ffmpeg => return Ok(StreamReader::Ffmpeg),
             Self::Hls => "HLS addresses need ffmpeg, which is not installed",
+            Self::Dash => "DASH addresses need ffmpeg, which is not installed",
             Self::Rtsp => "RTSP addresses need ffmpeg, which is not installed",
             Self::Rtmp => "RTMP addresses need ffmpeg, which is not installed",
             Self::Udp => "UDP addresses need ffmpeg, which is not installed",
@@ -333,7 +336,8 @@ mod tests {
             ("http://h/list.m3u8?token=1", SourceKind::Hls),
             ("http://h/LIST.M3U8", SourceKind::Hls),
             ("http://h/one.ts?next=list.m3u8", SourceKind::HttpTs),
-            ("http://h/a.mpd", SourceKind::Unknown),
+            ("http://h/a.mpd", SourceKind::Dash),
+            ("http://h/a.ism", SourceKind::Unknown),
             ("file:///films/one.ts", SourceKind::File),
             ("rtsp://h/1", SourceKind::Rtsp),
             ("rtmp://h/1", SourceKind::Rtmp),

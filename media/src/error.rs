@@ -55,6 +55,8 @@ pub enum Cause {
     ClockBehind,
     /// The address scheme is not supported.
     Unsupported(String),
+    /// The body is a playlist of segments, and no program that reads it is installed. The text names its format.
+    NeedsProgram(String),
     /// A file could not be opened or read.
     File(String),
     /// A program could not be started. The text contains its name and the reason.
@@ -99,6 +101,7 @@ impl UpstreamError {
         match self.cause {
             Cause::Address(_)
             | Cause::Unsupported(_)
+            | Cause::NeedsProgram(_)
             | Cause::File(_)
             | Cause::Program(_)
             | Cause::Panicked => Side::Gateway,
@@ -156,6 +159,7 @@ impl UpstreamError {
             | Cause::Protocol(_)
             | Cause::NotTs(_)
             | Cause::Unsupported(_)
+            | Cause::NeedsProgram(_)
             | Cause::File(_)
             | Cause::Program(_)
             | Cause::Panicked => true,
@@ -197,6 +201,7 @@ impl UpstreamError {
             Cause::SyncLost => "sync_lost",
             Cause::ClockBehind => "clock_behind",
             Cause::Unsupported(_) => "unsupported",
+            Cause::NeedsProgram(_) => "needs_program",
             Cause::File(_) => "file",
             Cause::Program(_) => "program",
             Cause::Exited(_) => "exited",
@@ -249,6 +254,7 @@ impl fmt::Display for Cause {
             Cause::SyncLost => f.write_str("the data is no longer a transport stream"),
             Cause::ClockBehind => f.write_str("the stream is too slow"),
             Cause::Unsupported(what) => write!(f, "{what} is not supported"),
+            Cause::NeedsProgram(what) => write!(f, "{what} needs ffmpeg, which is not installed"),
             Cause::File(why) => write!(f, "the file cannot be read: {why}"),
             Cause::Program(why) => write!(f, "the program cannot be started: {why}"),
             Cause::Exited(how) => write!(f, "the program ended {how}"),
@@ -336,6 +342,7 @@ mod tests {
             Cause::BadRedirect,
             Cause::Address("no host".into()),
             Cause::Unsupported("rtsp".into()),
+            Cause::NeedsProgram("an HLS playlist".into()),
             Cause::File("not found".into()),
             Cause::Program("ffmpeg: not found".into()),
             Cause::Panicked,

@@ -147,7 +147,7 @@ async fn a_silent_program_and_its_children_end_when_the_gateway_is_killed() {
 mod slow {
     use super::*;
     use crate::support::signal::Clip;
-    use crate::support::upstream::MockResponse;
+    use crate::support::upstream::{MockResponse, RecordedRequest};
 
     /// Returns the codecs that ffprobe finds in the recording, in order.
     async fn codecs(player: &Player) -> Vec<String> {
@@ -182,6 +182,108 @@ mod slow {
         assert_eq!(codecs(&player).await, ["aac", "h264"]);
         assert_eq!(gateway.n_events("channel_start"), 1);
         drop(player);
+        gateway.until_idle().await;
+    }
+
+    /// Makes an HLS playlist of three segments with ffmpeg, and serves the segments as `/segments/anna/N.ts`. Returns the
+    /// text of the playlist.
+    async fn hls(provider: &Provider) -> String {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("list.m3u8").display().to_string();
+        let inputs = ["-f", "lavfi", "-i", "testsrc=size=160x90:rate=25", "-f", "lavfi", "-i", "sine"];
+        let codecs = ["-t", "6", "-c:v", "libx264", "-preset", "ultrafast", "-g", "25", "-c:a", "aac"];
+        let muxer = ["-f", "hls", "-hls_time", "2", "-hls_list_size", "0", &file];
+        let arguments = [&["-v", "error"][..], &inputs, &codecs, &muxer].concat();
+        tools::text_of("ffmpeg", &arguments).await;
+        let mut list = std::fs::read_to_string(&file).unwrap();
+        for n in 0..3 {
+            let (name, path) = (format!("list{n}.ts"), format!("/segments/anna/{n}.ts"));
+            let segment = std::fs::read(folder.path().join(&name)).unwrap();
+            provider.path(&path).answers(MockResponse::text("video/mp2t", segment));
+            list = list.replace(&name, &path);
+        }
+        list
+    }
+
+    /// Returns the paths that the gateway itself requested, and those that ffmpeg requested.
+    fn readers(provider: &Provider) -> (Vec<String>, Vec<String>) {
+        let is_own = |agent: Option<&str>| agent.is_some_and(|it| it.starts_with("Headwater/"));
+        let (own, program): (Vec<_>, Vec<_>) =
+            provider.requests().into_iter().partition(|it| is_own(it.header("user-agent")));
+        let paths = |requests: Vec<RecordedRequest>| requests.into_iter().map(|it| it.path).collect();
+        (paths(own), paths(program))
+    }
+
+    #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+    async fn hls_behind_an_address_without_its_ending_plays_through_ffmpeg_on_one_connection() {
+        let provider = Provider::start();
+        // The provider refuses a second connection.
+        provider.limit("anna", 1, 403, Duration::ZERO);
+        let list = hls(&provider).await;
+        // The redirect sets a cookie that the playlist needs, and the type is wrong.
+        let location = "Location: /hls/anna/7?t=1\r\nSet-Cookie: session=s3cret; Path=/\r\n";
+        provider.path("/live/anna/7").answers(MockResponse::status_with(302, location));
+        provider.path("/hls/anna/7?t=1").answers(MockResponse::text("video/mp2t", list));
+        let entries = provider.playlist(&[("news", "News", "/live/anna/7")]);
+        let gateway = Setup::new().limited_list(&entries, 1).start().await;
+        let player = gateway.watch("News").await;
+        player.until("four seconds", |r| r.ts.programme_seconds() > 4.0).await;
+        assert_eq!(codecs(&player).await, ["aac", "h264"]);
+        let (own, program) = readers(&provider);
+        assert_eq!(own, ["/live/anna/7", "/hls/anna/7?t=1"]);
+        assert_eq!(program[0], "/hls/anna/7?t=1", "the address after the redirect");
+        let cookies = provider.path("/hls/anna/7?t=1").requests();
+        let cookies: Vec<_> = cookies.iter().map(|it| it.header("cookie")).collect();
+        assert_eq!(cookies, [Some("session=s3cret"); 2]);
+        // The recording ends, and the channel opens it again.
+        player.until("eight seconds", |r| r.ts.programme_seconds() > 8.0).await;
+        let (own, program) = readers(&provider);
+        assert_eq!(own.len(), 2, "the second time ffmpeg opens the address at once: {own:?}");
+        assert!(program.contains(&"/live/anna/7".to_owned()), "{program:?}");
+        assert_eq!(
+            (provider.peak_of("anna"), provider.refusals()),
+            (1, 0),
+            "{:?}",
+            provider.overlaps("anna")
+        );
+        drop(player);
+        gateway.until_idle().await;
+    }
+
+    #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+    async fn a_playlist_from_the_network_names_no_local_files() {
+        let folder = tempfile::tempdir().unwrap();
+        recorded("secret", folder.path());
+        let file = folder.path().join("secret.ts").display().to_string();
+        std::fs::rename(folder.path().join("ts"), &file).unwrap();
+        let provider = Provider::start();
+        let forms = [
+            file.clone(),
+            format!("file://{file}"),
+            format!("file:{file}"),
+            format!("concat:{file}|{file}"),
+            format!("crypto+file://{file}"),
+            format!("subfile,,start,0,end,1000000,,:{file}"),
+            format!("async:file:{file}"),
+            format!("cache:file:{file}"),
+        ];
+        let entries: String = forms.iter().map(|it| format!("#EXTINF:4,\n{it}\n")).collect();
+        let list = format!("#EXTM3U\n#EXT-X-VERSION:3\n#EXT-X-TARGETDURATION:4\n{entries}#EXT-X-ENDLIST\n");
+        for path in ["/live/anna/1", "/live/anna/2.m3u8"] {
+            provider.path(path).answers(MockResponse::text("application/x-mpegurl", list.clone()));
+        }
+        let names = [("one", "One", "/live/anna/1"), ("two", "Two", "/live/anna/2.m3u8")];
+        let setup = Setup::new().list(&provider.playlist(&names));
+        let gateway = setup.engine(|it| it.start_timeout = Duration::from_secs(5)).start().await;
+        for name in ["One", "Two"] {
+            let player = Player::ask(gateway.address, gateway.get(name)).await;
+            assert_eq!(player.status().await, 503, "{name}");
+        }
+        // ffmpeg read the playlists, and nothing of the files.
+        let (_, program) = readers(&provider);
+        for path in ["/live/anna/1", "/live/anna/2.m3u8"] {
+            assert!(program.iter().any(|it| it == path), "{program:?}");
+        }
         gateway.until_idle().await;
     }
 

@@ -275,6 +275,28 @@ async fn redirects_are_followed_one_socket_at_a_time_and_the_original_url_is_kep
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_provider_that_sets_a_cookie_before_it_redirects_plays() {
+    let (first, other) = (Provider::start(), Provider::start());
+    let redirect =
+        |to: &str| format!("Location: {to}\r\nSet-Cookie: session=s3cret; Path=/live; HttpOnly\r\n");
+    first.path(NEWS).answers(MockResponse::status_with(302, &redirect("/live/anna/checked")));
+    first.path("/live/anna/checked").answers(MockResponse::status_with(
+        302,
+        &redirect(&other.url("/live/anna/7").replace("127.0.0.1", "localhost")),
+    ));
+    other.path("/live/anna/7").plays(Picture::new("news"));
+    let gateway = TestGateway::of(&first.playlist(&[("news", "News", NEWS)])).await;
+    let player = gateway.watch("News").await;
+    player.sees("news").await;
+    let cookie = |it: &Provider, path: &str| it.path(path).requests()[0].header("cookie").map(str::to_owned);
+    assert_eq!(cookie(&first, NEWS), None);
+    assert_eq!(cookie(&first, "/live/anna/checked").as_deref(), Some("session=s3cret"));
+    assert_eq!(cookie(&other, "/live/anna/7"), None, "another host");
+    drop(player);
+    gateway.until_idle().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn headers_of_the_playlist_go_to_the_provider_but_not_to_another_host() {
     let provider = Provider::start();
     let elsewhere = Provider::start();

@@ -219,11 +219,13 @@ mod slow {
             fixture.url()
         );
         let hls = fixture.provider.path("/live/anna/1.m3u8");
-        hls.answers(MockResponse::text("application/vnd.apple.mpegurl", playlist));
+        hls.answers(MockResponse::text("application/vnd.apple.mpegurl", playlist.clone()));
+        fixture.provider.path("/live/anna/2").answers(MockResponse::text("video/mp2t", playlist));
         fixture.provider.path(NEWS).answers(MockResponse::play(clip));
         // The profile is "proxy", but the URL needs a program.
         for (path, body) in [
             (PROXY, json!({ "url": fixture.provider.url("/live/anna/1.m3u8"), "seconds": 2 })),
+            (PROXY, json!({ "url": fixture.provider.url("/live/anna/2"), "seconds": 2 })),
             ("/api/core/streamprofiles/4/test/", json!({ "stream": fixture.stream(), "seconds": 2 })),
         ] {
             let reply = fixture.tried(path, body).await;

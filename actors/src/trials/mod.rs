@@ -176,6 +176,7 @@ impl Trials {
         let end = self.stop.child_token();
         let run = TrialReader {
             upstream: self.env.upstream(),
+            has_ffmpeg: self.env.plans.conditions().has_ffmpeg,
             stall_timeout: self.env.settings().stall_timeout,
             reading,
             end: end.clone(),
@@ -257,6 +258,7 @@ impl Trials {
 /// The part of a trial that runs on the packet runtime.
 struct TrialReader {
     upstream: Upstream,
+    has_ffmpeg: bool,
     stall_timeout: Duration,
     reading: Duration,
     end: CancellationToken,
@@ -273,7 +275,7 @@ struct ReadResult {
 impl TrialReader {
     async fn read(self, candidate: Candidate, lease: Lease) -> ReadResult {
         let mut said = ProgramOutput::default();
-        let request = open_request(&candidate);
+        let request = open_request(&candidate, self.has_ffmpeg, None);
         let opened = tokio::select! {
             opened = source::open_with_output(request, Box::new(lease), self.upstream, &mut said) => Some(opened),
             () = self.end.cancelled() => None,
@@ -306,7 +308,10 @@ impl ReadResult {
     fn into_trial(self, candidate: &Candidate, has_yielded: bool) -> Trial {
         let pool = &candidate.pool;
         Trial {
-            delivery: candidate.profile,
+            delivery: match &self.opened {
+                Some(SourceInfo { playlist: Some(_), .. }) => Delivery::Command,
+                _ => candidate.profile,
+            },
             outcome: match self.lost {
                 Some(cause) => TrialOutcome::Lost(cause),
                 None if has_yielded => TrialOutcome::Yielded,

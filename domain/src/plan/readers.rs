@@ -6,6 +6,7 @@ use uuid::Uuid;
 
 use crate::account::PlaylistLocation;
 use crate::command::{Argv, CommandTemplate, CommandTemplateError, CommandValues};
+use crate::ffmpeg::{FfmpegInput, input_options, protocols};
 use crate::ids::StreamProfileId;
 use crate::source_url::SourceUrl;
 use crate::stream::{RequestHeaders, SourceKind, StreamReader, Unplayable};
@@ -43,7 +44,10 @@ impl StreamReaders {
             Delivery::Proxy | Delivery::Redirect => match SourceKind::of(url).reader(self.has_ffmpeg)? {
                 StreamReader::Gateway => Ok((Delivery::Proxy, None)),
                 StreamReader::Ffmpeg => {
-                    self.command(url, list, &StreamProfile::of(Delivery::Command), headers)
+                    let ffmpeg = StreamProfile::of(Delivery::Command);
+                    let (delivery, argv) = self.command(url, list, &ffmpeg, headers)?;
+                    let input = FfmpegInput { url, headers, is_trusted: true, cookies: &[], format: None };
+                    Ok((delivery, argv.map(|it| it.with_input_options(input_options(&input)))))
                 }
             },
             Delivery::Command => self.command(url, list, profile, headers),
@@ -82,18 +86,4 @@ fn is_for_programs(url: &SourceUrl, list: &PlaylistLocation) -> bool {
         PlaylistLocation::Url(_) => url.is_network(),
     };
     is_allowed && !url.expose().contains('\0')
-}
-
-/// Returns the protocols of ffmpeg that an address may lead to, by itself or through a playlist behind it.
-///
-/// Some of them carry others: `crypto` decrypts segments, `ffrtmphttp` is RTMP inside of HTTP. A carried address is
-/// checked as well.
-fn protocols(url: &SourceUrl) -> &'static str {
-    macro_rules! network {
-        () => {
-            "crypto,data,ffrtmpcrypt,ffrtmphttp,http,httpproxy,https,mmsh,mmst,rist,rtmp,rtmpe,rtmps,rtmpt,rtmpte,\
-             rtmpts,rtp,srt,srtp,tcp,tls,udp"
-        };
-    }
-    if url.is_network() { network!() } else { concat!("async,cache,concat,file,subfile,", network!()) }
 }

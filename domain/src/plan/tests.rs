@@ -269,6 +269,18 @@ fn only_a_list_that_is_a_file_of_the_operator_names_local_files_for_programs() {
 }
 
 #[test]
+fn ffmpeg_gets_the_referrer_of_an_hls_address() {
+    let mut hls = stream(1, 1, "http://h/1.m3u8");
+    assert!(hls.provider.headers.set("Referer", "http://site.example/"));
+    let mut records = records(&[hls], &[account(1, 1)], Delivery::Proxy);
+    records.conditions.has_ffmpeg = true;
+    let plan = plan_preview(&records.streams[0], &records);
+    let arguments = plan.candidates[0].command.clone().unwrap().arguments;
+    let at = arguments.iter().position(|it| it == "-referer").unwrap();
+    assert_eq!(arguments[at + 1], "http://site.example/");
+}
+
+#[test]
 fn ffmpeg_may_open_local_files_only_for_an_address_that_is_one() {
     let whitelist = |url: &str| {
         let account = Account { list: PlaylistLocation::File("/srv/list.m3u".to_owned()), ..account(1, 1) };

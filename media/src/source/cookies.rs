@@ -75,6 +75,12 @@ impl CookieJar {
         self.matching(to).into_iter().map(|it| (it.name.as_str(), it.value.as_str())).collect()
     }
 
+    /// Returns the cookies for a request with their path and domain, each as in a `Set-Cookie` header.
+    pub(super) fn described(&self, to: &HttpTarget) -> Vec<String> {
+        let line = |it: &Cookie| format!("{}={}; path={}; domain={}", it.name, it.value, it.path, it.domain);
+        self.matching(to).into_iter().map(line).collect()
+    }
+
     fn matching(&self, to: &HttpTarget) -> Vec<&Cookie> {
         let mut cookies: Vec<_> = self.cookies.iter().filter(|it| it.is_for(to)).collect();
         // A stable sort: older cookies first among those with the same path length.

@@ -151,6 +151,12 @@ impl HttpUpstream {
         self.state = ConnectionState::Closed;
     }
 
+    /// Closes the connection and returns the permit, for a program that connects instead.
+    pub(super) async fn into_permit(mut self) -> Option<Box<dyn Permit>> {
+        self.hang_up().await;
+        self.permit.take()
+    }
+
     fn take_socket(&mut self) -> Option<BoxedSocket> {
         match std::mem::replace(&mut self.state, ConnectionState::Closed) {
             ConnectionState::Closed => None,

@@ -33,12 +33,12 @@ use crate::permit::Permit;
 use crate::source::cookies::CookieJar;
 use crate::source::file::FileSource;
 use crate::source::http::{HttpUpstream, is_headless};
-use crate::source::probe::{BodyPart, InnerHead, Probe};
+use crate::source::probe::{BodyPart, InnerHead, Probe, Probed};
 use crate::source::process::ProcessSource;
 use crate::source::target::HttpTarget;
 
 pub use crate::source::process::find_program;
-pub use crate::source::request::OpenRequest;
+pub use crate::source::request::{OpenRequest, PlaylistAddress, PlaylistFormat, PlaylistReader};
 
 /// Maximum number of bytes kept from before the first payload packet. A flood of other packets must not fill
 /// the memory; the tables are repeated anyway.
@@ -99,8 +99,16 @@ pub struct SourceInfo {
     pub place: String,
     /// Number of redirects that were followed.
     pub n_redirects: usize,
+    /// The format of the playlist of segments that the address led to, and that a program reads.
+    pub playlist: Option<PlaylistFormat>,
     /// Time from the first connection attempt to the first payload packet.
     pub opened_in: Duration,
+}
+
+impl SourceInfo {
+    fn new(place: impl Into<String>, started: Instant) -> Self {
+        Self { place: place.into(), n_redirects: 0, playlist: None, opened_in: started.elapsed() }
+    }
 }
 
 /// An opened upstream that has delivered payload.
@@ -157,36 +165,51 @@ pub async fn open_with_output(
 ) -> Result<Source, UpstreamError> {
     let started = Instant::now();
     if let Some(command) = &request.command {
-        return open_program(command, &request.url, permit, upstream, output).await;
+        return open_program(command, &request.url, permit, upstream, output, started).await;
     }
     if let Some(path) = file_path(&request.url) {
         let mut file = FileSource::open(path, permit).await?;
         let read_ahead = VecDeque::from([file.read().await?]);
-        let info = SourceInfo { place: "file".into(), n_redirects: 0, opened_in: started.elapsed() };
+        let info = SourceInfo::new("file", started);
         return Ok(Source { info, read_ahead, is_pausable: false, kind: SourceKind::File(Box::new(file)) });
     }
     // Outside the timed future, so that a timeout hands socket and permit to the closer.
     let mut http = HttpUpstream::new(permit, upstream.closer.clone());
     let deadline = started + upstream.settings.first_packet_timeout;
     let opened = timeout_at(deadline, open_http(&request, &mut http, &upstream)).await;
-    let (target, n_redirects, read_ahead) = match opened {
-        Ok(result) => result?,
-        Err(_) => return Err(Cause::FirstPacketTimeout.into()),
-    };
-    http.delivers();
-    let info = SourceInfo { place: target.address.to_string(), n_redirects, opened_in: started.elapsed() };
-    debug!(place = %info.place, n_redirects, "upstream opened");
-    Ok(Source { info, read_ahead, is_pausable: false, kind: SourceKind::Http(http) })
+    let opened = opened.unwrap_or_else(|_| Err(Cause::FirstPacketTimeout.into()))?;
+    let place = opened.target.address.to_string();
+    let n_redirects = opened.n_redirects;
+    match opened.body {
+        OpenedBody::Stream(read_ahead) => {
+            http.delivers();
+            debug!(%place, n_redirects, "upstream opened");
+            let info = SourceInfo { n_redirects, ..SourceInfo::new(place, started) };
+            Ok(Source { info, read_ahead, is_pausable: false, kind: SourceKind::Http(http) })
+        }
+        OpenedBody::Playlist(found) => {
+            let format = found.format;
+            debug!(%place, n_redirects, ?format, "upstream sends a playlist of segments");
+            let needs_program = || Cause::NeedsProgram(format.description().to_owned());
+            let command = request.playlist_reader.ok_or_else(needs_program)?(&found);
+            // The provider must never see the program's connection beside this one.
+            let permit = http.into_permit().await.ok_or(Cause::Panicked)?;
+            let mut source = open_program(&command, &found.url, permit, upstream, output, started).await?;
+            (source.info.n_redirects, source.info.playlist) = (n_redirects, Some(format));
+            Ok(source)
+        }
+    }
 }
 
+/// Runs a program and waits for its first payload packet, for at most the start time of programs since `started`.
 async fn open_program(
     command: &[String],
     url: &str,
     permit: Box<dyn Permit>,
     upstream: Upstream,
     output: &mut ProgramOutput,
+    started: Instant,
 ) -> Result<Source, UpstreamError> {
-    let started = Instant::now();
     let mut program = Box::new(ProcessSource::start(command, url, permit, upstream.closer).await?);
     let deadline = started + upstream.settings.program_start_timeout;
     let first_payload = async {
@@ -194,10 +217,12 @@ async fn open_program(
         let mut read_ahead = ReadAhead::default();
         loop {
             let bytes = program.read().await?;
-            let has_payload = probe.push(&bytes)?;
+            let probed = probe.push(&bytes)?;
             read_ahead.push(bytes);
-            if has_payload {
-                return Ok::<_, UpstreamError>(read_ahead.pieces);
+            match probed {
+                Probed::More => {}
+                Probed::Payload => return Ok::<_, UpstreamError>(read_ahead.pieces),
+                Probed::Playlist(format) => return Err(Cause::NotTs(format.description().to_owned()).into()),
             }
         }
     };
@@ -207,7 +232,7 @@ async fn open_program(
         .inspect_err(|_| *output = output_of(&program))?;
     program.delivers();
     let name = command.first().map_or("", |it| it.rsplit('/').next().unwrap_or(it));
-    let info = SourceInfo { place: name.to_owned(), n_redirects: 0, opened_in: started.elapsed() };
+    let info = SourceInfo::new(name, started);
     debug!(place = %info.place, "program started");
     Ok(Source { info, read_ahead, is_pausable: true, kind: SourceKind::Process(program) })
 }
@@ -234,11 +259,24 @@ impl ReadAhead {
     }
 }
 
+/// A response whose body was recognised.
+struct OpenedHttp {
+    target: HttpTarget,
+    n_redirects: usize,
+    body: OpenedBody,
+}
+
+enum OpenedBody {
+    /// A transport stream: its bytes up to and including the first payload packet.
+    Stream(VecDeque<Bytes>),
+    Playlist(PlaylistAddress),
+}
+
 async fn open_http(
     request: &OpenRequest,
     http: &mut HttpUpstream,
     upstream: &Upstream,
-) -> Result<(HttpTarget, usize, VecDeque<Bytes>), UpstreamError> {
+) -> Result<OpenedHttp, UpstreamError> {
     let first = HttpTarget::parse(&request.url)?;
     let mut target = first.clone();
     let mut cookies = CookieJar::default();
@@ -273,8 +311,14 @@ async fn open_http(
             _ => {}
         }
         let content_type = response.headers().get(CONTENT_TYPE).and_then(|it| it.to_str().ok());
-        let read_ahead = first_payload(http, content_type, is_headless(&response)).await?;
-        return Ok((target, visited.len() - 1, read_ahead));
+        let body = match first_bytes(http, content_type, is_headless(&response)).await? {
+            FirstBytes::Payload(read_ahead) => OpenedBody::Stream(read_ahead),
+            FirstBytes::Playlist(format) => {
+                let (url, cookies) = (target.expose(), cookies.described(&target));
+                OpenedBody::Playlist(PlaylistAddress { format, url, cookies, is_trusted })
+            }
+        };
+        return Ok(OpenedHttp { target, n_redirects: visited.len() - 1, body });
     }
 }
 
@@ -288,12 +332,19 @@ fn location(status: StatusCode, headers: &HeaderMap) -> Option<Result<String, Up
     Some(location.ok_or_else(|| Cause::BadRedirect.into()))
 }
 
-/// Reads until a payload packet has arrived, and returns all bytes read.
-async fn first_payload(
+/// The beginning of a body.
+enum FirstBytes {
+    /// Everything up to and including the first payload packet.
+    Payload(VecDeque<Bytes>),
+    Playlist(PlaylistFormat),
+}
+
+/// Reads until a payload packet has arrived, or until the body is recognised as a playlist.
+async fn first_bytes(
     http: &mut HttpUpstream,
     content_type: Option<&str>,
     is_headless: bool,
-) -> Result<VecDeque<Bytes>, UpstreamError> {
+) -> Result<FirstBytes, UpstreamError> {
     let mut inner = InnerHead::new(!is_headless);
     let mut probe = Probe::new(content_type);
     let mut read_ahead = ReadAhead::default();
@@ -304,13 +355,15 @@ async fn first_payload(
             BodyPart::Body(bytes) if bytes.is_empty() => continue,
             BodyPart::Body(bytes) => bytes,
         };
-        let has_payload = probe.push(&bytes)?;
+        let probed = probe.push(&bytes)?;
         read_ahead.push(bytes);
-        if has_payload {
-            return Ok(read_ahead.pieces);
+        match probed {
+            Probed::More => {}
+            Probed::Payload => return Ok(FirstBytes::Payload(read_ahead.pieces)),
+            Probed::Playlist(format) => return Ok(FirstBytes::Playlist(format)),
         }
     }
-    Err(probe.end().into())
+    Ok(FirstBytes::Playlist(probe.end()?))
 }
 
 /// Returns the path of a file address; `None` for other addresses.

@@ -4,6 +4,7 @@ use bytes::{Bytes, BytesMut};
 
 use crate::error::Cause;
 use crate::source::payload::BytePayloadDetector;
+use crate::source::request::PlaylistFormat;
 
 /// Maximum number of bytes without a packet boundary before the body is rejected.
 const UNSYNCED_BYTES_MAX: usize = 64 << 10;
@@ -11,6 +12,17 @@ const UNSYNCED_BYTES_MAX: usize = 64 << 10;
 const TEXT_BYTES_MIN: usize = 1 << 10;
 /// Number of leading bytes that are kept to identify the type of the body.
 const HEAD_BYTES: usize = 4 << 10;
+
+/// The state of the analysis.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Probed {
+    /// More bytes are needed.
+    More,
+    /// A payload packet of a transport stream has arrived.
+    Payload,
+    /// The body is a playlist of segments.
+    Playlist(PlaylistFormat),
+}
 
 /// Analyses the body of one response.
 pub(super) struct Probe {
@@ -30,35 +42,60 @@ impl Probe {
         Self { detector: BytePayloadDetector::default(), head: BytesMut::new(), n_bytes: 0, content_type }
     }
 
-    /// Reads the next piece and returns whether a payload packet has arrived.
+    /// Reads the next piece. The bytes decide; the declared type counts only if they do not.
     ///
     /// # Errors
     /// `NotTs` as soon as that is certain.
-    pub(super) fn push(&mut self, bytes: &Bytes) -> Result<bool, Cause> {
+    pub(super) fn push(&mut self, bytes: &Bytes) -> Result<Probed, Cause> {
         self.n_bytes += bytes.len();
         let room = HEAD_BYTES.saturating_sub(self.head.len());
         self.head.extend_from_slice(&bytes[..bytes.len().min(room)]);
         if self.detector.push(bytes.clone()) {
-            return Ok(true);
+            return Ok(Probed::Payload);
         }
         if self.detector.has_synced() {
-            return Ok(false);
+            return Ok(Probed::More);
+        }
+        if let Some(format) = self.playlist() {
+            return Ok(Probed::Playlist(format));
         }
         let is_text = self.n_bytes >= TEXT_BYTES_MIN && (self.declares_text() || self.looks_like().is_some());
-        if is_text || self.n_bytes >= UNSYNCED_BYTES_MAX || self.is_hls() {
-            return Err(self.not_ts());
+        if is_text || self.n_bytes >= UNSYNCED_BYTES_MAX {
+            return self.without_sync().map(Probed::Playlist);
         }
-        Ok(false)
+        Ok(Probed::More)
     }
 
-    /// Returns the cause for a body that ended before a payload packet arrived.
-    pub(super) fn end(&self) -> Cause {
+    /// Returns the format of a playlist that ended before its first bytes showed it.
+    ///
+    /// # Errors
+    /// The cause for any other body that ended before a payload packet arrived.
+    pub(super) fn end(&self) -> Result<PlaylistFormat, Cause> {
         if self.n_bytes == 0 {
-            Cause::Empty
+            Err(Cause::Empty)
         } else if self.detector.has_synced() {
-            Cause::Ended
+            Err(Cause::Ended)
         } else {
-            self.not_ts()
+            self.without_sync()
+        }
+    }
+
+    /// Judges a body that is certainly not a transport stream.
+    fn without_sync(&self) -> Result<PlaylistFormat, Cause> {
+        let declared = self.content_type.as_deref().and_then(PlaylistFormat::of_content_type);
+        let declared = declared.filter(|_| self.looks_like().is_none());
+        self.playlist().or(declared).ok_or_else(|| self.not_ts())
+    }
+
+    /// Returns the format of the playlist that the body starts like.
+    fn playlist(&self) -> Option<PlaylistFormat> {
+        let head = without_bom(&self.head);
+        if head.starts_with(b"#EXTM3U") {
+            Some(PlaylistFormat::Hls)
+        } else if head.first() == Some(&b'<') && memchr::memmem::find(head, b"<MPD").is_some() {
+            Some(PlaylistFormat::Dash)
+        } else {
+            None
         }
     }
 
@@ -76,16 +113,11 @@ impl Probe {
         content_type.starts_with("text/") || matches!(content_type, "application/json" | "application/xml")
     }
 
-    fn is_hls(&self) -> bool {
-        without_bom(&self.head).starts_with(b"#EXTM3U")
-    }
-
     /// Returns the type of the body if it starts like something that providers send by mistake.
     fn looks_like(&self) -> Option<&'static str> {
         let head = without_bom(&self.head);
         let begins = |text: &[u8]| head.len() >= text.len() && head[..text.len()].eq_ignore_ascii_case(text);
         match head.first()? {
-            _ if self.is_hls() => Some("an HLS playlist"),
             _ if begins(b"<?xml") => Some("text/xml"),
             _ if begins(b"<!doctype html") || begins(b"<html") => Some("text/html"),
             b'<' if head.get(1).is_some_and(|it| it.is_ascii_alphabetic() || b"!?".contains(it)) => {
@@ -194,7 +226,7 @@ mod tests {
             let mut probe = Probe::new(content_type);
             let cause = match probe.push(&Bytes::copy_from_slice(text.as_bytes())) {
                 Err(cause) => cause,
-                Ok(_) => probe.end(),
+                Ok(_) => probe.end().expect_err("not a playlist"),
             };
             assert_eq!(cause, what, "{text}");
         };
@@ -203,8 +235,53 @@ mod tests {
         check(Some("text/html; charset=utf-8"), "Account expired", not_ts("text/html"));
         check(Some("video/mp2t"), "<!DOCTYPE html><p>no</p>", not_ts("text/html"));
         check(None, " {\"user\": 0}", not_ts("application/json"));
-        check(None, "\u{feff}#EXTM3U\n#EXT-X-VERSION:3\n", not_ts("an HLS playlist"));
+        check(Some("audio/mpegurl"), "<html>no</html>", not_ts("text/html"));
+        check(Some("application/dash+xml"), "", Cause::Empty);
         check(Some("video/mp2t"), "no", not_ts("unknown bytes"));
         check(None, &"a lot of nothing".repeat(5000), not_ts("unknown bytes"));
+    }
+
+    #[test]
+    fn a_playlist_of_segments_is_recognised_by_its_bytes_or_by_its_type() {
+        let check = |content_type: Option<&str>, text: &str, format: Option<PlaylistFormat>| {
+            let mut probe = Probe::new(content_type);
+            let probed = probe.push(&Bytes::copy_from_slice(text.as_bytes()));
+            let found = match probed {
+                Ok(Probed::Playlist(format)) => Some(format),
+                Ok(Probed::More) => probe.end().ok(),
+                _ => None,
+            };
+            assert_eq!(found, format, "{content_type:?} {text}");
+        };
+        let (hls, dash) = (Some(PlaylistFormat::Hls), Some(PlaylistFormat::Dash));
+        let list = "#EXTM3U\n#EXT-X-VERSION:3\n";
+        for content_type in [None, Some("video/mp2t"), Some("application/octet-stream"), Some("text/plain")] {
+            check(content_type, list, hls);
+            check(content_type, &format!("\u{feff}{list}"), hls);
+            check(content_type, &format!(" \r\n{list}"), hls);
+            check(content_type, "<?xml version=\"1.0\"?>\n<!-- x -->\n<MPD type=\"dynamic\">", dash);
+            check(content_type, "<MPD>", dash);
+            check(content_type, "Account expired", None);
+        }
+        for content_type in [
+            "application/vnd.apple.mpegurl",
+            "Application/X-MpegURL; charset=utf-8",
+            "audio/mpegurl",
+            "audio/x-mpegurl",
+        ] {
+            check(Some(content_type), "# a comment\n", hls);
+            check(Some(content_type), "{\"error\": 1}", None);
+            check(Some(content_type), "", None);
+        }
+        check(Some("application/dash+xml"), &" ".repeat(UNSYNCED_BYTES_MAX), dash);
+        check(None, "<?xml version=\"1.0\"?><error/>", None);
+    }
+
+    #[test]
+    fn a_transport_stream_with_the_type_of_a_playlist_is_a_transport_stream() {
+        let mut probe = Probe::new(Some("application/vnd.apple.mpegurl"));
+        let stream = crate::testing::TsSource::new("x");
+        let bytes = stream.bytes(std::time::Duration::ZERO, std::time::Duration::from_secs(1));
+        assert_eq!(probe.push(&bytes), Ok(Probed::Payload));
     }
 }

@@ -2,6 +2,7 @@
 //! not be sent.
 
 use std::fmt;
+use std::sync::Arc;
 
 use bytes::Bytes;
 use http::header::{
@@ -31,6 +32,67 @@ pub struct OpenRequest {
     /// A program that is run instead of opening the address: its name or absolute path, then its arguments. The
     /// arguments contain the address already. Headers and User-Agent are not passed to it.
     pub command: Option<Vec<String>>,
+    /// The program for an address that leads to a playlist of segments. `None` if none is installed.
+    pub playlist_reader: Option<PlaylistReader>,
+}
+
+/// Returns the command that reads a playlist of segments: a program's name or absolute path, then its arguments.
+pub type PlaylistReader = Arc<dyn Fn(&PlaylistAddress) -> Vec<String> + Send + Sync>;
+
+/// A playlist of segments, as the gateway found it. It cannot be printed, because address and cookies are credentials.
+#[derive(Clone, PartialEq, Eq)]
+pub struct PlaylistAddress {
+    /// The format of the playlist.
+    pub format: PlaylistFormat,
+    /// The address after all redirects.
+    pub url: String,
+    /// The cookies of the redirects for this address, each as in a `Set-Cookie` header, with its domain and path.
+    pub cookies: Vec<String>,
+    /// Whether the address is on the server that the request was meant for, so that it may see the same secrets.
+    pub is_trusted: bool,
+}
+
+/// The format of a playlist of segments.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum PlaylistFormat {
+    /// HTTP Live Streaming.
+    Hls,
+    /// MPEG-DASH.
+    Dash,
+}
+
+impl PlaylistFormat {
+    /// Returns the name of ffmpeg's input format.
+    pub fn ffmpeg_name(self) -> &'static str {
+        match self {
+            Self::Hls => "hls",
+            Self::Dash => "dash",
+        }
+    }
+
+    /// Returns a name that completes "expected a transport stream, got …".
+    pub(crate) fn description(self) -> &'static str {
+        match self {
+            Self::Hls => "an HLS playlist",
+            Self::Dash => "a DASH playlist",
+        }
+    }
+
+    /// Returns the format that a content type declares. The type has neither parameters nor upper case.
+    pub(crate) fn of_content_type(content_type: &str) -> Option<Self> {
+        const HLS: [&str; 6] = [
+            "application/vnd.apple.mpegurl",
+            "application/vnd.apple.mpegurl.audio",
+            "application/x-mpegurl",
+            "application/mpegurl",
+            "audio/x-mpegurl",
+            "audio/mpegurl",
+        ];
+        match content_type {
+            "application/dash+xml" => Some(Self::Dash),
+            it => HLS.contains(&it).then_some(Self::Hls),
+        }
+    }
 }
 
 impl fmt::Debug for OpenRequest {

@@ -93,6 +93,25 @@ impl HttpTarget {
         }
     }
 
+    /// Returns the whole address, with its credentials.
+    pub(crate) fn expose(&self) -> String {
+        let url = format!("{}://{}{}", self.scheme(), self.host_header(), self.path);
+        let (Some((user, password)), Ok(mut with_login)) = (&self.login, Url::parse(&url)) else {
+            return url;
+        };
+        // Both succeed for an address with a host.
+        let _ = with_login.set_username(user);
+        let _ = with_login.set_password(Some(password));
+        let login = with_login.as_str().split_once("://").and_then(|it| it.1.split_once('@'));
+        // Only the encoded login is taken over: the library would also change the path.
+        match login {
+            Some((login, _)) => {
+                format!("{}://{login}@{}{}", self.scheme(), self.host_header(), self.path)
+            }
+            None => url,
+        }
+    }
+
     fn scheme(&self) -> &'static str {
         if self.address.secure { "https" } else { "http" }
     }
@@ -174,6 +193,19 @@ mod tests {
         check("http://a/b/../c/./d//e%2fF%zz", "a:80", "/b/../c/./d//e%2fF%zz", "a");
         check("http://a/ü b|c", "a:80", "/%C3%BC%20b%7Cc", "a");
         check("HTTP://A/x", "a:80", "/x", "a");
+    }
+
+    #[test]
+    fn an_address_is_written_as_it_was_parsed() {
+        for text in [
+            "http://tv.example/live/u/p/1.m3u8",
+            "https://tv.example:8443/a/../b//c%2f?d=e@f",
+            "http://u:p@[::1]:81/x",
+            "http://user%40home:p%3Ass@a/x",
+        ] {
+            assert_eq!(HttpTarget::parse(text).unwrap().expose(), text);
+        }
+        assert_eq!(HttpTarget::parse("HTTP://A:80/x y#z").unwrap().expose(), "http://a/x%20y");
     }
 
     #[test]

@@ -142,7 +142,7 @@ async fn every_failure_to_open_is_reported_with_its_cause_in_time() {
         ("204", Behaviour::Raw("HTTP/1.1 204 None\r\n\r\n".into()), Cause::Empty, Duration::ZERO),
         ("html", Behaviour::Html, not_ts("text/html"), Duration::ZERO),
         ("json", Behaviour::Json, not_ts("application/json"), Duration::ZERO),
-        ("hls", Behaviour::Hls, not_ts("an HLS playlist"), Duration::ZERO),
+        ("hls", Behaviour::Hls, Cause::NeedsProgram("an HLS playlist".into()), Duration::ZERO),
         ("empty", Behaviour::Empty, Cause::Empty, Duration::ZERO),
         ("close", Behaviour::Close, Cause::Reset("closed without a response".into()), Duration::ZERO),
         ("reset", Behaviour::Reset, Cause::Reset("connection reset".into()), Duration::ZERO),
@@ -664,4 +664,74 @@ async fn a_redirect_to_the_same_address_is_a_loop_only_if_no_cookie_changed() {
     setup.a.script("/x", (0..9).map(|n| redirect_with_cookies("/x", &[&format!("n={n}")])));
     assert_eq!(setup.failure("http://a/x").await.0, Cause::TooManyRedirects);
     assert_eq!(setup.a.requests().len() - n_before, setup.upstream.settings.redirects_max + 1);
+}
+
+/// Returns a reader of playlists whose program prints a transport stream, and the playlists that it was asked to read.
+fn playlist_reader(folder: &std::path::Path) -> (PlaylistReader, Arc<Mutex<Vec<PlaylistAddress>>>) {
+    let file = folder.join("ts");
+    let stream = TsSource::new("segments").bytes(Duration::ZERO, Duration::from_secs(2));
+    std::fs::write(&file, stream).unwrap();
+    let asked: Arc<Mutex<Vec<PlaylistAddress>>> = Arc::default();
+    let list = asked.clone();
+    let reader: PlaylistReader = Arc::new(move |address| {
+        list.lock().push(address.clone());
+        vec!["cat".to_owned(), file.display().to_string()]
+    });
+    (reader, asked)
+}
+
+/// Returns a response with an HLS playlist that stays open.
+fn open_playlist() -> Behaviour {
+    Behaviour::Raw(
+        "HTTP/1.1 200 OK\r\nContent-Type: video/mp2t\r\n\r\n\r\n#EXTM3U\n#EXT-X-VERSION:3\n".into(),
+    )
+}
+
+// In real time, because a program runs.
+#[tokio::test]
+async fn a_playlist_behind_any_address_is_read_by_a_program_with_the_same_permit_and_no_second_connection() {
+    let setup = Setup::new();
+    let folder = tempfile::tempdir().unwrap();
+    let (reader, asked) = playlist_reader(folder.path());
+    setup.a.set("/live/1", redirect_with_cookies("http://b/x%20?t=1", &["a=1"]));
+    setup.b.set("/x%20?t=1", redirect_with_cookies("/live/2", &["token=t; Path=/"]));
+    setup.b.set("/live/2", open_playlist());
+    let request = OpenRequest {
+        url: "http://a/live/1".into(),
+        playlist_reader: Some(reader),
+        ..OpenRequest::default()
+    };
+    let mut source = setup.open_request(request).await.unwrap();
+    let (info, asked) = (source.info().clone(), asked.lock().clone());
+    assert_eq!((info.place.as_str(), info.n_redirects, info.playlist), ("cat", 2, Some(PlaylistFormat::Hls)));
+    assert_eq!(asked.len(), 1);
+    assert_eq!((asked[0].url.as_str(), asked[0].is_trusted), ("http://b/live/2", false));
+    assert_eq!(asked[0].cookies, ["token=t; path=/; domain=b"]);
+    assert_eq!((setup.a.n_held(), setup.b.n_held()), (0, 0), "the gateway's own connections are closed");
+    assert_eq!((setup.permits.n_out(), setup.permits.n_closing()), (1, 0), "the program holds the permit");
+    let (bytes, _) = read_bytes(&mut source, 100_000).await;
+    assert_eq!(labels_in(&bytes), ["segments"]);
+    drop(source);
+    setup.is_clean().await;
+}
+
+#[tokio::test]
+async fn a_playlist_whose_program_fails_returns_its_permit() {
+    let setup = Setup::new();
+    setup.a.set("/x", open_playlist());
+    for (command, label) in [(&["/bin/false"][..], "exited"), (&["no-such-program"][..], "program")] {
+        let command: Vec<_> = command.iter().map(|it| (*it).to_owned()).collect();
+        let request = OpenRequest {
+            url: "http://a/x".into(),
+            playlist_reader: Some(Arc::new(move |_| command.clone())),
+            ..OpenRequest::default()
+        };
+        let error = setup.open_request(request).await.expect_err("should not open");
+        assert_eq!(error.label(), label);
+        setup.is_clean().await;
+    }
+    let error = setup.open("http://a/x").await.expect_err("should not open");
+    assert_eq!(error.to_string(), "an HLS playlist needs ffmpeg, which is not installed");
+    assert_eq!((error.side(), error.is_permanent()), (Side::Gateway, true));
+    setup.is_clean().await;
 }

@@ -50,7 +50,8 @@ enum Head {
 #[derive(Debug, Clone)]
 enum Body {
     Programme(Programme),
-    Text(&'static str, String),
+    /// With its content type.
+    Bytes(&'static str, Vec<u8>),
     /// The head announces a stream, but no data follows.
     Nothing,
     /// The head announces a stream, then the connection ends.
@@ -65,7 +66,7 @@ impl MockResponse {
     pub fn status(code: u16) -> MockResponse {
         MockResponse::of(
             Head::Status(code, String::new()),
-            Body::Text("text/plain", format!("status {code}\n")),
+            Body::Bytes("text/plain", format!("status {code}\n").into()),
         )
     }
 
@@ -73,7 +74,7 @@ impl MockResponse {
     pub fn status_with(code: u16, headers: &str) -> MockResponse {
         MockResponse::of(
             Head::Status(code, headers.into()),
-            Body::Text("text/plain", format!("status {code}\n")),
+            Body::Bytes("text/plain", format!("status {code}\n").into()),
         )
     }
 
@@ -83,8 +84,8 @@ impl MockResponse {
         MockResponse::text("text/html", page)
     }
 
-    pub fn text(content_type: &'static str, body: String) -> MockResponse {
-        MockResponse::of(Head::Plain, Body::Text(content_type, body))
+    pub fn text(content_type: &'static str, body: impl Into<Vec<u8>>) -> MockResponse {
+        MockResponse::of(Head::Plain, Body::Bytes(content_type, body.into()))
     }
 
     pub fn empty() -> MockResponse {
@@ -102,7 +103,7 @@ impl MockResponse {
     }
 
     pub fn redirect(to: impl Into<String>) -> MockResponse {
-        MockResponse::of(Head::Redirect(to.into()), Body::Text("text/plain", "moved\n".into()))
+        MockResponse::of(Head::Redirect(to.into()), Body::Bytes("text/plain", "moved\n".into()))
     }
 
     fn of(head: Head, body: Body) -> MockResponse {
@@ -645,7 +646,9 @@ impl Exchange<'_> {
     /// Returns how the connection is to end, or `None` if the client has closed it.
     async fn answer(&self, answer: MockResponse, began: Instant) -> Option<Cut> {
         let type_of_body = match &answer.body {
-            Body::Text(kind, text) => format!("Content-Type: {kind}\r\nContent-Length: {}\r\n", text.len()),
+            Body::Bytes(kind, bytes) => {
+                format!("Content-Type: {kind}\r\nContent-Length: {}\r\n", bytes.len())
+            }
             _ => "Content-Type: video/mp2t\r\n".into(),
         };
         let chunked = matches!(answer.head, Head::Chunked);
@@ -665,8 +668,8 @@ impl Exchange<'_> {
         self.wait(answer.delay).await?;
         self.write(head.as_bytes()).await?;
         match answer.body {
-            Body::Text(_, text) => {
-                self.write(text.as_bytes()).await?;
+            Body::Bytes(_, bytes) => {
+                self.write(&bytes).await?;
                 Some(Cut::End)
             }
             Body::Nothing => Some(Cut::Stall),

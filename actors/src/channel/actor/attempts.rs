@@ -1,12 +1,16 @@
 //! Attempts: from a slot to a source that plays, and the handling of losses.
 
+use std::sync::Arc;
 use std::time::Duration;
 
+use domain::command::Argv;
+use domain::ffmpeg::{self, FfmpegInput};
 use domain::plan::Candidate;
 use domain::playout::{Attempt, AttemptReason, Failure, FailureScope, Input};
 use domain::settings::AtLimit;
+use domain::source_url::SourceUrl;
 use media::error::{self, Cause, UpstreamError};
-use media::source::{self, OpenRequest, Source};
+use media::source::{self, OpenRequest, PlaylistFormat, PlaylistReader, Source};
 use tokio_util::task::AbortOnDropHandle;
 
 use super::State;
@@ -79,8 +83,9 @@ impl State {
         let Some(grant) = self.upstream.take_grant(attempt) else { return };
         self.report(ChannelChange::Opening { candidate: grant.candidate.clone() });
         let context = &self.context;
+        let known = self.upstream.playlist_at(&grant.candidate.url);
         self.upstream.opening(attempt, grant, |candidate, lease| {
-            let request = open_request(candidate);
+            let request = open_request(candidate, context.env.plans.conditions().has_ffmpeg, known);
             let mut upstream = context.env.upstream();
             if let Some(time_left) = time_left {
                 upstream.settings.extend_to(time_left);
@@ -161,16 +166,48 @@ impl State {
     }
 }
 
-/// Returns the request that opens a candidate.
-pub(crate) fn open_request(candidate: &Candidate) -> OpenRequest {
+/// Returns the request that opens a candidate. `known` is the format of the playlist of segments that its address led to
+/// before; a program opens it directly then.
+pub(crate) fn open_request(
+    candidate: &Candidate,
+    has_ffmpeg: bool,
+    known: Option<PlaylistFormat>,
+) -> OpenRequest {
+    let command = candidate.command.as_ref().map(words);
+    let of_playlist = known.filter(|_| has_ffmpeg).map(|format| {
+        words(&ffmpeg::playlist_command(&FfmpegInput {
+            url: &candidate.url,
+            headers: &candidate.headers,
+            is_trusted: true,
+            cookies: &[],
+            format: Some(format.ffmpeg_name()),
+        }))
+    });
     let referrer = candidate.headers.referrer.iter().map(|it| ("Referer".to_owned(), it.clone()));
     OpenRequest {
         url: candidate.url.expose().to_owned(),
         user_agent: candidate.headers.user_agent.clone(),
         headers: referrer.chain(candidate.headers.extra.iter().cloned()).collect(),
-        command: candidate.command.as_ref().map(|it| {
-            let program = std::iter::once(it.program.clone());
-            program.chain(it.arguments.iter().cloned()).collect()
-        }),
+        command: command.or(of_playlist),
+        playlist_reader: has_ffmpeg.then(|| playlist_reader(candidate)),
     }
+}
+
+/// Returns the reader of the playlists of segments that a candidate leads to.
+fn playlist_reader(candidate: &Candidate) -> PlaylistReader {
+    let headers = candidate.headers.clone();
+    Arc::new(move |found| {
+        words(&ffmpeg::playlist_command(&FfmpegInput {
+            url: &SourceUrl::new(found.url.as_str()),
+            headers: &headers,
+            is_trusted: found.is_trusted,
+            cookies: &found.cookies,
+            format: Some(found.format.ffmpeg_name()),
+        }))
+    })
+}
+
+/// Returns the program and its arguments as one list.
+fn words(command: &Argv) -> Vec<String> {
+    std::iter::once(&command.program).chain(&command.arguments).cloned().collect()
 }

@@ -1,6 +1,6 @@
 //! The provider's side of a live channel: plan, playout, attempts, pump and ring.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
 use domain::event::ChannelRef;
@@ -8,9 +8,10 @@ use domain::ids::StreamId;
 use domain::plan::{Candidate, Plan};
 use domain::playout::{Action, Attempt, Input, Playout, PlayoutSettings, PlayoutState};
 use domain::settings::Settings;
+use domain::source_url::SourceUrl;
 use media::pump::{self, PumpHandle, PumpSettings};
 use media::ring::{self, EndReason, Ring, RingSettings};
-use media::source::Source;
+use media::source::{PlaylistFormat, Source};
 use tokio::time::Instant;
 use tokio_util::task::AbortOnDropHandle;
 
@@ -71,6 +72,8 @@ pub(super) struct ChannelUpstream {
     playout: Playout,
     tries: BTreeMap<Attempt, Try>,
     playing: Option<(Attempt, Candidate)>,
+    /// Addresses of the plan that led to a playlist of segments, which a program reads.
+    playlists: HashMap<SourceUrl, PlaylistFormat>,
     deadline: Option<(Instant, AbortOnDropHandle<()>)>,
     ring: Ring,
     pump: PumpHandle,
@@ -126,6 +129,7 @@ impl ChannelUpstream {
             playout: Playout::new(Vec::new(), PlayoutSettings::from(&*settings), *serial),
             tries: BTreeMap::new(),
             playing: None,
+            playlists: HashMap::new(),
             deadline: None,
             ring,
             pump,
@@ -145,6 +149,7 @@ impl ChannelUpstream {
     pub(super) fn replan(&mut self, plan: Arc<Plan>) -> (Input, bool) {
         let places = plan.candidates.iter().map(Candidate::playout_candidate).collect();
         let is_changed = self.plan.as_ref() != Some(&plan);
+        self.playlists.retain(|url, _| plan.candidates.iter().any(|it| it.url == *url));
         self.plan = Some(plan);
         (Input::Replan(places), is_changed)
     }
@@ -244,11 +249,19 @@ impl ChannelUpstream {
     pub(super) fn opened(&mut self, attempt: Attempt, source: Source) -> bool {
         match self.tries.get_mut(&attempt) {
             Some(it) => {
+                if let Some(format) = source.info().playlist {
+                    self.playlists.insert(it.candidate.url.clone(), format);
+                }
                 it.stage = Stage::Opened(source);
                 true
             }
             None => false,
         }
+    }
+
+    /// Returns the format of the playlist of segments that this address led to, if it did.
+    pub(super) fn playlist_at(&self, url: &SourceUrl) -> Option<PlaylistFormat> {
+        self.playlists.get(url).copied()
     }
 
     /// Passes an opened source to the pump.
@@ -274,6 +287,9 @@ impl ChannelUpstream {
         let it = self.tries.remove(&attempt)?;
         if was_playing {
             self.playing = None;
+        } else {
+            // The next attempt finds out again what the address leads to.
+            self.playlists.remove(&it.candidate.url);
         }
         let waits_for_release =
             self.plan.as_ref().is_some_and(|plan| plan.waits_for_release(&it.candidate.pool));

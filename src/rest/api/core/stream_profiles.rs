@@ -41,8 +41,8 @@ pub(crate) struct StreamProfileView {
     #[field(edit, blank, chars_max = 255, example = "ffmpeg")]
     command: String,
     /// Arguments of the program, split at white space like in a shell, with quotes and backslashes. No shell runs.
-    /// `{streamUrl}`, `{userAgent}` and `{channelId}` are replaced, and each remains one argument. The program must
-    /// write a transport stream to its standard output.
+    /// `{streamUrl}`, `{userAgent}`, `{channelId}` and `{protocols}` are replaced, and each remains one argument. The
+    /// program must write a transport stream to its standard output.
     #[field(edit, blank, chars_max = 4096, example = "-i {streamUrl} -c copy -f mpegts pipe:1")]
     parameters: String,
     /// Streams and channels ignore an inactive profile.

@@ -1,0 +1,175 @@
+//! How ffmpeg reads addresses that the gateway cannot read itself.
+
+use crate::command::{Argv, CommandTemplate, CommandValues};
+use crate::source_url::SourceUrl;
+use crate::stream::RequestHeaders;
+use crate::stream_profile::{Delivery, StreamProfile};
+
+/// Headers without secrets. ffmpeg sends headers to every server that a playlist names, so no others are passed to it.
+/// Cookies have an option of their own, which names their server.
+const SHAREABLE: [&str; 4] = ["accept", "accept-language", "cache-control", "origin"];
+
+/// An address that ffmpeg reads.
+#[derive(Clone, Copy)]
+pub struct FfmpegInput<'a> {
+    pub url: &'a SourceUrl,
+    /// The headers of stream and account.
+    pub headers: &'a RequestHeaders,
+    /// Whether the server of the address is the one that the secrets among the headers are meant for.
+    pub is_trusted: bool,
+    /// Cookies that the server has set, each as in a `Set-Cookie` header, with path and domain.
+    pub cookies: &'a [String],
+    /// The name of ffmpeg's input format; `None` if ffmpeg has to recognise it.
+    pub format: Option<&'a str>,
+}
+
+/// Returns the command of the built-in profile *FFmpeg copy* for this input.
+pub fn playlist_command(input: &FfmpegInput<'_>) -> Argv {
+    let profile = StreamProfile::of(Delivery::Command);
+    let values = CommandValues {
+        stream_url: input.url.expose(),
+        user_agent: input.headers.user_agent.as_deref().filter(|_| input.url.is_http()),
+        channel_id: "",
+        protocols: protocols(input.url),
+    };
+    let filled = CommandTemplate::new(&profile.command, &profile.parameters).map(|it| it.fill(values));
+    // The built-in command is valid.
+    let argv = filled.unwrap_or_else(|_| Argv { program: profile.command, arguments: Vec::new() });
+    argv.with_input_options(input_options(input))
+}
+
+/// Returns the options for an input besides those of the built-in profiles: its format, and what an HTTP server expects
+/// in its requests.
+pub(crate) fn input_options(input: &FfmpegInput<'_>) -> Vec<String> {
+    let mut options = Vec::new();
+    let mut option = |name: &str, value: String| options.extend([name.to_owned(), value]);
+    if let Some(format) = input.format {
+        // Newer versions do not recognise a playlist by its content if its address and its type look different.
+        option("-f", format.to_owned());
+        if format == "hls" {
+            // One connection at a time: providers count them.
+            option("-http_persistent", "0".to_owned());
+            option("-http_multiple", "0".to_owned());
+        }
+    }
+    let Some(host) = input.url.host().filter(|_| input.url.is_http()) else { return options };
+    if let Some(referrer) = input.headers.referrer.as_ref().filter(|it| is_one_line(it)) {
+        option("-referer", referrer.clone());
+    }
+    let is_shareable = |(name, value): &&(String, String)| {
+        SHAREABLE.iter().any(|it| name.eq_ignore_ascii_case(it)) && is_one_line(value)
+    };
+    let shareable = input.headers.extra.iter().filter(is_shareable);
+    let headers: String = shareable.map(|(name, value)| format!("{name}: {value}\r\n")).collect();
+    if !headers.is_empty() {
+        option("-headers", headers);
+    }
+    let own = input.headers.extra.iter().filter(|(name, value)| {
+        input.is_trusted && name.eq_ignore_ascii_case("cookie") && is_one_line(value)
+    });
+    let own = own.flat_map(|it| it.1.split(';')).map(str::trim).filter(|it| !it.is_empty());
+    let own = own.map(|it| format!("{it}; path=/; domain={host}"));
+    let cookies: Vec<_> = own.chain(input.cookies.iter().filter(|it| is_one_line(it)).cloned()).collect();
+    if !cookies.is_empty() {
+        option("-cookies", cookies.join("\n"));
+    }
+    options
+}
+
+fn is_one_line(text: &str) -> bool {
+    !text.contains(char::is_control)
+}
+
+/// Returns the protocols of ffmpeg that an address may lead to, by itself or through a playlist behind it.
+///
+/// Some of them carry others: `crypto` decrypts segments, `ffrtmphttp` is RTMP inside of HTTP. ffmpeg checks a carried
+/// address as well.
+pub(crate) fn protocols(url: &SourceUrl) -> &'static str {
+    macro_rules! network {
+        () => {
+            "crypto,data,ffrtmpcrypt,ffrtmphttp,http,httpproxy,https,mmsh,mmst,rist,rtmp,rtmpe,rtmps,rtmpt,rtmpte,\
+             rtmpts,rtp,srt,srtp,tcp,tls,udp"
+        };
+    }
+    if url.is_network() { network!() } else { concat!("async,cache,concat,file,subfile,", network!()) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Returns the value of an option of the input.
+    fn value(argv: &Argv, name: &str) -> Option<String> {
+        let input = argv.arguments.iter().position(|it| it == "-i").unwrap();
+        let at = argv.arguments[..input].iter().position(|it| it == name)?;
+        Some(argv.arguments[at + 1].clone())
+    }
+
+    fn headers(lines: &[(&str, &str)]) -> RequestHeaders {
+        let mut headers = RequestHeaders::default();
+        for (name, value) in lines {
+            assert!(headers.set(name, value));
+        }
+        headers
+    }
+
+    #[test]
+    fn ffmpeg_gets_the_headers_that_it_may_send_to_every_server_of_a_playlist() {
+        let url = SourceUrl::new("https://u:p@tv.example:8443/live/1?t=1");
+        let headers = headers(&[
+            ("User-Agent", "Player/1"),
+            ("Referer", "http://site.example/"),
+            ("Origin", "http://site.example"),
+            ("Authorization", "Bearer secret"),
+            ("X-Api-Key", "secret"),
+            ("Cookie", "a=1; b=2"),
+        ]);
+        let cookies = ["t=3; path=/live; domain=tv.example".to_owned()];
+        let input = FfmpegInput {
+            url: &url,
+            headers: &headers,
+            is_trusted: true,
+            cookies: &cookies,
+            format: Some("hls"),
+        };
+        let argv = playlist_command(&input);
+        assert_eq!(argv.program, "ffmpeg");
+        for (name, expected) in [
+            ("-f", "hls"),
+            ("-http_persistent", "0"),
+            ("-http_multiple", "0"),
+            ("-user_agent", "Player/1"),
+            ("-referer", "http://site.example/"),
+            ("-headers", "Origin: http://site.example\r\n"),
+            (
+                "-cookies",
+                "a=1; path=/; domain=tv.example\nb=2; path=/; domain=tv.example\nt=3; path=/live; domain=tv.example",
+            ),
+        ] {
+            assert_eq!(value(&argv, name).as_deref(), Some(expected), "{name}");
+        }
+        let input_at = argv.arguments.iter().position(|it| it == "-i").unwrap();
+        assert_eq!(argv.arguments[input_at + 1], url.expose());
+        assert!(!argv.arguments.iter().any(|it| it.contains("secret")));
+        let stranger = playlist_command(&FfmpegInput { is_trusted: false, ..input });
+        assert_eq!(value(&stranger, "-cookies").as_deref(), Some("t=3; path=/live; domain=tv.example"));
+    }
+
+    #[test]
+    fn an_input_without_headers_or_without_http_gets_no_option_for_them() {
+        let all = headers(&[("User-Agent", "a"), ("Referer", "b"), ("Cookie", "c=1"), ("Origin", "d")]);
+        for (url, headers) in [("udp://@239.0.0.1:1", &all), ("http://h/1", &RequestHeaders::default())] {
+            let url = SourceUrl::new(url);
+            let argv = playlist_command(&FfmpegInput {
+                url: &url,
+                headers,
+                is_trusted: true,
+                cookies: &[],
+                format: None,
+            });
+            for name in ["-f", "-http_persistent", "-user_agent", "-referer", "-headers", "-cookies"] {
+                assert_eq!(value(&argv, name), None, "{} {name}", url.expose());
+            }
+        }
+    }
+}
