@@ -251,6 +251,25 @@ mod slow {
     }
 
     #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+    async fn an_address_that_no_longer_leads_to_a_playlist_is_read_by_the_gateway_again() {
+        let provider = Provider::start();
+        let list = hls(&provider).await;
+        let news = provider.path("/live/anna/7");
+        news.answers(MockResponse::text("application/vnd.apple.mpegurl", list));
+        let gateway = TestGateway::of(&provider.playlist(&[("news", "News", "/live/anna/7")])).await;
+        let player = gateway.watch("News").await;
+        player.until("a second", |r| r.ts.programme_seconds() > 1.0).await;
+        provider.path("/live/anna/7").plays(Picture::new("news"));
+        // ffmpeg plays the recording to its end, opens the address again, and fails.
+        player.sees("news").await;
+        let (own, program) = readers(&provider);
+        assert_eq!(own, ["/live/anna/7", "/live/anna/7"]);
+        assert!(program.iter().filter(|it| *it == "/live/anna/7").count() >= 2, "{program:?}");
+        drop(player);
+        gateway.until_idle().await;
+    }
+
+    #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
     async fn a_playlist_from_the_network_names_no_local_files() {
         let folder = tempfile::tempdir().unwrap();
         recorded("secret", folder.path());

@@ -179,6 +179,7 @@ fn is_past(date: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use http::HeaderValue;
+    use proptest::proptest;
 
     use super::*;
 
@@ -277,5 +278,21 @@ mod tests {
         assert_eq!(jar(&many).pairs(&target("http://h/")).len(), COOKIES_MAX);
         let long = format!("a={}", "x".repeat(COOKIES_BYTES_MAX));
         check(&[("http://h/", "b=1"), ("http://h/", &long)], "http://h/", &[("b", "1")]);
+    }
+
+    proptest! {
+        #[test]
+        fn a_cookie_of_any_text_is_valid_in_a_request(
+            text in "[a;= -~\t\u{80}-\u{ff}]{0,80}",
+            attribute in "(;? ?(domain|path|max-age|expires|secure)=?[a-z/.; -]{0,20}){0,4}",
+        ) {
+            let Ok(header) = HeaderValue::from_str(&format!("{text}{attribute}")) else { return Ok(()) };
+            let (mut jar, h) = (CookieJar::default(), target("http://a.tv.example/"));
+            jar.store(&h, &HeaderMap::from_iter([(SET_COOKIE, header)]));
+            for (name, value) in jar.pairs(&h) {
+                assert!(HeaderValue::try_from(format!("{name}={value}")).is_ok());
+                assert!(!name.contains([';', '\n']) && !value.contains([';', '\n']));
+            }
+        }
     }
 }
