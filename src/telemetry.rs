@@ -101,6 +101,27 @@ pub(crate) fn wrong_level(level: &str) -> Option<String> {
     from_admin(level).err()
 }
 
+/// Returns the problem with a configured level, if any. The text continues a sentence after the name of the setting.
+///
+/// The library takes a word that is no level for the name of a crate, and would log nothing else: `warning` would
+/// silence errors.
+pub(crate) fn wrong_configured_level(level: &str) -> Option<String> {
+    const LEVELS: &str = "off, error, warn, info, debug or trace";
+    if let Err(error) = level.parse::<Targets>() {
+        return Some(format!("is not a valid log level: {error}; use {LEVELS}"));
+    }
+    let is_known = |word: &str| {
+        let name = word.split("::").next().unwrap_or_default();
+        word.parse::<LevelFilter>().is_ok() || CRATES.into_iter().chain(LIBRARIES).any(|it| it == name)
+    };
+    let mut words = level.split(',').map(str::trim).filter(|it| !it.is_empty()).peekable();
+    if words.peek().is_none() {
+        return Some(format!("is empty; use {LEVELS}"));
+    }
+    let unknown = words.find(|it| !it.contains('=') && !is_known(it))?;
+    Some(format!("contains \"{unknown}\", which is not a log level; use {LEVELS}"))
+}
+
 /// Parses the configured level, which has been validated. The operator may enable any log line.
 fn configured(level: &str) -> Targets {
     let targets = level.parse().unwrap_or_else(|_| Targets::new().with_default(tracing::Level::INFO));

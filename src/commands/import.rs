@@ -2,12 +2,13 @@
 
 use std::process::ExitCode;
 
-use actors::{ImportOptions, ImportSummary, import, now_ms};
+use actors::{ImportError, ImportOptions, ImportSummary, import, now_ms};
 use anyhow::{Context, anyhow};
-use domain::account::{Account, AccountProfile, PlaylistLocation, REFRESH_INTERVAL_HOURS};
+use domain::account::{Account, AccountProfile, PlaylistLocation, REFRESH_INTERVAL_HOURS, RefreshRecord};
 use domain::ids::AccountId;
+use domain::stream::Stream;
 use storage::records::next_profile_id;
-use storage::{Models, Write};
+use storage::{Models, Store, Write};
 use tokio::runtime::Builder;
 
 use crate::config::{Config, ListSource, NewImport};
@@ -26,17 +27,17 @@ enum AccountError {
     Store(#[from] storage::Error),
 }
 
-/// Imports a list into its account, or into a new account. The account is kept even if the download fails, and a later
-/// refresh tries again.
+/// Imports a list into its account, or into a new account. A new account is removed again if the import fails.
 pub(super) fn run(config: &Config, new: &NewImport) -> anyhow::Result<ExitCode> {
     let source = ListSource::from(new.list.as_str());
     let list = list_of(&source)?;
     let store = DataFolder::new(&config.data_dir).open()?;
-    let account = {
+    let (account, is_new) = {
         let (name, max_streams) = (new.account.clone(), new.max_streams);
         let default_name = account_name(&source);
         store.write_blocking(move |write| {
             let mut account = account_for(write, &list, name, default_name)?;
+            let is_new = write.get::<Account>(account.id.0)?.is_none();
             account.list = list;
             if let Some(max_streams) = max_streams
                 && let Some(profile) = account.profiles.iter_mut().find(|it| it.is_default)
@@ -44,19 +45,37 @@ pub(super) fn run(config: &Config, new: &NewImport) -> anyhow::Result<ExitCode> 
                 profile.max_streams = max_streams;
             }
             write.put(&account)?;
-            Ok::<_, AccountError>(account)
+            Ok::<_, AccountError>((account, is_new))
         })?
     };
+    let imported = import_list(config, &store, account.id, new.confirm)
+        .and_then(|imported| imported.map_err(|error| anyhow!("{source}: {error}")));
+    if imported.is_err() && is_new {
+        let id = account.id.0;
+        store.write_blocking(move |write| {
+            write.remove_owner::<Stream>(u64::from(id));
+            write.remove::<RefreshRecord>(id)?;
+            write.remove::<Account>(id).map(drop)
+        })?;
+    }
+    let imported = imported?;
+    store.close();
+    say(&text(&source, &account, &imported));
+    Ok(ExitCode::SUCCESS)
+}
+
+fn import_list(
+    config: &Config,
+    store: &Store,
+    account: AccountId,
+    confirm: bool,
+) -> anyhow::Result<Result<ImportSummary, ImportError>> {
     crate::install_tls();
     let fetch = fetch(config).context("failed to set up the HTTP client")?;
     let models = Models::of(store.clone())?;
     let runtime = Builder::new_current_thread().enable_all().build()?;
-    let options = ImportOptions { confirm: new.confirm, ..ImportOptions::default() };
-    let done = runtime.block_on(import(&models, &fetch, account.id, options, |_| {}));
-    let imported = done.map_err(|error| anyhow!("{source}: {error}"))?;
-    store.close();
-    say(&text(&source, &account, &imported));
-    Ok(ExitCode::SUCCESS)
+    let options = ImportOptions { confirm, ..ImportOptions::default() };
+    Ok(runtime.block_on(import(&models, &fetch, account, options, |_| {})))
 }
 
 /// Returns the account for a list: the named account, else the account of this list, else a new one.

@@ -23,6 +23,7 @@ pub use self::args::{Args, Command, NewImport, NewUser, PASSWORD_VARIABLE, Store
 pub use self::layers::{ConfigError, Loaded, load};
 pub use self::values::{ListSource, Listen, LogFormat};
 pub use crate::http::network::{NetworkError, Networks};
+use crate::telemetry::wrong_configured_level;
 
 /// Settings that are fixed when the gateway starts.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -161,11 +162,8 @@ impl Config {
             let reason = "must be more than 0 seconds".to_owned();
             return Err(ConfigError::Value { key: "limits.header_timeout".to_owned(), reason });
         }
-        if let Err(error) = self.log.level.parse::<tracing_subscriber::filter::Targets>() {
-            return Err(ConfigError::Value {
-                key: "log.level".to_owned(),
-                reason: format!("is not a valid log level: {error}"),
-            });
+        if let Some(reason) = wrong_configured_level(&self.log.level) {
+            return Err(ConfigError::Value { key: "log.level".to_owned(), reason });
         }
         if let Some(agent) = &self.user_agent
             && http::HeaderValue::from_str(agent).is_err()

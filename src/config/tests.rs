@@ -85,10 +85,34 @@ fn invalid_values_are_rejected_before_a_port_is_bound() {
         ("engine.new_client_behind_seconds", "60"),
         ("limits.header_timeout", "0"),
         ("log.level", "loud=very"),
+        ("log.level", "nonsense"),
+        ("log.level", "warning"),
+        ("log.level", "info,nonsense"),
+        ("log.level", ""),
+        ("log.level", " , "),
         ("user_agent", "a\u{1}b"),
     ] {
         let error_text = error("", &[], &["--set", &format!("{key}={value}")]);
         assert!(error_text.starts_with(key), "{error_text}");
+    }
+}
+
+#[test]
+fn an_unknown_log_level_is_refused_with_the_levels_that_exist() {
+    for (variables, arguments) in [
+        (&[][..], &["--log-level", "warning"][..]),
+        (&["HEADWATER_LOG_LEVEL=warning"][..], &[][..]),
+        (&[][..], &["--set", "log.level=warning"][..]),
+    ] {
+        let error_text = error("", variables, arguments);
+        let expected =
+            "contains \"warning\", which is not a log level; use off, error, warn, info, debug or trace";
+        assert!(error_text.contains(expected), "{error_text}");
+    }
+    for level in
+        ["info", "WARN", "off", "3", "info,media=debug", "warn,hyper=trace", "info,media", "warn,media::pump"]
+    {
+        assert_eq!(config("", &[], &["--log-level", level]).log.level, level);
     }
 }
 

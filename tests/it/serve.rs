@@ -356,6 +356,15 @@ async fn a_list_can_be_imported_repeatedly_and_another_list_does_not_replace_it(
         assert!(code == Some(1) && reply.contains(expected), "{arguments:?}: {reply}");
         assert_eq!(reply.lines().count(), 1, "{arguments:?}: {reply}");
     }
+    // A first import that fails leaves no account behind; the account of an earlier one stays.
+    let empty = lists.folder.path().join("empty.m3u").display().to_string();
+    std::fs::write(&empty, "#EXTM3U\n").unwrap();
+    for list in [empty.as_str(), "http://127.0.0.1:9/list.m3u"] {
+        let (code, reply) = data.ran(&["import", list]).await;
+        assert!(code == Some(1) && reply.lines().count() == 1, "{reply}");
+    }
+    list("#EXTM3U\n");
+    assert_eq!(data.ran(&["import", &path]).await.0, Some(1));
     let (code, reply) = data.ran(&["import", &other, "--account", "other"]).await;
     assert!(code == Some(0) && reply.contains("account other: 2 entries: 2 new"), "{reply}");
 
