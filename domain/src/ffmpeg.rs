@@ -52,7 +52,8 @@ pub(crate) fn input_options(input: &FfmpegInput<'_>) -> Vec<String> {
             option("-http_multiple", "0".to_owned());
         }
     }
-    let Some(host) = input.url.host().filter(|_| input.url.is_http()) else { return options };
+    // As in the address: ffmpeg compares the domain of a cookie with host and port.
+    let Some(host) = input.url.authority().filter(|_| input.url.is_http()) else { return options };
     if let Some(referrer) = input.headers.referrer.as_ref().filter(|it| is_one_line(it)) {
         option("-referer", referrer.clone());
     }
@@ -143,7 +144,7 @@ mod tests {
             ("-headers", "Origin: http://site.example\r\n"),
             (
                 "-cookies",
-                "a=1; path=/; domain=tv.example\nb=2; path=/; domain=tv.example\nt=3; path=/live; domain=tv.example",
+                "a=1; path=/; domain=tv.example:8443\nb=2; path=/; domain=tv.example:8443\nt=3; path=/live; domain=tv.example",
             ),
         ] {
             assert_eq!(value(&argv, name).as_deref(), Some(expected), "{name}");

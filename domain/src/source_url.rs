@@ -76,8 +76,8 @@ impl SourceUrl {
         if scheme.is_empty() { &self.0 } else { &self.0[scheme.len() + "://".len()..] }
     }
 
-    /// Returns `host:port` without user and password.
-    fn authority(&self) -> Option<&str> {
+    /// Returns the host and, if the address contains one, the port, without user and password.
+    pub(crate) fn authority(&self) -> Option<&str> {
         if self.scheme().is_empty() {
             return None;
         }

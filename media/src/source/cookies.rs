@@ -75,9 +75,19 @@ impl CookieJar {
         self.matching(to).into_iter().map(|it| (it.name.as_str(), it.value.as_str())).collect()
     }
 
-    /// Returns the cookies for a request with their path and domain, each as in a `Set-Cookie` header.
+    /// Returns the cookies for a request with their path and domain, each as in a `Set-Cookie` header. The domain contains
+    /// the port, if the address does: ffmpeg compares it with both.
     pub(super) fn described(&self, to: &HttpTarget) -> Vec<String> {
-        let line = |it: &Cookie| format!("{}={}; path={}; domain={}", it.name, it.value, it.path, it.domain);
+        let host = to.host_header();
+        let port = host.rsplit_once(':').map_or("", |it| it.1);
+        let line = |it: &Cookie| {
+            let domain = match &it.domain {
+                domain if domain.eq_ignore_ascii_case(&to.address.host) => host.clone(),
+                domain if port.parse() == Ok(to.address.port) => format!("{domain}:{port}"),
+                domain => domain.clone(),
+            };
+            format!("{}={}; path={}; domain={domain}", it.name, it.value, it.path)
+        };
         self.matching(to).into_iter().map(line).collect()
     }
 
@@ -253,6 +263,22 @@ mod tests {
         let secure = &[("https://h/", "a=1; Secure; HttpOnly; SameSite=Lax")];
         check(secure, "https://h/x", &[("a", "1")]);
         check(secure, "http://h/x", &[]);
+    }
+
+    #[test]
+    fn a_described_cookie_names_the_server_as_the_address_does() {
+        let jar = jar(&[("http://a.tv.example/", "a=1; domain=tv.example"), ("http://a.tv.example/", "b=2")]);
+        let described = |url: &str| jar.described(&target(url));
+        assert_eq!(
+            described("http://a.tv.example/x"),
+            ["a=1; path=/; domain=tv.example", "b=2; path=/; domain=a.tv.example"]
+        );
+        assert_eq!(
+            described("http://a.tv.example:8080/x"),
+            ["a=1; path=/; domain=tv.example:8080", "b=2; path=/; domain=a.tv.example:8080"]
+        );
+        let v6 = self::jar(&[("http://[::1]:81/", "a=1")]);
+        assert_eq!(v6.described(&target("http://[::1]:81/x")), ["a=1; path=/; domain=[::1]:81"]);
     }
 
     #[test]
