@@ -131,8 +131,9 @@ impl Sampler {
         let picture = self.picture.as_mut().and_then(PictureReader::size);
         let tables = self.detector.tables();
         let of_kind = |kind| {
-            let streams = tables.map(|it: &Tables| it.pmt.streams.as_slice()).unwrap_or_default();
-            streams.iter().filter(move |it| it.kind() == kind).map(|it| it.codec())
+            let pmt = tables.map(|it: &Tables| &it.pmt);
+            let streams = pmt.into_iter().flat_map(|pmt| pmt.streams.iter().map(move |it| (pmt, it)));
+            streams.filter(move |(pmt, it)| pmt.kind(it) == kind).map(|(_, it)| it.codec())
         };
         Sample {
             bytes: self.bytes,

@@ -11,6 +11,7 @@ use crate::splice::settings::SpliceSettings;
 use crate::splice::timeline::{Timeline, wrap};
 use crate::splice::units::{Unit, UnitQueue};
 use crate::ts::clock::STAMP_MODULUS;
+use crate::ts::cue::CueReader;
 use crate::ts::packet::{
     NULL_PID, PAT_PID, Packet, PacketBytes, PacketSink, discontinuity_packet, remove_payload, remove_pcr,
     set_cc, set_discontinuity, set_pcr, set_pid,
@@ -18,7 +19,7 @@ use crate::ts::packet::{
 use crate::ts::pes::{is_pes_header_cut, is_pes_start, map_stamps, stamps};
 use crate::ts::random_access::RandomAccess;
 use crate::ts::table_reader::TableReader;
-use crate::ts::tables::{ElementaryStream, StreamKind};
+use crate::ts::tables::{ElementaryStream, Pmt, StreamKind};
 
 /// Maximum distance of two clock references in the standard; a greater step is declared as a discontinuity.
 const CLOCK_GAP_MAX: Ticks = SECOND / 10;
@@ -74,6 +75,8 @@ enum PayloadFormat {
     Pes,
     /// Sections without time stamps.
     Sections,
+    /// Sections with times of the programme, which are sent again with other times.
+    CueMessages,
     /// Only the programme clock.
     Clock,
 }
@@ -99,6 +102,8 @@ struct ForwardedStream {
     anchor: Ticks,
     /// The PES packet that arrives at present.
     unit: Unit,
+    /// The cue message that arrives at present.
+    cues: CueReader,
 }
 
 impl ForwardedStream {
@@ -127,10 +132,10 @@ impl ForwardedStream {
 }
 
 impl PayloadFormat {
-    fn of(stream: &ElementaryStream) -> PayloadFormat {
+    fn of(stream: &ElementaryStream, pmt: &Pmt) -> PayloadFormat {
         match stream.stream_type {
-            // Private sections, object and data carousels. Sections with time stamps (0x86: cue messages) are
-            // not included, so that they end at a change of source: they never look like a PES packet.
+            _ if pmt.has_cue_messages(stream) && stream.pid != pmt.pcr_pid => PayloadFormat::CueMessages,
+            // Private sections, object and data carousels.
             0x05 | 0x0A..=0x0D => PayloadFormat::Sections,
             _ => PayloadFormat::Pes,
         }
@@ -345,6 +350,10 @@ impl Forwarder {
             if index >= self.streams.len() {
                 return;
             }
+            if self.streams[index].format == PayloadFormat::CueMessages {
+                self.send_cue_messages(packet, index, output, out);
+                return;
+            }
             let mut bytes = *packet.bytes();
             if self.rewrite_stream(packet, &mut bytes, index, at, output) {
                 out.push(Packet::new(&bytes));
@@ -362,6 +371,22 @@ impl Forwarder {
             self.apply_tables(output);
         }
         has_changed
+    }
+
+    /// Sends the cue messages that this packet completes.
+    fn send_cue_messages(
+        &mut self,
+        packet: Packet<'_>,
+        index: usize,
+        output: &mut Output,
+        out: &mut impl PacketSink,
+    ) {
+        let Mode::Rewritten { shift, .. } = &self.mode else { return };
+        let stream = &mut self.streams[index];
+        let Some(target) = stream.target else { return };
+        for message in stream.cues.packet(packet, wrap(*shift)) {
+            output.send_cue_message(target, &message, out);
+        }
     }
 
     /// Rewrites `bytes`, a copy of a packet of the programme, to the PID, counter and time of the output. Returns
@@ -400,7 +425,7 @@ impl Forwarder {
                 PayloadFormat::Pes => {
                     stream.is_open || is_pes_start(packet) && stream.can_start(packet, &self.timeline, shift)
                 }
-                PayloadFormat::Sections => stream.is_open || packet.pusi(),
+                PayloadFormat::Sections | PayloadFormat::CueMessages => stream.is_open || packet.pusi(),
                 PayloadFormat::Clock => true,
             };
             stream.is_open = can_pass;
@@ -503,20 +528,21 @@ impl Forwarder {
             if usize::from(TABLE) <= self.streams.len() || self.routes[usize::from(*pid)] != OTHER {
                 continue;
             }
+            let stream = tables.pmt.streams.get(at);
             let target = assigned.pids[at];
             let same = before.iter().position(|stream| stream.pid == *pid && stream.kind == *kind);
             let forwarded = match same {
                 Some(same) => ForwardedStream { target, ..before.swap_remove(same) },
                 None => ForwardedStream {
                     kind: *kind,
-                    format: tables.pmt.streams.get(at).map_or(PayloadFormat::Clock, PayloadFormat::of),
+                    format: stream.map_or(PayloadFormat::Clock, |it| PayloadFormat::of(it, &tables.pmt)),
                     pid: *pid,
                     target,
                     counter_shift: None,
                     // A PID that passed before it was announced continues.
                     is_open: is_unchanged && self.has_tables,
                     floor: target.and_then(|target| output.floor(target)),
-                    n_stamps_awaited: match tables.pmt.streams.get(at).map(ElementaryStream::kind) {
+                    n_stamps_awaited: match stream.map(|it| tables.pmt.kind(it)) {
                         // The start point was chosen on the reference stream, with or without stamps.
                         Some(StreamKind::Video | StreamKind::Audio) if self.access != Some(*pid) => {
                             STAMPS_AWAITED_MAX
@@ -525,6 +551,7 @@ impl Forwarder {
                     },
                     anchor: 0,
                     unit: Unit::default(),
+                    cues: CueReader::default(),
                 },
             };
             if is_unchanged {

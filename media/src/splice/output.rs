@@ -3,6 +3,7 @@ use std::time::Duration;
 
 use crate::splice::pace::{JUMP, OutputClock, Ticks, ticks};
 use crate::splice::pids::{Language, OutputPid, PidAllocation, PidKind, WantedPid};
+use crate::ts::cue::CueMessage;
 use crate::ts::packet::{NULL_PID, PAT_PID, Packet, PacketBytes, PacketSink};
 use crate::ts::tables::{Pat, Pmt, Tables};
 
@@ -105,6 +106,10 @@ impl Output {
         let pid = tables.pmt_pid;
         let packets = tables.pmt.packets(pid, self.next_counter(pid));
         self.send_table(pid, packets, out);
+    }
+
+    pub(crate) fn send_cue_message(&mut self, pid: u16, message: &CueMessage, out: &mut impl PacketSink) {
+        self.send_table(pid, message.packets(pid, self.next_counter(pid)), out);
     }
 
     fn send_table(&mut self, pid: u16, packets: Vec<PacketBytes>, out: &mut impl PacketSink) {

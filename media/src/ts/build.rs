@@ -1,6 +1,7 @@
 //! Small streams for the tests of this crate.
 
 use super::packet::{PACKET, PacketBytes, SYNC, set_cc, set_pid};
+use super::section::{packets_of, with_crc};
 use super::tables::{ElementaryStream, Pat, Pmt};
 
 pub(crate) const PMT_PID: u16 = 0x100;
@@ -21,6 +22,28 @@ pub(crate) fn pmt(streams: &[(u8, u16)]) -> Pmt {
         program_info: Vec::new(),
         streams: streams.iter().map(stream).collect(),
     }
+}
+
+/// Creates a cue message: a time signal with this time and adjustment, and so many bytes of descriptors.
+pub(crate) fn time_signal(time: u64, adjustment: u64, n_descriptor_bytes: u16) -> Vec<u8> {
+    let stamp = |stamp: u64, reserved: u8| {
+        let [_, _, _, high, low @ ..] = stamp.to_be_bytes();
+        let [a, b, c, d] = low;
+        [reserved | high & 1, a, b, c, d]
+    };
+    let mut section = vec![0xFC, 0x30, 0, 0];
+    section.extend(stamp(adjustment, 0));
+    section.extend([0, 0xFF, 0xF0, 5, 6]);
+    section.extend(stamp(time, 0xFE));
+    section.extend(n_descriptor_bytes.to_be_bytes());
+    section.resize(section.len() + usize::from(n_descriptor_bytes), 0x55);
+    section[2] = (section.len() + 4 - 3) as u8;
+    with_crc(section)
+}
+
+/// Creates the packet of a short cue message.
+pub(crate) fn time_signal_packet(pid: u16, cc: u8, time: u64) -> PacketBytes {
+    packets_of(pid, &time_signal(time, 0, 0), cc)[0]
 }
 
 /// Creates packets with consecutive counters.

@@ -6,6 +6,7 @@ pub mod align;
 #[cfg(test)]
 pub(crate) mod build;
 pub mod clock;
+pub(crate) mod cue;
 pub mod packet;
 pub mod pes;
 pub mod picture;

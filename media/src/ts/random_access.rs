@@ -28,7 +28,7 @@ impl RandomAccess {
             return Some(Self::Video { pid: *pid, stream_type: *stream_type });
         }
         let streams = &tables.pmt.streams;
-        let first = streams.iter().find(|it| it.kind() == StreamKind::Audio).or(streams.first());
+        let first = streams.iter().find(|it| tables.pmt.kind(it) == StreamKind::Audio).or(streams.first());
         first.map(|it| Self::Audio { pid: it.pid })
     }
 

@@ -108,6 +108,11 @@ pub(super) fn section(table: u8, extension: u16, version: u8, body: &[u8]) -> Ve
     section.extend(extension.to_be_bytes());
     section.extend([0xC1 | (version & 0x1F) << 1, 0, 0]);
     section.extend(body);
+    with_crc(section)
+}
+
+/// Adds the checksum to the bytes of a section.
+pub(super) fn with_crc(mut section: Vec<u8>) -> Vec<u8> {
     let crc = crc(&section);
     section.extend(crc.to_be_bytes());
     section

@@ -53,7 +53,7 @@ pub enum StreamKind {
 
 impl ElementaryStream {
     /// Returns the kind by stream type and, for private data, by descriptor.
-    pub fn kind(&self) -> StreamKind {
+    fn own_kind(&self) -> StreamKind {
         match self.stream_type {
             0x01 | 0x02 | 0x10 | 0x1B | 0x1E | 0x1F | 0x20 | 0x21 | 0x24 | 0x33 | 0x42 | 0xD1 | 0xD2
             | 0xEA => StreamKind::Video,
@@ -116,10 +116,13 @@ impl ElementaryStream {
     }
 
     fn registration(&self) -> Option<[u8; 4]> {
-        descriptors(&self.descriptors)
-            .find(|(tag, _)| *tag == 0x05)
-            .and_then(|(_, data)| data.first_chunk::<4>().copied())
+        registration(&self.descriptors)
     }
+}
+
+/// Returns the identifier of the first registration descriptor.
+fn registration(all: &[u8]) -> Option<[u8; 4]> {
+    descriptors(all).find(|(tag, _)| *tag == 0x05).and_then(|(_, data)| data.first_chunk::<4>().copied())
 }
 
 /// Returns tag and data of each descriptor, up to the first invalid length.
@@ -146,12 +149,12 @@ pub struct Tables {
 impl Tables {
     /// Returns the first video stream.
     pub fn video(&self) -> Option<&ElementaryStream> {
-        self.pmt.streams.iter().find(|it| it.kind() == StreamKind::Video)
+        self.pmt.streams.iter().find(|it| self.pmt.kind(it) == StreamKind::Video)
     }
 
     /// Returns the first audio stream.
     pub fn audio(&self) -> Option<&ElementaryStream> {
-        self.pmt.streams.iter().find(|it| it.kind() == StreamKind::Audio)
+        self.pmt.streams.iter().find(|it| self.pmt.kind(it) == StreamKind::Audio)
     }
 
     /// Returns whether packets of this PID carry the programme: its streams and its clock, not the tables.
@@ -205,6 +208,22 @@ impl Pat {
 }
 
 impl Pmt {
+    /// Returns the kind of a stream of this programme.
+    pub fn kind(&self, stream: &ElementaryStream) -> StreamKind {
+        if self.has_cue_messages(stream) { StreamKind::Other } else { stream.own_kind() }
+    }
+
+    /// Returns whether a stream of this programme consists of cue messages (SCTE 35). Its type alone may also mean DTS
+    /// audio.
+    pub fn has_cue_messages(&self, stream: &ElementaryStream) -> bool {
+        const CUE_IDENTIFIER: u8 = 0x8A;
+        const CUE_REGISTRATION: Option<[u8; 4]> = Some(*b"CUEI");
+        stream.stream_type == 0x86
+            && (registration(&self.program_info) == CUE_REGISTRATION
+                || stream.registration() == CUE_REGISTRATION
+                || stream.has_descriptor(&[CUE_IDENTIFIER]))
+    }
+
     /// Parses a complete section, whose checksum was verified before.
     pub(super) fn parse(section: &[u8]) -> Option<Self> {
         let (program, version, body) = long_section(section, 0x02)?;

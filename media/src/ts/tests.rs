@@ -142,7 +142,7 @@ fn the_first_programme_is_followed_unless_it_never_arrives() {
 fn stream_kinds_are_recognised_by_type_and_descriptor() {
     let check = |stream_type, descriptors: &[u8], kind, codec| {
         let stream = ElementaryStream { stream_type, pid: 1, descriptors: descriptors.to_vec() };
-        assert_eq!((stream.kind(), stream.codec()), (kind, codec));
+        assert_eq!((super::build::pmt(&[(0, 1)]).kind(&stream), stream.codec()), (kind, codec));
     };
     check(0x1B, &[], StreamKind::Video, "H.264");
     check(0x24, &[], StreamKind::Video, "H.265");
@@ -153,6 +153,21 @@ fn stream_kinds_are_recognised_by_type_and_descriptor() {
     check(0x06, &[0x05, 4, b'O', b'p', b'u', b's'], StreamKind::Audio, "Opus");
     check(0x06, &[0x56, 0], StreamKind::Other, "teletext");
     check(0x06, &[0x6A, 9], StreamKind::Other, "private data");
+}
+
+#[test]
+fn cue_messages_are_not_audio() {
+    let stream = |descriptors: &[u8]| ElementaryStream {
+        stream_type: 0x86,
+        pid: 1,
+        descriptors: descriptors.to_vec(),
+    };
+    let mut pmt = super::build::pmt(&[(0x1B, 1)]);
+    assert_eq!(pmt.kind(&stream(&[])), StreamKind::Audio);
+    assert_eq!(pmt.kind(&stream(&[0x05, 4, b'C', b'U', b'E', b'I'])), StreamKind::Other);
+    assert_eq!(pmt.kind(&stream(&[0x8A, 1, 1])), StreamKind::Other);
+    pmt.program_info = vec![0x05, 4, b'C', b'U', b'E', b'I'];
+    assert_eq!(pmt.kind(&stream(&[])), StreamKind::Other);
 }
 
 #[test]

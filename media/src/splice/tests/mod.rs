@@ -10,6 +10,8 @@ use bytes::BytesMut;
 use self::builder::{AAC, AC3, Clock, H264, HEVC, MP2, MPEG2, Spec};
 use self::checker::Checker;
 use super::{Splice, SpliceSettings};
+use crate::ts::build::time_signal_packet;
+use crate::ts::clock::STAMP_MODULUS;
 use crate::ts::packet::{Packet, PacketBytes, packets, set_cc};
 use crate::ts::pes::{map_stamps, stamps};
 
@@ -786,8 +788,6 @@ fn section_pids(stream_type: u8, pid: u16) -> (bool, bool) {
 #[test]
 fn sections_without_times_continue_after_a_change_and_others_end() {
     assert_eq!(section_pids(0x05, 0x102), (true, true));
-    // Cue messages contain times of the source.
-    assert_eq!(section_pids(0x86, 0x102), (true, false));
     // Service information is not announced in the PMT and describes the services of the first source.
     assert_eq!(section_pids(0x05, 0x11), (true, false));
 }
@@ -1007,4 +1007,53 @@ fn held(splice: &Splice) -> usize {
         super::Phase::Gathering(gathering) => gathering.held.len(),
         super::Phase::Forwarding(_) => 0,
     }
+}
+
+#[test]
+fn cue_messages_continue_after_a_change_with_the_times_of_the_output() {
+    const CUE: u8 = 0x86;
+    let first = Spec { audio: vec![AAC, CUE], ..Spec::default() };
+    let second = Spec { audio: vec![AAC, CUE], ..another() };
+    let mut test = TestSplice::new();
+    for Segment { spec, connects, lost, .. } in two(first, second, 1_000, 0) {
+        if spec.id > 0 {
+            test.change(ms(5_000));
+        }
+        let mut cc = spec.counter;
+        for (at, bytes) in spec.arrivals(connects, 0, lost) {
+            let packet = Packet::new(&bytes);
+            let replaced = if packet.pid() == spec.pmt_pid {
+                let (_, mut pmt) = spec.tables();
+                pmt.program_info = vec![0x05, 4, b'C', b'U', b'E', b'I'];
+                pmt.packets(spec.pmt_pid, packet.cc())[0]
+            } else if packet.pid() == spec.first_pid + 2 {
+                let Some(time) = stamps(packet).decode() else { continue };
+                cc = (cc + 1) & 0x0F;
+                time_signal_packet(packet.pid(), cc, time)
+            } else {
+                bytes
+            };
+            test.packet(&replaced, at);
+        }
+    }
+    let output: Vec<u8> =
+        test.output.iter().filter(|it| it.0 > ms(5_000)).flat_map(|it| it.1.clone()).collect();
+    let (mut video, mut n_messages, mut counter) = (0, 0, None);
+    for packet in packets(&output).map(Packet::new) {
+        if packet.pid() == 0x100 && packet.pusi() {
+            video = stamps(packet).decode().unwrap();
+        } else if packet.pid() == 0x102 {
+            let stamp = |at: usize| {
+                let [high, low @ ..] = *packet.payload()[1 + at..].first_chunk::<5>().unwrap();
+                u64::from(high & 1) << 32 | u64::from(u32::from_be_bytes(low))
+            };
+            let time = (stamp(4) + stamp(14)) % STAMP_MODULUS;
+            assert!(time.abs_diff(video) <= 9_000, "{time}, but the video is at {video}");
+            let before = counter.replace(packet.cc());
+            assert!(before.is_none_or(|it: u8| (it + 1) & 0x0F == packet.cc()));
+            n_messages += 1;
+        }
+    }
+    // One every 24 ms for 7 s.
+    assert!(n_messages > 260, "{n_messages} messages");
 }
