@@ -36,6 +36,7 @@ mod rest_streams;
 mod seats;
 mod self_test;
 mod serve;
+mod shapes;
 mod shutdown;
 mod status;
 mod store;

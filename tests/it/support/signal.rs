@@ -142,7 +142,8 @@ impl Tuned {
             }
             Tuned::Clip { clip, next } => {
                 while *next < clip.due.len() && clip.due[*next] <= time {
-                    out.extend_from_slice(&clip.bytes[*next * PACKET..(*next + 1) * PACKET]);
+                    let size = clip.packet_bytes;
+                    out.extend_from_slice(&clip.bytes[*next * size..(*next + 1) * size]);
                     *next += 1;
                 }
             }
@@ -344,6 +345,8 @@ pub fn label_of(payload: &[u8]) -> Option<String> {
 /// A transport stream made by ffmpeg, with the due time of each packet.
 pub struct Clip {
     bytes: Vec<u8>,
+    /// Size of a packet in `bytes`: 188, or more if it is padded.
+    packet_bytes: usize,
     due: Vec<Duration>,
 }
 
@@ -381,11 +384,17 @@ impl Clip {
         Arc::new(Clip::of(std::fs::read(&path).expect("the clip can be read")))
     }
 
-    /// Computes the due time of each packet by interpolation between PCRs.
+    /// Computes the due time of each packet by interpolation between the PCRs of the first PID that has some.
     pub fn of(bytes: Vec<u8>) -> Clip {
         let mut clocks = Vec::new();
+        let mut clock_pid = None;
         for (at, packet) in bytes.chunks_exact(PACKET).enumerate() {
-            if packet[3] & 0x20 != 0 && packet[4] >= 7 && packet[5] & 0x10 != 0 {
+            let pid = [packet[1] & 0x1F, packet[2]];
+            if packet[3] & 0x20 != 0
+                && packet[4] >= 7
+                && packet[5] & 0x10 != 0
+                && *clock_pid.get_or_insert(pid) == pid
+            {
                 let base = u64::from(u32::from_be_bytes([packet[6], packet[7], packet[8], packet[9]])) << 1;
                 clocks.push((at, base | u64::from(packet[10] >> 7)));
             }
@@ -404,7 +413,24 @@ impl Clip {
         if let Some(last) = clocks.last() {
             due[last.0..].fill(since(last.1));
         }
-        Clip { bytes, due }
+        Clip { bytes, packet_bytes: PACKET, due }
+    }
+
+    /// Adds bytes before and after each packet, as in packets of 192 and 204 bytes.
+    pub fn padded(self, before: usize, after: usize) -> Clip {
+        let packet_bytes = before + PACKET + after;
+        let mut bytes = Vec::with_capacity(self.due.len() * packet_bytes);
+        for packet in self.bytes.chunks_exact(PACKET) {
+            bytes.resize(bytes.len() + before, 0x2A);
+            bytes.extend_from_slice(packet);
+            bytes.resize(bytes.len() + after, 0x2A);
+        }
+        Clip { bytes, packet_bytes, due: self.due }
+    }
+
+    /// Returns when a packet is sent, after the start of the clip.
+    pub fn due(&self, packet: usize) -> Duration {
+        self.due[packet]
     }
 
     pub fn bytes(&self) -> &[u8] {

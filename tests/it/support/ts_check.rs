@@ -10,6 +10,8 @@ pub const PACKET: usize = 188;
 const NULL_PID: u16 = 0x1FFF;
 /// Period of the 33-bit 90 kHz clock.
 const TURN_90K: i64 = 1 << 33;
+/// Sections of SCTE 35.
+const CUE_MESSAGES: u8 = 0x86;
 const VIDEO_TYPES: [u8; 4] = [0x01, 0x02, 0x1B, 0x24];
 
 /// State of one packet identifier.
@@ -22,6 +24,9 @@ struct Pid {
     decode_time: Option<Clock>,
     /// The PES packet that is being received, with its bytes so far; `None` after a declared discontinuity.
     unit: Option<(Mark, usize)>,
+    /// Programme time when its last unit started, and the longest time between two of them, 90 kHz.
+    last_unit: Option<i64>,
+    longest_pause: i64,
 }
 
 /// A 33-bit 90 kHz time, unwrapped relative to the previous one.
@@ -86,6 +91,8 @@ pub struct Checker {
     pub n_pmt: u64,
     /// Stream types of each elementary stream that was announced.
     pub announced: BTreeMap<u16, BTreeSet<u8>>,
+    /// Languages of each elementary stream that was announced with one.
+    pub languages: BTreeMap<u16, BTreeSet<String>>,
 }
 
 /// A table of one section, reassembled from packets.
@@ -143,6 +150,18 @@ impl Checker {
             (Some(first), Some(last)) => (last - first) as f64 / 90_000.0,
             _ => 0.0,
         }
+    }
+
+    /// Returns for how long, in seconds of programme time, no unit of each announced stream started, at most, up to the
+    /// newest PCR.
+    pub fn longest_pauses(&self) -> BTreeMap<u16, f64> {
+        let end = self.last_pcr.unwrap_or(0);
+        let pause = |pid: &u16| {
+            let Some(seen) = self.pids.get(pid) else { return f64::INFINITY };
+            let open = seen.last_unit.map_or(i64::MAX, |at| end - at);
+            seen.longest_pause.max(open) as f64 / 90_000.0
+        };
+        self.announced.keys().map(|pid| (*pid, pause(pid))).collect()
     }
 
     /// Panics with all complaints if there are any.
@@ -215,9 +234,22 @@ impl Checker {
         } else if let Some(&stream_type) = self.streams.get(&pid) {
             self.payload_packets += 1;
             if starts_unit {
+                self.note_unit(pid);
+            }
+            if starts_unit && stream_type == CUE_MESSAGES {
+                self.cue_message(payload);
+            } else if starts_unit {
                 self.unit(pid, stream_type, random_access, payload);
             }
             self.follow(pid, starts_unit, payload);
+        }
+    }
+
+    fn note_unit(&mut self, pid: u16) {
+        let Some(now) = self.last_pcr else { return };
+        let seen = self.pids.entry(pid).or_default();
+        if let Some(before) = seen.last_unit.replace(now) {
+            seen.longest_pause = seen.longest_pause.max(now - before);
         }
     }
 
@@ -343,8 +375,11 @@ impl Checker {
             let pid = u16::from_be_bytes([rest[1] & 0x1F, rest[2]]);
             self.streams.insert(pid, rest[0]);
             self.announced.entry(pid).or_default().insert(rest[0]);
-            let descriptors = usize::from(rest[3] & 0x0F) << 8 | usize::from(rest[4]);
-            rest = rest.get(5 + descriptors..).unwrap_or_default();
+            let length = usize::from(rest[3] & 0x0F) << 8 | usize::from(rest[4]);
+            if let Some(language) = rest.get(5..5 + length).and_then(language) {
+                self.languages.entry(pid).or_default().insert(language);
+            }
+            rest = rest.get(5 + length..).unwrap_or_default();
         }
     }
 
@@ -362,6 +397,33 @@ impl Checker {
         seen.unit = next.map(|mark| (mark, payload.len()));
         if let Some(lost) = lost {
             self.complain(format!("PID {pid:#x} lost something of {lost}"));
+        }
+    }
+
+    /// Checks that a time signal of SCTE 35, in one packet, refers to a moment near the programme clock.
+    fn cue_message(&mut self, payload: &[u8]) {
+        const SECONDS_MAX: i64 = 5;
+        let Some(section) = payload.get(1..) else { return };
+        let length = 3 + usize::from(u16::from_be_bytes([section[1] & 0x0F, section[2]]));
+        if section[0] != 0xFC || section.get(..length).is_none_or(|it| crc32(it) != 0) {
+            return self.complain("carries a damaged cue message");
+        }
+        let time = |at: usize| {
+            i64::from(section[at] & 1) << 32
+                | i64::from(u32::from_be_bytes([
+                    section[at + 1],
+                    section[at + 2],
+                    section[at + 3],
+                    section[at + 4],
+                ]))
+        };
+        // Adjustment, command, and the time of the command.
+        let (adjustment, is_time_signal) = (time(4), section[13] == 6);
+        let Some(clock) = self.last_pcr.filter(|_| is_time_signal) else { return };
+        let ahead = (time(14) + adjustment - clock).rem_euclid(TURN_90K);
+        let ahead = if ahead > TURN_90K / 2 { ahead - TURN_90K } else { ahead };
+        if ahead.abs() > SECONDS_MAX * 90_000 {
+            self.complain(format!("carries a cue message for {:.1} s later", ahead as f64 / 90_000.0));
         }
     }
 
@@ -433,6 +495,19 @@ fn adaptation(packet: &[u8], control: u8) -> Result<Adaptation<'_>, String> {
     Ok((flags, pcr, &packet[5 + length..]))
 }
 
+/// Returns the language of a stream by its descriptors, if they have one.
+fn language(mut descriptors: &[u8]) -> Option<String> {
+    const ISO_639_LANGUAGE: u8 = 0x0A;
+    while let [tag, length, rest @ ..] = descriptors {
+        let body = rest.get(..usize::from(*length))?;
+        if *tag == ISO_639_LANGUAGE {
+            return body.get(..3).map(|code| String::from_utf8_lossy(code).into_owned());
+        }
+        descriptors = &rest[body.len()..];
+    }
+    None
+}
+
 fn times(payload: &[u8]) -> (Option<i64>, Option<i64>) {
     let time = |at: usize| {
         payload.get(at..at + 5).map(|b| {
@@ -464,7 +539,7 @@ fn is_key_frame(stream_type: u8, payload: &[u8]) -> bool {
     })
 }
 
-fn crc32(bytes: &[u8]) -> u32 {
+pub fn crc32(bytes: &[u8]) -> u32 {
     bytes.iter().fold(u32::MAX, |crc, &byte| {
         (0..8).fold(crc ^ u32::from(byte) << 24, |crc, _| {
             if crc & 0x8000_0000 != 0 { crc << 1 ^ 0x04C1_1DB7 } else { crc << 1 }

@@ -3,7 +3,7 @@
 //! It has its own thread and runtime, like a separate machine, so that a busy gateway cannot distort its counters. An
 //! *account* is the second segment of a path: `/live/anna/news.ts` belongs to `anna`.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, VecDeque};
 use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::Arc;
 use std::time::Duration;
@@ -215,6 +215,8 @@ struct State {
     peaks: BTreeMap<String, usize>,
     requests: Vec<RecordedRequest>,
     answers: BTreeMap<String, MockResponse>,
+    /// Responses to the next requests, each used once, before those of `answers`.
+    first_answers: BTreeMap<String, VecDeque<MockResponse>>,
     behaviors: BTreeMap<String, Behavior>,
     cuts: BTreeMap<String, Vec<Cut>>,
     accounts: BTreeMap<String, Account>,
@@ -512,6 +514,14 @@ impl Path<'_> {
         self
     }
 
+    /// Sets the responses to the next requests, one each; after them follow those of [`Path::answers`].
+    pub fn answers_first(self, answers: impl IntoIterator<Item = MockResponse>) -> Self {
+        let mut state = self.provider.state.lock();
+        state.first_answers.insert(self.path.into(), answers.into_iter().collect());
+        drop(state);
+        self
+    }
+
     pub fn plays(self, programme: impl Into<Programme>) -> Self {
         self.answers(MockResponse::play(programme))
     }
@@ -601,7 +611,8 @@ async fn converse(state: &Mutex<State>, began: Instant, id: u64, socket: &TcpStr
         let mut state = state.lock();
         let refused = state.assign(id, &path);
         state.requests.push(RecordedRequest { at: Instant::now(), method, path: path.clone(), head });
-        (refused, state.answers.get(&path).cloned())
+        let first = state.first_answers.get_mut(&path).and_then(VecDeque::pop_front);
+        (refused, first.or_else(|| state.answers.get(&path).cloned()))
     };
     let answer = match refused {
         Some(code) => MockResponse::status(code),
