@@ -523,9 +523,10 @@ async fn a_viewer_that_takes_nothing_keeps_no_chunk_in_memory() {
     test.chunk(true, 10);
     let mut tail = test.live(0);
     send(&mut tail, 5 * PACKET + 100).unwrap();
-    let state = test.ring.shared.state.lock();
-    let chunk = state.get(state.oldest()).unwrap().chunk.bytes();
-    drop(state);
+    let chunk = {
+        let state = test.ring.shared.state.lock();
+        state.get(state.oldest()).unwrap().chunk.bytes()
+    };
     advance(Duration::from_secs(5)).await;
     // Evicts the first chunks, whose block of memory is then used by nobody else.
     test.writer.filler(Instant::now());
