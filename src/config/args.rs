@@ -38,8 +38,8 @@ Configuration:
   Table [engine]:          connect_timeout first_packet_timeout stall_timeout buffering_timeout
                            random_access_wait start_timeout give_up_after channel_shutdown_delay
                            new_client_behind_seconds ring_seconds ring_bytes ring_gop_bytes
-                           ring_budget_bytes slow_client_limit return_to_preferred_after at_limit
-                           default_stream_profile
+                           recording_lead_seconds ring_budget_bytes slow_client_limit
+                           return_to_preferred_after at_limit default_stream_profile
 
 Signals:
   SIGTERM or SIGINT ends every stream after its last packets, then exits with 0. A second signal

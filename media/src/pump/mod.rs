@@ -6,8 +6,9 @@
 //! *messages* to the channel, at most one of each per attempt: `Playing`, then `Lost`.
 //!
 //! The pump never blocks on anything but the next event. Bytes of a source that it was not told to follow
-//! cannot reach the ring. A source that pauses while nobody reads it, which is a program, is not read while
-//! its programme is ahead of the wall clock; commands of the channel and timers are handled meanwhile.
+//! cannot reach the ring. A source that waits while nobody reads it, such as a program or a recording on a web server,
+//! is not read while its programme is too far ahead of the wall clock; commands of the channel and timers are handled
+//! meanwhile.
 
 mod clock;
 mod handle;
@@ -29,7 +30,8 @@ use crate::error::{Cause, UpstreamError};
 use crate::pump::handle::{CommandReceiver, PumpCommand, PumpShared};
 use crate::pump::pacer::Pacer;
 use crate::ring::Writer;
-use crate::source::Source;
+use crate::source::payload::PayloadFilter;
+use crate::source::{Source, Supply};
 use crate::splice::{Splice, SpliceSettings};
 use crate::ts::align::Aligner;
 use crate::ts::packet::{Packet, packets};
@@ -39,11 +41,14 @@ pub use crate::pump::handle::PumpHandle;
 
 /// Bytes after which the pump yields to other tasks.
 const TURN_BYTES: usize = 256 << 10;
+/// Bytes of a paced source that are processed at once. One read of a radio stream may contain half a minute.
+const PACED_BYTES: usize = 16 << 10;
 
 /// The time limits of a pump.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PumpSettings {
-    /// A source is considered lost after this long without a payload packet.
+    /// A source is considered lost after this long without a payload packet; a source that sends in bursts of some
+    /// seconds, when its next burst is two seconds late.
     pub stall_timeout: Duration,
     /// A source is considered lost after this long without packet boundaries.
     pub sync_lost_timeout: Duration,
@@ -57,10 +62,12 @@ pub struct PumpSettings {
     pub burst_max: Duration,
     /// The programme clock is compared with the wall clock over this time.
     pub buffering_timeout: Duration,
-    /// Maximum lead of the programme over the wall clock, for a source that pauses while nobody reads it. It
-    /// is not zero, because live sources start with a burst of past data that lets players start at once; the
-    /// ring has to hold it.
-    pub ahead_max: Duration,
+    /// Maximum lead of the programme of a program over the wall clock. It is not zero, because live sources start with
+    /// a burst of past data that lets players start at once; the ring has to hold it.
+    pub program_lead_max: Duration,
+    /// Maximum lead of another source. One that gets further ahead is not live, and is read at the rate of its
+    /// programme. Of a recording, no more is read ahead than half a ring.
+    pub lead_max: Duration,
 }
 
 impl Default for PumpSettings {
@@ -73,7 +80,8 @@ impl Default for PumpSettings {
             random_access_wait: Duration::from_secs(1),
             burst_max: Duration::from_millis(300),
             buffering_timeout: Duration::from_secs(15),
-            ahead_max: Duration::from_secs(5),
+            program_lead_max: Duration::from_secs(5),
+            lead_max: Duration::from_secs(25),
         }
     }
 }
@@ -119,6 +127,7 @@ where
         on_message,
         began: Instant::now(),
         has_played: false,
+        recorded_until: None,
         gap: None,
         shared: CommandReceiver::new(shared),
     };
@@ -137,6 +146,8 @@ struct Pump<N> {
     /// Whether anything but filler was written. Before that no gap is filled, and the start of a source is
     /// not a discontinuity.
     has_played: bool,
+    /// The time at which the end of the last recording is due. A recording that follows is due after it.
+    recorded_until: Option<Instant>,
     gap: Option<Gap>,
     shared: CommandReceiver,
 }
@@ -145,20 +156,28 @@ struct Pump<N> {
 struct Following {
     attempt: u64,
     source: Box<Source>,
+    /// Bytes that were read and not processed yet.
+    pending: Bytes,
     aligner: Aligner,
-    /// `None` for a source that would lose data that is not read in time.
-    pacer: Option<Pacer>,
+    pacer: Pacer,
     /// Time of the last payload. While the source is paused, the end of the pause, because nothing can arrive
     /// before.
     last_payload: Instant,
+    /// The source is lost after this long without payload.
+    silence_max: Duration,
+    payload: PayloadFilter,
     unsynced_since: Option<Instant>,
     is_playing: bool,
 }
 
 impl Following {
-    /// Returns the end of the current pause in reading, if there is one.
-    fn paused_until(&self, now: Instant) -> Option<Instant> {
-        self.pacer.as_ref().and_then(|it| it.until(now))
+    /// Returns the next bytes of the source. Cancel-safe.
+    async fn read(&mut self) -> Result<Bytes, UpstreamError> {
+        if self.pending.is_empty() {
+            self.pending = self.source.read().await?;
+        }
+        let n_bytes = if self.pacer.is_paced() { PACED_BYTES } else { usize::MAX };
+        Ok(self.pending.split_to(n_bytes.min(self.pending.len())))
     }
 }
 
@@ -181,7 +200,7 @@ impl<N: Fn(PumpMessage)> Pump<N> {
         let mut sleep = pin!(sleep_until(self.began));
         let mut n_bytes = 0;
         loop {
-            let paused_until = self.following.as_ref().and_then(|it| it.paused_until(Instant::now()));
+            let paused_until = self.following.as_ref().and_then(|it| it.pacer.until(Instant::now()));
             let deadline = [self.deadline(), paused_until].into_iter().flatten().min();
             if let Some(deadline) = deadline
                 && sleep.deadline() != deadline
@@ -221,7 +240,7 @@ impl<N: Fn(PumpMessage)> Pump<N> {
     fn deadline(&self) -> Option<Instant> {
         let splice = self.splice.deadline().map(|it| self.began + it);
         let source = self.following.as_ref().map(|it| {
-            let stall = it.last_payload + self.settings.stall_timeout;
+            let stall = it.last_payload + it.silence_max;
             it.unsynced_since.map_or(stall, |since| stall.min(since + self.settings.sync_lost_timeout))
         });
         let filler = self.gap.as_ref().and_then(|it| it.next_filler);
@@ -246,8 +265,9 @@ impl<N: Fn(PumpMessage)> Pump<N> {
                 following.unsynced_since.is_some_and(|it| it + self.settings.sync_lost_timeout <= now);
             if has_lost_sync {
                 self.lose(Cause::SyncLost.into());
-            } else if following.last_payload + self.settings.stall_timeout <= now {
-                self.lose(Cause::Stall.into());
+            } else if following.last_payload + following.silence_max <= now {
+                let cause = following.payload.cause_of_silence();
+                self.lose(cause.into());
             }
         }
         self.write_filler(now);
@@ -260,18 +280,34 @@ impl<N: Fn(PumpMessage)> Pump<N> {
         let now = Instant::now();
         self.following = Some(Following {
             attempt,
-            pacer: source.is_pausable().then(|| Pacer::new(self.settings.ahead_max, now)),
+            pacer: self.pacer(source.supply(), now),
             source,
+            pending: Bytes::new(),
             aligner: Aligner::new(),
             last_payload: now,
+            silence_max: self.settings.stall_timeout,
+            payload: PayloadFilter::default(),
             unsynced_since: None,
             is_playing: false,
         });
     }
 
+    fn pacer(&mut self, supply: Supply, now: Instant) -> Pacer {
+        let PumpSettings { lead_max, program_lead_max, .. } = self.settings;
+        let due = self.recorded_until.take().unwrap_or(now);
+        match supply {
+            Supply::Program => Pacer::new(program_lead_max, now),
+            Supply::Recording => Pacer::new(lead_max, due).with_bytes_max(self.writer.bytes_max() / 2),
+            Supply::Live => Pacer::live(lead_max, now),
+        }
+    }
+
     /// Drops the source, whose socket is closing when this returns.
     fn release(&mut self) {
         let Some(following) = self.following.take() else { return };
+        if following.source.supply() == Supply::Recording {
+            self.recorded_until = Some(following.pacer.due());
+        }
         drop(following);
         let now = Instant::now();
         self.shared.stop_clock();
@@ -301,6 +337,7 @@ impl<N: Fn(PumpMessage)> Pump<N> {
     fn take(&mut self, bytes: Bytes) {
         let now = Instant::now();
         let Some(following) = &mut self.following else { return };
+        following.pacer.bytes(bytes.len());
         following.aligner.push(bytes);
         let at = now - self.began;
         let mut batch = self.writer.batch(now);
@@ -308,25 +345,30 @@ impl<N: Fn(PumpMessage)> Pump<N> {
             for packet in packets(&run).map(Packet::new) {
                 self.splice.packet(packet, at, &mut batch);
                 let Some(tables) = self.splice.source_tables() else { continue };
-                if tables.has_payload(packet) {
+                if following.payload.packet(tables, packet) {
                     following.last_payload = now;
                 }
                 // A packet with a clock reference may have no payload.
                 if let Some(pcr) = packet.pcr().filter(|_| tables.pmt.pcr_pid == packet.pid()) {
                     self.shared.record_pcr(pcr, packet.discontinuity(), now);
-                    if let Some(pacer) = &mut following.pacer {
-                        pacer.pcr(pcr, packet.discontinuity(), now);
-                    }
+                    following.pacer.pcr(pcr, packet.discontinuity(), now);
                 }
             }
         }
         let has_output = batch.commit() > 0;
+        // The bursts of a paced source are made by its pauses.
+        let is_paced = following.pacer.is_paced();
+        let expected = if is_paced { Duration::ZERO } else { self.shared.silence_to_expect() };
+        following.silence_max = self.settings.stall_timeout.max(expected);
         if self.splice.take_table_change() {
             self.shared.set_tables(self.splice.source_tables());
         }
         following.unsynced_since =
             if following.aligner.in_sync() { None } else { following.unsynced_since.or(Some(now)) };
-        if let Some(until) = following.paused_until(now) {
+        if is_paced {
+            self.writer.keep_longer(following.pacer.due(), now);
+        }
+        if let Some(until) = following.pacer.until(now) {
             // Time without reading does not count as time without data.
             following.last_payload = until;
             following.unsynced_since = following.unsynced_since.map(|_| until);
@@ -368,7 +410,7 @@ impl<N: Fn(PumpMessage)> Pump<N> {
 /// Reads the next bytes of the source; waits for ever without a source.
 async fn read(following: &mut Option<Following>) -> Result<Bytes, UpstreamError> {
     match following {
-        Some(following) => following.source.read().await,
+        Some(following) => following.read().await,
         None => pending().await,
     }
 }
