@@ -52,6 +52,11 @@ impl Collector for Reading {
         page.counter("losses", "Sources lost", counts.losses)?;
         page.counter("failovers", "Changes to another stream after a loss", counts.failovers)?;
         page.counter("reconnects", "Reconnections to the same stream after a loss", counts.reconnects)?;
+        page.counter(
+            "speculative_openings",
+            "Streams opened beside a silent one",
+            counts.speculative_openings,
+        )?;
         page.counter("switches", "Changes of stream on request", counts.switches)?;
         page.counter("channel_starts", "Channels started", counts.channel_starts)?;
         page.counter("refused_full", "Requests refused because an account was full", counts.refused_full)?;

@@ -91,6 +91,8 @@ pub struct MetricsSnapshot {
     pub switches: u64,
     /// Upstream losses of every kind, since start.
     pub losses: u64,
+    /// Streams opened beside a silent one, since start.
+    pub speculative_openings: u64,
     /// Live channels started, since start.
     pub channel_starts: u64,
     /// Joins refused because no slot was free, since start.
@@ -125,6 +127,7 @@ pub(crate) struct Registry {
     pub(crate) reconnects: Counter,
     pub(crate) switches: Counter,
     pub(crate) losses: Counter,
+    pub(crate) speculative_openings: Counter,
     pub(crate) channel_starts: Counter,
     pub(crate) refused_full: Counter,
     pub(crate) refused_seats: Counter,
@@ -201,6 +204,7 @@ impl Registry {
             reconnects: self.reconnects.get(),
             switches: self.switches.get(),
             losses: self.losses.get(),
+            speculative_openings: self.speculative_openings.get(),
             channel_starts: self.channel_starts.get(),
             refused_full: self.refused_full.get(),
             refused_seats: self.refused_seats.get(),

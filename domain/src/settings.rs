@@ -18,6 +18,8 @@ pub const CLOCK_BEHIND_MAX: Duration = Duration::from_secs(2);
 pub const FILLER_INTERVAL: Duration = Duration::from_millis(500);
 /// Longest time for which a new source may send a burst of past data before it is played.
 pub const BURST_MAX: Duration = Duration::from_millis(300);
+/// Longest time for which a new source is read beside the one that plays, until the output can continue with it.
+pub const PREPARE_TIMEOUT: Duration = Duration::from_secs(6);
 /// Longest time until received packets are handed to the ring.
 pub const CHUNK_TIME: Duration = Duration::from_millis(50);
 /// Longest time until a manual switch is answered.
@@ -40,6 +42,10 @@ pub struct Settings {
     /// A source is considered lost after this long without programme data.
     #[serde(with = "seconds")]
     pub stall_timeout: Duration,
+    /// After this long without programme data, another stream is opened beside a source that plays, if a slot is free.
+    /// A source that usually pauses for longer is given more time.
+    #[serde(with = "seconds")]
+    pub silence_suspected_after: Duration,
     /// Time over which the speed of a source is measured.
     #[serde(with = "seconds")]
     pub buffering_timeout: Duration,
@@ -65,10 +71,6 @@ pub struct Settings {
     pub ring_bytes: usize,
     /// The last whole group of pictures is always kept, up to this many bytes.
     pub ring_gop_bytes: usize,
-    /// Maximum lead over its own clock with which a source is read that is faster than real time, such as a recording on
-    /// a web server.
-    #[serde(with = "seconds")]
-    pub recording_lead_seconds: Duration,
     /// Memory for the past data of all channels together, in bytes. `None` is a quarter of the memory.
     pub ring_budget_bytes: Option<u64>,
     /// A client that falls behind the kept data more often than this within a minute is disconnected.
@@ -99,6 +101,7 @@ impl Default for Settings {
             connect_timeout: Duration::from_secs(3),
             first_packet_timeout: Duration::from_secs(4),
             stall_timeout: Duration::from_secs(5),
+            silence_suspected_after: Duration::from_millis(1_500),
             buffering_timeout: Duration::from_secs(15),
             random_access_wait: Duration::from_secs(1),
             start_timeout: Duration::from_secs(15),
@@ -108,7 +111,6 @@ impl Default for Settings {
             ring_seconds: Duration::from_secs(10),
             ring_bytes: 16 * MIB,
             ring_gop_bytes: 32 * MIB,
-            recording_lead_seconds: Duration::from_secs(25),
             ring_budget_bytes: None,
             slow_client_limit: 6,
             return_to_preferred_after: None,
@@ -142,6 +144,7 @@ impl Settings {
         above_zero("connect_timeout", self.connect_timeout)?;
         above_zero("first_packet_timeout", self.first_packet_timeout)?;
         above_zero("stall_timeout", self.stall_timeout)?;
+        above_zero("silence_suspected_after", self.silence_suspected_after)?;
         above_zero("buffering_timeout", self.buffering_timeout)?;
         at_most("random_access_wait", self.random_access_wait, HOUR)?;
         above_zero("start_timeout", self.start_timeout)?;
@@ -156,7 +159,6 @@ impl Settings {
         if self.ring_gop_bytes < self.ring_bytes {
             return Err(wrong("ring_gop_bytes", "must not be less than ring_bytes"));
         }
-        above_zero("recording_lead_seconds", self.recording_lead_seconds)?;
         if let Some(budget) = self.ring_budget_bytes {
             at_least("ring_budget_bytes", budget, RING_BYTES_MIN as u64)?;
         }
@@ -293,7 +295,6 @@ mod tests {
         check("new_client_behind_seconds", 10, "must be less than ring_seconds");
         check("ring_bytes", 1000, "must be at least 131072 bytes");
         check("ring_gop_bytes", 1000, "must not be less than ring_bytes");
-        check("recording_lead_seconds", 0, "must be more than 0 seconds");
         check("ring_budget_bytes", 1000, "must be at least 131072 bytes");
         check("slow_client_limit", 0, "must be 1 or more");
         assert_eq!(with("channel_shutdown_delay", 0.into()).unwrap().check(), Ok(()), "at once is possible");

@@ -105,7 +105,6 @@ async fn a_viewer_gets_the_second_stream_when_the_first_does_not_start() {
         ("is noise", Behavior::Garbage),
         ("is null packets", Behavior::OnlyNulls),
         ("is packets that nobody announced", Behavior::Unannounced),
-        ("is scrambled", Behavior::Scrambled),
     ] {
         let path = format!("/live/anna/{behavior:?}.ts");
         provider.path(&path).plays(first()).behaves(behavior);
@@ -142,7 +141,6 @@ async fn a_viewer_keeps_watching_when_the_first_stream_fails_in_any_way() {
         ("stalls without closing", first(), Failure::Cut(Cut::Stall), "stall"),
         ("is null packets", first(), Failure::Behavior(Behavior::OnlyNulls), "stall"),
         ("is packets that nobody announced", first(), Failure::Behavior(Behavior::Unannounced), "stall"),
-        ("becomes scrambled", first(), Failure::Behavior(Behavior::Scrambled), "scrambled"),
         ("is noise", first(), Failure::Behavior(Behavior::Garbage), "sync_lost"),
         ("trickles", first(), Failure::Behavior(Behavior::Trickle(0.005)), "stall"),
         ("is too slow", first().frames_per_gop(5), Failure::Behavior(Behavior::Trickle(0.2)), "clock_behind"),
@@ -343,4 +341,62 @@ async fn three_failovers_in_a_row_are_one_clean_recording() {
         assert_eq!(r.ts.labels, ["a", "b", "c", "d"]);
     });
     assert_eq!(gateway.failovers().len(), 3);
+}
+
+/// Starts one channel with two streams of one account. A stall is found by its silence, long before its timeout.
+async fn set_up_with_limit(max_streams: u32, stall_timeout: Duration) -> (Provider, TestGateway) {
+    let provider = Provider::start();
+    provider.path(FIRST).plays(first());
+    provider.path(SECOND).plays(second());
+    let list = provider.playlist(&[("news", "News", FIRST), ("news", "News backup", SECOND)]);
+    let change = |settings: &mut Settings| {
+        fast_settings(settings);
+        settings.stall_timeout = stall_timeout;
+        settings.silence_suspected_after = Duration::from_millis(500);
+        settings.buffering_timeout = Duration::from_secs(50);
+    };
+    let gateway = Setup::new().limited_list(&list, max_streams).engine(change).start().await;
+    (provider, gateway)
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_next_stream_is_opened_beside_a_silent_one_if_a_slot_is_free() {
+    // Holds T-fo.3 where a slot is free: the stall timeout never comes into play.
+    let (provider, gateway) = set_up_with_limit(2, Duration::from_secs(3_000)).await;
+    let player = gateway.watch("News").await;
+    player.sees("first").await;
+    provider.path(FIRST).behaves(Behavior::Stalled);
+    check_second_stream(&player).await;
+    eventually("the silent connection is closed", || provider.open() == 1).await;
+    assert_eq!((provider.peak(), provider.path(SECOND).n_requests()), (2, 1));
+    assert_eq!(gateway.failovers(), [("News".into(), "News backup".into(), "stall".into())]);
+    assert_eq!(gateway.metrics().await["headwater_speculative_openings_total"], 1.0);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn without_a_free_slot_a_silent_stream_keeps_its_connection_until_the_stall_timeout() {
+    let (provider, gateway) = set_up_with_limit(1, Duration::from_secs(2)).await;
+    let player = gateway.watch("News").await;
+    player.sees("first").await;
+    provider.path(FIRST).behaves(Behavior::Stalled);
+    check_second_stream(&player).await;
+    assert_eq!((provider.peak(), provider.open()), (1, 1));
+    assert_eq!(gateway.metrics().await["headwater_speculative_openings_total"], 0.0);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_silent_stream_that_sends_again_first_plays_on_and_the_other_is_closed() {
+    let (provider, gateway) = set_up_with_limit(2, Duration::from_secs(3_000)).await;
+    provider.path(SECOND).answers(MockResponse::mute());
+    let player = gateway.watch("News").await;
+    player.sees("first").await;
+    provider.path(FIRST).behaves(Behavior::Stalled);
+    eventually("the second stream is requested", || provider.path(SECOND).n_requests() == 1).await;
+    provider.path(FIRST).behaves(Behavior::Healthy);
+    eventually("the other connection is closed", || provider.path(SECOND).open() == 0).await;
+    player.more_bytes(50_000).await;
+    // The provider has left out what it did not send in time.
+    player.received(|r| assert_eq!(r.ts.labels, ["first"]));
+    assert_eq!((provider.peak(), provider.path(FIRST).n_requests()), (2, 1));
+    assert_eq!((gateway.gateway.counts().losses, gateway.n_events("channel_failover")), (0, 0));
 }

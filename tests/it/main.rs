@@ -27,7 +27,6 @@ mod live;
 mod load_test;
 mod logging;
 mod openapi;
-mod pacing;
 mod playlist;
 mod programs;
 mod rest;

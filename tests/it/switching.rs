@@ -8,7 +8,7 @@ use media::{Connection, ConnectionMeter, EndReason};
 
 use crate::support::gateway::{Setup, TestGateway};
 use crate::support::signal::Picture;
-use crate::support::upstream::{MockResponse, Provider};
+use crate::support::upstream::{Cut, MockResponse, Provider};
 use crate::support::{WAIT_MAX, eventually};
 
 const FIRST: &str = "/live/anna/first.ts";
@@ -87,6 +87,28 @@ async fn a_failed_switch_keeps_the_old_stream_playing_and_reports_the_failure() 
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_switch_to_a_stream_that_opens_and_never_plays_leaves_the_old_one_without_a_gap() {
+    // Holds T-fo.6 for a stream that delivers data in which a player cannot start.
+    let (provider, gateway, target) = set_up(2).await;
+    let player = gateway.watch("News").await;
+    player.sees("first").await;
+    // It is joined in the middle of an endless group of pictures, and stalls.
+    let endless = Picture::new("second").frames_per_gop(u64::MAX);
+    provider.path(SECOND).answers(MockResponse::play(endless).until(50_000, Cut::Stall));
+    let second = SwitchTo::Stream(stream(&gateway, 1));
+    let outcome = gateway.gateway.switchboard().switch(target, second).await.unwrap();
+    let SwitchOutcome::Failed { playing, reason } = outcome else { panic!("{outcome:?}") };
+    assert_eq!((playing, reason.as_str()), (Some(stream(&gateway, 0)), "video and audio stopped"));
+    player.more_bytes(100_000).await;
+    player.received(|r| {
+        r.ts.assert_clean();
+        assert_eq!(r.ts.labels, ["first"]);
+    });
+    assert_eq!((provider.path(SECOND).n_requests(), provider.path(FIRST).n_requests()), (1, 1));
+    eventually("its connection is closed", || provider.open() == 1).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_switch_of_an_idle_channel_starts_nothing() {
     let (provider, gateway, target) = set_up(0).await;
     let outcome = gateway.gateway.switchboard().switch(target, SwitchTo::Next).await.unwrap();
@@ -131,4 +153,62 @@ async fn a_preview_and_a_channel_with_the_same_number_are_two_leases() {
     drop(tail);
     gateway.until_idle().await;
     assert_eq!(provider.open(), 0);
+}
+
+/// Tests that need ffmpeg.
+mod slow {
+    use std::time::Duration;
+
+    use super::*;
+    use crate::support::signal::Clip;
+    use crate::support::tools;
+
+    /// Returns the longest time between two pictures of a recording, in seconds, as ffprobe reads it.
+    async fn longest_picture_step(recording: &[u8]) -> f64 {
+        let file = tools::saved(recording);
+        let path = file.path().to_string_lossy().into_owned();
+        let show = ["-v", "error", "-select_streams", "v", "-show_entries", "packet=pts_time"];
+        let arguments = [&show[..], &["-of", "csv=p=0", &path]].concat();
+        let text = tools::text_of("ffprobe", &arguments).await;
+        let time = |line: &str| line.trim_end_matches(',').parse::<f64>().ok();
+        let mut times: Vec<f64> = text.lines().filter_map(time).collect();
+        times.sort_by(f64::total_cmp);
+        assert!(times.len() > 50, "{} pictures", times.len());
+        times.windows(2).map(|it| it[1] - it[0]).fold(0.0, f64::max)
+    }
+
+    #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+    async fn a_switch_with_a_second_slot_shows_no_frozen_picture() {
+        let encode = ["-t", "60", "-c:v", "libx264", "-preset", "ultrafast", "-g", "50", "-c:a", "aac"];
+        let size = "size=160x90:rate=25";
+        let first = Clip::make(
+            "switch-first",
+            &["-f", "lavfi", "-i", &format!("testsrc={size}"), "-f", "lavfi", "-i", "sine"],
+            &encode,
+        )
+        .await;
+        let second = Clip::make(
+            "switch-second",
+            &["-f", "lavfi", "-i", &format!("testsrc2={size}"), "-f", "lavfi", "-i", "sine=frequency=880"],
+            &[&encode[..], &["-output_ts_offset", "5000"]].concat(),
+        )
+        .await;
+        let (provider, gateway, target) = set_up(2).await;
+        provider.path(FIRST).plays(first);
+        // It sends some of its past first, as many providers do.
+        provider.path(SECOND).answers(MockResponse::play(second).with_burst(Duration::from_secs(3)));
+        let player = gateway.watch("News").await;
+        player.more_bytes(100_000).await;
+        let switchboard = gateway.gateway.switchboard();
+        for number in [1, 0] {
+            let to = stream(&gateway, number);
+            let outcome = switchboard.switch(target, SwitchTo::Stream(to)).await.unwrap();
+            let SwitchOutcome::Switched { stream, gap_ms, .. } = outcome else { panic!("{outcome:?}") };
+            assert_eq!((stream, gap_ms), (to, 0), "the old stream plays until the new one starts");
+            player.more_bytes(100_000).await;
+        }
+        let step = longest_picture_step(&player.recording()).await;
+        assert!(step <= 0.1, "{step} s between two pictures");
+        assert_eq!(provider.peak(), 2);
+    }
 }

@@ -1,5 +1,7 @@
 //! Messages of a live channel.
 
+use std::time::Duration;
+
 use domain::playout::Attempt;
 use media::error::UpstreamError;
 use media::ring::EndReason;
@@ -29,8 +31,14 @@ pub(crate) enum Message {
     Opened(Attempt, Source),
     /// The source of an attempt ended, or could not be opened.
     Lost(Attempt, UpstreamError),
+    /// The output can continue with the source of this attempt, which is read beside the one that plays.
+    Ready(Attempt),
     /// The first packets of this attempt are in the ring.
     Playing(Attempt),
+    /// The source that plays has been silent for this long.
+    Silent(Attempt, Duration),
+    /// The source that was silent sends again.
+    Resumed(Attempt),
     /// The programme clock of the source fell behind the wall clock.
     Slow(SourceSlow),
     /// The pump ended unexpectedly.

@@ -33,10 +33,11 @@ async fn a_viewer_keeps_watching_when_the_first_stream_stops() {
     assert_eq!((from.name.as_str(), to.name.as_str()), ("a", "b"));
 }
 
-/// Holds T-fo.3: the gap of a silent source is the stall time plus the start of the next source, nothing more.
+/// Holds T-fo.3: without a free slot, the gap of a silent source is the stall time plus the start of the next source,
+/// nothing more.
 #[tokio::test(start_paused = true)]
-async fn a_silent_source_is_left_after_the_stall_time() {
-    let scenario = Scenario::of(settings(), [&[stream(1, "a"), stream(2, "b")]]).await;
+async fn without_a_free_slot_a_silent_source_is_left_after_the_stall_time() {
+    let scenario = Scenario::of(settings(), [&[limited(1, "a", 1, 1), limited(2, "b", 1, 1)]]).await;
     let mut viewer = scenario.watch(channel(1)).await;
     viewer.sees("a").await;
     scenario.provider.break_now("/a", Break::Silence);
@@ -45,6 +46,105 @@ async fn a_silent_source_is_left_after_the_stall_time() {
     let gap = silent_at.elapsed();
     let stall = settings().stall_timeout;
     assert!(gap >= stall && gap < stall + 2 * SECOND, "{gap:?}");
+    let counts = scenario.system.counts();
+    assert_eq!((counts.speculative_openings, counts.losses), (0, 1));
+}
+
+/// Holds T-fo.3 where a slot is free.
+#[tokio::test(start_paused = true)]
+async fn a_silent_source_costs_at_most_two_and_a_half_seconds_where_a_slot_is_free() {
+    use crate::timeline::RunEntryKind::*;
+    // On one account, and on two without a limit.
+    for streams in [[limited(1, "a", 1, 2), limited(2, "b", 1, 2)], [stream(1, "a"), stream(2, "b")]] {
+        let scenario = Scenario::of(settings(), [&streams]).await;
+        let mut viewer = scenario.watch(channel(1)).await;
+        viewer.sees("a").await;
+        scenario.provider.break_now("/a", Break::Silence);
+        let silent_at = Instant::now();
+        viewer.sees("b").await;
+        let gap = silent_at.elapsed();
+        assert!(gap <= Duration::from_millis(2_600), "{gap:?}");
+        sleep(SECOND).await;
+        assert_eq!(scenario.provider.n_open(), 1, "the silent one is closed");
+        let counts = scenario.system.counts();
+        assert_eq!((counts.speculative_openings, counts.losses, counts.failovers), (1, 1, 1));
+        let failover = scenario.system.events().recent().pop().unwrap();
+        let EventBody::ChannelFailover { cause, gap_ms, .. } = &failover.body else { panic!("{failover:?}") };
+        assert_eq!(cause, "stall");
+        assert!((1_500..=2_500).contains(gap_ms), "the gap begins with the silence: {gap_ms} ms");
+        let runs = scenario.system.switchboard().timeline(channel(1).uuid());
+        let kinds: Vec<_> = runs[0].entries.iter().map(|it| (it.kind, it.cause)).collect();
+        let expected = [
+            (Silent, None),
+            (SlotRequested, Some("silence")),
+            (Opening, None),
+            (Lost, Some("stall")),
+            (FailedOver, Some("stall")),
+        ];
+        assert_eq!(kinds[kinds.len() - 5..], expected);
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_only_stream_of_a_channel_is_reopened_beside_itself_where_a_slot_is_free() {
+    let scenario = Scenario::of(settings(), [&[limited(1, "a", 1, 2)]]).await;
+    let mut viewer = scenario.watch(channel(1)).await;
+    viewer.sees("a").await;
+    scenario.provider.break_now("/a", Break::Silence);
+    sleep(3 * SECOND).await;
+    let counts = scenario.system.counts();
+    assert_eq!((counts.speculative_openings, counts.reconnects, counts.failovers), (1, 1, 0));
+    assert_eq!(scenario.provider.n_open(), 1);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_silent_source_that_sends_again_keeps_playing_and_the_other_one_is_closed() {
+    let now = Settings { silence_suspected_after: Duration::from_millis(500), ..settings() };
+    let scenario = Scenario::of(now, [&[limited(1, "a", 1, 2), limited(2, "b", 1, 2)]]).await;
+    // One picture per second.
+    let slow = TsSource { bitrate: 20_000, frame_rate: 1, gop: 1, ..TsSource::new("a") };
+    scenario.provider.set("/a", Behaviour::Play(Play::new(slow)));
+    scenario.provider.set("/b", Behaviour::NoAnswer);
+    let mut viewer = scenario.watch(channel(1)).await;
+    let until = Instant::now() + 30 * SECOND;
+    while Instant::now() < until {
+        viewer.tail.chunk().await.unwrap();
+    }
+    let counts = scenario.system.counts();
+    assert_eq!((counts.speculative_openings, counts.losses, counts.leases), (1, 0, 1));
+    assert_eq!(scenario.provider.n_open(), 1);
+    let status = scenario.status(channel(1)).await.unwrap();
+    assert_eq!((status.state, status.playing), ("playing", Some(StreamId(1))));
+}
+
+/// Holds T-fo.6 for a stream that opens and never becomes playable.
+#[tokio::test(start_paused = true)]
+async fn a_switch_to_a_stream_that_never_becomes_playable_costs_viewers_nothing() {
+    let scenario = Scenario::of(settings(), [&[limited(1, "a", 1, 2), limited(2, "b", 1, 2)]]).await;
+    let ts = TsSource { gop: u64::MAX, is_marked: false, ..TsSource::new("b") };
+    let broken = Play { after: Some((300, Break::Nulls)), ..Play::new(ts) };
+    scenario.provider.set("/b", Behaviour::Play(broken));
+    let mut viewer = scenario.watch(channel(1)).await;
+    viewer.sees("a").await;
+    let switchboard = scenario.system.switchboard();
+    let switch = switchboard.switch(channel(1), SwitchTo::Stream(StreamId(2)));
+    tokio::pin!(switch);
+    let mut longest = Duration::ZERO;
+    let outcome = loop {
+        let before = Instant::now();
+        tokio::select! {
+            outcome = &mut switch => break outcome.unwrap(),
+            chunk = viewer.tail.chunk() => drop(chunk.unwrap()),
+        }
+        longest = longest.max(before.elapsed());
+    };
+    let SwitchOutcome::Failed { playing, reason } = outcome else { panic!("{outcome:?}") };
+    assert_eq!((playing, reason.as_str()), (Some(StreamId(1)), "video and audio stopped"));
+    assert!(longest < Duration::from_millis(200), "the old stream never paused: {longest:?}");
+    sleep(SECOND).await;
+    assert_eq!((scenario.provider.n_open(), scenario.system.counts().leases), (1, 1));
+    let status = scenario.status(channel(1)).await.unwrap();
+    assert_eq!((status.state, status.playing), ("playing", Some(StreamId(1))));
 }
 
 /// Holds T-fo.2 in this crate: after every kind of source failure the next stream plays, the viewer stays, and one

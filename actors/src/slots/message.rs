@@ -36,9 +36,8 @@ pub(crate) enum Asking {
     /// A manual switch. It gets a slot that is free now, or the holder's own slot that is being returned.
     Switch,
     /// A second connection of the holder, beside the one that it has. It is granted or refused at once, and nobody
-    /// yields to it. It needs a free slot for which nobody waits, or, without a configured limit, a provider that has
-    /// carried two connections at once.
-    #[cfg_attr(not(test), expect(dead_code, reason = "no live channel opens a second connection yet"))]
+    /// yields to it. It needs a free slot for which nobody waits, or, without a configured limit, an account without
+    /// another connection or a provider that has carried two connections at once.
     Beside,
 }
 

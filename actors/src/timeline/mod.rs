@@ -41,6 +41,10 @@ pub enum RunEntryKind {
     Opening,
     /// A stream ended, or could not be opened.
     Lost,
+    /// The stream that plays sends nothing for longer than usual; another one may be opened beside it.
+    Silent,
+    /// The stream that was silent sends again.
+    Resumed,
     /// The first stream of the run plays.
     Started,
     /// The stream that played last plays again.

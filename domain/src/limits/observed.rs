@@ -89,10 +89,11 @@ fn is_remembered(at: Instant, now: Instant) -> bool {
 /// Returns whether a channel may open a second connection beside the one that it has, without asking anybody to yield.
 ///
 /// `max_streams` is the configured limit (0 is none), `n_used` the number of slots in use, and `is_awaited` whether a
-/// request waits for a slot. Without a configured limit, the provider must have carried two connections at once before:
-/// otherwise the second one might cost the first.
+/// request waits for a slot. Without a configured limit, no other connection may be open there, or the provider must
+/// have carried two at once before: otherwise the second one might cost the first.
 pub fn may_open_beside(max_streams: u32, observed: &ObservedLimit, n_used: u32, is_awaited: bool) -> bool {
     let has_room = match max_streams {
+        0 if n_used == 0 => true,
         0 => observed.has_carried_two() && observed.discovered.is_none_or(|it| n_used < it),
         max => n_used < max,
     };
@@ -189,6 +190,7 @@ mod tests {
         };
         check(1, &generous, 1, false);
         check(2, &unknown, 1, true);
+        check(0, &unknown, 0, true);
         check(0, &unknown, 1, false);
         check(0, &generous, 1, true);
         check(0, &generous, 7, true);

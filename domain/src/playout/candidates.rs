@@ -108,6 +108,10 @@ impl Candidates {
         self.all[index].failed_at
     }
 
+    pub(super) fn failed_lately(&self, index: usize, now: Instant, settings: &PlayoutSettings) -> bool {
+        self.all[index].failed_lately(now, settings)
+    }
+
     pub(super) fn source_plays(&mut self, index: usize) {
         self.all[index].failed_at = None;
     }

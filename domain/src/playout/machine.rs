@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 use super::settings::MARGIN;
 use super::{
     Action, Attempt, AttemptReason, AttemptStep, Failure, FailureScope, GiveUp, Incident, Input,
-    OpeningAttempt, PlayingSource, Playout, PlayoutChange, PlayoutState, Session, after,
+    OpeningAttempt, PlayingSource, Playout, PlayoutChange, PlayoutState, Session, Silence, after,
 };
 
 impl Playout {
@@ -20,7 +20,10 @@ impl Playout {
             Input::Granted { attempt, index } => self.granted(state, attempt, index, now),
             Input::Full { attempt } => self.full(state, attempt, now),
             Input::Opened { attempt } => self.opened(state, attempt, now),
+            Input::Ready { attempt } => self.ready(state, attempt, now),
             Input::Playing { .. } => self.plays(state, now),
+            Input::Silent { attempt } => self.fell_silent(state, attempt, now),
+            Input::Resumed { attempt } => self.resumed(state, attempt, now),
             Input::Lost { attempt, failure } => self.lost(state, attempt, failure, now),
             Input::Switch(to) => self.switch_requested(state, to, now),
             Input::Tick => self.tick(state, now),
@@ -55,7 +58,7 @@ impl Playout {
             None if order.is_empty() => return self.give_up(GiveUp::NoStreams),
             None => {}
         }
-        PlayoutState::Opening(self.ask(order, AttemptReason::Start, None, now))
+        PlayoutState::Opening(self.ask(order, AttemptReason::Start, None, false, now))
     }
 
     fn granted(&mut self, state: PlayoutState, attempt: Attempt, index: usize, now: Instant) -> PlayoutState {
@@ -89,8 +92,11 @@ impl Playout {
             Ok((playing, next)) => return join(playing, next),
             Err(state) => return state,
         };
-        if let Some(playing) = playing {
-            return self.switch_is_full(playing, now);
+        match (playing, next.why) {
+            // The present source has some time left to send again.
+            (Some(playing), AttemptReason::Silence) => return PlayoutState::Playing(playing),
+            (Some(playing), _) => return self.switch_is_full(playing, next.is_beside, now),
+            (None, _) => {}
         }
         if next.why == AttemptReason::Switch {
             // Only the candidates of the switch were requested.
@@ -113,13 +119,46 @@ impl Playout {
             Err(state) => return state,
         };
         let AttemptStep::Dialling { index, .. } = next.step else { return join(playing, next) };
-        if let Some(playing) = playing {
-            self.source_ended(&playing, now);
+        if playing.is_some() {
+            self.act(Action::Prepare { attempt });
+            let until = after(now, self.settings.prepare_timeout);
+            next.step = AttemptStep::Preparing { index, until };
+            return join(playing, next);
         }
-        self.act(Action::Follow { attempt });
+        self.follow(next, index, now)
+    }
+
+    fn ready(&mut self, state: PlayoutState, attempt: Attempt, now: Instant) -> PlayoutState {
+        match state {
+            PlayoutState::Beside {
+                playing,
+                next: next @ OpeningAttempt { step: AttemptStep::Preparing { index, .. }, .. },
+            } if next.attempt == attempt => {
+                self.source_ended(&playing, now);
+                if next.why == AttemptReason::Silence {
+                    self.replaced_in_silence(&playing, index, now);
+                }
+                self.follow(next, index, now)
+            }
+            other => other,
+        }
+    }
+
+    /// Makes the pump follow the source of an attempt.
+    fn follow(&mut self, mut next: OpeningAttempt, index: usize, now: Instant) -> PlayoutState {
+        self.act(Action::Follow { attempt: next.attempt });
         let time_left = self.start_time_left(index, now).unwrap_or_default();
         let until = after(now, self.settings.follow_timeout.max(time_left));
         next.step = AttemptStep::Following { index, until };
+        self.alone(next)
+    }
+
+    /// Nothing plays any more, so an attempt that began beside a source continues as an ordinary one.
+    fn alone(&self, mut next: OpeningAttempt) -> PlayoutState {
+        if next.why == AttemptReason::Silence {
+            next.why = self.reason();
+        }
+        next.is_beside = false;
         PlayoutState::Opening(next)
     }
 
@@ -151,6 +190,7 @@ impl Playout {
         self.candidates.source_plays(index);
         self.session.source_plays(index);
         self.incident.source_plays(index);
+        self.silence = Silence::default();
         let playing = PlayingSource { attempt, index, since: now, return_at: self.return_at(index, now) };
         self.begin_requested_switch(playing, now)
     }
@@ -168,18 +208,29 @@ impl Playout {
                 self.act(Action::Release);
                 self.failed(playing.index, failure.scope, failure.retry, now)
             }
-            PlayoutState::Switching { playing, next } if playing.attempt == attempt => {
+            PlayoutState::Beside { playing, next } if playing.attempt == attempt => {
                 self.source_ended(&playing, now);
-                self.act(Action::Release);
+                if next.why == AttemptReason::Silence && matches!(next.step, AttemptStep::Asked { .. }) {
+                    // That request would be refused if no slot is free; an ordinary one waits for a slot.
+                    self.act(Action::Release);
+                    self.drop_attempt(&next);
+                    return self.failed(playing.index, failure.scope, failure.retry, now);
+                }
                 self.candidates.failed(playing.index, failure.scope, now);
                 if !failure.retry {
                     self.incident.mark_tried(playing.index);
                 }
-                PlayoutState::Opening(next)
+                if let AttemptStep::Preparing { index, .. } = next.step {
+                    return self.follow(next, index, now);
+                }
+                self.act(Action::Release);
+                self.alone(next)
             }
             other => match split_at(other, attempt) {
                 Ok((playing, next)) => match next.step {
-                    AttemptStep::Dialling { index, .. } | AttemptStep::Following { index, .. } => {
+                    AttemptStep::Dialling { index, .. }
+                    | AttemptStep::Preparing { index, .. }
+                    | AttemptStep::Following { index, .. } => {
                         self.attempt_failed(playing, next, index, failure, now)
                     }
                     _ => join(playing, next),
@@ -224,8 +275,10 @@ impl Playout {
                 self.drop_attempt(&next);
                 self.unanswered(playing, next, now)
             }
-            AttemptStep::Dialling { index, .. } | AttemptStep::Following { index, .. } => {
-                if matches!(next.step, AttemptStep::Dialling { .. }) {
+            AttemptStep::Dialling { index, .. }
+            | AttemptStep::Preparing { index, .. }
+            | AttemptStep::Following { index, .. } => {
+                if !matches!(next.step, AttemptStep::Following { .. }) {
                     self.drop_attempt(&next);
                 }
                 let failure = Failure {
@@ -242,7 +295,7 @@ impl Playout {
                     _ => self.untried(now),
                 };
                 put_first(&mut order, index);
-                join(playing, self.ask(order, next.why, next.retry_of, now))
+                join(playing, self.ask(order, next.why, next.retry_of, next.is_beside, now))
             }
         }
     }
@@ -256,6 +309,7 @@ impl Playout {
     ) -> PlayoutState {
         self.incident.request_unanswered();
         match playing {
+            Some(playing) if next.why == AttemptReason::Silence => PlayoutState::Playing(playing),
             Some(playing) => self.switch_failed(playing, now),
             None if next.why == AttemptReason::Switch => self.try_next(now),
             None => self.back_off(now),
@@ -276,6 +330,7 @@ impl Playout {
         }
         self.incident.attempt_failed(failure);
         if failure.just_released
+            && next.why != AttemptReason::Silence
             && let Some(pause) = self.incident.next_release_pause(index, &self.settings)
         {
             next.step = AttemptStep::Waiting { index, until: after(now, pause) };
@@ -283,7 +338,10 @@ impl Playout {
         }
         if let Some(playing) = playing {
             self.candidates.failed(index, failure.scope, now);
-            return self.switch_failed(playing, now);
+            return match next.why {
+                AttemptReason::Silence => self.keep_playing(playing, now),
+                _ => self.switch_failed(playing, now),
+            };
         }
         // A retry that did not even open is not repeated. During a switch, a return to the old stream comes before a
         // retry of the new one.
@@ -298,7 +356,7 @@ impl Playout {
         if may_retry && self.candidates.take_token(index, &self.settings) {
             let mut order = self.untried(now);
             put_first(&mut order, index);
-            return PlayoutState::Opening(self.ask(order, self.reason(), Some(index), now));
+            return PlayoutState::Opening(self.ask(order, self.reason(), Some(index), false, now));
         }
         self.candidates.failed(index, scope, now);
         self.incident.mark_tried(index);
@@ -323,7 +381,7 @@ impl Playout {
         if order.is_empty() {
             return self.back_off(now);
         }
-        PlayoutState::Opening(self.ask(order, self.reason(), None, now))
+        PlayoutState::Opening(self.ask(order, self.reason(), None, false, now))
     }
 
     fn back_off(&mut self, now: Instant) -> PlayoutState {
@@ -347,13 +405,14 @@ impl Playout {
         order: Vec<usize>,
         why: AttemptReason,
         retry_of: Option<usize>,
+        is_beside: bool,
         now: Instant,
     ) -> OpeningAttempt {
         self.last_attempt += 1;
         let attempt = Attempt(self.last_attempt);
-        self.act(Action::Ask { attempt, order: order.clone(), why });
+        self.act(Action::Ask { attempt, order: order.clone(), why, beside: is_beside });
         let step = AttemptStep::Asked { order, until: after(now, self.settings.ask_timeout) };
-        OpeningAttempt { attempt, why, step, retry_of }
+        OpeningAttempt { attempt, why, step, is_beside, retry_of }
     }
 
     fn reason(&self) -> AttemptReason {
@@ -380,7 +439,7 @@ impl Playout {
                 self.source_ended(&playing, now);
                 self.act(Action::Release);
             }
-            PlayoutState::Switching { playing, next } => {
+            PlayoutState::Beside { playing, next } => {
                 self.drop_attempt(&next);
                 self.source_ended(&playing, now);
                 self.act(Action::Release);
@@ -409,7 +468,7 @@ impl Playout {
     /// Drops the request, lease or source of an attempt, depending on its progress.
     pub(super) fn drop_attempt(&mut self, opening: &OpeningAttempt) {
         match opening.step {
-            AttemptStep::Asked { .. } | AttemptStep::Dialling { .. } => {
+            AttemptStep::Asked { .. } | AttemptStep::Dialling { .. } | AttemptStep::Preparing { .. } => {
                 self.act(Action::Abandon { attempt: opening.attempt });
             }
             AttemptStep::Following { .. } => self.act(Action::Release),
@@ -422,7 +481,7 @@ impl Playout {
 pub(super) fn split(state: PlayoutState) -> Result<(Option<PlayingSource>, OpeningAttempt), PlayoutState> {
     match state {
         PlayoutState::Opening(next) => Ok((None, next)),
-        PlayoutState::Switching { playing, next } => Ok((Some(playing), next)),
+        PlayoutState::Beside { playing, next } => Ok((Some(playing), next)),
         other => Err(other),
     }
 }
@@ -433,7 +492,7 @@ fn split_at(
     attempt: Attempt,
 ) -> Result<(Option<PlayingSource>, OpeningAttempt), PlayoutState> {
     match &state {
-        PlayoutState::Opening(next) | PlayoutState::Switching { next, .. } if next.attempt == attempt => {
+        PlayoutState::Opening(next) | PlayoutState::Beside { next, .. } if next.attempt == attempt => {
             split(state)
         }
         _ => Err(state),
@@ -442,7 +501,7 @@ fn split_at(
 
 pub(super) fn join(playing: Option<PlayingSource>, next: OpeningAttempt) -> PlayoutState {
     match playing {
-        Some(playing) => PlayoutState::Switching { playing, next },
+        Some(playing) => PlayoutState::Beside { playing, next },
         None => PlayoutState::Opening(next),
     }
 }

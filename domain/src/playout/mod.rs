@@ -6,16 +6,18 @@
 //! ```text
 //!            Start               Granted, Opened, Playing
 //!   Idle ───────────▶ Opening ─────────────────────────────▶ Playing ◀────────┐
-//!    ▲                 ▲  │ ▲                                 │  │  │          │ the new source failed
-//!    │            Tick │  │ └────────────── Lost ─────────────┘  │  │ Switch   │
-//!    │                 │  ▼ every candidate was tried            │  ▼          │
-//!    │                Backoff                                   │ Switching ──┘
-//!    │                    │ give_up_after                       │     │ Opened: the state becomes Opening, because
-//!    └── Yield, from any  └──────────▶ Stopped ◀── Stop, any ───┘     ▼ the pump dropped the old source
+//!    ▲                 ▲  │ ▲                                 │  │  │          │ the new source failed,
+//!    │            Tick │  │ └────────────── Lost ─────────────┘  │  │ Switch,  │ or the old one sends again
+//!    │                 │  ▼ every candidate was tried            │  ▼ Silent   │
+//!    │                Backoff                                   │ Beside ─────┘
+//!    │                    │ give_up_after                       │     │ Ready: the state becomes Opening, because
+//!    └── Yield, from any  └──────────▶ Stopped ◀── Stop, any ───┘     ▼ the pump drops the old source
 //! ```
 //!
 //! Invariants, which `model.rs` checks against random schedules:
-//! - one source plays or one attempt is in progress; both at once only while switching;
+//! - one source plays or one attempt is in progress; both at once only in Beside, and never two attempts;
+//! - the slot of an attempt beside a source is requested as such, so that it is refused where a second connection is
+//!   not known to be allowed;
 //! - every state except Idle, Playing and Stopped has a deadline, and a `Tick` at the deadline always changes something;
 //! - a message about a finished attempt changes nothing;
 //! - the same candidate is not tried again unless time passed, a retry token was spent or a client asked for it.
@@ -32,6 +34,7 @@ pub mod model;
 mod replan;
 mod session;
 mod settings;
+mod silence;
 mod switch;
 #[cfg(test)]
 mod tests;
@@ -43,6 +46,7 @@ use self::candidates::Candidates;
 use self::incident::Incident;
 use self::session::Session;
 pub use self::settings::PlayoutSettings;
+use self::silence::Silence;
 use self::switch::Switches;
 use crate::ids::{ProfileId, StreamId};
 
@@ -102,6 +106,8 @@ pub enum AttemptReason {
     Failover,
     /// Another source was requested; the present one may still play.
     Switch,
+    /// The source that plays is silent. The attempt is speculative: it ends if that source sends again.
+    Silence,
 }
 
 /// The target of a switch.
@@ -133,8 +139,20 @@ pub enum Input {
     Opened {
         attempt: Attempt,
     },
+    /// The pump reads this source beside the one that plays, and can continue the output with it.
+    Ready {
+        attempt: Attempt,
+    },
     /// The first chunk of this source is in the ring.
     Playing {
+        attempt: Attempt,
+    },
+    /// The source that plays has sent no payload for longer than usual.
+    Silent {
+        attempt: Attempt,
+    },
+    /// The source that was silent sends payload again.
+    Resumed {
         attempt: Attempt,
     },
     /// The opener failed, the source ended, or it was judged too slow.
@@ -160,7 +178,10 @@ impl Input {
             Self::Granted { attempt, .. }
             | Self::Full { attempt }
             | Self::Opened { attempt }
+            | Self::Ready { attempt }
             | Self::Playing { attempt }
+            | Self::Silent { attempt }
+            | Self::Resumed { attempt }
             | Self::Lost { attempt, .. } => Some(*attempt),
             _ => None,
         }
@@ -170,16 +191,20 @@ impl Input {
 /// An instruction to the owner, which carries out all of them in order. None of them waits.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Action {
-    /// Ask the slots actor for the first free one of these candidates.
-    Ask { attempt: Attempt, order: Vec<usize>, why: AttemptReason },
+    /// Ask the slots actor for the first free one of these candidates. `beside`: for a second connection beside the
+    /// source that plays, which is granted only where that is known to be allowed, or refused at once.
+    Ask { attempt: Attempt, order: Vec<usize>, why: AttemptReason, beside: bool },
     /// Open this candidate with the lease just granted. `time_left` is what is left of the start time, for the last
     /// untried candidate of a start: shorter time limits of the opener are extended to it.
     Open { attempt: Attempt, index: usize, time_left: Option<Duration> },
-    /// Hand the opened source to the pump, which drops the source that it follows.
+    /// Hand the opened source to the pump, which reads it beside the one that plays, until it can continue the output
+    /// with it. Nothing of it is played yet.
+    Prepare { attempt: Attempt },
+    /// Make the pump continue the output with the source of this attempt, opened or prepared, and drop any other.
     Follow { attempt: Attempt },
-    /// Drop everything that belongs to this attempt: request, lease, opener or opened source.
+    /// Drop everything that belongs to this attempt: request, lease, opener, opened or prepared source.
     Abandon { attempt: Attempt },
-    /// Make the pump release its source, if it still has one.
+    /// Make the pump release the source that it plays, if it still has one.
     Release,
     /// Redirect the waiting clients to this address. The state is Idle.
     Redirect { index: usize },
@@ -198,6 +223,8 @@ pub enum PlayoutChange {
     Reconnected { index: usize },
     /// Another candidate plays, after a gap.
     FailedOver { from: usize, to: usize },
+    /// The source that plays is given up, because it is silent and another one is ready.
+    LeftSilent { index: usize },
     /// A switch succeeded. Both indices are equal when the source was opened again.
     Switched { from: usize, to: usize },
     /// A manual switch failed. `returned_to` is the candidate that plays now, if any.
@@ -238,8 +265,8 @@ pub enum PlayoutState {
     Idle,
     Opening(OpeningAttempt),
     Playing(PlayingSource),
-    /// The old source keeps playing while the new one is opened.
-    Switching {
+    /// A source plays, and another one is opened beside it: for a switch, or because the first one is silent.
+    Beside {
         playing: PlayingSource,
         next: OpeningAttempt,
     },
@@ -256,6 +283,8 @@ pub struct OpeningAttempt {
     pub attempt: Attempt,
     pub why: AttemptReason,
     pub step: AttemptStep,
+    /// Its slot was requested for a second connection beside the source that plays.
+    is_beside: bool,
     /// The candidate for which this attempt is an immediate retry, if that candidate is granted.
     retry_of: Option<usize>,
 }
@@ -267,6 +296,8 @@ pub enum AttemptStep {
     Asked { order: Vec<usize>, until: Instant },
     /// Waiting for the opener.
     Dialling { index: usize, until: Instant },
+    /// Waiting for the pump, which reads the source beside the one that plays.
+    Preparing { index: usize, until: Instant },
     /// Waiting for the pump.
     Following { index: usize, until: Instant },
     /// The provider refused because it still counts a closed connection; the candidate is requested again at `until`.
@@ -279,6 +310,7 @@ impl AttemptStep {
         match self {
             Self::Asked { until, .. }
             | Self::Dialling { until, .. }
+            | Self::Preparing { until, .. }
             | Self::Following { until, .. }
             | Self::Waiting { until, .. } => *until,
         }
@@ -304,6 +336,7 @@ pub struct Playout {
     session: Session,
     incident: Incident,
     switches: Switches,
+    silence: Silence,
     last_attempt: u64,
     jitter: Jitter,
     /// Actions of the current step, in order. The caller of [`Playout::on`] collects them, so no action re-enters.
@@ -321,6 +354,7 @@ impl Playout {
             state: PlayoutState::Idle,
             session: Session::default(),
             switches: Switches::default(),
+            silence: Silence::default(),
             last_attempt: 0,
             jitter: Jitter(seed),
             actions: Vec::new(),
@@ -354,7 +388,7 @@ impl Playout {
             PlayoutState::Opening(opening) => {
                 earliest([Some(opening.step.until()), self.give_up_at(), switch])
             }
-            PlayoutState::Switching { next, .. } => earliest([Some(next.step.until()), switch]),
+            PlayoutState::Beside { next, .. } => earliest([Some(next.step.until()), switch]),
             PlayoutState::Backoff { until } => earliest([Some(*until), self.give_up_at(), switch]),
         }
     }
@@ -369,7 +403,8 @@ impl Playout {
             PlayoutState::Idle => "idle",
             PlayoutState::Opening(_) => "opening",
             PlayoutState::Playing(_) => "playing",
-            PlayoutState::Switching { .. } => "switching",
+            PlayoutState::Beside { next, .. } if next.why == AttemptReason::Silence => "playing",
+            PlayoutState::Beside { .. } => "switching",
             // The name that clients of the API know.
             PlayoutState::Backoff { .. } => "resting",
             PlayoutState::Stopped => "stopped",
@@ -379,7 +414,7 @@ impl Playout {
     /// Returns the source that plays, also while the next one is opened.
     pub fn playing(&self) -> Option<(Attempt, usize)> {
         match &self.state {
-            PlayoutState::Playing(playing) | PlayoutState::Switching { playing, .. } => {
+            PlayoutState::Playing(playing) | PlayoutState::Beside { playing, .. } => {
                 Some((playing.attempt, playing.index))
             }
             _ => None,
@@ -408,7 +443,7 @@ impl Playout {
         match &self.state {
             PlayoutState::Opening(opening) => is_opening(opening),
             PlayoutState::Playing(playing) => playing.attempt == attempt,
-            PlayoutState::Switching { playing, next } => playing.attempt == attempt || is_opening(next),
+            PlayoutState::Beside { playing, next } => playing.attempt == attempt || is_opening(next),
             PlayoutState::Idle | PlayoutState::Backoff { .. } | PlayoutState::Stopped => false,
         }
     }
@@ -420,12 +455,16 @@ impl Playout {
     /// Returns what is left of the start time, if this is the last untried candidate of a start. No other candidate
     /// could use that time, so the attempt may take all of it.
     fn start_time_left(&self, index: usize, now: Instant) -> Option<Duration> {
-        let is_last = || self.candidates.playable().all(|it| it == index || self.incident.is_tried(it));
-        if self.session.has_played() || !is_last() {
+        if self.session.has_played() || self.has_untried_beside(index) {
             return None;
         }
         let left = self.incident.start_time_left(now, &self.settings)?;
         (!left.is_zero()).then_some(left)
+    }
+
+    /// Returns whether another candidate than this one has not had its turn in this round.
+    fn has_untried_beside(&self, index: usize) -> bool {
+        self.candidates.playable().any(|it| it != index && !self.incident.is_tried(it))
     }
 
     /// Returns the candidates that have not had their turn in this round.

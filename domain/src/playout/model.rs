@@ -16,7 +16,7 @@ use crate::ids::{ProfileId, StreamId};
 #[derive(Debug, Clone, Copy)]
 pub enum Op {
     Start,
-    /// The attempt in progress succeeds one step further: granted (the nth requested candidate), opened, playing.
+    /// The attempt in progress succeeds one step further: granted (the nth requested candidate), opened, ready, playing.
     Good(u8),
     /// The attempt in progress is answered with "full", or fails.
     Bad(Failure),
@@ -24,6 +24,8 @@ pub enum Op {
     Lose(Failure),
     /// The playing source is judged too slow, while the pump still follows it.
     Slow(Failure),
+    /// The playing source falls silent, or sends again.
+    Silence(bool),
     /// A message about an attempt that is over or never existed.
     Stale(u8),
     /// A message about the current attempt that does not fit its progress.
@@ -68,7 +70,8 @@ impl Op {
             }),
             24 | 25 => Self::Wait(number % 8192),
             26 => Self::Late(number),
-            27 | 28 => Self::Deadline,
+            27 => Self::Deadline,
+            28 => Self::Silence(a & 3 != 0),
             29 => Self::Replan(a),
             30 => Self::Yield,
             // Rare, because nothing happens after a stop.
@@ -128,6 +131,8 @@ struct World {
     plan: Vec<PlayoutCandidate>,
     /// The pending request to the slots actor.
     request: Option<(Attempt, Vec<usize>)>,
+    /// Whether the attempt in progress asked for permission to open a second connection.
+    is_beside: bool,
     /// A lease that was just granted, for `Open`.
     granted: Option<(Attempt, usize)>,
     /// The running opener, with its lease.
@@ -136,6 +141,8 @@ struct World {
     opened: Option<Attempt>,
     /// The source that the pump follows.
     pump: Option<Attempt>,
+    /// The source that the pump reads beside that one, of which nothing is played.
+    prepared: Option<Attempt>,
     last_attempt: u64,
     /// Time by which the caller of a switch must have its outcome.
     switch_due: Option<Instant>,
@@ -170,10 +177,12 @@ impl World {
             n_candidates_max: plan.len(),
             plan,
             request: None,
+            is_beside: false,
             granted: None,
             opener: None,
             opened: None,
             pump: None,
+            prepared: None,
             last_attempt: 0,
             switch_due: None,
             starting_since: None,
@@ -211,6 +220,12 @@ impl World {
                     self.send(Input::Lost { attempt, failure });
                 }
             }
+            Op::Silence(is_silent) => {
+                if let Some((attempt, _)) = self.playout.playing() {
+                    self.n_requested += 1;
+                    self.send(if is_silent { Input::Silent { attempt } } else { Input::Resumed { attempt } });
+                }
+            }
             Op::Stale(byte) => self.stale(byte),
             Op::Rogue(byte) => self.rogue(byte),
             Op::Wait(time) => self.wait(Duration::from_millis(u64::from(time) * 10)),
@@ -242,6 +257,8 @@ impl World {
         } else if let Some((attempt, _)) = self.opener.take() {
             self.opened = Some(attempt);
             self.send(Input::Opened { attempt });
+        } else if let Some(attempt) = self.prepared {
+            self.send(Input::Ready { attempt });
         } else if let PlayoutState::Opening(opening) = self.playout.state()
             && let AttemptStep::Following { .. } = opening.step
         {
@@ -254,6 +271,8 @@ impl World {
             self.send(Input::Full { attempt });
         } else if let Some((attempt, _)) = self.opener.take() {
             self.send(Input::Lost { attempt, failure });
+        } else if let Some(attempt) = self.prepared.take() {
+            self.send(Input::Lost { attempt, failure });
         } else if let PlayoutState::Opening(opening) = self.playout.state()
             && let AttemptStep::Following { .. } = opening.step
         {
@@ -265,7 +284,8 @@ impl World {
     /// A late or invented message is answered by returning what came with it, and nothing else happens.
     fn stale(&mut self, byte: u8) {
         let attempt = Attempt(u64::from(byte) % (self.last_attempt + 3));
-        let known = [self.request.as_ref().map(|it| it.0), self.opener.map(|it| it.0), self.pump];
+        let known =
+            [self.request.as_ref().map(|it| it.0), self.opener.map(|it| it.0), self.pump, self.prepared];
         if known.contains(&Some(attempt)) {
             return;
         }
@@ -277,7 +297,10 @@ impl World {
             (Input::Granted { attempt, index: 0 }, abandon.clone()),
             (Input::Opened { attempt }, abandon),
             (Input::Full { attempt }, Vec::new()),
+            (Input::Ready { attempt }, Vec::new()),
             (Input::Playing { attempt }, Vec::new()),
+            (Input::Silent { attempt }, Vec::new()),
+            (Input::Resumed { attempt }, Vec::new()),
             (Input::Lost { attempt, failure }, Vec::new()),
         ] {
             let answer = self.playout.on(input.clone(), self.now);
@@ -300,13 +323,33 @@ impl World {
         let before = self.playout.clone();
         let mut wrong = Vec::new();
         if let Some((attempt, _)) = self.request {
-            wrong.extend([Input::Opened { attempt }, Input::Playing { attempt }]);
+            wrong.extend([
+                Input::Opened { attempt },
+                Input::Ready { attempt },
+                Input::Playing { attempt },
+                Input::Silent { attempt },
+                Input::Resumed { attempt },
+            ]);
         }
         if let Some((attempt, index)) = self.opener {
             wrong.extend([
                 Input::Granted { attempt, index },
                 Input::Full { attempt },
+                Input::Ready { attempt },
                 Input::Playing { attempt },
+                Input::Silent { attempt },
+                Input::Resumed { attempt },
+            ]);
+        }
+        if let Some(attempt) = self.prepared {
+            let index = 0;
+            wrong.extend([
+                Input::Granted { attempt, index },
+                Input::Full { attempt },
+                Input::Opened { attempt },
+                Input::Playing { attempt },
+                Input::Silent { attempt },
+                Input::Resumed { attempt },
             ]);
         }
         if let Some(attempt) = self.pump {
@@ -315,6 +358,7 @@ impl World {
                 Input::Granted { attempt, index },
                 Input::Full { attempt },
                 Input::Opened { attempt },
+                Input::Ready { attempt },
             ]);
         }
         for input in wrong {
@@ -385,10 +429,14 @@ impl World {
 
     fn carry_out(&mut self, action: &Action, input: &Input, state_before: &PlayoutState) {
         match action {
-            Action::Ask { attempt, order, why } => {
+            Action::Ask { attempt, order, why, beside } => {
                 assert!(attempt.0 > self.last_attempt, "attempt {attempt} was used before");
                 self.last_attempt = attempt.0;
-                assert!(self.request.is_none() && self.opener.is_none(), "two attempts at once");
+                assert!(
+                    self.request.is_none() && self.opener.is_none() && self.prepared.is_none(),
+                    "two attempts at once"
+                );
+                self.check_permission(order, *why, *beside);
                 assert!(!order.is_empty(), "an empty request");
                 for (at, index) in order.iter().enumerate() {
                     assert!(!order[..at].contains(index), "requests one candidate twice: {order:?}");
@@ -417,8 +465,13 @@ impl World {
                 }
                 self.opener = Some((*attempt, *index));
             }
+            Action::Prepare { attempt } => {
+                assert_eq!(self.opened.take(), Some(*attempt), "prepares a source that was not opened");
+                assert_eq!(self.prepared.replace(*attempt), None, "prepares two sources");
+            }
             Action::Follow { attempt } => {
-                assert_eq!(self.opened.take(), Some(*attempt), "follows a source that was not opened");
+                let source = self.opened.take().or(self.prepared.take());
+                assert_eq!(source, Some(*attempt), "follows a source that was not opened");
                 self.pump = Some(*attempt);
             }
             Action::Abandon { attempt } => {
@@ -426,9 +479,13 @@ impl World {
                 self.request.take_if(|it| it.0 == *attempt);
                 self.opener.take_if(|it| it.0 == *attempt);
                 self.granted.take_if(|it| it.0 == *attempt);
+                self.prepared.take_if(|it| *it == *attempt);
                 assert_eq!(self.n_in_hand(), n_before - 1, "abandons a missing attempt");
             }
-            Action::Release => self.pump = None,
+            Action::Release => {
+                assert_eq!(self.prepared, None, "a release would drop the prepared source as well");
+                self.pump = None;
+            }
             Action::Redirect { index } => {
                 assert!(self.plan[*index].redirect, "redirects to a candidate that is not a redirect");
                 assert_eq!(self.playout.state(), &PlayoutState::Idle);
@@ -445,12 +502,34 @@ impl World {
         }
     }
 
+    /// A second connection is requested as one; only a manual switch to another account may fall back to an ordinary
+    /// request while the old source plays.
+    fn check_permission(&mut self, order: &[usize], why: AttemptReason, beside: bool) {
+        self.is_beside = beside;
+        let playing = self.playout.playing().map(|it| it.1);
+        let Some(playing) = playing else {
+            return assert!(
+                !beside && why != AttemptReason::Silence,
+                "asks for a second connection as the first"
+            );
+        };
+        let candidates: Vec<_> = self.playout.candidates().collect();
+        let is_same_account = |it: &usize| candidates[*it].profile == candidates[playing].profile;
+        assert!(
+            beside || why == AttemptReason::Switch && !order.iter().any(is_same_account),
+            "a second connection without permission: {self:?}"
+        );
+    }
+
     fn changed(&mut self, change: &PlayoutChange, input: &Input, state_before: &PlayoutState) {
         let n_candidates = self.playout.candidates().len();
         let begins_to_play = matches!(input, Input::Playing { .. });
         match change {
             PlayoutChange::Started { index } | PlayoutChange::Reconnected { index } => {
                 assert!(begins_to_play && *index < self.plan.len(), "{change:?}");
+            }
+            PlayoutChange::LeftSilent { index } => {
+                assert!(matches!(input, Input::Ready { .. }) && *index < n_candidates, "{change:?}");
             }
             PlayoutChange::FailedOver { from, to } => {
                 assert!(begins_to_play && from != to && *from < n_candidates && *to < self.plan.len());
@@ -485,12 +564,15 @@ impl World {
             + usize::from(self.granted.is_some())
             + usize::from(self.opener.is_some())
             + usize::from(self.opened.is_some())
+            + usize::from(self.prepared.is_some())
     }
 
     fn check(&self) {
         let playout = &self.playout;
         assert!(self.granted.is_none() && self.opened.is_none(), "a lease or source was forgotten: {self:?}");
-        let n_leases = usize::from(self.opener.is_some()) + usize::from(self.pump.is_some());
+        let n_leases = usize::from(self.opener.is_some())
+            + usize::from(self.pump.is_some())
+            + usize::from(self.prepared.is_some());
         let n_under_way = |step: &AttemptStep| usize::from(!matches!(step, AttemptStep::Waiting { .. }));
         let deadline = playout.deadline();
         match playout.state() {
@@ -506,7 +588,8 @@ impl World {
             PlayoutState::Playing(playing) => {
                 assert_eq!((self.pump, self.n_in_hand()), (Some(playing.attempt), 0), "{self:?}");
             }
-            PlayoutState::Switching { playing, next } => {
+            PlayoutState::Beside { playing, next } => {
+                assert_eq!(self.prepared.is_some(), matches!(next.step, AttemptStep::Preparing { .. }));
                 assert_eq!(self.pump, Some(playing.attempt), "{self:?}");
                 assert_eq!(self.n_in_hand(), n_under_way(&next.step), "{self:?}");
             }

@@ -4,7 +4,7 @@ use std::time::Instant;
 
 use super::machine::{join, split};
 use super::{
-    AttemptReason, AttemptStep, OpeningAttempt, PlayingSource, Playout, PlayoutCandidate, PlayoutState,
+    AttemptReason, AttemptStep, OpeningAttempt, PlayingSource, Playout, PlayoutCandidate, PlayoutState, after,
 };
 
 impl Playout {
@@ -53,11 +53,16 @@ impl Playout {
         let playable = |it: usize| moved[it].filter(|it| self.candidates.can_play(*it));
         let mut order: Vec<usize> = match &mut next.step {
             AttemptStep::Asked { order, .. } => order.iter().filter_map(|it| playable(*it)).collect(),
-            AttemptStep::Dialling { index, .. }
-            | AttemptStep::Following { index, .. }
-            | AttemptStep::Waiting { index, .. } => {
+            AttemptStep::Dialling { index, until }
+            | AttemptStep::Preparing { index, until }
+            | AttemptStep::Following { index, until }
+            | AttemptStep::Waiting { index, until } => {
                 if let Some(moved) = playable(*index) {
                     *index = moved;
+                    if self.has_untried_beside(moved) {
+                        // The attempt was given what is left of the start time because it was the last one.
+                        *until = (*until).min(after(now, self.settings.open_timeout));
+                    }
                     return join(playing, next);
                 }
                 Vec::new()
@@ -67,12 +72,15 @@ impl Playout {
         // The request is sent again, because its indices changed or its candidate left the plan.
         self.drop_attempt(&next);
         if let Some(playing) = playing {
+            if next.why == AttemptReason::Silence {
+                return self.keep_playing(playing, now);
+            }
             let order = self.switches.order().map_or(Vec::new(), <[usize]>::to_vec);
             if order.is_empty() {
                 return self.switch_failed(playing, now);
             }
-            let next = self.ask(order, AttemptReason::Switch, None, now);
-            return PlayoutState::Switching { playing, next };
+            let next = self.ask(order, AttemptReason::Switch, None, next.is_beside, now);
+            return PlayoutState::Beside { playing, next };
         }
         if !self.session.has_lease_been_granted() {
             return self.ask_first(now);
@@ -84,6 +92,6 @@ impl Playout {
             let others = self.untried(now);
             order.extend(others.into_iter().filter(|it| !order.contains(it)).collect::<Vec<_>>());
         }
-        PlayoutState::Opening(self.ask(order, next.why, next.retry_of, now))
+        PlayoutState::Opening(self.ask(order, next.why, next.retry_of, false, now))
     }
 }

@@ -17,6 +17,8 @@ pub struct PlayoutSettings {
     pub open_timeout: Duration,
     /// Deadline from `Opened` to `Playing`, while the pump collects packets and looks for a random-access point.
     pub follow_timeout: Duration,
+    /// Deadline from `Opened` to `Ready`, for a source that is read beside the one that plays.
+    pub prepare_timeout: Duration,
     /// Shortest and longest backoff after a round in which every candidate failed.
     pub backoff_min: Duration,
     pub backoff_max: Duration,
@@ -70,6 +72,7 @@ impl From<&Settings> for PlayoutSettings {
             ask_timeout: settings::LEASE_WAIT + MARGIN,
             open_timeout: opener + MARGIN,
             follow_timeout: pump + MARGIN,
+            prepare_timeout: settings::PREPARE_TIMEOUT + MARGIN,
             backoff_min: Duration::from_secs(1),
             backoff_max: Duration::from_secs(15),
             single_backoff_min: Duration::from_millis(250),

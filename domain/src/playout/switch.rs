@@ -1,7 +1,8 @@
 //! Switches to another source while one plays, manual or automatic to a preferred stream.
 //!
-//! With a free slot the new source is opened while the old one plays. Without one the old source is released first, and
-//! tried again if the new one fails.
+//! With a slot for a second connection, the new source is opened while the old one plays, which is dropped when the
+//! output can continue with the new one. Without one the old source is released first, and tried again if the new one
+//! fails.
 
 use std::time::{Duration, Instant};
 
@@ -132,8 +133,8 @@ impl Playout {
         self.switches.chosen = Some(self.candidates.get(order[0]).stream);
         match state {
             PlayoutState::Playing(playing) => self.begin_switch(playing, order, true, now),
-            PlayoutState::Switching { playing, next } => {
-                // The switch in progress is a return to a preferred stream, for which no caller waits.
+            PlayoutState::Beside { playing, next } => {
+                // No caller waits for this attempt: it is a return to a preferred stream, or speculative.
                 self.drop_attempt(&next);
                 self.begin_switch(playing, order, true, now)
             }
@@ -148,7 +149,7 @@ impl Playout {
     /// Returns the candidates that fulfil the request, best first; `None` if there are none.
     fn switch_order(&self, state: &PlayoutState, target: SwitchTarget, now: Instant) -> Option<Vec<usize>> {
         let playing = match state {
-            PlayoutState::Playing(playing) | PlayoutState::Switching { playing, .. } => Some(playing.index),
+            PlayoutState::Playing(playing) | PlayoutState::Beside { playing, .. } => Some(playing.index),
             _ => None,
         };
         let to = match target {
@@ -186,11 +187,11 @@ impl Playout {
         is_manual: bool,
         now: Instant,
     ) -> PlayoutState {
-        let next = self.ask(order.clone(), AttemptReason::Switch, None, now);
+        let next = self.ask(order.clone(), AttemptReason::Switch, None, true, now);
         let until = after(now, self.settings.switch_timeout);
         self.switches.running =
             Some(RunningSwitch { to: order[0], order, from: playing.index, until, is_manual });
-        PlayoutState::Switching { playing, next }
+        PlayoutState::Beside { playing, next }
     }
 
     /// A source plays: begins the switch that was requested in the meantime, if it is to another stream.
@@ -206,34 +207,44 @@ impl Playout {
     }
 
     /// The new source gets no slot while the old one plays. Releasing the old one helps if it uses such a slot.
-    pub(super) fn switch_is_full(&mut self, playing: PlayingSource, now: Instant) -> PlayoutState {
+    /// Otherwise a manual switch requests an ordinary slot, as a viewer of another channel would.
+    pub(super) fn switch_is_full(
+        &mut self,
+        playing: PlayingSource,
+        was_beside: bool,
+        now: Instant,
+    ) -> PlayoutState {
         let profile = self.candidates.get(playing.index).profile;
-        let Some(switch) = &self.switches.running else { return PlayoutState::Playing(playing) };
+        let Some(switch) = &self.switches.running else { return self.keep_playing(playing, now) };
         let frees_slot = switch.order.iter().any(|it| self.candidates.get(*it).profile == profile);
-        if !switch.is_manual || !frees_slot {
+        if !switch.is_manual || !frees_slot && !was_beside {
             return self.switch_failed(playing, now);
         }
         let mut order = switch.order.clone();
+        if !frees_slot {
+            let next = self.ask(order, AttemptReason::Switch, None, false, now);
+            return PlayoutState::Beside { playing, next };
+        }
         // The old source returns at once if another channel takes the slot first.
         if self.candidates.can_play(playing.index) && !order.contains(&playing.index) {
             order.push(playing.index);
         }
         self.source_ended(&playing, now);
         self.act(Action::Release);
-        PlayoutState::Opening(self.ask(order, AttemptReason::Switch, None, now))
+        PlayoutState::Opening(self.ask(order, AttemptReason::Switch, None, false, now))
     }
 
     /// The new source is unavailable, and the old one still plays.
     pub(super) fn switch_failed(&mut self, mut playing: PlayingSource, now: Instant) -> PlayoutState {
         self.end_switch_with(Some(playing.index));
         playing.return_at = self.return_at(playing.index, now);
-        PlayoutState::Playing(playing)
+        self.keep_playing(playing, now)
     }
 
     /// The deadline for the answer to the caller has passed.
     pub(super) fn switch_timed_out(&mut self, state: PlayoutState, now: Instant) -> PlayoutState {
         match state {
-            PlayoutState::Switching { playing, next } => {
+            PlayoutState::Beside { playing, next } => {
                 self.drop_attempt(&next);
                 self.switch_failed(playing, now)
             }

@@ -24,7 +24,7 @@ impl PumpHandle {
         Self { _alive: Arc::new(Alive(shared.clone())), shared }
     }
 
-    /// Follows this source from now on and drops the one before. Never waits.
+    /// Follows this source from now on and drops all others. Never waits.
     ///
     /// If sources are given faster than the pump takes them, only the last is followed. The others are closed
     /// without a message, as is a source given to a pump that has ended.
@@ -32,7 +32,24 @@ impl PumpHandle {
         self.shared.send(PumpCommand::Follow(attempt, Box::new(source)));
     }
 
-    /// Drops the source and follows none. Never waits.
+    /// Reads this source beside the followed one, without writing any of it, until the output can continue with it.
+    /// Replaces a source that is read in this way. Never waits.
+    pub fn prepare(&self, attempt: u64, source: Source) {
+        self.shared.send(PumpCommand::Prepare(attempt, Box::new(source)));
+    }
+
+    /// Follows the prepared source from now on and drops the one before. Has no effect if that source was lost. Never
+    /// waits.
+    pub fn follow_prepared(&self, attempt: u64) {
+        self.shared.send(PumpCommand::FollowPrepared(attempt));
+    }
+
+    /// Drops the prepared source. Never waits.
+    pub fn drop_prepared(&self) {
+        self.shared.send(PumpCommand::DropPrepared);
+    }
+
+    /// Drops the followed source and follows none. Never waits.
     pub fn release(&self) {
         self.shared.send(PumpCommand::Release);
     }
@@ -61,6 +78,9 @@ impl Drop for Alive {
 /// A command to a pump.
 pub(super) enum PumpCommand {
     Follow(u64, Box<Source>),
+    Prepare(u64, Box<Source>),
+    FollowPrepared(u64),
+    DropPrepared,
     Release,
 }
 
@@ -73,13 +93,34 @@ pub(super) struct PumpShared {
     tables: Mutex<Option<Arc<Tables>>>,
 }
 
-/// A mailbox for one command. A newer command replaces an older one, because each defines completely what to
-/// follow.
+/// A mailbox for one command about each of the two sources. A newer command replaces an older one, because each defines
+/// completely what to do with its source.
 #[derive(Default)]
 struct Mailbox {
-    command: Option<PumpCommand>,
+    /// About the followed source; carried out first.
+    followed: Option<PumpCommand>,
+    /// About the source that is read beside it.
+    prepared: Option<PumpCommand>,
     has_no_handle: bool,
     has_no_pump: bool,
+}
+
+impl Mailbox {
+    /// Adds a command. Returns those that it replaces.
+    fn put(&mut self, command: PumpCommand) -> [Option<PumpCommand>; 2] {
+        match command {
+            PumpCommand::Follow(..) => [self.followed.replace(command), self.prepared.take()],
+            PumpCommand::Release => [self.followed.replace(command), None],
+            PumpCommand::FollowPrepared(attempt) => match self.prepared.take() {
+                // The pump has not taken the source yet.
+                Some(PumpCommand::Prepare(it, source)) if it == attempt => {
+                    [self.followed.replace(PumpCommand::Follow(attempt, source)), None]
+                }
+                other => [self.followed.replace(command), other],
+            },
+            PumpCommand::Prepare(..) | PumpCommand::DropPrepared => [self.prepared.replace(command), None],
+        }
+    }
 }
 
 impl PumpShared {
@@ -87,7 +128,7 @@ impl PumpShared {
         // A replaced command is dropped outside the lock, because closing a source calls other code.
         let replaced = {
             let mut mailbox = self.mailbox.lock();
-            if mailbox.has_no_pump { Some(command) } else { mailbox.command.replace(command) }
+            if mailbox.has_no_pump { [Some(command), None] } else { mailbox.put(command) }
         };
         drop(replaced);
         self.changed.notify_one();
@@ -111,7 +152,8 @@ impl CommandReceiver {
                 if mailbox.has_no_handle {
                     return None;
                 }
-                if let Some(command) = mailbox.command.take() {
+                let Mailbox { followed, prepared, .. } = &mut *mailbox;
+                if let Some(command) = followed.take().or_else(|| prepared.take()) {
                     return Some(command);
                 }
             }
@@ -134,11 +176,6 @@ impl CommandReceiver {
         }
     }
 
-    /// Returns the time after the last data within which the next data of this source is due.
-    pub(super) fn silence_to_expect(&self) -> Duration {
-        self.0.clock.lock().as_ref().map_or(Duration::ZERO, ClockMonitor::silence_to_expect)
-    }
-
     /// Records that the source is not read until then.
     pub(super) fn pause(&self, until: Instant) {
         if let Some(clock) = self.0.clock.lock().as_mut() {
@@ -156,7 +193,7 @@ impl Drop for CommandReceiver {
         let replaced = {
             let mut mailbox = self.0.mailbox.lock();
             mailbox.has_no_pump = true;
-            mailbox.command.take()
+            (mailbox.followed.take(), mailbox.prepared.take())
         };
         drop(replaced);
         self.stop_clock();

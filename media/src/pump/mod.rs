@@ -1,18 +1,19 @@
-//! The pump: reads one source at a time during the life of a live channel, and writes through the splice into
-//! the ring.
+//! The pump: follows one source at a time during the life of a live channel, and writes it through the splice into the
+//! ring. It may read a second one beside it, of which nothing is written until it is told to follow that one.
 //!
-//! Participants: the *handle*, with which the channel selects the source; the *source*, which delivers bytes;
-//! the *splice*, which joins many sources into one stream; the *writer*, the only one of the ring; and the
-//! *messages* to the channel, at most one of each per attempt: `Playing`, then `Lost`.
+//! Participants: the *handle*, with which the channel selects the sources; the *sources*, which deliver bytes; the
+//! *splice*, which joins many sources into one stream; the *writer*, the only one of the ring; and the *messages* to the
+//! channel about each attempt: `Ready` if it is prepared beside another, `Playing`, any number of `Silent` and
+//! `Resumed`, and `Lost`.
 //!
 //! The pump never blocks on anything but the next event. Bytes of a source that it was not told to follow
-//! cannot reach the ring. A source that waits while nobody reads it, such as a program or a recording on a web server,
-//! is not read while its programme is too far ahead of the wall clock; commands of the channel and timers are handled
-//! meanwhile.
+//! cannot reach the ring. A source that pauses while nobody reads it, which is a program, is not read while
+//! its programme is ahead of the wall clock; commands of the channel and timers are handled meanwhile.
 
 mod clock;
 mod handle;
 mod pacer;
+mod silence;
 #[cfg(test)]
 mod tests;
 
@@ -29,10 +30,10 @@ use tracing::{debug, trace};
 use crate::error::{Cause, UpstreamError};
 use crate::pump::handle::{CommandReceiver, PumpCommand, PumpShared};
 use crate::pump::pacer::Pacer;
+use crate::pump::silence::SilenceMonitor;
 use crate::ring::Writer;
-use crate::source::payload::PayloadFilter;
-use crate::source::{Source, Supply};
-use crate::splice::{Splice, SpliceSettings};
+use crate::source::Source;
+use crate::splice::{Continuation, Splice, SpliceSettings};
 use crate::ts::align::Aligner;
 use crate::ts::packet::{Packet, packets};
 
@@ -41,15 +42,15 @@ pub use crate::pump::handle::PumpHandle;
 
 /// Bytes after which the pump yields to other tasks.
 const TURN_BYTES: usize = 256 << 10;
-/// Bytes of a paced source that are processed at once. One read of a radio stream may contain half a minute.
-const PACED_BYTES: usize = 16 << 10;
 
 /// The time limits of a pump.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PumpSettings {
-    /// A source is considered lost after this long without a payload packet; a source that sends in bursts of some
-    /// seconds, when its next burst is two seconds late.
+    /// A source is considered lost after this long without a payload packet.
     pub stall_timeout: Duration,
+    /// A source that plays is reported as silent after this long without a payload packet, or later if it usually pauses
+    /// for longer.
+    pub silence_suspected_after: Duration,
     /// A source is considered lost after this long without packet boundaries.
     pub sync_lost_timeout: Duration,
     /// Interval between chunks of filler in a gap.
@@ -62,33 +63,42 @@ pub struct PumpSettings {
     pub burst_max: Duration,
     /// The programme clock is compared with the wall clock over this time.
     pub buffering_timeout: Duration,
-    /// Maximum lead of the programme of a program over the wall clock. It is not zero, because live sources start with
-    /// a burst of past data that lets players start at once; the ring has to hold it.
-    pub program_lead_max: Duration,
-    /// Maximum lead of another source. One that gets further ahead is not live, and is read at the rate of its
-    /// programme. Of a recording, no more is read ahead than half a ring.
-    pub lead_max: Duration,
+    /// Maximum lead of the programme over the wall clock, for a source that pauses while nobody reads it. It
+    /// is not zero, because live sources start with a burst of past data that lets players start at once; the
+    /// ring has to hold it.
+    pub ahead_max: Duration,
 }
 
 impl Default for PumpSettings {
     fn default() -> Self {
         Self {
             stall_timeout: Duration::from_secs(5),
+            silence_suspected_after: Duration::from_millis(1_500),
             sync_lost_timeout: Duration::from_secs(1),
             filler_interval: Duration::from_millis(500),
             give_up_after: Duration::from_secs(60),
             random_access_wait: Duration::from_secs(1),
             burst_max: Duration::from_millis(300),
             buffering_timeout: Duration::from_secs(15),
-            program_lead_max: Duration::from_secs(5),
-            lead_max: Duration::from_secs(25),
+            ahead_max: Duration::from_secs(5),
         }
     }
 }
 
-/// A message from the pump. At most one of each kind is sent per attempt, and `Lost` is the last.
+/// A message from the pump. `Ready`, `Playing` and `Lost` are sent at most once per attempt, and `Lost` is the last.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum PumpMessage {
+    /// The output can continue with the prepared source of this attempt.
+    Ready(u64),
+    /// The source of this attempt, which plays, has sent no payload for longer than usual.
+    Silent {
+        /// Number of the attempt.
+        attempt: u64,
+        /// Time since its last payload.
+        silence: Duration,
+    },
+    /// The source of this attempt, which was silent, sends payload again.
+    Resumed(u64),
     /// The first packets of the source of this attempt are in the ring.
     Playing(u64),
     /// The source of this attempt was lost. Its socket is already closing.
@@ -121,13 +131,13 @@ where
     });
     let pump = Pump {
         following: None,
+        prepared: None,
         writer,
         splice,
         settings,
         on_message,
         began: Instant::now(),
         has_played: false,
-        recorded_until: None,
         gap: None,
         shared: CommandReceiver::new(shared),
     };
@@ -137,6 +147,8 @@ where
 struct Pump<N> {
     // Dropped first, so that the source is closing before anything else is dropped.
     following: Option<Following>,
+    /// The source that is read beside it. Nothing of it is written.
+    prepared: Option<Prepared>,
     writer: Writer,
     splice: Splice,
     settings: PumpSettings,
@@ -146,8 +158,6 @@ struct Pump<N> {
     /// Whether anything but filler was written. Before that no gap is filled, and the start of a source is
     /// not a discontinuity.
     has_played: bool,
-    /// The time at which the end of the last recording is due. A recording that follows is due after it.
-    recorded_until: Option<Instant>,
     gap: Option<Gap>,
     shared: CommandReceiver,
 }
@@ -155,29 +165,69 @@ struct Pump<N> {
 /// The current source.
 struct Following {
     attempt: u64,
-    source: Box<Source>,
-    /// Bytes that were read and not processed yet.
-    pending: Bytes,
-    aligner: Aligner,
-    pacer: Pacer,
-    /// Time of the last payload. While the source is paused, the end of the pause, because nothing can arrive
-    /// before.
-    last_payload: Instant,
-    /// The source is lost after this long without payload.
-    silence_max: Duration,
-    payload: PayloadFilter,
-    unsynced_since: Option<Instant>,
+    reader: SourceReader,
     is_playing: bool,
 }
 
-impl Following {
-    /// Returns the next bytes of the source. Cancel-safe.
-    async fn read(&mut self) -> Result<Bytes, UpstreamError> {
-        if self.pending.is_empty() {
-            self.pending = self.source.read().await?;
+/// A source that is read beside the current one.
+struct Prepared {
+    attempt: u64,
+    reader: SourceReader,
+    is_ready: bool,
+}
+
+/// A source and what is measured of it.
+struct SourceReader {
+    source: Box<Source>,
+    aligner: Aligner,
+    /// `None` for a source that would lose data that is not read in time.
+    pacer: Option<Pacer>,
+    silence: SilenceMonitor,
+    unsynced_since: Option<Instant>,
+}
+
+impl SourceReader {
+    fn new(source: Box<Source>, settings: &PumpSettings, now: Instant) -> Self {
+        Self {
+            pacer: source.is_pausable().then(|| Pacer::new(settings.ahead_max, now)),
+            source,
+            aligner: Aligner::new(),
+            silence: SilenceMonitor::new(settings.silence_suspected_after, settings.stall_timeout, now),
+            unsynced_since: None,
         }
-        let n_bytes = if self.pacer.is_paced() { PACED_BYTES } else { usize::MAX };
-        Ok(self.pending.split_to(n_bytes.min(self.pending.len())))
+    }
+
+    /// Returns the end of the current pause in reading, if there is one.
+    fn paused_until(&self, now: Instant) -> Option<Instant> {
+        self.pacer.as_ref().and_then(|it| it.until(now))
+    }
+
+    /// Returns the time at which the source counts as lost.
+    fn deadline(&self, settings: &PumpSettings) -> Instant {
+        let stall = self.silence.last_payload() + settings.stall_timeout;
+        self.unsynced_since.map_or(stall, |since| stall.min(since + settings.sync_lost_timeout))
+    }
+
+    /// Returns why the source counts as lost at this time, if it does.
+    fn loss(&self, settings: &PumpSettings, now: Instant) -> Option<Cause> {
+        if self.unsynced_since.is_some_and(|it| it + settings.sync_lost_timeout <= now) {
+            return Some(Cause::SyncLost);
+        }
+        (self.silence.last_payload() + settings.stall_timeout <= now).then_some(Cause::Stall)
+    }
+
+    /// Notes what bytes that were just read show. Returns whether they end a silence that was reported, and the end of
+    /// the pause in reading that they lead to.
+    fn was_read(&mut self, has_payload: bool, now: Instant) -> (bool, Option<Instant>) {
+        let has_resumed = has_payload && self.silence.payload(now);
+        self.unsynced_since = if self.aligner.in_sync() { None } else { self.unsynced_since.or(Some(now)) };
+        let paused_until = self.paused_until(now);
+        if let Some(until) = paused_until {
+            // Time without reading does not count as time without data.
+            self.silence.pause(until);
+            self.unsynced_since = self.unsynced_since.map(|_| until);
+        }
+        (has_resumed, paused_until)
     }
 }
 
@@ -192,6 +242,7 @@ struct Gap {
 enum PumpEvent {
     Command(Option<PumpCommand>),
     Read(Result<Bytes, UpstreamError>),
+    ReadPrepared(Result<Bytes, UpstreamError>),
     Timer,
 }
 
@@ -200,8 +251,10 @@ impl<N: Fn(PumpMessage)> Pump<N> {
         let mut sleep = pin!(sleep_until(self.began));
         let mut n_bytes = 0;
         loop {
-            let paused_until = self.following.as_ref().and_then(|it| it.pacer.until(Instant::now()));
-            let deadline = [self.deadline(), paused_until].into_iter().flatten().min();
+            let now = Instant::now();
+            let paused_until = self.following.as_ref().and_then(|it| it.reader.paused_until(now));
+            let prepared_paused_until = self.prepared.as_ref().and_then(|it| it.reader.paused_until(now));
+            let deadline = [self.deadline(), paused_until, prepared_paused_until].into_iter().flatten().min();
             if let Some(deadline) = deadline
                 && sleep.deadline() != deadline
             {
@@ -212,7 +265,14 @@ impl<N: Fn(PumpMessage)> Pump<N> {
             let event = tokio::select! {
                 biased;
                 command = self.shared.next_command() => PumpEvent::Command(command),
-                read = read(&mut self.following), if paused_until.is_none() => PumpEvent::Read(read),
+                read = read(self.following.as_mut().map(|it| &mut it.reader)), if paused_until.is_none() => {
+                    PumpEvent::Read(read)
+                }
+                read = read(self.prepared.as_mut().map(|it| &mut it.reader)),
+                    if prepared_paused_until.is_none() =>
+                {
+                    PumpEvent::ReadPrepared(read)
+                }
                 () = &mut sleep, if deadline.is_some() => PumpEvent::Timer,
             };
             match event {
@@ -220,13 +280,26 @@ impl<N: Fn(PumpMessage)> Pump<N> {
                 PumpEvent::Command(Some(PumpCommand::Follow(attempt, source))) => {
                     self.follow(attempt, source)
                 }
+                PumpEvent::Command(Some(PumpCommand::Prepare(attempt, source))) => {
+                    self.prepare(attempt, source)
+                }
+                PumpEvent::Command(Some(PumpCommand::FollowPrepared(attempt))) => {
+                    self.follow_prepared(attempt)
+                }
+                PumpEvent::Command(Some(PumpCommand::DropPrepared)) => self.drop_prepared(),
                 PumpEvent::Command(Some(PumpCommand::Release)) => self.release(),
                 PumpEvent::Read(Ok(bytes)) => {
                     n_bytes += bytes.len();
                     self.take(bytes);
                 }
                 PumpEvent::Read(Err(cause)) => self.lose(cause),
-                PumpEvent::Timer => {}
+                PumpEvent::ReadPrepared(Ok(bytes)) => {
+                    n_bytes += bytes.len();
+                    self.take_prepared(bytes);
+                }
+                PumpEvent::ReadPrepared(Err(cause)) => self.lose_prepared(cause),
+                // Nothing can be read at present, so the silence of the source is real.
+                PumpEvent::Timer => self.check_silence(),
             }
             self.run_timers();
             if n_bytes >= TURN_BYTES {
@@ -239,12 +312,15 @@ impl<N: Fn(PumpMessage)> Pump<N> {
     /// Returns the time of the next timer.
     fn deadline(&self) -> Option<Instant> {
         let splice = self.splice.deadline().map(|it| self.began + it);
-        let source = self.following.as_ref().map(|it| {
-            let stall = it.last_payload + it.silence_max;
-            it.unsynced_since.map_or(stall, |since| stall.min(since + self.settings.sync_lost_timeout))
-        });
+        let source = self.following.as_ref().map(|it| it.reader.deadline(&self.settings));
+        let silence = self.following.as_ref().filter(|it| it.is_playing);
+        let silence = silence.and_then(|it| it.reader.silence.deadline());
+        let prepared = self.prepared.as_ref().map(|it| it.reader.deadline(&self.settings));
+        let ready = self.prepared.as_ref().filter(|it| !it.is_ready);
+        let ready = ready.and_then(|_| self.splice.prepared_deadline(self.continuation()));
+        let ready = ready.map(|it| self.began + it);
         let filler = self.gap.as_ref().and_then(|it| it.next_filler);
-        [self.writer.deadline(), splice, source, filler].into_iter().flatten().min()
+        [self.writer.deadline(), splice, source, silence, prepared, ready, filler].into_iter().flatten().min()
     }
 
     /// Handles all timers that are due.
@@ -260,54 +336,96 @@ impl<N: Fn(PumpMessage)> Pump<N> {
         if self.writer.deadline().is_some_and(|it| it <= now) {
             self.writer.flush(now);
         }
-        if let Some(following) = &self.following {
-            let has_lost_sync =
-                following.unsynced_since.is_some_and(|it| it + self.settings.sync_lost_timeout <= now);
-            if has_lost_sync {
-                self.lose(Cause::SyncLost.into());
-            } else if following.last_payload + following.silence_max <= now {
-                let cause = following.payload.cause_of_silence();
-                self.lose(cause.into());
-            }
+        if let Some(cause) = self.following.as_ref().and_then(|it| it.reader.loss(&self.settings, now)) {
+            self.lose(cause.into());
         }
+        if let Some(cause) = self.prepared.as_ref().and_then(|it| it.reader.loss(&self.settings, now)) {
+            self.lose_prepared(cause.into());
+        }
+        self.report_ready(now);
         self.write_filler(now);
     }
 
-    fn follow(&mut self, attempt: u64, source: Box<Source>) {
-        self.release();
-        debug!(attempt, source = ?source.info(), "pump reads a source");
-        self.shared.start_clock(attempt, self.settings.buffering_timeout);
-        let now = Instant::now();
-        self.following = Some(Following {
-            attempt,
-            pacer: self.pacer(source.supply(), now),
-            source,
-            pending: Bytes::new(),
-            aligner: Aligner::new(),
-            last_payload: now,
-            silence_max: self.settings.stall_timeout,
-            payload: PayloadFilter::default(),
-            unsynced_since: None,
-            is_playing: false,
-        });
+    /// Reports a source that has been silent for longer than usual.
+    fn check_silence(&mut self) {
+        let Some(following) = self.following.as_mut().filter(|it| it.is_playing) else { return };
+        if let Some(silence) = following.reader.silence.check(Instant::now()) {
+            let attempt = following.attempt;
+            debug!(attempt, silence_ms = silence.as_millis() as u64, "source is silent");
+            (self.on_message)(PumpMessage::Silent { attempt, silence });
+        }
     }
 
-    fn pacer(&mut self, supply: Supply, now: Instant) -> Pacer {
-        let PumpSettings { lead_max, program_lead_max, .. } = self.settings;
-        let due = self.recorded_until.take().unwrap_or(now);
-        match supply {
-            Supply::Program => Pacer::new(program_lead_max, now),
-            Supply::Recording => Pacer::new(lead_max, due).with_bytes_max(self.writer.bytes_max() / 2),
-            Supply::Live => Pacer::live(lead_max, now),
+    /// Returns how the output would continue with the prepared source.
+    fn continuation(&self) -> Continuation {
+        let delivers = |it: &Following| it.is_playing && !it.reader.silence.is_suspected();
+        match self.following.as_ref().is_some_and(delivers) {
+            true => Continuation::Direct,
+            false => Continuation::AfterGap,
+        }
+    }
+
+    fn follow(&mut self, attempt: u64, source: Box<Source>) {
+        self.drop_prepared();
+        self.release();
+        let now = Instant::now();
+        let reader = SourceReader::new(source, &self.settings, now);
+        self.begin(Following { attempt, reader, is_playing: false });
+    }
+
+    fn begin(&mut self, following: Following) {
+        let attempt = following.attempt;
+        debug!(attempt, source = ?following.reader.source.info(), "pump follows a source");
+        self.shared.start_clock(attempt, self.settings.buffering_timeout);
+        self.following = Some(following);
+    }
+
+    fn prepare(&mut self, attempt: u64, source: Box<Source>) {
+        self.drop_prepared();
+        debug!(attempt, source = ?source.info(), "pump prepares a source");
+        let now = Instant::now();
+        self.splice.prepare();
+        let reader = SourceReader::new(source, &self.settings, now);
+        self.prepared = Some(Prepared { attempt, reader, is_ready: false });
+    }
+
+    fn drop_prepared(&mut self) {
+        self.prepared = None;
+        self.splice.drop_prepared();
+    }
+
+    /// Continues the output with the prepared source. In the usual case it is ready, and there is no gap.
+    fn follow_prepared(&mut self, attempt: u64) {
+        let Some(Prepared { attempt, reader, .. }) = self.prepared.take_if(|it| it.attempt == attempt) else {
+            return;
+        };
+        let how = self.continuation();
+        self.end_source();
+        self.begin(Following { attempt, reader, is_playing: false });
+        let now = Instant::now();
+        let mut batch = self.writer.batch(now);
+        self.splice.take_over(how, now - self.began, &mut batch);
+        let has_output = batch.commit() > 0;
+        if self.splice.take_table_change() {
+            self.shared.set_tables(self.splice.source_tables());
+        }
+        if has_output {
+            self.report_playing(now);
+        } else {
+            self.begin_gap();
         }
     }
 
     /// Drops the source, whose socket is closing when this returns.
     fn release(&mut self) {
-        let Some(following) = self.following.take() else { return };
-        if following.source.supply() == Supply::Recording {
-            self.recorded_until = Some(following.pacer.due());
+        if self.end_source() {
+            self.begin_gap();
         }
+    }
+
+    /// Ends the source, if there is one. Returns whether there was one.
+    fn end_source(&mut self) -> bool {
+        let Some(following) = self.following.take() else { return false };
         drop(following);
         let now = Instant::now();
         self.shared.stop_clock();
@@ -319,6 +437,14 @@ impl<N: Fn(PumpMessage)> Pump<N> {
         if self.has_played {
             // The packets of the next source start a chunk that declares the break.
             self.writer.discontinuity_next();
+        }
+        true
+    }
+
+    /// From now on there is no output.
+    fn begin_gap(&mut self) {
+        if self.has_played {
+            let now = Instant::now();
             // A source that never played does not end the gap.
             let next_filler = Some(now + self.settings.filler_interval);
             self.gap.get_or_insert(Gap { began: now, next_filler });
@@ -333,49 +459,81 @@ impl<N: Fn(PumpMessage)> Pump<N> {
         (self.on_message)(PumpMessage::Lost { attempt, cause });
     }
 
+    fn lose_prepared(&mut self, cause: UpstreamError) {
+        let Some(attempt) = self.prepared.as_ref().map(|it| it.attempt) else { return };
+        self.drop_prepared();
+        debug!(attempt, "pump lost its prepared source: {cause}");
+        (self.on_message)(PumpMessage::Lost { attempt, cause });
+    }
+
     /// Passes bytes of the source through the splice into the ring.
     fn take(&mut self, bytes: Bytes) {
         let now = Instant::now();
-        let Some(following) = &mut self.following else { return };
-        following.pacer.bytes(bytes.len());
-        following.aligner.push(bytes);
+        let Some(Following { attempt, reader, .. }) = &mut self.following else { return };
+        reader.aligner.push(bytes);
         let at = now - self.began;
         let mut batch = self.writer.batch(now);
-        while let Some(run) = following.aligner.next() {
+        let mut has_payload = false;
+        while let Some(run) = reader.aligner.next() {
             for packet in packets(&run).map(Packet::new) {
                 self.splice.packet(packet, at, &mut batch);
                 let Some(tables) = self.splice.source_tables() else { continue };
-                if following.payload.packet(tables, packet) {
-                    following.last_payload = now;
-                }
+                has_payload |= tables.has_payload(packet);
                 // A packet with a clock reference may have no payload.
                 if let Some(pcr) = packet.pcr().filter(|_| tables.pmt.pcr_pid == packet.pid()) {
                     self.shared.record_pcr(pcr, packet.discontinuity(), now);
-                    following.pacer.pcr(pcr, packet.discontinuity(), now);
+                    if let Some(pacer) = &mut reader.pacer {
+                        pacer.pcr(pcr, packet.discontinuity(), now);
+                    }
                 }
             }
         }
         let has_output = batch.commit() > 0;
-        // The bursts of a paced source are made by its pauses.
-        let is_paced = following.pacer.is_paced();
-        let expected = if is_paced { Duration::ZERO } else { self.shared.silence_to_expect() };
-        following.silence_max = self.settings.stall_timeout.max(expected);
         if self.splice.take_table_change() {
             self.shared.set_tables(self.splice.source_tables());
         }
-        following.unsynced_since =
-            if following.aligner.in_sync() { None } else { following.unsynced_since.or(Some(now)) };
-        if is_paced {
-            self.writer.keep_longer(following.pacer.due(), now);
-        }
-        if let Some(until) = following.pacer.until(now) {
-            // Time without reading does not count as time without data.
-            following.last_payload = until;
-            following.unsynced_since = following.unsynced_since.map(|_| until);
+        let (has_resumed, paused_until) = reader.was_read(has_payload, now);
+        if let Some(until) = paused_until {
             self.shared.pause(until);
+        }
+        if has_resumed {
+            (self.on_message)(PumpMessage::Resumed(*attempt));
         }
         if has_output {
             self.report_playing(now);
+        }
+    }
+
+    /// Collects bytes of the prepared source. Nothing of them is written.
+    fn take_prepared(&mut self, bytes: Bytes) {
+        let now = Instant::now();
+        let Some(Prepared { reader, .. }) = &mut self.prepared else { return };
+        reader.aligner.push(bytes);
+        let at = now - self.began;
+        let mut has_payload = false;
+        while let Some(run) = reader.aligner.next() {
+            for packet in packets(&run).map(Packet::new) {
+                self.splice.prepared_packet(packet, at);
+                let Some(tables) = self.splice.prepared_tables() else { continue };
+                has_payload |= tables.has_payload(packet);
+                if let Some(pcr) = packet.pcr().filter(|_| tables.pmt.pcr_pid == packet.pid())
+                    && let Some(pacer) = &mut reader.pacer
+                {
+                    pacer.pcr(pcr, packet.discontinuity(), now);
+                }
+            }
+        }
+        reader.was_read(has_payload, now);
+    }
+
+    /// Reports once that the output can continue with the prepared source.
+    fn report_ready(&mut self, now: Instant) {
+        let how = self.continuation();
+        let Some(prepared) = self.prepared.as_mut().filter(|it| !it.is_ready) else { return };
+        if self.splice.is_prepared(how, now - self.began) {
+            prepared.is_ready = true;
+            debug!(attempt = prepared.attempt, "prepared source is ready");
+            (self.on_message)(PumpMessage::Ready(prepared.attempt));
         }
     }
 
@@ -407,10 +565,10 @@ impl<N: Fn(PumpMessage)> Pump<N> {
     }
 }
 
-/// Reads the next bytes of the source; waits for ever without a source.
-async fn read(following: &mut Option<Following>) -> Result<Bytes, UpstreamError> {
-    match following {
-        Some(following) => following.read().await,
+/// Reads the next bytes of a source; waits for ever without one.
+async fn read(reader: Option<&mut SourceReader>) -> Result<Bytes, UpstreamError> {
+    match reader {
+        Some(reader) => reader.source.read().await,
         None => pending().await,
     }
 }

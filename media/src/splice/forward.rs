@@ -179,6 +179,11 @@ impl Forwarder {
         output.stamp_clock.restart();
         forwarder.apply_tables(output);
         forwarder.has_tables = true;
+        if start.is_direct {
+            let access = forwarder.access;
+            let reference = forwarder.streams.iter_mut().find(|stream| Some(stream.pid) == access);
+            reference.into_iter().for_each(|stream| stream.floor = None);
+        }
         if forwarder.pcr_pid == NULL_PID || !start.keeps_clock {
             output.pcr_clock = OutputClock::default();
         }

@@ -3,9 +3,10 @@
 use std::time::Duration;
 
 use crate::splice::output::Output;
-use crate::splice::pace::{JUMP, SECOND, SourcePace, Ticks};
+use crate::splice::pace::{JUMP, SECOND, SourcePace, Ticks, ticks};
 use crate::splice::settings::SpliceSettings;
 use crate::splice::timeline::Timeline;
+use crate::ts::clock::{STAMP_MODULUS, distance};
 use crate::ts::packet::{NULL_PID, Packet, PacketBytes};
 use crate::ts::pes::{is_pes_start, stamps};
 use crate::ts::random_access::RandomAccess;
@@ -14,6 +15,9 @@ use crate::ts::table_reader::TableReader;
 /// If the time stamps of a source have not passed the last output for this long after the wait for a
 /// random-access point, they are shifted forward, because output time must not go back.
 const OVERDUE_AFTER: Duration = Duration::from_secs(2);
+
+/// Number of packets kept before a possible start point, for the clock reference before it.
+const HELD_BEFORE_START: usize = 2_000;
 
 /// Approximately one frame: the distance to the last output at which a shifted source starts.
 const FRAME: Ticks = SECOND / 25;
@@ -47,6 +51,8 @@ pub(crate) struct StartPoint {
     pub(crate) shift: Ticks,
     /// Whether the PCR must continue that of the output, and does.
     pub(crate) keeps_clock: bool,
+    /// Whether the reference stream continues directly after its last picture, whatever its decoding times.
+    pub(crate) is_direct: bool,
 }
 
 /// The held packets of one source and its measurements.
@@ -62,6 +68,8 @@ pub(crate) struct Gathering {
     clock: SourcePace,
     stamps: SourcePace,
     is_burst_over: bool,
+    /// When the burst was over.
+    settled_at: Option<Duration>,
     /// Whether the wait for a random-access point is over.
     has_waited: bool,
     shift: Option<Ticks>,
@@ -69,7 +77,7 @@ pub(crate) struct Gathering {
     keeps_clock: bool,
     /// Index of the first packet that was not examined as a start point.
     n_examined: usize,
-    n_table_changes: u32,
+    pub(crate) n_table_changes: u32,
 }
 
 impl Gathering {
@@ -84,6 +92,7 @@ impl Gathering {
             clock: SourcePace::default(),
             stamps: SourcePace::default(),
             is_burst_over: false,
+            settled_at: None,
             has_waited: false,
             shift: None,
             keeps_clock: true,
@@ -100,8 +109,16 @@ impl Gathering {
         output: &mut Output,
         settings: &SpliceSettings,
     ) -> Option<StartPoint> {
-        if !packet.is_valid() || packet.pid() == NULL_PID {
+        if !self.hold(packet, now, settings) {
             return None;
+        }
+        self.try_start(now, output, settings)
+    }
+
+    /// Adds a packet without looking for a start point. Returns whether it is held.
+    pub(crate) fn hold(&mut self, packet: Packet<'_>, now: Duration, settings: &SpliceSettings) -> bool {
+        if !packet.is_valid() || packet.pid() == NULL_PID {
+            return false;
         }
         if self.held.len() >= (settings.held_bytes_max / size_of::<HeldPacket>()).max(2) {
             self.free_memory();
@@ -118,7 +135,7 @@ impl Gathering {
         } else if self.reader.tables().is_some() {
             self.examine(self.held.len() - 1);
         }
-        self.try_start(now, output, settings)
+        true
     }
 
     /// Returns the start point if the passed time alone allows one.
@@ -150,14 +167,107 @@ impl Gathering {
         self.find_start(output, is_first, is_overdue)
     }
 
+    /// Returns the start point that continues the output directly after its last picture, while the previous source still
+    /// plays. The newest random-access point is used, if it is no older than `slack`.
+    ///
+    /// Packets before it are dropped, so that a long wait needs no memory.
+    pub(crate) fn continuation(
+        &mut self,
+        now: Duration,
+        slack: Duration,
+        output: &mut Output,
+        settings: &SpliceSettings,
+    ) -> Option<StartPoint> {
+        self.reader.tables()?;
+        let waiting = now.saturating_sub(self.first_payload?);
+        if waiting >= settings.random_access_wait_beside && !self.has_waited {
+            self.stop_waiting();
+        }
+        if !self.is_burst_over && (waiting >= settings.burst_max || self.has_settled(now)) {
+            self.is_burst_over = true;
+        }
+        if !self.is_burst_over {
+            return None;
+        }
+        let settled_at = *self.settled_at.get_or_insert(now);
+        while self.n_examined < self.held.len() {
+            let held = &self.held[self.n_examined];
+            let can_start = held.mark == Mark::Access || held.mark == Mark::Start && self.has_waited;
+            // A source may send in bursts: then its random-access points are old, but have just arrived.
+            let is_new = held.at > settled_at && now.saturating_sub(held.at) <= slack;
+            if can_start && let Some(start) = self.direct_start(self.n_examined, is_new, now, slack, output) {
+                return Some(start);
+            }
+            self.n_examined += 1;
+        }
+        if self.n_examined > 2 * HELD_BEFORE_START {
+            self.held.drain(..self.n_examined - HELD_BEFORE_START);
+            self.n_examined = HELD_BEFORE_START;
+        }
+        None
+    }
+
+    /// Returns the start point at this packet, unless it is too old.
+    fn direct_start(
+        &mut self,
+        index: usize,
+        is_new: bool,
+        now: Duration,
+        slack: Duration,
+        output: &mut Output,
+    ) -> Option<StartPoint> {
+        let due = self.shift_onto(output, now)?;
+        let (decode, presentation) = (self.held[index].stamp?, self.presentation(index)?);
+        let pid = self.output_pid(index, output)?;
+        let mut shift = output.direct_shift(pid, decode, presentation).unwrap_or(due);
+        if !is_new && shift - due > ticks(slack) {
+            return None;
+        }
+        let clock = self.held[..=index].iter().rev().find_map(|held| held.clock);
+        let late_by = clock.zip(output.clock.filter(|_| self.keeps_clock));
+        let late_by = late_by.map_or(0, |(clock, floor)| floor + 1 - (clock + shift));
+        // Clock references that are too early are left out; for longer than this, a step of the pictures is better.
+        if late_by > SECOND {
+            shift += late_by;
+        }
+        Some(StartPoint { index, shift, keeps_clock: self.keeps_clock, is_direct: true })
+    }
+
+    /// Returns the presentation time of the PES packet that starts here, in source time.
+    fn presentation(&self, index: usize) -> Option<Ticks> {
+        let held = &self.held[index];
+        let stamps = stamps(Packet::new(&held.packet));
+        Some(held.stamp? + distance(stamps.decode()?, stamps.pts?, STAMP_MODULUS))
+    }
+
+    /// Returns the PID in the output of a held packet.
+    fn output_pid(&self, index: usize, output: &mut Output) -> Option<u16> {
+        let pid = Packet::new(&self.held[index].packet).pid();
+        let assigned = output.assign(self.reader.tables()?, |_, _| None);
+        let position = assigned.wanted.iter().position(|entry| entry.pid == pid)?;
+        assigned.pids[position]
+    }
+
+    /// Returns when [`Gathering::continuation`] must be called if no packet arrives.
+    pub(crate) fn continuation_deadline(&self, settings: &SpliceSettings) -> Option<Duration> {
+        self.reader.tables()?;
+        let first_payload = self.first_payload?;
+        let wait = (!self.has_waited).then_some(first_payload + settings.random_access_wait_beside);
+        wait.into_iter().chain(self.burst_deadline(settings)).min()
+    }
+
+    fn burst_deadline(&self, settings: &SpliceSettings) -> Option<Duration> {
+        let end = self.first_payload? + settings.burst_max;
+        let settles_at = self.pace().and_then(SourcePace::settles_at);
+        (!self.is_burst_over).then(|| settles_at.map_or(end, |settles| settles.min(end)))
+    }
+
     /// Returns when [`Gathering::try_start`] must be called if no packet arrives.
     pub(crate) fn deadline(&self, settings: &SpliceSettings, is_first: bool) -> Option<Duration> {
+        self.reader.tables()?;
         let first_payload = self.first_payload?;
         let wait = (!self.has_waited).then_some(first_payload + settings.random_access_wait);
-        let burst = (!self.is_burst_over && !is_first).then(|| {
-            let end = first_payload + settings.burst_max;
-            self.pace().and_then(SourcePace::settles_at).map_or(end, |settles| settles.min(end))
-        });
+        let burst = self.burst_deadline(settings).filter(|_| !is_first);
         wait.into_iter().chain(burst).min()
     }
 
@@ -280,7 +390,7 @@ impl Gathering {
                 continue;
             }
             if is_first {
-                return Some(StartPoint { index, shift, keeps_clock: self.keeps_clock });
+                return Some(StartPoint { index, shift, keeps_clock: self.keeps_clock, is_direct: false });
             }
             let Some(shortfall) = self.shortfall(index, shift, output) else { continue };
             if shortfall > 0 {
@@ -289,7 +399,7 @@ impl Gathering {
                 }
                 shift += shortfall + FRAME;
             }
-            return Some(StartPoint { index, shift, keeps_clock: self.keeps_clock });
+            return Some(StartPoint { index, shift, keeps_clock: self.keeps_clock, is_direct: false });
         }
         None
     }
@@ -301,11 +411,8 @@ impl Gathering {
         if stamp.is_none() && self.stamps.lead().is_some() {
             return None;
         }
-        let tables = self.reader.tables()?;
-        let pid = Packet::new(&self.held[index].packet).pid();
-        let assigned = output.assign(tables, |_, _| None);
-        let position = assigned.wanted.iter().position(|entry| entry.pid == pid)?;
-        let floor = output.floor(assigned.pids[position]?);
+        let pid = self.output_pid(index, output)?;
+        let floor = output.floor(pid);
         let by_stamp = floor.zip(stamp).map(|(floor, stamp)| floor - stamp);
         let clock = self.held[..=index].iter().rev().find_map(|held| held.clock);
         let by_clock = clock

@@ -16,6 +16,9 @@
 //!                            ▲                                  │
 //!                            └───────────── change ─────────────┘
 //! ```
+//!
+//! While one source is forwarded, the next one may be gathered beside it. Nothing of that one is sent until
+//! [`Splice::take_over`].
 mod forward;
 mod gather;
 mod leading;
@@ -46,7 +49,29 @@ pub struct Splice {
     settings: SpliceSettings,
     output: Output,
     phase: Phase,
+    beside: Option<Beside>,
 }
+
+/// The next source, gathered while the present one is forwarded.
+#[derive(Debug)]
+struct Beside {
+    gathering: Gathering,
+    /// The start point that was found, if it did not become too old.
+    start: Option<StartPoint>,
+}
+
+/// The way in which the output continues with another source.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Continuation {
+    /// The present source still delivers: time stamps continue directly after its last ones.
+    Direct,
+    /// The present source is silent or gone: time stamps step forward by the length of the gap.
+    AfterGap,
+}
+
+/// A random-access point this old is new enough to report that a source is ready, and to start there.
+const READY_AGE_MAX: Duration = Duration::from_millis(500);
+const START_AGE_MAX: Duration = Duration::from_secs(2);
 
 #[derive(Debug)]
 enum Phase {
@@ -57,7 +82,7 @@ enum Phase {
 impl Splice {
     /// Creates a splice without a source.
     pub fn new(settings: SpliceSettings) -> Self {
-        Splice { settings, output: Output::new(), phase: Phase::Gathering(Gathering::new()) }
+        Splice { settings, output: Output::new(), phase: Phase::Gathering(Gathering::new()), beside: None }
     }
 
     /// Announces that the next packets come from another source, or from the same one after a reconnect. What is
@@ -119,6 +144,71 @@ impl Splice {
             Phase::Forwarding(forwarder) => &mut forwarder.reader,
         };
         reader.take_change()
+    }
+
+    /// Begins to gather another source beside the present one.
+    pub fn prepare(&mut self) {
+        self.beside = Some(Beside { gathering: Gathering::new(), start: None });
+    }
+
+    /// Drops everything that was gathered beside the present source.
+    pub fn drop_prepared(&mut self) {
+        self.beside = None;
+    }
+
+    /// Adds one packet of the source that is gathered beside the present one.
+    pub fn prepared_packet(&mut self, packet: Packet<'_>, now: Duration) {
+        let Some(Beside { gathering, start }) = &mut self.beside else { return };
+        let before = (gathering.held.len(), gathering.n_table_changes);
+        gathering.hold(packet, now, &self.settings);
+        if gathering.held.len() < before.0 || gathering.n_table_changes != before.1 {
+            // Packets were dropped, or are examined again, so the start point is no longer valid.
+            *start = None;
+        }
+    }
+
+    /// Returns the tables of the source that is gathered beside the present one, once they are known.
+    pub fn prepared_tables(&self) -> Option<&Tables> {
+        self.beside.as_ref()?.gathering.reader.tables()
+    }
+
+    /// Returns whether the output can continue with the source that is gathered beside the present one. To be called
+    /// after its packets, and at [`Splice::prepared_deadline`].
+    pub fn is_prepared(&mut self, how: Continuation, now: Duration) -> bool {
+        let Self { beside: Some(beside), output, settings, .. } = self else { return false };
+        match how {
+            Continuation::Direct => {
+                beside.start = beside.gathering.continuation(now, READY_AGE_MAX, output, settings);
+            }
+            Continuation::AfterGap if beside.start.is_none() => {
+                beside.start = beside.gathering.try_start(now, output, settings);
+            }
+            Continuation::AfterGap => {}
+        }
+        beside.start.is_some()
+    }
+
+    /// Returns when [`Splice::is_prepared`] must be called; `None` while only a packet can change its result.
+    pub fn prepared_deadline(&self, how: Continuation) -> Option<Duration> {
+        let beside = self.beside.as_ref().filter(|it| it.start.is_none())?;
+        match how {
+            Continuation::Direct => beside.gathering.continuation_deadline(&self.settings),
+            Continuation::AfterGap => beside.gathering.deadline(&self.settings, false),
+        }
+    }
+
+    /// Continues the output with the source that was gathered beside the present one, which has ended with
+    /// [`Splice::change`]. If it is not ready, its start point is searched for as for any source.
+    pub fn take_over(&mut self, how: Continuation, now: Duration, out: &mut impl PacketSink) {
+        let Some(Beside { mut gathering, start }) = self.beside.take() else { return };
+        let (output, settings) = (&mut self.output, &self.settings);
+        let start = match how {
+            Continuation::Direct => gathering.continuation(now, START_AGE_MAX, output, settings),
+            Continuation::AfterGap => start.filter(|it| !it.is_direct),
+        };
+        let start = start.or_else(|| gathering.try_start(now, output, settings));
+        self.phase = Phase::Gathering(gathering);
+        self.start(start, out);
     }
 
     fn start(&mut self, start: Option<StartPoint>, out: &mut impl PacketSink) {

@@ -141,6 +141,14 @@ impl Output {
         floor(pid).or_else(|| floor(self.reference?))
     }
 
+    /// Returns the shift by which a PES packet with these times is presented directly after the last one on `pid`, or
+    /// after the last one of the previous reference stream if `pid` is new, and decoded after it.
+    pub(crate) fn direct_shift(&self, pid: u16, decode: Ticks, presentation: Ticks) -> Option<Ticks> {
+        let after = |pid: u16| self.pid_allocation.get(pid).and_then(OutputPid::after_last);
+        let (next_decode, next_presentation) = after(pid).or_else(|| after(self.reference?))?;
+        Some((next_presentation - presentation).max(next_decode - decode))
+    }
+
     /// Removes time stamps far ahead of the programme: a stream with an unrelated clock must not block its
     /// successor for hours.
     pub(crate) fn remove_stray_stamps(&mut self, lead: Ticks, now: Duration) {

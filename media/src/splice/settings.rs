@@ -7,6 +7,8 @@ use std::time::Duration;
 pub struct SpliceSettings {
     /// Longest wait for a random-access point after the first payload of a source.
     pub random_access_wait: Duration,
+    /// The same while the previous source still plays, so that waiting costs nothing.
+    pub random_access_wait_beside: Duration,
     /// The opening burst of a source is collected for at most this long after its first payload.
     pub burst_max: Duration,
     /// Maximum memory for packets held before the output of a source starts.
@@ -21,6 +23,7 @@ impl Default for SpliceSettings {
     fn default() -> Self {
         SpliceSettings {
             random_access_wait: Duration::from_secs(1),
+            random_access_wait_beside: Duration::from_secs(5),
             burst_max: Duration::from_millis(300),
             held_bytes_max: 8 << 20,
             frame_wait_max: Duration::from_millis(500),

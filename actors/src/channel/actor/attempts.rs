@@ -55,13 +55,20 @@ impl State {
         self.push_reported(Input::Yield, ChannelChange::Yielded { is_replaced });
     }
 
-    pub(super) fn request_slot(&mut self, attempt: Attempt, order: &[usize], why: AttemptReason) {
+    pub(super) fn request_slot(
+        &mut self,
+        attempt: Attempt,
+        order: &[usize],
+        why: AttemptReason,
+        is_beside: bool,
+    ) {
         let candidate = |it: &usize| Some(SlotCandidate::new(*it, &self.upstream.candidate(*it)?));
         let order = order.iter().filter_map(candidate).collect();
         self.report(ChannelChange::SlotRequested { why });
         let asking = match why {
             AttemptReason::Start => Asking::Join(self.audience.starting_viewer()),
-            AttemptReason::Failover => Asking::Failover,
+            _ if is_beside => Asking::Beside,
+            AttemptReason::Failover | AttemptReason::Silence => Asking::Failover,
             AttemptReason::Switch => Asking::Switch,
         };
         let purpose = match self.context.target {
@@ -81,7 +88,8 @@ impl State {
     /// Opens the stream of an attempt with the lease just granted.
     pub(super) fn open(&mut self, attempt: Attempt, time_left: Option<Duration>) {
         let Some(grant) = self.upstream.take_grant(attempt) else { return };
-        self.report(ChannelChange::Opening { candidate: grant.candidate.clone() });
+        let is_speculative = self.upstream.is_speculative();
+        self.report(ChannelChange::Opening { candidate: grant.candidate.clone(), is_speculative });
         let context = &self.context;
         let known = self.upstream.playlist_at(&grant.candidate.url);
         self.upstream.opening(attempt, grant, |candidate, lease| {
@@ -143,6 +151,43 @@ impl State {
             just_released: counts_late || (is_crowded && lost.waits_for_release),
         };
         self.push_reported(Input::Lost { attempt, failure }, ChannelChange::Lost { candidate, cause });
+    }
+
+    /// The source that plays is silent: the playout may open another one beside it. A channel without viewers waits.
+    pub(super) fn silent(&mut self, attempt: Attempt, silence: Duration) {
+        if self.audience.is_deserted() {
+            return;
+        }
+        let playing = self.upstream.playing().filter(|_| self.upstream.is_playing(attempt)).cloned();
+        if let Some(candidate) = playing {
+            self.history.begin_silence(silence);
+            self.push_reported(Input::Silent { attempt }, ChannelChange::Silent { candidate, silence });
+        }
+    }
+
+    pub(super) fn resumed(&mut self, attempt: Attempt) {
+        let playing = self.upstream.playing().filter(|_| self.upstream.is_playing(attempt)).cloned();
+        if let Some(candidate) = playing {
+            let silence = self.history.end_silence();
+            self.push_reported(Input::Resumed { attempt }, ChannelChange::Resumed { candidate, silence });
+        }
+    }
+
+    /// The source that plays is given up because it is silent and another one is ready. Its gap began with the silence.
+    pub(super) fn left_silent(&mut self) {
+        let Some(candidate) = self.upstream.playing().cloned() else { return };
+        let cause = UpstreamError::new(Cause::Stall);
+        self.history.begin_gap_with_silence(cause.label());
+        self.history.lost(cause.clone());
+        self.report(ChannelChange::Lost { candidate, cause });
+    }
+
+    /// Drops everything that belongs to an attempt.
+    pub(super) fn abandon(&mut self, attempt: Attempt) {
+        if let Some(lease) = self.upstream.abandon(attempt) {
+            self.context.env.slots.closing(lease);
+        }
+        self.context.env.slots.cancel(self.context.serial, attempt);
     }
 
     pub(super) fn slow(&mut self, attempt: u64, behind: Duration) {

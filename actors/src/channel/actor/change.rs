@@ -29,8 +29,12 @@ pub(super) enum ChannelChange {
     NoSlot { full: FullPool },
     /// The channel gives its slot to another one. `is_replaced`: its only viewer asked for the other channel.
     Yielded { is_replaced: bool },
-    /// A slot was granted, and the stream is being opened.
-    Opening { candidate: Candidate },
+    /// A slot was granted, and the stream is being opened. `is_speculative`: because the one that plays is silent.
+    Opening { candidate: Candidate, is_speculative: bool },
+    /// The source that plays has been silent for longer than usual.
+    Silent { candidate: Candidate, silence: Duration },
+    /// The source that was silent sends again.
+    Resumed { candidate: Candidate, silence: Duration },
     /// The programme clock of the source fell behind the wall clock.
     TooSlow { behind: Duration },
     /// An attempt failed, or its source was lost.
@@ -82,6 +86,7 @@ impl State {
                     AttemptReason::Start => "start",
                     AttemptReason::Failover => "failover",
                     AttemptReason::Switch => "switch",
+                    AttemptReason::Silence => "silence",
                 }));
             }
             ChannelChange::NoSlot { full } => {
@@ -93,7 +98,22 @@ impl State {
                 let cause = if is_replaced { "same_device" } else { "nobody_watches" };
                 self.write(RunEntry::new(RunEntryKind::Yielded).cause(cause));
             }
-            ChannelChange::Opening { candidate } => {
+            ChannelChange::Silent { candidate, silence } => {
+                let silence_ms = silence.as_millis() as u64;
+                info!(channel.target = %target, stream.id = %candidate.stream, silence_ms, "source is silent");
+                let detail = format_args!("no video or audio for {silence_ms} ms");
+                self.write(RunEntry::new(RunEntryKind::Silent).about(&candidate).detail(detail));
+            }
+            ChannelChange::Resumed { candidate, silence } => {
+                let silence_ms = silence.as_millis() as u64;
+                info!(channel.target = %target, stream.id = %candidate.stream, silence_ms, "source sends again");
+                let detail = format_args!("after {silence_ms} ms");
+                self.write(RunEntry::new(RunEntryKind::Resumed).about(&candidate).detail(detail));
+            }
+            ChannelChange::Opening { candidate, is_speculative } => {
+                if is_speculative {
+                    self.context.env.registry.speculative_openings.add_one();
+                }
                 debug!(
                     channel.target = %target, stream.id = %candidate.stream,
                     account = candidate.pool.account_name, "channel opens a stream"

@@ -49,13 +49,11 @@ impl State {
 
     fn carry_out(&mut self, action: Action) {
         match action {
-            Action::Ask { attempt, order, why } => self.request_slot(attempt, &order, why),
+            Action::Ask { attempt, order, why, beside } => self.request_slot(attempt, &order, why, beside),
             Action::Open { attempt, time_left, .. } => self.open(attempt, time_left),
+            Action::Prepare { attempt } => self.upstream.prepare(attempt),
             Action::Follow { attempt } => self.upstream.follow(attempt),
-            Action::Abandon { attempt } => {
-                self.upstream.abandon(attempt);
-                self.context.env.slots.cancel(self.context.serial, attempt);
-            }
+            Action::Abandon { attempt } => self.abandon(attempt),
             Action::Release => self.release(),
             Action::Redirect { index } => self.redirect(index),
             Action::Changed(change) => self.changed(change),
@@ -92,6 +90,7 @@ impl State {
                 self.report(ChannelChange::Switched { from, to, gap });
                 self.answer_switch(SwitchOutcome::Switched { stream, previous, gap_ms: gap.gap_ms });
             }
+            PlayoutChange::LeftSilent { .. } => return self.left_silent(),
             PlayoutChange::SwitchFailed { .. } => {
                 let reason = self.history.why_nothing_plays();
                 self.report(ChannelChange::SwitchFailed { reason: reason.clone() });

@@ -34,6 +34,8 @@ pub(super) struct History {
     first_played: Option<Instant>,
     start_requested: Option<Instant>,
     gap: Option<Gap>,
+    /// Time of the last payload of the source that plays, if it is silent.
+    silent_since: Option<Instant>,
     last_stream: Option<StreamRef>,
     /// Empty until the channel ends.
     end_reason: String,
@@ -53,6 +55,7 @@ impl History {
             first_played: None,
             start_requested: None,
             gap: None,
+            silent_since: None,
             last_stream: None,
             end_reason: String::new(),
             is_stop_reported: false,
@@ -90,6 +93,22 @@ impl History {
         self.gap.get_or_insert_with(|| Gap { since: Instant::now(), cause });
     }
 
+    /// Notes that the source that plays has been silent for this long.
+    pub(super) fn begin_silence(&mut self, silence: Duration) {
+        self.silent_since = Instant::now().checked_sub(silence);
+    }
+
+    /// Notes that the source that was silent sends again. Returns how long it was silent.
+    pub(super) fn end_silence(&mut self) -> Duration {
+        self.silent_since.take().map_or(Duration::ZERO, |it| it.elapsed())
+    }
+
+    /// Notes that nothing plays since the source that plays fell silent.
+    pub(super) fn begin_gap_with_silence(&mut self, cause: &'static str) {
+        let since = self.silent_since.take().unwrap_or_else(Instant::now);
+        self.gap.get_or_insert(Gap { since, cause });
+    }
+
     pub(super) fn gap(&self) -> GapSummary {
         match &self.gap {
             Some(gap) => GapSummary { gap_ms: gap.since.elapsed().as_millis() as u64, cause: gap.cause },
@@ -100,6 +119,7 @@ impl History {
     /// Notes that this stream plays from now on; ends the gap.
     pub(super) fn plays(&mut self, stream: StreamRef) {
         self.gap = None;
+        self.silent_since = None;
         self.last_full = None;
         self.last_stream = Some(stream);
     }

@@ -82,7 +82,10 @@ impl ractor::Actor for Actor {
             Message::Slots(message) => state.slots(message),
             Message::Opened(attempt, source) => state.opened(attempt, source),
             Message::Lost(attempt, cause) => state.lost(attempt, cause),
+            Message::Ready(attempt) => state.push(Input::Ready { attempt }),
             Message::Playing(attempt) => state.push(Input::Playing { attempt }),
+            Message::Silent(attempt, silence) => state.silent(attempt, silence),
+            Message::Resumed(attempt) => state.resumed(attempt),
             Message::Slow(slow) => state.slow(slow.attempt, slow.behind),
             Message::PumpGone => return Err("the pump ended unexpectedly".into()),
             Message::Tick => {

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use domain::event::ChannelRef;
 use domain::ids::StreamId;
 use domain::plan::{Candidate, Plan};
-use domain::playout::{Action, Attempt, Input, Playout, PlayoutSettings, PlayoutState};
+use domain::playout::{Action, Attempt, AttemptReason, Input, Playout, PlayoutSettings, PlayoutState};
 use domain::settings::Settings;
 use domain::source_url::SourceUrl;
 use media::pump::{self, PumpHandle, PumpSettings};
@@ -24,8 +24,12 @@ use crate::slots::Lease;
 /// Progress of an attempt. Dropping it releases what the attempt holds.
 enum Stage {
     Granted(Lease),
-    Opening { _opener: AbortOnDropHandle<()> },
+    Opening {
+        _opener: AbortOnDropHandle<()>,
+    },
     Opened(Source),
+    /// The pump reads the source beside the one that plays.
+    Prepared,
     Followed,
 }
 
@@ -102,16 +106,21 @@ impl ChannelUpstream {
             writer,
             PumpSettings {
                 stall_timeout: settings.stall_timeout,
+                silence_suspected_after: settings.silence_suspected_after,
                 give_up_after: settings.give_up_after,
                 random_access_wait: settings.random_access_wait,
                 buffering_timeout: settings.buffering_timeout,
-                lead_max: settings.recording_lead_seconds,
                 ..PumpSettings::default()
             },
             move |message| {
                 // The cast fails when the channel has ended; the message does not matter then.
                 let _ = to.cast(match message {
+                    pump::PumpMessage::Ready(attempt) => Message::Ready(Attempt(attempt)),
                     pump::PumpMessage::Playing(attempt) => Message::Playing(Attempt(attempt)),
+                    pump::PumpMessage::Silent { attempt, silence } => {
+                        Message::Silent(Attempt(attempt), silence)
+                    }
+                    pump::PumpMessage::Resumed(attempt) => Message::Resumed(Attempt(attempt)),
                     pump::PumpMessage::Lost { attempt, cause } => Message::Lost(Attempt(attempt), cause),
                 });
             },
@@ -180,6 +189,14 @@ impl ChannelUpstream {
     /// Returns the candidate that plays.
     pub(super) fn playing(&self) -> Option<&Candidate> {
         self.playing.as_ref().map(|it| &it.1)
+    }
+
+    /// Returns whether the attempt in progress exists because the source that plays is silent.
+    pub(super) fn is_speculative(&self) -> bool {
+        match self.playout.state() {
+            PlayoutState::Beside { next, .. } => next.why == AttemptReason::Silence,
+            _ => false,
+        }
     }
 
     pub(super) fn is_playing(&self, attempt: Attempt) -> bool {
@@ -265,11 +282,21 @@ impl ChannelUpstream {
         self.playlists.get(url).copied()
     }
 
-    /// Passes an opened source to the pump.
+    /// Passes an opened source to the pump, to be read beside the one that plays.
+    pub(super) fn prepare(&mut self, attempt: Attempt) {
+        let Some(it) = self.tries.get_mut(&attempt) else { return };
+        if let Stage::Opened(source) = std::mem::replace(&mut it.stage, Stage::Prepared) {
+            self.pump.prepare(attempt.0, source);
+        }
+    }
+
+    /// Makes the pump follow an opened or prepared source.
     pub(super) fn follow(&mut self, attempt: Attempt) {
         let Some(it) = self.tries.get_mut(&attempt) else { return };
-        if let Stage::Opened(source) = std::mem::replace(&mut it.stage, Stage::Followed) {
-            self.pump.follow(attempt.0, source);
+        match std::mem::replace(&mut it.stage, Stage::Followed) {
+            Stage::Opened(source) => self.pump.follow(attempt.0, source),
+            Stage::Prepared => self.pump.follow_prepared(attempt.0),
+            Stage::Granted(_) | Stage::Opening { .. } | Stage::Followed => {}
         }
     }
 
@@ -303,9 +330,13 @@ impl ChannelUpstream {
         })
     }
 
-    /// Drops everything that belongs to an attempt.
-    pub(super) fn abandon(&mut self, attempt: Attempt) {
-        self.tries.remove(&attempt);
+    /// Drops everything that belongs to an attempt. Returns the number of the lease whose socket the pump closes.
+    pub(super) fn abandon(&mut self, attempt: Attempt) -> Option<u64> {
+        let it = self.tries.remove(&attempt)?;
+        matches!(it.stage, Stage::Prepared).then(|| {
+            self.pump.drop_prepared();
+            it.lease
+        })
     }
 
     /// Makes the pump drop its source.
@@ -325,6 +356,7 @@ impl ChannelUpstream {
     /// Releases everything that holds a slot.
     pub(super) fn shut_down(&mut self) {
         self.tries.clear();
+        self.pump.drop_prepared();
         self.pump.release();
     }
 

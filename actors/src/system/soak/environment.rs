@@ -59,6 +59,11 @@ fn source(name: &str) -> TsSource {
     }
 }
 
+/// The sources send a picture every few seconds, which is no silence.
+fn base_settings() -> Settings {
+    Settings { silence_suspected_after: Duration::from_secs(60), ..settings() }
+}
+
 fn playing(name: &str) -> Play {
     let nth = usize::from(name.as_bytes()[0] - b'a');
     let late_max = Duration::from_millis([0, 250, 400, 0, 300, 0, 100, 0, 0][nth]);
@@ -89,7 +94,7 @@ impl Environment {
     pub(super) async fn build() -> Arc<Self> {
         let slow_release = Stream { release_delay: Duration::from_secs(2), ..limited(9, "i", 9, 1) };
         let scenario = Scenario::of(
-            settings(),
+            base_settings(),
             [
                 &[limited(1, "a", 1, 2), limited(2, "b", 2, 1), stream(3, "c")],
                 &night_streams(0),
@@ -130,7 +135,7 @@ impl Environment {
             new_client_behind_seconds: seconds([2, 0, 5, 1]),
             stall_timeout: seconds([5, 4, 6, 5]),
             at_limit: if hour % 8 == 7 { AtLimit::Refuse } else { AtLimit::ReplaceOwn },
-            ..settings()
+            ..base_settings()
         };
         self.system().configure(settings).expect("settings that do not contradict each other");
         self.scenario.replan(NIGHT_CHANNEL, &night_streams(minute / 60)).await;

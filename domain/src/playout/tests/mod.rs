@@ -8,5 +8,6 @@ mod random;
 mod replan;
 mod retry;
 mod script;
+mod silence;
 mod start;
 mod switch;

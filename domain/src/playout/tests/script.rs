@@ -122,6 +122,19 @@ impl Script {
                 let attempt = self.in_progress().0;
                 self.send(Input::Opened { attempt })
             }
+            [name, "is", "ready"] => {
+                self.bring_to(name, 1);
+                let attempt = self.in_progress().0;
+                self.send(Input::Ready { attempt })
+            }
+            [_name, "is", "silent"] => {
+                let attempt = self.playout.playing().expect("a source plays").0;
+                self.send(Input::Silent { attempt })
+            }
+            [_name, "sends", "again"] => {
+                let attempt = self.playout.playing().expect("a source plays").0;
+                self.send(Input::Resumed { attempt })
+            }
             [name, "plays"] => {
                 self.bring_to(name, 2);
                 let attempt = self.in_progress().0;
@@ -168,6 +181,7 @@ impl Script {
             ["is", "granted"] => self.send(Input::Granted { attempt, index }),
             ["is", "full"] => self.send(Input::Full { attempt }),
             ["opens"] => self.send(Input::Opened { attempt }),
+            ["is", "ready"] => self.send(Input::Ready { attempt }),
             ["plays"] => self.send(Input::Playing { attempt }),
             ["is", "lost:", why @ ..] => {
                 let failure = failure(&why.join(" "));
@@ -193,10 +207,17 @@ impl Script {
         }
         if step == 2 && matches!(self.in_progress().1, AttemptStep::Dialling { .. }) {
             let attempt = self.in_progress().0;
-            assert_eq!(self.send(Input::Opened { attempt }), format!("follow {name}"));
+            let verb = if self.playout.playing().is_some() { "prepare" } else { "follow" };
+            assert_eq!(self.send(Input::Opened { attempt }), format!("{verb} {name}"));
         }
-        let (AttemptStep::Dialling { index, .. } | AttemptStep::Following { index, .. }) =
-            self.in_progress().1
+        if step == 2 && matches!(self.in_progress().1, AttemptStep::Preparing { .. }) {
+            let attempt = self.in_progress().0;
+            let done = self.send(Input::Ready { attempt });
+            assert!(done.ends_with(&format!("follow {name}")), "{done}");
+        }
+        let (AttemptStep::Dialling { index, .. }
+        | AttemptStep::Preparing { index, .. }
+        | AttemptStep::Following { index, .. }) = self.in_progress().1
         else {
             panic!("no lease: {:?}", self.playout.state());
         };
@@ -209,7 +230,7 @@ impl Script {
 
     fn opening(&self) -> Option<(Attempt, AttemptStep)> {
         match self.playout.state() {
-            PlayoutState::Opening(next) | PlayoutState::Switching { next, .. } => {
+            PlayoutState::Opening(next) | PlayoutState::Beside { next, .. } => {
                 Some((next.attempt, next.step.clone()))
             }
             _ => None,
@@ -257,7 +278,11 @@ impl Script {
         match action {
             Action::Ask { order, why, .. } => {
                 let names: Vec<String> = order.iter().map(|it| self.name(*it)).collect();
-                let suffix = if *why == AttemptReason::Switch { " to switch" } else { "" };
+                let suffix = match why {
+                    AttemptReason::Switch => " to switch",
+                    AttemptReason::Silence => " beside",
+                    AttemptReason::Start | AttemptReason::Failover => "",
+                };
                 format!("ask {}{suffix}", names.join(" "))
             }
             Action::Open { index, time_left: None, .. } => format!("open {}", self.name(*index)),
@@ -267,6 +292,10 @@ impl Script {
             Action::Follow { .. } => match self.in_progress().1 {
                 AttemptStep::Following { index, .. } => format!("follow {}", self.name(index)),
                 other => panic!("follows {other:?}"),
+            },
+            Action::Prepare { .. } => match self.in_progress().1 {
+                AttemptStep::Preparing { index, .. } => format!("prepare {}", self.name(index)),
+                other => panic!("prepares {other:?}"),
             },
             Action::Abandon { .. } => "abandon".to_owned(),
             Action::Release => "release".to_owned(),
@@ -287,6 +316,7 @@ impl Script {
         match change {
             PlayoutChange::Started { index } => format!("started with {}", name(index)),
             PlayoutChange::Reconnected { index } => format!("{} is back", name(index)),
+            PlayoutChange::LeftSilent { index } => format!("{} is left", name(index)),
             PlayoutChange::FailedOver { from, to } => {
                 format!("failed over from {} to {}", name(from), name(to))
             }

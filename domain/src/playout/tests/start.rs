@@ -259,6 +259,19 @@ fn a_redirect_is_used_when_the_candidates_before_it_failed_lately() {
 }
 
 #[test]
+fn a_candidate_that_is_added_during_a_start_does_not_wait_for_the_extended_time_of_the_last_one() {
+    check(
+        "a",
+        &[
+            ("start", "ask a"),
+            ("a is granted", "open a within 15s"),
+            ("the plan is a b", "nothing"),
+            ("time passes", "after 6s: abandon, ask b"),
+        ],
+    );
+}
+
+#[test]
 fn a_failover_never_becomes_a_redirect() {
     check(
         "a b> c",

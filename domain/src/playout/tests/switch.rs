@@ -6,7 +6,7 @@ use super::script::{Script, check, check_with, settings};
 use crate::playout::PlayoutSettings;
 
 #[test]
-fn the_old_source_plays_until_the_new_one_is_open() {
+fn the_old_source_plays_until_the_output_can_continue_with_the_new_one() {
     let mut script = Script::new("a b c", settings());
     script.happens("start");
     script.happens("a plays");
@@ -17,7 +17,9 @@ fn the_old_source_plays_until_the_new_one_is_open() {
     );
     assert_eq!(script.happens("c is granted"), "open c");
     assert_eq!(script.playout.playing().map(|it| it.1), Some(0));
-    assert_eq!(script.happens("c opens"), "follow c");
+    assert_eq!(script.happens("c opens"), "prepare c");
+    assert_eq!(script.playout.playing().map(|it| it.1), Some(0));
+    assert_eq!(script.happens("c is ready"), "follow c");
     assert_eq!(script.playout.playing(), None);
     assert_eq!(script.happens("c plays"), "switched from a to c");
     assert_eq!(script.playout.playing().map(|it| it.1), Some(2));
@@ -110,22 +112,64 @@ fn the_old_source_is_not_released_when_others_hold_the_slots() {
             ("start", "ask a1 b2"),
             ("a1 plays", "started with a1"),
             ("switch to b2", "ask b2 to switch"),
+            // An account without a limit refuses only a second connection that is not needed.
+            ("full", "ask b2 to switch"),
             ("full", "switch to b2 failed, a1 plays"),
         ],
     );
 }
 
 #[test]
-fn a_new_source_that_never_reaches_the_ring_is_replaced_by_the_old_one() {
+fn a_new_source_that_never_becomes_playable_leaves_the_old_one_playing() {
     check(
         "a b",
         &[
             ("start", "ask a b"),
             ("a plays", "started with a"),
             ("switch to b", "ask b to switch"),
-            ("b opens", "follow b"),
+            ("b opens", "prepare b"),
+            ("new b is lost: stall", "switch to b failed, a plays"),
+        ],
+    );
+    check(
+        "a b",
+        &[
+            ("start", "ask a b"),
+            ("a plays", "started with a"),
+            ("switch to b", "ask b to switch"),
+            ("b opens", "prepare b"),
+            ("time passes", "after 8s: abandon, switch to b failed, a plays"),
+        ],
+    );
+}
+
+#[test]
+fn a_new_source_that_was_told_to_play_and_fails_is_replaced_by_the_old_one() {
+    check(
+        "a b",
+        &[
+            ("start", "ask a b"),
+            ("a plays", "started with a"),
+            ("switch to b", "ask b to switch"),
+            ("b opens", "prepare b"),
+            ("b is ready", "follow b"),
             ("new b is lost: stall", "release, ask a"),
             ("a plays", "a is back, switch to b failed, a plays"),
+        ],
+    );
+}
+
+#[test]
+fn a_source_that_is_lost_while_the_next_one_is_prepared_is_replaced_at_once() {
+    check(
+        "a b",
+        &[
+            ("start", "ask a b"),
+            ("a plays", "started with a"),
+            ("switch to b", "ask b to switch"),
+            ("b opens", "prepare b"),
+            ("a is lost: reset", "follow b"),
+            ("b plays", "switched from a to b"),
         ],
     );
 }
@@ -275,7 +319,7 @@ fn a_switch_to_the_playing_stream_opens_it_again() {
             ("a plays", "started with a"),
             ("switch to a", "ask a to switch"),
             ("a is granted", "open a"),
-            ("a opens", "follow a"),
+            ("a opens", "prepare a"),
             ("a plays", "switched from a to a"),
             ("old a is lost: reset", "nothing"),
         ],

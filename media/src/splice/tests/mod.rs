@@ -1,4 +1,5 @@
 //! Tests of the splice with generated sources and an independent checker.
+mod beside;
 mod builder;
 mod checker;
 mod random;

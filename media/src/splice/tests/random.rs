@@ -4,12 +4,12 @@ use proptest::prelude::*;
 use super::*;
 
 /// Returns clocks near the wrap as often as others.
-fn start() -> impl Strategy<Value = u64> {
+pub(super) fn start() -> impl Strategy<Value = u64> {
     let end = 1u64 << 33;
     prop_oneof![0..end, end - 12 * 90_000..end, 0..900_000u64]
 }
 
-fn spec(has_clock: bool) -> impl Strategy<Value = Spec> {
+pub(super) fn spec(has_clock: bool) -> impl Strategy<Value = Spec> {
     let streams = (
         prop_oneof![3 => Just(Some(H264)), 1 => Just(Some(MPEG2)), 1 => Just(Some(HEVC)), 1 => Just(None)],
         prop::collection::vec(prop_oneof![Just(AAC), Just(MP2), Just(AC3)], 1..4),

@@ -86,6 +86,8 @@ choice!(RunEntryKind {
     NoSlot = "no_slot",
     Opening = "opening",
     Lost = "lost",
+    Silent = "silent",
+    Resumed = "resumed",
     Started = "started",
     Reconnected = "reconnected",
     FailedOver = "failed_over",
