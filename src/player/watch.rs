@@ -75,7 +75,7 @@ pub(super) async fn watch(call: Call, target: Target) -> Result<StreamAnswer, Re
             if user.is_some_and(|it| !is_active(&app, it.id)) {
                 return Err(Denied::Inactive.into());
             }
-            let tail = first_packets(tail, app.settings.load().start_timeout).await.inspect_err(|refusal| {
+            let tail = first_packets(&app, target, tail).await.inspect_err(|refusal| {
                 info!(channel.target = %target, client.id = client, client.address = %client_address, "client received no packets: {refusal}");
             })?;
             let mut reply = warp::reply::Response::default();
@@ -98,12 +98,16 @@ fn is_active(app: &App, user: UserId) -> bool {
 }
 
 /// Waits for the first real packets, because the status can no longer change after the response has begun.
-async fn first_packets(mut tail: Tail, start_timeout: std::time::Duration) -> Result<Tail, Refusal> {
+async fn first_packets(app: &App, target: Target, mut tail: Tail) -> Result<Tail, Refusal> {
+    let start_timeout = app.settings.load().start_timeout;
     match timeout(start_timeout, tail.ready()).await {
         Ok(Ok(())) => Ok(tail),
         Ok(Err(end)) => Err(no_packets(&end)),
         Err(_) => {
-            let detail = format!("no stream of the channel played within {} s", start_timeout.as_secs_f64());
+            let status = app.switchboard.status(target).await.ok().flatten();
+            let cause = status.and_then(|it| it.last_failure).map(|it| format!(": {it}")).unwrap_or_default();
+            let seconds = start_timeout.as_secs_f64();
+            let detail = format!("no stream of the channel played within {seconds} s{cause}");
             Err(Refusal::unavailable(detail).with_tuner_error(TunerError::NoVideoData))
         }
     }

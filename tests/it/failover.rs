@@ -283,6 +283,19 @@ async fn when_no_stream_plays_the_viewer_gets_503_without_stream_data() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_start_that_takes_too_long_names_the_cause_of_the_last_attempt() {
+    let provider = Provider::start();
+    provider.path(FIRST).answers(MockResponse::status(503));
+    let list = provider.playlist(&[("news", "News", FIRST)]);
+    let short = |settings: &mut Settings| settings.start_timeout = Duration::from_secs(2);
+    let gateway = Setup::new().list(&list).engine(short).start().await;
+    let answer = gateway.watch("News").await.answer().await;
+    assert_eq!(answer.status(), 503);
+    let expected = "no stream of the channel played within 2 s: the provider answered with status 503";
+    assert!(answer.text().contains(expected), "{}", answer.text());
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_viewer_of_a_permanently_lost_channel_is_disconnected() {
     let provider = Provider::start();
     provider.path(FIRST).plays(first());

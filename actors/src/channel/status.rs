@@ -38,6 +38,8 @@ pub struct ChannelStatus {
     pub n_losses: u64,
     /// Failovers since the start.
     pub n_failovers: u64,
+    /// Why the last attempt failed, without addresses. `None` if none has, and while a stream plays.
+    pub last_failure: Option<String>,
     /// Bytes written to the ring.
     pub bytes_in: u64,
     /// Bytes in the ring now.

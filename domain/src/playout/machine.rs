@@ -102,7 +102,10 @@ impl Playout {
             // Only the candidates of the switch were requested.
             return self.try_next(now);
         }
-        if self.session.has_played() {
+        // A candidate that had its turn in this round may play in the next one.
+        let may_recover =
+            !self.incident.is_hopeless() && self.candidates.playable().any(|it| self.incident.is_tried(it));
+        if self.session.has_played() || may_recover {
             return self.back_off(now);
         }
         let is_redirect = |it: &usize| self.candidates.get(*it).redirect;

@@ -251,7 +251,7 @@ pub enum SwitchRefusal {
 pub enum GiveUp {
     /// The plan has no playable candidate.
     NoStreams,
-    /// Every slot is taken, and nothing has played since the start.
+    /// Every slot is taken, nothing has played since the start, and trying again what failed cannot help.
     NoSlot,
     /// Every candidate failed, and nothing has played since the start.
     NothingPlays,

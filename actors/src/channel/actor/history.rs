@@ -148,11 +148,13 @@ impl History {
     }
 
     pub(super) fn why_nothing_plays(&self) -> String {
-        match (&self.last_cause, &self.last_full) {
-            (Some(cause), _) => cause.to_string(),
-            (None, Some(full)) => WatchRefusal::Full(full.clone()).to_string(),
-            (None, None) => "no stream answered in time".to_owned(),
-        }
+        self.last_failure().unwrap_or_else(|| "no stream answered in time".to_owned())
+    }
+
+    /// Returns why the last attempt failed.
+    pub(super) fn last_failure(&self) -> Option<String> {
+        let full = || self.last_full.clone().map(|it| WatchRefusal::Full(it).to_string());
+        self.last_cause.as_ref().map(ToString::to_string).or_else(full)
     }
 
     pub(super) fn ends(&mut self, reason: String) {

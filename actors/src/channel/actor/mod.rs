@@ -217,6 +217,7 @@ impl State {
             since_first_play: self.history.since_first_play(),
             n_losses: self.history.n_losses(),
             n_failovers: self.history.n_failovers(),
+            last_failure: if playing.is_some() { None } else { self.history.last_failure() },
             bytes_in: ring.meter().bytes_in(),
             ring_bytes: ring.usage().bytes,
             clients: self.audience.status(),

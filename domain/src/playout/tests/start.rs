@@ -46,6 +46,21 @@ fn when_the_next_candidate_has_no_slot_the_viewer_is_refused_too() {
     check("a b", &[("start", "ask a b"), ("a is lost: 404", "ask b"), ("full", "give up: no slot")]);
 }
 
+/// The first candidate may play at its next attempt.
+#[test]
+fn a_full_account_does_not_end_a_start_in_which_another_candidate_timed_out() {
+    check(
+        "a b",
+        &[
+            ("start", "ask a b"),
+            ("a is lost: timeout", "ask b"),
+            ("full", "back off 1s"),
+            ("time passes", "after 1s: ask b a"),
+            ("a plays", "started with a"),
+        ],
+    );
+}
+
 // Holds T-fo.5: the viewer is refused as soon as it is known that waiting cannot help.
 #[test]
 fn when_every_candidate_fails_permanently_the_channel_gives_up_at_once() {

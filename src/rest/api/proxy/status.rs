@@ -253,6 +253,7 @@ mod tests {
             since_first_play: Some(Duration::from_secs(10)),
             n_losses: 3,
             n_failovers: 1,
+            last_failure: None,
             bytes_in: 1_250_000,
             ring_bytes: 0,
             clients: vec![ClientStatus {
