@@ -43,7 +43,7 @@ pub async fn editor(fixture: &LoadTestFixture, mut random: Random, until: Instan
             0 | 1 => reorder(fixture, &mut random).await,
             2 => {
                 let login = random.pick(&LOGINS[..]);
-                if login.max_streams > 0 && login.name != "pair2" {
+                if login.configured_max() > 0 && login.name != "pair2" {
                     // Never above the provider's limit, and often below the current use.
                     let max_streams = 1 + random.below(login.max_streams as u64);
                     account(fixture, login.name, json!({ "max_streams": max_streams })).await;

@@ -74,7 +74,7 @@ async fn check_leases_cover_sockets(fixture: &LoadTestFixture) {
 }
 
 fn check_login_limits(fixture: &LoadTestFixture) {
-    for login in LOGINS.iter().filter(|it| it.max_streams > 0) {
+    for login in LOGINS.iter().filter(|it| it.configured_max() > 0) {
         let provider = fixture.provider(login.name);
         let peak = provider.peak_of(login.name);
         assert!(

@@ -25,23 +25,40 @@ use crate::support::users::{TestUser, create_user};
 pub struct Login {
     pub name: &'static str,
     pub max_streams: usize,
+    /// The limit is also configured in the account.
+    pub is_configured: bool,
     pub counts_for: Duration,
 }
 
 /// One login for each kind of limit. `pair2` is the second profile of the account `pair`.
-pub const LOGINS: [Login; 7] = [
-    Login { name: "solo", max_streams: 1, counts_for: Duration::ZERO },
-    Login { name: "pair", max_streams: 2, counts_for: Duration::from_millis(50) },
-    Login { name: "pair2", max_streams: 1, counts_for: Duration::from_millis(50) },
-    Login { name: "many", max_streams: 4, counts_for: Duration::ZERO },
-    Login { name: "open", max_streams: 0, counts_for: Duration::ZERO },
-    Login { name: "rough", max_streams: 2, counts_for: Duration::ZERO },
-    Login { name: "prog", max_streams: 3, counts_for: Duration::ZERO },
+pub const LOGINS: [Login; 8] = [
+    Login { name: "solo", max_streams: 1, is_configured: true, counts_for: Duration::ZERO },
+    Login { name: "pair", max_streams: 2, is_configured: true, counts_for: Duration::from_millis(50) },
+    Login { name: "pair2", max_streams: 1, is_configured: true, counts_for: Duration::from_millis(50) },
+    Login { name: "many", max_streams: 4, is_configured: true, counts_for: Duration::ZERO },
+    Login { name: "open", max_streams: 0, is_configured: true, counts_for: Duration::ZERO },
+    Login { name: "rough", max_streams: 2, is_configured: true, counts_for: Duration::ZERO },
+    Login { name: "prog", max_streams: 3, is_configured: true, counts_for: Duration::ZERO },
+    Login { name: "secret", max_streams: 2, is_configured: false, counts_for: Duration::ZERO },
 ];
 
+impl Login {
+    /// Returns the limit of the account; 0 is none.
+    pub fn configured_max(&self) -> usize {
+        if self.is_configured { self.max_streams } else { 0 }
+    }
+}
+
 /// Accounts with their own playlist, and the release delay in seconds.
-const ACCOUNTS: [(&str, f64); 6] =
-    [("solo", 0.0), ("pair", 0.3), ("many", 0.0), ("open", 0.0), ("rough", 0.0), ("prog", 0.0)];
+const ACCOUNTS: [(&str, f64); 7] = [
+    ("solo", 0.0),
+    ("pair", 0.3),
+    ("many", 0.0),
+    ("open", 0.0),
+    ("rough", 0.0),
+    ("prog", 0.0),
+    ("secret", 0.0),
+];
 
 /// Number of streams of each account.
 pub const STREAMS: u64 = 6;
@@ -223,7 +240,7 @@ impl LoadTestFixture {
         let of_login = |name: &str| LOGINS.iter().find(|it| it.name == name).expect("a known login");
         let body = json!({
             "name": login, "server_url": self.lists.url(&list_path(login)), "refresh_interval": 0,
-            "max_streams": of_login(login).max_streams, "release_delay": release_delay, "stale_stream_days": 0,
+            "max_streams": of_login(login).configured_max(), "release_delay": release_delay, "stale_stream_days": 0,
         });
         let id = self.create("/api/m3u/accounts/", body).await["id"].as_u64().unwrap();
         if login == "pair" {
@@ -294,8 +311,8 @@ impl LoadTestFixture {
     }
 
     async fn create_lineup(&mut self) {
-        let [solo, pair, many, open, rough, prog] =
-            ["solo", "pair", "many", "open", "rough", "prog"].map(|it| self.streams(it));
+        let [solo, pair, many, open, rough, prog, secret] =
+            ["solo", "pair", "many", "open", "rough", "prog", "secret"].map(|it| self.streams(it));
         let mut plans = vec![
             ("one login alone", vec![solo[0]]),
             ("one login twice", vec![solo[1], solo[2]]),
@@ -306,6 +323,8 @@ impl LoadTestFixture {
             ("gaps of its own", vec![rough[0], rough[1], rough[2]]),
             ("programs", vec![prog[0], prog[1], open[4]]),
             ("programs alone", vec![prog[2], prog[3]]),
+            ("an undeclared limit", vec![secret[0], secret[1]]),
+            ("the same undeclared limit", vec![secret[2]]),
         ];
         if self.clip.is_some() {
             plans.push(("ffmpeg", vec![prog[4], prog[5], open[5]]));
@@ -367,7 +386,7 @@ impl LoadTestFixture {
             assert_eq!(reply.status, 200, "{reply:?}");
         }
         for (login, id) in &self.accounts {
-            let max_streams = LOGINS.iter().find(|it| it.name == *login).map(|it| it.max_streams);
+            let max_streams = LOGINS.iter().find(|it| it.name == *login).map(Login::configured_max);
             let body = json!({ "max_streams": max_streams, "is_active": true });
             let reply = self.call("PATCH", &format!("/api/m3u/accounts/{id}/"), body).await;
             assert_eq!(reply.status, 200, "{reply:?}");
