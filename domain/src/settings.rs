@@ -71,6 +71,10 @@ pub struct Settings {
     pub ring_bytes: usize,
     /// The last whole group of pictures is always kept, up to this many bytes.
     pub ring_gop_bytes: usize,
+    /// Maximum lead over its own clock with which a source is read that is faster than real time, such as a recording on
+    /// a web server.
+    #[serde(with = "seconds")]
+    pub recording_lead_seconds: Duration,
     /// Memory for the past data of all channels together, in bytes. `None` is a quarter of the memory.
     pub ring_budget_bytes: Option<u64>,
     /// A client that falls behind the kept data more often than this within a minute is disconnected.
@@ -111,6 +115,7 @@ impl Default for Settings {
             ring_seconds: Duration::from_secs(10),
             ring_bytes: 16 * MIB,
             ring_gop_bytes: 32 * MIB,
+            recording_lead_seconds: Duration::from_secs(25),
             ring_budget_bytes: None,
             slow_client_limit: 6,
             return_to_preferred_after: None,
@@ -159,6 +164,7 @@ impl Settings {
         if self.ring_gop_bytes < self.ring_bytes {
             return Err(wrong("ring_gop_bytes", "must not be less than ring_bytes"));
         }
+        above_zero("recording_lead_seconds", self.recording_lead_seconds)?;
         if let Some(budget) = self.ring_budget_bytes {
             at_least("ring_budget_bytes", budget, RING_BYTES_MIN as u64)?;
         }
@@ -295,6 +301,7 @@ mod tests {
         check("new_client_behind_seconds", 10, "must be less than ring_seconds");
         check("ring_bytes", 1000, "must be at least 131072 bytes");
         check("ring_gop_bytes", 1000, "must not be less than ring_bytes");
+        check("recording_lead_seconds", 0, "must be more than 0 seconds");
         check("ring_budget_bytes", 1000, "must be at least 131072 bytes");
         check("slow_client_limit", 0, "must be 1 or more");
         assert_eq!(with("channel_shutdown_delay", 0.into()).unwrap().check(), Ok(()), "at once is possible");

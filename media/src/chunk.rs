@@ -34,6 +34,14 @@ impl ChunkHead {
         let index = self.counters.binary_search_by_key(&pid, |it| it.0).ok()?;
         Some(self.counters[index].1)
     }
+
+    /// Returns the memory that this head uses beside its own size, in bytes. Tables that it shares with `before`, the
+    /// head of the chunk before, count there.
+    pub(crate) fn memory(&self, before: Option<&Self>) -> usize {
+        let shared = before.and_then(|it| it.tables.as_ref());
+        let own = self.tables.as_ref().filter(|it| shared.is_none_or(|shared| !Arc::ptr_eq(shared, it)));
+        size_of_val(&*self.counters) + own.map_or(0, |it| it.memory())
+    }
 }
 
 /// A run of whole packets. A clone shares the bytes.

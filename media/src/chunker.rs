@@ -19,11 +19,12 @@ pub const CHUNK_BYTES_MAX: usize = 64 * 1024 / PACKET * PACKET;
 /// Longest time a chunk stays open. A shorter time wakes every viewer more often and costs CPU; a longer one
 /// adds delay.
 pub const CHUNK_TIME: Duration = Duration::from_millis(50);
-/// Minimum age of a chunk that a PES start closes in a programme without video. Such a programme can start at
-/// every PES packet, so cutting at each one would create many small chunks.
-const AUDIO_CUT: Duration = Duration::from_millis(25);
+/// Minimum age of a chunk that starts at a random-access point and is closed by the next one. A programme without video
+/// can start at every PES packet, and some encoders flag every packet of the video, so cutting at each point would
+/// create many small chunks.
+const RANDOM_ACCESS_CUT: Duration = Duration::from_millis(25);
 /// The same limit in bytes, for a burst, in which no time passes.
-const AUDIO_CUT_BYTES: usize = 16 * 1024;
+const RANDOM_ACCESS_CUT_BYTES: usize = 16 * 1024;
 /// Size of the memory blocks that hold chunks, so that the small chunks of a radio stream do not occupy a
 /// page each.
 const BLOCK_BYTES: usize = 128 * 1024;
@@ -140,12 +141,8 @@ impl Chunker {
         if self.discontinuity_next || now >= open.arrived + CHUNK_TIME || bytes + PACKET > CHUNK_BYTES_MAX {
             return true;
         }
-        match self.random_access {
-            Some(RandomAccess::Audio { .. }) if open.random_access => {
-                random_access && (now >= open.arrived + AUDIO_CUT || bytes >= AUDIO_CUT_BYTES)
-            }
-            _ => random_access,
-        }
+        let is_small = now < open.arrived + RANDOM_ACCESS_CUT && bytes < RANDOM_ACCESS_CUT_BYTES;
+        random_access && !(open.random_access && is_small)
     }
 
     fn open(&mut self, random_access: bool, now: Instant) {
@@ -296,7 +293,7 @@ mod tests {
         let mut packets = builder.tables();
         packets.extend([builder.data(AUDIO_PID), builder.key(77), builder.data(VIDEO_PID)]);
         packets.extend([builder.data(AUDIO_PID), builder.key(27_000_077), builder.data(VIDEO_PID)]);
-        let all = chunks(packets.into_iter().map(|it| (0, it)));
+        let all = chunks(packets.into_iter().enumerate().map(|(index, it)| (index as u64 * 9, it)));
         assert_eq!(lengths(&all), [3, 3, 2]);
         let heads: Vec<_> = all.iter().map(Chunk::head).collect();
         assert_eq!(heads.iter().map(|it| it.sequence).collect::<Vec<_>>(), [0, 1, 2]);
@@ -321,6 +318,19 @@ mod tests {
         let all = chunks(packets);
         assert!(all[1..].iter().all(|it| it.head().random_access));
         assert_eq!(lengths(&all[..4]), [2, 4, 4, 4]);
+    }
+
+    #[test]
+    fn a_random_access_flag_on_every_packet_does_not_make_every_packet_a_chunk() {
+        let mut builder = Builder::video();
+        let mut packets: Vec<(u64, PacketBytes)> = builder.tables().into_iter().map(|it| (0, it)).collect();
+        // A packet per millisecond, then a burst.
+        packets.extend((0..200).map(|it| (it, builder.key(it * 27_000))));
+        packets.extend((0..870).map(|_| (200, builder.key(200 * 27_000))));
+        let all = chunks(packets);
+        assert!(all[1..].iter().all(|it| it.head().random_access));
+        assert_eq!(lengths(&all[..9]), [2, 25, 25, 25, 25, 25, 25, 25, 25]);
+        assert!(all[9..].iter().rev().skip(1).all(|it| it.len() > 16 * 1024), "{:?}", lengths(&all));
     }
 
     #[test]

@@ -45,6 +45,8 @@ pub enum Cause {
     FirstPacketTimeout,
     /// No payload packet for `stall_timeout` while playing.
     Stall,
+    /// No packet of the programme was readable in time, because all were scrambled.
+    Scrambled,
     /// The stream ended. A live stream has no end.
     Ended,
     /// The connection broke while the stream was being read.
@@ -171,6 +173,7 @@ impl UpstreamError {
             | Cause::Empty
             | Cause::FirstPacketTimeout
             | Cause::Stall
+            | Cause::Scrambled
             | Cause::Ended
             | Cause::Reset(_)
             | Cause::SyncLost
@@ -196,6 +199,7 @@ impl UpstreamError {
             Cause::Empty => "empty",
             Cause::FirstPacketTimeout => "first_packet_timeout",
             Cause::Stall => "stall",
+            Cause::Scrambled => "scrambled",
             Cause::Ended => "ended",
             Cause::Reset(_) => "reset",
             Cause::SyncLost => "sync_lost",
@@ -249,6 +253,7 @@ impl fmt::Display for Cause {
             Cause::Empty => f.write_str("the response was empty"),
             Cause::FirstPacketTimeout => f.write_str("no video or audio in time"),
             Cause::Stall => f.write_str("video and audio stopped"),
+            Cause::Scrambled => f.write_str("the stream is scrambled and cannot be played"),
             Cause::Ended => f.write_str("the stream ended"),
             Cause::Reset(why) => write!(f, "the connection broke: {why}"),
             Cause::SyncLost => f.write_str("the data is no longer a transport stream"),
@@ -315,6 +320,7 @@ mod tests {
             Cause::ConnectTimeout,
             Cause::FirstPacketTimeout,
             Cause::Stall,
+            Cause::Scrambled,
             Cause::TooManyRedirects,
         ];
         for cause in yes {
@@ -351,6 +357,7 @@ mod tests {
             Cause::ConnectTimeout,
             Cause::FirstPacketTimeout,
             Cause::Stall,
+            Cause::Scrambled,
             Cause::Empty,
             Cause::Status(408),
             Cause::Status(425),

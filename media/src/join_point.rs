@@ -8,6 +8,7 @@ use tokio::time::Instant;
 
 use crate::chunk::ChunkHead;
 use crate::ts::packet::{PAT_PID, PacketBytes, discontinuity_packet};
+use crate::ts::tables::Tables;
 
 /// The rule that selects the first chunk of a tail. A tail never starts at filler or before the newest filler.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -71,9 +72,9 @@ pub(crate) fn preamble(head: &ChunkHead) -> Bytes {
 }
 
 /// Returns the preamble of a tail that was overrun: one packet per PID declares the discontinuity before any
-/// other packet on that PID.
+/// other packet on that PID. This includes PIDs that no table of the programme announces, such as those of service
+/// tables.
 pub(crate) fn preamble_after_overrun(head: &ChunkHead) -> Bytes {
-    let Some(tables) = &head.tables else { return Bytes::new() };
     let mut packets = Vec::new();
     for table in tables_before(head) {
         if let Some(first) = table.first() {
@@ -82,8 +83,12 @@ pub(crate) fn preamble_after_overrun(head: &ChunkHead) -> Bytes {
         }
         packets.extend(table);
     }
-    let others = tables.pids().filter(|it| *it != PAT_PID && *it != tables.pmt_pid);
-    packets.extend(others.map(|pid| discontinuity_packet(pid, head.counter(pid).unwrap_or(0))));
+    let tables = head.tables.as_deref();
+    let is_done = |pid: u16| tables.is_some_and(|it| pid == PAT_PID || pid == it.pmt_pid);
+    // A stream that was announced and has not begun has no counter yet.
+    let announced = tables.into_iter().flat_map(Tables::pids).filter(|pid| head.counter(*pid).is_none());
+    let others = head.counters.iter().copied().chain(announced.map(|pid| (pid, 0)));
+    packets.extend(others.filter(|it| !is_done(it.0)).map(|(pid, cc)| discontinuity_packet(pid, cc)));
     concat(&packets)
 }
 

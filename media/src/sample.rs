@@ -5,7 +5,7 @@ use std::time::Duration;
 use tokio::task::yield_now;
 use tokio::time::{Instant, timeout_at};
 
-use crate::error::{Cause, UpstreamError};
+use crate::error::UpstreamError;
 use crate::source::payload::PayloadDetector;
 use crate::source::{ProgramOutput, Source};
 use crate::ts::align::Aligner;
@@ -69,7 +69,8 @@ impl Sampler {
     /// Reads for this duration. May be cancelled: what was read until then counts.
     ///
     /// # Errors
-    /// The reason why the source ended early; `Stall` when no payload packet arrives within `stall_timeout`.
+    /// The reason why the source ended early; `Stall` or `Scrambled` when no payload packet arrives within
+    /// `stall_timeout`.
     pub async fn read(&mut self, time: Duration, stall_timeout: Duration) -> Result<(), UpstreamError> {
         let end = Instant::now() + time;
         let mut last_payload = Instant::now();
@@ -80,14 +81,14 @@ impl Sampler {
                 return Ok(());
             }
             let Ok(read) = timeout_at(end.min(silence), self.source.read()).await else {
-                return if end <= silence { Ok(()) } else { Err(Cause::Stall.into()) };
+                return if end <= silence { Ok(()) } else { Err(self.detector.cause_of_silence().into()) };
             };
             let bytes = read?;
             n_bytes += bytes.len();
             if self.take(bytes) {
                 last_payload = Instant::now();
             } else if Instant::now() >= silence {
-                return Err(Cause::Stall.into());
+                return Err(self.detector.cause_of_silence().into());
             }
             // A source that always has more data would starve other tasks.
             if n_bytes >= TURN_BYTES {

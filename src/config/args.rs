@@ -38,7 +38,8 @@ Configuration:
   Table [engine]:          connect_timeout first_packet_timeout stall_timeout
                            silence_suspected_after buffering_timeout random_access_wait start_timeout
                            give_up_after channel_shutdown_delay new_client_behind_seconds
-                           ring_seconds ring_bytes ring_gop_bytes ring_budget_bytes slow_client_limit
+                           ring_seconds ring_bytes ring_gop_bytes recording_lead_seconds
+                           ring_budget_bytes slow_client_limit
                            return_to_preferred_after at_limit default_stream_profile
 
 Signals:

@@ -105,6 +105,7 @@ async fn a_viewer_gets_the_second_stream_when_the_first_does_not_start() {
         ("is noise", Behavior::Garbage),
         ("is null packets", Behavior::OnlyNulls),
         ("is packets that nobody announced", Behavior::Unannounced),
+        ("is scrambled", Behavior::Scrambled),
     ] {
         let path = format!("/live/anna/{behavior:?}.ts");
         provider.path(&path).plays(first()).behaves(behavior);
@@ -141,6 +142,7 @@ async fn a_viewer_keeps_watching_when_the_first_stream_fails_in_any_way() {
         ("stalls without closing", first(), Failure::Cut(Cut::Stall), "stall"),
         ("is null packets", first(), Failure::Behavior(Behavior::OnlyNulls), "stall"),
         ("is packets that nobody announced", first(), Failure::Behavior(Behavior::Unannounced), "stall"),
+        ("becomes scrambled", first(), Failure::Behavior(Behavior::Scrambled), "scrambled"),
         ("is noise", first(), Failure::Behavior(Behavior::Garbage), "sync_lost"),
         ("trickles", first(), Failure::Behavior(Behavior::Trickle(0.005)), "stall"),
         ("is too slow", first().frames_per_gop(5), Failure::Behavior(Behavior::Trickle(0.2)), "clock_behind"),

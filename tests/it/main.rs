@@ -27,6 +27,7 @@ mod live;
 mod load_test;
 mod logging;
 mod openapi;
+mod pacing;
 mod playlist;
 mod programs;
 mod rest;

@@ -7,9 +7,14 @@ use tokio::time::Instant;
 
 use crate::ts::clock::{PCR_HZ, PCR_MODULUS, pcr_step};
 
-/// Providers send in bursts. Only the greatest lead within this time counts, so that the pause between two
-/// bursts is not taken for slowness.
-const BURST: Duration = Duration::from_secs(3);
+/// Longest programme that a live source may send at once and then be silent for.
+const BURST_MAX: Duration = Duration::from_secs(6);
+/// Less programme at once is not a burst: pictures are large and small, and networks are not punctual.
+const BURST_MIN: Duration = Duration::from_secs(1);
+/// A burst may come this much late.
+const BURST_LATE_MAX: Duration = Duration::from_secs(2);
+/// Only the greatest lead within this time counts, so that the pause between two bursts is not taken for slowness.
+const PEAK_WINDOW: Duration = BURST_MAX.saturating_add(BURST_LATE_MAX);
 /// Length of one sample.
 const SAMPLE: Duration = Duration::from_millis(500);
 
@@ -42,8 +47,16 @@ struct Measurement {
     lead: i64,
     /// End of the current pause in reading, before which nothing can arrive.
     paused_until: Instant,
-    /// Start of each sample and the greatest lead in it.
-    samples: VecDeque<(Instant, i64)>,
+    samples: VecDeque<Sample>,
+}
+
+/// The leads measured within [`SAMPLE`].
+struct Sample {
+    began: Instant,
+    /// The greatest lead, right after the arrival of data.
+    peak: i64,
+    /// The smallest lead, right before the arrival of data.
+    trough: i64,
 }
 
 impl Measurement {
@@ -61,23 +74,40 @@ impl ClockMonitor {
     /// starts again after a jump.
     pub(super) fn pcr(&mut self, pcr: u64, is_break: bool, now: Instant) {
         let run = self.run.get_or_insert_with(|| Measurement::new(pcr, now));
+        let mut trough = run.lead;
         if let Some(step) = pcr_step(run.last_pcr, pcr, is_break) {
             let programme = i64::try_from(step * 1_000_000 / PCR_HZ).unwrap_or(i64::MAX);
-            run.lead = run.lead.saturating_add(programme).saturating_sub(micros(now - run.last_at));
+            trough = trough.saturating_sub(micros(now - run.last_at));
+            run.lead = trough.saturating_add(programme);
             // The fraction of a microsecond stays in `last_pcr`; otherwise the errors of hours would add up
             // to seconds.
             run.last_pcr = (run.last_pcr + programme as u64 * PCR_HZ / 1_000_000) % PCR_MODULUS;
             run.last_at = now;
         } else {
             *run = Measurement::new(pcr, now);
+            trough = 0;
         }
         match run.samples.back_mut() {
-            Some((began, lead)) if now - *began < SAMPLE => *lead = run.lead.max(*lead),
-            _ => run.samples.push_back((now, run.lead)),
+            Some(sample) if now - sample.began < SAMPLE => {
+                (sample.peak, sample.trough) = (sample.peak.max(run.lead), sample.trough.min(trough));
+            }
+            _ => run.samples.push_back(Sample { began: now, peak: run.lead, trough }),
         }
-        let kept = self.window + BURST + SAMPLE;
-        while run.samples.front().is_some_and(|(began, _)| now - *began > kept) {
+        let kept = self.window + PEAK_WINDOW + SAMPLE;
+        while run.samples.front().is_some_and(|it| now - it.began > kept) {
             run.samples.pop_front();
+        }
+    }
+
+    /// Returns the time after the last data within which the next data is due, judged by the bursts in which this source
+    /// has sent lately; zero for a source that sends evenly.
+    pub(super) fn silence_to_expect(&self) -> Duration {
+        let Some(run) = &self.run else { return Duration::ZERO };
+        let recent = run.samples.iter().rev().take_while(|it| run.last_at - it.began <= PEAK_WINDOW);
+        let burst = run.lead.saturating_sub(recent.map(|it| it.trough).min().unwrap_or(run.lead));
+        match Duration::from_micros(u64::try_from(burst).unwrap_or(0)).min(BURST_MAX) {
+            burst if burst < BURST_MIN => Duration::ZERO,
+            burst => burst + BURST_LATE_MAX,
         }
     }
 
@@ -91,13 +121,13 @@ impl ClockMonitor {
     pub(super) fn reading(&self, now: Instant) -> Option<ClockReading> {
         let run = self.run.as_ref()?;
         let furthest = |from: Duration, to: Duration| {
-            let ages = run.samples.iter().map(|(began, lead)| (now.saturating_duration_since(*began), *lead));
-            ages.filter(|(age, _)| (from..=to).contains(age)).map(|(_, lead)| lead).max()
+            let ages = run.samples.iter().map(|it| (now.saturating_duration_since(it.began), it.peak));
+            ages.filter(|(age, _)| (from..=to).contains(age)).map(|(_, peak)| peak).max()
         };
         // An initial lead that is used up later is not a delay, so the start counts as zero.
-        let before = furthest(self.window, self.window + BURST).unwrap_or(0).min(0);
+        let before = furthest(self.window, self.window + PEAK_WINDOW).unwrap_or(0).min(0);
         let silent_since = run.last_at.max(run.paused_until);
-        let lead = furthest(Duration::ZERO, BURST)
+        let lead = furthest(Duration::ZERO, PEAK_WINDOW)
             .unwrap_or_else(|| run.lead.saturating_sub(micros(now.saturating_duration_since(silent_since))));
         let behind = u64::try_from(before.saturating_sub(lead)).unwrap_or(0);
         Some(ClockReading {
@@ -151,6 +181,13 @@ mod tests {
             "bursts"
         );
         assert!(behind_after(60, |at| at.max(5.0)).behind.is_zero(), "the past sent first, used up later");
+        // At every moment of the pause between two bursts.
+        for burst in [3.0, 4.5, 6.0] {
+            for seconds in 60..72 {
+                let reading = behind_after(seconds, |at| (at / burst).floor() * burst);
+                assert!(reading.behind < Duration::from_millis(600), "bursts of {burst} s: {reading:?}");
+            }
+        }
     }
 
     #[test]

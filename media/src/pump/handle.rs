@@ -176,6 +176,11 @@ impl CommandReceiver {
         }
     }
 
+    /// Returns the time after the last data within which the next data of this source is due.
+    pub(super) fn silence_to_expect(&self) -> Duration {
+        self.0.clock.lock().as_ref().map_or(Duration::ZERO, ClockMonitor::silence_to_expect)
+    }
+
     /// Records that the source is not read until then.
     pub(super) fn pause(&self, until: Instant) {
         if let Some(clock) = self.0.clock.lock().as_mut() {

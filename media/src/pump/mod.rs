@@ -7,8 +7,9 @@
 //! `Resumed`, and `Lost`.
 //!
 //! The pump never blocks on anything but the next event. Bytes of a source that it was not told to follow
-//! cannot reach the ring. A source that pauses while nobody reads it, which is a program, is not read while
-//! its programme is ahead of the wall clock; commands of the channel and timers are handled meanwhile.
+//! cannot reach the ring. A source that waits while nobody reads it, such as a program or a recording on a web server,
+//! is not read while its programme is too far ahead of the wall clock; commands of the channel and timers are handled
+//! meanwhile.
 
 mod clock;
 mod handle;
@@ -32,7 +33,8 @@ use crate::pump::handle::{CommandReceiver, PumpCommand, PumpShared};
 use crate::pump::pacer::Pacer;
 use crate::pump::silence::SilenceMonitor;
 use crate::ring::Writer;
-use crate::source::Source;
+use crate::source::payload::PayloadFilter;
+use crate::source::{Source, Supply};
 use crate::splice::{Continuation, Splice, SpliceSettings};
 use crate::ts::align::Aligner;
 use crate::ts::packet::{Packet, packets};
@@ -42,11 +44,14 @@ pub use crate::pump::handle::PumpHandle;
 
 /// Bytes after which the pump yields to other tasks.
 const TURN_BYTES: usize = 256 << 10;
+/// Bytes of a paced source that are processed at once. One read of a radio stream may contain half a minute.
+const PACED_BYTES: usize = 16 << 10;
 
 /// The time limits of a pump.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PumpSettings {
-    /// A source is considered lost after this long without a payload packet.
+    /// A source is considered lost after this long without a payload packet; a source that sends in bursts of some
+    /// seconds, when its next burst is two seconds late.
     pub stall_timeout: Duration,
     /// A source that plays is reported as silent after this long without a payload packet, or later if it usually pauses
     /// for longer.
@@ -63,10 +68,12 @@ pub struct PumpSettings {
     pub burst_max: Duration,
     /// The programme clock is compared with the wall clock over this time.
     pub buffering_timeout: Duration,
-    /// Maximum lead of the programme over the wall clock, for a source that pauses while nobody reads it. It
-    /// is not zero, because live sources start with a burst of past data that lets players start at once; the
-    /// ring has to hold it.
-    pub ahead_max: Duration,
+    /// Maximum lead of the programme of a program over the wall clock. It is not zero, because live sources start with
+    /// a burst of past data that lets players start at once; the ring has to hold it.
+    pub program_lead_max: Duration,
+    /// Maximum lead of another source. One that gets further ahead is not live, and is read at the rate of its
+    /// programme. Of a recording, no more is read ahead than half a ring.
+    pub lead_max: Duration,
 }
 
 impl Default for PumpSettings {
@@ -80,7 +87,8 @@ impl Default for PumpSettings {
             random_access_wait: Duration::from_secs(1),
             burst_max: Duration::from_millis(300),
             buffering_timeout: Duration::from_secs(15),
-            ahead_max: Duration::from_secs(5),
+            program_lead_max: Duration::from_secs(5),
+            lead_max: Duration::from_secs(25),
         }
     }
 }
@@ -138,6 +146,7 @@ where
         on_message,
         began: Instant::now(),
         has_played: false,
+        recorded_until: None,
         gap: None,
         shared: CommandReceiver::new(shared),
     };
@@ -158,6 +167,8 @@ struct Pump<N> {
     /// Whether anything but filler was written. Before that no gap is filled, and the start of a source is
     /// not a discontinuity.
     has_played: bool,
+    /// The time at which the end of the last recording is due. A recording that follows is due after it.
+    recorded_until: Option<Instant>,
     gap: Option<Gap>,
     shared: CommandReceiver,
 }
@@ -179,32 +190,48 @@ struct Prepared {
 /// A source and what is measured of it.
 struct SourceReader {
     source: Box<Source>,
+    /// Bytes that were read and not processed yet.
+    pending: Bytes,
     aligner: Aligner,
-    /// `None` for a source that would lose data that is not read in time.
-    pacer: Option<Pacer>,
+    pacer: Pacer,
     silence: SilenceMonitor,
+    /// The source is lost after this long without payload.
+    silence_max: Duration,
+    payload: PayloadFilter,
     unsynced_since: Option<Instant>,
 }
 
 impl SourceReader {
-    fn new(source: Box<Source>, settings: &PumpSettings, now: Instant) -> Self {
+    fn new(source: Box<Source>, pacer: Pacer, settings: &PumpSettings, now: Instant) -> Self {
         Self {
-            pacer: source.is_pausable().then(|| Pacer::new(settings.ahead_max, now)),
             source,
+            pending: Bytes::new(),
             aligner: Aligner::new(),
+            pacer,
             silence: SilenceMonitor::new(settings.silence_suspected_after, settings.stall_timeout, now),
+            silence_max: settings.stall_timeout,
+            payload: PayloadFilter::default(),
             unsynced_since: None,
         }
     }
 
+    /// Returns the next bytes of the source. Cancel-safe.
+    async fn read(&mut self) -> Result<Bytes, UpstreamError> {
+        if self.pending.is_empty() {
+            self.pending = self.source.read().await?;
+        }
+        let n_bytes = if self.pacer.is_paced() { PACED_BYTES } else { usize::MAX };
+        Ok(self.pending.split_to(n_bytes.min(self.pending.len())))
+    }
+
     /// Returns the end of the current pause in reading, if there is one.
     fn paused_until(&self, now: Instant) -> Option<Instant> {
-        self.pacer.as_ref().and_then(|it| it.until(now))
+        self.pacer.until(now)
     }
 
     /// Returns the time at which the source counts as lost.
     fn deadline(&self, settings: &PumpSettings) -> Instant {
-        let stall = self.silence.last_payload() + settings.stall_timeout;
+        let stall = self.silence.last_payload() + self.silence_max;
         self.unsynced_since.map_or(stall, |since| stall.min(since + settings.sync_lost_timeout))
     }
 
@@ -213,7 +240,14 @@ impl SourceReader {
         if self.unsynced_since.is_some_and(|it| it + settings.sync_lost_timeout <= now) {
             return Some(Cause::SyncLost);
         }
-        (self.silence.last_payload() + settings.stall_timeout <= now).then_some(Cause::Stall)
+        let is_stalled = self.silence.last_payload() + self.silence_max <= now;
+        is_stalled.then(|| self.payload.cause_of_silence())
+    }
+
+    /// Sets the time without payload after which the source is lost.
+    fn allow_silence(&mut self, silence_max: Duration) {
+        self.silence_max = silence_max;
+        self.silence.set_stall_timeout(silence_max);
     }
 
     /// Notes what bytes that were just read show. Returns whether they end a silence that was reported, and the end of
@@ -369,7 +403,8 @@ impl<N: Fn(PumpMessage)> Pump<N> {
         self.drop_prepared();
         self.release();
         let now = Instant::now();
-        let reader = SourceReader::new(source, &self.settings, now);
+        let pacer = self.pacer(source.supply(), now);
+        let reader = SourceReader::new(source, pacer, &self.settings, now);
         self.begin(Following { attempt, reader, is_playing: false });
     }
 
@@ -385,7 +420,8 @@ impl<N: Fn(PumpMessage)> Pump<N> {
         debug!(attempt, source = ?source.info(), "pump prepares a source");
         let now = Instant::now();
         self.splice.prepare();
-        let reader = SourceReader::new(source, &self.settings, now);
+        let pacer = self.pacer(source.supply(), now);
+        let reader = SourceReader::new(source, pacer, &self.settings, now);
         self.prepared = Some(Prepared { attempt, reader, is_ready: false });
     }
 
@@ -416,6 +452,16 @@ impl<N: Fn(PumpMessage)> Pump<N> {
         }
     }
 
+    fn pacer(&mut self, supply: Supply, now: Instant) -> Pacer {
+        let PumpSettings { lead_max, program_lead_max, .. } = self.settings;
+        let due = self.recorded_until.take().unwrap_or(now);
+        match supply {
+            Supply::Program => Pacer::new(program_lead_max, now),
+            Supply::Recording => Pacer::new(lead_max, due).with_bytes_max(self.writer.bytes_max() / 2),
+            Supply::Live => Pacer::live(lead_max, now),
+        }
+    }
+
     /// Drops the source, whose socket is closing when this returns.
     fn release(&mut self) {
         if self.end_source() {
@@ -426,6 +472,10 @@ impl<N: Fn(PumpMessage)> Pump<N> {
     /// Ends the source, if there is one. Returns whether there was one.
     fn end_source(&mut self) -> bool {
         let Some(following) = self.following.take() else { return false };
+        let reader = &following.reader;
+        if reader.source.supply() == Supply::Recording {
+            self.recorded_until = Some(reader.pacer.due());
+        }
         drop(following);
         let now = Instant::now();
         self.shared.stop_clock();
@@ -470,6 +520,7 @@ impl<N: Fn(PumpMessage)> Pump<N> {
     fn take(&mut self, bytes: Bytes) {
         let now = Instant::now();
         let Some(Following { attempt, reader, .. }) = &mut self.following else { return };
+        reader.pacer.bytes(bytes.len());
         reader.aligner.push(bytes);
         let at = now - self.began;
         let mut batch = self.writer.batch(now);
@@ -478,19 +529,24 @@ impl<N: Fn(PumpMessage)> Pump<N> {
             for packet in packets(&run).map(Packet::new) {
                 self.splice.packet(packet, at, &mut batch);
                 let Some(tables) = self.splice.source_tables() else { continue };
-                has_payload |= tables.has_payload(packet);
+                has_payload |= reader.payload.packet(tables, packet);
                 // A packet with a clock reference may have no payload.
                 if let Some(pcr) = packet.pcr().filter(|_| tables.pmt.pcr_pid == packet.pid()) {
                     self.shared.record_pcr(pcr, packet.discontinuity(), now);
-                    if let Some(pacer) = &mut reader.pacer {
-                        pacer.pcr(pcr, packet.discontinuity(), now);
-                    }
+                    reader.pacer.pcr(pcr, packet.discontinuity(), now);
                 }
             }
         }
         let has_output = batch.commit() > 0;
+        // The bursts of a paced source are made by its pauses.
+        let is_paced = reader.pacer.is_paced();
+        let expected = if is_paced { Duration::ZERO } else { self.shared.silence_to_expect() };
+        reader.allow_silence(self.settings.stall_timeout.max(expected));
         if self.splice.take_table_change() {
             self.shared.set_tables(self.splice.source_tables());
+        }
+        if is_paced {
+            self.writer.keep_longer(reader.pacer.due(), now);
         }
         let (has_resumed, paused_until) = reader.was_read(has_payload, now);
         if let Some(until) = paused_until {
@@ -508,6 +564,7 @@ impl<N: Fn(PumpMessage)> Pump<N> {
     fn take_prepared(&mut self, bytes: Bytes) {
         let now = Instant::now();
         let Some(Prepared { reader, .. }) = &mut self.prepared else { return };
+        reader.pacer.bytes(bytes.len());
         reader.aligner.push(bytes);
         let at = now - self.began;
         let mut has_payload = false;
@@ -515,11 +572,9 @@ impl<N: Fn(PumpMessage)> Pump<N> {
             for packet in packets(&run).map(Packet::new) {
                 self.splice.prepared_packet(packet, at);
                 let Some(tables) = self.splice.prepared_tables() else { continue };
-                has_payload |= tables.has_payload(packet);
-                if let Some(pcr) = packet.pcr().filter(|_| tables.pmt.pcr_pid == packet.pid())
-                    && let Some(pacer) = &mut reader.pacer
-                {
-                    pacer.pcr(pcr, packet.discontinuity(), now);
+                has_payload |= reader.payload.packet(tables, packet);
+                if let Some(pcr) = packet.pcr().filter(|_| tables.pmt.pcr_pid == packet.pid()) {
+                    reader.pacer.pcr(pcr, packet.discontinuity(), now);
                 }
             }
         }
@@ -568,7 +623,7 @@ impl<N: Fn(PumpMessage)> Pump<N> {
 /// Reads the next bytes of a source; waits for ever without one.
 async fn read(reader: Option<&mut SourceReader>) -> Result<Bytes, UpstreamError> {
     match reader {
-        Some(reader) => reader.source.read().await,
+        Some(reader) => reader.read().await,
         None => pending().await,
     }
 }

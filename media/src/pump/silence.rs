@@ -63,6 +63,11 @@ impl SilenceMonitor {
         self.begin(until);
     }
 
+    /// Sets the time after which the source counts as lost.
+    pub(super) fn set_stall_timeout(&mut self, stall_timeout: Duration) {
+        self.stall_timeout = stall_timeout;
+    }
+
     /// Returns the time of the last payload. While the source is paused, the end of the pause.
     pub(super) fn last_payload(&self) -> Instant {
         self.last_payload

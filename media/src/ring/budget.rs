@@ -7,15 +7,24 @@ use std::sync::{Arc, Weak};
 use parking_lot::Mutex;
 use tokio::time::Instant;
 
-use super::shared::RingShared;
-
 /// After an attempt that freed too little, the next one waits until this fraction of the budget is used in
 /// addition. Otherwise every new chunk would search the rings that cannot shrink.
 const RETRY_FRACTION: usize = 64;
 
+/// A ring, as far as the budget knows it.
+pub(super) trait Shrink: Send + Sync {
+    /// Returns the number of readers.
+    fn n_tails(&self) -> usize;
+
+    /// Removes old chunks until `wanted` bytes are free, and returns how many were freed. The newest group of pictures
+    /// stays, up to `gop_bytes`.
+    fn shrink(&self, now: Instant, wanted: usize, gop_bytes: usize) -> usize;
+}
+
 /// The number of bytes that all rings together may store.
 ///
-/// Above it, the rings with the fewest tails shrink first, but none below its newest group of pictures.
+/// Above it, the rings with the fewest tails shrink first, each down to its newest group of pictures. If these groups
+/// alone exceed the budget, they are cut as well, but none below its equal share of the budget.
 /// Clones share one budget.
 #[derive(Clone)]
 pub struct Budget {
@@ -27,7 +36,7 @@ struct BudgetState {
     used: AtomicUsize,
     /// Rings are shrunk when more bytes than this are used.
     shrink_above: AtomicUsize,
-    rings: Mutex<Vec<Weak<RingShared>>>,
+    rings: Mutex<Vec<Weak<dyn Shrink>>>,
 }
 
 impl Budget {
@@ -52,10 +61,10 @@ impl Budget {
         self.inner.total
     }
 
-    pub(super) fn register(&self, ring: &Arc<RingShared>) {
+    pub(super) fn register(&self, ring: Weak<dyn Shrink>) {
         let mut rings = self.inner.rings.lock();
         rings.retain(|it| it.strong_count() > 0);
-        rings.push(Arc::downgrade(ring));
+        rings.push(ring);
     }
 
     /// Records that a ring stored `before` bytes and now stores `after`. Called under the lock of that ring,
@@ -83,16 +92,18 @@ impl Budget {
         }
         // If another thread is already trimming, skip.
         let Some(rings) = rings.try_lock() else { return };
-        let mut rings: Vec<Arc<RingShared>> = rings.iter().filter_map(Weak::upgrade).collect();
+        let mut rings: Vec<Arc<dyn Shrink>> = rings.iter().filter_map(Weak::upgrade).collect();
         // Each key is read once: tails come and go during the sort, and a key that changes may make it panic.
-        rings.sort_by_cached_key(|it| it.n_tails.load(Relaxed));
-        for ring in &rings {
+        rings.sort_by_cached_key(|it| it.n_tails());
+        let share = total / rings.len().max(1);
+        for (gop_bytes, ring) in
+            [usize::MAX, share].iter().flat_map(|it| rings.iter().map(move |ring| (*it, ring)))
+        {
             let surplus = used.load(Relaxed).saturating_sub(*total);
             if surplus == 0 {
                 break;
             }
-            let freed = ring.state.lock().evict(&ring.settings, now, surplus);
-            self.release(freed);
+            self.release(ring.shrink(now, surplus, gop_bytes));
         }
         let left = used.load(Relaxed);
         shrink_above.store(if left <= *total { *total } else { left + total / RETRY_FRACTION }, Relaxed);

@@ -16,8 +16,8 @@ mod tests;
 
 use std::any::Any;
 use std::fmt;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Weak};
 use std::task::Waker;
 
 use parking_lot::Mutex;
@@ -28,8 +28,8 @@ pub use self::end::EndReason;
 pub use self::pieces::{PIECES_MAX, Pieces};
 pub use self::settings::RingSettings;
 use self::shared::RingShared;
-use self::state::RingState;
 pub use self::state::RingUsage;
+use self::state::{Pressure, RingState};
 pub use self::tail::Tail;
 use crate::chunk::Chunk;
 use crate::chunker::Chunker;
@@ -47,7 +47,8 @@ pub fn ring(settings: RingSettings, budget: &Budget) -> (Writer, Ring) {
         meter: Arc::new(RingMeter::new()),
         budget: budget.clone(),
     });
-    budget.register(&shared);
+    let weak: Weak<RingShared> = Arc::downgrade(&shared);
+    budget.register(weak);
     let writer =
         Writer { shared: shared.clone(), chunker: Chunker::new(), closed: Vec::new(), to_wake: Vec::new() };
     (writer, Ring { shared })
@@ -96,6 +97,17 @@ impl Writer {
         self.shared.state.lock().begin_gap();
     }
 
+    /// Returns the maximum number of bytes that the ring stores, apart from the newest group of pictures.
+    pub fn bytes_max(&self) -> usize {
+        self.shared.settings.bytes
+    }
+
+    /// Keeps chunks longer, because their newest packet is due only at `due`: a viewer that reads at the rate of the
+    /// programme still needs them. The limits in bytes stay.
+    pub fn keep_longer(&mut self, due: Instant, now: Instant) {
+        self.shared.state.lock().keep_longer(due, now);
+    }
+
     /// Makes the collected packets readable.
     pub fn flush(&mut self, now: Instant) {
         self.closed.extend(self.chunker.flush());
@@ -139,7 +151,7 @@ impl Writer {
             let before = state.bytes();
             for chunk in self.closed.drain(..) {
                 state.push(chunk);
-                state.evict(&shared.settings, now, 0);
+                state.evict(&shared.settings, now, Pressure::NONE);
             }
             shared.budget.adjust(before, state.bytes());
             state.take_wakers(&mut self.to_wake);

@@ -1,15 +1,16 @@
 //! The shared part of a ring.
 
 use std::sync::Arc;
-use std::sync::atomic::AtomicUsize;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::task::Waker;
 
 use parking_lot::Mutex;
+use tokio::time::Instant;
 
-use super::budget::Budget;
+use super::budget::{Budget, Shrink};
 use super::end::EndReason;
 use super::settings::RingSettings;
-use super::state::RingState;
+use super::state::{Pressure, RingState};
 use crate::meter::RingMeter;
 
 /// The state that the writer, the tails and the budget share.
@@ -34,6 +35,16 @@ impl RingShared {
             state.take_wakers(&mut to_wake);
         }
         to_wake.into_iter().for_each(Waker::wake);
+    }
+}
+
+impl Shrink for RingShared {
+    fn n_tails(&self) -> usize {
+        self.n_tails.load(Ordering::Relaxed)
+    }
+
+    fn shrink(&self, now: Instant, wanted: usize, gop_bytes: usize) -> usize {
+        self.state.lock().evict(&self.settings, now, Pressure { wanted, gop_bytes })
     }
 }
 

@@ -3,6 +3,7 @@
 
 use std::collections::VecDeque;
 use std::task::Waker;
+use std::time::Duration;
 
 use tokio::time::Instant;
 
@@ -14,7 +15,7 @@ use crate::join_point::{JoinPoint, RandomAccessPoints};
 /// The usage of a ring.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct RingUsage {
-    /// Bytes stored.
+    /// Memory of the stored chunks and of what is stored for each of them.
     pub bytes: usize,
     /// Time between the arrivals of the oldest and the newest chunk.
     pub seconds: f64,
@@ -26,27 +27,48 @@ pub struct RingUsage {
     pub tail_sequence: u64,
 }
 
-/// A stored chunk and the number of bytes, without filler, that were written before it.
+/// A stored chunk.
 pub(super) struct StoredChunk {
     pub(super) chunk: Chunk,
+    /// Bytes, without filler, that were written before it.
     pub(super) offset: u64,
+    /// Memory of the chunk and of its head.
+    memory: usize,
+}
+
+/// The demands of a budget on a ring.
+#[derive(Clone, Copy)]
+pub(super) struct Pressure {
+    /// Bytes to free.
+    pub(super) wanted: usize,
+    /// The newest group of pictures is kept up to this many bytes.
+    pub(super) gop_bytes: usize,
+}
+
+impl Pressure {
+    /// Only the limits of the ring itself count.
+    pub(super) const NONE: Self = Self { wanted: 0, gop_bytes: usize::MAX };
 }
 
 pub(super) struct RingState {
     chunks: VecDeque<StoredChunk>,
     /// Number of the next chunk to be written.
     next: u64,
-    /// Bytes stored.
+    /// Memory of the stored chunks.
     bytes: usize,
     /// Bytes written, without filler.
     written: u64,
     points: RandomAccessPoints,
-    /// Number of the chunk that starts the newest group of pictures, while it is stored. Filler after it
-    /// changes nothing.
+    /// Number of the chunk that starts the newest group of pictures, while it is stored, or starts what is left of the
+    /// group after it was cut for the budget. Filler after it changes nothing.
     newest_gop: Option<u64>,
     newest_filler: Option<u64>,
     /// Number of the first chunk after the newest gap between two sources.
     after_gap: u64,
+    /// Chunks are kept this much longer than the settings require …
+    lead: Duration,
+    /// … until the newest of them is due.
+    due: Option<Instant>,
     pub(super) end: Option<EndReason>,
     wakers: Vec<Option<Waker>>,
     free_slots: Vec<usize>,
@@ -63,6 +85,8 @@ impl RingState {
             newest_gop: None,
             newest_filler: None,
             after_gap: 0,
+            lead: Duration::ZERO,
+            due: None,
             end: None,
             wakers: Vec::new(),
             free_slots: Vec::new(),
@@ -91,8 +115,10 @@ impl RingState {
         let head = chunk.head();
         debug_assert_eq!(head.sequence, self.next, "chunks come in order");
         let offset = self.written;
+        let before = self.chunks.back().map(|it| it.chunk.head());
+        let memory = size_of::<StoredChunk>() + chunk.len() + head.memory(before);
         self.next += 1;
-        self.bytes += chunk.len();
+        self.bytes += memory;
         if head.filler {
             self.newest_filler = Some(head.sequence);
             self.points.clear();
@@ -103,31 +129,45 @@ impl RingState {
                 self.points.push(head.sequence, head.arrived);
             }
         }
-        self.chunks.push_back(StoredChunk { chunk, offset });
+        self.chunks.push_back(StoredChunk { chunk, offset, memory });
     }
 
-    /// Removes the oldest chunks while the limits are exceeded, and further chunks until `wanted` bytes are
-    /// free.
+    /// Keeps chunks longer, until the newest is due at `due`.
+    pub(super) fn keep_longer(&mut self, due: Instant, now: Instant) {
+        self.lead = due.saturating_duration_since(now);
+        self.due = Some(due);
+    }
+
+    /// Returns the time for which chunks are kept.
+    fn kept_for(&self, settings: &RingSettings, now: Instant) -> Duration {
+        let has_undue = self.due.is_some_and(|it| now <= it + settings.seconds);
+        if has_undue { settings.seconds + self.lead } else { settings.seconds }
+    }
+
+    /// Removes the oldest chunks while the limits are exceeded, and further chunks as `pressure` demands. Returns the
+    /// number of bytes freed.
     ///
-    /// Never removes the last chunk. Removes chunks of the newest group of pictures only above the limit for
-    /// the group.
-    pub(super) fn evict(&mut self, settings: &RingSettings, now: Instant, wanted: usize) -> usize {
+    /// Never removes the last chunk. Removes chunks of the newest group of pictures only above the limits for the
+    /// group.
+    pub(super) fn evict(&mut self, settings: &RingSettings, now: Instant, pressure: Pressure) -> usize {
+        let kept_for = self.kept_for(settings, now);
         let mut freed = 0;
         while self.chunks.len() > 1
             && let Some(oldest) = self.chunks.front()
         {
             let head = oldest.chunk.head();
-            let is_surplus = freed < wanted
+            let is_surplus = freed < pressure.wanted
                 || self.bytes > settings.bytes
-                || now.saturating_duration_since(head.arrived) > settings.seconds;
+                || now.saturating_duration_since(head.arrived) > kept_for;
             let is_newest_gop = self.newest_gop.is_some_and(|it| head.sequence >= it);
-            if !is_surplus || (is_newest_gop && self.bytes <= settings.gop_bytes) {
+            let is_long_gop = self.bytes > settings.gop_bytes;
+            if !is_surplus || (is_newest_gop && !is_long_gop && self.bytes <= pressure.gop_bytes) {
                 break;
             }
-            freed += oldest.chunk.len();
-            self.bytes -= oldest.chunk.len();
+            freed += oldest.memory;
+            self.bytes -= oldest.memory;
             if is_newest_gop {
-                self.newest_gop = None;
+                self.newest_gop = (!is_long_gop).then_some(head.sequence + 1);
             }
             self.chunks.pop_front();
         }

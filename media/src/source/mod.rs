@@ -20,7 +20,7 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
-use ::http::header::{CONTENT_TYPE, LOCATION};
+use ::http::header::{CONTENT_LENGTH, CONTENT_TYPE, LOCATION, TRANSFER_ENCODING};
 use ::http::{HeaderMap, StatusCode};
 use bytes::Bytes;
 use tokio::time::{Instant, timeout_at};
@@ -43,6 +43,9 @@ pub use crate::source::request::{OpenRequest, PlaylistAddress, PlaylistFormat, P
 /// Maximum number of bytes kept from before the first payload packet. A flood of other packets must not fill
 /// the memory; the tables are repeated anyway.
 const READ_AHEAD_BYTES_MAX: usize = 2 << 20;
+
+/// Longest response that is taken for a recording: about twelve days at 8 Mbit/s.
+const RECORDING_BYTES_MAX: u64 = 1 << 40;
 
 /// The time limits for opening an upstream.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -118,9 +121,19 @@ pub struct Source {
     info: SourceInfo,
     /// Bytes up to and including the first payload packet.
     read_ahead: VecDeque<Bytes>,
-    /// Whether the source pauses while nobody reads it.
-    is_pausable: bool,
+    supply: Supply,
     kind: SourceKind,
+}
+
+/// The fate of data that is not read in time.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Supply {
+    /// A program waits with its next data, which may be ready before it is due.
+    Program,
+    /// A server keeps the data: the length of the response is known, so it is a recording.
+    Recording,
+    /// Unknown. A live provider does not wait, and what is not read in time may be lost.
+    Live,
 }
 
 enum SourceKind {
@@ -171,13 +184,16 @@ pub async fn open_with_output(
         let mut file = FileSource::open(path, permit).await?;
         let read_ahead = VecDeque::from([file.read().await?]);
         let info = SourceInfo::new("file", started);
-        return Ok(Source { info, read_ahead, is_pausable: false, kind: SourceKind::File(Box::new(file)) });
+        // A file is read at the rate of its programme anyway.
+        return Ok(Source { info, read_ahead, supply: Supply::Live, kind: SourceKind::File(Box::new(file)) });
     }
     // Outside the timed future, so that a timeout hands socket and permit to the closer.
     let mut http = HttpUpstream::new(permit, upstream.closer.clone());
     let deadline = started + upstream.settings.first_packet_timeout;
-    let opened = timeout_at(deadline, open_http(&request, &mut http, &upstream)).await;
-    let opened = opened.unwrap_or_else(|_| Err(Cause::FirstPacketTimeout.into()))?;
+    let mut is_scrambled = false;
+    let opening = open_http(&request, &mut http, &upstream, &mut is_scrambled);
+    let opened = timeout_at(deadline, opening).await;
+    let opened = opened.unwrap_or_else(|_| Err(cause_of_timeout(is_scrambled).into()))?;
     let place = opened.target.address.to_string();
     let n_redirects = opened.n_redirects;
     match opened.body {
@@ -185,7 +201,7 @@ pub async fn open_with_output(
             http.delivers();
             debug!(%place, n_redirects, "upstream opened");
             let info = SourceInfo { n_redirects, ..SourceInfo::new(place, started) };
-            Ok(Source { info, read_ahead, is_pausable: false, kind: SourceKind::Http(http) })
+            Ok(Source { info, read_ahead, supply: opened.supply, kind: SourceKind::Http(http) })
         }
         OpenedBody::Playlist(found) => {
             let format = found.format;
@@ -212,8 +228,8 @@ async fn open_program(
 ) -> Result<Source, UpstreamError> {
     let mut program = Box::new(ProcessSource::start(command, url, permit, upstream.closer).await?);
     let deadline = started + upstream.settings.program_start_timeout;
+    let mut probe = Probe::new(None);
     let first_payload = async {
-        let mut probe = Probe::new(None);
         let mut read_ahead = ReadAhead::default();
         loop {
             let bytes = program.read().await?;
@@ -228,13 +244,18 @@ async fn open_program(
     };
     let opened = timeout_at(deadline, first_payload).await;
     let read_ahead = opened
-        .unwrap_or_else(|_| Err(Cause::FirstPacketTimeout.into()))
+        .unwrap_or_else(|_| Err(cause_of_timeout(probe.is_scrambled()).into()))
         .inspect_err(|_| *output = output_of(&program))?;
     program.delivers();
     let name = command.first().map_or("", |it| it.rsplit('/').next().unwrap_or(it));
     let info = SourceInfo::new(name, started);
     debug!(place = %info.place, "program started");
-    Ok(Source { info, read_ahead, is_pausable: true, kind: SourceKind::Process(program) })
+    Ok(Source { info, read_ahead, supply: Supply::Program, kind: SourceKind::Process(program) })
+}
+
+/// Returns the cause if the first payload packet did not arrive in time.
+fn cause_of_timeout(is_scrambled: bool) -> Cause {
+    if is_scrambled { Cause::Scrambled } else { Cause::FirstPacketTimeout }
 }
 
 fn output_of(program: &ProcessSource) -> ProgramOutput {
@@ -263,6 +284,7 @@ impl ReadAhead {
 struct OpenedHttp {
     target: HttpTarget,
     n_redirects: usize,
+    supply: Supply,
     body: OpenedBody,
 }
 
@@ -276,6 +298,7 @@ async fn open_http(
     request: &OpenRequest,
     http: &mut HttpUpstream,
     upstream: &Upstream,
+    is_scrambled: &mut bool,
 ) -> Result<OpenedHttp, UpstreamError> {
     let first = HttpTarget::parse(&request.url)?;
     let mut target = first.clone();
@@ -311,14 +334,15 @@ async fn open_http(
             _ => {}
         }
         let content_type = response.headers().get(CONTENT_TYPE).and_then(|it| it.to_str().ok());
-        let body = match first_bytes(http, content_type, is_headless(&response)).await? {
+        let body = match first_bytes(http, content_type, is_headless(&response), is_scrambled).await? {
             FirstBytes::Payload(read_ahead) => OpenedBody::Stream(read_ahead),
             FirstBytes::Playlist(format) => {
                 let (url, cookies) = (target.expose(), cookies.described(&target));
                 OpenedBody::Playlist(PlaylistAddress { format, url, cookies, is_trusted })
             }
         };
-        return Ok(OpenedHttp { target, n_redirects: visited.len() - 1, body });
+        let supply = supply_of(response.headers());
+        return Ok(OpenedHttp { target, n_redirects: visited.len() - 1, supply, body });
     }
 }
 
@@ -339,11 +363,22 @@ enum FirstBytes {
     Playlist(PlaylistFormat),
 }
 
-/// Reads until a payload packet has arrived, or until the body is recognised as a playlist.
+/// Returns whether a response is a recording. A live stream has no length; some servers declare an absurd one.
+fn supply_of(headers: &HeaderMap) -> Supply {
+    let length = headers.get(CONTENT_LENGTH).and_then(|it| it.to_str().ok()?.trim().parse::<u64>().ok());
+    match length {
+        Some(1..=RECORDING_BYTES_MAX) if !headers.contains_key(TRANSFER_ENCODING) => Supply::Recording,
+        _ => Supply::Live,
+    }
+}
+
+/// Reads until a payload packet has arrived, or until the body is recognised as a playlist. Until then `is_scrambled`
+/// records whether the programme is scrambled.
 async fn first_bytes(
     http: &mut HttpUpstream,
     content_type: Option<&str>,
     is_headless: bool,
+    is_scrambled: &mut bool,
 ) -> Result<FirstBytes, UpstreamError> {
     let mut inner = InnerHead::new(!is_headless);
     let mut probe = Probe::new(content_type);
@@ -356,6 +391,7 @@ async fn first_bytes(
             BodyPart::Body(bytes) => bytes,
         };
         let probed = probe.push(&bytes)?;
+        *is_scrambled = probe.is_scrambled();
         read_ahead.push(bytes);
         match probed {
             Probed::More => {}
@@ -401,16 +437,15 @@ impl Source {
         }
     }
 
-    /// Returns whether the source pauses while nobody reads it, and may have data ready before it is due. A
-    /// live provider does not pause, and a file is read at its own rate anyway.
-    pub(crate) fn is_pausable(&self) -> bool {
-        self.is_pausable
+    /// Returns what happens to data that is not read in time.
+    pub(crate) fn supply(&self) -> Supply {
+        self.supply
     }
 
-    /// Marks the source as one that pauses, like a program.
+    /// Makes the source one that waits, like a program.
     #[cfg(test)]
-    pub(crate) fn into_pausable(self) -> Self {
-        Self { is_pausable: true, ..self }
+    pub(crate) fn into_program(self) -> Self {
+        Self { supply: Supply::Program, ..self }
     }
 
     /// Returns facts about the source.

@@ -1,24 +1,74 @@
-//! Detects payload: packets of the programme. Null packets and packets of PIDs that no table announces do not
-//! show that a source is alive.
+//! Detects payload: packets of the programme that can be read. Null packets, packets of PIDs that no table announces,
+//! and scrambled packets do not show that a source is alive.
 
 use bytes::Bytes;
 
+use crate::error::Cause;
 use crate::ts::align::Aligner;
 use crate::ts::packet::{Packet, packets};
 use crate::ts::table_reader::TableReader;
 use crate::ts::tables::Tables;
 
+/// Payload packets of other streams after which an opener does not wait any longer for the announced video. Scrambled
+/// video beside clear audio is recognised only when its first packet arrives.
+const OTHERS_BEFORE_VIDEO: u32 = 50;
+
+/// Decides which packets of a source are payload.
+#[derive(Debug, Default)]
+pub(crate) struct PayloadFilter {
+    is_video_scrambled: bool,
+    /// Whether scrambled packets arrived after the last payload.
+    is_scrambled: bool,
+}
+
+impl PayloadFilter {
+    /// Returns whether this packet carries a readable part of the programme.
+    ///
+    /// While the video is scrambled nothing else counts either, because nobody watches a channel without its picture.
+    #[inline]
+    pub(crate) fn packet(&mut self, tables: &Tables, packet: Packet<'_>) -> bool {
+        if !tables.has_payload(packet) {
+            return false;
+        }
+        if packet.is_scrambled() || self.is_video_scrambled {
+            return self.is_readable(tables, packet);
+        }
+        self.is_scrambled = false;
+        true
+    }
+
+    /// Returns why a source is lost that delivers no payload in time.
+    pub(crate) fn cause_of_silence(&self) -> Cause {
+        if self.is_scrambled { Cause::Scrambled } else { Cause::Stall }
+    }
+
+    fn is_readable(&mut self, tables: &Tables, packet: Packet<'_>) -> bool {
+        let video = tables.video().map(|it| it.pid);
+        let is_video = video == Some(packet.pid());
+        if packet.is_scrambled() {
+            self.is_video_scrambled |= is_video;
+            self.is_scrambled = true;
+            return false;
+        }
+        // The tables may have changed to a programme without video.
+        self.is_video_scrambled &= video.is_some() && !is_video;
+        self.is_scrambled &= self.is_video_scrambled;
+        !self.is_video_scrambled
+    }
+}
+
 /// Reads the tables of one source and recognises by them the packets that carry the programme.
 #[derive(Default)]
 pub(crate) struct PayloadDetector {
     tables: TableReader,
+    filter: PayloadFilter,
 }
 
 impl PayloadDetector {
-    /// Reads one packet and returns whether it carries a part of the programme.
+    /// Reads one packet and returns whether it carries a readable part of the programme.
     pub(crate) fn packet(&mut self, packet: Packet<'_>) -> bool {
         self.tables.packet(packet);
-        self.tables.tables().is_some_and(|it| it.has_payload(packet))
+        self.tables.tables().is_some_and(|it| self.filter.packet(it, packet))
     }
 
     /// Returns the tables in force, once they are known.
@@ -30,6 +80,11 @@ impl PayloadDetector {
     pub(crate) fn take_change(&mut self) -> bool {
         self.tables.take_change()
     }
+
+    /// Returns why a source is lost that delivers no payload in time.
+    pub(crate) fn cause_of_silence(&self) -> Cause {
+        self.filter.cause_of_silence()
+    }
 }
 
 /// Detects payload in raw bytes, for an opener that does not pass packets on.
@@ -37,18 +92,27 @@ impl PayloadDetector {
 pub(super) struct BytePayloadDetector {
     aligner: Aligner,
     detector: PayloadDetector,
+    /// Payload packets before the first one of the video.
+    n_others: u32,
     has_synced: bool,
 }
 
 impl BytePayloadDetector {
-    /// Reads the next bytes and returns whether they contain a payload packet.
+    /// Reads the next bytes and returns whether they contain a payload packet of the video, or of another stream if the
+    /// programme has no video or sends none.
     pub(super) fn push(&mut self, bytes: Bytes) -> bool {
         self.aligner.push(bytes);
         let mut has_payload = false;
         while let Some(run) = self.aligner.next() {
             self.has_synced = true;
-            for packet in packets(&run) {
-                has_payload |= self.detector.packet(Packet::new(packet));
+            for packet in packets(&run).map(Packet::new) {
+                if !self.detector.packet(packet) {
+                    continue;
+                }
+                let video = self.detector.tables().and_then(Tables::video);
+                self.n_others += u32::from(video.is_some_and(|it| it.pid != packet.pid()));
+                has_payload |=
+                    video.is_none_or(|it| it.pid == packet.pid()) || self.n_others > OTHERS_BEFORE_VIDEO;
             }
         }
         has_payload
@@ -57,5 +121,10 @@ impl BytePayloadDetector {
     /// Returns whether any packet was found.
     pub(super) fn has_synced(&self) -> bool {
         self.has_synced
+    }
+
+    /// Returns whether packets of the programme arrived, and the last ones were scrambled.
+    pub(super) fn is_scrambled(&self) -> bool {
+        self.detector.cause_of_silence() == Cause::Scrambled
     }
 }

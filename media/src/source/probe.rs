@@ -73,6 +73,8 @@ impl Probe {
     pub(super) fn end(&self) -> Result<PlaylistFormat, Cause> {
         if self.n_bytes == 0 {
             Err(Cause::Empty)
+        } else if self.is_scrambled() {
+            Err(Cause::Scrambled)
         } else if self.detector.has_synced() {
             Err(Cause::Ended)
         } else {
@@ -97,6 +99,11 @@ impl Probe {
         } else {
             None
         }
+    }
+
+    /// Returns whether packets of the programme arrived, and the last ones were scrambled.
+    pub(super) fn is_scrambled(&self) -> bool {
+        self.detector.is_scrambled()
     }
 
     fn not_ts(&self) -> Cause {

@@ -125,6 +125,26 @@ async fn a_source_opens_with_its_first_payload_and_returns_every_byte() {
     setup.is_clean().await;
 }
 
+#[tokio::test(start_paused = true)]
+async fn a_source_without_its_announced_video_is_opened_a_little_later() {
+    let setup = Setup::new();
+    setup.a.set("/clear", Behaviour::play("x"));
+    let began = Instant::now();
+    drop(setup.open("http://a/clear").await.unwrap());
+    assert!(began.elapsed() < Duration::from_millis(100), "{:?}", began.elapsed());
+    setup.is_clean().await;
+    // The tables announce video, and audio at 128 kbit/s is all that comes.
+    setup.a.set(
+        "/absent",
+        Behaviour::Play(Play { after: Some((2, Break::OnlyAudio)), ..Play::new(TsSource::new("x")) }),
+    );
+    let began = Instant::now();
+    drop(setup.open("http://a/absent").await.unwrap());
+    let elapsed = began.elapsed().as_secs_f64();
+    assert!((1.5..2.5).contains(&elapsed), "{elapsed} s");
+    setup.is_clean().await;
+}
+
 // Holds T-fo.2 (media's part: which cause, how soon).
 #[tokio::test(start_paused = true)]
 async fn every_failure_to_open_is_reported_with_its_cause_in_time() {
@@ -153,6 +173,8 @@ async fn every_failure_to_open_is_reported_with_its_cause_in_time() {
         ("tables, then silence", after(2, Break::Silence), Cause::FirstPacketTimeout, first),
         ("tables, then the end", after(2, Break::End), Cause::Ended, Duration::ZERO),
         ("tables, then nulls", after(2, Break::Nulls), Cause::FirstPacketTimeout, first),
+        ("tables, then scrambled packets", after(2, Break::Scrambled), Cause::Scrambled, first),
+        ("clear audio, scrambled video", after(2, Break::ScrambledVideo), Cause::Scrambled, first),
         ("ICY 403", Behaviour::Raw("ICY 403 No\r\n\r\n".into()), Cause::Status(403), Duration::ZERO),
         ("not even HTTP", Behaviour::Raw("SSH-2.0-x\r\n".into()), not_ts("unknown bytes"), Duration::ZERO),
         ("to nowhere", Behaviour::Raw("HTTP/1.1 302 F\r\n\r\n".into()), Cause::BadRedirect, Duration::ZERO),

@@ -17,7 +17,7 @@ use crate::dial::{BoxedSocket, Dial, DialAddress, DialFuture};
 use crate::error::{Cause, UpstreamError};
 use crate::testing::socket::{MemorySocket, SocketState};
 use crate::testing::ts::{TsSource, TsStream};
-use crate::ts::packet::{PACKET, null_packet, set_pid};
+use crate::ts::packet::{NULL_PID, PACKET, PAT_PID, Packet, null_packet, packets_mut, set_pid};
 
 /// Buffer between the two ends of a connection, like the data in flight in a network.
 const SOCKET_BYTES: usize = 256 << 10;
@@ -118,6 +118,8 @@ pub struct Play {
     pub is_punctual: bool,
     /// Maximum delay of a picture. Each picture is delayed by a different part of it.
     pub late_max: Duration,
+    /// Pictures of this much programme are sent together, when the first of them is due.
+    pub clump: Duration,
     /// A break after this many packets.
     pub after: Option<(u64, Break)>,
     /// The head of the response.
@@ -133,6 +135,7 @@ impl Play {
             speed: 1.0,
             is_punctual: false,
             late_max: Duration::ZERO,
+            clump: Duration::ZERO,
             after: None,
             head: ResponseHead::Plain,
         }
@@ -171,6 +174,12 @@ pub enum Break {
     Nulls,
     /// It continues with packets of a PID that no table announces.
     UnknownPids,
+    /// It continues with clear tables and scrambled streams.
+    Scrambled,
+    /// It continues with clear tables and audio, and with scrambled video.
+    ScrambledVideo,
+    /// It continues with tables and audio alone.
+    OnlyAudio,
 }
 
 /// A request as received by the provider.
@@ -445,6 +454,9 @@ impl MemoryProvider {
                 set_pid(&mut packet, 0x1ABC);
                 endless(out, &packet.repeat(7)).await?;
             }
+            Some(how @ (Break::Scrambled | Break::ScrambledVideo | Break::OnlyAudio)) => {
+                spoiled(out, stream, how, &play.ts).await?;
+            }
         }
         Ok(())
     }
@@ -461,8 +473,11 @@ async fn send(
     let began = Instant::now();
     let mut n_left = play.after.map_or(u64::MAX, |(n, _)| n);
     loop {
-        let due = began + stream.at().saturating_sub(position).div_f64(play.speed);
-        sleep_until(due + lateness(stream, play.late_max)).await;
+        let mut due = stream.at().saturating_sub(position).div_f64(play.speed);
+        if !play.clump.is_zero() {
+            due = play.clump * due.div_duration_f64(play.clump).floor() as u32;
+        }
+        sleep_until(began + due + lateness(stream, play.late_max)).await;
         let mut bytes = stream.frame();
         bytes.truncate((n_left.min(1 << 20) as usize).saturating_mul(PACKET).min(bytes.len()));
         n_left -= (bytes.len() / PACKET) as u64;
@@ -500,6 +515,31 @@ async fn garbage(out: &mut (impl AsyncWrite + Unpin)) -> io::Result<()> {
             .collect();
         out.write_all(&noise).await?;
         sleep(Duration::from_millis(20)).await;
+    }
+}
+
+/// Continues in real time with packets that are scrambled or missing.
+async fn spoiled(
+    out: &mut (impl AsyncWrite + Unpin),
+    mut stream: TsStream,
+    how: Break,
+    ts: &TsSource,
+) -> io::Result<()> {
+    loop {
+        let mut bytes = stream.frame().to_vec();
+        for packet in packets_mut(&mut bytes) {
+            let pid = Packet::new(packet).pid();
+            let is_video = ts.video.is_some_and(|it| it.0 == pid);
+            let is_table = pid == PAT_PID || pid == ts.pmt_pid;
+            match how {
+                Break::OnlyAudio if is_video => set_pid(packet, NULL_PID),
+                Break::Scrambled if !is_table => packet[3] |= 0x80,
+                Break::ScrambledVideo if is_video => packet[3] |= 0x80,
+                _ => {}
+            }
+        }
+        out.write_all(&bytes).await?;
+        sleep(Duration::from_millis(40)).await;
     }
 }
 

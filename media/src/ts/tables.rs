@@ -157,6 +157,15 @@ impl Tables {
         self.pmt.streams.iter().find(|it| self.pmt.kind(it) == StreamKind::Audio)
     }
 
+    /// Returns the memory of the tables, in bytes.
+    pub(crate) fn memory(&self) -> usize {
+        let streams = self.pmt.streams.iter().map(|it| size_of::<ElementaryStream>() + it.descriptors.len());
+        size_of::<Self>()
+            + size_of_val(self.pat.programs.as_slice())
+            + self.pmt.program_info.len()
+            + streams.sum::<usize>()
+    }
+
     /// Returns whether packets of this PID carry the programme: its streams and its clock, not the tables.
     pub fn is_payload(&self, pid: u16) -> bool {
         pid != NULL_PID && (pid == self.pmt.pcr_pid || self.pmt.streams.iter().any(|it| it.pid == pid))

@@ -30,6 +30,8 @@ pub struct MockResponse {
     delay: Duration,
     /// How much of its past a live programme sends at once.
     burst: Duration,
+    /// The programme is sent in pieces of this length, each at once; zero sends it evenly.
+    clump: Duration,
     /// Number of body bytes after which this connection ends by itself.
     ends_after: Option<(u64, Cut)>,
 }
@@ -88,6 +90,11 @@ impl MockResponse {
         MockResponse::of(Head::Plain, Body::Bytes(content_type, body.into()))
     }
 
+    /// Sends a file as a web server does: with its length, and as fast as it is read.
+    pub fn recording(bytes: &[u8]) -> MockResponse {
+        MockResponse::text("video/mp2t", bytes)
+    }
+
     pub fn empty() -> MockResponse {
         MockResponse::of(Head::Plain, Body::Empty)
     }
@@ -107,7 +114,14 @@ impl MockResponse {
     }
 
     fn of(head: Head, body: Body) -> MockResponse {
-        MockResponse { head, body, delay: Duration::ZERO, burst: Duration::ZERO, ends_after: None }
+        MockResponse {
+            head,
+            body,
+            delay: Duration::ZERO,
+            burst: Duration::ZERO,
+            clump: Duration::ZERO,
+            ends_after: None,
+        }
     }
 
     pub fn chunked(mut self) -> MockResponse {
@@ -127,6 +141,12 @@ impl MockResponse {
 
     pub fn after(mut self, delay: Duration) -> MockResponse {
         self.delay = delay;
+        self
+    }
+
+    /// Sends the programme in bursts of this length, starting with one.
+    pub fn in_bursts(mut self, length: Duration) -> MockResponse {
+        (self.burst, self.clump) = (length, length);
         self
     }
 
@@ -153,6 +173,8 @@ pub enum Behavior {
     OnlyNulls,
     /// Complete packets of a programme that no table announces.
     Unannounced,
+    /// Clear tables and scrambled streams.
+    Scrambled,
     /// Some bytes are missing now and then, so packets are torn.
     Torn,
 }
@@ -688,7 +710,7 @@ impl Exchange<'_> {
             Body::Programme(programme) => {
                 let tuned = programme.tune_in(began.elapsed().saturating_sub(answer.burst)).numbered(self.id);
                 let sender = Sender { exchange: self, chunked, sent: 0, ends_after: answer.ends_after };
-                sender.play(tuned, answer.burst).await
+                sender.play(tuned, answer.burst, answer.clump).await
             }
         }
     }
@@ -786,7 +808,7 @@ struct Sender<'a> {
 }
 
 impl Sender<'_> {
-    async fn play(mut self, mut tuned: Tuned, burst: Duration) -> Option<Cut> {
+    async fn play(mut self, mut tuned: Tuned, burst: Duration, clump: Duration) -> Option<Cut> {
         let start = Instant::now();
         let mut noise = 0x2545_F491_4F6C_DD1D_u64;
         // After a trickle the programme stays behind; it never catches up.
@@ -808,7 +830,8 @@ impl Sender<'_> {
             programme_time +=
                 if let Behavior::Trickle(share) = behavior { step.mul_f64(share) } else { step };
             due.clear();
-            tuned.take(programme_time, &mut due);
+            let n_clumps = programme_time.as_nanos().checked_div(clump.as_nanos());
+            tuned.take(n_clumps.map_or(programme_time, |n| clump * n as u32), &mut due);
             spoil(behavior, &mut due, &mut noise);
             if let Some((bytes, cut)) = self.ends_after
                 && self.sent + due.len() as u64 >= bytes
@@ -868,6 +891,11 @@ fn spoil(behavior: Behavior, packets: &mut Vec<u8>, noise: &mut u64) {
             // Tables stay unchanged, so they keep announcing streams that do not come.
             if packet[1] & 0x1F != 0x10 && packet[1..3] != [0x40, 0] {
                 (packet[1], packet[2]) = (0x1A, 0x80 | packet[2]);
+            }
+        }),
+        Behavior::Scrambled => packets.chunks_mut(PACKET).for_each(|packet| {
+            if packet[1] & 0x1F != 0x10 && packet[1..3] != [0x40, 0] {
+                packet[3] |= 0x80;
             }
         }),
         Behavior::Torn => {

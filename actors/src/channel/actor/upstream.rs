@@ -110,6 +110,7 @@ impl ChannelUpstream {
                 give_up_after: settings.give_up_after,
                 random_access_wait: settings.random_access_wait,
                 buffering_timeout: settings.buffering_timeout,
+                lead_max: settings.recording_lead_seconds,
                 ..PumpSettings::default()
             },
             move |message| {

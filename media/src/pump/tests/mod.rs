@@ -165,6 +165,8 @@ async fn every_loss_is_reported_with_its_cause_in_time() {
         (Break::Silence, Cause::Stall, 5.0),
         (Break::Nulls, Cause::Stall, 5.0),
         (Break::UnknownPids, Cause::Stall, 5.0),
+        (Break::Scrambled, Cause::Scrambled, 5.0),
+        (Break::ScrambledVideo, Cause::Scrambled, 5.0),
         (Break::Garbage, Cause::SyncLost, 1.0),
     ];
     for (how, cause, seconds) in cases {
@@ -185,6 +187,44 @@ async fn every_loss_is_reported_with_its_cause_in_time() {
         assert!(!setup.task.is_finished());
         assert_eq!(setup.pump.clock(), None);
     }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_source_that_sends_bursts_of_six_seconds_neither_stalls_nor_is_slow() {
+    for seconds in [3, 5, 6] {
+        let mut setup = Setup::new();
+        let play = Play { clump: Duration::from_secs(seconds), ..Play::new(TsSource::new("x")) };
+        setup.provider.set("/x", Behaviour::Play(play));
+        setup.follow(1, "/x").await;
+        setup.plays(1).await;
+        for _ in 0..120 {
+            sleep(Duration::from_millis(500)).await;
+            let clock = setup.pump.clock().unwrap();
+            assert!(clock.behind < Duration::from_secs(1), "bursts of {seconds} s: {clock:?}");
+        }
+        assert!(setup.messages.try_recv().is_err(), "bursts of {seconds} s");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn silence_after_a_burst_is_a_stall_soon_after_the_next_burst_was_due() {
+    let mut setup = Setup::new();
+    let play = Play { clump: Duration::from_secs(6), ..Play::new(TsSource::new("x")) };
+    setup.provider.set("/x", Behaviour::Play(play));
+    setup.follow(1, "/x").await;
+    setup.plays(1).await;
+    let mut tail = setup.tail();
+    let mut last = Instant::now();
+    while last.elapsed() < Duration::from_secs(4) {
+        match timeout(Duration::from_secs(4), tail.chunk()).await {
+            Ok(_) => last = Instant::now(),
+            Err(_) => break,
+        }
+    }
+    setup.provider.break_now("/x", Break::Silence);
+    assert_eq!(setup.loses(1).await, Cause::Stall);
+    let silence = last.elapsed().as_secs_f64();
+    assert!((7.5..8.5).contains(&silence), "{silence} s");
 }
 
 #[tokio::test(start_paused = true)]
@@ -432,7 +472,8 @@ async fn the_clock_reveals_a_slow_source() {
 #[tokio::test(start_paused = true)]
 async fn a_burst_does_not_starve_other_tasks() {
     let setup = Setup::new();
-    let burst = Play { burst: Duration::from_secs(50), ..Play::new(TsSource::new("x")) };
+    let ts = TsSource { bitrate: 6_000_000, ..TsSource::new("x") };
+    let burst = Play { burst: Duration::from_secs(20), ..Play::new(ts) };
     setup.provider.set("/x", Behaviour::Play(burst));
     let n_turns = Arc::new(AtomicUsize::new(0));
     let counted = n_turns.clone();

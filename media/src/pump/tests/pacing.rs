@@ -3,16 +3,17 @@
 use std::time::Duration;
 
 use bytes::{Bytes, BytesMut};
-use tokio::time::{Instant, sleep, timeout};
+use tokio::time::{Instant, sleep, sleep_until, timeout};
 
 use super::*;
-use crate::testing::{Behaviour, Break, Play, TsSource, labels_in};
+use crate::ring::RingSettings;
+use crate::testing::{Behaviour, Break, Play, ResponseHead, TsSource, labels_in};
 use crate::ts::clock::PCR_HZ;
 use crate::ts::packet::{PACKET, discontinuity_packet, set_pcr};
 
 /// Follows the source at `path` like a program.
 async fn follow(setup: &Setup, attempt: u64, path: &str) {
-    setup.pump.follow(attempt, setup.open(path).await.into_pausable());
+    setup.pump.follow(attempt, setup.open(path).await.into_program());
 }
 
 /// A stream that is sent as fast as it is read.
@@ -30,6 +31,32 @@ fn live(burst: u64) -> Play {
 fn wrong() -> Play {
     let ts = TsSource { frame_rate: 1, bitrate: 1_000, ..TsSource::new("x") };
     Play { speed: 25.0, burst: Duration::from_secs(60), ..Play::new(ts) }
+}
+
+/// Reads a tail at the rate of its programme, like a player without a buffer of its own, until the source ends or this
+/// much time has passed.
+async fn watch(tail: &mut Tail, time: Duration) -> BytesMut {
+    let (began, mut first, mut bytes) = (Instant::now(), None, BytesMut::new());
+    while let Ok(Ok(chunk)) = timeout(Duration::from_secs(3), tail.chunk()).await {
+        bytes.extend_from_slice(&chunk);
+        let Some(clock) = packets(&chunk).filter_map(|it| Packet::new(it).pcr()).last() else { continue };
+        let programme = clock - *first.get_or_insert(clock);
+        if began.elapsed() > time {
+            break;
+        }
+        sleep_until(began + Duration::from_secs_f64(programme as f64 / PCR_HZ as f64)).await;
+    }
+    bytes
+}
+
+/// Checks that no packet is missing, and that nothing declares that one is.
+fn check_whole(bytes: &[u8]) {
+    let mut counters = [None; 0x2000];
+    for packet in packets(bytes).map(Packet::new).filter(|it| it.pid() != NULL_PID) {
+        assert!(!packet.discontinuity(), "a break on PID {:#x}", packet.pid());
+        let last = counters[usize::from(packet.pid())].replace(packet.cc());
+        assert!(last.is_none_or(|it: u8| (it + 1) & 0x0F == packet.cc()), "PID {:#x}", packet.pid());
+    }
 }
 
 /// Sends these bytes and ends.
@@ -106,6 +133,105 @@ async fn a_live_provider_is_never_paused() {
     setup.plays(1).await;
     let bytes = all_for(&mut setup.tail(), Duration::from_millis(100)).await;
     assert!(programme(&bytes) > 17.9, "{}", programme(&bytes));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_recording_on_a_web_server_is_read_at_the_rate_of_its_programme() {
+    // Without a length, and with one.
+    for head in [ResponseHead::Plain, ResponseHead::Length(1 << 40)] {
+        let mut setup = Setup::new();
+        setup.provider.set("/x", Behaviour::Play(Play { head, ..recording() }));
+        setup.pump.follow(1, setup.open("/x").await);
+        setup.plays(1).await;
+        let (began, mut tail, mut bytes) = (Instant::now(), setup.tail(), BytesMut::new());
+        for seconds in [1, 2, 10, 60, 200] {
+            let end = began + Duration::from_secs(seconds);
+            bytes.extend(all_for(&mut tail, end - Instant::now()).await);
+            let ahead = programme(&bytes) - seconds as f64;
+            assert!((20.0..30.0).contains(&ahead), "{ahead} s after {seconds} s");
+        }
+        assert!(setup.pump.clock().unwrap().behind.is_zero());
+        assert!(setup.messages.try_recv().is_err(), "neither a stall nor an end");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_viewer_of_a_recording_on_a_web_server_gets_all_of_it_in_order() {
+    // 60 s at 8 Mbit/s: the lead of 25 s would not fit into the ring.
+    let ts = TsSource { bitrate: 8_000_000, ..TsSource::new("x") };
+    let whole = ts.bytes(Duration::ZERO, Duration::from_secs(60));
+    let head =
+        format!("HTTP/1.1 200 OK\r\nContent-Type: video/mp2t\r\nContent-Length: {}\r\n\r\n", whole.len());
+    let mut setup = Setup::new();
+    setup.provider.set("/x", Behaviour::Raw([head.as_bytes(), &whole].concat().into()));
+    setup.pump.follow(1, setup.open("/x").await);
+    setup.plays(1).await;
+    let mut tail = setup.tail();
+    let bytes = watch(&mut tail, Duration::from_secs(100)).await;
+    assert_eq!(setup.loses(1).await, Cause::Ended);
+    assert_eq!(tail.meter().overruns(), 0);
+    check_whole(&bytes);
+    let pictures =
+        |bytes: &[u8]| packets(bytes).map(Packet::new).filter(|it| it.pid() == 0x100 && it.pusi()).count();
+    assert_eq!(pictures(&bytes), pictures(&whole));
+    assert!(setup.ring.usage().bytes <= RingSettings::default().bytes);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_slow_reader_of_a_recording_without_a_length_is_not_overrun() {
+    let mut setup = Setup::new();
+    setup.provider.set("/x", Behaviour::Play(recording()));
+    setup.pump.follow(1, setup.open("/x").await);
+    setup.plays(1).await;
+    let mut tail = setup.tail();
+    check_whole(&watch(&mut tail, Duration::from_secs(90)).await);
+    assert_eq!(tail.meter().overruns(), 0);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_recording_that_is_opened_again_and_again_is_shown_whole_each_time() {
+    let ts = TsSource { bitrate: 2_000_000, ..TsSource::new("x") };
+    let whole = ts.bytes(Duration::ZERO, Duration::from_secs(40));
+    let head =
+        format!("HTTP/1.1 200 OK\r\nContent-Type: video/mp2t\r\nContent-Length: {}\r\n\r\n", whole.len());
+    let mut setup = Setup::new();
+    setup.provider.set("/x", Behaviour::Raw([head.as_bytes(), &whole].concat().into()));
+    let mut tail = setup.tail();
+    let n_pictures = Arc::new(AtomicUsize::new(0));
+    let counted = n_pictures.clone();
+    let reading = tokio::spawn(async move {
+        while let Ok(bytes) = tail.chunk().await {
+            let pictures = packets(&bytes).map(Packet::new).filter(|it| it.pid() == 0x100 && it.pusi());
+            counted.fetch_add(pictures.count(), Ordering::Relaxed);
+        }
+    });
+    let began = Instant::now();
+    for attempt in 1..=5 {
+        setup.pump.follow(attempt, setup.open("/x").await);
+        setup.plays(attempt).await;
+        assert_eq!(setup.loses(attempt).await, Cause::Ended);
+    }
+    let ahead = 200.0 - began.elapsed().as_secs_f64();
+    assert!((20.0..30.0).contains(&ahead), "{ahead}");
+    sleep(Duration::from_millis(100)).await;
+    reading.abort();
+    let n_pictures = n_pictures.load(Ordering::Relaxed);
+    // A change of source may cost a second.
+    assert!(n_pictures > 5 * 40 * 25 - 5 * 25, "{n_pictures}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn commands_are_handled_at_once_while_a_recording_is_paused() {
+    let mut setup = Setup::new();
+    setup.provider.set("/x", Behaviour::Play(recording()));
+    setup.provider.set("/y", Behaviour::play("y"));
+    setup.pump.follow(1, setup.open("/x").await);
+    setup.plays(1).await;
+    sleep(Duration::from_secs(3)).await;
+    let sent = Instant::now();
+    setup.pump.follow(2, setup.open("/y").await);
+    setup.plays(2).await;
+    assert!(sent.elapsed() < Duration::from_secs(1), "{:?}", sent.elapsed());
 }
 
 #[tokio::test(start_paused = true)]

@@ -398,33 +398,113 @@ async fn the_newest_group_of_pictures_stays_complete_up_to_its_own_limit() {
 
 #[tokio::test(start_paused = true)]
 async fn under_pressure_rings_with_the_fewest_viewers_shrink_first_and_keep_a_group_of_pictures() {
-    let budget = Budget::new(400 * PACKET);
-    let mut rings: Vec<TestRing> =
-        (0..3).map(|_| TestRing::within(settings(1000, usize::MAX, usize::MAX), &budget)).collect();
-    let _tails: Vec<Tail> = [1, 1, 2].iter().map(|it| rings[*it].live(0)).collect();
-    for test in &mut rings {
+    let fill = |test: &mut TestRing| {
         test.tables();
         for _ in 0..13 {
             test.chunk(true, 10);
         }
-    }
-    // Each ring stores 132 packets; one chunk more exceeds the budget.
-    assert_eq!(budget.used(), 396 * PACKET);
+    };
+    let unbounded = settings(1000, usize::MAX, usize::MAX);
+    let mut alone = TestRing::new(unbounded.clone());
+    fill(&mut alone);
+    // Exactly the memory of three rings; one chunk more exceeds the budget.
+    let budget = Budget::new(3 * alone.ring.usage().bytes);
+    let mut rings: Vec<TestRing> = (0..3).map(|_| TestRing::within(unbounded.clone(), &budget)).collect();
+    let _tails: Vec<Tail> = [1, 1, 2].iter().map(|it| rings[*it].live(0)).collect();
+    rings.iter_mut().for_each(fill);
+    let held = |rings: &[TestRing]| rings.iter().map(|it| it.ring.usage().chunks).collect::<Vec<_>>();
+    assert_eq!((held(&rings), budget.used()), (vec![14, 14, 14], budget.total()));
     rings[1].chunk(true, 10);
-    let held: Vec<usize> = rings.iter().map(|it| it.ring.usage().bytes / PACKET).collect();
-    assert_eq!(held, [120, 142, 132]);
+    // The first chunk of a ring contains only the tables.
+    assert_eq!(held(&rings), [12, 15, 14]);
     for _ in 0..100 {
         rings[1].chunk(true, 10);
     }
-    let held: Vec<usize> = rings.iter().map(|it| it.ring.usage().bytes / PACKET).collect();
-    assert!(held[0] == 10 && held[1] > 250 && held[2] < 140, "{held:?}");
-    assert!(budget.used() <= 400 * PACKET);
+    let held = held(&rings);
+    assert!(held[0] == 1 && held[1] > 25 && held[2] < 14, "{held:?}");
+    assert!(budget.used() <= budget.total());
     let (kept, used) = (rings[0].ring.usage().bytes, budget.used());
     drop(rings.remove(0));
     assert_eq!(budget.used(), used - kept);
     rings.clear();
     drop(_tails);
     assert_eq!(budget.used(), 0);
+}
+
+#[tokio::test(start_paused = true)]
+async fn under_pressure_the_newest_groups_of_pictures_share_the_budget() {
+    let budget = Budget::new(600 * PACKET);
+    let mut rings: Vec<TestRing> =
+        (0..3).map(|_| TestRing::within(settings(1000, usize::MAX, usize::MAX), &budget)).collect();
+    // The first two groups exceed the budget, the third needs little.
+    for (test, n_chunks) in rings.iter_mut().zip([100, 100, 5]) {
+        test.tables();
+        test.chunk(true, 10);
+        for _ in 1..n_chunks {
+            test.chunk(false, 10);
+        }
+        assert!(budget.used() <= 600 * PACKET, "{} packets", budget.used() / PACKET);
+    }
+    let held: Vec<usize> = rings.iter().map(|it| it.ring.usage().bytes / PACKET).collect();
+    assert!(held[0] >= 180 && held[1] >= 180 && held[2] >= 52, "{held:?}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_memory_beside_the_packets_of_a_chunk_counts() {
+    const N_PIDS: u16 = 200;
+    let budget = Budget::new(usize::MAX);
+    let mut test = TestRing::within(settings(1000, 256 * 1024, 256 * 1024), &budget);
+    test.tables();
+    for pid in 0..N_PIDS {
+        let packet = test.builder.data(0x200 + pid);
+        test.writer.push_packets(&packet, Instant::now());
+    }
+    for _ in 0..2_000 {
+        test.chunk(false, 1);
+    }
+    let usage = test.ring.usage();
+    // Four bytes for the counter of each PID, beside the packet itself.
+    let n_chunks_max = 256 * 1024 / (PACKET + 4 * usize::from(N_PIDS));
+    assert!(usage.chunks > 100 && usage.chunks <= n_chunks_max, "{usage:?}");
+    assert!(usage.bytes <= 256 * 1024 && budget.used() == usage.bytes, "{usage:?}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn tables_that_change_with_every_chunk_count() {
+    let mut test = TestRing::new(settings(1000, 256 * 1024, 256 * 1024));
+    for n in 0..1_000_u32 {
+        test.builder.pmt.version = (n % 32) as u8;
+        test.builder.pmt.program_info = [vec![0x0A, 200], vec![n as u8; 200]].concat();
+        test.tables();
+        test.chunk(false, 1);
+    }
+    let usage = test.ring.usage();
+    assert!(usage.chunks > 100 && usage.chunks <= 256 * 1024 / (2 * PACKET + 200), "{usage:?}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_overrun_is_declared_on_every_pid_also_on_those_of_service_tables() {
+    let mut test = TestRing::new(settings(2, usize::MAX, usize::MAX));
+    test.tables();
+    test.chunk(true, 5);
+    let mut tail = test.live(0);
+    let mut viewer = Viewer::default();
+    for second in 0..10 {
+        // Service description and event information tables: no table of the programme announces them.
+        for pid in [0x11, 0x12, 0x12] {
+            let packet = test.builder.data(pid);
+            test.writer.push_packets(&packet, Instant::now());
+        }
+        test.tables();
+        test.chunk(true, 5);
+        if second == 0 || second == 9 {
+            viewer.takes(&mut tail);
+        }
+        advance(Duration::from_secs(1)).await;
+    }
+    assert_eq!(tail.meter().overruns(), 1);
+    // PAT, PMT, video, audio, and two service tables.
+    assert_eq!(viewer.n_breaks, 6);
 }
 
 #[tokio::test(start_paused = true)]

@@ -5,6 +5,7 @@ use proptest::prelude::*;
 use super::*;
 use crate::chunk::Chunk;
 use crate::chunker::Chunker;
+use crate::ring::state::StoredChunk;
 
 #[derive(Clone, Debug)]
 enum Step {
@@ -26,11 +27,14 @@ enum Kind {
     Key,
     Video,
     Audio,
+    /// A service table, which no table of the programme announces.
+    Service,
 }
 
 fn any_step() -> impl Strategy<Value = Step> {
     let kind = prop_oneof![
         1 => Just(Kind::Tables), 2 => Just(Kind::Key), 20 => Just(Kind::Video), 5 => Just(Kind::Audio),
+        1 => Just(Kind::Service),
     ];
     let join_point = prop_oneof![
         (0..8_u64).prop_map(|it| JoinPoint::Live { behind: Duration::from_secs(it) }),
@@ -74,6 +78,8 @@ const BUDGET: usize = 400 * PACKET;
 struct Model {
     all: Vec<Chunk>,
     oldest: usize,
+    /// First chunk that is kept of a group of pictures that was cut for the budget.
+    cut_at: Option<usize>,
     end: Option<EndReason>,
 }
 
@@ -112,10 +118,27 @@ impl Model {
 
     fn may_evict(&self, now: Instant) -> bool {
         let stored = &self.all[self.oldest..];
-        let bytes: usize = stored.iter().map(Chunk::len).sum();
+        let bytes = self.memory();
         let is_surplus = bytes > SETTINGS.bytes || now - stored[0].head().arrived > SETTINGS.seconds;
-        let begins_gop = self.all.iter().rposition(|it| it.head().random_access) == Some(self.oldest);
+        let newest_key = self.all.iter().rposition(|it| it.head().random_access);
+        let begins_gop = newest_key == Some(self.oldest)
+            || self.cut_at == Some(self.oldest) && newest_key.is_none_or(|it| it < self.oldest);
         stored.len() > 1 && is_surplus && (!begins_gop || bytes > SETTINGS.gop_bytes)
+    }
+
+    /// Returns the memory of the stored chunks: the packets, the chunk itself, the counters of all PIDs before it, and
+    /// its tables if they are not those of the chunk before.
+    fn memory(&self) -> usize {
+        let memory = |index: usize| {
+            let head = self.all[index].head();
+            let before = index.checked_sub(1).and_then(|it| self.all[it].head().tables.clone());
+            let tables = head.tables.as_ref().filter(|it| before.as_ref().is_none_or(|before| before != *it));
+            self.all[index].len()
+                + size_of::<StoredChunk>()
+                + 4 * head.counters.len()
+                + tables.map_or(0, |it| it.memory())
+        };
+        (self.oldest..self.all.len()).map(memory).sum()
     }
 
     /// Returns the numbers of stored chunks after the newest filler.
@@ -205,6 +228,7 @@ async fn run(scenario: Vec<Step>) {
                     Kind::Key => vec![builder.key(0)],
                     Kind::Video => vec![builder.data(VIDEO_PID)],
                     Kind::Audio => vec![builder.data(AUDIO_PID)],
+                    Kind::Service => vec![builder.data(0x11)],
                 });
                 let packets: Vec<_> = packets.collect();
                 let closed: Vec<Chunk> =
@@ -275,18 +299,24 @@ async fn run(scenario: Vec<Step>) {
         }
         let usage = ring.usage();
         assert_eq!(usage.head_sequence, model.all.len() as u64);
-        // Other rings may evict more than the limits of this ring, but never the newest group or the last
-        // chunk.
+        // Other rings may evict more than the limits of this ring, but never the last chunk, and of the newest group
+        // only what exceeds an equal share of the budget.
         let oldest = usage.tail_sequence as usize;
         assert!(oldest >= model.oldest, "{oldest} is still stored");
         if oldest > model.oldest {
             assert!(budget.used() + 4 * 40 * PACKET > BUDGET / 2, "no other ring used the budget");
             let newest_key = model.all.iter().rposition(|it| it.head().random_access);
-            assert!(newest_key.is_none_or(|it| oldest <= it || it < model.oldest));
             assert!(oldest < model.all.len());
+            if newest_key.is_some_and(|it| it < oldest && it >= model.oldest)
+                || model.cut_at == Some(model.oldest)
+            {
+                let last_cut = model.all[oldest - 1].len() + 1_000;
+                assert!(usage.bytes + last_cut > BUDGET / 2, "{usage:?}");
+                model.cut_at = Some(oldest);
+            }
             model.oldest = oldest;
         }
-        let kept: usize = model.all[model.oldest..].iter().map(Chunk::len).sum();
+        let kept = model.memory();
         assert_eq!(usage.bytes, kept);
         assert_eq!(budget.used(), kept + other.ring.usage().bytes);
         assert_eq!(ring.n_tails(), tails.len());
