@@ -2,6 +2,7 @@
 
 use std::io;
 use std::net::Shutdown;
+use std::os::fd::OwnedFd;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -9,6 +10,7 @@ use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
 use media::Connection;
+use rustix::fs::sendfile;
 use socket2::{SockRef, TcpKeepalive};
 use tokio::io::{AsyncRead, AsyncWrite, Interest, ReadBuf};
 use tokio::net::TcpStream;
@@ -58,6 +60,12 @@ impl AcceptedSocket {
     /// Writes what the socket accepts at once.
     pub(super) fn try_write(&self, slices: &[io::IoSlice<'_>]) -> io::Result<usize> {
         self.tcp.try_write_vectored(slices)
+    }
+
+    /// Sends bytes of a file from this offset on, as many as the socket accepts at once.
+    pub(super) fn try_send_file(&self, file: &OwnedFd, at: u64, n_bytes: usize) -> io::Result<usize> {
+        let mut at = at;
+        self.tcp.try_io(Interest::WRITABLE, || Ok(sendfile(&self.tcp, file, Some(&mut at), n_bytes)?))
     }
 
     /// Waits until the socket may accept bytes again.

@@ -96,6 +96,8 @@ pub(super) struct StreamSender {
     n_surplus: usize,
     /// The socket did not accept all bytes.
     is_blocked: bool,
+    /// Whether the kernel may send bytes of memory files on this socket; assumed until it refuses.
+    sends_files: bool,
 }
 
 /// Why a stream is over.
@@ -112,7 +114,7 @@ enum Outcome {
 impl StreamSender {
     pub(super) fn new(socket: Arc<AcceptedSocket>, connection: Arc<Connection>, stream: Stream) -> Self {
         let Stream { head, tail } = stream;
-        StreamSender { socket, connection, head, tail, n_surplus: 0, is_blocked: false }
+        StreamSender { socket, connection, head, tail, n_surplus: 0, is_blocked: false, sends_files: true }
     }
 
     /// Sends the stream until it ends, the client leaves, or the connection is cancelled. A draining server waits for
@@ -190,13 +192,35 @@ impl StreamSender {
         Poll::Pending
     }
 
-    /// Writes as much of the head and of these pieces as the socket accepts at once. Returns true if that is all.
-    fn send(&mut self, pieces: &Pieces) -> io::Result<bool> {
+    /// Lets the kernel send the pieces from a memory file without copying; `None` if this is not possible.
+    fn try_send_file(&mut self, pieces: &Pieces) -> io::Result<Option<usize>> {
+        let Some((file, at)) = pieces.file().filter(|_| self.sends_files && self.head.is_empty()) else {
+            return Ok(None);
+        };
+        match self.socket.try_send_file(file, at, pieces.n_bytes()) {
+            Ok(n_sent) if n_sent > 0 => Ok(Some(n_sent)),
+            Err(error) if !is_unsupported(&error) => Err(error),
+            Ok(_) | Err(_) => {
+                self.sends_files = false;
+                Ok(None)
+            }
+        }
+    }
+
+    fn try_write(&self, pieces: &Pieces) -> io::Result<usize> {
         let mut slices = [IoSlice::new(&[]); 1 + PIECES_MAX];
         slices[0] = IoSlice::new(&self.head);
         let n_slices = 1 + pieces.slices(&mut slices[1..]);
         let first = usize::from(self.head.is_empty());
-        let n_sent = self.socket.try_write(&slices[first..n_slices])?;
+        self.socket.try_write(&slices[first..n_slices])
+    }
+
+    /// Sends as much of the head and of these pieces as the socket accepts at once. Returns true if that is all.
+    fn send(&mut self, pieces: &Pieces) -> io::Result<bool> {
+        let n_sent = match self.try_send_file(pieces)? {
+            Some(n_sent) => n_sent,
+            None => self.try_write(pieces)?,
+        };
         self.connection.meter.wrote(n_sent);
         let n_head = n_sent.min(self.head.len());
         let is_complete = n_sent == self.head.len() + pieces.n_bytes();
@@ -204,6 +228,14 @@ impl StreamSender {
         self.tail.sent(pieces, n_sent - n_head);
         Ok(is_complete)
     }
+}
+
+/// Returns whether the kernel does not send files on this socket, in contrast to an error of the connection.
+fn is_unsupported(error: &io::Error) -> bool {
+    matches!(
+        error.kind(),
+        io::ErrorKind::InvalidInput | io::ErrorKind::PermissionDenied | io::ErrorKind::Unsupported
+    )
 }
 
 fn outcome(end: &EndReason) -> Outcome {

@@ -6,6 +6,7 @@
 
 mod budget;
 mod end;
+mod memory_files;
 mod pieces;
 mod settings;
 mod shared;
@@ -25,6 +26,7 @@ use tokio::time::Instant;
 
 pub use self::budget::Budget;
 pub use self::end::EndReason;
+use self::memory_files::{FileRange, MemoryFiles, TAILS_MIN};
 pub use self::pieces::{PIECES_MAX, Pieces};
 pub use self::settings::RingSettings;
 use self::shared::RingShared;
@@ -49,8 +51,14 @@ pub fn ring(settings: RingSettings, budget: &Budget) -> (Writer, Ring) {
     });
     let weak: Weak<RingShared> = Arc::downgrade(&shared);
     budget.register(weak);
-    let writer =
-        Writer { shared: shared.clone(), chunker: Chunker::new(), closed: Vec::new(), to_wake: Vec::new() };
+    let writer = Writer {
+        shared: shared.clone(),
+        chunker: Chunker::new(),
+        memory_files: MemoryFiles::new(),
+        closed: Vec::new(),
+        files: Vec::new(),
+        to_wake: Vec::new(),
+    };
     (writer, Ring { shared })
 }
 
@@ -58,8 +66,11 @@ pub fn ring(settings: RingSettings, budget: &Budget) -> (Writer, Ring) {
 pub struct Writer {
     shared: Arc<RingShared>,
     chunker: Chunker,
+    memory_files: MemoryFiles,
     /// Chunks closed by the current call. Stored to reuse the allocation.
     closed: Vec<Chunk>,
+    /// The places of these chunks in memory files. Stored to reuse the allocation.
+    files: Vec<Option<FileRange>>,
     /// Tails to wake after the current call. Stored to reuse the allocation.
     to_wake: Vec<Waker>,
 }
@@ -142,18 +153,27 @@ impl Writer {
             meter.newest_arrival.set(meter.micros_at(chunk.head().arrived));
         }
         meter.continuity_errors.set(self.chunker.n_continuity_errors());
+        // Before the lock, because it copies.
+        self.files.clear();
+        if shared.n_tails.load(Ordering::Relaxed) >= TAILS_MIN {
+            self.files.extend(self.closed.iter().map(|it| self.memory_files.append(it)));
+        } else {
+            self.memory_files.drop_all();
+            self.files.resize(self.closed.len(), None);
+        }
         {
             let mut state = shared.state.lock();
             if state.end.is_some() {
                 self.closed.clear();
                 return;
             }
-            let before = state.bytes();
-            for chunk in self.closed.drain(..) {
-                state.push(chunk);
+            let before = state.memory();
+            state.drop_files_before(self.memory_files.kept_from());
+            for (chunk, file) in self.closed.drain(..).zip(self.files.drain(..)) {
+                state.push(chunk, file);
                 state.evict(&shared.settings, now, Pressure::NONE);
             }
-            shared.budget.adjust(before, state.bytes());
+            shared.budget.adjust(before, state.memory());
             state.take_wakers(&mut self.to_wake);
         }
         // Outside the lock, because the woken tasks take it at once.

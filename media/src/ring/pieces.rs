@@ -1,9 +1,12 @@
 //! What a tail sends next, as references to the bytes of the ring.
 
 use std::io::IoSlice;
+use std::os::fd::OwnedFd;
 
 use bytes::Bytes;
 use tokio::time::Instant;
+
+use super::memory_files::FileRange;
 
 /// Maximum number of chunks in [`Pieces`].
 pub(super) const CHUNKS_MAX: usize = 4;
@@ -19,6 +22,8 @@ pub struct Pieces {
     n_pieces: usize,
     n_bytes: usize,
     pub(super) is_newest: bool,
+    /// The place of all bytes in a memory file.
+    pub(super) file: Option<FileRange>,
 }
 
 /// A part of [`Pieces`].
@@ -70,13 +75,18 @@ impl Pieces {
         self.n_pieces
     }
 
+    /// Returns a memory file with the same bytes, and their offset in it, if there is one.
+    pub fn file(&self) -> Option<(&OwnedFd, u64)> {
+        self.file.as_ref().map(|it| (&*it.file, it.at))
+    }
+
     pub(super) fn iter(&self) -> impl Iterator<Item = &Piece> {
         self.list[..self.n_pieces].iter().flatten()
     }
 
     pub(super) fn clear(&mut self) {
         self.list[..self.n_pieces].fill_with(|| None);
-        (self.n_pieces, self.n_bytes, self.is_newest) = (0, 0, false);
+        (self.n_pieces, self.n_bytes, self.is_newest, self.file) = (0, 0, false, None);
     }
 
     pub(super) fn is_empty(&self) -> bool {

@@ -44,12 +44,15 @@ impl Shrink for RingShared {
     }
 
     fn shrink(&self, now: Instant, wanted: usize, gop_bytes: usize) -> usize {
-        self.state.lock().evict(&self.settings, now, Pressure { wanted, gop_bytes })
+        let mut state = self.state.lock();
+        // The second copies go first.
+        let freed = state.drop_files_before(u64::MAX);
+        freed + state.evict(&self.settings, now, Pressure { wanted: wanted.saturating_sub(freed), gop_bytes })
     }
 }
 
 impl Drop for RingShared {
     fn drop(&mut self) {
-        self.budget.release(self.state.get_mut().bytes());
+        self.budget.release(self.state.get_mut().memory());
     }
 }

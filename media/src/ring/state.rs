@@ -8,6 +8,7 @@ use std::time::Duration;
 use tokio::time::Instant;
 
 use super::end::EndReason;
+use super::memory_files::FileRange;
 use super::settings::RingSettings;
 use crate::chunk::Chunk;
 use crate::join_point::{JoinPoint, RandomAccessPoints};
@@ -17,6 +18,8 @@ use crate::join_point::{JoinPoint, RandomAccessPoints};
 pub struct RingUsage {
     /// Memory of the stored chunks and of what is stored for each of them.
     pub bytes: usize,
+    /// Bytes of the newest chunks that are stored a second time, in memory files.
+    pub file_bytes: usize,
     /// Time between the arrivals of the oldest and the newest chunk.
     pub seconds: f64,
     /// Chunks stored.
@@ -34,6 +37,8 @@ pub(super) struct StoredChunk {
     pub(super) offset: u64,
     /// Memory of the chunk and of its head.
     memory: usize,
+    /// The same bytes in a memory file.
+    pub(super) file: Option<FileRange>,
 }
 
 /// The demands of a budget on a ring.
@@ -56,6 +61,8 @@ pub(super) struct RingState {
     next: u64,
     /// Memory of the stored chunks.
     bytes: usize,
+    /// Bytes stored in memory files.
+    file_bytes: usize,
     /// Bytes written, without filler.
     written: u64,
     points: RandomAccessPoints,
@@ -80,6 +87,7 @@ impl RingState {
             chunks: VecDeque::new(),
             next: 0,
             bytes: 0,
+            file_bytes: 0,
             written: 0,
             points: RandomAccessPoints::default(),
             newest_gop: None,
@@ -93,8 +101,9 @@ impl RingState {
         }
     }
 
-    pub(super) fn bytes(&self) -> usize {
-        self.bytes
+    /// Returns the bytes that count towards the budget.
+    pub(super) fn memory(&self) -> usize {
+        self.bytes + self.file_bytes
     }
 
     /// Returns the number of the oldest stored chunk, or of the next chunk if the ring is empty.
@@ -111,7 +120,19 @@ impl RingState {
         sequence == self.next
     }
 
-    pub(super) fn push(&mut self, chunk: Chunk) {
+    /// Drops the memory files of the chunks before this one, and returns the number of bytes freed.
+    pub(super) fn drop_files_before(&mut self, sequence: u64) -> usize {
+        let before = self.file_bytes;
+        let n_before = sequence.saturating_sub(self.oldest()).min(self.chunks.len() as u64) as usize;
+        // Only the newest chunks have files, without a break.
+        for stored in self.chunks.range_mut(..n_before).rev().take_while(|it| it.file.is_some()) {
+            stored.file = None;
+            self.file_bytes -= stored.chunk.len();
+        }
+        before - self.file_bytes
+    }
+
+    pub(super) fn push(&mut self, chunk: Chunk, file: Option<FileRange>) {
         let head = chunk.head();
         debug_assert_eq!(head.sequence, self.next, "chunks come in order");
         let offset = self.written;
@@ -119,6 +140,7 @@ impl RingState {
         let memory = size_of::<StoredChunk>() + chunk.len() + head.memory(before);
         self.next += 1;
         self.bytes += memory;
+        self.file_bytes += if file.is_some() { chunk.len() } else { 0 };
         if head.filler {
             self.newest_filler = Some(head.sequence);
             self.points.clear();
@@ -129,7 +151,7 @@ impl RingState {
                 self.points.push(head.sequence, head.arrived);
             }
         }
-        self.chunks.push_back(StoredChunk { chunk, offset, memory });
+        self.chunks.push_back(StoredChunk { chunk, offset, memory, file });
     }
 
     /// Keeps chunks longer, until the newest is due at `due`.
@@ -164,8 +186,10 @@ impl RingState {
             if !is_surplus || (is_newest_gop && !is_long_gop && self.bytes <= pressure.gop_bytes) {
                 break;
             }
-            freed += oldest.memory;
+            let n_file_bytes = if oldest.file.is_some() { oldest.chunk.len() } else { 0 };
+            freed += oldest.memory + n_file_bytes;
             self.bytes -= oldest.memory;
+            self.file_bytes -= n_file_bytes;
             if is_newest_gop {
                 self.newest_gop = (!is_long_gop).then_some(head.sequence + 1);
             }
@@ -210,6 +234,7 @@ impl RingState {
         let span = arrived(self.chunks.back()).zip(arrived(self.chunks.front()));
         RingUsage {
             bytes: self.bytes,
+            file_bytes: self.file_bytes,
             seconds: span.map_or(0.0, |(newest, oldest)| (newest - oldest).as_secs_f64()),
             chunks: self.chunks.len(),
             head_sequence: self.next,

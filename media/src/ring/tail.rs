@@ -13,6 +13,7 @@ use bytes::{Buf, Bytes};
 use tokio::time::Instant;
 
 use super::end::EndReason;
+use super::memory_files::FileRange;
 use super::pieces::{CHUNKS_MAX, Piece, PieceKind, Pieces, SentChunk};
 use super::settings::RingSettings;
 use super::shared::RingShared;
@@ -291,6 +292,14 @@ impl Cursor {
             let mut bytes = stored.chunk.bytes();
             if next == first {
                 bytes.advance(self.n_sent);
+                // The rest of a packet and a preamble are in no file.
+                let file = stored.file.as_ref().filter(|_| pieces.is_empty() && preamble_before.is_none());
+                pieces.file =
+                    file.map(|it| FileRange { file: Arc::clone(&it.file), at: it.at + self.n_sent as u64 });
+            } else if let Some(begin) = &pieces.file
+                && !stored.file.as_ref().is_some_and(|it| it.follows(begin, pieces.n_bytes()))
+            {
+                return None;
             }
             let chunk = SentChunk { sequence: head.sequence, arrived: head.arrived, is_filler: head.filler };
             pieces.push(Piece { bytes, kind: PieceKind::Chunk(chunk) });

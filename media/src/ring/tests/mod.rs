@@ -11,7 +11,9 @@ use std::time::Duration;
 use bytes::Bytes;
 use tokio::time::{Instant, advance};
 
-use super::{Budget, EndReason, JoinPoint, PIECES_MAX, Pieces, Ring, RingSettings, Tail, Writer, ring};
+use super::{
+    Budget, EndReason, JoinPoint, PIECES_MAX, Pieces, Ring, RingSettings, TAILS_MIN, Tail, Writer, ring,
+};
 use crate::ts::build::{AUDIO_PID, Builder, PMT_PID, VIDEO_PID};
 use crate::ts::packet::{NULL_PID, PACKET, PAT_PID, Packet, packets};
 use crate::ts::table_reader::TableReader;
@@ -555,6 +557,11 @@ fn send(tail: &mut Tail, n_bytes: usize) -> Option<Vec<u8>> {
             let n_slices = pieces.slices(&mut slices);
             let bytes: Vec<u8> = slices[..n_slices].iter().flat_map(|it| it.iter().copied()).collect();
             assert_eq!(bytes.len(), pieces.n_bytes());
+            if let Some((file, at)) = pieces.file() {
+                let mut in_file = vec![0; bytes.len()];
+                assert_eq!(rustix::io::pread(file, &mut in_file[..], at), Ok(bytes.len()));
+                assert_eq!(in_file, bytes, "the file has the same bytes");
+            }
             let n_bytes = n_bytes.min(bytes.len());
             tail.sent(&pieces, n_bytes);
             Some(bytes[..n_bytes].to_vec())
@@ -614,6 +621,38 @@ async fn a_viewer_that_takes_nothing_keeps_no_chunk_in_memory() {
     drop(test);
     assert!(chunk.is_unique());
     drop(tail);
+}
+
+/// Returns whether what is available now is in a memory file, and takes it.
+fn is_in_file(tail: &mut Tail) -> bool {
+    let mut pieces = Pieces::new();
+    let polled = tail.poll_pieces(&mut Context::from_waker(Waker::noop()), &mut pieces);
+    assert!(polled.is_ready());
+    tail.sent(&pieces, pieces.n_bytes());
+    pieces.file().is_some()
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_newest_chunks_of_a_ring_with_many_viewers_are_in_memory_files_that_count() {
+    let budget = Budget::new(usize::MAX);
+    let mut test = TestRing::within(RingSettings::default(), &budget);
+    test.tables();
+    test.chunk(true, 10);
+    let mut tails: Vec<Tail> = (0..TAILS_MIN).map(|_| test.live(0)).collect();
+    tails.iter_mut().for_each(|it| assert!(!is_in_file(it), "these chunks are older than the viewers"));
+    test.chunk(false, 10);
+    tails.iter_mut().for_each(|it| assert!(is_in_file(it)));
+    let usage = test.ring.usage();
+    assert_eq!((usage.file_bytes, budget.used()), (10 * PACKET, usage.bytes + usage.file_bytes));
+    let mut joining = test.live(0);
+    assert!(!is_in_file(&mut joining), "a preamble is in no file");
+
+    drop(joining);
+    tails.truncate(1);
+    test.chunk(false, 10);
+    assert!(!is_in_file(&mut tails[0]), "a file costs more than it saves for few viewers");
+    let usage = test.ring.usage();
+    assert_eq!((usage.file_bytes, budget.used()), (0, usage.bytes));
 }
 
 #[tokio::test(start_paused = true)]
