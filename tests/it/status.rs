@@ -29,7 +29,8 @@ async fn set_up_with(change: impl FnOnce(&mut Settings)) -> StatusFixture {
     provider.path(FIRST).plays(Picture::new("first"));
     provider.path(SECOND).plays(Picture::new("second").pids(0x20, 0x41, 0x42).starts_at(77));
     let list = provider.playlist(&[("news", "News", FIRST), ("news", "News backup", SECOND)]);
-    let gateway = Setup::new().list(&list).engine(change).start().await;
+    // A switch may open a second connection.
+    let gateway = Setup::new().limited_list(&list, 2).engine(change).start().await;
     let admin = Api::first_admin(&gateway).await;
     StatusFixture { provider, gateway, admin }
 }

@@ -245,9 +245,9 @@ impl SourceReader {
     }
 
     /// Sets the time without payload after which the source is lost.
-    fn allow_silence(&mut self, silence_max: Duration) {
-        self.silence_max = silence_max;
-        self.silence.set_stall_timeout(silence_max);
+    fn allow_silence(&mut self, expected: Duration, stall_timeout: Duration) {
+        self.silence_max = stall_timeout.max(expected);
+        self.silence.expect(expected, self.silence_max);
     }
 
     /// Notes what bytes that were just read show. Returns whether they end a silence that was reported, and the end of
@@ -541,7 +541,7 @@ impl<N: Fn(PumpMessage)> Pump<N> {
         // The bursts of a paced source are made by its pauses.
         let is_paced = reader.pacer.is_paced();
         let expected = if is_paced { Duration::ZERO } else { self.shared.silence_to_expect() };
-        reader.allow_silence(self.settings.stall_timeout.max(expected));
+        reader.allow_silence(expected, self.settings.stall_timeout);
         if self.splice.take_table_change() {
             self.shared.set_tables(self.splice.source_tables());
         }

@@ -22,6 +22,8 @@ pub(super) struct SilenceMonitor {
     /// Shortest silence that raises suspicion.
     shortest: Duration,
     stall_timeout: Duration,
+    /// Silence to expect after what was received, because it was a burst.
+    expected: Duration,
     last_payload: Instant,
     next_check: Instant,
     /// Time since the last payload during which the pump did not run on time.
@@ -37,6 +39,7 @@ impl SilenceMonitor {
         Self {
             shortest,
             stall_timeout,
+            expected: Duration::ZERO,
             last_payload: now,
             next_check: now + CHECK_INTERVAL,
             late: Duration::ZERO,
@@ -63,8 +66,9 @@ impl SilenceMonitor {
         self.begin(until);
     }
 
-    /// Sets the time after which the source counts as lost.
-    pub(super) fn set_stall_timeout(&mut self, stall_timeout: Duration) {
+    /// Sets the silence to expect after a burst, and the time after which the source counts as lost.
+    pub(super) fn expect(&mut self, silence: Duration, stall_timeout: Duration) {
+        self.expected = silence;
         self.stall_timeout = stall_timeout;
     }
 
@@ -98,7 +102,7 @@ impl SilenceMonitor {
     /// Returns the silence that raises no suspicion yet.
     fn allowed(&self) -> Duration {
         let usual = self.longest[0].max(self.longest[1]) * 3 / 2;
-        usual.min(self.stall_timeout.saturating_sub(BEFORE_STALL)).max(self.shortest)
+        usual.max(self.expected).min(self.stall_timeout.saturating_sub(BEFORE_STALL)).max(self.shortest)
     }
 
     /// Returns by how much a check at this time would be late.
