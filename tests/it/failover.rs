@@ -116,7 +116,8 @@ async fn a_viewer_gets_the_second_stream_when_the_first_does_not_start() {
         list.push_str(&format!("#EXTINF:-1 tvg-id=\"{name}\",{name}\n{address}\n"));
         list.push_str(&format!("#EXTINF:-1 tvg-id=\"{name}\",backup\n{}\n", provider.url("/good.ts")));
     }
-    let gateway = Setup::new().list(&list).engine(fast_settings).start().await;
+    // With a configured limit, because without one the refusals would be taken for a limit of the account.
+    let gateway = Setup::new().limited_list(&list, 1_000).engine(fast_settings).start().await;
     let mut players = Vec::new();
     for name in &names {
         players.push(gateway.watch(name).await);
