@@ -8,7 +8,7 @@ use domain::account::CUSTOM_ACCOUNT;
 use domain::ids::{ProfileId, StreamId};
 use domain::limits::{self, HeldSlot, ObservedLimit, SlotDecision};
 use domain::plan::SlotPool;
-use parking_lot::Mutex;
+use parking_lot::{Mutex, MutexGuard};
 use tokio::sync::Notify;
 use tokio::time::Instant;
 use tracing::{info, warn};
@@ -117,11 +117,17 @@ impl SlotTable {
         Arc::new(Self::default())
     }
 
+    /// Locks the table without the slots that have cooled by now.
+    fn lock(&self, now: Instant) -> MutexGuard<'_, Inner> {
+        let mut inner = self.inner.lock();
+        inner.cooling.retain(|it| it.until > now);
+        inner
+    }
+
     /// Takes the first free slot for a request, in one step.
     pub(super) fn take(self: &Arc<Self>, request: &Request) -> Taken {
         let now = Instant::now();
-        let mut inner = self.inner.lock();
-        inner.cooling.retain(|it| it.until > now);
+        let mut inner = self.lock(now);
         let limit_of = |it: &SlotCandidate| (it.pool.profile, inner.limit(&it.pool).0);
         let places: Vec<_> = request.order.iter().map(limit_of).collect();
         match limits::decide_slot(&places, &inner.held(), request.holder) {
@@ -142,8 +148,7 @@ impl SlotTable {
         is_awaited: impl Fn(ProfileId) -> bool,
     ) -> Option<(usize, Lease)> {
         let now = Instant::now();
-        let mut inner = self.inner.lock();
-        inner.cooling.retain(|it| it.until > now);
+        let mut inner = self.lock(now);
         let may_open = |SlotCandidate { pool, .. }: &SlotCandidate| {
             let (max, n_used) = (pool.max_streams, inner.n_used(pool.profile));
             limits::may_open_beside(max, inner.observed(pool), n_used, is_awaited(pool.profile))
@@ -232,8 +237,7 @@ impl SlotTable {
             return false;
         }
         let now = Instant::now();
-        let mut inner = self.inner.lock();
-        inner.cooling.retain(|it| it.until > now);
+        let mut inner = self.lock(now);
         let is_other = |it: &(&u64, &Entry)| *it.0 != id && it.1.pool.profile == pool.profile;
         let n_others = inner.leases.iter().filter(is_other).count();
         let n_carried = inner.leases.iter().filter(is_other).filter(|it| it.1.has_delivered).count() as u32;

@@ -195,8 +195,6 @@ struct SourceReader {
     aligner: Aligner,
     pacer: Pacer,
     silence: SilenceMonitor,
-    /// The source is lost after this long without payload.
-    silence_max: Duration,
     payload: PayloadFilter,
     unsynced_since: Option<Instant>,
 }
@@ -209,7 +207,6 @@ impl SourceReader {
             aligner: Aligner::new(),
             pacer,
             silence: SilenceMonitor::new(settings.silence_suspected_after, settings.stall_timeout, now),
-            silence_max: settings.stall_timeout,
             payload: PayloadFilter::default(),
             unsynced_since: None,
         }
@@ -231,7 +228,7 @@ impl SourceReader {
 
     /// Returns the time at which the source counts as lost.
     fn deadline(&self, settings: &PumpSettings) -> Instant {
-        let stall = self.silence.last_payload() + self.silence_max;
+        let stall = self.silence.stalled_at();
         self.unsynced_since.map_or(stall, |since| stall.min(since + settings.sync_lost_timeout))
     }
 
@@ -240,14 +237,8 @@ impl SourceReader {
         if self.unsynced_since.is_some_and(|it| it + settings.sync_lost_timeout <= now) {
             return Some(Cause::SyncLost);
         }
-        let is_stalled = self.silence.last_payload() + self.silence_max <= now;
+        let is_stalled = self.silence.stalled_at() <= now;
         is_stalled.then(|| self.payload.cause_of_silence())
-    }
-
-    /// Sets the time without payload after which the source is lost.
-    fn allow_silence(&mut self, expected: Duration, stall_timeout: Duration) {
-        self.silence_max = stall_timeout.max(expected);
-        self.silence.expect(expected, self.silence_max);
     }
 
     /// Notes what bytes that were just read show. Returns whether they end a silence that was reported, and the end of
@@ -402,9 +393,7 @@ impl<N: Fn(PumpMessage)> Pump<N> {
     fn follow(&mut self, attempt: u64, source: Box<Source>) {
         self.drop_prepared();
         self.release();
-        let now = Instant::now();
-        let pacer = self.pacer(source.supply(), now);
-        let reader = SourceReader::new(source, pacer, &self.settings, now);
+        let reader = self.reader(source);
         self.begin(Following { attempt, reader, is_playing: false });
     }
 
@@ -418,10 +407,8 @@ impl<N: Fn(PumpMessage)> Pump<N> {
     fn prepare(&mut self, attempt: u64, source: Box<Source>) {
         self.drop_prepared();
         debug!(attempt, source = ?source.info(), "pump prepares a source");
-        let now = Instant::now();
         self.splice.prepare();
-        let pacer = self.pacer(source.supply(), now);
-        let reader = SourceReader::new(source, pacer, &self.settings, now);
+        let reader = self.reader(source);
         self.prepared = Some(Prepared { attempt, reader, is_ready: false });
     }
 
@@ -450,6 +437,12 @@ impl<N: Fn(PumpMessage)> Pump<N> {
         } else {
             self.begin_gap();
         }
+    }
+
+    fn reader(&mut self, source: Box<Source>) -> SourceReader {
+        let now = Instant::now();
+        let pacer = self.pacer(source.supply(), now);
+        SourceReader::new(source, pacer, &self.settings, now)
     }
 
     fn pacer(&mut self, supply: Supply, now: Instant) -> Pacer {
@@ -541,7 +534,7 @@ impl<N: Fn(PumpMessage)> Pump<N> {
         // The bursts of a paced source are made by its pauses.
         let is_paced = reader.pacer.is_paced();
         let expected = if is_paced { Duration::ZERO } else { self.shared.silence_to_expect() };
-        reader.allow_silence(expected, self.settings.stall_timeout);
+        reader.silence.expect(expected, self.settings.stall_timeout);
         if self.splice.take_table_change() {
             self.shared.set_tables(self.splice.source_tables());
         }

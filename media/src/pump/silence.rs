@@ -24,6 +24,7 @@ pub(super) struct SilenceMonitor {
     stall_timeout: Duration,
     /// Silence to expect after what was received, because it was a burst.
     expected: Duration,
+    /// While the source is paused, the end of the pause.
     last_payload: Instant,
     next_check: Instant,
     /// Time since the last payload during which the pump did not run on time.
@@ -66,15 +67,16 @@ impl SilenceMonitor {
         self.begin(until);
     }
 
-    /// Sets the silence to expect after a burst, and the time after which the source counts as lost.
+    /// Sets the silence to expect, which is longer after a burst, and the time after which a source that sends evenly
+    /// counts as lost.
     pub(super) fn expect(&mut self, silence: Duration, stall_timeout: Duration) {
         self.expected = silence;
-        self.stall_timeout = stall_timeout;
+        self.stall_timeout = stall_timeout.max(silence);
     }
 
-    /// Returns the time of the last payload. While the source is paused, the end of the pause.
-    pub(super) fn last_payload(&self) -> Instant {
-        self.last_payload
+    /// Returns the time at which the source counts as lost.
+    pub(super) fn stalled_at(&self) -> Instant {
+        self.last_payload + self.stall_timeout
     }
 
     /// Returns the time of the next [`Self::check`].
@@ -127,7 +129,7 @@ mod tests {
 
     /// Runs the checks on time from the last payload on. Returns the silence that raises suspicion within ten seconds.
     fn suspected_after(monitor: &mut SilenceMonitor) -> Option<u128> {
-        let end = monitor.last_payload() + 10_000 * MS;
+        let end = monitor.last_payload + 10_000 * MS;
         while let Some(at) = monitor.deadline().filter(|it| *it <= end) {
             if let Some(silence) = monitor.check(at) {
                 return Some(silence.as_millis());

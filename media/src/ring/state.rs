@@ -41,6 +41,13 @@ pub(super) struct StoredChunk {
     pub(super) file: Option<FileRange>,
 }
 
+impl StoredChunk {
+    /// Returns the number of bytes that it occupies in a memory file.
+    fn file_bytes(&self) -> usize {
+        if self.file.is_some() { self.chunk.len() } else { 0 }
+    }
+}
+
 /// The demands of a budget on a ring.
 #[derive(Clone, Copy)]
 pub(super) struct Pressure {
@@ -126,8 +133,8 @@ impl RingState {
         let n_before = sequence.saturating_sub(self.oldest()).min(self.chunks.len() as u64) as usize;
         // Only the newest chunks have files, without a break.
         for stored in self.chunks.range_mut(..n_before).rev().take_while(|it| it.file.is_some()) {
+            self.file_bytes -= stored.file_bytes();
             stored.file = None;
-            self.file_bytes -= stored.chunk.len();
         }
         before - self.file_bytes
     }
@@ -140,7 +147,6 @@ impl RingState {
         let memory = size_of::<StoredChunk>() + chunk.len() + head.memory(before);
         self.next += 1;
         self.bytes += memory;
-        self.file_bytes += if file.is_some() { chunk.len() } else { 0 };
         if head.filler {
             self.newest_filler = Some(head.sequence);
             self.points.clear();
@@ -151,7 +157,9 @@ impl RingState {
                 self.points.push(head.sequence, head.arrived);
             }
         }
-        self.chunks.push_back(StoredChunk { chunk, offset, memory, file });
+        let stored = StoredChunk { chunk, offset, memory, file };
+        self.file_bytes += stored.file_bytes();
+        self.chunks.push_back(stored);
     }
 
     /// Keeps chunks longer, until the newest is due at `due`.
@@ -186,7 +194,7 @@ impl RingState {
             if !is_surplus || (is_newest_gop && !is_long_gop && self.bytes <= pressure.gop_bytes) {
                 break;
             }
-            let n_file_bytes = if oldest.file.is_some() { oldest.chunk.len() } else { 0 };
+            let n_file_bytes = oldest.file_bytes();
             freed += oldest.memory + n_file_bytes;
             self.bytes -= oldest.memory;
             self.file_bytes -= n_file_bytes;

@@ -223,9 +223,7 @@ impl Gathering {
         if !is_new && shift - due > ticks(slack) {
             return None;
         }
-        let clock = self.held[..=index].iter().rev().find_map(|held| held.clock);
-        let late_by = clock.zip(output.clock.filter(|_| self.keeps_clock));
-        let late_by = late_by.map_or(0, |(clock, floor)| floor + 1 - (clock + shift));
+        let late_by = self.clock_shortfall(index, shift, output).unwrap_or(0);
         // Clock references that are too early are left out; for longer than this, a step of the pictures is better.
         if late_by > SECOND {
             shift += late_by;
@@ -414,11 +412,15 @@ impl Gathering {
         let pid = self.output_pid(index, output)?;
         let floor = output.floor(pid);
         let by_stamp = floor.zip(stamp).map(|(floor, stamp)| floor - stamp);
-        let clock = self.held[..=index].iter().rev().find_map(|held| held.clock);
-        let by_clock = clock
-            .zip(output.clock.filter(|_| self.keeps_clock))
-            .map(|(clock, floor)| floor + 1 - (clock + shift));
+        let by_clock = self.clock_shortfall(index, shift, output);
         Some(by_stamp.into_iter().chain(by_clock).max().unwrap_or(0))
+    }
+
+    /// Returns how far the last clock before this packet is behind that of the output; `None` if it need not continue it.
+    fn clock_shortfall(&self, index: usize, shift: Ticks, output: &Output) -> Option<Ticks> {
+        let clock = self.held[..=index].iter().rev().find_map(|held| held.clock)?;
+        let floor = output.clock.filter(|_| self.keeps_clock)?;
+        Some(floor + 1 - (clock + shift))
     }
 }
 

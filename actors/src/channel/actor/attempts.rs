@@ -10,7 +10,7 @@ use domain::playout::{Attempt, AttemptReason, Failure, FailureScope, Input};
 use domain::settings::AtLimit;
 use domain::source_url::SourceUrl;
 use media::error::{self, Cause, UpstreamError};
-use media::source::{self, OpenRequest, PlaylistFormat, PlaylistReader, Source};
+use media::source::{self, OpenRequest, PlaylistAddress, PlaylistFormat, PlaylistReader, Source};
 use tokio_util::task::AbortOnDropHandle;
 
 use super::State;
@@ -158,16 +158,14 @@ impl State {
         if self.audience.is_deserted() {
             return;
         }
-        let playing = self.upstream.playing().filter(|_| self.upstream.is_playing(attempt)).cloned();
-        if let Some(candidate) = playing {
+        if let Some(candidate) = self.upstream.played_by(attempt).cloned() {
             self.history.begin_silence(silence);
             self.push_reported(Input::Silent { attempt }, ChannelChange::Silent { candidate, silence });
         }
     }
 
     pub(super) fn resumed(&mut self, attempt: Attempt) {
-        let playing = self.upstream.playing().filter(|_| self.upstream.is_playing(attempt)).cloned();
-        if let Some(candidate) = playing {
+        if let Some(candidate) = self.upstream.played_by(attempt).cloned() {
             let silence = self.history.end_silence();
             self.push_reported(Input::Resumed { attempt }, ChannelChange::Resumed { candidate, silence });
         }
@@ -219,14 +217,10 @@ pub(crate) fn open_request(
     known: Option<PlaylistFormat>,
 ) -> OpenRequest {
     let command = candidate.command.as_ref().map(words);
-    let of_playlist = known.filter(|_| has_ffmpeg).map(|format| {
-        words(&ffmpeg::playlist_command(&FfmpegInput {
-            url: &candidate.url,
-            headers: &candidate.headers,
-            is_trusted: true,
-            cookies: &[],
-            format: Some(format.ffmpeg_name()),
-        }))
+    let playlist_reader = has_ffmpeg.then(|| playlist_reader(candidate));
+    let of_playlist = playlist_reader.as_ref().zip(known).map(|(command_of, format)| {
+        let url = candidate.url.expose().to_owned();
+        command_of(&PlaylistAddress { url, format, is_trusted: true, cookies: Vec::new() })
     });
     let referrer = candidate.headers.referrer.iter().map(|it| ("Referer".to_owned(), it.clone()));
     OpenRequest {
@@ -234,7 +228,7 @@ pub(crate) fn open_request(
         user_agent: candidate.headers.user_agent.clone(),
         headers: referrer.chain(candidate.headers.extra.iter().cloned()).collect(),
         command: command.or(of_playlist),
-        playlist_reader: has_ffmpeg.then(|| playlist_reader(candidate)),
+        playlist_reader,
     }
 }
 

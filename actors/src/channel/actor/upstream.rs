@@ -201,7 +201,12 @@ impl ChannelUpstream {
     }
 
     pub(super) fn is_playing(&self, attempt: Attempt) -> bool {
-        self.playing.as_ref().is_some_and(|it| it.0 == attempt)
+        self.played_by(attempt).is_some()
+    }
+
+    /// Returns the candidate of this attempt if it plays.
+    pub(super) fn played_by(&self, attempt: Attempt) -> Option<&Candidate> {
+        self.playing.as_ref().filter(|it| it.0 == attempt).map(|it| &it.1)
     }
 
     /// Returns the channel as events name it.
