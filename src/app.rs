@@ -17,7 +17,7 @@ use domain::account::Account;
 use domain::ids::ProfileId;
 use storage::Models;
 
-use crate::auth::Auth;
+use crate::auth::{Auth, SetupCode};
 use crate::config::Config;
 use crate::http::admission::Admission;
 use crate::http::network_refusals::NetworkRefusals;
@@ -27,6 +27,8 @@ pub(crate) struct App {
     pub(crate) config: Config,
     pub(crate) models: Models,
     pub(crate) auth: Auth,
+    /// Lets its owner create the first admin.
+    pub(crate) setup_code: SetupCode,
     pub(crate) switchboard: Switchboard,
     pub(crate) importer: Importer,
     pub(crate) trials: Trials,
@@ -55,6 +57,7 @@ impl App {
         let events = system.events();
         Ok(App {
             auth: Auth::new(&models, events.clone(), &config.auth)?,
+            setup_code: SetupCode::generate(),
             switchboard: system.switchboard(),
             importer: system.importer(),
             trials: system.trials(),

@@ -44,6 +44,11 @@ impl DataFolder {
         self.root.join("key")
     }
 
+    /// Returns the path of the socket over which commands reach the running gateway.
+    pub(crate) fn control_socket(&self) -> PathBuf {
+        self.root.join("control.sock")
+    }
+
     /// Opens the store, or creates and initialises a new one. Blocks.
     pub(crate) fn open(&self) -> Result<Store, DataError> {
         self.create().map_err(|source| DataError::Folder { root: self.root.clone(), source })?;

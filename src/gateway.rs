@@ -10,7 +10,9 @@ use actors::{
     System, SystemParts, effective_settings,
 };
 use domain::plan::PlanContext;
+use domain::secret::Secret;
 use domain::settings::Settings;
+use domain::user::UserLevel;
 use media::{DialSettings, TcpDial};
 use rustix::process::{Resource, getrlimit, setrlimit};
 use socket2::{Domain, Protocol, Socket, Type};
@@ -18,11 +20,13 @@ use storage::{Models, Store};
 use tokio::net::TcpListener;
 use tokio::runtime::Handle;
 use tokio::time::Instant;
-use tracing::info;
+use tracing::{info, warn};
 use warp::Filter;
 
 use crate::app::App;
 use crate::config::{Config, Listen};
+use crate::control::ControlSocket;
+use crate::data::DataFolder;
 use crate::http::accept::Server;
 use crate::http::admission::Admission;
 use crate::http::{Routes, route_table};
@@ -81,6 +85,7 @@ pub struct Gateway {
     player: Server,
     api_addr: SocketAddr,
     player_addr: SocketAddr,
+    control: Option<ControlSocket>,
 }
 
 impl Gateway {
@@ -112,7 +117,22 @@ impl Gateway {
         };
         let (api, player) = (open(api_listener, api_routes), open(player_listener, player_routes));
         info!(api.address = %api_addr, player.address = %player_addr, "gateway started");
-        Ok(Gateway { system, app, api, player, api_addr, player_addr })
+        Ok(Gateway { system, app, api, player, api_addr, player_addr, control: None })
+    }
+
+    /// Lets commands of the operator reach the gateway over a socket in its data folder. Without the socket, these
+    /// commands work only while the gateway is stopped, so a failure is only logged.
+    pub(crate) fn open_control_socket(&mut self, folder: &DataFolder) {
+        match ControlSocket::open(folder, self.models().store.clone()) {
+            Ok(socket) => self.control = Some(socket),
+            Err(error) => {
+                let path = folder.control_socket();
+                warn!(
+                    "failed to open {}, so user commands need the gateway to be stopped: {error}",
+                    path.display()
+                );
+            }
+        }
     }
 
     /// Returns the bound address of the admin API.
@@ -150,6 +170,13 @@ impl Gateway {
         self.system.settings()
     }
 
+    /// Returns the code with which the first admin can be created from anywhere, or `None` if an admin exists.
+    pub fn setup_code(&self) -> Option<Secret> {
+        let has_admin =
+            self.app.models.users.load().iter().any(|it| it.effective_level() == UserLevel::Admin);
+        self.app.setup_code.text().filter(|_| !has_admin)
+    }
+
     /// Returns the event bus.
     pub fn events(&self) -> Events {
         self.system.events()
@@ -164,6 +191,7 @@ impl Gateway {
     /// lets open responses finish until the drain time-out, closes upstream sockets, and finally closes the store.
     pub async fn stop(self) -> Stopped {
         info!("gateway stopping");
+        drop(self.control);
         self.app.is_draining.store(true, Ordering::Relaxed);
         let deadline = Instant::now() + self.app.config.limits.drain_timeout;
         self.api.drain();

@@ -10,6 +10,7 @@ mod app;
 mod auth;
 pub mod commands;
 pub mod config;
+mod control;
 mod data;
 pub mod demo;
 mod gateway;
@@ -19,6 +20,7 @@ pub mod play;
 mod player;
 mod push;
 pub mod rest;
+mod setup_page;
 mod status;
 pub mod telemetry;
 

@@ -154,10 +154,28 @@ impl User {
         self.is_active && self.effective_level() >= level
     }
 
+    /// Replaces the hash of the password, which rejects all tokens issued so far.
+    pub fn set_password(&mut self, hash: Secret) {
+        self.password = Some(hash);
+        self.generation = self.generation.wrapping_add(1);
+    }
+
+    /// Removes the API key and the player password.
+    pub fn revoke_secrets(&mut self) {
+        self.api_key = None;
+        self.player_password = None;
+    }
+
     /// Returns the name in the form in which names are compared.
     pub fn name_key(username: &str) -> String {
         username.to_lowercase()
     }
+}
+
+/// Returns whether this user is the only active superuser. Without one, nobody could administer the gateway.
+pub fn is_last_superuser(users: &[User], id: UserId) -> bool {
+    let mut superusers = users.iter().filter(|it| it.is_active && it.is_superuser);
+    superusers.next().is_some_and(|it| it.id == id) && superusers.next().is_none()
 }
 
 /// Returns whether this channel is visible to this user. Lists, playlists, guides, tuners and playback all use this
@@ -171,7 +189,7 @@ pub fn can_see(user: &User, channel: &Channel) -> bool {
 
 /// First path segments of the gateway's own addresses. A user of such a name could not use the short address
 /// `/{user}/…`.
-const RESERVED: [&str; 21] = [
+const RESERVED: [&str; 22] = [
     "accounts",
     "api",
     "epg.xml",
@@ -186,6 +204,7 @@ const RESERVED: [&str; 21] = [
     "playlist.m3u",
     "proxy",
     "series",
+    "setup",
     "static",
     "streaming",
     "timeshift",

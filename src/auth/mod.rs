@@ -9,6 +9,7 @@ mod denied;
 mod hs256;
 mod keys;
 mod passwords;
+mod setup_code;
 #[cfg(test)]
 mod tests;
 mod throttle;
@@ -33,6 +34,7 @@ pub(crate) use self::denied::Denied;
 pub(crate) use self::passwords::PASSWORD_BYTES_MAX;
 use self::passwords::Passwords;
 pub use self::passwords::hash_password;
+pub(crate) use self::setup_code::SetupCode;
 use self::throttle::Throttle;
 pub(crate) use self::tokens::Tokens;
 use self::tokens::{Signer, TokenError, TokenUse};

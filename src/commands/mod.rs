@@ -8,14 +8,14 @@ mod user;
 use std::process::ExitCode;
 
 pub use self::serve::{ServeError, serve};
-use crate::config::{Command, Config, StoreCommand, UserCommand};
+use crate::config::{Command, Config, StoreCommand};
 
 /// Runs a command that starts no gateway, and blocks. Returns `None` for commands that start a gateway.
 pub fn run(command: &Command, config: &Config) -> Option<anyhow::Result<ExitCode>> {
     Some(match command {
         Command::Check => store::check(config),
         Command::Store { command: StoreCommand::Salvage { into } } => store::salvage(config, into),
-        Command::User { command: UserCommand::Add(new) } => user::add(config, new),
+        Command::User { command } => user::run(config, command),
         Command::Import(new) => import::run(config, new),
         Command::Serve | Command::Play { .. } | Command::Demo { .. } => return None,
     })

@@ -5,7 +5,7 @@ use std::fmt::Write;
 use crate::config::Config;
 use crate::data::{DataError, DataFolder};
 use crate::gateway::{Gateway, Runtimes, StartError};
-use crate::play::{addresses_text, say};
+use crate::play::{addresses_text, local_authority, say};
 
 /// Error that prevents `serve` from starting.
 #[derive(Debug, thiserror::Error)]
@@ -24,7 +24,8 @@ pub async fn serve(config: Config, runtimes: Runtimes) -> Result<Gateway, ServeE
         runtimes.work.spawn_blocking(move || folder.open())
     };
     let store = opening.await.map_err(|_| StartError::Runtime)??;
-    let gateway = Gateway::start(config, store, runtimes).await?;
+    let mut gateway = Gateway::start(config, store, runtimes).await?;
+    gateway.open_control_socket(&folder);
     say(&text(&gateway, &folder));
     Ok(gateway)
 }
@@ -36,10 +37,14 @@ fn text(gateway: &Gateway, folder: &DataFolder) -> String {
     let root = folder.root().display();
     writeln!(text, "Data                  {root}, {} channels", channels.len())
         .expect("writing to a String cannot fail");
-    if models.users.load().is_empty() {
+    if let Some(code) = gateway.setup_code() {
+        // Behind `#`, because browsers send that part neither in a request nor as `Referer`.
+        let (address, code) = (local_authority(gateway.player_addr()), code.expose());
         writeln!(
             text,
-            "\nNo users exist yet. Stop Headwater, create the first user, and start Headwater again:\n  \
+            "\nNo admin exists yet. Open this address to create the first one:\n  \
+             http://{address}/setup#{code}\n\
+             From another machine, use the address of this machine. Or run this command here:\n  \
              headwater --data-dir {root} user add admin --superuser"
         )
         .expect("writing to a String cannot fail");

@@ -74,7 +74,7 @@ pub enum Command {
     ///
     /// Importing the same list again changes only what differs: streams keep their ids and edits.
     Import(NewImport),
-    /// Manage users. The gateway must not be running.
+    /// Manage users, also while the gateway runs.
     User {
         #[command(subcommand)]
         command: UserCommand,
@@ -121,6 +121,17 @@ pub enum UserCommand {
     /// The password is read from standard input (--password-stdin) or from the variable HEADWATER_PASSWORD; otherwise a
     /// random password is generated and printed.
     Add(NewUser),
+    /// List all users.
+    List,
+    /// Replace the password of a user, which ends all logins.
+    ///
+    /// The password is read like that of a new user.
+    Passwd(NewPassword),
+    /// Delete a user.
+    Delete {
+        /// User name
+        name: String,
+    },
 }
 
 /// Arguments of `headwater import`.
@@ -154,6 +165,19 @@ pub struct NewUser {
     /// 0 (viewer), 1 (may also read the API) or 10 (admin) [default: 0, or 10 with --superuser]
     #[arg(long, value_name = "N")]
     pub level: Option<u8>,
+    /// Read the password from the first line of standard input
+    #[arg(long)]
+    pub password_stdin: bool,
+}
+
+/// Arguments of `headwater user passwd`.
+#[derive(Debug, clap::Args)]
+pub struct NewPassword {
+    /// User name
+    pub name: String,
+    /// Also remove the API key and the player password
+    #[arg(long)]
+    pub revoke_secrets: bool,
     /// Read the password from the first line of standard input
     #[arg(long)]
     pub password_stdin: bool,

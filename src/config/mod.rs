@@ -19,7 +19,9 @@ use std::time::Duration;
 use domain::settings::{Settings, seconds};
 use serde::{Deserialize, Serialize};
 
-pub use self::args::{Args, Command, NewImport, NewUser, PASSWORD_VARIABLE, StoreCommand, UserCommand};
+pub use self::args::{
+    Args, Command, NewImport, NewPassword, NewUser, PASSWORD_VARIABLE, StoreCommand, UserCommand,
+};
 pub use self::layers::{ConfigError, Loaded, load};
 pub use self::values::{ListSource, Listen, LogFormat};
 pub use crate::http::network::{NetworkError, Networks};

@@ -2,6 +2,8 @@
 
 use std::collections::BTreeSet;
 use std::io::Write;
+use std::os::unix::fs::PermissionsExt;
+use std::os::unix::net::UnixListener;
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
 
@@ -45,6 +47,10 @@ impl Data {
 
     fn key(&self) -> PathBuf {
         self.folder.path().join("key")
+    }
+
+    fn control_socket(&self) -> PathBuf {
+        self.folder.path().join("control.sock")
     }
 
     /// Opens the store while no program uses it. Blocks.
@@ -199,6 +205,8 @@ async fn the_first_start_creates_its_folder_and_explains_how_to_create_a_user() 
     program.address().await;
     let next = format!("headwater --data-dir {} user add admin --superuser", data.root());
     eventually("the hint what to do next", || program.output().contains(&next)).await;
+    let page = format!("http://{}/setup#", program.address().await);
+    assert!(program.output().contains(&page), "{}", program.output());
     assert!(data.key().exists() && data.store().exists());
     program.signal("TERM");
     assert_eq!(program.ended().await.code(), Some(0));
@@ -208,7 +216,7 @@ async fn the_first_start_creates_its_folder_and_explains_how_to_create_a_user() 
     assert_eq!(code, Some(0), "{reply}");
     let program = data.run(&["serve"]);
     program.address().await;
-    assert!(!program.output().contains("No users exist"), "{}", program.output());
+    assert!(!program.output().contains("/setup"), "{}", program.output());
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -217,8 +225,7 @@ async fn store_commands_fail_with_one_line_while_a_gateway_runs() {
     let program = data.run(&["serve"]);
     program.address().await;
     let new = data.folder.path().join("new").display().to_string();
-    let commands: [&[&str]; 4] =
-        [&["serve"], &["check"], &["store", "salvage", &new], &["user", "add", "anna"]];
+    let commands: [&[&str]; 3] = [&["serve"], &["check"], &["store", "salvage", &new]];
     for command in commands {
         let (code, reply) = data.ran(command).await;
         assert_eq!(code, Some(1), "{command:?}: {reply}");
@@ -288,6 +295,69 @@ async fn salvage_moves_readable_records_of_a_damaged_store_into_a_new_one_that_p
     let address = program.address().await;
     let paths = program.streams().await;
     Player::watch(address, &paths[1]).await.sees("film").await;
+}
+
+/// Returns the password that a command printed.
+fn printed_password(reply: &str) -> &str {
+    reply.lines().find_map(|it| it.strip_prefix("password: ")).unwrap_or_else(|| panic!("{reply}"))
+}
+
+/// Runs the user commands on this data folder.
+async fn manage_users(data: &Data) {
+    for (command, code, expected) in [
+        (&["user", "add", "boss", "--superuser"][..], 0, "created user boss (admin)"),
+        (&["user", "add", "Boss"], 1, "already exists"),
+        (&["user", "add", "anna"], 0, "created user anna (viewer)"),
+        (&["user", "list"], 0, "boss  (admin, superuser)  last login: never"),
+        (&["user", "passwd", "ANNA", "--revoke-secrets"], 0, "changed the password of user ANNA"),
+        (&["user", "passwd", "nobody"], 1, "there is no user nobody"),
+        (&["user", "delete", "boss"], 1, "last active superuser"),
+        (&["user", "delete", "anna"], 0, "deleted user anna"),
+        (&["user", "delete", "anna"], 1, "there is no user anna"),
+    ] {
+        let (ended, reply) = data.ran(command).await;
+        assert!(ended == Some(code) && reply.contains(expected), "{command:?}: {reply}");
+        assert!(code == 0 || reply.lines().count() == 1, "{command:?}: {reply}");
+    }
+    let (_, reply) = data.ran(&["user", "list"]).await;
+    assert!(reply.lines().count() == 1 && reply.contains("boss"), "{reply}");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn user_commands_work_while_the_gateway_is_stopped() {
+    let data = Data::new();
+    let (code, reply) = data.ran(&["user", "list"]).await;
+    assert!(code == Some(1) && reply.contains("there is no store"), "{reply}");
+    manage_users(&data).await;
+    // The socket of a killed gateway is left behind, and nobody listens.
+    drop(UnixListener::bind(data.control_socket()).unwrap());
+    assert_eq!(data.ran(&["user", "list"]).await.0, Some(0));
+}
+
+/// Holds T-login.2.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn user_commands_work_while_the_gateway_runs_and_take_effect_at_once() {
+    // A longer path than the name of a socket can be.
+    let data = Data { folder: tempfile::Builder::new().prefix(&"x".repeat(120)).tempdir().unwrap() };
+    let mut program = data.run(&["serve"]);
+    let gateway = Api::stranger_at(program.address().await);
+    manage_users(&data).await;
+    let mode = std::fs::metadata(data.control_socket()).unwrap().permissions().mode();
+    assert_eq!(mode & 0o777, 0o600);
+
+    let (_, reply) = data.ran(&["user", "add", "bert"]).await;
+    let bert = gateway.login("bert", printed_password(&reply)).await;
+    assert_eq!(bert.get("/api/accounts/users/me/").await.status, 200);
+    let (_, changed) = data.ran(&["user", "passwd", "bert"]).await;
+    assert_eq!(bert.get("/api/accounts/users/me/").await.status, 401, "the old login ended");
+    assert_eq!(gateway.token("bert", printed_password(&reply)).await.status, 401);
+    assert_eq!(gateway.token("bert", printed_password(&changed)).await.status, 200);
+    assert!(!program.output().contains(printed_password(&changed)));
+
+    program.signal("TERM");
+    assert_eq!(program.ended().await.code(), Some(0));
+    assert!(!data.control_socket().exists(), "removed at the stop");
+    assert_eq!(data.ran(&["user", "list"]).await.0, Some(0));
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

@@ -105,9 +105,11 @@ impl Request {
     }
 
     fn text(&self, address: SocketAddr) -> String {
-        let mut text = format!("{} {} {}\r\nHost: {address}\r\n", self.method, self.path, self.version);
-        if !self.headers.iter().any(|(name, _)| name.eq_ignore_ascii_case("user-agent")) {
-            text.push_str("User-Agent: TestPlayer/1.0\r\n");
+        let mut text = format!("{} {} {}\r\n", self.method, self.path, self.version);
+        for (default, value) in [("Host", address.to_string()), ("User-Agent", "TestPlayer/1.0".to_owned())] {
+            if !self.headers.iter().any(|(name, _)| name.eq_ignore_ascii_case(default)) {
+                text.push_str(&format!("{default}: {value}\r\n"));
+            }
         }
         for (name, value) in &self.headers {
             text.push_str(&format!("{name}: {value}\r\n"));

@@ -1,4 +1,7 @@
-//! `/api/accounts/initialize-superuser/`: creates the first admin of a new installation, from a local network only.
+//! `/api/accounts/initialize-superuser/`: creates the first admin of a new installation.
+//!
+//! A caller on the machine of the gateway may do so, and anyone who sends the setup code that the gateway printed at its
+//! start. The local network is not enough: anyone in it could be first.
 
 use std::net::IpAddr;
 
@@ -12,7 +15,6 @@ use resource_derive::{Body, View};
 use serde::Serialize;
 
 use super::users::{CHARS_MAX, PASSWORD_CHARS_MAX, check_email, check_name};
-use crate::http::network::Networks;
 use crate::http::reply::Refusal;
 use crate::rest::frame::access::Access;
 use crate::rest::frame::call::Call;
@@ -30,6 +32,9 @@ pub(crate) struct FirstAdmin {
     /// Email address, for information only.
     #[field(blank, chars_max = CHARS_MAX)]
     email: Option<String>,
+    /// The code that the gateway printed at its start. Not needed on the machine of the gateway.
+    #[field(blank, chars_max = CHARS_MAX)]
+    setup_code: Option<Secret>,
 }
 
 /// State of the initial setup.
@@ -40,12 +45,27 @@ pub(crate) struct SetupView {
     /// The caller's address as seen by the gateway.
     #[field(example = "192.168.1.5")]
     client_ip: String,
-    /// Whether the caller may create the first admin now.
+    /// Whether the first admin can be created now.
     setup_allowed: bool,
+    /// Whether this caller has to send the setup code.
+    setup_code_required: bool,
 }
 
-/// RequestHeaders by which a proxy names the client it forwards for.
+/// Result of creating the first admin.
+#[derive(Clone, Debug, Serialize, View)]
+pub(crate) struct FirstAdminView {
+    /// Whether this request created the admin; `false` if an admin existed already, in which case nothing was changed.
+    created: bool,
+    /// Always `true`.
+    superuser_exists: bool,
+}
+
+/// Request headers by which a proxy names the client it forwards for.
 const FORWARDED: [&str; 3] = ["forwarded", "x-forwarded-for", "x-real-ip"];
+
+const REFUSED: &str = "Creating the first admin requires the setup code that the gateway printed at its start, as \
+                       \"setup_code\". Without it, run \"headwater user add NAME --superuser\" on its machine.";
+const WRONG_CODE: &str = "This is not the setup code that the gateway printed at its last start. A new one is printed at each start.";
 
 pub(super) fn routes() -> Vec<Route> {
     let path = "/api/accounts/initialize-superuser/";
@@ -54,43 +74,67 @@ pub(super) fn routes() -> Vec<Route> {
         Route::post(
             path,
             Access::Anyone,
-            "Creates the first admin, from loopback and private addresses only. Changes nothing if an admin exists.",
+            "Creates the first admin, with the setup code or on the machine of the gateway. Changes nothing if an \
+             admin exists.",
             create,
         )
         .refuses(
             StatusCode::FORBIDDEN,
-            "The caller is outside the local networks, uses a proxy, or sends the request from a page of another site.",
+            "The setup code is wrong, or is missing and the request comes from another machine, through a proxy, from \
+             a page of another site, or under another host name than an address or `localhost`.",
         ),
     ]
 }
 
 async fn retrieve(call: Call) -> Result<SetupView, Refusal> {
-    Ok(setup(&call))
+    let superuser_exists = has_admin(&call);
+    let address = call.caller.address().to_canonical();
+    Ok(SetupView {
+        superuser_exists,
+        client_ip: address.to_string(),
+        setup_allowed: !superuser_exists,
+        setup_code_required: !superuser_exists && !is_on_this_machine(address, &call.headers),
+    })
 }
 
-async fn create(call: Call, first: FirstAdmin) -> Result<SetupView, Refusal> {
-    let now = setup(&call);
-    if now.superuser_exists {
-        return Ok(now);
+async fn create(call: Call, first: FirstAdmin) -> Result<FirstAdminView, Refusal> {
+    if has_admin(&call) {
+        return Ok(FirstAdminView { created: false, superuser_exists: true });
     }
-    if !now.setup_allowed {
-        return Err(Refusal::network());
-    }
+    check_caller(&call, first.setup_code.as_ref())?;
     let username = check_name(&first.username)?;
     let email = check_email(first.email.unwrap_or_default())?;
     let password = call.app.auth.hash(first.password.expose().to_owned()).await?;
-    call.write(move |write| {
+    let created = call.write(move |write| {
         // Another request may have created one in the meantime.
         if write.all::<User>()?.iter().any(is_admin) {
-            return Ok(());
+            return Ok(false);
         }
         let id = UserId(write.next_id::<User>()?);
         let user = User::new(id, username, UserLevel::Admin, now_ms());
         let user = User { email, password: Some(password), is_staff: true, is_superuser: true, ..user };
-        Ok(write.put(&user)?)
-    })
-    .await?;
-    Ok(setup(&call))
+        write.put(&user)?;
+        Ok(true)
+    });
+    let created = created.await?;
+    call.app.setup_code.expire();
+    Ok(FirstAdminView { created, superuser_exists: true })
+}
+
+/// Refuses callers who may not create the first admin.
+fn check_caller(call: &Call, code: Option<&Secret>) -> Result<(), Refusal> {
+    let refused = |detail| Err(Refusal::status(StatusCode::FORBIDDEN).with_detail(detail));
+    match code.map(Secret::expose).filter(|it| !it.is_empty()) {
+        // The code proves more than the address, so a wrong one is not ignored.
+        Some(code) if call.app.setup_code.fits(code) => Ok(()),
+        Some(_) => refused(WRONG_CODE),
+        None if is_on_this_machine(call.caller.address(), &call.headers) => Ok(()),
+        None => refused(REFUSED),
+    }
+}
+
+fn has_admin(call: &Call) -> bool {
+    call.app.models.users.load().iter().any(|it| is_admin(it))
 }
 
 /// Returns whether the user has every permission, or will have when activated again.
@@ -98,20 +142,24 @@ fn is_admin(user: &User) -> bool {
     user.effective_level() == UserLevel::Admin
 }
 
-fn setup(call: &Call) -> SetupView {
-    let superuser_exists = call.app.models.users.load().iter().any(|it| is_admin(it));
-    let address = call.caller.address().to_canonical();
-    let setup_allowed = !superuser_exists && is_local(address, &call.headers);
-    SetupView { superuser_exists, client_ip: address.to_string(), setup_allowed }
-}
-
-fn is_local(address: IpAddr, headers: &HeaderMap) -> bool {
+/// Returns whether the caller is a program on the same machine, or a page of the gateway in a browser there.
+fn is_on_this_machine(address: IpAddr, headers: &HeaderMap) -> bool {
     // The address of a proxy does not reveal the client, which may be anywhere on the Internet.
     let is_direct = FORWARDED.iter().all(|it| !headers.contains_key(*it));
-    is_direct && Networks::local().contains(address) && !is_cross_site(headers)
+    is_direct && address.to_canonical().is_loopback() && !is_rebound(headers) && !is_cross_site(headers)
 }
 
-/// A browser in the local network may run a page from any site. It names that site in `Origin`.
+/// A page of any site can point its own host name at this machine, and is then of the same site. It cannot do so with an
+/// address or `localhost`.
+fn is_rebound(headers: &HeaderMap) -> bool {
+    let host = headers.get(HOST).and_then(|it| it.to_str().ok()).and_then(|it| it.parse().ok());
+    let Some(host): Option<http::uri::Authority> = host else { return true };
+    let name = host.host();
+    let address = name.strip_prefix('[').and_then(|it| it.strip_suffix(']')).unwrap_or(name);
+    !name.eq_ignore_ascii_case("localhost") && address.parse::<IpAddr>().is_err()
+}
+
+/// A browser on this machine may run a page from any site. It names that site in `Origin`.
 fn is_cross_site(headers: &HeaderMap) -> bool {
     let text = |name| headers.get(name).map(|it: &HeaderValue| it.to_str().unwrap_or_default());
     let host = text(HOST);
@@ -124,25 +172,45 @@ mod tests {
 
     use super::*;
 
+    #[track_caller]
+    fn check(address: &str, headers: &[(&'static str, &'static str)], expected: bool) {
+        let sent = headers
+            .iter()
+            .map(|(name, value)| (HeaderName::from_static(name), HeaderValue::from_static(value)));
+        let is_local = is_on_this_machine(address.parse().unwrap(), &sent.collect());
+        assert_eq!(is_local, expected, "{address} {headers:?}");
+    }
+
     #[test]
-    fn the_first_admin_is_created_from_a_local_network_without_a_proxy_or_a_page_of_another_site() {
-        let check = |address: &str, headers: &[(&'static str, &'static str)], expected: bool| {
-            let headers = headers
-                .iter()
-                .map(|(name, value)| (HeaderName::from_static(name), HeaderValue::from_static(value)));
-            assert_eq!(is_local(address.parse().unwrap(), &headers.collect()), expected, "{address}");
-        };
-        for local in ["127.0.0.1", "::1", "192.168.1.5", "::ffff:10.0.0.5", "fd00::5"] {
-            check(local, &[], true);
-            check(local, &[("host", "nas:9191"), ("origin", "http://nas:9191")], true);
-            check(local, &[("host", "nas:9191"), ("origin", "https://elsewhere.example")], false);
-            check(local, &[("host", "nas:9191"), ("origin", "null")], false);
+    fn without_a_code_only_loopback_without_a_proxy_or_another_page_creates_the_first_admin() {
+        const HOST: (&str, &str) = ("host", "localhost:9191");
+        for loopback in ["127.0.0.1", "127.9.9.9", "::1", "::ffff:127.0.0.1"] {
+            check(loopback, &[HOST], true);
+            check(loopback, &[HOST, ("origin", "http://localhost:9191")], true);
+            check(loopback, &[HOST, ("origin", "https://elsewhere.example")], false);
+            check(loopback, &[HOST, ("origin", "null")], false);
             for header in FORWARDED {
-                check(local, &[(header, "127.0.0.1")], false);
+                check(loopback, &[HOST, (header, "127.0.0.1")], false);
             }
         }
-        for remote in ["192.0.2.1", "100.64.0.1", "2001:db8::1"] {
-            check(remote, &[], false);
+        for other in ["192.168.1.5", "10.0.0.5", "::ffff:10.0.0.5", "fd00::5", "192.0.2.1", "2001:db8::1"] {
+            check(other, &[HOST], false);
         }
+    }
+
+    #[test]
+    fn a_host_name_that_a_page_could_point_at_this_machine_is_refused() {
+        for host in
+            ["localhost", "LocalHost:8000", "127.0.0.1", "127.0.0.1:9191", "[::1]:9191", "192.168.1.5"]
+        {
+            check("127.0.0.1", &[("host", host)], true);
+        }
+        for host in
+            ["evil.example:9191", "nas:9191", "localhost.evil.example", "127.0.0.1.evil.example", "", "[x]:1"]
+        {
+            check("127.0.0.1", &[("host", host), ("origin", "http://evil.example:9191")], false);
+            check("127.0.0.1", &[("host", host)], false);
+        }
+        check("127.0.0.1", &[], false);
     }
 }

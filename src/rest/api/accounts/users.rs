@@ -5,7 +5,7 @@ use std::sync::Arc;
 use actors::now_ms;
 use domain::ids::UserId;
 use domain::secret::Secret;
-use domain::user::{USERNAME_CHARS_MAX, User, UserLevel, UsernameError, check_username};
+use domain::user::{USERNAME_CHARS_MAX, User, UserLevel, UsernameError, check_username, is_last_superuser};
 use http::StatusCode;
 use resource_derive::{Query, View};
 use serde::Serialize;
@@ -156,7 +156,7 @@ async fn update(call: Call, mut edit: UserEdit) -> Result<UserView, Refusal> {
     call.update(move |write, user: &mut User| {
         edit.apply(user)?;
         set_password(user, password);
-        if !is_active_superuser(user) && is_last_superuser(write, id)? {
+        if !(user.is_active && user.is_superuser) && is_last(write, id)? {
             let field = if user.is_active { "is_superuser" } else { "is_active" };
             return Err(Refusal::field(field, LAST_SUPERUSER));
         }
@@ -166,19 +166,13 @@ async fn update(call: Call, mut edit: UserEdit) -> Result<UserView, Refusal> {
 }
 
 async fn delete(call: Call) -> Result<NoContent, Refusal> {
-    call.delete(|write, user: &User| refuse_if(is_last_superuser(write, user.id.0)?, LAST_SUPERUSER)).await
+    call.delete(|write, user: &User| refuse_if(is_last(write, user.id.0)?, LAST_SUPERUSER)).await
 }
 
 const LAST_SUPERUSER: &str = "This is the last active superuser. Create another one first.";
 
-fn is_active_superuser(user: &User) -> bool {
-    user.is_active && user.is_superuser
-}
-
-/// Returns whether this user is the only active superuser.
-fn is_last_superuser(write: &Write<'_>, id: u32) -> Result<bool, Refusal> {
-    let superusers: Vec<User> = write.all::<User>()?.into_iter().filter(is_active_superuser).collect();
-    Ok(matches!(&superusers[..], [only] if only.id.0 == id))
+fn is_last(write: &Write<'_>, id: u32) -> Result<bool, Refusal> {
+    Ok(is_last_superuser(&write.all::<User>()?, UserId(id)))
 }
 
 /// Returns the hash of a new password. Hashing is expensive, so the rest of the edit is checked first, on the user as
@@ -211,9 +205,8 @@ fn name_is_taken() -> Refusal {
 
 /// Replaces the password, which revokes all tokens of the user.
 pub(super) fn set_password(user: &mut User, hash: Option<Secret>) {
-    if hash.is_some() {
-        user.password = hash;
-        user.generation = user.generation.wrapping_add(1);
+    if let Some(hash) = hash {
+        user.set_password(hash);
     }
 }
 

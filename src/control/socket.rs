@@ -1,0 +1,198 @@
+//! The control socket: a Unix socket in the data folder. A client sends one request as a line of JSON and gets one reply.
+
+use std::fs::{self, File, Permissions};
+use std::io::{self, BufRead, BufReader, Read, Write};
+use std::os::fd::AsRawFd;
+use std::os::unix::fs::PermissionsExt;
+use std::os::unix::net::UnixStream as BlockingStream;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use rustix::process::geteuid;
+use storage::Store;
+use tokio::io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader as AsyncBufReader};
+use tokio::net::{UnixListener, UnixStream};
+use tokio::task::spawn_blocking;
+use tokio::time::{sleep, timeout};
+use tokio_util::task::AbortOnDropHandle;
+use tracing::warn;
+
+use super::request::{ControlReply, ControlRequest, execute};
+use crate::data::DataFolder;
+
+/// Maximum length of a request, in bytes.
+const REQUEST_BYTES_MAX: u64 = 64 << 10;
+/// Maximum length of a reply, in bytes. The list of 100,000 users is shorter.
+const REPLY_BYTES_MAX: u64 = 32 << 20;
+/// Maximum time for a request to arrive, and for a reply to be taken. Requests are served one by one, so a client that
+/// hangs delays others for this long.
+const TRANSFER_TIMEOUT: Duration = Duration::from_millis(if cfg!(test) { 200 } else { 10_000 });
+/// Maximum time that a command waits for the gateway.
+const REPLY_TIMEOUT: Duration = Duration::from_secs(60);
+/// Pause after a failed accept, which would otherwise repeat at once, e.g. without free file descriptors.
+const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
+
+/// A reply, or the reason of a refusal.
+type Outcome = Result<ControlReply, String>;
+
+/// The listening side. Dropping it closes and removes the socket.
+#[derive(Debug)]
+pub(crate) struct ControlSocket {
+    path: PathBuf,
+    _task: AbortOnDropHandle<()>,
+}
+
+impl ControlSocket {
+    /// Opens the socket of a data folder, and executes requests on its store. Replaces the socket of a gateway that was
+    /// killed: the caller has the store open, so no other gateway uses the folder.
+    pub(crate) fn open(folder: &DataFolder, store: Store) -> io::Result<Self> {
+        let path = folder.control_socket();
+        match fs::remove_file(&path) {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
+            _ => {}
+        }
+        let short = ShortPath::new(&path)?;
+        let listener = UnixListener::bind(&short.path)?;
+        // A client of another user that connects before this is refused by its credentials.
+        fs::set_permissions(&path, Permissions::from_mode(0o600))?;
+        let task = tokio::spawn(serve(listener, store));
+        Ok(Self { path, _task: AbortOnDropHandle::new(task) })
+    }
+}
+
+impl Drop for ControlSocket {
+    fn drop(&mut self) {
+        // If it stays, the next gateway replaces it.
+        let _ = fs::remove_file(&self.path);
+    }
+}
+
+async fn serve(listener: UnixListener, store: Store) {
+    loop {
+        match listener.accept().await {
+            Ok((stream, _)) if is_permitted(&stream) => {
+                if let Err(error) = answer(stream, &store).await {
+                    warn!("failed to serve the control socket: {error}");
+                }
+            }
+            Ok(_) => warn!("refused a connection of another user to the control socket"),
+            Err(error) => {
+                warn!("failed to accept a connection to the control socket: {error}");
+                sleep(ACCEPT_PAUSE).await;
+            }
+        }
+    }
+}
+
+/// Returns whether the client runs as the gateway's user or as root.
+fn is_permitted(stream: &UnixStream) -> bool {
+    stream.peer_cred().is_ok_and(|it| it.uid() == 0 || it.uid() == geteuid().as_raw())
+}
+
+async fn answer(stream: UnixStream, store: &Store) -> io::Result<()> {
+    let (reader, mut writer) = stream.into_split();
+    let mut line = String::new();
+    let mut reader = AsyncBufReader::new(reader.take(REQUEST_BYTES_MAX));
+    timeout(TRANSFER_TIMEOUT, reader.read_line(&mut line)).await??;
+    let outcome: Outcome = match serde_json::from_str::<ControlRequest>(&line) {
+        Ok(request) => {
+            let store = store.clone();
+            let executed = spawn_blocking(move || execute(&store, request)).await;
+            executed.map_err(io::Error::other)?.map_err(|error| format!("{error:#}"))
+        }
+        // The cause could quote the password.
+        Err(_) => Err("the running gateway does not know this request; is it of another version?".to_owned()),
+    };
+    let mut reply = serde_json::to_vec(&outcome)?;
+    reply.push(b'\n');
+    timeout(TRANSFER_TIMEOUT, writer.write_all(&reply)).await?
+}
+
+/// Sends a request to the gateway that uses this folder. Blocks.
+pub(super) fn ask(folder: &DataFolder, request: &ControlRequest) -> io::Result<Outcome> {
+    let short = ShortPath::new(&folder.control_socket())?;
+    let mut stream = BlockingStream::connect(&short.path)?;
+    stream.set_read_timeout(Some(REPLY_TIMEOUT))?;
+    stream.set_write_timeout(Some(TRANSFER_TIMEOUT))?;
+    let mut line = serde_json::to_vec(request)?;
+    line.push(b'\n');
+    stream.write_all(&line)?;
+    let mut reply = String::new();
+    BufReader::new(stream.take(REPLY_BYTES_MAX)).read_line(&mut reply)?;
+    Ok(serde_json::from_str(&reply)?)
+}
+
+/// A path of a socket that the system accepts: it limits the path to 107 bytes, which a data folder may exceed.
+struct ShortPath {
+    path: PathBuf,
+    /// The path goes through this open folder.
+    _folder: File,
+}
+
+impl ShortPath {
+    fn new(path: &Path) -> io::Result<Self> {
+        let (Some(folder), Some(name)) = (path.parent(), path.file_name()) else {
+            return Err(io::ErrorKind::InvalidInput.into());
+        };
+        let folder = File::open(folder)?;
+        let path = PathBuf::from(format!("/proc/self/fd/{}", folder.as_raw_fd())).join(name);
+        Ok(Self { path, _folder: folder })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use tempfile::TempDir;
+    use tokio::time::Instant;
+
+    use super::*;
+
+    struct Fixture {
+        folder: TempDir,
+        _socket: ControlSocket,
+    }
+
+    impl Fixture {
+        async fn start() -> Self {
+            let folder = tempfile::tempdir().unwrap();
+            let data = DataFolder::new(folder.path());
+            let opening = data.clone();
+            let store = spawn_blocking(move || opening.open()).await.unwrap().unwrap();
+            Self { folder, _socket: ControlSocket::open(&data, store).unwrap() }
+        }
+
+        /// Sends bytes and returns the reply.
+        async fn say(&self, bytes: &[u8]) -> String {
+            let path = self.folder.path().join("control.sock");
+            let mut stream = UnixStream::connect(path).await.unwrap();
+            // The gateway may refuse a request before it was read completely.
+            let _ = stream.write_all(bytes).await;
+            let mut reply = String::new();
+            let _ = stream.read_to_string(&mut reply).await;
+            reply
+        }
+    }
+
+    #[tokio::test(flavor = "multi_thread")]
+    async fn an_unknown_or_endless_request_is_refused_and_the_next_one_is_served() {
+        let fixture = Fixture::start().await;
+        let endless = vec![b'x'; 2 * REQUEST_BYTES_MAX as usize];
+        for odd in [&b"{\"request\":\"shut_down\"}\n"[..], b"\n", b"{\"request\":\"add_user\"}\n", &endless] {
+            let reply = fixture.say(odd).await;
+            assert!(reply.contains("another version") || (odd == endless && reply.is_empty()), "{reply}");
+        }
+        assert_eq!(
+            fixture.say(b"{\"request\":\"list_users\"}\n").await,
+            "{\"Ok\":{\"reply\":\"users\",\"users\":[]}}\n"
+        );
+    }
+
+    #[tokio::test(flavor = "multi_thread")]
+    async fn a_silent_client_delays_others_for_a_limited_time() {
+        let fixture = Fixture::start().await;
+        let begun = Instant::now();
+        let _silent = UnixStream::connect(fixture.folder.path().join("control.sock")).await.unwrap();
+        assert!(fixture.say(b"{\"request\":\"list_users\"}\n").await.contains("users"));
+        assert!(begun.elapsed() >= TRANSFER_TIMEOUT);
+    }
+}
