@@ -19,6 +19,9 @@ pub const CHUNK_BYTES_MAX: usize = 64 * 1024 / PACKET * PACKET;
 /// Longest time a chunk stays open. A shorter time wakes every viewer more often and costs CPU; a longer one
 /// adds delay.
 pub const CHUNK_TIME: Duration = Duration::from_millis(50);
+/// Minimum age of a chunk that ends with a batch of packets. Packets come in batches of whole frames, so the next ones
+/// usually come after [`CHUNK_TIME`], and to wait for them would only add delay.
+const BATCH_CUT: Duration = Duration::from_millis(30);
 /// Minimum age of a chunk that starts at a random-access point and is closed by the next one. A programme without video
 /// can start at every PES packet, and some encoders flag every packet of the video, so cutting at each point would
 /// create many small chunks.
@@ -105,6 +108,12 @@ impl Chunker {
         let head = self.open.take()?;
         self.last_bytes = self.buffer.len();
         Some(Chunk { head, bytes: self.buffer.split().freeze() })
+    }
+
+    /// Closes and returns the open chunk after the last packet of a batch, if it is not too young.
+    pub fn end_batch(&mut self, now: Instant) -> Option<Chunk> {
+        let is_old = self.open.as_ref().is_some_and(|it| now >= it.arrived + BATCH_CUT);
+        if is_old { self.flush() } else { None }
     }
 
     /// Creates a chunk of null packets. The open chunk must have been flushed, because chunks are numbered in
@@ -285,6 +294,22 @@ mod tests {
         let mut builder = Builder::video();
         let all = chunks((0..100).map(|it| (it * 10, builder.data(VIDEO_PID))));
         assert!(lengths(&all).iter().all(|it| *it == 5));
+    }
+
+    #[test]
+    fn a_chunk_ends_with_the_second_frame() {
+        let mut builder = Builder::video();
+        let mut chunker = Chunker::new();
+        let now = Instant::now();
+        let mut ended = Vec::new();
+        for frame in 0..10 {
+            let at = now + Duration::from_millis(frame * 40);
+            for _ in 0..20 {
+                ended.extend(chunker.push(Packet::new(&builder.data(VIDEO_PID)), at));
+            }
+            ended.extend(chunker.end_batch(at));
+        }
+        assert_eq!(lengths(&ended), [40; 5]);
     }
 
     #[test]

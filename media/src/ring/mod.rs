@@ -192,6 +192,9 @@ pub struct Batch<'a> {
 impl Batch<'_> {
     /// Makes the chunks readable that ended with the batch, and returns the number of packets.
     pub fn commit(self) -> usize {
+        if self.n_packets > 0 {
+            self.writer.closed.extend(self.writer.chunker.end_batch(self.now));
+        }
         self.writer.commit(self.now);
         self.n_packets
     }

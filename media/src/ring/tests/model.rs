@@ -244,8 +244,9 @@ async fn run(scenario: Vec<Step>) {
                     Kind::Service => vec![builder.data(0x11)],
                 });
                 let packets: Vec<_> = packets.collect();
-                let closed: Vec<Chunk> =
+                let mut closed: Vec<Chunk> =
                     packets.iter().filter_map(|it| chunker.push(Packet::new(it), now)).collect();
+                closed.extend(chunker.end_batch(now));
                 model.commit(closed, now);
                 writer.push_packets(&packets.concat(), now);
             }
