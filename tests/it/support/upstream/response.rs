@@ -1,0 +1,172 @@
+//! The responses of a provider, and the ways in which its connections misbehave.
+
+use std::time::Duration;
+
+use super::Programme;
+
+/// The response of a path to a new request.
+#[derive(Debug, Clone)]
+pub struct MockResponse {
+    pub(super) head: Head,
+    pub(super) body: Body,
+    /// Delay before the first byte of the head.
+    pub(super) delay: Duration,
+    /// How much of its past a live programme sends at once.
+    pub(super) burst: Duration,
+    /// The programme is sent in pieces of this length, each at once; zero sends it evenly.
+    pub(super) clump: Duration,
+    /// Number of body bytes after which this connection ends by itself.
+    pub(super) ends_after: Option<(u64, Cut)>,
+}
+
+#[derive(Debug, Clone)]
+pub(super) enum Head {
+    Plain,
+    Chunked,
+    Icy,
+    /// Only the body, like very old servers.
+    None,
+    Status(u16, String),
+    Redirect(String),
+    /// The request is read and never answered.
+    Never,
+}
+
+#[derive(Debug, Clone)]
+pub(super) enum Body {
+    Programme(Programme),
+    /// With its content type.
+    Bytes(&'static str, Vec<u8>),
+    /// The head announces a stream, but no data follows.
+    Nothing,
+    /// The head announces a stream, then the connection ends.
+    Empty,
+}
+
+impl MockResponse {
+    pub fn play(programme: impl Into<Programme>) -> MockResponse {
+        MockResponse::of(Head::Plain, Body::Programme(programme.into()))
+    }
+
+    pub fn status(code: u16) -> MockResponse {
+        MockResponse::of(
+            Head::Status(code, String::new()),
+            Body::Bytes("text/plain", format!("status {code}\n").into()),
+        )
+    }
+
+    /// Responds with a status and further header lines, each terminated by CR LF.
+    pub fn status_with(code: u16, headers: &str) -> MockResponse {
+        MockResponse::of(
+            Head::Status(code, headers.into()),
+            Body::Bytes("text/plain", format!("status {code}\n").into()),
+        )
+    }
+
+    pub fn html() -> MockResponse {
+        let page =
+            "<!DOCTYPE html><html><body><h1>Your subscription has expired</h1></body></html>".repeat(40);
+        MockResponse::text("text/html", page)
+    }
+
+    pub fn text(content_type: &'static str, body: impl Into<Vec<u8>>) -> MockResponse {
+        MockResponse::of(Head::Plain, Body::Bytes(content_type, body.into()))
+    }
+
+    /// Sends a file as a web server does: with its length, and as fast as it is read.
+    pub fn recording(bytes: &[u8]) -> MockResponse {
+        MockResponse::text("video/mp2t", bytes)
+    }
+
+    pub fn empty() -> MockResponse {
+        MockResponse::of(Head::Plain, Body::Empty)
+    }
+
+    /// Reads the request and sends nothing.
+    pub fn mute() -> MockResponse {
+        MockResponse::of(Head::Never, Body::Nothing)
+    }
+
+    /// Sends a valid head and no body.
+    pub fn silent_body() -> MockResponse {
+        MockResponse::of(Head::Plain, Body::Nothing)
+    }
+
+    pub fn redirect(to: impl Into<String>) -> MockResponse {
+        MockResponse::of(Head::Redirect(to.into()), Body::Bytes("text/plain", "moved\n".into()))
+    }
+
+    fn of(head: Head, body: Body) -> MockResponse {
+        MockResponse {
+            head,
+            body,
+            delay: Duration::ZERO,
+            burst: Duration::ZERO,
+            clump: Duration::ZERO,
+            ends_after: None,
+        }
+    }
+
+    pub fn chunked(mut self) -> MockResponse {
+        self.head = Head::Chunked;
+        self
+    }
+
+    pub fn icy(mut self) -> MockResponse {
+        self.head = Head::Icy;
+        self
+    }
+
+    pub fn headless(mut self) -> MockResponse {
+        self.head = Head::None;
+        self
+    }
+
+    pub fn after(mut self, delay: Duration) -> MockResponse {
+        self.delay = delay;
+        self
+    }
+
+    /// Sends the programme in bursts of this length, starting with one.
+    pub fn in_bursts(mut self, length: Duration) -> MockResponse {
+        (self.burst, self.clump) = (length, length);
+        self
+    }
+
+    pub fn with_burst(mut self, past: Duration) -> MockResponse {
+        self.burst = past;
+        self
+    }
+
+    /// Ends every connection in this way after this many body bytes.
+    pub fn until(mut self, bytes: u64, cut: Cut) -> MockResponse {
+        self.ends_after = Some((bytes, cut));
+        self
+    }
+}
+
+/// The packets that the running connections of a path send.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum Behavior {
+    Healthy,
+    Stalled,
+    /// Valid packets, at this fraction of their rate.
+    Trickle(f64),
+    Garbage,
+    OnlyNulls,
+    /// Complete packets of a programme that no table announces.
+    Unannounced,
+    /// Clear tables and scrambled streams.
+    Scrambled,
+    /// Some bytes are missing now and then, so packets are torn.
+    Torn,
+}
+
+/// How a connection ends, always in the middle of a packet.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Cut {
+    Reset,
+    End,
+    /// The connection stays open and no more data comes.
+    Stall,
+}
