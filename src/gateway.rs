@@ -29,6 +29,7 @@ use crate::control::ControlSocket;
 use crate::data::DataFolder;
 use crate::http::accept::Server;
 use crate::http::admission::Admission;
+use crate::http::origin::Origins;
 use crate::http::{Routes, route_table};
 use crate::rest::Port;
 use crate::{push, rest};
@@ -102,7 +103,14 @@ impl Gateway {
         let system = start_system(&config, &models, &runtimes).await?;
 
         let limits = &config.limits;
-        let admission = Admission::new(limits.connections_max, limits.connections_per_address_max);
+        let (connections_max, per_address_max) = (limits.connections_max, limits.connections_per_address_max);
+        let admission = Admission::behind(config.trusted_proxies.clone(), connections_max, per_address_max);
+        let origins = {
+            let config = config.clone();
+            let detected = runtimes.work.spawn_blocking(move || Origins::new(&config));
+            Arc::new(detected.await.map_err(|_| StartError::Runtime)?)
+        };
+        origins.log(&config);
         let app = {
             let (system, admission) = (Arc::clone(&system), Arc::clone(&admission));
             runtimes.work.spawn_blocking(move || App::new(config, models, &system, admission).map(Arc::new))
@@ -111,7 +119,7 @@ impl Gateway {
 
         let (api_routes, player_routes) = routes(&app);
         let open = |listener, routes| {
-            let handler = route_table(routes, runtimes.work.clone());
+            let handler = route_table(routes, Arc::clone(&origins), runtimes.work.clone());
             let header_timeout = app.config.limits.header_timeout;
             Server::start(listener, handler, Arc::clone(&admission), header_timeout, &runtimes.packets)
         };

@@ -7,7 +7,7 @@ use std::net::IpAddr;
 pub struct Viewer {
     /// User name; `None` without a login.
     pub user: Option<String>,
-    /// Address of the peer.
+    /// Address of the device, which a proxy may have named.
     pub address: IpAddr,
     /// `User-Agent` header as received, shortened by the caller.
     pub agent: String,

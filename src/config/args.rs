@@ -30,6 +30,7 @@ Configuration:
   Durations are in seconds.
 
   Top-level keys:          api_listen player_listen data_dir user_agent stream_networks metrics_networks
+                           trusted_proxies container_proxy
   Table [log]:             level format
   Table [limits]:          connections_max connections_per_address_max header_timeout drain_timeout
                            body_bytes_max body_timeout playlist_bytes_max playlist_timeout

@@ -23,7 +23,7 @@ pub use self::args::{
     Args, Command, NewImport, NewPassword, NewUser, PASSWORD_VARIABLE, StoreCommand, UserCommand,
 };
 pub use self::layers::{ConfigError, Loaded, load};
-pub use self::values::{ListSource, Listen, LogFormat};
+pub use self::values::{ContainerProxy, ListSource, Listen, LogFormat};
 pub use crate::http::network::{NetworkError, Networks};
 use crate::telemetry::wrong_configured_level;
 
@@ -43,6 +43,9 @@ pub struct Config {
     pub stream_networks: Networks,
     /// Networks that may read `/metrics`.
     pub metrics_networks: Networks,
+    /// Reverse proxies that name their clients in `X-Forwarded-For` or `Forwarded`.
+    pub trusted_proxies: Networks,
+    pub container_proxy: ContainerProxy,
     pub log: Log,
     pub limits: Limits,
     pub auth: AuthLimits,
@@ -117,6 +120,8 @@ impl Default for Config {
             user_agent: None,
             stream_networks: Networks::local(),
             metrics_networks: Networks::local(),
+            trusted_proxies: Networks::none(),
+            container_proxy: ContainerProxy::Detect,
             log: Log::default(),
             limits: Limits::default(),
             auth: AuthLimits::default(),
@@ -166,6 +171,10 @@ impl Config {
         }
         if let Some(reason) = wrong_configured_level(&self.log.level) {
             return Err(ConfigError::Value { key: "log.level".to_owned(), reason });
+        }
+        if self.trusted_proxies.has_everyone() {
+            let reason = "must name the proxies; with every address, every client could claim any address";
+            return Err(ConfigError::Value { key: "trusted_proxies".to_owned(), reason: reason.to_owned() });
         }
         if let Some(agent) = &self.user_agent
             && http::HeaderValue::from_str(agent).is_err()

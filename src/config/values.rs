@@ -78,6 +78,16 @@ pub enum LogFormat {
     Json,
 }
 
+/// Whether a program that forwards ports into a container may hide the addresses of clients.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum ContainerProxy {
+    /// In a container, the default gateway may, and loopback under rootless networking.
+    Detect,
+    /// No: the peer of a connection is the client, or a proxy that adds headers.
+    None,
+}
+
 /// Location of a playlist: a file, or a URL of which only the host is ever printed.
 #[derive(Clone, PartialEq, Eq)]
 pub enum ListSource {

@@ -7,13 +7,15 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use parking_lot::Mutex;
 
-use super::network::client_network;
+use super::network::{Networks, client_network};
 
 /// Counts the open connections of all ports together.
 #[derive(Debug)]
 pub(crate) struct Admission {
     connections_max: usize,
     per_address_max: usize,
+    /// Their connections count for the clients of the requests, not for the peer.
+    proxies: Networks,
     open: Mutex<Open>,
     next_id: AtomicU64,
     n_accepted: AtomicU64,
@@ -39,16 +41,23 @@ pub(crate) enum LimitReached {
 #[derive(Debug)]
 pub(crate) struct AdmissionGuard {
     admission: Arc<Admission>,
-    network: IpAddr,
+    /// The network of the client. `None` until the first request of a proxy.
+    network: Mutex<Option<IpAddr>>,
     id: u64,
 }
 
 impl Admission {
     /// For both limits, `0` means no limit.
     pub(crate) fn new(connections_max: usize, per_address_max: usize) -> Arc<Self> {
+        Self::behind(Networks::none(), connections_max, per_address_max)
+    }
+
+    /// Like `new`, with trusted proxies.
+    pub(crate) fn behind(proxies: Networks, connections_max: usize, per_address_max: usize) -> Arc<Self> {
         Arc::new(Admission {
             connections_max,
             per_address_max,
+            proxies,
             open: Mutex::default(),
             next_id: AtomicU64::new(1),
             n_accepted: AtomicU64::new(0),
@@ -57,26 +66,24 @@ impl Admission {
     }
 
     pub(crate) fn admit(self: &Arc<Self>, address: IpAddr) -> Result<AdmissionGuard, LimitReached> {
-        let network = client_network(address);
+        let network = (!self.proxies.contains(address)).then(|| client_network(address));
         let admitted = self.count_in(network);
         let counter = if admitted.is_ok() { &self.n_accepted } else { &self.n_refused };
         counter.fetch_add(1, Ordering::Relaxed);
         admitted?;
         let id = self.next_id.fetch_add(1, Ordering::Relaxed);
-        Ok(AdmissionGuard { admission: Arc::clone(self), network, id })
+        Ok(AdmissionGuard { admission: Arc::clone(self), network: Mutex::new(network), id })
     }
 
-    fn count_in(&self, network: IpAddr) -> Result<(), LimitReached> {
+    fn count_in(&self, network: Option<IpAddr>) -> Result<(), LimitReached> {
         let mut open = self.open.lock();
         if is_reached(self.connections_max, open.n_all) {
             return Err(LimitReached::Total);
         }
-        let from_network = open.by_network.get(&network).copied().unwrap_or(0);
-        if is_reached(self.per_address_max, from_network) {
-            return Err(LimitReached::PerAddress);
+        if let Some(network) = network {
+            open.add(network, self.per_address_max)?;
         }
         open.n_all += 1;
-        open.by_network.insert(network, from_network + 1);
         Ok(())
     }
 
@@ -93,7 +100,47 @@ impl Admission {
     }
 }
 
+impl Open {
+    fn add(&mut self, network: IpAddr, max: usize) -> Result<(), LimitReached> {
+        let n_open = self.by_network.get(&network).copied().unwrap_or(0);
+        if is_reached(max, n_open) {
+            return Err(LimitReached::PerAddress);
+        }
+        self.by_network.insert(network, n_open + 1);
+        Ok(())
+    }
+
+    fn remove(&mut self, network: IpAddr) {
+        if let Some(count) = self.by_network.get_mut(&network) {
+            *count -= 1;
+            if *count == 0 {
+                self.by_network.remove(&network);
+            }
+        }
+    }
+}
+
 impl AdmissionGuard {
+    /// Counts the connection for this client from now on, instead of the one before.
+    ///
+    /// # Errors
+    /// The client has too many connections. Nothing changes.
+    pub(crate) fn count_for(&self, client: IpAddr) -> Result<(), LimitReached> {
+        let (client, mut network) = (client_network(client), self.network.lock());
+        if *network == Some(client) {
+            return Ok(());
+        }
+        let mut open = self.admission.open.lock();
+        if let Err(limit) = open.add(client, self.admission.per_address_max) {
+            self.admission.n_refused.fetch_add(1, Ordering::Relaxed);
+            return Err(limit);
+        }
+        if let Some(before) = network.replace(client) {
+            open.remove(before);
+        }
+        Ok(())
+    }
+
     /// Returns the id of the connection, unique for the life of the gateway.
     pub(crate) fn id(&self) -> u64 {
         self.id
@@ -104,11 +151,8 @@ impl Drop for AdmissionGuard {
     fn drop(&mut self) {
         let mut open = self.admission.open.lock();
         open.n_all -= 1;
-        if let Some(count) = open.by_network.get_mut(&self.network) {
-            *count -= 1;
-            if *count == 0 {
-                open.by_network.remove(&self.network);
-            }
+        if let Some(network) = *self.network.get_mut() {
+            open.remove(network);
         }
     }
 }
@@ -147,6 +191,23 @@ mod tests {
         assert!(admit(&admission, "2001:db8::2").is_ok());
         assert_eq!(admission.n_open(), 0);
         assert!(admission.open.lock().by_network.is_empty(), "no entry remains after the last connection");
+    }
+
+    #[test]
+    fn the_connections_of_a_proxy_count_for_the_clients_that_it_names() {
+        let admission = Admission::behind("10.0.0.9".parse().unwrap(), 0, 1);
+        let [one, two] = [(); 2].map(|()| admit(&admission, "10.0.0.9").unwrap());
+        let client = |text: &str| text.parse().unwrap();
+        one.count_for(client("192.0.2.1")).unwrap();
+        one.count_for(client("192.0.2.1")).unwrap();
+        assert_eq!(two.count_for(client("192.0.2.1")), Err(LimitReached::PerAddress));
+        two.count_for(client("192.0.2.2")).unwrap();
+        // The next request of the same connection is that of another client.
+        one.count_for(client("192.0.2.3")).unwrap();
+        two.count_for(client("192.0.2.1")).unwrap();
+        drop((one, two));
+        assert!(admission.open.lock().by_network.is_empty());
+        assert_eq!(admission.n_open(), 0);
     }
 
     #[test]

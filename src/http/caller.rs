@@ -9,6 +9,8 @@ use media::Connection;
 use warp::Filter;
 
 use super::accept::LocalAddr;
+use super::network::Networks;
+use super::origin::Origin;
 
 /// Maximum length of a stored user agent, in characters.
 const AGENT_CHARS_MAX: usize = 255;
@@ -16,7 +18,9 @@ const AGENT_CHARS_MAX: usize = 255;
 /// The caller of one request.
 #[derive(Clone, Debug)]
 pub(crate) struct Caller {
+    /// Its peer may be a proxy. The client is [`Caller::address`].
     pub(crate) connection: Arc<Connection>,
+    pub(crate) origin: Origin,
     /// The `User-Agent`; empty if the request has none.
     pub(crate) agent: String,
     /// Host and port that the caller used, safe to put into a URL.
@@ -24,18 +28,26 @@ pub(crate) struct Caller {
 }
 
 impl Caller {
+    /// Returns the address of the client, also behind a trusted proxy.
     pub(crate) fn address(&self) -> IpAddr {
-        self.connection.peer.ip()
+        self.origin.address()
+    }
+
+    /// Returns true if the client belongs to one of these networks. This is the only check of networks.
+    pub(crate) fn is_in(&self, networks: &Networks) -> bool {
+        self.origin.is_in(networks)
     }
 }
 
-/// Extracts the caller. Never rejects, because the accept loop adds the connection to every request.
+/// Extracts the caller. Never rejects, because the connection and the origin are added to every request.
 pub(crate) fn caller() -> impl Filter<Extract = (Caller,), Error = warp::Rejection> + Copy {
     warp::ext::get::<Arc<Connection>>()
         .and(warp::ext::get::<LocalAddr>())
+        .and(warp::ext::get::<Origin>())
         .and(warp::header::headers_cloned())
-        .map(|connection, LocalAddr(local), headers: HeaderMap| Caller {
+        .map(|connection, LocalAddr(local), origin, headers: HeaderMap| Caller {
             connection,
+            origin,
             agent: headers.get(USER_AGENT).map(|it| agent(it.as_bytes())).unwrap_or_default(),
             host: headers
                 .get(HOST)

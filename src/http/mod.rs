@@ -4,16 +4,21 @@
 pub(crate) mod accept;
 pub(crate) mod admission;
 pub(crate) mod caller;
+mod container;
+mod forwarded;
 pub(crate) mod network;
 pub(crate) mod network_refusals;
+pub(crate) mod origin;
 pub(crate) mod reply;
 mod socket;
 pub(crate) mod stream;
 
 use std::convert::Infallible;
+use std::sync::Arc;
 
 use http::{Request, Response};
 use hyper::body::Incoming;
+use media::Connection;
 use tokio::runtime::Handle;
 use tokio_util::task::AbortOnDropHandle;
 use tower_service::Service;
@@ -22,7 +27,9 @@ use warp::filters::BoxedFilter;
 use warp::reply::Response as Reply;
 use warp::{Filter, Rejection};
 
-use self::accept::Handler;
+use self::accept::{ConnectionGuard, Handler, LocalAddr};
+use self::admission::LimitReached;
+use self::origin::Origins;
 use self::reply::Refusal;
 
 /// A set of routes, as a filter. A rejection means that no route matches; a refusal is a response.
@@ -32,15 +39,19 @@ pub(crate) type Routes = BoxedFilter<(Reply,)>;
 ///
 /// Every request is handled in its own task on the work runtime, so that no handler runs on a thread that carries
 /// packets. The task is aborted when its request ends. A panic in it costs one response, not the connection.
+///
+/// The origin of a request is determined here, once for all routes.
 #[derive(Clone)]
 pub(crate) struct RouteTable<S> {
     service: S,
+    origins: Arc<Origins>,
     work: Handle,
 }
 
 /// Creates the handler of a server from these routes.
 pub(crate) fn route_table(
     routes: Routes,
+    origins: Arc<Origins>,
     work: Handle,
 ) -> RouteTable<
     impl Service<Request<Incoming>, Response = Reply, Error = Infallible, Future: Send>
@@ -50,7 +61,7 @@ pub(crate) fn route_table(
     + 'static,
 > {
     let service = warp::service(routes.recover(recover).unify());
-    RouteTable { service, work }
+    RouteTable { service, origins, work }
 }
 
 impl<S> Handler for RouteTable<S>
@@ -63,16 +74,18 @@ where
 {
     type Body = WarpBody;
 
-    fn answer(&self, request: Request<Incoming>) -> impl Future<Output = Reply> + Send {
+    fn answer(&self, mut request: Request<Incoming>) -> impl Future<Output = Reply> + Send {
         let method = request.method().clone();
         let path = printable_path(request.uri().path());
         let mut service = self.service.clone();
         // `CONNECT` and `OPTIONS *` have no path, and warp panics when a filter reads the full path.
         let has_path = request.uri().path().starts_with('/');
+        let counted = self.place(&mut request);
         let task = AbortOnDropHandle::new(self.work.spawn(async move {
-            match has_path {
-                true => service.call(request).await,
-                false => Ok(Refusal::not_found("Not found.").into_response()),
+            match counted {
+                Ok(()) if has_path => service.call(request).await,
+                Ok(()) => Ok(Refusal::not_found("Not found.").into_response()),
+                Err(limit) => Ok(Refusal::unavailable(limit.to_string()).retry_soon().into_response()),
             }
         }));
         async move {
@@ -88,6 +101,19 @@ where
             debug!(%method, path, status = response.status().as_u16(), "request handled");
             response
         }
+    }
+}
+
+impl<S> RouteTable<S> {
+    /// Adds the origin to a request, and counts its connection for the client.
+    fn place(&self, request: &mut Request<Incoming>) -> Result<(), LimitReached> {
+        let extensions = request.extensions();
+        let (connection, local) = (extensions.get::<Arc<Connection>>(), extensions.get::<LocalAddr>());
+        let (Some(connection), Some(LocalAddr(local))) = (connection, local) else { return Ok(()) };
+        let origin = self.origins.origin(connection.peer.ip(), local.ip(), request.headers());
+        let counted = extensions.get::<ConnectionGuard>().map_or(Ok(()), |it| it.count_for(origin.address()));
+        request.extensions_mut().insert(origin);
+        counted
     }
 }
 

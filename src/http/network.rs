@@ -9,7 +9,7 @@ use serde::de::{Deserialize, Deserializer, SeqAccess, Visitor};
 use serde::ser::{Serialize, Serializer};
 
 /// A list of networks. Each is `loopback`, `private`, `any`, an address, or an address with a prefix length
-/// (`192.0.2.0/24`, `2001:db8::/32`).
+/// (`192.0.2.0/24`, `2001:db8::/32`). `none` stands for an empty list.
 ///
 /// An IPv4-mapped IPv6 address (`::ffff:192.168.1.7`) counts as the IPv4 address.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -29,10 +29,46 @@ impl Networks {
         Networks(vec![Network::Loopback, Network::Private])
     }
 
+    /// Returns loopback.
+    pub fn loopback() -> Self {
+        Networks(vec![Network::Loopback])
+    }
+
+    /// Returns the empty list.
+    pub fn none() -> Self {
+        Networks(Vec::new())
+    }
+
     /// Returns true if one of the networks contains `address`.
     pub fn contains(&self, address: IpAddr) -> bool {
         let address = address.to_canonical();
         self.0.iter().any(|it| it.contains(address))
+    }
+
+    /// Returns true if the list has no network.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// Returns true if the list contains this address alone, not as a part of a network.
+    pub(crate) fn names(&self, address: IpAddr) -> bool {
+        let address = IpNet::from(address.to_canonical());
+        self.0.contains(&Network::Block(address))
+    }
+
+    /// Returns true if a network contains every address of the family of `address`.
+    pub(crate) fn contain_everyone(&self, address: IpAddr) -> bool {
+        let address = address.to_canonical();
+        self.0.iter().any(|it| match it {
+            Network::Any => true,
+            Network::Block(block) => block.prefix_len() == 0 && block.contains(&address),
+            Network::Loopback | Network::Private => false,
+        })
+    }
+
+    /// Returns true if a network contains every IPv4 or every IPv6 address.
+    pub(crate) fn has_everyone(&self) -> bool {
+        [IpAddr::from([0; 4]), IpAddr::from([0; 16])].into_iter().any(|it| self.contain_everyone(it))
     }
 }
 
@@ -75,7 +111,9 @@ pub(crate) fn client_network(address: IpAddr) -> IpAddr {
 
 /// Error for a malformed network.
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
-#[error("invalid network `{0}`: expected `loopback`, `private`, `any`, an address or ADDRESS/PREFIX")]
+#[error(
+    "invalid network `{0}`: expected `loopback`, `private`, `any`, an address or ADDRESS/PREFIX, or `none` alone"
+)]
 pub struct NetworkError(String);
 
 impl FromStr for Network {
@@ -97,10 +135,26 @@ impl FromStr for Network {
 impl FromStr for Networks {
     type Err = NetworkError;
 
-    /// Parses a comma-separated list. An empty text is an empty list, which contains no address.
+    /// Parses a comma-separated list. An empty text, like `none`, is an empty list, which contains no address.
     fn from_str(text: &str) -> Result<Self, NetworkError> {
+        if text.trim() == "none" {
+            return Ok(Networks::none());
+        }
         let words = text.split(',').map(str::trim).filter(|it| !it.is_empty());
         Ok(Networks(words.map(str::parse).collect::<Result<_, _>>()?))
+    }
+}
+
+impl fmt::Display for Networks {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if self.0.is_empty() {
+            return f.write_str("none");
+        }
+        for (index, network) in self.0.iter().enumerate() {
+            let comma = if index == 0 { "" } else { ", " };
+            write!(f, "{comma}{network}")?;
+        }
+        Ok(())
     }
 }
 
@@ -140,7 +194,7 @@ impl<'de> Deserialize<'de> for Networks {
             fn visit_seq<A: SeqAccess<'de>>(self, mut words: A) -> Result<Networks, A::Error> {
                 let mut networks = Vec::new();
                 while let Some(word) = words.next_element::<String>()? {
-                    networks.push(word.parse().map_err(serde::de::Error::custom)?);
+                    networks.extend(word.parse::<Networks>().map_err(serde::de::Error::custom)?.0);
                 }
                 Ok(Networks(networks))
             }
@@ -194,6 +248,25 @@ mod tests {
         check("0.0.0.0/0", "2001:db8::1", false);
         check("any", "2001:db8::1", true);
         check("", "127.0.0.1", false);
+    }
+
+    #[test]
+    fn an_empty_list_is_written_as_none() {
+        for text in ["none", " none ", "", " , "] {
+            let networks = text.parse::<Networks>().unwrap();
+            assert!(networks.is_empty(), "{text:?}");
+            assert_eq!(networks.to_string(), "none");
+        }
+        let text = "loopback, private, 192.0.2.7/32, 2001:db8::/32";
+        assert_eq!(text.parse::<Networks>().unwrap().to_string(), text);
+        assert!("none, private".parse::<Networks>().is_err());
+    }
+
+    #[test]
+    fn a_list_names_only_single_addresses() {
+        let names = |networks: &str| networks.parse::<Networks>().unwrap().names("10.0.0.1".parse().unwrap());
+        assert!(names("10.0.0.1") && names("private, 10.0.0.1/32"));
+        assert!(!names("10.0.0.0/31") && !names("private") && !names("any") && !names("10.0.0.2"));
     }
 
     #[test]

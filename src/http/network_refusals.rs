@@ -47,9 +47,10 @@ impl<C: Clock> NetworkRefusals<C> {
     pub(crate) fn refuse(&self, caller: &Caller, what: &'static str) -> Refusal {
         let address = caller.address().to_canonical();
         if self.is_due(address) {
-            info!(client.address = %address, client.agent = caller.agent, "refused a {what} to a network that is not allowed");
+            let doubt = caller.origin.doubt().map(|it| format!(": {it}")).unwrap_or_default();
+            info!(client.address = %address, client.agent = caller.agent, "refused a {what} to a network that is not allowed{doubt}");
             let attempt = CallerRef { user: None, ip: address, user_agent: caller.agent.clone() };
-            let reason = format!("this network needs credentials for a {what}");
+            let reason = format!("this network needs credentials for a {what}{doubt}");
             (self.publish)(Event { at: now_ms(), body: EventBody::M3uBlocked { attempt, reason } });
         }
         Refusal::network()

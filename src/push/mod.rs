@@ -20,7 +20,6 @@ use std::sync::Arc;
 
 use http::header::{HeaderMap, HeaderValue, SEC_WEBSOCKET_PROTOCOL, UPGRADE};
 use http::{Method, StatusCode};
-use media::Connection;
 use warp::reply::Response as Reply;
 use warp::ws::Ws;
 use warp::{Filter, Rejection};
@@ -33,6 +32,7 @@ use crate::app::App;
 use crate::auth::Denied;
 use crate::http::Routes;
 use crate::http::accept::ConnectionGuard;
+use crate::http::caller::{Caller, caller};
 use crate::http::reply::Refusal;
 
 /// Maximum size of a message from a client, in bytes. Clients only send pings.
@@ -49,7 +49,7 @@ struct Shared {
 struct UpgradeRequest {
     headers: HeaderMap,
     query: String,
-    connection: Arc<Connection>,
+    caller: Caller,
     guard: ConnectionGuard,
     /// `None` if the request asks for no upgrade.
     ws: Option<Ws>,
@@ -77,16 +77,16 @@ fn upgrade_request() -> impl Filter<Extract = (UpgradeRequest,), Error = Rejecti
     let ws = warp::ws().map(Some).or(warp::any().map(|| None)).unify();
     warp::header::headers_cloned()
         .and(query)
-        .and(warp::ext::get::<Arc<Connection>>())
+        .and(caller())
         .and(warp::ext::get::<ConnectionGuard>())
         .and(ws)
-        .map(|headers, query, connection, guard, ws| UpgradeRequest { headers, query, connection, guard, ws })
+        .map(|headers, query, caller, guard, ws| UpgradeRequest { headers, query, caller, guard, ws })
 }
 
 /// Authenticates the client before the connection is upgraded, so that a refused client gets a 401 like everywhere
 /// else.
 fn open(shared: &Shared, request: UpgradeRequest) -> Result<Reply, Refusal> {
-    let UpgradeRequest { headers, query, connection, guard, ws } = request;
+    let UpgradeRequest { headers, query, caller, guard, ws } = request;
     let credentials = access::credentials(&headers, &query);
     let credentials = credentials.ok_or(Denied::NoCredentials)?;
     let access = Access::of(&shared.app, credentials)?;
@@ -94,7 +94,7 @@ fn open(shared: &Shared, request: UpgradeRequest) -> Result<Reply, Refusal> {
     let permit = shared.sockets.take(access.user().id);
     let permit = permit.ok_or_else(|| Refusal::unavailable("this user has too many open WebSockets"))?;
 
-    let session = Session::new(shared.hub.clone(), Arc::clone(&shared.app), access, connection, permit);
+    let session = Session::new(shared.hub.clone(), Arc::clone(&shared.app), access, caller, permit);
     // Taken now and not at the first frame, so that a server that begins to drain in between waits for this socket.
     let counted = guard.token();
     let ws = ws.max_message_size(MESSAGE_BYTES_MAX).max_frame_size(MESSAGE_BYTES_MAX);

@@ -8,6 +8,7 @@
 //!                                   └─ closed by client, no frames ─► dropped
 //! ```
 
+use std::net::IpAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -26,6 +27,7 @@ use super::socket_limit::SocketPermit;
 use super::statistics::may_see;
 use crate::app::App;
 use crate::http::accept::ConnectionGuard;
+use crate::http::caller::Caller;
 
 /// Time limit for sending one frame.
 const SEND_TIMEOUT: Duration = Duration::from_secs(30);
@@ -38,6 +40,7 @@ pub(super) struct Session {
     app: Arc<App>,
     access: Access,
     connection: Arc<Connection>,
+    client: IpAddr,
     _permit: SocketPermit,
 }
 
@@ -55,19 +58,14 @@ enum End {
 }
 
 impl Session {
-    pub(super) fn new(
-        hub: Hub,
-        app: Arc<App>,
-        access: Access,
-        connection: Arc<Connection>,
-        permit: SocketPermit,
-    ) -> Self {
-        Self { hub, app, access, connection, _permit: permit }
+    pub(super) fn new(hub: Hub, app: Arc<App>, access: Access, caller: Caller, permit: SocketPermit) -> Self {
+        let client = caller.address();
+        Self { hub, app, access, connection: caller.connection, client, _permit: permit }
     }
 
     /// Serves the socket until it ends.
     pub(super) async fn run(mut self, mut socket: WebSocket, guard: &ConnectionGuard) {
-        let (user, client) = (self.access.user().clone(), self.connection.peer);
+        let (user, client) = (self.access.user().clone(), self.client);
         debug!(user.name = user.username, client.address = %client, "WebSocket opened");
         let end = self.serve(&mut socket, guard).await;
         debug!(user.name = user.username, client.address = %client, "WebSocket closed: {end:?}");

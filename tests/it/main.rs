@@ -30,6 +30,7 @@ mod openapi;
 mod pacing;
 mod playlist;
 mod programs;
+mod proxies;
 mod rest;
 mod rest_channels;
 mod rest_m3u;

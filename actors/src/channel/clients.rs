@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use domain::event::{ChannelRef, ClientRef, EventBody};
 use domain::ids::UserId;
-use media::meter::{Connection, TailMeter};
+use media::meter::TailMeter;
 use media::ring::{JoinPoint, Ring, Tail};
 use ractor::{ActorCell, ActorId, ActorRef, ActorRuntime, SpawnErr};
 use tokio::time::Instant;
@@ -21,7 +21,6 @@ struct Client {
     viewer: Viewer,
     actor: ActorRef<client::Message>,
     tail: Arc<TailMeter>,
-    connection: Arc<Connection>,
     since: Instant,
     joined_at: i64,
     user_id: Option<UserId>,
@@ -75,7 +74,6 @@ impl Clients {
         let client = Client {
             viewer: request.viewer.clone(),
             tail: meter,
-            connection: request.connection.clone(),
             since: Instant::now(),
             joined_at: now_ms(),
             user_id,
@@ -144,7 +142,7 @@ impl Clients {
             .values()
             .map(|(id, client)| ClientStatus {
                 id: *id,
-                address: client.connection.peer.ip(),
+                address: client.viewer.address,
                 agent: client.viewer.agent.clone(),
                 user: client.viewer.user.clone(),
                 user_id: client.user_id,

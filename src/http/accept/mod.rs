@@ -16,7 +16,7 @@
 use std::convert::Infallible;
 use std::future::{Future, poll_fn};
 use std::io;
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::pin::pin;
 use std::sync::Arc;
@@ -70,7 +70,7 @@ pub(crate) struct LocalAddr(pub(crate) SocketAddr);
 /// holds it until the connection closes.
 #[derive(Clone)]
 pub(crate) struct ConnectionGuard {
-    _admission: Arc<AdmissionGuard>,
+    admission: Arc<AdmissionGuard>,
     drain: CancellationToken,
     tasks: TaskTracker,
 }
@@ -79,6 +79,14 @@ impl ConnectionGuard {
     /// Returns a token that a draining server waits for until it is dropped.
     pub(crate) fn token(&self) -> TaskTrackerToken {
         self.tasks.token()
+    }
+
+    /// Counts the connection for the client of its present request, whom a proxy may have named.
+    ///
+    /// # Errors
+    /// This client has too many connections. The connection stays counted as before.
+    pub(crate) fn count_for(&self, client: IpAddr) -> Result<(), LimitReached> {
+        self.admission.count_for(client)
     }
 
     /// Waits until the server drains, so that the connection can close in an orderly way.
@@ -243,7 +251,7 @@ impl<H: Handler> Acceptor<H> {
         let handler = self.handler.clone();
         let admission = Arc::new(admission);
         let guard = ConnectionGuard {
-            _admission: Arc::clone(&admission),
+            admission: Arc::clone(&admission),
             drain: self.drain.clone(),
             tasks: self.tasks.clone(),
         };

@@ -12,6 +12,8 @@ use tokio::sync::mpsc;
 use tokio::time::Instant;
 
 use super::*;
+use crate::config::Config;
+use crate::http::origin::Origins;
 
 /// Time limit for every wait, long enough for a busy machine.
 const WAIT_MAX: Duration = Duration::from_secs(20);
@@ -350,7 +352,8 @@ async fn a_panic_in_a_handler_is_a_500_and_the_connection_stays_open() {
     let routes = panics.or(fine).unify().boxed();
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = listener.local_addr().unwrap();
-    let handler = crate::http::route_table(routes, Handle::current());
+    let origins = Arc::new(Origins::new(&Config::default()));
+    let handler = crate::http::route_table(routes, origins, Handle::current());
     let _server = Server::start(listener, handler, Admission::new(0, 0), NEVER, &Handle::current());
 
     let mut socket = TcpStream::connect(address).await.unwrap();

@@ -106,7 +106,7 @@ impl NetworkClass {
             Self::Playlists | Self::Streams => &app.config.stream_networks,
         };
         match self {
-            _ if networks.contains(caller.address()) => Ok(()),
+            _ if caller.is_in(networks) => Ok(()),
             Self::Metrics => Err(Refusal::network()),
             Self::Playlists => Err(app.network_refusals.refuse(caller, "playlist")),
             Self::Streams => Err(app.network_refusals.refuse(caller, "stream")),

@@ -10,6 +10,7 @@
 //! changed nothing (holds T-sync.5), that no handler fails (holds T-rest.1), and that only admins receive secrets
 //! (holds T-acc.2).
 
+use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -34,15 +35,18 @@ use super::route::Route;
 use super::router::Router;
 use crate::app::App;
 use crate::auth::Auth;
-use crate::config::{AuthLimits, Config, Limits};
+use crate::config::{AuthLimits, Config, ContainerProxy, Limits};
 use crate::gateway;
 use crate::http::Routes;
 use crate::http::accept::LocalAddr;
 use crate::http::admission::Admission;
+use crate::http::origin::Origins;
 use crate::rest::{openapi, routes};
 
 /// Maximum size of a body, in bytes.
 pub(crate) const BODY_BYTES_MAX: usize = 100_000;
+/// Address of the test client, which belongs to no local network.
+const PEER: ([u8; 4], u16) = ([192, 0, 2, 7], 4711);
 /// Part of every secret that [`Rest::start`] stores. Tests use it in the secrets that they create.
 pub(crate) const SECRET: &str = "hidden-5p1c3";
 
@@ -55,6 +59,7 @@ pub(crate) struct Rest {
     users: [User; 5],
     routes: Routes,
     router: Router,
+    origins: Origins,
     document: Value,
 }
 
@@ -97,13 +102,14 @@ impl Rest {
             ..Limits::default()
         };
         let auth = AuthLimits { failure_delay_max: Duration::ZERO, ..AuthLimits::default() };
-        let config = Config { limits, auth, ..Config::default() };
+        let config = Config { limits, auth, container_proxy: ContainerProxy::None, ..Config::default() };
+        let origins = Origins::new(&config);
         let app = app(config, models.clone(), &system).await;
         let auth = app.auth.clone();
         let router = Router::new(routes());
         let users = users(&auth);
         let ((_, routes), document) = (gateway::routes(&app), openapi());
-        let rest = Rest { models, auth, system, users, routes, router, document };
+        let rest = Rest { models, auth, system, users, routes, router, origins, document };
         rest.restore_users().await;
         rest
     }
@@ -182,19 +188,21 @@ impl Rest {
     where
         B: hyper::body::Body<Data = Bytes, Error: std::error::Error + Send + Sync> + Send + Sync + 'static,
     {
-        let peer = "192.0.2.7:4711".parse().unwrap();
+        let (peer, local): (SocketAddr, SocketAddr) = (PEER.into(), ([192, 0, 2, 1], 9191).into());
         let mut request = Request::builder()
             .method(method)
             .uri(path)
             .extension(Arc::new(Connection::new(1, peer)))
-            .extension(LocalAddr("192.0.2.1:9191".parse().unwrap()));
+            .extension(LocalAddr(local));
         for (name, value) in headers {
             request = request.header(*name, *value);
         }
+        let sent = headers.iter().map(|(name, value)| (name.parse().unwrap(), value.parse().unwrap()));
+        let sent = HeaderMap::from_iter(sent);
+        let request = request.extension(self.origins.origin(peer.ip(), local.ip(), &sent));
         let before = self.models.store.version();
-        let shown = headers.iter().map(|(name, value)| (name.parse().unwrap(), value.parse().unwrap()));
         // Authenticated before the request, which may revoke the credentials.
-        let user = self.auth.user_of(&HeaderMap::from_iter(shown)).ok().flatten();
+        let user = self.auth.user_of(&sent).ok().flatten();
         let request = request.body(body).unwrap();
         let mut service = warp::service(self.routes.clone().map(|it| it));
         let (head, body) = service.call(request).await.unwrap().into_parts();

@@ -25,7 +25,7 @@ pub struct Binary {
 }
 
 impl Binary {
-    /// Starts the program with these arguments, on free ports, and with an empty environment.
+    /// Starts the program with these arguments, on free ports, and with hardly any environment.
     pub fn start(arguments: &[&str]) -> Binary {
         let temporary = tempfile::tempdir().expect("a temporary folder");
         let mut child = Command::new(env!("CARGO_BIN_EXE_headwater"))
@@ -33,6 +33,8 @@ impl Binary {
             .args(["--player-listen", "127.0.0.1:0", "--api-listen", "127.0.0.1:0"])
             .env_clear()
             .env("TMPDIR", temporary.path())
+            // The tests may run in a rootless container, where loopback is not local.
+            .env("HEADWATER_CONTAINER_PROXY", "none")
             .stdin(Stdio::null())
             .stdout(Stdio::piped())
             .stderr(Stdio::piped())

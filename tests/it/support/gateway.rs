@@ -12,7 +12,7 @@ use domain::playlist::catalogue::{Catalogue, CatalogueBuilder};
 use domain::playlist::m3u::{PlaylistItem, PlaylistLimits, parse};
 use domain::settings::Settings;
 use domain::stream::RequestHeaders;
-use headwater::config::{Config, Listen};
+use headwater::config::{Config, ContainerProxy, Listen};
 use headwater::{Gateway, Runtimes};
 use storage::{Models, Store, Write};
 use tokio::time::Instant;
@@ -41,8 +41,14 @@ fn fast_settings() -> Settings {
 impl Setup {
     pub fn new() -> Setup {
         let local = Listen::at(SocketAddr::from((Ipv4Addr::LOCALHOST, 0)));
-        let config =
-            Config { api_listen: local, player_listen: local, engine: fast_settings(), ..Config::default() };
+        let config = Config {
+            api_listen: local,
+            player_listen: local,
+            engine: fast_settings(),
+            // The tests may run in a rootless container, where loopback is not local.
+            container_proxy: ContainerProxy::None,
+            ..Config::default()
+        };
         Setup {
             catalogue: CatalogueBuilder::new(),
             n_lists: 0,

@@ -15,6 +15,8 @@ use resource_derive::{Body, View};
 use serde::Serialize;
 
 use super::users::{CHARS_MAX, PASSWORD_CHARS_MAX, check_email, check_name};
+use crate::http::network::Networks;
+use crate::http::origin::Origin;
 use crate::http::reply::Refusal;
 use crate::rest::frame::access::Access;
 use crate::rest::frame::call::Call;
@@ -60,9 +62,6 @@ pub(crate) struct FirstAdminView {
     superuser_exists: bool,
 }
 
-/// Request headers by which a proxy names the client it forwards for.
-const FORWARDED: [&str; 3] = ["forwarded", "x-forwarded-for", "x-real-ip"];
-
 const REFUSED: &str = "Creating the first admin requires the setup code that the gateway printed at its start, as \
                        \"setup_code\". Without it, run \"headwater user add NAME --superuser\" on its machine.";
 const WRONG_CODE: &str = "This is not the setup code that the gateway printed at its last start. A new one is printed at each start.";
@@ -88,12 +87,11 @@ pub(super) fn routes() -> Vec<Route> {
 
 async fn retrieve(call: Call) -> Result<SetupView, Refusal> {
     let superuser_exists = has_admin(&call);
-    let address = call.caller.address().to_canonical();
     Ok(SetupView {
         superuser_exists,
-        client_ip: address.to_string(),
+        client_ip: call.caller.address().to_string(),
         setup_allowed: !superuser_exists,
-        setup_code_required: !superuser_exists && !is_on_this_machine(address, &call.headers),
+        setup_code_required: !superuser_exists && !is_on_this_machine(&call.caller.origin, &call.headers),
     })
 }
 
@@ -128,7 +126,7 @@ fn check_caller(call: &Call, code: Option<&Secret>) -> Result<(), Refusal> {
         // The code proves more than the address, so a wrong one is not ignored.
         Some(code) if call.app.setup_code.fits(code) => Ok(()),
         Some(_) => refused(WRONG_CODE),
-        None if is_on_this_machine(call.caller.address(), &call.headers) => Ok(()),
+        None if is_on_this_machine(&call.caller.origin, &call.headers) => Ok(()),
         None => refused(REFUSED),
     }
 }
@@ -143,10 +141,12 @@ fn is_admin(user: &User) -> bool {
 }
 
 /// Returns whether the caller is a program on the same machine, or a page of the gateway in a browser there.
-fn is_on_this_machine(address: IpAddr, headers: &HeaderMap) -> bool {
-    // The address of a proxy does not reveal the client, which may be anywhere on the Internet.
-    let is_direct = FORWARDED.iter().all(|it| !headers.contains_key(*it));
-    is_direct && address.to_canonical().is_loopback() && !is_rebound(headers) && !is_cross_site(headers)
+fn is_on_this_machine(origin: &Origin, headers: &HeaderMap) -> bool {
+    // A proxy may name any client, so not even a trusted one is enough here.
+    origin.is_direct()
+        && origin.is_in(&Networks::loopback())
+        && !is_rebound(headers)
+        && !is_cross_site(headers)
 }
 
 /// A page of any site can point its own host name at this machine, and is then of the same site. It cannot do so with an
@@ -171,13 +171,23 @@ mod tests {
     use http::header::HeaderName;
 
     use super::*;
+    use crate::config::{Config, ContainerProxy};
+    use crate::http::origin::Origins;
 
     #[track_caller]
     fn check(address: &str, headers: &[(&'static str, &'static str)], expected: bool) {
         let sent = headers
             .iter()
-            .map(|(name, value)| (HeaderName::from_static(name), HeaderValue::from_static(value)));
-        let is_local = is_on_this_machine(address.parse().unwrap(), &sent.collect());
+            .map(|(name, value)| (HeaderName::from_static(name), HeaderValue::from_static(value)))
+            .collect();
+        let config = Config {
+            trusted_proxies: "127.0.0.2".parse().unwrap(),
+            container_proxy: ContainerProxy::None,
+            ..Config::default()
+        };
+        let local = "127.0.0.1".parse().unwrap();
+        let origin = Origins::new(&config).origin(address.parse().unwrap(), local, &sent);
+        let is_local = is_on_this_machine(&origin, &sent);
         assert_eq!(is_local, expected, "{address} {headers:?}");
     }
 
@@ -189,10 +199,11 @@ mod tests {
             check(loopback, &[HOST, ("origin", "http://localhost:9191")], true);
             check(loopback, &[HOST, ("origin", "https://elsewhere.example")], false);
             check(loopback, &[HOST, ("origin", "null")], false);
-            for header in FORWARDED {
+            for header in ["forwarded", "x-forwarded-for", "x-real-ip"] {
                 check(loopback, &[HOST, (header, "127.0.0.1")], false);
             }
         }
+        check("127.0.0.2", &[HOST, ("x-forwarded-for", "127.0.0.1")], false);
         for other in ["192.168.1.5", "10.0.0.5", "::ffff:10.0.0.5", "fd00::5", "192.0.2.1", "2001:db8::1"] {
             check(other, &[HOST], false);
         }
