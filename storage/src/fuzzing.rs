@@ -23,7 +23,7 @@ pub fn read_block(bytes: &[u8]) {
 pub fn read_value(bytes: &[u8]) {
     drop(Value::decode(bytes));
     if let Some(disk_key) = DiskKey::parse(bytes) {
-        let value = Value { key: disk_key.encode(), commit: 1, is_tombstone: false, payload: bytes.to_vec() };
+        let value = Value::new(disk_key.encode(), 1, bytes.to_vec());
         assert_eq!(disk_key.encode(), bytes);
         assert_eq!(Value::of_key(bytes, &value.encode()).expect("an encoded block can be decoded"), value);
     }

@@ -3,15 +3,21 @@
 //! One tree holds all keys, because sled applies one batch on one tree atomically. A batch holds a process-wide lock
 //! that readers wait for, so a [`Slice`] is small. Opening and reading a damaged file may panic; this module turns the
 //! panic into an error. `flush` hands the data to the operating system but does not sync it, so [`Disk::sync`] does that
-//! with its own file handle.
+//! with its own file handle. sled reuses a segment as soon as its values were moved and flushed, which a power cut may
+//! undo, so the file is synced before sled can fill another segment. Long values are stored in
+//! [`pieces`](crate::engine::pieces), because sled does not sync the files that it would write them to.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 use std::fs::{self, File};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::time::Duration;
 
+use parking_lot::Mutex;
+
+use crate::engine::pieces::{is_head, join, number_of_pieces, parse_piece_key, piece_key, split};
+use crate::engine::value::{PIECE_LETTER, Value};
 use crate::error::{Error, Result};
 
 /// Maximum weight of a slice: a hundred single records, or twenty blocks.
@@ -19,6 +25,16 @@ pub(crate) const SLICE_WEIGHT_MAX: usize = 100;
 pub(crate) const BLOCK_WEIGHT: usize = 5;
 /// Adds one to the weight per this many bytes of a value, so that a few large records fill a slice.
 const BYTES_PER_WEIGHT: usize = 8 * 1024;
+/// Size of a segment of a new database, in bytes. A quarter of it holds a leaf full of pieces, so sled writes no blob
+/// file.
+const SEGMENT_BYTES: usize = 2 * 1024 * 1024;
+/// Size of a segment of the first format of the store.
+const FIRST_SEGMENT_BYTES: usize = 512 * 1024;
+/// Bytes that may be written between two syncs. A segment whose values were moved elsewhere is reused after two more
+/// segments at the earliest.
+const UNSYNCED_MAX: u64 = SEGMENT_BYTES as u64 / 2;
+/// What sled writes for a key beside its value, in bytes: its share of the leaves that are rewritten.
+const LEAF_SHARE: u64 = 24 * 1024;
 /// sled releases its own lock a little after its last handle was dropped.
 const LOCK_TRIES: u32 = 40;
 const LOCK_PAUSE: Duration = Duration::from_millis(50);
@@ -66,6 +82,10 @@ pub(crate) struct Disk {
     n_slices: AtomicUsize,
     weight_max: AtomicUsize,
     written_bytes: AtomicU64,
+    /// Estimate of the bytes written since the last sync.
+    unsynced_bytes: AtomicU64,
+    /// Number of pieces by the key of the value they belong to.
+    pieces: Mutex<HashMap<Vec<u8>, u16>>,
     /// The last field, because sled has to close its files first.
     cleanup: Cleanup,
 }
@@ -90,14 +110,20 @@ impl Disk {
     /// Opens the database in the folder, or creates it. The caller checks first whether it has to exist.
     pub(crate) fn open(folder: &Path) -> Result<Self> {
         let damaged = |what: String| Error::Damaged { at: folder.to_owned(), what };
-        let open = || {
+        let open_with = |segment_bytes: usize| {
             sled::Config::new()
                 .path(folder)
+                .segment_size(segment_bytes)
                 // Bounds little, but a larger one gains nothing: `BlockCache` caches the blocks.
                 .cache_capacity(8 * 1024 * 1024)
                 // The writer flushes; sled's own flush thread would only hold the lock.
                 .flush_every_ms(None)
                 .open()
+        };
+        // sled refuses another size than that of the database before it touches it.
+        let open = || match open_with(SEGMENT_BYTES) {
+            Err(sled::Error::Unsupported(_)) => open_with(FIRST_SEGMENT_BYTES),
+            other => other,
         };
         let mut tries = 0;
         let db = loop {
@@ -118,18 +144,60 @@ impl Disk {
         };
         let file =
             File::open(folder.join("db")).map_err(|error| Error::disk("open the database file", error))?;
-        Ok(Self {
+        let disk = Self {
             db,
             file,
             n_slices: AtomicUsize::new(0),
             weight_max: AtomicUsize::new(0),
             written_bytes: AtomicU64::new(0),
+            unsynced_bytes: AtomicU64::new(0),
+            pieces: Mutex::new(HashMap::new()),
             cleanup: Cleanup { folder: folder.to_owned(), is_replaced: AtomicBool::new(false) },
+        };
+        disk.count_pieces().map_err(|error| damaged(error.to_string()))?;
+        Ok(disk)
+    }
+
+    /// Counts the pieces of all long values, so that those of a replaced value can be removed.
+    fn count_pieces(&self) -> Result<()> {
+        let mut pieces = self.pieces.lock();
+        self.guarded("read the database", || {
+            for key in self.db.scan_prefix([PIECE_LETTER]).keys() {
+                let key = key?;
+                if let Some((key, number)) = parse_piece_key(&key) {
+                    let n = pieces.entry(key.to_owned()).or_default();
+                    *n = (*n).max(number.saturating_add(1));
+                }
+            }
+            Ok(())
         })
     }
 
     pub(crate) fn get(&self, key: &[u8]) -> Result<Option<Vec<u8>>> {
-        self.guarded("read the database", || Ok(self.db.get(key)?.map(|value| value.to_vec())))
+        self.guarded("read the database", || {
+            let mut value = self.db.get(key)?;
+            loop {
+                let Some(bytes) = value else { return Ok(None) };
+                if let Some(joined) = self.joined(key, &bytes)? {
+                    return Ok(Some(joined));
+                }
+                // A commit that replaces the value between two of its pieces is no damage.
+                value = self.db.get(key)?;
+                if value.as_ref() == Some(&bytes) {
+                    return Ok(Some(bytes.to_vec()));
+                }
+            }
+        })
+    }
+
+    /// Returns a value as it was put. `None` if pieces of it are missing.
+    fn joined(&self, key: &[u8], bytes: &[u8]) -> sled::Result<Option<Vec<u8>>> {
+        if !is_head(bytes) {
+            return Ok(Some(bytes.to_vec()));
+        }
+        join(key, bytes, |key| -> sled::Result<_> {
+            Ok(self.db.get(key)?.and_then(|it| Value::decode(&it).ok()))
+        })
     }
 
     /// Applies a slice atomically. It is not durable yet.
@@ -144,30 +212,51 @@ impl Disk {
         let bytes = |it: (&Vec<u8>, &Option<Vec<u8>>)| it.0.len() + it.1.as_ref().map_or(0, Vec::len);
         let bytes: usize = slice.operations.iter().map(bytes).sum();
         self.written_bytes.fetch_add(bytes as u64, Ordering::Relaxed);
-        self.guarded("write the database", || {
-            let mut batch = sled::Batch::default();
-            for (key, value) in slice.operations {
-                match value {
-                    Some(value) => batch.insert(key, value),
-                    None => batch.remove(key),
+        let unsynced = bytes as u64 + slice.operations.len() as u64 * LEAF_SHARE;
+        self.unsynced_bytes.fetch_add(unsynced, Ordering::Relaxed);
+        let mut batch = sled::Batch::default();
+        let mut pieces = self.pieces.lock();
+        for (key, value) in slice.operations {
+            let n = value.as_ref().map_or(0, |it| number_of_pieces(it.len()));
+            let n_before = pieces.remove(&key).unwrap_or_default();
+            (n..n_before).for_each(|number| batch.remove(piece_key(&key, number)));
+            match value {
+                Some(value) if n > 0 => {
+                    let (head, parts) = split(&key, &value);
+                    parts.into_iter().for_each(|(key, value)| batch.insert(key, value));
+                    pieces.insert(key.clone(), n);
+                    batch.insert(key, head);
                 }
+                Some(value) => batch.insert(key, value),
+                None => batch.remove(key),
             }
-            self.db.apply_batch(batch)
-        })
+        }
+        drop(pieces);
+        self.guarded("write the database", || self.db.apply_batch(batch))
     }
 
     /// Hands the applied slices to the operating system: they survive a crash of this process, not a power failure.
     pub(crate) fn flush(&self) -> Result<()> {
-        self.guarded("flush the database", || self.db.flush().map(drop))
+        self.guarded("flush the database", || self.db.flush().map(drop))?;
+        match self.unsynced_bytes.load(Ordering::Relaxed) {
+            ..UNSYNCED_MAX => Ok(()),
+            _ => self.sync_file(),
+        }
     }
 
     /// Returns once all applied slices are durable.
     pub(crate) fn sync(&self) -> Result<()> {
-        self.flush()?;
+        self.guarded("flush the database", || self.db.flush().map(drop))?;
+        self.sync_file()
+    }
+
+    fn sync_file(&self) -> Result<()> {
+        self.unsynced_bytes.store(0, Ordering::Relaxed);
         self.file.sync_data().map_err(|error| Error::disk("sync the database", error))
     }
 
-    /// Lists all keys with this prefix and their values, in the order of keys. Ends after the first error.
+    /// Lists all keys with this prefix and their values, in the order of keys and without pieces. Ends after the first
+    /// error.
     pub(crate) fn scan(&self, prefix: &[u8]) -> impl Iterator<Item = Result<(Vec<u8>, Vec<u8>)>> + '_ {
         let mut items = self.db.scan_prefix(prefix);
         let mut has_ended = false;
@@ -177,7 +266,14 @@ impl Disk {
             }
             let item = self
                 .guarded("read the database", || {
-                    items.next().transpose().map(|it| it.map(|(key, value)| (key.to_vec(), value.to_vec())))
+                    let is_value = |it: &sled::Result<(sled::IVec, sled::IVec)>| {
+                        !it.as_ref().is_ok_and(|it| it.0.first() == Some(&PIECE_LETTER))
+                    };
+                    let Some((key, value)) = items.by_ref().find(is_value).transpose()? else {
+                        return Ok(None);
+                    };
+                    let joined = self.joined(&key, &value)?;
+                    Ok(Some((key.to_vec(), joined.unwrap_or_else(|| value.to_vec()))))
                 })
                 .transpose();
             has_ended = !matches!(item, Some(Ok(_)));

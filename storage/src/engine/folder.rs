@@ -39,10 +39,28 @@ pub(crate) fn create_database(folder: &Path, fill: impl FnOnce(&Disk) -> Result<
         let new = Disk::open(folder)?;
         fill(&new)?;
         new.sync()?;
-        sync_parent(folder).map_err(|error| Error::disk("sync the folder of the store", error))?;
+        sync_whole(folder)?;
         Ok(new)
     };
     create().inspect_err(|_| drop(remove_folder(folder)))
+}
+
+/// Makes a database durable: all its files, its folders, and its entry in the store. sled syncs `db` only.
+pub(crate) fn sync_whole(folder: &Path) -> Result<()> {
+    sync_below(folder)
+        .and_then(|()| sync_parent(folder))
+        .map_err(|error| Error::disk("sync a new database", error))
+}
+
+fn sync_below(folder: &Path) -> std::io::Result<()> {
+    for entry in fs::read_dir(folder)? {
+        let entry = entry?;
+        match entry.file_type()?.is_dir() {
+            true => sync_below(&entry.path())?,
+            false => File::open(entry.path())?.sync_all()?,
+        }
+    }
+    File::open(folder)?.sync_all()
 }
 
 /// Locks the store until the returned file is closed. Excludes other processes and other stores in this process.

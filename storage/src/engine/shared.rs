@@ -67,7 +67,7 @@ impl Shared {
             true => self.vault.seal(&disk_key.stem(), payload)?,
             false => payload.to_vec(),
         };
-        Ok(Value { key: disk_key.encode(), commit, is_tombstone: false, payload }.encode())
+        Ok(Value::new(disk_key.encode(), commit, payload).encode())
     }
 
     pub(crate) fn unseal(&self, type_number: usize, disk_key: &DiskKey, value: &Value) -> Result<Vec<u8>> {

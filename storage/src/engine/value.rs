@@ -15,8 +15,10 @@ use crate::record::NAME_MAX;
 pub(crate) const MAGIC: [u8; 4] = [0xd7, b'H', b'w', 0x91];
 /// Format of the envelope and of the keys. The payload of a record has a version of its own.
 pub(crate) const FORMAT: u8 = 1;
-/// Maximum size of a key, in bytes: the key of a block.
-const KEY_MAX: usize = 1 + NAME_MAX + 1 + 8 + 4 + 8;
+/// Maximum size of a key, in bytes: the key of a piece of a block.
+const KEY_MAX: usize = 1 + (1 + NAME_MAX + 1 + 8 + 4 + 8) + 2;
+/// First letter of the keys of pieces.
+pub(crate) const PIECE_LETTER: u8 = b'q';
 /// Size of the fields before the key, in bytes.
 const HEAD: usize = 4 + 4 + 4 + 1 + 1 + 8 + 1;
 
@@ -29,6 +31,8 @@ pub(crate) enum DiskKey {
     Meta,
     /// A block of records of a paged collection.
     Block { collection: String, owner: u64, block: u32, version: u64 },
+    /// A piece of a long value; see [`pieces`](crate::engine::pieces).
+    Piece { of: Box<DiskKey>, number: u16 },
     /// One record of a single collection.
     Single { collection: String, id: u32, version: u64 },
     /// The mark of a staged commit that is not complete; complete if the value is a tombstone.
@@ -46,6 +50,7 @@ impl fmt::Display for DiskKey {
             Self::Block { collection, owner, block, .. } => {
                 write!(f, "block {block} of {collection} of owner {owner}")
             }
+            Self::Piece { of, number } => write!(f, "piece {number} of {of}"),
             Self::Single { collection, id, .. } => write!(f, "record {id} of {collection}"),
             Self::Stage(number) => write!(f, "the mark of stage {number}"),
             Self::SetAside(disk_key) => write!(f, "{disk_key} (set aside)"),
@@ -69,6 +74,11 @@ impl DiskKey {
                 key.extend_from_slice(&owner.to_be_bytes());
                 key.extend_from_slice(&block.to_be_bytes());
                 key.extend_from_slice(&version.to_be_bytes());
+            }
+            Self::Piece { of, number } => {
+                key.push(PIECE_LETTER);
+                key.extend_from_slice(&of.encode());
+                key.extend_from_slice(&number.to_be_bytes());
             }
             Self::Single { collection, id, version } => {
                 name(&mut key, b'r', collection);
@@ -115,6 +125,13 @@ impl DiskKey {
                     version: u64::from_be_bytes(version.try_into().ok()?),
                 }
             }
+            PIECE_LETTER => {
+                let (of, number) = rest.split_last_chunk()?;
+                let of = Self::parse(of).filter(|it| {
+                    matches!(it, Self::Block { .. } | Self::Single { .. } | Self::SetAside(_))
+                })?;
+                Self::Piece { of: Box::new(of), number: u16::from_be_bytes(*number) }
+            }
             b'r' => {
                 let (collection, rest) = named()?;
                 let (id, version) = rest.split_first_chunk()?;
@@ -154,10 +171,20 @@ pub(crate) struct Value {
     pub(crate) commit: u64,
     /// Marks a deleted record, block or stage. Written by or after staged commits only, and swept later.
     pub(crate) is_tombstone: bool,
+    /// The value is in pieces; the payload is its length. Seen by [`pieces`](crate::engine::pieces) only.
+    pub(crate) is_split: bool,
     pub(crate) payload: Vec<u8>,
 }
 
 impl Value {
+    pub(crate) fn new(key: Vec<u8>, commit: u64, payload: Vec<u8>) -> Self {
+        Self { key, commit, is_tombstone: false, is_split: false, payload }
+    }
+
+    pub(crate) fn tombstone(key: Vec<u8>, commit: u64) -> Self {
+        Self { is_tombstone: true, ..Self::new(key, commit, Vec::new()) }
+    }
+
     /// Returns the location of this value once it is written under this version.
     pub(crate) fn location(&self, version: u64) -> Location {
         Location::new(version, self.commit, &self.key, HEAD + self.key.len() + self.payload.len())
@@ -170,7 +197,7 @@ impl Value {
         bytes.extend_from_slice(&[0; 4]);
         bytes.extend_from_slice(&u32::try_from(length).expect("records have at most 1 MiB").to_be_bytes());
         bytes.push(FORMAT);
-        bytes.push(u8::from(self.is_tombstone));
+        bytes.push(u8::from(self.is_tombstone) | u8::from(self.is_split) << 1);
         bytes.extend_from_slice(&self.commit.to_be_bytes());
         bytes.push(u8::try_from(self.key.len()).expect("collection names are short"));
         bytes.extend_from_slice(&self.key);
@@ -205,6 +232,7 @@ impl Value {
             key: bytes[HEAD..key_end].to_vec(),
             commit: u64::from_be_bytes(commit),
             is_tombstone: flags & 1 == 1,
+            is_split: flags & 2 == 2,
             payload: bytes[key_end..length].to_vec(),
         })
     }
@@ -214,6 +242,9 @@ impl Value {
         let value = Self::decode(bytes)?;
         if value.key != key {
             return Err(Error::DamagedRecord("stored under the wrong key".to_owned()));
+        }
+        if value.is_split {
+            return Err(Error::DamagedRecord("a piece of it is missing".to_owned()));
         }
         Ok(value)
     }
@@ -248,6 +279,10 @@ mod tests {
             DiskKey::Counter(collection()),
             DiskKey::Meta,
             DiskKey::Block { collection: collection(), owner: 7, block: 3, version: 9 },
+            DiskKey::Piece {
+                of: Box::new(DiskKey::Block { collection: "x".repeat(NAME_MAX), owner: 7, block: 3, version: 9 }),
+                number: 2,
+            },
             DiskKey::Single { collection: collection(), id: 5, version: 0 },
             DiskKey::Stage(11),
         ]
@@ -273,6 +308,8 @@ mod tests {
             b"c\0",
             b"rname\0\0\0\0\x01",
             b"s\0",
+            b"qm\0\0",
+            b"qqr\0\0\0\0",
             b"mm",
         ] {
             assert_eq!(DiskKey::parse(junk), None, "{junk:?}");
@@ -281,12 +318,7 @@ mod tests {
 
     #[test]
     fn every_flipped_bit_and_every_truncation_of_a_value_is_detected() {
-        let value = Value {
-            key: disk_keys()[4].encode(),
-            commit: 12,
-            is_tombstone: false,
-            payload: b"some record".to_vec(),
-        };
+        let value = Value::new(disk_keys()[5].encode(), 12, b"some record".to_vec());
         let bytes = value.encode();
         assert_eq!(Value::of_key(&value.key, &bytes).unwrap(), value);
         for length in 0..bytes.len() {
@@ -297,6 +329,6 @@ mod tests {
             flipped[bit / 8] ^= 1 << (bit % 8);
             assert!(Value::decode(&flipped).is_err(), "bit {bit}");
         }
-        assert!(Value::of_key(&disk_keys()[5].encode(), &bytes).is_err());
+        assert!(Value::of_key(&disk_keys()[6].encode(), &bytes).is_err());
     }
 }

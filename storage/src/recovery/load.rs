@@ -211,7 +211,8 @@ impl Loader<'_> {
                     draft.index.extend(keys.iter().map(|key| (pair_of(key), id)));
                 }
             }
-            DiskKey::Stage(_) => {}
+            // The database joins pieces.
+            DiskKey::Stage(_) | DiskKey::Piece { .. } => {}
         }
         Ok(())
     }

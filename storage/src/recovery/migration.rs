@@ -22,8 +22,18 @@ pub(crate) struct Formats {
     pub(crate) steps: &'static [MigrationStep],
 }
 
-/// The formats of this version. No older format exists yet.
-pub(crate) const FORMATS: Formats = Formats { now: 1, steps: &[] };
+/// The formats of this version.
+pub(crate) const FORMATS: Formats =
+    Formats { now: 2, steps: &[MigrationStep { from: 1, name: "long values in pieces", run: copy }] };
+
+/// Copies all values; the new database splits long ones.
+fn copy(migration: &mut Migration<'_>) -> Result<()> {
+    for item in migration.from.scan(b"") {
+        let (key, value) = item?;
+        migration.to.add(key, value)?;
+    }
+    Ok(())
+}
 
 /// The migration from one format to the next.
 pub(crate) struct MigrationStep {
@@ -34,11 +44,11 @@ pub(crate) struct MigrationStep {
 }
 
 /// Input and output of a step. Values that the step does not write are lost.
-#[cfg_attr(not(test), expect(dead_code, reason = "only the tests have steps so far"))]
 pub(crate) struct Migration<'a> {
     pub(crate) from: &'a Disk,
     pub(crate) to: SliceWriter<'a>,
     /// Number of records per collection; must be correct after the step.
+    #[cfg_attr(not(test), expect(dead_code, reason = "for the first step that renames a collection"))]
     pub(crate) counts: &'a mut BTreeMap<String, u64>,
     #[cfg_attr(
         not(test),
@@ -173,11 +183,11 @@ mod tests {
     static IS_FULL: AtomicBool = AtomicBool::new(true);
 
     const LATER: Formats = Formats {
-        now: 3,
+        now: 4,
         steps: &[
-            MigrationStep { from: 2, name: "rename drafts to notes", run: second },
+            MigrationStep { from: 3, name: "rename drafts to notes", run: second },
             MigrationStep {
-                from: 1,
+                from: 2,
                 name: "rename memos to drafts",
                 run: |it| rename(it, "memos", "drafts"),
             },
@@ -207,15 +217,15 @@ mod tests {
             })
             .unwrap();
         drop(store);
-        assert_eq!(format(), 1);
+        assert_eq!(format(), 2);
 
         // The second step fails: the first one stays in effect, and no record is lost.
         let failed = Store::open_as(&at, &key, new(), &LATER).err().unwrap();
         assert!(failed.to_string().contains("no space left"), "{failed}");
-        assert_eq!((format(), database_folders(&at).unwrap().len()), (2, 1));
+        assert_eq!((format(), database_folders(&at).unwrap().len()), (3, 1));
 
         let store = Store::open_as(&at, &key, new(), &LATER).unwrap();
-        assert_eq!((format(), database_folders(&at).unwrap().len()), (3, 1));
+        assert_eq!((format(), database_folders(&at).unwrap().len()), (4, 1));
         let notes = store.collection::<New>();
         let expected: Vec<_> = (1..300).map(|id| New { id, text: id.to_string() }).collect();
         assert_eq!(notes.all().unwrap(), expected);
@@ -223,12 +233,12 @@ mod tests {
         assert_eq!(id, 301, "the id counter was migrated too");
         store.compact().unwrap();
         drop(store);
-        assert_eq!(format(), 3);
+        assert_eq!(format(), 4);
         assert_eq!(Store::open_as(&at, &key, new(), &LATER).unwrap().collection::<New>().len(), 299);
 
         let before = std::fs::read(at.join("commit")).unwrap();
         let refused = Store::open(&at, &key, new()).err().unwrap();
-        assert!(matches!(refused, Error::TooNew { found: 3, known: 1 }), "{refused}");
+        assert!(matches!(refused, Error::TooNew { found: 4, known: 2 }), "{refused}");
         assert!(refused.to_string().contains("use a newer Headwater"), "{refused}");
         assert_eq!(std::fs::read(at.join("commit")).unwrap(), before, "the store was changed");
     }
@@ -238,9 +248,9 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let (at, key) = (folder.path().join("store"), folder.path().join("key"));
         drop(Store::open(&at, &key, Schema::new().with::<Old>()).unwrap());
-        let formats = Formats { now: 2, steps: &[] };
+        let formats = Formats { now: 3, steps: &[] };
         let refused = Store::open_as(&at, &key, Schema::new().with::<Old>(), &formats).err().unwrap();
-        assert!(refused.to_string().contains("unknown format 1"), "{refused}");
+        assert!(refused.to_string().contains("unknown format 2"), "{refused}");
         Store::open(&at, &key, Schema::new().with::<Old>()).unwrap();
     }
 }

@@ -2,13 +2,15 @@
 //! [`salvage`](crate::salvage()).
 
 use std::collections::{BTreeMap, HashMap, HashSet};
+use std::convert::Infallible;
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
 
 use crate::engine::commit_file::{self, CommitFile, CommitMark};
 use crate::engine::disk::Disk;
 use crate::engine::folder::{database_folder, database_folders, lock, remove_folder};
-use crate::engine::value::{DiskKey, MAGIC, Value};
+use crate::engine::pieces::join;
+use crate::engine::value::{DiskKey, MAGIC, PIECE_LETTER, Value};
 use crate::error::{Error, Result};
 use crate::recovery::damage::Damage;
 use crate::recovery::migration::{FORMATS, refuse_newer};
@@ -149,7 +151,22 @@ impl ScannedValues {
                 }
             }
         }
+        self.join_pieces();
         Ok(())
+    }
+
+    /// Joins the pieces of long values, and forgets those that are not complete.
+    fn join_pieces(&mut self) {
+        let heads: Vec<_> = self.values.values().filter(|it| it.is_split).cloned().collect();
+        for head in heads {
+            let piece = |key: &[u8]| Ok::<_, Infallible>(self.values.get(key).cloned());
+            let joined = join(&head.key, &head.encode(), piece).unwrap_or_else(|never| match never {});
+            match joined.and_then(|bytes| Value::of_key(&head.key, &bytes).ok()) {
+                Some(value) => self.values.insert(head.key, value),
+                None => self.values.remove(&head.key),
+            };
+        }
+        self.values.retain(|key, _| key.first() != Some(&PIECE_LETTER));
     }
 
     /// Lists the current values: of each record and block the highest version that belongs to no incomplete stage and is

@@ -76,10 +76,7 @@ impl Writer {
         for (type_number, next) in &overlay.counters {
             let disk_key = DiskKey::Counter(shared.record_type(*type_number).name.to_owned());
             let payload = next.to_be_bytes().to_vec();
-            last_slice.put(
-                disk_key.encode(),
-                Value { key: disk_key.encode(), commit, is_tombstone: false, payload }.encode(),
-            );
+            last_slice.put(disk_key.encode(), Value::new(disk_key.encode(), commit, payload).encode());
         }
         last_slice.put(DiskKey::Meta.encode(), meta(&shared, commit)?);
         let replaced: Vec<_> = overlay
@@ -319,12 +316,12 @@ fn is_heavy(overlay: &Overlay) -> bool {
 }
 
 fn tombstone(disk_key: &DiskKey, commit: u64) -> Vec<u8> {
-    Value { key: disk_key.encode(), commit, is_tombstone: true, payload: Vec::new() }.encode()
+    Value::tombstone(disk_key.encode(), commit).encode()
 }
 
 /// Encodes the value that records the last commit, the format, and a proof of the key file.
 pub(crate) fn meta(shared: &Shared, commit: u64) -> Result<Vec<u8>> {
     let mut payload = vec![shared.format];
     payload.extend(shared.vault.seal(b"meta", b"headwater")?);
-    Ok(Value { key: DiskKey::Meta.encode(), commit, is_tombstone: false, payload }.encode())
+    Ok(Value::new(DiskKey::Meta.encode(), commit, payload).encode())
 }

@@ -18,7 +18,7 @@ impl Writer {
         self.last += 1;
         let disk_key = DiskKey::Stage(self.last);
         let key = disk_key.encode();
-        let value = Value { key: key.clone(), commit: self.last, is_tombstone: false, payload: Vec::new() };
+        let value = Value::new(key.clone(), self.last, Vec::new());
         let mut slice = Slice::default();
         slice.put(key, value.encode());
         // The log of sled keeps the order: the mark precedes everything that belongs to it.

@@ -2,7 +2,7 @@
 
 use crate::engine::commit_file::CommitMark;
 use crate::engine::disk::{Disk, Slice};
-use crate::engine::folder::{database_folder, sync_parent};
+use crate::engine::folder::{database_folder, sync_parent, sync_whole};
 use crate::engine::space::is_wasteful;
 use crate::engine::state::{State, record_counts};
 use crate::engine::value::{DiskKey, Value};
@@ -21,8 +21,10 @@ impl Writer {
         slice.put(DiskKey::Meta.encode(), meta(&self.shared, 1)?);
         disk.apply(slice)?;
         disk.sync()?;
-        sync_parent(&database_folder(&self.shared.folder, self.generation))
-            .map_err(|error| Error::disk("sync the folder of the store", error))?;
+        sync_whole(&database_folder(&self.shared.folder, self.generation))?;
+        // The folder of the store may be new too.
+        sync_parent(&self.shared.folder)
+            .map_err(|error| Error::disk("sync the folder above the store", error))?;
         let mut state = self.shared.state.write();
         state.commit = 1;
         let counts = record_counts(&self.shared.schema, &state.directories);
@@ -72,7 +74,7 @@ fn set_aside(disk: &Disk, damaged: Vec<DamagedValue>, state: &mut State) -> Resu
     for DamagedValue { disk_key, bytes, why } in damaged {
         tracing::error!("{disk_key} is damaged: {why}");
         let aside = DiskKey::SetAside(Box::new(disk_key.clone()));
-        let value = Value { key: aside.encode(), commit: state.commit, is_tombstone: false, payload: bytes };
+        let value = Value::new(aside.encode(), state.commit, bytes);
         let mut slice = Slice::default();
         slice.put(aside.encode(), value.encode());
         slice.remove(disk_key.encode());

@@ -3,9 +3,12 @@
 use std::collections::BTreeSet;
 use std::sync::atomic::Ordering;
 
-use crate::engine::disk::{Disk, SLICE_WEIGHT_MAX, Slice};
+use crate::engine::disk::{BLOCK_WEIGHT, Disk, SLICE_WEIGHT_MAX, Slice};
 use crate::error::Result;
 use crate::write::writer::Writer;
+
+/// Keys that are removed at a time: as many as blocks are written at a time, because sled rewrites as much for them.
+const SWEPT_MAX: usize = SLICE_WEIGHT_MAX / BLOCK_WEIGHT;
 
 impl Writer {
     /// Removes some of the leftovers. Returns false if there are none or they have to stay for now.
@@ -25,7 +28,7 @@ impl Writer {
 /// Removes one slice of leftovers, oldest versions first.
 pub(crate) fn sweep(disk: &Disk, leftovers: &mut BTreeSet<Vec<u8>>) -> Result<()> {
     let mut slice = Slice::default();
-    while slice.weight() < SLICE_WEIGHT_MAX
+    while slice.weight() < SWEPT_MAX
         && let Some(key) = leftovers.pop_first()
     {
         slice.remove(key);

@@ -49,13 +49,87 @@ fn live_bytes_count_current_records_and_no_replaced_ones() {
     assert_eq!(live(&store), 0);
 }
 
+/// Returns a text that does not compress.
+fn noise(seed: u64, length: usize) -> String {
+    let mut state = seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1;
+    let mut next = || {
+        state ^= state << 13;
+        state ^= state >> 7;
+        state ^= state << 17;
+        char::from(b' ' + (state % 95) as u8)
+    };
+    (0..length).map(|_| next()).collect()
+}
+
+/// Lists the files that sled wrote beside its log. It never syncs them.
+fn blob_files(place: &Place) -> Vec<PathBuf> {
+    let of = |database: PathBuf| fs::read_dir(database.join("blobs")).into_iter().flatten().flatten();
+    databases(place).into_iter().flat_map(of).map(|it| it.path()).collect()
+}
+
+#[test]
+fn no_file_appears_beside_the_log_of_the_database_whatever_is_stored() {
+    let place = Place::new();
+    let mut store = place.open();
+    let is_done = Arc::new(AtomicBool::new(false));
+    for round in 0..3u64 {
+        let reader = {
+            let (store, is_done) = (store.clone(), Arc::clone(&is_done));
+            std::thread::spawn(move || {
+                while !is_done.load(Ordering::SeqCst) {
+                    for it in store.collection::<Note>().all().unwrap() {
+                        let is_whole = it.name.len() >= 15 && !it.name.contains('\0');
+                        assert!(is_whole, "note {} is cut", it.id);
+                    }
+                }
+            })
+        };
+        // The longest record, records that fill pieces to the brim, leaves full of long values, and blocks that do not
+        // compress, overwritten and removed.
+        put(&store, [note(1, &noise(round, 1_000_000))]).unwrap();
+        for start in (2..80).step_by(13) {
+            let name = |id: u32| noise(u64::from(id) + round * 1_000, 15_000 + 700 * (id as usize % 5));
+            put(&store, (start..start + 13).map(|id| note(id, &name(id)))).unwrap();
+        }
+        let items = (0..400).map(|at| item(1 + at, 1, &noise(u64::from(at) + round, 2_600)));
+        replace(&store, 1, &items.collect::<Vec<_>>()).unwrap();
+        for at in 0..30 {
+            let name = noise(round + 77 * at, 200_000);
+            let id = 1_000 + at as u32 % 7;
+            store.write_blocking(move |write| write.put(&item(id, 2, &name))).unwrap();
+        }
+        assert_eq!(blob_files(&place), [] as [PathBuf; 0]);
+        store.compact().unwrap();
+        assert_eq!(blob_files(&place), [] as [PathBuf; 0]);
+        store
+            .write_blocking(move |write| {
+                let first = 2 + round as u32;
+                (first..80).step_by(2).try_for_each(|id| write.remove::<Note>(id).map(drop))
+            })
+            .unwrap();
+        is_done.store(true, Ordering::SeqCst);
+        reader.join().unwrap();
+        is_done.store(false, Ordering::SeqCst);
+        drop(store);
+        store = place.open();
+        assert_eq!(store.collection::<Note>().get(1).unwrap().unwrap().name, noise(round, 1_000_000));
+        assert_eq!(store.collection::<Item>().len_of(1), 400);
+        for id in 1_000..1_007 {
+            assert_eq!(store.collection::<Item>().get(id).unwrap().unwrap().name.len(), 200_000);
+        }
+    }
+    drop(store);
+    assert_eq!(blob_files(&place), [] as [PathBuf; 0]);
+    assert!(place.check().unwrap().is_ok());
+}
+
 #[test]
 fn compaction_during_reads_and_writes_loses_nothing() {
     const ROUNDS: u32 = 60;
     let place = Place::new();
     let store = place.open();
     replace(&store, 1, &(1..=2_000).map(|id| item(id, 1, "0")).collect::<Vec<_>>()).unwrap();
-    // sled stores values of this size in separate files.
+    // A value of this size is in pieces.
     put(&store, [note(1_000, &"large".repeat(150_000))]).unwrap();
     let is_done = Arc::new(AtomicBool::new(false));
     let small = {
