@@ -21,7 +21,8 @@ use crate::read::collection::Collection;
 use crate::read::table::{self, Table};
 use crate::read::view::{self, Reader, View};
 use crate::record::{CollectionKind, Record, Schema};
-use crate::recovery::migration::{FORMATS, Formats, migrate, refuse_newer};
+use crate::recovery::migration::{FORMATS, Formats, refuse_newer};
+use crate::recovery::open::open_database;
 use crate::recovery::scan::COPY_FOLDER;
 use crate::write::Write;
 use crate::write::bulk::BulkWrite;
@@ -102,25 +103,20 @@ impl Store {
             }
         };
         refuse_newer(&mark, formats)?;
-        let database = database_folder(folder, mark.generation);
         // No commit was ever acknowledged, so a first start may have been interrupted: start over.
         let is_new = mark.commit == 0;
-        if is_new {
-            remove_folder(&database)?;
-        } else if !database.join("db").exists() {
-            let what = format!("the database {} is missing", database.display());
-            return Err(Error::Damaged { at: folder.to_owned(), what });
-        }
         let vault = vault(is_new)?;
         // An interrupted check leaves its copy behind.
         remove_folder(&folder.join(COPY_FOLDER))?;
-        for other in database_folders(folder)?.iter().filter(|it| **it != database) {
-            remove_folder(other)?;
-        }
-        let mut disk = Disk::open(&database)?;
-        if !is_new {
-            (disk, mark) = migrate(folder, disk, mark, &mut commit_file, &vault, formats)?;
-        }
+        let disk = if is_new {
+            let database = database_folder(folder, mark.generation);
+            remove_folder(&database)?;
+            Disk::open(&database)?
+        } else {
+            let opened = open_database(folder, mark, &mut commit_file, &vault, formats)?;
+            mark = opened.1;
+            opened.0
+        };
         let directories = schema.record_types.iter().map(|it| Directory::new(it.kind)).collect();
         let shared = Arc::new(Shared {
             folder: folder.to_owned(),

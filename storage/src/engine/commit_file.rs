@@ -1,7 +1,8 @@
 //! The commit file: records the last acknowledged commit, outside of the database.
 //!
 //! sled silently opens a missing or truncated database file as a new or shorter database. The commit file therefore
-//! holds the number of the last durable commit and the number of records, which are compared when the store opens.
+//! holds the number of the last durable commit, the number of records and a sum over all current values, which are
+//! compared when the store opens.
 //!
 //! The file has two halves that are written in turn, each with a checksum: a power failure during a write leaves the
 //! other half intact. It also names the generation of the database, so that one write replaces the database after a
@@ -20,6 +21,8 @@ use crate::error::{Error, Result};
 
 pub(crate) const FILE: &str = "commit";
 const MAGIC: [u8; 4] = *b"HwC1";
+/// The version of this program.
+pub(crate) const PROGRAM: &str = env!("CARGO_PKG_VERSION");
 /// Size of each half, in bytes.
 const HALF: usize = 8 * 1024;
 
@@ -35,6 +38,16 @@ pub(crate) struct CommitMark {
     pub(crate) commit: u64,
     /// Number of records per collection after that commit.
     pub(crate) counts: BTreeMap<String, u64>,
+    /// Sum over the keys and commits of all current values per collection after that commit, so that an overwrite that
+    /// sled lost is noticed. Not known of a salvaged store before its first start.
+    #[serde(default)]
+    pub(crate) sums: Option<BTreeMap<String, u64>>,
+    /// Version of the program that wrote this.
+    #[serde(default)]
+    pub(crate) program: String,
+    /// Checksum of the database after a clean stop. `None` while the store is open, and after a crash.
+    #[serde(default)]
+    pub(crate) closed: Option<u32>,
 }
 
 fn first_format() -> u8 {
@@ -44,7 +57,15 @@ fn first_format() -> u8 {
 impl CommitMark {
     /// The mark of a store without commits.
     pub(crate) fn first(format: u8) -> Self {
-        Self { format, generation: 1, commit: 0, counts: BTreeMap::new() }
+        Self {
+            format,
+            generation: 1,
+            commit: 0,
+            counts: BTreeMap::new(),
+            sums: None,
+            program: PROGRAM.to_owned(),
+            closed: None,
+        }
     }
 }
 

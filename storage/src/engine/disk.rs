@@ -33,7 +33,7 @@ const FIRST_SEGMENT_BYTES: usize = 512 * 1024;
 /// Bytes that may be written between two syncs. A segment whose values were moved elsewhere is reused after two more
 /// segments at the earliest.
 const UNSYNCED_MAX: u64 = SEGMENT_BYTES as u64 / 2;
-/// What sled writes for a key beside its value, in bytes: its share of the leaves that are rewritten.
+/// Bytes that sled writes for a key beside its value: the share of the key in the leaves that are rewritten.
 const LEAF_SHARE: u64 = 24 * 1024;
 /// sled releases its own lock a little after its last handle was dropped.
 const LOCK_TRIES: u32 = 40;
@@ -295,6 +295,16 @@ impl Disk {
     /// files and opens them on each read, so the files must exist until then.
     pub(crate) fn remove_with_last_reader(&self) {
         self.cleanup.is_replaced.store(true, Ordering::SeqCst);
+    }
+
+    /// Keeps the files of a database that was to be removed.
+    pub(crate) fn keep(&self) {
+        self.cleanup.is_replaced.store(false, Ordering::SeqCst);
+    }
+
+    /// Returns the number of keys, pieces included. Reads the whole database.
+    pub(crate) fn n_keys(&self) -> Result<usize> {
+        self.guarded("read the database", || self.db.iter().keys().try_fold(0, |n, key| key.map(|_| n + 1)))
     }
 
     /// Returns the number of slices applied so far and the weight of the heaviest.

@@ -1,7 +1,7 @@
 //! The folder of a store: its lock, the folders of its databases, and creating a new database.
 
 use std::fs::{self, File};
-use std::io::ErrorKind;
+use std::io::{ErrorKind, Read as _};
 use std::path::{Path, PathBuf};
 
 use crate::engine::disk::Disk;
@@ -32,17 +32,75 @@ pub(crate) fn remove_folder(folder: &Path) -> Result<()> {
     }
 }
 
-/// Creates a database in this folder, fills it and makes it durable. Leaves no folder behind after an error.
+/// Creates a database in this folder, fills it, makes it durable, and opens it a second time, as a start would do. Leaves
+/// no folder behind after an error.
 pub(crate) fn create_database(folder: &Path, fill: impl FnOnce(&Disk) -> Result<()>) -> Result<Disk> {
     remove_folder(folder)?;
     let create = || {
         let new = Disk::open(folder)?;
         fill(&new)?;
         new.sync()?;
+        let n_keys = new.n_keys()?;
+        drop(new);
+        let new = Disk::open(folder)?;
+        if new.n_keys()? != n_keys {
+            return Err(Error::disk("create a database", "it lost values when it was opened again"));
+        }
         sync_whole(folder)?;
         Ok(new)
     };
     create().inspect_err(|_| drop(remove_folder(folder)))
+}
+
+/// Copies a database to this folder. Shares the space of the files where the file system can.
+pub(crate) fn copy_database(from: &Path, to: &Path) -> Result<()> {
+    remove_folder(to)?;
+    copy_folder(from, to).map_err(|error| {
+        drop(remove_folder(to));
+        Error::disk("copy the database", error)
+    })
+}
+
+fn copy_folder(from: &Path, to: &Path) -> std::io::Result<()> {
+    fs::create_dir(to)?;
+    for entry in fs::read_dir(from)? {
+        let entry = entry?;
+        let target = to.join(entry.file_name());
+        match entry.file_type()?.is_dir() {
+            true => copy_folder(&entry.path(), &target)?,
+            false => drop(fs::copy(entry.path(), target)?),
+        }
+    }
+    Ok(())
+}
+
+/// Returns a checksum of the names and contents of all files of a database.
+pub(crate) fn checksum(folder: &Path) -> Result<u32> {
+    let mut hasher = crc32fast::Hasher::new();
+    add_folder(&mut hasher, folder).map_err(|error| Error::disk("read the database", error))?;
+    Ok(hasher.finalize())
+}
+
+fn add_folder(hasher: &mut crc32fast::Hasher, folder: &Path) -> std::io::Result<()> {
+    let mut paths: Vec<_> =
+        fs::read_dir(folder)?.map(|it| it.map(|it| it.path())).collect::<Result<_, _>>()?;
+    paths.sort();
+    let mut buffer = vec![0; 256 * 1024];
+    for path in paths {
+        hasher.update(path.file_name().map_or(&[][..], |it| it.as_encoded_bytes()));
+        if path.is_dir() {
+            add_folder(hasher, &path)?;
+            continue;
+        }
+        let mut file = File::open(path)?;
+        loop {
+            match file.read(&mut buffer)? {
+                0 => break,
+                n => hasher.update(&buffer[..n]),
+            }
+        }
+    }
+    Ok(())
 }
 
 /// Makes a database durable: all its files, its folders, and its entry in the store. sled syncs `db` only.

@@ -11,8 +11,9 @@ use tokio::sync::broadcast;
 use crate::changes::Change;
 use crate::engine::block::Block;
 use crate::engine::block_cache::BlockCache;
+use crate::engine::commit_file::CommitMark;
 use crate::engine::disk::Disk;
-use crate::engine::state::State;
+use crate::engine::state::{State, record_counts, value_sums};
 use crate::engine::value::{DiskKey, Location, Value};
 use crate::engine::vault::Vault;
 use crate::error::{Error, Result};
@@ -45,6 +46,17 @@ impl Shared {
 
     pub(crate) fn disk(&self) -> Arc<Disk> {
         self.disk.read().clone()
+    }
+
+    /// Returns the mark of a state that is on the disk in this generation of the database.
+    pub(crate) fn mark(&self, generation: u64, state: &State) -> CommitMark {
+        CommitMark {
+            generation,
+            commit: state.commit,
+            counts: record_counts(&self.schema, &state.directories),
+            sums: Some(value_sums(&self.schema, &state.directories)),
+            ..CommitMark::first(self.format)
+        }
     }
 
     pub(crate) fn single_key(&self, type_number: usize, id: u32, version: u64) -> DiskKey {

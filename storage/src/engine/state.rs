@@ -6,7 +6,7 @@
 use std::collections::{BTreeMap, HashSet};
 
 use crate::engine::value::{DiskKey, Location};
-use crate::record::{CollectionKind, Key, Schema, hash};
+use crate::record::{CollectionKind, Key, Schema, fingerprint, hash};
 
 /// A sorted set of pairs of numbers, eight bytes each: half of a key's hash and an id, or an id and a block.
 #[derive(Debug, Clone, Default)]
@@ -83,6 +83,12 @@ impl Partition {
         self.blocks.values().map(|it| u64::from(it.bytes)).sum()
     }
 
+    /// Sum over all blocks; see [`value_hash`].
+    pub(crate) fn sum(&self, owner: u64) -> u64 {
+        let hashes = self.blocks.iter().map(|(number, at)| value_hash(owner, *number, at.version, at.commit));
+        hashes.fold(0, u64::wrapping_add)
+    }
+
     /// Returns an id that both partitions have.
     pub(crate) fn common_id(&self, other: &Self) -> Option<u32> {
         let (least, most) = other.ids.bounds()?;
@@ -104,6 +110,10 @@ pub(crate) struct Directory {
     pub(crate) index: Pairs,
     pub(crate) partitions: BTreeMap<u64, Partition>,
     pub(crate) next_id: u32,
+    /// The commit that wrote the next id to the disk.
+    pub(crate) counter_commit: Option<u64>,
+    /// Sum over all current records or blocks; see [`value_hash`].
+    pub(crate) sum: u64,
     /// Size of its records on the disk, in bytes.
     pub(crate) live_bytes: u64,
 }
@@ -116,14 +126,24 @@ impl Directory {
             index: Pairs::default(),
             partitions: BTreeMap::new(),
             next_id: 1,
+            counter_commit: None,
+            sum: 0,
             live_bytes: 0,
         }
     }
 
-    /// Updates `live_bytes` after one record or block was added, replaced or removed.
-    pub(crate) fn count_bytes(&mut self, before: Option<Location>, after: Option<Location>) {
+    /// Updates size and sum after one record or block was added, replaced or removed. Single records have the owner 0.
+    pub(crate) fn count(
+        &mut self,
+        owner: u64,
+        number: u32,
+        before: Option<Location>,
+        after: Option<Location>,
+    ) {
         let bytes = |at: Option<Location>| at.map_or(0, |it| u64::from(it.bytes));
         self.live_bytes = self.live_bytes + bytes(after) - bytes(before);
+        let hash = |at: Option<Location>| at.map_or(0, |it| value_hash(owner, number, it.version, it.commit));
+        self.sum = self.sum.wrapping_add(hash(after)).wrapping_sub(hash(before));
     }
 
     pub(crate) fn len(&self) -> usize {
@@ -154,6 +174,22 @@ impl State {
     pub(crate) fn live_bytes(&self) -> u64 {
         self.directories.iter().map(|it| it.live_bytes).sum()
     }
+}
+
+/// Returns what a current value adds to the sum of its collection: a hash of its key and of the commit that wrote it.
+pub(crate) fn value_hash(owner: u64, number: u32, version: u64, commit: u64) -> u64 {
+    fingerprint([(number, owner), (0, version), (1, commit)].into_iter())
+}
+
+/// Returns what the id counter of a collection adds to its sum.
+pub(crate) fn counter_hash(commit: Option<u64>) -> u64 {
+    commit.map_or(0, |commit| value_hash(u64::MAX, u32::MAX, 0, commit))
+}
+
+/// Sums the current values and the id counter per collection.
+pub(crate) fn value_sums(schema: &Schema, directories: &[Directory]) -> BTreeMap<String, u64> {
+    let names = schema.record_types.iter().map(|it| it.name.to_owned());
+    names.zip(directories.iter().map(|it| it.sum.wrapping_add(counter_hash(it.counter_commit)))).collect()
 }
 
 /// Counts the records per collection.

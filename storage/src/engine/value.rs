@@ -280,7 +280,12 @@ mod tests {
             DiskKey::Meta,
             DiskKey::Block { collection: collection(), owner: 7, block: 3, version: 9 },
             DiskKey::Piece {
-                of: Box::new(DiskKey::Block { collection: "x".repeat(NAME_MAX), owner: 7, block: 3, version: 9 }),
+                of: Box::new(DiskKey::Block {
+                    collection: "x".repeat(NAME_MAX),
+                    owner: 7,
+                    block: 3,
+                    version: 9,
+                }),
                 number: 2,
             },
             DiskKey::Single { collection: collection(), id: 5, version: 0 },

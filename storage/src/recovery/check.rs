@@ -4,8 +4,10 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::path::{Path, PathBuf};
 
+use crate::engine::commit_file::CommitMark;
 use crate::engine::disk::folder_bytes;
 use crate::engine::space::is_wasteful;
+use crate::engine::state::{counter_hash, value_hash};
 use crate::engine::value::DiskKey;
 use crate::engine::vault::Vault;
 use crate::error::Result;
@@ -112,6 +114,11 @@ pub fn check(folder: &Path, key_file: &Path, schema: &Schema) -> Result<CheckRep
         _ => {}
     }
     if last == found.commit {
+        for name in changed_collections(&read, found.mark.as_ref()) {
+            if !missed.contains_key(&name) && report.damage.n == 0 {
+                report.problems.push(format!("{name} has a record that was replaced later"));
+            }
+        }
         for (name, acknowledged) in &report.acknowledged {
             let found = report.records.get(name).copied().unwrap_or(0);
             let missed = missed.get(name).copied().unwrap_or(0);
@@ -121,4 +128,25 @@ pub fn check(folder: &Path, key_file: &Path, schema: &Schema) -> Result<CheckRep
         }
     }
     Ok(report)
+}
+
+/// Lists the collections whose sum differs from that of the last acknowledged commit.
+fn changed_collections(read: &ScannedValues, mark: Option<&CommitMark>) -> Vec<String> {
+    let Some(acknowledged) = mark.and_then(|it| it.sums.as_ref()) else { return Vec::new() };
+    let mut sums: BTreeMap<String, u64> = acknowledged.keys().map(|name| (name.clone(), 0)).collect();
+    for (disk_key, value) in read.current() {
+        let (collection, hash) = match disk_key {
+            DiskKey::Single { collection, id, version } => {
+                (collection, value_hash(0, id, version, value.commit))
+            }
+            DiskKey::Block { collection, owner, block, version } => {
+                (collection, value_hash(owner, block, version, value.commit))
+            }
+            DiskKey::Counter(collection) => (collection, counter_hash(Some(value.commit))),
+            _ => continue,
+        };
+        let sum = sums.entry(collection).or_default();
+        *sum = sum.wrapping_add(hash);
+    }
+    sums.into_iter().filter(|(name, sum)| acknowledged.get(name) != Some(sum)).map(|it| it.0).collect()
 }

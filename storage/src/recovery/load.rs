@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet, HashSet};
 use crate::engine::block::Block;
 use crate::engine::commit_file::CommitMark;
 use crate::engine::shared::Shared;
-use crate::engine::state::{Directory, Pairs, Partition, State, pair_of, record_counts};
+use crate::engine::state::{Directory, Pairs, Partition, State, pair_of, record_counts, value_sums};
 use crate::engine::value::{DiskKey, Location, Value};
 use crate::error::{Error, Result};
 use crate::record::CollectionKind;
@@ -44,7 +44,8 @@ struct Loader<'a> {
     directories: Vec<Directory>,
     indexes: Vec<Vec<(u32, u32)>>,
     partitions: BTreeMap<(usize, u64), PartitionBuilder>,
-    counters: BTreeMap<usize, u32>,
+    /// Next id of each collection, and the commit that wrote it.
+    counters: BTreeMap<usize, (u32, u64)>,
     last: u64,
     meta: Option<Value>,
     damaged: Vec<DamagedValue>,
@@ -178,7 +179,7 @@ impl Loader<'_> {
                 let type_number = self.shared.schema.position(collection);
                 let next = <[u8; 4]>::try_from(&*value.payload).map(u32::from_be_bytes);
                 if let (Some(type_number), Ok(next)) = (type_number, next) {
-                    self.counters.insert(type_number, next);
+                    self.counters.insert(type_number, (next, value.commit));
                 }
             }
             DiskKey::Single { collection, id, version } => {
@@ -190,7 +191,7 @@ impl Loader<'_> {
                     return Err(Error::DamagedRecord(format!("{disk_key} contains the id {found}")));
                 }
                 self.directories[type_number].singles.insert(*id, at);
-                self.directories[type_number].count_bytes(None, Some(at));
+                self.directories[type_number].count(0, *id, None, Some(at));
                 self.indexes[type_number].extend(keys.iter().map(|key| (pair_of(key), *id)));
             }
             DiskKey::Block { collection, owner, block, version } => {
@@ -199,7 +200,7 @@ impl Loader<'_> {
                 let payload = self.shared.unseal(type_number, disk_key, value)?;
                 let draft = self.partitions.entry((type_number, *owner)).or_default();
                 draft.blocks.insert(*block, at);
-                self.directories[type_number].count_bytes(None, Some(at));
+                self.directories[type_number].count(*owner, *block, None, Some(at));
                 for (id, bytes) in Block::decode(&payload)?.records {
                     let (found, _, keys) = (self.shared.record_type(type_number).read)(&bytes)?;
                     if found != id {
@@ -256,9 +257,12 @@ impl Loader<'_> {
                 _ => None,
             });
             let after = missed.max().max(largest).max(in_partitions).map_or(1, |id| id.saturating_add(1));
-            directory.next_id = self.counters.get(&type_number).copied().unwrap_or(1).max(after);
+            let counter = self.counters.get(&type_number).copied();
+            directory.counter_commit = counter.map(|it| it.1);
+            directory.next_id = counter.map_or(1, |it| it.0).max(after);
         }
         let counts = record_counts(&self.shared.schema, &self.directories);
+        let sums = value_sums(&self.shared.schema, &self.directories);
         if commit == mark.commit {
             for (name, found) in &counts {
                 let acknowledged = mark.counts.get(name).copied().unwrap_or(0);
@@ -270,6 +274,10 @@ impl Loader<'_> {
                     return Err(damaged(format!(
                         "{name} has {found} records, {acknowledged} were acknowledged"
                     )));
+                }
+                let is_same = mark.sums.as_ref().is_none_or(|it| it.get(name).unwrap_or(&0) == &sums[name]);
+                if !is_same && n_missed == 0 {
+                    return Err(damaged(format!("{name} has a record that was replaced later")));
                 }
             }
         }

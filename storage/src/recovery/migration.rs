@@ -1,13 +1,13 @@
 //! Migrations: the format of the store as a whole, and the steps from older formats.
 //!
 //! Records have versions of their own. This format concerns everything around them: keys, envelopes, names of
-//! collections. Its number is in the commit file. A step writes everything to a new database, which replaces the old one
-//! together with the number, so a crash in the middle leaves the old one in use.
+//! collections. Its number is in the commit file. A step writes everything to a new database. The last one replaces the
+//! old one together with the number once it is loaded, so a crash or an error in the middle leaves the old one in use.
 
 use std::collections::BTreeMap;
 use std::path::Path;
 
-use crate::engine::commit_file::{CommitFile, CommitMark};
+use crate::engine::commit_file::CommitMark;
 use crate::engine::disk::{Disk, Slice};
 use crate::engine::folder::{create_database, database_folder};
 use crate::engine::slice_writer::SliceWriter;
@@ -65,12 +65,11 @@ pub(crate) fn refuse_newer(mark: &CommitMark, formats: &Formats) -> Result<()> {
     }
 }
 
-/// Runs the missing steps one after the other; each is durable before the next.
+/// Runs the missing steps one after the other. The database of each is removed when it is dropped.
 pub(crate) fn migrate(
     folder: &Path,
     mut disk: Disk,
     mut mark: CommitMark,
-    commit_file: &mut CommitFile,
     vault: &Vault,
     formats: &Formats,
 ) -> Result<(Disk, CommitMark)> {
@@ -81,7 +80,8 @@ pub(crate) fn migrate(
             what: format!("unknown format {format}"),
         })?;
         tracing::info!(from = format, to = format + 1, "migrating the store: {}", step.name);
-        let mut next = CommitMark { format: format + 1, generation: mark.generation + 1, ..mark };
+        // The keys may change with the step, so the sums of the old ones say nothing.
+        let mut next = CommitMark { format: format + 1, generation: mark.generation + 1, sums: None, ..mark };
         let new = create_database(&database_folder(folder, next.generation), |new| {
             let to = SliceWriter::staged(new);
             let mut migration = Migration { from: &disk, to, counts: &mut next.counts, vault };
@@ -89,8 +89,7 @@ pub(crate) fn migrate(
             migration.to.send()?;
             write_format(new, format + 1)
         })?;
-        commit_file.write(&next)?;
-        disk.remove_with_last_reader();
+        new.remove_with_last_reader();
         (disk, mark) = (new, next);
     }
     Ok((disk, mark))
@@ -116,6 +115,7 @@ mod tests {
     use serde::{Deserialize, Serialize};
 
     use super::*;
+    use crate::engine::commit_file::CommitFile;
     use crate::engine::folder::database_folders;
     use crate::record::{Record, Schema};
     use crate::store::Store;
@@ -219,10 +219,10 @@ mod tests {
         drop(store);
         assert_eq!(format(), 2);
 
-        // The second step fails: the first one stays in effect, and no record is lost.
+        // The second step fails: the old database stays in use, and no record is lost.
         let failed = Store::open_as(&at, &key, new(), &LATER).err().unwrap();
         assert!(failed.to_string().contains("no space left"), "{failed}");
-        assert_eq!((format(), database_folders(&at).unwrap().len()), (3, 1));
+        assert_eq!((format(), database_folders(&at).unwrap().len()), (2, 1));
 
         let store = Store::open_as(&at, &key, new(), &LATER).unwrap();
         assert_eq!((format(), database_folders(&at).unwrap().len()), (4, 1));

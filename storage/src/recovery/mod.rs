@@ -5,6 +5,7 @@ pub(crate) mod damage;
 pub(crate) mod inspect;
 pub(crate) mod load;
 pub(crate) mod migration;
+pub(crate) mod open;
 pub(crate) mod salvage;
 pub(crate) mod scan;
 #[cfg(test)]

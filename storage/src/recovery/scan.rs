@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 
 use crate::engine::commit_file::{self, CommitFile, CommitMark};
 use crate::engine::disk::Disk;
-use crate::engine::folder::{database_folder, database_folders, lock, remove_folder};
+use crate::engine::folder::{copy_database, database_folder, database_folders, lock};
 use crate::engine::pieces::join;
 use crate::engine::value::{DiskKey, MAGIC, PIECE_LETTER, Value};
 use crate::error::{Error, Result};
@@ -71,8 +71,7 @@ pub(crate) struct DatabaseCopy {
 impl DatabaseCopy {
     pub(crate) fn of(database: &Path, parent: &Path) -> Result<Self> {
         let folder = parent.join(COPY_FOLDER);
-        remove_folder(&folder)?;
-        copy_folder(database, &folder).map_err(|error| Error::disk("copy the database", error))?;
+        copy_database(database, &folder)?;
         Ok(Self { folder })
     }
 }
@@ -81,19 +80,6 @@ impl Drop for DatabaseCopy {
     fn drop(&mut self) {
         drop(fs::remove_dir_all(&self.folder));
     }
-}
-
-fn copy_folder(from: &Path, to: &Path) -> std::io::Result<()> {
-    fs::create_dir(to)?;
-    for entry in fs::read_dir(from)? {
-        let entry = entry?;
-        let target = to.join(entry.file_name());
-        match entry.file_type()?.is_dir() {
-            true => copy_folder(&entry.path(), &target)?,
-            false => drop(fs::copy(entry.path(), target)?),
-        }
-    }
-    Ok(())
 }
 
 /// Intact values by key.

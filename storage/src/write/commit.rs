@@ -4,11 +4,9 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use crate::changes::{Change, ChangedIds, CollectionChange, IDS_MAX};
-use crate::engine::commit_file::CommitMark;
 use crate::engine::disk::{SLICE_WEIGHT_MAX, Slice};
 use crate::engine::shared::Shared;
 use crate::engine::slice_writer::SliceWriter;
-use crate::engine::state::record_counts;
 use crate::engine::value::{DiskKey, Value};
 use crate::error::Result;
 use crate::write::memory_update::MemoryUpdate;
@@ -84,21 +82,21 @@ impl Writer {
             .into_iter()
             .map(|(key, partition)| (key, Arc::unwrap_or_clone(partition)))
             .collect();
-        let counts = {
+        let mark = {
             // Under the lock, so that readers see either the old state or the new one, on the disk and in memory.
             let mut state = shared.state.write();
             disk.apply(last_slice)?;
             update.apply(&mut state.directories, replaced, &overlay.places, &overlay.pairs);
             for (type_number, next) in &overlay.counters {
                 state.directories[*type_number].next_id = *next;
+                state.directories[*type_number].counter_commit = Some(commit);
             }
             state.commit = commit;
-            record_counts(&shared.schema, &state.directories)
+            shared.mark(self.generation, &state)
         };
         self.leftovers.extend(update.leftovers);
         disk.sync()?;
-        let (format, generation) = (shared.format, self.generation);
-        self.commit_file.write(&CommitMark { format, generation, commit, counts })?;
+        self.commit_file.write(&mark)?;
         Ok(Change { version: commit, collections })
     }
 

@@ -4,12 +4,10 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use crate::engine::commit_file::CommitMark;
 use crate::engine::disk::Disk;
 use crate::engine::folder::{create_database, database_folder};
 use crate::engine::slice_writer::SliceWriter;
 use crate::engine::space::SpaceMonitor;
-use crate::engine::state::record_counts;
 use crate::error::Result;
 use crate::write::writer::Writer;
 
@@ -26,13 +24,9 @@ impl Writer {
         let skipped = if is_swept { &self.leftovers } else { &nothing };
         let folder = database_folder(&shared.folder, generation);
         let new = create_database(&folder, |new| copy(&old, new, skipped))?;
-        let (commit, counts) = {
-            let state = shared.state.read();
-            (state.commit, record_counts(&shared.schema, &state.directories))
-        };
+        let mark = shared.mark(generation, &shared.state.read());
         // This write switches from the old database to the new one.
-        let format = shared.format;
-        let done = self.commit_file.write(&CommitMark { format, generation, commit, counts });
+        let done = self.commit_file.write(&mark);
         self.stop_after(&done);
         done?;
         if is_swept {

@@ -35,15 +35,18 @@ impl MemoryUpdate {
                 Some(at) => directory.singles.insert(*id, *at),
                 None => directory.singles.remove(id),
             };
-            directory.count_bytes(before, *at);
+            directory.count(0, *id, before, *at);
         }
         let mut changed: BTreeSet<_> = self.blocks.iter().map(|it| (it.0.0, it.0.1)).collect();
         for ((type_number, owner), partition) in replaced {
             changed.insert((type_number, owner));
             let directory = &mut directories[type_number];
             directory.live_bytes += partition.bytes();
-            let before = directory.partitions.insert(owner, partition);
-            directory.live_bytes -= before.map_or(0, |it| it.bytes());
+            directory.sum = directory.sum.wrapping_add(partition.sum(owner));
+            if let Some(before) = directory.partitions.insert(owner, partition) {
+                directory.live_bytes -= before.bytes();
+                directory.sum = directory.sum.wrapping_sub(before.sum(owner));
+            }
         }
         let mut ids = IdChanges::new();
         for ((type_number, id), place) in places {
@@ -61,7 +64,7 @@ impl MemoryUpdate {
                 Some(at) => partition.blocks.insert(*number, *at),
                 None => partition.blocks.remove(number),
             };
-            directory.count_bytes(before, *at);
+            directory.count(*owner, *number, before, *at);
         }
         for ((type_number, owner), mut changes) in ids {
             // A pair that is removed and added again stays: the later change wins in the map.

@@ -1,10 +1,13 @@
-//! The steps between opening the database and the first job: the first commit of a new store, or loading an old one.
+//! The steps between opening the database and the first job: the first commit of a new store, or loading an old one. And
+//! the step after the last job.
 
 use crate::engine::commit_file::CommitMark;
 use crate::engine::disk::{Disk, Slice};
-use crate::engine::folder::{database_folder, sync_parent, sync_whole};
+use crate::engine::folder::{
+    checksum, database_folder, database_folders, remove_folder, sync_parent, sync_whole,
+};
 use crate::engine::space::is_wasteful;
-use crate::engine::state::{State, record_counts};
+use crate::engine::state::State;
 use crate::engine::value::{DiskKey, Value};
 use crate::error::{Error, Result};
 use crate::recovery::load::{self, DamagedValue};
@@ -27,12 +30,11 @@ impl Writer {
             .map_err(|error| Error::disk("sync the folder above the store", error))?;
         let mut state = self.shared.state.write();
         state.commit = 1;
-        let counts = record_counts(&self.shared.schema, &state.directories);
-        let (format, generation) = (self.shared.format, self.generation);
-        self.commit_file.write(&CommitMark { format, generation, commit: 1, counts })
+        self.commit_file.write(&self.shared.mark(self.generation, &state))
     }
 
-    /// Reads all records, compares them with the last acknowledged commit, and removes the leftovers of a crash.
+    /// Reads all records, compares them with the last acknowledged commit, and removes the leftovers of a crash. Then
+    /// this database replaces all others.
     pub(crate) fn load(&mut self, mark: &CommitMark) -> Result<()> {
         let loaded = load::load(&self.shared, mark)?;
         self.last = loaded.last.max(mark.commit);
@@ -49,6 +51,14 @@ impl Writer {
             tracing::error!("{disk_key} is damaged and was set aside; the store opens without it");
         }
         *self.shared.state.write() = state;
+        let database = database_folder(&self.shared.folder, self.generation);
+        sync_whole(&database)?;
+        let mark = self.shared.mark(self.generation, &self.shared.state.read());
+        self.commit_file.write(&mark)?;
+        disk.keep();
+        for other in database_folders(&self.shared.folder)?.iter().filter(|it| **it != database) {
+            remove_folder(other)?;
+        }
         let (disk_bytes, live_bytes) = (disk.bytes(), self.shared.state.read().live_bytes());
         drop(disk);
         if is_wasteful(disk_bytes, live_bytes) {
@@ -63,6 +73,16 @@ impl Writer {
             }
         }
         Ok(())
+    }
+
+    /// Makes everything durable and notes the state of the database, so that the next start can tell whether it changed
+    /// since.
+    pub(crate) fn close(&mut self) -> Result<()> {
+        self.ensure_not_stopped()?;
+        self.shared.disk().sync()?;
+        let closed = checksum(&database_folder(&self.shared.folder, self.generation))?;
+        let mark = self.shared.mark(self.generation, &self.shared.state.read());
+        self.commit_file.write(&CommitMark { closed: Some(closed), ..mark })
     }
 }
 

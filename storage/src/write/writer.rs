@@ -185,9 +185,9 @@ impl Writer {
             }
             self.monitor_space();
         }
-        // Flushed data is safe already; the sync only saves work at the next start.
-        if let Err(error) = self.shared.disk().sync() {
-            tracing::warn!("failed to sync the store on close: {error}");
+        // All answered writes are safe already; this only saves work at the next start.
+        if let Err(error) = self.close() {
+            tracing::warn!("failed to close the store: {error}");
         }
     }
 

@@ -2,6 +2,7 @@
 
 use std::fs;
 use std::os::unix::fs::FileExt;
+use std::path::PathBuf;
 
 use proptest::prelude::*;
 use storage::{Error, Store};
@@ -11,14 +12,17 @@ use crate::support::{Item, Note, Place, item, note, put, replace, schema};
 const NOTES: u32 = 400;
 const ITEMS: u32 = 1_500;
 
+/// Creates a store in which every record was written three times, so that damage can bring back older ones.
 fn filled() -> Place {
     let place = Place::new();
-    let store = place.open();
-    for start in (1..=NOTES).step_by(50) {
-        put(&store, (start..start + 50).map(|id| note(id, &format!("note {id}")))).unwrap();
+    for round in ["older", "old", ""] {
+        let store = place.open();
+        for start in (1..=NOTES).step_by(50) {
+            put(&store, (start..start + 50).map(|id| note(id, &format!("{round}note {id}")))).unwrap();
+        }
+        let items = (0..ITEMS).map(|at| item(1 + at, 1, &format!("{round}item {at}")));
+        replace(&store, 1, &items.collect::<Vec<_>>()).unwrap();
     }
-    replace(&store, 1, &(0..ITEMS).map(|at| item(1 + at, 1, &format!("item {at}"))).collect::<Vec<_>>())
-        .unwrap();
     place
 }
 
@@ -54,6 +58,7 @@ fn refused(place: &Place) -> String {
 fn salvaged(place: &Place) -> (usize, usize) {
     let into = place.folder.path().join("salvaged");
     let report = place.salvage(&into).unwrap();
+    let may_be_older = report.problems.iter().any(|it| it.contains("removed records may be back"));
     if !report.is_saved {
         assert!(!report.problems.is_empty() && !into.exists());
         return (0, 0);
@@ -61,8 +66,12 @@ fn salvaged(place: &Place) -> (usize, usize) {
     let store = Store::open(&into, &place.key(), schema()).unwrap();
     let notes = store.collection::<Note>().all().unwrap();
     let items = store.collection::<Item>().all().unwrap();
-    assert!(notes.iter().all(|it| it.name == format!("note {}", it.id)));
-    assert!(items.iter().all(|it| it.name == format!("item {}", it.id - 1)));
+    let is_last = |name: &str, last: String| match may_be_older {
+        true => name.ends_with(&last),
+        false => name == last,
+    };
+    assert!(notes.iter().all(|it| is_last(&it.name, format!("note {}", it.id))));
+    assert!(items.iter().all(|it| is_last(&it.name, format!("item {}", it.id - 1))));
     put(&store, [note(100_000, "accepts writes")]).unwrap();
     (notes.len(), items.len())
 }
@@ -102,11 +111,65 @@ fn a_missing_or_broken_commit_file_is_reported_and_all_records_can_be_salvaged()
 #[test]
 fn a_truncated_database_is_refused_and_can_be_salvaged() {
     let place = filled();
-    let length = fs::metadata(place.database()).unwrap().len();
-    fs::File::options().write(true).open(place.database()).unwrap().set_len(length / 2).unwrap();
+    // The end of the file is not in use.
+    let used = fs::read(place.database()).unwrap().iter().rposition(|byte| *byte != 0).unwrap();
+    fs::File::options().write(true).open(place.database()).unwrap().set_len(used as u64 / 2).unwrap();
     refused(&place);
     assert!(!place.check().unwrap().is_ok());
     salvaged(&place);
+}
+
+/// Returns the names and contents of all files of the database.
+fn files_of_database(place: &Place) -> Vec<(PathBuf, Vec<u8>)> {
+    let folder = place.database().parent().unwrap().to_owned();
+    let mut files: Vec<_> = fs::read_dir(folder).unwrap().map(|it| it.unwrap().path()).collect();
+    files.retain(|it| it.is_file());
+    files.sort();
+    files.into_iter().map(|path| (path.clone(), fs::read(path).unwrap())).collect()
+}
+
+#[test]
+fn a_start_that_refuses_a_damaged_database_leaves_every_byte_and_every_other_database() {
+    for at in [0.02, 0.3, 0.95] {
+        let place = filled();
+        let another = place.store().join("db-000077");
+        fs::create_dir(&another).unwrap();
+        let length = fs::metadata(place.database()).unwrap().len();
+        let file = fs::File::options().write(true).open(place.database()).unwrap();
+        file.write_all_at(&vec![0xa5; 200_000], (length as f64 * at) as u64).unwrap();
+        file.set_len(length).unwrap();
+        let before = files_of_database(&place);
+        for _ in 0..2 {
+            match place.try_open() {
+                // The damage hit no current record.
+                Ok(store) => {
+                    assert!(is_as_filled(&store), "records were lost silently");
+                    assert!(!another.exists(), "an unused database still exists");
+                    break;
+                }
+                Err(error) => {
+                    assert!(matches!(error, Error::Damaged { .. }), "{error}");
+                    assert!(files_of_database(&place) == before, "the start changed the damaged database");
+                    assert!(another.exists(), "the start removed another database");
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn a_store_that_was_stopped_properly_is_opened_in_place_and_another_one_on_a_copy() {
+    let place = filled();
+    assert!(place.database().exists(), "the store was copied");
+    // As after a crash: the commit file of the open store.
+    let store = place.open();
+    let commit = fs::read(place.store().join("commit")).unwrap();
+    drop(store);
+    fs::write(place.store().join("commit"), commit).unwrap();
+    assert!(is_as_filled(&place.open()));
+    assert!(!place.database().exists() && place.store().join("db-000002").exists());
+    assert!(is_as_filled(&place.open()));
+    assert!(place.store().join("db-000002").exists());
 }
 
 #[test]

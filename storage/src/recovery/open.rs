@@ -1,0 +1,48 @@
+//! Opening the database of a store without ever making damage worse.
+//!
+//! sled repairs what it opens: it cuts the end of a log that it cannot read and overwrites segments that it takes for
+//! free. So a database is opened in place only if it is, byte for byte, what the last clean stop left. Otherwise sled gets
+//! a copy, under the number of the next generation. If the copy is complete, it replaces the original, and if not, the
+//! original is still there for [`salvage`](crate::salvage()).
+
+use std::path::Path;
+
+use crate::engine::commit_file::{CommitFile, CommitMark};
+use crate::engine::disk::Disk;
+use crate::engine::folder::{checksum, copy_database, database_folder, remove_folder};
+use crate::engine::vault::Vault;
+use crate::error::{Error, Result};
+use crate::recovery::migration::{Formats, migrate};
+
+/// Opens the database that the commit file names, in the current format. Returns it with the mark that its records have
+/// to agree with; the commit file names it only after they were loaded. Until then it is removed when it is dropped,
+/// unless it was opened in place.
+pub(crate) fn open_database(
+    folder: &Path,
+    mark: CommitMark,
+    commit_file: &mut CommitFile,
+    vault: &Vault,
+    formats: &Formats,
+) -> Result<(Disk, CommitMark)> {
+    let database = database_folder(folder, mark.generation);
+    if !database.join("db").exists() {
+        let what = format!("the database {} is missing", database.display());
+        return Err(Error::Damaged { at: folder.to_owned(), what });
+    }
+    let is_unchanged = mark.closed.is_some() && checksum(&database).ok() == mark.closed;
+    if is_unchanged && mark.format == formats.now {
+        let mark = CommitMark { closed: None, ..mark };
+        // From here on a crash is noticed.
+        commit_file.write(&mark)?;
+        return Ok((Disk::open(&database)?, mark));
+    }
+    tracing::info!(
+        "checking the store on a copy, because it was not stopped properly, or was changed or updated"
+    );
+    let mark = CommitMark { generation: mark.generation + 1, closed: None, ..mark };
+    let copy = database_folder(folder, mark.generation);
+    copy_database(&database, &copy)?;
+    let disk = Disk::open(&copy).inspect_err(|_| drop(remove_folder(&copy)))?;
+    disk.remove_with_last_reader();
+    migrate(folder, disk, mark, vault, formats)
+}
