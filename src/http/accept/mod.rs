@@ -273,12 +273,13 @@ impl<H: Handler> Acceptor<H> {
             }
         });
         let served = self.http.serve_connection(TokioIo::new(io), service).with_upgrades();
-        let drain = self.drain.clone();
+        // In a box made here, so that the task of a stream has no space for the state of HTTP.
+        let http =
+            Box::pin(serve_http(served, Arc::clone(&connection), take_over, watch, self.drain.clone()));
         let task = async move {
             let _admission = admission;
-            // In a box, so that a stream does not occupy the memory of HTTP.
-            let http = Box::pin(serve_http(served, &connection, &take_over, watch, &drain)).await;
-            match http {
+            let ended = http.await;
+            match ended {
                 Ok(Some(stream)) => StreamSender::new(socket, connection, stream).run().await,
                 Ok(None) => {}
                 Err(error) => tracing::trace!(client.address = %peer, "connection ended: {error}"),
@@ -292,10 +293,10 @@ impl<H: Handler> Acceptor<H> {
 /// returned. Its response has not begun.
 async fn serve_http<S, B>(
     served: http1::UpgradeableConnection<TokioIo<MeteredIo>, S>,
-    connection: &Connection,
-    take_over: &TakeOver,
+    connection: Arc<Connection>,
+    take_over: Arc<TakeOver>,
     watch: HangUpWatch,
-    drain: &CancellationToken,
+    drain: CancellationToken,
 ) -> hyper::Result<Option<Stream>>
 where
     S: Service<Request<Incoming>, Response = Response<B>, Error = Infallible>,
