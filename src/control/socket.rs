@@ -26,7 +26,7 @@ const REQUEST_BYTES_MAX: u64 = 64 << 10;
 const REPLY_BYTES_MAX: u64 = 32 << 20;
 /// Maximum time for a request to arrive, and for a reply to be taken. Requests are served one by one, so a client that
 /// hangs delays others for this long.
-const TRANSFER_TIMEOUT: Duration = Duration::from_millis(if cfg!(test) { 200 } else { 10_000 });
+const TRANSFER_TIMEOUT: Duration = Duration::from_millis(if cfg!(test) { 2_000 } else { 10_000 });
 /// Maximum time that a command waits for the gateway.
 const REPLY_TIMEOUT: Duration = Duration::from_secs(60);
 /// Pause after a failed accept, which would otherwise repeat at once, e.g. without free file descriptors.
