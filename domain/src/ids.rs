@@ -47,6 +47,11 @@ id! {
 }
 
 id! {
+    /// A login of a user on a device.
+    DeviceLoginId
+}
+
+id! {
     /// A user of the gateway, as opposed to a user at a provider.
     UserId
 }

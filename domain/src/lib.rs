@@ -25,6 +25,7 @@ pub mod ffmpeg;
 pub mod group;
 pub mod ids;
 pub mod limits;
+pub mod login;
 pub mod pattern;
 pub mod plan;
 pub mod playlist;

@@ -56,6 +56,18 @@ pub struct User {
     /// Tokens of an earlier generation are rejected. Incremented when the password changes.
     #[serde(default)]
     pub generation: u32,
+    /// Whether the password is too weak for an admin. Passwords of earlier versions were not checked.
+    #[serde(default)]
+    pub has_weak_password: bool,
+}
+
+/// The hash of a new password.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct PasswordHash {
+    /// In PHC form.
+    pub hash: Secret,
+    /// Whether the password is too weak for an admin.
+    pub is_weak: bool,
 }
 
 /// An API key as it is stored.
@@ -141,6 +153,7 @@ impl User {
             joined_at: at,
             last_login: None,
             generation: 0,
+            has_weak_password: false,
         }
     }
 
@@ -154,9 +167,10 @@ impl User {
         self.is_active && self.effective_level() >= level
     }
 
-    /// Replaces the hash of the password, which rejects all tokens issued so far.
-    pub fn set_password(&mut self, hash: Secret) {
-        self.password = Some(hash);
+    /// Replaces the password, which rejects all tokens issued so far. Checked passwords only.
+    pub fn set_password(&mut self, password: PasswordHash) {
+        self.password = Some(password.hash);
+        self.has_weak_password = password.is_weak;
         self.generation = self.generation.wrapping_add(1);
     }
 
@@ -217,6 +231,65 @@ const RESERVED: [&str; 22] = [
 /// Maximum length of a user name, in characters.
 pub const USERNAME_CHARS_MAX: usize = 150;
 
+/// Minimum length of the password of an admin, in characters.
+pub const ADMIN_PASSWORD_CHARS_MIN: usize = 10;
+/// Minimum number of different characters in the password of an admin.
+const ADMIN_PASSWORD_KINDS_MIN: usize = 5;
+
+/// The reason why a password is too weak for an admin. Lengths are in characters.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub enum WeakPassword {
+    #[error("The password of an admin must have at least {ADMIN_PASSWORD_CHARS_MIN} characters.")]
+    Short,
+    #[error("The password of an admin must have at least {ADMIN_PASSWORD_KINDS_MIN} different characters.")]
+    Uniform,
+    #[error("The password of an admin must not contain the user name.")]
+    Username,
+    #[error("The password of an admin must not be a common one.")]
+    Common,
+}
+
+/// Passwords that pass the other rules and are the first ones that an attacker tries. In lower case.
+const COMMON_PASSWORDS: [&str; 15] = [
+    "0123456789",
+    "1234567890",
+    "123456789a",
+    "1q2w3e4r5t",
+    "1qaz2wsx3edc",
+    "9876543210",
+    "abcdefghij",
+    "administrator",
+    "changeme123",
+    "iloveyou123",
+    "password123",
+    "password1234",
+    "qwerty1234",
+    "qwertyuiop",
+    "welcome123",
+];
+
+/// Checks a password against the rules for admins, who can do everything and are worth guessing.
+pub fn check_admin_password(password: &str, username: &str) -> Result<(), WeakPassword> {
+    let (lower, name) = (password.to_lowercase(), User::name_key(username));
+    let mut kinds: Vec<char> = lower.chars().collect();
+    if kinds.len() < ADMIN_PASSWORD_CHARS_MIN {
+        return Err(WeakPassword::Short);
+    }
+    kinds.sort_unstable();
+    kinds.dedup();
+    if kinds.len() < ADMIN_PASSWORD_KINDS_MIN {
+        return Err(WeakPassword::Uniform);
+    }
+    // A name of one or two letters is part of many good passwords.
+    if name.chars().count() > 2 && lower.contains(&name) {
+        return Err(WeakPassword::Username);
+    }
+    if COMMON_PASSWORDS.contains(&&*lower) {
+        return Err(WeakPassword::Common);
+    }
+    Ok(())
+}
+
 /// The reason why a user name is invalid.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum UsernameError {
@@ -274,6 +347,30 @@ mod tests {
         assert!(user.may(UserLevel::Admin));
         user.is_active = false;
         assert!(!user.may(UserLevel::Streamer));
+    }
+
+    #[test]
+    fn a_weak_password_of_an_admin_is_refused_with_the_reason() {
+        for password in ["correct horse", "überlänge!", "Tr0ub4dor&3", "xk9 xk9 wq"] {
+            assert_eq!(check_admin_password(password, "root"), Ok(()), "{password}");
+        }
+        assert_eq!(
+            check_admin_password("a good one with al", "al"),
+            Ok(()),
+            "a short name is part of many words"
+        );
+        for (password, reason) in [
+            ("", WeakPassword::Short),
+            ("correct h", WeakPassword::Short),
+            ("aaaaaaaaaaaaaaaa", WeakPassword::Uniform),
+            ("abababababcd", WeakPassword::Uniform),
+            ("my root password", WeakPassword::Username),
+            ("ROOT-of-all-evil", WeakPassword::Username),
+            ("Password123", WeakPassword::Common),
+            ("1234567890", WeakPassword::Common),
+        ] {
+            assert_eq!(check_admin_password(password, "Root"), Err(reason), "{password}");
+        }
     }
 
     #[test]

@@ -31,7 +31,7 @@ fn digest(lookup: &[u8; 32], key: &str) -> [u8; 32] {
 }
 
 /// Returns random bytes from the operating system.
-pub(super) fn random<const N: usize>() -> [u8; N] {
+pub(crate) fn random<const N: usize>() -> [u8; N] {
     let mut bytes = [0; N];
     getrandom::fill(&mut bytes).expect("the operating system provides random bytes");
     bytes

@@ -22,15 +22,17 @@ use std::time::Duration;
 
 use actors::{Events, now_ms};
 use domain::event::{CallerRef, Event, EventBody};
+use domain::login::DeviceLogin;
 use domain::secret::{Secret, ServerKeys};
 use domain::user::{ApiKey, USERNAME_CHARS_MAX, User};
 use governor::clock::DefaultClock;
 use http::HeaderMap;
 use http::header::{AUTHORIZATION, HeaderValue};
-use storage::{Models, Table, View};
+use storage::{Models, Record, Store, Table, View};
 use tracing::info;
 
 pub(crate) use self::denied::Denied;
+pub(crate) use self::keys::random;
 pub(crate) use self::passwords::PASSWORD_BYTES_MAX;
 use self::passwords::Passwords;
 pub use self::passwords::hash_password;
@@ -46,8 +48,10 @@ pub(crate) struct Auth(Arc<Inner>);
 
 struct Inner {
     users: View<Table<User>>,
+    logins: View<Table<DeviceLogin>>,
     publish: Publish,
-    signer: Signer,
+    /// Follows the server keys, which the operator can replace.
+    signer: View<Signer>,
     /// Key of the digests that API keys are looked up by.
     lookup: [u8; 32],
     passwords: Passwords,
@@ -61,7 +65,7 @@ impl fmt::Debug for Auth {
 }
 
 /// Id of the only record of server keys.
-const SERVER_KEYS: u32 = 1;
+pub(crate) const SERVER_KEYS: u32 = 1;
 
 /// Publishes an event.
 type Publish = Box<dyn Fn(Event) + Send + Sync>;
@@ -81,26 +85,32 @@ impl Auth {
     /// # Errors
     /// Returns an error if the store cannot be read or has no keys.
     pub(crate) fn new(models: &Models, events: Events, limits: &AuthLimits) -> Result<Self, storage::Error> {
-        let keys = models.store.collection::<ServerKeys>().get(SERVER_KEYS)?;
-        let keys =
-            keys.ok_or_else(|| storage::Error::Key("the store has no keys for credentials".to_owned()))?;
-        Ok(Self::with_keys(models.users.clone(), &keys, limits, move |event| events.emit(event)))
+        Self::of(&models.store, models.users.clone(), limits, move |event| events.emit(event))
     }
 
-    fn with_keys(
+    fn of(
+        store: &Store,
         users: View<Table<User>>,
-        keys: &ServerKeys,
         limits: &AuthLimits,
         publish: impl Fn(Event) + Send + Sync + 'static,
-    ) -> Self {
-        Self(Arc::new(Inner {
+    ) -> Result<Self, storage::Error> {
+        let stored = |keys: Option<ServerKeys>| {
+            keys.ok_or_else(|| storage::Error::Key("the store has no keys for credentials".to_owned()))
+        };
+        let keys = stored(store.collection::<ServerKeys>().get(SERVER_KEYS)?)?;
+        let signer = store.view(const { &[ServerKeys::COLLECTION] }, move |reader, _| {
+            let keys = stored(reader.collection::<ServerKeys>().get(SERVER_KEYS)?)?;
+            Ok(Signer::new(&keys.tokens))
+        })?;
+        Ok(Self(Arc::new(Inner {
             users,
+            logins: store.table()?,
             publish: Box::new(publish),
-            signer: Signer::new(&keys.tokens),
+            signer,
             lookup: keys.lookup,
             passwords: Passwords::new(limits.remember_login),
             throttle: Throttle::new(limits.failure_delay_max, DefaultClock::default()),
-        }))
+        })))
     }
 
     /// Returns the user of the first credentials in these headers: `Authorization: Bearer` with an access token,
@@ -127,18 +137,29 @@ impl Auth {
     /// Returns the user of an access token. Reads only memory.
     ///
     /// # Errors
-    /// Returns an error if the token is invalid, or if its user was deleted, is inactive, or has changed the password.
+    /// Returns an error if the token is invalid, if its login has ended, or if its user was deleted, is inactive, or has
+    /// changed the password.
     pub(crate) fn user_of_token(&self, token: &str) -> Result<Arc<User>, Denied> {
-        self.subject(token, TokenUse::Access, |expired| Denied::Token { expired })
+        self.subject(token, TokenUse::Access, |expired| Denied::Token { expired }).map(|it| it.0)
+    }
+
+    /// Returns the login of the access token in these headers, if they have a valid one.
+    pub(crate) fn login_of(&self, headers: &HeaderMap) -> Option<Arc<DeviceLogin>> {
+        let token = bearer(headers)?;
+        self.subject(token, TokenUse::Access, |expired| Denied::Token { expired }).ok()?.1
+    }
+
+    /// Returns all logins of a user, by id.
+    pub(crate) fn logins_of(&self, user: &User) -> Vec<Arc<DeviceLogin>> {
+        let logins = self.0.logins.load();
+        let of_user = logins.by("user", user.id.0.to_be_bytes());
+        of_user.filter(|it| it.generation == user.generation && !it.is_expired(now_ms())).cloned().collect()
     }
 
     /// Returns the remaining lifetime of the access token in these headers, or `None` if they have none. (An API key is
     /// valid until it is revoked.) Does not check whether the user exists; [`user_of`](Self::user_of) does.
     pub(crate) fn expires_in(&self, headers: &HeaderMap) -> Option<Duration> {
-        let (scheme, rest) = scheme(headers.get(AUTHORIZATION)?);
-        let is_bearer = scheme.eq_ignore_ascii_case(b"bearer");
-        let token = str::from_utf8(rest).ok().filter(|_| is_bearer)?;
-        let seconds = self.0.signer.expiry(token)?.saturating_sub(now_seconds());
+        let seconds = self.0.signer.load().expiry(bearer(headers)?)?.saturating_sub(now_seconds());
         Some(Duration::from_secs(u64::try_from(seconds).unwrap_or(0)))
     }
 
@@ -153,15 +174,25 @@ impl Auth {
         token: &str,
         wanted: TokenUse,
         bad: impl Fn(bool) -> Denied,
-    ) -> Result<Arc<User>, Denied> {
+    ) -> Result<(Arc<User>, Option<Arc<DeviceLogin>>), Denied> {
         let subject = self
             .0
             .signer
+            .load()
             .read(token.trim(), wanted, now_seconds())
             .map_err(|it| bad(it == TokenError::Expired))?;
+        let login = match subject.login {
+            Some(key) => {
+                let login = self.0.logins.load().one_by("key", key.as_bytes()).cloned();
+                Some(login.filter(|it| it.user == subject.user).ok_or_else(|| bad(false))?)
+            }
+            None => None,
+        };
+        // A login can follow its user into the next generation; a token cannot.
+        let generation = login.as_ref().map_or(subject.generation, |it| it.generation);
         let users = self.0.users.load();
-        let user = users.get(subject.user.0).filter(|it| it.generation == subject.generation);
-        active(user, bad(false))
+        let user = users.get(subject.user.0).filter(|it| it.generation == generation);
+        Ok((active(user, bad(false))?, login))
     }
 
     /// Logs a user in to the account. Only few passwords are verified at a time; a repeated successful login is
@@ -248,24 +279,25 @@ impl Auth {
         (self.0.publish)(Event { at: now_ms(), body });
     }
 
-    /// Creates the tokens of a user who has just logged in.
-    pub(crate) fn tokens(&self, user: &User) -> Tokens {
-        self.0.signer.both(user, now_seconds())
+    /// Creates the tokens of a login. Without a login, the refresh token is invalid.
+    pub(crate) fn tokens(&self, user: &User, login: Option<&DeviceLogin>) -> Tokens {
+        self.0.signer.load().both(user, login, now_seconds())
     }
 
     /// Creates the tokens of a user who logged in at the given time.
     #[cfg(test)]
     pub(crate) fn tokens_of(&self, user: &User, at_seconds: i64) -> Tokens {
-        self.0.signer.both(user, at_seconds)
+        self.0.signer.load().both(user, None, at_seconds)
     }
 
-    /// Creates an access token from a refresh token.
+    /// Returns the user and the login of a refresh token.
     ///
     /// # Errors
-    /// Returns an error if the token is invalid, or if its user was deleted, is inactive, or has changed the password.
-    pub(crate) fn refresh(&self, token: &str) -> Result<String, Denied> {
-        let user = self.subject(token, TokenUse::Refresh, |expired| Denied::Refresh { expired })?;
-        Ok(self.0.signer.sign(&user, TokenUse::Access, now_seconds()))
+    /// Returns an error if the token is invalid, if its login has ended, or if its user was deleted, is inactive, or has
+    /// changed the password.
+    pub(crate) fn refresh(&self, token: &str) -> Result<(Arc<User>, Arc<DeviceLogin>), Denied> {
+        let (user, login) = self.subject(token, TokenUse::Refresh, |expired| Denied::Refresh { expired })?;
+        Ok((user, login.ok_or(Denied::Refresh { expired: false })?))
     }
 
     /// Hashes a new password for storage.
@@ -285,6 +317,13 @@ impl Auth {
 fn active(user: Option<&Arc<User>>, unknown: Denied) -> Result<Arc<User>, Denied> {
     let user = user.ok_or(unknown)?;
     if user.is_active { Ok(Arc::clone(user)) } else { Err(Denied::Inactive) }
+}
+
+/// Returns the token after `Authorization: Bearer`.
+fn bearer(headers: &HeaderMap) -> Option<&str> {
+    let (scheme, rest) = scheme(headers.get(AUTHORIZATION)?);
+    let is_bearer = scheme.eq_ignore_ascii_case(b"bearer");
+    str::from_utf8(rest).ok().filter(|_| is_bearer)
 }
 
 /// Splits an `Authorization` header into its scheme and the rest.

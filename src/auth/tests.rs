@@ -3,20 +3,20 @@
 use std::net::{IpAddr, Ipv4Addr};
 use std::time::Duration;
 
-use domain::ids::UserId;
+use domain::ids::{DeviceLoginId, UserId};
 use domain::user::UserLevel;
 use http::header::HeaderName;
 use http_body_util::BodyExt as _;
 use serde_json::json;
-use storage::{Error, Store};
+use storage::{Error, Store, Write};
 use tokio::sync::mpsc;
 use tokio::task::block_in_place;
+use uuid::Uuid;
 
 use super::*;
 use crate::http::reply::Refusal;
 
 const ADDRESS: IpAddr = IpAddr::V4(Ipv4Addr::LOCALHOST);
-const KEYS: ServerKeys = ServerKeys { tokens: [1; 32], lookup: [2; 32] };
 
 /// A store with one user, and the published events.
 struct Fixture {
@@ -37,9 +37,10 @@ impl Fixture {
 
     fn blocking(limits: &AuthLimits) -> Self {
         let store = Store::temporary(storage::records::schema()).unwrap();
+        storage::seed(&store).unwrap();
         let (publish, events) = mpsc::unbounded_channel();
-        let auth =
-            Auth::with_keys(store.table().unwrap(), &KEYS, limits, move |event| publish.send(event).unwrap());
+        let users = store.table().unwrap();
+        let auth = Auth::of(&store, users, limits, move |event| publish.send(event).unwrap()).unwrap();
         let anna = User {
             password: Some(hash_password("right")),
             player_password: Some(Secret::new("remote")),
@@ -57,7 +58,29 @@ impl Fixture {
     fn change(&self, change: impl FnOnce(&mut User)) {
         let mut anna = User::clone(&self.anna());
         change(&mut anna);
-        block_in_place(|| self.store.write_blocking(move |write| write.put(&anna))).unwrap();
+        self.write(move |write| write.put(&anna));
+    }
+
+    /// Logs anna in on another device.
+    fn tokens(&self) -> Tokens {
+        let anna = self.anna();
+        let login = DeviceLogin {
+            id: DeviceLoginId(1),
+            user: anna.id,
+            key: Uuid::new_v4(),
+            generation: anna.generation,
+            created_at: now_ms(),
+            used_at: now_ms(),
+            address: ADDRESS,
+            agent: "agent".to_owned(),
+        };
+        let tokens = self.auth.tokens(&anna, Some(&login));
+        self.write(move |write| write.put(&login));
+        tokens
+    }
+
+    fn write(&self, fill: impl FnOnce(&mut Write<'_>) -> Result<(), Error> + Send + 'static) {
+        block_in_place(|| self.store.write_blocking(fill)).unwrap();
     }
 
     async fn login(&self, username: &str, password: &str) -> Result<Arc<User>, Denied> {
@@ -123,7 +146,8 @@ async fn a_failed_login_is_an_event_with_the_reason_but_without_the_password() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_changed_password_invalidates_tokens_and_cached_logins() {
     let fixture = Fixture::new();
-    let tokens = fixture.auth.tokens(&fixture.login("anna", "right").await.unwrap());
+    fixture.login("anna", "right").await.unwrap();
+    let tokens = fixture.tokens();
     assert!(
         fixture.auth.user_of_token(&tokens.access).is_ok() && fixture.auth.refresh(&tokens.refresh).is_ok()
     );
@@ -134,15 +158,60 @@ async fn a_changed_password_invalidates_tokens_and_cached_logins() {
     });
     assert_eq!(fixture.login("anna", "right").await, Err(Denied::Login), "not from the cache either");
     assert_eq!(fixture.auth.user_of_token(&tokens.access), Err(Denied::Token { expired: false }));
-    assert_eq!(fixture.auth.refresh(&tokens.refresh), Err(Denied::Refresh { expired: false }));
+    assert_eq!(fixture.auth.refresh(&tokens.refresh).map(drop), Err(Denied::Refresh { expired: false }));
     assert!(fixture.login("anna", "new").await.is_ok());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn tokens_end_with_their_login_and_those_of_another_user_or_key_are_rejected() {
+    let fixture = Fixture::new();
+    let (access, refresh) = (Err(Denied::Token { expired: false }), Err(Denied::Refresh { expired: false }));
+    let state = |tokens: &Tokens| {
+        let user = fixture.auth.user_of_token(&tokens.access).map(|it| it.id);
+        (user, fixture.auth.refresh(&tokens.refresh).map(|it| it.0.id))
+    };
+    let (valid, ended) = ((Ok(UserId(1)), Ok(UserId(1))), (access, refresh));
+    let tokens = fixture.tokens();
+    assert_eq!(state(&tokens), valid);
+    let without_login = fixture.auth.tokens(&fixture.anna(), None);
+    assert_eq!(state(&without_login), (Ok(UserId(1)), refresh), "cannot be revoked, so not refreshed");
+
+    let change = |change: fn(&mut DeviceLogin)| {
+        fixture.write(move |write| {
+            let mut login = write.get::<DeviceLogin>(1)?.unwrap();
+            change(&mut login);
+            write.put(&login)
+        });
+    };
+    change(|it| it.user = UserId(2));
+    assert_eq!(state(&tokens), ended);
+    change(|it| it.user = UserId(1));
+    assert_eq!(state(&tokens), valid);
+    change(|it| it.key = Uuid::new_v4());
+    assert_eq!(state(&tokens), ended, "another login with the same id");
+
+    let tokens = fixture.tokens();
+    fixture.change(|it| it.generation += 1);
+    assert_eq!(state(&tokens), ended);
+    change(|it| it.generation += 1);
+    assert_eq!(state(&tokens), valid, "the login follows its user");
+
+    fixture.write(|write| {
+        let keys = write.get::<ServerKeys>(SERVER_KEYS)?.unwrap();
+        write.put(&ServerKeys { tokens: [9; 32], ..keys })
+    });
+    assert_eq!(state(&tokens), ended, "signed with the former key");
+    let tokens = fixture.tokens();
+    assert_eq!(state(&tokens), valid);
+    fixture.write(|write| write.remove::<DeviceLogin>(1).map(drop));
+    assert_eq!(state(&tokens), ended);
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn permission_changes_apply_from_the_next_use() {
     let fixture = Fixture::new();
     let anna = fixture.login("anna", "right").await.unwrap();
-    let tokens = fixture.auth.tokens(&anna);
+    let tokens = fixture.tokens();
     let key = headers(&[("x-api-key", anna.api_key.as_ref().unwrap().key.expose())]);
     let bearer = headers(&[("authorization", &format!("Bearer {}", tokens.access))]);
     let level = |headers| fixture.auth.user_of(headers).unwrap().unwrap().effective_level();
@@ -153,15 +222,15 @@ async fn permission_changes_apply_from_the_next_use() {
     fixture.change(|it| it.is_active = false);
     assert_eq!(fixture.auth.user_of(&bearer), Err(Denied::Inactive));
     assert_eq!(fixture.auth.user_of(&key), Err(Denied::Inactive));
-    assert_eq!(fixture.auth.refresh(&tokens.refresh), Err(Denied::Inactive));
+    assert_eq!(fixture.auth.refresh(&tokens.refresh).map(drop), Err(Denied::Inactive));
     assert_eq!(fixture.login("anna", "right").await, Err(Denied::Login), "cached, but inactive");
     assert_eq!(fixture.player("anna", "remote").await, Err(Denied::Login));
 
-    let gone = |write: &mut storage::Write<'_>| write.remove::<User>(1);
+    let gone = |write: &mut Write<'_>| write.remove::<User>(1);
     block_in_place(|| fixture.store.write_blocking::<_, Error, _>(gone)).unwrap();
     assert_eq!(fixture.auth.user_of(&bearer), Err(Denied::Token { expired: false }));
     assert_eq!(fixture.auth.user_of(&key), Err(Denied::ApiKey));
-    assert_eq!(fixture.auth.refresh(&tokens.refresh), Err(Denied::Refresh { expired: false }));
+    assert_eq!(fixture.auth.refresh(&tokens.refresh).map(drop), Err(Denied::Refresh { expired: false }));
     assert_eq!(fixture.login("anna", "right").await, Err(Denied::Login));
 }
 
@@ -170,7 +239,7 @@ fn credentials_are_read_from_every_supported_header() {
     let fixture = Fixture::new();
     let anna = fixture.anna();
     let key = anna.api_key.as_ref().unwrap().key.expose();
-    let token = fixture.auth.tokens(&anna).access;
+    let token = fixture.auth.tokens(&anna, None).access;
     let (bad_token, bad_key) = (Err(Denied::Token { expired: false }), Err(Denied::ApiKey));
     for (presented, found) in [
         (vec![], Ok(false)),
@@ -258,7 +327,7 @@ async fn each_refusal_has_the_body_that_api_clients_expect() {
 #[test]
 fn debug_output_contains_no_secret() {
     let fixture = Fixture::new();
-    let tokens = fixture.auth.tokens(&fixture.anna());
+    let tokens = fixture.auth.tokens(&fixture.anna(), None);
     let printed = format!("{:?} {:?} {:?}", fixture.auth, tokens, fixture.anna());
     for secret in
         [&tokens.access[..], "remote", "$argon2", fixture.anna().api_key.as_ref().unwrap().key.expose()]

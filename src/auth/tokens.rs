@@ -3,6 +3,7 @@
 use std::fmt;
 
 use domain::ids::UserId;
+use domain::login::{DeviceLogin, REFRESH_SECONDS};
 use domain::user::User;
 use jsonwebtoken::{Algorithm, DecodingKey, EncodingKey, Header, Validation};
 use serde::{Deserialize, Serialize};
@@ -12,8 +13,6 @@ use super::hs256;
 
 /// Lifetime of an access token, in seconds. It is short, because programs can refresh it and a stolen one soon expires.
 pub(crate) const ACCESS_SECONDS: i64 = 30 * 60;
-/// Lifetime of a refresh token, in seconds. A program that was idle for longer needs the password again.
-pub(crate) const REFRESH_SECONDS: i64 = 24 * 60 * 60;
 /// Maximum length of a token, in bytes. Valid ones have about 300.
 const TOKEN_BYTES_MAX: usize = 4096;
 
@@ -44,6 +43,8 @@ pub(super) enum TokenUse {
 pub(super) struct Subject {
     pub(super) user: UserId,
     pub(super) generation: u32,
+    /// Key of the login; `None` if the store refused it.
+    pub(super) login: Option<Uuid>,
 }
 
 /// Reason why a token is rejected.
@@ -65,6 +66,9 @@ struct Claims {
     user_id: String,
     /// Generation of the user when the token was issued.
     generation: u32,
+    /// Key of the login.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    sid: Option<Uuid>,
 }
 
 /// Signs tokens, and verifies those signed with the same key.
@@ -84,15 +88,15 @@ impl Signer {
         Self { encode: EncodingKey::from_secret(key), decode: DecodingKey::from_secret(key), validation }
     }
 
-    /// Creates both tokens of a user who logs in now. `now` is in seconds since 1970.
-    pub(super) fn both(&self, user: &User, now: i64) -> Tokens {
+    /// Creates both tokens of a login. `now` is in seconds since 1970.
+    pub(super) fn both(&self, user: &User, login: Option<&DeviceLogin>, now: i64) -> Tokens {
         Tokens {
-            access: self.sign(user, TokenUse::Access, now),
-            refresh: self.sign(user, TokenUse::Refresh, now),
+            access: self.sign(user, login, TokenUse::Access, now),
+            refresh: self.sign(user, login, TokenUse::Refresh, now),
         }
     }
 
-    pub(super) fn sign(&self, user: &User, token_type: TokenUse, now: i64) -> String {
+    fn sign(&self, user: &User, login: Option<&DeviceLogin>, token_type: TokenUse, now: i64) -> String {
         let seconds = match token_type {
             TokenUse::Access => ACCESS_SECONDS,
             TokenUse::Refresh => REFRESH_SECONDS,
@@ -104,6 +108,7 @@ impl Signer {
             jti: Uuid::new_v4().simple().to_string(),
             user_id: user.id.0.to_string(),
             generation: user.generation,
+            sid: login.map(|it| it.key),
         };
         jsonwebtoken::encode(&Header::new(Algorithm::HS256), &claims, &self.encode)
             .expect("the claims are valid JSON, and the key is valid for HS256")
@@ -119,7 +124,7 @@ impl Signer {
             return Err(TokenError::Expired);
         }
         let user = claims.user_id.parse().map_err(|_| TokenError::Invalid)?;
-        Ok(Subject { user: UserId(user), generation: claims.generation })
+        Ok(Subject { user: UserId(user), generation: claims.generation, login: claims.sid })
     }
 
     /// Returns the expiry of a token with a valid signature, in seconds since 1970.
@@ -138,8 +143,11 @@ impl Signer {
 
 #[cfg(test)]
 mod tests {
+    use std::net::Ipv4Addr;
+
     use base64::Engine as _;
     use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+    use domain::ids::DeviceLoginId;
     use domain::user::UserLevel;
     use hmac::{Hmac, KeyInit, Mac};
     use serde_json::{Value, json};
@@ -152,6 +160,19 @@ mod tests {
 
     fn user() -> User {
         User { generation: 3, ..User::new(UserId(42), "anna", UserLevel::Standard, 0) }
+    }
+
+    fn login() -> DeviceLogin {
+        DeviceLogin {
+            id: DeviceLoginId(1),
+            user: UserId(42),
+            key: Uuid::from_u128(5),
+            generation: 3,
+            created_at: 0,
+            used_at: 0,
+            address: Ipv4Addr::LOCALHOST.into(),
+            agent: String::new(),
+        }
     }
 
     /// Forges a token with any header and claims, signed by `sign`.
@@ -180,8 +201,9 @@ mod tests {
     #[test]
     fn a_token_is_valid_to_its_last_second_and_no_longer() {
         let signer = Signer::new(&KEY);
-        let tokens = signer.both(&user(), NOW);
-        let subject = Ok(Subject { user: UserId(42), generation: 3 });
+        let login = login();
+        let tokens = signer.both(&user(), Some(&login), NOW);
+        let subject = Ok(Subject { user: UserId(42), generation: 3, login: Some(login.key) });
         for (token, wanted, seconds) in [
             (&tokens.access, TokenUse::Access, ACCESS_SECONDS),
             (&tokens.refresh, TokenUse::Refresh, REFRESH_SECONDS),
@@ -195,7 +217,7 @@ mod tests {
     #[test]
     fn a_token_is_only_valid_for_its_own_purpose() {
         let signer = Signer::new(&KEY);
-        let tokens = signer.both(&user(), NOW);
+        let tokens = signer.both(&user(), None, NOW);
         assert_eq!(signer.read(&tokens.refresh, TokenUse::Access, NOW), Err(TokenError::Invalid));
         assert_eq!(signer.read(&tokens.access, TokenUse::Refresh, NOW), Err(TokenError::Invalid));
     }
@@ -244,6 +266,7 @@ mod tests {
             ("somebody else's signature", swapped),
             ("no expiry", forge(&head, &without("exp"), hs256(KEY))),
             ("an expiry in words", forge(&head, &with("exp", json!("tomorrow")), hs256(KEY))),
+            ("a login in words", forge(&head, &with("sid", json!("mine")), hs256(KEY))),
             ("no user", forge(&head, &without("user_id"), hs256(KEY))),
             ("a user below zero", forge(&head, &with("user_id", json!("-1")), hs256(KEY))),
             ("no generation", forge(&head, &without("generation"), hs256(KEY))),

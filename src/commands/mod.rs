@@ -8,7 +8,7 @@ mod user;
 use std::process::ExitCode;
 
 pub use self::serve::{ServeError, serve};
-use crate::config::{Command, Config, StoreCommand};
+use crate::config::{Command, Config, KeysCommand, StoreCommand};
 
 /// Runs a command that starts no gateway, and blocks. Returns `None` for commands that start a gateway.
 pub fn run(command: &Command, config: &Config) -> Option<anyhow::Result<ExitCode>> {
@@ -16,6 +16,7 @@ pub fn run(command: &Command, config: &Config) -> Option<anyhow::Result<ExitCode
         Command::Check => store::check(config),
         Command::Store { command: StoreCommand::Salvage { into } } => store::salvage(config, into),
         Command::User { command } => user::run(config, command),
+        Command::Keys { command: KeysCommand::Rotate } => user::rotate_token_key(config),
         Command::Import(new) => import::run(config, new),
         Command::Serve | Command::Play { .. } | Command::Demo { .. } => return None,
     })

@@ -1,4 +1,4 @@
-//! `headwater user`: manages users, also while the gateway runs.
+//! `headwater user` and `headwater keys`: manage users and keys, also while the gateway runs.
 
 use std::fmt::Write;
 use std::io::{BufRead, Read};
@@ -29,6 +29,13 @@ pub(super) fn run(config: &Config, command: &UserCommand) -> anyhow::Result<Exit
             say(&format!("deleted user {name}"));
         }
     }
+    Ok(ExitCode::SUCCESS)
+}
+
+/// Replaces the key that signs tokens.
+pub(super) fn rotate_token_key(config: &Config) -> anyhow::Result<ExitCode> {
+    control::run(&DataFolder::new(&config.data_dir), ControlRequest::RotateTokenKey)?;
+    say("replaced the key that signs tokens; every user has to log in again");
     Ok(ExitCode::SUCCESS)
 }
 

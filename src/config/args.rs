@@ -80,6 +80,11 @@ pub enum Command {
         #[command(subcommand)]
         command: UserCommand,
     },
+    /// Manage the keys of this installation, also while the gateway runs.
+    Keys {
+        #[command(subcommand)]
+        command: KeysCommand,
+    },
     /// Serve the channels of one or more playlists, without a store.
     ///
     /// Entries with the same tvg-id (or the same name, if they have none) become one channel with several streams, in
@@ -112,6 +117,13 @@ pub enum StoreCommand {
         #[arg(value_name = "NEW_FOLDER")]
         into: PathBuf,
     },
+}
+
+/// Subcommands of `headwater keys`.
+#[derive(Debug, Subcommand)]
+pub enum KeysCommand {
+    /// Replace the key that signs tokens: every user has to log in again. API keys stay valid.
+    Rotate,
 }
 
 /// Subcommands of `headwater user`.

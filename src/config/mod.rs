@@ -20,7 +20,7 @@ use domain::settings::{Settings, seconds};
 use serde::{Deserialize, Serialize};
 
 pub use self::args::{
-    Args, Command, NewImport, NewPassword, NewUser, PASSWORD_VARIABLE, StoreCommand, UserCommand,
+    Args, Command, KeysCommand, NewImport, NewPassword, NewUser, PASSWORD_VARIABLE, StoreCommand, UserCommand,
 };
 pub use self::layers::{ConfigError, Loaded, load};
 pub use self::values::{ContainerProxy, ListSource, Listen, LogFormat};

@@ -3,12 +3,13 @@
 use actors::now_ms;
 use anyhow::{Context, bail, ensure};
 use domain::ids::UserId;
-use domain::secret::Secret;
-use domain::user::{User, UserLevel, check_username, is_last_superuser};
+use domain::login::DeviceLogin;
+use domain::secret::{Secret, ServerKeys};
+use domain::user::{PasswordHash, User, UserLevel, check_admin_password, check_username, is_last_superuser};
 use serde::{Deserialize, Serialize};
 use storage::{Error, Store, Write};
 
-use crate::auth::{PASSWORD_BYTES_MAX, hash_password};
+use crate::auth::{PASSWORD_BYTES_MAX, SERVER_KEYS, hash_password, random};
 
 /// A request of the operator.
 #[derive(Debug, Serialize, Deserialize)]
@@ -23,6 +24,8 @@ pub(crate) enum ControlRequest {
     SetPassword { name: String, password: Secret, revoke_secrets: bool },
     /// Deletes a user.
     DeleteUser { name: String },
+    /// Replaces the key that signs tokens, which ends all logins.
+    RotateTokenKey,
 }
 
 /// Answer to a request that succeeded.
@@ -57,11 +60,12 @@ pub(super) fn execute(store: &Store, request: ControlRequest) -> anyhow::Result<
     match request {
         ControlRequest::AddUser { name, level, is_superuser, password } => {
             check_username(&name)?;
-            let hash = hashed(&password)?;
             let mut user = User::new(UserId(0), &name, level, now_ms());
-            user.password = Some(hash);
             user.is_superuser = is_superuser;
             user.is_staff = is_superuser;
+            let hash = hashed(&password, &name)?;
+            check_strength(&user, &password, &hash)?;
+            user.set_password(hash);
             let written = store.write_blocking(move |write| {
                 user.id = UserId(write.next_id::<User>()?);
                 write.put(&user)
@@ -77,10 +81,12 @@ pub(super) fn execute(store: &Store, request: ControlRequest) -> anyhow::Result<
             Ok(ControlReply::Users { users: users.into_iter().map(summary).collect() })
         }
         ControlRequest::SetPassword { name, password, revoke_secrets } => {
-            let hash = hashed(&password)?;
+            let hash = hashed(&password, &name)?;
             change(store, move |write| {
                 let mut user = named(write, &name)?;
+                check_strength(&user, &password, &hash)?;
                 user.set_password(hash);
+                end_logins(write, &user)?;
                 if revoke_secrets {
                     user.revoke_secrets();
                 }
@@ -92,7 +98,16 @@ pub(super) fn execute(store: &Store, request: ControlRequest) -> anyhow::Result<
             if is_last_superuser(&write.all::<User>()?, user.id) {
                 bail!("user {name} is the last active superuser; create another one first");
             }
+            end_logins(write, &user)?;
             write.remove::<User>(user.id.0)?;
+            Ok(())
+        }),
+        ControlRequest::RotateTokenKey => change(store, |write| {
+            let keys = write.get::<ServerKeys>(SERVER_KEYS)?.context("the store has no keys")?;
+            write.put(&ServerKeys { tokens: random(), ..keys })?;
+            for login in write.all::<DeviceLogin>()? {
+                write.remove::<DeviceLogin>(login.id.0)?;
+            }
             Ok(())
         }),
     }
@@ -123,11 +138,27 @@ fn named(write: &Write<'_>, name: &str) -> anyhow::Result<User> {
     found.into_iter().next().with_context(|| format!("there is no user {name}"))
 }
 
-fn hashed(password: &Secret) -> anyhow::Result<Secret> {
+fn end_logins(write: &mut Write<'_>, user: &User) -> anyhow::Result<()> {
+    for login in write.by::<DeviceLogin>("user", user.id.0.to_be_bytes())? {
+        write.remove::<DeviceLogin>(login.id.0)?;
+    }
+    Ok(())
+}
+
+/// Refuses a password that is too weak for an admin.
+fn check_strength(user: &User, password: &Secret, hash: &PasswordHash) -> anyhow::Result<()> {
+    if user.effective_level() == UserLevel::Admin && hash.is_weak {
+        check_admin_password(password.expose(), &user.username)?;
+    }
+    Ok(())
+}
+
+fn hashed(password: &Secret, username: &str) -> anyhow::Result<PasswordHash> {
     let password = password.expose();
     ensure!(!password.is_empty(), "the password is empty");
     ensure!(password.len() <= PASSWORD_BYTES_MAX, "the password is longer than {PASSWORD_BYTES_MAX} bytes");
-    Ok(hash_password(password))
+    let is_weak = check_admin_password(password, username).is_err();
+    Ok(PasswordHash { hash: hash_password(password), is_weak })
 }
 
 fn summary(user: User) -> UserSummary {

@@ -2,9 +2,11 @@
 
 use std::sync::Arc;
 
+use domain::login::DeviceLogin;
+use domain::secret::ServerKeys;
 use domain::user::User;
 use http::header::{AUTHORIZATION, HeaderMap, HeaderName, HeaderValue, SEC_WEBSOCKET_PROTOCOL};
-use storage::{ChangeMessage, Changes, Record};
+use storage::{Change, ChangeMessage, Changes, Record};
 
 use crate::app::App;
 use crate::auth::Denied;
@@ -127,7 +129,7 @@ impl Access {
                 () = token_ends => None,
             };
             match message {
-                Some(ChangeMessage::Changed(change)) if change.of(User::COLLECTION).is_none() => continue,
+                Some(ChangeMessage::Changed(change)) if !may_end_access(&change) => continue,
                 Some(ChangeMessage::Closed) => self.is_closed = true,
                 Some(ChangeMessage::Changed(_) | ChangeMessage::Lagged) | None => {}
             }
@@ -136,6 +138,13 @@ impl Access {
             }
         }
     }
+}
+
+/// Returns whether a commit can have invalidated credentials or permissions.
+fn may_end_access(change: &Change) -> bool {
+    [User::COLLECTION, DeviceLogin::COLLECTION, ServerKeys::COLLECTION]
+        .iter()
+        .any(|it| change.of(it).is_some())
 }
 
 #[cfg(test)]

@@ -121,7 +121,7 @@ enum Credentials {
 fn everybody(rest: &Rest) -> Vec<(&'static str, &'static str, String, Credentials)> {
     let bearer = |user| rest.bearer(user);
     let expired = rest.auth.tokens_of(&rest.user(ADMIN), 1_000_000_000).access;
-    let refresh = rest.auth.tokens(&rest.user(ADMIN)).refresh;
+    let refresh = rest.auth.tokens(&rest.user(ADMIN), None).refresh;
     let admin = rest.user(ADMIN);
     let key = admin.api_key.as_ref().map(|it| it.key.expose().to_owned()).unwrap();
     vec![

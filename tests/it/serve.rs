@@ -354,6 +354,20 @@ async fn user_commands_work_while_the_gateway_runs_and_take_effect_at_once() {
     assert_eq!(gateway.token("bert", printed_password(&changed)).await.status, 200);
     assert!(!program.output().contains(printed_password(&changed)));
 
+    let bert = gateway.login("bert", printed_password(&changed)).await;
+    let (code, reply) = data.ran(&["keys", "rotate"]).await;
+    assert!(code == Some(0) && reply.contains("log in again"), "{reply}");
+    assert_eq!(bert.get("/api/accounts/users/me/").await.status, 401, "signed with the old key");
+    let bert = gateway.login("bert", printed_password(&changed)).await;
+    assert_eq!(bert.get("/api/accounts/users/me/").await.status, 200);
+    let mut short = std::process::Command::new(env!("CARGO_BIN_EXE_headwater"));
+    short
+        .args(["--data-dir", &data.root(), "user", "add", "weak", "--superuser"])
+        .env("HEADWATER_PASSWORD", "short");
+    let refused = tokio::task::spawn_blocking(move || short.output()).await.unwrap().unwrap();
+    let refused = String::from_utf8_lossy(&refused.stderr).into_owned();
+    assert!(refused.contains("at least 10 characters"), "{refused}");
+
     program.signal("TERM");
     assert_eq!(program.ended().await.code(), Some(0));
     assert!(!data.control_socket().exists(), "removed at the stop");

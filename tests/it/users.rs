@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use domain::event::EventBody;
+use domain::login::DeviceLogin;
 use serde_json::{Value, json};
 
 use super::support::api::{ADMIN, Api, ApiReply, PASSWORD};
@@ -11,6 +12,11 @@ use super::support::gateway::{Setup, TestGateway};
 
 const USERS: &str = "/api/accounts/users/";
 const ME: &str = "/api/accounts/users/me/";
+/// The password of `anna`, which would be good enough for an admin.
+const RIGHT: &str = "right-as-rain";
+const LOGINS: &str = "/api/accounts/logins/";
+const REFRESH: &str = "/api/accounts/token/refresh/";
+const LOG_OUT: &str = "/api/accounts/auth/logout/";
 const SET_UP: &str = "/api/accounts/initialize-superuser/";
 
 /// Starts a gateway that does not delay the responses to failed logins.
@@ -18,15 +24,15 @@ async fn gateway() -> TestGateway {
     Setup::new().config(|it| it.auth.failure_delay_max = Duration::ZERO).start().await
 }
 
-/// Starts a gateway with its first admin, and a user `anna` of this level with password `right`.
+/// Starts a gateway with its first admin, and a user `anna` of this level with password [`RIGHT`].
 async fn with_anna(level: u8) -> (TestGateway, Api, Api, String) {
     let gateway = gateway().await;
     let admin = Api::first_admin(&gateway).await;
-    let anna = json!({ "username": "anna", "password": "right", "user_level": level });
+    let anna = json!({ "username": "anna", "password": RIGHT, "user_level": level });
     let made = admin.post(USERS, anna).await;
     assert_eq!(made.status, 201, "{made:?}");
     let path = format!("{USERS}{}/", made.body["id"]);
-    let anna = admin.login("anna", "right").await;
+    let anna = admin.login("anna", RIGHT).await;
     (gateway, admin, anna, path)
 }
 
@@ -119,7 +125,7 @@ async fn tokens_and_api_keys_authenticate_on_both_ports() {
     let (gateway, _, anna, _) = with_anna(0).await;
     let stranger = Api::stranger(&gateway);
     let tokens =
-        stranger.post("/api/accounts/auth/login/", json!({ "username": "ANNA", "password": "right" })).await;
+        stranger.post("/api/accounts/auth/login/", json!({ "username": "ANNA", "password": RIGHT })).await;
     let made = anna.post("/api/accounts/api-keys/generate/", json!({})).await;
     assert_eq!(made.status, 201, "{made:?}");
     let key = made.text("key");
@@ -140,8 +146,6 @@ async fn tokens_and_api_keys_authenticate_on_both_ports() {
     }
     assert_eq!(stranger.get(ME).await.status, 401);
     assert_eq!(stranger.bearer(tokens.text("refresh")).get(ME).await.status, 401);
-    assert_eq!(anna.post("/api/accounts/auth/logout/", json!({})).await.status, 200);
-
     assert_eq!(anna.post("/api/accounts/api-keys/revoke/", json!({})).await.body, json!({ "success": true }));
     let refused = stranger.key(key).get(ME).await;
     assert_eq!((refused.status, refused.text("detail")), (401, "Invalid API key"));
@@ -162,13 +166,13 @@ async fn permission_changes_apply_from_the_next_request() {
     admin.patch(&path, json!({ "is_active": false })).await;
     assert_eq!(statuses().await, (401, 401));
     assert_eq!(anna.get(ME).await.text("detail"), "User inactive");
-    assert_eq!(anna.token("anna", "right").await.status, 401);
+    assert_eq!(anna.token("anna", RIGHT).await.status, 401);
 
     admin.patch(&path, json!({ "is_active": true })).await;
     assert_eq!(anna.get(ME).await.status, 200);
     assert_eq!(admin.delete(&path).await.status, 204);
     assert_eq!(statuses().await, (401, 401));
-    assert_eq!(anna.token("anna", "right").await.status, 401);
+    assert_eq!(anna.token("anna", RIGHT).await.status, 401);
     assert_eq!(admin.get(&path).await.body, json!({ "detail": "No User matches the given query." }));
 }
 
@@ -184,7 +188,7 @@ async fn token_requests_do_not_reveal_whether_a_user_exists() {
     let wrong = shape(stranger.token("anna", "wrong").await);
     let unknown = shape(stranger.token("nobody", "wrong").await);
     admin.patch(&path, json!({ "is_active": false })).await;
-    let inactive = shape(stranger.token("anna", "right").await);
+    let inactive = shape(stranger.token("anna", RIGHT).await);
     assert_eq!(wrong.0, 401);
     assert_eq!((&unknown, &inactive), (&wrong, &wrong));
 
@@ -201,16 +205,168 @@ async fn token_requests_do_not_reveal_whether_a_user_exists() {
     assert_eq!(reasons, ["anna: wrong password", "nobody: unknown user", "anna: inactive user"]);
 }
 
+/// Holds T-login.3.
 #[tokio::test(flavor = "multi_thread")]
-async fn a_changed_password_invalidates_all_older_tokens() {
-    let (_gateway, _, anna, _) = with_anna(0).await;
-    let before = anna.token("anna", "right").await;
-    assert_eq!(anna.patch(ME, json!({ "password": "new one" })).await.status, 200);
-    assert_eq!(anna.get(ME).await.text("code"), "token_not_valid");
-    let refresh = json!({ "refresh": before.text("refresh") });
-    assert_eq!(anna.post("/api/accounts/token/refresh/", refresh).await.status, 401);
-    assert_eq!(anna.token("anna", "right").await.status, 401);
-    assert_eq!(anna.login("anna", "new one").await.get(ME).await.status, 200);
+async fn a_changed_password_needs_the_current_one_and_ends_all_other_logins() {
+    let (gateway, admin, anna, path) = with_anna(0).await;
+    let key = anna.post("/api/accounts/api-keys/generate/", json!({})).await.text("key").to_owned();
+    let by_key = Api::stranger(&gateway).key(&key);
+    let other = login_on(&anna, "other device").await;
+    let own = admin.get(ME).await.body["id"].clone();
+    for (who, path) in [(&anna, ME), (&by_key, ME), (&admin, &*format!("{USERS}{own}/"))] {
+        for (current, message) in [
+            (Value::Null, "The current password is required to change it."),
+            (json!("wrong"), "This is not the current password."),
+        ] {
+            let mut sent =
+                json!({ "password": "new one for it", "first_name": "X", "current_password": current });
+            if current.is_null() {
+                sent.as_object_mut().unwrap().remove("current_password");
+            }
+            let refused = who.patch(path, sent).await;
+            assert_eq!((refused.status, refused.body), (400, json!({ "current_password": [message] })));
+        }
+        assert_eq!(who.get(ME).await.body["first_name"], "", "nothing is changed");
+    }
+    let changed = anna.patch(ME, json!({ "password": "new one", "current_password": RIGHT })).await;
+    assert_eq!(changed.status, 200, "{changed:?}");
+    assert_eq!(anna.get(ME).await.status, 200, "the device that changed it stays");
+    let ended = Api::stranger(&gateway).bearer(other.text("access")).get(ME).await;
+    assert_eq!((ended.status, ended.text("code")), (401, "token_not_valid"));
+    let refresh = json!({ "refresh": other.text("refresh") });
+    assert_eq!(anna.post(REFRESH, refresh).await.status, 401);
+    assert_eq!(anna.token("anna", RIGHT).await.status, 401);
+    let again = login_on(&anna, "other device").await;
+    assert_eq!(again.status, 401, "with the old password");
+    assert_eq!(by_key.get(ME).await.status, 200, "an API key stays unless asked");
+
+    // An admin who sets the password of somebody else ends all of that user's logins.
+    assert_eq!(admin.patch(&path, json!({ "password": "by the admin" })).await.status, 200);
+    assert_eq!(anna.get(ME).await.status, 401);
+    assert_eq!(anna.login("anna", "by the admin").await.get(ME).await.status, 200);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_changed_password_also_removes_key_and_player_password_if_asked() {
+    let (gateway, admin, anna, path) = with_anna(0).await;
+    admin.patch(&path, json!({ "custom_properties": { "xc_password": "remote" } })).await;
+    let key = anna.post("/api/accounts/api-keys/generate/", json!({})).await.text("key").to_owned();
+    let by_key = Api::stranger(&gateway).key(&key);
+    let unasked = anna.patch(ME, json!({ "revoke_secrets": true })).await;
+    assert_eq!((unasked.status, by_key.get(ME).await.status), (200, 200), "only together with a password");
+    let sent = json!({ "password": "new one", "current_password": RIGHT, "revoke_secrets": true });
+    let changed = by_key.patch(ME, sent).await;
+    assert_eq!((changed.status, &changed.body["api_key"]), (200, &Value::Null), "{changed:?}");
+    assert_eq!(changed.body["custom_properties"].get("xc_password"), None);
+    assert_eq!((by_key.get(ME).await.status, anna.get(ME).await.status), (401, 401));
+}
+
+/// Logs `anna` in with this program.
+async fn login_on(api: &Api, agent: &str) -> ApiReply {
+    let body = json!({ "username": "anna", "password": RIGHT }).to_string();
+    let request = Request::get("/api/accounts/token/").method("POST").header("User-Agent", agent);
+    api.without_credentials().ask(request.body("application/json", body)).await
+}
+
+/// Holds T-login.4.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_logout_and_a_revoked_device_end_their_own_login_only() {
+    let (gateway, admin, anna, path) = with_anna(0).await;
+    let stranger = Api::stranger(&gateway);
+    let (phone, tv) = (login_on(&stranger, "phone").await, login_on(&stranger, "tv").await);
+    let refreshed =
+        async |tokens: &ApiReply| stranger.post(REFRESH, json!({ "refresh": tokens.text("refresh") })).await;
+    let on_phone = stranger.bearer(phone.text("access"));
+    let listed = on_phone.get(LOGINS).await.body;
+    let shown: Vec<_> =
+        listed.as_array().unwrap().iter().map(|it| (&it["user_agent"], &it["is_current"])).collect();
+    let expected =
+        [(json!("TestPlayer/1.0"), json!(false)), (json!("phone"), json!(true)), (json!("tv"), json!(false))];
+    assert_eq!(shown, expected.iter().map(|(agent, is_current)| (agent, is_current)).collect::<Vec<_>>());
+    assert_eq!(listed[1]["ip_address"], "127.0.0.1");
+
+    // Clients that keep their first refresh token, and those that take the new one.
+    let first = refreshed(&phone).await;
+    let second = refreshed(&first).await;
+    for tokens in [&phone, &first, &second] {
+        assert_eq!(refreshed(tokens).await.status, 200);
+    }
+    assert_eq!(on_phone.post(LOG_OUT, json!({})).await.body, json!({ "message": "Logout successful" }));
+    for tokens in [&phone, &first, &second] {
+        let refused = refreshed(tokens).await;
+        assert_eq!((refused.status, refused.text("code")), (401, "token_not_valid"));
+        assert_eq!(stranger.bearer(tokens.text("access")).get(ME).await.status, 401);
+    }
+    assert_eq!(refreshed(&tv).await.status, 200);
+
+    // Another user can neither see nor end it; its owner and admins can.
+    let tv_path = format!("{LOGINS}{}/", listed[2]["id"]);
+    admin.post(USERS, json!({ "username": "eve", "password": "x", "user_level": 1 })).await;
+    let eve = admin.login("eve", "x").await;
+    let id = path.trim_end_matches('/').rsplit('/').next().unwrap();
+    assert_eq!(eve.delete(&tv_path).await.status, 404);
+    assert_eq!(eve.get(&format!("{LOGINS}?user_id={id}")).await.status, 403);
+    assert_eq!(admin.get(&format!("{LOGINS}?user_id={id}")).await.body.as_array().unwrap().len(), 2);
+    assert_eq!(admin.get(&format!("{LOGINS}?user_id=999")).await.status, 404);
+    assert_eq!(anna.delete(&tv_path).await.status, 204);
+    assert_eq!(refreshed(&tv).await.status, 401);
+    assert_eq!(anna.delete(&tv_path).await.status, 404);
+
+    // A log-out with a key ends the login whose refresh token it names.
+    let tv = login_on(&stranger, "tv").await;
+    let key = anna.post("/api/accounts/api-keys/generate/", json!({})).await.text("key").to_owned();
+    let out = |of: &ApiReply| json!({ "refresh": of.text("refresh") });
+    assert_eq!(eve.post(LOG_OUT, out(&tv)).await.status, 200);
+    assert_eq!(refreshed(&tv).await.status, 200, "not that of another user");
+    assert_eq!(stranger.key(&key).post(LOG_OUT, out(&tv)).await.status, 200);
+    assert_eq!(refreshed(&tv).await.status, 401);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_program_that_logs_in_for_every_request_has_one_login_a_minute() {
+    let (gateway, admin, anna, path) = with_anna(0).await;
+    for _ in 0..20 {
+        assert_eq!(login_on(&anna, "restless").await.status, 200);
+    }
+    assert_eq!(anna.get(LOGINS).await.body.as_array().unwrap().len(), 2);
+    // Nothing of a deleted user stays.
+    assert_eq!(admin.delete(&path).await.status, 204);
+    let logins = gateway.models().store.collection::<DeviceLogin>().all().unwrap();
+    assert_eq!(logins.len(), 1, "{logins:?}");
+}
+
+/// Holds T-login.5.
+#[tokio::test(flavor = "multi_thread")]
+async fn an_admin_needs_a_password_that_is_hard_to_guess() {
+    let gateway = gateway().await;
+    let stranger = Api::stranger(&gateway);
+    let short = "The password of an admin must have at least 10 characters.";
+    let reply = stranger.post(SET_UP, json!({ "username": ADMIN, "password": "short" })).await;
+    assert_eq!((reply.status, reply.body), (400, json!({ "password": [short] })));
+    let admin = Api::first_admin(&gateway).await;
+    let own = json!({ "password": "short", "current_password": PASSWORD });
+    assert_eq!(admin.patch(ME, own).await.body, json!({ "password": [short] }));
+    for (sent, message) in [
+        (json!({ "username": "boss", "password": "short", "user_level": 10 }), short),
+        (
+            json!({ "username": "boss", "password": "The-Boss-is-here", "user_level": 10 }),
+            "The password of an admin must not contain the user name.",
+        ),
+        (json!({ "username": "boss", "password": "short", "user_level": 0, "is_superuser": true }), short),
+    ] {
+        let reply = admin.post(USERS, sent).await;
+        assert_eq!((reply.status, reply.body), (400, json!({ "password": [message] })));
+    }
+    // A viewer may have a short one, and needs a better one to become an admin.
+    let made = admin.post(USERS, json!({ "username": "kid", "password": "kid", "user_level": 0 })).await;
+    let path = format!("{USERS}{}/", made.body["id"]);
+    let promoted = admin.patch(&path, json!({ "user_level": 10 })).await;
+    let weak = "The password of this user is too weak for an admin. Set a longer one.";
+    assert_eq!((promoted.status, promoted.body), (400, json!({ "password": [weak] })));
+    assert_eq!(admin.patch(&path, json!({ "user_level": 10, "password": RIGHT })).await.status, 200);
+    let made = admin.post(USERS, json!({ "username": "adult", "password": RIGHT, "user_level": 1 })).await;
+    let path = format!("{USERS}{}/", made.body["id"]);
+    assert_eq!(admin.patch(&path, json!({ "is_superuser": true })).await.status, 200);
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -336,8 +492,8 @@ async fn no_response_reveals_a_secret_of_another_user() {
     for (name, level, player_password_is_shown) in
         [("standard", 1, false), ("viewer", 0, false), ("boss", 10, true)]
     {
-        admin.post(USERS, json!({ "username": name, "password": "x", "user_level": level })).await;
-        let who = admin.login(name, "x").await;
+        admin.post(USERS, json!({ "username": name, "password": RIGHT, "user_level": level })).await;
+        let who = admin.login(name, RIGHT).await;
         let mut is_shown = false;
         for route in headwater::rest::table().iter().filter(|it| it.method == "GET") {
             let path = route.path.replace("{id}", id);
@@ -359,7 +515,7 @@ async fn a_user_plays_with_either_password_until_deactivated() {
     let gateway = setup.start().await;
     let admin = Api::first_admin(&gateway).await;
     let id = gateway.channel("News").id;
-    let made = admin.post(USERS, json!({ "username": "anna", "password": "right", "user_level": 0 })).await;
+    let made = admin.post(USERS, json!({ "username": "anna", "password": RIGHT, "user_level": 0 })).await;
     let path = format!("{USERS}{}/", made.body["id"]);
     // HEAD checks whether the stream is available, and opens nothing.
     let plays = async |password: &str| {
@@ -368,14 +524,14 @@ async fn a_user_plays_with_either_password_until_deactivated() {
     };
     let check = async |change: Value, right: u16, remote: u16, wrong: u16| {
         assert_eq!(admin.patch(&path, change.clone()).await.status, 200);
-        let statuses = (plays("right").await, plays("remote").await, plays("wrong").await);
+        let statuses = (plays(RIGHT).await, plays("remote").await, plays("wrong").await);
         assert_eq!(statuses, (right, remote, wrong), "{change}");
     };
     check(json!({}), 200, 401, 401).await;
     check(json!({ "custom_properties": { "xc_password": "remote" } }), 200, 200, 401).await;
     check(json!({ "password": "another" }), 401, 200, 401).await;
     check(json!({ "custom_properties": { "xc_password": null } }), 401, 401, 401).await;
-    check(json!({ "password": "right", "custom_properties": { "xc_password": "remote" } }), 200, 200, 401)
+    check(json!({ "password": RIGHT, "custom_properties": { "xc_password": "remote" } }), 200, 200, 401)
         .await;
     check(json!({ "is_active": false }), 401, 401, 401).await;
     check(json!({ "is_active": true }), 200, 200, 401).await;

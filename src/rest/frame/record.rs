@@ -5,6 +5,7 @@ use std::marker::PhantomData;
 use domain::account::Account;
 use domain::channel::Channel;
 use domain::group::Group;
+use domain::login::DeviceLogin;
 use domain::setting::CoreSetting;
 use domain::stream::Stream;
 use domain::stream_profile::StreamProfile;
@@ -145,6 +146,7 @@ nouns! {
     Channel = "Channel",
     Group = "ChannelGroup",
     CoreSetting = "CoreSettings",
+    DeviceLogin = "DeviceLogin",
     Stream = "Stream",
     StreamProfile = "StreamProfile",
     User = "User",

@@ -159,7 +159,7 @@ impl Rest {
 
     /// Returns the value of the header `Authorization` for a user.
     pub(crate) fn bearer(&self, user: u32) -> String {
-        format!("Bearer {}", self.auth.tokens(&self.user(user)).access)
+        format!("Bearer {}", self.auth.tokens(&self.user(user), None).access)
     }
 
     pub(crate) fn user(&self, id: u32) -> Arc<User> {

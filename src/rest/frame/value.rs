@@ -1,6 +1,8 @@
 //! The types of fields: their form on the wire, and how each is read.
 
-use domain::ids::{AccountId, ChannelId, GroupId, ProfileId, StreamId, StreamProfileId, UserId};
+use domain::ids::{
+    AccountId, ChannelId, DeviceLoginId, GroupId, ProfileId, StreamId, StreamProfileId, UserId,
+};
 use domain::secret::Secret;
 use domain::user::UserLevel;
 use serde::{Serialize, Serializer};
@@ -240,7 +242,7 @@ macro_rules! ids {
         }
     )+};
 }
-ids!(AccountId, ChannelId, GroupId, ProfileId, StreamId, StreamProfileId, UserId);
+ids!(AccountId, ChannelId, DeviceLoginId, GroupId, ProfileId, StreamId, StreamProfileId, UserId);
 
 impl Shape for f64 {
     const KIND: Kind = Kind::Number;

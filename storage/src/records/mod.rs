@@ -3,6 +3,7 @@
 mod account;
 mod channel;
 mod group;
+mod login;
 mod refresh;
 mod setting;
 mod stream;
@@ -20,6 +21,7 @@ pub fn schema() -> Schema {
         .with::<domain::account::RefreshRecord>()
         .with::<domain::channel::Channel>()
         .with::<domain::group::Group>()
+        .with::<domain::login::DeviceLogin>()
         .with::<domain::secret::ServerKeys>()
         .with::<domain::setting::CoreSetting>()
         .with::<domain::stream::Stream>()

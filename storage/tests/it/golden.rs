@@ -16,7 +16,10 @@ use domain::account::{
 };
 use domain::channel::Channel;
 use domain::group::Group;
-use domain::ids::{AccountId, ChannelId, GroupId, ProfileId, StreamId, StreamProfileId, UserId};
+use domain::ids::{
+    AccountId, ChannelId, DeviceLoginId, GroupId, ProfileId, StreamId, StreamProfileId, UserId,
+};
+use domain::login::DeviceLogin;
 use domain::secret::{Secret, ServerKeys};
 use domain::setting::CoreSetting;
 use domain::source_url::SourceUrl;
@@ -86,6 +89,19 @@ fn server_keys() -> ServerKeys {
     ServerKeys { tokens: [1; 32], lookup: [2; 32] }
 }
 
+fn login() -> DeviceLogin {
+    DeviceLogin {
+        id: DeviceLoginId(6),
+        user: UserId(5),
+        key: Uuid::from_u128(0xfedc_ba98),
+        generation: 3,
+        created_at: 1_700_000_000_000,
+        used_at: 1_700_000_060_000,
+        address: "2001:db8::5".parse().unwrap(),
+        agent: "player/1.0".to_owned(),
+    }
+}
+
 fn setting() -> CoreSetting {
     let value = json!({ "buffering_timeout": 15 });
     CoreSetting { id: 1, key: "proxy_settings".to_owned(), name: "Proxy Settings".to_owned(), value }
@@ -134,6 +150,7 @@ fn now() -> Vec<Value> {
         written(&group()),
         written(&refresh()),
         written(&server_keys()),
+        written(&login()),
         written(&setting()),
         written(&stream(1)),
         written(&stream_profile()),
@@ -180,6 +197,7 @@ fn records_of_every_released_version_still_decode() {
             Group::COLLECTION => reads::<Group>(line),
             RefreshRecord::COLLECTION => reads::<RefreshRecord>(line),
             ServerKeys::COLLECTION => reads::<ServerKeys>(line),
+            DeviceLogin::COLLECTION => reads::<DeviceLogin>(line),
             CoreSetting::COLLECTION => reads::<CoreSetting>(line),
             Stream::COLLECTION => reads::<Stream>(line),
             StreamProfile::COLLECTION => reads::<StreamProfile>(line),

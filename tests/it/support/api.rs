@@ -60,7 +60,12 @@ impl Api {
     /// Requests tokens.
     pub async fn token(&self, username: &str, password: &str) -> ApiReply {
         let login = json!({ "username": username, "password": password });
-        Api { credentials: None, ..self.clone() }.post("/api/accounts/token/", login).await
+        self.without_credentials().post("/api/accounts/token/", login).await
+    }
+
+    /// Returns the same client without credentials.
+    pub fn without_credentials(&self) -> Api {
+        Api { credentials: None, ..self.clone() }
     }
 
     /// Returns the same client with a token.

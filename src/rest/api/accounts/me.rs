@@ -5,11 +5,10 @@ use domain::user::{USERNAME_CHARS_MAX, User};
 use resource_derive::Body;
 use serde_json::{Map, Value};
 
-use super::properties;
 use super::users::{
     CHARS_MAX, PASSWORD_CHARS_MAX, UserView, check_email, check_name, check_name_of, new_password,
-    set_password,
 };
+use super::{logins, passwords, properties};
 use crate::http::reply::Refusal;
 use crate::rest::frame::access::STREAMER;
 use crate::rest::frame::call::Call;
@@ -36,9 +35,14 @@ pub(crate) struct OwnEdit {
     /// Merged key by key; `null` removes a key. Keys that only admins may change are ignored: `xc_password`,
     /// `hide_adult_content`, `allowed_networks`, `catchup_enabled`.
     custom_properties: Option<Map<String, Value>>,
-    /// A new password revokes all tokens of the user, including the one of this request.
+    /// A new password ends all other logins of the user.
     #[field(chars_max = PASSWORD_CHARS_MAX)]
     password: Option<Secret>,
+    /// Required for a new password, also with an API key.
+    #[field(chars_max = PASSWORD_CHARS_MAX)]
+    current_password: Option<Secret>,
+    /// Whether the API key and the player password are removed together with the old password.
+    revoke_secrets: Option<bool>,
 }
 
 const ME: &str = "/api/accounts/users/me/";
@@ -57,11 +61,18 @@ async fn retrieve(call: Call) -> Result<UserView, Refusal> {
 async fn update(call: Call, mut edit: OwnEdit) -> Result<UserView, Refusal> {
     let known = call.user()?;
     let (id, password) = (known.id.0, edit.password.take());
+    if password.is_some() {
+        passwords::check_current(&call, known, edit.current_password.as_ref()).await?;
+    }
     let password = new_password(&call, known, password, |user| edit.clone().apply(user)).await?;
+    let (revokes, kept) = (edit.revoke_secrets == Some(true) && password.is_some(), logins::current(&call));
     let user = call.write(move |write| {
         let mut user = find::<User>(write, id)?;
         edit.apply(&mut user)?;
-        set_password(&mut user, password);
+        logins::replace_password(write, &mut user, password, kept)?;
+        if revokes {
+            user.revoke_secrets();
+        }
         check_name_of(write, &user)?;
         write.put(&user)?;
         Ok(user)

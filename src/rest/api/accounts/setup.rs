@@ -14,6 +14,7 @@ use http::{HeaderMap, StatusCode};
 use resource_derive::{Body, View};
 use serde::Serialize;
 
+use super::passwords;
 use super::users::{CHARS_MAX, PASSWORD_CHARS_MAX, check_email, check_name};
 use crate::http::network::Networks;
 use crate::http::origin::Origin;
@@ -28,7 +29,7 @@ pub(crate) struct FirstAdmin {
     /// Letters, digits and `@ . + - _`.
     #[field(chars_max = USERNAME_CHARS_MAX, example = "admin")]
     username: String,
-    /// Stored as a slow hash.
+    /// At least 10 characters, without the user name. Stored as a slow hash.
     #[field(chars_max = PASSWORD_CHARS_MAX)]
     password: Secret,
     /// Email address, for information only.
@@ -102,15 +103,15 @@ async fn create(call: Call, first: FirstAdmin) -> Result<FirstAdminView, Refusal
     check_caller(&call, first.setup_code.as_ref())?;
     let username = check_name(&first.username)?;
     let email = check_email(first.email.unwrap_or_default())?;
-    let password = call.app.auth.hash(first.password.expose().to_owned()).await?;
+    let user = User::new(UserId(0), username, UserLevel::Admin, now_ms());
+    let mut user = User { email, is_staff: true, is_superuser: true, ..user };
+    user.set_password(passwords::hash(&call, &user, &first.password).await?);
     let created = call.write(move |write| {
         // Another request may have created one in the meantime.
         if write.all::<User>()?.iter().any(is_admin) {
             return Ok(false);
         }
-        let id = UserId(write.next_id::<User>()?);
-        let user = User::new(id, username, UserLevel::Admin, now_ms());
-        let user = User { email, password: Some(password), is_staff: true, is_superuser: true, ..user };
+        user.id = UserId(write.next_id::<User>()?);
         write.put(&user)?;
         Ok(true)
     });

@@ -1,13 +1,13 @@
 //! `/api/accounts/token/`: login, refresh and logout.
 
-use actors::now_ms;
 use domain::secret::Secret;
-use domain::user::{USERNAME_CHARS_MAX, User};
+use domain::user::USERNAME_CHARS_MAX;
 use http::StatusCode;
 use resource_derive::{Body, View};
 use serde::Serialize;
-use tracing::warn;
+use uuid::Uuid;
 
+use super::logins;
 use super::users::PASSWORD_CHARS_MAX;
 use crate::http::reply::Refusal;
 use crate::rest::frame::access::{Access, STREAMER};
@@ -32,7 +32,7 @@ pub(crate) struct TokenRefresh {
     refresh: Secret,
 }
 
-/// Tokens of a login.
+/// Tokens of a login. Both end with the login: at a log-out, when its device is removed, or with a new password.
 #[derive(Clone, Debug, Serialize, View)]
 pub(crate) struct TokenPairView {
     /// Valid for 24 hours; used to get access tokens.
@@ -41,11 +41,11 @@ pub(crate) struct TokenPairView {
     access: String,
 }
 
-/// An access token.
-#[derive(Clone, Debug, Serialize, View)]
-pub(crate) struct AccessTokenView {
-    /// Valid for 30 minutes; for `Authorization: Bearer`.
-    access: String,
+/// Selects the login that ends.
+#[derive(Clone, Debug, Body)]
+pub(crate) struct Logout {
+    /// A refresh token of the caller. By default, the login to which the access token of the request belongs ends.
+    refresh: Option<Option<Secret>>,
 }
 
 /// Result of a logout.
@@ -56,10 +56,6 @@ pub(crate) struct LoggedOutView {
     message: &'static str,
 }
 
-/// Minimum time between two writes of a user's last login, in milliseconds. Some clients log in for every request, and
-/// each write waits for the disk.
-const LOGIN_INTERVAL_MS: i64 = 60_000;
-
 pub(super) fn routes() -> Vec<Route> {
     let wrong = "Wrong user name or password, or the user is inactive.";
     let login_at = |path| {
@@ -69,12 +65,17 @@ pub(super) fn routes() -> Vec<Route> {
     vec![
         login_at("/api/accounts/token/"),
         login_at("/api/accounts/auth/login/"),
-        Route::post("/api/accounts/token/refresh/", Access::Anyone, "Returns an access token.", refresh)
-            .refuses(StatusCode::UNAUTHORIZED, "The token is invalid or expired."),
+        Route::post(
+            "/api/accounts/token/refresh/",
+            Access::Anyone,
+            "Returns an access token and a new refresh token. The old one stays valid until it expires.",
+            refresh,
+        )
+        .refuses(StatusCode::UNAUTHORIZED, "The token is invalid or expired, or its login has ended."),
         Route::post(
             "/api/accounts/auth/logout/",
             STREAMER,
-            "Logs out. The client discards its tokens, which expire or are revoked by a new password.",
+            "Ends a login: its tokens are invalid from now on.",
             logout,
         ),
     ]
@@ -83,34 +84,25 @@ pub(super) fn routes() -> Vec<Route> {
 async fn login(call: Call, login: Login) -> Result<TokenPairView, Refusal> {
     let (address, agent) = (call.caller.address(), &call.caller.agent);
     let user = call.app.auth.login(&login.username, login.password.expose(), address, agent).await?;
-    record_login(&call, &user).await;
-    let tokens = call.app.auth.tokens(&user);
+    let login = logins::begin(&call, &user).await;
+    let tokens = call.app.auth.tokens(&user, login.as_deref());
     Ok(TokenPairView { refresh: tokens.refresh, access: tokens.access })
 }
 
-/// Records the time of a login. A failure does not prevent the login.
-async fn record_login(call: &Call, user: &User) {
-    let now = now_ms();
-    if user.last_login.is_some_and(|it| now.saturating_sub(it) < LOGIN_INTERVAL_MS) {
-        return;
-    }
-    let id = user.id.0;
-    let written = call.write(move |write| {
-        if let Some(mut user) = write.get::<User>(id)? {
-            user.last_login = Some(now);
-            write.put(&user)?;
-        }
-        Ok(())
-    });
-    if let Err(refusal) = written.await {
-        warn!(user.id = id, "failed to write the time of a login: {refusal}");
-    }
+async fn refresh(call: Call, body: TokenRefresh) -> Result<TokenPairView, Refusal> {
+    let (user, login) = call.app.auth.refresh(body.refresh.expose())?;
+    logins::continue_login(&call, &login).await;
+    let tokens = call.app.auth.tokens(&user, Some(&login));
+    Ok(TokenPairView { refresh: tokens.refresh, access: tokens.access })
 }
 
-async fn refresh(call: Call, body: TokenRefresh) -> Result<AccessTokenView, Refusal> {
-    Ok(AccessTokenView { access: call.app.auth.refresh(body.refresh.expose())? })
-}
-
-async fn logout(_: Call) -> Result<LoggedOutView, Refusal> {
+async fn logout(call: Call, body: Logout) -> Result<LoggedOutView, Refusal> {
+    let caller = call.user()?.id;
+    let sent = body.refresh.flatten().and_then(|it| call.app.auth.refresh(it.expose()).ok());
+    let sent = sent.filter(|(user, _)| user.id == caller).map(|(_, login)| login.key);
+    let ended: Vec<Uuid> = sent.into_iter().chain(logins::current(&call)).collect();
+    if !ended.is_empty() {
+        call.write(move |write| ended.into_iter().try_for_each(|it| logins::end(write, it))).await?;
+    }
     Ok(LoggedOutView { message: "Logout successful" })
 }

@@ -5,20 +5,22 @@ use std::sync::Arc;
 use actors::now_ms;
 use domain::ids::UserId;
 use domain::secret::Secret;
-use domain::user::{USERNAME_CHARS_MAX, User, UserLevel, UsernameError, check_username, is_last_superuser};
+use domain::user::{
+    PasswordHash, USERNAME_CHARS_MAX, User, UserLevel, UsernameError, check_username, is_last_superuser,
+};
 use http::StatusCode;
 use resource_derive::{Query, View};
 use serde::Serialize;
 use serde_json::{Map, Value};
 use storage::Write;
 
-use super::properties;
+use super::{logins, passwords, properties};
 use crate::http::reply::Refusal;
 use crate::rest::frame::access::ADMIN;
 use crate::rest::frame::call::Call;
 use crate::rest::frame::input::FieldErrors;
 use crate::rest::frame::list::{Ordering, Page, Search, WholeOrPages, matches};
-use crate::rest::frame::record::{Lookup, Render, WriteOnly, refuse_if, set};
+use crate::rest::frame::record::{Lookup, Render, WriteOnly, find, refuse_if, set};
 use crate::rest::frame::route::{Created, NoContent, Route};
 use crate::rest::frame::value::{Time, choice};
 
@@ -79,10 +81,19 @@ pub(crate) struct UserView {
     /// `hide_adult_content` hides channels that are marked as adult.
     #[field(edit)]
     custom_properties: Map<String, Value>,
-    /// Required for a new user. A new password revokes all tokens of the user.
+    /// Required for a new user. A new password ends all logins of the user. That of an admin has at least 10 characters,
+    /// and does not contain the user name.
     #[field(write_only, chars_max = PASSWORD_CHARS_MAX)]
     #[serde(skip)]
     password: WriteOnly<Secret>,
+    /// Required for a new password of the caller.
+    #[field(write_only, chars_max = PASSWORD_CHARS_MAX)]
+    #[serde(skip)]
+    current_password: WriteOnly<Secret>,
+    /// Whether the API key and the player password are removed together with the old password.
+    #[field(write_only)]
+    #[serde(skip)]
+    revoke_secrets: WriteOnly<bool>,
 }
 
 /// Filters of the list of users.
@@ -139,7 +150,7 @@ async fn create(call: Call, new: NewUser) -> Result<Created<UserView>, Refusal> 
     edit.apply(&mut user)?;
     check_name_is_free(&call, &user)?;
     // Hashed last, because hashing is expensive.
-    user.password = Some(call.app.auth.hash(password.expose().to_owned()).await?);
+    user.set_password(passwords::hash(&call, &user, &password).await?);
     call.create(|write, id| {
         user.id = UserId(id);
         check_name_of(write, &user)?;
@@ -152,10 +163,19 @@ async fn update(call: Call, mut edit: UserEdit) -> Result<UserView, Refusal> {
     let id = call.id()?;
     let known = call.app.models.users.load().get(id).cloned().ok_or_else(Refusal::unknown::<User>)?;
     let password = edit.password.take();
+    if password.is_some() && known.id == call.user()?.id {
+        passwords::check_current(&call, &known, edit.current_password.as_ref()).await?;
+    }
     let password = new_password(&call, &known, password, |user| edit.clone().apply(user)).await?;
+    let (revokes, kept) = (edit.revoke_secrets == Some(true) && password.is_some(), logins::current(&call));
     call.update(move |write, user: &mut User| {
+        let before = user.effective_level();
         edit.apply(user)?;
-        set_password(user, password);
+        logins::replace_password(write, user, password, kept)?;
+        passwords::check_promotion(before, user)?;
+        if revokes {
+            user.revoke_secrets();
+        }
         if !(user.is_active && user.is_superuser) && is_last(write, id)? {
             let field = if user.is_active { "is_superuser" } else { "is_active" };
             return Err(Refusal::field(field, LAST_SUPERUSER));
@@ -166,7 +186,15 @@ async fn update(call: Call, mut edit: UserEdit) -> Result<UserView, Refusal> {
 }
 
 async fn delete(call: Call) -> Result<NoContent, Refusal> {
-    call.delete(|write, user: &User| refuse_if(is_last(write, user.id.0)?, LAST_SUPERUSER)).await
+    let id = UserId(call.id()?);
+    call.write(move |write| {
+        find::<User>(write, id.0)?;
+        refuse_if(is_last(write, id.0)?, LAST_SUPERUSER)?;
+        logins::end_all(write, id)?;
+        write.remove::<User>(id.0)?;
+        Ok(NoContent)
+    })
+    .await
 }
 
 const LAST_SUPERUSER: &str = "This is the last active superuser. Create another one first.";
@@ -182,12 +210,12 @@ pub(super) async fn new_password(
     known: &User,
     password: Option<Secret>,
     apply: impl FnOnce(&mut User) -> Result<(), Refusal>,
-) -> Result<Option<Secret>, Refusal> {
+) -> Result<Option<PasswordHash>, Refusal> {
     let Some(password) = password else { return Ok(None) };
     let mut user = known.clone();
     apply(&mut user)?;
     check_name_is_free(call, &user)?;
-    Ok(Some(call.app.auth.hash(password.expose().to_owned()).await?))
+    Ok(Some(passwords::hash(call, &user, &password).await?))
 }
 
 /// Checks early that the name is free, to avoid an expensive hash; the write checks again.
@@ -201,13 +229,6 @@ fn check_name_is_free(call: &Call, user: &User) -> Result<(), Refusal> {
 
 fn name_is_taken() -> Refusal {
     Refusal::field("username", "A user with that username already exists.")
-}
-
-/// Replaces the password, which revokes all tokens of the user.
-pub(super) fn set_password(user: &mut User, hash: Option<Secret>) {
-    if let Some(hash) = hash {
-        user.set_password(hash);
-    }
 }
 
 /// Refuses a user whose name another one has.
@@ -308,6 +329,8 @@ impl Render for User {
             avatar_config: self.avatar.clone(),
             custom_properties: properties::visible(self, is_own || viewer.may(UserLevel::Admin)),
             password: WriteOnly::HIDDEN,
+            current_password: WriteOnly::HIDDEN,
+            revoke_secrets: WriteOnly::HIDDEN,
         }
     }
 }

@@ -1,0 +1,22 @@
+//! Logins of users on devices.
+
+use domain::login::DeviceLogin;
+
+use crate::record::{Keys, Record};
+
+impl Record for DeviceLogin {
+    const COLLECTION: &'static str = "logins";
+    /// Addresses and programs of users.
+    const SEALED: bool = true;
+    /// A login that is missing has ended, and its device logs in again.
+    const MAY_BE_MISSED: bool = true;
+
+    fn id(&self) -> u32 {
+        self.id.0
+    }
+
+    fn keys(&self, keys: &mut Keys) {
+        keys.unique("key", self.key.as_bytes());
+        keys.plain("user", self.user.0.to_be_bytes());
+    }
+}
