@@ -9,6 +9,7 @@ use serde_json::{Value, json};
 use super::support::api::{ADMIN, Api, ApiReply, PASSWORD};
 use super::support::client::Request;
 use super::support::gateway::{Setup, TestGateway};
+use super::support::websocket::WebSocketClient;
 
 const USERS: &str = "/api/accounts/users/";
 const ME: &str = "/api/accounts/users/me/";
@@ -291,12 +292,15 @@ async fn a_logout_and_a_revoked_device_end_their_own_login_only() {
     for tokens in [&phone, &first, &second] {
         assert_eq!(refreshed(tokens).await.status, 200);
     }
+    let path_of = |tokens: &ApiReply| format!("/ws/?token={}", tokens.text("access"));
+    let mut socket = WebSocketClient::open(gateway.api, &path_of(&phone), &[]).await.unwrap();
     assert_eq!(on_phone.post(LOG_OUT, json!({})).await.body, json!({ "message": "Logout successful" }));
     for tokens in [&phone, &first, &second] {
         let refused = refreshed(tokens).await;
         assert_eq!((refused.status, refused.text("code")), (401, "token_not_valid"));
         assert_eq!(stranger.bearer(tokens.text("access")).get(ME).await.status, 401);
     }
+    assert_eq!(socket.remaining().await.1, Some(1008), "the open socket ends too");
     assert_eq!(refreshed(&tv).await.status, 200);
 
     // Another user can neither see nor end it; its owner and admins can.
