@@ -18,7 +18,7 @@ fn main() -> ExitCode {
 
 fn run() -> anyhow::Result<ExitCode> {
     let args = Args::parse();
-    let loaded = load(&args, std::env::vars())?;
+    let loaded = load(&args, std::env::vars_os())?;
     let log_level = telemetry::start(&loaded.config.log);
     loaded.log_warnings(raise_file_limit());
 

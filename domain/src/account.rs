@@ -242,9 +242,79 @@ pub struct RefreshRecord {
     /// Number of entries of the last accepted playlist, with which the size of the next one is compared.
     #[serde(default)]
     pub n_good: u64,
+    /// The first successful refresh, or the last one that an admin confirmed, in milliseconds since 1970. Losses before
+    /// it are accepted.
+    #[serde(default)]
+    pub baseline_at: Option<i64>,
+    /// The sizes of the accepted playlists of the last week since then, at most one per day, oldest first.
+    #[serde(default)]
+    pub sizes: Vec<PlaylistSize>,
     /// Hash of the last accepted playlist and of the account settings that were applied to it.
     #[serde(default)]
     pub digest: Option<[u8; 32]>,
+}
+
+/// The size of the playlists of one day.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct PlaylistSize {
+    /// Milliseconds since 1970.
+    pub at: i64,
+    /// Number of entries of the largest one.
+    pub n_entries: u64,
+}
+
+const DAY_MS: i64 = 24 * 60 * 60 * 1000;
+const WEEK_MS: i64 = 7 * DAY_MS;
+
+impl RefreshRecord {
+    /// Creates the record of an account that was never refreshed.
+    pub fn new(account: AccountId) -> Self {
+        Self {
+            account,
+            outcome: RefreshOutcome::Error,
+            message: String::new(),
+            tried_at: 0,
+            good_at: None,
+            n_good: 0,
+            baseline_at: None,
+            sizes: Vec::new(),
+            digest: None,
+        }
+    }
+
+    /// Records a playlist of this size that was accepted `now`. `is_confirmed` is whether an admin accepts all losses.
+    pub fn accept(&mut self, n_entries: u64, is_confirmed: bool, now: i64) {
+        if is_confirmed {
+            self.sizes.clear();
+            self.baseline_at = None;
+        }
+        self.baseline_at.get_or_insert(now);
+        self.sizes.retain(|it| is_within_a_week(it.at, now));
+        match self.sizes.last_mut() {
+            Some(last) if now.saturating_sub(last.at) < DAY_MS => {
+                last.n_entries = last.n_entries.max(n_entries)
+            }
+            _ => self.sizes.push(PlaylistSize { at: now, n_entries }),
+        }
+        (self.outcome, self.n_good) = (RefreshOutcome::Success, n_entries);
+        (self.tried_at, self.good_at) = (now, Some(now));
+    }
+
+    /// Returns the time whose streams are compared with those of a playlist, besides those of the last playlist: a week
+    /// ago, but not before the losses that an admin has accepted.
+    pub fn compared_since(&self, now: i64) -> i64 {
+        now.saturating_sub(WEEK_MS).max(self.baseline_at.filter(|it| *it <= now).unwrap_or(i64::MIN))
+    }
+
+    /// Returns the largest number of entries within the last week.
+    pub fn n_entries_of_week(&self, now: i64) -> u64 {
+        let of_week = self.sizes.iter().filter(|it| is_within_a_week(it.at, now));
+        of_week.map(|it| it.n_entries).max().unwrap_or(0)
+    }
+}
+
+fn is_within_a_week(then: i64, now: i64) -> bool {
+    (0..WEEK_MS).contains(&now.saturating_sub(then))
 }
 
 /// The result of a refresh.
@@ -255,14 +325,34 @@ pub enum RefreshOutcome {
     Success,
     /// Nothing was changed, because the playlist was missing or unreadable.
     Error,
-    /// Nothing was changed, because the playlist is much smaller than the last accepted one and an admin has to confirm
-    /// it.
+    /// Nothing was changed, because many known streams are missing from the playlist and an admin has to confirm it.
     AwaitingConfirmation,
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_sizes_of_a_week_are_remembered_once_a_day_until_an_admin_confirms_a_loss() {
+        let mut refresh = RefreshRecord::new(AccountId(2));
+        assert_eq!((refresh.n_entries_of_week(0), refresh.compared_since(WEEK_MS)), (0, 0));
+        let start = 100 * DAY_MS;
+        for hour in 0..14 * 24 {
+            refresh.accept(1000 - hour, false, start + hour as i64 * DAY_MS / 24);
+            assert!(refresh.sizes.len() <= 8, "{:?}", refresh.sizes);
+        }
+        let end = refresh.good_at.unwrap();
+        assert_eq!(refresh.baseline_at, Some(start));
+        assert_eq!(refresh.compared_since(end), end - WEEK_MS);
+        assert_eq!(refresh.compared_since(start + DAY_MS), start);
+        let largest = refresh.n_entries_of_week(end);
+        assert!((1000 - 14 * 24 + 6 * 24..=1000 - 14 * 24 + 8 * 24).contains(&largest), "{largest}");
+        assert_eq!(refresh.n_entries_of_week(0), 0, "a clock that was set back knows no week");
+        assert_eq!(refresh.compared_since(start - DAY_MS), start - DAY_MS - WEEK_MS);
+        refresh.accept(10, true, end);
+        assert_eq!((refresh.n_entries_of_week(end), refresh.compared_since(end)), (10, end));
+    }
 
     #[test]
     fn rules_and_profiles_print_without_the_login_that_they_change() {

@@ -3,7 +3,8 @@
 //! A layer is a TOML table. Each is validated alone when it is read, so that an error names the source of the mistake.
 //! Then the layers are merged in order, and the result is parsed as the whole configuration.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
+use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
 use serde_json::Value as Json;
@@ -19,6 +20,9 @@ const CONFIG_VARIABLE: &str = "HEADWATER_CONFIG";
 /// Recognised variables that are not configuration keys.
 const NON_KEY_VARIABLES: [&str; 2] = [CONFIG_VARIABLE, PASSWORD_VARIABLE];
 
+/// The reason why an empty value is refused. It would silently turn a setting off, and is usually a mistake.
+const EMPTY: &str = "is empty; remove it to use the default";
+
 /// Open files besides client connections: upstream sockets, the store, and those of the runtime.
 const OTHER_FILES: u64 = 256;
 
@@ -31,6 +35,11 @@ pub enum ConfigError {
     File { path: PathBuf, reason: String },
     #[error("environment variable {name}: {reason}")]
     Variable { name: String, reason: String },
+    #[error(
+        "unknown environment variable {name}{}; correct or remove it (`headwater serve --help` lists all settings)",
+        alike.as_ref().map_or_else(String::new, |it| format!(", did you mean {it}?"))
+    )]
+    UnknownVariable { name: String, alike: Option<String> },
     #[error("option --set {text}: {reason}")]
     Set { text: String, reason: String },
     #[error("{key} {reason}")]
@@ -43,17 +52,20 @@ pub enum ConfigError {
 #[derive(Debug)]
 pub struct Loaded {
     pub config: Config,
-    /// Unknown environment variables with the prefix `HEADWATER_`. They are not errors, because orchestrators define
-    /// such names for a service called `headwater`.
-    pub unknown_variables: Vec<String>,
+    /// Environment variables with the prefix `HEADWATER_` as orchestrators define them for a service of that name. They
+    /// are not settings.
+    pub ignored_variables: Vec<String>,
 }
 
 impl Loaded {
     /// Logs warnings about the environment, after logging has started. `n_files_max` is the limit of open files of this
     /// process; every viewer and every upstream connection uses one.
     pub fn log_warnings(&self, n_files_max: Option<u64>) {
-        for name in &self.unknown_variables {
-            warn!(name, "unknown environment variable ignored");
+        for name in &self.ignored_variables {
+            warn!(
+                name,
+                "environment variable ignored: it looks like the address of a service, not like a setting"
+            );
         }
         let connections_max = self.config.limits.connections_max as u64;
         if let Some(n_files_max) = n_files_max
@@ -71,14 +83,16 @@ impl Loaded {
 /// Reads the configuration file, and overrides it with the environment and the arguments.
 pub fn load(
     args: &Args,
-    environment: impl IntoIterator<Item = (String, String)>,
+    environment: impl IntoIterator<Item = (OsString, OsString)>,
 ) -> Result<Loaded, ConfigError> {
-    let environment: BTreeMap<String, String> = environment.into_iter().collect();
+    let environment = readable(environment)?;
     let keys = keys();
+    let known: BTreeSet<String> = keys.keys().map(|key| variable(key)).collect();
+    let ignored_variables = check_names(&environment, &known)?;
     let mut whole = Table::new();
     set(&mut whole, "data_dir", Value::String(default_data_dir(&environment)));
 
-    let named = environment.get(CONFIG_VARIABLE).filter(|it| !it.is_empty()).map(PathBuf::from);
+    let named = environment.get(CONFIG_VARIABLE).map(PathBuf::from);
     if let Some(path) = args.common.config.clone().or(named) {
         merge(&mut whole, file(&path)?);
     }
@@ -94,23 +108,76 @@ pub fn load(
         let error = |reason: String| ConfigError::Set { text: text.clone(), reason };
         let (key, value) = text.split_once('=').ok_or_else(|| error("expected KEY=VALUE".to_owned()))?;
         let default = keys.get(key.trim()).ok_or_else(|| error(format!("unknown key `{}`", key.trim())))?;
+        if value.trim().is_empty() {
+            return Err(error(EMPTY.to_owned()));
+        }
         let layer = single(key.trim(), default, value.trim());
         validate(&layer).map_err(error)?;
         merge(&mut whole, layer);
     }
-    merge(&mut whole, options(&args.common, &args.command));
+    let options = options(&args.common, &args.command);
+    if let Some(key) = empty_key(&options) {
+        return Err(ConfigError::Value { key, reason: EMPTY.to_owned() });
+    }
+    merge(&mut whole, options);
 
     let config: Config =
         whole.try_into().map_err(|error: toml::de::Error| ConfigError::Whole(reason(&error)))?;
     config.check()?;
-    let known: Vec<String> = keys.keys().map(|key| variable(key)).collect();
-    let unknown_variables = environment
-        .into_keys()
-        .filter(|it| {
-            it.starts_with(PREFIX) && !NON_KEY_VARIABLES.contains(&it.as_str()) && !known.contains(it)
-        })
-        .collect();
-    Ok(Loaded { config, unknown_variables })
+    Ok(Loaded { config, ignored_variables })
+}
+
+/// Returns the variables that are text. Others are errors only if they have our prefix.
+fn readable(
+    environment: impl IntoIterator<Item = (OsString, OsString)>,
+) -> Result<BTreeMap<String, String>, ConfigError> {
+    let mut readable = BTreeMap::new();
+    for (name, value) in environment {
+        let Ok(name) = name.into_string() else { continue };
+        match value.into_string() {
+            Ok(value) if value.trim().is_empty() && name.starts_with(PREFIX) => {
+                return Err(ConfigError::Variable { name, reason: EMPTY.to_owned() });
+            }
+            Ok(value) => drop(readable.insert(name, value)),
+            Err(_) if name.starts_with(PREFIX) => {
+                return Err(ConfigError::Variable { name, reason: "is not valid UTF-8".to_owned() });
+            }
+            Err(_) => {}
+        }
+    }
+    Ok(readable)
+}
+
+/// Checks that all variables with our prefix are settings. Returns those of orchestrators.
+fn check_names(
+    environment: &BTreeMap<String, String>,
+    known: &BTreeSet<String>,
+) -> Result<Vec<String>, ConfigError> {
+    let is_unknown = |it: &&String| {
+        it.starts_with(PREFIX) && !NON_KEY_VARIABLES.contains(&it.as_str()) && !known.contains(*it)
+    };
+    let (ignored, unknown): (Vec<_>, Vec<_>) =
+        environment.keys().filter(is_unknown).cloned().partition(|it| is_of_orchestrator(it));
+    match unknown.into_iter().next() {
+        Some(name) => Err(ConfigError::UnknownVariable { alike: alike(&name, known), name }),
+        None => Ok(ignored),
+    }
+}
+
+/// Returns whether Kubernetes or Docker links define such a name for a service whose name begins with `headwater`:
+/// `HEADWATER_SERVICE_HOST`, `HEADWATER_PORT_8000_TCP_ADDR`, `HEADWATER_API_PORT`, and so on.
+fn is_of_orchestrator(name: &str) -> bool {
+    let words: Vec<&str> = name.split('_').collect();
+    let is_service = words.windows(2).any(|it| it[0] == "SERVICE" && matches!(it[1], "HOST" | "PORT"));
+    let is_number = |it: &str| !it.is_empty() && it.bytes().all(|it| it.is_ascii_digit());
+    let is_port = words.windows(2).any(|it| it[0] == "PORT" && is_number(it[1]));
+    is_service || is_port || words.last() == Some(&"PORT")
+}
+
+/// Returns the known name that is most like this one, if one is.
+fn alike(name: &str, known: &BTreeSet<String>) -> Option<String> {
+    let by_distance = known.iter().map(|it| (strsim::damerau_levenshtein(name, it), it));
+    by_distance.min().filter(|(distance, _)| *distance <= 3).map(|(_, it)| it.clone())
 }
 
 /// Reads the file and validates it alone, because only that error has a line number.
@@ -120,7 +187,21 @@ fn file(path: &Path) -> Result<Table, ConfigError> {
     let error =
         |error: toml::de::Error| ConfigError::File { path: path.to_owned(), reason: placed(&error, &text) };
     toml::from_str::<Config>(&text).map_err(error)?;
-    toml::from_str(&text).map_err(error)
+    let layer: Table = toml::from_str(&text).map_err(error)?;
+    match empty_key(&layer) {
+        Some(key) => Err(ConfigError::File { path: path.to_owned(), reason: format!("`{key}` {EMPTY}") }),
+        None => Ok(layer),
+    }
+}
+
+/// Returns the first key whose text, or one of whose texts, is empty.
+fn empty_key(layer: &Table) -> Option<String> {
+    let is_empty = |it: &Value| it.as_str().is_some_and(|it| it.trim().is_empty());
+    layer.iter().find_map(|(key, value)| match value {
+        Value::Table(table) => empty_key(table).map(|below| format!("{key}.{below}")),
+        Value::Array(values) => values.iter().any(is_empty).then(|| key.clone()),
+        value => is_empty(value).then(|| key.clone()),
+    })
 }
 
 /// Returns the layer of all arguments except `--set`.
@@ -148,7 +229,7 @@ fn options(common: &Common, command: &Command) -> Table {
 }
 
 /// Returns every key as `table.key` with its default, which determines the type of its value.
-fn keys() -> BTreeMap<String, Json> {
+pub(super) fn keys() -> BTreeMap<String, Json> {
     fn collect(prefix: &str, value: &Json, keys: &mut BTreeMap<String, Json>) {
         match value {
             Json::Object(members) => {
@@ -169,7 +250,7 @@ fn keys() -> BTreeMap<String, Json> {
 }
 
 /// Returns the name of the environment variable of a key.
-fn variable(key: &str) -> String {
+pub(super) fn variable(key: &str) -> String {
     format!("{PREFIX}{}", key.replace('.', "_").to_uppercase())
 }
 

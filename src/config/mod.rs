@@ -165,12 +165,26 @@ impl Config {
             key: format!("engine.{}", error.field),
             reason: error.reason,
         })?;
-        if self.limits.header_timeout.is_zero() {
-            let reason = "must be more than 0 seconds".to_owned();
-            return Err(ConfigError::Value { key: "limits.header_timeout".to_owned(), reason });
+        let limits = &self.limits;
+        for (key, time) in [
+            ("limits.header_timeout", limits.header_timeout),
+            ("limits.body_timeout", limits.body_timeout),
+            ("limits.playlist_timeout", limits.playlist_timeout),
+        ] {
+            if time.is_zero() {
+                return Err(wrong(key, "must be more than 0 seconds"));
+            }
+        }
+        for (key, is_zero) in [
+            ("limits.body_bytes_max", limits.body_bytes_max == 0),
+            ("limits.playlist_bytes_max", limits.playlist_bytes_max == 0),
+        ] {
+            if is_zero {
+                return Err(wrong(key, "must be more than 0 bytes"));
+            }
         }
         if let Some(reason) = wrong_configured_level(&self.log.level) {
-            return Err(ConfigError::Value { key: "log.level".to_owned(), reason });
+            return Err(wrong("log.level", reason));
         }
         if self.trusted_proxies.has_everyone() {
             let reason = "must name the proxies; with every address, every client could claim any address";
@@ -179,11 +193,14 @@ impl Config {
         if let Some(agent) = &self.user_agent
             && http::HeaderValue::from_str(agent).is_err()
         {
-            let reason = "cannot be sent in a header".to_owned();
-            return Err(ConfigError::Value { key: "user_agent".to_owned(), reason });
+            return Err(wrong("user_agent", "cannot be sent in a header"));
         }
         Ok(())
     }
+}
+
+fn wrong(key: &str, reason: impl Into<String>) -> ConfigError {
+    ConfigError::Value { key: key.to_owned(), reason: reason.into() }
 }
 
 #[cfg(test)]

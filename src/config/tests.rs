@@ -1,5 +1,8 @@
+use std::collections::BTreeSet;
+
 use clap::{CommandFactory, Parser};
 
+use super::layers::{keys, variable};
 use super::*;
 
 /// Loads a configuration from the text of a file, variables of the form `NAME=VALUE`, and arguments.
@@ -12,7 +15,7 @@ fn load_from(file: &str, environment: &[&str], args: &[&str]) -> Result<Loaded, 
     let args = Args::try_parse_from(line).map_err(|error| error.to_string())?;
     let environment = environment.iter().map(|it| {
         let (name, value) = it.split_once('=').unwrap();
-        (name.to_owned(), value.to_owned())
+        (name.into(), value.into())
     });
     load(&args, environment).map_err(|error| error.to_string())
 }
@@ -84,11 +87,14 @@ fn invalid_values_are_rejected_before_a_port_is_bound() {
         ("engine.stall_timeout", "0"),
         ("engine.new_client_behind_seconds", "60"),
         ("limits.header_timeout", "0"),
+        ("limits.body_timeout", "0"),
+        ("limits.body_bytes_max", "0"),
+        ("limits.playlist_timeout", "0"),
+        ("limits.playlist_bytes_max", "0"),
         ("log.level", "loud=very"),
         ("log.level", "nonsense"),
         ("log.level", "warning"),
         ("log.level", "info,nonsense"),
-        ("log.level", ""),
         ("log.level", " , "),
         ("user_agent", "a\u{1}b"),
     ] {
@@ -151,9 +157,91 @@ fn playlists_on_the_command_line_replace_those_of_the_file() {
 }
 
 #[test]
-fn unknown_variables_with_our_prefix_are_reported_but_not_errors() {
-    let loaded = load_from("", &["HEADWATER_PORT=tcp://10.0.0.1:80", "HEADWATER_STALL=1"], &[]).unwrap();
-    assert_eq!(loaded.unknown_variables, ["HEADWATER_PORT", "HEADWATER_STALL"]);
+fn an_unknown_variable_with_our_prefix_is_refused_with_the_name_that_was_meant() {
+    let error_text = error("", &["HEADWATER_STREAM_NETWORK=loopback"], &[]);
+    assert!(
+        error_text.starts_with(
+            "unknown environment variable HEADWATER_STREAM_NETWORK, did you mean HEADWATER_STREAM_NETWORKS?"
+        ),
+        "{error_text}"
+    );
+    let error_text = error("", &["HEADWATER_COLOUR=red"], &[]);
+    assert!(error_text.starts_with("unknown environment variable HEADWATER_COLOUR; correct"), "{error_text}");
+    // Names that orchestrators define for a service called `headwater` or `headwater-api`.
+    let theirs = [
+        "HEADWATER_API_PORT=tcp://10.0.0.1:80",
+        "HEADWATER_API_SERVICE_PORT_HTTP=80",
+        "HEADWATER_PORT=tcp://10.0.0.1:80",
+        "HEADWATER_PORT_8000_TCP_ADDR=10.0.0.1",
+        "HEADWATER_SERVICE_HOST=10.0.0.1",
+    ];
+    let names = theirs.map(|it| it.split_once('=').unwrap().0);
+    assert_eq!(load_from("", &theirs, &[]).unwrap().ignored_variables, names);
+    assert!(load_from("", &["HEADWATER_PASSWORD=a", "OTHER="], &[]).unwrap().ignored_variables.is_empty());
+}
+
+#[test]
+fn an_empty_value_is_refused_wherever_it_comes_from() {
+    for key in keys().keys() {
+        let name = variable(key);
+        for value in ["", "  "] {
+            let error_text = error("", &[&format!("{name}={value}")], &[]);
+            assert!(error_text.contains(&name) && error_text.contains("is empty"), "{error_text}");
+            let error_text = error("", &[], &["--set", &format!("{key}={value}")]);
+            assert!(error_text.contains(key) && error_text.contains("is empty"), "{error_text}");
+        }
+    }
+    for name in ["HEADWATER_CONFIG", "HEADWATER_PASSWORD"] {
+        assert!(error("", &[&format!("{name}=")], &[]).contains(name));
+    }
+    for (file, key) in [
+        ("user_agent = ''", "`user_agent`"),
+        ("[play]\nlists = ['a.m3u', ' ']", "`play.lists`"),
+        ("[log]\nlevel = ''", "`log.level`"),
+        ("data_dir = ''", "`data_dir`"),
+    ] {
+        let error_text = error(file, &[], &[]);
+        assert!(error_text.contains(key) && error_text.contains("is empty"), "{error_text}");
+    }
+    for (arguments, key) in [
+        (["--user-agent", ""], "user_agent"),
+        (["--data-dir", " "], "data_dir"),
+        (["--log-level", " "], "log.level"),
+    ] {
+        assert_eq!(error("", &[], &arguments), format!("{key} is empty; remove it to use the default"));
+    }
+    assert!(error("", &[], &[""]).starts_with("play.lists is empty"));
+}
+
+#[test]
+fn every_table_refuses_unknown_keys_wherever_they_come_from() {
+    let mut tables: BTreeSet<&str> = BTreeSet::new();
+    let keys = keys();
+    tables.extend(keys.keys().map(|it| it.rsplit_once('.').map_or("", |(table, _)| table)));
+    assert!(tables.contains("") && tables.len() > 4, "{tables:?}");
+    for table in tables {
+        let file = if table.is_empty() { "nonsense = 1".into() } else { format!("[{table}]\nnonsense = 1") };
+        assert!(error(&file, &[], &[]).contains("nonsense"), "{table}");
+        let key = if table.is_empty() { "nonsense".into() } else { format!("{table}.nonsense") };
+        assert!(error("", &[&format!("{}=1", variable(&key))], &[]).contains("NONSENSE"), "{table}");
+        assert!(error("", &[], &["--set", &format!("{key}=1")]).contains(&key), "{table}");
+    }
+}
+
+#[cfg(unix)]
+#[test]
+fn a_variable_that_is_not_text_is_refused_if_it_is_ours_and_ignored_otherwise() {
+    use std::ffi::{OsStr, OsString};
+    use std::os::unix::ffi::OsStrExt;
+
+    let args = Args::try_parse_from(["headwater", "serve"]).unwrap();
+    let load_with = |name: &[u8]| {
+        let entry = (OsStr::from_bytes(name).to_owned(), OsStr::from_bytes(b"\xff").to_owned());
+        load(&args, [entry, (OsString::from("HOME"), "/home/a".into())]).map_err(|error| error.to_string())
+    };
+    assert!(load_with(b"OTHER").is_ok() && load_with(b"\xfe").is_ok());
+    let error_text = load_with(b"HEADWATER_USER_AGENT").unwrap_err();
+    assert_eq!(error_text, "environment variable HEADWATER_USER_AGENT: is not valid UTF-8");
 }
 
 #[test]

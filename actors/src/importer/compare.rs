@@ -3,11 +3,13 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
+use domain::account::RefreshRecord;
 use domain::channel::Channel;
 use domain::group;
 use domain::ids::StreamId;
 use domain::playlist::delta::{
-    DeltaCounts, EntryChange, KnownStreams, MatchedEntry, MissingAction, MissingStream, StalePolicy,
+    DeltaCounts, EntryChange, KnownStreams, MatchedEntry, MissingAction, MissingStream, SeenAgain,
+    StalePolicy,
 };
 use domain::playlist::rules::Rules;
 use domain::stream::Stream;
@@ -40,11 +42,30 @@ pub(super) struct Compared {
     pub(super) channels: Arc<Table<Channel>>,
     /// Fingerprint of the stored streams.
     pub(super) fingerprint: u64,
+    /// How many streams of the last good playlist this one contains.
+    seen_again: SeenAgain,
+    /// The same for the streams of a week ago, by their records, and by the size of the playlists.
+    seen_again_of_week: [SeenAgain; 2],
 }
 
 impl Compared {
     pub(super) fn n_gone(&self, fate: MissingAction) -> u64 {
         self.gone.iter().filter(|it| it.action == fate).count() as u64
+    }
+
+    /// Checks that the playlist contains enough of the known streams.
+    pub(super) fn check_losses(&self, job: &Job) -> Result<(), ImportError> {
+        if job.options.confirm {
+            return Ok(());
+        }
+        if !self.seen_again.is_plausible() {
+            let SeenAgain { n_known, n_seen } = self.seen_again;
+            return Err(ImportError::Unfamiliar { n_known, n_seen });
+        }
+        match self.seen_again_of_week.into_iter().find(|it| !it.is_plausible()) {
+            Some(SeenAgain { n_known, n_seen }) => Err(ImportError::Dwindled { n_known, n_seen }),
+            None => Ok(()),
+        }
     }
 
     /// Returns whether the playlist changes nothing.
@@ -103,9 +124,12 @@ pub(super) fn compare(job: &Job, list: &ReadList) -> Result<Compared, ImportErro
         Ok::<_, ImportError>(())
     })?;
     let refresh = models.refreshes.load().get(account.id.0).cloned();
+    let refresh = refresh.unwrap_or_else(|| Arc::new(RefreshRecord::new(account.id)));
     let now = job.options.now();
+    let of_sizes = SeenAgain { n_known: refresh.n_entries_of_week(now), n_seen: list.n_entries() };
+    let seen_again_of_week = [known.seen_again_since(refresh.compared_since(now)), of_sizes];
     let vanishing = StalePolicy {
-        last_good: refresh.and_then(|it| it.good_at).unwrap_or(now),
+        last_good: refresh.good_at.unwrap_or(now),
         now,
         stale_stream_days: account.stale_stream_days,
     };
@@ -113,7 +137,18 @@ pub(super) fn compare(job: &Job, list: &ReadList) -> Result<Compared, ImportErro
     let gone = known.finish(vanishing, |id| is_used(&channels, id));
     let n_going = gone.iter().filter(|it| it.action != MissingAction::KeepStale).count();
     let few = few.filter(|_| known.counts().n_changed as usize + n_going <= FEW_CHANGED_MAX);
-    Ok(Compared { counts: known.counts(), known, few, gone, groups: names, vanishing, channels, fingerprint })
+    Ok(Compared {
+        counts: known.counts(),
+        seen_again: known.seen_again(),
+        seen_again_of_week,
+        known,
+        few,
+        gone,
+        groups: names,
+        vanishing,
+        channels,
+        fingerprint,
+    })
 }
 
 /// Returns whether a channel uses this stream.

@@ -36,6 +36,16 @@ pub enum ImportError {
         "the playlist has {now} entries, and the last good one had {before}; nothing changes until an admin confirms it"
     )]
     Shrunken { before: u64, now: u64 },
+    /// Fewer than half of the known streams are in the playlist; it needs the confirmation of an admin.
+    #[error(
+        "only {n_seen} of the {n_known} known streams are in the playlist; nothing changes until an admin confirms it"
+    )]
+    Unfamiliar { n_known: u64, n_seen: u64 },
+    /// Fewer than half of the streams are left that the playlist had a week ago; it needs the confirmation of an admin.
+    #[error(
+        "only {n_seen} streams are left of the {n_known} that the playlist had in the last week; nothing changes until an admin confirms it"
+    )]
+    Dwindled { n_known: u64, n_seen: u64 },
     #[error("the account has an invalid rule: {0}")]
     Rules(#[from] RulesError),
     /// The account was changed or deleted during the import.
@@ -65,7 +75,9 @@ impl ImportError {
     pub fn outcome(&self) -> Option<RefreshOutcome> {
         match self {
             Self::NoSuchAccount | Self::Inactive | Self::NoList | Self::Stopped => None,
-            Self::Shrunken { .. } => Some(RefreshOutcome::AwaitingConfirmation),
+            Self::Shrunken { .. } | Self::Unfamiliar { .. } | Self::Dwindled { .. } => {
+                Some(RefreshOutcome::AwaitingConfirmation)
+            }
             _ => Some(RefreshOutcome::Error),
         }
     }

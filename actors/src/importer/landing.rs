@@ -6,7 +6,7 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use domain::account::{Account, RefreshOutcome, RefreshRecord};
+use domain::account::{Account, RefreshRecord};
 use domain::channel::Channel;
 use domain::group::Group;
 use domain::ids::{AccountId, GroupId, StreamId};
@@ -20,7 +20,6 @@ use super::compare::{Compared, is_used};
 use super::error::ImportError;
 use super::job::{ImportSummary, Job};
 use super::reading::ReadList;
-use super::run::first;
 
 /// Number of streams that are written between two progress reports.
 const REPORT_PERIOD: usize = 1_000;
@@ -30,6 +29,7 @@ struct AccountRecords {
     account: Arc<Account>,
     groups: BTreeSet<String>,
     imported: ImportSummary,
+    is_confirmed: bool,
     now: i64,
 }
 
@@ -56,6 +56,7 @@ pub(super) fn land(
         account: job.account.clone(),
         groups,
         imported: imported.clone(),
+        is_confirmed: job.options.confirm,
         now: vanishing.now,
     };
     let store = &job.models.store;
@@ -118,15 +119,10 @@ impl AccountRecords {
                 write.put(&Group::new(id, name))?;
             }
         }
-        let before = write.get::<RefreshRecord>(id.0)?.unwrap_or_else(|| first(id));
-        write.put(&RefreshRecord {
-            outcome: RefreshOutcome::Success,
-            message: self.imported.sentence(),
-            tried_at: self.now,
-            good_at: Some(self.now),
-            n_good: self.imported.n_entries,
-            ..before
-        })?;
+        let mut refresh = write.get::<RefreshRecord>(id.0)?.unwrap_or_else(|| RefreshRecord::new(id));
+        refresh.accept(self.imported.n_entries, self.is_confirmed, self.now);
+        refresh.message = self.imported.sentence();
+        write.put(&refresh)?;
         Ok(())
     }
 }

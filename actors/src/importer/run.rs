@@ -98,6 +98,7 @@ fn run(job: &Job, bytes: PlaylistBytes) -> Result<ImportSummary, ImportError> {
     loop {
         job.reporter.update(|it| it.phase = RefreshPhase::Comparing);
         let compared = compare::compare(job, &list)?;
+        compared.check_losses(job)?;
         let imported = compared.imported(&list);
         job.reporter.update(|it| {
             it.phase = RefreshPhase::Writing;
@@ -144,26 +145,13 @@ async fn record_failure(models: &Models, account: &Account, error: &ImportError,
             outcome,
             message,
             tried_at: at,
-            ..before.unwrap_or_else(|| first(id))
+            ..before.unwrap_or_else(|| RefreshRecord::new(id))
         };
         write.put(&refresh)
     });
     let done: Result<(), storage::Error> = done.await;
     if let Err(error) = done {
         warn!(account.id = %id, "failed to store the result of a refresh: {error}");
-    }
-}
-
-/// Returns the record of an account that was never refreshed.
-pub(super) fn first(account: AccountId) -> RefreshRecord {
-    RefreshRecord {
-        account,
-        outcome: RefreshOutcome::Error,
-        message: String::new(),
-        tried_at: 0,
-        good_at: None,
-        n_good: 0,
-        digest: None,
     }
 }
 

@@ -64,6 +64,7 @@ fn refresh() -> RefreshRecord {
         good_at: Some(1_700_000_000_001),
         n_good: 2,
         digest: Some([7; 32]),
+        ..RefreshRecord::new(AccountId(2))
     }
 }
 

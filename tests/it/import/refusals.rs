@@ -149,6 +149,72 @@ async fn a_list_that_shrank_by_more_than_half_is_imported_after_confirmation() {
     assert!(matches!(fixture.import_with(A, options, |_| {}).await, Err(ImportError::Empty)));
 }
 
+// Holds T-sync.6.
+#[tokio::test]
+async fn a_list_without_half_of_the_known_streams_is_imported_after_confirmation() {
+    let fixture = ImportFixture::new().await;
+    fixture.server.body(plain(0..100));
+    fixture.import(A, START).await.unwrap();
+    let before = fixture.streams(A).await;
+    // As large as before, but of somebody else: a new password in all addresses, for example.
+    fixture.server.body(plain(51..200));
+    let refused = fixture.import(A, START + HOUR).await;
+    assert!(matches!(refused, Err(ImportError::Unfamiliar { n_known: 100, n_seen: 49 })), "{refused:?}");
+    assert_eq!(fixture.streams(A).await, before);
+    let refresh = fixture.refresh(A);
+    assert_eq!(refresh.outcome, RefreshOutcome::AwaitingConfirmation);
+    assert!(refresh.message.starts_with("Only 49 of the 100 known streams are in"), "{}", refresh.message);
+    let options = ImportOptions { confirm: true, at: Some(START + 2 * HOUR), ..ImportOptions::default() };
+    assert_eq!(fixture.import_with(A, options, |_| {}).await.unwrap().n_stale, 51);
+    // Confirmed once, it is not asked for again.
+    assert_eq!(fixture.import(A, START + 3 * HOUR).await.unwrap().n_stale, 0);
+}
+
+// Holds T-sync.7.
+#[tokio::test]
+async fn a_loss_that_creeps_over_a_week_needs_confirmation() {
+    // With 0 days, lost streams are removed by the next refresh, and only the sizes of the lists are left.
+    for stale_stream_days in [7, 0] {
+        let fixture = ImportFixture::new().await;
+        fixture.account(A, |it| it.stale_stream_days = stale_stream_days).await;
+        fixture.server.body(plain(0..100));
+        fixture.import(A, START).await.unwrap();
+        for (day, n_left) in (1..).zip([85, 70, 60, 50]) {
+            fixture.server.body(plain(0..n_left));
+            fixture.import(A, START + day * DAY).await.unwrap();
+        }
+        fixture.server.body(plain(0..45));
+        let refused = fixture.import(A, START + 5 * DAY).await;
+        assert!(
+            matches!(refused, Err(ImportError::Dwindled { n_known: 100, n_seen: 45 })),
+            "{stale_stream_days} days: {refused:?}"
+        );
+        let message = fixture.refresh(A).message;
+        assert!(
+            message.starts_with("Only 45 streams are left") && message.contains("of the 100 that"),
+            "{message}"
+        );
+        // The same loss over two weeks is accepted.
+        assert!(fixture.import(A, START + 8 * DAY).await.is_ok());
+    }
+}
+
+// Holds T-sync.8.
+#[tokio::test]
+async fn streams_that_became_stale_under_a_wrong_clock_are_kept() {
+    let fixture = ImportFixture::new().await;
+    fixture.server.body(plain(0..100));
+    fixture.import(A, HOUR).await.unwrap();
+    fixture.server.body(plain(0..60));
+    assert_eq!(fixture.import(A, 2 * HOUR).await.unwrap().n_stale, 40);
+    // The clock is set: by its old times, the 40 streams have been stale for 60 years.
+    for hours in 0..3 {
+        let imported = fixture.import(A, START + hours * HOUR).await.unwrap();
+        assert_eq!((imported.n_removed, fixture.streams(A).await.len()), (0, 100));
+    }
+    assert_eq!(fixture.import(A, START + 8 * DAY).await.unwrap().n_removed, 40);
+}
+
 #[tokio::test]
 async fn an_account_that_is_deleted_or_deactivated_during_an_import_gets_no_streams() {
     type Change = fn(&mut Write<'_>) -> Result<(), Error>;

@@ -49,6 +49,21 @@ pub fn check_size(n_good_before: u64, n_entries_now: u64) -> SizeCheck {
     }
 }
 
+/// A number of known streams, and how many of them a playlist contains again.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct SeenAgain {
+    pub n_known: u64,
+    pub n_seen: u64,
+}
+
+impl SeenAgain {
+    /// Returns whether enough streams were seen again: at least half of them. Otherwise an admin has to confirm the
+    /// playlist.
+    pub fn is_plausible(self) -> bool {
+        self.n_seen >= self.n_known.div_ceil(2)
+    }
+}
+
 /// The streams of one account before the refresh, and whether the playlist contains them.
 pub struct KnownStreams {
     account: AccountId,
@@ -114,6 +129,10 @@ pub struct MatchedEntry {
     is_edited: bool,
 }
 
+/// Longest plausible time between two successful refreshes, in milliseconds. If the clock says that more has passed, or
+/// less than none, it was probably set, and times before that say nothing about how long a stream has been stale.
+const REFRESH_GAP_MAX: i64 = 90 * 24 * 60 * 60 * 1000;
+
 /// The times that decide when streams become stale and when they are removed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct StalePolicy {
@@ -123,6 +142,29 @@ pub struct StalePolicy {
     pub now: i64,
     /// Days after which a stale stream is removed; 0 removes it at the next refresh.
     pub stale_stream_days: u32,
+}
+
+impl StalePolicy {
+    /// Returns whether the clock was set since the last successful refresh.
+    fn has_clock_jumped(self) -> bool {
+        !(0..=REFRESH_GAP_MAX).contains(&self.now.saturating_sub(self.last_good))
+    }
+
+    /// Returns when a missing stream was last seen, if the record says `recorded`. A time that a wrong clock has recorded
+    /// becomes the present one, so that the stream is kept for the whole time again.
+    fn last_seen(self, recorded: Option<i64>) -> i64 {
+        match recorded {
+            _ if self.has_clock_jumped() => self.now,
+            Some(then) => then.min(self.now),
+            None => self.last_good,
+        }
+    }
+
+    /// Returns whether a stream that was last seen at `then` has been stale for long enough to be removed.
+    fn is_over(self, then: i64) -> bool {
+        let stale_ms = i64::from(self.stale_stream_days) * 24 * 60 * 60 * 1000;
+        !self.has_clock_jumped() && self.now.saturating_sub(then) >= stale_ms
+    }
 }
 
 /// A stored stream that is missing from the playlist.
@@ -243,18 +285,34 @@ impl KnownStreams {
         self.counts = DeltaCounts::default();
     }
 
+    /// Returns how many streams of the last good playlist this one contains. Call after the last entry.
+    pub fn seen_again(&self) -> SeenAgain {
+        self.count_seen(|it| it.last_seen.is_none())
+    }
+
+    /// Returns how many of the streams that the playlist contained at `since` it contains now. Streams that vanished in
+    /// several small steps since then count as known. Call after the last entry.
+    pub fn seen_again_since(&self, since: i64) -> SeenAgain {
+        self.count_seen(|it| it.added_at <= since && it.last_seen.is_none_or(|then| then >= since))
+    }
+
+    fn count_seen(&self, is_known: impl Fn(&KnownStream) -> bool) -> SeenAgain {
+        let known = self.items.iter().filter(|it| is_known(it));
+        known.fold(SeenAgain::default(), |sum, it| SeenAgain {
+            n_known: sum.n_known + 1,
+            n_seen: sum.n_seen + u64::from(it.is_seen),
+        })
+    }
+
     /// Returns all stored streams that the playlist does not contain, by id. Call after the last entry. A stream used
     /// by a channel is never removed.
     ///
     /// A missing stream becomes stale first and is removed by a later refresh, even if weeks pass between the two.
     pub fn finish(&mut self, at: StalePolicy, is_used: impl Fn(StreamId) -> bool) -> Vec<MissingStream> {
         self.seal();
-        let stale_ms = i64::from(at.stale_stream_days) * 24 * 60 * 60 * 1000;
         let action = |item: &KnownStream| match item.last_seen {
-            Some(then) if at.now.saturating_sub(then) >= stale_ms && !is_used(item.id) => {
-                MissingAction::Remove
-            }
-            Some(_) if !item.is_moved => MissingAction::KeepStale,
+            Some(then) if at.is_over(then) && !is_used(item.id) => MissingAction::Remove,
+            Some(then) if !item.is_moved && at.last_seen(Some(then)) == then => MissingAction::KeepStale,
             _ => MissingAction::MarkStale,
         };
         let gone = self.items.iter().filter(|it| !it.is_seen);
@@ -338,8 +396,9 @@ impl Stream {
 
     /// Marks a stream that the playlist does not contain as stale.
     pub fn mark_stale(&mut self, nth: u32, at: StalePolicy) {
-        if self.last_seen.is_none() || self.nth != nth {
-            self.last_seen = self.last_seen.or(Some(at.last_good));
+        let last_seen = Some(at.last_seen(self.last_seen));
+        if self.last_seen != last_seen || self.nth != nth {
+            self.last_seen = last_seen;
             self.nth = nth;
             self.updated_at = at.now;
         }

@@ -38,11 +38,25 @@ impl Account {
     }
 
     fn refresh(&mut self, lines: &[&str]) -> &mut Self {
+        self.refresh_after(self.case.at.now, lines)
+    }
+
+    /// Refreshes a day later than the clock says; the last refresh was at `last_good`.
+    fn refresh_after(&mut self, last_good: i64, lines: &[&str]) -> &mut Self {
         let lines: Vec<String> = lines.iter().map(|it| (*it).to_owned()).collect();
-        self.case.at.last_good = self.case.at.now;
+        self.case.at.last_good = last_good;
         self.case.at.now += DAY;
         self.streams = refresh(&self.streams, &list(&lines), &self.case, &mut self.last_id);
         self
+    }
+
+    /// Compares a playlist with the streams, and changes nothing.
+    fn compare(&self, lines: &[&str]) -> KnownStreams {
+        let mut known = KnownStreams::new(ACCOUNT, self.case.identity, self.case.rules.clone());
+        self.streams.iter().for_each(|it| known.add(it));
+        let lines: Vec<String> = lines.iter().map(|it| (*it).to_owned()).collect();
+        list(&lines).into_iter().for_each(|it| drop(known.match_entry(it)));
+        known
     }
 
     /// Compares the streams, written as `ID:NAME` with a `~` if stale.
@@ -71,6 +85,69 @@ fn an_empty_playlist_is_rejected_and_one_below_half_size_needs_confirmation() {
     ] {
         assert_eq!(check_size(before, now), expected, "{before} {now}");
     }
+}
+
+#[test]
+fn a_playlist_without_half_of_the_known_streams_is_implausible_whatever_its_size() {
+    let check = |lines: &[&str], expected: (u64, u64), is_plausible: bool| {
+        let mut account = Account::new(StreamIdentity::Url);
+        // The fifth stream is stale before, and does not count.
+        account.refresh(&["a http://h/1", "b http://h/2", "c http://h/3", "d http://h/4", "e http://h/5"]);
+        account.refresh(&["a http://h/1", "b http://h/2", "c http://h/3", "d http://h/4"]);
+        let seen = account.compare(lines).seen_again();
+        assert_eq!(((seen.n_known, seen.n_seen), seen.is_plausible()), (expected, is_plausible), "{lines:?}");
+    };
+    check(&["A http://h/1", "x http://i/2", "x http://i/3", "x http://i/4", "x http://h/5"], (4, 1), false);
+    check(&["A http://h/1", "B http://h/2"], (4, 2), true);
+    check(&[], (4, 0), false);
+    assert!(SeenAgain::default().is_plausible(), "a new account knows nothing");
+}
+
+#[test]
+fn streams_that_vanish_in_small_steps_count_as_known_for_a_week() {
+    let mut account = Account::new(StreamIdentity::Url);
+    account.case.at.stale_stream_days = 30;
+    let lines: Vec<String> = (0..10).map(|it| format!("x http://h/{it}")).collect();
+    let lines: Vec<&str> = lines.iter().map(String::as_str).collect();
+    let first = account.refresh(&lines).case.at.now;
+    for n_left in [9, 8, 7, 6] {
+        account.refresh(&lines[..n_left]);
+    }
+    let seen = |list: &[&str], since| {
+        let seen = account.compare(list).seen_again_since(since);
+        (seen.n_known, seen.n_seen)
+    };
+    assert_eq!(seen(&lines[..4], first), (10, 4));
+    assert_eq!(seen(&lines[..4], first + DAY), (9, 4), "the first loss was before");
+    assert_eq!(seen(&lines[..4], first - DAY), (0, 0), "nothing was known then");
+    assert_eq!(seen(&lines, first), (10, 10), "what came back is not lost");
+}
+
+#[test]
+fn a_clock_that_is_set_removes_nothing_and_starts_the_time_of_stale_streams_again() {
+    let remaining = ["a http://h/1"];
+    let mut account = Account::new(StreamIdentity::Url);
+    // The clock begins in 1970, as on a machine without a battery.
+    (account.case.at.last_good, account.case.at.now) = (0, 0);
+    account.refresh(&["a http://h/1", "b http://h/2"]).refresh(&remaining).check(&["1:a", "~2:b"]);
+    let jump = |account: &mut Account, to: i64| account.case.at.now = to - DAY;
+    let last_seen = |account: &Account| account.streams[1].last_seen.map(|it| it / DAY);
+    for (day, step) in [(20_000, "forwards"), (50_000, "too far"), (20_100, "back")] {
+        let before = account.case.at.now;
+        jump(&mut account, day * DAY);
+        account.refresh_after(before, &remaining).check(&["1:a", "~2:b"]);
+        assert_eq!(last_seen(&account), Some(day), "{step}");
+        account.refresh(&remaining).check(&["1:a", "~2:b"]);
+    }
+    for _ in 0..6 {
+        account.refresh(&remaining);
+    }
+    account.check(&["1:a"]);
+    // A stream that vanishes with the jump.
+    let before = account.case.at.now;
+    jump(&mut account, 30_000 * DAY);
+    account.refresh_after(before, &["c http://h/3"]);
+    account.refresh(&["c http://h/3"]).check(&["~1:a", "3:c"]);
 }
 
 #[test]

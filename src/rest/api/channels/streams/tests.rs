@@ -38,13 +38,12 @@ async fn stage() -> Rest {
     let rest = Rest::start().await;
     rest.put([account(2, "Zeta", true), account(3, "Alpha", true), account(4, "Omega", false)]).await;
     let refresh = RefreshRecord {
-        account: AccountId(2),
         outcome: RefreshOutcome::Success,
-        message: String::new(),
         tried_at: 5_000,
         good_at: Some(5_000),
         n_good: 4,
         digest: Some([7; 32]),
+        ..RefreshRecord::new(AccountId(2))
     };
     rest.put([refresh]).await;
     let mut news = Group::new(GroupId(7), "Nachrichten");
