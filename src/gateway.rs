@@ -100,7 +100,7 @@ impl Gateway {
 
         let models = runtimes.work.spawn_blocking(move || Models::of(store));
         let models = models.await.map_err(|_| StartError::Runtime)?.map_err(StartError::Store)?;
-        let system = start_system(&config, &models, &runtimes).await?;
+        let system = start_system(&config, &models, &runtimes, [api_addr, player_addr].into()).await?;
 
         let limits = &config.limits;
         let (connections_max, per_address_max) = (limits.connections_max, limits.connections_per_address_max);
@@ -220,13 +220,18 @@ async fn start_system(
     config: &Config,
     models: &Models,
     runtimes: &Runtimes,
+    own_listeners: Arc<[SocketAddr]>,
 ) -> Result<Arc<System>, StartError> {
     let has_ffmpeg = media::find_program("ffmpeg").is_some();
-    let conditions = PlanContext { has_ffmpeg, user_agent: config.user_agent.clone() };
+    let conditions = PlanContext {
+        has_ffmpeg,
+        user_agent: config.user_agent.clone(),
+        own_listeners: own_listeners.clone(),
+    };
     let plans = StorePlans::new(models.clone(), config.engine.default_stream_profile).under(conditions);
     let plans: Arc<dyn Plans> = Arc::new(plans);
     let dial = TcpDial::new(DialSettings::default()).map_err(|error| StartError::Dial(error.to_string()))?;
-    let fetch = fetch(config).map_err(StartError::Fetch)?;
+    let fetch = fetch(config).map_err(StartError::Fetch)?.beside(own_listeners);
     let parts = SystemParts { dial: Arc::new(dial), packets: runtimes.packets.clone() };
     let (base, models) = (config.engine.clone(), models.clone());
     let system = runtimes.work.spawn(async move {

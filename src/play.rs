@@ -12,6 +12,7 @@ use std::time::Duration;
 
 use actors::{Fetch, FetchError, PlaylistFindings, PlaylistReadError, PlaylistSource, read_playlist};
 use domain::channel::Channel;
+use domain::egress::Reach;
 use domain::playlist::catalogue::{Catalogue, CatalogueBuilder};
 use domain::playlist::m3u::PlaylistLimits;
 use domain::stream::RequestHeaders;
@@ -113,7 +114,7 @@ async fn read_list(
     let account = catalogue.lock().account(&account_name(list), config.play.max_streams, headers.clone());
     let source = match list {
         ListSource::File(path) => PlaylistSource::File(path.clone()),
-        ListSource::Url(url) => PlaylistSource::Url(url.clone(), headers),
+        ListSource::Url(url) => PlaylistSource::Url(url.clone(), headers, Reach::default()),
     };
     let findings = Arc::new(Mutex::new(PlaylistFindings::default()));
     let (entries, progress) = (Arc::clone(catalogue), Arc::clone(&findings));

@@ -18,6 +18,7 @@ mod channel;
 mod channels;
 mod client;
 mod clock;
+mod egress;
 mod events;
 mod fetch;
 mod importer;

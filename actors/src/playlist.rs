@@ -8,8 +8,10 @@
 use std::fs::{self, File};
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
+use std::sync::{Arc, OnceLock};
 
 use bytes::Bytes;
+use domain::egress::{Distance, Reach};
 use domain::playlist::m3u::{
     PlaylistEntry, PlaylistItem, PlaylistLimits, PlaylistParser, PlaylistProblem, PlaylistProblemKind,
 };
@@ -19,7 +21,7 @@ use tokio::sync::mpsc;
 use tokio::task::{JoinError, spawn_blocking};
 use tokio_util::sync::CancellationToken;
 
-use crate::fetch::{Fetch, FetchError, Unpacked};
+use crate::fetch::{Fetch, FetchBody, FetchError, Unpacked};
 
 /// Maximum number of pieces between the socket and the parser.
 const PIECES_MAX: usize = 16;
@@ -33,8 +35,9 @@ pub const PROBLEMS_REPORTED_MAX: usize = 20;
 /// The place of a playlist.
 #[derive(Clone, Debug)]
 pub enum PlaylistSource {
-    /// A server, with the headers of the request. Such a playlist must not name local files.
-    Url(SourceUrl, RequestHeaders),
+    /// A server, with the headers of the request, and the addresses that it may lead to. Such a playlist must not name
+    /// local files.
+    Url(SourceUrl, RequestHeaders, Reach),
     /// A file of any kind, such as a pipe.
     File(PathBuf),
     /// A regular file. Another kind is an error, because reading it might never end or never begin.
@@ -129,13 +132,20 @@ pub(crate) async fn feed<R: Send + 'static>(
     work: impl FnOnce(PlaylistBytes) -> R + Send + 'static,
 ) -> (Result<(), FetchError>, Result<R, JoinError>) {
     let bytes_max = fetch.limits().bytes_max;
-    let read = |input, is_remote| PlaylistBytes { input, is_remote, bytes_max };
+    let origin = Arc::new(OnceLock::new());
+    let read = |input, is_remote| PlaylistBytes { input, is_remote, bytes_max, origin: origin.clone() };
     match source {
-        PlaylistSource::Url(url, headers) => {
+        PlaylistSource::Url(url, headers, reach) => {
             let (sender, pieces) = mpsc::channel(PIECES_MAX);
             let bytes = read(Input::Pieces(Pieces::new(pieces)), true);
             let thread = spawn_blocking(move || work(bytes));
-            let feeding = download(fetch, url.expose(), &headers, sender);
+            let feeding = async {
+                let body = fetch.get(url.expose(), &headers, reach).await?;
+                if let Some(network) = body.origin() {
+                    let _ = origin.set(network);
+                }
+                download(body, sender).await
+            };
             let fed = stop.run_until_cancelled(feeding).await.unwrap_or(Ok(()));
             (fed, thread.await)
         }
@@ -151,13 +161,7 @@ pub(crate) async fn feed<R: Send + 'static>(
 }
 
 /// Sends everything that the server sends, then `None`. After an error, the `None` is missing.
-async fn download(
-    fetch: &Fetch,
-    url: &str,
-    headers: &RequestHeaders,
-    pieces: mpsc::Sender<Option<Bytes>>,
-) -> Result<(), FetchError> {
-    let mut body = fetch.get(url, headers).await?;
+async fn download(mut body: FetchBody, pieces: mpsc::Sender<Option<Bytes>>) -> Result<(), FetchError> {
     while let Some(piece) = body.next().await? {
         if pieces.send(Some(piece)).await.is_err() {
             // The thread has ended; its result contains the reason.
@@ -173,6 +177,8 @@ pub(crate) struct PlaylistBytes {
     input: Input,
     is_remote: bool,
     bytes_max: u64,
+    /// The network of the server, once it has answered.
+    origin: Arc<OnceLock<Distance>>,
 }
 
 enum Input {
@@ -182,6 +188,11 @@ enum Input {
 }
 
 impl PlaylistBytes {
+    /// Returns where the network of the server will be found when the playlist was read; empty for a file.
+    pub(crate) fn origin(&self) -> Arc<OnceLock<Distance>> {
+        self.origin.clone()
+    }
+
     /// Unpacks and parses the playlist. Calls `on_piece` after every piece with the number of unpacked bytes so far;
     /// an error of it stops the reading.
     ///

@@ -4,6 +4,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
 
+use domain::egress::Reach;
 use domain::ids::{AccountId, ProfileId, StreamId};
 use domain::plan::{Candidate, Plan, SlotPool};
 use domain::playlist::catalogue::CatalogueBuilder;
@@ -108,6 +109,7 @@ fn plan(number: u32, streams: &[Stream]) -> Plan {
             url: SourceUrl::new(format!("http://tv:80/{}", it.name)),
             kind: SourceKind::HttpTs,
             headers: RequestHeaders::default(),
+            reach: Reach::default(),
             profile: it.profile,
             command: None,
             pool: SlotPool {

@@ -6,6 +6,7 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
+use crate::egress::{AllowedNetworks, Distance};
 use crate::ids::{AccountId, ProfileId};
 use crate::settings::seconds;
 use crate::source_url::SourceUrl;
@@ -27,6 +28,12 @@ pub struct Account {
     /// Sent with every request to this provider, unless the stream has its own.
     #[serde(default)]
     pub headers: RequestHeaders,
+    /// Sends all headers to every host that the playlist names, and not only to the site of the playlist.
+    #[serde(default)]
+    pub headers_for_all_hosts: bool,
+    /// The networks that addresses of this provider may lead into.
+    #[serde(default)]
+    pub allowed_networks: AllowedNetworks,
     /// Time for which the provider keeps counting a closed connection. The slot becomes free afterwards.
     #[serde(with = "seconds")]
     pub release_delay: Duration,
@@ -191,6 +198,8 @@ impl Account {
             list,
             is_active: true,
             headers: RequestHeaders::default(),
+            headers_for_all_hosts: false,
+            allowed_networks: AllowedNetworks::default(),
             release_delay: Duration::ZERO,
             profiles: vec![profile],
             identity: StreamIdentity::default(),
@@ -249,6 +258,10 @@ pub struct RefreshRecord {
     /// The sizes of the accepted playlists of the last week since then, at most one per day, oldest first.
     #[serde(default)]
     pub sizes: Vec<PlaylistSize>,
+    /// The network that the last accepted playlist came from; `None` for a local file, and for playlists that were
+    /// imported before this was recorded.
+    #[serde(default)]
+    pub origin: Option<Distance>,
     /// Hash of the last accepted playlist and of the account settings that were applied to it.
     #[serde(default)]
     pub digest: Option<[u8; 32]>,
@@ -278,6 +291,7 @@ impl RefreshRecord {
             n_good: 0,
             baseline_at: None,
             sizes: Vec::new(),
+            origin: None,
             digest: None,
         }
     }

@@ -20,6 +20,7 @@ pub mod account;
 pub mod channel;
 pub mod command;
 pub mod core_settings;
+pub mod egress;
 pub mod event;
 pub mod ffmpeg;
 pub mod group;

@@ -18,6 +18,8 @@ pub struct UpstreamError {
 pub enum Cause {
     /// The address is invalid. The text contains the reason without the address.
     Address(String),
+    /// The address may not be connected to. The text contains the reason without the address.
+    Forbidden(String),
     /// The host name has no address.
     Dns,
     /// The connection was refused or broke before the request was sent.
@@ -102,6 +104,7 @@ impl UpstreamError {
     pub fn side(&self) -> Side {
         match self.cause {
             Cause::Address(_)
+            | Cause::Forbidden(_)
             | Cause::Unsupported(_)
             | Cause::NeedsProgram(_)
             | Cause::File(_)
@@ -154,6 +157,7 @@ impl UpstreamError {
     pub fn is_permanent(&self) -> bool {
         match self.cause {
             Cause::Address(_)
+            | Cause::Forbidden(_)
             | Cause::Tls(_)
             | Cause::TooManyRedirects
             | Cause::RedirectLoop
@@ -186,6 +190,7 @@ impl UpstreamError {
     pub fn label(&self) -> &'static str {
         match self.cause {
             Cause::Address(_) => "address",
+            Cause::Forbidden(_) => "forbidden_address",
             Cause::Dns => "dns",
             Cause::Connect(_) => "connect",
             Cause::ConnectTimeout => "connect_timeout",
@@ -240,6 +245,7 @@ impl fmt::Display for Cause {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Cause::Address(why) => write!(f, "invalid address: {why}"),
+            Cause::Forbidden(why) => write!(f, "the address is not allowed: {why}"),
             Cause::Dns => f.write_str("the host name has no address"),
             Cause::Connect(why) => write!(f, "connection failed: {why}"),
             Cause::ConnectTimeout => f.write_str("connection timed out"),

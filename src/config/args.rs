@@ -159,7 +159,7 @@ pub struct NewImport {
     /// Maximum number of simultaneous streams; 0 means no limit [default: unchanged, 0 for a new account]
     #[arg(long, value_name = "N")]
     pub max_streams: Option<u32>,
-    /// Accept a much shorter list
+    /// Accept a list from which many known streams are missing
     #[arg(long)]
     pub confirm: bool,
 }

@@ -188,7 +188,7 @@ impl Config {
         }
         if self.trusted_proxies.has_everyone() {
             let reason = "must name the proxies; with every address, every client could claim any address";
-            return Err(ConfigError::Value { key: "trusted_proxies".to_owned(), reason: reason.to_owned() });
+            return Err(wrong("trusted_proxies", reason));
         }
         if let Some(agent) = &self.user_agent
             && http::HeaderValue::from_str(agent).is_err()

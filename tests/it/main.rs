@@ -17,6 +17,7 @@ mod clients;
 mod conformance;
 mod dashboard;
 mod demo;
+mod egress;
 mod events;
 mod failover;
 mod http_server;

@@ -1,8 +1,9 @@
 //! The HTTP client for everything that is fetched and not streamed, with limits.
 //!
 //! Redirects are followed here and not by the library, so that every hop is checked: only `http` and `https`, a maximum
-//! number of hops, and no credentials for another server. Error texts contain no URL, because the address of a playlist
-//! often contains a password.
+//! number of hops, no credentials for another server, and only addresses that the rule of `domain::egress` allows. Names
+//! are resolved here for the same reason, once per hop, and the library connects to the checked addresses. Error texts
+//! contain no URL, because the address of a playlist often contains a password.
 //!
 //! Bodies are returned as received. [`Unpacked`] detects compression by the bytes, because the headers of servers are
 //! often wrong.
@@ -11,16 +12,24 @@
 mod tests;
 mod unpacked;
 
+use std::future::ready;
+use std::io;
+use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
+use domain::egress::{Distance, EgressError, Reach};
 use domain::stream::RequestHeaders;
+use reqwest::dns::{Addrs, Name, Resolve, Resolving};
 use reqwest::header::{ACCEPT_ENCODING, CONTENT_ENCODING, CONTENT_LENGTH, LOCATION, REFERER, USER_AGENT};
 use reqwest::{Client, RequestBuilder, Response, StatusCode, Url};
-use tokio::time::{Instant, timeout_at};
+use tokio::net::lookup_host;
+use tokio::time::{Instant, timeout, timeout_at};
+use url::Host;
 
 pub(crate) use self::unpacked::Unpacked;
+use crate::egress::Egress;
 
 /// The default `User-Agent`, if neither account nor caller sets one.
 const DEFAULT_USER_AGENT: &str = concat!("Headwater/", env!("CARGO_PKG_VERSION"));
@@ -84,6 +93,24 @@ pub enum FetchError {
         /// Host of the server.
         host: String,
     },
+    /// The name of the server has no address.
+    #[error("find the address of \"{host}\"")]
+    Name {
+        /// Host of the request.
+        host: String,
+        /// The error of the resolver.
+        #[source]
+        cause: io::Error,
+    },
+    /// The address may not be connected to.
+    #[error("\"{host}\" leads to an address that is not allowed")]
+    Forbidden {
+        /// Host of the request.
+        host: String,
+        /// The reason.
+        #[source]
+        reason: EgressError,
+    },
     /// The server answered with an error status.
     #[error("\"{host}\" answered {status}")]
     Status {
@@ -111,7 +138,8 @@ pub enum FetchError {
 /// The shared HTTP client for everything that is not streamed. Cheap to clone.
 #[derive(Clone)]
 pub struct Fetch {
-    client: Client,
+    /// The addresses of the gateway itself, to which no provider may lead.
+    own_listeners: Arc<[SocketAddr]>,
     limits: FetchLimits,
     /// `User-Agent` for requests without one.
     user_agent: Arc<str>,
@@ -123,13 +151,56 @@ impl Fetch {
     /// # Errors
     /// The client cannot be created.
     pub fn new(limits: FetchLimits) -> Result<Self, FetchError> {
-        let client = Client::builder()
+        let fetch = Self { own_listeners: [].into(), limits, user_agent: DEFAULT_USER_AGENT.into() };
+        // A client that cannot be created is reported at the start.
+        fetch.client_for(Vec::new())?;
+        Ok(fetch)
+    }
+
+    /// Sets the addresses on which the gateway listens. No provider may lead to them.
+    pub fn beside(self, own_listeners: Arc<[SocketAddr]>) -> Self {
+        Self { own_listeners, ..self }
+    }
+
+    /// Creates a client that connects to these addresses, whatever the name. A client serves one request, so that no
+    /// connection is reused that another rule has allowed.
+    fn client_for(&self, addresses: Vec<SocketAddr>) -> Result<Client, FetchError> {
+        Client::builder()
             .redirect(reqwest::redirect::Policy::none())
-            .connect_timeout(limits.connect_timeout)
-            .read_timeout(limits.read_timeout)
+            .connect_timeout(self.limits.connect_timeout)
+            .read_timeout(self.limits.read_timeout)
+            .dns_resolver(Arc::new(Resolved(addresses)))
+            // A proxy would resolve the name again.
+            .no_proxy()
             .build()
-            .map_err(FetchError::Client)?;
-        Ok(Self { client, limits, user_agent: DEFAULT_USER_AGENT.into() })
+            .map_err(FetchError::Client)
+    }
+
+    /// Returns the addresses of a server that may be connected to.
+    async fn addresses(&self, url: &Url, egress: &Egress) -> Result<Vec<SocketAddr>, FetchError> {
+        let host = || url.host_str().unwrap_or_default().to_owned();
+        let port = url.port_or_known_default().unwrap_or_default();
+        let found = match url.host() {
+            Some(Host::Ipv4(address)) => vec![SocketAddr::new(address.into(), port)],
+            Some(Host::Ipv6(address)) => vec![SocketAddr::new(address.into(), port)],
+            Some(Host::Domain(name)) => {
+                match timeout(self.limits.connect_timeout, lookup_host((name, port))).await {
+                    Ok(Ok(found)) => found.collect(),
+                    Ok(Err(cause)) => return Err(FetchError::Name { host: host(), cause }),
+                    Err(_) => {
+                        return Err(FetchError::Name { host: host(), cause: io::ErrorKind::TimedOut.into() });
+                    }
+                }
+            }
+            None => return Err(FetchError::Address),
+        };
+        let mut refusal = None;
+        let is_allowed = |it: &SocketAddr| egress.check(*it).map_err(|reason| refusal = Some(reason)).is_ok();
+        let allowed: Vec<_> = found.into_iter().filter(is_allowed).collect();
+        match refusal {
+            Some(reason) if allowed.is_empty() => Err(FetchError::Forbidden { host: host(), reason }),
+            _ => Ok(allowed),
+        }
     }
 
     /// Sets the default `User-Agent`. It must be a valid header value.
@@ -138,11 +209,18 @@ impl Fetch {
     }
 
     /// Requests `url` with these headers, and returns the body, to be read as it arrives. A redirect to another server,
-    /// or to an unencrypted connection, gets none of the headers except the `User-Agent`.
+    /// or to an unencrypted connection, gets none of the headers except the `User-Agent`. `reach` is that of `url`;
+    /// redirects lead no nearer than the server that sends them.
     ///
     /// # Errors
     /// The request failed; see [`FetchError`].
-    pub async fn get(&self, url: &str, headers: &RequestHeaders) -> Result<FetchBody, FetchError> {
+    pub async fn get(
+        &self,
+        url: &str,
+        headers: &RequestHeaders,
+        reach: Reach,
+    ) -> Result<FetchBody, FetchError> {
+        let mut egress = Egress::new(reach, self.own_listeners.clone());
         let mut url = Url::parse(url).map_err(|_| FetchError::Address)?;
         let deadline =
             Deadline { at: Instant::now() + self.limits.total_timeout, limit: self.limits.total_timeout };
@@ -152,19 +230,23 @@ impl Fetch {
                 return Err(FetchError::Address);
             }
             let host = url.host_str().unwrap_or_default().to_owned();
-            let request = self.client.get(url.clone());
+            let client = self.client_for(self.addresses(&url, &egress).await?)?;
+            let request = client.get(url.clone());
             let request =
                 if may_receive_headers(&first, &url) { with_headers(request, headers) } else { request };
             let user_agent = headers.user_agent.as_deref().unwrap_or(&self.user_agent);
             let request = request.header(USER_AGENT, user_agent).header(ACCEPT_ENCODING, "gzip");
             let response = deadline.keep(&host, request.send()).await?;
+            let peer = response.remote_addr();
             if response.status().is_redirection() {
+                egress = peer.map_or(egress.clone(), |it| egress.after(it));
                 let location = response.headers().get(LOCATION).and_then(|it| it.to_str().ok());
                 let next = location.and_then(|it| url.join(it).ok());
                 url = next.ok_or(FetchError::Redirect { host })?;
                 continue;
             }
-            return FetchBody::of(response, host, self.limits.bytes_max, deadline);
+            let origin = peer.map(|it| domain::egress::distance(it.ip()).unwrap_or(Distance::Private));
+            return FetchBody::of(response, origin, host, self.limits.bytes_max, deadline);
         }
         Err(FetchError::Redirect { host: url.host_str().unwrap_or_default().to_owned() })
     }
@@ -172,6 +254,16 @@ impl Fetch {
     /// Returns the limits of this client.
     pub fn limits(&self) -> FetchLimits {
         self.limits
+    }
+}
+
+/// The addresses of a name, resolved and checked before.
+struct Resolved(Vec<SocketAddr>);
+
+impl Resolve for Resolved {
+    fn resolve(&self, _: Name) -> Resolving {
+        let addresses: Addrs = Box::new(self.0.clone().into_iter());
+        Box::pin(ready(Ok(addresses)))
     }
 }
 
@@ -223,6 +315,8 @@ impl Deadline {
 /// A body that is read as it arrives.
 pub struct FetchBody {
     response: Response,
+    /// The network of the server.
+    origin: Option<Distance>,
     host: String,
     left: u64,
     bytes_max: u64,
@@ -230,7 +324,13 @@ pub struct FetchBody {
 }
 
 impl FetchBody {
-    fn of(response: Response, host: String, bytes_max: u64, deadline: Deadline) -> Result<Self, FetchError> {
+    fn of(
+        response: Response,
+        origin: Option<Distance>,
+        host: String,
+        bytes_max: u64,
+        deadline: Deadline,
+    ) -> Result<Self, FetchError> {
         if !response.status().is_success() {
             return Err(FetchError::Status { host, status: response.status() });
         }
@@ -244,7 +344,12 @@ impl FetchBody {
         if announced.is_some_and(|it| it > bytes_max) {
             return Err(FetchError::TooLong { host, bytes_max });
         }
-        Ok(Self { response, host, left: bytes_max, bytes_max, deadline })
+        Ok(Self { response, origin, host, left: bytes_max, bytes_max, deadline })
+    }
+
+    /// Returns the network of the server that sends the body, after all redirects.
+    pub fn origin(&self) -> Option<Distance> {
+        self.origin
     }
 
     /// Returns the next piece, or `None` at the end.

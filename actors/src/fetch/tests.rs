@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use domain::egress::AllowedNetworks;
 use parking_lot::Mutex;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpListener;
@@ -95,7 +96,7 @@ fn hasty() -> FetchLimits {
 }
 
 async fn read(fetch: &Fetch, url: &str, headers: &RequestHeaders) -> Result<String, FetchError> {
-    let mut body = fetch.get(url, headers).await?;
+    let mut body = fetch.get(url, headers, Reach::default()).await?;
     let mut bytes = Vec::new();
     while let Some(piece) = body.next().await? {
         bytes.extend_from_slice(&piece);
@@ -240,4 +241,55 @@ fn headers_go_only_to_their_server_and_its_https_port() {
     }
     assert!(!check("https://h/list", "http://h/list"), "what was protected stays so");
     assert!(!check("http://h:8080/list", "https://h/list"), "another port may be another's server");
+}
+
+/// Reads an address that a provider of this network named.
+async fn read_named(server: &Server, host: &str, origin: Distance) -> Result<String, FetchError> {
+    let url = server.url().replace("127.0.0.1", host);
+    let reach = Reach::named_by(origin, AllowedNetworks::OfPlaylist);
+    let mut body = fetch(FetchLimits::default()).get(&url, &RequestHeaders::default(), reach).await?;
+    assert_eq!(body.origin(), Some(Distance::Loopback));
+    Ok(String::from_utf8(body.next().await?.unwrap().to_vec()).unwrap())
+}
+
+// Holds T-acc.5 for everything that is fetched.
+#[tokio::test]
+async fn no_provider_leads_to_a_nearer_network_by_name_by_number_or_by_redirect() {
+    let server = Server::start([ok("near"), ok("near")]).await;
+    for host in ["127.0.0.1", "localhost", "2130706433", "0x7f000001", "127.1", "0", "[::ffff:127.0.0.1]"] {
+        for origin in [Distance::Public, Distance::Private] {
+            let read = read_named(&server, host, origin).await;
+            let Err(FetchError::Forbidden { reason: EgressError::ToThisMachine, .. }) = read else {
+                panic!("{host} from {origin:?}: {read:?}")
+            };
+        }
+    }
+    for host in ["127.0.0.1", "localhost"] {
+        assert_eq!(read_named(&server, host, Distance::Loopback).await.unwrap(), "near");
+    }
+    assert_eq!(server.heads().len(), 2, "refused before the first byte");
+
+    // An address that an admin typed may be here, and its redirects may as well, but not lead to metadata services.
+    let near = Server::start([ok("near")]).await;
+    let server = Server::start([redirect(&near.url()), redirect("http://169.254.169.254/latest/")]).await;
+    let fetch = fetch(FetchLimits::default());
+    assert_eq!(read(&fetch, &server.url(), &RequestHeaders::default()).await.unwrap(), "near");
+    let refused = read(&fetch, &server.url(), &RequestHeaders::default()).await;
+    assert!(
+        matches!(&refused, Err(FetchError::Forbidden { reason: EgressError::Reserved, .. })),
+        "{refused:?}"
+    );
+    // Nor to the gateway itself.
+    let own: SocketAddr = near.address.parse().unwrap();
+    let server = Server::start([redirect(&near.url())]).await;
+    let refused = read(&fetch.beside([own].into()), &server.url(), &RequestHeaders::default()).await;
+    assert!(
+        matches!(&refused, Err(FetchError::Forbidden { reason: EgressError::OwnListener, .. })),
+        "{refused:?}"
+    );
+    let text = refused.unwrap_err().with_causes();
+    assert_eq!(
+        text,
+        "\"127.0.0.1\" leads to an address that is not allowed: a provider may not lead to the gateway itself"
+    );
 }

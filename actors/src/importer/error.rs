@@ -87,7 +87,7 @@ impl ImportError {
         let text = match self {
             Self::File(_)
             | Self::Unread(_)
-            | Self::Fetch(FetchError::Transfer { .. } | FetchError::Client(_)) => {
+            | Self::Fetch(FetchError::Transfer { .. } | FetchError::Name { .. } | FetchError::Client(_)) => {
                 format!("failed to {self}")
             }
             _ => self.to_string(),

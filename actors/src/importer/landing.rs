@@ -8,6 +8,7 @@ use std::sync::Arc;
 
 use domain::account::{Account, RefreshRecord};
 use domain::channel::Channel;
+use domain::egress::Distance;
 use domain::group::Group;
 use domain::ids::{AccountId, GroupId, StreamId};
 use domain::playlist::delta::{
@@ -30,6 +31,7 @@ struct AccountRecords {
     groups: BTreeSet<String>,
     imported: ImportSummary,
     is_confirmed: bool,
+    origin: Option<Distance>,
     now: i64,
 }
 
@@ -57,6 +59,7 @@ pub(super) fn land(
         groups,
         imported: imported.clone(),
         is_confirmed: job.options.confirm,
+        origin: list.origin,
         now: vanishing.now,
     };
     let store = &job.models.store;
@@ -121,7 +124,7 @@ impl AccountRecords {
         }
         let mut refresh = write.get::<RefreshRecord>(id.0)?.unwrap_or_else(|| RefreshRecord::new(id));
         refresh.accept(self.imported.n_entries, self.is_confirmed, self.now);
-        refresh.message = self.imported.sentence();
+        (refresh.message, refresh.origin) = (self.imported.sentence(), self.origin);
         write.put(&refresh)?;
         Ok(())
     }

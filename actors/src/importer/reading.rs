@@ -1,5 +1,6 @@
 //! Reads the playlist of an account into a spool.
 
+use domain::egress::Distance;
 use domain::group;
 use domain::playlist::delta;
 use domain::playlist::m3u::PlaylistEntry;
@@ -16,6 +17,8 @@ pub(super) struct ReadList {
     /// The stream properties of each entry, in the order of the playlist.
     pub(super) entries: Spool<StreamProperties>,
     pub(super) findings: PlaylistFindings,
+    /// The network that it came from; `None` for a file.
+    pub(super) origin: Option<Distance>,
 }
 
 impl ReadList {
@@ -28,6 +31,7 @@ impl ReadList {
 pub(super) fn read(job: &Job, bytes: PlaylistBytes) -> Result<ReadList, ImportError> {
     let mut entries = Spool::default();
     let mut is_parsing = false;
+    let origin = bytes.origin();
     let findings = bytes.parse(
         job.options.limits,
         &mut |entry| entries.push(&properties(entry)),
@@ -42,7 +46,7 @@ pub(super) fn read(job: &Job, bytes: PlaylistBytes) -> Result<ReadList, ImportEr
             Ok::<_, ImportError>(())
         },
     )?;
-    Ok(ReadList { entries, findings })
+    Ok(ReadList { entries, findings, origin: origin.get().copied() })
 }
 
 /// Returns the stream properties of an entry, with a group name of an acceptable length.

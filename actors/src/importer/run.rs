@@ -10,6 +10,7 @@
 use std::sync::Arc;
 
 use domain::account::{Account, PlaylistLocation, RefreshOutcome, RefreshRecord};
+use domain::egress::Reach;
 use domain::ids::AccountId;
 use domain::playlist::delta::{self, SizeCheck};
 use domain::stream::Stream;
@@ -81,7 +82,10 @@ fn begin(models: &Models, account: AccountId) -> Result<Arc<Account>, ImportErro
 async fn work(fetch: &Fetch, job: Job) -> Result<ImportSummary, ImportError> {
     let stop = job.stop.clone();
     let source = match &job.account.list {
-        PlaylistLocation::Url(url) => PlaylistSource::Url(url.clone(), job.account.headers.clone()),
+        PlaylistLocation::Url(url) => {
+            let reach = Reach::typed(job.account.allowed_networks);
+            PlaylistSource::Url(url.clone(), job.account.headers.clone(), reach)
+        }
         PlaylistLocation::File(path) => PlaylistSource::RegularFile(path.into()),
         PlaylistLocation::None => return Err(ImportError::NoList),
     };

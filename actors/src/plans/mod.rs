@@ -6,7 +6,7 @@ use std::collections::HashMap;
 use std::fmt;
 use std::sync::Arc;
 
-use domain::account::Account;
+use domain::account::{Account, RefreshRecord};
 use domain::core_settings::{STREAM_SETTINGS, default_stream_profile};
 use domain::ids::{AccountId, StreamId, StreamProfileId};
 use domain::plan::{self, Plan, PlanContext, PlanRecords};
@@ -114,6 +114,10 @@ impl PlanRecords for StorePlans {
 
     fn account(&self, id: AccountId) -> Option<Arc<Account>> {
         self.models.accounts.load().get(id.0).cloned()
+    }
+
+    fn refresh(&self, account: AccountId) -> Option<Arc<RefreshRecord>> {
+        self.models.refreshes.load().get(account.0).cloned()
     }
 
     fn stream_profile(&self, id: StreamProfileId) -> Option<Arc<StreamProfile>> {

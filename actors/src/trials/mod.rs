@@ -18,9 +18,9 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-use domain::account::{Account, AccountProfile, PlaylistLocation};
+use domain::account::{Account, AccountProfile, PlaylistLocation, RefreshRecord};
 use domain::ids::{AccountId, ProfileId, StreamId};
-use domain::plan::{self, Candidate, Plan};
+use domain::plan::{self, Candidate, Plan, PlanContext};
 use domain::playout::Attempt;
 use domain::settings::LEASE_WAIT;
 use domain::source_url::SourceUrl;
@@ -62,8 +62,8 @@ pub struct TrialRequest {
 /// The source of a trial.
 #[derive(Clone, Debug)]
 pub enum TrialSource {
-    /// A stream, with its own headers and a slot of its account. The account has to be active.
-    Stream { stream: Arc<Stream>, account: Arc<Account> },
+    /// A stream, with its own headers, a slot of its account, and the last refresh of it. The account has to be active.
+    Stream { stream: Arc<Stream>, account: Arc<Account>, refresh: Option<Arc<RefreshRecord>> },
     /// An address without an account.
     Url(SourceUrl),
 }
@@ -176,7 +176,7 @@ impl Trials {
         let end = self.stop.child_token();
         let run = TrialReader {
             upstream: self.env.upstream(),
-            has_ffmpeg: self.env.plans.conditions().has_ffmpeg,
+            conditions: self.env.plans.conditions(),
             stall_timeout: self.env.settings().stall_timeout,
             reading,
             end: end.clone(),
@@ -214,10 +214,12 @@ impl Trials {
     fn plan(&self, profile: &StreamProfile, source: TrialSource) -> Plan {
         let conditions = self.env.plans.conditions();
         match source {
-            TrialSource::Stream { stream, account } => {
-                plan::plan_trial(&stream, &account, profile, conditions)
+            TrialSource::Stream { stream, account, refresh } => {
+                plan::plan_trial(&stream, &account, refresh, profile, conditions)
             }
-            TrialSource::Url(url) => plan::plan_trial(&stream_at(url), &no_account(), profile, conditions),
+            TrialSource::Url(url) => {
+                plan::plan_trial(&stream_at(url), &no_account(), None, profile, conditions)
+            }
         }
     }
 
@@ -258,7 +260,7 @@ impl Trials {
 /// The part of a trial that runs on the packet runtime.
 struct TrialReader {
     upstream: Upstream,
-    has_ffmpeg: bool,
+    conditions: PlanContext,
     stall_timeout: Duration,
     reading: Duration,
     end: CancellationToken,
@@ -275,7 +277,7 @@ struct ReadResult {
 impl TrialReader {
     async fn read(self, candidate: Candidate, lease: Lease) -> ReadResult {
         let mut said = ProgramOutput::default();
-        let request = open_request(&candidate, self.has_ffmpeg, None);
+        let request = open_request(&candidate, &self.conditions, None);
         let opened = tokio::select! {
             opened = source::open_with_output(request, Box::new(lease), self.upstream, &mut said) => Some(opened),
             () = self.end.cancelled() => None,

@@ -6,15 +6,17 @@ mod readers;
 
 use std::borrow::Cow;
 use std::collections::HashMap;
+use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
 use uuid::Uuid;
 
 use self::readers::StreamReaders;
-use crate::account::{Account, AccountProfile};
+use crate::account::{Account, AccountProfile, RefreshRecord};
 use crate::channel::{Channel, ChannelNumber};
 use crate::command::Argv;
+use crate::egress::{Reach, account_headers, reach_of};
 use crate::ids::{AccountId, ChannelId, ProfileId, StreamId, StreamProfileId};
 use crate::pattern::Pattern;
 use crate::playout::PlayoutCandidate;
@@ -44,6 +46,8 @@ pub struct Candidate {
     pub kind: SourceKind,
     /// The stream's headers, completed by those of its account.
     pub headers: RequestHeaders,
+    /// The addresses that may be connected to.
+    pub reach: Reach,
     /// The delivery in force for this stream on this channel.
     pub profile: Delivery,
     /// The program that reads the stream instead of the gateway, if any.
@@ -59,6 +63,8 @@ pub struct PlanContext {
     /// User agent for streams without one in stream, account and stream profile. `None` is the gateway's own name, or
     /// that of the program.
     pub user_agent: Option<String>,
+    /// The addresses on which the gateway listens. No provider may lead to them.
+    pub own_listeners: Arc<[SocketAddr]>,
 }
 
 impl Candidate {
@@ -113,6 +119,8 @@ impl SlotPool {
 pub trait PlanRecords {
     fn stream(&self, id: StreamId) -> Option<Arc<Stream>>;
     fn account(&self, id: AccountId) -> Option<Arc<Account>>;
+    /// Returns the last refresh of an account.
+    fn refresh(&self, account: AccountId) -> Option<Arc<RefreshRecord>>;
     /// Returns `None` for an inactive profile as well.
     fn stream_profile(&self, id: StreamProfileId) -> Option<Arc<StreamProfile>>;
     /// Returns the profile for streams and channels without one.
@@ -142,23 +150,27 @@ pub fn plan_channel(channel: &Channel, records: &impl PlanRecords) -> Plan {
         let Some(account) = records.account(stream.account).filter(|it| it.is_active) else { continue };
         let profile = profile_of(stream.stream_profile).or_else(|| channel_profile.clone());
         let profile = profile.unwrap_or_else(|| records.default_profile());
-        let mut headers = stream.provider.headers.over(&account.headers);
-        if let Some(agent) = &profile.user_agent {
-            headers.user_agent = Some(agent.clone());
-        } else if headers.user_agent.is_none() {
-            headers.user_agent.clone_from(&records.conditions().user_agent);
-        }
+        let refresh = records.refresh(account.id);
         let n_before = plan.candidates.len();
         let mut reason = None;
         for account_profile in account.active_profiles() {
             let url = rewrites.apply(account_profile, stream.url());
+            let mut headers = stream.provider.headers.over(&account_headers(&account, &url));
+            if let Some(agent) = &profile.user_agent {
+                headers.user_agent = Some(agent.clone());
+            } else if headers.user_agent.is_none() {
+                headers.user_agent.clone_from(&records.conditions().user_agent);
+            }
+            let replacement = &account_profile.replace_pattern;
+            let reach = reach_of(&stream, &url, replacement, &account, refresh.as_deref());
             match readers.of(&url, &account.list, &profile, &headers) {
                 Ok((delivery, command)) => plan.candidates.push(Candidate {
                     stream: stream.id,
                     stream_name: stream.name().to_owned(),
                     kind: SourceKind::of(&url),
                     url,
-                    headers: headers.clone(),
+                    headers,
+                    reach,
                     profile: delivery,
                     command,
                     pool: SlotPool::new(&account, account_profile),
@@ -204,11 +216,12 @@ pub fn plan_preview(stream: &Stream, records: &impl PlanRecords) -> Plan {
 pub fn plan_trial(
     stream: &Stream,
     account: &Account,
+    refresh: Option<Arc<RefreshRecord>>,
     profile: &StreamProfile,
     conditions: PlanContext,
 ) -> Plan {
     let stream = Stream { stream_profile: Some(profile.id), ..stream.clone() };
-    let records = TrialRecords { stream: Arc::new(stream), account, profile, conditions };
+    let records = TrialRecords { stream: Arc::new(stream), account, refresh, profile, conditions };
     plan_preview(&records.stream, &records)
 }
 
@@ -216,6 +229,7 @@ pub fn plan_trial(
 struct TrialRecords<'a> {
     stream: Arc<Stream>,
     account: &'a Account,
+    refresh: Option<Arc<RefreshRecord>>,
     profile: &'a StreamProfile,
     conditions: PlanContext,
 }
@@ -227,6 +241,10 @@ impl PlanRecords for TrialRecords<'_> {
 
     fn account(&self, _: AccountId) -> Option<Arc<Account>> {
         Some(Arc::new(self.account.clone()))
+    }
+
+    fn refresh(&self, _: AccountId) -> Option<Arc<RefreshRecord>> {
+        self.refresh.clone()
     }
 
     fn stream_profile(&self, _: StreamProfileId) -> Option<Arc<StreamProfile>> {

@@ -49,6 +49,10 @@ impl PlanRecords for TestRecords {
         self.accounts.iter().find(|it| it.id == id).cloned().map(Arc::new)
     }
 
+    fn refresh(&self, _: AccountId) -> Option<Arc<RefreshRecord>> {
+        None
+    }
+
     fn stream_profile(&self, id: StreamProfileId) -> Option<Arc<StreamProfile>> {
         self.profiles.iter().find(|it| it.id == id && it.is_active).cloned().map(Arc::new)
     }
@@ -108,7 +112,7 @@ fn a_trial_overrides_the_profile_of_the_stream() {
     stream.stream_profile = Some(StreamProfileId(2));
     for mut profile in StreamProfile::built_in() {
         (profile.is_active, profile.user_agent) = (false, Some("agent".to_owned()));
-        let plan = plan_trial(&stream, &account, &profile, PlanContext::default());
+        let plan = plan_trial(&stream, &account, None, &profile, PlanContext::default());
         assert_eq!(order(&plan), [(1, 11), (1, 10)]);
         let candidate = &plan.candidates[0];
         assert_eq!(candidate.profile, profile.delivery);

@@ -45,14 +45,39 @@ impl<T: AsyncRead + AsyncWrite + Send + Unpin> Socket for T {}
 pub type BoxedSocket = Box<dyn Socket>;
 
 /// The future of a connection attempt.
-pub type DialFuture<'a> = Pin<Box<dyn Future<Output = Result<BoxedSocket, UpstreamError>> + Send + 'a>>;
+pub type DialFuture<'a> = Pin<Box<dyn Future<Output = Result<Dialled, UpstreamError>> + Send + 'a>>;
+
+/// The future of a name resolution.
+pub type ResolveFuture<'a> =
+    Pin<Box<dyn Future<Output = Result<Vec<SocketAddr>, UpstreamError>> + Send + 'a>>;
+
+/// Decides whether an address may be connected to, or returns the reason why not. It is asked about numeric addresses,
+/// after name resolution, so that a name cannot lead elsewhere later.
+pub type AddressCheck<'a> = dyn Fn(SocketAddr) -> Result<(), String> + Send + Sync + 'a;
+
+/// A new connection.
+pub struct Dialled {
+    /// The connection.
+    pub socket: BoxedSocket,
+    /// The address of the server; `None` for connections in memory.
+    pub peer: Option<SocketAddr>,
+}
 
 /// Opens connections.
 ///
 /// Dropping the future closes all its sockets. It never holds two connections at the same time.
 pub trait Dial: Send + Sync + 'static {
-    /// Opens one connection within `timeout`, which covers names, TCP and TLS.
-    fn dial<'a>(&'a self, address: &'a DialAddress, timeout: Duration) -> DialFuture<'a>;
+    /// Opens one connection within `timeout`, which covers names, TCP and TLS. Only addresses that `check` accepts are
+    /// connected to.
+    fn dial<'a>(
+        &'a self,
+        address: &'a DialAddress,
+        check: &'a AddressCheck<'a>,
+        timeout: Duration,
+    ) -> DialFuture<'a>;
+
+    /// Returns the addresses of a host within `timeout`, for a program that connects by itself.
+    fn resolve<'a>(&'a self, address: &'a DialAddress, timeout: Duration) -> ResolveFuture<'a>;
 }
 
 /// The host and port to connect to. Contains no credentials and may be printed.
@@ -126,7 +151,7 @@ impl TcpDial {
         address: &DialAddress,
         addresses: &[SocketAddr],
         deadline: Instant,
-    ) -> Result<BoxedSocket, UpstreamError> {
+    ) -> Result<Dialled, UpstreamError> {
         let mut last = Cause::ConnectTimeout;
         for (index, &it) in addresses.iter().enumerate() {
             let left = deadline.saturating_duration_since(Instant::now());
@@ -137,7 +162,7 @@ impl TcpDial {
             last = match timeout(share, self.connect(address, it)).await {
                 Ok(Ok(socket)) => {
                     self.names.remember(address, it);
-                    return Ok(socket);
+                    return Ok(Dialled { socket, peer: Some(it) });
                 }
                 // Another address of the same name presents the same certificate.
                 Ok(Err(cause @ Cause::Tls(_))) => return Err(cause.into()),
@@ -168,11 +193,17 @@ impl TcpDial {
 }
 
 impl Dial for TcpDial {
-    fn dial<'a>(&'a self, address: &'a DialAddress, limit: Duration) -> DialFuture<'a> {
+    fn dial<'a>(
+        &'a self,
+        address: &'a DialAddress,
+        check: &'a AddressCheck<'a>,
+        limit: Duration,
+    ) -> DialFuture<'a> {
         Box::pin(async move {
             let deadline = Instant::now() + limit;
             let dialled = async {
                 let addresses = self.names.resolve(address, time_for_lookup(limit)).await?;
+                let addresses = permitted(addresses, check)?;
                 self.connect_in_turn(address, &addresses, deadline).await
             };
             match timeout_at(deadline, dialled).await {
@@ -180,6 +211,21 @@ impl Dial for TcpDial {
                 Err(_) => Err(Cause::ConnectTimeout.into()),
             }
         })
+    }
+
+    fn resolve<'a>(&'a self, address: &'a DialAddress, limit: Duration) -> ResolveFuture<'a> {
+        Box::pin(async move { Ok(self.names.resolve(address, limit).await?) })
+    }
+}
+
+/// Returns the addresses that may be connected to.
+fn permitted(addresses: Vec<SocketAddr>, check: &AddressCheck<'_>) -> Result<Vec<SocketAddr>, Cause> {
+    let mut refusal = None;
+    let is_permitted = |it: &SocketAddr| check(*it).map_err(|reason| refusal = Some(reason)).is_ok();
+    let permitted: Vec<_> = addresses.into_iter().filter(is_permitted).collect();
+    match refusal {
+        Some(reason) if permitted.is_empty() => Err(Cause::Forbidden(reason)),
+        _ => Ok(permitted),
     }
 }
 

@@ -15,6 +15,9 @@ use crate::error::{Scope, Side};
 
 const LONG: Duration = Duration::from_secs(20);
 
+/// A check that accepts every address.
+const ANYWHERE: fn(SocketAddr) -> Result<(), String> = |_| Ok(());
+
 fn dialer() -> TcpDial {
     TcpDial::new(DialSettings::default()).unwrap()
 }
@@ -24,7 +27,7 @@ fn address(secure: bool, host: &str, port: u16) -> DialAddress {
 }
 
 async fn cause(dial: &TcpDial, address: &DialAddress, limit: Duration) -> Cause {
-    dial.dial(address, limit).await.err().expect("should not connect").cause().clone()
+    dial.dial(address, &ANYWHERE, limit).await.err().expect("should not connect").cause().clone()
 }
 
 /// Returns a loopback port without a listener.
@@ -114,7 +117,7 @@ async fn an_unreachable_address_leaves_time_for_the_next_one() {
 async fn a_dropped_socket_is_reset_at_once() {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let port = listener.local_addr().unwrap().port();
-    let socket = dialer().dial(&address(false, "127.0.0.1", port), LONG).await.unwrap();
+    let socket = dialer().dial(&address(false, "127.0.0.1", port), &ANYWHERE, LONG).await.unwrap();
     let (mut theirs, _) = listener.accept().await.unwrap();
     // Unread bytes on the local side, and more in flight.
     theirs.write_all(&[0x47; 10_000]).await.unwrap();
@@ -164,15 +167,44 @@ async fn the_address_that_worked_last_is_tried_first() {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let name = address(false, "two-addresses", 80);
     let dial = dialer_for(vec![refuses, listener.local_addr().unwrap()]);
-    dial.dial(&name, LONG).await.unwrap();
+    dial.dial(&name, &ANYWHERE, LONG).await.unwrap();
     listener.accept().await.unwrap();
     // From now on the first address would answer as well.
     let first = TcpListener::bind(refuses).await.unwrap();
-    dial.dial(&name, LONG).await.unwrap();
+    dial.dial(&name, &ANYWHERE, LONG).await.unwrap();
     timeout(LONG, listener.accept()).await.expect("the second address is tried first").unwrap();
     drop(listener);
-    dial.dial(&name, LONG).await.unwrap();
+    dial.dial(&name, &ANYWHERE, LONG).await.unwrap();
     timeout(LONG, first.accept()).await.expect("the other address is tried as well").unwrap();
+}
+
+// Part of T-acc.5: what counts is where a name leads at the moment of the connection.
+#[tokio::test]
+async fn only_addresses_that_pass_the_check_are_connected_to_whatever_their_name() {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let near = listener.local_addr().unwrap();
+    let check = |to: SocketAddr| if to == near { Err("too near".to_owned()) } else { Ok(()) };
+    let forbidden = |dialled: Result<Dialled, UpstreamError>| dialled.err().unwrap().cause().clone();
+    let expected = Cause::Forbidden("too near".to_owned());
+    for host in ["127.0.0.1", "localhost"] {
+        let dialled = dialer_for(vec![near]).dial(&address(false, host, near.port()), &check, LONG).await;
+        assert_eq!(forbidden(dialled), expected, "{host}");
+    }
+    // The name leads to both: only the allowed address is tried.
+    let other = StdListener::bind((Ipv4Addr::new(127, 0, 0, 2), 0)).unwrap();
+    let elsewhere = other.local_addr().unwrap();
+    let dialled = dialer_for(vec![near, elsewhere]).dial(&address(false, "both", 80), &check, LONG).await;
+    assert_eq!(dialled.unwrap().peer, Some(elsewhere));
+    // A name that led elsewhere before, and to this machine now.
+    let now = Arc::new(parking_lot::Mutex::new(elsewhere));
+    let names = now.clone();
+    let dial = TcpDial { names: Names::new(Arc::new(move |_, _| Ok(vec![*names.lock()]))), ..dialer() };
+    let name = address(false, "moves", near.port());
+    assert_eq!(dial.dial(&name, &check, LONG).await.unwrap().peer, Some(elsewhere));
+    *now.lock() = near;
+    assert_eq!(forbidden(dial.dial(&name, &check, LONG).await), expected);
+    let accepted = timeout(Duration::from_millis(50), listener.accept()).await;
+    assert!(accepted.is_err(), "nobody connected to the near address");
 }
 
 #[tokio::test]
@@ -183,7 +215,7 @@ async fn addresses_that_there_was_no_time_for_are_tried_next_time() {
     let dial = dialer_for(vec![dead, dead, listener.local_addr().unwrap()]);
     let limit = Duration::from_millis(2100);
     assert_eq!(cause(&dial, &name, limit).await, Cause::ConnectTimeout);
-    dial.dial(&name, limit).await.unwrap();
+    dial.dial(&name, &ANYWHERE, limit).await.unwrap();
 }
 
 /// Starts a TLS server for `localhost` that sends "hello".
@@ -214,7 +246,7 @@ async fn tls_server() -> u16 {
 #[tokio::test]
 async fn an_untrusted_certificate_is_an_upstream_error_without_retry() {
     let port = tls_server().await;
-    let error = dialer().dial(&address(true, "localhost", port), LONG).await.err().unwrap();
+    let error = dialer().dial(&address(true, "localhost", port), &ANYWHERE, LONG).await.err().unwrap();
     assert!(matches!(error.cause(), Cause::Tls(_)), "{error}");
     assert_eq!((error.side(), error.scope(), error.can_retry()), (Side::Upstream, Scope::Stream, false));
 }
@@ -225,7 +257,7 @@ async fn an_additional_authority_is_trusted_for_the_names_in_its_certificates() 
     let authority = CertificateDer::from(include_bytes!("testdata/authority.der").to_vec());
     let dial = TcpDial::new(DialSettings { authorities: vec![authority] }).unwrap();
     for host in ["localhost", "127.0.0.1"] {
-        let mut socket = dial.dial(&address(true, host, port), LONG).await.unwrap();
+        let mut socket = dial.dial(&address(true, host, port), &ANYWHERE, LONG).await.unwrap().socket;
         let mut text = String::new();
         socket.read_to_string(&mut text).await.unwrap();
         assert_eq!(text, "hello");

@@ -5,6 +5,7 @@
 //! error, a dropped future, an aborted task and a panic all end the same way.
 
 use std::future::{Future, poll_fn};
+use std::net::SocketAddr;
 use std::pin::{Pin, pin};
 use std::task::{Context, Poll};
 use std::time::Duration;
@@ -17,7 +18,7 @@ use hyper::client::conn::http1;
 use hyper_util::rt::TokioIo;
 
 use crate::closer::{Closer, close_gently};
-use crate::dial::{BoxedSocket, Dial, DialAddress};
+use crate::dial::{AddressCheck, BoxedSocket, Dial, DialAddress, Dialled};
 use crate::error::{Cause, UpstreamError};
 use crate::permit::Permit;
 
@@ -66,18 +67,20 @@ impl HttpUpstream {
         }
     }
 
-    /// Opens a connection. An earlier connection must have been closed.
+    /// Opens a connection, and returns the address of the server if it has one. An earlier connection must have been
+    /// closed.
     pub(super) async fn dial(
         &mut self,
         dial: &dyn Dial,
         address: &DialAddress,
+        check: &AddressCheck<'_>,
         timeout: Duration,
-    ) -> Result<(), UpstreamError> {
+    ) -> Result<Option<SocketAddr>, UpstreamError> {
         debug_assert!(matches!(self.state, ConnectionState::Closed), "one socket at a time");
         let count = self.closer.count_socket();
-        let socket = dial.dial(address, timeout).await?;
+        let Dialled { socket, peer } = dial.dial(address, check, timeout).await?;
         self.state = ConnectionState::Raw(count.attach(socket));
-        Ok(())
+        Ok(peer)
     }
 
     /// Sends the request and waits for the head of the response. The body is then read with

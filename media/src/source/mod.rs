@@ -35,10 +35,12 @@ use crate::source::file::FileSource;
 use crate::source::http::{HttpUpstream, is_headless};
 use crate::source::probe::{BodyPart, InnerHead, Probe, Probed};
 use crate::source::process::ProcessSource;
-use crate::source::target::HttpTarget;
+use crate::source::target::{HttpTarget, program_address};
 
 pub use crate::source::process::find_program;
-pub use crate::source::request::{OpenRequest, PlaylistAddress, PlaylistFormat, PlaylistReader};
+pub use crate::source::request::{
+    AddressPolicy, OpenRequest, PlaylistAddress, PlaylistFormat, PlaylistReader,
+};
 
 /// Maximum number of bytes kept from before the first payload packet. A flood of other packets must not fill
 /// the memory; the tables are repeated anyway.
@@ -178,6 +180,7 @@ pub async fn open_with_output(
 ) -> Result<Source, UpstreamError> {
     let started = Instant::now();
     if let Some(command) = &request.command {
+        check_for_program(&request, &upstream).await?;
         return open_program(command, &request.url, permit, upstream, output, started).await;
     }
     if let Some(path) = file_path(&request.url) {
@@ -215,6 +218,16 @@ pub async fn open_with_output(
             Ok(source)
         }
     }
+}
+
+/// Checks the address that a program will connect to by itself. All addresses of its host have to be allowed, because the
+/// program may choose any.
+async fn check_for_program(request: &OpenRequest, upstream: &Upstream) -> Result<(), UpstreamError> {
+    let Some(policy) = request.policy.as_ref().filter(|it| !it.trusts_request()) else { return Ok(()) };
+    let Some(address) = program_address(&request.url)? else { return Ok(()) };
+    let addresses = upstream.dial.resolve(&address, upstream.settings.connect_timeout).await?;
+    let check = |it| policy.check(it, None).map_err(Cause::Forbidden);
+    Ok(addresses.into_iter().try_for_each(check)?)
 }
 
 /// Runs a program and waits for its first payload packet, for at most the start time of programs since `started`.
@@ -305,11 +318,14 @@ async fn open_http(
     let mut cookies = CookieJar::default();
     // With the number of changes of cookies: servers redirect to the same address to set one.
     let mut visited = vec![(first.clone(), 0)];
+    let mut redirected_by = None;
     loop {
         // Built before dialling, so that an invalid request opens no connection.
         let is_trusted = first.may_share_secrets_with(&target);
         let outgoing = request::request(request, &target, is_trusted, &cookies.pairs(&target))?;
-        http.dial(&*upstream.dial, &target.address, upstream.settings.connect_timeout).await?;
+        let check = |to| request.policy.as_ref().map_or(Ok(()), |it| it.check(to, redirected_by));
+        let peer =
+            http.dial(&*upstream.dial, &target.address, &check, upstream.settings.connect_timeout).await?;
         let response = http.send(outgoing).await?;
         let status = response.status();
         cookies.store(&target, response.headers());
@@ -324,6 +340,7 @@ async fn open_http(
             debug!(from = ?target, to = ?next.0, "upstream redirects");
             // The provider must never see two connections.
             http.hang_up().await;
+            redirected_by = peer;
             target = next.0.clone();
             visited.push(next);
             continue;

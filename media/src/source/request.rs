@@ -2,6 +2,7 @@
 //! not be sent.
 
 use std::fmt;
+use std::net::SocketAddr;
 use std::sync::Arc;
 
 use bytes::Bytes;
@@ -32,8 +33,22 @@ pub struct OpenRequest {
     /// A program that is run instead of opening the address: its name or absolute path, then its arguments. The
     /// arguments contain the address already. Headers and User-Agent are not passed to it.
     pub command: Option<Vec<String>>,
+    /// The addresses that may be connected to. `None` allows all.
+    pub policy: Option<Arc<dyn AddressPolicy>>,
     /// The program for an address that leads to a playlist of segments. `None` if none is installed.
     pub playlist_reader: Option<PlaylistReader>,
+}
+
+/// Decides which addresses a request may lead to.
+pub trait AddressPolicy: Send + Sync {
+    /// Returns whether the address of the request itself may lead anywhere. Redirects may not.
+    fn trusts_request(&self) -> bool;
+
+    /// Checks a numeric address. `named_by` is the server that redirected to it.
+    ///
+    /// # Errors
+    /// The reason why it may not be connected to.
+    fn check(&self, to: SocketAddr, named_by: Option<SocketAddr>) -> Result<(), String>;
 }
 
 /// Returns the command that reads a playlist of segments: a program's name or absolute path, then its arguments.

@@ -123,6 +123,37 @@ impl fmt::Debug for HttpTarget {
     }
 }
 
+/// Returns the host and port that a program connects to for this address; `None` if it names no host, such as
+/// `udp://@:1234`.
+///
+/// # Errors
+/// Programs could take another part of the address for its host than we do.
+pub(crate) fn program_address(url: &str) -> Result<Option<DialAddress>, Cause> {
+    let url = url.trim();
+    let Some((scheme, rest)) = url.split_once("://") else { return Ok(None) };
+    let authority = &rest[..rest.find(['/', '?', '#']).unwrap_or(rest.len())];
+    let is_ambiguous = |it: char| it.is_whitespace() || it.is_control() || matches!(it, '\\' | '|' | '%');
+    let (login, host_and_port) = authority.rsplit_once('@').unwrap_or(("", authority));
+    if login.contains('@') || login.contains(['\\', '|']) || host_and_port.contains(is_ambiguous) {
+        return Err(Cause::Address("its host is ambiguous".into()));
+    }
+    if host_and_port.is_empty() || host_and_port.starts_with(':') {
+        return Ok(None);
+    }
+    // As an HTTP address, so that every way to write an IP address is understood.
+    let secure = scheme.eq_ignore_ascii_case("https");
+    let standard_port = if secure { 443 } else { 80 };
+    let parsed =
+        Url::parse(&format!("http://{host_and_port}/")).map_err(|it| Cause::Address(it.to_string()))?;
+    let host = match parsed.host() {
+        Some(Host::Domain(name)) => name.to_owned(),
+        Some(Host::Ipv4(address)) => address.to_string(),
+        Some(Host::Ipv6(address)) => address.to_string(),
+        None => return Ok(None),
+    };
+    Ok(Some(DialAddress { secure, host, port: parsed.port().unwrap_or(standard_port) }))
+}
+
 /// Returns whether a text starts with a scheme such as `http:`.
 fn has_scheme(text: &str) -> bool {
     let Some((scheme, _)) = text.split_once(':') else { return false };
@@ -222,6 +253,34 @@ mod tests {
         }
         for text in ["", "a/b", "http://", "http://a:99999/"] {
             assert!(matches!(HttpTarget::parse(text), Err(Cause::Address(_))), "{text}");
+        }
+    }
+
+    #[test]
+    fn a_program_and_the_gateway_see_the_same_host() {
+        let check = |url: &str, expected: Option<&str>| {
+            let address = program_address(url).unwrap().map(|it| it.to_string());
+            assert_eq!(address.as_deref(), expected, "{url}");
+        };
+        check("http://tv.example/a.m3u8", Some("tv.example:80"));
+        check("https://u:p@tv.example/a.m3u8?x=http://b/@c", Some("tv.example:443"));
+        check("rtsp://u:p@192.168.1.5:554/1", Some("192.168.1.5:554"));
+        check("http://2130706433/", Some("127.0.0.1:80"));
+        check("http://0x7f.1/", Some("127.0.0.1:80"));
+        check("rtmp://[::1]:1935/a", Some("[::1]:1935"));
+        check("udp://@239.0.0.1:1234", Some("239.0.0.1:1234"));
+        check("udp://@:1234", None);
+        check("file:///a", None);
+        check("/a", None);
+        for url in [
+            "http://tv.example\\@127.0.0.1/a.m3u8",
+            "http://a@tv.example@127.0.0.1/a.m3u8",
+            "http://tv.example%40127.0.0.1/",
+            "http://tv.example |127.0.0.1/",
+            "http://tv.example\t.evil/",
+            "http://tv.example:99999/",
+        ] {
+            assert!(matches!(program_address(url), Err(Cause::Address(_))), "{url}");
         }
     }
 

@@ -14,7 +14,7 @@ use tokio::task::JoinSet;
 use tokio::time::timeout;
 
 use super::*;
-use crate::dial::{DialAddress, DialFuture, DialSettings, TcpDial};
+use crate::dial::{AddressCheck, DialAddress, DialFuture, DialSettings, ResolveFuture, TcpDial};
 use crate::error::{Scope, Side};
 use crate::testing::{
     Behaviour, Break, MemoryDial, MemoryProvider, PermitCount, Play, Reachability, ResponseHead, TestPermit,
@@ -357,7 +357,11 @@ async fn an_opening_dropped_at_any_point_returns_its_permit_after_its_socket() {
 async fn an_aborted_opening_and_a_panic_return_the_permit() {
     struct Panics;
     impl Dial for Panics {
-        fn dial<'a>(&'a self, _: &'a DialAddress, _: Duration) -> DialFuture<'a> {
+        fn dial<'a>(&'a self, _: &'a DialAddress, _: &'a AddressCheck<'a>, _: Duration) -> DialFuture<'a> {
+            Box::pin(async { panic!("a bug") })
+        }
+
+        fn resolve<'a>(&'a self, _: &'a DialAddress, _: Duration) -> ResolveFuture<'a> {
             Box::pin(async { panic!("a bug") })
         }
     }

@@ -13,7 +13,7 @@ use tokio::io::{AsyncReadExt, AsyncWrite, AsyncWriteExt, DuplexStream};
 use tokio::sync::watch;
 use tokio::time::{Instant, sleep, sleep_until, timeout};
 
-use crate::dial::{BoxedSocket, Dial, DialAddress, DialFuture};
+use crate::dial::{AddressCheck, BoxedSocket, Dial, DialAddress, DialFuture, Dialled, ResolveFuture};
 use crate::error::{Cause, UpstreamError};
 use crate::testing::socket::{MemorySocket, SocketState};
 use crate::testing::ts::{TsSource, TsStream};
@@ -45,12 +45,23 @@ impl MemoryDial {
 }
 
 impl Dial for MemoryDial {
-    fn dial<'a>(&'a self, address: &'a DialAddress, limit: Duration) -> DialFuture<'a> {
+    fn dial<'a>(
+        &'a self,
+        address: &'a DialAddress,
+        _: &'a AddressCheck<'a>,
+        limit: Duration,
+    ) -> DialFuture<'a> {
         let provider = self.providers.lock().get(&address.to_string()).cloned();
         Box::pin(async move {
             let Some(provider) = provider else { return Err(Cause::Dns.into()) };
-            timeout(limit, provider.connect()).await.unwrap_or_else(|_| Err(Cause::ConnectTimeout.into()))
+            let connected = timeout(limit, provider.connect()).await;
+            let socket = connected.unwrap_or_else(|_| Err(Cause::ConnectTimeout.into()))?;
+            Ok(Dialled { socket, peer: None })
         })
+    }
+
+    fn resolve<'a>(&'a self, _: &'a DialAddress, _: Duration) -> ResolveFuture<'a> {
+        Box::pin(async { Ok(Vec::new()) })
     }
 }
 

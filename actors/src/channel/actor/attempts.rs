@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use domain::command::Argv;
 use domain::ffmpeg::{self, FfmpegInput};
-use domain::plan::Candidate;
+use domain::plan::{Candidate, PlanContext};
 use domain::playout::{Attempt, AttemptReason, Failure, FailureScope, Input};
 use domain::settings::AtLimit;
 use domain::source_url::SourceUrl;
@@ -17,6 +17,7 @@ use super::State;
 use super::change::ChannelChange;
 use super::context::DropAlarm;
 use crate::channel::Message;
+use crate::egress::Egress;
 use crate::plans::Target;
 use crate::slots::{Asking, LeasePurpose, Request, SlotCandidate, SlotMessage};
 use crate::viewer::Viewer;
@@ -93,7 +94,7 @@ impl State {
         let context = &self.context;
         let known = self.upstream.playlist_at(&grant.candidate.url);
         self.upstream.opening(attempt, grant, |candidate, lease| {
-            let request = open_request(candidate, context.env.plans.conditions().has_ffmpeg, known);
+            let request = open_request(candidate, &context.env.plans.conditions(), known);
             let mut upstream = context.env.upstream();
             if let Some(time_left) = time_left {
                 upstream.settings.extend_to(time_left);
@@ -213,11 +214,11 @@ impl State {
 /// before; a program opens it directly then.
 pub(crate) fn open_request(
     candidate: &Candidate,
-    has_ffmpeg: bool,
+    conditions: &PlanContext,
     known: Option<PlaylistFormat>,
 ) -> OpenRequest {
     let command = candidate.command.as_ref().map(words);
-    let playlist_reader = has_ffmpeg.then(|| playlist_reader(candidate));
+    let playlist_reader = conditions.has_ffmpeg.then(|| playlist_reader(candidate));
     let of_playlist = playlist_reader.as_ref().zip(known).map(|(command_of, format)| {
         let url = candidate.url.expose().to_owned();
         command_of(&PlaylistAddress { url, format, is_trusted: true, cookies: Vec::new() })
@@ -228,6 +229,7 @@ pub(crate) fn open_request(
         user_agent: candidate.headers.user_agent.clone(),
         headers: referrer.chain(candidate.headers.extra.iter().cloned()).collect(),
         command: command.or(of_playlist),
+        policy: Some(Arc::new(Egress::new(candidate.reach, conditions.own_listeners.clone()))),
         playlist_reader,
     }
 }

@@ -138,7 +138,8 @@ fn source(call: &Call, body: &StreamProfileTest) -> Result<TrialSource, Refusal>
             if !account.is_active {
                 return Err(Refusal::field("stream", "The account of the stream is not active."));
             }
-            Ok(TrialSource::Stream { stream: stream.into(), account })
+            let refresh = models.refreshes.load().get(stream.account.0).cloned();
+            Ok(TrialSource::Stream { stream: stream.into(), account, refresh })
         }
     }
 }

@@ -123,7 +123,8 @@ async fn update(call: Call, edit: M3UAccountEdit) -> Result<M3UAccountView, Refu
             change.apply(&mut account, now_ms());
             write.put(&account)?;
             let has_new_list = account.list != before.list || account.is_active && !before.is_active;
-            let reading = |it: &Account| (it.headers.clone(), it.rules.clone(), it.identity);
+            let reading =
+                |it: &Account| (it.headers.clone(), it.allowed_networks, it.rules.clone(), it.identity);
             let has_new_reading = has_new_list || reading(&account) != reading(&before);
             Ok((account, has_new_list, has_new_reading))
         })

@@ -87,6 +87,8 @@ impl Change {
         }
         set(&mut account.rules, self.rules);
         set(&mut account.release_delay, self.release_delay);
+        set(&mut account.headers_for_all_hosts, edit.headers_for_all_hosts);
+        set(&mut account.allowed_networks, edit.allowed_networks.map(|it| it.0));
         set(&mut account.name, edit.name);
         set(&mut account.is_active, edit.is_active);
         if let Some(max_streams) = edit.max_streams

@@ -18,14 +18,14 @@ use crate::rest::frame::value::{Named, Time, choice};
 /// Options of a refresh.
 #[derive(Debug, Query)]
 pub(crate) struct Options {
-    /// Accepts a list that is much shorter than the last good one.
+    /// Accepts a list from which many known streams are missing.
     confirm: Option<bool>,
 }
 
 /// Options of a refresh.
 #[derive(Clone, Debug, Body)]
 pub(crate) struct RefreshOptions {
-    /// Accepts a list that is much shorter than the last good one.
+    /// Accepts a list from which many known streams are missing.
     confirm: Option<bool>,
 }
 
@@ -95,7 +95,7 @@ pub(crate) struct M3URefreshView {
     /// Number of streams that are no longer in the playlist.
     #[field(example = "1")]
     streams_gone: u64,
-    /// RefreshOutcome of the refresh. `pending_confirmation`: the list is much shorter than the last good one, and nothing was
+    /// Outcome of the refresh. `pending_confirmation`: many known streams are missing from the list, and nothing was
     /// changed. `null` during a refresh and after one that the shutdown of the gateway interrupted.
     #[field(example = "success")]
     outcome: Option<Named<RefreshOutcome>>,

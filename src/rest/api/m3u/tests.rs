@@ -80,7 +80,8 @@ async fn an_account_is_created_with_a_name_alone_updated_by_field_and_deleted() 
         "id": id, "locked": false, "server_group": null, "profiles": [profile], "stream_count": 0,
         "stale_stream_count": 0, "status": "idle", "last_message": null, "created_at": null, "updated_at": null,
         "name": "Provider", "server_url": null, "file_path": null, "account_type": "STD", "is_active": true,
-        "max_streams": 0, "user_agent": null, "headers": {}, "refresh_interval": 24, "cron_expression": "",
+        "max_streams": 0, "user_agent": null, "headers": {},
+        "headers_for_all_hosts": false, "allowed_networks": "of_playlist", "refresh_interval": 24, "cron_expression": "",
         "stale_stream_days": 7, "priority": 0, "custom_properties": {}, "stream_identity": "url", "rules": [],
         "release_delay": 0.0,
     });
@@ -95,6 +96,9 @@ async fn an_account_is_created_with_a_name_alone_updated_by_field_and_deleted() 
         ("is_active", json!(false)),
         ("user_agent", json!("VLC")),
         ("headers", json!({ "Referer": "http://a/", "X-Token": "b" })),
+        ("headers_for_all_hosts", json!(true)),
+        ("allowed_networks", json!("private")),
+        ("allowed_networks", json!("loopback")),
         ("refresh_interval", json!(0)),
         ("cron_expression", json!("30 4 * * *")),
         ("stale_stream_days", json!(0)),
@@ -431,7 +435,7 @@ async fn the_default_profile_can_be_limited_and_rewrite_urls_but_not_be_deleted(
 }
 
 /// One account with two profiles, and its streams.
-struct Shelf(Account, Stream);
+struct Shelf(Account, Stream, PlanContext);
 
 impl PlanRecords for Shelf {
     fn stream(&self, _: StreamId) -> Option<Arc<Stream>> {
@@ -440,6 +444,10 @@ impl PlanRecords for Shelf {
 
     fn account(&self, _: AccountId) -> Option<Arc<Account>> {
         Some(Arc::new(self.0.clone()))
+    }
+
+    fn refresh(&self, _: AccountId) -> Option<Arc<RefreshRecord>> {
+        None
     }
 
     fn stream_profile(&self, _: domain::ids::StreamProfileId) -> Option<Arc<StreamProfile>> {
@@ -452,8 +460,7 @@ impl PlanRecords for Shelf {
     }
 
     fn conditions(&self) -> &PlanContext {
-        const NOTHING: &PlanContext = &PlanContext { has_ffmpeg: false, user_agent: None };
-        NOTHING
+        &self.2
     }
 }
 
@@ -485,7 +492,7 @@ async fn testing_a_pattern_gives_the_same_url_as_playing() {
             ..AccountProfile::default_of(ProfileId(1), "a", 0)
         };
         let account = Account::new(AccountId(id), "a", PlaylistLocation::None, profile, 0);
-        let planned = plan_channel(&channel(1, &[1]), &Shelf(account, stream));
+        let planned = plan_channel(&channel(1, &[1]), &Shelf(account, stream, PlanContext::default()));
         let planned = planned.candidates[0].url.expose();
         assert_eq!(tried.body, json!({ "url": planned, "is_changed": planned != url }), "{search} {replace}");
     }

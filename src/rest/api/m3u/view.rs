@@ -7,6 +7,7 @@ use actors::{Importer, RefreshPhase};
 use domain::account::{
     Account, AccountProfile, PlaylistLocation, RefreshOutcome, RefreshRecord, Rule, RuleField, StreamIdentity,
 };
+use domain::egress::AllowedNetworks;
 use domain::ids::{AccountId, ProfileId};
 use domain::source_url::SourceUrl;
 use domain::stream::{RequestHeaders, Stream};
@@ -43,8 +44,8 @@ pub(crate) struct M3UAccountView {
     /// Number of streams that are missing from the latest playlist and kept for some days.
     #[field(example = "3")]
     stale_stream_count: usize,
-    /// State of the playlist. `pending_confirmation`: the list is much shorter than the last good one, nothing was
-    /// changed, and a refresh with `confirm` accepts it.
+    /// State of the playlist. `pending_confirmation`: many known streams are missing from the list, nothing was changed,
+    /// and a refresh with `confirm` accepts it.
     #[field(example = "success")]
     status: Named<Status>,
     /// Result of the last refresh, for people.
@@ -75,10 +76,19 @@ pub(crate) struct M3UAccountView {
     /// User agent for all requests to the provider; `null` selects that of the gateway.
     #[field(edit, blank, chars_max = 512, example = "VLC/3.0.20")]
     user_agent: Option<String>,
-    /// Other headers for all requests to the provider. Replaces all headers that were set before. Values are visible to
+    /// Other headers for requests to the provider. Replaces all headers that were set before. Values are visible to
     /// admins only.
     #[field(edit)]
     headers: Map<String, Value>,
+    /// Sends all headers to every host that the playlist names. Otherwise cookies, authorization and other secrets are
+    /// sent to the host of the playlist only.
+    #[field(edit)]
+    headers_for_all_hosts: bool,
+    /// Networks that addresses of the provider may lead into. `of_playlist`: none that is nearer than the one the playlist
+    /// came from. `private`: private networks as well. `loopback`: the gateway's machine as well. Link-local addresses,
+    /// metadata services and the gateway's own ports are never allowed. Addresses that admins enter are not limited.
+    #[field(edit, example = "of_playlist")]
+    allowed_networks: Named<AllowedNetworks>,
     /// Hours between two refreshes; 0 disables them.
     #[field(edit, at_most = 8_760, example = "24")]
     refresh_interval: u32,
@@ -106,6 +116,8 @@ pub(crate) struct M3UAccountView {
     #[field(edit, at_least = 0, at_most = 3_600, example = "0")]
     release_delay: f64,
 }
+
+choice!(AllowedNetworks { OfPlaylist = "of_playlist", Private = "private", Loopback = "loopback" });
 
 choice!(StreamIdentity { Url = "url", StreamId = "stream_id" });
 
@@ -258,6 +270,8 @@ impl Render for Account {
             max_streams: self.default_profile().map_or(0, |it| it.max_streams),
             user_agent: self.headers.user_agent.clone(),
             headers: lookup.headers(&self.headers),
+            headers_for_all_hosts: self.headers_for_all_hosts,
+            allowed_networks: Named(self.allowed_networks),
             refresh_interval: self.schedule.interval_hours,
             cron_expression: self.schedule.cron.clone(),
             stale_stream_days: self.stale_stream_days,
