@@ -81,6 +81,6 @@ tools:
 
 [private]
 have-tools:
-    @for program in ffmpeg ffprobe tshark tsreport chromium chromedriver curl c++ cargo-nextest cargo-deny cargo-shear cargo-fuzz openapi-spec-validator typos; do \
+    @for program in ffmpeg ffprobe nginx tshark tsreport chromium chromedriver curl c++ cargo-nextest cargo-deny cargo-shear cargo-fuzz openapi-spec-validator typos; do \
         command -v "$program" >/dev/null || { echo "missing: $program; 'just tools' installs it"; exit 1; }; \
     done

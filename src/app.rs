@@ -18,9 +18,11 @@ use domain::ids::ProfileId;
 use storage::Models;
 
 use crate::auth::{Auth, SetupCode};
-use crate::config::Config;
+use crate::config::{Config, NetworkClass};
 use crate::http::admission::Admission;
-use crate::http::network_refusals::NetworkRefusals;
+use crate::http::caller::Caller;
+use crate::http::network_refusals::{NetworkDenial, NetworkRefusals};
+use crate::http::reply::Refusal;
 
 /// Services and configuration of one gateway.
 pub(crate) struct App {
@@ -74,6 +76,28 @@ impl App {
             events,
             admission,
         })
+    }
+
+    /// Refuses callers from networks that may not use this class.
+    pub(crate) fn check_connect(&self, caller: &Caller, class: NetworkClass) -> Result<(), Refusal> {
+        match caller.is_in(self.config.connect_networks(class)) {
+            true => Ok(()),
+            false => Err(self.network_refusals.refuse(caller, class, NetworkDenial::Connect)),
+        }
+    }
+
+    /// Refuses callers from networks that need credentials for this class.
+    pub(crate) fn check_anonymous(&self, caller: &Caller, class: NetworkClass) -> Result<(), Refusal> {
+        match caller.is_in(self.config.anonymous_networks(class)) {
+            true => Ok(()),
+            false => Err(self.network_refusals.refuse(caller, class, NetworkDenial::Anonymous)),
+        }
+    }
+
+    /// Returns true once a user exists. Before that, nobody can log in, and callers without credentials are not
+    /// restricted to what a viewer of the lowest level sees.
+    pub(crate) fn has_users(&self) -> bool {
+        self.models.users.load().len() > 0
     }
 
     /// Reads all counters of the system. All are zero once the system has been dropped.

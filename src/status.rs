@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
+use domain::user::UserLevel;
 use http::StatusCode;
 use http::header::CACHE_CONTROL;
 use resource_derive::View;
@@ -10,7 +11,7 @@ use serde::Serialize;
 
 use crate::http::reply::Refusal;
 use crate::metrics;
-use crate::rest::frame::access::{Access, NetworkClass};
+use crate::rest::frame::access::Access;
 use crate::rest::frame::call::Call;
 use crate::rest::frame::route::{Content, MediaType, PlainText, Route};
 
@@ -42,7 +43,7 @@ impl MediaType for OpenMetrics {
 }
 
 pub(crate) fn routes() -> Vec<Route> {
-    let scrapers = Access::Networks(NetworkClass::Metrics);
+    let scrapers = Access::UsersOrNetworks(UserLevel::Admin);
     vec![
         Route::get("/", Access::Anyone, "Returns the name, the version and other addresses.", about),
         // Answers callers from every network: health is not a secret, and load balancers may run anywhere.

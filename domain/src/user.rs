@@ -201,6 +201,15 @@ pub fn can_see(user: &User, channel: &Channel) -> bool {
     channel.enabled && user.level >= channel.user_level && !(user.hide_adult && channel.is_adult)
 }
 
+/// Stands for all callers without credentials, where a limit counts them like one user. No record has this id.
+pub const ANONYMOUS: UserId = UserId(0);
+
+/// Returns whether a caller without credentials may see and watch the channel, as a viewer of the lowest level who does
+/// not see channels marked as adult.
+pub fn can_see_anonymously(channel: &Channel) -> bool {
+    channel.enabled && channel.user_level == UserLevel::Streamer && !channel.is_adult
+}
+
 /// First path segments of the gateway's own addresses. A user of such a name could not use the short address
 /// `/{user}/…`.
 const RESERVED: [&str; 22] = [

@@ -32,8 +32,11 @@ Configuration:
   Top-level keys:          api_listen player_listen data_dir user_agent stream_networks metrics_networks
                            trusted_proxies container_proxy
   Table [log]:             level format
-  Table [limits]:          connections_max connections_per_address_max header_timeout drain_timeout
-                           body_bytes_max body_timeout playlist_bytes_max playlist_timeout
+  Table [limits]:          connections_max connections_per_address_max anonymous_viewers_max
+                           header_timeout drain_timeout body_bytes_max body_timeout
+                           playlist_bytes_max playlist_timeout
+  Table [network_access.CLASS] for ui, streams, xc_api, m3u_epg, tuner and metrics:
+                           connect anonymous
   Table [auth]:            failure_delay_max remember_login
   Table [play]:            lists max_streams
   Table [engine]:          connect_timeout first_packet_timeout stall_timeout

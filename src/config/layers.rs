@@ -298,7 +298,7 @@ fn reason(error: &toml::de::Error) -> String {
     error.message().to_owned()
 }
 
-/// Sets `key` or `table.key`.
+/// Sets a key, whose tables are separated by dots.
 fn set(layer: &mut Table, key: &str, value: Value) {
     match key.split_once('.') {
         None => {
@@ -307,7 +307,7 @@ fn set(layer: &mut Table, key: &str, value: Value) {
         Some((table, key)) => {
             let table = layer.entry(table).or_insert_with(|| Value::Table(Table::new()));
             if let Value::Table(table) = table {
-                table.insert(key.to_owned(), value);
+                set(table, key, value);
             }
         }
     }

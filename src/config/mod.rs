@@ -11,6 +11,7 @@
 
 mod args;
 mod layers;
+mod network_access;
 mod values;
 
 use std::path::PathBuf;
@@ -23,6 +24,8 @@ pub use self::args::{
     Args, Command, KeysCommand, NewImport, NewPassword, NewUser, PASSWORD_VARIABLE, StoreCommand, UserCommand,
 };
 pub use self::layers::{ConfigError, Loaded, load};
+pub(crate) use self::network_access::NetworkClass;
+pub use self::network_access::{ClassNetworks, NetworkAccess};
 pub use self::values::{ContainerProxy, ListSource, Listen, LogFormat};
 pub use crate::http::network::{NetworkError, Networks};
 use crate::telemetry::wrong_configured_level;
@@ -39,13 +42,14 @@ pub struct Config {
     pub data_dir: PathBuf,
     /// Default User-Agent for requests to providers.
     pub user_agent: Option<String>,
-    /// Networks that get streams and playlists without credentials.
+    /// Networks that get streams, playlists and the tuner without credentials, unless `network_access` says otherwise.
     pub stream_networks: Networks,
-    /// Networks that may read `/metrics`.
+    /// Networks that may read `/metrics` without credentials, unless `network_access` says otherwise.
     pub metrics_networks: Networks,
     /// Reverse proxies that name their clients in `X-Forwarded-For` or `Forwarded`.
     pub trusted_proxies: Networks,
     pub container_proxy: ContainerProxy,
+    pub network_access: NetworkAccess,
     pub log: Log,
     pub limits: Limits,
     pub auth: AuthLimits,
@@ -70,6 +74,8 @@ pub struct Limits {
     pub connections_max: usize,
     /// Maximum number of open connections from one IPv4 address or one IPv6 /64.
     pub connections_per_address_max: usize,
+    /// Maximum number of simultaneous viewers without credentials; `0` means no limit.
+    pub anonymous_viewers_max: u32,
     /// Time limit for a client to send a request head.
     #[serde(with = "seconds")]
     pub header_timeout: Duration,
@@ -119,9 +125,10 @@ impl Default for Config {
             data_dir: PathBuf::from("/var/lib/headwater"),
             user_agent: None,
             stream_networks: Networks::local(),
-            metrics_networks: Networks::local(),
+            metrics_networks: Networks::loopback(),
             trusted_proxies: Networks::none(),
             container_proxy: ContainerProxy::Detect,
+            network_access: NetworkAccess::default(),
             log: Log::default(),
             limits: Limits::default(),
             auth: AuthLimits::default(),
@@ -142,6 +149,7 @@ impl Default for Limits {
         Limits {
             connections_max: 8192,
             connections_per_address_max: 1024,
+            anonymous_viewers_max: 0,
             header_timeout: Duration::from_secs(10),
             drain_timeout: Duration::from_secs(5),
             body_bytes_max: 8 << 20,
@@ -189,6 +197,9 @@ impl Config {
         if self.trusted_proxies.has_everyone() {
             let reason = "must name the proxies; with every address, every client could claim any address";
             return Err(wrong("trusted_proxies", reason));
+        }
+        if let Some((key, reason)) = self.wrong_anonymous_networks() {
+            return Err(ConfigError::Value { key, reason });
         }
         if let Some(agent) = &self.user_agent
             && http::HeaderValue::from_str(agent).is_err()

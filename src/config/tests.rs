@@ -268,3 +268,35 @@ fn printing_a_playlist_url_hides_its_credentials() {
     assert!(!format!("{list} {list:?}").contains("secret"));
     assert_eq!(ListSource::from("file:///srv/a.m3u").to_string(), "/srv/a.m3u");
 }
+
+#[test]
+fn the_networks_of_a_class_can_be_set_in_the_file_by_variable_and_by_option() {
+    let file = "[network_access.ui]\nconnect = ['private', 'loopback']\n[network_access.streams]\nanonymous = 'none'\n";
+    let variables = ["HEADWATER_NETWORK_ACCESS_M3U_EPG_ANONYMOUS=192.168.1.20, loopback"];
+    let config = config(file, &variables, &["--set", "network_access.metrics.connect=10.0.0.0/8"]);
+    let access = &config.network_access;
+    let text = |networks: &Networks| networks.to_string();
+    assert_eq!(text(&access.ui.connect), "private, loopback");
+    assert_eq!(access.streams.anonymous.as_ref().map(text).as_deref(), Some("none"));
+    assert_eq!(access.m3u_epg.anonymous.as_ref().map(text).as_deref(), Some("192.168.1.20/32, loopback"));
+    assert_eq!(text(&access.metrics.connect), "10.0.0.0/8");
+    assert_eq!(text(&access.streams.connect), "any");
+
+    let error_text = error("[network_access.ui]\nanonymous = 'loopback'\n", &[], &[]);
+    assert!(
+        error_text.contains("network_access.ui.anonymous") && error_text.contains("none"),
+        "{error_text}"
+    );
+    let error_text = error("", &[], &["--set", "network_access.radio.connect=any"]);
+    assert!(error_text.contains("network_access.radio"), "{error_text}");
+}
+
+#[test]
+fn trusted_proxies_must_not_contain_every_address() {
+    let one = config("", &["HEADWATER_TRUSTED_PROXIES=10.0.0.1, 10.0.0.2"], &[]).trusted_proxies;
+    assert_eq!(one.to_string(), "10.0.0.1/32, 10.0.0.2/32");
+    for everyone in ["any", "10.0.0.1, any", "0.0.0.0/0", "::/0"] {
+        let error_text = error("", &[], &["--set", &format!("trusted_proxies={everyone}")]);
+        assert!(error_text.contains("trusted_proxies"), "{everyone}: {error_text}");
+    }
+}

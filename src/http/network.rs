@@ -24,7 +24,7 @@ enum Network {
 }
 
 impl Networks {
-    /// Returns loopback and private networks, the default for access without credentials.
+    /// Returns loopback and private networks, the default for streams and playlists without credentials.
     pub fn local() -> Self {
         Networks(vec![Network::Loopback, Network::Private])
     }
@@ -34,8 +34,13 @@ impl Networks {
         Networks(vec![Network::Loopback])
     }
 
+    /// Returns the list that contains every address.
+    pub fn any() -> Self {
+        Networks(vec![Network::Any])
+    }
+
     /// Returns the empty list.
-    pub fn none() -> Self {
+    pub const fn none() -> Self {
         Networks(Vec::new())
     }
 

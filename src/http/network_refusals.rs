@@ -9,11 +9,12 @@ use governor::clock::{Clock, DefaultClock};
 use governor::middleware::NoOpMiddleware;
 use governor::state::keyed::HashMapStateStore;
 use governor::{Quota, RateLimiter};
-use tracing::info;
+use tracing::{debug, info};
 
 use super::caller::Caller;
 use super::network::client_network;
 use super::reply::Refusal;
+use crate::config::NetworkClass;
 
 /// Interval in which one client network causes at most one event. Players retry for ever, and a stranger must not be
 /// able to flush the event history.
@@ -21,6 +22,15 @@ const EVENT_INTERVAL: Duration = Duration::from_secs(60);
 /// Maximum number of client networks with an event in that interval; they are kept for up to twice as long.
 /// Further ones are refused without an event.
 const NETWORKS_MAX: usize = 100;
+
+/// Something that a network may not do.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum NetworkDenial {
+    /// Use a class at all.
+    Connect,
+    /// Use it without credentials.
+    Anonymous,
+}
 
 /// Publishes an event.
 type Publish = Box<dyn Fn(Event) + Send + Sync>;
@@ -43,14 +53,19 @@ impl<C: Clock> NetworkRefusals<C> {
         Self { publish: Box::new(publish), limiter: RateLimiter::hashmap_with_clock(quota, clock) }
     }
 
-    /// Refuses a caller because of its network. `what` names the requested resource in the event and in the log.
-    pub(crate) fn refuse(&self, caller: &Caller, what: &'static str) -> Refusal {
-        let address = caller.address().to_canonical();
-        if self.is_due(address) {
-            let doubt = caller.origin.doubt().map(|it| format!(": {it}")).unwrap_or_default();
-            info!(client.address = %address, client.agent = caller.agent, "refused a {what} to a network that is not allowed{doubt}");
+    /// Refuses a caller because of its network. Only refusals of players are events.
+    pub(crate) fn refuse(&self, caller: &Caller, class: NetworkClass, denial: NetworkDenial) -> Refusal {
+        let address = caller.address();
+        let doubt = caller.origin.doubt().map(|it| format!(": {it}")).unwrap_or_default();
+        let reason = match denial {
+            NetworkDenial::Connect => format!("this network may not use {class}{doubt}"),
+            NetworkDenial::Anonymous => format!("this network needs credentials for {class}{doubt}"),
+        };
+        if matches!(class, NetworkClass::Ui | NetworkClass::Metrics) {
+            debug!(client.address = %address, client.agent = caller.agent, "request refused: {reason}");
+        } else if self.is_due(address) {
+            info!(client.address = %address, client.agent = caller.agent, "request refused: {reason}");
             let attempt = CallerRef { user: None, ip: address, user_agent: caller.agent.clone() };
-            let reason = format!("this network needs credentials for a {what}{doubt}");
             (self.publish)(Event { at: now_ms(), body: EventBody::M3uBlocked { attempt, reason } });
         }
         Refusal::network()

@@ -21,7 +21,7 @@ use tracing::{info, warn};
 use super::container::Container;
 use super::forwarded;
 use super::network::Networks;
-use crate::config::{Config, ContainerProxy};
+use crate::config::{Config, ContainerProxy, NetworkClass};
 
 /// The origin of a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -127,11 +127,19 @@ impl Origins {
 
     /// Logs which clients need no credentials and whose address is believed.
     pub(crate) fn log(&self, config: &Config) {
+        let anonymous = |class| config.anonymous_networks(class);
         info!(
-            streams = %config.stream_networks,
-            metrics = %config.metrics_networks,
+            streams = %anonymous(NetworkClass::Streams),
+            playlists = %anonymous(NetworkClass::M3uEpg),
+            metrics = %anonymous(NetworkClass::Metrics),
             "networks that need no credentials"
         );
+        for class in NetworkClass::ALL {
+            let networks = config.connect_networks(class);
+            if !networks.has_everyone() {
+                info!(%networks, "only these networks may use {class}");
+            }
+        }
         if self.trusted.is_empty() {
             info!("requests that a proxy forwards need credentials, because trusted_proxies is empty");
         } else {

@@ -1,13 +1,16 @@
-//! `/playlist.m3u`: all enabled channels, for players that are configured with a single URL.
+//! `/playlist.m3u`: all channels that the caller may watch, for players that are configured with a single URL.
+
+use std::sync::Arc;
 
 use domain::channel::Channel;
 use domain::group::Group;
 use domain::playlist::write::{OutputEntry, write_entry, write_header};
+use domain::user::UserLevel;
 use http::header::{CACHE_CONTROL, CONTENT_DISPOSITION};
 use storage::Table;
 
 use crate::http::reply::Refusal;
-use crate::rest::frame::access::{Access, NetworkClass};
+use crate::rest::frame::access::Access;
 use crate::rest::frame::call::Call;
 use crate::rest::frame::route::{Content, MediaType, Route};
 
@@ -19,24 +22,34 @@ impl MediaType for M3u {
 }
 
 pub(super) fn routes() -> Vec<Route> {
-    let players = Access::Networks(NetworkClass::Playlists);
-    vec![Route::get("/playlist.m3u", players, "Returns a playlist of all channels.", all_channels)]
+    let players = Access::UsersOrNetworks(UserLevel::Streamer);
+    vec![Route::get(
+        "/playlist.m3u",
+        players,
+        "Returns a playlist of all channels that the caller may watch.",
+        all_channels,
+    )]
 }
 
 async fn all_channels(call: Call) -> Result<Content<M3u>, Refusal> {
     let (channels, groups) = (call.app.models.channels.load(), call.app.models.groups.load());
-    let text = playlist(&channels, &groups, &call.caller.host);
+    let channels = channels.iter().filter(|it| call.can_see(it));
+    let text = playlist(channels, &groups, &call.caller.host);
     let content = Content::new(text).with_header(CACHE_CONTROL, "no-cache");
     Ok(content.with_header(CONTENT_DISPOSITION, "attachment; filename=\"playlist.m3u\""))
 }
 
 /// Writes the playlist: channels in the order of their numbers, those without one last. URLs use the host and port of
 /// the request, because the caller can reach them.
-fn playlist(channels: &Table<Channel>, groups: &Table<Group>, host: &str) -> String {
+fn playlist<'a>(
+    channels: impl Iterator<Item = &'a Arc<Channel>>,
+    groups: &Table<Group>,
+    host: &str,
+) -> String {
     let mut text = String::new();
     write_header(&mut text, None);
     let group = |channel: &Channel| groups.get(channel.group?.0).map(|it| it.name.as_str());
-    let mut channels: Vec<_> = channels.iter().filter(|it| it.enabled).collect();
+    let mut channels: Vec<_> = channels.collect();
     channels.sort_by_key(|it| (it.number.is_none(), it.number));
     for channel in channels {
         let line = OutputEntry {
@@ -79,15 +92,14 @@ mod tests {
         let groups = vec![Group::new(GroupId(1), "News")];
         let store = crate::play::temporary(Catalogue { channels, groups, ..Catalogue::default() }).await;
         let models = tokio::task::spawn_blocking(|| Models::of(store.unwrap())).await.unwrap().unwrap();
-        let text = playlist(&models.channels.load(), &models.groups.load(), "tv.example:9191");
+        let text = playlist(models.channels.load().iter(), &models.groups.load(), "tv.example:9191");
         text.lines().map(str::to_owned).collect()
     }
 
     #[tokio::test]
     async fn a_playlist_contains_each_channel_with_a_url_on_the_requested_host() {
-        let off = Channel { enabled: false, ..channel(8, "Off", None) };
         let one = Channel { group: Some(GroupId(1)), ..channel(7, "One \"HD\"", Some("4.1")) };
-        let lines = lines(vec![one, off]).await;
+        let lines = lines(vec![one]).await;
         assert_eq!(lines.len(), 3);
         assert_eq!(lines[0], "#EXTM3U");
         assert!(lines[1].contains(r#"tvg-id="one.example" tvg-name="One 'HD'""#), "{}", lines[1]);

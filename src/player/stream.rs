@@ -1,7 +1,7 @@
 //! `/proxy/ts/stream/{uuid}`: a channel; `/proxy/ts/stream/{number}`: a preview of a single stream, for admins.
 //!
 //! ```text
-//! {uuid} ─► credentials ─┬─ none ────► network not allowed: 403
+//! {uuid} ─► credentials ─┬─ none ────► network not allowed: 403, channel not for everyone: 404
 //!                        ├─ invalid ─► 401
 //!                        └─ valid ───► channel not visible: 404, no free seat: 503
 //! {number} ─► no valid credentials or ?token=: 401 ─► not an admin: 403
@@ -9,12 +9,12 @@
 
 use actors::Target;
 use domain::ids::StreamId;
-use domain::user::{self, UserLevel};
+use domain::user::UserLevel;
 use uuid::Uuid;
 
 use super::watch::{StreamAnswer, stream_route, unknown_channel, watch};
 use crate::http::reply::Refusal;
-use crate::rest::frame::access::{Access, NetworkClass};
+use crate::rest::frame::access::Access;
 use crate::rest::frame::call::{Call, Parameters};
 use crate::rest::frame::route::Route;
 
@@ -32,16 +32,16 @@ pub(super) fn routes() -> Vec<Route> {
 fn access(parameters: &Parameters) -> Access {
     match parameters.text("target").and_then(target) {
         Some(Target::Stream(_)) => Access::FromHeaderOrQuery(UserLevel::Admin),
-        Some(Target::Channel(_)) | None => Access::UsersOrNetworks(NetworkClass::Streams),
+        Some(Target::Channel(_)) | None => Access::UsersOrNetworks(UserLevel::Streamer),
     }
 }
 
 async fn play(call: Call) -> Result<StreamAnswer, Refusal> {
     let target = target(call.text("target")?).ok_or_else(unknown_channel)?;
-    if let (Target::Channel(uuid), Ok(user)) = (target, call.user()) {
+    if let Target::Channel(uuid) = target {
         let channels = call.app.models.channels.load();
         let channel = channels.one_by("uuid", uuid.as_bytes());
-        channel.filter(|it| user::can_see(user, it)).ok_or_else(unknown_channel)?;
+        channel.filter(|it| call.can_see(it)).ok_or_else(unknown_channel)?;
     }
     watch(call, target).await
 }

@@ -11,6 +11,7 @@
 use actors::{AskError, SeatRequest, Target, Viewer, WatchRefusal, WatchReply, WatchRequest};
 use domain::ids::UserId;
 use domain::source_url::SourceUrl;
+use domain::user;
 use http::header::{CONNECTION, HeaderName, HeaderValue};
 use http::{Method, StatusCode};
 use media::{EndReason, Tail};
@@ -67,7 +68,11 @@ pub(super) async fn watch(call: Call, target: Target) -> Result<StreamAnswer, Re
     let client_address = caller.address();
     let username = user.as_ref().map(|it| it.username.clone());
     let viewer = Viewer { user: username, address: client_address, agent: caller.agent };
-    let seat = user.as_ref().map(|it| SeatRequest { user: it.id, limit: it.stream_limit });
+    let is_anonymous = user.is_none();
+    let seat = match &user {
+        Some(user) => Some(SeatRequest { user: user.id, limit: user.stream_limit }),
+        None => anonymous_seat(&app),
+    };
     let request = WatchRequest { target, viewer, connection: caller.connection, seat };
     match app.switchboard.watch(request).await {
         Ok(WatchReply::Tail { client, tail }) => {
@@ -82,14 +87,25 @@ pub(super) async fn watch(call: Call, target: Target) -> Result<StreamAnswer, Re
             reply.extensions_mut().insert(StreamTail::new(tail));
             Ok(streaming(reply))
         }
+        // The address may contain the credentials of the account.
+        Ok(WatchReply::Redirect(_)) if is_anonymous && app.has_users() => Err(needs_login()),
         Ok(WatchReply::Redirect(url)) => redirect(&url),
         Ok(WatchReply::Refused(reason)) => {
             info!(channel.target = %target, client.address = %client_address, "client refused: {reason}");
-            Err(no_watch(&reason))
+            Err(match reason {
+                WatchRefusal::Seats { limit } if is_anonymous => no_anonymous_seat(limit),
+                reason => no_watch(&reason),
+            })
         }
         Err(AskError::Timeout) => Err(busy("the gateway did not respond in time")),
         Err(AskError::Gone) => Err(busy("the gateway is stopping")),
     }
+}
+
+/// Returns the seat of a viewer without credentials, if their number is limited. All of them count as one user.
+fn anonymous_seat(app: &App) -> Option<SeatRequest> {
+    let limit = app.config.limits.anonymous_viewers_max;
+    (limit > 0).then_some(SeatRequest { user: user::ANONYMOUS, limit })
 }
 
 /// Returns true if the user still exists and is active.
@@ -152,6 +168,18 @@ fn no_watch(reason: &WatchRefusal) -> Refusal {
 /// Returns the response for a channel that does not exist or that the caller may not see.
 pub(super) fn unknown_channel() -> Refusal {
     Refusal::not_found("channel not found").with_tuner_error(TunerError::UnknownChannel)
+}
+
+/// Returns the response to a caller without credentials whose channel would be played from its provider.
+fn needs_login() -> Refusal {
+    Refusal::unauthorized("this channel is played directly from its provider, which requires a login")
+        .with_tuner_error(TunerError::TuneFailed)
+}
+
+fn no_anonymous_seat(limit: u32) -> Refusal {
+    Refusal::unavailable(format!("the limit of {limit} viewers without credentials at one time is reached"))
+        .with_tuner_error(TunerError::AllTunersInUse)
+        .retry_soon()
 }
 
 fn busy(detail: &str) -> Refusal {

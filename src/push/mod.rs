@@ -30,6 +30,7 @@ use self::session::Session;
 use self::socket_limit::SocketLimit;
 use crate::app::App;
 use crate::auth::Denied;
+use crate::config::NetworkClass;
 use crate::http::Routes;
 use crate::http::accept::ConnectionGuard;
 use crate::http::caller::{Caller, caller};
@@ -87,6 +88,7 @@ fn upgrade_request() -> impl Filter<Extract = (UpgradeRequest,), Error = Rejecti
 /// else.
 fn open(shared: &Shared, request: UpgradeRequest) -> Result<Reply, Refusal> {
     let UpgradeRequest { headers, query, caller, guard, ws } = request;
+    shared.app.check_connect(&caller, NetworkClass::Ui)?;
     let credentials = access::credentials(&headers, &query);
     let credentials = credentials.ok_or(Denied::NoCredentials)?;
     let access = Access::of(&shared.app, credentials)?;

@@ -12,33 +12,39 @@ use serde_json::{Value, json};
 use uuid::Uuid;
 
 use super::routes;
+use crate::config::NetworkClass;
 use crate::rest::frame::access::Access;
 use crate::rest::frame::call::ParameterKind;
 use crate::rest::frame::field::{Field, Kind};
 use crate::rest::frame::input::BodyShape;
 use crate::rest::frame::route::{AnswerShape, Route};
-use crate::rest::frame::testing::{ADMIN, INACTIVE, Rest, SECRET, STANDARD, STREAMER, SUPERUSER};
+use crate::rest::frame::testing::{
+    ADMIN, INACTIVE, REMOTE, Rest, SECRET, STANDARD, STREAMER, SUPERUSER, TRUSTED_PROXY,
+};
 
-/// Holds T-acc.1.
+/// Holds T-acc.1, T-acc.6.
 #[tokio::test]
 async fn every_route_accepts_the_users_that_it_declares_and_no_others() {
     let rest = furnished().await;
     for route in deletions_last() {
-        for (who, header, value, credentials) in everybody(&rest) {
+        for TestCaller { who, peer, headers, credentials, is_anonymous_for } in everybody(&rest) {
             for path in paths(&route) {
                 let method = method(&route);
-                let answer = rest.send(method, &path, &[(header, &value)], "").await;
+                let headers: Vec<_> = headers.iter().map(|(name, value)| (*name, value.as_str())).collect();
+                let answer = rest.send_from(peer, method, &path, &headers).await;
                 // Restored for the next caller, because a call may have deleted a user or revoked a key.
                 rest.restore_users().await;
-                // The test client's address belongs to no allowed network, and no path contains a valid login.
+                let is_anonymous = route.network_class.is_some_and(is_anonymous_for);
+                // No path contains a valid login.
                 let expected = match (rest.access(&route, &path), credentials) {
-                    (Access::Anyone, _) | (Access::UsersOrNetworks(_), Credentials::Level(_)) => None,
-                    (Access::Networks(_), _) | (Access::UsersOrNetworks(_), Credentials::Missing) => {
-                        Some(403)
-                    }
-                    (Access::From(needed) | Access::FromHeaderOrQuery(needed), Credentials::Level(level)) => {
-                        (level < needed.number()).then_some(403)
-                    }
+                    (Access::Anyone, _) => None,
+                    (Access::UsersOrNetworks(_), Credentials::Missing) => (!is_anonymous).then_some(403),
+                    (
+                        Access::From(needed)
+                        | Access::FromHeaderOrQuery(needed)
+                        | Access::UsersOrNetworks(needed),
+                        Credentials::Level(level),
+                    ) => (level < needed.number()).then_some(403),
                     _ => Some(401),
                 };
                 match expected {
@@ -117,8 +123,66 @@ enum Credentials {
     Level(u8),
 }
 
-/// Returns name, header, header value, and credentials of every kind of caller.
-fn everybody(rest: &Rest) -> Vec<(&'static str, &'static str, String, Credentials)> {
+/// A kind of caller.
+struct TestCaller {
+    who: &'static str,
+    peer: [u8; 4],
+    headers: Vec<(&'static str, String)>,
+    credentials: Credentials,
+    /// Whether the caller needs no credentials for this class.
+    is_anonymous_for: fn(NetworkClass) -> bool,
+}
+
+/// Returns every kind of caller: with every kind of credentials from a remote network, and without any from everywhere,
+/// also behind proxies.
+fn everybody(rest: &Rest) -> Vec<TestCaller> {
+    let remote = with_credentials(rest).into_iter().map(|(who, name, value, credentials)| TestCaller {
+        who,
+        peer: REMOTE,
+        headers: vec![(name, value)],
+        credentials,
+        is_anonymous_for: |_| false,
+    });
+    let local = anonymous().into_iter().map(|(who, peer, forwarded, is_anonymous_for)| TestCaller {
+        who,
+        peer,
+        headers: forwarded.map(|(name, value)| (name, value.to_owned())).into_iter().collect(),
+        credentials: Credentials::Missing,
+        is_anonymous_for,
+    });
+    let behind_proxy = TestCaller {
+        who: "an admin behind a proxy",
+        peer: [192, 168, 1, 9],
+        headers: vec![("authorization", rest.bearer(ADMIN)), ("x-forwarded-for", "203.0.113.9".to_owned())],
+        credentials: Credentials::Level(10),
+        is_anonymous_for: |_| false,
+    };
+    remote.chain(local).chain([behind_proxy]).collect()
+}
+
+/// Returns name, peer, header of a proxy, and classes without credentials of callers who send none.
+#[expect(clippy::type_complexity, reason = "a table")]
+fn anonymous() -> Vec<(&'static str, [u8; 4], Option<(&'static str, &'static str)>, fn(NetworkClass) -> bool)>
+{
+    let loopback = |class| !matches!(class, NetworkClass::Ui | NetworkClass::XcApi);
+    let private = |class| !matches!(class, NetworkClass::Ui | NetworkClass::XcApi | NetworkClass::Metrics);
+    let nobody = |_| false;
+    let named = |client| Some(("x-forwarded-for", client));
+    vec![
+        ("loopback", [127, 0, 0, 1], None, loopback),
+        ("a local caller", [192, 168, 1, 5], None, private),
+        ("behind a proxy", [127, 0, 0, 1], named("127.0.0.1"), nobody),
+        ("behind a proxy of the local network", [192, 168, 1, 9], named("192.168.1.5"), nobody),
+        ("behind a proxy with another header", [127, 0, 0, 1], Some(("via", "1.1 proxy")), nobody),
+        ("remote behind a trusted proxy", TRUSTED_PROXY, named("127.0.0.1, 203.0.113.9"), nobody),
+        ("local behind a trusted proxy", TRUSTED_PROXY, named("192.168.1.5"), private),
+        ("unknown behind a trusted proxy", TRUSTED_PROXY, named("unknown"), nobody),
+        ("a trusted proxy without a client", TRUSTED_PROXY, None, nobody),
+    ]
+}
+
+/// Returns name, header, header value, and credentials of every kind of caller from a remote network.
+fn with_credentials(rest: &Rest) -> Vec<(&'static str, &'static str, String, Credentials)> {
     let bearer = |user| rest.bearer(user);
     let expired = rest.auth.tokens_of(&rest.user(ADMIN), 1_000_000_000).access;
     let refresh = rest.auth.tokens(&rest.user(ADMIN), None).refresh;

@@ -13,6 +13,7 @@
 static MEMORY: cap::Cap<std::alloc::System> = cap::Cap::new(std::alloc::System, usize::MAX);
 
 mod actor_failures;
+mod anonymous;
 mod clients;
 mod conformance;
 mod dashboard;

@@ -92,3 +92,153 @@ async fn the_client_that_a_trusted_proxy_names_is_the_one_that_counts() {
     };
     eventually("the event", || gateway.events().iter().any(|it| failed(&it.body))).await;
 }
+
+/// With nginx and the configuration of `docs/deploy/nginx.conf`.
+mod slow {
+    use std::net::SocketAddr;
+    use std::path::Path;
+    use std::process::Stdio;
+
+    use tokio::io::{AsyncReadExt, AsyncWriteExt};
+    use tokio::net::{TcpSocket, TcpStream};
+    use tokio::process::{Child, Command};
+
+    use super::*;
+    use crate::support::users::TestUser;
+    use crate::support::websocket::WebSocketClient;
+    use crate::support::{WAIT_MAX, until_async};
+
+    /// A running nginx; ended when it is dropped.
+    struct Nginx {
+        _child: Child,
+        _folder: tempfile::TempDir,
+        address: SocketAddr,
+    }
+
+    impl Nginx {
+        /// Starts nginx in front of this port, as documented except for the lines that contain `without`. It connects to
+        /// the gateway from 127.0.0.2.
+        async fn start(gateway: SocketAddr, without: Option<&str>) -> Nginx {
+            let folder = tempfile::tempdir().unwrap();
+            // Another process could take the port in between; the test then fails to start nginx.
+            let address = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
+            let page = Path::new(env!("CARGO_MANIFEST_DIR")).join("docs/deploy/nginx.conf");
+            let site = std::fs::read_to_string(page).unwrap();
+            let site: String = site
+                .lines()
+                .filter(|line| without.is_none_or(|it| !line.contains(it)))
+                .map(|line| format!("{line}\n"))
+                .collect();
+            let site = site.replace("listen 80;", &format!("listen {address};\nproxy_bind 127.0.0.2;"));
+            let site = site.replace("127.0.0.1:9191", &gateway.to_string());
+            let temporary: String = ["client_body", "proxy", "fastcgi", "uwsgi", "scgi"]
+                .map(|it| format!("{it}_temp_path {it};\n"))
+                .concat();
+            let text = format!(
+                "daemon off;\nmaster_process off;\npid nginx.pid;\nerror_log stderr;\nevents {{}}\n\
+                 http {{\naccess_log off;\n{temporary}{site}}}\n"
+            );
+            std::fs::write(folder.path().join("nginx.conf"), text).unwrap();
+            // Debian installs it where not every user looks.
+            let path = std::env::var("PATH").unwrap_or_default() + ":/usr/sbin";
+            let child = Command::new("nginx")
+                .env("PATH", path)
+                .arg("-p")
+                .arg(folder.path())
+                .args(["-e", "stderr", "-c", "nginx.conf"])
+                .stdin(Stdio::null())
+                .kill_on_drop(true)
+                .spawn()
+                .unwrap_or_else(|error| {
+                    panic!("this test needs nginx ({error}): apt-get install nginx-light")
+                });
+            until_async("nginx", async || TcpStream::connect(address).await.is_ok()).await;
+            Nginx { _child: child, _folder: folder, address }
+        }
+
+        /// Requests a path from this address of the client, with these lines of headers, and returns the status.
+        async fn status_from(&self, client: &str, path: &str, headers: &str) -> u16 {
+            let socket = TcpSocket::new_v4().unwrap();
+            socket.bind(SocketAddr::new(client.parse().unwrap(), 0)).unwrap();
+            let mut socket = socket.connect(self.address).await.unwrap();
+            let request = format!(
+                "GET {path} HTTP/1.1\r\nHost: {}\r\nConnection: close\r\n{headers}\r\n",
+                self.address
+            );
+            socket.write_all(request.as_bytes()).await.unwrap();
+            let mut answer = Vec::new();
+            let read = socket.read_to_end(&mut answer);
+            tokio::time::timeout(WAIT_MAX, read).await.expect("nginx closes the connection").unwrap();
+            let answer = String::from_utf8_lossy(&answer);
+            answer.split(' ').nth(1).and_then(|it| it.parse().ok()).unwrap_or_else(|| panic!("{answer}"))
+        }
+    }
+
+    /// Starts a gateway to which only 127.0.0.1 is local, with an admin.
+    async fn behind_nginx(trusted_proxies: &str) -> (Provider, TestGateway, TestUser) {
+        let provider = Provider::start();
+        provider.path("/news.ts").plays(Picture::new("news"));
+        let list = provider.playlist(&[("news", "News", "/news.ts")]);
+        let setup = Setup::new().list(&list).config(|it| {
+            it.trusted_proxies = trusted_proxies.parse().unwrap();
+            it.stream_networks = "127.0.0.1".parse().unwrap();
+        });
+        let gateway = setup.start().await;
+        let admin = create_user(&gateway, "root", |it| it.is_superuser = true).await;
+        (provider, gateway, admin)
+    }
+
+    /// Holds T-acc.6.
+    #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+    async fn behind_nginx_a_local_client_watches_and_a_remote_one_needs_credentials_whatever_it_claims() {
+        let (_provider, gateway, admin) = behind_nginx("127.0.0.2").await;
+        let nginx = Nginx::start(gateway.address, None).await;
+        let list = fetch(nginx.address, Request::get(PLAYLIST)).await;
+        assert_eq!(list.status(), 200, "{}", list.text());
+        assert!(
+            list.text().contains(&format!("http://{}/proxy/ts/stream/", nginx.address)),
+            "{}",
+            list.text()
+        );
+
+        let player = Player::watch(nginx.address, &gateway.path("News")).await;
+        player.sees("news").await;
+        player.more_bytes(500_000).await;
+        let key = [("X-API-Key", admin.api_key.as_str())];
+        let api = Api::stranger_at(nginx.address).key(&admin.api_key);
+        let status = api.get("/proxy/ts/status").await.body;
+        assert_eq!(status["channels"][0]["clients"][0]["ip_address"], "127.0.0.1", "{status}");
+        let mut socket = WebSocketClient::open(nginx.address, "/ws/", &key).await.expect("an upgrade");
+        assert!(socket.next().await.is_ok());
+
+        let user = format!("X-API-Key: {}\r\n", admin.api_key);
+        for claim in [
+            "",
+            "X-Forwarded-For: 127.0.0.1\r\n",
+            "X-Forwarded-For: 127.0.0.1, 127.0.0.2\r\n",
+            "Forwarded: for=127.0.0.1\r\n",
+            "X-Real-IP: 127.0.0.1\r\n",
+        ] {
+            for path in [PLAYLIST, &gateway.path("News"), "/metrics"] {
+                assert_eq!(nginx.status_from("127.0.0.5", path, claim).await, 403, "{path} {claim}");
+            }
+            let headers = format!("{claim}{user}");
+            assert_eq!(nginx.status_from("127.0.0.5", PLAYLIST, &headers).await, 200, "{claim}");
+        }
+        assert_eq!(nginx.status_from("127.0.0.1", PLAYLIST, "").await, 200);
+    }
+
+    /// Holds T-acc.6.
+    #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+    async fn behind_an_nginx_that_is_not_trusted_or_names_nobody_everyone_needs_credentials() {
+        for (trusted, without) in [("none", None), ("127.0.0.2", Some("X-Forwarded-For"))] {
+            let (_provider, gateway, admin) = behind_nginx(trusted).await;
+            let nginx = Nginx::start(gateway.address, without).await;
+            for path in [PLAYLIST, &gateway.path("News"), "/metrics"] {
+                assert_eq!(nginx.status_from("127.0.0.1", path, "").await, 403, "{path} {without:?}");
+            }
+            let user = format!("X-API-Key: {}\r\n", admin.api_key);
+            assert_eq!(nginx.status_from("127.0.0.1", PLAYLIST, &user).await, 200, "{without:?}");
+        }
+    }
+}

@@ -9,7 +9,7 @@ use domain::setting::CoreSetting;
 use domain::settings::Settings;
 use domain::stream::Stream;
 use domain::stream_profile::StreamProfile;
-use domain::user::User;
+use domain::user::{ANONYMOUS, User};
 use storage::{Change, ChangeMessage, Changes, Models, Record};
 use tracing::warn;
 
@@ -56,7 +56,7 @@ pub(crate) async fn follow(models: Models, base: Settings, live: LiveSettings, s
         }
         if round.users {
             let users = models.users.load();
-            switchboard.keep_users(|it| users.get(it.0).is_some_and(|it| it.is_active));
+            switchboard.keep_users(|it| it == ANONYMOUS || users.get(it.0).is_some_and(|it| it.is_active));
         }
         if round.plans {
             // No other code notifies live channels, so the notification is repeated; a switchboard that dies meanwhile

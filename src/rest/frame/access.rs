@@ -18,10 +18,8 @@ pub(crate) enum Access {
     /// Users of at least this level, who may also send an access token as the query parameter `token`. For players that
     /// cannot send headers.
     FromHeaderOrQuery(UserLevel),
-    /// Everyone whose address belongs to these networks.
-    Networks(NetworkClass),
-    /// Users from any network, and callers without credentials whose address belongs to these networks.
-    UsersOrNetworks(NetworkClass),
+    /// Users of at least this level, and callers without credentials from the networks that need none for this route.
+    UsersOrNetworks(UserLevel),
     /// The user whose name and password are the parameters `{user}` and `{password}` of the path, from any network.
     PathLogin,
     /// Depends on the parameters of the path: one of the other variants.
@@ -32,14 +30,6 @@ pub(crate) enum Access {
 pub(crate) const STREAMER: Access = Access::From(UserLevel::Streamer);
 pub(crate) const STANDARD: Access = Access::From(UserLevel::Standard);
 pub(crate) const ADMIN: Access = Access::From(UserLevel::Admin);
-
-/// Networks that need no credentials, set in the configuration.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum NetworkClass {
-    Metrics,
-    Playlists,
-    Streams,
-}
 
 impl Access {
     /// Returns the user of a request that has this access, or `None` if it needs no user.
@@ -55,10 +45,9 @@ impl Access {
                 };
                 permitted(user, level)
             }
-            Self::Networks(class) => class.check(call).map(|()| None),
-            Self::UsersOrNetworks(class) => match auth.user_of(&call.headers)? {
-                None => class.check(call).map(|()| None),
-                user => Ok(user),
+            Self::UsersOrNetworks(level) => match auth.user_of(&call.headers)? {
+                None => call.check_anonymous().map(|()| None),
+                user => permitted(user, level),
             },
             Self::PathLogin => {
                 let (username, password) = (call.text("user")?, call.text("password")?);
@@ -83,11 +72,7 @@ impl Access {
     pub(in crate::rest) fn level(self) -> Option<UserLevel> {
         match self {
             Self::From(level) | Self::FromHeaderOrQuery(level) => Some(level),
-            Self::Anyone
-            | Self::Networks(_)
-            | Self::UsersOrNetworks(_)
-            | Self::PathLogin
-            | Self::Depends { .. } => None,
+            Self::Anyone | Self::UsersOrNetworks(_) | Self::PathLogin | Self::Depends { .. } => None,
         }
     }
 }
@@ -95,21 +80,4 @@ impl Access {
 fn permitted(user: Option<Arc<User>>, level: UserLevel) -> Result<Option<Arc<User>>, Refusal> {
     let user = user.ok_or_else(Refusal::no_credentials)?;
     if user.may(level) { Ok(Some(user)) } else { Err(Refusal::no_permission()) }
-}
-
-impl NetworkClass {
-    /// Refuses callers from other networks.
-    fn check(self, call: &Call) -> Result<(), Refusal> {
-        let (app, caller) = (&call.app, &call.caller);
-        let networks = match self {
-            Self::Metrics => &app.config.metrics_networks,
-            Self::Playlists | Self::Streams => &app.config.stream_networks,
-        };
-        match self {
-            _ if caller.is_in(networks) => Ok(()),
-            Self::Metrics => Err(Refusal::network()),
-            Self::Playlists => Err(app.network_refusals.refuse(caller, "playlist")),
-            Self::Streams => Err(app.network_refusals.refuse(caller, "stream")),
-        }
-    }
 }

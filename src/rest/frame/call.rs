@@ -3,8 +3,9 @@
 use std::fmt;
 use std::sync::Arc;
 
+use domain::channel::Channel;
 use domain::secret::Secret;
-use domain::user::User;
+use domain::user::{self, User};
 use http::{HeaderMap, Method};
 use storage::Write;
 use url::form_urlencoded::Serializer;
@@ -12,6 +13,7 @@ use uuid::Uuid;
 
 use super::input::Query;
 use crate::app::App;
+use crate::config::NetworkClass;
 use crate::http::caller::Caller;
 use crate::http::reply::Refusal;
 
@@ -24,6 +26,8 @@ pub(crate) struct Call {
     pub(crate) caller: Caller,
     pub(crate) headers: HeaderMap,
     pub(super) user: Option<Arc<User>>,
+    /// `None` for routes that every network may use.
+    pub(super) network_class: Option<NetworkClass>,
     pub(super) parameters: Parameters,
     /// Path of the route, with its parameters in braces.
     pub(super) pattern: &'static str,
@@ -137,6 +141,26 @@ impl Call {
     /// Returns the authenticated user. Always present if the route requires a level or a login.
     pub(crate) fn user(&self) -> Result<&Arc<User>, Refusal> {
         self.user.as_ref().ok_or_else(Refusal::no_credentials)
+    }
+
+    /// Returns whether the caller may see and watch a channel: by the permissions of the user or, without credentials, as
+    /// a viewer of the lowest level.
+    pub(crate) fn can_see(&self, channel: &Channel) -> bool {
+        match &self.user {
+            Some(user) => user::can_see(user, channel),
+            None if self.app.has_users() => user::can_see_anonymously(channel),
+            None => channel.enabled,
+        }
+    }
+
+    /// Refuses callers from networks that may not use the route.
+    pub(super) fn check_connect(&self) -> Result<(), Refusal> {
+        self.network_class.map_or(Ok(()), |it| self.app.check_connect(&self.caller, it))
+    }
+
+    /// Refuses callers from networks that need credentials for the route.
+    pub(super) fn check_anonymous(&self) -> Result<(), Refusal> {
+        self.network_class.map_or(Ok(()), |it| self.app.check_anonymous(&self.caller, it))
     }
 
     /// Returns the parameter `{id}`.

@@ -4,7 +4,8 @@
 //! is not read:
 //!
 //! ```text
-//! path ─ 404 ─► method ─ 405 ─► credentials ─ 401 ─► level ─ 403 ─► body ─ 415, 413, 408, 400 ─► input ─ 400 ─► handler
+//! path ─ 404 ─► method ─ 405 ─► network ─ 403 ─► credentials ─ 401 ─► level ─ 403 ─► body ─ 415, 413, 408, 400 ─►
+//! input ─ 400 ─► handler
 //! ```
 
 use std::sync::Arc;
@@ -83,6 +84,7 @@ async fn answer(
         caller: request.caller,
         headers: request.headers,
         user: None,
+        network_class: route.network_class,
         parameters: found.parameters,
         pattern: route.path,
         path: request.path,
@@ -103,6 +105,7 @@ async fn run(
     mut call: Call,
     body: impl Stream<Item = Result<impl Buf, warp::Error>> + Send,
 ) -> Result<Reply, Refusal> {
+    call.check_connect()?;
     call.user = route.access.authenticate(&call).await?;
     let limits = &call.app.config.limits;
     let body = if route.inputs.body.is_some() {

@@ -93,7 +93,7 @@ fn tag(path: &str) -> &str {
 /// Returns the alternatives of credentials. Credentials in a path are parameters and not described here.
 fn security(access: Access) -> Value {
     match access {
-        Access::Anyone | Access::Networks(_) | Access::PathLogin => json!([]),
+        Access::Anyone | Access::PathLogin => json!([]),
         Access::From(_) => json!([{ "bearer": [] }, { "apiKey": [] }]),
         Access::FromHeaderOrQuery(_) => json!([{ "bearer": [] }, { "apiKey": [] }, { "token": [] }]),
         Access::UsersOrNetworks(_) => json!([{}, { "bearer": [] }, { "apiKey": [] }]),
@@ -103,11 +103,13 @@ fn security(access: Access) -> Value {
 
 fn description(access: Access) -> Option<String> {
     match access {
-        Access::Anyone | Access::Networks(_) => None,
+        Access::Anyone => None,
         Access::From(level) | Access::FromHeaderOrQuery(level) => {
             Some(format!("Requires a user of level {level} or above."))
         }
-        Access::UsersOrNetworks(_) => Some("Requires a user or an allowed network.".to_owned()),
+        Access::UsersOrNetworks(level) => Some(format!(
+            "Requires a user of level {level} or above, or a network that needs no credentials."
+        )),
         Access::PathLogin => Some("Requires the name and a password of a user in the path.".to_owned()),
         Access::Depends { description, .. } => Some(description.to_owned()),
     }
@@ -251,20 +253,18 @@ fn shared_refusals() -> Map<String, Value> {
 /// Returns the status of every refusal with its reasons.
 fn refusals(route: &Route) -> BTreeMap<StatusCode, Vec<&'static str>> {
     let has_body = route.inputs.body.is_some();
-    let (needs_user, needs_level, needs_network) = match route.access {
-        Access::Anyone => (false, false, false),
-        Access::From(_) | Access::FromHeaderOrQuery(_) => (true, true, false),
-        Access::Networks(_) => (false, false, true),
-        Access::UsersOrNetworks(_) => (true, false, true),
-        Access::PathLogin => (true, false, false),
-        Access::Depends { .. } => (true, true, true),
+    let (needs_user, needs_level) = match route.access {
+        Access::Anyone => (false, false),
+        Access::From(_) | Access::FromHeaderOrQuery(_) | Access::UsersOrNetworks(_) => (true, true),
+        Access::PathLogin => (true, false),
+        Access::Depends { .. } => (true, true),
     };
     let shared = [
         (has_body, INVALID_BODY),
         (!route.inputs.query.is_empty(), INVALID_PARAMETER),
         (needs_user, UNAUTHORIZED),
         (needs_level, FORBIDDEN),
-        (needs_network, NETWORK_REFUSED),
+        (route.network_class.is_some(), NETWORK_REFUSED),
         (route.path_parameters().next().is_some(), NOT_FOUND),
         (route.inputs.is_paged, PAGE_NOT_FOUND),
         (has_body, REQUEST_TIMEOUT),

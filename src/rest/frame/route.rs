@@ -15,6 +15,7 @@ use super::call::Call;
 use super::field::Kind;
 use super::input::{Input, Inputs, RequestInput};
 use super::value::Shape;
+use crate::config::NetworkClass;
 use crate::http::WarpBody;
 use crate::http::reply::{Refusal, with_type};
 
@@ -26,6 +27,8 @@ pub(crate) struct Route {
     /// end with a slash.
     pub(crate) path: &'static str,
     pub(crate) access: Access,
+    /// The networks that may use the route. `None` is every network.
+    pub(crate) network_class: Option<NetworkClass>,
     /// A sentence that begins with a verb, such as "Lists channels."
     pub(crate) summary: &'static str,
     pub(crate) inputs: Inputs,
@@ -138,6 +141,7 @@ impl Route {
             method,
             path,
             access,
+            network_class: NetworkClass::of(path),
             summary,
             inputs: H::Input::inputs(),
             status: H::Answer::STATUS,

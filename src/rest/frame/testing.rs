@@ -10,7 +10,7 @@
 //! changed nothing (holds T-sync.5), that no handler fails (holds T-rest.1), and that only admins receive secrets
 //! (holds T-acc.2).
 
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -46,7 +46,9 @@ use crate::rest::{openapi, routes};
 /// Maximum size of a body, in bytes.
 pub(crate) const BODY_BYTES_MAX: usize = 100_000;
 /// Address of the test client, which belongs to no local network.
-const PEER: ([u8; 4], u16) = ([192, 0, 2, 7], 4711);
+pub(crate) const REMOTE: [u8; 4] = [192, 0, 2, 7];
+/// Address of a proxy that the test gateway trusts.
+pub(crate) const TRUSTED_PROXY: [u8; 4] = [192, 168, 1, 2];
 /// Part of every secret that [`Rest::start`] stores. Tests use it in the secrets that they create.
 pub(crate) const SECRET: &str = "hidden-5p1c3";
 
@@ -102,7 +104,13 @@ impl Rest {
             ..Limits::default()
         };
         let auth = AuthLimits { failure_delay_max: Duration::ZERO, ..AuthLimits::default() };
-        let config = Config { limits, auth, container_proxy: ContainerProxy::None, ..Config::default() };
+        let config = Config {
+            limits,
+            auth,
+            trusted_proxies: IpAddr::from(TRUSTED_PROXY).to_string().parse().unwrap(),
+            container_proxy: ContainerProxy::None,
+            ..Config::default()
+        };
         let origins = Origins::new(&config);
         let app = app(config, models.clone(), &system).await;
         let auth = app.auth.clone();
@@ -177,6 +185,17 @@ impl Rest {
         self.send_body(method, path, headers, Full::new(body.into())).await
     }
 
+    /// Sends a request without a body on a connection from this address.
+    pub(crate) async fn send_from(
+        &self,
+        peer: [u8; 4],
+        method: &str,
+        path: &str,
+        headers: &[(&str, &str)],
+    ) -> Answer {
+        self.send_body_from(peer, method, path, headers, Full::new(Bytes::new())).await
+    }
+
     /// Sends a request with a streamed body.
     pub(crate) async fn send_body<B>(
         &self,
@@ -188,7 +207,21 @@ impl Rest {
     where
         B: hyper::body::Body<Data = Bytes, Error: std::error::Error + Send + Sync> + Send + Sync + 'static,
     {
-        let (peer, local): (SocketAddr, SocketAddr) = (PEER.into(), ([192, 0, 2, 1], 9191).into());
+        self.send_body_from(REMOTE, method, path, headers, body).await
+    }
+
+    async fn send_body_from<B>(
+        &self,
+        peer: [u8; 4],
+        method: &str,
+        path: &str,
+        headers: &[(&str, &str)],
+        body: B,
+    ) -> Answer
+    where
+        B: hyper::body::Body<Data = Bytes, Error: std::error::Error + Send + Sync> + Send + Sync + 'static,
+    {
+        let (peer, local): (SocketAddr, SocketAddr) = ((peer, 4711).into(), ([192, 0, 2, 1], 9191).into());
         let mut request = Request::builder()
             .method(method)
             .uri(path)
