@@ -182,6 +182,7 @@ mod slow {
         let setup = Setup::new().list(&list).config(|it| {
             it.trusted_proxies = trusted_proxies.parse().unwrap();
             it.stream_networks = "127.0.0.1".parse().unwrap();
+            it.metrics_networks = "127.0.0.1".parse().unwrap();
         });
         let gateway = setup.start().await;
         let admin = create_user(&gateway, "root", |it| it.is_superuser = true).await;
