@@ -160,10 +160,11 @@ fn everybody(rest: &Rest) -> Vec<TestCaller> {
     remote.chain(local).chain([behind_proxy]).collect()
 }
 
-/// Returns name, peer, header of a proxy, and classes without credentials of callers who send none.
-#[expect(clippy::type_complexity, reason = "a table")]
-fn anonymous() -> Vec<(&'static str, [u8; 4], Option<(&'static str, &'static str)>, fn(NetworkClass) -> bool)>
-{
+/// Name, peer, header of a proxy, and classes that need no credentials, of a caller who sends none.
+type AnonymousCaller =
+    (&'static str, [u8; 4], Option<(&'static str, &'static str)>, fn(NetworkClass) -> bool);
+
+fn anonymous() -> Vec<AnonymousCaller> {
     let loopback = |class| !matches!(class, NetworkClass::Ui | NetworkClass::XcApi);
     let private = |class| !matches!(class, NetworkClass::Ui | NetworkClass::XcApi | NetworkClass::Metrics);
     let nobody = |_| false;
