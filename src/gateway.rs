@@ -20,6 +20,7 @@ use storage::{Models, Store};
 use tokio::net::TcpListener;
 use tokio::runtime::Handle;
 use tokio::time::Instant;
+use tokio_util::task::AbortOnDropHandle;
 use tracing::{info, warn};
 use warp::Filter;
 
@@ -32,7 +33,7 @@ use crate::http::admission::Admission;
 use crate::http::origin::Origins;
 use crate::http::{Routes, route_table};
 use crate::rest::Port;
-use crate::{push, rest};
+use crate::{push, rest, store_watch};
 
 /// Length of the kernel's queue of connections that wait to be accepted.
 const BACKLOG: i32 = 1024;
@@ -87,6 +88,7 @@ pub struct Gateway {
     api_addr: SocketAddr,
     player_addr: SocketAddr,
     control: Option<ControlSocket>,
+    _store_watch: AbortOnDropHandle<()>,
 }
 
 impl Gateway {
@@ -125,7 +127,9 @@ impl Gateway {
         };
         let (api, player) = (open(api_listener, api_routes), open(player_listener, player_routes));
         info!(api.address = %api_addr, player.address = %player_addr, "gateway started");
-        Ok(Gateway { system, app, api, player, api_addr, player_addr, control: None })
+        let store_watch = store_watch::follow(app.models.store.stop_reason(), app.events.clone());
+        let _store_watch = AbortOnDropHandle::new(runtimes.work.spawn(store_watch));
+        Ok(Gateway { system, app, api, player, api_addr, player_addr, control: None, _store_watch })
     }
 
     /// Lets commands of the operator reach the gateway over a socket in its data folder. Without the socket, these

@@ -22,6 +22,7 @@ mod push;
 pub mod rest;
 mod setup_page;
 mod status;
+mod store_watch;
 pub mod telemetry;
 
 pub use self::auth::hash_password;

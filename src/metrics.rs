@@ -13,21 +13,41 @@ use prometheus_client::metrics::MetricType;
 use prometheus_client::metrics::counter::ConstCounter;
 use prometheus_client::metrics::gauge::ConstGauge;
 use prometheus_client::registry::{Registry, Unit};
+use storage::{Store, StoreStatistics};
 
 use crate::http::admission::Admission;
 
 /// Renders one reading of the counters as text.
-pub(crate) fn text(counts: MetricsSnapshot, admission: Arc<Admission>) -> Result<String, fmt::Error> {
+pub(crate) fn text(
+    counts: MetricsSnapshot,
+    store: StoreReading,
+    admission: Arc<Admission>,
+) -> Result<String, fmt::Error> {
     let mut registry = Registry::with_prefix("headwater");
-    registry.register_collector(Box::new(Reading { counts, admission }));
+    registry.register_collector(Box::new(Reading { counts, store, admission }));
     let mut text = String::new();
     prometheus_client::encoding::text::encode(&mut text, &registry)?;
     Ok(text)
 }
 
+/// The state of the store.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct StoreReading {
+    is_writable: bool,
+    statistics: StoreStatistics,
+}
+
+impl StoreReading {
+    /// Lists the files of the database, so it blocks.
+    pub(crate) fn of(store: &Store) -> Self {
+        Self { is_writable: store.stop_reason().borrow().is_none(), statistics: store.statistics() }
+    }
+}
+
 #[derive(Debug)]
 struct Reading {
     counts: MetricsSnapshot,
+    store: StoreReading,
     admission: Arc<Admission>,
 }
 
@@ -79,11 +99,34 @@ impl Collector for Reading {
             "Connections refused over the limit",
             self.admission.n_refused(),
         )?;
+        self.store(&mut page)?;
         if let Some(process) = Process::read() {
             page.gauge("process_resident_bytes", "Resident memory of this process", process.resident_bytes)?;
             page.gauge("process_open_files", "Open file descriptors of this process", process.n_open_files)?;
         }
         Ok(())
+    }
+}
+
+impl Reading {
+    fn store(&self, page: &mut Page<'_>) -> fmt::Result {
+        let StoreReading { is_writable, statistics } = &self.store;
+        page.gauge(
+            "store_writable",
+            "1 while the store accepts changes, 0 while it refuses them",
+            u64::from(*is_writable),
+        )?;
+        page.gauge("store_disk_bytes", "Size of the database on the disk, in bytes", statistics.disk_bytes)?;
+        page.gauge(
+            "store_live_bytes",
+            "Size of the current records in the database, in bytes",
+            statistics.live_bytes,
+        )?;
+        page.gauge(
+            "store_last_commit_age_seconds",
+            "Time since the last change was stored, or since the start",
+            statistics.last_commit_age.as_secs(),
+        )
     }
 }
 
@@ -150,11 +193,13 @@ impl Process {
 #[cfg(test)]
 mod tests {
     use actors::StartTimes;
+    use storage::Schema;
 
     use super::*;
 
     fn text(counts: MetricsSnapshot) -> String {
-        super::text(counts, Admission::new(0, 0)).unwrap()
+        let store = Store::temporary(Schema::new()).unwrap();
+        super::text(counts, StoreReading::of(&store), Admission::new(0, 0)).unwrap()
     }
 
     #[track_caller]
@@ -178,6 +223,9 @@ mod tests {
         has(&text, "headwater_failovers_total 2");
         has(&text, "headwater_received_bytes_total 1000");
         has(&text, "headwater_connections 0");
+        has(&text, "headwater_store_writable 1");
+        has(&text, "headwater_store_live_bytes 0");
+        has(&text, "headwater_store_last_commit_age_seconds 0");
         assert!(text.contains("headwater_process_resident_bytes "), "{text}");
         assert!(text.ends_with("# EOF\n"));
     }

@@ -10,9 +10,10 @@ use resource_derive::View;
 use serde::Serialize;
 
 use crate::http::reply::Refusal;
-use crate::metrics;
+use crate::metrics::{self, StoreReading};
 use crate::rest::frame::access::Access;
 use crate::rest::frame::call::Call;
+use crate::rest::frame::refuse::refused_writes;
 use crate::rest::frame::route::{Content, MediaType, PlainText, Route};
 
 /// The gateway and its other addresses.
@@ -50,7 +51,7 @@ pub(crate) fn routes() -> Vec<Route> {
         Route::get("/healthz", Access::Anyone, "Returns whether the gateway accepts requests.", health)
             .refuses_plainly(
                 StatusCode::SERVICE_UNAVAILABLE,
-                "While it stops, the body is the text `draining`.",
+                "While the gateway stops, the body is the text `draining`; while the store refuses changes, the reason.",
             ),
         Route::get("/metrics", scrapers, "Returns the metrics in the text format of Prometheus.", metrics),
     ]
@@ -67,14 +68,21 @@ async fn about(_: Call) -> Result<AboutView, Refusal> {
 }
 
 async fn health(call: Call) -> Result<Content<PlainText>, Refusal> {
-    let content = match call.app.is_draining.load(Ordering::Relaxed) {
-        true => Content::new("draining\n").with_status(StatusCode::SERVICE_UNAVAILABLE),
-        false => Content::new("ok\n"),
+    let unavailable = |text: String| Content::new(text).with_status(StatusCode::SERVICE_UNAVAILABLE);
+    let stop_reason = call.app.models.store.stop_reason().borrow().clone();
+    let content = match (call.app.is_draining.load(Ordering::Relaxed), stop_reason) {
+        (true, _) => unavailable("draining\n".to_owned()),
+        (false, Some(why)) => unavailable(format!("{}\n", refused_writes(&why))),
+        (false, None) => Content::new("ok\n"),
     };
     Ok(content.with_header(CACHE_CONTROL, "no-store"))
 }
 
 async fn metrics(call: Call) -> Result<Content<OpenMetrics>, Refusal> {
-    let page = metrics::text(call.app.counts(), Arc::clone(&call.app.admission));
+    let store = call.app.models.store.clone();
+    // Lists the files of the database.
+    let store = tokio::task::spawn_blocking(move || StoreReading::of(&store)).await;
+    let store = store.map_err(|_| Refusal::fault("read the size of the store"))?;
+    let page = metrics::text(call.app.counts(), store, Arc::clone(&call.app.admission));
     page.map(Content::new).map_err(|_| Refusal::fault("write the metrics"))
 }

@@ -6,10 +6,12 @@ use actors::{RefreshPhase, RefreshStatus};
 use domain::account::RefreshOutcome;
 use domain::event::{Event, EventBody};
 use domain::time::iso_millis;
-use domain::user::User;
+use domain::user::{User, UserLevel};
 use serde_json::{Map, Value, json};
-use storage::{Change, ChangedIds};
+use storage::{Change, ChangedIds, StopReason};
 use uuid::Uuid;
+
+use crate::rest::frame::refuse::refused_writes;
 
 /// Internal collections, whose changes are not reported.
 const INTERNAL: [&str; 1] = ["server_keys"];
@@ -33,15 +35,18 @@ pub(super) fn update(data: &Value) -> String {
     json!({ "type": "update", "data": data }).to_string()
 }
 
-/// Builds the first frame of every socket.
-pub(super) fn established(user: &User) -> String {
-    let data = json!({
+/// Builds the first frame of every socket. Admins learn whether the store refuses changes, and why.
+pub(super) fn established(user: &User, stop_reason: Option<&StopReason>) -> String {
+    let mut data = json!({
         "type": "connection_established",
         "success": true,
         "message": "connected",
         "version": env!("CARGO_PKG_VERSION"),
         "user_level": user.effective_level(),
     });
+    if user.may(UserLevel::Admin) {
+        data["store_stopped"] = json!(stop_reason.map(refused_writes));
+    }
     json!({ "type": "connection_established", "data": data }).to_string()
 }
 
@@ -71,7 +76,7 @@ pub(super) fn event(event: &Event) -> Option<Arc<Notification>> {
     };
     let mut data = serde_json::to_value(event).ok()?;
     data["type"] = json!(kind);
-    data["success"] = json!(true);
+    data["success"] = json!(!matches!(event.body, EventBody::StoreStopped { .. }));
     let is_for_all = matches!(
         event.body,
         EventBody::ChannelStart { .. }

@@ -95,7 +95,8 @@ impl Session {
         // Subscribe before the first frame is sent, so that nothing in between is missed.
         let mut listener = self.access.user().may(UserLevel::Standard).then(|| self.hub.listen());
         let mut heartbeat = Heartbeat::new(Instant::now());
-        let mut next = Some(Message::text(frames::established(self.access.user())));
+        let stop_reason = self.app.models.store.stop_reason().borrow().clone();
+        let mut next = Some(Message::text(frames::established(self.access.user(), stop_reason.as_ref())));
         loop {
             if let Some(message) = next.take() {
                 // Check again before each frame, because the change message may not have arrived yet.

@@ -1,5 +1,6 @@
 //! Errors of the store, worded for the person who runs the gateway.
 
+use std::fmt;
 use std::path::PathBuf;
 
 /// An error of the store. Texts complete "failed to …" or stand alone.
@@ -34,15 +35,24 @@ pub enum Error {
     /// Another bulk write of the same owner is in progress.
     #[error("another import of {0} for the same owner is in progress")]
     Busy(&'static str),
+    /// A bulk write began before a failure of the disk and has to be repeated.
+    #[error("a failure of the disk interrupted the import; repeat it")]
+    Interrupted,
     /// A record or a write exceeds its limit.
     #[error("{what} is too large: {size}, at most {max}")]
     TooLarge { what: &'static str, size: usize, max: usize },
     /// The id counter of a collection is exhausted.
     #[error("{0} has no id left")]
     NoIdLeft(&'static str),
-    /// An earlier write failed half-way; all writes are refused until the store is opened again.
-    #[error("the store refuses all writes until it is opened again: {0}")]
-    Stopped(String),
+    /// The store refuses writes until the cause is gone; then it goes on by itself. The change of an earlier write that
+    /// failed half-way may or may not be kept.
+    #[error("the store refuses writes: {0}")]
+    Stopped(StopReason),
+    /// Work that needs much room on the disk was not begun. Small writes go on.
+    #[error(
+        "not enough room on the disk to {what}: {needed} bytes needed, {available} available; free some space"
+    )]
+    NoRoom { what: &'static str, needed: u64, available: u64 },
     /// The store was closed before the write ran.
     #[error("the store is closed")]
     Closed,
@@ -54,13 +64,138 @@ pub enum Error {
     Encode { collection: &'static str, cause: String },
     /// The disk or sled failed.
     #[error("failed to {what}: {cause}")]
-    Disk { what: &'static str, cause: String },
+    Disk { what: &'static str, fault: Fault, cause: String },
 }
 
 impl Error {
-    pub(crate) fn disk(what: &'static str, cause: impl std::fmt::Display) -> Self {
-        Self::Disk { what, cause: cause.to_string() }
+    pub(crate) fn disk(what: &'static str, cause: impl fmt::Display) -> Self {
+        let cause = cause.to_string();
+        let fault = Fault::of(&cause);
+        Self::Disk { what, fault, cause: fault.text().map_or(cause, str::to_owned) }
+    }
+
+    /// Returns true if the operating system refused to read or write, which says nothing about the data.
+    pub(crate) fn is_of_system(&self) -> bool {
+        matches!(self, Self::Disk { fault, .. } if *fault != Fault::Other)
+    }
+}
+
+/// What the operating system reported when a disk operation failed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Fault {
+    /// No space left, or a quota is used up.
+    Full,
+    /// Missing rights.
+    Denied,
+    ReadOnly,
+    /// Input/output error.
+    Device,
+    /// Anything else, such as a defect of sled.
+    Other,
+}
+
+impl Fault {
+    /// Reads the code of the operating system from the text of an error. sled keeps only the text: as `os error 28`, or
+    /// as `code: 28` after it was passed between threads.
+    fn of(cause: &str) -> Self {
+        let code = ["os error ", "code: "].iter().find_map(|label| {
+            let digits = cause.split_once(label)?.1;
+            digits.split(|it: char| !it.is_ascii_digit()).next()?.parse::<i32>().ok()
+        });
+        match code {
+            // ENOSPC, EDQUOT, EFBIG.
+            Some(28 | 122 | 27) => Self::Full,
+            // EPERM, EACCES.
+            Some(1 | 13) => Self::Denied,
+            // EROFS.
+            Some(30) => Self::ReadOnly,
+            // EIO, ENXIO, ENODEV, EUCLEAN.
+            Some(5 | 6 | 19 | 117) => Self::Device,
+            _ => Self::Other,
+        }
+    }
+
+    /// Returns what happened, unless it is unknown.
+    fn text(self) -> Option<&'static str> {
+        match self {
+            Self::Full => Some("the disk is full"),
+            Self::Denied => Some("the rights to the data folder are missing"),
+            Self::ReadOnly => Some("the file system is read-only"),
+            Self::Device => Some("the disk reported an input/output error"),
+            Self::Other => None,
+        }
+    }
+}
+
+/// The reason why a store refuses writes.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct StopReason {
+    pub fault: Fault,
+    /// The error, for the log.
+    pub cause: String,
+}
+
+impl StopReason {
+    pub(crate) fn of(error: &Error) -> Self {
+        let fault = match error {
+            Error::Disk { fault, .. } => *fault,
+            Error::NoRoom { .. } => Fault::Full,
+            _ => Fault::Other,
+        };
+        Self { fault, cause: error.to_string() }
+    }
+
+    /// Returns what the person who runs the gateway should do. Names no path.
+    pub fn advice(&self) -> &'static str {
+        match self.fault {
+            Fault::Full => "free some space",
+            Fault::Denied => "give the gateway's user write access to the data folder",
+            Fault::ReadOnly => "mount the file system with write access",
+            Fault::Device => "check the disk and its cable",
+            Fault::Other => "see the log",
+        }
+    }
+}
+
+/// What happened, without paths.
+impl fmt::Display for StopReason {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.fault.text().unwrap_or("a write failed"))
     }
 }
 
 pub type Result<T, E = Error> = std::result::Result<T, E>;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn errors_of_the_system_are_named_as_such() {
+        let of_code = |code| std::io::Error::from_raw_os_error(code);
+        for (error, fault, text) in [
+            (Error::disk("write", of_code(28)), Fault::Full, "failed to write: the disk is full"),
+            (Error::disk("write", of_code(122)), Fault::Full, "failed to write: the disk is full"),
+            (
+                Error::disk("write", of_code(30)),
+                Fault::ReadOnly,
+                "failed to write: the file system is read-only",
+            ),
+            (
+                Error::disk("open", of_code(13)),
+                Fault::Denied,
+                "failed to open: the rights to the data folder are missing",
+            ),
+            // sled passes an error between threads like this.
+            (
+                Error::disk("write", format!("IO error: {:?}", of_code(5))),
+                Fault::Device,
+                "failed to write: the disk reported an input/output error",
+            ),
+            (Error::disk("read", "Read corrupted data"), Fault::Other, "failed to read: Read corrupted data"),
+        ] {
+            assert_eq!((StopReason::of(&error).fault, error.to_string().as_str()), (fault, text));
+            assert_eq!(error.is_of_system(), fault != Fault::Other);
+        }
+    }
+}

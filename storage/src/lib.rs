@@ -26,7 +26,7 @@ mod store;
 mod write;
 
 pub use self::changes::{Change, ChangeMessage, ChangedIds, Changes, CollectionChange};
-pub use self::error::{Error, Result};
+pub use self::error::{Error, Fault, Result, StopReason};
 pub use self::models::stream_index::{NotReady, StreamIndex};
 pub use self::models::{Models, seed, store_catalogue};
 pub use self::read::collection::Collection;

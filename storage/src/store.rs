@@ -4,9 +4,11 @@ use std::fs::{self, File};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::time::Duration;
 
 use parking_lot::{Mutex, RwLock};
-use tokio::sync::broadcast;
+use tokio::sync::{broadcast, watch};
+use tokio::time::Instant;
 
 use crate::changes::{BACKLOG, Change, Changes};
 use crate::engine::block_cache::BlockCache;
@@ -16,7 +18,7 @@ use crate::engine::folder::{database_folder, database_folders, lock, remove_fold
 use crate::engine::shared::Shared;
 use crate::engine::state::{Directory, State};
 use crate::engine::vault::Vault;
-use crate::error::{Error, Result};
+use crate::error::{Error, Result, StopReason};
 use crate::read::collection::Collection;
 use crate::read::table::{self, Table};
 use crate::read::view::{self, Reader, View};
@@ -51,6 +53,8 @@ pub struct StoreStatistics {
     pub disk_bytes: u64,
     /// Memory of the cached blocks.
     pub cache_bytes: usize,
+    /// Time since the last commit became durable, or since the store was opened.
+    pub last_commit_age: Duration,
 }
 
 impl StoreStatistics {
@@ -128,7 +132,8 @@ impl Store {
             cache: Mutex::new(BlockCache::default()),
             changes: broadcast::channel(BACKLOG).0,
             n_scans: 0.into(),
-            stopped: Mutex::new(None),
+            stop: watch::channel(None).0,
+            committed_at: Mutex::new(Instant::now()),
             _lock: lock,
         });
         let mut writer = Writer::new(Arc::clone(&shared), commit_file, mark.generation);
@@ -242,7 +247,13 @@ impl Store {
             live_bytes,
             disk_bytes: disk.bytes(),
             cache_bytes: self.shared.cache.lock().bytes(),
+            last_commit_age: self.shared.committed_at.lock().elapsed(),
         }
+    }
+
+    /// Returns the reason why writes are refused, and follows it. `None` while they are accepted.
+    pub fn stop_reason(&self) -> watch::Receiver<Option<StopReason>> {
+        self.shared.stop.subscribe()
     }
 
     /// Names the damaged records that were set aside at this or an earlier start; the store opened without them. Only
@@ -252,7 +263,8 @@ impl Store {
     }
 
     /// Waits for the submitted writes and stops the writer: later writes are refused, reads still work. The folder is
-    /// unlocked once the last handle is dropped. Blocks.
+    /// unlocked once the last handle is dropped. Blocks for ten seconds at most, also if the disk hangs; no answered
+    /// write is lost then.
     pub fn close(&self) {
         self.writer.close();
     }

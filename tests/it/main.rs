@@ -21,6 +21,7 @@ mod demo;
 mod egress;
 mod events;
 mod failover;
+mod full_disk;
 mod http_server;
 mod import;
 mod lifecycle;

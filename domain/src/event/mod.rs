@@ -1,4 +1,4 @@
-//! The fifteen events that integrations can subscribe to, and their payloads.
+//! The fifteen events that integrations can subscribe to, the events of the gateway itself, and their payloads.
 //!
 //! A payload is one flat JSON object. Keys of the same meaning have the same name in every event, every event always
 //! has all of its keys, and no payload contains credentials of a provider.
@@ -118,6 +118,13 @@ pub enum EventBody {
         attempt: CallerRef,
         reason: String,
     },
+    /// The store refuses writes. Not for subscribers: their integrations are in the store.
+    StoreStopped {
+        /// What happened, and what to do.
+        reason: String,
+    },
+    /// The store accepts writes again. Not for subscribers.
+    StoreResumed,
 }
 
 /// The channel that an event is about.
@@ -173,7 +180,7 @@ pub struct CallerRef {
 }
 
 impl EventBody {
-    /// The names of all events, in the order of the API.
+    /// The names of the events that integrations can subscribe to, in the order of the API.
     pub const NAMES: [&'static str; 15] = [
         "channel_start",
         "channel_stop",
@@ -192,7 +199,7 @@ impl EventBody {
         "m3u_blocked",
     ];
 
-    /// Returns the name that subscribers use.
+    /// Returns the name of the event.
     pub fn name(&self) -> &'static str {
         match self {
             Self::ChannelStart { .. } => "channel_start",
@@ -210,6 +217,8 @@ impl EventBody {
             Self::LoginFailed { .. } => "login_failed",
             Self::EpgBlocked { .. } => "epg_blocked",
             Self::M3uBlocked { .. } => "m3u_blocked",
+            Self::StoreStopped { .. } => "store_stopped",
+            Self::StoreResumed => "store_resumed",
         }
     }
 
@@ -230,7 +239,9 @@ impl EventBody {
             | Self::M3uRefresh { .. }
             | Self::LoginFailed { .. }
             | Self::EpgBlocked { .. }
-            | Self::M3uBlocked { .. } => None,
+            | Self::M3uBlocked { .. }
+            | Self::StoreStopped { .. }
+            | Self::StoreResumed => None,
         }
     }
 }
@@ -325,6 +336,8 @@ fn body<M: SerializeMap>(map: &mut M, event: &EventBody) -> Result<(), M::Error>
             map.serialize_entry("user_agent", &attempt.user_agent)?;
             map.serialize_entry("reason", reason)
         }
+        EventBody::StoreStopped { reason } => map.serialize_entry("reason", reason),
+        EventBody::StoreResumed => Ok(()),
     }
 }
 

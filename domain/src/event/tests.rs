@@ -89,6 +89,8 @@ fn all() -> Vec<EventBody> {
         EventBody::LoginFailed { attempt: caller(), reason: reason() },
         EventBody::EpgBlocked { attempt: caller(), reason: reason() },
         EventBody::M3uBlocked { attempt: caller(), reason: reason() },
+        EventBody::StoreStopped { reason: reason() },
+        EventBody::StoreResumed,
     ]
 }
 
@@ -98,7 +100,9 @@ fn payload(body: EventBody) -> Value {
 
 #[test]
 fn the_fifteen_events_have_the_names_of_the_api() {
-    assert_eq!(all().iter().map(EventBody::name).collect::<Vec<_>>(), EventBody::NAMES);
+    let names: Vec<_> = all().iter().map(EventBody::name).collect();
+    assert_eq!(names[..15], EventBody::NAMES);
+    assert_eq!(names[15..], ["store_stopped", "store_resumed"]);
 }
 
 #[test]

@@ -13,7 +13,7 @@ pub(crate) mod input;
 pub(super) mod list;
 pub(super) mod openapi;
 pub(super) mod record;
-mod refuse;
+pub(crate) mod refuse;
 pub(crate) mod route;
 mod router;
 #[cfg(test)]

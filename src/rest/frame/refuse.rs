@@ -2,7 +2,7 @@
 
 use http::StatusCode;
 use serde_json::json;
-use storage::Error as StoreError;
+use storage::{Error as StoreError, StopReason};
 use tracing::error;
 use uuid::Uuid;
 
@@ -68,15 +68,24 @@ impl Refusal {
     }
 }
 
+/// Describes why the store refuses writes, and what to do.
+pub(crate) fn refused_writes(why: &StopReason) -> String {
+    let advice = why.advice();
+    format!(
+        "The store refuses changes: {why}. To continue, {advice}; a restart is not needed. Playback goes on."
+    )
+}
+
 impl From<StoreError> for Refusal {
     fn from(error: StoreError) -> Self {
         use StoreError;
         match error {
             StoreError::Taken { index, .. } => Refusal::taken(index),
-            StoreError::Stopped(_) | StoreError::Closed => {
-                Refusal::unavailable("The store accepts no writes at the moment.").retry_soon()
+            StoreError::Stopped(why) => Refusal::unavailable(refused_writes(&why)).retry_soon(),
+            StoreError::Closed => Refusal::unavailable("The gateway is stopping.").retry_soon(),
+            StoreError::Busy(_) | StoreError::NoRoom { .. } | StoreError::Interrupted => {
+                Refusal::unavailable(error.to_string()).retry_soon()
             }
-            StoreError::Busy(_) => Refusal::unavailable(error.to_string()).retry_soon(),
             StoreError::TooLarge { .. } => Refusal::bad_request(error.to_string()),
             other => Refusal::fault(format_args!("use the store: {other}")),
         }

@@ -86,13 +86,17 @@ impl CommitFile {
             Err(error) if error.kind() == ErrorKind::NotFound => return Ok(None),
             Err(error) => return Err(Error::disk("open the commit file", error)),
         };
-        let marks = (0..2).filter_map(|half| {
+        let mut marks = Vec::with_capacity(2);
+        for half in 0..2 {
             let mut bytes = vec![0; HALF];
-            file.read_exact_at(&mut bytes, half * HALF as u64).ok()?;
-            let (serial, mark) = parse(&bytes)?;
-            Some((serial, half, mark))
-        });
-        let Some((serial, half, mark)) = marks.max_by_key(|(serial, ..)| *serial) else {
+            match file.read_exact_at(&mut bytes, half * HALF as u64) {
+                Ok(()) => marks.extend(parse(&bytes).map(|(serial, mark)| (serial, half, mark))),
+                // A file that is too short is damaged.
+                Err(error) if error.kind() == ErrorKind::UnexpectedEof => {}
+                Err(error) => return Err(Error::disk("read the commit file", error)),
+            }
+        }
+        let Some((serial, half, mark)) = marks.into_iter().max_by_key(|(serial, ..)| *serial) else {
             return Err(Error::Damaged {
                 at: folder.to_owned(),
                 what: "the commit file cannot be read, so missing records cannot be detected".to_owned(),

@@ -9,6 +9,7 @@
 
 use std::collections::{BTreeMap, HashMap};
 use std::fs::{self, File};
+use std::ops::Deref;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
@@ -77,7 +78,7 @@ impl Slice {
 
 /// An open database.
 pub(crate) struct Disk {
-    db: sled::Db,
+    db: Db,
     file: File,
     n_slices: AtomicUsize,
     weight_max: AtomicUsize,
@@ -88,6 +89,36 @@ pub(crate) struct Disk {
     pieces: Mutex<HashMap<Vec<u8>, u16>>,
     /// The last field, because sled has to close its files first.
     cleanup: Cleanup,
+}
+
+/// sled waits for ever when it is dropped after some failures, and panics if its last sync fails.
+struct Db {
+    db: Option<sled::Db>,
+    has_failed: AtomicBool,
+}
+
+impl Deref for Db {
+    type Target = sled::Db;
+
+    fn deref(&self) -> &sled::Db {
+        self.db.as_ref().expect("taken on drop only")
+    }
+}
+
+impl Drop for Db {
+    fn drop(&mut self) {
+        let db = self.db.take();
+        let close = move || {
+            if let Err(panic) = catch_unwind(AssertUnwindSafe(|| drop(db))) {
+                tracing::warn!("failed to close the database: {}", panic_message(&*panic));
+            }
+        };
+        match self.has_failed.load(Ordering::SeqCst) {
+            // Without a thread, its memory is not freed.
+            true => drop(std::thread::Builder::new().name("store-close".to_owned()).spawn(close)),
+            false => close(),
+        }
+    }
 }
 
 /// Removes the folder of a replaced database.
@@ -136,16 +167,20 @@ impl Disk {
                     }
                     std::thread::sleep(LOCK_PAUSE);
                 }
-                Ok(Err(error)) => return Err(damaged(format!("failed to open the database: {error}"))),
-                Err(panic) => {
-                    return Err(damaged(format!("failed to open the database: {}", panic_message(&*panic))));
+                failed => {
+                    let cause = failed.map_or_else(
+                        |panic| panic_message(&*panic),
+                        |error| error.err().map(|it| it.to_string()).unwrap_or_default(),
+                    );
+                    let error = Error::disk("open the database", cause);
+                    return Err(if error.is_of_system() { error } else { damaged(error.to_string()) });
                 }
             }
         };
         let file =
             File::open(folder.join("db")).map_err(|error| Error::disk("open the database file", error))?;
         let disk = Self {
-            db,
+            db: Db { db: Some(db), has_failed: AtomicBool::new(false) },
             file,
             n_slices: AtomicUsize::new(0),
             weight_max: AtomicUsize::new(0),
@@ -154,7 +189,8 @@ impl Disk {
             pieces: Mutex::new(HashMap::new()),
             cleanup: Cleanup { folder: folder.to_owned(), is_replaced: AtomicBool::new(false) },
         };
-        disk.count_pieces().map_err(|error| damaged(error.to_string()))?;
+        disk.count_pieces()
+            .map_err(|error| if error.is_of_system() { error } else { damaged(error.to_string()) })?;
         Ok(disk)
     }
 
@@ -252,7 +288,10 @@ impl Disk {
 
     fn sync_file(&self) -> Result<()> {
         self.unsynced_bytes.store(0, Ordering::Relaxed);
-        self.file.sync_data().map_err(|error| Error::disk("sync the database", error))
+        self.file.sync_data().map_err(|error| {
+            self.db.has_failed.store(true, Ordering::SeqCst);
+            Error::disk("sync the database", error)
+        })
     }
 
     /// Lists all keys with this prefix and their values, in the order of keys and without pieces. Ends after the first
@@ -279,6 +318,10 @@ impl Disk {
             has_ended = !matches!(item, Some(Ok(_)));
             item
         })
+    }
+
+    pub(crate) fn folder(&self) -> &Path {
+        &self.cleanup.folder
     }
 
     /// Size of the database on the disk, in bytes.
@@ -313,10 +356,14 @@ impl Disk {
     }
 
     fn guarded<T>(&self, what: &'static str, work: impl FnOnce() -> sled::Result<T>) -> Result<T> {
-        match catch_unwind(AssertUnwindSafe(work)) {
+        let done = match catch_unwind(AssertUnwindSafe(work)) {
             Ok(done) => done.map_err(|error| Error::disk(what, error)),
             Err(panic) => Err(Error::disk(what, panic_message(&*panic))),
+        };
+        if done.is_err() {
+            self.db.has_failed.store(true, Ordering::SeqCst);
         }
+        done
     }
 }
 

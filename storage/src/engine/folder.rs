@@ -2,6 +2,7 @@
 
 use std::fs::{self, File};
 use std::io::{ErrorKind, Read as _};
+use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 
 use crate::engine::disk::Disk;
@@ -61,8 +62,9 @@ pub(crate) fn copy_database(from: &Path, to: &Path) -> Result<()> {
     })
 }
 
+/// Copies a folder with everything in it, for its owner only.
 fn copy_folder(from: &Path, to: &Path) -> std::io::Result<()> {
-    fs::create_dir(to)?;
+    fs::DirBuilder::new().mode(0o700).create(to)?;
     for entry in fs::read_dir(from)? {
         let entry = entry?;
         let target = to.join(entry.file_name());

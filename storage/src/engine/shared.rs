@@ -6,7 +6,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use parking_lot::{Mutex, RwLock};
-use tokio::sync::broadcast;
+use tokio::sync::{broadcast, watch};
+use tokio::time::Instant;
 
 use crate::changes::Change;
 use crate::engine::block::Block;
@@ -16,7 +17,7 @@ use crate::engine::disk::Disk;
 use crate::engine::state::{State, record_counts, value_sums};
 use crate::engine::value::{DiskKey, Location, Value};
 use crate::engine::vault::Vault;
-use crate::error::{Error, Result};
+use crate::error::{Error, Result, StopReason};
 use crate::record::{RecordType, Schema};
 
 pub(crate) struct Shared {
@@ -33,8 +34,10 @@ pub(crate) struct Shared {
     pub(crate) changes: broadcast::Sender<Arc<Change>>,
     /// Number of readers that scan a whole partition. Replaced values are not swept while there are any.
     pub(crate) n_scans: AtomicUsize,
-    /// Reason why writes are refused; set when a write failed half-way.
-    pub(crate) stopped: Mutex<Option<String>>,
+    /// Reason why writes are refused.
+    pub(crate) stop: watch::Sender<Option<StopReason>>,
+    /// When the last commit became durable, or the store was opened.
+    pub(crate) committed_at: Mutex<Instant>,
     /// Held as long as the store is open.
     pub(crate) _lock: File,
 }

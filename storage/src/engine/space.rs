@@ -3,6 +3,26 @@
 //! sled never returns space to the file system, so a store with many changes grows. The store is compacted when it
 //! opens; until then it logs a warning.
 
+use std::path::Path;
+
+use crate::error::{Error, Result};
+
+/// Room that has to be left on the disk; writes are refused below. sled cannot go on after a failed write, so writes
+/// stop before one fails. The crate's own tests let them fail.
+const RESERVE_BYTES: u64 = if cfg!(test) { 0 } else { 16 * 1024 * 1024 };
+
+/// Refuses work that writes this many bytes if the file system of a folder would be full afterwards. `what` completes
+/// "not enough room on the disk to …".
+pub(crate) fn ensure_room(folder: &Path, what: &'static str, bytes: u64) -> Result<()> {
+    // A file system that does not say how much room it has is taken to have enough.
+    let Ok(found) = rustix::fs::statvfs(folder) else { return Ok(()) };
+    let (needed, available) = (bytes + RESERVE_BYTES, found.f_bavail.saturating_mul(found.f_frsize));
+    match available < needed {
+        true => Err(Error::NoRoom { what, needed, available }),
+        false => Ok(()),
+    }
+}
+
 /// A store wastes space when its database is more than this many times the size of its records …
 pub(crate) const AMPLIFICATION_MAX: u64 = 4;
 /// … and at least this large.

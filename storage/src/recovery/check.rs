@@ -77,9 +77,9 @@ pub fn check(folder: &Path, key_file: &Path, schema: &Schema) -> Result<CheckRep
     report.acknowledged = found.mark.as_ref().map(|it| it.counts.clone()).unwrap_or_default();
     let Some(database) = &found.database else { return Ok(report) };
     report.disk_bytes = folder_bytes(database);
-    let copy = DatabaseCopy::of(database, folder)?;
+    let copy = DatabaseCopy::temporary(database, folder)?;
     let mut read = ScannedValues::default();
-    read.open(&copy.folder, &mut report.problems, &mut report.damage);
+    read.open(&copy.folder, &mut report.problems, &mut report.damage)?;
     drop(copy);
     inspector.refuse_wrong_key(&read)?;
     let mut unknown = BTreeSet::new();

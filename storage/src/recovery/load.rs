@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, BTreeSet, HashSet};
 
 use crate::engine::block::Block;
 use crate::engine::commit_file::CommitMark;
+use crate::engine::disk::Disk;
 use crate::engine::shared::Shared;
 use crate::engine::state::{Directory, Pairs, Partition, State, pair_of, record_counts, value_sums};
 use crate::engine::value::{DiskKey, Location, Value};
@@ -54,9 +55,8 @@ struct Loader<'a> {
 }
 
 /// Loads all records.
-pub(crate) fn load(shared: &Shared, mark: &CommitMark) -> Result<Loaded> {
+pub(crate) fn load(shared: &Shared, disk: &Disk, mark: &CommitMark) -> Result<Loaded> {
     let damaged = |what: String| Error::Damaged { at: shared.folder.clone(), what };
-    let disk = shared.disk();
     let mut stages = HashSet::new();
     for item in disk.scan(b"s") {
         let (key, bytes) = item?;
@@ -89,7 +89,8 @@ pub(crate) fn load(shared: &Shared, mark: &CommitMark) -> Result<Loaded> {
     // next key is read.
     let mut candidate: Option<(DiskKey, ScannedValue)> = None;
     for item in disk.scan(b"") {
-        let (key, bytes) = item.map_err(|error| damaged(error.to_string()))?;
+        let (key, bytes) =
+            item.map_err(|error| if error.is_of_system() { error } else { damaged(error.to_string()) })?;
         let Some(disk_key) = DiskKey::parse(&key) else {
             return Err(damaged("unknown key in the database".to_owned()));
         };

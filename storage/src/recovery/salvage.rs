@@ -139,7 +139,11 @@ fn read(
 ) -> Result<ScannedValues> {
     let copy = DatabaseCopy::of(folder, into)?;
     let mut read = ScannedValues::default();
-    let is_read = read.open(&copy.folder, &mut salvaged.problems, &mut salvaged.damage);
+    let opened = read.open(&copy.folder, &mut salvaged.problems, &mut salvaged.damage);
+    let is_read = opened.unwrap_or_else(|error| {
+        salvaged.problems.push(error.to_string());
+        false
+    });
     let is_short = read.values.get(&DiskKey::Meta.encode()).map(|it| it.commit) < found.commit;
     if !is_read || is_short {
         salvaged.problems.push("the files were searched for records; removed records may be back".to_owned());

@@ -7,10 +7,12 @@ use std::fs::{self, File};
 use std::path::{Path, PathBuf};
 
 use crate::engine::commit_file::{self, CommitFile, CommitMark};
-use crate::engine::disk::Disk;
+use crate::engine::disk::{Disk, folder_bytes};
 use crate::engine::folder::{copy_database, database_folder, database_folders, lock};
 use crate::engine::pieces::join;
+use crate::engine::space::ensure_room;
 use crate::engine::value::{DiskKey, MAGIC, PIECE_LETTER, Value};
+use crate::engine::vault::random;
 use crate::error::{Error, Result};
 use crate::recovery::damage::Damage;
 use crate::recovery::migration::{FORMATS, refuse_newer};
@@ -44,6 +46,7 @@ pub(crate) fn find_store(folder: &Path, problems: &mut Vec<String>) -> Result<Fo
             problems.push("the commit file is missing".to_owned());
             None
         }
+        Err(error) if error.is_of_system() => return Err(error),
         Err(error) => {
             problems.push(error.to_string());
             None
@@ -69,8 +72,28 @@ pub(crate) struct DatabaseCopy {
 }
 
 impl DatabaseCopy {
+    /// Copies a database to a folder of its own in `parent`.
     pub(crate) fn of(database: &Path, parent: &Path) -> Result<Self> {
-        let folder = parent.join(COPY_FOLDER);
+        Self::at(database, parent.join(COPY_FOLDER))
+    }
+
+    /// Copies a database to the folder for temporary files, because the disk of the store may be full, or next to it if
+    /// that has no room.
+    pub(crate) fn temporary(database: &Path, parent: &Path) -> Result<Self> {
+        let (bytes, temporary) = (folder_bytes(database), std::env::temp_dir());
+        if ensure_room(&temporary, "copy the database", bytes).is_err() {
+            ensure_room(parent, "copy the database", bytes)?;
+            return Self::of(database, parent);
+        }
+        let folder = temporary.join(format!(
+            "headwater-check-{}-{:016x}",
+            std::process::id(),
+            u64::from_ne_bytes(random()?)
+        ));
+        Self::at(database, folder)
+    }
+
+    fn at(database: &Path, folder: PathBuf) -> Result<Self> {
         copy_database(database, &folder)?;
         Ok(Self { folder })
     }
@@ -89,21 +112,31 @@ pub(crate) struct ScannedValues {
 }
 
 impl ScannedValues {
-    /// Reads all values through sled. Returns false if reading failed before the end.
-    pub(crate) fn open(&mut self, database: &Path, problems: &mut Vec<String>, damage: &mut Damage) -> bool {
+    /// Reads all values through sled. Returns false if damage ended the reading.
+    ///
+    /// # Errors
+    /// If the operating system refuses to read, which says nothing about the values.
+    pub(crate) fn open(
+        &mut self,
+        database: &Path,
+        problems: &mut Vec<String>,
+        damage: &mut Damage,
+    ) -> Result<bool> {
         let disk = match Disk::open(database) {
             Ok(disk) => disk,
+            Err(error) if error.is_of_system() => return Err(error),
             Err(error) => {
                 problems.push(error.to_string());
-                return false;
+                return Ok(false);
             }
         };
         for item in disk.scan(b"") {
             let (key, bytes) = match item {
                 Ok(item) => item,
+                Err(error) if error.is_of_system() => return Err(error),
                 Err(error) => {
                     problems.push(error.to_string());
-                    return false;
+                    return Ok(false);
                 }
             };
             let Some(disk_key) = DiskKey::parse(&key) else {
@@ -115,7 +148,7 @@ impl ScannedValues {
                 Err(error) => damage.add(disk_key.to_string(), &error),
             }
         }
-        true
+        Ok(true)
     }
 
     /// Searches the files for intact values at any position. Takes the newest of several with the same key.

@@ -155,7 +155,8 @@ impl<T: Record> BulkWrite<T> {
 
     fn send(&mut self) -> Result<()> {
         let slice = std::mem::take(&mut self.slice);
-        self.writer.request(|reply| Job::WriteStaged { slice, reply })
+        let stage = self.stage;
+        self.writer.request(|reply| Job::WriteStaged { stage, slice, reply })
     }
 }
 

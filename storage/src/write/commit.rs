@@ -3,6 +3,8 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use tokio::time::Instant;
+
 use crate::changes::{Change, ChangedIds, CollectionChange, IDS_MAX};
 use crate::engine::disk::{SLICE_WEIGHT_MAX, Slice};
 use crate::engine::shared::Shared;
@@ -22,10 +24,11 @@ impl Writer {
         if overlay.is_empty() && stage.is_none() {
             return Ok(());
         }
-        self.ensure_not_stopped()?;
+        self.ensure_writable()?;
         let done = self.commit_now(overlay, stage);
         self.stop_after(&done);
         let change = done?;
+        *self.shared.committed_at.lock() = Instant::now();
         self.notify(change);
         Ok(())
     }

@@ -7,15 +7,20 @@ use std::sync::atomic::Ordering;
 use crate::engine::disk::Disk;
 use crate::engine::folder::{create_database, database_folder};
 use crate::engine::slice_writer::SliceWriter;
-use crate::engine::space::SpaceMonitor;
+use crate::engine::space::{SpaceMonitor, ensure_room};
 use crate::error::Result;
 use crate::write::writer::Writer;
+
+/// Room that the new database may take, compared with its records: sled writes some pages more than once.
+const ROOM_PER_LIVE_BYTE: u64 = 2;
 
 impl Writer {
     /// Replaces the database by a new one with the current values only. After a failure the present database stays in
     /// use.
     pub(crate) fn compact(&mut self) -> Result<()> {
         let shared = Arc::clone(&self.shared);
+        let live_bytes = shared.state.read().live_bytes();
+        ensure_room(&shared.folder, "compact the store", ROOM_PER_LIVE_BYTE * live_bytes)?;
         let old = shared.disk();
         let generation = self.generation + 1;
         // A scan that begins from now on reads current values, so only an older scan can still need replaced ones.

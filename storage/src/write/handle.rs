@@ -4,9 +4,11 @@ use std::fs;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::thread::JoinHandle;
+use std::time::Duration;
 
 use parking_lot::Mutex;
 use tokio::sync::{mpsc, oneshot};
+use tokio::time::Instant;
 
 use crate::error::{Error, Result};
 use crate::write::Write;
@@ -14,6 +16,11 @@ use crate::write::writer::{Answer, Job, Writer};
 
 /// Jobs that wait for the writer before a caller has to wait to submit another.
 const QUEUE: usize = 256;
+
+/// Longest wait for the end of the writer. A failed disk may hang for minutes, and everything answered is durable.
+const CLOSE_MAX: Duration = Duration::from_secs(if cfg!(test) { 1 } else { 10 });
+/// Pause between two looks at the writer, while closing.
+const CLOSE_PAUSE: Duration = Duration::from_millis(2);
 
 /// Submits jobs to the writer thread. Clones share one thread; the last one stops it.
 #[derive(Clone)]
@@ -32,20 +39,32 @@ struct WriterThread {
 
 impl Drop for WriterThread {
     fn drop(&mut self) {
-        // Senders that waiting callers still hold do not keep the store open.
-        if let Some(queue) = self.queue.upgrade() {
-            drop(queue.try_send(Job::Close));
-        }
-        if let Some(thread) = self.thread.lock().take()
-            && thread.thread().id() != std::thread::current().id()
-        {
-            drop(thread.join());
-        }
-        self.remove_temporary();
+        self.close();
     }
 }
 
 impl WriterThread {
+    /// Waits for the submitted jobs and stops the thread, unless the disk hangs.
+    fn close(&self) {
+        let deadline = Instant::now() + CLOSE_MAX;
+        let mut is_told = false;
+        let thread = self.thread.lock().take();
+        while let Some(thread) = &thread
+            && !thread.is_finished()
+            && thread.thread().id() != std::thread::current().id()
+        {
+            if Instant::now() > deadline {
+                tracing::error!("the disk does not respond; the store is left as it is");
+                break;
+            }
+            // Senders that waiting callers still hold do not keep the store open. The queue may be full.
+            is_told = is_told || self.queue.upgrade().is_none_or(|queue| queue.try_send(Job::Close).is_ok());
+            std::thread::sleep(CLOSE_PAUSE);
+        }
+        // Not left to the last handle: a process may exit while other tasks still hold one.
+        self.remove_temporary();
+    }
+
     /// Removes the folder of a temporary store. Readers with open files can continue.
     fn remove_temporary(&self) {
         if let Some(folder) = &self.temporary {
@@ -124,12 +143,7 @@ impl WriterHandle {
 
     /// Waits for the submitted jobs and stops the thread.
     pub(crate) fn close(&self) {
-        drop(self.queue.blocking_send(Job::Close));
-        if let Some(thread) = self.thread.thread.lock().take() {
-            drop(thread.join());
-        }
-        // Not left to the last handle: a process may exit while other tasks still hold one.
-        self.thread.remove_temporary();
+        self.thread.close();
     }
 }
 

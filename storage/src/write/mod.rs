@@ -8,6 +8,7 @@ mod memory_update;
 mod overlay;
 mod stage;
 mod start;
+mod stop;
 mod sweep;
 pub(crate) mod writer;
 

@@ -5,6 +5,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
 use crate::engine::disk::Slice;
+use crate::engine::space::ensure_room;
 use crate::engine::state::Partition;
 use crate::engine::value::{DiskKey, Value};
 use crate::error::{Error, Result};
@@ -27,7 +28,13 @@ impl Writer {
     }
 
     pub(crate) fn begin_stage(&mut self, type_number: usize, owner: u64) -> Result<u64> {
-        self.ensure_not_stopped()?;
+        self.ensure_writable()?;
+        // An import usually replaces the records of its owner by about as many.
+        let bytes = {
+            let state = self.shared.state.read();
+            state.directories[type_number].partitions.get(&owner).map_or(0, Partition::bytes)
+        };
+        ensure_room(&self.shared.folder, "begin the import", bytes)?;
         if self.stages.values().any(|it| (it.type_number, it.owner) == (type_number, owner)) {
             return Err(Error::Busy(self.shared.record_type(type_number).name));
         }
@@ -47,8 +54,12 @@ impl Writer {
         Ok(first)
     }
 
-    pub(crate) fn write_staged(&mut self, slice: Slice) -> Result<()> {
-        self.ensure_not_stopped()?;
+    pub(crate) fn write_staged(&mut self, stage: u64, slice: Slice) -> Result<()> {
+        self.ensure_writable()?;
+        // Without its mark, a stage would look current after a restart.
+        if !self.stages.contains_key(&stage) {
+            return Err(Error::Interrupted);
+        }
         let disk = self.shared.disk();
         let done = disk.apply(slice).and_then(|()| disk.flush());
         self.stop_after(&done);
@@ -59,7 +70,7 @@ impl Writer {
     pub(crate) fn commit_stage(&mut self, stage: u64, partition: Partition, fill: StageFill) {
         let shared = Arc::clone(&self.shared);
         let Some(open) = self.stages.get(&stage) else {
-            drop(fill(Err(Error::Closed)));
+            drop(fill(Err(Error::Interrupted)));
             return;
         };
         let (type_number, owner) = (open.type_number, open.owner);
@@ -88,7 +99,9 @@ impl Writer {
 
     /// Queues the values of a cancelled stage to be swept, and its mark after them.
     pub(crate) fn abandon_stage(&mut self, stage: u64, keys: Vec<Vec<u8>>) {
-        self.stages.remove(&stage);
+        if self.stages.remove(&stage).is_none() {
+            return;
+        }
         self.leftovers.extend(keys);
         self.leftovers.insert(DiskKey::Stage(stage).encode());
     }

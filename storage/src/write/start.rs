@@ -36,10 +36,10 @@ impl Writer {
     /// Reads all records, compares them with the last acknowledged commit, and removes the leftovers of a crash. Then
     /// this database replaces all others.
     pub(crate) fn load(&mut self, mark: &CommitMark) -> Result<()> {
-        let loaded = load::load(&self.shared, mark)?;
+        let disk = self.shared.disk();
+        let loaded = load::load(&self.shared, &disk, mark)?;
         self.last = loaded.last.max(mark.commit);
         self.leftovers = loaded.leftovers;
-        let disk = self.shared.disk();
         while !self.leftovers.is_empty() {
             sweep(&disk, &mut self.leftovers)?;
         }
@@ -78,7 +78,9 @@ impl Writer {
     /// Makes everything durable and notes the state of the database, so that the next start can tell whether it changed
     /// since.
     pub(crate) fn close(&mut self) -> Result<()> {
-        self.ensure_not_stopped()?;
+        if self.is_disk_unknown() {
+            return self.ensure_not_stopped();
+        }
         self.shared.disk().sync()?;
         let closed = checksum(&database_folder(&self.shared.folder, self.generation))?;
         let mark = self.shared.mark(self.generation, &self.shared.state.read());
@@ -87,7 +89,7 @@ impl Writer {
 }
 
 /// Moves damaged records to keys of their own, durably.
-fn set_aside(disk: &Disk, damaged: Vec<DamagedValue>, state: &mut State) -> Result<()> {
+pub(crate) fn set_aside(disk: &Disk, damaged: Vec<DamagedValue>, state: &mut State) -> Result<()> {
     if damaged.is_empty() {
         return Ok(());
     }

@@ -57,10 +57,11 @@ use crate::engine::disk::{SLICE_WEIGHT_MAX, Slice};
 use crate::engine::shared::Shared;
 use crate::engine::space::SpaceMonitor;
 use crate::engine::state::Partition;
-use crate::error::{Error, Result};
+use crate::error::{Error, Result, StopReason};
 use crate::read::view::{Reader, RegisterView, RegisteredView};
 use crate::write::Write;
 use crate::write::overlay::Overlay;
+use crate::write::stop::{Next, Refusing};
 
 /// Maximum weight of one write: this many single records, or a fifth as many blocks. Larger writes use
 /// [`BulkWrite`](crate::BulkWrite).
@@ -93,6 +94,7 @@ pub(crate) enum Job {
     },
     /// Writes one slice of a bulk write.
     WriteStaged {
+        stage: u64,
         slice: Slice,
         reply: oneshot::Sender<Result<()>>,
     },
@@ -133,6 +135,8 @@ pub(crate) struct Writer {
     pub(crate) stages: BTreeMap<u64, OpenStage>,
     views: Vec<RegisteredView>,
     pub(crate) space_monitor: SpaceMonitor,
+    /// Set while writes are refused.
+    pub(crate) refusing: Option<Refusing>,
 }
 
 impl Writer {
@@ -146,6 +150,7 @@ impl Writer {
             stages: BTreeMap::new(),
             views: Vec::new(),
             space_monitor: SpaceMonitor::default(),
+            refusing: None,
         }
     }
 
@@ -159,12 +164,17 @@ impl Writer {
                     Ok(job) => job,
                     Err(mpsc::error::TryRecvError::Disconnected) => break,
                     Err(mpsc::error::TryRecvError::Empty) if self.sweep_one_slice() => continue,
-                    Err(mpsc::error::TryRecvError::Empty) => match jobs.blocking_recv() {
-                        Some(job) => job,
-                        None => break,
+                    Err(mpsc::error::TryRecvError::Empty) => match self.wait_for_job(&mut jobs) {
+                        Next::Job(job) => job,
+                        Next::Resume => {
+                            self.try_to_resume();
+                            continue;
+                        }
+                        Next::End => break,
                     },
                 },
             };
+            self.try_to_resume();
             while self.leftovers.len() > LEFTOVERS_MAX && self.sweep_one_slice() {}
             match job {
                 Job::Write(fill) => next = self.write_group(fill, &mut jobs),
@@ -174,12 +184,14 @@ impl Writer {
                 Job::ReserveIds { type_number, n, reply } => {
                     drop(reply.send(self.reserve_ids(type_number, n)));
                 }
-                Job::WriteStaged { slice, reply } => drop(reply.send(self.write_staged(slice))),
+                Job::WriteStaged { stage, slice, reply } => {
+                    drop(reply.send(self.write_staged(stage, slice)));
+                }
                 Job::CommitStage { stage, partition, fill } => self.commit_stage(stage, *partition, fill),
                 Job::AbandonStage { stage, keys } => self.abandon_stage(stage, keys),
                 Job::RegisterView(register) => self.views.extend(register(&Reader::new(&self.shared))),
                 Job::Compact(reply) => {
-                    drop(reply.send(self.ensure_not_stopped().and_then(|()| self.compact())));
+                    drop(reply.send(self.ensure_writable().and_then(|()| self.compact())));
                 }
                 Job::Close => break,
             }
@@ -226,18 +238,6 @@ impl Writer {
         next
     }
 
-    pub(crate) fn ensure_not_stopped(&self) -> Result<()> {
-        self.shared.stopped.lock().clone().map_or(Ok(()), |why| Err(Error::Stopped(why)))
-    }
-
-    /// Refuses all further writes after a failed disk operation, because the content of the disk is unknown then.
-    pub(crate) fn stop_after<T>(&self, done: &Result<T>) {
-        if let Err(error) = done {
-            tracing::error!("the store refuses all writes until it is opened again: {error}");
-            self.shared.stopped.lock().get_or_insert(error.to_string());
-        }
-    }
-
     /// Updates the views, then informs the subscribers. The caller is answered afterwards and finds its change in the
     /// views.
     pub(crate) fn notify(&mut self, change: Change) {
@@ -268,7 +268,7 @@ pub(crate) fn answer_all(answers: Vec<Answer>, done: &Result<()>) {
         answer(match done {
             Ok(()) => Ok(()),
             Err(Error::Stopped(why)) => Err(Error::Stopped(why.clone())),
-            Err(error) => Err(Error::Stopped(error.to_string())),
+            Err(error) => Err(Error::Stopped(StopReason::of(error))),
         });
     }
 }

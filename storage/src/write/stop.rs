@@ -1,0 +1,435 @@
+//! The store refuses writes while the disk cannot take them, and goes on by itself once it can.
+//!
+//! ```text
+//!            too little room                       failed disk operation
+//!   WRITABLE ───────────────► REFUSING   WRITABLE ──────────────────────► REFUSING, the disk is unknown
+//!      ▲                         │          ▲                                 │
+//!      └──── room again ─────────┘          └── the files were copied, and ───┘
+//!                                               the copy opened complete
+//! ```
+//!
+//! Writes stop while some room is left, because sled cannot go on after a failed write: its memory and its file may
+//! differ then, and a failed sync may have lost what a later one reports as written. So the files are copied, which
+//! writes all bytes again, and the copy is opened and compared with the commit file as after a restart. A change whose
+//! write failed is in the copy or not; readers, views and subscribers get the state of the copy.
+
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+
+use tokio::runtime::{Builder, Runtime};
+use tokio::sync::mpsc;
+use tokio::time::Instant;
+
+use crate::changes::{Change, ChangedIds, CollectionChange};
+use crate::engine::commit_file::{CommitFile, CommitMark};
+use crate::engine::disk::Disk;
+use crate::engine::folder::{copy_database, database_folder, remove_folder, sync_whole};
+use crate::engine::space::{SpaceMonitor, ensure_room};
+use crate::engine::state::State;
+use crate::error::{Error, Result, StopReason};
+use crate::recovery::load;
+use crate::write::start::set_aside;
+use crate::write::sweep::sweep;
+use crate::write::writer::{Job, Writer};
+
+/// Pause before the first try to write again. It doubles with each failed copy.
+const PAUSE: Duration = Duration::from_millis(if cfg!(test) { 20 } else { 500 });
+const PAUSE_MAX: Duration = Duration::from_secs(30);
+/// Tries to replace the state while no reader scans, and the pause between them.
+const SWAP_TRIES: u32 = 200;
+const SWAP_PAUSE: Duration = Duration::from_millis(10);
+
+/// Why the writer refuses writes, and when it tries again.
+pub(crate) struct Refusing {
+    /// A disk operation failed, so the database has to be read again.
+    is_unknown: bool,
+    try_at: Instant,
+    pause: Duration,
+}
+
+/// The next thing to do.
+pub(crate) enum Next {
+    Job(Job),
+    Resume,
+    /// All handles are gone.
+    End,
+}
+
+impl Writer {
+    /// Refuses a write while the disk cannot take it.
+    pub(crate) fn ensure_writable(&mut self) -> Result<()> {
+        if self.is_disk_unknown() {
+            return self.ensure_not_stopped();
+        }
+        match ensure_room(&self.shared.folder, "write", 0) {
+            Ok(()) => {
+                self.go_on();
+                Ok(())
+            }
+            Err(error) => {
+                self.refuse(&error, false);
+                self.ensure_not_stopped()
+            }
+        }
+    }
+
+    /// Returns true after a failed disk operation, when sled must not be used any more.
+    pub(crate) fn is_disk_unknown(&self) -> bool {
+        self.refusing.as_ref().is_some_and(|it| it.is_unknown)
+    }
+
+    pub(crate) fn ensure_not_stopped(&self) -> Result<()> {
+        self.shared.stop.borrow().clone().map_or(Ok(()), |why| Err(Error::Stopped(why)))
+    }
+
+    /// Refuses all further writes after a failed disk operation, because the content of the disk is unknown then.
+    pub(crate) fn stop_after<T>(&mut self, done: &Result<T>) {
+        if let Err(error) = done {
+            self.refuse(error, true);
+        }
+    }
+
+    fn refuse(&mut self, error: &Error, is_unknown: bool) {
+        let refusing = self.refusing.get_or_insert_with(|| Refusing {
+            is_unknown,
+            try_at: Instant::now() + PAUSE,
+            pause: PAUSE,
+        });
+        refusing.is_unknown |= is_unknown;
+        let reason = StopReason::of(error);
+        self.shared.stop.send_if_modified(|stop| {
+            let is_new = stop.as_ref().is_none_or(|it| it.fault != reason.fault);
+            if stop.as_ref() != Some(&reason) {
+                tracing::error!("the store refuses writes: {}; {}", reason.cause, reason.advice());
+                *stop = Some(reason);
+            }
+            is_new
+        });
+    }
+
+    fn go_on(&mut self) {
+        if self.refusing.take().is_some() {
+            tracing::info!("the store accepts writes again");
+            self.shared.stop.send_replace(None);
+        }
+    }
+
+    /// Waits for a job, or until it is time to try to write again.
+    pub(crate) fn wait_for_job(&self, jobs: &mut mpsc::Receiver<Job>) -> Next {
+        let Some(refusing) = &self.refusing else { return jobs.blocking_recv().map_or(Next::End, Next::Job) };
+        let timer: std::io::Result<Runtime> = Builder::new_current_thread().enable_time().build();
+        match timer {
+            Ok(timer) => timer.block_on(async {
+                tokio::select! {
+                    job = jobs.recv() => job.map_or(Next::End, Next::Job),
+                    () = tokio::time::sleep_until(refusing.try_at) => Next::Resume,
+                }
+            }),
+            Err(_) => jobs.blocking_recv().map_or(Next::End, Next::Job),
+        }
+    }
+
+    /// Tries to write again, if it is time.
+    pub(crate) fn try_to_resume(&mut self) {
+        let Some(refusing) = self.refusing.as_mut().filter(|it| Instant::now() >= it.try_at) else { return };
+        if refusing.is_unknown {
+            match self.reload() {
+                Ok(change) => {
+                    self.go_on();
+                    self.notify(change);
+                }
+                Err(error) => self.refuse(&error, true),
+            }
+        } else {
+            drop(self.ensure_writable());
+        }
+        if let Some(refusing) = self.refusing.as_mut() {
+            if refusing.is_unknown {
+                refusing.pause = (refusing.pause * 2).min(PAUSE_MAX);
+            }
+            refusing.try_at = Instant::now() + refusing.pause;
+        }
+    }
+
+    /// Copies the database, opens the copy, and replaces everything in memory by its content.
+    fn reload(&mut self) -> Result<Change> {
+        let shared = Arc::clone(&self.shared);
+        // Not flushed: after some failures sled would wait for ever, and everything answered is on the disk.
+        let old = shared.disk();
+        let Some((mut commit_file, mark)) = CommitFile::open(&shared.folder)? else {
+            let what = "the commit file is missing".to_owned();
+            return Err(Error::Damaged { at: shared.folder.clone(), what });
+        };
+        ensure_room(&shared.folder, "copy the database", old.bytes())?;
+        // A compaction that failed at its last step may have been switched to.
+        let current = database_folder(&shared.folder, mark.generation);
+        let generation = mark.generation.max(self.generation) + 1;
+        let folder = database_folder(&shared.folder, generation);
+        copy_database(&current, &folder)?;
+        let new = Disk::open(&folder).inspect_err(|_| drop(remove_folder(&folder)))?;
+        new.remove_with_last_reader();
+        let (state, last) = self.load_copy(&new, &mark)?;
+        sync_whole(&folder)?;
+        // If this write fails, it is unknown which of the two databases the commit file names.
+        new.keep();
+        commit_file.write(&shared.mark(generation, &state))?;
+        let version = state.commit;
+        self.swap(state, new)?;
+        self.commit_file = commit_file;
+        self.last = self.last.max(last);
+        self.generation = generation;
+        self.space_monitor = SpaceMonitor::default();
+        // The stages are not in the copy; their bulk writes get an error.
+        self.stages.clear();
+        self.leftovers.clear();
+        old.remove_with_last_reader();
+        if current != old.folder() {
+            drop(remove_folder(&current));
+        }
+        let all = |ids: ChangedIds| {
+            let names = shared.schema.record_types.iter().map(|it| it.name);
+            names.map(|collection| CollectionChange { collection, ids: ids.clone() }).collect()
+        };
+        Ok(Change { version, collections: all(ChangedIds::Many) })
+    }
+
+    /// Reads the copy like an opening store. Returns its state, and the largest number in it.
+    fn load_copy(&self, new: &Disk, mark: &CommitMark) -> Result<(State, u64)> {
+        let mut loaded = load::load(&self.shared, new, mark)?;
+        while !loaded.leftovers.is_empty() {
+            sweep(new, &mut loaded.leftovers)?;
+        }
+        new.sync()?;
+        set_aside(new, loaded.damaged, &mut loaded.state)?;
+        Ok((loaded.state, loaded.last))
+    }
+
+    /// Replaces state and database while no reader scans, because a scan reads blocks that the copy may not have.
+    fn swap(&self, mut state: State, new: Disk) -> Result<()> {
+        let new = Arc::new(new);
+        for _ in 0..SWAP_TRIES {
+            let mut current = self.shared.state.write();
+            if self.shared.n_scans.load(Ordering::SeqCst) == 0 {
+                // Ids that were reserved are not assigned again.
+                for (after, before) in state.directories.iter_mut().zip(&current.directories) {
+                    after.next_id = after.next_id.max(before.next_id);
+                }
+                *self.shared.cache.lock() = Default::default();
+                *self.shared.disk.write() = new;
+                *current = state;
+                return Ok(());
+            }
+            drop(current);
+            std::thread::sleep(SWAP_PAUSE);
+        }
+        Err(Error::disk("replace the database", "it is being read"))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+    use std::path::{Path, PathBuf};
+    use std::process::Command;
+
+    use serde::{Deserialize, Serialize};
+
+    use crate::error::Fault;
+    use crate::record::{CollectionKind, Record, Schema};
+    use crate::store::Store;
+
+    use super::*;
+
+    /// Longest wait for a condition.
+    const WAIT_MAX: Duration = Duration::from_secs(60);
+
+    #[derive(Debug, PartialEq, Serialize, Deserialize)]
+    struct Note {
+        id: u32,
+        text: String,
+    }
+
+    impl Record for Note {
+        const COLLECTION: &'static str = "notes";
+
+        fn id(&self) -> u32 {
+            self.id
+        }
+    }
+
+    #[derive(Serialize, Deserialize)]
+    struct Item {
+        id: u32,
+        text: String,
+    }
+
+    impl Record for Item {
+        const COLLECTION: &'static str = "items";
+        const KIND: CollectionKind = CollectionKind::Paged;
+
+        fn id(&self) -> u32 {
+            self.id
+        }
+    }
+
+    fn note(id: u32) -> Note {
+        // Deflate and sled cannot make it smaller.
+        let text =
+            (0..2_000).map(|at| format!("{:08x}", crc32fast::hash(&[id, at].map(u32::to_be_bytes).concat())));
+        Note { id, text: text.collect() }
+    }
+
+    fn put(store: &Store, id: u32) -> Result<()> {
+        store.write_blocking(move |write| write.put(&note(id)))
+    }
+
+    fn schema() -> Schema {
+        Schema::new().with::<Note>().with::<Item>()
+    }
+
+    /// A small file system of its own.
+    struct SmallDisk(PathBuf);
+
+    impl SmallDisk {
+        fn new(mib: u32) -> Self {
+            let folder = tempfile::tempdir().unwrap().keep();
+            let size = format!("size={mib}m");
+            let mount =
+                Command::new("mount").args(["-t", "tmpfs", "-o", &size, "tmpfs"]).arg(&folder).status();
+            assert!(mount.unwrap().success(), "mounting a tmpfs needs root");
+            Self(folder)
+        }
+
+        fn open(&self) -> Store {
+            Store::open(&self.0.join("store"), &self.0.join("key"), schema()).unwrap()
+        }
+
+        fn available_mib(&self) -> usize {
+            let room = rustix::fs::statvfs(&self.0).unwrap();
+            ((room.f_bavail * room.f_frsize) >> 20) as usize
+        }
+
+        fn fill(&self, mib: usize) -> PathBuf {
+            let file = self.0.join("other data");
+            fs::write(&file, vec![7; mib << 20]).unwrap();
+            file
+        }
+    }
+
+    impl Drop for SmallDisk {
+        fn drop(&mut self) {
+            drop(Command::new("umount").args(["-l"]).arg(&self.0).status());
+            drop(fs::remove_dir(&self.0));
+        }
+    }
+
+    fn databases(folder: &Path) -> usize {
+        crate::engine::folder::database_folders(&folder.join("store")).unwrap().len()
+    }
+
+    #[test]
+    fn writes_go_on_by_themselves_when_a_full_disk_has_room_again_and_nothing_answered_is_lost() {
+        let disk = SmallDisk::new(24);
+        let store = disk.open();
+        let table = store.table::<Note>().unwrap();
+        let mut interrupted = store.bulk_write::<Item>(0).unwrap();
+        let item = |id: u32| Item { id, text: note(id).text };
+        (1..=90).try_for_each(|id| interrupted.put(&item(id))).unwrap();
+        let other_data = disk.fill(16);
+        let mut n_answered = 0;
+        let error = (1..).find_map(|id| match put(&store, id) {
+            Ok(()) => {
+                n_answered = id;
+                None
+            }
+            Err(error) => Some(error),
+        });
+        assert!(matches!(&error, Some(Error::Stopped(why)) if why.fault == Fault::Full), "{error:?}");
+        assert!(n_answered > 10, "{n_answered}");
+        assert_eq!(store.stop_reason().borrow().as_ref().map(|it| it.fault), Some(Fault::Full));
+        assert_eq!(store.collection::<Note>().get(n_answered).unwrap(), Some(note(n_answered)));
+
+        fs::remove_file(other_data).unwrap();
+        let deadline = Instant::now() + WAIT_MAX;
+        while put(&store, 5_000).is_err() {
+            assert!(
+                Instant::now() < deadline,
+                "the store does not go on: {:?}",
+                store.stop_reason().borrow()
+            );
+            std::thread::sleep(Duration::from_millis(20));
+        }
+        assert_eq!(*store.stop_reason().borrow(), None);
+        // What its earlier part wrote is not in the copy.
+        let again = interrupted.put(&item(91)).and_then(|()| interrupted.commit(|_, _| Ok(())));
+        assert!(matches!(again, Err(Error::Interrupted)), "{again:?}");
+        let complete = |store: &Store| {
+            let notes = store.collection::<Note>();
+            (1..=n_answered).chain([5_000]).for_each(|id| assert_eq!(notes.get(id).unwrap(), Some(note(id))));
+            assert_eq!(store.collection::<Item>().len(), 0);
+            // The write that failed may be there.
+            assert!((n_answered as usize + 1..=n_answered as usize + 2).contains(&notes.len()));
+        };
+        complete(&store);
+        assert_eq!(table.load().len(), store.collection::<Note>().len());
+        assert_eq!(table.load().get(5_000).map(|it| it.id), Some(5_000));
+        drop((store, table));
+        assert_eq!(databases(&disk.0), 1);
+        complete(&disk.open());
+    }
+
+    #[test]
+    fn compaction_is_refused_without_room_for_the_new_database_and_writes_go_on() {
+        let disk = SmallDisk::new(12);
+        let store = disk.open();
+        (1..=100).try_for_each(|id| put(&store, id)).unwrap();
+        disk.fill(disk.available_mib() - 2);
+        let before = store.version();
+        let refused = store.compact();
+        assert!(matches!(refused, Err(Error::NoRoom { .. })), "{refused:?} {:?}", store.statistics());
+        assert_eq!(store.version(), before);
+        put(&store, 101).unwrap();
+        assert_eq!(databases(&disk.0), 1);
+    }
+
+    #[test]
+    fn check_needs_no_room_in_the_data_folder() {
+        let disk = SmallDisk::new(8);
+        let store = disk.open();
+        (1..=100).try_for_each(|id| put(&store, id)).unwrap();
+        drop(store);
+        disk.fill(disk.available_mib());
+        let report = crate::check(&disk.0.join("store"), &disk.0.join("key"), &schema()).unwrap();
+        assert!(report.is_ok(), "{report}");
+        assert_eq!(report.records["notes"], 100);
+    }
+
+    #[test]
+    fn a_read_only_file_system_is_named_and_not_called_damage() {
+        let disk = SmallDisk::new(8);
+        drop(disk.open());
+        let remount = Command::new("mount").args(["-o", "remount,ro"]).arg(&disk.0).status();
+        assert!(remount.unwrap().success());
+        let error = Store::open(&disk.0.join("store"), &disk.0.join("key"), schema()).err().unwrap();
+        assert!(matches!(error, Error::Disk { fault: Fault::ReadOnly, .. }), "{error}");
+        assert!(error.to_string().ends_with("the file system is read-only"), "{error}");
+    }
+
+    #[test]
+    fn closing_does_not_wait_for_a_disk_that_hangs() {
+        let store = Store::temporary(schema()).unwrap();
+        let (hang, hanging) = std::sync::mpsc::channel::<()>();
+        let writing = {
+            let store = store.clone();
+            std::thread::spawn(move || {
+                store.write_blocking(move |_| hanging.recv().map_err(|_| Error::Closed))
+            })
+        };
+        let started = Instant::now();
+        store.close();
+        assert!(started.elapsed() < WAIT_MAX);
+        drop(hang);
+        writing.join().unwrap().unwrap_err();
+    }
+}
