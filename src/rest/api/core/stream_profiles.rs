@@ -6,6 +6,7 @@ use domain::ids::StreamProfileId;
 use domain::setting::CoreSetting;
 use domain::stream::Stream;
 use domain::stream_profile::{Delivery, StreamProfile};
+use domain::user::UserLevel;
 use http::{HeaderValue, StatusCode};
 use resource_derive::View;
 use serde::Serialize;
@@ -16,7 +17,7 @@ use crate::rest::frame::access::{ADMIN, STANDARD};
 use crate::rest::frame::call::Call;
 use crate::rest::frame::input::FieldErrors;
 use crate::rest::frame::list::{Page, WholeOrPages};
-use crate::rest::frame::record::{Render, refuse_if, set, set_text};
+use crate::rest::frame::record::{Lookup, Render, refuse_if, set, set_text};
 use crate::rest::frame::route::{Created, NoContent, Route};
 use crate::rest::frame::value::{Named, choice};
 
@@ -42,13 +43,14 @@ pub(crate) struct StreamProfileView {
     command: String,
     /// Arguments of the program, split at white space like in a shell, with quotes and backslashes. No shell runs.
     /// `{streamUrl}`, `{userAgent}`, `{channelId}` and `{protocols}` are replaced, and each remains one argument. The
-    /// program must write a transport stream to its standard output.
+    /// program must write a transport stream to its standard output. Visible to admins only, because arguments may
+    /// contain credentials of a provider.
     #[field(edit, blank, chars_max = 4096, example = "-i {streamUrl} -c copy -f mpegts pipe:1")]
     parameters: String,
     /// Streams and channels ignore an inactive profile.
     #[field(edit)]
     is_active: bool,
-    /// User agent for the provider; overrides those of account and stream.
+    /// User agent for the provider; overrides those of account and stream. Visible to admins only.
     #[field(edit, blank, chars_max = 512, example = "VLC/3.0.20")]
     user_agent: Option<String>,
 }
@@ -176,20 +178,31 @@ impl StreamProfileEdit {
     }
 }
 
+/// Whether the caller is an admin.
+pub(crate) struct StreamProfileLookup {
+    is_admin: bool,
+}
+
+impl Lookup for StreamProfileLookup {
+    fn load(call: &Call) -> Result<Self, Refusal> {
+        Ok(Self { is_admin: call.user()?.may(UserLevel::Admin) })
+    }
+}
+
 impl Render for StreamProfile {
     type View = StreamProfileView;
-    type Lookup = ();
+    type Lookup = StreamProfileLookup;
 
-    fn view(&self, (): &()) -> StreamProfileView {
+    fn view(&self, lookup: &StreamProfileLookup) -> StreamProfileView {
         StreamProfileView {
             id: self.id,
             locked: self.locked,
             name: self.name.clone(),
             delivery: Named(self.delivery),
             command: self.command.clone(),
-            parameters: self.parameters.clone(),
+            parameters: if lookup.is_admin { self.parameters.clone() } else { String::new() },
             is_active: self.is_active,
-            user_agent: self.user_agent.clone(),
+            user_agent: self.user_agent.clone().filter(|_| lookup.is_admin),
         }
     }
 }
@@ -220,10 +233,24 @@ mod tests {
             "is_active": false, "user_agent": null,
         });
         assert_eq!((changed.status, &changed.body), (200, &shown));
-        assert_eq!(rest.standard("GET", &one, Value::Null).await.body, shown);
+        assert_eq!(rest.admin("GET", &one, Value::Null).await.body, shown);
         assert_eq!(rest.standard("GET", LIST, Value::Null).await.body["count"], 6);
         assert_eq!(rest.admin("DELETE", &one, Value::Null).await.status, 204);
         assert_eq!(rest.standard("GET", &one, Value::Null).await.status, 404);
+    }
+
+    #[tokio::test]
+    async fn only_admins_see_the_arguments_and_the_user_agent() {
+        let rest = Rest::start().await;
+        let parameters = "-headers 'Authorization: Basic c2VjcmV0' -i {streamUrl} -f mpegts pipe:1";
+        let secret = json!({ "command": "ffmpeg", "parameters": parameters, "user_agent": "panel/secret", "name": "x" });
+        let id = make(&rest, secret).await;
+        for path in [format!("{LIST}{id}/"), LIST.to_owned()] {
+            assert!(rest.admin("GET", &path, Value::Null).await.text.contains("panel/secret"));
+            let shown = rest.standard("GET", &path, Value::Null).await;
+            assert_eq!(shown.status, 200);
+            assert!(!shown.text.contains("secret") && !shown.text.contains("c2VjcmV0"), "{}", shown.text);
+        }
     }
 
     #[tokio::test]
@@ -244,7 +271,7 @@ mod tests {
         let id = make(&rest, json!({ "name": "x", "command": "ffmpeg", "parameters": parameters })).await;
         let one = format!("{LIST}{id}/");
         let of = |body: &Value| json!([body["delivery"], body["command"], body["parameters"]]);
-        let shown = rest.standard("GET", &one, Value::Null).await.body;
+        let shown = rest.admin("GET", &one, Value::Null).await.body;
         assert_eq!(of(&shown), json!(["command", "ffmpeg", parameters]));
         let renamed = rest.admin("PATCH", &one, json!({ "name": "y" })).await;
         assert_eq!(of(&renamed.body), of(&shown), "{}", renamed.text);

@@ -73,7 +73,7 @@ pub(crate) struct M3UAccountView {
     /// Maximum number of connections with the default profile; 0 means no limit.
     #[field(edit, example = "1")]
     max_streams: u32,
-    /// User agent for all requests to the provider; `null` selects that of the gateway.
+    /// User agent for all requests to the provider; `null` selects that of the gateway. Visible to admins only.
     #[field(edit, blank, chars_max = 512, example = "VLC/3.0.20")]
     user_agent: Option<String>,
     /// Other headers for requests to the provider. Replaces all headers that were set before. Values are visible to
@@ -268,7 +268,7 @@ impl Render for Account {
             account_type: AccountType::Standard,
             is_active: self.is_active,
             max_streams: self.default_profile().map_or(0, |it| it.max_streams),
-            user_agent: self.headers.user_agent.clone(),
+            user_agent: lookup.if_admin(|| self.headers.user_agent.clone()),
             headers: lookup.headers(&self.headers),
             headers_for_all_hosts: self.headers_for_all_hosts,
             allowed_networks: Named(self.allowed_networks),
