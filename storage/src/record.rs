@@ -5,9 +5,12 @@ use std::hash::Hasher;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
+use crate::engine::value::DiskKey;
+use crate::engine::vault::Vault;
+use crate::error::{Error, Result};
+
 /// Maximum length of a collection name, in bytes.
 pub(crate) const NAME_MAX: usize = 32;
-use crate::error::{Error, Result};
 
 /// Maximum size of one encoded record. Larger data, such as pictures, guides and archives, belongs in files.
 pub const RECORD_BYTES_MAX: usize = 1024 * 1024;
@@ -31,6 +34,9 @@ pub trait Record: Serialize + DeserializeOwned + Send + Sync + 'static {
     const KIND: CollectionKind = CollectionKind::Single;
     /// Whether records are encrypted with the key file. For records with passwords or source addresses.
     const SEALED: bool = false;
+    /// Whether earlier versions wrote records of this type unencrypted. Such a record is still read, and encrypted when
+    /// the store opens.
+    const WAS_PLAIN: bool = false;
     /// Whether the store opens although a record of this type is damaged. The damaged record is set aside and listed by
     /// [`Store::set_aside`](crate::Store::set_aside); its id is never used again. For single records whose temporary
     /// absence does no harm. Not for records that restrict or belong to users, nor for records whose absence removes
@@ -163,6 +169,7 @@ pub(crate) struct RecordType {
     pub(crate) name: &'static str,
     pub(crate) kind: CollectionKind,
     pub(crate) is_sealed: bool,
+    pub(crate) was_plain: bool,
     pub(crate) may_be_missed: bool,
     pub(crate) read: fn(&[u8]) -> Result<RecordFacts>,
 }
@@ -176,12 +183,29 @@ impl RecordType {
             name: T::COLLECTION,
             kind: T::KIND,
             is_sealed: T::SEALED,
+            was_plain: T::WAS_PLAIN,
             may_be_missed: T::MAY_BE_MISSED,
             read: |bytes| {
                 let record: T = decode(bytes)?;
                 Ok((record.id(), record.owner(), Keys::of(&record)))
             },
         }
+    }
+}
+
+impl RecordType {
+    /// Returns the encoded record in the payload of a value.
+    pub(crate) fn unseal(&self, vault: &Vault, disk_key: &DiskKey, payload: &[u8]) -> Result<Vec<u8>> {
+        match self.is_sealed {
+            true if self.is_plain(vault, disk_key, payload) => Ok(payload.to_vec()),
+            true => vault.unseal(&disk_key.stem(), payload),
+            false => Ok(payload.to_vec()),
+        }
+    }
+
+    /// Returns true if an earlier version wrote this record unencrypted.
+    pub(crate) fn is_plain(&self, vault: &Vault, disk_key: &DiskKey, payload: &[u8]) -> bool {
+        self.was_plain && vault.unseal(&disk_key.stem(), payload).is_err() && (self.read)(payload).is_ok()
     }
 }
 

@@ -86,10 +86,7 @@ impl Shared {
     }
 
     pub(crate) fn unseal(&self, type_number: usize, disk_key: &DiskKey, value: &Value) -> Result<Vec<u8>> {
-        match self.record_type(type_number).is_sealed {
-            true => self.vault.unseal(&disk_key.stem(), &value.payload),
-            false => Ok(value.payload.clone()),
-        }
+        self.record_type(type_number).unseal(&self.vault, disk_key, &value.payload)
     }
 
     /// Returns `None` if the key does not exist.

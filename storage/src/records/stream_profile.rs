@@ -6,6 +6,9 @@ use crate::record::{Keys, Record};
 
 impl Record for StreamProfile {
     const COLLECTION: &'static str = "stream_profiles";
+    /// Arguments and user agents may contain credentials of a provider.
+    const SEALED: bool = true;
+    const WAS_PLAIN: bool = true;
 
     fn id(&self) -> u32 {
         self.id.0

@@ -87,10 +87,7 @@ impl RecordInspector<'_> {
     }
 
     fn plain(&self, type_number: &RecordType, disk_key: &DiskKey, value: &Value) -> Result<Vec<u8>> {
-        match type_number.is_sealed {
-            true => self.vault.unseal(&disk_key.stem(), &value.payload),
-            false => Ok(value.payload.clone()),
-        }
+        type_number.unseal(self.vault, disk_key, &value.payload)
     }
 
     fn sealed(&self, type_number: &RecordType, disk_key: &DiskKey, bytes: Vec<u8>) -> Result<Vec<u8>> {

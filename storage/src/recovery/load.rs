@@ -20,6 +20,8 @@ pub(crate) struct Loaded {
     pub(crate) leftovers: BTreeSet<Vec<u8>>,
     /// Damaged records that may be missed; not yet set aside.
     pub(crate) damaged: Vec<DamagedValue>,
+    /// Records that an earlier version wrote unencrypted, encrypted now; not yet written.
+    pub(crate) sealed: Vec<(Vec<u8>, Vec<u8>)>,
 }
 
 /// A current single record that cannot be decoded.
@@ -50,6 +52,7 @@ struct Loader<'a> {
     last: u64,
     meta: Option<Value>,
     damaged: Vec<DamagedValue>,
+    sealed: Vec<(Vec<u8>, Vec<u8>)>,
     /// Records set aside earlier: their original key, and the last commit at that time.
     set_aside: Vec<(DiskKey, u64)>,
 }
@@ -82,6 +85,7 @@ pub(crate) fn load(shared: &Shared, disk: &Disk, mark: &CommitMark) -> Result<Lo
         last: 0,
         meta: None,
         damaged: Vec::new(),
+        sealed: Vec::new(),
         set_aside: Vec::new(),
     };
     let mut leftovers = BTreeSet::new();
@@ -191,6 +195,11 @@ impl Loader<'_> {
                 if found != *id {
                     return Err(Error::DamagedRecord(format!("{disk_key} contains the id {found}")));
                 }
+                if self.shared.record_type(type_number).is_plain(&self.shared.vault, disk_key, &value.payload)
+                {
+                    let sealed = self.shared.seal(type_number, disk_key, value.commit, &bytes)?;
+                    self.sealed.push((value.key.clone(), sealed));
+                }
                 self.directories[type_number].singles.insert(*id, at);
                 self.directories[type_number].count(0, *id, None, Some(at));
                 self.indexes[type_number].extend(keys.iter().map(|key| (pair_of(key), *id)));
@@ -291,6 +300,12 @@ impl Loader<'_> {
         }
         let set_aside = self.set_aside.into_iter().map(|it| it.0).collect();
         let state = State { directories: self.directories, commit, set_aside };
-        Ok(Loaded { state, last: self.last.max(commit), leftovers, damaged: self.damaged })
+        Ok(Loaded {
+            state,
+            last: self.last.max(commit),
+            leftovers,
+            damaged: self.damaged,
+            sealed: self.sealed,
+        })
     }
 }

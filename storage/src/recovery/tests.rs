@@ -349,3 +349,61 @@ fn a_search_of_the_file_joins_the_pieces_of_long_records() {
     }
     assert!(read.values.keys().all(|key| !matches!(DiskKey::parse(key), Some(DiskKey::Piece { .. }))));
 }
+
+/// The record type of an earlier version, and the same now.
+#[derive(Debug, PartialEq, Serialize, Deserialize)]
+struct PlainProfile {
+    id: u32,
+    parameters: String,
+}
+
+impl Record for PlainProfile {
+    const COLLECTION: &'static str = "profiles";
+
+    fn id(&self) -> u32 {
+        self.id
+    }
+}
+
+#[derive(Debug, PartialEq, Serialize, Deserialize)]
+struct SealedProfile {
+    id: u32,
+    parameters: String,
+}
+
+impl Record for SealedProfile {
+    const COLLECTION: &'static str = "profiles";
+    const SEALED: bool = true;
+    const WAS_PLAIN: bool = true;
+
+    fn id(&self) -> u32 {
+        self.id
+    }
+}
+
+#[test]
+fn records_that_were_not_encrypted_are_encrypted_when_the_store_opens_and_leave_no_trace() {
+    const SECRET: &str = "-headers 'Authorization: hunter2'";
+    let folder = tempfile::tempdir().unwrap();
+    let (at, key) = (folder.path().join("store"), folder.path().join("key"));
+    let store = Store::open(&at, &key, Schema::new().with::<PlainProfile>()).unwrap();
+    let plain = |id: u32| PlainProfile { id, parameters: SECRET.to_owned() };
+    store.write_blocking(move |write| (1..=3).try_for_each(|id| write.put(&plain(id)))).unwrap();
+    drop(store);
+    let has_secret = || {
+        let folders = crate::engine::folder::database_folders(&at).unwrap();
+        let bytes = std::fs::read(folders[0].join("db")).unwrap();
+        bytes.windows(SECRET.len()).any(|it| it == SECRET.as_bytes())
+    };
+    assert!(has_secret());
+    let now = || Schema::new().with::<SealedProfile>();
+    assert!(crate::check(&at, &key, &now()).unwrap().is_ok());
+    for _ in 0..2 {
+        let store = Store::open(&at, &key, now()).unwrap();
+        let all = store.collection::<SealedProfile>().all().unwrap();
+        assert_eq!(all, [1, 2, 3].map(|id| SealedProfile { id, parameters: SECRET.to_owned() }));
+        drop(store);
+        assert!(!has_secret());
+    }
+    assert!(crate::check(&at, &key, &now()).unwrap().is_ok());
+}

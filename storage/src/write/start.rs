@@ -6,6 +6,7 @@ use crate::engine::disk::{Disk, Slice};
 use crate::engine::folder::{
     checksum, database_folder, database_folders, remove_folder, sync_parent, sync_whole,
 };
+use crate::engine::slice_writer::SliceWriter;
 use crate::engine::space::is_wasteful;
 use crate::engine::state::State;
 use crate::engine::value::{DiskKey, Value};
@@ -43,6 +44,8 @@ impl Writer {
         while !self.leftovers.is_empty() {
             sweep(&disk, &mut self.leftovers)?;
         }
+        let is_sealing = !loaded.sealed.is_empty();
+        seal(&disk, loaded.sealed)?;
         disk.sync()?;
         let mut state = loaded.state;
         // After the sweep, so that no older version of a damaged record can become current again.
@@ -61,12 +64,12 @@ impl Writer {
         }
         let (disk_bytes, live_bytes) = (disk.bytes(), self.shared.state.read().live_bytes());
         drop(disk);
-        if is_wasteful(disk_bytes, live_bytes) {
-            tracing::info!(
-                disk_bytes,
-                live_bytes,
-                "compacting the store: it is several times larger than its data"
-            );
+        if is_wasteful(disk_bytes, live_bytes) || is_sealing {
+            let reason = match is_sealing {
+                true => "it contains secrets that were not encrypted",
+                false => "it is several times larger than its data",
+            };
+            tracing::info!(disk_bytes, live_bytes, "compacting the store: {reason}");
             if let Err(error) = self.compact() {
                 tracing::warn!("failed to compact the store: {error}");
                 self.ensure_not_stopped()?;
@@ -86,6 +89,15 @@ impl Writer {
         let mark = self.shared.mark(self.generation, &self.shared.state.read());
         self.commit_file.write(&CommitMark { closed: Some(closed), ..mark })
     }
+}
+
+/// Overwrites records that were not encrypted.
+fn seal(disk: &Disk, sealed: Vec<(Vec<u8>, Vec<u8>)>) -> Result<()> {
+    let mut writer = SliceWriter::staged(disk);
+    for (key, value) in sealed {
+        writer.add(key, value)?;
+    }
+    writer.send()
 }
 
 /// Moves damaged records to keys of their own, durably.
