@@ -42,6 +42,9 @@ pub trait Record: Serialize + DeserializeOwned + Send + Sync + 'static {
     /// absence does no harm. Not for records that restrict or belong to users, nor for records whose absence removes
     /// others: settings, users, referenced records.
     const MAY_BE_MISSED: bool = false;
+    /// Whether a record of this type grants access. If it cannot be read after a commit, tables leave it out until it can,
+    /// instead of keeping its earlier content.
+    const GRANTS_ACCESS: bool = false;
     /// Version of the encoding that is written. Older versions go through [`Record::upgrade`].
     const VERSION: u8 = 1;
 

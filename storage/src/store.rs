@@ -21,7 +21,7 @@ use crate::engine::vault::Vault;
 use crate::error::{Error, Result, StopReason};
 use crate::read::collection::Collection;
 use crate::read::table::{self, Table};
-use crate::read::view::{self, Reader, View};
+use crate::read::view::{self, Built, Reader, View};
 use crate::record::{CollectionKind, Record, Schema};
 use crate::recovery::migration::{FORMATS, Formats, refuse_newer};
 use crate::recovery::open::open_database;
@@ -191,11 +191,23 @@ impl Store {
     }
 
     /// Creates a value in memory that follows these collections. `build` runs on the writer's thread: first without a
-    /// previous value, later with the previous value and the change. It should be quick. Blocks.
+    /// previous value, later with the previous value and the change. It should be quick. After an error the value stays as
+    /// it is, and `build` is called again soon. Blocks.
     pub fn view<T, F>(&self, collections: &'static [&'static str], mut build: F) -> Result<View<T>>
     where
         T: Send + Sync + 'static,
         F: FnMut(&Reader<'_>, Option<(&T, &Change)>) -> Result<T> + Send + 'static,
+    {
+        let build = move |reader: &Reader<'_>, before: Option<(&T, &Change)>| {
+            build(reader, before).map(|value| Built { value, is_behind: false })
+        };
+        self.register(collections, build)
+    }
+
+    fn register<T, F>(&self, collections: &'static [&'static str], mut build: F) -> Result<View<T>>
+    where
+        T: Send + Sync + 'static,
+        F: FnMut(&Reader<'_>, Option<(&T, &Change)>) -> Result<Built<T>> + Send + 'static,
     {
         self.writer.request(|reply| {
             Job::RegisterView(Box::new(move |reader| {
@@ -220,7 +232,7 @@ impl Store {
     /// For single records only, up to some ten thousands; a paged collection does not compile.
     pub fn table<T: Record>(&self) -> Result<View<Table<T>>> {
         const { assert!(matches!(T::KIND, CollectionKind::Single), "a table is for single records") };
-        self.view(const { &[T::COLLECTION] }, table::follow())
+        self.register(const { &[T::COLLECTION] }, table::build)
     }
 
     /// Returns the number of the last commit. It increases with each commit, with gaps, and survives reopening.

@@ -3,14 +3,15 @@
 //! A table is immutable; each commit creates the next one. The two share all shards without changes, so a commit to one
 //! of forty thousand records copies some hundred pointers instead of the records.
 
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
 use crate::changes::{Change, ChangedIds};
 use crate::engine::state::pair_of;
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::read::collection::Collection;
 use crate::read::shards::Shards;
-use crate::read::view::Reader;
+use crate::read::view::{Built, Reader};
 use crate::record::{Key, Keys, Record, has_key};
 
 /// The records of a collection of kind [`Single`](crate::CollectionKind::Single), after one commit.
@@ -79,18 +80,16 @@ impl<T: Record> Table<T> {
     /// Updates one record from the collection.
     fn update(&mut self, collection: &Collection<'_, T>, id: u32) -> Result<()> {
         let stamp = collection.stamp(id);
-        let before = self.records.get(&id);
-        if before.map(|it| it.stamp) == stamp {
+        if self.records.get(&id).map(|it| it.stamp) == stamp {
             return Ok(());
         }
-        if let Some(before) = before {
-            for key in Keys::of(&*before.record) {
-                self.index.remove(&(pair_of(&key), id));
-            }
-            self.records.remove(&id);
-        }
-        if let (Some(stamp), Some(record)) = (stamp, collection.get(id)?) {
-            for key in Keys::of(&record) {
+        let after = match stamp {
+            Some(stamp) => collection.get(id)?.map(|record| (stamp, Keys::of(&record), record)),
+            None => None,
+        };
+        self.remove(id);
+        if let Some((stamp, keys, record)) = after {
+            for key in keys {
                 self.index.insert((pair_of(&key), id), ());
             }
             self.records.insert(id, Entry { record: Arc::new(record), stamp });
@@ -98,34 +97,53 @@ impl<T: Record> Table<T> {
         Ok(())
     }
 
-    /// Updates all records that differ from the collection.
-    fn update_all(&mut self, collection: &Collection<'_, T>) -> Result<()> {
-        let ids = collection.ids();
-        let has_gone = |id: &u32| ids.binary_search(id).is_err();
-        let gone: Vec<u32> = self.records.iter().map(|(id, _)| *id).filter(has_gone).collect();
-        ids.iter().chain(&gone).try_for_each(|id| self.update(collection, *id))
+    fn remove(&mut self, id: u32) {
+        if let Some(before) = self.records.get(&id) {
+            for key in Keys::of(&*before.record) {
+                self.index.remove(&(pair_of(&key), id));
+            }
+            self.records.remove(&id);
+        }
+    }
+
+    /// Lists the ids of all records, here or in the collection.
+    fn all_ids(&self, collection: &Collection<'_, T>) -> Vec<u32> {
+        let mut ids = collection.ids();
+        let n = ids.len();
+        let gone: Vec<u32> =
+            self.records.iter().map(|(id, _)| *id).filter(|id| ids[..n].binary_search(id).is_err()).collect();
+        ids.extend(gone);
+        ids
     }
 }
 
 /// The previous table and the change since; `None` for the first table.
 type Before<'a, 'b, T> = Option<(&'a Table<T>, &'b Change)>;
 
-/// Returns the function that builds the table after each commit from the previous one.
-pub(crate) fn follow<T: Record>()
--> impl FnMut(&Reader<'_>, Before<'_, '_, T>) -> Result<Table<T>> + Send + 'static {
-    // After a failure the missing changes are unknown, so the next commit compares all records.
+/// Builds the table after a commit from the previous one. Records that cannot be read keep their earlier content, or are
+/// left out if they [grant access](Record::GRANTS_ACCESS).
+///
+/// # Errors
+/// Returns an error if the first table cannot be read completely.
+pub(crate) fn build<T: Record>(reader: &Reader<'_>, before: Before<'_, '_, T>) -> Result<Built<Table<T>>> {
+    let collection = reader.collection::<T>();
+    let mut table = before.map_or_else(Table::empty, |(table, _)| table.copy());
+    let ids = match before.and_then(|(_, change)| change.of(T::COLLECTION)) {
+        Some(ChangedIds::Few(ids)) => ids.clone(),
+        _ => table.all_ids(&collection),
+    };
     let mut is_behind = false;
-    move |reader, before| {
-        let collection = reader.collection::<T>();
-        let mut table = before.map_or_else(Table::empty, |(table, _)| table.copy());
-        let ids = before.and_then(|(_, change)| change.of(T::COLLECTION));
-        let done = match ids {
-            Some(ChangedIds::Few(ids)) if !is_behind => {
-                ids.iter().try_for_each(|id| table.update(&collection, *id))
-            }
-            _ => table.update_all(&collection),
-        };
-        is_behind = done.is_err();
-        done.map(|()| table)
+    for id in ids {
+        let updated = catch_unwind(AssertUnwindSafe(|| table.update(&collection, id)));
+        let Err(error) = updated.unwrap_or(Err(Error::Panicked)) else { continue };
+        if before.is_none() {
+            return Err(error);
+        }
+        tracing::error!("failed to read record {id} of {}: {error}", T::COLLECTION);
+        is_behind = true;
+        if T::GRANTS_ACCESS {
+            table.remove(id);
+        }
     }
+    Ok(Built { value: table, is_behind })
 }

@@ -47,32 +47,42 @@ impl<'a> Reader<'a> {
 pub(crate) struct RegisteredView {
     pub(crate) collections: &'static [&'static str],
     pub(crate) follow: Follow,
+    /// Whether an update failed, so that unknown records differ from the store. The next update gets all of them.
+    pub(crate) is_behind: bool,
 }
 
-/// Updates a view after a commit. Returns false if the view is no longer used.
-type Follow = Box<dyn FnMut(&Reader<'_>, &Change) -> Result<bool> + Send>;
+/// A new value of a view.
+pub(crate) struct Built<T> {
+    pub(crate) value: T,
+    /// Whether some records could not be read.
+    pub(crate) is_behind: bool,
+}
+
+/// Updates a view after a commit. Returns whether it is behind, or `None` if it is no longer used.
+type Follow = Box<dyn FnMut(&Reader<'_>, &Change) -> Result<Option<bool>> + Send>;
 /// Creates a view, on the thread of the writer.
 pub(crate) type RegisterView = Box<dyn FnOnce(&Reader<'_>) -> Option<RegisteredView> + Send>;
 
 /// Creates a view with its first value.
 pub(crate) fn create<T, F>(
     collections: &'static [&'static str],
-    first: T,
+    first: Built<T>,
     mut build: F,
 ) -> (View<T>, RegisteredView)
 where
     T: Send + Sync + 'static,
-    F: FnMut(&Reader<'_>, Option<(&T, &Change)>) -> Result<T> + Send + 'static,
+    F: FnMut(&Reader<'_>, Option<(&T, &Change)>) -> Result<Built<T>> + Send + 'static,
 {
-    let current = Arc::new(RwLock::new(Arc::new(first)));
+    let Built { value, is_behind } = first;
+    let current = Arc::new(RwLock::new(Arc::new(value)));
     let view = View { current: Arc::clone(&current) };
     let current = Arc::downgrade(&current);
     let follow = Box::new(move |reader: &Reader<'_>, change: &Change| {
-        let Some(current) = current.upgrade() else { return Ok(false) };
+        let Some(current) = current.upgrade() else { return Ok(None) };
         let before = Arc::clone(&current.read());
-        let after = Arc::new(build(reader, Some((&before, change)))?);
-        *current.write() = after;
-        Ok(true)
+        let Built { value, is_behind } = build(reader, Some((&before, change)))?;
+        *current.write() = Arc::new(value);
+        Ok(Some(is_behind))
     });
-    (view, RegisteredView { collections, follow })
+    (view, RegisteredView { collections, follow, is_behind })
 }

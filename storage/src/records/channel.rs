@@ -6,6 +6,8 @@ use crate::record::{Keys, Record};
 
 impl Record for Channel {
     const COLLECTION: &'static str = "channels";
+    /// Its level and its group decide who may watch it.
+    const GRANTS_ACCESS: bool = true;
 
     fn id(&self) -> u32 {
         self.id.0

@@ -9,6 +9,7 @@ impl Record for User {
     const COLLECTION: &'static str = "users";
     /// Player passwords and API keys are stored as plain text in the record.
     const SEALED: bool = true;
+    const GRANTS_ACCESS: bool = true;
 
     fn id(&self) -> u32 {
         self.id.0

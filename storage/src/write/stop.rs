@@ -17,11 +17,11 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-use tokio::runtime::{Builder, Runtime};
+use tokio::runtime::Builder;
 use tokio::sync::mpsc;
 use tokio::time::Instant;
 
-use crate::changes::{Change, ChangedIds, CollectionChange};
+use crate::changes::Change;
 use crate::engine::commit_file::{CommitFile, CommitMark};
 use crate::engine::disk::Disk;
 use crate::engine::folder::{copy_database, database_folder, remove_folder, sync_whole};
@@ -51,7 +51,8 @@ pub(crate) struct Refusing {
 /// The next thing to do.
 pub(crate) enum Next {
     Job(Job),
-    Resume,
+    /// Time to try again what failed.
+    Retry,
     /// All handles are gone.
     End,
 }
@@ -115,19 +116,21 @@ impl Writer {
         }
     }
 
-    /// Waits for a job, or until it is time to try to write again.
+    /// Waits for a job, or until it is time to try again what failed.
     pub(crate) fn wait_for_job(&self, jobs: &mut mpsc::Receiver<Job>) -> Next {
-        let Some(refusing) = &self.refusing else { return jobs.blocking_recv().map_or(Next::End, Next::Job) };
-        let timer: std::io::Result<Runtime> = Builder::new_current_thread().enable_time().build();
-        match timer {
-            Ok(timer) => timer.block_on(async {
-                tokio::select! {
-                    job = jobs.recv() => job.map_or(Next::End, Next::Job),
-                    () = tokio::time::sleep_until(refusing.try_at) => Next::Resume,
-                }
-            }),
-            Err(_) => jobs.blocking_recv().map_or(Next::End, Next::Job),
-        }
+        let resume_at = self.refusing.as_ref().map(|it| it.try_at);
+        let retry_at = resume_at.into_iter().chain(self.follow_again_at).min();
+        let timer =
+            retry_at.and_then(|at| Some((at, Builder::new_current_thread().enable_time().build().ok()?)));
+        let Some((retry_at, timer)) = timer else {
+            return jobs.blocking_recv().map_or(Next::End, Next::Job);
+        };
+        timer.block_on(async {
+            tokio::select! {
+                job = jobs.recv() => job.map_or(Next::End, Next::Job),
+                () = tokio::time::sleep_until(retry_at) => Next::Retry,
+            }
+        })
     }
 
     /// Tries to write again, if it is time.
@@ -187,11 +190,7 @@ impl Writer {
         if current != old.folder() {
             drop(remove_folder(&current));
         }
-        let all = |ids: ChangedIds| {
-            let names = shared.schema.record_types.iter().map(|it| it.name);
-            names.map(|collection| CollectionChange { collection, ids: ids.clone() }).collect()
-        };
-        Ok(Change { version, collections: all(ChangedIds::Many) })
+        Ok(Change::of_all(version, shared.schema.record_types.iter().map(|it| it.name)))
     }
 
     /// Reads the copy like an opening store. Returns its state, and the largest number in it.

@@ -48,8 +48,10 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
+use std::time::Duration;
 
 use tokio::sync::{mpsc, oneshot};
+use tokio::time::Instant;
 
 use crate::changes::Change;
 use crate::engine::commit_file::CommitFile;
@@ -66,6 +68,9 @@ use crate::write::stop::{Next, Refusing};
 /// Maximum weight of one write: this many single records, or a fifth as many blocks. Larger writes use
 /// [`BulkWrite`](crate::BulkWrite).
 const WRITE_WEIGHT_MAX: usize = 10_000;
+
+/// Pause before a view that could not follow a commit is updated again.
+const FOLLOW_PAUSE: Duration = Duration::from_secs(1);
 
 /// Replaced values that may wait to be swept. If there are more, they are swept before the next job.
 const LEFTOVERS_MAX: usize = 10_000;
@@ -135,6 +140,8 @@ pub(crate) struct Writer {
     pub(crate) stages: BTreeMap<u64, OpenStage>,
     views: Vec<RegisteredView>,
     pub(crate) space_monitor: SpaceMonitor,
+    /// Set while a view could not follow a commit.
+    pub(crate) follow_again_at: Option<Instant>,
     /// Set while writes are refused.
     pub(crate) refusing: Option<Refusing>,
 }
@@ -150,6 +157,7 @@ impl Writer {
             stages: BTreeMap::new(),
             views: Vec::new(),
             space_monitor: SpaceMonitor::default(),
+            follow_again_at: None,
             refusing: None,
         }
     }
@@ -166,8 +174,9 @@ impl Writer {
                     Err(mpsc::error::TryRecvError::Empty) if self.sweep_one_slice() => continue,
                     Err(mpsc::error::TryRecvError::Empty) => match self.wait_for_job(&mut jobs) {
                         Next::Job(job) => job,
-                        Next::Resume => {
+                        Next::Retry => {
                             self.try_to_resume();
+                            self.follow_again();
                             continue;
                         }
                         Next::End => break,
@@ -175,6 +184,7 @@ impl Writer {
                 },
             };
             self.try_to_resume();
+            self.follow_again();
             while self.leftovers.len() > LEFTOVERS_MAX && self.sweep_one_slice() {}
             match job {
                 Job::Write(fill) => next = self.write_group(fill, &mut jobs),
@@ -243,23 +253,39 @@ impl Writer {
     pub(crate) fn notify(&mut self, change: Change) {
         let reader = Reader::new(&self.shared);
         self.views.retain_mut(|view| {
-            if !view.collections.iter().any(|it| change.of(it).is_some()) {
+            let is_concerned = view.collections.iter().any(|it| change.of(it).is_some());
+            if !is_concerned && !view.is_behind {
                 return true;
             }
-            match catch_unwind(AssertUnwindSafe(|| (view.follow)(&reader, &change))) {
-                Ok(Ok(is_used)) => is_used,
-                Ok(Err(error)) => {
+            // What it misses is unknown.
+            let all =
+                view.is_behind.then(|| Change::of_all(change.version, view.collections.iter().copied()));
+            let change = all.as_ref().unwrap_or(&change);
+            let followed = catch_unwind(AssertUnwindSafe(|| (view.follow)(&reader, change)));
+            match followed.unwrap_or(Err(Error::Panicked)) {
+                Ok(Some(is_behind)) => view.is_behind = is_behind,
+                Ok(None) => return false,
+                Err(error) => {
                     tracing::error!("failed to update a view of the store: {error}");
-                    true
-                }
-                Err(_) => {
-                    tracing::error!("failed to update a view of the store: it panicked");
-                    true
+                    view.is_behind = true;
                 }
             }
+            true
         });
+        self.follow_again_at =
+            self.views.iter().any(|it| it.is_behind).then(|| Instant::now() + FOLLOW_PAUSE);
         // An error means that there are no subscribers.
         drop(self.shared.changes.send(Arc::new(change)));
+    }
+
+    /// Updates the views that could not follow a commit, if it is time.
+    pub(crate) fn follow_again(&mut self) {
+        if self.follow_again_at.is_some_and(|at| at <= Instant::now()) {
+            let behind = self.views.iter().filter(|it| it.is_behind).flat_map(|it| it.collections);
+            let collections: BTreeSet<_> = behind.copied().collect();
+            let version = self.shared.state.read().commit;
+            self.notify(Change::of_all(version, collections.into_iter()));
+        }
     }
 }
 

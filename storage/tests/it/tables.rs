@@ -1,8 +1,12 @@
 //! Tables, stamps and fingerprints.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
 
-use storage::{Error, Store, Table};
+use serde::{Deserialize, Deserializer, Serialize};
+use storage::{ChangeMessage, Error, Record, Schema, Store, Table};
+use tokio::time::Instant;
 
 use crate::support::{Item, Note, Place, item, note, put, replace, schema};
 
@@ -159,4 +163,81 @@ fn a_fingerprint_changes_with_any_record_of_the_owner_and_survives_reopening() {
         })
         .unwrap();
     assert_eq!(of(&store, 1), seen[0], "differs from an owner without records");
+}
+
+/// While set, texts that begin with `!` cannot be read.
+static IS_UNREADABLE: AtomicBool = AtomicBool::new(false);
+
+fn text<'de, D: Deserializer<'de>>(from: D) -> Result<String, D::Error> {
+    let text = String::deserialize(from)?;
+    match IS_UNREADABLE.load(Ordering::SeqCst) && text.starts_with('!') {
+        true => Err(serde::de::Error::custom("unreadable")),
+        false => Ok(text),
+    }
+}
+
+#[derive(Serialize, Deserialize)]
+struct Permission {
+    id: u32,
+    #[serde(deserialize_with = "text")]
+    text: String,
+}
+
+impl Record for Permission {
+    const COLLECTION: &'static str = "permissions";
+    const GRANTS_ACCESS: bool = true;
+
+    fn id(&self) -> u32 {
+        self.id
+    }
+}
+
+#[derive(Serialize, Deserialize)]
+struct Label {
+    id: u32,
+    #[serde(deserialize_with = "text")]
+    text: String,
+}
+
+impl Record for Label {
+    const COLLECTION: &'static str = "labels";
+
+    fn id(&self) -> u32 {
+        self.id
+    }
+}
+
+#[test]
+fn a_permission_that_cannot_be_read_after_a_commit_is_absent_until_it_can() {
+    let store = Store::temporary(Schema::new().with::<Permission>().with::<Label>()).unwrap();
+    let put = |id: u32, text: &'static str| {
+        store.write_blocking(move |write| {
+            write.put(&Permission { id, text: text.to_owned() })?;
+            write.put(&Label { id, text: text.to_owned() })
+        })
+    };
+    put(1, "may watch everything").unwrap();
+    put(2, "may watch news").unwrap();
+    let (permissions, labels) = (store.table::<Permission>().unwrap(), store.table::<Label>().unwrap());
+    let shown = |id: u32| {
+        let (permission, label) = (permissions.load(), labels.load());
+        (permission.get(id).map(|it| it.text.clone()), label.get(id).map(|it| it.text.clone()))
+    };
+    let both = |text: &str| (Some(text.to_owned()), Some(text.to_owned()));
+
+    IS_UNREADABLE.store(true, Ordering::SeqCst);
+    put(1, "!may watch nothing").unwrap();
+    assert_eq!(shown(1), (None, Some("may watch everything".to_owned())));
+    assert_eq!(shown(2), both("may watch news"));
+
+    let mut changes = store.changes();
+    IS_UNREADABLE.store(false, Ordering::SeqCst);
+    let deadline = Instant::now() + Duration::from_secs(60);
+    while shown(1) != both("!may watch nothing") {
+        assert!(Instant::now() < deadline, "the tables do not follow");
+        std::thread::sleep(Duration::from_millis(10));
+    }
+    // Those who follow the tables learn of it.
+    let changed = std::iter::from_fn(|| changes.try_next()).next();
+    assert!(matches!(changed, Some(ChangeMessage::Changed(it)) if it.of("permissions").is_some()));
 }
