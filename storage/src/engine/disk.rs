@@ -7,7 +7,7 @@
 //! undo, so the file is synced before sled can fill another segment. Long values are stored in
 //! [`pieces`](crate::engine::pieces), because sled does not sync the files that it would write them to.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::fs::{self, File};
 use std::ops::Deref;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -87,6 +87,8 @@ pub(crate) struct Disk {
     unsynced_bytes: AtomicU64,
     /// Number of pieces by the key of the value they belong to.
     pieces: Mutex<HashMap<Vec<u8>, u16>>,
+    /// Keys that were put or removed since a compaction began.
+    journal: Mutex<Option<BTreeSet<Vec<u8>>>>,
     /// The last field, because sled has to close its files first.
     cleanup: Cleanup,
 }
@@ -187,6 +189,7 @@ impl Disk {
             written_bytes: AtomicU64::new(0),
             unsynced_bytes: AtomicU64::new(0),
             pieces: Mutex::new(HashMap::new()),
+            journal: Mutex::new(None),
             cleanup: Cleanup { folder: folder.to_owned(), is_replaced: AtomicBool::new(false) },
         };
         disk.count_pieces()
@@ -248,6 +251,9 @@ impl Disk {
         let bytes = |it: (&Vec<u8>, &Option<Vec<u8>>)| it.0.len() + it.1.as_ref().map_or(0, Vec::len);
         let bytes: usize = slice.operations.iter().map(bytes).sum();
         self.written_bytes.fetch_add(bytes as u64, Ordering::Relaxed);
+        if let Some(journal) = &mut *self.journal.lock() {
+            journal.extend(slice.operations.keys().cloned());
+        }
         let unsynced = bytes as u64 + slice.operations.len() as u64 * LEAF_SHARE;
         self.unsynced_bytes.fetch_add(unsynced, Ordering::Relaxed);
         let mut batch = sled::Batch::default();
@@ -327,6 +333,21 @@ impl Disk {
     /// Size of the database on the disk, in bytes.
     pub(crate) fn bytes(&self) -> u64 {
         folder_bytes(&self.cleanup.folder)
+    }
+
+    /// Notes from now on which keys change.
+    pub(crate) fn begin_journal(&self) {
+        *self.journal.lock() = Some(BTreeSet::new());
+    }
+
+    /// Returns the number of keys that changed since the journal began.
+    pub(crate) fn journal_len(&self) -> usize {
+        self.journal.lock().as_ref().map_or(0, BTreeSet::len)
+    }
+
+    /// Returns the keys that changed since the journal began, and ends it.
+    pub(crate) fn end_journal(&self) -> BTreeSet<Vec<u8>> {
+        self.journal.lock().take().unwrap_or_default()
     }
 
     /// Total size of the keys and values applied so far, in bytes.

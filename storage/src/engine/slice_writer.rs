@@ -38,6 +38,14 @@ impl<'a> SliceWriter<'a> {
         Ok(())
     }
 
+    pub(crate) fn remove(&mut self, key: Vec<u8>) -> Result<()> {
+        if self.is_staged && self.slice.weight() >= SLICE_WEIGHT_MAX {
+            self.send()?;
+        }
+        self.slice.remove(key);
+        Ok(())
+    }
+
     pub(crate) fn send(&mut self) -> Result<()> {
         self.disk.apply(std::mem::take(&mut self.slice))?;
         self.disk.flush()

@@ -29,6 +29,7 @@ use crate::engine::space::{SpaceMonitor, ensure_room};
 use crate::engine::state::State;
 use crate::error::{Error, Result, StopReason};
 use crate::recovery::load;
+use crate::write::compact::Worth;
 use crate::write::start::set_aside;
 use crate::write::sweep::sweep;
 use crate::write::writer::{Job, Writer};
@@ -92,6 +93,8 @@ impl Writer {
     }
 
     fn refuse(&mut self, error: &Error, is_unknown: bool) {
+        self.abandon_compaction();
+        self.worth = Worth::No;
         let refusing = self.refusing.get_or_insert_with(|| Refusing {
             is_unknown,
             try_at: Instant::now() + PAUSE,
@@ -119,7 +122,8 @@ impl Writer {
     /// Waits for a job, or until it is time to try again what failed.
     pub(crate) fn wait_for_job(&self, jobs: &mut mpsc::Receiver<Job>) -> Next {
         let resume_at = self.refusing.as_ref().map(|it| it.try_at);
-        let retry_at = resume_at.into_iter().chain(self.follow_again_at).min();
+        let others = [self.follow_again_at, self.compaction_at()];
+        let retry_at = resume_at.into_iter().chain(others.into_iter().flatten()).min();
         let timer =
             retry_at.and_then(|at| Some((at, Builder::new_current_thread().enable_time().build().ok()?)));
         let Some((retry_at, timer)) = timer else {

@@ -62,6 +62,7 @@ use crate::engine::state::Partition;
 use crate::error::{Error, Result, StopReason};
 use crate::read::view::{Reader, RegisterView, RegisteredView};
 use crate::write::Write;
+use crate::write::compact::{Compaction, Worth};
 use crate::write::overlay::Overlay;
 use crate::write::stop::{Next, Refusing};
 
@@ -140,6 +141,9 @@ pub(crate) struct Writer {
     pub(crate) stages: BTreeMap<u64, OpenStage>,
     views: Vec<RegisteredView>,
     pub(crate) space_monitor: SpaceMonitor,
+    pub(crate) worth: Worth,
+    pub(crate) compaction: Option<Compaction>,
+    pub(crate) last_job_at: Instant,
     /// Set while a view could not follow a commit.
     pub(crate) follow_again_at: Option<Instant>,
     /// Set while writes are refused.
@@ -157,6 +161,9 @@ impl Writer {
             stages: BTreeMap::new(),
             views: Vec::new(),
             space_monitor: SpaceMonitor::default(),
+            worth: Worth::No,
+            compaction: None,
+            last_job_at: Instant::now(),
             follow_again_at: None,
             refusing: None,
         }
@@ -177,6 +184,7 @@ impl Writer {
                         Next::Retry => {
                             self.try_to_resume();
                             self.follow_again();
+                            self.compact_one_slice();
                             continue;
                         }
                         Next::End => break,
@@ -205,8 +213,13 @@ impl Writer {
                 }
                 Job::Close => break,
             }
+            self.last_job_at = Instant::now();
             self.monitor_space();
+            if self.worth == Worth::Now {
+                self.compact_one_slice();
+            }
         }
+        self.abandon_compaction();
         // All answered writes are safe already; this only saves work at the next start.
         if let Err(error) = self.close() {
             tracing::warn!("failed to close the store: {error}");
