@@ -40,17 +40,22 @@ pub(crate) fn create_database(folder: &Path, fill: impl FnOnce(&Disk) -> Result<
     let create = || {
         let new = Disk::open(folder)?;
         fill(&new)?;
-        new.sync()?;
-        let n_keys = new.n_keys()?;
-        drop(new);
-        let new = Disk::open(folder)?;
-        if new.n_keys()? != n_keys {
-            return Err(Error::disk("create a database", "it lost values when it was opened again"));
-        }
-        sync_whole(folder)?;
-        Ok(new)
+        reopen_complete(new, folder)
     };
     create().inspect_err(|_| drop(remove_folder(folder)))
+}
+
+/// Makes a new database durable, and opens it again to see that it is complete.
+pub(crate) fn reopen_complete(new: Disk, folder: &Path) -> Result<Disk> {
+    new.sync()?;
+    let n_keys = new.n_keys()?;
+    drop(new);
+    let new = Disk::open(folder)?;
+    if new.n_keys()? != n_keys {
+        return Err(Error::disk("create a database", "it lost values when it was opened again"));
+    }
+    sync_whole(folder)?;
+    Ok(new)
 }
 
 /// Copies a database to this folder. Shares the space of the files where the file system can.

@@ -12,7 +12,7 @@ use std::time::Duration;
 use tokio::time::Instant;
 
 use crate::engine::disk::{Disk, SLICE_WEIGHT_MAX, Slice};
-use crate::engine::folder::{create_database, database_folder, remove_folder};
+use crate::engine::folder::{create_database, database_folder, remove_folder, reopen_complete};
 use crate::engine::shared::Shared;
 use crate::engine::slice_writer::SliceWriter;
 use crate::engine::space::{SpaceMonitor, ensure_room, is_wasteful};
@@ -180,14 +180,15 @@ impl Writer {
         let is_swept = self.shared.n_scans.load(Ordering::SeqCst) == 0;
         let completed = copied.and_then(|_| self.copy_changes(&compaction.new, is_swept));
         let Compaction { new, folder, .. } = compaction;
-        match completed {
-            Ok(()) => self.switch_to(new, is_swept),
+        let reopened = match completed {
+            Ok(()) => reopen_complete(new, &folder),
             Err(error) => {
                 drop(new);
-                drop(remove_folder(&folder));
                 Err(error)
             }
-        }
+        };
+        let new = reopened.inspect_err(|_| drop(remove_folder(&folder)))?;
+        self.switch_to(new, is_swept)
     }
 
     /// Copies some values. Returns true after the last.
@@ -223,8 +224,7 @@ impl Writer {
                 None => writer.remove(key.clone())?,
             }
         }
-        writer.send()?;
-        new.sync()
+        writer.send()
     }
 
     /// Removes what a compaction in slices has written so far.
