@@ -123,6 +123,11 @@ impl Reading {
             statistics.live_bytes,
         )?;
         page.gauge(
+            "store_set_aside",
+            "Damaged records and blocks that were set aside until they are fetched again",
+            statistics.n_set_aside as u64,
+        )?;
+        page.gauge(
             "store_last_commit_age_seconds",
             "Time since the last change was stored, or since the start",
             statistics.last_commit_age.as_secs(),

@@ -37,10 +37,10 @@ pub trait Record: Serialize + DeserializeOwned + Send + Sync + 'static {
     /// Whether earlier versions wrote records of this type unencrypted. Such a record is still read, and encrypted when
     /// the store opens.
     const WAS_PLAIN: bool = false;
-    /// Whether the store opens although a record of this type is damaged. The damaged record is set aside and listed by
-    /// [`Store::set_aside`](crate::Store::set_aside); its id is never used again. For single records whose temporary
-    /// absence does no harm. Not for records that restrict or belong to users, nor for records whose absence removes
-    /// others: settings, users, referenced records.
+    /// Whether the store opens although a record of this type is damaged. The damaged record, or its whole block, is set
+    /// aside and listed by [`Store::set_aside`](crate::Store::set_aside); its id is never used again. For records whose
+    /// temporary absence does no harm, or that are fetched again. Not for records that restrict or belong to users, nor
+    /// for records whose absence removes others: settings, users, accounts.
     const MAY_BE_MISSED: bool = false;
     /// Whether a record of this type grants access. If it cannot be read after a commit, tables leave it out until it can,
     /// instead of keeping its earlier content.
@@ -50,6 +50,11 @@ pub trait Record: Serialize + DeserializeOwned + Send + Sync + 'static {
 
     /// Returns the id, unique in the collection: from [`Write::next_id`](crate::Write::next_id), or fixed.
     fn id(&self) -> u32;
+
+    /// Returns whether the damaged records of this owner [may be missed](Record::MAY_BE_MISSED). Paged collections only.
+    fn may_be_missed(_owner: u64) -> bool {
+        Self::MAY_BE_MISSED
+    }
 
     /// Returns the owner: the records of one owner are stored and replaced together. Paged collections only.
     fn owner(&self) -> u64 {
@@ -173,7 +178,7 @@ pub(crate) struct RecordType {
     pub(crate) kind: CollectionKind,
     pub(crate) is_sealed: bool,
     pub(crate) was_plain: bool,
-    pub(crate) may_be_missed: bool,
+    pub(crate) may_be_missed: fn(u64) -> bool,
     pub(crate) read: fn(&[u8]) -> Result<RecordFacts>,
 }
 
@@ -187,7 +192,7 @@ impl RecordType {
             kind: T::KIND,
             is_sealed: T::SEALED,
             was_plain: T::WAS_PLAIN,
-            may_be_missed: T::MAY_BE_MISSED,
+            may_be_missed: T::may_be_missed,
             read: |bytes| {
                 let record: T = decode(bytes)?;
                 Ok((record.id(), record.owner(), Keys::of(&record)))

@@ -53,6 +53,8 @@ pub struct StoreStatistics {
     pub disk_bytes: u64,
     /// Memory of the cached blocks.
     pub cache_bytes: usize,
+    /// Number of damaged records and blocks that were set aside; see [`Store::set_aside`].
+    pub n_set_aside: usize,
     /// Time since the last commit became durable, or since the store was opened.
     pub last_commit_age: Duration,
 }
@@ -248,9 +250,9 @@ impl Store {
     pub fn statistics(&self) -> StoreStatistics {
         let disk = self.shared.disk();
         let (n_slices, slice_weight_max) = disk.slices();
-        let (version, live_bytes) = {
+        let (version, live_bytes, n_set_aside) = {
             let state = self.shared.state.read();
-            (state.commit, state.live_bytes())
+            (state.commit, state.live_bytes(), state.set_aside.len())
         };
         StoreStatistics {
             version,
@@ -259,6 +261,7 @@ impl Store {
             live_bytes,
             disk_bytes: disk.bytes(),
             cache_bytes: self.shared.cache.lock().bytes(),
+            n_set_aside,
             last_commit_age: self.shared.committed_at.lock().elapsed(),
         }
     }
@@ -268,8 +271,8 @@ impl Store {
         self.shared.stop.subscribe()
     }
 
-    /// Names the damaged records that were set aside at this or an earlier start; the store opened without them. Only
-    /// of record types that [may be missed](Record::MAY_BE_MISSED).
+    /// Names the damaged records and blocks that were set aside at this or an earlier start; the store opened without
+    /// them. Only of record types that [may be missed](Record::MAY_BE_MISSED). Each stays listed until it was written again.
     pub fn set_aside(&self) -> Vec<String> {
         self.shared.state.read().set_aside.iter().map(ToString::to_string).collect()
     }

@@ -122,6 +122,7 @@ impl AccountRecords {
                 write.put(&Group::new(id, name))?;
             }
         }
+        write.mark_complete::<Stream>(u64::from(id.0));
         let mut refresh = write.get::<RefreshRecord>(id.0)?.unwrap_or_else(|| RefreshRecord::new(id));
         refresh.accept(self.imported.n_entries, self.is_confirmed, self.now);
         (refresh.message, refresh.origin) = (self.imported.sentence(), self.origin);

@@ -15,8 +15,8 @@ use crate::record::NAME_MAX;
 pub(crate) const MAGIC: [u8; 4] = [0xd7, b'H', b'w', 0x91];
 /// Format of the envelope and of the keys. The payload of a record has a version of its own.
 pub(crate) const FORMAT: u8 = 1;
-/// Maximum size of a key, in bytes: the key of a piece of a block.
-const KEY_MAX: usize = 1 + (1 + NAME_MAX + 1 + 8 + 4 + 8) + 2;
+/// Maximum size of a key, in bytes: the key of a piece of a block that was set aside.
+const KEY_MAX: usize = 1 + 1 + (1 + NAME_MAX + 1 + 8 + 4 + 8) + 2;
 /// First letter of the keys of pieces.
 pub(crate) const PIECE_LETTER: u8 = b'q';
 /// Size of the fields before the key, in bytes.
@@ -37,7 +37,7 @@ pub(crate) enum DiskKey {
     Single { collection: String, id: u32, version: u64 },
     /// The mark of a staged commit that is not complete; complete if the value is a tombstone.
     Stage(u64),
-    /// A record that could not be decoded when the store opened: its original bytes.
+    /// A record or block that could not be decoded when the store opened: its original bytes.
     SetAside(Box<DiskKey>),
 }
 
@@ -110,7 +110,8 @@ impl DiskKey {
         };
         Some(match letter {
             b'a' => {
-                Self::SetAside(Box::new(Self::parse(rest).filter(|it| matches!(it, Self::Single { .. }))?))
+                let is_of_records = |it: &Self| matches!(it, Self::Single { .. } | Self::Block { .. });
+                Self::SetAside(Box::new(Self::parse(rest).filter(is_of_records)?))
             }
             b'c' => Self::Counter(named().filter(|(_, rest)| rest.is_empty())?.0),
             b'm' if rest.is_empty() => Self::Meta,

@@ -6,6 +6,8 @@ use crate::record::Record;
 
 impl Record for RefreshRecord {
     const COLLECTION: &'static str = "refreshes";
+    /// The next refresh writes it again.
+    const MAY_BE_MISSED: bool = true;
 
     fn id(&self) -> u32 {
         self.account.0

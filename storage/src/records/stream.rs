@@ -1,5 +1,6 @@
 //! Streams, in blocks per account, because a playlist has hundreds of thousands.
 
+use domain::account::CUSTOM_ACCOUNT;
 use domain::stream::Stream;
 
 use crate::record::{CollectionKind, Keys, Record};
@@ -9,6 +10,7 @@ impl Record for Stream {
     const KIND: CollectionKind = CollectionKind::Paged;
     /// Addresses contain user names and passwords.
     const SEALED: bool = true;
+    const MAY_BE_MISSED: bool = true;
 
     fn id(&self) -> u32 {
         self.id.0
@@ -19,6 +21,11 @@ impl Record for Stream {
         if let Some(profile) = self.stream_profile {
             keys.plain("stream_profile", profile.0.to_be_bytes());
         }
+    }
+
+    /// A refresh fetches the streams of a playlist again. Nobody has the streams that admins added.
+    fn may_be_missed(owner: u64) -> bool {
+        owner != u64::from(CUSTOM_ACCOUNT.0)
     }
 
     fn owner(&self) -> u64 {

@@ -14,6 +14,7 @@ use crate::error::Result;
 use crate::record::Schema;
 use crate::recovery::damage::{Damage, print_lines, size};
 use crate::recovery::inspect::{RecordInspector, collection_of};
+use crate::recovery::load::n_of;
 use crate::recovery::scan::{DatabaseCopy, ScannedValues, find_store};
 
 /// The result of [`check`]. `Display` formats it for the person who runs the gateway.
@@ -89,7 +90,8 @@ pub fn check(folder: &Path, key_file: &Path, schema: &Schema) -> Result<CheckRep
         if let DiskKey::SetAside(disk_key) = &disk_key {
             report.set_aside.push(disk_key.to_string());
             if found.commit == Some(value.commit) {
-                *missed.entry(collection_of(disk_key).unwrap_or_default().to_owned()).or_default() += 1;
+                let name = collection_of(disk_key).unwrap_or_default();
+                *missed.entry(name.to_owned()).or_default() += n_of(name, disk_key);
             }
         }
         let Some(collection) = collection_of(&disk_key) else { continue };

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 
-use crate::engine::block::Block;
+use crate::engine::block::{Block, RECORDS_MAX};
 use crate::engine::commit_file::CommitMark;
 use crate::engine::disk::Disk;
 use crate::engine::shared::Shared;
@@ -24,7 +24,7 @@ pub(crate) struct Loaded {
     pub(crate) sealed: Vec<(Vec<u8>, Vec<u8>)>,
 }
 
-/// A current single record that cannot be decoded.
+/// A current record or block that cannot be decoded.
 pub(crate) struct DamagedValue {
     pub(crate) disk_key: DiskKey,
     pub(crate) bytes: Vec<u8>,
@@ -125,6 +125,15 @@ pub(crate) fn load(shared: &Shared, disk: &Disk, mark: &CommitMark) -> Result<Lo
     loader.finish(mark, leftovers).map_err(|error| in_store(shared, error))
 }
 
+/// Returns the maximum number of records of a collection in a value.
+pub(crate) fn n_of(name: &str, disk_key: &DiskKey) -> u64 {
+    match disk_key {
+        DiskKey::Single { collection, .. } if collection == name => 1,
+        DiskKey::Block { collection, .. } if collection == name => RECORDS_MAX as u64,
+        _ => 0,
+    }
+}
+
 /// A value as it was read.
 enum ScannedValue {
     Intact(Value),
@@ -148,9 +157,14 @@ impl Loader<'_> {
     }
 
     fn may_be_missed(&self, disk_key: &DiskKey) -> bool {
-        let DiskKey::Single { collection, .. } = disk_key else { return false };
-        let type_number = self.position(collection, CollectionKind::Single);
-        type_number.is_ok_and(|type_number| self.shared.record_type(type_number).may_be_missed)
+        let (type_number, owner) = match disk_key {
+            DiskKey::Single { collection, .. } => (self.position(collection, CollectionKind::Single), 0),
+            DiskKey::Block { collection, owner, .. } => {
+                (self.position(collection, CollectionKind::Paged), *owner)
+            }
+            _ => return false,
+        };
+        type_number.is_ok_and(|it| (self.shared.record_type(it).may_be_missed)(owner))
     }
 
     /// Loads a value or counts it as a leftover, depending on whether a higher version follows.
@@ -175,7 +189,7 @@ impl Loader<'_> {
         Ok(())
     }
 
-    /// Adds a current value to the directory. After an error no single record was added.
+    /// Adds a current value to the directory. After an error nothing was added.
     fn add(&mut self, disk_key: &DiskKey, value: &Value) -> Result<()> {
         match disk_key {
             DiskKey::Meta => self.meta = Some(value.clone()),
@@ -208,9 +222,7 @@ impl Loader<'_> {
                 let type_number = self.position(collection, CollectionKind::Paged)?;
                 let at = value.location(*version);
                 let payload = self.shared.unseal(type_number, disk_key, value)?;
-                let draft = self.partitions.entry((type_number, *owner)).or_default();
-                draft.blocks.insert(*block, at);
-                self.directories[type_number].count(*owner, *block, None, Some(at));
+                let (mut ids, mut index) = (Vec::new(), Vec::new());
                 for (id, bytes) in Block::decode(&payload)?.records {
                     let (found, _, keys) = (self.shared.record_type(type_number).read)(&bytes)?;
                     if found != id {
@@ -218,9 +230,14 @@ impl Loader<'_> {
                             "record {id} of {collection} contains the id {found}"
                         )));
                     }
-                    draft.ids.push((id, *block));
-                    draft.index.extend(keys.iter().map(|key| (pair_of(key), id)));
+                    ids.push((id, *block));
+                    index.extend(keys.iter().map(|key| (pair_of(key), id)));
                 }
+                let draft = self.partitions.entry((type_number, *owner)).or_default();
+                draft.blocks.insert(*block, at);
+                draft.ids.extend(ids);
+                draft.index.extend(index);
+                self.directories[type_number].count(*owner, *block, None, Some(at));
             }
             // The database joins pieces.
             DiskKey::Stage(_) | DiskKey::Piece { .. } => {}
@@ -276,11 +293,15 @@ impl Loader<'_> {
         if commit == mark.commit {
             for (name, found) in &counts {
                 let acknowledged = mark.counts.get(name).copied().unwrap_or(0);
-                let is_of_collection = |disk_key: &DiskKey| matches!(disk_key, DiskKey::Single { collection, .. } if collection == name);
                 // Records set aside since that commit, or about to be. Some of them may have been removed before.
-                let n_missed = self.damaged.iter().filter(|it| is_of_collection(&it.disk_key)).count()
-                    + self.set_aside.iter().filter(|it| it.1 == commit && is_of_collection(&it.0)).count();
-                if !(*found..=*found + n_missed as u64).contains(&acknowledged) {
+                let n_missed: u64 = self.damaged.iter().map(|it| n_of(name, &it.disk_key)).sum::<u64>()
+                    + self
+                        .set_aside
+                        .iter()
+                        .filter(|it| it.1 == commit)
+                        .map(|it| n_of(name, &it.0))
+                        .sum::<u64>();
+                if !(*found..=*found + n_missed).contains(&acknowledged) {
                     return Err(damaged(format!(
                         "{name} has {found} records, {acknowledged} were acknowledged"
                     )));

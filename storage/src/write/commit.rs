@@ -79,6 +79,11 @@ impl Writer {
             let payload = next.to_be_bytes().to_vec();
             last_slice.put(disk_key.encode(), Value::new(disk_key.encode(), commit, payload).encode());
         }
+        let is_healed = |it: &&DiskKey| overlay.heals(&shared.schema, it);
+        let healed: Vec<DiskKey> = shared.state.read().set_aside.iter().filter(is_healed).cloned().collect();
+        for disk_key in &healed {
+            last_slice.remove(DiskKey::SetAside(Box::new(disk_key.clone())).encode());
+        }
         last_slice.put(DiskKey::Meta.encode(), meta(&shared, commit)?);
         let replaced: Vec<_> = overlay
             .partitions
@@ -95,6 +100,7 @@ impl Writer {
                 state.directories[*type_number].counter_commit = Some(commit);
             }
             state.commit = commit;
+            state.set_aside.retain(|it| !healed.contains(it));
             shared.mark(self.generation, &state)
         };
         self.leftovers.extend(update.leftovers);

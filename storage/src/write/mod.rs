@@ -18,6 +18,7 @@ use std::sync::Arc;
 use crate::engine::block::Block;
 use crate::engine::shared::Shared;
 use crate::engine::state::{Pairs, Partition, pair_of};
+use crate::engine::value::DiskKey;
 use crate::error::{Error, Result};
 use crate::record::{CollectionKind, Key, Keys, Record, decode, encode, has_key};
 use crate::write::overlay::Overlay;
@@ -139,6 +140,16 @@ impl Write<'_> {
         let type_number = self.shared.schema.number::<T>();
         if T::KIND == CollectionKind::Paged {
             self.replace_partition(type_number, owner, Partition::default());
+        }
+    }
+
+    /// States that all records of an owner of a paged collection were fetched again, so that a damaged block of it that was
+    /// [set aside](crate::Store::set_aside) is no longer missed. Replacing all records of the owner implies this.
+    pub fn mark_complete<T: Record>(&mut self, owner: u64) {
+        let type_number = self.shared.schema.number::<T>();
+        let is_missed = |it: &DiskKey| matches!(it, DiskKey::Block { collection, owner: of, .. } if collection == T::COLLECTION && *of == owner);
+        if self.shared.state.read().set_aside.iter().any(is_missed) {
+            self.overlay.healed.insert((type_number, owner));
         }
     }
 

@@ -1,11 +1,13 @@
 //! The uncommitted changes of a write.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use crate::engine::block::Block;
 use crate::engine::disk::BLOCK_WEIGHT;
 use crate::engine::state::Partition;
+use crate::engine::value::DiskKey;
+use crate::record::Schema;
 
 /// Records of paged collections that were put or removed, by type number and id, with their current owner and block.
 pub(crate) type Places = BTreeMap<(usize, u32), Option<(u64, u32)>>;
@@ -25,6 +27,8 @@ pub(crate) struct Overlay {
     pub(crate) pairs: PairChanges,
     /// Next ids, by type number.
     pub(crate) counters: BTreeMap<usize, u32>,
+    /// Paged records that are complete again, by type number and owner.
+    pub(crate) healed: BTreeSet<(usize, u64)>,
 }
 
 impl Overlay {
@@ -33,6 +37,23 @@ impl Overlay {
             && self.partitions.is_empty()
             && self.blocks.is_empty()
             && self.counters.is_empty()
+            && self.healed.is_empty()
+    }
+
+    /// Returns whether the record or block that was set aside under this key is no longer missed.
+    pub(crate) fn heals(&self, schema: &Schema, disk_key: &DiskKey) -> bool {
+        let (DiskKey::Single { collection, .. } | DiskKey::Block { collection, .. }) = disk_key else {
+            return false;
+        };
+        let Some(type_number) = schema.position(collection) else { return false };
+        match disk_key {
+            DiskKey::Single { id, .. } => self.singles.contains_key(&(type_number, *id)),
+            DiskKey::Block { owner, .. } => {
+                let of_owner = (type_number, *owner);
+                self.healed.contains(&of_owner) || self.partitions.contains_key(&of_owner)
+            }
+            _ => false,
+        }
     }
 
     /// Returns the weight of the changes, in the unit of slices.
