@@ -170,6 +170,8 @@ fn keys_of(name: &str) -> [&'static str; 2] {
             [CLIENT, "channel_number client_id username reason duration_seconds# duration# bytes_sent#"]
         }
         "login_failed" | "epg_blocked" | "m3u_blocked" => ["client_ip user_agent", "user reason"],
+        "store_stopped" => ["", "reason"],
+        "store_resumed" => ["", ""],
         _ => panic!("no such event: {name}"),
     }
 }
