@@ -80,7 +80,7 @@ impl Error {
     }
 }
 
-/// What the operating system reported when a disk operation failed.
+/// The cause of a failed disk operation, as the operating system reports it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Fault {
     /// No space left, or a quota is used up.
@@ -157,7 +157,7 @@ impl StopReason {
     }
 }
 
-/// What happened, without paths.
+/// Prints the cause, without paths.
 impl fmt::Display for StopReason {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.fault.text().unwrap_or("a write failed"))

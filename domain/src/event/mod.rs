@@ -120,7 +120,7 @@ pub enum EventBody {
     },
     /// The store refuses writes. Not for subscribers: their integrations are in the store.
     StoreStopped {
-        /// What happened, and what to do.
+        /// The cause, and the remedy.
         reason: String,
     },
     /// The store accepts writes again. Not for subscribers.

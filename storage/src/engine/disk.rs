@@ -96,6 +96,7 @@ pub(crate) struct Disk {
 /// sled waits for ever when it is dropped after some failures, and panics if its last sync fails.
 struct Db {
     db: Option<sled::Db>,
+    /// Whether a write failed.
     has_failed: AtomicBool,
 }
 
@@ -110,15 +111,12 @@ impl Deref for Db {
 impl Drop for Db {
     fn drop(&mut self) {
         let db = self.db.take();
-        let close = move || {
-            if let Err(panic) = catch_unwind(AssertUnwindSafe(|| drop(db))) {
-                tracing::warn!("failed to close the database: {}", panic_message(&*panic));
-            }
-        };
-        match self.has_failed.load(Ordering::SeqCst) {
-            // Without a thread, its memory is not freed.
-            true => drop(std::thread::Builder::new().name("store-close".to_owned()).spawn(close)),
-            false => close(),
+        // Its memory is lost, but sled would wait for ever, with a lock that all databases of the process need.
+        if self.has_failed.load(Ordering::SeqCst) {
+            return std::mem::forget(db);
+        }
+        if let Err(panic) = catch_unwind(AssertUnwindSafe(|| drop(db))) {
+            tracing::warn!("failed to close the database: {}", panic_message(&*panic));
         }
     }
 }
@@ -274,12 +272,12 @@ impl Disk {
             }
         }
         drop(pieces);
-        self.guarded("write the database", || self.db.apply_batch(batch))
+        self.noted(self.guarded("write the database", || self.db.apply_batch(batch)))
     }
 
     /// Hands the applied slices to the operating system: they survive a crash of this process, not a power failure.
     pub(crate) fn flush(&self) -> Result<()> {
-        self.guarded("flush the database", || self.db.flush().map(drop))?;
+        self.noted(self.guarded("flush the database", || self.db.flush().map(drop)))?;
         match self.unsynced_bytes.load(Ordering::Relaxed) {
             ..UNSYNCED_MAX => Ok(()),
             _ => self.sync_file(),
@@ -288,16 +286,13 @@ impl Disk {
 
     /// Returns once all applied slices are durable.
     pub(crate) fn sync(&self) -> Result<()> {
-        self.guarded("flush the database", || self.db.flush().map(drop))?;
+        self.noted(self.guarded("flush the database", || self.db.flush().map(drop)))?;
         self.sync_file()
     }
 
     fn sync_file(&self) -> Result<()> {
         self.unsynced_bytes.store(0, Ordering::Relaxed);
-        self.file.sync_data().map_err(|error| {
-            self.db.has_failed.store(true, Ordering::SeqCst);
-            Error::disk("sync the database", error)
-        })
+        self.noted(self.file.sync_data().map_err(|error| Error::disk("sync the database", error)))
     }
 
     /// Lists all keys with this prefix and their values, in the order of keys and without pieces. Ends after the first
@@ -376,15 +371,19 @@ impl Disk {
         (self.n_slices.load(Ordering::Relaxed), self.weight_max.load(Ordering::Relaxed))
     }
 
-    fn guarded<T>(&self, what: &'static str, work: impl FnOnce() -> sled::Result<T>) -> Result<T> {
-        let done = match catch_unwind(AssertUnwindSafe(work)) {
-            Ok(done) => done.map_err(|error| Error::disk(what, error)),
-            Err(panic) => Err(Error::disk(what, panic_message(&*panic))),
-        };
+    /// Notes that a write failed.
+    fn noted(&self, done: Result<()>) -> Result<()> {
         if done.is_err() {
             self.db.has_failed.store(true, Ordering::SeqCst);
         }
         done
+    }
+
+    fn guarded<T>(&self, what: &'static str, work: impl FnOnce() -> sled::Result<T>) -> Result<T> {
+        match catch_unwind(AssertUnwindSafe(work)) {
+            Ok(done) => done.map_err(|error| Error::disk(what, error)),
+            Err(panic) => Err(Error::disk(what, panic_message(&*panic))),
+        }
     }
 }
 

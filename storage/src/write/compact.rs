@@ -331,7 +331,7 @@ mod tests {
     #[test]
     fn a_store_that_is_written_on_and_on_is_compacted_while_it_runs() {
         const N: u32 = 200;
-        const ROUNDS: u32 = 120;
+        const ROUNDS: u32 = 60;
         let folder = tempfile::tempdir().unwrap();
         let (at, key) = (folder.path().join("store"), folder.path().join("key"));
         let schema = || Schema::new().with::<Note>().with::<Item>();
@@ -353,6 +353,7 @@ mod tests {
                         rounds.len() == 2_000 && rounds.iter().all(|it| *it == rounds[0]),
                         "a mixed scan"
                     );
+                    std::thread::sleep(SLICE_PAUSE);
                 }
             });
             for round in 1..=ROUNDS {
@@ -360,7 +361,7 @@ mod tests {
                     .write_blocking(move |write| (1..=N).try_for_each(|id| write.put(&note(id, round))))
                     .unwrap();
                 store.write_blocking(move |write| write.remove::<Note>(round).map(drop)).unwrap();
-                if round % 40 == 0 {
+                if round % 20 == 0 {
                     import(round);
                 }
             }

@@ -34,9 +34,10 @@ use crate::write::start::set_aside;
 use crate::write::sweep::sweep;
 use crate::write::writer::{Job, Writer};
 
-/// Pause before the first try to write again. It doubles with each failed copy.
+/// Pause before the next try to write again. It doubles with each copy that failed although there was room: the memory
+/// of a database whose writes fail cannot be freed.
 const PAUSE: Duration = Duration::from_millis(if cfg!(test) { 20 } else { 500 });
-const PAUSE_MAX: Duration = Duration::from_secs(30);
+const PAUSE_MAX: Duration = Duration::from_secs(300);
 /// Tries to replace the state while no reader scans, and the pause between them.
 const SWAP_TRIES: u32 = 200;
 const SWAP_PAUSE: Duration = Duration::from_millis(10);
@@ -146,15 +147,18 @@ impl Writer {
                     self.go_on();
                     self.notify(change);
                 }
-                Err(error) => self.refuse(&error, true),
+                Err(error) => {
+                    let has_room = !matches!(error, Error::NoRoom { .. });
+                    self.refuse(&error, true);
+                    if has_room && let Some(refusing) = self.refusing.as_mut() {
+                        refusing.pause = (refusing.pause * 2).min(PAUSE_MAX);
+                    }
+                }
             }
         } else {
             drop(self.ensure_writable());
         }
         if let Some(refusing) = self.refusing.as_mut() {
-            if refusing.is_unknown {
-                refusing.pause = (refusing.pause * 2).min(PAUSE_MAX);
-            }
             refusing.try_at = Instant::now() + refusing.pause;
         }
     }
@@ -238,11 +242,10 @@ mod tests {
 
     use serde::{Deserialize, Serialize};
 
+    use super::*;
     use crate::error::Fault;
     use crate::record::{CollectionKind, Record, Schema};
     use crate::store::Store;
-
-    use super::*;
 
     /// Longest wait for a condition.
     const WAIT_MAX: Duration = Duration::from_secs(60);
