@@ -2,7 +2,7 @@
 
 use http::StatusCode;
 use serde_json::json;
-use storage::{Error as StoreError, StopReason};
+use storage::{Error as StoreError, Fault, StopReason};
 use tracing::error;
 use uuid::Uuid;
 
@@ -83,9 +83,13 @@ impl From<StoreError> for Refusal {
             StoreError::Taken { index, .. } => Refusal::taken(index),
             StoreError::Stopped(why) => Refusal::unavailable(refused_writes(&why)).retry_soon(),
             StoreError::Closed => Refusal::unavailable("The gateway is stopping.").retry_soon(),
-            StoreError::Busy(_) | StoreError::NoRoom { .. } | StoreError::Interrupted => {
-                Refusal::unavailable(error.to_string()).retry_soon()
+            // Named by its cause, and gone when the store goes on.
+            StoreError::Disk {
+                fault: Fault::Full | Fault::Denied | Fault::ReadOnly | Fault::Device, ..
             }
+            | StoreError::Busy(_)
+            | StoreError::NoRoom { .. }
+            | StoreError::Interrupted => Refusal::unavailable(error.to_string()).retry_soon(),
             StoreError::TooLarge { .. } => Refusal::bad_request(error.to_string()),
             other => Refusal::fault(format_args!("use the store: {other}")),
         }
