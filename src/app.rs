@@ -97,7 +97,7 @@ impl App {
     /// Returns true once a user exists. Before that, nobody can log in, and callers without credentials are not
     /// restricted to what a viewer of the lowest level sees.
     pub(crate) fn has_users(&self) -> bool {
-        self.models.users.load().len() > 0
+        !self.models.users.load().is_empty()
     }
 
     /// Reads all counters of the system. All are zero once the system has been dropped.
