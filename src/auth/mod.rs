@@ -1,11 +1,13 @@
-//! Authentication: passwords, tokens, API keys, and delays for failed logins.
+//! Authentication: passwords, tokens, API keys, and delays after failed logins.
 //!
 //! Credentials only identify a user. Permissions are looked up at every use in an in-memory view, so permission changes
 //! apply from the next request.
 //!
-//! Reading order: [`Auth`], `passwords` (slow hashes, few at a time), `tokens`, `keys`, `throttle` (failed logins).
+//! Reading order: [`Auth`], `passwords` (slow hashes, few at a time), `tokens`, `keys`, `throttle` (delays after failures),
+//! `failures` (their reports).
 
 mod denied;
+mod failures;
 mod hs256;
 mod keys;
 mod passwords;
@@ -21,23 +23,22 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use actors::{Events, now_ms};
-use domain::event::{CallerRef, Event, EventBody};
+use domain::event::Event;
 use domain::login::DeviceLogin;
 use domain::secret::{Secret, ServerKeys};
 use domain::user::{ApiKey, USERNAME_CHARS_MAX, User};
-use governor::clock::DefaultClock;
 use http::HeaderMap;
 use http::header::{AUTHORIZATION, HeaderValue};
 use storage::{Models, Record, Store, Table, View};
-use tracing::info;
 
 pub(crate) use self::denied::Denied;
+use self::failures::{FailedLogin, FailureReports};
 pub(crate) use self::keys::random;
 pub(crate) use self::passwords::PASSWORD_BYTES_MAX;
-use self::passwords::Passwords;
 pub use self::passwords::hash_password;
+use self::passwords::{Lane, Passwords};
 pub(crate) use self::setup_code::SetupCode;
-use self::throttle::Throttle;
+use self::throttle::{Attempt, Throttle};
 pub(crate) use self::tokens::Tokens;
 use self::tokens::{Signer, TokenError, TokenUse};
 use crate::config::AuthLimits;
@@ -49,13 +50,13 @@ pub(crate) struct Auth(Arc<Inner>);
 struct Inner {
     users: View<Table<User>>,
     logins: View<Table<DeviceLogin>>,
-    publish: Publish,
     /// Follows the server keys, which the operator can replace.
     signer: View<Signer>,
     /// Key of the digests that API keys are looked up by.
     lookup: [u8; 32],
     passwords: Passwords,
     throttle: Throttle,
+    failures: FailureReports,
 }
 
 impl fmt::Debug for Auth {
@@ -67,8 +68,8 @@ impl fmt::Debug for Auth {
 /// Id of the only record of server keys.
 pub(crate) const SERVER_KEYS: u32 = 1;
 
-/// Publishes an event.
-type Publish = Box<dyn Fn(Event) + Send + Sync>;
+/// Reason of a failed login in log and events.
+const UNKNOWN_USER: &str = "unknown user";
 
 /// Kind of login, which determines the accepted passwords.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -105,11 +106,11 @@ impl Auth {
         Ok(Self(Arc::new(Inner {
             users,
             logins: store.table()?,
-            publish: Box::new(publish),
             signer,
             lookup: keys.lookup,
             passwords: Passwords::new(limits.remember_login),
-            throttle: Throttle::new(limits.failure_delay_max, DefaultClock::default()),
+            throttle: Throttle::new(limits.failure_delay_max),
+            failures: FailureReports::new(publish),
         })))
     }
 
@@ -196,8 +197,8 @@ impl Auth {
     }
 
     /// Logs a user in to the account. Only few passwords are verified at a time; a repeated successful login is
-    /// answered from a cache. The response to a failure is delayed longer with each failure, and never reveals the
-    /// reason.
+    /// answered from a cache. After failures the password is verified later and later, unless the user has logged in
+    /// from this device before. The response to a failure never reveals the reason.
     ///
     /// # Errors
     /// Returns [`Denied::Login`], or [`Denied::Busy`] if too many logins are waiting.
@@ -235,6 +236,8 @@ impl Auth {
         agent: &str,
     ) -> Result<Arc<User>, Denied> {
         let user = self.named(username);
+        let attempt = Attempt { user: user.as_ref().map(|it| it.id), username, address, agent };
+        let admitted = self.0.throttle.admit(attempt).await.map_err(|_| Denied::Busy)?;
         if let Some(user) = user.as_ref().filter(|it| it.is_active) {
             let fits_player = kind == LoginKind::Player
                 && user
@@ -242,23 +245,32 @@ impl Auth {
                     .as_ref()
                     .is_some_and(|it| self.0.passwords.equal(it.expose(), password));
             if fits_player || self.0.passwords.is_cached(user, password) {
+                admitted.succeeded(user.id);
                 return Ok(Arc::clone(user));
             }
         }
-        let fits = self.0.passwords.verify(user.as_deref(), password).await.map_err(|_| Denied::Busy)?;
+        let lane = if admitted.is_known() { Lane::Known } else { Lane::New };
+        let verifying = self.0.passwords.verify(lane, user.as_deref(), password);
+        let Ok(fits) = verifying.await else {
+            admitted.withdraw();
+            return Err(Denied::Busy);
+        };
         // The user may have changed while the password was being verified.
         let now = user.as_ref().and_then(|it| self.0.users.load().get(it.id.0).cloned());
         let reason = match (&user, now) {
-            (None, _) | (_, None) => "unknown user",
+            (None, _) | (_, None) => UNKNOWN_USER,
             (Some(then), Some(now)) if !fits || then.password != now.password => "wrong password",
             (_, Some(now)) if !now.is_active => "inactive user",
             (_, Some(now)) => {
                 self.0.passwords.cache(&now, password);
+                admitted.succeeded(now.id);
                 return Ok(now);
             }
         };
-        self.report_failure(reason, username, address, agent);
-        self.0.throttle.failed(username, address).await.map_err(|_| Denied::Busy)?;
+        // The name of an unknown user may be a password that was typed into the wrong field.
+        let known = user.filter(|_| reason != UNKNOWN_USER);
+        self.0.failures.report(FailedLogin { user: known, reason, address, agent });
+        drop(admitted);
         Err(Denied::Login)
     }
 
@@ -268,15 +280,6 @@ impl Auth {
             return None;
         }
         self.0.users.load().one_by("username", User::name_key(username)).cloned()
-    }
-
-    fn report_failure(&self, reason: &'static str, username: &str, address: IpAddr, agent: &str) {
-        let username: String =
-            username.chars().filter(|it| !it.is_control()).take(USERNAME_CHARS_MAX).collect();
-        info!(user.name = username, client.address = %address, reason, "login failed");
-        let attempt = CallerRef { user: Some(username), ip: address, user_agent: agent.to_owned() };
-        let body = EventBody::LoginFailed { attempt, reason: reason.to_owned() };
-        (self.0.publish)(Event { at: now_ms(), body });
     }
 
     /// Creates the tokens of a login. Without a login, the refresh token is invalid.

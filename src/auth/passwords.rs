@@ -18,7 +18,7 @@ use super::keys::random;
 
 /// Maximum number of passwords hashed at the same time. Each takes one core for about 40 ms, and 19 MiB.
 const HASHING_MAX: usize = 2;
-/// Maximum number of passwords waiting to be hashed. The last of them waits one or two seconds.
+/// Maximum number of passwords waiting to be hashed, in each lane. The last of them waits two to four seconds.
 const WAITING_MAX: usize = 64;
 /// Maximum length of a password, in bytes. Longer ones are wrong.
 pub(crate) const PASSWORD_BYTES_MAX: usize = 1024;
@@ -37,6 +37,15 @@ pub fn hash_password(password: &str) -> Secret {
     Secret::new(hash.to_string())
 }
 
+/// A queue of passwords to be hashed. Each has its own places, so that guessing leaves those of the other free.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Lane {
+    /// Logins from devices from which the user has logged in before, and new passwords of users.
+    Known,
+    /// All other logins.
+    New,
+}
+
 /// Too many passwords are waiting to be hashed.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct TooMany;
@@ -44,7 +53,8 @@ pub(super) struct TooMany;
 /// Hashes and verifies passwords on blocking threads.
 pub(super) struct Passwords {
     working: Arc<Semaphore>,
-    waiting: Semaphore,
+    waiting_known: Semaphore,
+    waiting_new: Semaphore,
     verified: Mutex<HashMap<[u8; 32], Instant>>,
     cache_for: Duration,
     /// Random key of this process. Without it, the cached digests reveal nothing.
@@ -56,7 +66,8 @@ impl Passwords {
     pub(super) fn new(cache_for: Duration) -> Self {
         Self {
             working: Arc::new(Semaphore::new(HASHING_MAX)),
-            waiting: Semaphore::new(WAITING_MAX),
+            waiting_known: Semaphore::new(WAITING_MAX),
+            waiting_new: Semaphore::new(WAITING_MAX),
             verified: Mutex::new(HashMap::new()),
             cache_for,
             cache_key: random(),
@@ -64,17 +75,22 @@ impl Passwords {
     }
 
     pub(super) async fn hash(&self, password: String) -> Result<Secret, TooMany> {
-        self.work(move || hash_password(&password)).await
+        self.work(Lane::Known, move || hash_password(&password)).await
     }
 
     /// Returns true if this is the password of the user. An unknown user, or one without a password, takes equally long
     /// and always fails.
-    pub(super) async fn verify(&self, user: Option<&User>, password: &str) -> Result<bool, TooMany> {
+    pub(super) async fn verify(
+        &self,
+        lane: Lane,
+        user: Option<&User>,
+        password: &str,
+    ) -> Result<bool, TooMany> {
         let real = user.and_then(|it| it.password.as_ref());
         let can_fit = real.is_some() && password.len() <= PASSWORD_BYTES_MAX;
         let hash = real.filter(|_| can_fit).cloned().unwrap_or_else(|| Secret::new(DUMMY));
         let password = if can_fit { password } else { "" }.to_owned();
-        let fits = self.work(move || verify(&hash, &password)).await?;
+        let fits = self.work(lane, move || verify(&hash, &password)).await?;
         Ok(fits && can_fit)
     }
 
@@ -125,8 +141,12 @@ impl Passwords {
     }
 
     /// Runs `work` on a blocking thread, after waiting for a permit.
-    async fn work<R: Send + 'static>(&self, work: impl FnOnce() -> R + Send + 'static) -> Result<R, TooMany> {
-        let permit = self.permit().await?;
+    async fn work<R: Send + 'static>(
+        &self,
+        lane: Lane,
+        work: impl FnOnce() -> R + Send + 'static,
+    ) -> Result<R, TooMany> {
+        let permit = self.permit(lane).await?;
         // The permit is held until the work ends, even if the caller disconnects.
         let task = tokio::task::spawn_blocking(move || {
             let result = work();
@@ -137,11 +157,15 @@ impl Passwords {
         task.await.map_err(|_| TooMany)
     }
 
-    async fn permit(&self) -> Result<OwnedSemaphorePermit, TooMany> {
+    async fn permit(&self, lane: Lane) -> Result<OwnedSemaphorePermit, TooMany> {
         if let Ok(permit) = Arc::clone(&self.working).try_acquire_owned() {
             return Ok(permit);
         }
-        let _waiting = self.waiting.try_acquire().map_err(|_| TooMany)?;
+        let waiting = match lane {
+            Lane::Known => &self.waiting_known,
+            Lane::New => &self.waiting_new,
+        };
+        let _waiting = waiting.try_acquire().map_err(|_| TooMany)?;
         Arc::clone(&self.working).acquire_owned().await.map_err(|_| TooMany)
     }
 }
@@ -183,7 +207,7 @@ mod tests {
             (Some(&broken), "plain text", false),
             (Some(&long), &"x".repeat(PASSWORD_BYTES_MAX + 1), false),
         ] {
-            assert_eq!(passwords.verify(user, password).await, Ok(fits), "{password:.20}");
+            assert_eq!(passwords.verify(Lane::New, user, password).await, Ok(fits), "{password:.20}");
         }
     }
 
@@ -200,14 +224,18 @@ mod tests {
         let passwords = Passwords::new(Duration::ZERO);
         let _permits: Vec<_> =
             (0..HASHING_MAX).map(|_| passwords.working.clone().try_acquire_owned().unwrap()).collect();
-        let mut waiting: Vec<_> = (0..WAITING_MAX).map(|_| Box::pin(passwords.permit())).collect();
+        let mut waiting: Vec<_> = (0..WAITING_MAX).map(|_| Box::pin(passwords.permit(Lane::New))).collect();
         for it in &mut waiting {
             assert!(futures_util::poll!(it.as_mut()).is_pending());
         }
-        assert_eq!(passwords.verify(None, "x").await, Err(TooMany));
+        assert_eq!(passwords.verify(Lane::New, None, "x").await, Err(TooMany));
+        assert!(
+            futures_util::poll!(Box::pin(passwords.permit(Lane::Known))).is_pending(),
+            "known devices have places of their own"
+        );
         waiting.pop();
         assert!(
-            futures_util::poll!(Box::pin(passwords.permit())).is_pending(),
+            futures_util::poll!(Box::pin(passwords.permit(Lane::New))).is_pending(),
             "a waiting place is free again"
         );
     }

@@ -1,81 +1,153 @@
-//! Delays responses to failed logins, each longer than the one before.
+//! Slows down guessing: after failures, the next passwords are verified later and later.
 //!
-//! Only failures are counted, and only their responses are delayed, after the password was verified. A correct login is
-//! therefore never slowed down by somebody who guesses from the same address or for the same name. `passwords` bounds
-//! the cost of guessing by limiting how many passwords are hashed at the same time.
+//! The delay comes before the password is looked at, so that a right guess takes as long as a wrong one, and no work is
+//! done meanwhile. Failures count for the client network and for the name. A *known device* (client network and program)
+//! has logged in as the user before; only its own failures count for it, and it has its own share of the queue, so
+//! nobody else can slow it down or lock it out.
 
-use std::hash::Hash;
+use std::collections::{HashMap, VecDeque};
+use std::hash::{BuildHasher, RandomState};
 use std::net::IpAddr;
-use std::num::NonZeroU32;
 use std::time::Duration;
 
+use domain::ids::UserId;
 use domain::user::{USERNAME_CHARS_MAX, User};
-use governor::clock::{Clock, DefaultClock};
-use governor::middleware::StateInformationMiddleware;
-use governor::state::keyed::HashMapStateStore;
-use governor::{Quota, RateLimiter};
+use parking_lot::Mutex;
 use tokio::sync::Semaphore;
+use tokio::time::Instant;
 
 use crate::http::network::client_network;
 
 /// Number of failures without a delay, for typing mistakes.
 const UNDELAYED: u32 = 3;
-/// Delay of the next failure; it doubles with each further one.
+/// Delay after the next failure; it doubles with each further one.
 const FIRST_DELAY: Duration = Duration::from_millis(250);
 /// Number of failures from which the delay is the maximum.
-const COUNTED_MAX: NonZeroU32 = NonZeroU32::new(12).expect("twelve is not zero");
+const COUNTED_MAX: u32 = 12;
 /// Interval after which one failure is forgotten.
 const FORGET_INTERVAL: Duration = Duration::from_secs(60);
-/// Maximum number of counted addresses, and of counted names. While either is reached, failures of new ones are not
-/// counted but delayed as long as possible.
-const KEYS_MAX: usize = 10_000;
-/// Maximum number of delayed responses.
+/// Maximum number of logins in progress of one client network, and of one known device.
+const SHARE: u32 = 16;
+/// Maximum number of counters. Hashing takes so long that fewer failures are possible within the time in which they are
+/// forgotten. If it is reached nevertheless, new keys are not counted but delayed as long as possible.
+const COUNTERS_MAX: usize = 32_768;
+/// Minimum time between two searches for counters that are no longer needed.
+const PURGE_INTERVAL: Duration = Duration::from_secs(1);
+/// Maximum number of delayed logins.
 const DELAYED_MAX: usize = 1024;
+/// Maximum number of known devices of one user; the one that has not logged in for the longest time is forgotten.
+const DEVICES_MAX: usize = 32;
 
-/// Counts failures per client network and per name.
-pub(super) struct Throttle<C: Clock = DefaultClock> {
-    addresses: Counter<IpAddr, C>,
-    names: Counter<String, C>,
+/// Counts failures and logins in progress, and remembers devices.
+pub(super) struct Throttle {
+    state: Mutex<State>,
     delayed: Semaphore,
     delay_max: Duration,
+    /// Random keys of this process, so that nobody can choose names whose counters collide.
+    hasher: RandomState,
 }
 
-/// Too many responses are already delayed.
+struct State {
+    counters: HashMap<u64, Counter>,
+    devices: HashMap<UserId, VecDeque<u64>>,
+    purged: Instant,
+}
+
+#[derive(Clone, Copy)]
+struct Counter {
+    n_failures: u32,
+    /// Logins in progress.
+    n_open: u32,
+    /// Time at which the last failure was added or forgotten.
+    since: Instant,
+}
+
+/// Too many logins are in progress: in total, or from this client.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct TooMany;
 
-impl<C: Clock + Clone> Throttle<C> {
-    pub(super) fn new(delay_max: Duration, clock: C) -> Self {
+/// The client and the name of a login.
+#[derive(Clone, Copy)]
+pub(super) struct Attempt<'a> {
+    /// The user of that name, if there is one.
+    pub(super) user: Option<UserId>,
+    pub(super) username: &'a str,
+    pub(super) address: IpAddr,
+    pub(super) agent: &'a str,
+}
+
+/// A login in progress, whose password may be verified now. Dropped without a result, it counts as failed, because the
+/// client may have left while the password was being verified.
+pub(super) struct Admitted<'a> {
+    throttle: &'a Throttle,
+    /// The key that a place was taken of.
+    place: u64,
+    /// Keys that a failure counts for.
+    counted: [Option<u64>; 2],
+    device: u64,
+    is_known: bool,
+}
+
+impl Throttle {
+    pub(super) fn new(delay_max: Duration) -> Self {
+        let state = State { counters: HashMap::new(), devices: HashMap::new(), purged: Instant::now() };
         Self {
-            addresses: Counter::new(clock.clone()),
-            names: Counter::new(clock),
+            state: Mutex::new(state),
             delayed: Semaphore::new(DELAYED_MAX),
             delay_max,
+            hasher: RandomState::new(),
         }
     }
 
-    /// Counts a failure and returns when the response may be sent.
+    /// Waits until the password of this login may be verified.
     ///
     /// # Errors
-    /// Returns an error at once if too many responses are already delayed.
-    pub(super) async fn failed(&self, username: &str, address: IpAddr) -> Result<(), TooMany> {
-        let delay = self.delay(username, address);
-        if delay.is_zero() {
-            return Ok(());
+    /// Returns an error at once if too many logins are in progress.
+    pub(super) async fn admit(&self, attempt: Attempt<'_>) -> Result<Admitted<'_>, TooMany> {
+        let (waiting, delay) = self.enter(attempt)?;
+        if !delay.is_zero() {
+            let _permit = self.delayed.try_acquire().map_err(|_| TooMany)?;
+            tokio::time::sleep(delay).await;
         }
-        let _permit = self.delayed.try_acquire().map_err(|_| TooMany)?;
-        tokio::time::sleep(delay).await;
-        Ok(())
+        Ok(waiting.admit())
     }
 
-    /// Counts a failure and returns the delay of its response.
-    fn delay(&self, username: &str, address: IpAddr) -> Duration {
-        let name = User::name_key(&username.chars().take(USERNAME_CHARS_MAX).collect::<String>());
-        let n_failures = self.addresses.count(&client_network(address)).max(self.names.count(&name));
-        if n_failures >= COUNTED_MAX.get() {
+    /// Takes a place, and returns it with the delay.
+    fn enter(&self, attempt: Attempt<'_>) -> Result<(Waiting<'_>, Duration), TooMany> {
+        let name: String = attempt.username.chars().take(USERNAME_CHARS_MAX).collect();
+        let network = client_network(attempt.address);
+        let of_network = self.hasher.hash_one(("network", network));
+        let of_name = self.hasher.hash_one(("name", User::name_key(&name)));
+        let device = self.hasher.hash_one(("device", attempt.user.map(|it| it.0), network, attempt.agent));
+        let mut state = self.state.lock();
+        let is_known =
+            attempt.user.and_then(|it| state.devices.get(&it)).is_some_and(|it| it.contains(&device));
+        let counted = if is_known { [Some(device), None] } else { [Some(of_network), Some(of_name)] };
+        let n_failures =
+            counted.iter().flatten().map(|key| state.failures(*key)).max().unwrap_or(COUNTED_MAX);
+        let place = if is_known { device } else { of_network };
+        state.open(place)?;
+        drop(state);
+        let admitted = Admitted { throttle: self, place, counted, device, is_known };
+        Ok((Waiting(Some(admitted)), self.delay(n_failures)))
+    }
+
+    /// Fails `n` times without waiting, and returns the delays in milliseconds.
+    #[cfg(test)]
+    pub(super) fn fail(&self, attempt: Attempt<'_>, n: usize) -> Vec<u128> {
+        let once = |_| {
+            let (waiting, delay) = self.enter(attempt).unwrap();
+            drop(waiting.admit());
+            delay.as_millis()
+        };
+        (0..n).map(once).collect()
+    }
+
+    fn delay(&self, n_failures: u32) -> Duration {
+        if n_failures >= COUNTED_MAX {
             return self.delay_max;
         }
-        let delay = match n_failures.checked_sub(UNDELAYED + 1) {
+        let delay = match n_failures.checked_sub(UNDELAYED) {
             Some(doublings) => FIRST_DELAY.saturating_mul(1 << doublings.min(16)),
             None => Duration::ZERO,
         };
@@ -83,31 +155,133 @@ impl<C: Clock + Clone> Throttle<C> {
     }
 }
 
-/// Recent failures per key.
-struct Counter<K, C: Clock>(RateLimiter<K, HashMapStateStore<K>, C, StateInformationMiddleware>)
-where
-    K: Hash + Eq + Clone;
-
-impl<K: Hash + Eq + Clone, C: Clock> Counter<K, C> {
-    fn new(clock: C) -> Self {
-        let quota =
-            Quota::with_period(FORGET_INTERVAL).expect("a minute is not zero").allow_burst(COUNTED_MAX);
-        Self(RateLimiter::hashmap_with_clock(quota, clock).with_middleware())
+impl State {
+    /// Returns the number of recent failures, up to [`COUNTED_MAX`].
+    fn failures(&mut self, key: u64) -> u32 {
+        let now = Instant::now();
+        if let Some(counter) = self.counters.get_mut(&key) {
+            counter.forget(now);
+            return counter.n_failures;
+        }
+        if self.has_room() { 0 } else { COUNTED_MAX }
     }
 
-    /// Counts one failure and returns the number of recent ones including it, up to [`COUNTED_MAX`].
-    fn count(&self, key: &K) -> u32 {
-        if self.0.len() >= KEYS_MAX {
-            self.0.retain_recent();
-            if self.0.len() >= KEYS_MAX {
-                return COUNTED_MAX.get();
+    fn has_room(&mut self) -> bool {
+        let now = Instant::now();
+        if self.counters.len() >= COUNTERS_MAX && now.duration_since(self.purged) >= PURGE_INTERVAL {
+            self.purged = now;
+            self.counters.retain(|_, counter| {
+                counter.forget(now);
+                counter.is_needed()
+            });
+        }
+        self.counters.len() < COUNTERS_MAX
+    }
+
+    /// Returns the counter of a key, or `None` if there are too many.
+    fn counter(&mut self, key: u64) -> Option<&mut Counter> {
+        if !self.counters.contains_key(&key) && !self.has_room() {
+            return None;
+        }
+        let new = || Counter { n_failures: 0, n_open: 0, since: Instant::now() };
+        Some(self.counters.entry(key).or_insert_with(new))
+    }
+
+    fn open(&mut self, key: u64) -> Result<(), TooMany> {
+        let counter = self.counter(key).ok_or(TooMany)?;
+        if counter.n_open >= SHARE {
+            return Err(TooMany);
+        }
+        counter.n_open += 1;
+        Ok(())
+    }
+
+    fn close(&mut self, key: u64) {
+        if let Some(counter) = self.counters.get_mut(&key) {
+            counter.n_open = counter.n_open.saturating_sub(1);
+            counter.forget(Instant::now());
+            if !counter.is_needed() {
+                self.counters.remove(&key);
             }
-            self.0.shrink_to_fit();
         }
-        match self.0.check_key(key) {
-            Ok(left) => COUNTED_MAX.get() - left.remaining_burst_capacity(),
-            Err(_) => COUNTED_MAX.get(),
+    }
+
+    fn fail(&mut self, key: u64) {
+        if let Some(counter) = self.counter(key) {
+            counter.forget(Instant::now());
+            counter.n_failures = (counter.n_failures + 1).min(COUNTED_MAX);
         }
+    }
+
+    fn remember(&mut self, user: UserId, device: u64) {
+        let devices = self.devices.entry(user).or_default();
+        devices.retain(|it| *it != device);
+        if devices.len() >= DEVICES_MAX {
+            devices.pop_front();
+        }
+        devices.push_back(device);
+    }
+}
+
+impl Counter {
+    /// Forgets one failure for each interval since the last change.
+    fn forget(&mut self, now: Instant) {
+        if self.n_failures == 0 {
+            self.since = now;
+        }
+        while self.n_failures > 0 && now.duration_since(self.since) >= FORGET_INTERVAL {
+            self.n_failures -= 1;
+            self.since += FORGET_INTERVAL;
+        }
+    }
+
+    fn is_needed(&self) -> bool {
+        self.n_failures > 0 || self.n_open > 0
+    }
+}
+
+/// A place of a login that is still delayed. Dropped, it is given back, and nothing has failed.
+struct Waiting<'a>(Option<Admitted<'a>>);
+
+impl<'a> Waiting<'a> {
+    fn admit(mut self) -> Admitted<'a> {
+        self.0.take().expect("taken only here, which consumes it")
+    }
+}
+
+impl Drop for Waiting<'_> {
+    fn drop(&mut self) {
+        if let Some(mut admitted) = self.0.take() {
+            admitted.counted = [None, None];
+        }
+    }
+}
+
+impl Admitted<'_> {
+    /// Returns whether the user has logged in from this device before.
+    pub(super) fn is_known(&self) -> bool {
+        self.is_known
+    }
+
+    /// Gives the place back: the password was not verified.
+    pub(super) fn withdraw(mut self) {
+        self.counted = [None, None];
+    }
+
+    /// Remembers the device: the password was right.
+    pub(super) fn succeeded(mut self, user: UserId) {
+        self.counted = [None, None];
+        self.throttle.state.lock().remember(user, self.device);
+    }
+}
+
+impl Drop for Admitted<'_> {
+    fn drop(&mut self) {
+        let mut state = self.throttle.state.lock();
+        for key in self.counted.iter().flatten() {
+            state.fail(*key);
+        }
+        state.close(self.place);
     }
 }
 
@@ -115,92 +289,149 @@ impl<K: Hash + Eq + Clone, C: Clock> Counter<K, C> {
 mod tests {
     use std::net::Ipv4Addr;
 
-    use governor::clock::FakeRelativeClock;
-
     use super::*;
 
     const DELAY_MAX: Duration = Duration::from_secs(10);
     const HOME: IpAddr = IpAddr::V4(Ipv4Addr::new(192, 0, 2, 1));
-
-    fn throttle() -> (Throttle<FakeRelativeClock>, FakeRelativeClock) {
-        let clock = FakeRelativeClock::default();
-        (Throttle::new(DELAY_MAX, clock.clone()), clock)
-    }
+    const ANNA: UserId = UserId(1);
 
     fn address(n: u32) -> IpAddr {
         Ipv4Addr::from_bits(0x0a00_0000 + n).into()
     }
 
-    fn delays_ms(throttle: &Throttle<FakeRelativeClock>, n: usize) -> Vec<u128> {
-        (0..n).map(|_| throttle.delay("anna", HOME).as_millis()).collect()
+    fn guess(username: &str, address: IpAddr) -> Attempt<'_> {
+        Attempt { user: (username == "anna").then_some(ANNA), username, address, agent: "agent" }
     }
 
-    #[test]
-    fn delays_of_failures_grow_up_to_the_maximum() {
-        let (throttle, _) = throttle();
+    /// Returns the delay of a login without taking a place.
+    fn delay(throttle: &Throttle, attempt: Attempt<'_>) -> Duration {
+        throttle.enter(attempt).map(|it| it.1).unwrap()
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn delays_of_failures_grow_up_to_the_maximum() {
+        let throttle = Throttle::new(DELAY_MAX);
         assert_eq!(
-            delays_ms(&throttle, 14),
+            throttle.fail(guess("anna", HOME), 14),
             [0, 0, 0, 250, 500, 1000, 2000, 4000, 8000, 10_000, 10_000, 10_000, 10_000, 10_000]
         );
     }
 
-    #[test]
-    fn one_failure_is_forgotten_per_minute() {
-        let (throttle, clock) = throttle();
-        delays_ms(&throttle, 20);
-        clock.advance(FORGET_INTERVAL * 6);
-        assert_eq!(delays_ms(&throttle, 2), [2000, 4000]);
-        clock.advance(FORGET_INTERVAL * 60);
-        assert_eq!(delays_ms(&throttle, 4), [0, 0, 0, 250]);
-    }
-
-    #[test]
-    fn failures_count_for_the_address_and_for_the_name() {
-        let (throttle, _) = throttle();
-        delays_ms(&throttle, 12);
-        assert_eq!(throttle.delay("berta", HOME), DELAY_MAX, "another name from the same address");
-        assert_eq!(throttle.delay("ANNA", address(1)), DELAY_MAX, "the same name from another address");
-        assert_eq!(throttle.delay("cara", address(2)), Duration::ZERO, "another name from another address");
-    }
-
-    #[test]
-    fn one_network_of_64_bits_is_one_address() {
-        let (throttle, _) = throttle();
-        for n in 0..12 {
-            throttle.delay(&format!("user{n}"), format!("2001:db8:1:2::{n}").parse().unwrap());
-        }
-        assert_eq!(throttle.delay("x", "2001:db8:1:2:ffff::1".parse().unwrap()), DELAY_MAX);
-        assert_eq!(throttle.delay("y", "2001:db8:1:3::1".parse().unwrap()), Duration::ZERO);
-    }
-
-    #[test]
-    fn the_counters_are_bounded_and_drop_old_entries() {
-        let (throttle, clock) = throttle();
-        for n in 0..u32::try_from(KEYS_MAX).unwrap() + 100 {
-            throttle.delay(&format!("user{n}"), address(n));
-        }
-        assert_eq!((throttle.names.0.len(), throttle.addresses.0.len()), (KEYS_MAX, KEYS_MAX));
-        assert_eq!(throttle.delay("one more", HOME), DELAY_MAX, "not counted, so delayed");
-        clock.advance(FORGET_INTERVAL * 60);
-        assert_eq!(throttle.delay("one more", HOME), Duration::ZERO);
-        assert!(throttle.names.0.len() < 10);
+    #[tokio::test(start_paused = true)]
+    async fn one_failure_is_forgotten_per_minute() {
+        let throttle = Throttle::new(DELAY_MAX);
+        throttle.fail(guess("anna", HOME), 20);
+        tokio::time::advance(FORGET_INTERVAL * 6).await;
+        assert_eq!(throttle.fail(guess("anna", HOME), 2), [2000, 4000]);
+        tokio::time::advance(FORGET_INTERVAL * 60).await;
+        assert_eq!(throttle.fail(guess("anna", HOME), 4), [0, 0, 0, 250]);
     }
 
     #[tokio::test(start_paused = true)]
-    async fn the_number_of_delayed_responses_is_limited() {
-        let (throttle, _) = throttle();
-        delays_ms(&throttle, 12);
-        let mut held: Vec<_> = (0..DELAYED_MAX).map(|_| Box::pin(throttle.failed("anna", HOME))).collect();
+    async fn failures_count_for_the_address_and_for_the_name() {
+        let throttle = Throttle::new(DELAY_MAX);
+        throttle.fail(guess("anna", HOME), 12);
+        assert_eq!(delay(&throttle, guess("berta", HOME)), DELAY_MAX, "another name from the same address");
+        assert_eq!(
+            delay(&throttle, guess("ANNA", address(1))),
+            DELAY_MAX,
+            "the same name from another address"
+        );
+        assert_eq!(delay(&throttle, guess("cara", address(2))), Duration::ZERO);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn one_network_of_64_bits_is_one_address() {
+        let throttle = Throttle::new(DELAY_MAX);
+        for n in 0..12 {
+            let (name, address) = (format!("user{n}"), format!("2001:db8:1:2::{n}"));
+            throttle.fail(guess(&name, address.parse().unwrap()), 1);
+        }
+        let of = |name, address: &str| delay(&throttle, guess(name, address.parse().unwrap()));
+        assert_eq!(of("x", "2001:db8:1:2:ffff::1"), DELAY_MAX);
+        assert_eq!(of("y", "2001:db8:1:3::1"), Duration::ZERO);
+    }
+
+    /// Holds T-guess.1.
+    #[tokio::test(start_paused = true)]
+    async fn a_right_password_of_a_new_device_waits_as_long_as_a_wrong_one() {
+        let throttle = Throttle::new(DELAY_MAX);
+        throttle.fail(guess("anna", HOME), 12);
+        let begun = Instant::now();
+        throttle.admit(guess("anna", HOME)).await.ok().unwrap().succeeded(ANNA);
+        assert_eq!(begun.elapsed(), DELAY_MAX);
+    }
+
+    /// Holds T-guess.2.
+    #[tokio::test(start_paused = true)]
+    async fn a_known_device_waits_for_its_own_failures_only() {
+        let throttle = Throttle::new(DELAY_MAX);
+        throttle.admit(guess("anna", HOME)).await.ok().unwrap().succeeded(ANNA);
+        let stranger = Attempt { agent: "other", ..guess("anna", HOME) };
+        throttle.fail(stranger, 12);
+        let held: Vec<_> = (0..SHARE).map(|_| throttle.enter(stranger).ok().unwrap()).collect();
+        assert!(throttle.enter(stranger).is_err(), "the network has used its share");
+        let begun = Instant::now();
+        throttle.admit(guess("anna", HOME)).await.ok().unwrap().succeeded(ANNA);
+        assert_eq!(begun.elapsed(), Duration::ZERO);
+        drop(held);
+        assert_eq!(throttle.fail(guess("anna", HOME), 4), [0, 0, 0, 250], "its own failures count");
+        assert_eq!(delay(&throttle, guess("berta", address(1))), Duration::ZERO);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_login_counts_as_failed_only_once_its_password_is_being_verified() {
+        let throttle = Throttle::new(DELAY_MAX);
+        for _ in 0..10 {
+            drop(throttle.enter(guess("anna", HOME)).ok().unwrap().0);
+        }
+        assert_eq!(throttle.state.lock().counters.len(), 0, "nothing is kept of it");
+        for _ in 0..4 {
+            drop(throttle.admit(guess("anna", HOME)).await.ok().unwrap());
+        }
+        assert_eq!(delay(&throttle, guess("anna", HOME)).as_millis(), 500);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn the_counters_are_bounded_and_drop_old_entries() {
+        let throttle = Throttle::new(DELAY_MAX);
+        for n in 0..u32::try_from(COUNTERS_MAX).unwrap() {
+            throttle.state.lock().fail(n.into());
+        }
+        assert_eq!(throttle.state.lock().counters.len(), COUNTERS_MAX);
+        assert!(throttle.enter(guess("one more", HOME)).is_err(), "there is no room to count it");
+        tokio::time::advance(FORGET_INTERVAL).await;
+        assert_eq!(delay(&throttle, guess("one more", HOME)), Duration::ZERO);
+        assert!(throttle.state.lock().counters.len() < 10);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_user_has_a_limited_number_of_known_devices_and_the_oldest_is_forgotten() {
+        let throttle = Throttle::new(DELAY_MAX);
+        let agents: Vec<_> = (0..=DEVICES_MAX).map(|it| it.to_string()).collect();
+        let login =
+            async |agent| throttle.admit(Attempt { agent, ..guess("anna", HOME) }).await.ok().unwrap();
+        for agent in &agents {
+            login(agent).await.succeeded(ANNA);
+        }
+        assert!(!login(&agents[0]).await.is_known());
+        assert!(login(&agents[1]).await.is_known() && login(&agents[DEVICES_MAX]).await.is_known());
+        assert_eq!(throttle.state.lock().devices[&ANNA].len(), DEVICES_MAX);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn the_number_of_delayed_logins_is_limited() {
+        let throttle = Throttle::new(DELAY_MAX);
+        throttle.fail(guess("anna", HOME), 12);
+        let admit = |n: usize| Box::pin(throttle.admit(guess("anna", address(n as u32))));
+        let mut held: Vec<_> = (0..DELAYED_MAX).map(admit).collect();
         for it in &mut held {
             assert!(futures_util::poll!(it.as_mut()).is_pending());
         }
-        assert_eq!(throttle.failed("anna", HOME).await, Err(TooMany));
-        let begun = tokio::time::Instant::now();
-        assert_eq!(held.pop().unwrap().await, Ok(()));
-        assert_eq!(begun.elapsed().as_secs(), 10);
-        assert!(
-            futures_util::poll!(Box::pin(throttle.failed("anna", HOME))).is_pending(),
-            "a place is free again"
-        );
+        assert!(admit(DELAYED_MAX).await.is_err());
+        let begun = Instant::now();
+        assert!(held.pop().unwrap().await.is_ok());
+        assert_eq!(begun.elapsed(), DELAY_MAX);
+        assert!(futures_util::poll!(admit(DELAYED_MAX)).is_pending(), "a place is free again");
     }
 }

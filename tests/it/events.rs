@@ -228,7 +228,7 @@ async fn a_failed_login_sends_an_event_with_the_caller_and_without_the_password(
     let events = fixture.expect_events(&["login_failed"; 3]).await;
     let seen: Vec<_> = events.iter().map(|it| [&it["user"], &it["user_agent"], &it["reason"]]).collect();
     let expected = [
-        json!(["nobody", "TestPlayer/1.0", "unknown user"]),
+        json!(["", "TestPlayer/1.0", "unknown user"]),
         json!([ADMIN, "TestPlayer/1.0", "wrong password"]),
         json!([ADMIN, "TV/1", "wrong password"]),
     ];
