@@ -1,8 +1,8 @@
 //! One connection to the provider, from its first request to its end.
 
+use super::super::signal::{FRAME, Tuned};
 use super::response::{Body, Head};
 use super::*;
-use crate::support::signal::{FRAME, Tuned};
 
 const TICK: Duration = Duration::from_millis(10);
 const PACKET: usize = 188;
