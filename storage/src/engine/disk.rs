@@ -156,6 +156,7 @@ impl Disk {
             Err(sled::Error::Unsupported(_)) => open_with(FIRST_SEGMENT_BYTES),
             other => other,
         };
+        remove_incomplete_snapshots(folder).map_err(|error| Error::disk("open the database", error))?;
         let mut tries = 0;
         let db = loop {
             match catch_unwind(open) {
@@ -385,6 +386,14 @@ impl Disk {
             Err(panic) => Err(Error::disk(what, panic_message(&*panic))),
         }
     }
+}
+
+/// Removes the snapshots of the log that a power cut left half-written: sled takes them for whole ones and then refuses to
+/// open. Without them it reads more of the log.
+fn remove_incomplete_snapshots(folder: &Path) -> std::io::Result<()> {
+    let Ok(entries) = fs::read_dir(folder) else { return Ok(()) };
+    let is_incomplete = |it: &PathBuf| it.extension().is_some_and(|it| it == "generating");
+    entries.flatten().map(|it| it.path()).filter(is_incomplete).try_for_each(fs::remove_file)
 }
 
 /// Returns the message of a panic.
