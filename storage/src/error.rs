@@ -29,6 +29,11 @@ pub enum Error {
         "the store has format {found}, but this version supports formats up to {known}; use a newer Headwater"
     )]
     TooNew { found: u8, known: u8 },
+    /// A later version of the program wrote the store, and this one does not know all of it.
+    #[error(
+        "Headwater {program} wrote the store, with {what}, which this version does not know; use Headwater {program} or a newer one, or restore a back-up of this version"
+    )]
+    NewerProgram { program: String, what: String },
     /// The key file is missing, invalid or belongs to another store.
     #[error("{0}")]
     Key(String),

@@ -69,6 +69,22 @@ impl CommitMark {
     }
 }
 
+/// The part of a mark that every later version keeps.
+#[derive(Deserialize)]
+struct MarkHead {
+    format: u8,
+    program: String,
+}
+
+/// Returns whether this is the version of a later program.
+pub(crate) fn is_later_program(program: &str) -> bool {
+    let numbers = |version: &str| {
+        let numbers: Vec<u64> = version.split(['.', '-', '+']).map_while(|it| it.parse().ok()).collect();
+        numbers
+    };
+    numbers(program) > numbers(PROGRAM)
+}
+
 /// The open commit file.
 #[derive(Debug)]
 pub(crate) struct CommitFile {
@@ -140,13 +156,16 @@ impl CommitFile {
 }
 
 fn encode(serial: u64, mark: &CommitMark) -> Vec<u8> {
-    let body = rmp_serde::to_vec_named(mark).expect("numbers and names can be encoded");
+    encode_body(serial, &rmp_serde::to_vec_named(mark).expect("numbers and names can be encoded"))
+}
+
+fn encode_body(serial: u64, body: &[u8]) -> Vec<u8> {
     let mut bytes = Vec::with_capacity(body.len() + 20);
     bytes.extend_from_slice(&MAGIC);
     bytes.extend_from_slice(&[0; 4]);
     bytes.extend_from_slice(&serial.to_be_bytes());
     bytes.extend_from_slice(&u32::try_from(body.len()).expect("a commit mark is a few KiB").to_be_bytes());
-    bytes.extend_from_slice(&body);
+    bytes.extend_from_slice(body);
     let checksum = crc32fast::hash(&bytes[8..]);
     bytes[4..8].copy_from_slice(&checksum.to_be_bytes());
     bytes
@@ -160,7 +179,12 @@ fn parse(bytes: &[u8]) -> Option<(u64, CommitMark)> {
     let body = body.get(..u32::from_be_bytes(*length) as usize)?;
     let is_whole =
         *magic == MAGIC && crc32fast::hash(&checked[..8 + 4 + body.len()]) == u32::from_be_bytes(*checksum);
-    let mark = is_whole.then(|| rmp_serde::from_slice(body).ok())??;
+    // A mark of a later format may have another shape; it is only refused.
+    let later = || {
+        let head = rmp_serde::from_slice::<MarkHead>(body).ok()?;
+        Some(CommitMark { program: head.program, ..CommitMark::first(head.format) })
+    };
+    let mark = is_whole.then(|| rmp_serde::from_slice(body).ok().or_else(later))??;
     Some((u64::from_be_bytes(*serial), mark))
 }
 
@@ -185,6 +209,22 @@ mod tests {
         let (mut again, _) = CommitFile::open(folder.path()).unwrap().unwrap();
         again.write(&mark(6)).unwrap();
         assert_eq!(CommitFile::open(folder.path()).unwrap().unwrap().1, mark(6));
+    }
+
+    #[test]
+    fn a_mark_of_another_shape_still_names_its_format_and_program() {
+        #[derive(Serialize)]
+        struct Later {
+            format: u8,
+            program: &'static str,
+            generation: &'static str,
+        }
+        let body =
+            rmp_serde::to_vec_named(&Later { format: 9, program: "7.1.0", generation: "other" }).unwrap();
+        let (_, mark) = parse(&encode_body(3, &body)).unwrap();
+        assert_eq!((mark.format, &*mark.program, mark.commit), (9, "7.1.0", 0));
+        assert!(is_later_program("7.1.0") && is_later_program(&format!("{PROGRAM}.1")));
+        assert!(!is_later_program(PROGRAM) && !is_later_program("") && !is_later_program("0.0.9"));
     }
 
     #[test]

@@ -11,6 +11,9 @@ pub(crate) const PIECE_BYTES: usize = 16 * 1024;
 /// The longest value that pieces can be joined to, in bytes. Records have at most 1 MiB.
 const JOINED_MAX: usize = 16 * 1024 * 1024;
 
+/// Key and encoded value of a piece.
+pub(crate) type Piece = (Vec<u8>, Vec<u8>);
+
 /// Returns the number of pieces of a value of this length; 0 if it is stored as it is.
 pub(crate) fn number_of_pieces(length: usize) -> u16 {
     match length {
@@ -35,7 +38,7 @@ pub(crate) fn parse_piece_key(piece: &[u8]) -> Option<(&[u8], u16)> {
 }
 
 /// Splits an encoded value that is too long: returns its head, and the pieces with their keys.
-pub(crate) fn split(key: &[u8], bytes: &[u8]) -> (Vec<u8>, Vec<(Vec<u8>, Vec<u8>)>) {
+pub(crate) fn split(key: &[u8], bytes: &[u8]) -> (Vec<u8>, Vec<Piece>) {
     // Head and pieces name the commit of the value, so that pieces of different commits are never joined.
     let commit = Value::decode(bytes).map_or(0, |it| it.commit);
     let length = u32::try_from(bytes.len()).expect("records have at most 1 MiB").to_be_bytes().to_vec();

@@ -4,13 +4,13 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::path::{Path, PathBuf};
 
-use crate::engine::commit_file::CommitMark;
+use crate::engine::commit_file::{CommitMark, is_later_program};
 use crate::engine::disk::folder_bytes;
 use crate::engine::space::is_wasteful;
 use crate::engine::state::{counter_hash, value_hash};
 use crate::engine::value::DiskKey;
 use crate::engine::vault::Vault;
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::record::Schema;
 use crate::recovery::damage::{Damage, print_lines, size};
 use crate::recovery::inspect::{RecordInspector, collection_of};
@@ -104,6 +104,13 @@ pub fn check(folder: &Path, key_file: &Path, schema: &Schema) -> Result<CheckRep
         if let Some((_, n)) = inspector.readable_part(&disk_key, value, &mut report.damage) {
             *report.records.entry(collection.to_owned()).or_default() += n;
         }
+    }
+    let program = found.mark.as_ref().map_or("", |it| &it.program);
+    if let Some(name) = unknown.first()
+        && is_later_program(program)
+    {
+        let what = format!("the collection {name:?}");
+        return Err(Error::NewerProgram { program: program.to_owned(), what });
     }
     let unknown = unknown.iter().map(|it| format!("unknown collection {it:?}"));
     report.problems.extend(unknown);

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 
 use crate::engine::block::{Block, RECORDS_MAX};
-use crate::engine::commit_file::CommitMark;
+use crate::engine::commit_file::{CommitMark, is_later_program};
 use crate::engine::disk::Disk;
 use crate::engine::shared::Shared;
 use crate::engine::state::{Directory, Pairs, Partition, State, pair_of, record_counts, value_sums};
@@ -57,8 +57,18 @@ struct Loader<'a> {
     set_aside: Vec<(DiskKey, u64)>,
 }
 
-/// Loads all records.
+/// Loads all records. Records of a later program are no damage.
 pub(crate) fn load(shared: &Shared, disk: &Disk, mark: &CommitMark) -> Result<Loaded> {
+    load_all(shared, disk, mark).map_err(|error| match error {
+        Error::TooNew { found, .. } if is_later_program(&mark.program) => {
+            let what = format!("records of version {found}");
+            Error::NewerProgram { program: mark.program.clone(), what }
+        }
+        other => other,
+    })
+}
+
+fn load_all(shared: &Shared, disk: &Disk, mark: &CommitMark) -> Result<Loaded> {
     let damaged = |what: String| Error::Damaged { at: shared.folder.clone(), what };
     let mut stages = HashSet::new();
     for item in disk.scan(b"s") {
@@ -73,6 +83,10 @@ pub(crate) fn load(shared: &Shared, disk: &Disk, mark: &CommitMark) -> Result<Lo
     }
     let is_unknown = |it: &(&String, &u64)| *it.1 > 0 && shared.schema.position(it.0).is_none();
     if let Some((name, _)) = mark.counts.iter().find(is_unknown) {
+        if is_later_program(&mark.program) {
+            let what = format!("the collection {name:?}");
+            return Err(Error::NewerProgram { program: mark.program.clone(), what });
+        }
         return Err(damaged(format!("unknown collection {name:?}")));
     }
     let record_types = &shared.schema.record_types;

@@ -60,7 +60,10 @@ pub(crate) struct Migration<'a> {
 /// Returns an error if a later version wrote the store.
 pub(crate) fn refuse_newer(mark: &CommitMark, formats: &Formats) -> Result<()> {
     match mark.format > formats.now {
-        true => Err(Error::TooNew { found: mark.format, known: formats.now }),
+        true => Err(Error::NewerProgram {
+            program: mark.program.clone(),
+            what: format!("format {}", mark.format),
+        }),
         false => Ok(()),
     }
 }
@@ -238,8 +241,11 @@ mod tests {
 
         let before = std::fs::read(at.join("commit")).unwrap();
         let refused = Store::open(&at, &key, new()).err().unwrap();
-        assert!(matches!(refused, Error::TooNew { found: 4, known: 2 }), "{refused}");
-        assert!(refused.to_string().contains("use a newer Headwater"), "{refused}");
+        assert!(matches!(refused, Error::NewerProgram { .. }), "{refused}");
+        assert!(
+            refused.to_string().contains(", with format 4, which this version does not know"),
+            "{refused}"
+        );
         assert_eq!(std::fs::read(at.join("commit")).unwrap(), before, "the store was changed");
     }
 

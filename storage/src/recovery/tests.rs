@@ -7,6 +7,7 @@ use std::path::Path;
 use serde::{Deserialize, Serialize};
 
 use crate::engine::block::Block;
+use crate::engine::commit_file::{CommitFile, CommitMark};
 use crate::engine::disk::{Disk, Slice};
 use crate::engine::folder::database_folder;
 use crate::engine::value::{DiskKey, Value};
@@ -287,6 +288,7 @@ fn a_store_with_many_damaged_records_does_not_open() {
     assert_eq!(disk.scan(b"a").count(), 0, "records were set aside");
 }
 
+// Holds T-store.2.
 #[test]
 fn a_value_that_was_replaced_or_removed_later_is_noticed() {
     type Change = fn(&mut crate::Write<'_>) -> crate::Result<()>;
@@ -309,7 +311,7 @@ fn a_value_that_was_replaced_or_removed_later_is_noticed() {
         let all = |disk: &Disk| disk.scan(letters).map(Result::unwrap).collect::<Vec<_>>();
         let before = all(&Disk::open(&database_folder(&at, 1)).unwrap());
         Store::open(&at, &key, schema()).unwrap().write_blocking(change).unwrap();
-        let generation = crate::engine::commit_file::CommitFile::open(&at).unwrap().unwrap().1.generation;
+        let generation = CommitFile::open(&at).unwrap().unwrap().1.generation;
         let disk = Disk::open(&database_folder(&at, generation)).unwrap();
         let after = all(&disk);
         let lost = before.into_iter().find(|it| !after.contains(it)).unwrap();
@@ -498,4 +500,41 @@ fn a_damaged_block_that_can_be_fetched_again_is_set_aside_until_it_was() {
         assert!(store.set_aside().is_empty());
         assert_eq!(store.collection::<Fetched>().len_of(2), 250);
     }
+}
+
+// Holds T-store.4.
+#[test]
+fn a_store_of_a_later_program_is_refused_as_such_if_something_in_it_is_unknown() {
+    let folder = damaged_store(|_, _| ());
+    let (at, key) = (folder.path().join("store"), folder.path().join("key"));
+    let written_by = |program: &str| {
+        let (mut file, mark) = CommitFile::open(&at).unwrap().unwrap();
+        file.write(&CommitMark { program: program.to_owned(), ..mark }).unwrap();
+    };
+    let without_notes = || Schema::new().with::<Logo>().with::<Item>();
+    let refused = || Store::open(&at, &key, without_notes()).err().unwrap();
+    assert!(matches!(refused(), Error::Damaged { .. }));
+    written_by("99.2.0");
+    let error = refused().to_string();
+    assert!(error.contains("Headwater 99.2.0 wrote the store, with the collection \"notes\""), "{error}");
+    assert!(matches!(crate::check(&at, &key, &without_notes()), Err(Error::NewerProgram { .. })));
+
+    // A record of a later version.
+    let generation = CommitFile::open(&at).unwrap().unwrap().1.generation;
+    let disk = Disk::open(&database_folder(&at, generation)).unwrap();
+    let (name, bytes) = found(&disk, b"rlogos", 3);
+    let mut value = Value::of_key(&name, &bytes).unwrap();
+    value.payload[0] = 200;
+    put(&disk, name.clone(), value.encode());
+    disk.sync().unwrap();
+    drop(disk);
+    let error = Store::open(&at, &key, schema()).err().unwrap().to_string();
+    assert!(error.contains("Headwater 99.2.0 wrote the store, with records of version 200"), "{error}");
+
+    // A later program whose store has nothing that is unknown.
+    let disk = Disk::open(&database_folder(&at, generation)).unwrap();
+    put(&disk, name, bytes);
+    disk.sync().unwrap();
+    drop(disk);
+    assert_eq!(Store::open(&at, &key, schema()).unwrap().collection::<Logo>().len(), 40);
 }
