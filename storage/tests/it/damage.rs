@@ -128,6 +128,7 @@ fn files_of_database(place: &Place) -> Vec<(PathBuf, Vec<u8>)> {
     files.into_iter().map(|path| (path.clone(), fs::read(path).unwrap())).collect()
 }
 
+// Holds T-store.3.
 #[test]
 fn a_start_that_refuses_a_damaged_database_leaves_every_byte_and_every_other_database() {
     for at in [0.02, 0.3, 0.95] {

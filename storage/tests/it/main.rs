@@ -10,6 +10,7 @@ mod damage;
 mod golden;
 mod model;
 mod models;
+mod power_cut;
 mod space;
 mod stream_index;
 mod support;
