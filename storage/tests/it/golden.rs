@@ -1,8 +1,9 @@
 //! Every later version must read the files of all released versions.
 //!
 //! `records.json` has one entry per record type and version: the encoded bytes, and their content. `store-1.bin` is a
-//! complete small store. Existing entries never change: `cargo test -p storage --test it golden::write -- --ignored`
-//! adds the missing ones.
+//! complete small store of the first format. `store-2.bin` is one of the second format, as a crash leaves it: with a long
+//! record in pieces, the leftovers of a bulk write, and a record that was set aside. Existing entries never change:
+//! `cargo test -p storage --test it golden::write -- --ignored` adds the missing ones.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -26,9 +27,10 @@ use domain::source_url::SourceUrl;
 use domain::stream::{RequestHeaders, Stream, StreamOverrides, StreamProperties};
 use domain::stream_profile::StreamProfile;
 use domain::user::{ApiKey, User, UserLevel};
+use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use storage::records::schema;
-use storage::{Record, Store};
+use storage::{Record, Schema, Store};
 use uuid::Uuid;
 
 fn golden(name: &str) -> PathBuf {
@@ -214,6 +216,58 @@ fn records_of_every_released_version_still_decode() {
     }
 }
 
+/// A setting that is stored in pieces.
+fn long_setting() -> CoreSetting {
+    let values: Vec<String> = (0..4_000).map(|at| format!("value {at} of a long list")).collect();
+    CoreSetting { id: 2, key: "long".to_owned(), name: "Long".to_owned(), value: json!(values) }
+}
+
+/// Writes a record that cannot be read as a refresh.
+#[derive(Serialize, Deserialize)]
+struct Unreadable {
+    id: u32,
+}
+
+impl Record for Unreadable {
+    const COLLECTION: &'static str = RefreshRecord::COLLECTION;
+
+    fn id(&self) -> u32 {
+        self.id
+    }
+}
+
+/// Sets such a record aside.
+#[derive(Serialize, Deserialize)]
+struct MayBeMissed {
+    id: u32,
+    message: String,
+}
+
+impl Record for MayBeMissed {
+    const COLLECTION: &'static str = RefreshRecord::COLLECTION;
+    const MAY_BE_MISSED: bool = true;
+
+    fn id(&self) -> u32 {
+        self.id
+    }
+}
+
+#[test]
+fn a_store_of_the_second_format_opens_as_a_crash_left_it() {
+    let folder = tempfile::tempdir().unwrap();
+    unpack(&golden("store-2.bin"), folder.path());
+    let open = || Store::open(&folder.path().join("store"), &folder.path().join("key"), schema()).unwrap();
+    for _ in 0..2 {
+        let store = open();
+        assert_eq!(store.collection::<Account>().all().unwrap(), [account()]);
+        assert_eq!(store.collection::<Channel>().all().unwrap(), [channel()]);
+        assert_eq!(store.collection::<CoreSetting>().all().unwrap(), [setting(), long_setting()]);
+        assert_eq!(store.collection::<Stream>().all().unwrap(), (1..=250).map(stream).collect::<Vec<_>>());
+        assert_eq!(store.set_aside(), [format!("record 9 of {}", RefreshRecord::COLLECTION)]);
+    }
+    open().write_blocking(|write| write.put(&stream(251))).unwrap();
+}
+
 #[test]
 fn a_store_of_the_first_version_opens() {
     let folder = tempfile::tempdir().unwrap();
@@ -242,11 +296,17 @@ fn write() {
         }
     }
     fs::write(golden("records.json"), serde_json::to_string_pretty(&lines).unwrap() + "\n").unwrap();
-    if golden("store-1.bin").exists() {
+    if golden("store-2.bin").exists() {
         return;
     }
     let folder = tempfile::tempdir().unwrap();
-    let store = Store::open(&folder.path().join("store"), &folder.path().join("key"), schema()).unwrap();
+    let open =
+        |schema| Store::open(&folder.path().join("store"), &folder.path().join("key"), schema).unwrap();
+    open(Schema::new().with::<Unreadable>())
+        .write_blocking(|write| write.put(&Unreadable { id: 9 }))
+        .unwrap();
+    assert_eq!(open(Schema::new().with::<MayBeMissed>()).set_aside().len(), 1);
+    let store = open(schema());
     let fill = |write: &mut storage::Write<'_>| {
         write.put(&account())?;
         write.put(&channel())?;
@@ -254,6 +314,7 @@ fn write() {
         write.put(&refresh())?;
         write.put(&server_keys())?;
         write.put(&setting())?;
+        write.put(&long_setting())?;
         write.put(&stream_profile())?;
         write.put(&user())
     };
@@ -261,8 +322,11 @@ fn write() {
     let mut bulk = store.bulk_write::<Stream>(2).unwrap();
     (1..=250).try_for_each(|id| bulk.put(&stream(id))).unwrap();
     bulk.commit(|_, _| Ok::<_, storage::Error>(())).unwrap();
-    drop(store);
-    pack(folder.path(), &golden("store-1.bin"));
+    // Some blocks are on the disk and belong to no commit when the files are read.
+    let mut unfinished = store.bulk_write::<Stream>(3).unwrap();
+    let of_another = |id: u32| Stream { account: AccountId(3), ..stream(id) };
+    (1_001..=3_050).try_for_each(|id| unfinished.put(&of_another(id))).unwrap();
+    pack(folder.path(), &golden("store-2.bin"));
 }
 
 /// Packs all files of a folder into one compressed file. Databases are mostly zeros.
