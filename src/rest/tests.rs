@@ -222,6 +222,64 @@ async fn names_are_returned_unescaped() {
     assert_eq!(made.headers["content-type"], "application/json");
 }
 
+/// Holds T-load.1.
+#[tokio::test]
+async fn a_body_without_authentication_has_at_most_4_kib_and_one_of_a_user_what_the_route_needs() {
+    let rest = Rest::start().await;
+    let padded = |n: usize| " ".repeat(n - 2) + "{}";
+    let send = async |path: &str, n: usize, user: Option<u32>| {
+        let bearer = user.map(|it| rest.bearer(it)).unwrap_or_default();
+        let headers = [("authorization", bearer.as_str())];
+        let headers = if user.is_some() { &headers[..] } else { &[] };
+        rest.send("POST", path, headers, padded(n)).await.status
+    };
+    for path in ["/api/accounts/token/", "/api/accounts/token/refresh/"] {
+        assert_eq!(send(path, 4096, None).await, 400, "{path}");
+        assert_eq!(send(path, 4097, None).await, 413, "{path}");
+    }
+    assert_eq!(send(GROUPS, 64 << 10, Some(ADMIN)).await, 400);
+    assert_eq!(send(GROUPS, (64 << 10) + 1, Some(ADMIN)).await, 413);
+    let bulk = "/api/channels/channels/bulk-delete/";
+    assert_ne!(send(bulk, BODY_BYTES_MAX, Some(ADMIN)).await, 413);
+    assert_eq!(send(bulk, BODY_BYTES_MAX + 1, Some(ADMIN)).await, 413);
+}
+
+/// Holds T-load.1.
+#[tokio::test]
+async fn a_client_that_has_the_published_schema_gets_304() {
+    let rest = Rest::start().await;
+    let whole = rest.send("GET", "/api/schema/", &[], "").await;
+    assert_eq!((whole.status, &whole.body["openapi"]), (200, &json!("3.0.3")));
+    let tag = whole.headers["etag"].to_str().unwrap().to_owned();
+    for known in [tag.clone(), format!("W/{tag}"), format!("\"other\", {tag}"), "*".to_owned()] {
+        let answer = rest.send("GET", "/api/schema.json", &[("if-none-match", &known)], "").await;
+        assert_eq!((answer.status, answer.text.as_str()), (304, ""), "{known}");
+        assert_eq!(answer.headers["etag"], tag.as_str());
+    }
+    assert_eq!(rest.send("GET", "/api/schema/", &[("if-none-match", "\"other\"")], "").await.status, 200);
+}
+
+/// Holds T-load.1.
+#[tokio::test]
+async fn a_write_that_changes_nothing_is_not_committed() {
+    let rest = Rest::start().await;
+    let group = rest.admin("POST", GROUPS, json!({ "name": "a" })).await.body["id"].to_string();
+    let list = json!({ "name": "one", "server_url": "http://provider.example/list", "is_active": false });
+    let account = rest.admin("POST", "/api/m3u/accounts/", list).await.body["id"].to_string();
+    let paths = [
+        (format!("{GROUPS}{group}/"), json!({ "name": "a" })),
+        (format!("/api/m3u/accounts/{account}/"), json!({ "name": "one" })),
+        (format!("/api/m3u/accounts/{account}/profiles/{account}/"), json!({ "name": "Default" })),
+        (format!("/api/accounts/users/{STANDARD}/"), json!({ "first_name": "" })),
+        ("/api/accounts/users/me/".to_owned(), json!({ "email": "" })),
+    ];
+    let before = rest.models.store.version();
+    for (path, body) in paths {
+        let answer = rest.admin("PATCH", &path, body).await;
+        assert_eq!((answer.status, rest.models.store.version()), (200, before), "{path}: {}", answer.text);
+    }
+}
+
 #[tokio::test]
 async fn a_body_that_never_arrives_times_out() {
     let rest = Rest::start().await;

@@ -33,7 +33,7 @@ use crate::http::caller::{Caller, caller};
 use crate::http::reply::Refusal;
 
 /// Maximum size of a body without authentication, in bytes.
-const ANONYMOUS_BODY_BYTES_MAX: usize = 64 << 10;
+const ANONYMOUS_BODY_BYTES_MAX: usize = 4 << 10;
 
 /// Returns one filter for all routes. It answers every request.
 pub(in crate::rest) fn filter(app: Arc<App>, routes: Vec<Route>) -> Routes {
@@ -110,7 +110,7 @@ async fn run(
     let limits = &call.app.config.limits;
     let body = if route.inputs.body.is_some() {
         let bytes_max = match call.user {
-            Some(_) => limits.body_bytes_max,
+            Some(_) => limits.body_bytes_max.min(route.body_bytes_max),
             None => limits.body_bytes_max.min(ANONYMOUS_BODY_BYTES_MAX),
         };
         read_body(&call.headers, bytes_max, limits.body_timeout, body).await?
@@ -119,7 +119,7 @@ async fn run(
     };
     let is_partial = route.method == Method::PATCH;
     let input = RequestInput { query: Arc::clone(&call.query), body, is_partial };
-    (route.handler)(call, &input).await
+    (route.handler)(call, input).await
 }
 
 /// Redirects without naming a host, so that the client stays on the host it used.
@@ -200,4 +200,31 @@ fn check_content_type(headers: &HeaderMap) -> Result<(), Refusal> {
     let is_json = essence == "application/json"
         || essence.strip_prefix("application/").is_some_and(|it| it.ends_with("+json"));
     if is_json { Ok(()) } else { Err(Refusal::unsupported(&format!("media type {content_type:?}"))) }
+}
+
+#[cfg(test)]
+mod tests {
+    use http_body_util::BodyExt;
+
+    use super::*;
+    use crate::http::reply::Refusal;
+    use crate::rest::frame::access::Access;
+    use crate::rest::frame::testing::Rest;
+
+    /// Counts the holders of the query, which the input shares with the call.
+    async fn holders(call: Call) -> Result<usize, Refusal> {
+        Ok(Arc::strong_count(&call.query))
+    }
+
+    /// Holds T-load.1.
+    #[tokio::test]
+    async fn the_input_of_a_request_is_dropped_before_its_handler_waits() {
+        let rest = Rest::start().await;
+        let route = Route::get("/api/holders/", Access::Anyone, "Counts.", holders);
+        let call = rest.call(&route);
+        let reply =
+            run(&route, call, futures_util::stream::empty::<Result<bytes::Bytes, _>>()).await.unwrap();
+        let text = reply.into_body().collect().await.unwrap().to_bytes();
+        assert_eq!(&text[..], b"1");
+    }
 }

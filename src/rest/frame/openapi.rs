@@ -191,6 +191,9 @@ fn redirect() -> Value {
 }
 
 fn refusal(status: StatusCode, reason: &str) -> Value {
+    if status == StatusCode::NOT_MODIFIED {
+        return json!({ "description": reason });
+    }
     let reference = |name: &str| json!({ "$ref": format!("#/components/schemas/{name}") });
     let schema = match status {
         StatusCode::BAD_REQUEST => json!({ "anyOf": [reference("FieldErrors"), reference("Error")] }),

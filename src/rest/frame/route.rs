@@ -5,8 +5,9 @@ use std::marker::PhantomData;
 use std::pin::Pin;
 use std::sync::Arc;
 
-use http::header::{CACHE_CONTROL, CONTENT_TYPE, HeaderName, HeaderValue, LOCATION};
-use http::{Method, Response, StatusCode};
+use bytes::Bytes;
+use http::header::{CACHE_CONTROL, CONTENT_TYPE, ETAG, HeaderName, HeaderValue, IF_NONE_MATCH, LOCATION};
+use http::{HeaderMap, Method, Response, StatusCode};
 use serde::Serialize;
 use warp::reply::Response as Reply;
 
@@ -40,6 +41,8 @@ pub(crate) struct Route {
     pub(crate) plain_refusals: Vec<StatusCode>,
     /// Whether pages of any origin may read the answers, refusals included.
     pub(crate) is_for_any_origin: bool,
+    /// Maximum size of the body of a user, in bytes; the configured maximum applies as well.
+    pub(crate) body_bytes_max: usize,
     pub(crate) handler: BoxedHandler,
 }
 
@@ -59,8 +62,14 @@ pub(crate) enum AnswerShape {
     StreamOrRedirect(&'static str),
 }
 
-/// A handler without its types: reads the input, runs, and returns the reply.
-pub(crate) type BoxedHandler = Arc<dyn Fn(Call, &RequestInput) -> HandlerFuture + Send + Sync>;
+/// Maximum size of the body of a user, in bytes, where the route sets no other.
+const BODY_BYTES_MAX: usize = 64 << 10;
+/// The same for objects with properties of any content, which may have 100,000 bytes each.
+const PROPERTIES_BODY_BYTES_MAX: usize = 256 << 10;
+
+/// A handler without its types: reads the input, runs, and returns the reply. It takes the input by value, so that the
+/// parsed body is gone before the handler waits for anything.
+pub(crate) type BoxedHandler = Arc<dyn Fn(Call, RequestInput) -> HandlerFuture + Send + Sync>;
 pub(crate) type HandlerFuture = Pin<Box<dyn Future<Output = Result<Reply, Refusal>> + Send>>;
 
 impl Route {
@@ -130,7 +139,7 @@ impl Route {
         handler: H,
     ) -> Self {
         let handler = Arc::new(handler);
-        let handler: BoxedHandler = Arc::new(move |call, input| match H::Input::read(input) {
+        let handler: BoxedHandler = Arc::new(move |call, input| match H::Input::read(&input) {
             Ok(input) => {
                 let handler = Arc::clone(&handler);
                 Box::pin(async move { Ok(handler.handle(call, input).await?.into_reply()) })
@@ -149,6 +158,7 @@ impl Route {
             refusals: Vec::new(),
             plain_refusals: Vec::new(),
             is_for_any_origin: false,
+            body_bytes_max: BODY_BYTES_MAX,
             handler,
         }
     }
@@ -169,6 +179,16 @@ impl Route {
     /// routes where browsers do not add credentials on their own.
     pub(crate) fn for_any_origin(self) -> Self {
         Route { is_for_any_origin: true, ..self }
+    }
+
+    /// Accepts bodies up to the configured maximum: for lists of many records.
+    pub(crate) fn with_bulk_body(self) -> Self {
+        Route { body_bytes_max: usize::MAX, ..self }
+    }
+
+    /// Accepts bodies with properties of any content.
+    pub(crate) fn with_properties_body(self) -> Self {
+        Route { body_bytes_max: PROPERTIES_BODY_BYTES_MAX, ..self }
     }
 
     /// Returns the names of the parameters in the path.
@@ -386,6 +406,47 @@ impl<M: MediaType> Answer for StreamOrRedirect<M> {
             }
         };
         reply.headers_mut().insert(CACHE_CONTROL, HeaderValue::from_static("no-cache, no-store"));
+        reply
+    }
+}
+
+/// JSON that is the same for every caller and rarely changes: 200 with an entity tag, or 304 if the client has it.
+#[derive(Debug)]
+pub(crate) struct Document {
+    text: Option<Bytes>,
+    tag: HeaderValue,
+}
+
+impl Document {
+    /// `tag` is the entity tag of the text, in quotes.
+    pub(crate) fn new(text: Bytes, tag: HeaderValue, headers: &HeaderMap) -> Self {
+        let has = |known: &str| known == "*" || known.strip_prefix("W/").unwrap_or(known) == tag;
+        let known = headers.get_all(IF_NONE_MATCH).iter().filter_map(|it| it.to_str().ok());
+        let is_known = known.flat_map(|it| it.split(',')).any(|it| has(it.trim()));
+        Document { text: (!is_known).then_some(text), tag }
+    }
+}
+
+impl Answer for Document {
+    const STATUS: StatusCode = StatusCode::OK;
+    const SHAPE: AnswerShape = AnswerShape::One(Kind::Any);
+
+    fn into_reply(self) -> Reply {
+        let mut reply = match self.text {
+            Some(text) => {
+                let mut reply = Response::new(WarpBody::from(text));
+                reply.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
+                reply
+            }
+            None => {
+                let mut reply = Reply::default();
+                *reply.status_mut() = StatusCode::NOT_MODIFIED;
+                reply
+            }
+        };
+        reply.headers_mut().insert(ETAG, self.tag);
+        // Clients ask each time; the answer is then short.
+        reply.headers_mut().insert(CACHE_CONTROL, HeaderValue::from_static("no-cache"));
         reply
     }
 }

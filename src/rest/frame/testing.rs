@@ -30,6 +30,7 @@ use tower_service::Service;
 use warp::Filter;
 
 use super::access::Access;
+use super::call::{Call, Parameters};
 use super::conform;
 use super::route::Route;
 use super::router::Router;
@@ -40,6 +41,7 @@ use crate::gateway;
 use crate::http::Routes;
 use crate::http::accept::LocalAddr;
 use crate::http::admission::Admission;
+use crate::http::caller::Caller;
 use crate::http::origin::Origins;
 use crate::rest::{openapi, routes};
 
@@ -56,6 +58,7 @@ pub(crate) const SECRET: &str = "hidden-5p1c3";
 pub(crate) struct Rest {
     pub(crate) models: Models,
     pub(crate) auth: Auth,
+    app: Arc<App>,
     pub(crate) system: Arc<System>,
     /// The users as created at the start.
     users: [User; 5],
@@ -117,7 +120,7 @@ impl Rest {
         let router = Router::new(routes());
         let users = users(&auth);
         let ((_, routes), document) = (gateway::routes(&app), openapi());
-        let rest = Rest { models, auth, system, users, routes, router, origins, document };
+        let rest = Rest { models, auth, app, system, users, routes, router, origins, document };
         rest.restore_users().await;
         rest
     }
@@ -143,6 +146,27 @@ impl Rest {
         let records: Vec<T> = records.into_iter().collect();
         let written = self.models.store.write(move |write| records.iter().try_for_each(|it| write.put(it)));
         written.await.unwrap();
+    }
+
+    /// Returns a call of this route without credentials and parameters.
+    pub(super) fn call(&self, route: &Route) -> Call {
+        let (peer, local): (SocketAddr, SocketAddr) = (PEER.into(), ([192, 0, 2, 1], 9191).into());
+        Call {
+            app: Arc::clone(&self.app),
+            method: route.method.clone(),
+            caller: Caller {
+                connection: Arc::new(Connection::new(1, peer)),
+                origin: self.origins.origin(peer.ip(), local.ip(), &HeaderMap::new()),
+                agent: String::new(),
+                host: "tv.example".to_owned(),
+            },
+            headers: HeaderMap::new(),
+            user: None,
+            parameters: Parameters::default(),
+            pattern: route.path,
+            path: route.path.to_owned(),
+            query: Arc::default(),
+        }
     }
 
     /// Sends a request as an admin, with a body unless it is `null`.

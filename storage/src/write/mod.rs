@@ -99,7 +99,8 @@ impl Write<'_> {
         ids.into_iter().collect()
     }
 
-    /// Adds a record, or replaces the one with the same id.
+    /// Adds a record, or replaces the one with the same id. A record that is stored already, unchanged, is no change: a
+    /// write without any other needs no commit, and nobody is informed.
     pub fn put<T: Record>(&mut self, record: &T) -> Result<()> {
         let type_number = self.shared.schema.number::<T>();
         let (id, bytes, keys) = (record.id(), encode(record)?, Keys::checked(record)?);
@@ -230,10 +231,14 @@ impl Write<'_> {
     }
 
     fn put_single(&mut self, type_number: usize, id: u32, bytes: Vec<u8>, keys: &[Key]) -> Result<()> {
+        let old = self.bytes(type_number, id)?;
+        if old.as_deref() == Some(&bytes[..]) {
+            return Ok(());
+        }
         for key in keys.iter().filter(|it| it.is_unique) {
             self.refuse_if_taken(type_number, id, key)?;
         }
-        if let Some(old) = self.bytes(type_number, id)? {
+        if let Some(old) = old {
             let (_, _, old_keys) = (self.shared.record_type(type_number).read)(&old)?;
             self.change_pairs(type_number, 0, id, &old_keys, false);
         }
@@ -295,6 +300,9 @@ impl Write<'_> {
         let mut place = self.locate(type_number, id);
         if let Some((old_owner, number)) = place {
             let old = self.bytes(type_number, id)?.ok_or_else(|| self.shared.missing(type_number, id))?;
+            if old_owner == owner && *old == bytes[..] {
+                return Ok(());
+            }
             let (_, _, old_keys) = (self.shared.record_type(type_number).read)(&old)?;
             self.change_pairs(type_number, old_owner, id, &old_keys, false);
             // It stays in its block if the owner is the same and the block does not become too large.

@@ -50,7 +50,7 @@ const ME: &str = "/api/accounts/users/me/";
 pub(super) fn routes() -> Vec<Route> {
     vec![
         Route::get(ME, STREAMER, "Returns the caller.", retrieve),
-        Route::patch(ME, STREAMER, "Partially updates the caller.", update),
+        Route::patch(ME, STREAMER, "Partially updates the caller.", update).with_properties_body(),
     ]
 }
 

@@ -119,10 +119,11 @@ pub(super) fn routes() -> Vec<Route> {
     let last = "The user is the last active superuser.";
     vec![
         Route::get(LIST, ADMIN, "Lists users.", list),
-        Route::post(LIST, ADMIN, "Creates a user.", create),
+        Route::post(LIST, ADMIN, "Creates a user.", create).with_properties_body(),
         Route::get(ONE, ADMIN, "Returns a user.", retrieve),
-        Route::put(ONE, ADMIN, "Updates a user. Omit the password to keep it.", update),
-        Route::patch(ONE, ADMIN, "Partially updates a user.", update),
+        Route::put(ONE, ADMIN, "Updates a user. Omit the password to keep it.", update)
+            .with_properties_body(),
+        Route::patch(ONE, ADMIN, "Partially updates a user.", update).with_properties_body(),
         Route::delete(ONE, ADMIN, "Deletes a user.", delete).refuses(StatusCode::BAD_REQUEST, last),
     ]
 }

@@ -55,11 +55,14 @@ pub(super) fn routes() -> Vec<Route> {
     const IS_LOCKED: &str = "The account is the built-in one for streams that admins add.";
     vec![
         Route::get(LIST, STANDARD, "Lists playlist accounts.", list),
-        Route::post(LIST, ADMIN, "Creates a playlist account and fetches its playlist.", create),
+        Route::post(LIST, ADMIN, "Creates a playlist account and fetches its playlist.", create)
+            .with_properties_body(),
         Route::get(ONE, STANDARD, "Returns a playlist account.", retrieve),
         Route::put(ONE, ADMIN, "Updates a playlist account.", update)
+            .with_properties_body()
             .refuses(StatusCode::BAD_REQUEST, IS_LOCKED),
         Route::patch(ONE, ADMIN, "Partially updates a playlist account.", update)
+            .with_properties_body()
             .refuses(StatusCode::BAD_REQUEST, IS_LOCKED),
         Route::delete(ONE, ADMIN, "Deletes a playlist account with its streams.", delete)
             .refuses(StatusCode::BAD_REQUEST, IS_LOCKED),
@@ -99,7 +102,7 @@ async fn create(call: Call, new: NewM3UAccount) -> Result<Created<M3UAccountView
             let profile = AccountProfile::default_of(id, "Default", 0);
             let mut account = Account::new(AccountId(id.0), "", PlaylistLocation::None, profile, at);
             account.schedule.interval_hours = REFRESH_INTERVAL_HOURS;
-            change.apply(&mut account, at);
+            change.apply(&mut account);
             write.put(&account)?;
             Ok(account)
         })
@@ -120,8 +123,11 @@ async fn update(call: Call, edit: M3UAccountEdit) -> Result<M3UAccountView, Refu
         .write(move |write| {
             let before = find_unlocked(write, id)?;
             let mut account = before.clone();
-            change.apply(&mut account, now_ms());
-            write.put(&account)?;
+            change.apply(&mut account);
+            if account != before {
+                account.updated_at = now_ms();
+                write.put(&account)?;
+            }
             let has_new_list = account.list != before.list || account.is_active && !before.is_active;
             let reading =
                 |it: &Account| (it.headers.clone(), it.allowed_networks, it.rules.clone(), it.identity);

@@ -78,7 +78,7 @@ impl Change {
     }
 
     /// Applies the edit.
-    pub(super) fn apply(self, account: &mut Account, at: i64) {
+    pub(super) fn apply(self, account: &mut Account) {
         let edit = self.others;
         self.list.apply(&mut account.list);
         set(&mut account.headers.user_agent, self.user_agent);
@@ -104,7 +104,6 @@ impl Change {
         set(&mut account.identity, edit.stream_identity.map(|it| it.0));
         // Only one type of account exists, and reading the field has checked it.
         let _: Option<AccountType> = edit.account_type;
-        account.updated_at = at;
     }
 }
 

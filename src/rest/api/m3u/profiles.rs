@@ -58,12 +58,15 @@ pub(super) fn routes() -> Vec<Route> {
     vec![
         Route::get(LIST, STANDARD, "Lists the profiles of an account.", list),
         Route::post(LIST, ADMIN, "Creates a profile of an account.", create)
+            .with_properties_body()
             .refuses(StatusCode::BAD_REQUEST, LOCKED),
         Route::post(TEST, ADMIN, "Returns the URL that the patterns of a profile produce.", test_pattern),
         Route::get(ONE, STANDARD, "Returns a profile of an account.", retrieve),
         Route::put(ONE, ADMIN, "Updates a profile of an account.", update)
+            .with_properties_body()
             .refuses(StatusCode::BAD_REQUEST, LOCKED),
         Route::patch(ONE, ADMIN, "Partially updates a profile of an account.", update)
+            .with_properties_body()
             .refuses(StatusCode::BAD_REQUEST, LOCKED),
         Route::delete(
             ONE,
@@ -124,8 +127,12 @@ async fn update(call: Call, edit: M3UAccountProfileEdit) -> Result<M3UAccountPro
         .write(move |write| {
             let mut account = find_unlocked(write, id)?;
             let profile = account.profiles.iter_mut().find(|it| it.id == profile_id).ok_or_else(unknown)?;
+            let before = profile.clone();
             apply(edit, profile)?;
             let profile = profile.clone();
+            if profile == before {
+                return Ok((account, profile));
+            }
             put(write, account, profile)
         })
         .await?;

@@ -65,16 +65,21 @@ pub(super) fn routes() -> Vec<Route> {
             STANDARD,
             "Lists the channels with the given UUIDs.",
             by_uuids,
-        ),
+        )
+        .with_bulk_body(),
         Route::post(
             "/api/channels/channels/assign/",
             ADMIN,
             "Assigns consecutive numbers to channels.",
             bulk::assign,
-        ),
-        Route::patch("/api/channels/channels/edit/bulk/", ADMIN, "Updates many channels.", bulk::edit_many),
-        Route::post("/api/channels/channels/bulk-delete/", ADMIN, "Deletes channels.", bulk::bulk_delete),
-        Route::delete("/api/channels/channels/bulk-delete/", ADMIN, "Deletes channels.", bulk::bulk_remove),
+        )
+        .with_bulk_body(),
+        Route::patch("/api/channels/channels/edit/bulk/", ADMIN, "Updates many channels.", bulk::edit_many)
+            .with_bulk_body(),
+        Route::post("/api/channels/channels/bulk-delete/", ADMIN, "Deletes channels.", bulk::bulk_delete)
+            .with_bulk_body(),
+        Route::delete("/api/channels/channels/bulk-delete/", ADMIN, "Deletes channels.", bulk::bulk_remove)
+            .with_bulk_body(),
         Route::post(
             "/api/channels/channels/from-stream/",
             ADMIN,
@@ -87,7 +92,8 @@ pub(super) fn routes() -> Vec<Route> {
             ADMIN,
             "Creates a channel from each of the given streams.",
             from_stream::from_streams,
-        ),
+        )
+        .with_bulk_body(),
         Route::get(
             "/api/channels/channels/{id}/streams/",
             STANDARD,
@@ -108,10 +114,10 @@ pub(super) fn routes() -> Vec<Route> {
 fn one_resource(list_path: &'static str, path: &'static str) -> Vec<Route> {
     vec![
         Route::get(list_path, STANDARD, "Lists channels.", list),
-        Route::post(list_path, ADMIN, "Creates a channel.", create),
+        Route::post(list_path, ADMIN, "Creates a channel.", create).with_properties_body(),
         Route::get(path, STANDARD, "Returns a channel.", retrieve),
-        Route::put(path, ADMIN, "Updates a channel.", update),
-        Route::patch(path, ADMIN, "Partially updates a channel.", update),
+        Route::put(path, ADMIN, "Updates a channel.", update).with_properties_body(),
+        Route::patch(path, ADMIN, "Partially updates a channel.", update).with_properties_body(),
         Route::delete(path, ADMIN, "Deletes a channel and stops it if it plays.", delete),
     ]
 }

@@ -132,14 +132,16 @@ pub(super) fn routes() -> Vec<Route> {
             "Lists the values by which streams can be filtered.",
             filter_options,
         ),
-        Route::post(BY_IDS, STANDARD, "Lists the streams with the given ids.", by_ids),
-        Route::post(BULK_DELETE, ADMIN, "Deletes streams and removes them from their channels.", bulk_delete),
+        Route::post(BY_IDS, STANDARD, "Lists the streams with the given ids.", by_ids).with_bulk_body(),
+        Route::post(BULK_DELETE, ADMIN, "Deletes streams and removes them from their channels.", bulk_delete)
+            .with_bulk_body(),
         Route::delete(
             BULK_DELETE,
             ADMIN,
             "Deletes streams and removes them from their channels.",
             bulk_remove,
-        ),
+        )
+        .with_bulk_body(),
         Route::get(ONE, STANDARD, "Returns a stream.", retrieve),
         Route::put(ONE, ADMIN, "Updates a stream.", update),
         Route::patch(ONE, ADMIN, "Partially updates a stream.", update),
