@@ -23,6 +23,7 @@ use crate::http::admission::Admission;
 use crate::http::caller::Caller;
 use crate::http::network_refusals::{NetworkDenial, NetworkRefusals};
 use crate::http::reply::Refusal;
+use crate::rest::frame::pace::WritePace;
 
 /// Services and configuration of one gateway.
 pub(crate) struct App {
@@ -40,6 +41,7 @@ pub(crate) struct App {
     pub(crate) settings: LiveSettings,
     pub(crate) admission: Arc<Admission>,
     pub(crate) network_refusals: NetworkRefusals,
+    pub(crate) write_pace: WritePace,
     /// True once the gateway has begun to stop.
     pub(crate) is_draining: AtomicBool,
     system: Weak<System>,
@@ -69,6 +71,7 @@ impl App {
                 let events = events.clone();
                 NetworkRefusals::new(move |event| events.emit(event))
             },
+            write_pace: WritePace::default(),
             is_draining: AtomicBool::new(false),
             system: Arc::downgrade(system),
             config,

@@ -8,7 +8,7 @@
 //!                                              └─ none in time ─────► 503
 //! ```
 
-use actors::{AskError, SeatRequest, Target, Viewer, WatchRefusal, WatchReply, WatchRequest};
+use actors::{AskError, SeatRequest, Target, Viewer, WatchRefusal, WatchReply, WatchRequest, may_watch};
 use domain::ids::UserId;
 use domain::source_url::SourceUrl;
 use domain::user;
@@ -76,9 +76,9 @@ pub(super) async fn watch(call: Call, target: Target) -> Result<StreamAnswer, Re
     let request = WatchRequest { target, viewer, connection: caller.connection, seat };
     match app.switchboard.watch(request).await {
         Ok(WatchReply::Tail { client, tail }) => {
-            // A user deactivated in the meantime had no session yet that could be ended.
-            if user.is_some_and(|it| !is_active(&app, it.id)) {
-                return Err(Denied::Inactive.into());
+            // A user who lost the permission in the meantime had no session yet that could be ended.
+            if let Some(user) = user.filter(|it| !may_watch(&app.models, it.id, target)) {
+                return Err(if is_active(&app, user.id) { unknown_channel() } else { Denied::Inactive.into() });
             }
             let tail = first_packets(&app, target, tail).await.inspect_err(|refusal| {
                 info!(channel.target = %target, client.id = client, client.address = %client_address, "client received no packets: {refusal}");

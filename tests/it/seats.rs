@@ -3,9 +3,10 @@
 
 use std::time::Duration;
 
+use domain::channel::Channel;
 use domain::event::EventBody;
 use domain::settings::AtLimit;
-use domain::user::UserLevel;
+use domain::user::{User, UserLevel};
 
 use crate::support::client::{Player, Request, fetch};
 use crate::support::eventually;
@@ -187,6 +188,74 @@ async fn admins_and_their_previews_count_towards_limits() {
     let own = Player::ask(gateway.address, preview("tv")).await;
     own.sees("0").await;
     tv.ended().await;
+}
+
+/// Holds T-acc.8.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_user_whose_channel_becomes_hidden_loses_the_running_stream_and_others_keep_theirs() {
+    let (_provider, gateway) = set_up(2, 0, AtLimit::ReplaceOwn).await;
+    let admin = create_user(&gateway, "boss", |it| it.level = UserLevel::Admin).await;
+    let (news, id) = ("0", gateway.channel("0").id.0);
+    let stays = Player::ask(gateway.address, admin.asks(&gateway, news, "tv")).await;
+    let rules: [fn(&mut User, &mut Channel); 3] = [
+        // The user is lowered.
+        |user, _| user.level = UserLevel::Streamer,
+        // The channel becomes adult.
+        |_, channel| channel.is_adult = true,
+        // The channel needs a higher level.
+        |_, channel| channel.user_level = UserLevel::Admin,
+    ];
+    for (n, hide) in rules.into_iter().enumerate() {
+        let level = |it: &mut Channel| {
+            it.is_adult = false;
+            it.user_level = UserLevel::Standard;
+        };
+        change_channel(&gateway, id, level).await;
+        let watches = |it: &mut User| (it.level, it.hide_adult) = (UserLevel::Standard, true);
+        let goes = create_user(&gateway, &format!("goes{n}"), watches).await;
+        let player = Player::ask(gateway.address, goes.asks(&gateway, news, "tv")).await;
+        let other = Player::ask(gateway.address, goes.asks(&gateway, "1", "phone")).await;
+        player.sees(news).await;
+        other.sees("1").await;
+        let user = goes.id.0;
+        gateway
+            .change(move |write| {
+                let mut user = write.get::<User>(user)?.expect("the user exists");
+                let mut channel = write.get::<Channel>(id)?.expect("the channel exists");
+                hide(&mut user, &mut channel);
+                write.put(&user)?;
+                write.put(&channel)
+            })
+            .await;
+        player.ended().await;
+        other.more_bytes(20_000).await;
+        assert_eq!(fetch(gateway.address, goes.asks(&gateway, news, "tv")).await.status(), 404);
+    }
+    stays.more_bytes(20_000).await;
+    stays.received(|r| r.ts.assert_clean());
+    assert_eq!(reasons(&gateway)[0], "the user may no longer watch");
+}
+
+/// Holds T-acc.8.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_lowered_admin_loses_a_running_preview() {
+    let (_provider, gateway) = set_up(1, 0, AtLimit::ReplaceOwn).await;
+    let admin = create_user(&gateway, "boss", |it| it.level = UserLevel::Admin).await;
+    let preview = Request::get("/proxy/ts/stream/1").header("X-API-Key", &admin.api_key);
+    let player = Player::ask(gateway.address, preview).await;
+    player.sees("0").await;
+    change_user(&gateway, &admin, |it| it.level = UserLevel::Standard).await;
+    player.ended().await;
+}
+
+async fn change_channel(gateway: &TestGateway, id: u32, change: impl FnOnce(&mut Channel) + Send + 'static) {
+    gateway
+        .change(move |write| {
+            let mut channel = write.get::<Channel>(id)?.expect("the channel exists");
+            change(&mut channel);
+            write.put(&channel)
+        })
+        .await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

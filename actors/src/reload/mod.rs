@@ -5,15 +5,17 @@ use std::time::Duration;
 use domain::account::Account;
 use domain::channel::Channel;
 use domain::core_settings::{self, PROXY_SETTINGS};
+use domain::ids::UserId;
 use domain::setting::CoreSetting;
 use domain::settings::Settings;
 use domain::stream::Stream;
 use domain::stream_profile::StreamProfile;
-use domain::user::{ANONYMOUS, User};
+use domain::user::{self, User, UserLevel};
 use storage::{Change, ChangeMessage, Changes, Models, Record};
 use tracing::warn;
 
 use crate::live_settings::LiveSettings;
+use crate::plans::Target;
 use crate::switchboard::Switchboard;
 
 /// Delay between two rounds: the first of many commits in a row is applied immediately, the others together.
@@ -40,6 +42,25 @@ pub fn effective_settings(models: &Models, base: &Settings) -> Settings {
     effective
 }
 
+/// Returns whether the user may watch the target now. A channel that does not exist or is disabled refuses and ends by
+/// itself, for everybody.
+pub fn may_watch(models: &Models, user: UserId, target: Target) -> bool {
+    let (users, channels) = (models.users.load(), models.channels.load());
+    let channel = match target {
+        Target::Channel(uuid) => channels.one_by("uuid", uuid.as_bytes()).filter(|it| it.enabled),
+        Target::Stream(_) => None,
+    };
+    if user == user::ANONYMOUS {
+        // While no user exists, everybody sees everything.
+        return users.iter().next().is_none() || channel.is_none_or(|it| user::can_see_anonymously(it));
+    }
+    let Some(user) = users.get(user.0).filter(|it| it.is_active) else { return false };
+    match target {
+        Target::Stream(_) => user.may(UserLevel::Admin),
+        Target::Channel(_) => channel.is_none_or(|it| user::can_see(user, it)),
+    }
+}
+
 /// Follows the store until it closes. It starts by applying everything, so it can be restarted at any time.
 pub(crate) async fn follow(models: Models, base: Settings, live: LiveSettings, switchboard: Switchboard) {
     let mut changes = models.store.changes();
@@ -54,9 +75,8 @@ pub(crate) async fn follow(models: Models, base: Settings, live: LiveSettings, s
                 warn!("settings not changed: {cause}");
             }
         }
-        if round.users {
-            let users = models.users.load();
-            switchboard.keep_users(|it| it == ANONYMOUS || users.get(it.0).is_some_and(|it| it.is_active));
+        if round.permissions {
+            switchboard.keep_permitted(|user, target| may_watch(&models, user, target));
         }
         if round.plans {
             // No other code notifies live channels, so the notification is repeated; a switchboard that dies meanwhile
@@ -76,7 +96,8 @@ pub(crate) async fn follow(models: Models, base: Settings, live: LiveSettings, s
 struct Round {
     plans: bool,
     settings: bool,
-    users: bool,
+    /// Who may watch what.
+    permissions: bool,
 }
 
 /// Waits for a commit, and merges the commits that arrived meanwhile. `None` after the store closed.
@@ -97,12 +118,12 @@ async fn next_round(changes: &mut Changes) -> Option<Round> {
 }
 
 impl Round {
-    const ALL: Round = Round { plans: true, settings: true, users: true };
+    const ALL: Round = Round { plans: true, settings: true, permissions: true };
 
     fn add(&mut self, change: &Change) {
         self.plans |= OF_PLANS.iter().any(|it| change.of(it).is_some());
         self.settings |= change.of(CoreSetting::COLLECTION).is_some();
-        self.users |= change.of(User::COLLECTION).is_some();
+        self.permissions |= [User::COLLECTION, Channel::COLLECTION].iter().any(|it| change.of(it).is_some());
     }
 }
 

@@ -34,7 +34,7 @@ pub(crate) const SEAT_WAIT: Duration = Duration::from_secs(1);
 /// End reason of a session whose device started to watch something else.
 const REPLACED: &str = "replaced by the same device";
 
-/// End reason of the sessions of a user who was deleted or deactivated.
+/// End reason of the sessions of a user who may no longer watch their target, or nothing at all.
 const NOT_ALLOWED: &str = "the user may no longer watch";
 
 /// A request for a seat.
@@ -209,17 +209,17 @@ impl SeatTable {
         }
     }
 
-    /// Ends every session whose user may no longer watch.
-    pub(crate) fn keep_users(&self, may_watch: impl Fn(UserId) -> bool) {
-        let mut users: Vec<_> = self.inner.lock().sessions.keys().map(|it| it.0).collect();
-        users.dedup();
-        for user in users.into_iter().filter(|it| !may_watch(*it)) {
-            let ended: Vec<_> = {
-                let mut inner = self.inner.lock();
-                inner.of_user(user).flat_map(|(_, it)| it.end(NOT_ALLOWED)).collect()
-            };
-            cancel(ended);
+    /// Ends every session whose user may no longer watch its target.
+    pub(crate) fn keep_permitted(&self, may_watch: impl Fn(UserId, Target) -> bool) {
+        let mut ended = Vec::new();
+        {
+            let mut inner = self.inner.lock();
+            let sessions = inner.sessions.iter_mut().filter(|it| it.1.ended.is_none());
+            for (_, session) in sessions.filter(|((user, _), it)| !may_watch(*user, it.target)) {
+                ended.extend(session.end(NOT_ALLOWED));
+            }
         }
+        cancel(ended);
     }
 
     /// Returns the number of sessions that have not ended.

@@ -210,10 +210,21 @@ async fn only_the_sessions_of_a_blocked_user_are_ended() {
     let second = scenario.seated(channel(2), user(1, 0), "tv").await.unwrap();
     let other = scenario.seated(channel(1), user(2, 1), "tv").await.unwrap();
     let nameless = scenario.watch(channel(1)).await;
-    scenario.system.switchboard().keep_users(|it| it != UserId(1));
+    scenario.system.switchboard().keep_permitted(|it, _| it != UserId(1));
     assert!(unlimited.is_cut() && second.is_cut() && !other.is_cut());
     assert_eq!(scenario.n_seats(), 1);
     drop((unlimited, second, other, nameless));
+    scenario.is_quiet().await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_user_who_may_no_longer_watch_one_channel_watches_on_another() {
+    let scenario = three_channels(settings()).await;
+    let hidden = scenario.seated(channel(1), user(1, 0), "tv").await.unwrap();
+    let visible = scenario.seated(channel(2), user(1, 0), "phone").await.unwrap();
+    scenario.system.switchboard().keep_permitted(|_, target| target != channel(1));
+    assert!(hidden.is_cut() && !visible.is_cut());
+    drop((hidden, visible));
     scenario.is_quiet().await;
 }
 
@@ -288,7 +299,7 @@ async fn random_scenario(steps: Vec<Step>) {
                 scenario.system.configure(Settings { at_limit, ..settings() }).unwrap();
             }
             Step::Dismiss { user } => {
-                scenario.system.switchboard().keep_users(|it| it != UserId(user));
+                scenario.system.switchboard().keep_permitted(|it, _| it != UserId(user));
                 assert!(watching.iter().all(|it| it.request.user != UserId(user) || it.is_cut()));
             }
             Step::KillSwitchboard => scenario.system.kill(SystemActor::Switchboard),

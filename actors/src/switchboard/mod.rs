@@ -138,10 +138,10 @@ impl Switchboard {
         WatchReply::Refused(WatchRefusal::Seats { limit: request.limit })
     }
 
-    /// Ends every session whose user may no longer watch, and disconnects its clients. A request that is in progress at
-    /// the same moment has to be checked again after its reply.
-    pub fn keep_users(&self, may_watch: impl Fn(UserId) -> bool) {
-        self.seats.keep_users(may_watch);
+    /// Ends every session whose user may no longer watch its target, and disconnects its clients. A request that is in
+    /// progress at the same moment has to be checked again after its reply.
+    pub fn keep_permitted(&self, may_watch: impl Fn(UserId, Target) -> bool) {
+        self.seats.keep_permitted(may_watch);
     }
 
     /// Returns all sessions that hold a seat.

@@ -117,6 +117,9 @@ async fn run(
     } else {
         Value::Null
     };
+    if let Some(user) = call.user.as_ref().filter(|_| route.is_write()) {
+        call.app.write_pace.wait(user).await;
+    }
     let is_partial = route.method == Method::PATCH;
     let input = RequestInput { query: Arc::clone(&call.query), body, is_partial };
     (route.handler)(call, input).await
@@ -204,12 +207,29 @@ fn check_content_type(headers: &HeaderMap) -> Result<(), Refusal> {
 
 #[cfg(test)]
 mod tests {
+    use http::header::AUTHORIZATION;
     use http_body_util::BodyExt;
+    use tokio::time::Instant;
 
     use super::*;
-    use crate::http::reply::Refusal;
-    use crate::rest::frame::access::Access;
-    use crate::rest::frame::testing::Rest;
+    use crate::rest::frame::access::{Access, STREAMER};
+    use crate::rest::frame::testing::{self, Rest};
+
+    /// Holds T-load.1.
+    #[tokio::test]
+    async fn a_user_without_admin_rights_who_writes_often_waits() {
+        let rest = Rest::start().await;
+        let route = Route::post("/api/changes/", STREAMER, "Changes.", holders);
+        let begun = Instant::now();
+        // 20 at once, and one within a second.
+        for _ in 0..21 {
+            let mut call = rest.call(&route);
+            let bearer = rest.bearer(testing::STREAMER);
+            call.headers.insert(AUTHORIZATION, bearer.parse().unwrap());
+            run(&route, call, futures_util::stream::empty::<Result<bytes::Bytes, _>>()).await.unwrap();
+        }
+        assert!(begun.elapsed() >= Duration::from_secs(1), "{:?}", begun.elapsed());
+    }
 
     /// Counts the holders of the query, which the input shares with the call.
     async fn holders(call: Call) -> Result<usize, Refusal> {

@@ -12,6 +12,7 @@ pub(crate) mod field;
 pub(crate) mod input;
 pub(super) mod list;
 pub(super) mod openapi;
+pub(crate) mod pace;
 pub(super) mod record;
 pub(crate) mod refuse;
 pub(crate) mod route;

@@ -41,6 +41,8 @@ pub(crate) struct Route {
     pub(crate) plain_refusals: Vec<StatusCode>,
     /// Whether pages of any origin may read the answers, refusals included.
     pub(crate) is_for_any_origin: bool,
+    /// Whether the route changes nothing although its method is not GET.
+    pub(crate) only_reads: bool,
     /// Maximum size of the body of a user, in bytes; the configured maximum applies as well.
     pub(crate) body_bytes_max: usize,
     pub(crate) handler: BoxedHandler,
@@ -158,6 +160,7 @@ impl Route {
             refusals: Vec::new(),
             plain_refusals: Vec::new(),
             is_for_any_origin: false,
+            only_reads: false,
             body_bytes_max: BODY_BYTES_MAX,
             handler,
         }
@@ -179,6 +182,15 @@ impl Route {
     /// routes where browsers do not add credentials on their own.
     pub(crate) fn for_any_origin(self) -> Self {
         Route { is_for_any_origin: true, ..self }
+    }
+
+    /// Declares that the route changes nothing although its method is not GET.
+    pub(crate) fn that_reads(self) -> Self {
+        Route { only_reads: true, ..self }
+    }
+
+    pub(super) fn is_write(&self) -> bool {
+        !self.method.is_safe() && !self.only_reads
     }
 
     /// Accepts bodies up to the configured maximum: for lists of many records.

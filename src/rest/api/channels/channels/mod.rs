@@ -66,6 +66,7 @@ pub(super) fn routes() -> Vec<Route> {
             "Lists the channels with the given UUIDs.",
             by_uuids,
         )
+        .that_reads()
         .with_bulk_body(),
         Route::post(
             "/api/channels/channels/assign/",

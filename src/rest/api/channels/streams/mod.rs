@@ -132,7 +132,9 @@ pub(super) fn routes() -> Vec<Route> {
             "Lists the values by which streams can be filtered.",
             filter_options,
         ),
-        Route::post(BY_IDS, STANDARD, "Lists the streams with the given ids.", by_ids).with_bulk_body(),
+        Route::post(BY_IDS, STANDARD, "Lists the streams with the given ids.", by_ids)
+            .that_reads()
+            .with_bulk_body(),
         Route::post(BULK_DELETE, ADMIN, "Deletes streams and removes them from their channels.", bulk_delete)
             .with_bulk_body(),
         Route::delete(
