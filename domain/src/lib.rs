@@ -13,10 +13,11 @@
 //! 2. Decisions: the [`plan`] of a live channel, the assignment of slots and seats ([`limits`]), and the stream to play
 //!    next ([`playout`]).
 //! 3. Search: [`streams`], all of them in columns.
-//! 4. Notifications: an [`event`], with its [`time`].
+//! 4. Notifications: an [`event`], with its [`time`]. Changes by admins are recorded as entries of the [`audit`].
 //! 5. Playlists: [`playlist`]. Search and replace for admins: a [`pattern`].
 
 pub mod account;
+pub mod audit;
 pub mod channel;
 pub mod command;
 pub mod core_settings;

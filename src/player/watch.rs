@@ -78,7 +78,11 @@ pub(super) async fn watch(call: Call, target: Target) -> Result<StreamAnswer, Re
         Ok(WatchReply::Tail { client, tail }) => {
             // A user who lost the permission in the meantime had no session yet that could be ended.
             if let Some(user) = user.filter(|it| !may_watch(&app.models, it.id, target)) {
-                return Err(if is_active(&app, user.id) { unknown_channel() } else { Denied::Inactive.into() });
+                return Err(if is_active(&app, user.id) {
+                    unknown_channel()
+                } else {
+                    Denied::Inactive.into()
+                });
             }
             let tail = first_packets(&app, target, tail).await.inspect_err(|refusal| {
                 info!(channel.target = %target, client.id = client, client.address = %client_address, "client received no packets: {refusal}");

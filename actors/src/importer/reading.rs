@@ -9,7 +9,8 @@ use domain::stream::StreamProperties;
 use super::error::ImportError;
 use super::job::Job;
 use super::progress::RefreshPhase;
-use super::spool::Spool;
+use super::spool::{self, Spool};
+use crate::memory::usable_bytes;
 use crate::playlist::{PlaylistBytes, PlaylistFindings};
 
 /// A playlist that was read to its end.
@@ -29,7 +30,7 @@ impl ReadList {
 
 /// Reads a playlist to its end, and reports the progress.
 pub(super) fn read(job: &Job, bytes: PlaylistBytes) -> Result<ReadList, ImportError> {
-    let mut entries = Spool::default();
+    let mut entries = Spool::new(spool::bytes_max(usable_bytes()));
     let mut is_parsing = false;
     let origin = bytes.origin();
     let findings = bytes.parse(

@@ -15,25 +15,39 @@ use serde::de::DeserializeOwned;
 const BLOCK_BYTES: usize = 256 * 1024;
 
 /// Maximum compressed size of a spool, in bytes. Half a million typical entries take about a twentieth of it.
-const BYTES_MAX: usize = 256 << 20;
+const BYTES_MAX: u64 = 256 << 20;
+/// The share of the usable memory that a spool may take at most, as a divisor. Two imports can run at the same time.
+const MEMORY_SHARE: u64 = 16;
 
 /// A list of values, read in the order in which they were added.
 pub(crate) struct Spool<T> {
     blocks: Vec<Vec<u8>>,
     /// Values that are not compressed yet.
     open: Vec<u8>,
-    bytes: usize,
+    bytes: u64,
+    bytes_max: u64,
     len: usize,
     value: std::marker::PhantomData<fn(T) -> T>,
 }
 
-impl<T> Default for Spool<T> {
-    fn default() -> Self {
-        Self { blocks: Vec::new(), open: Vec::new(), bytes: 0, len: 0, value: std::marker::PhantomData }
-    }
+/// Returns the maximum compressed size of a spool on a machine with this much usable memory.
+pub(crate) fn bytes_max(usable: Option<u64>) -> u64 {
+    usable.map_or(BYTES_MAX, |it| (it / MEMORY_SHARE).min(BYTES_MAX))
 }
 
 impl<T: Serialize + DeserializeOwned> Spool<T> {
+    /// Creates a spool for at most this many compressed bytes.
+    pub(crate) fn new(bytes_max: u64) -> Self {
+        Self {
+            blocks: Vec::new(),
+            open: Vec::new(),
+            bytes: 0,
+            bytes_max,
+            len: 0,
+            value: std::marker::PhantomData,
+        }
+    }
+
     /// Adds a value.
     ///
     /// # Errors
@@ -55,9 +69,12 @@ impl<T: Serialize + DeserializeOwned> Spool<T> {
         let mut block = encoder.finish()?;
         block.shrink_to_fit();
         self.open.clear();
-        self.bytes += block.len();
-        if self.bytes > BYTES_MAX {
-            return Err(io::Error::other("the playlist is too large for the memory limit of an import"));
+        self.bytes += block.len() as u64;
+        if self.bytes > self.bytes_max {
+            let mib = self.bytes_max >> 20;
+            return Err(io::Error::other(format!(
+                "the playlist is too large: an import may use {mib} MiB of memory, a share of the machine's"
+            )));
         }
         self.blocks.push(block);
         Ok(())
@@ -97,7 +114,7 @@ mod tests {
     #[test]
     fn values_are_read_in_order_and_repeatedly() {
         let value = |it: u32| (it, format!("http://provider.example/live/user/password/{it}.ts"));
-        let mut spool = Spool::default();
+        let mut spool = Spool::new(BYTES_MAX);
         (0..20_000).for_each(|it| spool.push(&value(it)).unwrap());
         assert!(spool.blocks.len() > 2 && !spool.open.is_empty(), "both kinds of place are in use");
         for _ in 0..2 {
@@ -112,9 +129,27 @@ mod tests {
         }
     }
 
+    /// Holds T-load.1.
+    #[test]
+    fn an_import_may_use_a_share_of_the_memory() {
+        const GIB: u64 = 1 << 30;
+        for (usable, expected) in [
+            (None, 256 << 20),
+            (Some(16 * GIB), 256 << 20),
+            (Some(GIB), 64 << 20),
+            (Some(256 << 20), 16 << 20),
+        ] {
+            assert_eq!(bytes_max(usable), expected, "{usable:?}");
+        }
+        let mut spool = Spool::new(10_000);
+        let refused = (0..1_000_000_u32).find_map(|it| spool.push(&it.wrapping_mul(0x9e37_79b9)).err());
+        assert!(refused.unwrap().to_string().contains("too large"));
+        assert!(spool.blocks.iter().map(Vec::len).sum::<usize>() <= 10_000);
+    }
+
     #[test]
     fn an_error_stops_the_iteration() {
-        let mut spool = Spool::default();
+        let mut spool = Spool::new(BYTES_MAX);
         spool.push(&1).unwrap();
         spool.push(&2).unwrap();
         let mut seen = Vec::new();

@@ -96,7 +96,7 @@ pub(crate) async fn follow(models: Models, base: Settings, live: LiveSettings, s
 struct Round {
     plans: bool,
     settings: bool,
-    /// Who may watch what.
+    /// Users, and the visibility of channels.
     permissions: bool,
 }
 

@@ -3,11 +3,14 @@
 use std::fmt;
 use std::sync::Arc;
 
+use actors::now_ms;
+use domain::audit::AuditEntry;
 use domain::channel::Channel;
 use domain::secret::Secret;
-use domain::user::{self, User};
+use domain::user::{self, User, UserLevel};
 use http::{HeaderMap, Method};
 use storage::Write;
+use storage::records::append_audit_entry;
 use url::form_urlencoded::Serializer;
 use uuid::Uuid;
 
@@ -34,6 +37,8 @@ pub(crate) struct Call {
     /// Path as requested. It may contain a password and must not be printed.
     pub(super) path: String,
     pub(super) query: Arc<Query>,
+    /// Names of the fields of the body, as the route declares them.
+    pub(super) fields: Vec<&'static str>,
 }
 
 /// Path, headers and query may contain credentials.
@@ -137,6 +142,20 @@ impl Parameters {
     }
 }
 
+/// Maximum number of records that an audit entry lists.
+const RECORDS_LISTED_MAX: usize = 10;
+
+/// Adds an entry if the write has changed a record.
+fn record_changes(write: &mut Write<'_>, entry: AuditEntry) -> Result<(), Refusal> {
+    let n_records = u32::try_from(write.changed().len()).unwrap_or(u32::MAX);
+    if n_records == 0 {
+        return Ok(());
+    }
+    let listed = write.changed().take(RECORDS_LISTED_MAX);
+    let records = listed.map(|(collection, id)| (collection.to_owned(), id)).collect();
+    Ok(append_audit_entry(write, AuditEntry { records, n_records, ..entry })?)
+}
+
 impl Call {
     /// Returns the authenticated user. Always present if the route requires a level or a login.
     pub(crate) fn user(&self) -> Result<&Arc<User>, Refusal> {
@@ -188,13 +207,39 @@ impl Call {
         Refusal::fault(format_args!("find the parameter {name} in {}", self.pattern))
     }
 
-    /// Runs a function as one transaction: a refusal discards all of its changes.
+    /// Runs a function as one transaction: a refusal discards all of its changes. Changes by an admin are recorded in the
+    /// same transaction.
     pub(crate) async fn write<R, F>(&self, fill: F) -> Result<R, Refusal>
     where
         F: FnOnce(&mut Write<'_>) -> Result<R, Refusal> + Send + 'static,
         R: Send + 'static,
     {
-        self.app.models.store.write(fill).await
+        let entry = self.user.as_ref().filter(|it| it.may(UserLevel::Admin)).map(|it| self.audit_entry(it));
+        let filled = move |write: &mut Write<'_>| {
+            let done = fill(write)?;
+            if let Some(entry) = entry {
+                record_changes(write, entry)?;
+            }
+            Ok(done)
+        };
+        self.app.models.store.write(filled).await
+    }
+
+    /// Returns who does what, when and from where.
+    fn audit_entry(&self, user: &User) -> AuditEntry {
+        AuditEntry {
+            id: 0,
+            at: now_ms(),
+            user: user.id,
+            username: user.username.clone(),
+            address: self.caller.address().to_canonical(),
+            user_agent: self.caller.agent.clone(),
+            method: self.method.to_string(),
+            path: self.pattern.to_owned(),
+            fields: self.fields.iter().map(|it| (*it).to_owned()).collect(),
+            records: Vec::new(),
+            n_records: 0,
+        }
     }
 
     /// Returns the URL of another page of the same list, on the host that the client used.

@@ -89,6 +89,7 @@ async fn answer(
         pattern: route.path,
         path: request.path,
         query: Arc::new(Query::parse(&request.query)),
+        fields: Vec::new(),
     };
     let answer = run(&route, call, body).await;
     if !route.is_for_any_origin {
@@ -120,6 +121,7 @@ async fn run(
     if let Some(user) = call.user.as_ref().filter(|_| route.is_write()) {
         call.app.write_pace.wait(user).await;
     }
+    call.fields = route.inputs.body.map(|it| it.sent_fields(&body)).unwrap_or_default();
     let is_partial = route.method == Method::PATCH;
     let input = RequestInput { query: Arc::clone(&call.query), body, is_partial };
     (route.handler)(call, input).await

@@ -35,6 +35,21 @@ pub(crate) enum BodyShape {
     Many(&'static Record, usize),
 }
 
+impl BodyShape {
+    /// Returns the names of the declared fields that a body contains.
+    pub(super) fn sent_fields(self, body: &Value) -> Vec<&'static str> {
+        let (record, objects) = match self {
+            Self::One(record) => (record, std::slice::from_ref(body)),
+            Self::Many(record, _) => (record, body.as_array().map(Vec::as_slice).unwrap_or_default()),
+        };
+        let is_sent = |field: &&Field| {
+            let names = || iter::once(&field.name).chain(field.aliases);
+            objects.iter().filter_map(Value::as_object).any(|it| names().any(|name| it.contains_key(*name)))
+        };
+        record.fields.iter().filter(|it| it.is_in_bodies()).filter(is_sent).map(|it| it.name).collect()
+    }
+}
+
 /// Decoded query and body of a request, which may contain credentials and do not print themselves.
 #[derive(Default)]
 pub(crate) struct RequestInput {

@@ -166,6 +166,7 @@ impl Rest {
             pattern: route.path,
             path: route.path.to_owned(),
             query: Arc::default(),
+            fields: Vec::new(),
         }
     }
 

@@ -1,6 +1,7 @@
 //! The record types of the gateway: the collection and the index keys of each.
 
 mod account;
+mod audit;
 mod channel;
 mod group;
 mod login;
@@ -11,6 +12,7 @@ mod stream_profile;
 mod user;
 
 pub use self::account::next_profile_id;
+pub use self::audit::append_audit_entry;
 
 use crate::record::Schema;
 
@@ -19,6 +21,7 @@ pub fn schema() -> Schema {
     Schema::new()
         .with::<domain::account::Account>()
         .with::<domain::account::RefreshRecord>()
+        .with::<domain::audit::AuditEntry>()
         .with::<domain::channel::Channel>()
         .with::<domain::group::Group>()
         .with::<domain::login::DeviceLogin>()

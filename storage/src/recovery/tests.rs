@@ -302,7 +302,13 @@ fn a_value_that_was_replaced_or_removed_later_is_noticed() {
             },
             b"rnotes",
         ),
-        (|write| write.put(&Item { id: 130 }), b"p"),
+        (
+            |write| {
+                write.remove::<Item>(250)?;
+                write.put(&Item { id: 251 })
+            },
+            b"p",
+        ),
         (|write| write.next_id::<Item>().map(drop), b"citems"),
     ];
     for (change, letters) in changes {

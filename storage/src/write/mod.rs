@@ -29,6 +29,8 @@ use crate::write::overlay::Overlay;
 pub struct Write<'a> {
     pub(crate) shared: &'a Shared,
     pub(crate) overlay: Overlay,
+    /// Type number and id of the records that this write changed.
+    pub(crate) changed: BTreeSet<(usize, u32)>,
 }
 
 impl Write<'_> {
@@ -38,6 +40,12 @@ impl Write<'_> {
         let id = self.next_free_id(type_number);
         self.overlay.counters.insert(type_number, id.checked_add(1).ok_or(Error::NoIdLeft(T::COLLECTION))?);
         Ok(id)
+    }
+
+    /// Returns the collections and ids of the records that this write has put or removed so far, without those that
+    /// were removed together with their owner. Records that are put unchanged are none of them.
+    pub fn changed(&self) -> impl ExactSizeIterator<Item = (&'static str, u32)> + '_ {
+        self.changed.iter().map(|(type_number, id)| (self.shared.record_type(*type_number).name, *id))
     }
 
     pub fn get<T: Record>(&self, id: u32) -> Result<Option<T>> {
@@ -120,6 +128,7 @@ impl Write<'_> {
         let type_number = self.shared.schema.number::<T>();
         let Some(old) = self.bytes(type_number, id)? else { return Ok(false) };
         let (_, owner, keys) = (self.shared.record_type(type_number).read)(&old)?;
+        self.changed.insert((type_number, id));
         match T::KIND {
             CollectionKind::Single => {
                 self.change_pairs(type_number, 0, id, &keys, false);
@@ -243,6 +252,7 @@ impl Write<'_> {
             self.change_pairs(type_number, 0, id, &old_keys, false);
         }
         self.change_pairs(type_number, 0, id, keys, true);
+        self.changed.insert((type_number, id));
         self.overlay.singles.insert((type_number, id), Some(bytes.into()));
         Ok(())
     }
@@ -329,6 +339,7 @@ impl Write<'_> {
         }
         self.overlay.blocks.insert((type_number, owner, number), Arc::new(block));
         self.overlay.places.insert((type_number, id), Some((owner, number)));
+        self.changed.insert((type_number, id));
         Ok(())
     }
 

@@ -85,7 +85,7 @@ impl Writer {
             return;
         }
         let changed: Vec<u32> = open.changed.iter().copied().collect();
-        let mut write = Write { shared: &shared, overlay: Overlay::default() };
+        let mut write = Write { shared: &shared, overlay: Overlay::default(), changed: BTreeSet::new() };
         write.overlay.counters.insert(type_number, shared.state.read().directories[type_number].next_id);
         write.replace_partition(type_number, owner, partition);
         let filled = catch_unwind(AssertUnwindSafe(|| fill(Ok((&mut write, &changed)))));

@@ -67,8 +67,8 @@ use crate::write::overlay::Overlay;
 use crate::write::stop::{Next, Refusing};
 
 /// Maximum weight of one write: this many single records, or a fifth as many blocks. Larger writes use
-/// [`BulkWrite`](crate::BulkWrite).
-const WRITE_WEIGHT_MAX: usize = 10_000;
+/// [`BulkWrite`](crate::BulkWrite). The largest write of the interface has 10,000 records and one audit entry.
+const WRITE_WEIGHT_MAX: usize = 10_010;
 
 /// Pause before a view that could not follow a commit is updated again.
 const FOLLOW_PAUSE: Duration = Duration::from_secs(1);
@@ -230,12 +230,13 @@ impl Writer {
     /// that is not a write.
     fn write_group(&mut self, first: Fill, jobs: &mut mpsc::Receiver<Job>) -> Option<Job> {
         let shared = Arc::clone(&self.shared);
-        let mut write = Write { shared: &shared, overlay: Overlay::default() };
+        let mut write = Write { shared: &shared, overlay: Overlay::default(), changed: BTreeSet::new() };
         let mut answers = Vec::new();
         let mut fill = Some(first);
         let mut next = None;
         while let Some(fill_one) = fill.take() {
             let before = write.overlay.clone();
+            write.changed.clear();
             let filled = catch_unwind(AssertUnwindSafe(|| fill_one(&mut write)));
             // After a panic the answer is dropped, which the caller sees as an error.
             let weight = write.overlay.weight();

@@ -15,6 +15,7 @@ use domain::account::{
     Account, AccountProfile, PlaylistLocation, RefreshOutcome, RefreshRecord, RefreshSchedule, Rule,
     RuleField, StreamIdentity,
 };
+use domain::audit::AuditEntry;
 use domain::channel::Channel;
 use domain::group::Group;
 use domain::ids::{
@@ -54,6 +55,22 @@ fn account() -> Account {
         rules: vec![Rule { field: RuleField::Name, find: "^UK: ".to_owned(), replace: String::new() }],
         schedule: RefreshSchedule { interval_hours: 24, cron: "0 4 * * *".to_owned() },
         ..Account::new(AccountId(2), "Provider", list, profile, 1_700_000_000_000)
+    }
+}
+
+fn audit_entry() -> AuditEntry {
+    AuditEntry {
+        id: 6,
+        at: 1_700_000_000_003,
+        user: UserId(5),
+        username: "Anna".to_owned(),
+        address: [192, 0, 2, 1].into(),
+        user_agent: "curl/8.0".to_owned(),
+        method: "PATCH".to_owned(),
+        path: "/api/channels/channels/{id}/".to_owned(),
+        fields: vec!["name".to_owned()],
+        records: vec![("channels".to_owned(), 4)],
+        n_records: 1,
     }
 }
 
@@ -149,6 +166,7 @@ fn user() -> User {
 fn now() -> Vec<Value> {
     vec![
         written(&account()),
+        written(&audit_entry()),
         written(&channel()),
         written(&group()),
         written(&refresh()),
@@ -196,6 +214,7 @@ fn records_of_every_released_version_still_decode() {
     for line in &lines {
         match line["collection"].as_str().unwrap() {
             Account::COLLECTION => reads::<Account>(line),
+            AuditEntry::COLLECTION => reads::<AuditEntry>(line),
             Channel::COLLECTION => reads::<Channel>(line),
             Group::COLLECTION => reads::<Group>(line),
             RefreshRecord::COLLECTION => reads::<RefreshRecord>(line),

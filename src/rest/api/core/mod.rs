@@ -1,5 +1,6 @@
 //! `/api/core/`: settings and state of the whole gateway.
 
+mod audit;
 mod settings;
 mod stream_profiles;
 mod system_events;
@@ -10,6 +11,7 @@ use crate::rest::frame::route::Route;
 
 pub(super) fn routes() -> Vec<Route> {
     let routes = [
+        audit::routes(),
         settings::routes(),
         stream_profiles::routes(),
         system_events::routes(),
