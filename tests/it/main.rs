@@ -22,6 +22,7 @@ mod egress;
 mod events;
 mod failover;
 mod full_disk;
+mod guessing;
 mod http_server;
 mod import;
 mod lifecycle;

@@ -162,6 +162,7 @@ impl Rest {
             },
             headers: HeaderMap::new(),
             user: None,
+            network_class: None,
             parameters: Parameters::default(),
             pattern: route.path,
             path: route.path.to_owned(),

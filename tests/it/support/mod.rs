@@ -6,6 +6,7 @@ pub mod binary;
 pub mod browser;
 pub mod client;
 pub mod gateway;
+pub mod hostile;
 pub mod random;
 pub mod signal;
 pub mod tools;
