@@ -150,7 +150,8 @@ impl Rest {
 
     /// Returns a call of this route without credentials and parameters.
     pub(super) fn call(&self, route: &Route) -> Call {
-        let (peer, local): (SocketAddr, SocketAddr) = (PEER.into(), ([192, 0, 2, 1], 9191).into());
+        let (peer, local): (SocketAddr, SocketAddr) =
+            (([192, 0, 2, 7], 4711).into(), ([192, 0, 2, 1], 9191).into());
         Call {
             app: Arc::clone(&self.app),
             method: route.method.clone(),
