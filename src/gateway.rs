@@ -13,7 +13,7 @@ use domain::plan::PlanContext;
 use domain::secret::Secret;
 use domain::settings::Settings;
 use domain::user::UserLevel;
-use media::{DialSettings, TcpDial};
+use media::{DialSettings, Launcher, TcpDial, can_restrict_files};
 use rustix::process::{Resource, getrlimit, setrlimit};
 use socket2::{Domain, Protocol, Socket, Type};
 use storage::{Models, Store};
@@ -236,7 +236,8 @@ async fn start_system(
     let plans: Arc<dyn Plans> = Arc::new(plans);
     let dial = TcpDial::new(DialSettings::default()).map_err(|error| StartError::Dial(error.to_string()))?;
     let fetch = fetch(config).map_err(StartError::Fetch)?.beside(own_listeners);
-    let parts = SystemParts { dial: Arc::new(dial), packets: runtimes.packets.clone() };
+    let launcher = launcher(config);
+    let parts = SystemParts { dial: Arc::new(dial), packets: runtimes.packets.clone(), launcher };
     let (base, models) = (config.engine.clone(), models.clone());
     let system = runtimes.work.spawn(async move {
         let system = System::start(effective_settings(&models, &base), plans, parts).await?;
@@ -246,6 +247,18 @@ async fn start_system(
     });
     let system = system.await.map_err(|_| StartError::Runtime)?;
     Ok(Arc::new(system.map_err(StartError::Actors)?))
+}
+
+/// Builds the launcher of programs, and says what it cannot do on this machine.
+fn launcher(config: &Config) -> Launcher {
+    if !can_restrict_files() {
+        warn!(
+            data_dir = %config.data_dir.display(),
+            "this kernel cannot restrict the files of programs (Landlock, Linux 5.13): the programs of stream profiles \
+             can read the data folder; run the gateway in a container or a service on a newer kernel"
+        );
+    }
+    Launcher::new(config.programs.launcher_settings(&config.data_dir))
 }
 
 /// Returns the routes of the API port and those of the player port. Clients know one host and port, the

@@ -27,3 +27,4 @@ pub mod telemetry;
 
 pub use self::auth::hash_password;
 pub use self::gateway::{Gateway, Runtimes, StartError, Stopped, install_tls, raise_file_limit};
+pub use media::run_mode;

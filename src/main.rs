@@ -9,7 +9,14 @@ use tokio::runtime::{Builder, Runtime};
 use tokio::signal::unix::{SignalKind, signal};
 use tokio_util::task::AbortOnDropHandle;
 
+/// This binary, also after an update has replaced the file.
+const OWN_BINARY: &str = "/proc/self/exe";
+
 fn main() -> ExitCode {
+    // First of all, so that the process is small: it becomes a program, or watches programs.
+    if let Some(code) = headwater::run_mode(std::env::args_os()) {
+        return code;
+    }
     run().unwrap_or_else(|error| {
         play::say_error(&format!("headwater: {error:#}"));
         ExitCode::FAILURE
@@ -18,7 +25,8 @@ fn main() -> ExitCode {
 
 fn run() -> anyhow::Result<ExitCode> {
     let args = Args::parse();
-    let loaded = load(&args, std::env::vars_os())?;
+    let mut loaded = load(&args, std::env::vars_os())?;
+    loaded.config.programs.launcher = Some(OWN_BINARY.into());
     let log_level = telemetry::start(&loaded.config.log);
     loaded.log_warnings(raise_file_limit());
 

@@ -100,6 +100,11 @@ impl Collector for Reading {
             self.admission.n_refused(),
         )?;
         self.store(&mut page)?;
+        page.gauge(
+            "programs_restricted",
+            "Whether the kernel restricts the files that programs can access (Landlock)",
+            media::can_restrict_files().into(),
+        )?;
         if let Some(process) = Process::read() {
             page.gauge("process_resident_bytes", "Resident memory of this process", process.resident_bytes)?;
             page.gauge("process_open_files", "Open file descriptors of this process", process.n_open_files)?;

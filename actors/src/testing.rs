@@ -13,6 +13,7 @@ use domain::settings::Settings;
 use domain::source_url::SourceUrl;
 use domain::stream::{RequestHeaders, SourceKind};
 use domain::stream_profile::Delivery;
+use media::launcher::Launcher;
 use media::meter::Connection;
 use media::ring::{EndReason, Tail};
 use media::testing::{Behaviour, MemoryDial, MemoryProvider, labels_in};
@@ -172,7 +173,8 @@ impl Scenario {
         dial: MemoryDial,
         provider: MemoryProvider,
     ) -> Self {
-        let parts = SystemParts { dial: Arc::new(dial), packets: Handle::current() };
+        let parts =
+            SystemParts { dial: Arc::new(dial), packets: Handle::current(), launcher: Launcher::default() };
         let system = System::start(settings, plans, parts).await.expect("starts");
         Self { system, provider, plans: None }
     }

@@ -7,8 +7,8 @@
 use std::future::poll_fn;
 use std::io;
 use std::pin::Pin;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, Once};
 use std::task::{Context, Poll};
 use std::time::Duration;
 
@@ -29,8 +29,6 @@ pub struct Closer {
     packets: Handle,
     tasks: TaskTracker,
     n_sockets: Arc<AtomicUsize>,
-    /// Limits the warning about a missing watchdog to one per process.
-    watchdog_warning: Arc<Once>,
 }
 
 impl Closer {
@@ -39,7 +37,7 @@ impl Closer {
         let tasks = TaskTracker::new();
         // A closed tracker still accepts tasks; only a closed one lets `idle` return.
         tasks.close();
-        Self { packets, tasks, n_sockets: Arc::default(), watchdog_warning: Arc::new(Once::new()) }
+        Self { packets, tasks, n_sockets: Arc::default() }
     }
 
     /// Takes over a socket and its permit, and returns at once.
@@ -65,11 +63,6 @@ impl Closer {
     /// Runs a task that ends a program.
     pub(crate) fn spawn(&self, ending: impl Future<Output = ()> + Send + 'static) {
         self.tasks.spawn_on(ending, &self.packets);
-    }
-
-    /// Calls `warn` the first time only: the machine does not change while the process runs.
-    pub(crate) fn warn_once(&self, warn: impl FnOnce()) {
-        self.watchdog_warning.call_once(warn);
     }
 
     /// Waits until no socket or program is closing.

@@ -15,6 +15,7 @@ pub mod closer;
 pub mod dial;
 pub mod error;
 pub mod join_point;
+pub mod launcher;
 pub mod meter;
 mod permit;
 pub mod pump;
@@ -28,6 +29,9 @@ pub mod ts;
 
 pub use crate::clip::{Clip, ClipError, ClipPlayer};
 pub use crate::dial::{Dial, DialSettings, TcpDial};
+pub use crate::launcher::{
+    Confinement, Launcher, LauncherSettings, ProgramLimits, can_restrict_files, run_mode,
+};
 pub use crate::meter::{Connection, ConnectionMeter, TailMeter};
 pub use crate::permit::Permit;
 pub use crate::ring::{EndReason, PIECES_MAX, Pieces, RingSettings, Tail};

@@ -158,6 +158,7 @@ mod tests {
 
     use super::*;
     use crate::closer::Closer;
+    use crate::launcher::Launcher;
     use crate::source::{OpenRequest, SourceSettings, Upstream, open};
     use crate::testing::{Behaviour, MemoryDial, PermitCount, Play, TsSource};
 
@@ -165,7 +166,12 @@ mod tests {
         let dial = MemoryDial::new();
         dial.provider("tv:80").set("/a", Behaviour::Play(play));
         let closer = Closer::new(Handle::current());
-        let upstream = Upstream { dial: Arc::new(dial), closer, settings: SourceSettings::default() };
+        let upstream = Upstream {
+            dial: Arc::new(dial),
+            closer,
+            launcher: Launcher::default(),
+            settings: SourceSettings::default(),
+        };
         let request = OpenRequest { url: "http://tv:80/a".to_owned(), ..OpenRequest::default() };
         let permit = PermitCount::default().permit(|| {});
         Sampler::new(open(request, permit, upstream).await.unwrap())

@@ -12,6 +12,7 @@
 mod args;
 mod layers;
 mod network_access;
+mod programs;
 mod values;
 
 use std::path::PathBuf;
@@ -26,6 +27,7 @@ pub use self::args::{
 pub use self::layers::{ConfigError, Loaded, load};
 pub(crate) use self::network_access::NetworkClass;
 pub use self::network_access::{ClassNetworks, NetworkAccess};
+pub use self::programs::Programs;
 pub use self::values::{ContainerProxy, ListSource, Listen, LogFormat};
 pub use crate::http::network::{NetworkError, Networks};
 use crate::telemetry::wrong_configured_level;
@@ -55,6 +57,7 @@ pub struct Config {
     pub auth: AuthLimits,
     pub engine: Settings,
     pub play: Play,
+    pub programs: Programs,
 }
 
 /// Level and format of the log.
@@ -134,6 +137,7 @@ impl Default for Config {
             auth: AuthLimits::default(),
             engine: Settings::default(),
             play: Play::default(),
+            programs: Programs::default(),
         }
     }
 }
@@ -201,6 +205,9 @@ impl Config {
         if let Some((key, reason)) = self.wrong_anonymous_networks() {
             return Err(ConfigError::Value { key, reason });
         }
+        self.programs
+            .check(&self.data_dir)
+            .map_err(|(key, reason)| ConfigError::Value { key: format!("programs.{key}"), reason })?;
         if let Some(agent) = &self.user_agent
             && http::HeaderValue::from_str(agent).is_err()
         {

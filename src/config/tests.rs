@@ -1,4 +1,5 @@
 use std::collections::BTreeSet;
+use std::path::Path;
 
 use clap::{CommandFactory, Parser};
 
@@ -298,5 +299,34 @@ fn trusted_proxies_must_not_contain_every_address() {
     for everyone in ["any", "10.0.0.1, any", "0.0.0.0/0", "::/0"] {
         let error_text = error("", &[], &["--set", &format!("trusted_proxies={everyone}")]);
         assert!(error_text.contains("trusted_proxies"), "{everyone}: {error_text}");
+    }
+}
+
+#[test]
+fn settings_of_programs_come_from_every_source_and_name_no_hidden_path() {
+    let file = "data_dir = '/data'\n[programs]\nallowed = ['ffmpeg', '/opt/tv/read.sh']\nreadable_paths = ['/data/scripts']";
+    let programs = config(file, &["HEADWATER_PROGRAMS_WRITABLE_PATHS=/srv/out"], &[]).programs;
+    assert_eq!(programs.allowed, ["ffmpeg", "/opt/tv/read.sh"]);
+    assert_eq!(programs.writable_paths, [PathBuf::from("/srv/out")]);
+    let confinement = programs.launcher_settings(Path::new("/data")).confinement;
+    assert_eq!(confinement.hidden, ["/data", "/data/store", "/data/key"].map(PathBuf::from));
+    assert_eq!(confinement.writable, [PathBuf::from("/srv/out"), std::env::temp_dir()]);
+    for (setting, reason) in [
+        ("allowed = ['']", "programs.allowed contains ``, which is neither a name nor an absolute path"),
+        (
+            "allowed = ['./ffmpeg']",
+            "programs.allowed contains `./ffmpeg`, which is neither a name nor an absolute path",
+        ),
+        ("hidden_paths = ['etc']", "programs.hidden_paths contains `etc`, which is no absolute path"),
+        (
+            "readable_paths = ['/data/']",
+            "programs.readable_paths contains `/data/`, which stays hidden from programs",
+        ),
+        (
+            "writable_paths = ['/data/key']",
+            "programs.writable_paths contains `/data/key`, which stays hidden from programs",
+        ),
+    ] {
+        assert_eq!(error(&format!("data_dir = '/data'\n[programs]\n{setting}"), &[], &[]), reason);
     }
 }

@@ -15,6 +15,7 @@ static MEMORY: cap::Cap<std::alloc::System> = cap::Cap::new(std::alloc::System, 
 mod actor_failures;
 mod anonymous;
 mod clients;
+mod confinement;
 mod conformance;
 mod dashboard;
 mod demo;

@@ -16,7 +16,7 @@ use crate::support::upstream::Provider;
 use crate::support::{eventually, tools};
 
 /// Assigns a command to the first stream of a channel.
-async fn run_first(gateway: &TestGateway, channel: &str, command: &str, parameters: String) {
+pub async fn run_first(gateway: &TestGateway, channel: &str, command: &str, parameters: String) {
     let stream = gateway.channel(channel).streams[0];
     let profile = StreamProfile {
         id: StreamProfileId(100),
@@ -39,7 +39,7 @@ async fn run_first(gateway: &TestGateway, channel: &str, command: &str, paramete
 }
 
 /// Writes some seconds of a picture to a file.
-fn recorded(label: &str, folder: &Path) {
+pub fn recorded(label: &str, folder: &Path) {
     let mut bytes = Vec::new();
     Programme::from(Picture::new(label)).tune_in(Duration::ZERO).take(Duration::from_secs(4), &mut bytes);
     std::fs::write(folder.join("ts"), bytes).unwrap();
@@ -104,22 +104,37 @@ fn n_running(group: &str) -> usize {
     stats.filter(runs).count()
 }
 
-// Holds T-life.6, when the gateway itself is killed.
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_silent_program_and_its_children_end_when_the_gateway_is_killed() {
-    let folder = tempfile::tempdir().unwrap();
-    recorded("news", folder.path());
-    let data = folder.path().join("data").display().to_string();
+/// Returns the process ids of the watchdogs of a gateway.
+fn watchdogs(gateway: u32) -> Vec<String> {
+    let processes =
+        std::fs::read_dir("/proc").unwrap().filter_map(|it| it.ok()?.file_name().into_string().ok());
+    let read =
+        |pid: &str, name: &str| std::fs::read_to_string(format!("/proc/{pid}/{name}")).unwrap_or_default();
+    let is_watchdog = |it: &String| {
+        read(it, "cmdline") == "headwater\0watch-programs\0"
+            && read(it, "status").contains(&format!("\nPPid:\t{gateway}\n"))
+    };
+    processes.filter(is_watchdog).collect()
+}
+
+/// Starts a gateway with a program that plays, then becomes silent, ignores SIGTERM, and has a child and a grandchild.
+/// Returns the gateway, its viewer, and the process group.
+async fn silent_program(folder: &Path) -> (Binary, Player, String) {
+    recorded("news", folder);
+    let data = folder.join("data").display().to_string();
+    let out = folder.join("out");
+    std::fs::create_dir(&out).unwrap();
+    let writable = format!("programs.writable_paths={}", out.display());
     // A silent source must not time out here.
     let patience = ["--set", "engine.stall_timeout=600", "--set", "engine.buffering_timeout=600"];
-    let mut gateway = Binary::start(&[&["serve", "--data-dir", &data][..], &patience].concat());
+    let gateway =
+        Binary::start(&[&["serve", "--data-dir", &data, "--set", &writable][..], &patience].concat());
     let address = gateway.address().await;
     let admin = Api::stranger_at(address).become_first_admin().await;
 
-    // Plays, then becomes silent, ignores SIGTERM, and has a child and a grandchild.
-    let script = "trap \"\" TERM HUP; cd \"$1\"; (sleep 1000; :) & cat ts; echo $$ >group.new; \
-                  mv group.new group; sleep 1000; :";
-    let parameters = format!("-c '{script}' sh {}", folder.path().display());
+    let script = "trap \"\" TERM HUP; cd \"$1\"; (sleep 1000; :) & cat ts; echo $$ >out/group.new; \
+                  mv out/group.new out/group; sleep 1000; :";
+    let parameters = format!("-c '{script}' sh {}", folder.display());
     let profile = json!({ "name": "Mine", "command": "/bin/sh", "parameters": parameters });
     let profile = admin.post("/api/core/streamprofiles/", profile).await;
     let stream = json!({ "name": "news", "url": "http://tv/1.ts", "stream_profile_id": profile.body["id"] });
@@ -135,12 +150,52 @@ async fn a_silent_program_and_its_children_end_when_the_gateway_is_killed() {
     let path = format!("/proxy/ts/stream/{}", channel.text("uuid"));
     let player = Player::watch(address, &path).await;
     player.sees("news").await;
-    eventually("the program to be silent", || folder.path().join("group").exists()).await;
-    let group = std::fs::read_to_string(folder.path().join("group")).unwrap();
-    eventually("all processes to sleep", || n_running(group.trim()) == 4).await;
+    eventually("the program to be silent", || out.join("group").exists()).await;
+    let group = std::fs::read_to_string(out.join("group")).unwrap().trim().to_owned();
+    eventually("all processes to sleep", || n_running(&group) == 4).await;
+    (gateway, player, group)
+}
+
+// Holds T-life.6, when the gateway itself is killed.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_silent_program_and_its_children_end_when_the_gateway_is_killed() {
+    let folder = tempfile::tempdir().unwrap();
+    let (mut gateway, _player, group) = silent_program(folder.path()).await;
+    let [watchdog] = &watchdogs(gateway.id())[..] else { panic!("{:?}", watchdogs(gateway.id())) };
+    // Signals that a terminal or a service manager sends to all processes do not mean that the gateway ended.
+    for signal in ["-HUP", "-INT", "-QUIT", "-TERM"] {
+        tools::text_of("kill", &[signal, watchdog]).await;
+    }
     gateway.signal("KILL");
     assert_eq!(gateway.ended().await.code(), None);
-    eventually("all processes to end", || n_running(group.trim()) == 0).await;
+    eventually("all processes to end", || n_running(&group) == 0).await;
+    eventually("the watchdog to end", || n_running(watchdog) == 0).await;
+}
+
+// Holds T-life.6, when the watchdog is killed before the gateway, or stopped.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_killed_watchdog_is_replaced_and_knows_the_programs_that_run() {
+    let folder = tempfile::tempdir().unwrap();
+    let (mut gateway, _player, group) = silent_program(folder.path()).await;
+    let id = gateway.id();
+    let first = watchdogs(id).remove(0);
+    tools::text_of("kill", &["-KILL", &first]).await;
+    eventually("another watchdog", || watchdogs(id).first().is_some_and(|it| *it != first)).await;
+    assert_eq!((watchdogs(id).len(), n_running(&group)), (1, 4), "the program plays on");
+    // The new process runs before it has read its input; the pipe keeps the lines.
+    gateway.signal("KILL");
+    assert_eq!(gateway.ended().await.code(), None);
+    eventually("all processes to end", || n_running(&group) == 0).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_gateway_that_stops_leaves_neither_programs_nor_its_watchdog() {
+    let folder = tempfile::tempdir().unwrap();
+    let (mut gateway, _player, group) = silent_program(folder.path()).await;
+    let watchdog = watchdogs(gateway.id()).remove(0);
+    gateway.signal("TERM");
+    assert_eq!(gateway.ended().await.code(), Some(0));
+    eventually("all processes to end", || n_running(&group) == 0 && n_running(&watchdog) == 0).await;
 }
 
 /// These need ffmpeg.

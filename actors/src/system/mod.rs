@@ -35,6 +35,7 @@ use domain::ids::ProfileId;
 use domain::settings::{Settings, SettingsError};
 use media::closer::Closer;
 use media::dial::Dial;
+use media::launcher::Launcher;
 use media::ring::{Budget, EndReason};
 use media::source::{SourceSettings, Upstream};
 use ractor::{ActorCell, ActorRef, SpawnErr};
@@ -83,6 +84,8 @@ pub struct SystemParts {
     pub dial: Arc<dyn Dial>,
     /// The packet runtime: openers, pumps and the closer run there.
     pub packets: Handle,
+    /// Starts the programs of stream profiles.
+    pub launcher: Launcher,
 }
 
 /// Reason why a system did not start.
@@ -175,6 +178,7 @@ impl System {
         let upstream = Upstream {
             dial: parts.dial,
             closer: closer.clone(),
+            launcher: parts.launcher,
             // The time-outs are set at each opening.
             settings: SourceSettings::default(),
         };

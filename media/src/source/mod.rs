@@ -29,6 +29,7 @@ use tracing::debug;
 use crate::closer::Closer;
 use crate::dial::Dial;
 use crate::error::{Cause, UpstreamError};
+use crate::launcher::Launcher;
 use crate::permit::Permit;
 use crate::source::cookies::CookieJar;
 use crate::source::file::FileSource;
@@ -86,13 +87,15 @@ impl SourceSettings {
     }
 }
 
-/// The dialer, the closer and the settings with which all sources of a system are opened.
+/// The dialer, the closer, the launcher and the settings with which all sources of a system are opened.
 #[derive(Clone)]
 pub struct Upstream {
     /// Opens connections.
     pub dial: Arc<dyn Dial>,
     /// Closes connections.
     pub closer: Closer,
+    /// Starts programs.
+    pub launcher: Launcher,
     /// Time limits.
     pub settings: SourceSettings,
 }
@@ -239,8 +242,9 @@ async fn open_program(
     output: &mut ProgramOutput,
     started: Instant,
 ) -> Result<Source, UpstreamError> {
-    let mut program = Box::new(ProcessSource::start(command, url, permit, upstream.closer).await?);
-    let deadline = started + upstream.settings.program_start_timeout;
+    let Upstream { closer, launcher, settings, .. } = upstream;
+    let mut program = Box::new(ProcessSource::start(command, url, permit, closer, launcher).await?);
+    let deadline = started + settings.program_start_timeout;
     let mut probe = Probe::new(None);
     let first_payload = async {
         let mut read_ahead = ReadAhead::default();

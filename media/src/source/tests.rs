@@ -36,7 +36,12 @@ impl Setup {
         let dial = MemoryDial::new();
         let (a, b) = (dial.provider("a:80"), dial.provider("b:80"));
         let closer = Closer::new(Handle::current());
-        let upstream = Upstream { dial: Arc::new(dial), closer, settings: SourceSettings::default() };
+        let upstream = Upstream {
+            dial: Arc::new(dial),
+            closer,
+            launcher: Launcher::default(),
+            settings: SourceSettings::default(),
+        };
         Self { a, b, upstream, permits: PermitCount::default(), held_at_return: Arc::default() }
     }
 
@@ -588,7 +593,7 @@ async fn a_dropped_tcp_source_is_closed_before_its_permit_is_returned() {
     let long = Duration::from_secs(30);
     let settings =
         SourceSettings { connect_timeout: long, first_packet_timeout: long, ..SourceSettings::default() };
-    let upstream = Upstream { dial, closer: closer.clone(), settings };
+    let upstream = Upstream { dial, closer: closer.clone(), launcher: Launcher::default(), settings };
     let permits = PermitCount::default();
     let seen = Arc::new(Mutex::new(None));
     let (n, result) = (n_open.clone(), seen.clone());

@@ -9,12 +9,16 @@
 //! Paused time does not work with real sockets, so all connections are in-memory pairs.
 
 mod permit;
+#[cfg(test)]
+mod processes;
 mod provider;
 mod reader;
 mod socket;
 mod ts;
 
 pub use self::permit::{PermitCount, TestPermit};
+#[cfg(test)]
+pub(crate) use self::processes::{group, until};
 pub use self::provider::{
     Behaviour, Break, MemoryDial, MemoryProvider, Play, Reachability, ResponseHead, SeenRequest,
 };

@@ -22,7 +22,7 @@ use domain::settings::Settings;
 use domain::user::{User, UserLevel};
 use http::{HeaderMap, Method, Request};
 use http_body_util::{BodyExt, Full};
-use media::{Connection, MemoryDial};
+use media::{Connection, Launcher, MemoryDial};
 use serde_json::Value;
 use storage::{Models, Record, Store};
 use tokio::runtime::Handle;
@@ -98,7 +98,11 @@ impl Rest {
         let engine = Settings::default();
         let plans = Arc::new(StorePlans::new(models.clone(), engine.default_stream_profile));
         // No provider is reachable.
-        let parts = SystemParts { dial: Arc::new(MemoryDial::new()), packets: Handle::current() };
+        let parts = SystemParts {
+            dial: Arc::new(MemoryDial::new()),
+            packets: Handle::current(),
+            launcher: Launcher::default(),
+        };
         let system = System::start(engine, plans, parts).await.unwrap();
         let system = Arc::new(system);
         let limits = Limits {

@@ -27,9 +27,15 @@ pub struct Binary {
 impl Binary {
     /// Starts the program with these arguments, on free ports, and with hardly any environment.
     pub fn start(arguments: &[&str]) -> Binary {
+        Binary::start_with(&[], arguments)
+    }
+
+    /// Starts the program as the last argument of a command that becomes it.
+    pub fn start_with(command: &[&str], arguments: &[&str]) -> Binary {
         let temporary = tempfile::tempdir().expect("a temporary folder");
-        let mut child = Command::new(env!("CARGO_BIN_EXE_headwater"))
-            .args(arguments)
+        let line = [command, &[env!("CARGO_BIN_EXE_headwater")], arguments].concat();
+        let mut child = Command::new(line[0])
+            .args(&line[1..])
             .args(["--player-listen", "127.0.0.1:0", "--api-listen", "127.0.0.1:0"])
             .env_clear()
             .env("TMPDIR", temporary.path())
@@ -100,6 +106,11 @@ impl Binary {
             pipe.await.expect("the pipes are read completely");
         }
         (code, self.output())
+    }
+
+    /// Returns its process id.
+    pub fn id(&self) -> u32 {
+        self.child.id().expect("it runs")
     }
 
     pub fn is_running(&mut self) -> bool {

@@ -41,7 +41,7 @@ fn fast_settings() -> Settings {
 impl Setup {
     pub fn new() -> Setup {
         let local = Listen::at(SocketAddr::from((Ipv4Addr::LOCALHOST, 0)));
-        let config = Config {
+        let mut config = Config {
             api_listen: local,
             player_listen: local,
             engine: fast_settings(),
@@ -49,6 +49,7 @@ impl Setup {
             container_proxy: ContainerProxy::None,
             ..Config::default()
         };
+        config.programs.launcher = Some(env!("CARGO_BIN_EXE_headwater").into());
         Setup {
             catalogue: CatalogueBuilder::new(),
             n_lists: 0,

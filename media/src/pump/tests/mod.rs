@@ -15,6 +15,7 @@ use tokio::time::{Instant, sleep, timeout};
 
 use super::*;
 use crate::closer::Closer;
+use crate::launcher::Launcher;
 use crate::ring::{Budget, EndReason, JoinPoint, Ring, RingSettings, Tail, ring};
 use crate::source::{OpenRequest, SourceSettings, Upstream, open};
 use crate::testing::{Behaviour, Break, MemoryDial, MemoryProvider, PermitCount, Play, TsSource, labels_in};
@@ -41,7 +42,12 @@ impl Setup {
         let dial = MemoryDial::new();
         let provider = dial.provider("a:80");
         let closer = Closer::new(Handle::current());
-        let upstream = Upstream { dial: Arc::new(dial), closer, settings: SourceSettings::default() };
+        let upstream = Upstream {
+            dial: Arc::new(dial),
+            closer,
+            launcher: Launcher::default(),
+            settings: SourceSettings::default(),
+        };
         let (writer, ring) = ring(RingSettings::default(), &Budget::new(64 << 20));
         let permits = PermitCount::default();
         let (send, messages) = mpsc::unbounded_channel();

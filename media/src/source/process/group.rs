@@ -12,7 +12,7 @@ use tokio::signal::unix::{Signal as Signals, SignalKind, signal};
 use tokio::time::{sleep, timeout};
 use tracing::warn;
 
-use crate::source::process::watchdog::Watchdog;
+use crate::launcher::{Launcher, Registration};
 
 /// Time for a program to exit after SIGTERM.
 const TERM_TIMEOUT: Duration = Duration::from_secs(1);
@@ -22,10 +22,10 @@ const KILL_TIMEOUT: Duration = Duration::from_secs(5);
 /// Polling interval for the end of processes that are not our children, for which no signal arrives.
 const POLL_INTERVAL: Duration = Duration::from_millis(5);
 
-/// A process group and its leader, which is our child. Field order is drop order: the watchdog is stopped
-/// while the process id still belongs to the group.
+/// A process group and its leader, which is our child. Field order is drop order: the watchdog forgets the group
+/// while the process id still belongs to it.
 pub(super) struct Group {
-    watchdog: Option<Watchdog>,
+    registration: Option<Registration>,
     leader: Leader,
     /// Signals the exit of any child, possibly the leader.
     exits: Signals,
@@ -39,18 +39,13 @@ struct Leader {
 }
 
 impl Group {
-    /// Takes over the group of this child. On failure the child is killed.
-    pub(super) fn new(child: Child) -> io::Result<Self> {
+    /// Takes over the group of this child, and registers it with the watchdog. On failure the child is killed.
+    pub(super) fn new(child: Child, launcher: &Launcher) -> io::Result<Self> {
         let pid = Pid::from_child(&child);
         let leader = Leader { child, pid, is_reaped: false };
+        let registration = launcher.register(pid);
         let exits = signal(SignalKind::child())?;
-        Ok(Self { watchdog: None, leader, exits })
-    }
-
-    /// Starts a watchdog, which kills the group if the gateway is killed.
-    pub(super) fn start_watchdog(&mut self, shell: &str) -> io::Result<()> {
-        self.watchdog = Some(Watchdog::start(shell, self.leader.pid)?);
-        Ok(())
+        Ok(Self { registration, leader, exits })
     }
 
     /// Sends a signal to all processes of the group.
@@ -63,6 +58,9 @@ impl Group {
         while self.status().is_none() {
             // The signal handler was installed before the first check.
             next_exit(&mut self.exits).await;
+            if let Some(registration) = &self.registration {
+                registration.child_exited();
+            }
         }
     }
 
@@ -83,8 +81,8 @@ impl Group {
     }
 
     async fn gone(&mut self) {
-        self.stop_watchdog().await;
         self.exited().await;
+        self.registration = None;
         self.leader.reap();
         loop {
             // Orphaned processes become our children if the gateway is the first process of a container.
@@ -94,16 +92,6 @@ impl Group {
             }
             sleep(POLL_INTERVAL).await;
         }
-    }
-
-    /// Stops the watchdog and waits until it is gone, which takes as long as for the killed group.
-    async fn stop_watchdog(&mut self) {
-        let Some(watchdog) = &mut self.watchdog else { return };
-        watchdog.stop();
-        while !watchdog.is_gone() {
-            next_exit(&mut self.exits).await;
-        }
-        self.watchdog = None;
     }
 }
 

@@ -4,13 +4,10 @@
 //! first and SIGKILL after a timeout. Its permit is returned when no process of the group is left. The leader
 //! is reaped only after all processes were killed, so that its process id cannot be reused before.
 //!
-//! If the gateway itself is killed, a watchdog kills the group: a small process per program, which notices
-//! the end of the gateway by a pipe. Where the watchdog cannot be started only the pipes are left: the
-//! program ends with the next byte that it writes to its output or its log.
+//! If the gateway itself is killed, the watchdog of the [launcher](crate::launcher) kills the group.
 
 mod group;
 mod log;
-mod watchdog;
 
 use std::collections::HashMap;
 use std::ffi::OsString;
@@ -18,7 +15,7 @@ use std::io;
 use std::os::fd::OwnedFd;
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+use std::process::Stdio;
 use std::time::Duration;
 
 use bytes::{Bytes, BytesMut};
@@ -26,10 +23,10 @@ use rustix::process::Signal;
 use tokio::io::AsyncReadExt;
 use tokio::net::unix::pipe::Receiver;
 use tokio::time::{Instant, sleep_until, timeout, timeout_at};
-use tracing::warn;
 
 use crate::closer::{Closer, SocketCount};
 use crate::error::{Cause, UpstreamError};
+use crate::launcher::Launcher;
 use crate::permit::Permit;
 use crate::source::process::group::Group;
 use crate::source::process::log::{ProgramLog, Redactor};
@@ -101,11 +98,13 @@ impl ProcessSource {
         secret: &str,
         permit: Box<dyn Permit>,
         closer: Closer,
+        launcher: Launcher,
     ) -> Result<Self, UpstreamError> {
         let redactor = Redactor::new(secret, command.get(1..).unwrap_or_default());
         let command = command.to_vec();
-        // Starting a program takes about a millisecond, in which this thread could not handle packets.
-        let started = tokio::task::spawn_blocking(move || spawn(&command, redactor, permit, closer));
+        // Starting a program takes milliseconds, in which this thread could not handle packets.
+        let started =
+            tokio::task::spawn_blocking(move || spawn(&command, redactor, permit, closer, &launcher));
         started.await.map_err(|_| Cause::Panicked)?.map_err(|why| Cause::Program(why).into())
     }
 
@@ -206,37 +205,29 @@ fn spawn(
     redactor: Redactor,
     permit: Box<dyn Permit>,
     closer: Closer,
+    launcher: &Launcher,
 ) -> Result<ProcessSource, String> {
     let Some((program, arguments)) = command.split_first() else {
         return Err("the command is empty".to_owned());
     };
     let name = Path::new(program).file_name().unwrap_or_default().to_string_lossy();
-    let failed = |error: io::Error| match error.kind() {
-        io::ErrorKind::NotFound => format!("{name} is not installed"),
-        kind => format!("{name}: {kind}"),
-    };
+    let failed = |error: io::Error| format!("{name}: {}", error.kind());
     let environment: HashMap<&str, OsString> =
         ENVIRONMENT.into_iter().filter_map(|it| Some((it, std::env::var_os(it)?))).collect();
     let count = closer.count_socket();
-    let mut child = Command::new(program)
-        .args(arguments)
+    let mut child = launcher
+        .command(program, arguments)?
         .env_clear()
         .envs(environment)
         .current_dir("/")
         .process_group(0)
-        .stdin(Stdio::null())
         .stdout(Stdio::piped())
         .stderr(Stdio::piped())
         .spawn()
         .map_err(failed)?;
     let (stdout, stderr) = (child.stdout.take().map(OwnedFd::from), child.stderr.take().map(OwnedFd::from));
     // From here on the program ends with the group.
-    let mut group = Group::new(child).map_err(failed)?;
-    if let Err(error) = group.start_watchdog(watchdog::SHELL) {
-        let shell = watchdog::SHELL;
-        closer
-            .warn_once(|| warn!("no watchdog for programs: {shell}: {error}; programs may keep running if the gateway is killed"));
-    }
+    let group = Group::new(child, launcher).map_err(failed)?;
     let (Some(stdout), Some(stderr)) = (stdout, stderr) else { return Err(format!("{name} has no output")) };
     let held = HeldGroup { group, _count: count, permit };
     Ok(ProcessSource {

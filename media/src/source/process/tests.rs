@@ -11,7 +11,7 @@ use tokio::runtime::Handle;
 
 use super::*;
 use crate::source::{OpenRequest, Source, SourceSettings, Upstream, open};
-use crate::testing::{MemoryDial, PermitCount, TsSource, labels_in};
+use crate::testing::{MemoryDial, PermitCount, TsSource, group, labels_in, until};
 
 /// A folder with a stream, and an upstream to run scripts that write the stream.
 struct Setup {
@@ -20,8 +20,6 @@ struct Setup {
     permits: PermitCount,
     /// The processes of the group that were left whenever a permit was returned.
     left_at_return: Arc<Mutex<Vec<String>>>,
-    /// A process that must be gone by then too, even as a zombie.
-    watchdog: Arc<Mutex<Option<String>>>,
 }
 
 /// An address that must not appear in any output.
@@ -35,14 +33,9 @@ impl Setup {
         let closer = Closer::new(Handle::current());
         let settings =
             SourceSettings { program_start_timeout: Duration::from_secs(60), ..SourceSettings::default() };
-        let upstream = Upstream { dial: Arc::new(MemoryDial::new()), closer, settings };
-        Self {
-            folder,
-            upstream,
-            permits: PermitCount::default(),
-            left_at_return: Arc::default(),
-            watchdog: Arc::default(),
-        }
+        let upstream =
+            Upstream { dial: Arc::new(MemoryDial::new()), closer, launcher: Launcher::default(), settings };
+        Self { folder, upstream, permits: PermitCount::default(), left_at_return: Arc::default() }
     }
 
     /// Runs a script in the folder. The script finds the stream as `ts`; a first line is added that stores
@@ -55,11 +48,9 @@ impl Setup {
 
     fn run(&self, command: &[&str]) -> impl Future<Output = Result<Source, UpstreamError>> + use<> {
         let (left, pid) = (self.left_at_return.clone(), self.folder.path().join("pid"));
-        let watchdog = self.watchdog.clone();
         let permit = self.permits.permit(move || {
             let pid = fs::read_to_string(&pid).unwrap_or_default();
-            let watchdog = watchdog.lock().take().filter(|it| fs::exists(format!("/proc/{it}")).unwrap());
-            left.lock().extend(group(pid.trim()).into_iter().chain(watchdog));
+            left.lock().extend(group(pid.trim()));
         });
         let command = Some(command.iter().map(|it| (*it).to_owned()).collect());
         let request = OpenRequest { url: ADDRESS.into(), command, ..OpenRequest::default() };
@@ -85,36 +76,6 @@ impl Setup {
         }
         self.is_clean().await;
     }
-}
-
-/// Returns state and name of all processes in a group, zombies included.
-pub(super) fn group(pgid: &str) -> Vec<String> {
-    let stats =
-        fs::read_dir("/proc").unwrap().filter_map(|it| fs::read_to_string(it.ok()?.path().join("stat")).ok());
-    let members = stats.filter_map(|stat| {
-        let (name, rest) = stat.rsplit_once(')')?;
-        let mut fields = rest.split_whitespace();
-        let state = fields.next()?;
-        (fields.nth(1)? == pgid).then(|| format!("{state} {name}"))
-    });
-    members.collect()
-}
-
-/// Waits until this many processes of a group are in a state, as named in `/proc`.
-pub(super) async fn until(pgid: &str, n: usize, state: &str) {
-    while group(pgid).iter().filter(|it| it.starts_with(state)).count() != n {
-        tokio::time::sleep(Duration::from_millis(5)).await;
-    }
-}
-
-/// Returns the process ids of the watchdogs of a group.
-fn watchdogs(pgid: &str) -> Vec<String> {
-    let numbers = fs::read_dir("/proc").unwrap().filter_map(|it| it.ok()?.file_name().into_string().ok());
-    let is_watchdog = |it: &String| {
-        let line = fs::read_to_string(format!("/proc/{it}/cmdline")).unwrap_or_default();
-        line.ends_with(&format!("\0{}\0{pgid}\0", watchdog::NAME))
-    };
-    numbers.filter(is_watchdog).collect()
 }
 
 /// Reads to the end and returns the bytes and the cause of the end.
@@ -177,25 +138,8 @@ async fn a_program_that_ignores_sigterm_is_killed_with_all_its_children() {
     }
 }
 
-// Holds T-life.6 (media's part).
-#[tokio::test]
-async fn every_program_has_one_watchdog_which_is_gone_when_its_permit_is_returned() {
-    // The result is the same whether the program exits by itself, after SIGTERM, or only after SIGKILL.
-    for script in ["cat ts", "cat ts; exec sleep 1000", "trap '' TERM; cat ts; sleep 1000 & wait; wait"] {
-        let setup = Setup::new();
-        let source = setup.open(script).await.unwrap();
-        let found = watchdogs(&setup.pid());
-        let [watchdog] = &found[..] else { panic!("{script}: {found:?}") };
-        assert_eq!(group(watchdog).len(), 1, "in a group of its own");
-        *setup.watchdog.lock() = Some(watchdog.clone());
-        drop(source);
-        setup.is_clean().await;
-        assert!(setup.watchdog.lock().is_none());
-    }
-}
-
 #[test]
-fn a_runtime_that_ends_kills_programs_and_watchdogs() {
+fn a_runtime_that_ends_kills_programs() {
     let runtime = tokio::runtime::Runtime::new().unwrap();
     let (setup, source) = runtime.block_on(async {
         let setup = Setup::new();
@@ -203,24 +147,13 @@ fn a_runtime_that_ends_kills_programs_and_watchdogs() {
         (setup, source)
     });
     let pid = setup.pid();
-    let watchdog = watchdogs(&pid).remove(0);
     drop(source);
     drop(runtime);
     let running = |pgid: &str| group(pgid).iter().any(|it| !it.starts_with('Z'));
-    while running(&pid) || running(&watchdog) {
+    while running(&pid) {
         std::thread::yield_now();
     }
     assert_eq!(setup.permits.n_out(), 0);
-}
-
-#[tokio::test]
-async fn a_program_without_a_watchdog_is_still_ended() {
-    let child = Command::new("sleep").arg("1000").process_group(0).spawn().unwrap();
-    let pid = child.id().to_string();
-    let mut group = Group::new(child).unwrap();
-    group.start_watchdog("/no/such/sh").unwrap_err();
-    group.end().await;
-    assert_eq!(self::group(&pid), Vec::<String>::new());
 }
 
 #[tokio::test]
