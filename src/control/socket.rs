@@ -1,4 +1,8 @@
-//! The control socket: a Unix socket in the data folder. A client sends one request as a line of JSON and gets one reply.
+//! The control socket: a Unix socket in the data folder. A client sends a proof that it can read the key file, and one
+//! request as a line of JSON, and gets one reply.
+//!
+//! The proof is for the programs of stream profiles. They run as the same user and cannot read the data folder, but
+//! before Linux 7.1 the kernel cannot keep them from connecting to a socket in it.
 
 use std::fs::{self, File, Permissions};
 use std::io::{self, BufRead, BufReader, Read, Write};
@@ -8,7 +12,11 @@ use std::os::unix::net::UnixStream as BlockingStream;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use hmac::{Hmac, KeyInit, Mac};
 use rustix::process::geteuid;
+use sha2::{Digest, Sha256};
 use storage::Store;
 use tokio::io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader as AsyncBufReader};
 use tokio::net::{UnixListener, UnixStream};
@@ -51,11 +59,12 @@ impl ControlSocket {
             Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
             _ => {}
         }
+        let proof = proof(folder)?;
         let short = ShortPath::new(&path)?;
         let listener = UnixListener::bind(&short.path)?;
         // A client of another user that connects before this is refused by its credentials.
         fs::set_permissions(&path, Permissions::from_mode(0o600))?;
-        let task = tokio::spawn(serve(listener, store));
+        let task = tokio::spawn(serve(listener, store, proof));
         Ok(Self { path, _task: AbortOnDropHandle::new(task) })
     }
 }
@@ -67,11 +76,11 @@ impl Drop for ControlSocket {
     }
 }
 
-async fn serve(listener: UnixListener, store: Store) {
+async fn serve(listener: UnixListener, store: Store, proof: String) {
     loop {
         match listener.accept().await {
             Ok((stream, _)) if is_permitted(&stream) => {
-                if let Err(error) = answer(stream, &store).await {
+                if let Err(error) = answer(stream, &store, &proof).await {
                     warn!("failed to serve the control socket: {error}");
                 }
             }
@@ -89,10 +98,16 @@ fn is_permitted(stream: &UnixStream) -> bool {
     stream.peer_cred().is_ok_and(|it| it.uid() == 0 || it.uid() == geteuid().as_raw())
 }
 
-async fn answer(stream: UnixStream, store: &Store) -> io::Result<()> {
+async fn answer(stream: UnixStream, store: &Store, proof: &str) -> io::Result<()> {
     let (reader, mut writer) = stream.into_split();
     let mut line = String::new();
     let mut reader = AsyncBufReader::new(reader.take(REQUEST_BYTES_MAX));
+    timeout(TRANSFER_TIMEOUT, reader.read_line(&mut line)).await??;
+    // Comparing hashes takes the same time however much of the proof is right.
+    if Sha256::digest(line.trim_end()) != Sha256::digest(proof) {
+        return Err(io::Error::new(io::ErrorKind::PermissionDenied, "the client cannot read the key file"));
+    }
+    line.clear();
     timeout(TRANSFER_TIMEOUT, reader.read_line(&mut line)).await??;
     let outcome: Outcome = match serde_json::from_str::<ControlRequest>(&line) {
         Ok(request) => {
@@ -114,12 +129,19 @@ pub(super) fn ask(folder: &DataFolder, request: &ControlRequest) -> io::Result<O
     let mut stream = BlockingStream::connect(&short.path)?;
     stream.set_read_timeout(Some(REPLY_TIMEOUT))?;
     stream.set_write_timeout(Some(TRANSFER_TIMEOUT))?;
-    let mut line = serde_json::to_vec(request)?;
-    line.push(b'\n');
-    stream.write_all(&line)?;
+    let proof = proof(folder).map_err(io::Error::other)?;
+    let request = serde_json::to_string(request)?;
+    stream.write_all(format!("{proof}\n{request}\n").as_bytes())?;
     let mut reply = String::new();
     BufReader::new(stream.take(REPLY_BYTES_MAX)).read_line(&mut reply)?;
     Ok(serde_json::from_str(&reply)?)
+}
+
+/// Returns a text that only a process that can read the key file knows, and that does not reveal the key.
+fn proof(folder: &DataFolder) -> io::Result<String> {
+    let mut mac = Hmac::<Sha256>::new_from_slice(&fs::read(folder.key())?).map_err(io::Error::other)?;
+    mac.update(b"headwater control socket");
+    Ok(STANDARD.encode(mac.finalize().into_bytes()))
 }
 
 /// A path of a socket that the system accepts: it limits the path to 107 bytes, which a data folder may exceed.
@@ -161,8 +183,13 @@ mod tests {
             Self { folder, _socket: ControlSocket::open(&data, store).unwrap() }
         }
 
-        /// Sends bytes and returns the reply.
+        /// Sends the proof and bytes, and returns the reply.
         async fn say(&self, bytes: &[u8]) -> String {
+            let proof = proof(&DataFolder::new(self.folder.path())).unwrap();
+            self.say_without_proof(&[proof.as_bytes(), b"\n", bytes].concat()).await
+        }
+
+        async fn say_without_proof(&self, bytes: &[u8]) -> String {
             let path = self.folder.path().join("control.sock");
             let mut stream = UnixStream::connect(path).await.unwrap();
             // The gateway may refuse a request before it was read completely.
@@ -185,6 +212,17 @@ mod tests {
             fixture.say(b"{\"request\":\"list_users\"}\n").await,
             "{\"Ok\":{\"reply\":\"users\",\"users\":[]}}\n"
         );
+    }
+
+    // Holds T-login.2 and T-prog.1: programs of stream profiles run as the same user, and cannot read the key.
+    #[tokio::test(flavor = "multi_thread")]
+    async fn a_client_that_cannot_read_the_key_is_refused() {
+        let fixture = Fixture::start().await;
+        let list = "{\"request\":\"list_users\"}\n";
+        for wrong in [list.to_owned(), format!("\n{list}"), format!("AAAA\n{list}")] {
+            assert_eq!(fixture.say_without_proof(wrong.as_bytes()).await, "", "{wrong}");
+        }
+        assert!(fixture.say(list.as_bytes()).await.contains("users"));
     }
 
     #[tokio::test(flavor = "multi_thread")]

@@ -119,14 +119,14 @@ const FORBIDDEN: [(&str, &str); 17] = [
     ("read-environment-of-gateway", "tr '\\0' '\\n' </proc/$PPID/environ"),
     ("read-key", "cat $R/data/key"),
     ("read-key-by-link", "ln -sf $R/data/key $R/out/soft && cat $R/out/soft"),
-    ("read-key-through-gateway", "cat /proc/$PPID/root/$R/data/key"),
-    ("read-key-through-itself", "cat /proc/self/root/$R/data/key"),
+    ("read-key-through-gateway", "cat /proc/$PPID/root$R/data/key"),
+    ("read-key-through-itself", "cat /proc/self/root$R/data/key"),
     ("read-memory-of-gateway", "head -c 1 /proc/$PPID/mem"),
     ("read-store", "cat $R/data/store/*"),
     ("signal-gateway", "kill -0 $PPID"),
 ];
 
-/// What custom programs need.
+/// Actions that custom programs need.
 const ALLOWED: [(&str, &str); 11] = [
     (
         "create-in-out",

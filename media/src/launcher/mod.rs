@@ -42,12 +42,12 @@ pub struct LauncherSettings {
     pub binary: Option<PathBuf>,
     /// Programs that may be started: names to find in `PATH`, or absolute paths. Empty allows every program.
     pub allowed: Vec<String>,
-    /// What programs may do.
+    /// Restrictions of every started program.
     pub confinement: Confinement,
 }
 
-/// What a started program may do besides reading and executing files. A job that writes files gets its folder in
-/// `writable`.
+/// Restrictions of a started program, which otherwise can read and execute all files. A job that writes files gets its
+/// folder in `writable`.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Confinement {
     /// Files and folders that cannot be read or written.

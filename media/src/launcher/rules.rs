@@ -35,7 +35,7 @@ const DEVICES: [&str; 19] = [
     "vchiq",
 ];
 
-/// What a rule allows.
+/// The access that a rule allows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum FileAccess {
     /// Reading, listing and executing.

@@ -34,10 +34,14 @@ fn processes() -> impl Iterator<Item = i32> {
     entries("/proc").into_iter().filter_map(|it| it.parse().ok())
 }
 
-/// Returns the children of this process, zombies included.
+/// Returns the children of this process, zombies included, except the watchdog, which stays as long as the gateway.
 pub fn children() -> Vec<i32> {
     let own = std::process::id().to_string();
     let is_child = |pid: &i32| {
+        let line = fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
+        if line == b"headwater\0watch-programs\0" {
+            return false;
+        }
         let stat = fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
         // After the name, which may contain anything: state, parent.
         stat.rsplit(')').next().and_then(|it| it.split_whitespace().nth(1)) == Some(&own)
