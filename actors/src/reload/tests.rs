@@ -126,9 +126,7 @@ async fn a_burst_of_commits_is_applied_in_few_rounds() {
     tokio::time::sleep(ROUND_DELAY * 10).await;
     assert_eq!(asked(), 2);
     // Records that plans do not depend on are ignored.
-    write(&models, |write| {
-        write.put(&User::new(domain::ids::UserId(1), "anna", domain::user::UserLevel::Admin, 0))
-    });
+    write(&models, |write| write.put(&User::new(UserId(1), "anna", UserLevel::Admin, 0)));
     tokio::time::sleep(ROUND_DELAY * 10).await;
     assert_eq!(asked(), 2);
 }

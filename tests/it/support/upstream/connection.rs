@@ -1,7 +1,7 @@
 //! One connection to the provider, from its first request to its end.
 
-use super::super::signal::{FRAME, Tuned};
 use super::response::{Body, Head};
+use super::signal::{FRAME, Tuned};
 use super::*;
 
 const TICK: Duration = Duration::from_millis(10);

@@ -21,7 +21,7 @@ use tokio_util::sync::CancellationToken;
 
 use self::connection::{register, serve};
 pub use self::response::{Behavior, Cut, MockResponse};
-use super::signal::Programme;
+use super::signal::{self, Programme};
 
 /// A recorded request.
 #[derive(Debug, Clone)]
