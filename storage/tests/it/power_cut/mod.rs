@@ -161,7 +161,7 @@ fn cut_power(place: &Place, rounds: u32, n_cuts: usize, random: &mut Random) -> 
         }
         for number in cuts.iter().filter(|it| **it == at) {
             let after = Place::new();
-            let is_random = (number + answered as usize) % 4 != 0;
+            let is_random = !(number + answered as usize).is_multiple_of(4);
             disk.write_after_power_cut(after.folder.path(), is_random.then_some(&mut *random));
             match after.try_open() {
                 Ok(store) => verify(&store, answered),
