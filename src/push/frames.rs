@@ -13,8 +13,8 @@ use uuid::Uuid;
 
 use crate::rest::frame::refuse::refused_writes;
 
-/// Internal collections, whose changes are not reported.
-const INTERNAL: [&str; 1] = ["server_keys"];
+/// Collections whose changes are not reported: internal ones, and the audit trail, which grows with every change.
+const NOT_REPORTED: [&str; 2] = ["server_keys", "audit"];
 
 /// A notification, with the frame for each audience.
 #[derive(Debug)]
@@ -98,7 +98,7 @@ pub(super) fn event(event: &Event) -> Option<Arc<Notification>> {
 
 /// Builds the notification of a commit. `ids` is `null` if so many records changed that clients should reload the list.
 pub(super) fn changed(change: &Change) -> Option<Arc<Notification>> {
-    let touched = change.collections.iter().filter(|it| !INTERNAL.contains(&it.collection));
+    let touched = change.collections.iter().filter(|it| !NOT_REPORTED.contains(&it.collection));
     let collections: Vec<Value> = touched
         .map(|it| {
             let ids = match &it.ids {
@@ -276,10 +276,10 @@ mod tests {
     }
 
     #[test]
-    fn changes_of_server_keys_are_not_reported() {
+    fn changes_of_server_keys_and_of_the_audit_trail_are_not_reported() {
         let touched = |collection| storage::CollectionChange { collection, ids: ChangedIds::Few(vec![1]) };
         let change = |collections| changed(&Change { version: 3, collections });
-        assert!(change(vec![touched("server_keys")]).is_none());
+        assert!(change(vec![touched("server_keys"), touched("audit")]).is_none());
         let notification = change(vec![touched("server_keys"), touched("users")]).unwrap();
         assert!(
             notification.admin.contains("users") && !notification.admin.contains("server_keys"),

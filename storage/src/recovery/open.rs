@@ -36,7 +36,7 @@ pub(crate) fn open_database(
         commit_file.write(&mark)?;
         return Ok((Disk::open(&database)?, mark));
     }
-    tracing::info!(
+    tracing::debug!(
         "checking the store on a copy, because it was not stopped properly, or was changed or updated"
     );
     let mark = CommitMark { generation: mark.generation + 1, closed: None, ..mark };
