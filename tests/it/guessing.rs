@@ -19,7 +19,6 @@ mod slow {
     const TIME: Duration = Duration::from_secs(15);
 
     /// The numbers of the operating page. Holds T-guess.1 and T-guess.2.
-    #[expect(clippy::print_stderr, reason = "figures for people who run this test")]
     #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
     async fn two_thousand_guessing_connections_and_slow_bodies_keep_no_known_device_out() {
         // So that each login of the user is verified.

@@ -142,13 +142,16 @@ fn is_executable(program: &str) -> Result<(), io::ErrorKind> {
         return check(&Path::new("/").join(program));
     }
     let path = std::env::var_os("PATH").unwrap_or_default();
-    let found = std::env::split_paths(&path).map(|it| check(&it.join(program)));
-    // A file that is not executable does not end the search.
-    found.fold(Err(io::ErrorKind::NotFound), |so_far, it| match (so_far, it) {
-        (Ok(()), _) | (_, Ok(())) => Ok(()),
-        (_, Err(io::ErrorKind::PermissionDenied)) => Err(io::ErrorKind::PermissionDenied),
-        (so_far, _) => so_far,
-    })
+    let mut error = io::ErrorKind::NotFound;
+    for folder in std::env::split_paths(&path) {
+        match check(&folder.join(program)) {
+            Ok(()) => return Ok(()),
+            // A file that is not executable does not end the search.
+            Err(io::ErrorKind::PermissionDenied) => error = io::ErrorKind::PermissionDenied,
+            Err(_) => {}
+        }
+    }
+    Err(error)
 }
 
 impl Confinement {

@@ -59,7 +59,12 @@ pub(super) fn rules(confinement: &Confinement) -> Vec<Rule> {
     let hidden = real(&confinement.hidden);
     let devices = PathBuf::from("/dev");
     let mut rules = Vec::new();
-    grant(Path::new("/"), FileAccess::Read, &[&hidden[..], &[devices.clone()]].concat(), &mut rules);
+    grant(
+        Path::new("/"),
+        FileAccess::Read,
+        &[&hidden[..], std::slice::from_ref(&devices)].concat(),
+        &mut rules,
+    );
     for entry in entries(&devices) {
         if entry.file_name().and_then(|it| it.to_str()).is_some_and(is_allowed_device) {
             grant(&entry, FileAccess::Write, &hidden, &mut rules);
