@@ -205,6 +205,8 @@ async fn a_channel_that_panics_sends_its_stop_event_after_those_of_its_clients()
     let gateway = &fixture.gateway;
     let player = gateway.watch("News").await;
     player.sees("first").await;
+    // The player may see the stream before the channel does.
+    eventually("the start of the channel", || gateway.event_names().len() >= 2).await;
     gateway.gateway.system().kill_channel(Target::Channel(gateway.channel("News").uuid));
     player.ended().await;
     gateway.until_idle().await;
