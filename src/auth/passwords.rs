@@ -18,6 +18,8 @@ use super::keys::random;
 
 /// Maximum number of passwords hashed at the same time. Each takes one core for about 40 ms, and 19 MiB.
 const HASHING_MAX: usize = 2;
+/// Maximum number of them that are not from known devices.
+const HASHING_NEW_MAX: usize = 1;
 /// Maximum number of passwords waiting to be hashed, in each lane. The last of them waits two to four seconds.
 const WAITING_MAX: usize = 64;
 /// Maximum length of a password, in bytes. Longer ones are wrong.
@@ -50,9 +52,17 @@ pub(super) enum Lane {
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct TooMany;
 
+/// Allows to hash one password.
+struct Permit {
+    _working: OwnedSemaphorePermit,
+    _of_new: Option<OwnedSemaphorePermit>,
+}
+
 /// Hashes and verifies passwords on blocking threads.
 pub(super) struct Passwords {
     working: Arc<Semaphore>,
+    /// Leaves a core to known devices, and to playback while nobody but guessers logs in.
+    working_new: Arc<Semaphore>,
     waiting_known: Semaphore,
     waiting_new: Semaphore,
     verified: Mutex<HashMap<[u8; 32], Instant>>,
@@ -66,6 +76,7 @@ impl Passwords {
     pub(super) fn new(cache_for: Duration) -> Self {
         Self {
             working: Arc::new(Semaphore::new(HASHING_MAX)),
+            working_new: Arc::new(Semaphore::new(HASHING_NEW_MAX)),
             waiting_known: Semaphore::new(WAITING_MAX),
             waiting_new: Semaphore::new(WAITING_MAX),
             verified: Mutex::new(HashMap::new()),
@@ -157,16 +168,18 @@ impl Passwords {
         task.await.map_err(|_| TooMany)
     }
 
-    async fn permit(&self, lane: Lane) -> Result<OwnedSemaphorePermit, TooMany> {
-        if let Ok(permit) = Arc::clone(&self.working).try_acquire_owned() {
-            return Ok(permit);
-        }
+    async fn permit(&self, lane: Lane) -> Result<Permit, TooMany> {
         let waiting = match lane {
             Lane::Known => &self.waiting_known,
             Lane::New => &self.waiting_new,
         };
         let _waiting = waiting.try_acquire().map_err(|_| TooMany)?;
-        Arc::clone(&self.working).acquire_owned().await.map_err(|_| TooMany)
+        let acquire = async |of: &Arc<Semaphore>| Arc::clone(of).acquire_owned().await.map_err(|_| TooMany);
+        let of_new = match lane {
+            Lane::Known => None,
+            Lane::New => Some(acquire(&self.working_new).await?),
+        };
+        Ok(Permit { _working: acquire(&self.working).await?, _of_new: of_new })
     }
 }
 
@@ -238,6 +251,18 @@ mod tests {
             futures_util::poll!(Box::pin(passwords.permit(Lane::New))).is_pending(),
             "a waiting place is free again"
         );
+    }
+
+    /// Holds T-guess.2.
+    #[tokio::test]
+    async fn known_devices_wait_for_one_guess_at_most() {
+        let passwords = Passwords::new(Duration::ZERO);
+        let guess = passwords.permit(Lane::New).await;
+        let mut next = Box::pin(passwords.permit(Lane::New));
+        assert!(guess.is_ok() && futures_util::poll!(next.as_mut()).is_pending());
+        assert!(passwords.permit(Lane::Known).await.is_ok());
+        drop(guess);
+        assert!(next.await.is_ok());
     }
 
     #[tokio::test(start_paused = true)]
