@@ -286,8 +286,9 @@ async fn every_refresh_that_is_accepted_can_be_followed_to_its_end() {
         assert!(["waiting", "fetching"].contains(&seen["phase"].as_str().unwrap()), "{seen}");
         assert_eq!((&seen["task_id"], &seen["outcome"]), (&again["task_id"], &Value::Null));
     }
-    fixture.serve_list(0..2);
+    // Before the list is there, so that both refreshes fail.
     eventually("both requests", || fixture.provider.path(LIST).n_requests() == 2).await;
+    fixture.serve_list(0..2);
     fixture.provider.path(LIST).cut(Cut::Reset);
     for account in [&one, &other] {
         fixture.is_at(account, "error").await;
