@@ -19,6 +19,7 @@ use storage::Models;
 
 use crate::auth::{Auth, SetupCode};
 use crate::config::{Config, NetworkClass};
+use crate::files::Files;
 use crate::http::admission::Admission;
 use crate::http::caller::Caller;
 use crate::http::network_refusals::{NetworkDenial, NetworkRefusals};
@@ -29,6 +30,7 @@ use crate::rest::frame::pace::WritePace;
 pub(crate) struct App {
     pub(crate) config: Config,
     pub(crate) models: Models,
+    pub(crate) files: Files,
     pub(crate) auth: Auth,
     /// Lets its owner create the first admin.
     pub(crate) setup_code: SetupCode,
@@ -74,6 +76,7 @@ impl App {
             write_pace: WritePace::default(),
             is_draining: AtomicBool::new(false),
             system: Arc::downgrade(system),
+            files: Files::new(&config.data_dir),
             config,
             models,
             events,

@@ -13,6 +13,7 @@ pub mod config;
 mod control;
 mod data;
 pub mod demo;
+mod files;
 mod gateway;
 mod http;
 mod metrics;

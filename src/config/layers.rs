@@ -17,8 +17,10 @@ use super::args::{Args, Command, Common, PASSWORD_VARIABLE};
 const PREFIX: &str = "HEADWATER_";
 /// Names the configuration file; not a key itself.
 const CONFIG_VARIABLE: &str = "HEADWATER_CONFIG";
+/// Names the program to the scripts that start it, such as load tests. The gateway does not read it.
+const PROGRAM_VARIABLE: &str = "HEADWATER_BIN";
 /// Recognised variables that are not configuration keys.
-const NON_KEY_VARIABLES: [&str; 2] = [CONFIG_VARIABLE, PASSWORD_VARIABLE];
+const NON_KEY_VARIABLES: [&str; 3] = [CONFIG_VARIABLE, PASSWORD_VARIABLE, PROGRAM_VARIABLE];
 
 /// The reason why an empty value is refused. It would silently turn a setting off, and is usually a mistake.
 const EMPTY: &str = "is empty; remove it to use the default";

@@ -24,9 +24,10 @@ use warp::Filter;
 use warp::reply::Response as Reply;
 
 use super::call::Call;
-use super::input::{Query, RequestInput};
+use super::input::{FileInput, Query, RequestInput};
 use super::route::{Answer, Redirect, Route};
 use super::router::{PathMatch, Router};
+use super::upload::{FILE, Upload, UploadLimits, read_multipart, read_whole};
 use crate::app::App;
 use crate::http::Routes;
 use crate::http::caller::{Caller, caller};
@@ -101,30 +102,65 @@ async fn answer(
 }
 
 /// Checks the access, reads the body and calls the handler.
-async fn run(
+pub(super) async fn run(
     route: &Route,
     mut call: Call,
     body: impl Stream<Item = Result<impl Buf, warp::Error>> + Send,
 ) -> Result<Reply, Refusal> {
     call.check_connect()?;
     call.user = route.access.authenticate(&call).await?;
-    let limits = &call.app.config.limits;
-    let body = if route.inputs.body.is_some() {
-        let bytes_max = match call.user {
-            Some(_) => limits.body_bytes_max.min(route.body_bytes_max),
-            None => limits.body_bytes_max.min(ANONYMOUS_BODY_BYTES_MAX),
-        };
-        read_body(&call.headers, bytes_max, limits.body_timeout, body).await?
-    } else {
-        Value::Null
-    };
+    let (body, file) = read_input(route, &call, body).await?;
     if let Some(user) = call.user.as_ref().filter(|_| route.is_write()) {
         call.app.write_pace.wait(user).await;
     }
     call.fields = route.inputs.body.map(|it| it.sent_fields(&body)).unwrap_or_default();
+    call.fields.extend(file.as_ref().map(|_| FILE));
     let is_partial = route.method == Method::PATCH;
-    let input = RequestInput { query: Arc::clone(&call.query), body, is_partial };
+    let input = RequestInput { query: Arc::clone(&call.query), body, file, is_partial };
     (route.handler)(call, input).await
+}
+
+/// Reads the body as the fields and the file that the route takes.
+async fn read_input(
+    route: &Route,
+    call: &Call,
+    body: impl Stream<Item = Result<impl Buf, warp::Error>> + Send,
+) -> Result<(Value, Option<Upload>), Refusal> {
+    let limits = &call.app.config.limits;
+    let content_type = call.headers.get(CONTENT_TYPE).and_then(|it| it.to_str().ok());
+    let essence = content_type.map(essence);
+    if let Some(needed) = route.inputs.file
+        // Only users upload files.
+        && call.user.is_some()
+    {
+        let upload = UploadLimits { bytes_max: route.upload_bytes_max, silence_max: limits.body_timeout };
+        match (content_type, essence.as_deref()) {
+            (Some(content_type), Some("multipart/form-data")) => {
+                return read_multipart(content_type, &call.app.files, upload, body).await;
+            }
+            (_, Some("application/json")) => {}
+            _ if needed == FileInput::Required => {
+                check_content_coding(&call.headers)?;
+                let media_type = content_type.map(str::to_owned);
+                let file = read_whole(media_type, &call.app.files, upload, body).await?;
+                return Ok((Map::new().into(), file));
+            }
+            _ => {}
+        }
+    }
+    if !route.inputs.has_body() {
+        return Ok((Value::Null, None));
+    }
+    let bytes_max = match call.user {
+        Some(_) => limits.body_bytes_max.min(route.body_bytes_max),
+        None => limits.body_bytes_max.min(ANONYMOUS_BODY_BYTES_MAX),
+    };
+    Ok((read_body(&call.headers, bytes_max, limits.body_timeout, body).await?, None))
+}
+
+/// Returns a media type without its parameters, in lower case.
+fn essence(content_type: &str) -> String {
+    content_type.split(';').next().unwrap_or_default().trim().to_ascii_lowercase()
 }
 
 /// Redirects without naming a host, so that the client stays on the host it used.
@@ -196,15 +232,19 @@ async fn collect(
 
 /// Checks that a body is declared as JSON or not at all, and is not compressed: a compressed body hides its size.
 fn check_content_type(headers: &HeaderMap) -> Result<(), Refusal> {
-    if let Some(coding) = headers.get(CONTENT_ENCODING).filter(|it| *it != "identity") {
-        return Err(Refusal::unsupported(&format!("content coding {coding:?}")));
-    }
+    check_content_coding(headers)?;
     let Some(content_type) = headers.get(CONTENT_TYPE) else { return Ok(()) };
-    let text = content_type.to_str().unwrap_or_default();
-    let essence = text.split(';').next().unwrap_or_default().trim().to_ascii_lowercase();
+    let essence = essence(content_type.to_str().unwrap_or_default());
     let is_json = essence == "application/json"
         || essence.strip_prefix("application/").is_some_and(|it| it.ends_with("+json"));
     if is_json { Ok(()) } else { Err(Refusal::unsupported(&format!("media type {content_type:?}"))) }
+}
+
+fn check_content_coding(headers: &HeaderMap) -> Result<(), Refusal> {
+    match headers.get(CONTENT_ENCODING).filter(|it| *it != "identity") {
+        Some(coding) => Err(Refusal::unsupported(&format!("content coding {coding:?}"))),
+        None => Ok(()),
+    }
 }
 
 #[cfg(test)]

@@ -8,6 +8,7 @@ use serde_json::{Map, Value};
 use url::form_urlencoded;
 
 use super::field::{Field, Record};
+use super::upload::Upload;
 use super::value::Readable;
 
 /// A type that a handler takes. The derive macros `Body` and `Query` implement it.
@@ -24,7 +25,22 @@ pub(crate) trait Input: Sized + Send + 'static {
 pub(crate) struct Inputs {
     pub(crate) query: Vec<Field>,
     pub(crate) body: Option<BodyShape>,
+    pub(crate) file: Option<FileInput>,
     pub(crate) is_paged: bool,
+}
+
+impl Inputs {
+    /// Returns whether the body of a request is read.
+    pub(crate) fn has_body(&self) -> bool {
+        self.body.is_some() || self.file.is_some()
+    }
+}
+
+/// Whether a request must contain a file.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum FileInput {
+    Required,
+    Optional,
 }
 
 /// Structure of a body.
@@ -56,6 +72,7 @@ pub(crate) struct RequestInput {
     pub(crate) query: Arc<Query>,
     /// `{}` if the request has no body.
     pub(crate) body: Value,
+    pub(crate) file: Option<Upload>,
     /// Whether required fields may be left out: PATCH.
     pub(crate) is_partial: bool,
 }
@@ -229,6 +246,7 @@ impl<A: Input, B: Input> Input for (A, B) {
         let (mut both, other) = (A::inputs(), B::inputs());
         both.query.extend(other.query);
         both.body = both.body.or(other.body);
+        both.file = both.file.or(other.file);
         both.is_paged |= other.is_paged;
         both
     }

@@ -19,4 +19,5 @@ pub(crate) mod route;
 mod router;
 #[cfg(test)]
 pub(crate) mod testing;
+pub(crate) mod upload;
 pub(crate) mod value;

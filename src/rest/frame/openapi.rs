@@ -8,8 +8,9 @@ use serde_json::{Map, Value, json};
 use super::access::Access;
 use super::call::ParameterKind;
 use super::field::{Field, Kind, Record};
-use super::input::BodyShape;
+use super::input::{BodyShape, FileInput};
 use super::route::{AnswerShape, Route};
+use super::upload::FILE;
 
 /// Returns the document for these routes.
 pub(in crate::rest) fn document(routes: &[Route]) -> Value {
@@ -64,22 +65,47 @@ fn operation(route: &Route, schemas: &mut Schemas) -> Value {
     if !parameters.is_empty() {
         operation["parameters"] = parameters.into();
     }
-    if let Some(shape) = route.inputs.body {
-        let is_partial = route.method == Method::PATCH;
-        let (schema, is_required) = match shape {
-            BodyShape::One(record) => {
-                let has_required = record.fields.iter().any(|it| it.is_required);
-                (schemas.request(record, is_partial), has_required && !is_partial)
-            }
-            BodyShape::Many(record, max) => {
-                let items = schemas.request(record, is_partial);
-                (json!({ "type": "array", "items": items, "maxItems": max }), true)
-            }
-        };
-        operation["requestBody"] =
-            json!({ "required": is_required, "content": { "application/json": { "schema": schema } } });
+    if let Some(body) = request_body(route, schemas) {
+        operation["requestBody"] = body;
     }
     operation
+}
+
+fn request_body(route: &Route, schemas: &mut Schemas) -> Option<Value> {
+    let is_partial = route.method == Method::PATCH;
+    let fields = route.inputs.body.map(|shape| match shape {
+        BodyShape::One(record) => {
+            let has_required = record.fields.iter().any(|it| it.is_required);
+            (schemas.request(record, is_partial), has_required && !is_partial)
+        }
+        BodyShape::Many(record, max) => {
+            let items = schemas.request(record, is_partial);
+            (json!({ "type": "array", "items": items, "maxItems": max }), true)
+        }
+    });
+    let Some(needed) = route.inputs.file else {
+        return fields.map(|(schema, is_required)| {
+            json!({ "required": is_required, "content": { "application/json": { "schema": schema } } })
+        });
+    };
+    let is_file_required = needed == FileInput::Required;
+    let bytes = || json!({ "type": "string", "format": "binary", "maxLength": route.upload_bytes_max });
+    let mut part = json!({ "type": "object", "properties": { FILE: bytes() } });
+    if is_file_required {
+        part["required"] = json!([FILE]);
+    }
+    let (fields, is_required) = fields.unzip();
+    let form = match &fields {
+        Some(fields) => json!({ "allOf": [fields, part] }),
+        None => part,
+    };
+    let mut content = json!({ "multipart/form-data": { "schema": form } });
+    match fields {
+        Some(fields) if !is_file_required => content["application/json"] = json!({ "schema": fields }),
+        Some(_) => {}
+        None => content["application/octet-stream"] = json!({ "schema": bytes() }),
+    }
+    Some(json!({ "required": is_file_required || is_required == Some(true), "content": content }))
 }
 
 /// Returns the group of an operation: the first segment of its path below `/api/`.
@@ -255,7 +281,7 @@ fn shared_refusals() -> Map<String, Value> {
 
 /// Returns the status of every refusal with its reasons.
 fn refusals(route: &Route) -> BTreeMap<StatusCode, Vec<&'static str>> {
-    let has_body = route.inputs.body.is_some();
+    let has_body = route.inputs.has_body();
     let (needs_user, needs_level) = match route.access {
         Access::Anyone => (false, false),
         Access::From(_) | Access::FromHeaderOrQuery(_) | Access::UsersOrNetworks(_) => (true, true),

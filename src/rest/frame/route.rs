@@ -45,6 +45,8 @@ pub(crate) struct Route {
     pub(crate) only_reads: bool,
     /// Maximum size of the body of a user, in bytes; the configured maximum applies as well.
     pub(crate) body_bytes_max: usize,
+    /// Maximum size of an uploaded file, in bytes.
+    pub(crate) upload_bytes_max: u64,
     pub(crate) handler: BoxedHandler,
 }
 
@@ -162,6 +164,7 @@ impl Route {
             is_for_any_origin: false,
             only_reads: false,
             body_bytes_max: BODY_BYTES_MAX,
+            upload_bytes_max: 0,
             handler,
         }
     }
@@ -196,6 +199,11 @@ impl Route {
     /// Accepts bodies up to the configured maximum: for lists of many records.
     pub(crate) fn with_bulk_body(self) -> Self {
         Route { body_bytes_max: usize::MAX, ..self }
+    }
+
+    /// Accepts files up to this size in bytes. For handlers that take an `Upload`.
+    pub(crate) fn with_upload(self, bytes_max: u64) -> Self {
+        Route { upload_bytes_max: bytes_max, ..self }
     }
 
     /// Accepts bodies with properties of any content.

@@ -25,6 +25,7 @@ use http_body_util::{BodyExt, Full};
 use media::{Connection, Launcher, MemoryDial};
 use serde_json::Value;
 use storage::{Models, Record, Store};
+use tempfile::TempDir;
 use tokio::runtime::Handle;
 use tower_service::Service;
 use warp::Filter;
@@ -66,6 +67,8 @@ pub(crate) struct Rest {
     router: Router,
     origins: Origins,
     document: Value,
+    /// The data folder, except for the store.
+    _folder: TempDir,
 }
 
 // Ids of the users.
@@ -111,7 +114,9 @@ impl Rest {
             ..Limits::default()
         };
         let auth = AuthLimits { failure_delay_max: Duration::ZERO, ..AuthLimits::default() };
+        let folder = tempfile::tempdir().unwrap();
         let config = Config {
+            data_dir: folder.path().to_owned(),
             limits,
             auth,
             trusted_proxies: IpAddr::from(TRUSTED_PROXY).to_string().parse().unwrap(),
@@ -124,7 +129,8 @@ impl Rest {
         let router = Router::new(routes());
         let users = users(&auth);
         let ((_, routes), document) = (gateway::routes(&app), openapi());
-        let rest = Rest { models, auth, app, system, users, routes, router, origins, document };
+        let rest =
+            Rest { models, auth, app, system, users, routes, router, origins, document, _folder: folder };
         rest.restore_users().await;
         rest
     }

@@ -82,7 +82,7 @@ pub(crate) struct UserView {
     #[field(edit)]
     custom_properties: Map<String, Value>,
     /// Required for a new user. A new password ends all logins of the user. That of an admin has at least 10 characters,
-    /// and does not contain the user name.
+    /// and 8 besides the user name.
     #[field(write_only, chars_max = PASSWORD_CHARS_MAX)]
     #[serde(skip)]
     password: WriteOnly<Secret>,

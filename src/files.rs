@@ -1,0 +1,180 @@
+//! Files that users upload and back-ups, in folders of the data folder.
+//!
+//! A file is written whole or not at all, and is never changed: a new content gets a new name or replaces the old file.
+
+use std::fs::{self, DirBuilder, File};
+use std::io::{self, Read};
+use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
+use std::path::{Path, PathBuf};
+
+use uuid::Uuid;
+
+/// Maximum length of the name of a file, in bytes.
+pub(crate) const FILE_NAME_BYTES_MAX: usize = 128;
+
+/// Extension of a file that is being written. Files with this extension are left over from a crash.
+const UNFINISHED: &str = "part~";
+
+/// A folder of files of one kind.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Folder {
+    /// Uploaded logos of channels.
+    Logos,
+    /// Uploaded pictures of users.
+    Avatars,
+    /// Uploaded playlists.
+    Playlists,
+    Backups,
+}
+
+impl Folder {
+    #[cfg(test)]
+    const ALL: [Self; 4] = [Self::Logos, Self::Avatars, Self::Playlists, Self::Backups];
+
+    fn path(self) -> &'static str {
+        match self {
+            Self::Logos => "uploads/logos",
+            Self::Avatars => "uploads/avatars",
+            Self::Playlists => "uploads/playlists",
+            Self::Backups => "backups",
+        }
+    }
+}
+
+/// The folders of files. All methods block.
+#[derive(Clone, Debug)]
+pub(crate) struct Files {
+    root: PathBuf,
+}
+
+impl Files {
+    /// `root` is the data folder. Folders are created when they are first written to.
+    pub(crate) fn new(root: &Path) -> Self {
+        Self { root: root.to_owned() }
+    }
+
+    /// Returns the path of a file, whether or not it exists.
+    ///
+    /// # Errors
+    /// If the name is not valid: it has 1 to [`FILE_NAME_BYTES_MAX`] letters, digits, dots, hyphens and underscores, and
+    /// does not begin with a dot.
+    pub(crate) fn path(&self, folder: Folder, name: &str) -> io::Result<PathBuf> {
+        let is_plain = |it: u8| it.is_ascii_alphanumeric() || matches!(it, b'.' | b'-' | b'_');
+        let is_valid = (1..=FILE_NAME_BYTES_MAX).contains(&name.len())
+            && !name.starts_with('.')
+            && name.bytes().all(is_plain);
+        match is_valid {
+            true => Ok(self.root.join(folder.path()).join(name)),
+            false => Err(io::Error::new(io::ErrorKind::InvalidInput, "the name of the file is not valid")),
+        }
+    }
+
+    /// Writes a file, which replaces an earlier one of this name. The file is on the disk when this returns.
+    ///
+    /// # Errors
+    /// If the name is not valid, the content cannot be read, or the disk refuses. An earlier file is then unchanged.
+    pub(crate) fn save(&self, folder: Folder, name: &str, mut content: impl Read) -> io::Result<()> {
+        let path = self.path(folder, name)?;
+        let parent = self.root.join(folder.path());
+        DirBuilder::new().recursive(true).mode(0o700).create(&parent)?;
+        let unfinished = parent.join(format!("{}.{UNFINISHED}", Uuid::new_v4()));
+        let written = (|| {
+            let mut file = File::options().write(true).create_new(true).mode(0o600).open(&unfinished)?;
+            io::copy(&mut content, &mut file)?;
+            file.sync_all()?;
+            fs::rename(&unfinished, &path)?;
+            File::open(&parent)?.sync_all()
+        })();
+        if written.is_err() {
+            // The file may not exist yet; the first error is the one to report.
+            let _ = fs::remove_file(&unfinished);
+        }
+        written
+    }
+
+    /// Returns a new file without a name on the file system of the data folder. It disappears when it is closed.
+    pub(crate) fn unnamed(&self) -> io::Result<File> {
+        DirBuilder::new().recursive(true).mode(0o700).create(&self.root)?;
+        tempfile::tempfile_in(&self.root)
+    }
+
+    /// Deletes a file. A file that does not exist is no error.
+    pub(crate) fn remove(&self, folder: Folder, name: &str) -> io::Result<()> {
+        match fs::remove_file(self.path(folder, name)?) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
+            done => done,
+        }
+    }
+
+    /// Returns the names of all files of a folder, sorted, without unfinished ones.
+    pub(crate) fn names(&self, folder: Folder) -> io::Result<Vec<String>> {
+        let entries = match fs::read_dir(self.root.join(folder.path())) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
+            entries => entries?,
+        };
+        let mut names = Vec::new();
+        for entry in entries {
+            // Other names cannot be ours.
+            let Ok(name) = entry?.file_name().into_string() else { continue };
+            if self.path(folder, &name).is_ok() {
+                names.push(name);
+            }
+        }
+        names.sort();
+        Ok(names)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::fs::PermissionsExt;
+
+    use super::*;
+
+    #[test]
+    fn a_saved_file_is_listed_read_replaced_and_removed() {
+        let root = tempfile::tempdir().unwrap();
+        let files = Files::new(root.path());
+        for folder in Folder::ALL {
+            assert_eq!(files.names(folder).unwrap(), Vec::<String>::new());
+            files.save(folder, "a-1.png", &b"one"[..]).unwrap();
+            files.save(folder, "a-1.png", &b"two"[..]).unwrap();
+            files.save(folder, "B_2", &b""[..]).unwrap();
+            assert_eq!(files.names(folder).unwrap(), ["B_2", "a-1.png"]);
+            let path = files.path(folder, "a-1.png").unwrap();
+            assert_eq!(fs::read(&path).unwrap(), b"two");
+            assert_eq!(fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o600);
+            files.remove(folder, "a-1.png").unwrap();
+            files.remove(folder, "a-1.png").unwrap();
+            assert_eq!(files.names(folder).unwrap(), ["B_2"]);
+        }
+    }
+
+    #[test]
+    fn a_name_cannot_lead_out_of_its_folder() {
+        let root = tempfile::tempdir().unwrap();
+        let files = Files::new(root.path());
+        let long = "a".repeat(FILE_NAME_BYTES_MAX + 1);
+        for name in ["", ".", "..", ".hidden", "a/b", "../a", "a\\b", "ä", "a b", "a\0", "a~", &long] {
+            assert!(files.save(Folder::Logos, name, &b"x"[..]).is_err(), "{name:?}");
+            assert!(files.remove(Folder::Logos, name).is_err(), "{name:?}");
+        }
+        assert!(!root.path().join("uploads").exists());
+    }
+
+    #[test]
+    fn a_content_that_fails_leaves_the_earlier_file_and_nothing_else() {
+        struct Broken;
+        impl Read for Broken {
+            fn read(&mut self, _: &mut [u8]) -> io::Result<usize> {
+                Err(io::Error::other("broken"))
+            }
+        }
+        let root = tempfile::tempdir().unwrap();
+        let files = Files::new(root.path());
+        files.save(Folder::Avatars, "a", &b"one"[..]).unwrap();
+        assert!(files.save(Folder::Avatars, "a", (&b"tw"[..]).chain(Broken)).is_err());
+        assert_eq!(fs::read(files.path(Folder::Avatars, "a").unwrap()).unwrap(), b"one");
+        assert_eq!(fs::read_dir(root.path().join("uploads/avatars")).unwrap().count(), 1);
+    }
+}

@@ -1,0 +1,386 @@
+//! Uploaded files.
+//!
+//! A file arrives as a part of a `multipart/form-data` body, whose other parts are the fields of the body as texts, or
+//! as a body of its own. It is written to an unnamed file in the data folder, which disappears with the request.
+
+use std::fs::File;
+use std::io::{self, Read, Seek};
+use std::sync::Arc;
+use std::time::Duration;
+
+use bytes::{Buf, Bytes};
+use futures_util::{Stream, StreamExt, TryStreamExt};
+use http::StatusCode;
+use multer::{Constraints, Field, Multipart, SizeLimit};
+use serde_json::{Map, Value};
+use tokio::io::AsyncWriteExt;
+use tokio::time::timeout;
+
+use super::input::{FieldErrors, FileInput, Input, Inputs, RequestInput};
+use crate::files::Files;
+use crate::http::reply::Refusal;
+
+/// Name of the part with the file. A part with another name is the file as well if it has a file name.
+pub(super) const FILE: &str = "file";
+
+/// Maximum number of parts of a body.
+const PARTS_MAX: usize = 100;
+/// Maximum size of all fields beside the file, in bytes.
+const FIELDS_BYTES_MAX: u64 = 64 << 10;
+/// Size of the boundaries and headers of a body with the maximum number of parts, in bytes.
+const FRAME_BYTES_MAX: u64 = 64 << 10;
+
+/// A file that a caller has sent. Clones share the file.
+#[derive(Clone, Debug)]
+pub(crate) struct Upload(Arc<Uploaded>);
+
+#[derive(Debug)]
+struct Uploaded {
+    file_name: Option<String>,
+    media_type: Option<String>,
+    n_bytes: u64,
+    file: File,
+}
+
+impl Upload {
+    /// Returns the name that the caller gave the file. It is untrusted: never a path.
+    pub(crate) fn file_name(&self) -> Option<&str> {
+        self.0.file_name.as_deref()
+    }
+
+    /// Returns the media type that the caller declared. It is untrusted.
+    pub(crate) fn media_type(&self) -> Option<&str> {
+        self.0.media_type.as_deref()
+    }
+
+    /// Returns the size in bytes.
+    pub(crate) fn len(&self) -> u64 {
+        self.0.n_bytes
+    }
+
+    /// Returns the file, at its start. Copies of one upload share their position. Blocks.
+    pub(crate) fn open(&self) -> io::Result<File> {
+        let mut file = self.0.file.try_clone()?;
+        file.rewind()?;
+        Ok(file)
+    }
+
+    /// Returns the content. Only for files with a small maximum size. Blocks.
+    pub(crate) fn bytes(&self) -> io::Result<Vec<u8>> {
+        let mut bytes = Vec::new();
+        self.open()?.read_to_end(&mut bytes)?;
+        Ok(bytes)
+    }
+}
+
+impl Input for Upload {
+    fn inputs() -> Inputs {
+        Inputs { file: Some(FileInput::Required), ..Inputs::default() }
+    }
+
+    fn read(input: &RequestInput) -> Result<Self, FieldErrors> {
+        input.file.clone().ok_or_else(|| FieldErrors::required(FILE))
+    }
+}
+
+impl Input for Option<Upload> {
+    fn inputs() -> Inputs {
+        Inputs { file: Some(FileInput::Optional), ..Inputs::default() }
+    }
+
+    fn read(input: &RequestInput) -> Result<Self, FieldErrors> {
+        Ok(input.file.clone())
+    }
+}
+
+/// Limits of one upload.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct UploadLimits {
+    /// Maximum size of the file, in bytes.
+    pub(super) bytes_max: u64,
+    /// Maximum time without a byte from the caller.
+    pub(super) silence_max: Duration,
+}
+
+/// Reads a `multipart/form-data` body into its fields and its file.
+pub(super) async fn read_multipart(
+    content_type: &str,
+    files: &Files,
+    limits: UploadLimits,
+    body: impl Stream<Item = Result<impl Buf, warp::Error>> + Send,
+) -> Result<(Value, Option<Upload>), Refusal> {
+    let boundary = multer::parse_boundary(content_type).map_err(|error| malformed(&error, limits))?;
+    let whole_max = limits.bytes_max.saturating_add(FIELDS_BYTES_MAX + FRAME_BYTES_MAX);
+    let constraints = Constraints::new().size_limit(
+        SizeLimit::new().whole_stream(whole_max).per_field(limits.bytes_max.max(FIELDS_BYTES_MAX)),
+    );
+    let body = body.map_ok(|mut part| part.copy_to_bytes(part.remaining()));
+    let body = std::pin::pin!(body);
+    let mut parts = Multipart::with_constraints(body, boundary, constraints);
+    let (mut fields, mut fields_bytes, mut file) = (Map::new(), 0, None);
+    for _ in 0..=PARTS_MAX {
+        let next = timeout(limits.silence_max, parts.next_field()).await.map_err(|_| silent())?;
+        let Some(mut part) = next.map_err(|error| malformed(&error, limits))? else {
+            return Ok((Value::Object(fields), file));
+        };
+        let name = part.name().unwrap_or_default().to_owned();
+        if name != FILE && part.file_name().is_none() {
+            let value = read_text(&mut part, limits, &mut fields_bytes).await?;
+            add(&mut fields, name, value);
+        } else if file.is_none() {
+            file = Some(read_file(part, files, limits).await?);
+        } else {
+            return Err(Refusal::fields(FieldErrors::of(FILE, "Send one file only.")));
+        }
+    }
+    Err(Refusal::bad_request(format!("A multipart body has at most {PARTS_MAX} parts.")))
+}
+
+/// Adds a field. A repeated name becomes a list, as browsers send lists.
+fn add(fields: &mut Map<String, Value>, name: String, value: String) {
+    let value = Value::from(value);
+    match fields.get_mut(&name) {
+        None => {
+            fields.insert(name, value);
+        }
+        Some(Value::Array(values)) => values.push(value),
+        Some(first) => *first = Value::Array(vec![first.take(), value]),
+    }
+}
+
+async fn read_text(
+    part: &mut Field<'_>,
+    limits: UploadLimits,
+    fields_bytes: &mut u64,
+) -> Result<String, Refusal> {
+    let mut bytes = Vec::new();
+    while let Some(chunk) = next_chunk(part, limits).await? {
+        *fields_bytes += chunk.len() as u64;
+        if *fields_bytes > FIELDS_BYTES_MAX {
+            return Err(too_large(FIELDS_BYTES_MAX));
+        }
+        bytes.extend_from_slice(&chunk);
+    }
+    String::from_utf8(bytes).map_err(|_| Refusal::bad_request("A field of the multipart body is not UTF-8."))
+}
+
+async fn read_file(mut part: Field<'_>, files: &Files, limits: UploadLimits) -> Result<Upload, Refusal> {
+    let file_name = part.file_name().map(str::to_owned);
+    let media_type = part.content_type().map(ToString::to_string);
+    let mut spool = Spool::create(files, limits)?;
+    while let Some(chunk) = next_chunk(&mut part, limits).await? {
+        spool.write(&chunk).await?;
+    }
+    spool.finish(file_name, media_type).await
+}
+
+async fn next_chunk(part: &mut Field<'_>, limits: UploadLimits) -> Result<Option<Bytes>, Refusal> {
+    let chunk = timeout(limits.silence_max, part.chunk()).await.map_err(|_| silent())?;
+    chunk.map_err(|error| malformed(&error, limits))
+}
+
+/// Reads a body that is the file itself.
+pub(super) async fn read_whole(
+    media_type: Option<String>,
+    files: &Files,
+    limits: UploadLimits,
+    body: impl Stream<Item = Result<impl Buf, warp::Error>> + Send,
+) -> Result<Option<Upload>, Refusal> {
+    let mut spool = Spool::create(files, limits)?;
+    let mut body = std::pin::pin!(body);
+    while let Some(part) = timeout(limits.silence_max, body.next()).await.map_err(|_| silent())? {
+        let mut part = part.map_err(|_| Refusal::bad_request("The body ended early."))?;
+        spool.write(&part.copy_to_bytes(part.remaining())).await?;
+    }
+    if spool.n_bytes == 0 {
+        return Ok(None);
+    }
+    spool.finish(None, media_type).await.map(Some)
+}
+
+/// The file of an upload while it arrives.
+struct Spool {
+    file: tokio::fs::File,
+    n_bytes: u64,
+    bytes_max: u64,
+}
+
+impl Spool {
+    fn create(files: &Files, limits: UploadLimits) -> Result<Self, Refusal> {
+        let file = files.unnamed().map_err(|error| disk_refused(&error))?;
+        Ok(Spool { file: tokio::fs::File::from_std(file), n_bytes: 0, bytes_max: limits.bytes_max })
+    }
+
+    async fn write(&mut self, bytes: &[u8]) -> Result<(), Refusal> {
+        self.n_bytes += bytes.len() as u64;
+        if self.n_bytes > self.bytes_max {
+            return Err(too_large(self.bytes_max));
+        }
+        self.file.write_all(bytes).await.map_err(|error| disk_refused(&error))
+    }
+
+    async fn finish(
+        mut self,
+        file_name: Option<String>,
+        media_type: Option<String>,
+    ) -> Result<Upload, Refusal> {
+        self.file.flush().await.map_err(|error| disk_refused(&error))?;
+        let file = self.file.into_std().await;
+        Ok(Upload(Arc::new(Uploaded { file_name, media_type, n_bytes: self.n_bytes, file })))
+    }
+}
+
+fn silent() -> Refusal {
+    Refusal::status(StatusCode::REQUEST_TIMEOUT)
+}
+
+fn too_large(bytes_max: u64) -> Refusal {
+    Refusal::too_large(usize::try_from(bytes_max).unwrap_or(usize::MAX))
+}
+
+/// 503: the data folder cannot hold the file.
+fn disk_refused(error: &io::Error) -> Refusal {
+    tracing::warn!(%error, "cannot store an uploaded file in the data folder");
+    Refusal::unavailable("The file cannot be stored: the data folder refuses it.")
+}
+
+fn malformed(error: &multer::Error, limits: UploadLimits) -> Refusal {
+    match error {
+        multer::Error::FieldSizeExceeded { .. } | multer::Error::StreamSizeExceeded { .. } => {
+            too_large(limits.bytes_max)
+        }
+        error => Refusal::bad_request(format!("The multipart body cannot be read: {error}.")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use http::header::{AUTHORIZATION, CONTENT_TYPE};
+    use http_body_util::BodyExt;
+    use resource_derive::Body;
+    use serde_json::json;
+
+    use super::*;
+    use crate::rest::frame::access::ADMIN;
+    use crate::rest::frame::call::Call;
+    use crate::rest::frame::dispatch;
+    use crate::rest::frame::route::Route;
+    use crate::rest::frame::testing::{self, Rest};
+
+    /// A body beside a file.
+    #[derive(Debug, Body)]
+    struct Labels {
+        /// A text.
+        label: String,
+        /// A number.
+        number: Option<u32>,
+    }
+
+    async fn both(_: Call, (labels, file): (Labels, Option<Upload>)) -> Result<Value, Refusal> {
+        let bytes = file.as_ref().map(|it| String::from_utf8_lossy(&it.bytes().unwrap()).into_owned());
+        let name = file.as_ref().and_then(Upload::file_name);
+        Ok(json!([labels.label, labels.number, bytes, name]))
+    }
+
+    async fn only(_: Call, file: Upload) -> Result<Value, Refusal> {
+        Ok(json!([String::from_utf8_lossy(&file.bytes().unwrap()), file.len(), file.media_type()]))
+    }
+
+    const BYTES_MAX: u64 = 1000;
+
+    fn with_labels() -> Route {
+        Route::post("/api/labels/", ADMIN, "Stores.", both).with_upload(BYTES_MAX)
+    }
+
+    fn alone() -> Route {
+        Route::post("/api/files/", ADMIN, "Stores.", only).with_upload(BYTES_MAX)
+    }
+
+    async fn send(route: &Route, content_type: &str, body: impl Into<Bytes>) -> (u16, Value) {
+        let rest = Rest::start().await;
+        let mut call = rest.call(route);
+        call.headers.insert(AUTHORIZATION, rest.bearer(testing::ADMIN).parse().unwrap());
+        if !content_type.is_empty() {
+            call.headers.insert(CONTENT_TYPE, content_type.parse().unwrap());
+        }
+        // In small pieces, as a slow connection delivers them.
+        let body: Bytes = body.into();
+        let pieces: Vec<Result<Bytes, warp::Error>> =
+            body.chunks(7).map(|it| Ok(Bytes::copy_from_slice(it))).collect();
+        let reply = dispatch::run(route, call, futures_util::stream::iter(pieces)).await;
+        let reply = reply.unwrap_or_else(Refusal::into_response);
+        let status = reply.status().as_u16();
+        let text = reply.into_body().collect().await.unwrap().to_bytes();
+        (status, serde_json::from_slice(&text).unwrap())
+    }
+
+    const MULTIPART: &str = "multipart/form-data; boundary=XX";
+
+    /// Returns a body of parts: the parameters of the disposition, and the content.
+    fn parts(parts: &[(&str, &str)]) -> String {
+        let one = |(disposition, content): &(&str, &str)| {
+            format!("--XX\r\nContent-Disposition: form-data; {disposition}\r\n\r\n{content}\r\n")
+        };
+        parts.iter().map(one).collect::<String>() + "--XX--\r\n"
+    }
+
+    #[tokio::test]
+    async fn a_file_and_fields_arrive_in_one_body() {
+        let body = parts(&[
+            ("name=\"label\"", "one"),
+            ("name=\"file\"; filename=\"../a.m3u\"", "#EXTM3U\r\n"),
+            ("name=\"number\"", "7"),
+        ]);
+        assert_eq!(
+            send(&with_labels(), MULTIPART, body).await,
+            (200, json!(["one", 7, "#EXTM3U\r\n", "../a.m3u"]))
+        );
+        let body = parts(&[("name=\"label\"", "one")]);
+        assert_eq!(send(&with_labels(), MULTIPART, body).await, (200, json!(["one", null, null, null])));
+        let body = json!({ "label": "one" }).to_string();
+        assert_eq!(
+            send(&with_labels(), "application/json", body).await,
+            (200, json!(["one", null, null, null]))
+        );
+    }
+
+    #[tokio::test]
+    async fn a_body_can_be_the_file_itself() {
+        let stored = json!(["abc", 3, "image/png"]);
+        assert_eq!(send(&alone(), "image/png", "abc").await, (200, stored));
+        assert_eq!(send(&alone(), "", "abc").await, (200, json!(["abc", 3, null])));
+        let required = json!({ "file": ["This field is required."] });
+        assert_eq!(send(&alone(), "image/png", "").await, (400, required.clone()));
+        assert_eq!(send(&alone(), MULTIPART, parts(&[("name=\"a\"", "b")])).await, (400, required));
+        let (status, _) = send(&with_labels(), "image/png", "abc").await;
+        assert_eq!(status, 415, "a body of fields is not a picture");
+    }
+
+    #[tokio::test]
+    async fn an_upload_that_is_too_large_or_malformed_is_refused() {
+        let fits = "a".repeat(1000);
+        let large = "a".repeat(1001);
+        assert_eq!(send(&alone(), "text/plain", fits.clone()).await.0, 200);
+        assert_eq!(send(&alone(), "text/plain", large.clone()).await.0, 413);
+        let file = "name=\"file\"; filename=\"a\"";
+        assert_eq!(send(&alone(), MULTIPART, parts(&[(file, &fits)])).await.0, 200);
+        assert_eq!(send(&alone(), MULTIPART, parts(&[(file, &large)])).await.0, 413);
+        let texts = "a".repeat(70_000);
+        assert_eq!(send(&with_labels(), MULTIPART, parts(&[("name=\"label\"", &texts)])).await.0, 413);
+        let many: Vec<_> = (0..=PARTS_MAX).map(|_| ("name=\"label\"", "a")).collect();
+        assert_eq!(send(&with_labels(), MULTIPART, parts(&many)).await.0, 400);
+        let twice = send(&alone(), MULTIPART, parts(&[(file, "a"), (file, "b")])).await;
+        assert_eq!(twice, (400, json!({ "file": ["Send one file only."] })));
+        for body in [
+            "",
+            "--XX",
+            "--XX\r\n\r\n",
+            "--YY--\r\n",
+            "rubbish",
+            "--XX\r\nContent-Disposition: form-data\r\n\r\na",
+        ] {
+            assert_eq!(send(&alone(), MULTIPART, body).await.0, 400, "{body:?}");
+        }
+        assert_eq!(send(&alone(), "multipart/form-data", "a").await.0, 400, "no boundary");
+    }
+}
