@@ -15,10 +15,11 @@ use actors::{
 };
 use domain::account::Account;
 use domain::ids::ProfileId;
+use domain::user::User;
 use storage::Models;
 
 use crate::auth::{Auth, SetupCode};
-use crate::config::{Config, NetworkClass};
+use crate::config::{Config, NetworkClass, UserNetworks};
 use crate::files::Files;
 use crate::http::admission::Admission;
 use crate::http::caller::Caller;
@@ -97,6 +98,21 @@ impl App {
         match caller.is_in(self.config.anonymous_networks(class)) {
             true => Ok(()),
             false => Err(self.network_refusals.refuse(caller, class, NetworkDenial::Anonymous)),
+        }
+    }
+
+    /// Refuses a user on a network from which this user may not use the class.
+    pub(crate) fn check_user(
+        &self,
+        user: &User,
+        caller: &Caller,
+        class: NetworkClass,
+    ) -> Result<(), Refusal> {
+        match UserNetworks::of(user).limit(class) {
+            Some(networks) if !caller.is_in(networks) => {
+                Err(self.network_refusals.refuse(caller, class, NetworkDenial::User))
+            }
+            _ => Ok(()),
         }
     }
 

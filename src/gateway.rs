@@ -99,6 +99,10 @@ impl Gateway {
         // Bind first: a port in use is the most likely reason for a failed start.
         let (api_listener, api_addr) = bind(config.api_listen, &runtimes.packets)?;
         let (player_listener, player_addr) = bind(config.player_listen, &runtimes.packets)?;
+        // Port 0 chooses a free port; addresses for players name it.
+        let (api_listen, player_listen) =
+            (config.api_listen.with_port(api_addr), config.player_listen.with_port(player_addr));
+        let config = Config { api_listen, player_listen, ..config };
 
         let models = runtimes.work.spawn_blocking(move || Models::of(store));
         let models = models.await.map_err(|_| StartError::Runtime)?.map_err(StartError::Store)?;

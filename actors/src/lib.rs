@@ -54,7 +54,7 @@ pub use self::playlist::{
     PROBLEMS_REPORTED_MAX, PlaylistFindings, PlaylistReadError, PlaylistSource, read_playlist,
 };
 pub use self::registry::{MetricsSnapshot, StartTimes};
-pub use self::reload::{effective_settings, may_watch};
+pub use self::reload::{effective_settings, may_watch, view_limits};
 pub use self::schedule::{check_cron, check_time_zone};
 pub use self::seats::{SeatInfo, SeatRequest};
 pub use self::slots::{FullPool, LeaseInfo, LeasePurpose};

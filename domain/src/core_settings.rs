@@ -14,6 +14,7 @@ pub const PROXY_SETTINGS: &str = "proxy_settings";
 /// `default_stream_profile`: the id of a stream profile.
 pub const STREAM_SETTINGS: &str = "stream_settings";
 /// `time_zone`: an IANA name, such as `Europe/Berlin`. `log_level`: the amount of logging.
+/// `login_password_for_players`: whether players may use the login password besides the player password.
 pub const SYSTEM_SETTINGS: &str = "system_settings";
 
 /// Every key with its display name.
@@ -29,6 +30,7 @@ pub const DEFAULT_TIME_ZONE: &str = "UTC";
 const DEFAULT_STREAM_PROFILE: &str = "default_stream_profile";
 const TIME_ZONE_MEMBER: &str = "time_zone";
 const LOG_LEVEL: &str = "log_level";
+const LOGIN_PASSWORD_FOR_PLAYERS: &str = "login_password_for_players";
 
 /// The name of an invalid member, and the reason, worded to follow the name.
 pub type FieldError = (String, String);
@@ -87,6 +89,11 @@ pub fn log_level(system_settings: Option<&Value>) -> Option<&str> {
     system_settings?.get(LOG_LEVEL)?.as_str().filter(|it| !it.is_empty())
 }
 
+/// Returns whether players may use the login password of a user, by `system_settings`. By default they may.
+pub fn login_password_for_players(system_settings: Option<&Value>) -> bool {
+    system_settings.and_then(|it| it.get(LOGIN_PASSWORD_FOR_PLAYERS)?.as_bool()).unwrap_or(true)
+}
+
 fn wrong_member(key: &str, name: &str, value: &Value, checks: &SettingChecks<'_>) -> Option<FieldError> {
     let reason = match (key, name) {
         // `null` restores the default.
@@ -106,6 +113,10 @@ fn wrong_member(key: &str, name: &str, value: &Value, checks: &SettingChecks<'_>
             Some(level) => return (checks.log_level_error)(level).map(|reason| error(name, reason)),
             None if value.is_null() => return None,
             None => "must be a log level, such as debug",
+        },
+        (SYSTEM_SETTINGS, LOGIN_PASSWORD_FOR_PLAYERS) => match value {
+            Value::Bool(_) | Value::Null => return None,
+            _ => "must be true or false",
         },
         _ => NO_SUCH_SETTING,
     };
@@ -223,6 +234,11 @@ mod tests {
         }
         refused(SYSTEM_SETTINGS, json!({"log_level": "loud"}), &[("log_level", "is not a level")]);
         refused(SYSTEM_SETTINGS, json!({"log_level": 3}), &[("log_level", "must be a log level")]);
+        for value in [json!(true), json!(false), json!(null)] {
+            refused(SYSTEM_SETTINGS, json!({"login_password_for_players": value}), &[]);
+        }
+        let wrong = [("login_password_for_players", "true or false")];
+        refused(SYSTEM_SETTINGS, json!({"login_password_for_players": "no"}), &wrong);
         refused("other", json!({}), &[("key", "core setting")]);
     }
 

@@ -42,6 +42,11 @@ id! {
 }
 
 id! {
+    /// A lineup: a selection of channels.
+    LineupId
+}
+
+id! {
     /// A stream profile: a way to deliver streams.
     StreamProfileId
 }
@@ -49,6 +54,16 @@ id! {
 id! {
     /// A login of a user on a device.
     DeviceLoginId
+}
+
+id! {
+    /// A permission that users can hold.
+    PermissionId
+}
+
+id! {
+    /// A group of users.
+    UserGroupId
 }
 
 id! {

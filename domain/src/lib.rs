@@ -7,8 +7,8 @@
 //! The records know no file format; [`playlist`] converts between both. In reading order:
 //!
 //! 1. Records: a [`channel`] has [`stream`]s; a stream is an address ([`source_url`]) of an [`account`]; a
-//!    [`stream_profile`] determines its delivery; a [`group`] sorts channels; a [`user`] watches them; a [`secret`]
-//!    prints without its value. [`ids`] has their ids, [`settings`] those of the operator, [`setting`] the record of a
+//!    [`stream_profile`] determines its delivery; a [`group`] sorts channels; a [`lineup`] selects those that a [`user`]
+//!    may watch, and a [`user_group`] sorts users; a [`secret`] prints without its value. [`ids`] has their ids, [`settings`] those of the operator, [`setting`] the record of a
 //!    setting that admins change, and [`core_settings`] its meaning.
 //! 2. Decisions: the [`plan`] of a live channel, the assignment of slots and seats ([`limits`]), and the stream to play
 //!    next ([`playout`]).
@@ -27,6 +27,7 @@ pub mod ffmpeg;
 pub mod group;
 pub mod ids;
 pub mod limits;
+pub mod lineup;
 pub mod login;
 pub mod pattern;
 pub mod plan;
@@ -41,3 +42,4 @@ pub mod stream_profile;
 pub mod streams;
 pub mod time;
 pub mod user;
+pub mod user_group;

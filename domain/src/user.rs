@@ -1,12 +1,12 @@
 //! A user of the gateway, with permissions.
 
+use std::collections::BTreeSet;
 use std::fmt;
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::{Map, Value};
 
-use crate::channel::Channel;
-use crate::ids::UserId;
+use crate::ids::{LineupId, PermissionId, UserGroupId, UserId};
 use crate::secret::Secret;
 
 /// A person or a program that logs in. Fields and meanings are those of the API's *User*.
@@ -37,7 +37,13 @@ pub struct User {
     pub level: UserLevel,
     /// The lineups to which the user is restricted; empty is unrestricted.
     #[serde(default)]
-    pub lineups: Vec<u32>,
+    pub lineups: Vec<LineupId>,
+    /// The groups of the user, without duplicates.
+    #[serde(default)]
+    pub groups: Vec<UserGroupId>,
+    /// Permissions besides those of the groups.
+    #[serde(default)]
+    pub permissions: BTreeSet<PermissionId>,
     /// Maximum number of channels watched at the same time; 0 is unlimited.
     #[serde(default)]
     pub stream_limit: u32,
@@ -146,6 +152,8 @@ impl User {
             is_superuser: false,
             level,
             lineups: Vec::new(),
+            groups: Vec::new(),
+            permissions: BTreeSet::new(),
             stream_limit: 0,
             hide_adult: false,
             avatar: Map::new(),
@@ -192,23 +200,8 @@ pub fn is_last_superuser(users: &[User], id: UserId) -> bool {
     superusers.next().is_some_and(|it| it.id == id) && superusers.next().is_none()
 }
 
-/// Returns whether this channel is visible to this user. Lists, playlists, guides, tuners and playback all use this
-/// rule.
-pub fn can_see(user: &User, channel: &Channel) -> bool {
-    if user.effective_level() == UserLevel::Admin {
-        return channel.enabled;
-    }
-    channel.enabled && user.level >= channel.user_level && !(user.hide_adult && channel.is_adult)
-}
-
 /// Stands for all callers without credentials, where a limit counts them like one user. No record has this id.
 pub const ANONYMOUS: UserId = UserId(0);
-
-/// Returns whether a caller without credentials may see and watch the channel, as a viewer of the lowest level who does
-/// not see channels marked as adult.
-pub fn can_see_anonymously(channel: &Channel) -> bool {
-    channel.enabled && channel.user_level == UserLevel::Streamer && !channel.is_adult
-}
 
 /// First path segments of the gateway's own addresses. A user of such a name could not use the short address
 /// `/{user}/…`.
@@ -303,6 +296,34 @@ pub fn check_admin_password(password: &str, username: &str) -> Result<(), WeakPa
     Ok(())
 }
 
+/// Minimum and maximum length of an API key that a person sets, in characters. Generated ones have 54.
+pub const API_KEY_CHARS: std::ops::RangeInclusive<usize> = 32..=512;
+/// Minimum number of different characters in such a key.
+const API_KEY_KINDS_MIN: usize = 10;
+
+/// The reason why an API key is refused.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub enum WeakApiKey {
+    #[error("An API key must have {} to {} characters.", API_KEY_CHARS.start(), API_KEY_CHARS.end())]
+    Length,
+    #[error("An API key may contain only letters, digits and signs of ASCII, and no spaces.")]
+    Characters,
+    #[error("An API key must have at least {API_KEY_KINDS_MIN} different characters. Use a random one.")]
+    Uniform,
+}
+
+/// Checks an API key that a person sets. It is sent in a header, and nothing slows guesses of it down.
+pub fn check_api_key(key: &str) -> Result<(), WeakApiKey> {
+    if !key.bytes().all(|it| it.is_ascii_graphic()) {
+        return Err(WeakApiKey::Characters);
+    }
+    if !API_KEY_CHARS.contains(&key.len()) {
+        return Err(WeakApiKey::Length);
+    }
+    let kinds: BTreeSet<u8> = key.bytes().collect();
+    if kinds.len() < API_KEY_KINDS_MIN { Err(WeakApiKey::Uniform) } else { Ok(()) }
+}
+
 /// The reason why a user name is invalid.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum UsernameError {
@@ -379,6 +400,22 @@ mod tests {
             ("1234567890", WeakPassword::Common),
         ] {
             assert_eq!(check_admin_password(password, "Root"), Err(reason), "{password}");
+        }
+    }
+
+    #[test]
+    fn an_api_key_that_could_be_guessed_or_not_be_sent_is_refused() {
+        let good = "k9Qz-7hTmW2xVbN4cRfLpD8sGjAeUy3o";
+        assert_eq!(check_api_key(good), Ok(()));
+        for (key, reason) in [
+            (String::new(), WeakApiKey::Length),
+            (good[1..].to_owned(), WeakApiKey::Length),
+            (good.repeat(17), WeakApiKey::Length),
+            (good.replace('z', " "), WeakApiKey::Characters),
+            (good.replace('z', "ü"), WeakApiKey::Characters),
+            ("abcabcabc".repeat(4), WeakApiKey::Uniform),
+        ] {
+            assert_eq!(check_api_key(&key), Err(reason), "{key}");
         }
     }
 

@@ -19,6 +19,12 @@ pub(super) fn generate(lookup: &[u8; 32]) -> ApiKey {
     ApiKey { key: Secret::new(key), digest }
 }
 
+/// Returns a key that somebody has chosen, with its lookup digest.
+pub(super) fn chosen(lookup: &[u8; 32], key: Secret) -> ApiKey {
+    let digest = digest(lookup, key.expose());
+    ApiKey { key, digest }
+}
+
 /// Returns the lookup digest of a presented key, or `None` if its length is invalid.
 pub(super) fn lookup(lookup: &[u8; 32], key: &str) -> Option<[u8; 32]> {
     (1..=KEY_BYTES_MAX).contains(&key.len()).then(|| digest(lookup, key))

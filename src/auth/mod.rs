@@ -23,9 +23,11 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use actors::{Events, now_ms};
+use domain::core_settings::{self, SYSTEM_SETTINGS};
 use domain::event::Event;
 use domain::login::DeviceLogin;
 use domain::secret::{Secret, ServerKeys};
+use domain::setting::CoreSetting;
 use domain::user::{ApiKey, USERNAME_CHARS_MAX, User};
 use http::HeaderMap;
 use http::header::{AUTHORIZATION, HeaderValue};
@@ -50,6 +52,7 @@ pub(crate) struct Auth(Arc<Inner>);
 struct Inner {
     users: View<Table<User>>,
     logins: View<Table<DeviceLogin>>,
+    settings: View<Table<CoreSetting>>,
     /// Follows the server keys, which the operator can replace.
     signer: View<Signer>,
     /// Key of the digests that API keys are looked up by.
@@ -76,7 +79,7 @@ const UNKNOWN_USER: &str = "unknown user";
 enum LoginKind {
     /// Accepts the account password.
     Account,
-    /// Accepts the player password and the account password.
+    /// Accepts the player password and, unless a core setting forbids it, the account password.
     Player,
 }
 
@@ -106,6 +109,7 @@ impl Auth {
         Ok(Self(Arc::new(Inner {
             users,
             logins: store.table()?,
+            settings: store.table()?,
             signer,
             lookup: keys.lookup,
             passwords: Passwords::new(limits.remember_login),
@@ -212,8 +216,8 @@ impl Auth {
         self.authenticate(LoginKind::Account, username, password, address, agent).await
     }
 
-    /// Logs a player program in with the player password or the account password; otherwise like
-    /// [`login`](Self::login).
+    /// Logs a player program in with the player password or, unless a core setting forbids it, the account password;
+    /// otherwise like [`login`](Self::login).
     ///
     /// # Errors
     /// Returns [`Denied::Login`], or [`Denied::Busy`] if too many logins are waiting.
@@ -236,6 +240,7 @@ impl Auth {
         agent: &str,
     ) -> Result<Arc<User>, Denied> {
         let user = self.named(username);
+        let takes_account_password = kind == LoginKind::Account || self.players_use_login_password();
         let attempt = Attempt { user: user.as_ref().map(|it| it.id), username, address, agent };
         let admitted = self.0.throttle.admit(attempt).await.map_err(|_| Denied::Busy)?;
         if let Some(user) = user.as_ref().filter(|it| it.is_active) {
@@ -244,7 +249,7 @@ impl Auth {
                     .player_password
                     .as_ref()
                     .is_some_and(|it| self.0.passwords.equal(it.expose(), password));
-            if fits_player || self.0.passwords.is_cached(user, password) {
+            if fits_player || (takes_account_password && self.0.passwords.is_cached(user, password)) {
                 admitted.succeeded(user.id);
                 return Ok(Arc::clone(user));
             }
@@ -255,6 +260,8 @@ impl Auth {
             admitted.withdraw();
             return Err(Denied::Busy);
         };
+        // Verified in any case, so that a refusal takes the same time.
+        let fits = fits && takes_account_password;
         // The user may have changed while the password was being verified.
         let now = user.as_ref().and_then(|it| self.0.users.load().get(it.id.0).cloned());
         let reason = match (&user, now) {
@@ -272,6 +279,11 @@ impl Auth {
         self.0.failures.report(FailedLogin { user: known, reason, address, agent });
         drop(admitted);
         Err(Denied::Login)
+    }
+
+    fn players_use_login_password(&self) -> bool {
+        let settings = self.0.settings.load();
+        core_settings::login_password_for_players(settings.one_by("key", SYSTEM_SETTINGS).map(|it| &it.value))
     }
 
     fn named(&self, username: &str) -> Option<Arc<User>> {
@@ -309,6 +321,11 @@ impl Auth {
     /// Returns [`Denied::Busy`] if too many passwords are waiting to be hashed.
     pub(crate) async fn hash(&self, password: String) -> Result<Secret, Denied> {
         self.0.passwords.hash(password).await.map_err(|_| Denied::Busy)
+    }
+
+    /// Returns an API key that somebody has chosen, for storage.
+    pub(crate) fn api_key(&self, key: Secret) -> ApiKey {
+        keys::chosen(&self.0.lookup, key)
     }
 
     /// Generates a new API key for storage.

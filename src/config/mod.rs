@@ -25,7 +25,7 @@ pub use self::args::{
     Args, Command, KeysCommand, NewImport, NewPassword, NewUser, PASSWORD_VARIABLE, StoreCommand, UserCommand,
 };
 pub use self::layers::{ConfigError, Loaded, load};
-pub(crate) use self::network_access::NetworkClass;
+pub(crate) use self::network_access::{ALLOWED_NETWORKS, NetworkClass, UserNetworks};
 pub use self::network_access::{ClassNetworks, NetworkAccess};
 pub use self::programs::Programs;
 pub use self::values::{ContainerProxy, ListSource, Listen, LogFormat};

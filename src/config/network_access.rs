@@ -2,7 +2,9 @@
 
 use std::fmt;
 
+use domain::user::User;
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
 
 use super::Config;
 use crate::http::network::Networks;
@@ -105,6 +107,80 @@ impl fmt::Display for NetworkClass {
     }
 }
 
+/// The networks from which one user may use each class. A class without networks is not limited.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(crate) struct UserNetworks(Vec<(NetworkClass, Networks)>);
+
+/// The custom property of a user that has them.
+pub(crate) const ALLOWED_NETWORKS: &str = "allowed_networks";
+
+impl UserNetworks {
+    /// Reads the property of a user. Networks that cannot be read contain nobody: an earlier version did not check them.
+    pub(crate) fn of(user: &User) -> Self {
+        let Some(value) = user.custom_properties.get(ALLOWED_NETWORKS) else { return Self::default() };
+        Self::read(value).unwrap_or_else(|_| {
+            let members = value.as_object().cloned().unwrap_or_default();
+            let class =
+                |key: &str| NetworkClass::ALL.into_iter().find(|it| it.key().eq_ignore_ascii_case(key));
+            let all = members.iter().filter_map(|(key, value)| {
+                let networks = networks_of(value).unwrap_or(Some(Networks::none()));
+                Some((class(key)?, networks?))
+            });
+            Self(all.collect())
+        })
+    }
+
+    /// Reads an object with a list of networks, or one text with commas, for each class.
+    ///
+    /// # Errors
+    /// Returns the reason why the value is invalid, for the client.
+    pub(crate) fn read(value: &Value) -> Result<Self, String> {
+        let members =
+            value.as_object().ok_or("must be an object with a list of networks for each surface")?;
+        let mut all = Vec::new();
+        for (key, value) in members {
+            let class = NetworkClass::ALL.into_iter().find(|it| it.key().eq_ignore_ascii_case(key));
+            let class = class.ok_or_else(|| {
+                let keys = NetworkClass::ALL.map(|it| it.key().to_ascii_uppercase()).join(", ");
+                format!("unknown surface \"{key}\"; choose from {keys}")
+            })?;
+            if let Some(networks) = networks_of(value).map_err(|it| format!("{key}: {it}"))? {
+                all.push((class, networks));
+            }
+        }
+        Ok(Self(all))
+    }
+
+    /// Returns the networks to which a class is limited.
+    pub(crate) fn limit(&self, class: NetworkClass) -> Option<&Networks> {
+        self.0.iter().find(|it| it.0 == class).map(|it| &it.1)
+    }
+}
+
+/// Returns the networks of a list or of a text with commas; `None` if it has none.
+fn networks_of(value: &Value) -> Result<Option<Networks>, String> {
+    let read = |text: &str| match text.trim() {
+        "none" => Err("`none` is not a network; deactivate the user instead".to_owned()),
+        text => text.parse::<Networks>().map_err(|it| it.to_string()),
+    };
+    let text = match value {
+        Value::Null => String::new(),
+        Value::String(text) => text.clone(),
+        Value::Array(items) if items.len() > USER_NETWORKS_MAX => {
+            return Err(format!("more than {USER_NETWORKS_MAX} networks"));
+        }
+        Value::Array(items) => {
+            let texts: Option<Vec<&str>> = items.iter().map(Value::as_str).collect();
+            texts.ok_or("must be a list of texts, such as 192.168.0.0/16")?.join(",")
+        }
+        _ => return Err("must be a list of networks, such as 192.168.0.0/16".to_owned()),
+    };
+    Ok(Some(read(&text)?).filter(|it| !it.is_empty()))
+}
+
+/// Maximum number of networks for one class of one user.
+const USER_NETWORKS_MAX: usize = 100;
+
 impl Config {
     /// Returns the networks that may use a class.
     pub(crate) fn connect_networks(&self, class: NetworkClass) -> &Networks {
@@ -144,6 +220,10 @@ impl Config {
 
 #[cfg(test)]
 mod tests {
+    use domain::ids::UserId;
+    use domain::user::UserLevel;
+    use serde_json::json;
+
     use super::*;
 
     #[test]
@@ -185,6 +265,39 @@ mod tests {
             ["none", "10.0.0.0/8", "none", "10.0.0.0/8", "10.2.0.0/16", "10.1.0.0/16"]
         );
         assert!(NetworkClass::ALL.iter().all(|it| config.connect_networks(*it).to_string() == "any"));
+    }
+
+    #[test]
+    fn the_networks_of_a_user_limit_the_surfaces_that_have_some() {
+        let mut user = User::new(UserId(1), "a", UserLevel::Streamer, 0);
+        let mut limits = |value: Value| {
+            user.custom_properties.insert(ALLOWED_NETWORKS.to_owned(), value);
+            let networks = UserNetworks::of(&user);
+            NetworkClass::ALL.map(|it| networks.limit(it).map_or("-".to_owned(), Networks::to_string))
+        };
+        let value = json!({ "UI": ["10.0.0.0/8", "private"], "streams": "10.0.0.1, ::1", "M3U_EPG": [] });
+        let expected = ["10.0.0.0/8, private", "10.0.0.1/32, ::1/128", "-", "-", "-", "-"];
+        assert_eq!(limits(value), expected);
+        // Earlier versions stored anything.
+        assert_eq!(limits(json!(7)), ["-"; 6]);
+        let broken = json!({ "UI": ["nonsense"], "XC_API": 7, "STREAMS": ["10.0.0.1"], "else": [] });
+        assert_eq!(limits(broken), ["none", "10.0.0.1/32", "none", "-", "-", "-"]);
+    }
+
+    #[test]
+    fn invalid_networks_of_a_user_are_refused_with_the_reason() {
+        for (value, reason) in [
+            (json!([]), "must be an object"),
+            (json!({ "WEB": [] }), "unknown surface \"WEB\"; choose from UI, STREAMS"),
+            (json!({ "UI": 7 }), "UI: must be a list of networks"),
+            (json!({ "UI": [7] }), "UI: must be a list of texts"),
+            (json!({ "UI": ["10.0.0.0/33"] }), "UI: invalid network `10.0.0.0/33`"),
+            (json!({ "UI": "none" }), "UI: `none` is not a network"),
+            (json!({ "UI": vec!["::1"; 101] }), "UI: more than 100 networks"),
+        ] {
+            let refused = UserNetworks::read(&value).unwrap_err();
+            assert!(refused.starts_with(reason), "{value}: {refused}");
+        }
     }
 
     #[test]

@@ -23,6 +23,11 @@ impl Listen {
         Listen(address)
     }
 
+    /// Returns the same address with the port that was bound.
+    pub(crate) fn with_port(self, bound: SocketAddr) -> Self {
+        Listen(SocketAddr::new(self.0.ip(), bound.port()))
+    }
+
     pub(crate) fn address(self) -> SocketAddr {
         self.0
     }

@@ -30,6 +30,8 @@ pub(crate) enum NetworkDenial {
     Connect,
     /// Use it without credentials.
     Anonymous,
+    /// Use it as this user.
+    User,
 }
 
 /// Publishes an event.
@@ -60,6 +62,7 @@ impl<C: Clock> NetworkRefusals<C> {
         let reason = match denial {
             NetworkDenial::Connect => format!("this network may not use {class}{doubt}"),
             NetworkDenial::Anonymous => format!("this network needs credentials for {class}{doubt}"),
+            NetworkDenial::User => format!("this user may not use {class} from this network{doubt}"),
         };
         if matches!(class, NetworkClass::Ui | NetworkClass::Metrics) {
             debug!(client.address = %address, client.agent = caller.agent, "request refused: {reason}");

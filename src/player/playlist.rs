@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use domain::channel::Channel;
 use domain::group::Group;
+use domain::lineup::visible;
 use domain::playlist::write::{OutputEntry, write_entry, write_header};
 use domain::user::UserLevel;
 use http::header::{CACHE_CONTROL, CONTENT_DISPOSITION};
@@ -33,7 +34,8 @@ pub(super) fn routes() -> Vec<Route> {
 
 async fn all_channels(call: Call) -> Result<Content<M3u>, Refusal> {
     let (channels, groups) = (call.app.models.channels.load(), call.app.models.groups.load());
-    let channels = channels.iter().filter(|it| call.can_see(it));
+    let limits = call.view_limits();
+    let channels = channels.iter().filter(|it| visible(&limits, it));
     let text = playlist(channels, &groups, &call.caller.host);
     let content = Content::new(text).with_header(CACHE_CONTROL, "no-cache");
     Ok(content.with_header(CONTENT_DISPOSITION, "attachment; filename=\"playlist.m3u\""))

@@ -76,12 +76,12 @@ pub(super) async fn watch(call: Call, target: Target) -> Result<StreamAnswer, Re
     let request = WatchRequest { target, viewer, connection: caller.connection, seat };
     match app.switchboard.watch(request).await {
         Ok(WatchReply::Tail { client, tail }) => {
-            // A user who lost the permission in the meantime had no session yet that could be ended.
-            if let Some(user) = user.filter(|it| !may_watch(&app.models, it.id, target)) {
-                return Err(if is_active(&app, user.id) {
-                    unknown_channel()
-                } else {
-                    Denied::Inactive.into()
+            // A viewer who lost the permission in the meantime had no session yet that could be ended.
+            let viewer = user.as_ref().map_or(user::ANONYMOUS, |it| it.id);
+            if !may_watch(&app.models, viewer, target) {
+                return Err(match user {
+                    Some(user) if !is_active(&app, user.id) => Denied::Inactive.into(),
+                    _ => unknown_channel(),
                 });
             }
             let tail = first_packets(&app, target, tail).await.inspect_err(|refusal| {
@@ -106,10 +106,11 @@ pub(super) async fn watch(call: Call, target: Target) -> Result<StreamAnswer, Re
     }
 }
 
-/// Returns the seat of a viewer without credentials, if their number is limited. All of them count as one user.
+/// Returns the seat of a viewer without credentials, if their number is limited, or if they do not see every channel: a
+/// session that has to end is ended through its seat. All of them count as one user.
 fn anonymous_seat(app: &App) -> Option<SeatRequest> {
     let limit = app.config.limits.anonymous_viewers_max;
-    (limit > 0).then_some(SeatRequest { user: user::ANONYMOUS, limit })
+    (limit > 0 || app.has_users()).then_some(SeatRequest { user: user::ANONYMOUS, limit })
 }
 
 /// Returns true if the user still exists and is active.

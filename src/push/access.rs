@@ -10,6 +10,9 @@ use storage::{Change, ChangeMessage, Changes, Record};
 
 use crate::app::App;
 use crate::auth::Denied;
+use crate::config::NetworkClass;
+use crate::http::caller::Caller;
+use crate::http::reply::Refusal;
 
 /// Sub-protocol with which a browser, which cannot set headers, passes its token: `bearer, TOKEN`.
 pub(super) const BEARER: &str = "bearer";
@@ -34,6 +37,7 @@ pub(super) struct Access {
     /// The store was closed, so nothing can change any more.
     is_closed: bool,
     user: Arc<User>,
+    caller: Caller,
 }
 
 /// Returns the credentials of a request in the form of headers: from a header, else from `?token=`, else from the
@@ -84,10 +88,11 @@ fn token_after_bearer(headers: &HeaderMap) -> Option<String> {
 
 impl Access {
     /// Subscribes to changes before it looks up the user, so that no change in between is missed.
-    pub(super) fn of(app: &Arc<App>, credentials: HeaderMap) -> Result<Self, Denied> {
+    pub(super) fn of(app: &Arc<App>, credentials: HeaderMap, caller: Caller) -> Result<Self, Refusal> {
         let changes = app.models.store.changes();
         let user = app.auth.user_of(&credentials)?.ok_or(Denied::NoCredentials)?;
-        Ok(Self { app: Arc::clone(app), credentials, changes, is_closed: false, user })
+        app.check_user(&user, &caller, NetworkClass::Ui)?;
+        Ok(Self { app: Arc::clone(app), credentials, changes, is_closed: false, user, caller })
     }
 
     /// Returns the user as of the last check.
@@ -98,7 +103,7 @@ impl Access {
     /// Checks the credentials again. Reads only memory.
     pub(super) fn check(&mut self) -> Result<(), AccessLoss> {
         let user = self.app.auth.user_of(&self.credentials).ok().flatten().ok_or(AccessLoss::Credentials)?;
-        if user.id != self.user.id {
+        if user.id != self.user.id || self.app.check_user(&user, &self.caller, NetworkClass::Ui).is_err() {
             return Err(AccessLoss::Credentials);
         }
         if user.effective_level() != self.user.effective_level() {

@@ -91,7 +91,7 @@ fn open(shared: &Shared, request: UpgradeRequest) -> Result<Reply, Refusal> {
     shared.app.check_connect(&caller, NetworkClass::Ui)?;
     let credentials = access::credentials(&headers, &query);
     let credentials = credentials.ok_or(Denied::NoCredentials)?;
-    let access = Access::of(&shared.app, credentials)?;
+    let access = Access::of(&shared.app, credentials, caller.clone())?;
     let Some(ws) = ws else { return Ok(no_upgrade()) };
     let permit = shared.sockets.take(access.user().id);
     let permit = permit.ok_or_else(|| Refusal::unavailable("this user has too many open WebSockets"))?;

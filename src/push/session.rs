@@ -12,6 +12,7 @@ use std::net::IpAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
+use actors::view_limits;
 use domain::user::UserLevel;
 use futures_util::{SinkExt as _, StreamExt as _};
 use media::Connection;
@@ -81,7 +82,7 @@ impl Session {
         let close = async {
             if socket.send(Message::close_with(code, reason)).await.is_ok() {
                 // Read until the client closes too: unread frames would reset the connection before the client
-                // can_see the close code.
+                // sees the close code.
                 while let Some(Ok(_)) = socket.next().await {}
             }
         };
@@ -160,10 +161,14 @@ impl Session {
             HubMessage::Notification(it) if is_admin => Some(it.admin.clone()),
             HubMessage::Notification(it) => {
                 let (channel, text) = it.standard.as_ref()?;
-                may_see(user, &self.app.models.channels.load(), *channel).then(|| text.clone())
+                let limits = view_limits(&self.app.models, Some(user));
+                may_see(&limits, &self.app.models.channels.load(), *channel).then(|| text.clone())
             }
             HubMessage::Statistics(it) if is_admin => Some(it.for_admins()),
-            HubMessage::Statistics(it) => Some(it.for_user(user, &self.app.models.channels.load())),
+            HubMessage::Statistics(it) => {
+                let limits = view_limits(&self.app.models, Some(user));
+                Some(it.for_viewer(&limits, &self.app.models.channels.load()))
+            }
             HubMessage::Closed => None,
         }
     }

@@ -6,8 +6,8 @@ use std::time::Duration;
 
 use actors::{ChannelStatus, ClientStatus, MetricsSnapshot, Target};
 use domain::channel::Channel;
+use domain::lineup::{ViewLimits, visible};
 use domain::time::iso_millis;
-use domain::user::{User, can_see};
 use serde_json::{Value, json};
 use storage::Table;
 use tokio::time::Instant;
@@ -119,16 +119,16 @@ impl Statistics {
         self.admin.clone()
     }
 
-    /// Returns the frame with state and counts of the channels that this user may see.
-    pub(super) fn for_user(&self, user: &User, table: &Table<Channel>) -> String {
-        let own = self.channels.iter().filter(|(uuid, _)| may_see(user, table, *uuid));
+    /// Returns the frame with state and counts of the channels that are visible within these limits.
+    pub(super) fn for_viewer(&self, limits: &ViewLimits, table: &Table<Channel>) -> String {
+        let own = self.channels.iter().filter(|(uuid, _)| may_see(limits, table, *uuid));
         frame(self.sequence, &self.at, own.map(|it| it.1.clone()).collect(), None)
     }
 }
 
-/// Returns true if the user may see the channel with this uuid.
-pub(super) fn may_see(user: &User, table: &Table<Channel>, uuid: Uuid) -> bool {
-    by_uuid(table, uuid).is_some_and(|it| can_see(user, it))
+/// Returns true if the channel with this uuid is visible within these limits.
+pub(super) fn may_see(limits: &ViewLimits, table: &Table<Channel>, uuid: Uuid) -> bool {
+    by_uuid(table, uuid).is_some_and(|it| visible(limits, it))
 }
 
 fn by_uuid(table: &Table<Channel>, uuid: Uuid) -> Option<&Channel> {

@@ -1,11 +1,16 @@
 //! Calls every route as every kind of user and with every kind of input. Generated from the table of routes.
 
+use std::collections::BTreeSet;
+
 use domain::account::{Account, AccountProfile, PlaylistLocation};
 use domain::channel::Channel;
 use domain::group::Group;
-use domain::ids::{AccountId, ChannelId, GroupId, ProfileId, StreamId};
+use domain::ids::{AccountId, ChannelId, GroupId, LineupId, ProfileId, StreamId, UserGroupId};
+use domain::lineup::Lineup;
 use domain::source_url::SourceUrl;
 use domain::stream::{RequestHeaders, Stream, StreamProperties};
+use domain::user::UserLevel;
+use domain::user_group::UserGroup;
 use http::Method;
 use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
 use serde_json::{Value, json};
@@ -394,5 +399,13 @@ async fn furnished() -> Rest {
     rest.put([Group::new(GroupId(1), "News")]).await;
     let channel = Channel::new(ChannelId(1), UUID, "one", 0);
     rest.put([Channel { streams: vec![StreamId(1)], group: Some(GroupId(1)), ..channel }]).await;
+    // Visible to admins only, which the names of secrets check in every answer.
+    rest.put([Group::new(GroupId(2), SECRET)]).await;
+    let hidden = Channel::new(ChannelId(2), Uuid::from_u128(2), SECRET, 0);
+    rest.put([Channel { user_level: UserLevel::Admin, group: Some(GroupId(2)), ..hidden }]).await;
+    let mut lineup = Lineup::new(LineupId(1), SECRET, true);
+    lineup.description = SECRET.to_owned();
+    rest.put([lineup]).await;
+    rest.put([UserGroup { id: UserGroupId(1), name: SECRET.to_owned(), permissions: BTreeSet::new() }]).await;
     rest
 }

@@ -61,6 +61,11 @@ pub struct RouteInfo {
     pub operation_id: String,
 }
 
+/// Returns whether the gateway has a route with this path, with its parameters in braces.
+fn serves(path: &str) -> bool {
+    routes().iter().any(|it| it.path == path)
+}
+
 /// Returns every operation.
 pub fn table() -> Vec<RouteInfo> {
     let info = |route: Route| RouteInfo {

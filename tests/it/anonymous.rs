@@ -94,6 +94,29 @@ async fn a_caller_without_credentials_is_never_redirected_to_the_provider() {
     assert_eq!((redirected.status(), redirected.header("location")), (302, Some(&*provider.url("/News.ts"))));
 }
 
+/// Holds T-acc.8.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_channel_that_becomes_hidden_ends_for_viewers_without_credentials_and_others_keep_it() {
+    let (_provider, gateway) = gateway(|_| {}).await;
+    let anna = create_user(&gateway, "anna", |it| it.level = UserLevel::Standard).await;
+    let hides: [fn(&mut Channel); 2] = [|it| it.is_adult = true, |it| it.user_level = UserLevel::Standard];
+    for hide in hides {
+        let shown = gateway.channel("News").clone();
+        let mut hidden = shown.clone();
+        hide(&mut hidden);
+        gateway.change(move |write| write.put(&shown)).await;
+        let nameless = gateway.watch("News").await;
+        let user = Player::ask(gateway.address, gateway.get("News").header("X-API-Key", &anna.api_key)).await;
+        for player in [&nameless, &user] {
+            player.sees("picture").await;
+        }
+        gateway.change(move |write| write.put(&hidden)).await;
+        nameless.ended().await;
+        user.more_bytes(20_000).await;
+        assert_eq!(get(&gateway, &gateway.path("News")).await.status(), 404);
+    }
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn the_number_of_viewers_without_credentials_can_be_limited() {
     let (_provider, gateway) = gateway(|it| it.limits.anonymous_viewers_max = 1).await;

@@ -28,6 +28,7 @@ mod http_server;
 mod import;
 mod lifecycle;
 mod limits;
+mod lineups;
 mod live;
 mod load_test;
 mod logging;

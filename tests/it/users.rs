@@ -9,6 +9,7 @@ use serde_json::{Value, json};
 use super::support::api::{ADMIN, Api, ApiReply, PASSWORD};
 use super::support::client::Request;
 use super::support::gateway::{Setup, TestGateway};
+use super::support::users::create_user;
 use super::support::websocket::WebSocketClient;
 
 const USERS: &str = "/api/accounts/users/";
@@ -539,6 +540,113 @@ async fn a_user_plays_with_either_password_until_deactivated() {
         .await;
     check(json!({ "is_active": false }), 401, 401, 401).await;
     check(json!({ "is_active": true }), 200, 200, 401).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_core_setting_lets_players_use_the_player_password_only() {
+    let list = "#EXTM3U\n#EXTINF:-1,News\nhttp://127.0.0.1:1/news.ts\n";
+    let setup = Setup::new().list(list).config(|it| it.auth.failure_delay_max = Duration::ZERO);
+    let gateway = setup.start().await;
+    let admin = Api::first_admin(&gateway).await;
+    let id = gateway.channel("News").id;
+    let anna = json!({
+        "username": "anna", "password": RIGHT, "user_level": 0, "custom_properties": { "xc_password": "remote" },
+    });
+    assert_eq!(admin.post(USERS, anna).await.status, 201);
+    let plays = async |password: &str| {
+        let head = Request::head(format!("/live/anna/{password}/{id}.ts"));
+        Api::stranger(&gateway).ask(head).await.status
+    };
+    let rows = admin.get("/api/core/settings/").await.body;
+    let rows = rows["results"].as_array().unwrap();
+    let row = rows.iter().find(|it| it["key"] == "system_settings").unwrap();
+    let path = format!("/api/core/settings/{}/", row["id"]);
+    for (setting, expected) in [(Value::Null, 200), (json!(false), 401), (json!(true), 200)] {
+        let value = json!({ "value": { "login_password_for_players": setting } });
+        assert_eq!(admin.patch(&path, value).await.status, 200);
+        assert_eq!((plays(RIGHT).await, plays("remote").await), (expected, 200), "{setting}");
+        assert_eq!(admin.token("anna", RIGHT).await.status, 200, "the interface is not affected");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_api_key_can_be_chosen_by_its_owner_and_by_admins() {
+    const CHOSEN: &str = "k9Qz-7hTmW2xVbN4cRfLpD8sGjAeUy3o";
+    const SET: &str = "/api/accounts/api-keys/set/";
+    let (gateway, admin, anna, path) = with_anna(0).await;
+    let status = async |key: &str| Api::stranger(&gateway).key(key).get(ME).await.status;
+    assert_eq!(anna.post(SET, json!({ "key": CHOSEN })).await.body, json!({ "success": true }));
+    assert_eq!(status(CHOSEN).await, 200);
+    for (sent, message) in [
+        ("short", "An API key must have 32 to 512 characters."),
+        (&"ab".repeat(20), "An API key must have at least 10 different characters. Use a random one."),
+    ] {
+        let refused = anna.post(SET, json!({ "key": sent })).await;
+        assert_eq!((refused.status, refused.body), (400, json!({ "key": [message] })));
+    }
+    assert_eq!(anna.post(SET, json!({ "key": CHOSEN, "user_id": 1 })).await.status, 403);
+    assert_eq!(admin.post(SET, json!({ "key": CHOSEN })).await.status, 400, "somebody else's");
+
+    // An admin sets the key of another user in its record. Clients send back the `null` that they were shown.
+    let other = CHOSEN.replace('k', "K");
+    let set = admin.patch(&path, json!({ "api_key": other })).await;
+    assert_eq!((set.status, &set.body["api_key"]), (200, &Value::Null), "{set:?}");
+    for back in [json!(null), json!("")] {
+        assert_eq!(admin.patch(&path, json!({ "api_key": back })).await.status, 200);
+    }
+    assert_eq!((status(CHOSEN).await, status(&other).await), (401, 200));
+    assert_eq!(anna.get(ME).await.text("api_key"), other);
+}
+
+/// Holds T-acc.6 for users.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_user_is_refused_on_surfaces_that_its_networks_do_not_allow() {
+    let list = "#EXTM3U\n#EXTINF:-1,News\nhttp://127.0.0.1:1/news.ts\n";
+    let setup = Setup::new().list(list).config(|it| {
+        it.auth.failure_delay_max = Duration::ZERO;
+        it.trusted_proxies = "127.0.0.1".parse().unwrap();
+    });
+    let gateway = setup.start().await;
+    let admin = create_user(&gateway, "root", |it| it.is_superuser = true).await;
+    let anna = create_user(&gateway, "anna", |_| {}).await;
+    let uuid = gateway.channel("News").uuid;
+    let path = format!("{USERS}{}/", anna.id);
+    let ask = async |key: &str, request: Request| {
+        let request = request.header("X-Forwarded-For", "192.168.1.5").header("X-API-Key", key);
+        Api::stranger(&gateway).ask(request).await.status
+    };
+    let limit = async |path: &str, networks: Value| {
+        let body = json!({ "custom_properties": { "allowed_networks": networks } }).to_string();
+        let patch = Request::get(path).method("PATCH").body("application/json", body);
+        ask(&admin.api_key, patch).await
+    };
+    let statuses = async || {
+        let stream = Request::head(format!("/proxy/ts/stream/{uuid}"));
+        let playlist = Request::get("/playlist.m3u");
+        let key = anna.api_key.as_str();
+        [ask(key, Request::get(ME)).await, ask(key, stream).await, ask(key, playlist).await]
+    };
+    assert_eq!(statuses().await, [200; 3]);
+    for (networks, expected) in [
+        (json!({ "UI": ["10.0.0.0/8"] }), [403, 200, 200]),
+        (json!({ "STREAMS": ["10.0.0.0/8"], "M3U_EPG": "192.168.1.0/24" }), [200, 403, 200]),
+        (json!({ "M3U_EPG": ["10.0.0.0/8"], "UI": [] }), [200, 200, 403]),
+        (json!(null), [200; 3]),
+    ] {
+        assert_eq!(limit(&path, networks.clone()).await, 200, "{networks}");
+        assert_eq!(statuses().await, expected, "{networks}");
+    }
+    let own = format!("{USERS}{}/", admin.id);
+    assert_eq!(limit(&own, json!({ "UI": ["10.0.0.0/8"] })).await, 400, "nobody locks themselves out");
+    assert_eq!(limit(&own, json!({ "UI": ["192.168.1.0/24"] })).await, 200);
+    assert_eq!(limit(&path, json!({ "UI": ["lan"] })).await, 400);
+
+    // Also an open socket.
+    let headers = [("x-api-key", anna.api_key.as_str()), ("x-forwarded-for", "192.168.1.5")];
+    let mut socket = WebSocketClient::open(gateway.api, "/ws/", &headers).await.unwrap();
+    assert_eq!(limit(&path, json!({ "UI": ["10.0.0.0/8"] })).await, 200);
+    assert_eq!(socket.remaining().await.1, Some(1008));
+    assert_eq!(WebSocketClient::open(gateway.api, "/ws/", &headers).await.err(), Some(403));
 }
 
 /// These need a browser.

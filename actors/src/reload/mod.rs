@@ -6,6 +6,7 @@ use domain::account::Account;
 use domain::channel::Channel;
 use domain::core_settings::{self, PROXY_SETTINGS};
 use domain::ids::UserId;
+use domain::lineup::{Lineup, ViewLimits, visible};
 use domain::setting::CoreSetting;
 use domain::settings::Settings;
 use domain::stream::Stream;
@@ -42,6 +43,19 @@ pub fn effective_settings(models: &Models, base: &Settings) -> Settings {
     effective
 }
 
+/// Returns what a user or, without one, a caller without credentials may see. While no user exists, everybody sees every
+/// enabled channel.
+pub fn view_limits(models: &Models, user: Option<&User>) -> ViewLimits {
+    match user {
+        Some(user) => {
+            let lineups = models.lineups.load();
+            ViewLimits::of(user, |id| lineups.get(id.0).cloned())
+        }
+        None if models.users.load().is_empty() => ViewLimits::none(),
+        None => ViewLimits::anonymous(),
+    }
+}
+
 /// Returns whether the user may watch the target now. A channel that does not exist or is disabled refuses and ends by
 /// itself, for everybody.
 pub fn may_watch(models: &Models, user: UserId, target: Target) -> bool {
@@ -51,13 +65,12 @@ pub fn may_watch(models: &Models, user: UserId, target: Target) -> bool {
         Target::Stream(_) => None,
     };
     if user == user::ANONYMOUS {
-        // While no user exists, everybody sees everything.
-        return users.iter().next().is_none() || channel.is_none_or(|it| user::can_see_anonymously(it));
+        return channel.is_none_or(|it| visible(&view_limits(models, None), it));
     }
     let Some(user) = users.get(user.0).filter(|it| it.is_active) else { return false };
     match target {
         Target::Stream(_) => user.may(UserLevel::Admin),
-        Target::Channel(_) => channel.is_none_or(|it| user::can_see(user, it)),
+        Target::Channel(_) => channel.is_none_or(|it| visible(&view_limits(models, Some(user)), it)),
     }
 }
 
@@ -96,7 +109,7 @@ pub(crate) async fn follow(models: Models, base: Settings, live: LiveSettings, s
 struct Round {
     plans: bool,
     settings: bool,
-    /// Users, and the visibility of channels.
+    /// Users, their lineups, and the visibility of channels.
     permissions: bool,
 }
 
@@ -123,7 +136,8 @@ impl Round {
     fn add(&mut self, change: &Change) {
         self.plans |= OF_PLANS.iter().any(|it| change.of(it).is_some());
         self.settings |= change.of(CoreSetting::COLLECTION).is_some();
-        self.permissions |= [User::COLLECTION, Channel::COLLECTION].iter().any(|it| change.of(it).is_some());
+        let of_permissions = [User::COLLECTION, Lineup::COLLECTION, Channel::COLLECTION];
+        self.permissions |= of_permissions.iter().any(|it| change.of(it).is_some());
     }
 }
 

@@ -3,11 +3,12 @@
 use std::fmt;
 use std::sync::Arc;
 
-use actors::now_ms;
+use actors::{now_ms, view_limits};
 use domain::audit::AuditEntry;
 use domain::channel::Channel;
+use domain::lineup::{ViewLimits, visible};
 use domain::secret::Secret;
-use domain::user::{self, User, UserLevel};
+use domain::user::{User, UserLevel};
 use http::{HeaderMap, Method};
 use storage::Write;
 use storage::records::append_audit_entry;
@@ -162,19 +163,39 @@ impl Call {
         self.user.as_ref().ok_or_else(Refusal::no_credentials)
     }
 
-    /// Returns whether the caller may see and watch a channel: by the permissions of the user or, without credentials, as
-    /// a viewer of the lowest level.
+    /// Returns the limits of what the caller may see and watch.
+    pub(crate) fn view_limits(&self) -> ViewLimits {
+        view_limits(&self.app.models, self.user.as_deref())
+    }
+
+    /// Returns whether the caller may see and watch a channel. For many channels, use [`Call::view_limits`] once.
     pub(crate) fn can_see(&self, channel: &Channel) -> bool {
-        match &self.user {
-            Some(user) => user::can_see(user, channel),
-            None if self.app.has_users() => user::can_see_anonymously(channel),
-            None => channel.enabled,
-        }
+        visible(&self.view_limits(), channel)
+    }
+
+    /// Returns whether the caller is a user with all permissions.
+    pub(crate) fn is_admin(&self) -> bool {
+        self.user.as_ref().is_some_and(|it| it.may(UserLevel::Admin))
+    }
+
+    /// Returns the test by which lists show a channel to the caller: admins find all channels, also disabled ones, and
+    /// others those that they may watch.
+    pub(crate) fn listed(&self) -> impl Fn(&Channel) -> bool + use<> {
+        let limits = (!self.is_admin()).then(|| self.view_limits());
+        move |channel| limits.as_ref().is_none_or(|it| visible(it, channel))
     }
 
     /// Refuses callers from networks that may not use the route.
     pub(super) fn check_connect(&self) -> Result<(), Refusal> {
         self.network_class.map_or(Ok(()), |it| self.app.check_connect(&self.caller, it))
+    }
+
+    /// Refuses users on networks from which they may not use the route.
+    pub(super) fn check_user(&self) -> Result<(), Refusal> {
+        match (&self.user, self.network_class) {
+            (Some(user), Some(class)) => self.app.check_user(user, &self.caller, class),
+            _ => Ok(()),
+        }
     }
 
     /// Refuses callers from networks that need credentials for the route.

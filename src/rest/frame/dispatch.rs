@@ -23,6 +23,7 @@ use tokio::time::timeout;
 use warp::Filter;
 use warp::reply::Response as Reply;
 
+use super::access::Access;
 use super::call::Call;
 use super::input::{FileInput, Query, RequestInput};
 use super::route::{Answer, Redirect, Route};
@@ -109,6 +110,13 @@ pub(super) async fn run(
 ) -> Result<Reply, Refusal> {
     call.check_connect()?;
     call.user = route.access.authenticate(&call).await?;
+    if let Err(refusal) = call.check_user() {
+        // Where everyone may call, credentials that are no good here are treated like missing ones.
+        if !matches!(route.access, Access::Anyone) {
+            return Err(refusal);
+        }
+        call.user = None;
+    }
     let (body, file) = read_input(route, &call, body).await?;
     if let Some(user) = call.user.as_ref().filter(|_| route.is_write()) {
         call.app.write_pace.wait(user).await;
@@ -254,7 +262,7 @@ mod tests {
     use tokio::time::Instant;
 
     use super::*;
-    use crate::rest::frame::access::{Access, STREAMER};
+    use crate::rest::frame::access::STREAMER;
     use crate::rest::frame::testing::{self, Rest};
 
     /// Holds T-load.1.

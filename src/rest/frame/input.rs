@@ -122,6 +122,17 @@ impl FieldErrors {
         if self.0.is_empty() { Ok(value) } else { Err(self) }
     }
 
+    /// Returns the first message with its field, for an object inside of a field, where only one message fits.
+    pub(crate) fn first_message(self) -> String {
+        let first =
+            self.0.into_iter().find_map(|(field, messages)| Some((field, messages.into_iter().next()?)));
+        match first {
+            Some((field, message)) if field == NO_FIELD => message,
+            Some((field, message)) => format!("{field}: {message}"),
+            None => "This is not valid.".to_owned(),
+        }
+    }
+
     pub(crate) fn into_json(self) -> Value {
         self.0
             .into_iter()

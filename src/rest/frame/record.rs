@@ -5,11 +5,13 @@ use std::marker::PhantomData;
 use domain::account::Account;
 use domain::channel::Channel;
 use domain::group::Group;
+use domain::lineup::Lineup;
 use domain::login::DeviceLogin;
 use domain::setting::CoreSetting;
 use domain::stream::Stream;
 use domain::stream_profile::StreamProfile;
 use domain::user::User;
+use domain::user_group::UserGroup;
 use storage::{Record, Table, Write};
 
 use super::call::Call;
@@ -145,9 +147,11 @@ nouns! {
     Account = "M3UAccount",
     Channel = "Channel",
     Group = "ChannelGroup",
+    Lineup = "ChannelProfile",
     CoreSetting = "CoreSettings",
     DeviceLogin = "DeviceLogin",
     Stream = "Stream",
     StreamProfile = "StreamProfile",
     User = "User",
+    UserGroup = "Group",
 }

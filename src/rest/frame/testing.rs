@@ -28,6 +28,7 @@ use storage::{Models, Record, Store};
 use tempfile::TempDir;
 use tokio::runtime::Handle;
 use tower_service::Service;
+use url::form_urlencoded;
 use warp::Filter;
 
 use super::access::Access;
@@ -295,7 +296,9 @@ impl Rest {
         let is_admin = user.is_some_and(|it| it.may(UserLevel::Admin));
         // Users may see their own player password.
         let own = user.and_then(|it| it.player_password.as_ref()).map_or(SECRET, |it| it.expose());
-        let others = answer.text.replace(&format!("{own}\""), "\"");
+        let encoded =
+            format!("password={}", form_urlencoded::byte_serialize(own.as_bytes()).collect::<String>());
+        let others = answer.text.replace(&format!("{own}\""), "\"").replace(&encoded, "");
         assert!(is_admin || !others.contains(SECRET), "the answer contains a secret: {said}");
 
         let path = path.split('?').next().unwrap_or_default();

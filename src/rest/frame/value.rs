@@ -1,7 +1,8 @@
 //! The types of fields: their form on the wire, and how each is read.
 
 use domain::ids::{
-    AccountId, ChannelId, DeviceLoginId, GroupId, ProfileId, StreamId, StreamProfileId, UserId,
+    AccountId, ChannelId, DeviceLoginId, GroupId, LineupId, PermissionId, ProfileId, StreamId,
+    StreamProfileId, UserGroupId, UserId,
 };
 use domain::secret::Secret;
 use domain::user::UserLevel;
@@ -177,6 +178,26 @@ impl Readable for Secret {
     }
 }
 
+/// A secret that an answer shows to its owner. It does not print itself.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct ShownSecret(pub(crate) Secret);
+
+impl Shape for ShownSecret {
+    const KIND: Kind = Kind::Text;
+}
+
+impl Readable for ShownSecret {
+    fn read(value: &Value, field: &Field) -> Result<Self, String> {
+        Secret::read(value, field).map(Self)
+    }
+}
+
+impl Serialize for ShownSecret {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_str(self.0.expose())
+    }
+}
+
 impl Shape for bool {
     const KIND: Kind = Kind::Flag;
 }
@@ -242,7 +263,19 @@ macro_rules! ids {
         }
     )+};
 }
-ids!(AccountId, ChannelId, DeviceLoginId, GroupId, ProfileId, StreamId, StreamProfileId, UserId);
+ids!(
+    AccountId,
+    ChannelId,
+    DeviceLoginId,
+    GroupId,
+    LineupId,
+    PermissionId,
+    ProfileId,
+    StreamId,
+    StreamProfileId,
+    UserGroupId,
+    UserId
+);
 
 impl Shape for f64 {
     const KIND: Kind = Kind::Number;

@@ -7,9 +7,11 @@ pub(crate) mod stream_index;
 use domain::account::{Account, RefreshRecord};
 use domain::channel::Channel;
 use domain::group::Group;
+use domain::lineup::Lineup;
 use domain::setting::CoreSetting;
 use domain::stream_profile::StreamProfile;
 use domain::user::User;
+use domain::user_group::UserGroup;
 
 pub use self::seed::{seed, store_catalogue};
 use crate::error::Result;
@@ -26,9 +28,11 @@ pub struct Models {
     pub refreshes: View<Table<RefreshRecord>>,
     pub channels: View<Table<Channel>>,
     pub groups: View<Table<Group>>,
+    pub lineups: View<Table<Lineup>>,
     pub settings: View<Table<CoreSetting>>,
     pub stream_profiles: View<Table<StreamProfile>>,
     pub users: View<Table<User>>,
+    pub user_groups: View<Table<UserGroup>>,
     pub streams: StreamIndex,
 }
 
@@ -40,9 +44,11 @@ impl Models {
             refreshes: store.table()?,
             channels: store.table()?,
             groups: store.table()?,
+            lineups: store.table()?,
             settings: store.table()?,
             stream_profiles: store.table()?,
             users: store.table()?,
+            user_groups: store.table()?,
             streams: StreamIndex::start(&store)?,
             store,
         })

@@ -4,12 +4,14 @@ mod account;
 mod audit;
 mod channel;
 mod group;
+mod lineup;
 mod login;
 mod refresh;
 mod setting;
 mod stream;
 mod stream_profile;
 mod user;
+mod user_group;
 
 pub use self::account::next_profile_id;
 pub use self::audit::append_audit_entry;
@@ -24,10 +26,12 @@ pub fn schema() -> Schema {
         .with::<domain::audit::AuditEntry>()
         .with::<domain::channel::Channel>()
         .with::<domain::group::Group>()
+        .with::<domain::lineup::Lineup>()
         .with::<domain::login::DeviceLogin>()
         .with::<domain::secret::ServerKeys>()
         .with::<domain::setting::CoreSetting>()
         .with::<domain::stream::Stream>()
         .with::<domain::stream_profile::StreamProfile>()
         .with::<domain::user::User>()
+        .with::<domain::user_group::UserGroup>()
 }

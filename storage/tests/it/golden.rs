@@ -19,8 +19,10 @@ use domain::audit::AuditEntry;
 use domain::channel::Channel;
 use domain::group::Group;
 use domain::ids::{
-    AccountId, ChannelId, DeviceLoginId, GroupId, ProfileId, StreamId, StreamProfileId, UserId,
+    AccountId, ChannelId, DeviceLoginId, GroupId, LineupId, PermissionId, ProfileId, StreamId,
+    StreamProfileId, UserGroupId, UserId,
 };
+use domain::lineup::Lineup;
 use domain::login::DeviceLogin;
 use domain::secret::{Secret, ServerKeys};
 use domain::setting::CoreSetting;
@@ -28,6 +30,7 @@ use domain::source_url::SourceUrl;
 use domain::stream::{RequestHeaders, Stream, StreamOverrides, StreamProperties};
 use domain::stream_profile::StreamProfile;
 use domain::user::{ApiKey, User, UserLevel};
+use domain::user_group::UserGroup;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use storage::records::schema;
@@ -105,6 +108,14 @@ fn group() -> Group {
     group
 }
 
+fn lineup() -> Lineup {
+    let mut lineup = Lineup::new(LineupId(7), "Kids", true);
+    lineup.description = "For children".to_owned();
+    lineup.set(ChannelId(4), false);
+    lineup.set(ChannelId(70_000), false);
+    lineup
+}
+
 fn server_keys() -> ServerKeys {
     ServerKeys { tokens: [1; 32], lookup: [2; 32] }
 }
@@ -162,6 +173,14 @@ fn user() -> User {
     }
 }
 
+fn user_group() -> UserGroup {
+    UserGroup {
+        id: UserGroupId(8),
+        name: "Family".to_owned(),
+        permissions: [PermissionId(4), PermissionId(12)].into(),
+    }
+}
+
 /// Returns a record of every type, as this version writes it.
 fn now() -> Vec<Value> {
     vec![
@@ -169,6 +188,7 @@ fn now() -> Vec<Value> {
         written(&audit_entry()),
         written(&channel()),
         written(&group()),
+        written(&lineup()),
         written(&refresh()),
         written(&server_keys()),
         written(&login()),
@@ -176,6 +196,7 @@ fn now() -> Vec<Value> {
         written(&stream(1)),
         written(&stream_profile()),
         written(&user()),
+        written(&user_group()),
     ]
 }
 
@@ -217,6 +238,7 @@ fn records_of_every_released_version_still_decode() {
             AuditEntry::COLLECTION => reads::<AuditEntry>(line),
             Channel::COLLECTION => reads::<Channel>(line),
             Group::COLLECTION => reads::<Group>(line),
+            Lineup::COLLECTION => reads::<Lineup>(line),
             RefreshRecord::COLLECTION => reads::<RefreshRecord>(line),
             ServerKeys::COLLECTION => reads::<ServerKeys>(line),
             DeviceLogin::COLLECTION => reads::<DeviceLogin>(line),
@@ -224,6 +246,7 @@ fn records_of_every_released_version_still_decode() {
             Stream::COLLECTION => reads::<Stream>(line),
             StreamProfile::COLLECTION => reads::<StreamProfile>(line),
             User::COLLECTION => reads::<User>(line),
+            UserGroup::COLLECTION => reads::<UserGroup>(line),
             other => panic!("unknown collection {other}"),
         }
     }

@@ -3,7 +3,8 @@
 use std::sync::Arc;
 
 use domain::ids::UserId;
-use domain::user::{User, UserLevel};
+use domain::secret::Secret;
+use domain::user::{API_KEY_CHARS, ApiKey, User, UserLevel, check_api_key};
 use http::StatusCode;
 use resource_derive::{Body, View};
 use serde::Serialize;
@@ -38,10 +39,21 @@ pub(crate) struct NewKeyView {
     user: UserView,
 }
 
-/// Result of revoking a key.
+/// An API key that a person has chosen.
+#[derive(Clone, Debug, Body)]
+pub(crate) struct ChosenKey {
+    /// The key: at least 32 letters, digits and signs, random. It replaces the previous one.
+    #[field(chars_max = *API_KEY_CHARS.end())]
+    key: Secret,
+    /// Id of the owner; the caller by default. Only admins may name another user.
+    #[field(example = "7")]
+    user_id: Option<Option<UserId>>,
+}
+
+/// Result of setting or revoking a key.
 #[derive(Clone, Debug, Serialize, View)]
-pub(crate) struct RevokedView {
-    /// Always `true`: the user has no key.
+pub(crate) struct KeyChangedView {
+    /// Always `true`.
     success: bool,
 }
 
@@ -59,6 +71,12 @@ pub(super) fn routes() -> Vec<Route> {
             "Creates an API key, which replaces the previous one.",
             generate,
         )),
+        action(Route::post(
+            "/api/accounts/api-keys/set/",
+            STREAMER,
+            "Sets an API key that the caller has chosen.",
+            choose,
+        )),
         action(Route::post("/api/accounts/api-keys/revoke/", STREAMER, "Revokes an API key.", revoke)),
     ]
 }
@@ -75,9 +93,22 @@ async fn generate(call: Call, body: KeyOwner) -> Result<Created<NewKeyView>, Ref
     Ok(Created(NewKeyView { key: text, user: call.render(&*user)? }))
 }
 
-async fn revoke(call: Call, body: KeyOwner) -> Result<RevokedView, Refusal> {
+async fn choose(call: Call, body: ChosenKey) -> Result<KeyChangedView, Refusal> {
+    let key = of_text(&call, "key", Some(body.key))?;
+    change(&call, KeyOwner { user_id: body.user_id }, move |user| user.api_key = key).await?;
+    Ok(KeyChangedView { success: true })
+}
+
+/// Returns the key that a client has sent in this field, for storage; `None` if it sent none.
+pub(super) fn of_text(call: &Call, field: &str, sent: Option<Secret>) -> Result<Option<ApiKey>, Refusal> {
+    let Some(key) = sent.filter(|it| !it.expose().is_empty()) else { return Ok(None) };
+    check_api_key(key.expose()).map_err(|reason| Refusal::field(field, reason.to_string()))?;
+    Ok(Some(call.app.auth.api_key(key)))
+}
+
+async fn revoke(call: Call, body: KeyOwner) -> Result<KeyChangedView, Refusal> {
     change(&call, body, |user| user.api_key = None).await?;
-    Ok(RevokedView { success: true })
+    Ok(KeyChangedView { success: true })
 }
 
 async fn change(

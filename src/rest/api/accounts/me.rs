@@ -8,14 +8,15 @@ use serde_json::{Map, Value};
 use super::users::{
     CHARS_MAX, PASSWORD_CHARS_MAX, UserView, check_email, check_name, check_name_of, new_password,
 };
-use super::{logins, passwords, properties};
+use super::{avatar, logins, passwords, properties};
 use crate::http::reply::Refusal;
 use crate::rest::frame::access::STREAMER;
 use crate::rest::frame::call::Call;
 use crate::rest::frame::record::{find, set};
 use crate::rest::frame::route::Route;
 
-/// Changes to the caller's own account. UserLevel, flags and limits can be changed by admins only, and are ignored here.
+/// Changes to the caller's own account. Level, groups, channel profiles, flags and limits can be changed by admins only,
+/// and are ignored here.
 #[derive(Clone, Debug, Body)]
 pub(crate) struct OwnEdit {
     /// Unique regardless of case. Letters, digits and `@ . + - _`.
@@ -30,7 +31,7 @@ pub(crate) struct OwnEdit {
     /// Last name, for information only.
     #[field(blank, chars_max = CHARS_MAX)]
     last_name: Option<String>,
-    /// Appearance of the user in clients.
+    /// Appearance of the user in clients, as in the user.
     avatar_config: Option<Map<String, Value>>,
     /// Merged key by key; `null` removes a key. Keys that only admins may change are ignored: `xc_password`,
     /// `hide_adult_content`, `allowed_networks`, `catchup_enabled`.
@@ -91,9 +92,9 @@ impl OwnEdit {
         }
         set(&mut user.first_name, self.first_name);
         set(&mut user.last_name, self.last_name);
-        if let Some(avatar) = self.avatar_config {
-            properties::check_size("avatar_config", &avatar)?;
-            user.avatar = avatar;
+        if let Some(config) = self.avatar_config {
+            avatar::check(&config)?;
+            user.avatar = config;
         }
         properties::merge_own(user, self.custom_properties.unwrap_or_default())
     }

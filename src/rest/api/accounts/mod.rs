@@ -1,22 +1,33 @@
 //! `/api/accounts/`: authentication and users.
 //!
-//! `tokens` (login), `logins` (logins by device), `setup` (the first admin), `api_keys`, `users` (for admins), `me` (the caller's own account).
-//! `properties` holds the custom properties of a user, two of which the gateway interprets.
+//! `tokens` (login), `logins` (logins by device), `setup` (the first admin), `api_keys`, `users` (for admins), `me` (the
+//! caller's own account), `user_groups` (groups and permissions), `addresses` (for players). `properties` holds the custom properties of a user, some
+//! of which the gateway interprets, and `avatar` the picture.
 
+mod addresses;
 mod api_keys;
+mod avatar;
 mod logins;
 mod me;
 mod passwords;
 mod properties;
 mod setup;
 mod tokens;
+mod user_groups;
 mod users;
 
 use crate::rest::frame::route::Route;
 
 pub(super) fn routes() -> Vec<Route> {
-    [tokens::routes(), logins::routes(), setup::routes(), api_keys::routes(), me::routes(), users::routes()]
-        .into_iter()
-        .flatten()
-        .collect()
+    let routes = [
+        tokens::routes(),
+        logins::routes(),
+        setup::routes(),
+        api_keys::routes(),
+        me::routes(),
+        users::routes(),
+        addresses::routes(),
+        user_groups::routes(),
+    ];
+    routes.into_iter().flatten().collect()
 }

@@ -1,18 +1,26 @@
-//! Custom properties of a user. The gateway stores two of the keys in fields of their own.
+//! Custom properties of a user. The gateway stores two of the keys in fields of their own, and checks those that clients
+//! and the gateway have in common.
 
 use domain::secret::Secret;
 use domain::user::User;
 use serde_json::{Map, Value};
 
 use super::users::PASSWORD_CHARS_MAX;
+use crate::config::{ALLOWED_NETWORKS, NetworkClass, UserNetworks};
 use crate::http::reply::Refusal;
+use crate::rest::frame::call::Call;
 
 const FIELD: &str = "custom_properties";
 /// The player password.
 const PLAYER_PASSWORD: &str = "xc_password";
 const HIDE_ADULT: &str = "hide_adult_content";
 /// Keys that only admins may change.
-const FOR_ADMINS: [&str; 4] = [PLAYER_PASSWORD, HIDE_ADULT, "allowed_networks", "catchup_enabled"];
+const FOR_ADMINS: [&str; 4] = [PLAYER_PASSWORD, HIDE_ADULT, ALLOWED_NETWORKS, "catchup_enabled"];
+/// Maximum number of days of a guide.
+const GUIDE_DAYS_MAX: u64 = 365;
+/// Maximum number of items of a menu, and length of each, in characters.
+const MENU_ITEMS_MAX: usize = 100;
+const WORD_CHARS_MAX: usize = 100;
 /// Maximum size of all properties of a user as JSON, in bytes.
 pub(super) const BYTES_MAX: usize = 100 * 1024;
 
@@ -25,10 +33,52 @@ pub(super) fn merge(user: &mut User, sent: Map<String, Value>) -> Result<(), Ref
             (HIDE_ADULT, Value::Bool(hide)) => user.hide_adult = hide,
             (HIDE_ADULT, _) => return Err(wrong(HIDE_ADULT, "Must be a valid boolean.")),
             (_, Value::Null) => drop(user.custom_properties.remove(&key)),
-            (_, value) => drop(user.custom_properties.insert(key, value)),
+            (_, value) => {
+                check_value(&key, &value).map_err(|message| wrong(&key, &message))?;
+                user.custom_properties.insert(key, value);
+            }
         }
     }
     check_size(FIELD, &user.custom_properties)
+}
+
+/// Checks the value of a key that known clients use. Any other key may have any value.
+fn check_value(key: &str, value: &Value) -> Result<(), String> {
+    let is_word = |it: &Value| it.as_str().is_some_and(|it| it.chars().count() <= WORD_CHARS_MAX);
+    let is_good = match key {
+        ALLOWED_NETWORKS => return UserNetworks::read(value).map(drop),
+        "epg_days" | "epg_prev_days" => match value.as_u64() {
+            Some(days) if days <= GUIDE_DAYS_MAX => true,
+            _ => return Err(format!("A number of days from 0 to {GUIDE_DAYS_MAX} is required.")),
+        },
+        "catchup_enabled" => match value.is_boolean() {
+            true => true,
+            false => return Err("Must be a valid boolean.".to_owned()),
+        },
+        "output_format" => is_word(value),
+        "output_profile" => is_word(value) || value.is_u64(),
+        "navOrder" | "hiddenNav" => {
+            value.as_array().is_some_and(|it| it.len() <= MENU_ITEMS_MAX && it.iter().all(is_word))
+        }
+        _ => true,
+    };
+    if is_good { Ok(()) } else { Err("This value is not valid.".to_owned()) }
+}
+
+/// Refuses a change of the caller's own networks after which this very request would be refused.
+pub(super) fn check_own_networks(
+    call: &Call,
+    apply: impl FnOnce(&mut User) -> Result<(), Refusal>,
+) -> Result<(), Refusal> {
+    let mut user = (**call.user()?).clone();
+    apply(&mut user)?;
+    match UserNetworks::of(&user).limit(NetworkClass::Ui) {
+        Some(networks) if !call.caller.is_in(networks) => Err(wrong(
+            ALLOWED_NETWORKS,
+            "Your present address is in none of these networks for the interface.",
+        )),
+        _ => Ok(()),
+    }
 }
 
 /// Merges properties that users send for themselves, without the keys that only admins may change.
@@ -155,6 +205,18 @@ mod tests {
                 "xc_password: Ensure this field has no more than 128 characters.",
             ),
             (json!({ "hide_adult_content": "yes" }), "hide_adult_content: Must be a valid boolean."),
+            (json!({ "epg_days": -1 }), "epg_days: A number of days from 0 to 365 is required."),
+            (json!({ "epg_prev_days": "7" }), "epg_prev_days: A number of days from 0 to 365 is required."),
+            (json!({ "catchup_enabled": 1 }), "catchup_enabled: Must be a valid boolean."),
+            (json!({ "output_format": ["ts"] }), "output_format: This value is not valid."),
+            (json!({ "output_profile": -1 }), "output_profile: This value is not valid."),
+            (json!({ "navOrder": "channels" }), "navOrder: This value is not valid."),
+            (json!({ "hiddenNav": [7] }), "hiddenNav: This value is not valid."),
+            (
+                json!({ "allowed_networks": { "UI": ["lan"] } }),
+                "allowed_networks: UI: invalid network `lan`: expected `loopback`, `private`, `any`, an address or \
+                 ADDRESS/PREFIX, or `none` alone",
+            ),
             (
                 json!({ "a": "x".repeat(BYTES_MAX) }),
                 "Ensure this field has no more than 102400 bytes as JSON.",

@@ -1,20 +1,25 @@
 //! `/api/accounts/users/`: all users, for admins.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use actors::now_ms;
-use domain::ids::UserId;
+use domain::ids::{LineupId, PermissionId, UserGroupId, UserId};
+use domain::lineup::Lineup;
 use domain::secret::Secret;
 use domain::user::{
-    PasswordHash, USERNAME_CHARS_MAX, User, UserLevel, UsernameError, check_username, is_last_superuser,
+    API_KEY_CHARS, PasswordHash, USERNAME_CHARS_MAX, User, UserLevel, UsernameError, check_username,
+    is_last_superuser,
 };
+use domain::user_group::{Permission, UserGroup, permissions_of};
 use http::StatusCode;
 use resource_derive::{Query, View};
 use serde::Serialize;
 use serde_json::{Map, Value};
-use storage::Write;
+use storage::{Table, Write};
 
-use super::{logins, passwords, properties};
+use super::user_groups::{PERMISSIONS_MAX, check_permissions};
+use super::{api_keys, avatar, logins, passwords, properties};
 use crate::http::reply::Refusal;
 use crate::rest::frame::access::ADMIN;
 use crate::rest::frame::call::Call;
@@ -22,7 +27,7 @@ use crate::rest::frame::input::FieldErrors;
 use crate::rest::frame::list::{Ordering, Page, Search, WholeOrPages, matches};
 use crate::rest::frame::record::{Lookup, Render, WriteOnly, find, refuse_if, set};
 use crate::rest::frame::route::{Created, NoContent, Route};
-use crate::rest::frame::value::{Time, choice};
+use crate::rest::frame::value::{ShownSecret, Time, choice};
 
 /// Maximum length of a password, in characters.
 pub(super) const PASSWORD_CHARS_MAX: usize = 128;
@@ -38,8 +43,11 @@ pub(crate) struct UserView {
     /// Assigned by the gateway and never reused.
     #[field(example = "7")]
     id: UserId,
-    /// Visible to its owner only.
-    api_key: Option<String>,
+    /// Codenames of the permissions that the user holds, directly or through a group.
+    #[field(example = "[\"view_channel\"]")]
+    all_permissions: Vec<String>,
+    /// URL or path of the picture; `null` if the user has none, or initials instead.
+    avatar_url: Option<String>,
     /// Time of the last login with a password, to the minute.
     last_login: Option<Time>,
     /// When the user was created.
@@ -68,19 +76,31 @@ pub(crate) struct UserView {
     /// 0 may watch, 1 may also see channels and status, 10 may do everything.
     #[field(required, example = "0")]
     user_level: UserLevel,
-    /// Channel profiles that limit the visible channels; an empty list means no limit.
-    #[field(edit, items_max = 1000)]
-    channel_profiles: Vec<u32>,
+    /// Ids of channel profiles. A user below level 10 sees only their channels; an empty list means no limit.
+    #[field(edit, items_max = 1000, example = "[]")]
+    channel_profiles: Vec<LineupId>,
+    /// Ids of groups of users.
+    #[field(edit, items_max = 1000, example = "[]")]
+    groups: Vec<UserGroupId>,
+    /// Ids of the permissions that the user holds directly. They are kept for clients and grant nothing; the level does.
+    #[field(edit, aliases = &["user_permissions"], items_max = PERMISSIONS_MAX, example = "[4]")]
+    permissions: Vec<PermissionId>,
     /// Maximum number of concurrent streams; 0 means no limit.
     #[field(edit, at_most = STREAM_LIMIT_MAX, example = "2")]
     stream_limit: u32,
-    /// Appearance of the user in clients.
+    /// Appearance of the user in clients: `type` is `gravatar`, `initials`, `upload` or `url`; also `url`, `initials`,
+    /// `color`, `email`, and `fallback` with `type`, `initials`, `background` and `color`.
     #[field(edit)]
     avatar_config: Map<String, Value>,
     /// Custom data, merged key by key; `null` removes a key. `xc_password` is the password for player apps,
-    /// `hide_adult_content` hides channels that are marked as adult.
+    /// `hide_adult_content` hides channels that are marked as adult, `allowed_networks` lists the networks from which the
+    /// user may use each surface (`UI`, `STREAMS`, `XC_API`, `M3U_EPG`, `TUNER`, `METRICS`); an empty list is no limit.
     #[field(edit)]
     custom_properties: Map<String, Value>,
+    /// Visible to its owner only. A text sets the key: at least 32 characters, random. `null` and an empty text keep the
+    /// present key, because clients send back what they were shown.
+    #[field(edit, blank, chars_max = *API_KEY_CHARS.end())]
+    api_key: Option<ShownSecret>,
     /// Required for a new user. A new password ends all logins of the user. That of an admin has at least 10 characters,
     /// and 8 besides the user name.
     #[field(write_only, chars_max = PASSWORD_CHARS_MAX)]
@@ -146,15 +166,18 @@ async fn retrieve(call: Call) -> Result<UserView, Refusal> {
 
 async fn create(call: Call, new: NewUser) -> Result<Created<UserView>, Refusal> {
     let mut edit = UserEdit::from(new);
+    let key = api_keys::of_text(&call, "api_key", edit.api_key.take().flatten().map(|it| it.0))?;
     let password = edit.password.take().ok_or_else(|| FieldErrors::required("password"))?;
     let mut user = User::new(UserId(0), "", UserLevel::Streamer, now_ms());
     edit.apply(&mut user)?;
     check_name_is_free(&call, &user)?;
+    user.api_key = key;
     // Hashed last, because hashing is expensive.
     user.set_password(passwords::hash(&call, &user, &password).await?);
     call.create(|write, id| {
         user.id = UserId(id);
         check_name_of(write, &user)?;
+        check_references(write, &user)?;
         Ok(user)
     })
     .await
@@ -163,15 +186,22 @@ async fn create(call: Call, new: NewUser) -> Result<Created<UserView>, Refusal> 
 async fn update(call: Call, mut edit: UserEdit) -> Result<UserView, Refusal> {
     let id = call.id()?;
     let known = call.app.models.users.load().get(id).cloned().ok_or_else(Refusal::unknown::<User>)?;
+    let key = api_keys::of_text(&call, "api_key", edit.api_key.take().flatten().map(|it| it.0))?;
     let password = edit.password.take();
-    if password.is_some() && known.id == call.user()?.id {
-        passwords::check_current(&call, &known, edit.current_password.as_ref()).await?;
+    if known.id == call.user()?.id {
+        properties::check_own_networks(&call, |user| edit.clone().apply(user))?;
+        if password.is_some() {
+            passwords::check_current(&call, &known, edit.current_password.as_ref()).await?;
+        }
     }
     let password = new_password(&call, &known, password, |user| edit.clone().apply(user)).await?;
     let (revokes, kept) = (edit.revoke_secrets == Some(true) && password.is_some(), logins::current(&call));
     call.update(move |write, user: &mut User| {
         let before = user.effective_level();
         edit.apply(user)?;
+        if key.is_some() {
+            user.api_key = key;
+        }
         logins::replace_password(write, user, password, kept)?;
         passwords::check_promotion(before, user)?;
         if revokes {
@@ -181,6 +211,7 @@ async fn update(call: Call, mut edit: UserEdit) -> Result<UserView, Refusal> {
             let field = if user.is_active { "is_superuser" } else { "is_active" };
             return Err(Refusal::field(field, LAST_SUPERUSER));
         }
+        check_references(write, user)?;
         check_name_of(write, user)
     })
     .await
@@ -238,6 +269,23 @@ pub(super) fn check_name_of(write: &Write<'_>, user: &User) -> Result<(), Refusa
     if same_name.iter().any(|it| it.id != user.id) { Err(name_is_taken()) } else { Ok(()) }
 }
 
+/// Refuses lineups and groups that do not exist.
+fn check_references(write: &Write<'_>, user: &User) -> Result<(), Refusal> {
+    for id in &user.lineups {
+        write.get::<Lineup>(id.0)?.ok_or_else(|| Refusal::no_such("channel_profiles", id))?;
+    }
+    for id in &user.groups {
+        write.get::<UserGroup>(id.0)?.ok_or_else(|| Refusal::no_such("groups", id))?;
+    }
+    Ok(())
+}
+
+/// Returns each item once, in the order of the first ones.
+fn distinct<T: Copy + Ord>(items: Vec<T>) -> Vec<T> {
+    let mut seen = BTreeSet::new();
+    items.into_iter().filter(|it| seen.insert(*it)).collect()
+}
+
 /// Returns the name if a user may have it.
 pub(super) fn check_name(name: &str) -> Result<String, Refusal> {
     let message = match check_username(name) {
@@ -277,10 +325,9 @@ impl UserEdit {
         if let Some(email) = self.email {
             user.email = check_email(email)?;
         }
-        if let Some(id) = self.channel_profiles.iter().flatten().next() {
-            // Channel profiles do not exist yet.
-            return Err(Refusal::no_such("channel_profiles", id));
-        }
+        set(&mut user.lineups, self.channel_profiles.map(distinct));
+        set(&mut user.groups, self.groups.map(distinct));
+        set(&mut user.permissions, self.permissions.map(check_permissions).transpose()?);
         set(&mut user.first_name, self.first_name);
         set(&mut user.last_name, self.last_name);
         set(&mut user.is_active, self.is_active);
@@ -288,33 +335,39 @@ impl UserEdit {
         set(&mut user.is_superuser, self.is_superuser);
         set(&mut user.level, self.user_level);
         set(&mut user.stream_limit, self.stream_limit);
-        if let Some(avatar) = self.avatar_config {
-            properties::check_size("avatar_config", &avatar)?;
-            user.avatar = avatar;
+        if let Some(config) = self.avatar_config {
+            avatar::check(&config)?;
+            user.avatar = config;
         }
         properties::merge(user, self.custom_properties.unwrap_or_default())
     }
 }
 
-/// The user who requested a view.
-pub(crate) struct Viewer(Arc<User>);
+/// The user who requested a view, and the groups of all users.
+pub(crate) struct UserLookup {
+    viewer: Arc<User>,
+    groups: Arc<Table<UserGroup>>,
+}
 
-impl Lookup for Viewer {
+impl Lookup for UserLookup {
     fn load(call: &Call) -> Result<Self, Refusal> {
-        Ok(Viewer(Arc::clone(call.user()?)))
+        Ok(Self { viewer: Arc::clone(call.user()?), groups: call.app.models.user_groups.load() })
     }
 }
 
 impl Render for User {
     type View = UserView;
-    type Lookup = Viewer;
+    type Lookup = UserLookup;
 
-    fn view(&self, Viewer(viewer): &Viewer) -> UserView {
+    fn view(&self, UserLookup { viewer, groups }: &UserLookup) -> UserView {
         let is_own = viewer.id == self.id;
         let key = self.api_key.as_ref().filter(|_| is_own);
+        let permissions = permissions_of(self, groups.iter().map(|it| &**it));
         UserView {
             id: self.id,
-            api_key: key.map(|it| it.key.expose().to_owned()),
+            api_key: key.map(|it| ShownSecret(it.key.clone())),
+            all_permissions: permissions.iter().map(Permission::codename).collect(),
+            avatar_url: avatar::url_of(self),
             last_login: self.last_login.map(Time),
             date_joined: Time(self.joined_at),
             username: self.username.clone(),
@@ -326,6 +379,8 @@ impl Render for User {
             is_superuser: self.is_superuser,
             user_level: self.level,
             channel_profiles: self.lineups.clone(),
+            groups: self.groups.clone(),
+            permissions: self.permissions.iter().copied().collect(),
             stream_limit: self.stream_limit,
             avatar_config: self.avatar.clone(),
             custom_properties: properties::visible(self, is_own || viewer.may(UserLevel::Admin)),

@@ -6,13 +6,14 @@ use std::sync::Arc;
 use domain::channel::Channel;
 use domain::group::{GROUP_NAME_CHARS_MAX, Group};
 use domain::ids::{AccountId, GroupId};
+use domain::user::UserLevel;
 use http::StatusCode;
 use resource_derive::{Query, View};
 use serde::Serialize;
 use storage::{Table, Write};
 
 use crate::http::reply::Refusal;
-use crate::rest::frame::access::{ADMIN, STANDARD};
+use crate::rest::frame::access::{ADMIN, STREAMER};
 use crate::rest::frame::call::Call;
 use crate::rest::frame::list::{Ordering, Page, Search, WholeOrPages, matches};
 use crate::rest::frame::record::{Lookup, Render, refuse_if};
@@ -26,10 +27,10 @@ pub(crate) struct ChannelGroupView {
     /// Assigned by the gateway and never reused.
     #[field(example = "7")]
     id: GroupId,
-    /// Number of channels in the group.
+    /// Number of channels in the group that the caller may see.
     #[field(example = "12")]
     channel_count: usize,
-    /// Number of playlist accounts with streams in the group.
+    /// Number of playlist accounts with streams in the group; 0 for users of level 0.
     #[field(example = "1")]
     m3u_account_count: usize,
     /// Name, unique among the current and former names of all groups.
@@ -60,9 +61,9 @@ const ONE: &str = "/api/channels/groups/{id}/";
 
 pub(super) fn routes() -> Vec<Route> {
     vec![
-        Route::get(LIST, STANDARD, "Lists channel groups.", list),
+        Route::get(LIST, STREAMER, "Lists channel groups. Non-admins see those of visible channels.", list),
         Route::post(LIST, ADMIN, "Creates a channel group.", create),
-        Route::get(ONE, STANDARD, "Returns a channel group.", retrieve),
+        Route::get(ONE, STREAMER, "Returns a channel group.", retrieve),
         Route::put(ONE, ADMIN, "Renames a channel group.", update),
         Route::patch(ONE, ADMIN, "Partially updates a channel group.", update),
         Route::delete(ONE, ADMIN, "Deletes a channel group without channels.", delete)
@@ -76,7 +77,10 @@ async fn list(
 ) -> Result<Page<ChannelGroupView>, Refusal> {
     let groups = call.app.models.groups.load();
     let searches = [&filters.search, &filters.name];
-    let is_wanted = |group: &Group| searches.iter().all(|it| matches(it.as_ref(), [&group.name]));
+    let contents = Contents::load(&call)?;
+    let is_wanted = |group: &Group| {
+        searches.iter().all(|it| matches(it.as_ref(), [&group.name])) && contents.shows(group)
+    };
     let mut groups: Vec<_> = groups.iter().filter(|it| is_wanted(it)).collect();
     let ordering = filters.ordering.unwrap_or(Ordering::ascending(By::Name));
     match ordering.by {
@@ -87,7 +91,10 @@ async fn list(
 }
 
 async fn retrieve(call: Call) -> Result<ChannelGroupView, Refusal> {
-    call.retrieve(&call.app.models.groups.load())
+    let group = call.app.models.groups.load().get(call.id()?).cloned();
+    let contents = Contents::load(&call)?;
+    let group = group.filter(|it| contents.shows(it)).ok_or_else(Refusal::unknown::<Group>)?;
+    Ok(group.view(&contents))
 }
 
 async fn create(call: Call, new: NewChannelGroup) -> Result<Created<ChannelGroupView>, Refusal> {
@@ -111,23 +118,46 @@ pub(super) fn has_channels(write: &Write<'_>, group: &Group) -> Result<bool, Ref
     Ok(!write.by::<Channel>("group", group.id.0.to_be_bytes())?.is_empty())
 }
 
-/// The channels and accounts of each group.
+/// The channels and accounts of each group, as far as the caller may see them.
 pub(crate) struct Contents {
+    /// Number of visible channels by group.
+    visible: HashMap<GroupId, usize>,
     channels: Arc<Table<Channel>>,
     /// Accounts by the name of the group in streams.
     accounts: HashMap<String, HashSet<AccountId>>,
+    level: UserLevel,
+}
+
+impl Contents {
+    /// Returns whether the caller may see the group: admins see all groups, other users those with visible channels. Users
+    /// who see streams also see groups without any channel.
+    fn shows(&self, group: &Group) -> bool {
+        let is_empty = || self.channels.by("group", group.id.0.to_be_bytes()).next().is_none();
+        match self.level {
+            UserLevel::Admin => true,
+            _ if self.visible.contains_key(&group.id) => true,
+            UserLevel::Standard => is_empty(),
+            UserLevel::Streamer => false,
+        }
+    }
 }
 
 impl Lookup for Contents {
     fn load(call: &Call) -> Result<Self, Refusal> {
+        let level = call.user()?.effective_level();
         let mut accounts = HashMap::<_, HashSet<_>>::new();
         let streams = call.app.models.streams.load();
-        for account in streams.accounts() {
+        for account in streams.accounts().into_iter().filter(|_| level > UserLevel::Streamer) {
             for (name, _) in streams.groups(Some(&HashSet::from([account]))) {
                 accounts.entry(name).or_default().insert(account);
             }
         }
-        Ok(Contents { channels: call.app.models.channels.load(), accounts })
+        let (channels, is_listed) = (call.app.models.channels.load(), call.listed());
+        let mut visible = HashMap::new();
+        for group in channels.iter().filter(|it| is_listed(it)).filter_map(|it| it.group) {
+            *visible.entry(group).or_default() += 1;
+        }
+        Ok(Contents { visible, channels, accounts, level })
     }
 }
 
@@ -140,7 +170,7 @@ impl Render for Group {
             self.names().filter_map(|it| contents.accounts.get(it)).flatten().collect();
         ChannelGroupView {
             id: self.id,
-            channel_count: contents.channels.by("group", self.id.0.to_be_bytes()).count(),
+            channel_count: contents.visible.get(&self.id).copied().unwrap_or_default(),
             m3u_account_count: accounts.len(),
             name: self.name.clone(),
         }
@@ -157,7 +187,9 @@ mod tests {
     use uuid::Uuid;
 
     use super::*;
-    use crate::rest::frame::testing::Rest;
+    use crate::rest::frame::testing::{
+        ADMIN as ADMIN_USER, Rest, STANDARD as STANDARD_USER, STREAMER as STREAMER_USER,
+    };
 
     async fn make(rest: &Rest, name: &str) -> u64 {
         let made = rest.admin("POST", LIST, json!({ "name": name })).await;
@@ -229,6 +261,32 @@ mod tests {
             0
         );
         assert_eq!(rest.admin("DELETE", &one(id), Value::Null).await.status, 204);
+    }
+
+    #[tokio::test]
+    async fn users_see_the_groups_of_their_visible_channels() {
+        let rest = Rest::start().await;
+        let (news, adult, empty) =
+            (make(&rest, "news").await, make(&rest, "adult").await, make(&rest, "empty").await);
+        let admins = Channel { user_level: UserLevel::Admin, ..channel(2, news) };
+        rest.put([
+            channel(1, news),
+            admins,
+            Channel { user_level: UserLevel::Standard, ..channel(3, adult) },
+        ])
+        .await;
+        for (user, expected) in [
+            (STREAMER_USER, json!([[news, 1]])),
+            (STANDARD_USER, json!([[adult, 1], [empty, 0], [news, 1]])),
+            (ADMIN_USER, json!([[adult, 1], [empty, 0], [news, 2]])),
+        ] {
+            let listed = rest.ask(user, "GET", LIST, Value::Null).await.body;
+            let listed = listed["results"].as_array().unwrap().iter();
+            let counts: Value = listed.map(|it| json!([it["id"], it["channel_count"]])).collect();
+            assert_eq!(counts, expected, "{user}");
+        }
+        assert_eq!(rest.streamer("GET", &one(adult), Value::Null).await.status, 404);
+        assert_eq!(rest.streamer("GET", &one(news), Value::Null).await.status, 200);
     }
 
     #[tokio::test]

@@ -1,4 +1,4 @@
-//! `/api/channels/`: channels, their streams and their groups.
+//! `/api/channels/`: channels, their streams, their groups and the lineups that select them.
 
 #[expect(
     clippy::module_inception,
@@ -7,12 +7,14 @@
 mod channels;
 mod group_cleanup;
 mod groups;
+mod lineups;
 mod streams;
 pub(super) mod values;
 
 use crate::rest::frame::route::Route;
 
 pub(super) fn routes() -> Vec<Route> {
-    let routes = [channels::routes(), groups::routes(), group_cleanup::routes(), streams::routes()];
+    let routes =
+        [channels::routes(), groups::routes(), group_cleanup::routes(), lineups::routes(), streams::routes()];
     routes.into_iter().flatten().collect()
 }

@@ -149,7 +149,11 @@ fn defaults(key: &str, app: &App) -> Map<String, Value> {
             let profile = built_in.iter().find(|it| it.delivery == base.default_stream_profile);
             json!({ "default_stream_profile": profile.map(|it| it.id) })
         }
-        _ => json!({ "time_zone": DEFAULT_TIME_ZONE, "log_level": app.config.log.level }),
+        _ => json!({
+            "time_zone": DEFAULT_TIME_ZONE,
+            "log_level": app.config.log.level,
+            "login_password_for_players": core_settings::login_password_for_players(None),
+        }),
     };
     members(&defaults)
 }
@@ -167,7 +171,9 @@ mod tests {
         assert_eq!(keys, ["proxy_settings", "stream_settings", "system_settings"]);
         assert_eq!(rows["results"][0]["defaults"]["stall_timeout"], json!(5.0));
         assert_eq!(rows["results"][1]["defaults"], json!({ "default_stream_profile": 1 }));
-        assert_eq!(rows["results"][2]["defaults"], json!({ "time_zone": "UTC", "log_level": "info" }));
+        let of_system =
+            json!({ "time_zone": "UTC", "log_level": "info", "login_password_for_players": true });
+        assert_eq!(rows["results"][2]["defaults"], of_system);
         assert_eq!(rows["results"][2]["value"], json!({}));
         assert_eq!(rest.standard("GET", "/api/core/settings/4/", Value::Null).await.status, 404);
         assert_eq!(rest.standard("GET", "/api/core/settings/0/", Value::Null).await.status, 404);

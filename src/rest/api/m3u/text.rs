@@ -7,7 +7,7 @@ use serde_json::Value;
 
 use super::view::{M3UAccountRuleView, NewM3UAccountRule};
 use crate::rest::frame::field::{Field, Kind};
-use crate::rest::frame::input::{Element, FieldErrors, NO_FIELD};
+use crate::rest::frame::input::{Element, FieldErrors};
 use crate::rest::frame::value::{Readable, Shape};
 
 /// A text with significant white space, such as a pattern.
@@ -50,7 +50,7 @@ impl Readable for AccountType {
 
 impl Readable for M3UAccountRuleView {
     fn read(value: &Value, _: &Field) -> Result<Self, String> {
-        let new = NewM3UAccountRule::read_element(value, false).map_err(first_message)?;
+        let new = NewM3UAccountRule::read_element(value, false).map_err(FieldErrors::first_message)?;
         Ok(M3UAccountRuleView { field: new.field, find: new.find, replace: new.replace })
     }
 }
@@ -58,17 +58,6 @@ impl Readable for M3UAccountRuleView {
 impl M3UAccountRuleView {
     pub(super) fn into_rule(self) -> Rule {
         Rule { field: self.field.0, find: self.find.0, replace: self.replace.0 }
-    }
-}
-
-/// Returns the first error inside a field, where only one message fits.
-fn first_message(errors: FieldErrors) -> String {
-    let errors = errors.into_json();
-    let first = errors.as_object().and_then(|it| it.iter().next());
-    match first.and_then(|(field, messages)| Some((field, messages.get(0)?.as_str()?))) {
-        Some((field, message)) if field == NO_FIELD => message.to_owned(),
-        Some((field, message)) => format!("{field}: {message}"),
-        None => "This is not valid.".to_owned(),
     }
 }
 

@@ -2,14 +2,15 @@
 
 use actors::{ChannelOverview, ChannelStatus, ClientStatus, Target};
 use domain::ids::{ProfileId, StreamId};
+use domain::lineup::visible;
 use resource_derive::View;
 use serde::Serialize;
 use storage::Models;
 use uuid::Uuid;
 
-use super::{live, no_answer};
+use super::{live, no_answer, not_live};
 use crate::http::reply::Refusal;
-use crate::rest::frame::access::ADMIN;
+use crate::rest::frame::access::STANDARD;
 use crate::rest::frame::call::Call;
 use crate::rest::frame::route::Route;
 use crate::rest::frame::value::Time;
@@ -82,7 +83,7 @@ pub(crate) struct LiveChannelView {
     /// Number of clients.
     #[field(example = "1")]
     client_count: usize,
-    /// The clients.
+    /// The clients; for admins.
     clients: Vec<LiveClientView>,
 }
 
@@ -122,19 +123,67 @@ pub(crate) struct LiveClientView {
 
 pub(super) fn routes() -> Vec<Route> {
     vec![
-        Route::get("/proxy/ts/status", ADMIN, "Lists live channels.", list),
-        Route::get("/proxy/ts/status/{uuid}", ADMIN, "Returns a live channel.", retrieve),
+        Route::get(
+            "/proxy/ts/status",
+            STANDARD,
+            "Lists live channels. Non-admins see state and counts of visible channels.",
+            list,
+        ),
+        Route::get("/proxy/ts/status/{uuid}", STANDARD, "Returns a live channel.", retrieve),
     ]
 }
 
 async fn list(call: Call) -> Result<LiveChannelsView, Refusal> {
     let all = call.app.switchboard.overview().await.map_err(no_answer)?;
-    let channels: Vec<_> = all.iter().map(|it| view(&call.app.models, it)).collect();
+    let channels: Vec<_> = match call.is_admin() {
+        true => all.iter().map(|it| view(&call.app.models, it)).collect(),
+        false => {
+            let is_visible = visible_targets(&call);
+            let own = all.iter().filter(|it| is_visible(it.target));
+            own.map(|it| view(&call.app.models, it).reduced()).collect()
+        }
+    };
     Ok(LiveChannelsView { count: channels.len(), channels })
 }
 
 async fn retrieve(call: Call) -> Result<LiveChannelView, Refusal> {
-    Ok(answered(live(&call).await?.1))
+    if call.is_admin() {
+        return Ok(answered(live(&call).await?.1));
+    }
+    // The same answer as for a channel that is not playing, which reveals nothing about others.
+    let uuid = call.uuid()?;
+    if !visible_targets(&call)(Target::Channel(uuid)) {
+        return Err(not_live(uuid));
+    }
+    Ok(answered(live(&call).await?.1).reduced())
+}
+
+/// Returns the test whether a target is a channel that the caller may see.
+fn visible_targets(call: &Call) -> impl Fn(Target) -> bool + use<> {
+    let (channels, limits) = (call.app.models.channels.load(), call.view_limits());
+    move |target| match target {
+        Target::Channel(uuid) => {
+            channels.one_by("uuid", uuid.as_bytes()).is_some_and(|it| visible(&limits, it))
+        }
+        Target::Stream(_) => false,
+    }
+}
+
+impl LiveChannelView {
+    /// Reduces the status to state and counts, for users who see neither providers nor other users.
+    fn reduced(self) -> Self {
+        LiveChannelView {
+            stream_id: None,
+            stream_name: None,
+            url: None,
+            account_name: None,
+            m3u_profile_id: None,
+            discovered_max_streams: None,
+            stream_profile: None,
+            clients: Vec::new(),
+            ..self
+        }
+    }
 }
 
 fn view(models: &Models, overview: &ChannelOverview) -> LiveChannelView {
@@ -309,6 +358,17 @@ mod tests {
             }],
         });
         assert_eq!(shown, expected);
+    }
+
+    #[test]
+    fn a_status_for_other_users_has_state_and_counts_only() {
+        let shown = serde_json::to_value(answered(status()).reduced()).unwrap();
+        assert_eq!((&shown["state"], &shown["client_count"]), (&json!("playing"), &json!(1)));
+        assert_eq!((&shown["clients"], &shown["bytes_in"]), (&json!([]), &json!(1_250_000)));
+        let text = shown.to_string();
+        for hidden in ["provider", "News HD", "192.0.2.7", "anna"] {
+            assert!(!text.contains(hidden), "{hidden}: {text}");
+        }
     }
 
     #[test]

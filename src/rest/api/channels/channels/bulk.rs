@@ -8,7 +8,6 @@ use resource_derive::{Body, Query, View};
 use serde::Serialize;
 
 use super::edit::ChannelEdit;
-use super::filters::visible;
 use super::numbers::{Changes, conflicts, holder, put_all};
 use super::view::{ChannelLookup, ChannelView};
 use crate::http::reply::Refusal;
@@ -228,8 +227,8 @@ pub(crate) struct OccupantView {
 pub(super) async fn numbers_in_range(call: Call, range: NumberRange) -> Result<NumbersInRangeView, Refusal> {
     let groups = call.app.models.groups.load();
     let is_in = |it: ChannelNumber| range.start.0 <= it && range.end.is_none_or(|end| it <= end.0);
-    let channels = call.app.models.channels.load();
-    let channels = channels.iter().filter(|it| visible(&call, it));
+    let (channels, is_listed) = (call.app.models.channels.load(), call.listed());
+    let channels = channels.iter().filter(|it| is_listed(it));
     let mut occupants: Vec<OccupantView> = channels
         .filter_map(|it| {
             let number = it.number.filter(|it| is_in(*it))?;

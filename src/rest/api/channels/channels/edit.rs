@@ -15,6 +15,7 @@ use uuid::Uuid;
 
 use super::numbers::{Changes, Taken, conflicts, put_all};
 use crate::http::reply::Refusal;
+use crate::rest::api::channels::lineups::{NewMemberships, check_lineups, set_lineups};
 use crate::rest::api::channels::streams::TVG_ID_CHARS_MAX;
 use crate::rest::api::channels::values::{
     ChannelNumberValue, GroupRef, Text, find_group, no_such, no_such_group,
@@ -25,6 +26,8 @@ use crate::rest::frame::value::WebUrl;
 
 /// Maximum number of streams of a channel.
 const STREAMS_MAX: usize = 1_000;
+/// Maximum number of channel profiles of one request.
+pub(super) const LINEUPS_MAX: usize = 1_000;
 /// Maximum size of the custom properties as JSON, in bytes.
 const PROPERTIES_BYTES_MAX: usize = 100_000;
 
@@ -68,20 +71,35 @@ pub(crate) struct NewChannel {
     is_adult: Option<bool>,
     /// Data of clients, which the gateway does not interpret. At most 100,000 bytes.
     custom_properties: Option<Map<String, Value>>,
+    /// Ids of the channel profiles in which a new channel is enabled; `[0]` is all and `[]` is none. By default each
+    /// profile decides by its `add_new_channels`. Ignored for existing channels.
+    #[field(items_max = LINEUPS_MAX, example = "[0]")]
+    channel_profile_ids: Option<NewMemberships>,
 }
 
 /// Creates a channel.
 pub(super) fn create_channel(
     write: &mut Write<'_>,
     mut taken: Taken,
-    edit: ChannelEdit,
+    mut edit: ChannelEdit,
 ) -> Result<Channel, Refusal> {
     let id = ChannelId(write.next_id::<Channel>()?);
     let before = Channel::new(id, Uuid::new_v4(), "", now_ms());
-    let mut channel = edit.apply(write, &before)??;
+    let lineups = edit.channel_profile_ids.take().flatten();
+    let mut errors = FieldErrors::default();
+    check_lineups(write, "channel_profile_ids", &lineups, &mut errors)?;
+    let applied = edit.apply(write, &before)?;
+    let mut channel = match applied {
+        Ok(channel) => errors.or(channel)?,
+        Err(others) => {
+            errors.append(others);
+            return Err(errors.into());
+        }
+    };
     if channel.number.is_none() {
         channel.number = Some(taken.lowest(write)?);
     }
+    set_lineups(write, &[id], &lineups)?;
     put_one(write, before, channel)
 }
 

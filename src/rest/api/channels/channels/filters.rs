@@ -4,11 +4,11 @@ use std::collections::HashSet;
 use std::sync::Arc;
 
 use domain::channel::Channel;
-use domain::ids::ChannelId;
-use domain::user::{UserLevel, can_see};
+use domain::ids::{ChannelId, LineupId};
 use resource_derive::Query;
 
 use crate::http::reply::Refusal;
+use crate::rest::api::channels::lineups::find_own;
 use crate::rest::api::channels::values::{GroupFilter, GroupNames};
 use crate::rest::frame::call::Call;
 use crate::rest::frame::list::{Ordering, Search, matches};
@@ -33,6 +33,10 @@ pub(crate) struct ChannelFilters {
     enabled: Option<bool>,
     /// `active` selects enabled channels, `hidden` disabled ones; all by default.
     visibility_filter: Option<Named<Visibility>>,
+    /// Id of a channel profile. Selects its channels.
+    channel_profile_id: Option<LineupId>,
+    /// If true, `channel_profile_id` also selects the channels that are disabled in the profile.
+    show_disabled: Option<bool>,
     /// If true, selects channels without streams.
     only_streamless: Option<bool>,
     /// Order of the list; by number by default.
@@ -56,21 +60,24 @@ choice!(
     }
 );
 
-/// Returns whether the caller may see a channel. Admins see all channels, other users those that they may watch.
-pub(in crate::rest::api::channels) fn visible(call: &Call, channel: &Channel) -> bool {
-    call.user().is_ok_and(|it| it.may(UserLevel::Admin) || can_see(it, channel))
-}
-
 /// Returns a channel that the caller may see.
 pub(super) fn find_visible(call: &Call, id: u32) -> Result<Arc<Channel>, Refusal> {
-    let channels = call.app.models.channels.load();
-    let channel = channels.get(id).filter(|it| visible(call, it));
+    let (channels, is_listed) = (call.app.models.channels.load(), call.listed());
+    let channel = channels.get(id).filter(|it| is_listed(it));
     channel.cloned().ok_or_else(Refusal::unknown::<Channel>)
 }
 
 impl ChannelFilters {
     /// Returns the matching channels that the caller may see, in order.
-    pub(super) fn find(self, call: &Call) -> Vec<Arc<Channel>> {
+    pub(super) fn find(self, call: &Call) -> Result<Vec<Arc<Channel>>, Refusal> {
+        let is_listed = call.listed();
+        let lineup = match self.channel_profile_id {
+            Some(id) => {
+                let lineup = find_own(call, id).ok_or_else(|| Refusal::no_such("channel_profile_id", id))?;
+                (self.show_disabled != Some(true)).then_some(lineup)
+            }
+            None => None,
+        };
         let groups = call.app.models.groups.load();
         let group_name = |channel: &Channel| {
             let group = channel.group.and_then(|it| groups.get(it.0));
@@ -86,7 +93,8 @@ impl ChannelFilters {
         let states = [self.enabled, state];
         let is_wanted = |channel: &Channel| {
             let guide = channel.tvg_id.as_deref().unwrap_or_default();
-            visible(call, channel)
+            is_listed(channel)
+                && lineup.as_ref().is_none_or(|it| it.contains(channel.id))
                 && states.into_iter().flatten().all(|it| it == channel.enabled)
                 && of_groups.as_ref().is_none_or(|it| channel.group.is_some_and(|group| it.contains(&group)))
                 && ids.as_ref().is_none_or(|it| it.contains(&channel.id))
@@ -105,6 +113,6 @@ impl ChannelFilters {
             By::GroupName => ordering.sort_by(&mut channels, |it| group_name(it)),
             By::Id => ordering.sort_by(&mut channels, |it| it.id),
         }
-        channels
+        Ok(channels)
     }
 }

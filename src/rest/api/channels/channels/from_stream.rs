@@ -12,10 +12,11 @@ use storage::Write;
 use uuid::Uuid;
 
 use super::bulk::MANY;
-use super::edit::check_streams;
+use super::edit::{LINEUPS_MAX, check_streams};
 use super::numbers::Taken;
 use super::view::ChannelView;
 use crate::http::reply::Refusal;
+use crate::rest::api::channels::lineups::{NewMemberships, check_lineups, set_lineups};
 use crate::rest::api::channels::values::{ChannelNumberValue, Text};
 use crate::rest::frame::call::Call;
 use crate::rest::frame::field::{Field, Kind};
@@ -37,6 +38,10 @@ pub(crate) struct FromStream {
     /// Name of the channel; the name of the stream by default.
     #[field(chars_max = CHANNEL_NAME_CHARS_MAX)]
     name: Option<Text>,
+    /// Ids of the channel profiles in which the channel is enabled; `[0]` is all and `[]` is none. By default each
+    /// profile decides by its `add_new_channels`.
+    #[field(items_max = LINEUPS_MAX, example = "[0]")]
+    channel_profile_ids: Option<NewMemberships>,
 }
 
 /// Selects streams for new channels.
@@ -50,6 +55,10 @@ pub(crate) struct FromStreams {
     /// free, otherwise the lowest free one.
     #[field(example = "0")]
     starting_channel_number: Option<Option<NumberWish>>,
+    /// Ids of the channel profiles in which the channels are enabled; `[0]` is all and `[]` is none. By default each
+    /// profile decides by its `add_new_channels`.
+    #[field(items_max = LINEUPS_MAX, example = "[0]")]
+    channel_profile_ids: Option<NewMemberships>,
 }
 
 /// The created channels.
@@ -93,6 +102,10 @@ pub(super) async fn from_stream(call: Call, body: FromStream) -> Result<Created<
     let channel = call
         .write(move |write| {
             let stream = find::<Stream>(write, body.stream_id.0)?;
+            let lineups = body.channel_profile_ids.flatten();
+            let mut errors = FieldErrors::default();
+            check_lineups(write, "channel_profile_ids", &lineups, &mut errors)?;
+            errors.or(())?;
             let number = match body.channel_number.flatten() {
                 None => of_provider(write, &stream, &mut taken)?,
                 Some(NumberWish::Lowest) => taken.lowest(write)?,
@@ -102,7 +115,9 @@ pub(super) async fn from_stream(call: Call, body: FromStream) -> Result<Created<
                     false => return Err(Refusal::taken("channel_number")),
                 },
             };
-            make(write, &stream, number, body.name.map(|it| it.0))
+            let channel = make(write, &stream, number, body.name.map(|it| it.0))?;
+            set_lineups(write, &[channel.id], &lineups)?;
+            Ok(channel)
         })
         .await?;
     Ok(Created(call.render(&channel)?))
@@ -115,10 +130,12 @@ pub(super) async fn from_streams(
     let mut taken = Taken::of(&call.app.models.channels.load());
     let ids = body.stream_ids;
     let wish = body.starting_channel_number.flatten();
+    let lineups = body.channel_profile_ids.flatten();
     let channel_ids = call
         .write(move |write| {
             let mut errors = FieldErrors::default();
             check_streams(write, "stream_ids", &ids, &mut errors)?;
+            check_lineups(write, "channel_profile_ids", &lineups, &mut errors)?;
             errors.or(())?;
             let mut start = match wish {
                 Some(NumberWish::At(number)) => Some(number),
@@ -136,6 +153,7 @@ pub(super) async fn from_streams(
                 start = start.map(|_| number);
                 channels.push(make(write, &stream, number, None)?.id);
             }
+            set_lineups(write, &channels, &lineups)?;
             Ok(channels)
         })
         .await?;

@@ -15,18 +15,18 @@ use std::sync::Arc;
 
 use domain::channel::Channel;
 use domain::ids::ChannelId;
+use domain::user::UserLevel;
 use http::StatusCode;
 use resource_derive::{Body, Query};
 use uuid::Uuid;
 
 use self::edit::{ChannelEdit, NewChannel, change_channel, create_channel};
-pub(super) use self::filters::visible;
 use self::filters::{ChannelFilters, find_visible};
 use self::numbers::Taken;
 use self::view::{ChannelLookup, ChannelSummaryView, ChannelView};
 use super::streams::{StreamLookup, StreamView, blocking, read};
 use crate::http::reply::Refusal;
-use crate::rest::frame::access::{ADMIN, STANDARD};
+use crate::rest::frame::access::{ADMIN, STANDARD, STREAMER};
 use crate::rest::frame::call::Call;
 use crate::rest::frame::list::{Page, WholeOrPages};
 use crate::rest::frame::record::{Lookup, Render};
@@ -53,7 +53,7 @@ pub(super) fn routes() -> Vec<Route> {
     let of_one = [one_resource(CHANNELS, CHANNEL), one_resource("/api/channels/", "/api/channels/{id}/")];
     let others = vec![
         Route::get("/api/channels/channels/ids/", STANDARD, "Lists ids of channels.", ids),
-        Route::get("/api/channels/channels/summary/", STANDARD, "Lists channels in a short form.", summary),
+        Route::get("/api/channels/channels/summary/", STREAMER, "Lists channels in a short form.", summary),
         Route::get(
             "/api/channels/channels/numbers-in-range/",
             STANDARD,
@@ -62,8 +62,8 @@ pub(super) fn routes() -> Vec<Route> {
         ),
         Route::post(
             "/api/channels/channels/by-uuids/",
-            STANDARD,
-            "Lists the channels with the given UUIDs.",
+            STREAMER,
+            "Lists the channels with the given UUIDs. Users of level 0 see nothing that refers to providers.",
             by_uuids,
         )
         .that_reads()
@@ -127,7 +127,7 @@ async fn list(
     call: Call,
     (filters, (form, paging)): (ChannelFilters, (Form, WholeOrPages)),
 ) -> Result<Page<ChannelView>, Refusal> {
-    let channels = filters.find(&call);
+    let channels = filters.find(&call)?;
     let (offset, limit) = paging.window();
     let on_page = channels.iter().skip(offset).take(limit).map(|it| &**it);
     let lookup = ChannelLookup::with_streams(&call, form.include_streams, on_page).await?;
@@ -135,18 +135,22 @@ async fn list(
 }
 
 async fn ids(call: Call, filters: ChannelFilters) -> Result<Vec<ChannelId>, Refusal> {
-    Ok(filters.find(&call).iter().map(|it| it.id).collect())
+    Ok(filters.find(&call)?.iter().map(|it| it.id).collect())
 }
 
 async fn summary(call: Call, filters: ChannelFilters) -> Result<Vec<ChannelSummaryView>, Refusal> {
-    Ok(filters.find(&call).iter().map(|it| ChannelSummaryView::of(it)).collect())
+    Ok(filters.find(&call)?.iter().map(|it| ChannelSummaryView::of(it)).collect())
 }
 
 async fn by_uuids(call: Call, body: ChannelsByUuid) -> Result<Vec<ChannelView>, Refusal> {
-    let channels = call.app.models.channels.load();
+    let (channels, is_listed) = (call.app.models.channels.load(), call.listed());
     let lookup = ChannelLookup::load(&call)?;
     let found = body.uuids.iter().filter_map(|it| channels.one_by("uuid", it.as_bytes()));
-    Ok(found.filter(|it| visible(&call, it)).map(|it| it.view(&lookup)).collect())
+    let views = found.filter(|it| is_listed(it)).map(|it| it.view(&lookup));
+    Ok(match call.user()?.may(UserLevel::Standard) {
+        true => views.collect(),
+        false => views.map(ChannelView::without_sources).collect(),
+    })
 }
 
 async fn retrieve(call: Call, form: Form) -> Result<ChannelView, Refusal> {

@@ -91,6 +91,20 @@ pub(crate) struct ChannelView {
     updated_at: Time,
 }
 
+impl ChannelView {
+    /// Removes what refers to providers, for users of the lowest level.
+    pub(super) fn without_sources(self) -> Self {
+        ChannelView {
+            streams: Vec::new(),
+            stream_profile_id: None,
+            effective_stream_profile_id: None,
+            logo_url: None,
+            custom_properties: Map::new(),
+            ..self
+        }
+    }
+}
+
 /// The short form of a channel.
 #[derive(Clone, Debug, Serialize, View)]
 pub(crate) struct ChannelSummaryView {

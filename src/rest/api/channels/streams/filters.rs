@@ -11,7 +11,6 @@ use storage::NotReady;
 
 use crate::app::App;
 use crate::http::reply::Refusal;
-use crate::rest::api::channels::channels::visible;
 use crate::rest::api::channels::values::{GroupFilter, GroupNames};
 use crate::rest::frame::call::Call;
 use crate::rest::frame::list::{Ordering, Search, matches};
@@ -80,8 +79,8 @@ impl StreamFilters {
         let groups = self.groups(call);
         let only = match self.assigned {
             Some(channel) => {
-                let channels = models.channels.load();
-                let channel = channels.get(channel.0).filter(|it| visible(call, it));
+                let (channels, is_listed) = (models.channels.load(), call.listed());
+                let channel = channels.get(channel.0).filter(|it| is_listed(it));
                 Some(channel.map(|it| it.streams.iter().copied().collect()).unwrap_or_default())
             }
             None => None,

@@ -7,7 +7,7 @@ use domain::user::User;
 use serde_json::{Value, json};
 
 use super::*;
-use crate::rest::frame::testing::{Rest, STANDARD as STANDARD_USER};
+use crate::rest::frame::testing::{Rest, STANDARD as STANDARD_USER, STREAMER as STREAMER_USER};
 
 mod many;
 
@@ -284,10 +284,34 @@ async fn other_users_see_only_the_channels_that_they_may_watch() {
         }
     }
     assert_eq!(rest.streamer("GET", LIST, Value::Null).await.status, 403);
+    let short = rest.streamer("GET", &format!("{LIST}summary/"), Value::Null).await.body;
+    let short: Vec<_> = short.as_array().unwrap().iter().map(|it| &it["name"]).collect();
+    assert_eq!(short, ["for all", "adult"], "this user of level 0 does not hide adult channels");
     let all = rest.admin("GET", &format!("{LIST}summary/"), Value::Null).await.body;
     assert_eq!(all.as_array().unwrap().len(), 4);
     let off = rest.admin("GET", &format!("{LIST}?visibility_filter=hidden"), Value::Null).await.body;
     assert_eq!((&off["count"], &off["results"][0]["name"]), (&json!(1), &json!("off")));
+}
+
+#[tokio::test]
+async fn users_of_the_lowest_level_see_nothing_that_refers_to_providers() {
+    let rest = stage().await;
+    let body = json!({
+        "name": "a", "streams": [1], "stream_profile_id": 2, "logo_url": "http://provider.example/a.png",
+        "custom_properties": { "source": "provider" },
+    });
+    let channel = make(&rest, body).await;
+    let by_uuids = async |user: u32| {
+        let sent = json!({ "uuids": [channel["uuid"]] });
+        rest.ask(user, "POST", &format!("{LIST}by-uuids/"), sent).await.body[0].clone()
+    };
+    assert_eq!(by_uuids(STANDARD_USER).await, channel);
+    let reduced = by_uuids(STREAMER_USER).await;
+    assert_eq!((&reduced["name"], &reduced["streams"]), (&json!("a"), &json!([])));
+    assert!(!reduced.to_string().contains("provider"), "{reduced}");
+    for path in ["/api/channels/streams/", "/api/channels/streams/1/", "/api/m3u/accounts/"] {
+        assert_eq!(rest.streamer("GET", path, Value::Null).await.status, 403, "{path}");
+    }
 }
 
 #[tokio::test]

@@ -1,0 +1,208 @@
+//! Lineups, which select channels, and the rule that decides which channels a viewer may see.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use serde::{Deserialize, Serialize};
+
+use crate::channel::Channel;
+use crate::ids::{ChannelId, LineupId};
+use crate::user::{User, UserLevel};
+
+/// Maximum length of a lineup's name, in characters.
+pub const LINEUP_NAME_CHARS_MAX: usize = 100;
+
+/// A named selection of channels. The interface calls it a channel profile.
+///
+/// It stores the exceptions from a default and not the channels themselves. So a new channel needs no write, a deleted
+/// channel is in no lineup, and a lineup with all channels is small.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Lineup {
+    pub id: LineupId,
+    /// Unique. Part of addresses of tuners.
+    pub name: String,
+    #[serde(default)]
+    pub description: String,
+    /// Whether channels without an exception, and therefore new ones, are in the lineup.
+    pub has_new_channels: bool,
+    /// The channels for which the opposite holds. May contain ids of deleted channels, which are never used again.
+    pub exceptions: BTreeSet<ChannelId>,
+}
+
+impl Lineup {
+    /// Creates a lineup with all channels, or with none, now and later.
+    pub fn new(id: LineupId, name: impl Into<String>, has_new_channels: bool) -> Self {
+        let (name, description) = (name.into(), String::new());
+        Self { id, name, description, has_new_channels, exceptions: BTreeSet::new() }
+    }
+
+    /// Returns whether an existing channel is in the lineup.
+    pub fn contains(&self, channel: ChannelId) -> bool {
+        self.has_new_channels != self.exceptions.contains(&channel)
+    }
+
+    /// Adds a channel, or removes it. Returns whether that was a change.
+    pub fn set(&mut self, channel: ChannelId, is_member: bool) -> bool {
+        match is_member == self.has_new_channels {
+            true => self.exceptions.remove(&channel),
+            false => self.exceptions.insert(channel),
+        }
+    }
+
+    /// Decides whether new channels are added. `channels` are all existing ones, which stay in the lineup or out of it.
+    pub fn set_new_channels(&mut self, has_new_channels: bool, channels: impl Iterator<Item = ChannelId>) {
+        if has_new_channels != self.has_new_channels {
+            self.exceptions = channels.filter(|it| self.contains(*it) != has_new_channels).collect();
+            self.has_new_channels = has_new_channels;
+        }
+    }
+
+    /// Forgets the exceptions for channels that no longer exist.
+    pub fn keep_existing(&mut self, exists: impl Fn(ChannelId) -> bool) {
+        self.exceptions.retain(|it| exists(*it));
+    }
+}
+
+/// The limits of what a viewer may see, with the lineups of a user as they are at one moment.
+#[derive(Debug, Clone)]
+pub struct ViewLimits {
+    level: UserLevel,
+    hides_adult: bool,
+    /// The channels of these lineups only. `None` is no such limit.
+    lineups: Option<Vec<Arc<Lineup>>>,
+}
+
+impl ViewLimits {
+    /// For admins, and for everybody while no user exists.
+    pub fn none() -> Self {
+        Self { level: UserLevel::Admin, hides_adult: false, lineups: None }
+    }
+
+    /// For callers without credentials: those of a viewer of the lowest level who does not see adult channels.
+    pub fn anonymous() -> Self {
+        Self { level: UserLevel::Streamer, hides_adult: true, lineups: None }
+    }
+
+    /// For a user. A lineup that does not exist has no channels, so a user never sees more because a lineup is missing.
+    pub fn of(user: &User, lineup: impl Fn(LineupId) -> Option<Arc<Lineup>>) -> Self {
+        if user.effective_level() == UserLevel::Admin {
+            return Self::none();
+        }
+        let lineups = || user.lineups.iter().filter_map(|it| lineup(*it)).collect();
+        let lineups = (!user.lineups.is_empty()).then(lineups);
+        Self { level: user.level, hides_adult: user.hide_adult, lineups }
+    }
+}
+
+/// Returns whether a viewer with these limits may see and watch the channel. Lists, playlists, guides, tuners, playback
+/// and notifications all use this rule.
+pub fn visible(limits: &ViewLimits, channel: &Channel) -> bool {
+    let is_in_lineup = || match &limits.lineups {
+        Some(lineups) => lineups.iter().any(|it| it.contains(channel.id)),
+        None => true,
+    };
+    channel.enabled
+        && limits.level >= channel.user_level
+        && !(limits.hides_adult && channel.is_adult)
+        && is_in_lineup()
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+    use uuid::Uuid;
+
+    use super::*;
+    use crate::ids::UserId;
+
+    const KIDS: LineupId = LineupId(1);
+    const NEWS: LineupId = LineupId(2);
+
+    fn channel(id: u32) -> Channel {
+        Channel::new(ChannelId(id), Uuid::from_u128(id.into()), "a", 0)
+    }
+
+    fn members(lineup: &Lineup) -> Vec<u32> {
+        (1..=5).filter(|id| lineup.contains(ChannelId(*id))).collect()
+    }
+
+    #[test]
+    fn a_lineup_keeps_its_channels_when_it_stops_adding_new_ones() {
+        let mut lineup = Lineup::new(KIDS, "Kids", true);
+        assert!(lineup.set(ChannelId(2), false) && !lineup.set(ChannelId(2), false));
+        assert_eq!(members(&lineup), [1, 3, 4, 5]);
+        // 4 and 5 do not exist yet.
+        lineup.set_new_channels(false, (1..=3).map(ChannelId));
+        assert_eq!(members(&lineup), [1, 3]);
+        assert!(lineup.set(ChannelId(4), true));
+        lineup.set_new_channels(true, (1..=4).map(ChannelId));
+        assert_eq!(members(&lineup), [1, 3, 4, 5]);
+        lineup.keep_existing(|it| it != ChannelId(2));
+        assert!(lineup.exceptions.is_empty());
+    }
+
+    /// Sees channels 1 and 2 of these lineups: 1 is in the first, 2 in the second.
+    fn sees(user: &User, channel: &Channel) -> bool {
+        let lineup = |id: LineupId| {
+            let mut lineup = Lineup::new(id, "a", false);
+            lineup.set(ChannelId(id.0), true);
+            [KIDS, NEWS].contains(&id).then(|| Arc::new(lineup))
+        };
+        visible(&ViewLimits::of(user, lineup), channel)
+    }
+
+    #[test]
+    fn a_user_sees_the_channels_of_any_of_the_assigned_lineups() {
+        let mut user = User::new(UserId(1), "a", UserLevel::Streamer, 0);
+        for (lineups, expected) in [
+            (vec![], [true, true, true]),
+            (vec![KIDS], [true, false, false]),
+            (vec![KIDS, NEWS], [true, true, false]),
+            (vec![LineupId(9)], [false, false, false]),
+        ] {
+            user.lineups = lineups;
+            assert_eq!([1, 2, 3].map(|id| sees(&user, &channel(id))), expected, "{:?}", user.lineups);
+        }
+        user.is_superuser = true;
+        assert!(sees(&user, &channel(3)), "admins see all enabled channels");
+        assert!(!sees(&user, &Channel { enabled: false, ..channel(3) }));
+    }
+
+    #[test]
+    fn level_adult_content_and_state_limit_what_is_visible() {
+        let limits = |level, hides_adult| ViewLimits { level, hides_adult, lineups: None };
+        let adult = Channel { is_adult: true, ..channel(1) };
+        let standard = Channel { user_level: UserLevel::Standard, ..channel(1) };
+        let off = Channel { enabled: false, ..channel(1) };
+        for (limits, expected) in [
+            (limits(UserLevel::Streamer, false), [true, true, false, false]),
+            (limits(UserLevel::Streamer, true), [true, false, false, false]),
+            (limits(UserLevel::Standard, true), [true, false, true, false]),
+            (ViewLimits::anonymous(), [true, false, false, false]),
+            (ViewLimits::none(), [true, true, true, false]),
+        ] {
+            let seen = [&channel(1), &adult, &standard, &off].map(|it| visible(&limits, it));
+            assert_eq!(seen, expected, "{limits:?}");
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn a_lineup_contains_what_was_last_set(
+            has_new in any::<bool>(),
+            changes in proptest::collection::vec((1u32..6, any::<bool>(), any::<Option<bool>>()), 0..20),
+        ) {
+            let mut lineup = Lineup::new(KIDS, "a", has_new);
+            let mut expected = [has_new; 5];
+            for (id, is_member, has_new) in changes {
+                lineup.set(ChannelId(id), is_member);
+                expected[id as usize - 1] = is_member;
+                if let Some(has_new) = has_new {
+                    lineup.set_new_channels(has_new, (1..=5).map(ChannelId));
+                }
+            }
+            let expected: Vec<u32> = (1..=5).filter(|id| expected[*id as usize - 1]).collect();
+            prop_assert_eq!(members(&lineup), expected);
+        }
+    }
+}

@@ -1,0 +1,224 @@
+//! `/api/accounts/users/…/addresses/`: what a user enters in players, for each interface.
+
+use domain::user::User;
+use http::StatusCode;
+use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
+use resource_derive::View;
+use serde::Serialize;
+use url::form_urlencoded::Serializer;
+
+use crate::app::App;
+use crate::http::caller::Caller;
+use crate::http::reply::Refusal;
+use crate::rest;
+use crate::rest::frame::access::{ADMIN, STREAMER};
+use crate::rest::frame::call::Call;
+use crate::rest::frame::route::Route;
+use crate::rest::frame::value::{Named, ShownSecret, choice};
+
+/// The addresses of a user for players.
+#[derive(Clone, Debug, Serialize, View)]
+pub(crate) struct PlayerAddressesView {
+    /// Address of the gateway for players, as seen from this client.
+    #[field(example = "http://192.168.1.5:9191")]
+    server_url: String,
+    /// User name for players.
+    #[field(example = "anna")]
+    username: String,
+    /// The player password. `null` if the user has none: then players take the login password, which nobody can look up,
+    /// and `PASSWORD` stands for it in the addresses.
+    password: Option<ShownSecret>,
+    /// One entry for each interface.
+    addresses: Vec<PlayerAddressView>,
+}
+
+/// The address of one interface.
+#[derive(Clone, Debug, Serialize, View)]
+pub(crate) struct PlayerAddressView {
+    /// The interface.
+    #[field(example = "m3u")]
+    kind: Named<PlayerInterface>,
+    /// Name of the channel profile of a tuner; `null` for all other interfaces, and for the tuner with all channels.
+    channel_profile: Option<String>,
+    /// Address to enter. It contains the password, except where a header is named.
+    url: String,
+    /// The header in which the API key must be sent.
+    #[field(example = "X-API-Key")]
+    header: Option<&'static str>,
+    /// Whether this version of the gateway serves the interface.
+    is_served: bool,
+}
+
+choice!(
+    /// An interface for players.
+    enum PlayerInterface {
+        Xtream = "xtream",
+        M3u = "m3u",
+        Xmltv = "xmltv",
+        M3uWithKey = "m3u_with_key",
+        XmltvWithKey = "xmltv_with_key",
+        Tuner = "tuner",
+    }
+);
+
+/// Stands for a password that is not known.
+const UNKNOWN_PASSWORD: &str = "PASSWORD";
+/// Header of the API key.
+const API_KEY: &str = "X-API-Key";
+
+pub(super) fn routes() -> Vec<Route> {
+    vec![
+        Route::get(
+            "/api/accounts/users/me/addresses/",
+            STREAMER,
+            "Returns the addresses of the caller for players.",
+            own,
+        ),
+        Route::get(
+            "/api/accounts/users/{id}/addresses/",
+            ADMIN,
+            "Returns the addresses of a user for players.",
+            of_user,
+        )
+        .refuses(StatusCode::NOT_FOUND, "The user does not exist."),
+    ]
+}
+
+async fn own(call: Call) -> Result<PlayerAddressesView, Refusal> {
+    Ok(addresses(&call, call.user()?))
+}
+
+async fn of_user(call: Call) -> Result<PlayerAddressesView, Refusal> {
+    let user = call.app.models.users.load().get(call.id()?).cloned().ok_or_else(Refusal::unknown::<User>)?;
+    Ok(addresses(&call, &user))
+}
+
+fn addresses(call: &Call, user: &User) -> PlayerAddressesView {
+    let server_url = format!("http://{}", player_host(&call.app, &call.caller));
+    let password = user.player_password.as_ref();
+    let with_login = |path: &str, more: &[(&str, &str)]| {
+        let mut query = Serializer::new(String::new());
+        let password = password.map_or(UNKNOWN_PASSWORD, |it| it.expose());
+        query.append_pair("username", &user.username).append_pair("password", password).extend_pairs(more);
+        format!("{server_url}{path}?{}", query.finish())
+    };
+    let entry = |kind, path: &str, url: String| PlayerAddressView {
+        kind: Named(kind),
+        channel_profile: None,
+        url,
+        header: None,
+        is_served: rest::serves(path),
+    };
+    let with_key = |kind, path: &str| {
+        let address = entry(kind, path, format!("{server_url}{path}"));
+        PlayerAddressView { header: Some(API_KEY), ..address }
+    };
+    let mut addresses = vec![
+        // Apps append the path themselves.
+        entry(PlayerInterface::Xtream, "/player_api.php", server_url.clone()),
+        entry(
+            PlayerInterface::M3u,
+            "/get.php",
+            with_login("/get.php", &[("type", "m3u_plus"), ("output", "ts")]),
+        ),
+        entry(PlayerInterface::Xmltv, "/xmltv.php", with_login("/xmltv.php", &[])),
+        with_key(PlayerInterface::M3uWithKey, "/playlist.m3u"),
+        with_key(PlayerInterface::XmltvWithKey, "/api/epg.xml"),
+    ];
+    let lineups = call.app.models.lineups.load();
+    let names: Vec<_> = user.lineups.iter().filter_map(|it| Some(&lineups.get(it.0)?.name)).collect();
+    if names.is_empty() {
+        let path = "/tuner/discover.json";
+        addresses.push(entry(PlayerInterface::Tuner, path, format!("{server_url}{path}")));
+    }
+    addresses.extend(names.into_iter().map(|name| {
+        let part = utf8_percent_encode(name, NON_ALPHANUMERIC);
+        let url = format!("{server_url}/tuner/{part}/discover.json");
+        let address = entry(PlayerInterface::Tuner, "/tuner/{profile}/discover.json", url);
+        PlayerAddressView { channel_profile: Some(name.clone()), ..address }
+    }));
+    PlayerAddressesView {
+        server_url: server_url.clone(),
+        username: user.username.clone(),
+        password: password.map(|it| ShownSecret(it.clone())),
+        addresses,
+    }
+}
+
+/// Returns host and port of the player port, as this caller can reach it: the host of the request, with the other port if
+/// the request came to the port of the admin API. A port that is neither belongs to a proxy, which forwards both.
+fn player_host(app: &App, caller: &Caller) -> String {
+    let ports = [app.config.api_listen, app.config.player_listen].map(|it| it.address().port());
+    with_player_port(&caller.host, ports)
+}
+
+fn with_player_port(host: &str, [api, player]: [u16; 2]) -> String {
+    match host.rsplit_once(':') {
+        Some((name, port)) if port.parse() == Ok(api) && !name.is_empty() => format!("{name}:{player}"),
+        _ => host.to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use domain::ids::LineupId;
+    use domain::lineup::Lineup;
+    use domain::secret::Secret;
+    use serde_json::{Value, json};
+
+    use super::*;
+    use crate::rest::frame::testing::{Rest, STREAMER as STREAMER_USER};
+
+    #[test]
+    fn the_player_port_replaces_the_port_of_the_admin_api() {
+        for (host, expected) in [
+            ("nas:8000", "nas:9191"),
+            ("[::1]:8000", "[::1]:9191"),
+            ("nas:9191", "nas:9191"),
+            ("tv.example", "tv.example"),
+            ("tv.example:8443", "tv.example:8443"),
+            ("[fd00::8000]", "[fd00::8000]"),
+        ] {
+            assert_eq!(with_player_port(host, [8000, 9191]), expected);
+        }
+    }
+
+    #[tokio::test]
+    async fn a_user_gets_the_addresses_of_every_player_interface_and_an_admin_those_of_all_users() {
+        let rest = Rest::start().await;
+        rest.put([Lineup::new(LineupId(1), "Kids & Co", true)]).await;
+        let anna = User {
+            player_password: Some(Secret::new("p&w d")),
+            lineups: vec![LineupId(1)],
+            ..(*rest.user(STREAMER_USER)).clone()
+        };
+        rest.put([anna.clone()]).await;
+        let headers = [("authorization", &*rest.bearer(STREAMER_USER)), ("host", "nas:8000")];
+        let own = rest.send("GET", "/api/accounts/users/me/addresses/", &headers, "").await;
+        assert_eq!(own.status, 200, "{}", own.text);
+        assert_eq!(
+            (&own.body["server_url"], &own.body["password"]),
+            (&json!("http://nas:9191"), &json!("p&w d"))
+        );
+        let url = |body: &Value, kind: &str| {
+            let found = body["addresses"].as_array().unwrap().iter().find(|it| it["kind"] == kind);
+            found.unwrap_or_else(|| panic!("no {kind}"))["url"].clone()
+        };
+        let login = "username=streamer&password=p%26w+d";
+        assert_eq!(url(&own.body, "xtream"), "http://nas:9191");
+        assert_eq!(url(&own.body, "m3u"), format!("http://nas:9191/get.php?{login}&type=m3u_plus&output=ts"));
+        assert_eq!(url(&own.body, "xmltv"), format!("http://nas:9191/xmltv.php?{login}"));
+        assert_eq!(url(&own.body, "tuner"), "http://nas:9191/tuner/Kids%20%26%20Co/discover.json");
+        let with_key = &own.body["addresses"][3];
+        assert_eq!((&with_key["header"], &with_key["is_served"]), (&json!("X-API-Key"), &json!(true)));
+
+        let path = format!("/api/accounts/users/{STREAMER_USER}/addresses/");
+        rest.put([User { player_password: None, lineups: Vec::new(), ..anna }]).await;
+        let unset = rest.admin("GET", &path, Value::Null).await.body;
+        assert_eq!(unset["password"], Value::Null);
+        assert!(url(&unset, "xmltv").as_str().unwrap().ends_with("&password=PASSWORD"));
+        assert!(url(&unset, "tuner").as_str().unwrap().ends_with("/tuner/discover.json"));
+        assert_eq!(rest.standard("GET", &path, Value::Null).await.status, 403);
+        assert_eq!(rest.admin("GET", "/api/accounts/users/99/addresses/", Value::Null).await.status, 404);
+    }
+}

@@ -1,0 +1,183 @@
+//! `/api/channels/profiles/{id}/channels/`: which channels are in a lineup; and the lineups of new channels.
+
+use std::collections::HashSet;
+
+use domain::channel::Channel;
+use domain::ids::{ChannelId, LineupId};
+use domain::lineup::Lineup;
+use http::Method;
+use resource_derive::{Body, View};
+use serde::Serialize;
+use serde_json::Value;
+use storage::Write;
+
+use crate::http::reply::Refusal;
+use crate::rest::api::channels::values::no_such;
+use crate::rest::frame::access::ADMIN;
+use crate::rest::frame::call::Call;
+use crate::rest::frame::field::Field;
+use crate::rest::frame::input::{Element, FieldErrors};
+use crate::rest::frame::record::find;
+use crate::rest::frame::route::Route;
+use crate::rest::frame::value::Readable;
+
+/// Maximum number of memberships of one request: more than a gateway has channels.
+const MEMBERSHIPS_MAX: usize = 50_000;
+
+/// Whether a channel is in the profile.
+#[derive(Clone, Debug, Body)]
+pub(crate) struct Membership {
+    /// Whether the channel is enabled in the profile.
+    #[field(example = "true")]
+    enabled: bool,
+}
+
+/// A channel of a profile after the change.
+#[derive(Clone, Debug, Serialize, View)]
+pub(crate) struct MembershipView {
+    /// Id of the channel.
+    #[field(example = "1")]
+    channel: ChannelId,
+    /// Whether the channel is enabled in the profile.
+    enabled: bool,
+}
+
+/// Whether one of many channels is in the profile.
+#[derive(Clone, Debug, Serialize, View)]
+#[resource(name = "ChannelMembership", new = NewChannelMembership)]
+pub(crate) struct ChannelMembershipView {
+    /// Id of the channel.
+    #[field(required, aliases = &["channel"], example = "1")]
+    channel_id: ChannelId,
+    /// Whether the channel is enabled in the profile.
+    #[field(required)]
+    enabled: bool,
+}
+
+impl Readable for ChannelMembershipView {
+    fn read(value: &Value, _: &Field) -> Result<Self, String> {
+        let new = NewChannelMembership::read_element(value, false).map_err(FieldErrors::first_message)?;
+        Ok(Self { channel_id: new.channel_id, enabled: new.enabled })
+    }
+}
+
+/// Changes of many channels in a profile.
+#[derive(Clone, Debug, Body)]
+pub(crate) struct Memberships {
+    /// The channels; the last entry for a channel counts.
+    #[field(aliases = &["channels"], items_max = MEMBERSHIPS_MAX, example = "[{\"channel_id\": 1, \"enabled\": true}]")]
+    memberships: Vec<ChannelMembershipView>,
+}
+
+/// Result of changing many channels in a profile.
+#[derive(Clone, Debug, Serialize, View)]
+pub(crate) struct MembershipsChangedView {
+    /// Always `success`: one invalid entry refuses all of them.
+    #[field(example = "success")]
+    status: &'static str,
+    /// Number of entries.
+    #[field(example = "2")]
+    updated: usize,
+    /// Always 0, for clients that read it.
+    #[field(example = "0")]
+    created: usize,
+    /// Always empty, for clients that read it.
+    invalid_channels: Vec<ChannelId>,
+}
+
+pub(super) fn routes() -> Vec<Route> {
+    let one = Route::each(
+        [Method::PUT, Method::PATCH],
+        "/api/channels/profiles/{id}/channels/{channel_id}/",
+        ADMIN,
+        "Sets whether a channel is enabled in a profile.",
+        set_one,
+    );
+    let many = Route::each(
+        [Method::POST, Method::PATCH],
+        "/api/channels/profiles/{id}/channels/bulk-update/",
+        ADMIN,
+        "Sets whether channels are enabled in a profile.",
+        set_many,
+    );
+    one.into_iter().chain(many.into_iter().map(Route::with_bulk_body)).collect()
+}
+
+async fn set_one(call: Call, body: Membership) -> Result<MembershipView, Refusal> {
+    let (id, channel) = (call.id()?, ChannelId(call.id_of("channel_id")?));
+    call.write(move |write| {
+        let mut lineup = find::<Lineup>(write, id)?;
+        find::<Channel>(write, channel.0)?;
+        lineup.set(channel, body.enabled);
+        write.put(&lineup)?;
+        Ok(MembershipView { channel, enabled: body.enabled })
+    })
+    .await
+}
+
+async fn set_many(call: Call, body: Memberships) -> Result<MembershipsChangedView, Refusal> {
+    let id = call.id()?;
+    // A channel that is deleted meanwhile is in no lineup, whatever is stored. One that is created meanwhile has a higher
+    // id than all others.
+    let channels = call.app.models.channels.load();
+    let newest = channels.iter().last().map(|it| it.id);
+    let changes = body.memberships;
+    let updated = changes.len();
+    call.write(move |write| {
+        let mut lineup = find::<Lineup>(write, id)?;
+        if changes.is_empty() {
+            return Err(Refusal::field("memberships", "This list may not be empty."));
+        }
+        let mut errors = FieldErrors::default();
+        for (n, change) in changes.iter().enumerate() {
+            match channels.get(change.channel_id.0) {
+                Some(channel) => drop(lineup.set(channel.id, change.enabled)),
+                None => errors.add("memberships", format!("Item {}: {}", n + 1, no_such(change.channel_id))),
+            }
+        }
+        errors.or(())?;
+        lineup.keep_existing(|it| channels.get(it.0).is_some() || Some(it) > newest);
+        Ok(write.put(&lineup)?)
+    })
+    .await?;
+    Ok(MembershipsChangedView { status: "success", updated, created: 0, invalid_channels: Vec::new() })
+}
+
+/// The lineups that new channels join, as clients name them. `None` leaves it to each lineup.
+pub(in crate::rest::api::channels) type NewMemberships = Option<Vec<LineupId>>;
+
+/// The id that stands for all lineups.
+const ALL: LineupId = LineupId(0);
+
+/// Adds an error for each of these lineups that does not exist.
+pub(in crate::rest::api::channels) fn check_lineups(
+    write: &Write<'_>,
+    field: &str,
+    wanted: &NewMemberships,
+    errors: &mut FieldErrors,
+) -> Result<(), Refusal> {
+    for id in wanted.iter().flatten().filter(|it| **it != ALL) {
+        if write.get::<Lineup>(id.0)?.is_none() {
+            errors.add(field, no_such(id));
+        }
+    }
+    Ok(())
+}
+
+/// Puts new channels into exactly these lineups: all of them if the list contains 0. `None` leaves it to each lineup.
+pub(in crate::rest::api::channels) fn set_lineups(
+    write: &mut Write<'_>,
+    channels: &[ChannelId],
+    wanted: &NewMemberships,
+) -> Result<(), Refusal> {
+    let Some(wanted) = wanted else { return Ok(()) };
+    let wanted: HashSet<LineupId> = wanted.iter().copied().collect();
+    for mut lineup in write.all::<Lineup>()? {
+        let is_member = wanted.contains(&ALL) || wanted.contains(&lineup.id);
+        let n_changed = channels.iter().filter(|it| lineup.set(**it, is_member)).count();
+        if n_changed > 0 {
+            write.put(&lineup)?;
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,19 @@
+//! Lineups.
+
+use domain::lineup::Lineup;
+
+use crate::record::{Keys, Record};
+
+impl Record for Lineup {
+    const COLLECTION: &'static str = "lineups";
+    /// Users see the channels of their lineups.
+    const GRANTS_ACCESS: bool = true;
+
+    fn id(&self) -> u32 {
+        self.id.0
+    }
+
+    fn keys(&self, keys: &mut Keys) {
+        keys.unique("name", &self.name);
+    }
+}

@@ -1,0 +1,17 @@
+//! Groups of users.
+
+use domain::user_group::UserGroup;
+
+use crate::record::{Keys, Record};
+
+impl Record for UserGroup {
+    const COLLECTION: &'static str = "user_groups";
+
+    fn id(&self) -> u32 {
+        self.id.0
+    }
+
+    fn keys(&self, keys: &mut Keys) {
+        keys.unique("name", &self.name);
+    }
+}

@@ -1,0 +1,110 @@
+//! Channel profiles: what a limited user sees and watches on every surface.
+
+use domain::user::UserLevel;
+use serde_json::{Value, json};
+
+use crate::support::api::Api;
+use crate::support::client::{Player, Request, fetch};
+use crate::support::gateway::{Setup, TestGateway};
+use crate::support::signal::Picture;
+use crate::support::upstream::Provider;
+use crate::support::users::{TestUser, create_user};
+
+const PROFILES: &str = "/api/channels/profiles/";
+const CHANNELS: [&str; 3] = ["News", "Film", "Sports"];
+
+/// Starts a gateway with three channels, an admin, and a profile with the channel News alone, which takes no new ones.
+async fn set_up() -> (Provider, TestGateway, Api, Value) {
+    let provider = Provider::start();
+    let paths = CHANNELS.map(|it| format!("/{it}.ts"));
+    for path in &paths {
+        provider.path(path).plays(Picture::new("picture"));
+    }
+    let entries: Vec<_> =
+        CHANNELS.iter().zip(&paths).map(|(name, path)| (*name, *name, path.as_str())).collect();
+    let gateway = Setup::new().list(&provider.playlist(&entries)).start().await;
+    let root = create_user(&gateway, "root", |it| it.is_superuser = true).await;
+    let admin = Api::stranger(&gateway).key(&root.api_key);
+    let made = admin.post(PROFILES, json!({ "name": "Kids", "add_new_channels": false })).await;
+    assert_eq!(made.status, 201, "{made:?}");
+    let id = made.body["id"].clone();
+    set(&admin, &id, &gateway, "News", true).await;
+    (provider, gateway, admin, id)
+}
+
+async fn set(admin: &Api, profile: &Value, gateway: &TestGateway, channel: &str, enabled: bool) {
+    let path = format!("{PROFILES}{profile}/channels/{}/", gateway.channel(channel).id);
+    let answer = admin.send("PUT", &path, json!({ "enabled": enabled })).await;
+    assert_eq!(answer.status, 200, "{answer:?}");
+}
+
+async fn limit(admin: &Api, user: &TestUser, profiles: &[&Value]) {
+    let answer =
+        admin.patch(&format!("/api/accounts/users/{}/", user.id), json!({ "channel_profiles": profiles }));
+    assert_eq!(answer.await.status, 200);
+}
+
+/// Returns the names of the channels that the user finds and may watch, by surface.
+async fn seen(gateway: &TestGateway, user: &TestUser) -> [Vec<String>; 5] {
+    let api = Api::stranger(gateway).key(&user.api_key);
+    let names = |list: &Value| -> Vec<String> {
+        list.as_array().unwrap().iter().map(|it| it["name"].as_str().unwrap().to_owned()).collect()
+    };
+    let summary = names(&api.get("/api/channels/channels/summary/").await.body);
+    let uuids: Vec<_> = CHANNELS.iter().map(|it| gateway.channel(it).uuid).collect();
+    let by_uuids = names(&api.post("/api/channels/channels/by-uuids/", json!({ "uuids": uuids })).await.body);
+    let list = api.get("/playlist.m3u").await.answer.text();
+    let playlist = list.lines().filter_map(|it| it.rsplit_once(',')).map(|it| it.1.to_owned()).collect();
+    let (mut by_uuid, mut by_id) = (Vec::new(), Vec::new());
+    for name in CHANNELS {
+        let head = Request::head(gateway.path(name)).header("X-API-Key", &user.api_key);
+        if fetch(gateway.address, head).await.status() == 200 {
+            by_uuid.push(name.to_owned());
+        }
+        let head = Request::head(user.live(&format!("{}.ts", gateway.channel(name).id)));
+        if fetch(gateway.address, head).await.status() == 200 {
+            by_id.push(name.to_owned());
+        }
+    }
+    [summary, by_uuids, playlist, by_uuid, by_id]
+}
+
+/// Holds T-acc.3.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_limited_user_sees_the_same_channels_everywhere_and_may_watch_no_others() {
+    let (_provider, gateway, admin, kids) = set_up().await;
+    let child = create_user(&gateway, "child", |_| {}).await;
+    let all: Vec<String> = CHANNELS.map(str::to_owned).into();
+    assert_eq!(seen(&gateway, &child).await, [(); 5].map(|()| all.clone()), "without a profile");
+    limit(&admin, &child, &[&kids]).await;
+    assert_eq!(seen(&gateway, &child).await, [(); 5].map(|()| vec!["News".to_owned()]));
+
+    // A channel that is created later does not join this profile.
+    let made = admin.post("/api/channels/channels/", json!({ "name": "Late" })).await;
+    assert_eq!(made.status, 201);
+    assert_eq!(seen(&gateway, &child).await[0], ["News"]);
+    let other = admin.post(PROFILES, json!({ "name": "All" })).await.body["id"].clone();
+    limit(&admin, &child, &[&kids, &other]).await;
+    assert_eq!(seen(&gateway, &child).await[0], ["News", "Film", "Sports", "Late"]);
+}
+
+/// Holds T-acc.8.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_channel_that_leaves_the_profile_of_its_viewer_ends_for_that_viewer_only() {
+    let (_provider, gateway, admin, kids) = set_up().await;
+    let child = create_user(&gateway, "child", |_| {}).await;
+    let parent = create_user(&gateway, "parent", |it| it.level = UserLevel::Standard).await;
+    limit(&admin, &child, &[&kids]).await;
+    let goes = Player::ask(gateway.address, child.asks(&gateway, "News", "tv")).await;
+    let stays = Player::ask(gateway.address, parent.asks(&gateway, "News", "tv")).await;
+    for player in [&goes, &stays] {
+        player.sees("picture").await;
+    }
+    set(&admin, &kids, &gateway, "Film", true).await;
+    goes.more_bytes(20_000).await;
+    set(&admin, &kids, &gateway, "News", false).await;
+    goes.ended().await;
+    stays.more_bytes(20_000).await;
+    assert_eq!(fetch(gateway.address, child.asks(&gateway, "News", "tv")).await.status(), 404);
+    assert_eq!(seen(&gateway, &child).await, [(); 5].map(|()| vec!["Film".to_owned()]));
+}
