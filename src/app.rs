@@ -45,6 +45,8 @@ pub(crate) struct App {
     pub(crate) admission: Arc<Admission>,
     pub(crate) network_refusals: NetworkRefusals,
     pub(crate) write_pace: WritePace,
+    /// Held while the uploaded picture of a user changes.
+    pub(crate) picture_changes: tokio::sync::Mutex<()>,
     /// True once the gateway has begun to stop.
     pub(crate) is_draining: AtomicBool,
     system: Weak<System>,
@@ -75,6 +77,7 @@ impl App {
                 NetworkRefusals::new(move |event| events.emit(event))
             },
             write_pace: WritePace::default(),
+            picture_changes: tokio::sync::Mutex::default(),
             is_draining: AtomicBool::new(false),
             system: Arc::downgrade(system),
             files: Files::new(&config.data_dir),

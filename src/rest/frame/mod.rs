@@ -13,6 +13,7 @@ pub(crate) mod input;
 pub(super) mod list;
 pub(super) mod openapi;
 pub(crate) mod pace;
+pub(crate) mod picture;
 pub(super) mod record;
 pub(crate) mod refuse;
 pub(crate) mod route;

@@ -9,6 +9,7 @@ use super::access::Access;
 use super::call::ParameterKind;
 use super::field::{Field, Kind, Record};
 use super::input::{BodyShape, FileInput};
+use super::picture::PICTURE_TYPES;
 use super::route::{AnswerShape, Route};
 use super::upload::FILE;
 
@@ -185,6 +186,12 @@ fn responses(route: &Route, schemas: &mut Schemas) -> Map<String, Value> {
                 false => json!({ "type": "string", "format": "binary" }),
             };
             json!({ "description": "Success.", "content": { media_type: { "schema": schema } } })
+        }
+        AnswerShape::Picture => {
+            let schema = json!({ "schema": { "type": "string", "format": "binary" } });
+            let content: Map<_, _> =
+                PICTURE_TYPES.iter().map(|it| ((*it).to_owned(), schema.clone())).collect();
+            json!({ "description": "Success.", "content": content })
         }
         AnswerShape::Redirect => redirect(),
     };

@@ -60,6 +60,8 @@ pub(crate) enum AnswerShape {
     Page(Kind),
     /// Text, bytes or a stream of this media type.
     Content(&'static str),
+    /// A picture of one of the media types of `PICTURE_TYPES`.
+    Picture,
     /// The header `Location`.
     Redirect,
     /// A stream of this media type, or 302 with the header `Location`.

@@ -278,7 +278,7 @@ impl Rest {
         let mut service = warp::service(self.routes.clone().map(|it| it));
         let (head, body) = service.call(request).await.unwrap().into_parts();
         let bytes = body.collect().await.unwrap().to_bytes();
-        let text = String::from_utf8(bytes.to_vec()).unwrap();
+        let text = String::from_utf8_lossy(&bytes).into_owned();
         let body =
             if text.is_empty() { Value::Null } else { serde_json::from_str(&text).unwrap_or_default() };
         let answer = Answer { status: head.status.as_u16(), headers: head.headers, text, body };

@@ -21,7 +21,7 @@ use crate::files::Files;
 use crate::http::reply::Refusal;
 
 /// Name of the part with the file. A part with another name is the file as well if it has a file name.
-pub(super) const FILE: &str = "file";
+pub(crate) const FILE: &str = "file";
 
 /// Maximum number of parts of a body.
 const PARTS_MAX: usize = 100;

@@ -2,7 +2,8 @@
 //!
 //! `tokens` (login), `logins` (logins by device), `setup` (the first admin), `api_keys`, `users` (for admins), `me` (the
 //! caller's own account), `user_groups` (groups and permissions), `addresses` (for players). `properties` holds the custom properties of a user, some
-//! of which the gateway interprets, and `avatar` the picture.
+//! of which the gateway interprets, `avatar` the
+//! appearance, and `pictures` the uploaded picture.
 
 mod addresses;
 mod api_keys;
@@ -10,6 +11,7 @@ mod avatar;
 mod logins;
 mod me;
 mod passwords;
+mod pictures;
 mod properties;
 mod setup;
 mod tokens;
@@ -27,6 +29,7 @@ pub(super) fn routes() -> Vec<Route> {
         me::routes(),
         users::routes(),
         addresses::routes(),
+        pictures::routes(),
         user_groups::routes(),
     ];
     routes.into_iter().flatten().collect()

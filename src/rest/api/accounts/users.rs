@@ -19,7 +19,7 @@ use serde_json::{Map, Value};
 use storage::{Table, Write};
 
 use super::user_groups::{PERMISSIONS_MAX, check_permissions};
-use super::{api_keys, avatar, logins, passwords, properties};
+use super::{api_keys, avatar, logins, passwords, pictures, properties};
 use crate::http::reply::Refusal;
 use crate::rest::frame::access::ADMIN;
 use crate::rest::frame::call::Call;
@@ -224,9 +224,11 @@ async fn delete(call: Call) -> Result<NoContent, Refusal> {
         refuse_if(is_last(write, id.0)?, LAST_SUPERUSER)?;
         logins::end_all(write, id)?;
         write.remove::<User>(id.0)?;
-        Ok(NoContent)
+        Ok(())
     })
-    .await
+    .await?;
+    pictures::remove_unused(&call.app, id.0).await;
+    Ok(NoContent)
 }
 
 const LAST_SUPERUSER: &str = "This is the last active superuser. Create another one first.";
