@@ -97,9 +97,9 @@ async fn replace(call: Call, id: u32, upload: Upload) -> Result<UserView, Refusa
         avatar.insert("type".to_owned(), json!("upload"));
         avatar.insert("url".to_owned(), json!(url));
     });
-    let user = user.await?;
+    let user = user.await;
     remove_unused(&call.app, id).await;
-    call.render(&user)
+    call.render(&user?)
 }
 
 async fn remove(call: Call, id: u32) -> Result<NoContent, Refusal> {
