@@ -24,10 +24,61 @@ pub struct DeviceLogin {
     pub address: IpAddr,
     /// User agent of the last use.
     pub agent: String,
+    /// The cookie of a browser that keeps the login. Other programs keep a refresh token.
+    #[serde(default)]
+    pub browser: Option<BrowserLogin>,
+}
+
+/// A login that a browser keeps in a cookie, whose value is replaced when it is used.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct BrowserLogin {
+    /// Keyed hash of the value of the cookie.
+    pub digest: [u8; 32],
+    /// Keyed hash of the value before this one.
+    pub previous: Option<[u8; 32]>,
+    /// When the value was last replaced, in milliseconds since 1970.
+    pub replaced_at: i64,
+    /// Time without use after which the login ends, in seconds.
+    pub idle_seconds_max: i64,
+}
+
+/// What the value of a cookie is to a login.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum CookieUse {
+    /// The value is the current one.
+    Current,
+    /// The value was replaced a moment ago. Several pages of one browser may use it at the same time.
+    JustReplaced,
+    /// The value was replaced before: two browsers have the cookie, and one of them is not the user's.
+    Replayed,
+}
+
+/// Time for which a replaced value of a cookie is still good, in milliseconds.
+const REPLACED_GRACE_MS: i64 = 60_000;
+
+impl BrowserLogin {
+    /// Returns what a value with this hash is to the login; `None` if it is unknown.
+    pub fn cookie_use(&self, digest: &[u8; 32], now_ms: i64) -> Option<CookieUse> {
+        let is_recent = (0..REPLACED_GRACE_MS).contains(&now_ms.saturating_sub(self.replaced_at));
+        match (self.digest == *digest, self.previous.as_ref() == Some(digest)) {
+            (true, _) => Some(CookieUse::Current),
+            (false, true) if is_recent => Some(CookieUse::JustReplaced),
+            (false, true) => Some(CookieUse::Replayed),
+            (false, false) => None,
+        }
+    }
+
+    /// Replaces the value.
+    pub fn replace(&mut self, digest: [u8; 32], now_ms: i64) {
+        self.previous = Some(std::mem::replace(&mut self.digest, digest));
+        self.replaced_at = now_ms;
+    }
 }
 
 /// Lifetime of a refresh token, in seconds. A program that was idle for longer needs the password again.
 pub const REFRESH_SECONDS: i64 = 24 * 60 * 60;
+/// Time without use after which the login of a browser ends that stays signed in, in seconds.
+pub const STAY_SECONDS: i64 = 30 * 24 * 60 * 60;
 /// Minimum time between two writes of the last use, in milliseconds. Some programs log in for every request, and each
 /// write waits for the disk. The next login of the same device within this time continues the login.
 pub const USE_INTERVAL_MS: i64 = 60_000;
@@ -40,7 +91,12 @@ impl DeviceLogin {
     /// Returns whether every token of the login has expired.
     pub fn is_expired(&self, now_ms: i64) -> bool {
         let idle_ms = now_ms.saturating_sub(self.used_at);
-        idle_ms >= REFRESH_SECONDS * 1000 + USE_INTERVAL_MS
+        idle_ms >= self.idle_seconds_max() * 1000 + USE_INTERVAL_MS
+    }
+
+    /// Returns the time without use after which the login ends, in seconds.
+    pub fn idle_seconds_max(&self) -> i64 {
+        self.browser.as_ref().map_or(REFRESH_SECONDS, |it| it.idle_seconds_max.clamp(0, STAY_SECONDS))
     }
 
     /// Returns whether the last use was so recently that it need not be written again.
@@ -98,7 +154,37 @@ mod tests {
             used_at,
             address: HOME,
             agent: agent.to_owned(),
+            browser: None,
         }
+    }
+
+    #[test]
+    fn a_browser_that_stays_signed_in_is_logged_in_for_thirty_days_without_use() {
+        let browser = |idle_seconds_max| {
+            let browser = BrowserLogin { digest: [1; 32], previous: None, replaced_at: 0, idle_seconds_max };
+            DeviceLogin { browser: Some(browser), ..login(1, 0, "a") }
+        };
+        assert!(browser(REFRESH_SECONDS).is_expired(DAY_MS + USE_INTERVAL_MS));
+        assert!(!browser(STAY_SECONDS).is_expired(30 * DAY_MS));
+        assert!(browser(i64::MAX).is_expired(30 * DAY_MS + USE_INTERVAL_MS));
+    }
+
+    #[test]
+    fn a_replaced_cookie_is_good_for_a_moment_and_then_the_sign_of_a_thief() {
+        let mut login = BrowserLogin { digest: [1; 32], previous: None, replaced_at: 0, idle_seconds_max: 9 };
+        assert_eq!(login.cookie_use(&[1; 32], 5), Some(CookieUse::Current));
+        login.replace([2; 32], 1_000);
+        for (digest, now, expected) in [
+            ([2; 32], 1_000_000, Some(CookieUse::Current)),
+            ([1; 32], 60_999, Some(CookieUse::JustReplaced)),
+            ([1; 32], 61_000, Some(CookieUse::Replayed)),
+            ([1; 32], 999, Some(CookieUse::Replayed)),
+            ([3; 32], 1_000, None),
+        ] {
+            assert_eq!(login.cookie_use(&digest, now), expected, "{now}");
+        }
+        login.replace([3; 32], 2_000);
+        assert_eq!(login.cookie_use(&[1; 32], 2_000), None);
     }
 
     fn ids(removed: &[DeviceLoginId]) -> Vec<u32> {

@@ -294,6 +294,28 @@ impl Auth {
         self.0.users.load().one_by("username", User::name_key(username)).cloned()
     }
 
+    /// Returns a new value for the cookie of a browser, with the hash by which its login is found.
+    pub(crate) fn new_cookie(&self) -> (Secret, [u8; 32]) {
+        let ApiKey { key, digest } = self.new_api_key();
+        (key, digest)
+    }
+
+    /// Returns the hash of a value of a cookie, and the login and the active user to which it belongs.
+    pub(crate) fn login_of_cookie(&self, value: &str) -> Option<([u8; 32], Arc<User>, Arc<DeviceLogin>)> {
+        let digest = keys::lookup(&self.0.lookup, value)?;
+        let login = self.0.logins.load().by("cookie", digest).next().cloned()?;
+        let user = self.0.users.load().get(login.user.0).cloned()?;
+        let is_valid = user.is_active && user.generation == login.generation && !login.is_expired(now_ms());
+        is_valid.then_some((digest, user, login))
+    }
+
+    /// Returns a short text that differs between installations, for names of cookies: browsers send the cookies of a host
+    /// to all of its ports.
+    pub(crate) fn installation(&self) -> String {
+        let digest = keys::lookup(&self.0.lookup, "installation").unwrap_or_default();
+        digest.iter().take(4).map(|it| format!("{it:02x}")).collect()
+    }
+
     /// Creates the tokens of a login. Without a login, the refresh token is invalid.
     pub(crate) fn tokens(&self, user: &User, login: Option<&DeviceLogin>) -> Tokens {
         self.0.signer.load().both(user, login, now_seconds())

@@ -18,5 +18,11 @@ impl Record for DeviceLogin {
     fn keys(&self, keys: &mut Keys) {
         keys.unique("key", self.key.as_bytes());
         keys.plain("user", self.user.0.to_be_bytes());
+        if let Some(browser) = &self.browser {
+            keys.plain("cookie", browser.digest);
+            if let Some(previous) = browser.previous {
+                keys.plain("cookie", previous);
+            }
+        }
     }
 }

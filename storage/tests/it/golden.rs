@@ -130,6 +130,7 @@ fn login() -> DeviceLogin {
         used_at: 1_700_000_060_000,
         address: "2001:db8::5".parse().unwrap(),
         agent: "player/1.0".to_owned(),
+        browser: None,
     }
 }
 

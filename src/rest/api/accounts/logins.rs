@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use actors::now_ms;
 use domain::ids::{DeviceLoginId, UserId};
-use domain::login::{DeviceLogin, REFRESH_SECONDS, surplus};
+use domain::login::{BrowserLogin, DeviceLogin, surplus};
 use domain::user::{PasswordHash, User, UserLevel};
 use http::StatusCode;
 use resource_derive::{Query, View};
@@ -37,6 +37,8 @@ pub(crate) struct DeviceLoginView {
     ip_address: String,
     /// Program of the device at the last use.
     user_agent: String,
+    /// Whether a browser keeps the login in a cookie.
+    is_browser: bool,
     /// Whether this request belongs to the login.
     is_current: bool,
 }
@@ -72,9 +74,10 @@ async fn list(call: Call, filters: DeviceLoginFilters) -> Result<Vec<DeviceLogin
         id: login.id,
         created_at: Time(login.created_at),
         last_used: Time(login.used_at),
-        expires_at: Time(login.used_at.saturating_add(REFRESH_SECONDS * 1000)),
+        expires_at: Time(login.used_at.saturating_add(login.idle_seconds_max() * 1000)),
         ip_address: login.address.to_string(),
         user_agent: login.agent.clone(),
+        is_browser: login.browser.is_some(),
         is_current: Some(login.key) == current,
     };
     Ok(call.app.auth.logins_of(&user).iter().map(view).collect())
@@ -100,11 +103,32 @@ pub(super) fn current(call: &Call) -> Option<Uuid> {
 pub(super) async fn begin(call: &Call, user: &User) -> Option<Arc<DeviceLogin>> {
     let (address, agent, now) = (call.caller.address().to_canonical(), call.caller.agent.clone(), now_ms());
     let known = call.app.auth.logins_of(user);
-    if let Some(recent) = known.into_iter().find(|it| it.is_on(address, &agent) && it.was_just_used(now)) {
+    let is_recent =
+        |it: &DeviceLogin| it.browser.is_none() && it.is_on(address, &agent) && it.was_just_used(now);
+    if let Some(recent) = known.into_iter().find(|it| is_recent(it)) {
         return Some(recent);
     }
+    match add(call, user, None).await {
+        Ok(login) => Some(login),
+        Err(refusal) => {
+            warn!(
+                user.id = user.id.0,
+                "failed to store a login, so it ends with its access token: {refusal}"
+            );
+            None
+        }
+    }
+}
+
+/// Stores a login of a user who has just logged in, and removes those that have ended or are too many.
+pub(super) async fn add(
+    call: &Call,
+    user: &User,
+    browser: Option<BrowserLogin>,
+) -> Result<Arc<DeviceLogin>, Refusal> {
+    let (address, agent, now) = (call.caller.address().to_canonical(), call.caller.agent.clone(), now_ms());
     let (user, generation) = (user.id, user.generation);
-    let written = call.write(move |write| {
+    call.write(move |write| {
         let mut stored = find::<User>(write, user.0)?;
         stored.last_login = Some(now);
         write.put(&stored)?;
@@ -122,17 +146,12 @@ pub(super) async fn begin(call: &Call, user: &User) -> Option<Arc<DeviceLogin>> 
             used_at: now,
             address,
             agent,
+            browser,
         };
         write.put(&login)?;
         Ok(Arc::new(login))
-    });
-    match written.await {
-        Ok(login) => Some(login),
-        Err(refusal) => {
-            warn!(user.id = user.0, "failed to store a login, so it ends with its access token: {refusal}");
-            None
-        }
-    }
+    })
+    .await
 }
 
 /// Records that a login got another token. A failure only lets the login expire earlier.

@@ -1,6 +1,6 @@
 //! `/api/accounts/`: authentication and users.
 //!
-//! `tokens` (login), `logins` (logins by device), `setup` (the first admin), `api_keys`, `users` (for admins), `me` (the
+//! `tokens` (login), `browser` (login in a browser), `logins` (logins by device), `setup` (the first admin), `api_keys`, `users` (for admins), `me` (the
 //! caller's own account), `user_groups` (groups and permissions), `addresses` (for players). `properties` holds the custom properties of a user, some
 //! of which the gateway interprets, `avatar` the
 //! appearance, and `pictures` the uploaded picture.
@@ -8,6 +8,7 @@
 mod addresses;
 mod api_keys;
 mod avatar;
+mod browser;
 mod logins;
 mod me;
 mod passwords;
@@ -23,6 +24,7 @@ use crate::rest::frame::route::Route;
 pub(super) fn routes() -> Vec<Route> {
     let routes = [
         tokens::routes(),
+        browser::routes(),
         logins::routes(),
         setup::routes(),
         api_keys::routes(),

@@ -56,11 +56,13 @@ pub(crate) struct LoggedOutView {
     message: &'static str,
 }
 
+/// Description of the refusal of a login.
+pub(super) const WRONG_LOGIN: &str = "Wrong user name or password, or the user is inactive.";
+
 pub(super) fn routes() -> Vec<Route> {
-    let wrong = "Wrong user name or password, or the user is inactive.";
     let login_at = |path| {
         Route::post(path, Access::Anyone, "Logs in with a password.", login)
-            .refuses(StatusCode::UNAUTHORIZED, wrong)
+            .refuses(StatusCode::UNAUTHORIZED, WRONG_LOGIN)
     };
     vec![
         login_at("/api/accounts/token/"),

@@ -1,0 +1,341 @@
+//! `/api/accounts/auth/browser/`: logins that a browser keeps in a cookie which no script can read.
+//!
+//! Only these routes read the cookie, and they require a header that pages of other origins cannot send for this host. All
+//! other routes need the access token that `renew/` answers, which a page keeps in memory.
+
+use actors::now_ms;
+use domain::login::{BrowserLogin, CookieUse, DeviceLogin, REFRESH_SECONDS, STAY_SECONDS};
+use domain::secret::Secret;
+use domain::user::{USERNAME_CHARS_MAX, User};
+use http::StatusCode;
+use http::header::{CONTENT_TYPE, COOKIE, HOST, HeaderMap, HeaderValue, ORIGIN, SET_COOKIE};
+use resource_derive::{Body, View};
+use serde::Serialize;
+use tracing::warn;
+
+use super::users::PASSWORD_CHARS_MAX;
+use super::{logins, tokens};
+use crate::http::reply::Refusal;
+use crate::rest::frame::access::Access;
+use crate::rest::frame::call::Call;
+use crate::rest::frame::record::find;
+use crate::rest::frame::route::{Answer, AnswerShape, Route};
+use crate::rest::frame::value::Shape;
+
+/// Credentials of a login in a browser.
+#[derive(Clone, Debug, Body)]
+pub(crate) struct SignIn {
+    /// Compared regardless of case.
+    #[field(chars_max = USERNAME_CHARS_MAX, example = "anna")]
+    username: String,
+    /// The login password, not the player password.
+    #[field(chars_max = PASSWORD_CHARS_MAX)]
+    password: Secret,
+    /// Whether the login lasts for 30 days without use instead of 24 hours.
+    stay_signed_in: Option<bool>,
+}
+
+/// An access token of a browser.
+#[derive(Clone, Debug, Serialize, View)]
+pub(crate) struct BrowserTokenView {
+    /// Valid for 30 minutes; for `Authorization: Bearer`. `null` if the browser is not signed in.
+    access: Option<String>,
+}
+
+/// An answer that sets the cookie, if one is given.
+pub(crate) struct WithCookie {
+    answer: BrowserTokenView,
+    cookie: Option<HeaderValue>,
+}
+
+impl Answer for WithCookie {
+    const STATUS: StatusCode = StatusCode::OK;
+    const SHAPE: AnswerShape = AnswerShape::One(BrowserTokenView::KIND);
+
+    fn into_reply(self) -> warp::reply::Response {
+        let mut reply = self.answer.into_reply();
+        if let Some(cookie) = self.cookie {
+            reply.headers_mut().insert(SET_COOKIE, cookie);
+        }
+        reply
+    }
+}
+
+const PATH: &str = "/api/accounts/auth/browser/";
+
+pub(super) fn routes() -> Vec<Route> {
+    let foreign = "The request does not come from a page of this host.";
+    let of_page = |route: Route| route.refuses(StatusCode::FORBIDDEN, foreign);
+    vec![
+        of_page(Route::post(
+            PATH,
+            Access::Anyone,
+            "Starts a login that the browser keeps in a cookie.",
+            sign_in,
+        ))
+        .refuses(StatusCode::UNAUTHORIZED, tokens::WRONG_LOGIN),
+        of_page(Route::post(
+            "/api/accounts/auth/browser/renew/",
+            Access::Anyone,
+            "Returns an access token for the cookie, or `null` without a login.",
+            renew,
+        )),
+        of_page(Route::post(
+            "/api/accounts/auth/browser/logout/",
+            Access::Anyone,
+            "Ends the login of the cookie.",
+            sign_out,
+        )),
+    ]
+}
+
+async fn sign_in(call: Call, body: SignIn) -> Result<WithCookie, Refusal> {
+    check_page(&call)?;
+    let (address, agent) = (call.caller.address(), &call.caller.agent);
+    let user = call.app.auth.login(&body.username, body.password.expose(), address, agent).await?;
+    let (value, digest) = call.app.auth.new_cookie();
+    let idle_seconds_max = if body.stay_signed_in == Some(true) { STAY_SECONDS } else { REFRESH_SECONDS };
+    let browser = BrowserLogin { digest, previous: None, replaced_at: now_ms(), idle_seconds_max };
+    let login = logins::add(&call, &user, Some(browser)).await?;
+    Ok(answer(&call, &user, &login, Some(&value)))
+}
+
+async fn renew(call: Call) -> Result<WithCookie, Refusal> {
+    check_page(&call)?;
+    let now = now_ms();
+    let found = cookie(&call).and_then(|it| call.app.auth.login_of_cookie(&it));
+    let used = found.and_then(|(digest, user, login)| {
+        let used = login.browser.as_ref()?.cookie_use(&digest, now)?;
+        Some((used, user, login))
+    });
+    let Some((used, user, login)) = used else { return Ok(signed_out(&call)) };
+    match used {
+        CookieUse::Replayed => {
+            warn!(user.id = user.id.0, client.address = %call.caller.address(), "a replaced cookie was used again, so its login has ended");
+            end(&call, &login).await?;
+            Ok(signed_out(&call))
+        }
+        CookieUse::Current if !login.was_just_used(now) => {
+            let value = replace(&call, &login).await;
+            Ok(answer(&call, &user, &login, value.as_ref()))
+        }
+        CookieUse::Current | CookieUse::JustReplaced => Ok(answer(&call, &user, &login, None)),
+    }
+}
+
+async fn sign_out(call: Call) -> Result<WithCookie, Refusal> {
+    check_page(&call)?;
+    if let Some((_, _, login)) = cookie(&call).and_then(|it| call.app.auth.login_of_cookie(&it)) {
+        end(&call, &login).await?;
+    }
+    Ok(signed_out(&call))
+}
+
+async fn end(call: &Call, login: &DeviceLogin) -> Result<(), Refusal> {
+    let key = login.key;
+    call.write(move |write| logins::end(write, key)).await
+}
+
+/// Replaces the value of the cookie. Returns `None`, and the present one stays, if another request was faster or the store
+/// refuses writes.
+async fn replace(call: &Call, login: &DeviceLogin) -> Option<Secret> {
+    let (value, digest) = call.app.auth.new_cookie();
+    let (id, before, now) = (login.id.0, login.browser.as_ref()?.digest, now_ms());
+    let (address, agent) = (call.caller.address().to_canonical(), call.caller.agent.clone());
+    let written = call.write(move |write| {
+        let mut login = find::<DeviceLogin>(write, id)?;
+        let Some(browser) = login.browser.as_mut().filter(|it| it.digest == before) else { return Ok(false) };
+        browser.replace(digest, now);
+        write.put(&DeviceLogin { used_at: now, address, agent, ..login })?;
+        Ok(true)
+    });
+    match written.await {
+        Ok(is_replaced) => is_replaced.then_some(value),
+        Err(refusal) => {
+            warn!(login.id = id, "failed to replace the cookie of a login: {refusal}");
+            None
+        }
+    }
+}
+
+/// Returns an access token, with the cookie if it has a new value.
+fn answer(call: &Call, user: &User, login: &DeviceLogin, value: Option<&Secret>) -> WithCookie {
+    let access = call.app.auth.tokens(user, Some(login)).access;
+    let cookie = value.and_then(|it| set_cookie(call, it.expose(), login.idle_seconds_max()));
+    WithCookie { answer: BrowserTokenView { access: Some(access) }, cookie }
+}
+
+/// Returns the answer without a login, which removes a cookie if the browser sent one.
+fn signed_out(call: &Call) -> WithCookie {
+    let cookie = cookie(call).and_then(|_| set_cookie(call, "", 0));
+    WithCookie { answer: BrowserTokenView { access: None }, cookie }
+}
+
+fn cookie_name(call: &Call) -> String {
+    format!("headwater_login_{}", call.app.auth.installation())
+}
+
+/// Returns the value of the cookie of this installation.
+fn cookie(call: &Call) -> Option<String> {
+    let name = cookie_name(call);
+    let headers = call.headers.get_all(COOKIE).iter().filter_map(|it| it.to_str().ok());
+    let mut pairs = headers.flat_map(|it| it.split(';')).filter_map(|it| it.trim().split_once('='));
+    pairs.find(|it| it.0 == name).map(|it| it.1.to_owned())
+}
+
+fn set_cookie(call: &Call, value: &str, seconds: i64) -> Option<HeaderValue> {
+    let is_https = origin(&call.headers).is_some_and(|it| it.starts_with("https://"));
+    let secure = if is_https { "; Secure" } else { "" };
+    let name = cookie_name(call);
+    let text = format!("{name}={value}; Path={PATH}; Max-Age={seconds}; HttpOnly; SameSite=Strict{secure}");
+    let mut header = HeaderValue::from_str(&text).ok()?;
+    header.set_sensitive(true);
+    Some(header)
+}
+
+fn origin(headers: &HeaderMap) -> Option<&str> {
+    headers.get(ORIGIN)?.to_str().ok()
+}
+
+/// Refuses requests that a page of another origin, or no page, has sent.
+fn check_page(call: &Call) -> Result<(), Refusal> {
+    let is_json = call.headers.get(CONTENT_TYPE).and_then(|it| it.to_str().ok()).is_some_and(|it| {
+        it.split(';').next().unwrap_or_default().trim().eq_ignore_ascii_case("application/json")
+    });
+    if is_json && is_same_host(&call.headers) {
+        return Ok(());
+    }
+    Err(Refusal::status(StatusCode::FORBIDDEN).with_detail(
+        "Send JSON from a page of this host: the header Origin must name the host and port of the header Host. A reverse \
+         proxy must pass the header Host on.",
+    ))
+}
+
+/// Returns whether `Origin` names host and port of `Host`. The scheme is not compared, because TLS ends at proxies.
+fn is_same_host(headers: &HeaderMap) -> bool {
+    let host = headers.get(HOST).and_then(|it| it.to_str().ok());
+    let of_origin = origin(headers).and_then(|it| it.split_once("://")).map(|it| it.1);
+    matches!((host, of_origin), (Some(host), Some(origin)) if host.eq_ignore_ascii_case(origin))
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+    use crate::rest::frame::testing::{Answer as TestAnswer, Rest};
+
+    const RENEW: &str = "/api/accounts/auth/browser/renew/";
+    const LOGOUT: &str = "/api/accounts/auth/browser/logout/";
+
+    async fn post(rest: &Rest, path: &str, cookie: &str, origin: &str, body: &str) -> TestAnswer {
+        let mut headers =
+            vec![("content-type", "application/json"), ("host", "tv.example:9191"), ("origin", origin)];
+        if !cookie.is_empty() {
+            headers.push(("cookie", cookie));
+        }
+        rest.send("POST", path, &headers, body.to_owned()).await
+    }
+
+    /// Returns name and value of the cookie that an answer sets.
+    fn set(answer: &TestAnswer) -> Option<String> {
+        let header = answer.headers.get(SET_COOKIE)?.to_str().unwrap();
+        Some(header.split(';').next().unwrap().to_owned())
+    }
+
+    /// Creates a user with a password, signs it in, and returns the cookie.
+    async fn signed_in(rest: &Rest, origin: &str) -> (TestAnswer, String) {
+        let user = json!({ "username": "anna", "password": "right", "user_level": 0 });
+        assert_eq!(rest.admin("POST", "/api/accounts/users/", user).await.status, 201);
+        let body = json!({ "username": "anna", "password": "right", "stay_signed_in": true }).to_string();
+        let answer = post(rest, PATH, "", origin, &body).await;
+        assert_eq!(answer.status, 200, "{}", answer.text);
+        let cookie = set(&answer).unwrap();
+        (answer, cookie)
+    }
+
+    /// Moves the last use of all logins into the past.
+    async fn pass(rest: &Rest, ms: i64) {
+        let logins = rest.models.store.collection::<DeviceLogin>().all().unwrap();
+        rest.put(logins.into_iter().map(|mut it| {
+            it.used_at -= ms;
+            if let Some(browser) = &mut it.browser {
+                browser.replaced_at -= ms;
+            }
+            it
+        }))
+        .await;
+    }
+
+    async fn status(rest: &Rest, access: &serde_json::Value) -> u16 {
+        let bearer = format!("Bearer {}", access.as_str().unwrap_or("none"));
+        rest.send("GET", "/api/accounts/users/me/", &[("authorization", &bearer)], "").await.status
+    }
+
+    const HERE: &str = "http://tv.example:9191";
+
+    #[tokio::test]
+    async fn a_browser_stays_signed_in_by_a_cookie_that_is_replaced_when_it_is_used() {
+        let rest = Rest::start().await;
+        let (answer, first) = signed_in(&rest, "https://tv.example:9191").await;
+        let header = answer.headers[SET_COOKIE].to_str().unwrap();
+        for part in
+            ["; HttpOnly", "; SameSite=Strict", "; Secure", "; Max-Age=2592000", &format!("; Path={PATH}")]
+        {
+            assert!(header.contains(part), "{header}");
+        }
+        assert_eq!(status(&rest, &answer.body["access"]).await, 200);
+        // A reload a moment later writes nothing.
+        let reloaded = post(&rest, RENEW, &first, HERE, "").await;
+        assert_eq!((set(&reloaded), status(&rest, &reloaded.body["access"]).await), (None, 200));
+
+        pass(&rest, 120_000).await;
+        let renewed = post(&rest, RENEW, &first, HERE, "").await;
+        let second = set(&renewed).unwrap();
+        assert_ne!(first, second);
+        // Another page of the same browser renews at the same moment.
+        let other = post(&rest, RENEW, &first, HERE, "").await;
+        assert_eq!((set(&other), status(&rest, &other.body["access"]).await), (None, 200));
+
+        // Much later, the first value can only come from somebody who has copied it.
+        pass(&rest, 120_000).await;
+        let stolen = post(&rest, RENEW, &first, HERE, "").await;
+        assert_eq!((stolen.status, &stolen.body), (200, &json!({ "access": null })));
+        assert_eq!(post(&rest, RENEW, &second, HERE, "").await.body, json!({ "access": null }));
+        assert_eq!(status(&rest, &renewed.body["access"]).await, 401, "the login has ended");
+    }
+
+    #[tokio::test]
+    async fn signing_out_ends_the_login_of_the_cookie() {
+        let rest = Rest::start().await;
+        let (answer, cookie) = signed_in(&rest, HERE).await;
+        assert!(!answer.headers[SET_COOKIE].to_str().unwrap().contains("Secure"));
+        let out = post(&rest, LOGOUT, &cookie, HERE, "").await;
+        assert_eq!((out.status, &out.body), (200, &json!({ "access": null })));
+        assert!(out.headers[SET_COOKIE].to_str().unwrap().contains("Max-Age=0"));
+        assert_eq!(status(&rest, &answer.body["access"]).await, 401);
+        for cookie in [&*cookie, "", "headwater_login_00000000=x", "other=1"] {
+            let answer = post(&rest, RENEW, cookie, HERE, "").await;
+            assert_eq!((answer.status, answer.body), (200, json!({ "access": null })), "{cookie}");
+        }
+    }
+
+    #[tokio::test]
+    async fn only_pages_of_the_same_host_may_use_the_cookie() {
+        let rest = Rest::start().await;
+        let (_, cookie) = signed_in(&rest, HERE).await;
+        for origin in
+            ["http://evil.example", "http://tv.example", "http://tv.example:9191.evil.example", "null", ""]
+        {
+            for path in [PATH, RENEW, LOGOUT] {
+                let body = json!({ "username": "anna", "password": "right" }).to_string();
+                let answer = post(&rest, path, &cookie, origin, &body).await;
+                assert_eq!((answer.status, set(&answer)), (403, None), "{origin} {path}");
+            }
+        }
+        let headers = [("host", "tv.example:9191"), ("origin", HERE), ("cookie", &*cookie)];
+        assert_eq!(rest.send("POST", RENEW, &headers, "").await.status, 403, "without a content type");
+        // No other route takes the cookie for credentials.
+        assert_eq!(rest.send("GET", "/api/accounts/users/me/", &headers, "").await.status, 401);
+    }
+}
