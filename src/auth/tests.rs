@@ -73,6 +73,7 @@ impl Fixture {
             used_at: now_ms(),
             address: ADDRESS,
             agent: "agent".to_owned(),
+            browser: None,
         };
         let tokens = self.auth.tokens(&anna, Some(&login));
         self.write(move |write| write.put(&login));

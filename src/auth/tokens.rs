@@ -172,6 +172,7 @@ mod tests {
             used_at: 0,
             address: Ipv4Addr::LOCALHOST.into(),
             agent: String::new(),
+            browser: None,
         }
     }
 

@@ -53,8 +53,8 @@ async fn seen(gateway: &TestGateway, user: &TestUser) -> [Vec<String>; 5] {
     let summary = names(&api.get("/api/channels/channels/summary/").await.body);
     let uuids: Vec<_> = CHANNELS.iter().map(|it| gateway.channel(it).uuid).collect();
     let by_uuids = names(&api.post("/api/channels/channels/by-uuids/", json!({ "uuids": uuids })).await.body);
-    let list = api.get("/playlist.m3u").await.answer.text();
-    let playlist = list.lines().filter_map(|it| it.rsplit_once(',')).map(|it| it.1.to_owned()).collect();
+    let reply = api.get("/playlist.m3u").await;
+    let playlist = reply.answer.text().lines().filter_map(|it| it.rsplit_once(',')).map(|it| it.1.to_owned()).collect();
     let (mut by_uuid, mut by_id) = (Vec::new(), Vec::new());
     for name in CHANNELS {
         let head = Request::head(gateway.path(name)).header("X-API-Key", &user.api_key);
