@@ -39,9 +39,8 @@ async fn set(admin: &Api, profile: &Value, gateway: &TestGateway, channel: &str,
 }
 
 async fn limit(admin: &Api, user: &TestUser, profiles: &[&Value]) {
-    let answer =
-        admin.patch(&format!("/api/accounts/users/{}/", user.id), json!({ "channel_profiles": profiles }));
-    assert_eq!(answer.await.status, 200);
+    let path = format!("/api/accounts/users/{}/", user.id);
+    assert_eq!(admin.patch(&path, json!({ "channel_profiles": profiles })).await.status, 200);
 }
 
 /// Returns the names of the channels that the user finds and may watch, by surface.
@@ -54,7 +53,8 @@ async fn seen(gateway: &TestGateway, user: &TestUser) -> [Vec<String>; 5] {
     let uuids: Vec<_> = CHANNELS.iter().map(|it| gateway.channel(it).uuid).collect();
     let by_uuids = names(&api.post("/api/channels/channels/by-uuids/", json!({ "uuids": uuids })).await.body);
     let reply = api.get("/playlist.m3u").await;
-    let playlist = reply.answer.text().lines().filter_map(|it| it.rsplit_once(',')).map(|it| it.1.to_owned()).collect();
+    let playlist =
+        reply.answer.text().lines().filter_map(|it| it.rsplit_once(',')).map(|it| it.1.to_owned()).collect();
     let (mut by_uuid, mut by_id) = (Vec::new(), Vec::new());
     for name in CHANNELS {
         let head = Request::head(gateway.path(name)).header("X-API-Key", &user.api_key);

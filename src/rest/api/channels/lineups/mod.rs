@@ -119,7 +119,7 @@ async fn retrieve(call: Call) -> Result<LineupView, Refusal> {
 }
 
 async fn create(call: Call, new: NewLineup) -> Result<Created<LineupView>, Refusal> {
-    call.create(|_, id| {
+    call.create(move |_, id| {
         let lineup = Lineup::new(LineupId(id), new.name, new.add_new_channels.unwrap_or(true));
         Ok(Lineup { description: new.description.unwrap_or_default(), ..lineup })
     })
