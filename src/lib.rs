@@ -6,6 +6,7 @@
 //! This crate uses only the public APIs of `actors` and `media`, and no actor library. It is the only crate with an
 //! HTTP server.
 
+mod api_docs;
 mod app;
 mod auth;
 pub mod commands;

@@ -7,7 +7,7 @@ use http::header::{
 use crate::http::reply::Refusal;
 use crate::rest::frame::access::Access;
 use crate::rest::frame::call::Call;
-use crate::rest::frame::route::{Content, MediaType, Route};
+use crate::rest::frame::route::{Content, PageText, Route};
 
 const PAGE: &str = include_str!("setup_page.html");
 /// Allows the style and the script of the page by their hashes, requests to the gateway, and nothing else.
@@ -16,17 +16,11 @@ const POLICY: &str = "default-src 'none'; base-uri 'none'; form-action 'none'; f
                       style-src 'sha256-zTYxEA42PFQA1jTR72x5AtCq6Ve4B/qooXCnlyatcp8='; \
                       script-src 'sha256-iyAw3BFXhUFuexeuhWJ1+WHeyeOSCke+8RE63bzTlRA='";
 
-struct Html;
-
-impl MediaType for Html {
-    const NAME: &'static str = "text/html; charset=utf-8";
-}
-
 pub(crate) fn routes() -> Vec<Route> {
     vec![Route::get("/setup", Access::Anyone, "Returns a page on which the first admin is created.", page)]
 }
 
-async fn page(_: Call) -> Result<Content<Html>, Refusal> {
+async fn page(_: Call) -> Result<Content<PageText>, Refusal> {
     Ok(Content::new(PAGE)
         .with_header(CONTENT_SECURITY_POLICY, POLICY)
         .with_header(REFERRER_POLICY, "no-referrer")

@@ -19,8 +19,8 @@ pub const CHUNK_BYTES_MAX: usize = 64 * 1024 / PACKET * PACKET;
 /// Longest time a chunk stays open. A shorter time wakes every viewer more often and costs CPU; a longer one
 /// adds delay.
 pub const CHUNK_TIME: Duration = Duration::from_millis(50);
-/// Minimum age of a chunk that ends with a batch of packets. Packets come in batches of whole frames, so the next ones
-/// usually come after [`CHUNK_TIME`], and to wait for them would only add delay.
+/// Minimum time between the ends of two chunks that end with a batch of packets. Packets come in batches of whole frames,
+/// and to wait for the next frame would only add delay.
 const BATCH_CUT: Duration = Duration::from_millis(30);
 /// Minimum age of a chunk that starts at a random-access point and is closed by the next one. A programme without video
 /// can start at every PES packet, and some encoders flag every packet of the video, so cutting at each point would
@@ -52,6 +52,8 @@ pub struct Chunker {
     counters: Counters,
     /// Length of the last chunk, as an estimate for the next.
     last_bytes: usize,
+    /// When a chunk last ended with a batch.
+    batch_ended: Option<Instant>,
 }
 
 impl Default for Chunker {
@@ -75,6 +77,7 @@ impl Chunker {
             programme_time: None,
             counters: Counters::default(),
             last_bytes: 0,
+            batch_ended: None,
         }
     }
 
@@ -110,10 +113,13 @@ impl Chunker {
         Some(Chunk { head, bytes: self.buffer.split().freeze() })
     }
 
-    /// Closes and returns the open chunk after the last packet of a batch, if it is not too young.
+    /// Closes and returns the open chunk after the last packet of a batch, unless another batch has just ended.
     pub fn end_batch(&mut self, now: Instant) -> Option<Chunk> {
-        let is_old = self.open.as_ref().is_some_and(|it| now >= it.arrived + BATCH_CUT);
-        if is_old { self.flush() } else { None }
+        if self.open.is_none() || self.batch_ended.is_some_and(|it| now < it + BATCH_CUT) {
+            return None;
+        }
+        self.batch_ended = Some(now);
+        self.flush()
     }
 
     /// Creates a chunk of null packets. The open chunk must have been flushed, because chunks are numbered in
@@ -297,19 +303,24 @@ mod tests {
     }
 
     #[test]
-    fn a_chunk_ends_with_the_second_frame() {
-        let mut builder = Builder::video();
-        let mut chunker = Chunker::new();
-        let now = Instant::now();
-        let mut ended = Vec::new();
-        for frame in 0..10 {
-            let at = now + Duration::from_millis(frame * 40);
-            for _ in 0..20 {
-                ended.extend(chunker.push(Packet::new(&builder.data(VIDEO_PID)), at));
+    fn a_chunk_ends_with_a_frame_but_not_with_each_of_many_short_ones() {
+        for (frame_ms, frames_per_chunk) in [(40, 1), (20, 2), (10, 3)] {
+            let mut builder = Builder::video();
+            let mut chunker = Chunker::new();
+            let now = Instant::now();
+            let mut ended = Vec::new();
+            for frame in 0..=12 {
+                let at = now + Duration::from_millis(frame * frame_ms);
+                for _ in 0..20 {
+                    ended.extend(chunker.push(Packet::new(&builder.data(VIDEO_PID)), at));
+                }
+                ended.extend(chunker.end_batch(at));
             }
-            ended.extend(chunker.end_batch(at));
+            // The first one ends at once.
+            assert_eq!(lengths(&ended)[0], 20);
+            assert!(ended.len() > 12 / frames_per_chunk);
+            assert!(lengths(&ended)[1..].iter().all(|it| *it == 20 * frames_per_chunk), "{ended:?}");
         }
-        assert_eq!(lengths(&ended), [40; 5]);
     }
 
     #[test]

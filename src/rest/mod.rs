@@ -23,7 +23,7 @@ use self::frame::route::Route;
 use self::frame::{dispatch, openapi};
 use crate::app::App;
 use crate::http::Routes;
-use crate::{player, setup_page, status};
+use crate::{api_docs, player, setup_page, status};
 
 /// Returns the routes of the table as a filter, which answers every request.
 pub(crate) fn filter(app: Arc<App>, port: Port) -> Routes {
@@ -47,7 +47,7 @@ fn routes_of(port: Port) -> Vec<Route> {
         Port::Api => Vec::new(),
         Port::Player => player::routes(),
     };
-    [api::routes(), status::routes(), setup_page::routes(), players].into_iter().flatten().collect()
+    [api::routes(), api_docs::routes(), status::routes(), setup_page::routes(), players].into_iter().flatten().collect()
 }
 
 /// An operation, for tests and tools. Its input and answers are in [`openapi()`].

@@ -3,40 +3,153 @@
 use std::sync::LazyLock;
 
 use bytes::Bytes;
-use http::StatusCode;
-use http::header::HeaderValue;
-use sha2::{Digest, Sha256};
+use http::header::{ACCEPT, HeaderValue};
+use http::{HeaderMap, StatusCode};
+use resource_derive::Query;
 
 use crate::http::reply::Refusal;
 use crate::rest::frame::access::Access;
 use crate::rest::frame::call::Call;
-use crate::rest::frame::route::{Document, Route};
+use crate::rest::frame::route::{Document, MediaTypes, Route, entity_tag};
+use crate::rest::frame::value::{Named, choice};
+
+const JSON: &str = "application/json";
+const YAML: &str = "application/yaml";
+
+struct Json;
+
+impl MediaTypes for Json {
+    const NAMES: &'static [&'static str] = &[JSON];
+}
+
+struct JsonOrYaml;
+
+impl MediaTypes for JsonOrYaml {
+    const NAMES: &'static [&'static str] = &[JSON, YAML];
+}
+
+choice!(
+    enum Format {
+        Json = "json",
+        Yaml = "yaml",
+    }
+);
+
+/// The form of the document.
+#[derive(Debug, Query)]
+struct Form {
+    /// Overrides the header `Accept`.
+    format: Option<Named<Format>>,
+}
 
 pub(super) fn routes() -> Vec<Route> {
-    let document = |path, summary| {
-        Route::get(path, Access::Anyone, summary, schema)
-            .refuses(StatusCode::NOT_MODIFIED, "The client has the current document.")
-    };
+    const CURRENT: &str = "The client has the current document.";
     vec![
-        document("/api/schema/", "Returns the description of the API as an OpenAPI 3.0 document."),
-        document(
+        Route::get(
+            "/api/schema/",
+            Access::Anyone,
+            "Returns the description of the API as an OpenAPI 3.0 document.",
+            schema,
+        )
+        .refuses(StatusCode::NOT_MODIFIED, CURRENT),
+        Route::get(
             "/api/schema.json",
+            Access::Anyone,
             "Returns the description of the API, under the name that some clients expect.",
-        ),
+            schema_json,
+        )
+        .refuses(StatusCode::NOT_MODIFIED, CURRENT),
     ]
 }
 
-/// The document as it is sent, with its entity tag. It takes milliseconds and megabytes to build, and everybody may ask
-/// for it, so it is built once. It depends on nothing but this program.
-static PUBLISHED: LazyLock<(Bytes, HeaderValue)> = LazyLock::new(|| {
-    let text = Bytes::from(crate::rest::openapi().to_string());
-    let digest = Sha256::digest(&text);
-    let tag: String = digest.iter().take(16).map(|it| format!("{it:02x}")).collect();
-    let tag = HeaderValue::from_str(&format!("\"{tag}\"")).expect("quotes and hexadecimal digits are valid");
-    (text, tag)
+/// The document as it is sent, with its entity tag.
+struct Published {
+    text: Bytes,
+    tag: HeaderValue,
+}
+
+impl Published {
+    fn new(text: String) -> Self {
+        Published { tag: entity_tag(text.as_bytes()), text: text.into() }
+    }
+}
+
+// The document takes milliseconds and megabytes to build, and everybody may ask for it, so it is built once. It depends
+// on nothing but this program.
+static PUBLISHED_JSON: LazyLock<Published> =
+    LazyLock::new(|| Published::new(crate::rest::openapi().to_string()));
+static PUBLISHED_YAML: LazyLock<Published> = LazyLock::new(|| {
+    let text = serde_yaml_ng::to_string(&crate::rest::openapi());
+    Published::new(text.expect("every JSON value has a form in YAML"))
 });
 
-async fn schema(call: Call) -> Result<Document, Refusal> {
-    let (text, tag) = &*PUBLISHED;
-    Ok(Document::new(text.clone(), tag.clone(), &call.headers))
+async fn schema(call: Call, form: Form) -> Result<Document<JsonOrYaml>, Refusal> {
+    let is_yaml = match form.format {
+        Some(Named(format)) => format == Format::Yaml,
+        None => prefers_yaml(&call.headers),
+    };
+    let (published, media_type) = if is_yaml { (&*PUBLISHED_YAML, YAML) } else { (&*PUBLISHED_JSON, JSON) };
+    Ok(Document::new(published.text.clone(), published.tag.clone(), media_type, &call.headers))
+}
+
+async fn schema_json(call: Call) -> Result<Document<Json>, Refusal> {
+    let published = &*PUBLISHED_JSON;
+    Ok(Document::new(published.text.clone(), published.tag.clone(), JSON, &call.headers))
+}
+
+/// Returns whether the caller prefers YAML to JSON. Without a preference it gets JSON.
+fn prefers_yaml(headers: &HeaderMap) -> bool {
+    let (mut yaml, mut json) = (0.0, 0.0);
+    let ranges = headers.get_all(ACCEPT).iter().filter_map(|it| it.to_str().ok()).flat_map(|it| it.split(','));
+    for range in ranges {
+        let mut parts = range.split(';').map(str::trim);
+        let media_type = parts.next().unwrap_or_default().to_ascii_lowercase();
+        let quality = parts.find_map(|it| it.strip_prefix("q=")?.parse().ok()).unwrap_or(1.0_f32);
+        match &*media_type {
+            "application/yaml" | "application/x-yaml" | "text/yaml" | "application/vnd.oai.openapi" => {
+                yaml = quality.max(yaml);
+            }
+            "application/json" | "application/*" | "*/*" | "application/vnd.oai.openapi+json" => {
+                json = quality.max(json);
+            }
+            _ => {}
+        }
+    }
+    yaml > json
+}
+
+#[cfg(test)]
+mod tests {
+    use http::header::CONTENT_TYPE;
+    use serde_json::Value;
+
+    use super::*;
+    use crate::rest::frame::testing::Rest;
+
+    #[tokio::test]
+    async fn the_document_is_json_or_yaml_as_the_caller_prefers() {
+        let rest = Rest::start().await;
+        for (path, accept, media_type) in [
+            ("/api/schema/", "", JSON),
+            ("/api/schema/", "*/*", JSON),
+            ("/api/schema/", "text/html, application/json;q=0.9", JSON),
+            ("/api/schema/", "application/yaml", YAML),
+            ("/api/schema/", "application/json;q=0.5, application/vnd.oai.openapi;q=0.9", YAML),
+            ("/api/schema/", "application/yaml;q=0.5, application/json", JSON),
+            ("/api/schema/?format=yaml", "application/json", YAML),
+            ("/api/schema/?format=json", "application/yaml", JSON),
+            ("/api/schema.json", "application/yaml", JSON),
+        ] {
+            let answer = rest.send("GET", path, &[("accept", accept)], "").await;
+            assert_eq!((answer.status, &answer.headers[CONTENT_TYPE]), (200, media_type), "{path} {accept}");
+            let document: Value = match media_type {
+                YAML => serde_yaml_ng::from_str(&answer.text).unwrap(),
+                _ => answer.body,
+            };
+            assert_eq!(document, crate::rest::openapi());
+            let tag = answer.headers["etag"].to_str().unwrap();
+            let known = rest.send("GET", path, &[("accept", accept), ("if-none-match", tag)], "").await;
+            assert_eq!((known.status, known.text.as_str()), (304, ""));
+        }
+    }
 }

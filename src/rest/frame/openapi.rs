@@ -9,7 +9,6 @@ use super::access::Access;
 use super::call::ParameterKind;
 use super::field::{Field, Kind, Record};
 use super::input::{BodyShape, FileInput};
-use super::picture::PICTURE_TYPES;
 use super::route::{AnswerShape, Route};
 use super::upload::FILE;
 
@@ -187,10 +186,14 @@ fn responses(route: &Route, schemas: &mut Schemas) -> Map<String, Value> {
             };
             json!({ "description": "Success.", "content": { media_type: { "schema": schema } } })
         }
-        AnswerShape::Picture => {
-            let schema = json!({ "schema": { "type": "string", "format": "binary" } });
+        AnswerShape::OneOf(media_types) => {
+            let schema = |media_type: &str| match media_type.split('/').next() {
+                _ if media_type == "application/json" => json!({}),
+                Some("image") => json!({ "type": "string", "format": "binary" }),
+                _ => json!({ "type": "string" }),
+            };
             let content: Map<_, _> =
-                PICTURE_TYPES.iter().map(|it| ((*it).to_owned(), schema.clone())).collect();
+                media_types.iter().map(|it| ((*it).to_owned(), json!({ "schema": schema(it) }))).collect();
             json!({ "description": "Success.", "content": content })
         }
         AnswerShape::Redirect => redirect(),

@@ -71,7 +71,7 @@ pub(crate) struct Picture {
 
 impl Answer for Picture {
     const STATUS: StatusCode = StatusCode::OK;
-    const SHAPE: AnswerShape = AnswerShape::Picture;
+    const SHAPE: AnswerShape = AnswerShape::OneOf(PICTURE_TYPES);
 
     fn into_reply(self) -> Reply {
         let mut reply = Response::new(WarpBody::from(self.bytes));

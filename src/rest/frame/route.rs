@@ -6,9 +6,10 @@ use std::pin::Pin;
 use std::sync::Arc;
 
 use bytes::Bytes;
-use http::header::{CACHE_CONTROL, CONTENT_TYPE, ETAG, HeaderName, HeaderValue, IF_NONE_MATCH, LOCATION};
+use http::header::{CACHE_CONTROL, CONTENT_TYPE, ETAG, HeaderName, HeaderValue, IF_NONE_MATCH, LOCATION, VARY};
 use http::{HeaderMap, Method, Response, StatusCode};
 use serde::Serialize;
+use sha2::{Digest, Sha256};
 use warp::reply::Response as Reply;
 
 use super::access::Access;
@@ -60,8 +61,8 @@ pub(crate) enum AnswerShape {
     Page(Kind),
     /// Text, bytes or a stream of this media type.
     Content(&'static str),
-    /// A picture of one of the media types of `PICTURE_TYPES`.
-    Picture,
+    /// A content of one of these media types.
+    OneOf(&'static [&'static str]),
     /// The header `Location`.
     Redirect,
     /// A stream of this media type, or 302 with the header `Location`.
@@ -366,6 +367,14 @@ impl MediaType for PlainText {
     const NAME: &'static str = "text/plain; charset=utf-8";
 }
 
+/// `text/html` in UTF-8.
+#[derive(Debug)]
+pub(crate) struct PageText;
+
+impl MediaType for PageText {
+    const NAME: &'static str = "text/html; charset=utf-8";
+}
+
 /// 200 with text, bytes or a stream of one media type.
 #[derive(Debug)]
 pub(crate) struct Content<M> {
@@ -432,32 +441,46 @@ impl<M: MediaType> Answer for StreamOrRedirect<M> {
     }
 }
 
-/// JSON that is the same for every caller and rarely changes: 200 with an entity tag, or 304 if the client has it.
-#[derive(Debug)]
-pub(crate) struct Document {
-    text: Option<Bytes>,
-    tag: HeaderValue,
+/// The media types of a document.
+pub(crate) trait MediaTypes: 'static {
+    const NAMES: &'static [&'static str];
 }
 
-impl Document {
-    /// `tag` is the entity tag of the text, in quotes.
-    pub(crate) fn new(text: Bytes, tag: HeaderValue, headers: &HeaderMap) -> Self {
+/// A text that is the same for every caller and rarely changes: 200 with an entity tag, or 304 if the client has it.
+#[derive(Debug)]
+pub(crate) struct Document<M> {
+    text: Option<Bytes>,
+    tag: HeaderValue,
+    media_type: &'static str,
+    media_types: PhantomData<M>,
+}
+
+impl<M: MediaTypes> Document<M> {
+    /// `tag` is the entity tag of the text, in quotes; `media_type` is one of `M`.
+    pub(crate) fn new(text: Bytes, tag: HeaderValue, media_type: &'static str, headers: &HeaderMap) -> Self {
         let has = |known: &str| known == "*" || known.strip_prefix("W/").unwrap_or(known) == tag;
         let known = headers.get_all(IF_NONE_MATCH).iter().filter_map(|it| it.to_str().ok());
         let is_known = known.flat_map(|it| it.split(',')).any(|it| has(it.trim()));
-        Document { text: (!is_known).then_some(text), tag }
+        Document { text: (!is_known).then_some(text), tag, media_type, media_types: PhantomData }
     }
 }
 
-impl Answer for Document {
+/// Returns the entity tag of a content, in quotes.
+pub(crate) fn entity_tag(content: &[u8]) -> HeaderValue {
+    let digest = Sha256::digest(content);
+    let tag: String = digest.iter().take(16).map(|it| format!("{it:02x}")).collect();
+    HeaderValue::from_str(&format!("\"{tag}\"")).expect("quotes and hexadecimal digits are valid")
+}
+
+impl<M: MediaTypes> Answer for Document<M> {
     const STATUS: StatusCode = StatusCode::OK;
-    const SHAPE: AnswerShape = AnswerShape::One(Kind::Any);
+    const SHAPE: AnswerShape = AnswerShape::OneOf(M::NAMES);
 
     fn into_reply(self) -> Reply {
         let mut reply = match self.text {
             Some(text) => {
                 let mut reply = Response::new(WarpBody::from(text));
-                reply.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
+                reply.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static(self.media_type));
                 reply
             }
             None => {
@@ -467,6 +490,9 @@ impl Answer for Document {
             }
         };
         reply.headers_mut().insert(ETAG, self.tag);
+        if M::NAMES.len() > 1 {
+            reply.headers_mut().insert(VARY, HeaderValue::from_static("Accept"));
+        }
         // Clients ask each time; the answer is then short.
         reply.headers_mut().insert(CACHE_CONTROL, HeaderValue::from_static("no-cache"));
         reply

@@ -1,0 +1,121 @@
+//! `/api/swagger/` and `/api/redoc/`: two pages that show the description of the API; requests can be tried on the first.
+//!
+//! Their programs are files of npm packages, which are part of this program, so that nothing is fetched from elsewhere.
+
+use std::sync::LazyLock;
+
+use bytes::Bytes;
+use http::StatusCode;
+use http::header::{
+    CACHE_CONTROL, CONTENT_SECURITY_POLICY, HeaderValue, REFERRER_POLICY, X_CONTENT_TYPE_OPTIONS,
+    X_FRAME_OPTIONS,
+};
+
+use crate::http::reply::Refusal;
+use crate::rest::frame::access::Access;
+use crate::rest::frame::call::Call;
+use crate::rest::frame::route::{Content, Document, MediaTypes, PageText, Route, entity_tag};
+
+/// Both programs insert styles and pictures of their own. The second one searches in a worker that it makes itself.
+const POLICY: &str = "default-src 'none'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'; \
+                      connect-src 'self'; script-src 'self'; style-src 'self' 'unsafe-inline'; \
+                      img-src 'self' data:; worker-src blob:";
+
+/// A file that a page loads.
+struct Asset {
+    path: &'static str,
+    text: &'static str,
+}
+
+const SCRIPTS: [Asset; 4] = [
+    Asset { path: "/api/docs/swagger-ui-bundle.js", text: include_str!("vendor/swagger-ui-bundle.js") },
+    Asset { path: "/api/docs/swagger.js", text: include_str!("swagger.js") },
+    Asset { path: "/api/docs/redoc.standalone.js", text: include_str!("vendor/redoc.standalone.js") },
+    Asset { path: "/api/docs/redoc.js", text: include_str!("redoc.js") },
+];
+
+const STYLES: [Asset; 1] =
+    [Asset { path: "/api/docs/swagger-ui.css", text: include_str!("vendor/swagger-ui.css") }];
+
+struct JavaScript;
+
+impl MediaTypes for JavaScript {
+    const NAMES: &'static [&'static str] = &["text/javascript; charset=utf-8"];
+}
+
+struct Css;
+
+impl MediaTypes for Css {
+    const NAMES: &'static [&'static str] = &["text/css; charset=utf-8"];
+}
+
+pub(crate) fn routes() -> Vec<Route> {
+    let page = |path, text: &'static str, summary| {
+        Route::get(path, Access::Anyone, summary, move |_: Call| async move { Ok(self::page(text)) })
+    };
+    let mut routes = vec![
+        page("/api/swagger/", include_str!("swagger.html"), "Returns a page on which the API can be tried."),
+        page("/api/redoc/", include_str!("redoc.html"), "Returns a page that describes the API."),
+    ];
+    routes.extend(SCRIPTS.into_iter().map(asset::<JavaScript>));
+    routes.extend(STYLES.into_iter().map(asset::<Css>));
+    routes
+}
+
+fn page(text: &'static str) -> Content<PageText> {
+    Content::new(text)
+        .with_header(CONTENT_SECURITY_POLICY, POLICY)
+        .with_header(REFERRER_POLICY, "no-referrer")
+        .with_header(X_CONTENT_TYPE_OPTIONS, "nosniff")
+        .with_header(X_FRAME_OPTIONS, "DENY")
+        .with_header(CACHE_CONTROL, "no-cache")
+}
+
+fn asset<M: MediaTypes>(asset: Asset) -> Route {
+    // Computed at the first request: hashing megabytes takes milliseconds.
+    let tag = LazyLock::new(move || entity_tag(asset.text.as_bytes()));
+    let tag: &'static LazyLock<HeaderValue, _> = Box::leak(Box::new(tag));
+    let answer = move |call: Call| async move {
+        let text = Bytes::from_static(asset.text.as_bytes());
+        Ok::<_, Refusal>(Document::<M>::new(text, (**tag).clone(), M::NAMES[0], &call.headers))
+    };
+    Route::get(asset.path, Access::Anyone, "Returns a file of the pages that describe the API.", answer)
+        .refuses(StatusCode::NOT_MODIFIED, "The client has the current file.")
+}
+
+#[cfg(test)]
+mod tests {
+    use sha2::{Digest, Sha256};
+
+    use super::*;
+
+    #[test]
+    fn the_vendored_files_have_their_checksums() {
+        let sums: Vec<(&str, &str)> =
+            include_str!("vendor/SHA256SUMS").lines().map(|it| it.split_once("  ").unwrap()).collect();
+        let vendored: Vec<&Asset> =
+            SCRIPTS.iter().chain(&STYLES).filter(|it| !it.text.contains("'/api/schema/")).collect();
+        assert_eq!(vendored.len(), sums.len());
+        for asset in vendored {
+            let name = asset.path.rsplit('/').next().unwrap();
+            let found: String =
+                Sha256::digest(asset.text).iter().map(|it| format!("{it:02x}")).collect();
+            assert!(sums.contains(&(found.as_str(), name)), "{name} has the checksum {found}");
+        }
+    }
+
+    #[test]
+    fn the_pages_load_only_files_that_are_served() {
+        let served: Vec<&str> = SCRIPTS.iter().chain(&STYLES).map(|it| it.path).collect();
+        for page in [include_str!("swagger.html"), include_str!("redoc.html")] {
+            let loaded: Vec<&str> = ["src=\"", "href=\""]
+                .iter()
+                .flat_map(|it| page.split(it).skip(1))
+                .map(|it| it.split('"').next().unwrap())
+                .filter(|it| !it.starts_with("https:"))
+                .collect();
+            assert!(loaded.len() >= 2, "{loaded:?}");
+            assert!(loaded.iter().all(|it| served.contains(it)), "{loaded:?}");
+        }
+    }
+}

@@ -1,0 +1,2 @@
+'use strict';
+Redoc.init('/api/schema/?format=json', { disableSearch: false, hideDownloadButton: false }, document.getElementById('docs'));
