@@ -51,7 +51,7 @@ impl MediaTypes for Css {
 
 pub(crate) fn routes() -> Vec<Route> {
     let page = |path, text: &'static str, summary| {
-        Route::get(path, Access::Anyone, summary, move |_: Call| async move { Ok(self::page(text)) })
+        Route::get(path, Access::Anyone, summary, move |_: Call| async move { Ok(answer(text)) })
     };
     let mut routes = vec![
         page("/api/swagger/", include_str!("swagger.html"), "Returns a page on which the API can be tried."),
@@ -62,7 +62,7 @@ pub(crate) fn routes() -> Vec<Route> {
     routes
 }
 
-fn page(text: &'static str) -> Content<PageText> {
+fn answer(text: &'static str) -> Content<PageText> {
     Content::new(text)
         .with_header(CONTENT_SECURITY_POLICY, POLICY)
         .with_header(REFERRER_POLICY, "no-referrer")
@@ -75,11 +75,11 @@ fn asset<M: MediaTypes>(asset: Asset) -> Route {
     // Computed at the first request: hashing megabytes takes milliseconds.
     let tag = LazyLock::new(move || entity_tag(asset.text.as_bytes()));
     let tag: &'static LazyLock<HeaderValue, _> = Box::leak(Box::new(tag));
-    let answer = move |call: Call| async move {
+    let file = move |call: Call| async move {
         let text = Bytes::from_static(asset.text.as_bytes());
         Ok::<_, Refusal>(Document::<M>::new(text, (**tag).clone(), M::NAMES[0], &call.headers))
     };
-    Route::get(asset.path, Access::Anyone, "Returns a file of the pages that describe the API.", answer)
+    Route::get(asset.path, Access::Anyone, "Returns a file of the pages that describe the API.", file)
         .refuses(StatusCode::NOT_MODIFIED, "The client has the current file.")
 }
 
