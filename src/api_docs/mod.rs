@@ -98,8 +98,7 @@ mod tests {
         assert_eq!(vendored.len(), sums.len());
         for asset in vendored {
             let name = asset.path.rsplit('/').next().unwrap();
-            let found: String =
-                Sha256::digest(asset.text).iter().map(|it| format!("{it:02x}")).collect();
+            let found: String = Sha256::digest(asset.text).iter().map(|it| format!("{it:02x}")).collect();
             assert!(sums.contains(&(found.as_str(), name)), "{name} has the checksum {found}");
         }
     }

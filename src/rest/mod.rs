@@ -47,7 +47,10 @@ fn routes_of(port: Port) -> Vec<Route> {
         Port::Api => Vec::new(),
         Port::Player => player::routes(),
     };
-    [api::routes(), api_docs::routes(), status::routes(), setup_page::routes(), players].into_iter().flatten().collect()
+    [api::routes(), api_docs::routes(), status::routes(), setup_page::routes(), players]
+        .into_iter()
+        .flatten()
+        .collect()
 }
 
 /// An operation, for tests and tools. Its input and answers are in [`openapi()`].

@@ -100,7 +100,8 @@ async fn schema_json(call: Call) -> Result<Document<Json>, Refusal> {
 /// Returns whether the caller prefers YAML to JSON. Without a preference it gets JSON.
 fn prefers_yaml(headers: &HeaderMap) -> bool {
     let (mut yaml, mut json) = (0.0, 0.0);
-    let ranges = headers.get_all(ACCEPT).iter().filter_map(|it| it.to_str().ok()).flat_map(|it| it.split(','));
+    let ranges =
+        headers.get_all(ACCEPT).iter().filter_map(|it| it.to_str().ok()).flat_map(|it| it.split(','));
     for range in ranges {
         let mut parts = range.split(';').map(str::trim);
         let media_type = parts.next().unwrap_or_default().to_ascii_lowercase();

@@ -6,7 +6,9 @@ use std::pin::Pin;
 use std::sync::Arc;
 
 use bytes::Bytes;
-use http::header::{CACHE_CONTROL, CONTENT_TYPE, ETAG, HeaderName, HeaderValue, IF_NONE_MATCH, LOCATION, VARY};
+use http::header::{
+    CACHE_CONTROL, CONTENT_TYPE, ETAG, HeaderName, HeaderValue, IF_NONE_MATCH, LOCATION, VARY,
+};
 use http::{HeaderMap, Method, Response, StatusCode};
 use serde::Serialize;
 use sha2::{Digest, Sha256};
