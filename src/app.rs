@@ -11,7 +11,8 @@ use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Weak};
 
 use actors::{
-    Events, Importer, LeaseInfo, LiveSettings, MetricsSnapshot, Plans, Switchboard, System, Trials,
+    Events, Importer, LeaseInfo, LiveSettings, MetricsSnapshot, Plans, SlotsSnapshot, Switchboard, System,
+    Trials,
 };
 use domain::account::Account;
 use domain::ids::ProfileId;
@@ -133,6 +134,11 @@ impl App {
     /// Returns the provider slots in use.
     pub(crate) fn leases(&self) -> Vec<LeaseInfo> {
         self.system.upgrade().map(|it| it.leases()).unwrap_or_default()
+    }
+
+    /// Returns all provider slots and waiting requests at one moment.
+    pub(crate) fn slots(&self) -> SlotsSnapshot {
+        self.system.upgrade().map(|it| it.slots()).unwrap_or_default()
     }
 
     /// Returns the limit of an account profile that was discovered since the last change of its account.

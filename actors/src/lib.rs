@@ -46,7 +46,8 @@ pub use self::clock::now_ms;
 pub use self::events::{Events, NumberedEvent};
 pub use self::fetch::{Fetch, FetchBody, FetchError, FetchLimits};
 pub use self::importer::{
-    ImportError, ImportOptions, ImportSummary, Importer, RefreshPhase, RefreshStart, RefreshStatus, import,
+    ImportError, ImportOptions, ImportSummary, Importer, RefreshPhase, RefreshStart, RefreshStatus,
+    RepackError, SyncSummary, import, repack_group,
 };
 pub use self::live_settings::LiveSettings;
 pub use self::plans::{Plans, StorePlans, Target};
@@ -57,7 +58,7 @@ pub use self::registry::{MetricsSnapshot, StartTimes};
 pub use self::reload::{effective_settings, may_watch, view_limits};
 pub use self::schedule::{check_cron, check_time_zone};
 pub use self::seats::{SeatInfo, SeatRequest};
-pub use self::slots::{FullPool, LeaseInfo, LeasePurpose};
+pub use self::slots::{CoolingSlot, FullPool, LeaseInfo, LeasePurpose, SlotsSnapshot, WaitingRequest};
 pub use self::switchboard::{ChannelOverview, StopOutcome, Switchboard, WatchRequest};
 #[cfg(any(test, feature = "testing"))]
 pub use self::system::SystemActor;

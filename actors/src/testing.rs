@@ -120,6 +120,7 @@ fn plan(number: u32, streams: &[Stream]) -> Plan {
                 max_streams: it.max_streams,
                 release_delay: it.release_delay,
                 changed_at: 0,
+                shared: None,
             },
         })
         .collect();

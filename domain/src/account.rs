@@ -7,7 +7,8 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 use crate::egress::{AllowedNetworks, Distance};
-use crate::ids::{AccountId, ProfileId};
+use crate::ids::{AccountId, ProfileId, ServerGroupId};
+use crate::playlist::filters::StreamFilter;
 use crate::settings::seconds;
 use crate::source_url::SourceUrl;
 use crate::stream::RequestHeaders;
@@ -45,6 +46,18 @@ pub struct Account {
     /// Changes to the values of the provider, applied in this order.
     #[serde(default)]
     pub rules: Vec<Rule>,
+    /// Decide which entries of the playlist are imported.
+    #[serde(default)]
+    pub filters: Vec<StreamFilter>,
+    /// The largest id that a filter of the account ever had.
+    #[serde(default)]
+    pub last_filter_id: u32,
+    /// Whether entries of a group that the playlist names for the first time are imported.
+    #[serde(default = "yes")]
+    pub auto_enable_new_groups_live: bool,
+    /// The accounts with which it shares a limit.
+    #[serde(default)]
+    pub server_group: Option<ServerGroupId>,
     #[serde(default)]
     pub schedule: RefreshSchedule,
     /// Days after which a stream missing from the playlist is removed, unless a channel uses it. 0 removes it at the
@@ -60,6 +73,10 @@ pub struct Account {
     pub created_at: i64,
     #[serde(default)]
     pub updated_at: i64,
+}
+
+fn yes() -> bool {
+    true
 }
 
 /// The location of an account's playlist.
@@ -204,6 +221,10 @@ impl Account {
             profiles: vec![profile],
             identity: StreamIdentity::default(),
             rules: Vec::new(),
+            filters: Vec::new(),
+            last_filter_id: 0,
+            auto_enable_new_groups_live: true,
+            server_group: None,
             schedule: RefreshSchedule::default(),
             stale_stream_days: STALE_STREAM_DAYS,
             priority: 0,

@@ -7,7 +7,7 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::{Map, Value};
 use uuid::Uuid;
 
-use crate::ids::{ChannelId, GroupId, StreamId, StreamProfileId};
+use crate::ids::{AccountId, ChannelId, GroupId, StreamId, StreamProfileId};
 use crate::user::UserLevel;
 
 /// A channel: a lineup entry that viewers choose, with the streams that can play it.
@@ -41,11 +41,42 @@ pub struct Channel {
     pub is_adult: bool,
     #[serde(default)]
     pub custom_properties: Map<String, Value>,
+    /// Present if a refresh created the channel for a stream of its group.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub auto: Option<Box<AutoChannel>>,
     /// Milliseconds since 1970.
     #[serde(default)]
     pub created_at: i64,
     #[serde(default)]
     pub updated_at: i64,
+}
+
+/// The origin of a channel that a refresh created, and the values that the last refresh gave it.
+///
+/// A value of the channel that differs was changed by an admin and is kept.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct AutoChannel {
+    pub account: AccountId,
+    /// The group of the playlist.
+    pub group: GroupId,
+    pub stream: StreamId,
+    pub synced: SyncedValues,
+}
+
+/// The values of a channel that refreshes set.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SyncedValues {
+    pub name: String,
+    #[serde(default)]
+    pub number: Option<ChannelNumber>,
+    #[serde(default)]
+    pub group: Option<GroupId>,
+    #[serde(default)]
+    pub logo: Option<String>,
+    #[serde(default)]
+    pub tvg_id: Option<String>,
+    #[serde(default)]
+    pub stream_profile: Option<StreamProfileId>,
 }
 
 /// Maximum length of a channel's name, in characters.
@@ -68,6 +99,7 @@ impl Channel {
             user_level: UserLevel::default(),
             is_adult: false,
             custom_properties: Map::new(),
+            auto: None,
             created_at: at,
             updated_at: at,
         }

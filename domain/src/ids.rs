@@ -47,6 +47,16 @@ id! {
 }
 
 id! {
+    /// A server group: accounts that share one limit.
+    ServerGroupId
+}
+
+id! {
+    /// The link of an account with a channel group that its playlist names.
+    AccountGroupId
+}
+
+id! {
     /// A stream profile: a way to deliver streams.
     StreamProfileId
 }

@@ -17,7 +17,9 @@
 //! 5. Playlists: [`playlist`]. Search and replace for admins: a [`pattern`].
 
 pub mod account;
+pub mod account_group;
 pub mod audit;
+pub mod auto_sync;
 pub mod channel;
 pub mod command;
 pub mod core_settings;
@@ -34,6 +36,7 @@ pub mod plan;
 pub mod playlist;
 pub mod playout;
 pub mod secret;
+pub mod server_group;
 pub mod setting;
 pub mod settings;
 pub mod source_url;

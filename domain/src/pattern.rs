@@ -76,12 +76,7 @@ impl Pattern {
                 return Err(PatternError::TooLong(what));
             }
         }
-        let find = RegexBuilder::new(&translate(find))
-            .size_limit(COMPILED_BYTES_MAX)
-            .dfa_size_limit(COMPILED_BYTES_MAX)
-            .nest_limit(DEPTH_MAX)
-            .build()
-            .map_err(pattern_error)?;
+        let find = compile(find, false)?;
         let replace = parts(replace, &find)?;
         Ok(Self { find, replace })
     }
@@ -132,6 +127,17 @@ impl fmt::Debug for Pattern {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("Pattern(…)")
     }
+}
+
+/// Compiles a pattern that is not empty.
+pub(crate) fn compile(find: &str, ignores_case: bool) -> Result<Regex, PatternError> {
+    RegexBuilder::new(&translate(find))
+        .case_insensitive(ignores_case)
+        .size_limit(COMPILED_BYTES_MAX)
+        .dfa_size_limit(COMPILED_BYTES_MAX)
+        .nest_limit(DEPTH_MAX)
+        .build()
+        .map_err(pattern_error)
 }
 
 /// Converts the engine's error, without the pattern that it repeats.

@@ -229,6 +229,7 @@ mod tests {
     fn a_refusal_has_a_tuner_error_and_retry_after_if_a_retry_may_help() {
         let full = FullPool {
             account: "one".to_owned(),
+            server_group: None,
             since: Duration::from_secs(90),
             max_streams: 1,
             is_discovered: false,
@@ -249,6 +250,7 @@ mod tests {
     fn the_refusal_of_a_full_account_has_its_name_and_duration() {
         let full = FullPool {
             account: "one".to_owned(),
+            server_group: None,
             since: Duration::from_secs(90),
             max_streams: 1,
             is_discovered: false,

@@ -12,6 +12,7 @@
 #[global_allocator]
 static MEMORY: cap::Cap<std::alloc::System> = cap::Cap::new(std::alloc::System, usize::MAX);
 
+mod account_groups;
 mod actor_failures;
 mod anonymous;
 mod clients;

@@ -1,11 +1,9 @@
 //! Compares every entry of a playlist with the stored streams, before anything is written.
 
-use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use domain::account::RefreshRecord;
 use domain::channel::Channel;
-use domain::group;
 use domain::ids::StreamId;
 use domain::playlist::delta::{
     DeltaCounts, EntryChange, KnownStreams, MatchedEntry, MissingAction, MissingStream, SeenAgain,
@@ -16,16 +14,14 @@ use domain::stream::Stream;
 use storage::Table;
 
 use super::error::ImportError;
-use super::job::{ImportSummary, Job};
+use super::job::{ImportSummary, Job, SyncSummary};
 use super::reading::ReadList;
+use super::selection::{GroupChanges, Selection};
 
 /// Maximum number of changes for an ordinary write. New streams are stored together, changed ones each in a different
 /// block, and an ordinary write blocks all others while it is filled.
 const FEW_NEW_MAX: usize = 2_000;
 const FEW_CHANGED_MAX: usize = 500;
-
-/// Maximum number of groups at which playlists can still create new ones, because people view all groups together.
-const GROUPS_MAX: usize = 10_000;
 
 /// The result of a comparison.
 pub(super) struct Compared {
@@ -35,8 +31,9 @@ pub(super) struct Compared {
     pub(super) few: Option<Vec<MatchedEntry>>,
     /// Stored streams that the playlist does not contain.
     pub(super) gone: Vec<MissingStream>,
-    /// Names of missing groups of new and changed entries.
-    pub(super) groups: BTreeSet<String>,
+    /// Decides which entries are imported.
+    pub(super) selection: Selection,
+    pub(super) groups: GroupChanges,
     pub(super) vanishing: StalePolicy,
     /// The channels that determined which streams may be removed.
     pub(super) channels: Arc<Table<Channel>>,
@@ -81,6 +78,8 @@ impl Compared {
             n_changed: self.counts.n_changed,
             n_stale: self.n_gone(MissingAction::MarkStale),
             n_removed: self.n_gone(MissingAction::Remove),
+            n_left_out: self.counts.n_left_out,
+            sync: SyncSummary::default(),
             problems: list.findings.problems.clone(),
             n_problems: list.findings.n_problems,
         }
@@ -98,21 +97,17 @@ pub(super) fn compare(job: &Job, list: &ReadList) -> Result<Compared, ImportErro
     known.reserve(streams.len_of(owner));
     streams.for_each_of(owner, |stream: Stream| known.add(&stream))?;
 
-    let groups = models.groups.load();
-    let room = GROUPS_MAX.saturating_sub(groups.len());
-    let mut names = BTreeSet::new();
+    let mut selection = Selection::of(job)?;
     let mut few = Some(Vec::new());
     list.entries.for_each(|facts| {
         job.check_stop()?;
         let taken = known.match_properties(facts);
-        if matches!(taken.change, EntryChange::Unchanged(_)) {
+        if !selection.keep(&taken) {
+            known.leave_out(&taken);
             return Ok(());
         }
-        if let Some(name) = group_of(&taken)
-            && names.len() < room
-            && groups.one_by("name", name).is_none()
-        {
-            names.insert(name.to_owned());
+        if matches!(taken.change, EntryChange::Unchanged(_)) {
+            return Ok(());
         }
         let DeltaCounts { n_new, n_changed, .. } = known.counts();
         if n_new > FEW_NEW_MAX as u64 || n_changed > FEW_CHANGED_MAX as u64 {
@@ -144,7 +139,8 @@ pub(super) fn compare(job: &Job, list: &ReadList) -> Result<Compared, ImportErro
         known,
         few,
         gone,
-        groups: names,
+        groups: selection.changes(job, vanishing),
+        selection,
         vanishing,
         channels,
         fingerprint,
@@ -154,10 +150,4 @@ pub(super) fn compare(job: &Job, list: &ReadList) -> Result<Compared, ImportErro
 /// Returns whether a channel uses this stream.
 pub(super) fn is_used(channels: &Table<Channel>, id: StreamId) -> bool {
     channels.by("stream", id.0.to_be_bytes()).next().is_some()
-}
-
-/// Returns the effective group, if its name is valid.
-fn group_of(taken: &MatchedEntry) -> Option<&str> {
-    let name = taken.rule.group.as_deref().or(taken.properties.group.as_deref())?;
-    (!name.is_empty() && name.chars().count() <= group::GROUP_NAME_CHARS_MAX).then_some(name)
 }

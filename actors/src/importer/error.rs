@@ -3,6 +3,7 @@
 use std::io;
 
 use domain::account::RefreshOutcome;
+use domain::pattern::PatternError;
 use domain::playlist::rules::RulesError;
 
 use crate::fetch::FetchError;
@@ -48,6 +49,8 @@ pub enum ImportError {
     Dwindled { n_known: u64, n_seen: u64 },
     #[error("the account has an invalid rule: {0}")]
     Rules(#[from] RulesError),
+    #[error("the filter with the id {id} is invalid: {cause}")]
+    Filter { id: u32, cause: PatternError },
     /// The account was changed or deleted during the import.
     #[error("the account was changed or deleted during the import")]
     AccountChanged,

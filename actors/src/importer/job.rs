@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use domain::account::Account;
+use domain::auto_sync::AUTO_CHANNELS_MAX;
 use domain::playlist::m3u;
 use parking_lot::Mutex;
 use storage::Models;
@@ -60,6 +61,10 @@ pub struct ImportSummary {
     pub n_stale: u64,
     /// Number of streams that were removed because they vanished long enough ago.
     pub n_removed: u64,
+    /// Number of entries that filters and disabled groups left out.
+    pub n_left_out: u64,
+    /// The changes of channels.
+    pub sync: SyncSummary,
     /// The first problems of the playlist.
     pub problems: Vec<m3u::PlaylistProblem>,
     /// Number of all problems.
@@ -69,14 +74,50 @@ pub struct ImportSummary {
 impl ImportSummary {
     /// Returns the summary as a sentence for an admin.
     pub fn sentence(&self) -> String {
-        let Self { n_entries, n_new, n_changed, n_stale, n_removed, n_problems, .. } = self;
+        let Self { n_entries, n_new, n_changed, n_stale, n_removed, n_left_out, n_problems, .. } = self;
         let mut text = format!(
             "{n_entries} entries: {n_new} new, {n_changed} changed, {n_stale} no longer listed, {n_removed} removed."
         );
+        if *n_left_out > 0 {
+            text += &format!(" {n_left_out} left out by filters and disabled groups.");
+        }
         if *n_problems > 0 {
             text += &format!(
                 " {n_problems} problems, the first in line {}.",
                 self.problems.first().map_or(0, |it| it.line)
+            );
+        }
+        text + &self.sync.sentences()
+    }
+}
+
+/// The changes of channels that belong to the groups of an account.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct SyncSummary {
+    pub n_created: u64,
+    /// Number of channels with a new name, number or other value of the provider.
+    pub n_updated: u64,
+    pub n_removed: u64,
+    /// Number of streams without a channel because no number of their range is free.
+    pub n_without_number: u64,
+    /// Number of streams without a channel because the account has too many.
+    pub n_beyond_max: u64,
+}
+
+impl SyncSummary {
+    /// Returns sentences for an admin, each with a space before it. None if nothing happened.
+    fn sentences(self) -> String {
+        let Self { n_created, n_updated, n_removed, n_without_number, n_beyond_max } = self;
+        let mut text = String::new();
+        if n_created + n_updated + n_removed > 0 {
+            text += &format!(" Channels: {n_created} created, {n_updated} updated, {n_removed} removed.");
+        }
+        if n_without_number > 0 {
+            text += &format!(" {n_without_number} streams got no channel: no number of their range is free.");
+        }
+        if n_beyond_max > 0 {
+            text += &format!(
+                " {n_beyond_max} streams got no channel: an account creates at most {AUTO_CHANNELS_MAX}."
             );
         }
         text

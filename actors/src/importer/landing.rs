@@ -3,14 +3,12 @@
 //! Others write concurrently, and their changes to a stream are never lost: an ordinary write reads each record again,
 //! and a bulk write learns which records changed since it began.
 
-use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use domain::account::{Account, RefreshRecord};
 use domain::channel::Channel;
 use domain::egress::Distance;
-use domain::group::Group;
-use domain::ids::{AccountId, GroupId, StreamId};
+use domain::ids::{AccountId, StreamId};
 use domain::playlist::delta::{
     EntryChange, KnownStreams, MatchedEntry, MissingAction, MissingStream, StalePolicy,
 };
@@ -21,6 +19,7 @@ use super::compare::{Compared, is_used};
 use super::error::ImportError;
 use super::job::{ImportSummary, Job};
 use super::reading::ReadList;
+use super::selection::{GroupChanges, Selection};
 
 /// Number of streams that are written between two progress reports.
 const REPORT_PERIOD: usize = 1_000;
@@ -28,16 +27,17 @@ const REPORT_PERIOD: usize = 1_000;
 /// The records that are written together with the streams.
 struct AccountRecords {
     account: Arc<Account>,
-    groups: BTreeSet<String>,
+    groups: GroupChanges,
     imported: ImportSummary,
     is_confirmed: bool,
     origin: Option<Distance>,
     now: i64,
+    vanishing: StalePolicy,
 }
 
 /// The outcome of a write.
 pub(super) enum Landing {
-    Done,
+    Done(Box<Selection>),
     /// Streams of this account changed between the comparison and the start of the bulk write. The comparison has to be
     /// repeated; the bulk write learns of later changes.
     Again(Box<BulkWrite<Stream>>),
@@ -53,7 +53,7 @@ pub(super) fn land(
 ) -> Result<Landing, ImportError> {
     job.check_stop()?;
     let is_same = compared.is_same();
-    let Compared { known, few, gone, groups, vanishing, channels, fingerprint, .. } = compared;
+    let Compared { known, mut selection, few, gone, groups, vanishing, channels, fingerprint, .. } = compared;
     let records = AccountRecords {
         account: job.account.clone(),
         groups,
@@ -61,11 +61,12 @@ pub(super) fn land(
         is_confirmed: job.options.confirm,
         origin: list.origin,
         now: vanishing.now,
+        vanishing,
     };
     let store = &job.models.store;
     if is_same {
         store.write_blocking(move |write| records.put(write))?;
-        return Ok(Landing::Done);
+        return Ok(Landing::Done(Box::new(selection)));
     }
     if let Some(taken) = few {
         let channels = job.models.channels.clone();
@@ -73,7 +74,7 @@ pub(super) fn land(
             put_few(write, &records.account, taken, &gone, vanishing, &channels)?;
             records.put(write)
         })?;
-        return Ok(Landing::Done);
+        return Ok(Landing::Done(Box::new(selection)));
     }
     let owner = u64::from(job.account.id.0);
     let mut bulk = match begun {
@@ -88,7 +89,8 @@ pub(super) fn land(
     };
     let mut known = known;
     known.rewind();
-    put_all(job, list, &mut known, &gone, vanishing, &mut bulk)?;
+    selection.rewind();
+    put_all(job, list, (&mut known, &mut selection), &gone, vanishing, &mut bulk)?;
     let removed: Vec<MissingStream> =
         gone.into_iter().filter(|it| it.action == MissingAction::Remove).collect();
     let (before, view, channels_then) = (store.clone(), job.models.channels.clone(), channels);
@@ -100,7 +102,7 @@ pub(super) fn land(
         }
         records.put(write)
     })?;
-    Ok(Landing::Done)
+    Ok(Landing::Done(Box::new(selection)))
 }
 
 impl AccountRecords {
@@ -112,16 +114,12 @@ impl AccountRecords {
             it.list == self.account.list
                 && it.identity == self.account.identity
                 && it.rules == self.account.rules
+                && it.filters == self.account.filters
         };
         if !is_as_read(&now) {
             return Err(ImportError::AccountChanged);
         }
-        for name in self.groups {
-            if write.by::<Group>("name", &name)?.is_empty() {
-                let id = GroupId(write.next_id::<Group>()?);
-                write.put(&Group::new(id, name))?;
-            }
-        }
+        self.groups.put(write, &now, self.vanishing)?;
         write.mark_complete::<Stream>(u64::from(id.0));
         let mut refresh = write.get::<RefreshRecord>(id.0)?.unwrap_or_else(|| RefreshRecord::new(id));
         refresh.accept(self.imported.n_entries, self.is_confirmed, self.now);
@@ -181,7 +179,7 @@ fn of_account(stream: Option<Stream>, account: AccountId) -> Option<Stream> {
 fn put_all(
     job: &Job,
     list: &ReadList,
-    known: &mut KnownStreams,
+    (known, selection): (&mut KnownStreams, &mut Selection),
     gone: &[MissingStream],
     vanishing: StalePolicy,
     bulk: &mut BulkWrite<Stream>,
@@ -193,6 +191,10 @@ fn put_all(
             job.reporter.update(|_| {});
         }
         let taken = known.match_properties(facts);
+        if !selection.keep(&taken) {
+            known.leave_out(&taken);
+            return Ok(());
+        }
         let stream =
             taken.into_stream(vanishing.now, || bulk.next_id().map(StreamId), |id| streams.get(id.0))?;
         bulk.put(&stream)?;

@@ -13,7 +13,9 @@ mod message;
 mod progress;
 mod reading;
 mod run;
+mod selection;
 mod spool;
+mod sync;
 #[cfg(test)]
 mod tests;
 
@@ -26,12 +28,13 @@ use storage::Models;
 pub(crate) use self::actor::Work;
 pub(crate) use self::actor::{Actor, Arguments, Imports};
 pub use self::error::ImportError;
-pub use self::job::{ImportOptions, ImportSummary};
+pub use self::job::{ImportOptions, ImportSummary, SyncSummary};
 pub(crate) use self::message::Message;
 pub use self::message::RefreshStart;
 pub(crate) use self::progress::RefreshProgress;
 pub use self::progress::{RefreshPhase, RefreshStatus};
 pub use self::run::import;
+pub use self::sync::{RepackError, repack_group};
 
 use crate::ask::{ANSWER_TIMEOUT, Address, AskError};
 use crate::clock::now_ms;

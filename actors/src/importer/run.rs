@@ -5,7 +5,8 @@
 //!   nothing              server ── pieces ────▶ unpack ─▶ parse ─▶ spool ─▶ guard ─▶ compare ─▶ write
 //! ```
 //!
-//! Until the last step no stored data changes, so a failure before it leaves everything unchanged.
+//! Until the last step no stored data changes, so a failure before it leaves everything unchanged. After it, channels
+//! follow the streams that were written: see [`sync`].
 
 use std::sync::Arc;
 
@@ -17,12 +18,12 @@ use domain::stream::Stream;
 use storage::Models;
 use tracing::warn;
 
-use super::compare;
 use super::error::ImportError;
 use super::job::{ImportOptions, ImportSummary, Job, Reporter};
 use super::landing::{self, Landing};
 use super::progress::{RefreshPhase, RefreshStatus};
 use super::reading::{self, ReadList};
+use super::{compare, sync};
 use crate::fetch::Fetch;
 use crate::playlist::{self, PlaylistBytes, PlaylistSource};
 
@@ -103,7 +104,7 @@ fn run(job: &Job, bytes: PlaylistBytes) -> Result<ImportSummary, ImportError> {
         job.reporter.update(|it| it.phase = RefreshPhase::Comparing);
         let compared = compare::compare(job, &list)?;
         compared.check_losses(job)?;
-        let imported = compared.imported(&list);
+        let (vanishing, mut imported) = (compared.vanishing, compared.imported(&list));
         job.reporter.update(|it| {
             it.phase = RefreshPhase::Writing;
             it.entries = imported.n_entries;
@@ -112,7 +113,10 @@ fn run(job: &Job, bytes: PlaylistBytes) -> Result<ImportSummary, ImportError> {
             it.n_gone = imported.n_stale + imported.n_removed;
         });
         match landing::land(job, &list, compared, &imported, bulk)? {
-            Landing::Done => return Ok(imported),
+            Landing::Done(selection) => {
+                sync::sync(job, &selection, vanishing, &mut imported)?;
+                return Ok(imported);
+            }
             // At most once: from here on the bulk write knows of concurrent changes.
             Landing::Again(begun) => bulk = Some(begun),
         }

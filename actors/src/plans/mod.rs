@@ -10,6 +10,7 @@ use domain::account::{Account, RefreshRecord};
 use domain::core_settings::{STREAM_SETTINGS, default_stream_profile};
 use domain::ids::{AccountId, StreamId, StreamProfileId};
 use domain::plan::{self, Plan, PlanContext, PlanRecords};
+use domain::server_group::ServerGroupMembers;
 use domain::stream::Stream;
 use domain::stream_profile::{Delivery, StreamProfile};
 use parking_lot::Mutex;
@@ -118,6 +119,10 @@ impl PlanRecords for StorePlans {
 
     fn refresh(&self, account: AccountId) -> Option<Arc<RefreshRecord>> {
         self.models.refreshes.load().get(account.0).cloned()
+    }
+
+    fn server_group(&self, account: &Account) -> Option<ServerGroupMembers> {
+        self.models.server_group_of(account)
     }
 
     fn stream_profile(&self, id: StreamProfileId) -> Option<Arc<StreamProfile>> {

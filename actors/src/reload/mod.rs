@@ -7,6 +7,7 @@ use domain::channel::Channel;
 use domain::core_settings::{self, PROXY_SETTINGS};
 use domain::ids::UserId;
 use domain::lineup::{Lineup, ViewLimits, visible};
+use domain::server_group::ServerGroup;
 use domain::setting::CoreSetting;
 use domain::settings::Settings;
 use domain::stream::Stream;
@@ -23,10 +24,11 @@ use crate::switchboard::Switchboard;
 const ROUND_DELAY: Duration = Duration::from_millis(200);
 
 /// The collections that plans depend on.
-const OF_PLANS: [&str; 5] = [
+const OF_PLANS: [&str; 6] = [
     Account::COLLECTION,
     Channel::COLLECTION,
     CoreSetting::COLLECTION,
+    ServerGroup::COLLECTION,
     Stream::COLLECTION,
     StreamProfile::COLLECTION,
 ];

@@ -3,7 +3,7 @@
 use std::collections::HashSet;
 use std::sync::Arc;
 
-use domain::ids::ProfileId;
+use domain::plan::SlotPool;
 use domain::settings::LEASE_WAIT;
 use ractor::{ActorProcessingErr, ActorRef};
 use tokio::time::Instant;
@@ -11,7 +11,7 @@ use tokio_util::task::AbortOnDropHandle;
 use tracing::debug;
 
 use super::message::NO_REQUEST;
-use super::table::Taken;
+use super::table::{Taken, WaitingEntry};
 use super::{Asking, Lease, Message, PARKED_MAX, Request, SlotMessage, SlotTable};
 use crate::tasks::linked;
 
@@ -29,6 +29,7 @@ struct Parked {
     asked: HashSet<u64>,
     /// The holder that has not replied yet.
     asking: Option<u64>,
+    _listed: WaitingEntry,
     _expiry: AbortOnDropHandle<()>,
 }
 
@@ -93,7 +94,7 @@ impl ractor::Actor for Actor {
             Message::Returned => state.serve(),
             Message::Kept { holder, asked_by } => state.kept(holder, asked_by),
             Message::Lingering { holder } => state.lingering(holder),
-            Message::MakeRoom { holder, profile } => state.make_room(holder, profile),
+            Message::MakeRoom { holder, pool } => state.make_room(holder, &pool),
             Message::Expired { request } => state.expired(request),
         }
         state.watch_cooling(&myself);
@@ -122,6 +123,7 @@ impl State {
         debug!(holder = request.holder, "slot request is waiting");
         let mut parked = Parked {
             id,
+            _listed: self.table.wait(&request),
             request,
             asked: HashSet::new(),
             asking: None,
@@ -133,8 +135,8 @@ impl State {
 
     /// Grants or refuses a second connection, without a wait and without asking anybody to yield.
     fn request_beside(&self, request: &Request) {
-        let is_awaited = |profile: ProfileId| {
-            self.parked.iter().flat_map(|it| &it.request.order).any(|it| it.pool.profile == profile)
+        let is_awaited = |pool: &SlotPool| {
+            self.parked.iter().flat_map(|it| &it.request.order).any(|it| it.pool.shares_limit_with(pool))
         };
         match self.table.take_beside(request, is_awaited) {
             Some((index, lease)) => grant(request, index, lease),
@@ -197,9 +199,10 @@ impl State {
         }
     }
 
-    /// Asks all other holders on an account profile to yield: how many the provider counts is unknown.
-    fn make_room(&self, holder: u64, profile: ProfileId) {
-        for (_, port) in self.table.holders_on(profile, holder) {
+    /// Asks all other holders on an account profile and in its server group to yield: how many the provider counts is
+    /// unknown.
+    fn make_room(&self, holder: u64, pool: &SlotPool) {
+        for (_, port) in self.table.holders_on(pool, holder) {
             let _ = port.send_message(SlotMessage::Yield { asked_by: NO_REQUEST, viewer: None });
         }
     }

@@ -1,11 +1,12 @@
 //! Messages to and from the slots actor.
 
-use domain::ids::{ProfileId, StreamId};
+use domain::ids::StreamId;
 use domain::plan::{Candidate, SlotPool};
 use domain::playout::Attempt;
 use ractor::DerivedActorRef;
 
 use super::{FullPool, Lease, LeasePurpose};
+use crate::plans::Target;
 use crate::viewer::Viewer;
 
 /// Stands for a request to yield for which no request waits.
@@ -61,6 +62,8 @@ impl SlotCandidate {
 pub(crate) struct Request {
     /// Serial of the live channel that sends the request.
     pub(crate) holder: u64,
+    /// The channel, preview or trial that needs the slot.
+    pub(crate) target: Target,
     pub(crate) port: HolderPort,
     pub(crate) attempt: Attempt,
     /// The candidates, best first.
@@ -81,8 +84,9 @@ pub(crate) enum Message {
     Kept { holder: u64, asked_by: u64 },
     /// Nobody watches the holder's channel any more; if it is asked again, it yields.
     Lingering { holder: u64 },
-    /// The provider refused this holder a connection on an account profile: everybody there that nobody watches yields.
-    MakeRoom { holder: u64, profile: ProfileId },
+    /// The provider refused this holder a connection on an account profile: everybody there, or in the same server group,
+    /// that nobody watches yields.
+    MakeRoom { holder: u64, pool: SlotPool },
     /// The wait of a request is over.
     Expired { request: u64 },
 }

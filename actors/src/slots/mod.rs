@@ -1,4 +1,5 @@
-//! The limit per account profile: no upstream connection opens without a lease on a slot of its profile.
+//! The limit per account profile and per server group: no upstream connection opens without a lease, which takes a
+//! slot of both.
 //!
 //! The [`SlotTable`] is a plain value owned by the system that contains all leases. A [`Lease`] is a guard on it,
 //! returned by its `Drop`. The slots actor adds the queue and the policy: it grants leases, lets a request wait for at
@@ -15,6 +16,7 @@
 mod actor;
 mod lease;
 mod message;
+mod snapshot;
 mod table;
 #[cfg(test)]
 mod tests;
@@ -29,6 +31,7 @@ use domain::plan::SlotPool;
 pub(crate) use self::actor::{Actor, Arguments};
 pub(crate) use self::lease::Lease;
 pub(crate) use self::message::{Asking, HolderPort, Message, Request, SlotCandidate, SlotMessage};
+pub use self::snapshot::{CoolingSlot, SlotsSnapshot, WaitingRequest};
 pub(crate) use self::table::SlotTable;
 pub use self::table::{LeaseInfo, LeasePurpose};
 #[cfg(doc)]
@@ -45,6 +48,8 @@ const PARKED_MAX: usize = 1024;
 pub struct FullPool {
     /// Name of the account.
     pub account: String,
+    /// Name of its server group, if that is at its limit and not the account.
+    pub server_group: Option<String>,
     /// Age of its oldest lease.
     pub since: Duration,
     /// Its maximum number of connections.
@@ -57,6 +62,12 @@ impl fmt::Display for FullPool {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { account, max_streams: max, .. } = self;
         let streams = if *max == 1 { "stream" } else { "streams" };
+        if let Some(group) = &self.server_group {
+            return write!(
+                f,
+                "server group \"{group}\" of account \"{account}\" is at its limit of {max} {streams}"
+            );
+        }
         match self.is_discovered {
             false => write!(f, "account \"{account}\" is at its limit of {max} {streams}"),
             true => {
@@ -101,9 +112,10 @@ impl Slots {
         self.table.refused(lease, pool, stream)
     }
 
-    /// Asks all other holders on this account profile to give up their slots if nobody watches.
-    pub(crate) fn make_room(&self, holder: u64, profile: ProfileId) {
-        self.address.tell(Message::MakeRoom { holder, profile });
+    /// Asks all other holders on this account profile, and on the accounts of its server group, to give up their slots if
+    /// nobody watches.
+    pub(crate) fn make_room(&self, holder: u64, pool: SlotPool) {
+        self.address.tell(Message::MakeRoom { holder, pool });
     }
 
     /// Returns the limit of an account profile that was discovered since `changed_at`, the last change of its account.

@@ -5,15 +5,18 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use domain::account::CUSTOM_ACCOUNT;
-use domain::ids::{ProfileId, StreamId};
-use domain::limits::{self, HeldSlot, ObservedLimit, SlotDecision};
-use domain::plan::SlotPool;
+use domain::ids::{AccountId, ProfileId, StreamId};
+use domain::limits::{self, HeldSlot, ObservedLimit, SlotDecision, SlotDemand};
+use domain::plan::{SharedPool, SlotPool};
+use domain::playout::Attempt;
 use parking_lot::{Mutex, MutexGuard};
 use tokio::sync::Notify;
 use tokio::time::Instant;
 use tracing::{info, warn};
 
+use super::snapshot::{CoolingSlot, SlotsSnapshot, WaitingRequest};
 use super::{FullPool, HolderPort, Lease, Request, SlotCandidate};
+use crate::plans::Target;
 
 /// Time after the return of a slot during which a refusal by the provider may be caused by its delayed counting.
 const JUST_RELEASED: Duration = Duration::from_secs(5);
@@ -39,6 +42,12 @@ pub struct LeaseInfo {
     pub id: u64,
     /// Account profile of the slot.
     pub profile: ProfileId,
+    /// Account of the profile.
+    pub account_id: AccountId,
+    /// The channel, preview or trial that uses the slot.
+    pub target: Target,
+    /// The stream that it opens.
+    pub stream: StreamId,
     /// Name of the account.
     pub account: String,
     /// Purpose of the lease.
@@ -52,6 +61,8 @@ pub struct LeaseInfo {
 struct Entry {
     pool: SlotPool,
     holder: u64,
+    target: Target,
+    stream: StreamId,
     port: HolderPort,
     purpose: LeasePurpose,
     /// The source has delivered packets.
@@ -63,6 +74,7 @@ struct Entry {
 /// The last returns of slots of an account profile.
 #[derive(Clone, Copy, Default)]
 struct Released {
+    account: Option<AccountId>,
     last: Option<Instant>,
     /// The last return by a connection that had delivered packets.
     last_delivered: Option<Instant>,
@@ -77,6 +89,7 @@ struct Observed {
 /// A slot that the provider may still count although the connection is closed (`release_delay`).
 struct Cooling {
     profile: ProfileId,
+    account: AccountId,
     until: Instant,
 }
 
@@ -89,7 +102,34 @@ struct Inner {
     released: HashMap<ProfileId, Released>,
     /// Profiles of which more is known than that one connection plays. At most [`OBSERVED_MAX`].
     observed: BTreeMap<ProfileId, Observed>,
+    /// The waiting requests in the order of their arrival, as far as others may see them. The slots actor keeps the
+    /// requests themselves. Bounded by their number.
+    waiting: Vec<Waiting>,
     last_id: u64,
+}
+
+/// The visible part of a waiting request.
+struct Waiting {
+    id: u64,
+    holder: u64,
+    attempt: Attempt,
+    target: Target,
+    purpose: LeasePurpose,
+    /// The account profiles of its candidates, best first.
+    pools: Vec<(AccountId, ProfileId)>,
+    since: Instant,
+}
+
+/// Keeps a request in the list of waiting ones until it is dropped.
+pub(super) struct WaitingEntry {
+    id: u64,
+    table: Arc<SlotTable>,
+}
+
+impl Drop for WaitingEntry {
+    fn drop(&mut self) {
+        self.table.inner.lock().waiting.retain(|it| it.id != self.id);
+    }
 }
 
 /// The outcome of a request.
@@ -128,8 +168,7 @@ impl SlotTable {
     pub(super) fn take(self: &Arc<Self>, request: &Request) -> Taken {
         let now = Instant::now();
         let mut inner = self.lock(now);
-        let limit_of = |it: &SlotCandidate| (it.pool.profile, inner.limit(&it.pool).0);
-        let places: Vec<_> = request.order.iter().map(limit_of).collect();
+        let places: Vec<_> = request.order.iter().map(|it| inner.demand(&it.pool)).collect();
         match limits::decide_slot(&places, &inner.held(), request.holder) {
             SlotDecision::Grant(place) => {
                 let (index, lease) = self.lease(&mut inner, request, place, now);
@@ -141,17 +180,18 @@ impl SlotTable {
     }
 
     /// Takes a slot for a second connection of the holder, if one may be opened. `is_awaited` returns whether a request
-    /// waits for a slot of an account profile.
+    /// waits for a slot of one of the pools.
     pub(super) fn take_beside(
         self: &Arc<Self>,
         request: &Request,
-        is_awaited: impl Fn(ProfileId) -> bool,
+        is_awaited: impl Fn(&SlotPool) -> bool,
     ) -> Option<(usize, Lease)> {
         let now = Instant::now();
         let mut inner = self.lock(now);
         let may_open = |SlotCandidate { pool, .. }: &SlotCandidate| {
             let (max, n_used) = (pool.max_streams, inner.n_used(pool.profile));
-            limits::may_open_beside(max, inner.observed(pool), n_used, is_awaited(pool.profile))
+            limits::may_open_beside(max, inner.observed(pool), n_used, is_awaited(pool))
+                && inner.has_shared_room(pool)
         };
         let place = request.order.iter().position(may_open)?;
         Some(self.lease(&mut inner, request, place, now))
@@ -161,11 +201,12 @@ impl SlotTable {
     /// time is in use.
     pub(super) fn take_beyond_discovered(self: &Arc<Self>, request: &Request) -> Option<(usize, Lease)> {
         let now = Instant::now();
-        let mut inner = self.inner.lock();
+        let mut inner = self.lock(now);
         let may_exceed = |SlotCandidate { pool, stream, .. }: &SlotCandidate| {
             let (max, is_discovered) = inner.limit(pool);
             is_discovered
                 && inner.n_used(pool.profile) == max
+                && inner.has_shared_room(pool)
                 && inner.observed(pool).may_exceed(*stream, now.into_std())
         };
         let place = request.order.iter().position(may_exceed)?;
@@ -180,10 +221,12 @@ impl SlotTable {
         place: usize,
         now: Instant,
     ) -> (usize, Lease) {
-        let SlotCandidate { index, pool, .. } = &request.order[place];
+        let SlotCandidate { index, pool, stream } = &request.order[place];
         inner.last_id += 1;
         let id = inner.last_id;
-        let released = inner.released.get(&pool.profile).copied().unwrap_or_default();
+        let released = inner.released(pool);
+        // In the same step, so that nobody sees a request that waits and has a slot.
+        inner.waiting.retain(|it| it.holder != request.holder || it.attempt != request.attempt);
         let released = if pool.max_streams == 0 { released.last_delivered } else { released.last };
         let just_released = released.is_some_and(|it| now.duration_since(it) < JUST_RELEASED);
         inner.leases.insert(
@@ -191,6 +234,8 @@ impl SlotTable {
             Entry {
                 pool: pool.clone(),
                 holder: request.holder,
+                target: request.target,
+                stream: *stream,
                 port: request.port.clone(),
                 purpose: request.purpose,
                 has_delivered: false,
@@ -239,7 +284,8 @@ impl SlotTable {
         let now = Instant::now();
         let mut inner = self.lock(now);
         let is_other = |it: &(&u64, &Entry)| *it.0 != id && it.1.pool.profile == pool.profile;
-        let n_others = inner.leases.iter().filter(is_other).count();
+        let n_others =
+            inner.leases.iter().filter(|it| *it.0 != id && it.1.pool.shares_limit_with(pool)).count();
         let n_carried = inner.leases.iter().filter(is_other).filter(|it| it.1.has_delivered).count() as u32;
         let is_cooling = inner.cooling.iter().any(|it| it.profile == pool.profile);
         let discovered = if n_carried == 0 {
@@ -280,14 +326,14 @@ impl SlotTable {
                 // Old entries are removed, because profiles are deleted together with their accounts.
                 inner.released.retain(|_, it| it.last.is_some_and(|at| now - at < JUST_RELEASED));
                 let released = inner.released.entry(entry.pool.profile).or_default();
+                released.account = Some(entry.pool.account);
                 released.last = Some(now);
                 if entry.has_delivered {
                     released.last_delivered = Some(now);
                 }
                 if !entry.pool.release_delay.is_zero() {
-                    inner
-                        .cooling
-                        .push(Cooling { profile: entry.pool.profile, until: now + entry.pool.release_delay });
+                    let SlotPool { profile, account, release_delay, .. } = entry.pool;
+                    inner.cooling.push(Cooling { profile, account, until: now + release_delay });
                 }
             }
         }
@@ -305,11 +351,20 @@ impl SlotTable {
     }
 
     /// Returns the holders that could make room for a request, except its own and leases that are already closing; in
-    /// the order of the candidates, the youngest lease last.
+    /// the order of the candidates, the youngest lease last. Where the account profile has room and its server group
+    /// has none, these are the holders of the whole group.
     pub(super) fn who_could_yield(&self, request: &Request) -> Vec<(u64, HolderPort)> {
+        let inner = self.lock(Instant::now());
         let mut holders: Vec<(u64, HolderPort)> = Vec::new();
-        for candidate in &request.order {
-            for (holder, port) in self.holders_on(candidate.pool.profile, request.holder) {
+        for SlotCandidate { pool, .. } in &request.order {
+            let needs_group = inner.has_own_room(pool) && !inner.has_shared_room(pool);
+            let of_candidate = match pool.shared.as_ref().filter(|_| needs_group) {
+                Some(shared) => {
+                    inner.holders(request.holder, |it| shared.accounts.contains(&it.pool.account))
+                }
+                None => inner.holders(request.holder, |it| it.pool.profile == pool.profile),
+            };
+            for (holder, port) in of_candidate {
                 if !holders.iter().any(|it| it.0 == holder) {
                     holders.push((holder, port));
                 }
@@ -318,18 +373,58 @@ impl SlotTable {
         holders
     }
 
-    /// Returns the holders on an account profile, except `holder` itself and leases that are already closing, the
-    /// youngest lease last.
-    pub(super) fn holders_on(&self, profile: ProfileId, holder: u64) -> Vec<(u64, HolderPort)> {
-        let inner = self.inner.lock();
-        let mut holders: Vec<(u64, HolderPort)> = Vec::new();
-        for entry in inner.leases.values() {
-            let fits = entry.pool.profile == profile && entry.holder != holder && !entry.closing;
-            if fits && !holders.iter().any(|it| it.0 == entry.holder) {
-                holders.push((entry.holder, entry.port.clone()));
-            }
+    /// Returns the holders on an account profile and on the accounts of its server group, except `holder` itself and
+    /// leases that are already closing, the youngest lease last.
+    pub(super) fn holders_on(&self, pool: &SlotPool, holder: u64) -> Vec<(u64, HolderPort)> {
+        let is_in_group = |it: &Entry| {
+            pool.shared.as_ref().is_some_and(|shared| shared.accounts.contains(&it.pool.account))
+        };
+        self.inner.lock().holders(holder, |it| it.pool.profile == pool.profile || is_in_group(it))
+    }
+
+    /// Lists a request as waiting until the result is dropped, or until it is granted.
+    pub(super) fn wait(self: &Arc<Self>, request: &Request) -> WaitingEntry {
+        let mut inner = self.inner.lock();
+        inner.last_id += 1;
+        let id = inner.last_id;
+        let mut pools: Vec<_> = request.order.iter().map(|it| (it.pool.account, it.pool.profile)).collect();
+        pools.dedup();
+        inner.waiting.push(Waiting {
+            id,
+            holder: request.holder,
+            attempt: request.attempt,
+            target: request.target,
+            purpose: request.purpose,
+            pools,
+            since: Instant::now(),
+        });
+        WaitingEntry { id, table: self.clone() }
+    }
+
+    /// Returns everything at one moment.
+    pub(crate) fn snapshot(&self) -> SlotsSnapshot {
+        let now = Instant::now();
+        let inner = self.lock(now);
+        let cooling = |it: &Cooling| CoolingSlot {
+            profile: it.profile,
+            account: it.account,
+            left: it.until.duration_since(now),
+        };
+        let waiting = |it: &Waiting| WaitingRequest {
+            target: it.target,
+            purpose: it.purpose,
+            pools: it.pools.clone(),
+            age: now.duration_since(it.since),
+        };
+        let discovered = |(profile, it): (&ProfileId, &Observed)| {
+            Some((*profile, (it.changed_at, it.limit.discovered()?)))
+        };
+        SlotsSnapshot {
+            in_use: inner.lease_infos(now),
+            cooling: inner.cooling.iter().map(cooling).collect(),
+            waiting: inner.waiting.iter().map(waiting).collect(),
+            discovered: inner.observed.iter().filter_map(discovered).collect(),
         }
-        holders
     }
 
     /// Returns the number of entries about returned slots.
@@ -347,20 +442,7 @@ impl SlotTable {
 
     /// Returns all leases.
     pub(crate) fn leases(&self) -> Vec<LeaseInfo> {
-        let now = Instant::now();
-        let inner = self.inner.lock();
-        inner
-            .leases
-            .iter()
-            .map(|(id, entry)| LeaseInfo {
-                id: *id,
-                profile: entry.pool.profile,
-                account: entry.pool.account_name.clone(),
-                purpose: entry.purpose,
-                closing: entry.closing,
-                age: now.duration_since(entry.since),
-            })
-            .collect()
+        self.inner.lock().lease_infos(Instant::now())
     }
 
     /// Returns whether this holder has a lease.
@@ -387,11 +469,16 @@ impl Inner {
     fn held(&self) -> Vec<HeldSlot> {
         let leases = self.leases.values().map(|it| HeldSlot {
             pool: it.pool.profile,
+            account: it.pool.account,
             holder: Some(it.holder),
             closing: it.closing,
         });
-        let cooling =
-            self.cooling.iter().map(|it| HeldSlot { pool: it.profile, holder: None, closing: true });
+        let cooling = self.cooling.iter().map(|it| HeldSlot {
+            pool: it.profile,
+            account: it.account,
+            holder: None,
+            closing: true,
+        });
         leases.chain(cooling).collect()
     }
 
@@ -401,6 +488,71 @@ impl Inner {
             Some(discovered) if pool.max_streams == 0 => (discovered, true),
             _ => (pool.max_streams, false),
         }
+    }
+
+    /// Returns the pools that a slot of a candidate belongs to, with their limits.
+    fn demand<'a>(&self, pool: &'a SlotPool) -> SlotDemand<'a> {
+        let shared = pool.shared.as_ref().map(|it| (&*it.accounts, it.max_streams));
+        SlotDemand { pool: pool.profile, max: self.limit(pool).0, shared }
+    }
+
+    fn has_own_room(&self, pool: &SlotPool) -> bool {
+        let max = self.limit(pool).0;
+        max == 0 || self.n_used(pool.profile) < max
+    }
+
+    /// Returns whether the server group has a free slot. True without a group.
+    fn has_shared_room(&self, pool: &SlotPool) -> bool {
+        pool.shared.as_ref().is_none_or(|it| it.max_streams == 0 || self.n_shared(it) < it.max_streams)
+    }
+
+    /// Returns the number of slots of a server group in use, including closing and cooling ones.
+    fn n_shared(&self, shared: &SharedPool) -> u32 {
+        let is_member = |it: &AccountId| shared.accounts.contains(it);
+        let n_leases = self.leases.values().filter(|it| is_member(&it.pool.account)).count();
+        (n_leases + self.cooling.iter().filter(|it| is_member(&it.account)).count()) as u32
+    }
+
+    /// Returns the last returns of slots that the provider may still count for this pool.
+    fn released(&self, pool: &SlotPool) -> Released {
+        let is_counted = |profile: &ProfileId, it: &Released| {
+            let is_member = |account| pool.shared.as_ref().is_some_and(|it| it.accounts.contains(&account));
+            *profile == pool.profile || it.account.is_some_and(is_member)
+        };
+        let counted = self.released.iter().filter(|(profile, it)| is_counted(profile, it));
+        counted.fold(Released::default(), |all, (_, it)| Released {
+            account: None,
+            last: all.last.max(it.last),
+            last_delivered: all.last_delivered.max(it.last_delivered),
+        })
+    }
+
+    /// Returns the holders of these leases, except `holder` itself and leases that are already closing, the youngest
+    /// lease last.
+    fn holders(&self, holder: u64, is_asked: impl Fn(&Entry) -> bool) -> Vec<(u64, HolderPort)> {
+        let mut holders: Vec<(u64, HolderPort)> = Vec::new();
+        for entry in self.leases.values().filter(|it| is_asked(it)) {
+            let fits = entry.holder != holder && !entry.closing;
+            if fits && !holders.iter().any(|it| it.0 == entry.holder) {
+                holders.push((entry.holder, entry.port.clone()));
+            }
+        }
+        holders
+    }
+
+    fn lease_infos(&self, now: Instant) -> Vec<LeaseInfo> {
+        let info = |(id, entry): (&u64, &Entry)| LeaseInfo {
+            id: *id,
+            profile: entry.pool.profile,
+            account_id: entry.pool.account,
+            target: entry.target,
+            stream: entry.stream,
+            account: entry.pool.account_name.clone(),
+            purpose: entry.purpose,
+            closing: entry.closing,
+            age: now.duration_since(entry.since),
+        };
+        self.leases.iter().map(info).collect()
     }
 
     /// Returns the number of slots in use, including closing and cooling ones.
@@ -436,16 +588,23 @@ impl Inner {
         let Some(SlotCandidate { pool, .. }) = order.first() else {
             return FullPool {
                 account: String::new(),
+                server_group: None,
                 since: Duration::ZERO,
                 max_streams: 0,
                 is_discovered: false,
             };
         };
-        let oldest =
-            self.leases.values().filter(|it| it.pool.profile == pool.profile).map(|it| it.since).min();
-        let (max_streams, is_discovered) = self.limit(pool);
+        let group = pool.shared.as_ref().filter(|_| self.has_own_room(pool) && !self.has_shared_room(pool));
+        let counts = |it: &&Entry| match group {
+            Some(group) => group.accounts.contains(&it.pool.account),
+            None => it.pool.profile == pool.profile,
+        };
+        let oldest = self.leases.values().filter(counts).map(|it| it.since).min();
+        let (max_streams, is_discovered) =
+            group.map_or_else(|| self.limit(pool), |it| (it.max_streams, false));
         FullPool {
             account: pool.account_name.clone(),
+            server_group: group.map(|it| it.name.clone()),
             since: oldest.map_or(Duration::ZERO, |it| now.duration_since(it)),
             max_streams,
             is_discovered,

@@ -4,8 +4,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use domain::account::CUSTOM_ACCOUNT;
-use domain::ids::{AccountId, ProfileId, StreamId};
-use domain::plan::SlotPool;
+use domain::ids::{AccountId, ProfileId, ServerGroupId, StreamId};
+use domain::plan::{SharedPool, SlotPool};
 use domain::playout::Attempt;
 use media::Permit;
 use proptest::prelude::*;
@@ -13,6 +13,7 @@ use tokio::sync::mpsc;
 use tokio::time::Instant;
 
 use super::*;
+use crate::plans::Target;
 use crate::testing::inbox;
 use crate::viewer::Viewer;
 
@@ -24,7 +25,19 @@ fn pool(profile: u32, max_streams: u32) -> SlotPool {
         max_streams,
         release_delay: Duration::ZERO,
         changed_at: 0,
+        shared: None,
     }
+}
+
+/// The pool of an account profile in a server group of the first two accounts.
+fn grouped(profile: u32, max_streams: u32, group_max: u32) -> SlotPool {
+    let shared = SharedPool {
+        group: ServerGroupId(1),
+        name: "group".to_owned(),
+        max_streams: group_max,
+        accounts: [AccountId(1), AccountId(2)].into(),
+    };
+    SlotPool { shared: Some(shared), ..pool(profile, max_streams) }
 }
 
 /// Account profile 2 without a configured limit; account 1 is that of manually created streams.
@@ -70,6 +83,7 @@ impl Holder {
     fn ask(&self, attempt: u64, order: &[SlotPool], asking: Asking) {
         self.slots.request(Request {
             holder: self.id,
+            target: target(self.id),
             port: self.port.clone(),
             attempt: Attempt(attempt),
             order: order
@@ -110,6 +124,10 @@ impl Holder {
             other => panic!("expected a request to yield, got {other:?}"),
         }
     }
+}
+
+fn target(holder: u64) -> Target {
+    Target::Stream(StreamId(holder as u32))
 }
 
 fn join() -> Asking {
@@ -446,7 +464,7 @@ async fn room_is_made_by_all_other_holders_on_the_account() {
     let (mut a, mut b, mut c) = (fixture.holder(1).await, fixture.holder(2).await, fixture.holder(3).await);
     let _leases = [playing(&mut a, &unlimited()).await, playing(&mut b, &unlimited()).await];
     let _elsewhere = playing(&mut c, &pool(3, 0)).await;
-    fixture.slots.make_room(2, ProfileId(2));
+    fixture.slots.make_room(2, unlimited());
     let asked_by = a.asked_to_yield().await;
     fixture.slots.kept(1, asked_by);
     tokio::time::sleep(Duration::from_secs(1)).await;
@@ -508,6 +526,104 @@ async fn a_second_connection_gets_no_slot_for_which_somebody_waits() {
     b.granted().await;
 }
 
+#[tokio::test(start_paused = true)]
+async fn accounts_of_a_server_group_share_its_slots() {
+    let fixture = SlotsFixture::new().await;
+    let (mut a, mut b, mut c) = (fixture.holder(1).await, fixture.holder(2).await, fixture.holder(3).await);
+    a.ask(1, &[grouped(1, 5, 1)], join());
+    let (_, lease) = a.granted().await;
+    // An account outside the group is not affected, and is taken instead.
+    c.ask(1, &[grouped(2, 5, 1), pool(3, 1)], join());
+    let (index, _elsewhere) = c.granted().await;
+    assert_eq!(index, 1);
+    b.ask(1, &[grouped(2, 5, 1)], join());
+    let asked_by = a.asked_to_yield().await;
+    fixture.slots.kept(1, asked_by);
+    let full = b.full().await;
+    assert_eq!(
+        full.to_string(),
+        "server group \"group\" of account \"account 2\" is at its limit of 1 stream"
+    );
+    b.ask(2, &[grouped(2, 5, 1)], join());
+    a.asked_to_yield().await;
+    drop(lease);
+    b.granted().await;
+    assert_eq!(fixture.out(), 1);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_request_waits_until_both_pools_have_room() {
+    let fixture = SlotsFixture::new().await;
+    let (mut a, mut b, mut c) = (fixture.holder(1).await, fixture.holder(2).await, fixture.holder(3).await);
+    a.ask(1, &[grouped(1, 1, 2)], join());
+    let (_, of_profile) = a.granted().await;
+    b.ask(1, &[grouped(2, 5, 2)], join());
+    let (_, of_group) = b.granted().await;
+    // The profile is full: only its holder is asked, because another one of the group would yield in vain.
+    c.ask(1, &[grouped(1, 1, 2)], join());
+    fixture.slots.kept(1, a.asked_to_yield().await);
+    drop(of_group);
+    tokio::time::sleep(Duration::from_secs(1)).await;
+    assert!(b.messages.try_recv().is_err() && c.messages.try_recv().is_err());
+    drop(of_profile);
+    c.granted().await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_cooling_slot_and_a_second_connection_count_in_the_server_group() {
+    let fixture = SlotsFixture::new().await;
+    let (mut a, mut b) = (fixture.holder(1).await, fixture.holder(2).await);
+    let slow = SlotPool { release_delay: Duration::from_secs(2), ..grouped(1, 5, 1) };
+    a.ask(1, &[slow], join());
+    drop(a.granted().await);
+    let released_at = Instant::now();
+    b.ask(1, &[grouped(2, 5, 1)], join());
+    let (_, lease) = b.granted().await;
+    assert_eq!(released_at.elapsed().as_secs(), 2);
+    assert!(lease.just_released(), "the provider may still count the connection of the other account");
+    b.ask(2, &[grouped(1, 5, 1)], Asking::Beside);
+    b.full().await;
+    b.ask(3, &[grouped(1, 5, 2)], Asking::Beside);
+    b.granted().await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn all_slots_and_waiting_requests_are_seen_at_one_moment() {
+    let fixture = SlotsFixture::new().await;
+    let (mut a, mut b) = (fixture.holder(1).await, fixture.holder(2).await);
+    let slow = SlotPool { release_delay: Duration::from_secs(5), ..pool(1, 1) };
+    a.ask(1, std::slice::from_ref(&slow), join());
+    let (_, mut lease) = a.granted().await;
+    tokio::time::sleep(Duration::from_secs(1)).await;
+    b.ask(1, &[slow, pool(2, 0)], Asking::Failover);
+    let (index, _other) = b.granted().await;
+    assert_eq!(index, 1);
+    b.ask(2, &[pool(1, 1)], join());
+    a.asked_to_yield().await;
+    tokio::time::sleep(Duration::from_secs(1)).await;
+    lease.closing();
+    let seen = fixture.table.snapshot();
+    let uses: Vec<_> = seen
+        .in_use
+        .iter()
+        .map(|it| (it.profile.0, it.target, it.stream.0, it.closing, it.age.as_secs()))
+        .collect();
+    assert_eq!(uses, [(1, target(1), 1, true, 2), (2, target(2), 2, false, 1)]);
+    let waiting: Vec<_> =
+        seen.waiting.iter().map(|it| (it.target, it.pools.clone(), it.age.as_secs())).collect();
+    assert_eq!(waiting, [(target(2), vec![(AccountId(1), ProfileId(1))], 1)]);
+    drop(lease);
+    tokio::time::sleep(Duration::from_millis(500)).await;
+    let seen = fixture.table.snapshot();
+    assert_eq!(seen.in_use.len(), 1);
+    assert_eq!(
+        seen.cooling.iter().map(|it| (it.profile.0, it.left.as_secs())).collect::<Vec<_>>(),
+        [(1, 4)]
+    );
+    b.full().await;
+    assert_eq!(fixture.table.snapshot().waiting, []);
+}
+
 /// One step of a random scenario.
 #[derive(Clone, Debug)]
 enum Step {
@@ -536,17 +652,22 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(64))]
 
     /// Holds T-slot.1 in this crate: after any steps, including failures of the actor, no pool has more leases than its
-    /// limit, the table contains exactly the leases of the holders, and at the end none is in use.
+    /// limit, and neither has the server group of pools 1 and 2; the table contains exactly the leases of the holders; no
+    /// request that was answered is listed as waiting; and at the end no slot is in use and nobody waits.
     #[test]
-    fn leases_never_exceed_a_limit_and_all_are_returned(steps in prop::collection::vec(step(), 1..80)) {
+    fn leases_never_exceed_a_limit_and_all_are_returned(
+        group_max in 0u32..4,
+        steps in prop::collection::vec(step(), 1..80),
+    ) {
         let runtime =
             tokio::runtime::Builder::new_current_thread().enable_time().start_paused(true).build().unwrap();
-        runtime.block_on(random_scenario(steps));
+        runtime.block_on(random_scenario(group_max, steps));
     }
 }
 
 /// Pool 0 is unlimited; each other pool has as many slots as its number.
-async fn random_scenario(steps: Vec<Step>) {
+async fn random_scenario(group_max: u32, steps: Vec<Step>) {
+    let pool = |id: u32| if (1..=2).contains(&id) { grouped(id, id, group_max) } else { pool(id, id) };
     let table = SlotTable::new();
     let start = async || {
         let (actor, _) = ractor::Actor::spawn(None, Actor, Arguments { table: table.clone() }).await.unwrap();
@@ -565,7 +686,7 @@ async fn random_scenario(steps: Vec<Step>) {
             Step::Ask { holder, order, asking } => {
                 attempt += 1;
                 let asking = [join(), Asking::Failover, Asking::Switch][asking as usize].clone();
-                let pools: Vec<_> = order.iter().map(|it| pool(*it, *it)).collect();
+                let pools: Vec<_> = order.iter().map(|it| pool(*it)).collect();
                 let holder = &mut holders[holder as usize];
                 holder.0.ask(attempt, &pools, asking);
                 holder.2 = order;
@@ -602,10 +723,15 @@ async fn random_scenario(steps: Vec<Step>) {
             let out = table.leases().iter().filter(|it| it.profile == ProfileId(limit)).count();
             assert!(out <= limit as usize, "{out} leases out of {limit} slots");
         }
+        let in_group = [AccountId(1), AccountId(2)];
+        let out = table.leases().iter().filter(|it| in_group.contains(&it.account_id)).count();
+        assert!(group_max == 0 || out <= group_max as usize, "{out} leases in a group of {group_max}");
+        assert_eq!(table.snapshot().in_use.len(), in_hands);
     }
     holders.clear();
     tokio::time::sleep(Duration::from_secs(10)).await;
     assert_eq!(table.counts(), (0, 0));
+    assert_eq!(table.snapshot(), SlotsSnapshot::default());
 }
 
 /// A channel of the next test: a holder, its lease while it plays, and how many viewers watch it.
@@ -669,7 +795,7 @@ impl UndeclaredLimit {
             self.n_refusals += 1;
             let holder = &self.channels[to].holder;
             if holder.slots.refused(lease.id(), &unlimited(), StreamId(to as u32)) {
-                holder.slots.make_room(holder.id, ProfileId(2));
+                holder.slots.make_room(holder.id, unlimited());
             }
         }
         false

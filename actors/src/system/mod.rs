@@ -56,7 +56,7 @@ use crate::live_settings::LiveSettings;
 use crate::plans::Plans;
 use crate::registry::{MetricsSnapshot, Registry};
 use crate::seats::SeatTable;
-use crate::slots::{self, LeaseInfo, SlotTable, Slots};
+use crate::slots::{self, LeaseInfo, SlotTable, Slots, SlotsSnapshot};
 use crate::switchboard::{self, Switchboard};
 use crate::tasks::{self, RespawnedTask};
 use crate::timeline::Timelines;
@@ -304,6 +304,11 @@ impl System {
     /// Returns all leases.
     pub fn leases(&self) -> Vec<LeaseInfo> {
         self.state.slot_table.leases()
+    }
+
+    /// Returns all slots and waiting requests at one moment.
+    pub fn slots(&self) -> SlotsSnapshot {
+        self.state.slot_table.snapshot()
     }
 
     /// Returns the limit of an account profile that was discovered since `changed_at`, the last change of its account.

@@ -22,6 +22,7 @@ use domain::account::{Account, AccountProfile, PlaylistLocation, RefreshRecord};
 use domain::ids::{AccountId, ProfileId, StreamId};
 use domain::plan::{self, Candidate, Plan, PlanContext};
 use domain::playout::Attempt;
+use domain::server_group::ServerGroupMembers;
 use domain::settings::LEASE_WAIT;
 use domain::source_url::SourceUrl;
 use domain::stream::{RequestHeaders, Stream, StreamProperties};
@@ -38,6 +39,7 @@ use tracing::info;
 use self::holder::Holder;
 use crate::ask::ANSWER_TIMEOUT;
 use crate::channel::{LiveEnv, open_request};
+use crate::plans::Target;
 use crate::slots::{Asking, FullPool, Lease, LeasePurpose, Request, SlotCandidate, SlotMessage};
 
 /// Maximum number of simultaneous trials. Each is a connection and possibly a program that uses a processor.
@@ -63,7 +65,13 @@ pub struct TrialRequest {
 #[derive(Clone, Debug)]
 pub enum TrialSource {
     /// A stream, with its own headers, a slot of its account, and the last refresh of it. The account has to be active.
-    Stream { stream: Arc<Stream>, account: Arc<Account>, refresh: Option<Arc<RefreshRecord>> },
+    Stream {
+        stream: Arc<Stream>,
+        account: Arc<Account>,
+        refresh: Option<Arc<RefreshRecord>>,
+        /// The server group of the account.
+        members: Option<ServerGroupMembers>,
+    },
     /// An address without an account.
     Url(SourceUrl),
 }
@@ -214,11 +222,11 @@ impl Trials {
     fn plan(&self, profile: &StreamProfile, source: TrialSource) -> Plan {
         let conditions = self.env.plans.conditions();
         match source {
-            TrialSource::Stream { stream, account, refresh } => {
-                plan::plan_trial(&stream, &account, refresh, profile, conditions)
+            TrialSource::Stream { stream, account, refresh, members } => {
+                plan::plan_trial(&stream, &account, refresh, members, profile, conditions)
             }
             TrialSource::Url(url) => {
-                plan::plan_trial(&stream_at(url), &no_account(), None, profile, conditions)
+                plan::plan_trial(&stream_at(url), &no_account(), None, None, profile, conditions)
             }
         }
     }
@@ -231,6 +239,7 @@ impl Trials {
     async fn lease(&self, plan: &Plan, holder: &mut Holder) -> Result<(Candidate, Lease), TrialRefusal> {
         self.env.slots.request(Request {
             holder: holder.number(),
+            target: Target::Stream(plan.candidates.first().map_or(StreamId(0), |it| it.stream)),
             port: holder.port(),
             attempt: ATTEMPT,
             order: plan.candidates.iter().enumerate().map(|(at, it)| SlotCandidate::new(at, it)).collect(),

@@ -14,7 +14,12 @@ fn request(delivery: Delivery) -> TrialRequest {
     let account = Account::new(AccountId(1), "account 1", PlaylistLocation::None, profile, 0);
     TrialRequest {
         profile: Arc::new(StreamProfile::of(delivery)),
-        source: TrialSource::Stream { stream: Arc::new(stream), account: Arc::new(account), refresh: None },
+        source: TrialSource::Stream {
+            stream: Arc::new(stream),
+            account: Arc::new(account),
+            refresh: None,
+            members: None,
+        },
         reading: Duration::from_secs(5),
     }
 }

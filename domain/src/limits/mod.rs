@@ -3,7 +3,7 @@
 mod observed;
 
 pub use self::observed::{ObservedLimit, may_open_beside};
-use crate::ids::ProfileId;
+use crate::ids::{AccountId, ProfileId};
 use crate::settings::AtLimit;
 
 /// A slot that is in use.
@@ -11,6 +11,8 @@ use crate::settings::AtLimit;
 pub struct HeldSlot {
     /// The account profile of the slot.
     pub pool: ProfileId,
+    /// The account of the profile.
+    pub account: AccountId,
     /// The holder, as any key chosen by the caller. `None` for a cooling slot: its connection is closed, but the
     /// provider keeps counting it for a while.
     pub holder: Option<u64>,
@@ -29,34 +31,50 @@ pub enum SlotDecision {
     Full,
 }
 
+/// The pools that one slot of a candidate belongs to. It is free only if all of them have room.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct SlotDemand<'a> {
+    /// The account profile.
+    pub pool: ProfileId,
+    /// Its limit; 0 is unlimited.
+    pub max: u32,
+    /// The accounts of its server group, and their common limit.
+    pub shared: Option<(&'a [AccountId], u32)>,
+}
+
 /// Finds the first candidate of `order` with a free slot for `requester`.
 ///
-/// `order` contains account profile and limit (0 is unlimited) of each candidate, best first; a profile may occur more
-/// than once.
+/// `order` contains the candidates, best first; a profile may occur more than once.
 ///
 /// - A candidate that is full only because the requester's own old lease is still closing is worth waiting for: the
 ///   requester keeps its position in the order instead of moving on to a worse candidate.
 /// - A free candidate is used before waiting for slots of others.
 /// - Only if nothing is free, the result names a candidate whose closing or cooling slots will suffice.
-pub fn decide_slot(order: &[(ProfileId, u32)], held: &[HeldSlot], requester: u64) -> SlotDecision {
+pub fn decide_slot(order: &[SlotDemand<'_>], held: &[HeldSlot], requester: u64) -> SlotDecision {
     for (index, candidate) in order.iter().enumerate() {
-        if has_room(*candidate, held, |_| true) {
+        if candidate.has_room(held, |_| true) {
             return SlotDecision::Grant(index);
         }
-        if has_room(*candidate, held, |it| !(it.closing && it.holder == Some(requester))) {
+        if candidate.has_room(held, |it| !(it.closing && it.holder == Some(requester))) {
             return SlotDecision::Wait(index);
         }
     }
     let comes_back = |it: &HeldSlot| it.closing || it.holder.is_none();
     order
         .iter()
-        .position(|candidate| has_room(*candidate, held, |it| !comes_back(it)))
+        .position(|candidate| candidate.has_room(held, |it| !comes_back(it)))
         .map_or(SlotDecision::Full, SlotDecision::Wait)
 }
 
-/// Returns whether one more would fit if only the slots selected by `counts` were in use.
-fn has_room((pool, max): (ProfileId, u32), held: &[HeldSlot], counts: impl Fn(&HeldSlot) -> bool) -> bool {
-    max == 0 || held.iter().filter(|it| it.pool == pool && counts(it)).count() < max as usize
+impl SlotDemand<'_> {
+    /// Returns whether one more would fit into all pools if only the slots selected by `counts` were in use.
+    fn has_room(&self, held: &[HeldSlot], counts: impl Fn(&HeldSlot) -> bool) -> bool {
+        let fits = |max: u32, is_in: &dyn Fn(&HeldSlot) -> bool| {
+            max == 0 || held.iter().filter(|it| is_in(it) && counts(it)).count() < max as usize
+        };
+        fits(self.max, &|it| it.pool == self.pool)
+            && self.shared.is_none_or(|(accounts, max)| fits(max, &|it| accounts.contains(&it.account)))
+    }
 }
 
 /// A session that holds a seat of a user, relative to the device that requests a seat.
@@ -190,16 +208,49 @@ mod tests {
     /// held by 1, a closing one held by 2, and a cooling one. Requester is 1.
     #[track_caller]
     fn check(order: &str, held: &str, expected: SlotDecision) {
-        let pool = |name: &str| ProfileId(u32::from(name.as_bytes()[0]));
-        let order: Vec<_> = order
-            .split_whitespace()
-            .map(|it| it.split_once(':').map(|(name, max)| (pool(name), max.parse().unwrap())).unwrap())
-            .collect();
-        let held: Vec<_> = held
-            .split_whitespace()
-            .map(|it| HeldSlot { pool: pool(it), holder: it[1..2].parse().ok(), closing: it.ends_with('!') })
-            .collect();
-        assert_eq!(decide_slot(&order, &held, 1), expected);
+        check_shared(None, order, held, expected);
+    }
+
+    /// Does the same with a server group: the names of its accounts, which are those of their pools, and its limit.
+    #[track_caller]
+    fn check_shared(group: Option<(&str, u32)>, order: &str, held: &str, expected: SlotDecision) {
+        let number = |name: &str| u32::from(name.as_bytes()[0]);
+        let accounts: Vec<_> =
+            group.iter().flat_map(|it| it.0.bytes()).map(|it| AccountId(u32::from(it))).collect();
+        let mut demands = Vec::new();
+        for (name, max) in order.split_whitespace().map(|it| it.split_once(':').unwrap()) {
+            let is_member = accounts.contains(&AccountId(number(name)));
+            let shared = group.filter(|_| is_member).map(|(_, max)| (&accounts[..], max));
+            demands.push(SlotDemand { pool: ProfileId(number(name)), max: max.parse().unwrap(), shared });
+        }
+        let slot = |it: &str| HeldSlot {
+            pool: ProfileId(number(it)),
+            account: AccountId(number(it)),
+            holder: it[1..2].parse().ok(),
+            closing: it.ends_with('!'),
+        };
+        let held: Vec<_> = held.split_whitespace().map(slot).collect();
+        assert_eq!(decide_slot(&demands, &held, 1), expected);
+    }
+
+    #[test]
+    fn a_slot_of_a_server_group_needs_room_in_both_pools() {
+        use SlotDecision::{Full, Grant, Wait};
+        let one = Some(("ab", 1));
+        check_shared(one, "a:1 b:1", "", Grant(0));
+        check_shared(one, "b:1", "a2", Full);
+        check_shared(one, "b:0", "a2", Full); // no limit of its own
+        check_shared(one, "b:1 c:1", "a2", Grant(1)); // another account is not affected
+        check_shared(one, "a:1", "c2", Grant(0));
+        check_shared(Some(("ab", 2)), "a:1 b:1", "a2", Grant(1)); // the group has room, the profile has none
+        check_shared(Some(("ab", 2)), "a:1", "a2", Full);
+        check_shared(Some(("ab", 0)), "a:1 b:1", "a2", Grant(1)); // no limit of the group
+        // Own and foreign slots that come back count for both pools.
+        check_shared(one, "b:1 c:1", "a1!", Wait(0));
+        check_shared(one, "b:1 c:1", "a2!", Grant(1));
+        check_shared(one, "b:1", "a2!", Wait(0));
+        check_shared(one, "b:1", "a~", Wait(0));
+        check_shared(Some(("ab", 2)), "b:1", "a~ b2", Full);
     }
 
     #[test]
@@ -258,27 +309,46 @@ mod tests {
         #[test]
         fn no_pool_is_exceeded_and_no_free_candidate_is_skipped(
             maxima in prop::array::uniform3(0..3_u32),
+            shared_max in 0..3_u32,
             steps in prop::collection::vec(step(), 0..60),
         ) {
-            let pools: Vec<_> = maxima.iter().zip(1..).map(|(max, id)| (ProfileId(id), *max)).collect();
+            // The first two accounts are a server group.
+            let accounts = [AccountId(1), AccountId(2)];
+            let demand = |(max, id): (&u32, u32)| {
+                let shared = accounts.contains(&AccountId(id)).then_some((&accounts[..], shared_max));
+                SlotDemand { pool: ProfileId(id), max: *max, shared }
+            };
+            let pools: Vec<_> = maxima.iter().zip(1..).map(demand).collect();
+            let is_shared = |it: &HeldSlot| accounts.contains(&it.account);
             let mut held: Vec<HeldSlot> = Vec::new();
             for step in steps {
                 match step {
                     Step::Ask { holder, order } => {
                         let order: Vec<_> = order.iter().map(|it| pools[*it]).collect();
-                        let free = |candidate: &(ProfileId, u32)| candidate.1 == 0 || used(&held, candidate.0) < candidate.1;
-                        let is_own = |candidate: &(ProfileId, u32)| {
-                            held.iter().any(|it| it.pool == candidate.0 && it.closing && it.holder == Some(holder))
+                        let fits = |it: &SlotDemand<'_>, held: &[HeldSlot]| {
+                            let n_shared = held.iter().filter(|it| is_shared(it)).count() as u32;
+                            (it.max == 0 || used(held, it.pool) < it.max)
+                                && (it.shared.is_none() || shared_max == 0 || n_shared < shared_max)
+                        };
+                        let free = |it: &SlotDemand<'_>| fits(it, &held);
+                        let is_in = |slot: &HeldSlot, it: &SlotDemand<'_>| {
+                            slot.pool == it.pool || (it.shared.is_some() && is_shared(slot))
+                        };
+                        let is_own = |it: &SlotDemand<'_>| {
+                            let is_other = |it: &&HeldSlot| !(it.closing && it.holder == Some(holder));
+                            let others: Vec<_> = held.iter().filter(is_other).copied().collect();
+                            !free(it) && fits(it, &others)
                         };
                         match decide_slot(&order, &held, holder) {
                             SlotDecision::Grant(index) => {
                                 prop_assert!(free(&order[index]));
                                 prop_assert!(!order[..index].iter().any(|it| free(it) || is_own(it)), "order is kept");
-                                held.push(HeldSlot { pool: order[index].0, holder: Some(holder), closing: false });
+                                let pool = order[index].pool;
+                                held.push(HeldSlot { pool, account: AccountId(pool.0), holder: Some(holder), closing: false });
                             }
                             SlotDecision::Wait(index) => {
                                 prop_assert!(!order[..=index].iter().any(free));
-                                let returns = |it: &&HeldSlot| it.pool == order[index].0 && (it.closing || it.holder.is_none());
+                                let returns = |it: &&HeldSlot| is_in(it, &order[index]) && (it.closing || it.holder.is_none());
                                 prop_assert!(held.iter().any(|it| returns(&it)), "a slot becomes free");
                                 prop_assert!(is_own(&order[index]) || !order.iter().any(free));
                             }
@@ -301,9 +371,11 @@ mod tests {
                         }
                     }
                 }
-                for (pool, max) in &pools {
-                    prop_assert!(*max == 0 || used(&held, *pool) <= *max, "{:?}", held);
+                for it in &pools {
+                    prop_assert!(it.max == 0 || used(&held, it.pool) <= it.max, "{:?}", held);
                 }
+                let n_shared = held.iter().filter(|it| is_shared(it)).count() as u32;
+                prop_assert!(shared_max == 0 || n_shared <= shared_max, "{:?}", held);
             }
         }
     }

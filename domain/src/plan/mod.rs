@@ -17,9 +17,10 @@ use crate::account::{Account, AccountProfile, RefreshRecord};
 use crate::channel::{Channel, ChannelNumber};
 use crate::command::Argv;
 use crate::egress::{Reach, account_headers, reach_of};
-use crate::ids::{AccountId, ChannelId, ProfileId, StreamId, StreamProfileId};
+use crate::ids::{AccountId, ChannelId, ProfileId, ServerGroupId, StreamId, StreamProfileId};
 use crate::pattern::Pattern;
 use crate::playout::PlayoutCandidate;
+use crate::server_group::ServerGroupMembers;
 use crate::source_url::SourceUrl;
 use crate::stream::{RequestHeaders, SourceKind, Stream, Unplayable};
 use crate::stream_profile::{Delivery, StreamProfile};
@@ -82,9 +83,9 @@ impl Plan {
     /// Returns whether to wait when this pool's provider refuses right after a slot was freed.
     ///
     /// A provider that counts connections may still count the closed one. If a candidate of another account profile
-    /// exists, it is tried instead.
+    /// that shares no limit with it exists, it is tried instead.
     pub fn waits_for_release(&self, pool: &SlotPool) -> bool {
-        self.candidates.iter().all(|it| it.pool.profile == pool.profile)
+        self.candidates.iter().all(|it| it.pool.shares_limit_with(pool))
     }
 }
 
@@ -100,10 +101,38 @@ pub struct SlotPool {
     /// Time of the last change of the account or its profiles by an admin, in milliseconds since 1970. What was
     /// observed before it may no longer be true.
     pub changed_at: i64,
+    /// The pool of the account's server group. A lease takes a slot of both pools.
+    pub shared: Option<SharedPool>,
+}
+
+/// The slots that the accounts of a server group share.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SharedPool {
+    pub group: ServerGroupId,
+    pub name: String,
+    /// Maximum number of simultaneous connections of all its accounts, for requests with this account profile; 0 is
+    /// unlimited.
+    pub max_streams: u32,
+    /// Its accounts, in order.
+    pub accounts: Arc<[AccountId]>,
+}
+
+impl SharedPool {
+    fn new(members: ServerGroupMembers, profile: &AccountProfile) -> Self {
+        let ServerGroupMembers { group, accounts } = members;
+        let max_streams = if group.max_streams == 0 { profile.max_streams } else { group.max_streams };
+        Self { group: group.id, name: group.name.clone(), max_streams, accounts }
+    }
 }
 
 impl SlotPool {
-    fn new(account: &Account, profile: &AccountProfile) -> Self {
+    /// Returns whether a connection of one counts for a limit of the other.
+    pub fn shares_limit_with(&self, other: &Self) -> bool {
+        let group = |it: &Self| it.shared.as_ref().map(|it| it.group);
+        self.profile == other.profile || (group(self).is_some() && group(self) == group(other))
+    }
+
+    fn new(account: &Account, profile: &AccountProfile, members: Option<ServerGroupMembers>) -> Self {
         Self {
             account: account.id,
             account_name: account.name.clone(),
@@ -111,6 +140,7 @@ impl SlotPool {
             max_streams: profile.max_streams,
             release_delay: account.release_delay,
             changed_at: account.updated_at,
+            shared: members.map(|it| SharedPool::new(it, profile)),
         }
     }
 }
@@ -119,6 +149,8 @@ impl SlotPool {
 pub trait PlanRecords {
     fn stream(&self, id: StreamId) -> Option<Arc<Stream>>;
     fn account(&self, id: AccountId) -> Option<Arc<Account>>;
+    /// Returns the server group of an account, with all its accounts.
+    fn server_group(&self, account: &Account) -> Option<ServerGroupMembers>;
     /// Returns the last refresh of an account.
     fn refresh(&self, account: AccountId) -> Option<Arc<RefreshRecord>>;
     /// Returns `None` for an inactive profile as well.
@@ -151,6 +183,7 @@ pub fn plan_channel(channel: &Channel, records: &impl PlanRecords) -> Plan {
         let profile = profile_of(stream.stream_profile).or_else(|| channel_profile.clone());
         let profile = profile.unwrap_or_else(|| records.default_profile());
         let refresh = records.refresh(account.id);
+        let members = records.server_group(&account);
         let n_before = plan.candidates.len();
         let mut reason = None;
         for account_profile in account.active_profiles() {
@@ -173,7 +206,7 @@ pub fn plan_channel(channel: &Channel, records: &impl PlanRecords) -> Plan {
                     reach,
                     profile: delivery,
                     command,
-                    pool: SlotPool::new(&account, account_profile),
+                    pool: SlotPool::new(&account, account_profile, members.clone()),
                 }),
                 Err(why) => reason = reason.or(Some(why)),
             }
@@ -217,11 +250,12 @@ pub fn plan_trial(
     stream: &Stream,
     account: &Account,
     refresh: Option<Arc<RefreshRecord>>,
+    members: Option<ServerGroupMembers>,
     profile: &StreamProfile,
     conditions: PlanContext,
 ) -> Plan {
     let stream = Stream { stream_profile: Some(profile.id), ..stream.clone() };
-    let records = TrialRecords { stream: Arc::new(stream), account, refresh, profile, conditions };
+    let records = TrialRecords { stream: Arc::new(stream), account, refresh, members, profile, conditions };
     plan_preview(&records.stream, &records)
 }
 
@@ -230,6 +264,7 @@ struct TrialRecords<'a> {
     stream: Arc<Stream>,
     account: &'a Account,
     refresh: Option<Arc<RefreshRecord>>,
+    members: Option<ServerGroupMembers>,
     profile: &'a StreamProfile,
     conditions: PlanContext,
 }
@@ -241,6 +276,10 @@ impl PlanRecords for TrialRecords<'_> {
 
     fn account(&self, _: AccountId) -> Option<Arc<Account>> {
         Some(Arc::new(self.account.clone()))
+    }
+
+    fn server_group(&self, _: &Account) -> Option<ServerGroupMembers> {
+        self.members.clone()
     }
 
     fn refresh(&self, _: AccountId) -> Option<Arc<RefreshRecord>> {

@@ -2,6 +2,7 @@
 
 use super::*;
 use crate::account::PlaylistLocation;
+use crate::server_group::ServerGroup;
 use crate::stream::StreamProperties;
 
 fn stream(id: u32, account: u32, url: &str) -> Stream {
@@ -51,6 +52,11 @@ impl PlanRecords for TestRecords {
 
     fn refresh(&self, _: AccountId) -> Option<Arc<RefreshRecord>> {
         None
+    }
+
+    fn server_group(&self, account: &Account) -> Option<ServerGroupMembers> {
+        let group = ServerGroup { id: account.server_group?, name: "group".to_owned(), max_streams: 0 };
+        Some(ServerGroupMembers::new(Arc::new(group), self.accounts.iter()))
     }
 
     fn stream_profile(&self, id: StreamProfileId) -> Option<Arc<StreamProfile>> {
@@ -112,7 +118,7 @@ fn a_trial_overrides_the_profile_of_the_stream() {
     stream.stream_profile = Some(StreamProfileId(2));
     for mut profile in StreamProfile::built_in() {
         (profile.is_active, profile.user_agent) = (false, Some("agent".to_owned()));
-        let plan = plan_trial(&stream, &account, None, &profile, PlanContext::default());
+        let plan = plan_trial(&stream, &account, None, None, &profile, PlanContext::default());
         assert_eq!(order(&plan), [(1, 11), (1, 10)]);
         let candidate = &plan.candidates[0];
         assert_eq!(candidate.profile, profile.delivery);
@@ -388,4 +394,22 @@ fn a_provider_that_counts_late_is_waited_for_only_if_all_candidates_share_its_po
     check(&[(1, 1), (2, 1)], false);
     check(&[(1, 0)], true);
     check(&[(1, 0), (2, 0)], false);
+}
+
+#[test]
+fn accounts_of_a_server_group_share_a_pool_with_its_limit_or_that_of_the_profile() {
+    let grouped = |id| Account { server_group: Some(ServerGroupId(7)), ..account(id, 3) };
+    let accounts = [grouped(1), account(2, 1), grouped(3)];
+    let plan = plan_of(
+        &[stream(1, 1, "http://h/1"), stream(2, 2, "http://h/2"), stream(3, 3, "http://h/3")],
+        &accounts,
+        Delivery::Proxy,
+    );
+    let shared = |it: &Candidate| it.pool.shared.as_ref().map(|it| (it.max_streams, it.accounts.to_vec()));
+    let both = vec![AccountId(1), AccountId(3)];
+    let pools: Vec<_> = plan.candidates.iter().map(|it| (it.pool.profile.0, shared(it))).collect();
+    let of = |profile: u32, max| (profile, Some((max, both.clone())));
+    assert_eq!(pools, [of(12, 2), of(10, 0), of(11, 1), (20, None), of(32, 2), of(30, 0), of(31, 1)]);
+    let pool = |at: usize| &plan.candidates[at].pool;
+    assert!(pool(0).shares_limit_with(pool(4)) && !pool(0).shares_limit_with(pool(3)));
 }

@@ -3,6 +3,7 @@
 
 pub mod catalogue;
 pub mod delta;
+pub mod filters;
 pub mod m3u;
 pub mod rules;
 pub mod write;

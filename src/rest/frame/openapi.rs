@@ -174,10 +174,10 @@ fn responses(route: &Route, schemas: &mut Schemas) -> Map<String, Value> {
     let success = match route.answer {
         AnswerShape::Nothing => json!({ "description": "Success, without a body." }),
         AnswerShape::One(kind) => {
-            json!({ "description": "Success.", "content": json_of(schemas.of_kind(kind)) })
+            json!({ "description": "Success.", "content": json_of(schemas.of_kind(kind, false)) })
         }
         AnswerShape::Page(kind) => {
-            json!({ "description": "A page of the list.", "content": json_of(envelope(schemas.of_kind(kind))) })
+            json!({ "description": "A page of the list.", "content": json_of(envelope(schemas.of_kind(kind, false))) })
         }
         AnswerShape::Content(media_type) | AnswerShape::StreamOrRedirect(media_type) => {
             let schema = match media_type.starts_with("text/") {
@@ -426,7 +426,7 @@ impl Schemas {
 
     /// Declares limits for requests only: values in answers may come from other sources, such as a playlist.
     fn of_field(&mut self, field: &Field, is_sent: bool) -> Value {
-        let mut schema = self.of_kind(field.kind);
+        let mut schema = self.of_kind(field.kind, is_sent);
         match field.kind {
             Kind::Text | Kind::Url if is_sent => {
                 schema["maxLength"] = field.chars_max.into();
@@ -466,7 +466,7 @@ impl Schemas {
         schema
     }
 
-    fn of_kind(&mut self, kind: Kind) -> Value {
+    fn of_kind(&mut self, kind: Kind, is_sent: bool) -> Value {
         match kind {
             Kind::Text => json!({ "type": "string" }),
             Kind::Url => json!({ "type": "string", "format": "uri" }),
@@ -479,11 +479,12 @@ impl Schemas {
             Kind::NumberChoice(numbers) => json!({ "type": "integer", "enum": numbers }),
             Kind::Object => json!({ "type": "object", "additionalProperties": true }),
             Kind::Any => json!({}),
-            Kind::List(items) => json!({ "type": "array", "items": self.of_kind(*items) }),
+            Kind::List(items) => json!({ "type": "array", "items": self.of_kind(*items, is_sent) }),
             Kind::Either(kinds) => {
-                let kinds: Vec<Value> = kinds.iter().map(|it| self.of_kind(*it)).collect();
+                let kinds: Vec<Value> = kinds.iter().map(|it| self.of_kind(*it, is_sent)).collect();
                 json!({ "anyOf": kinds })
             }
+            Kind::Record(record) if is_sent => self.request(record, false),
             Kind::Record(record) => self.answer(record),
         }
     }

@@ -7,6 +7,7 @@ use domain::channel::Channel;
 use domain::group::Group;
 use domain::lineup::Lineup;
 use domain::login::DeviceLogin;
+use domain::server_group::ServerGroup;
 use domain::setting::CoreSetting;
 use domain::stream::Stream;
 use domain::stream_profile::StreamProfile;
@@ -150,6 +151,7 @@ nouns! {
     Lineup = "ChannelProfile",
     CoreSetting = "CoreSettings",
     DeviceLogin = "DeviceLogin",
+    ServerGroup = "ServerGroup",
     Stream = "Stream",
     StreamProfile = "StreamProfile",
     User = "User",

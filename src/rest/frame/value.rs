@@ -1,7 +1,7 @@
 //! The types of fields: their form on the wire, and how each is read.
 
 use domain::ids::{
-    AccountId, ChannelId, DeviceLoginId, GroupId, LineupId, PermissionId, ProfileId, StreamId,
+    AccountId, ChannelId, DeviceLoginId, GroupId, LineupId, PermissionId, ProfileId, ServerGroupId, StreamId,
     StreamProfileId, UserGroupId, UserId,
 };
 use domain::secret::Secret;
@@ -271,6 +271,7 @@ ids!(
     LineupId,
     PermissionId,
     ProfileId,
+    ServerGroupId,
     StreamId,
     StreamProfileId,
     UserGroupId,

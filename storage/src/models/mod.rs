@@ -5,9 +5,11 @@ mod seed;
 pub(crate) mod stream_index;
 
 use domain::account::{Account, RefreshRecord};
+use domain::account_group::AccountGroup;
 use domain::channel::Channel;
 use domain::group::Group;
 use domain::lineup::Lineup;
+use domain::server_group::{ServerGroup, ServerGroupMembers};
 use domain::setting::CoreSetting;
 use domain::stream_profile::StreamProfile;
 use domain::user::User;
@@ -25,10 +27,12 @@ use crate::store::Store;
 pub struct Models {
     pub store: Store,
     pub accounts: View<Table<Account>>,
+    pub account_groups: View<Table<AccountGroup>>,
     pub refreshes: View<Table<RefreshRecord>>,
     pub channels: View<Table<Channel>>,
     pub groups: View<Table<Group>>,
     pub lineups: View<Table<Lineup>>,
+    pub server_groups: View<Table<ServerGroup>>,
     pub settings: View<Table<CoreSetting>>,
     pub stream_profiles: View<Table<StreamProfile>>,
     pub users: View<Table<User>>,
@@ -41,10 +45,12 @@ impl Models {
     pub fn of(store: Store) -> Result<Self> {
         Ok(Self {
             accounts: store.table()?,
+            account_groups: store.table()?,
             refreshes: store.table()?,
             channels: store.table()?,
             groups: store.table()?,
             lineups: store.table()?,
+            server_groups: store.table()?,
             settings: store.table()?,
             stream_profiles: store.table()?,
             users: store.table()?,
@@ -52,5 +58,11 @@ impl Models {
             streams: StreamIndex::start(&store)?,
             store,
         })
+    }
+
+    /// Returns the server group of an account, with all its accounts.
+    pub fn server_group_of(&self, account: &Account) -> Option<ServerGroupMembers> {
+        let group = self.server_groups.load().get(account.server_group?.0).cloned()?;
+        Some(ServerGroupMembers::new(group, self.accounts.load().iter().map(|it| &**it)))
     }
 }

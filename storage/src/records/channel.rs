@@ -24,6 +24,9 @@ impl Record for Channel {
         if let Some(profile) = self.stream_profile {
             keys.plain("stream_profile", profile.0.to_be_bytes());
         }
+        if let Some(auto) = &self.auto {
+            keys.plain("auto_account", auto.account.0.to_be_bytes());
+        }
         for stream in &self.streams {
             keys.plain("stream", stream.0.to_be_bytes());
         }

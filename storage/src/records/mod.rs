@@ -1,12 +1,14 @@
 //! The record types of the gateway: the collection and the index keys of each.
 
 mod account;
+mod account_group;
 mod audit;
 mod channel;
 mod group;
 mod lineup;
 mod login;
 mod refresh;
+mod server_group;
 mod setting;
 mod stream;
 mod stream_profile;
@@ -14,6 +16,7 @@ mod user;
 mod user_group;
 
 pub use self::account::next_profile_id;
+pub use self::account_group::link_key;
 pub use self::audit::append_audit_entry;
 
 use crate::record::Schema;
@@ -23,12 +26,14 @@ pub fn schema() -> Schema {
     Schema::new()
         .with::<domain::account::Account>()
         .with::<domain::account::RefreshRecord>()
+        .with::<domain::account_group::AccountGroup>()
         .with::<domain::audit::AuditEntry>()
         .with::<domain::channel::Channel>()
         .with::<domain::group::Group>()
         .with::<domain::lineup::Lineup>()
         .with::<domain::login::DeviceLogin>()
         .with::<domain::secret::ServerKeys>()
+        .with::<domain::server_group::ServerGroup>()
         .with::<domain::setting::CoreSetting>()
         .with::<domain::stream::Stream>()
         .with::<domain::stream_profile::StreamProfile>()

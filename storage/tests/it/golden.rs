@@ -15,16 +15,18 @@ use domain::account::{
     Account, AccountProfile, PlaylistLocation, RefreshOutcome, RefreshRecord, RefreshSchedule, Rule,
     RuleField, StreamIdentity,
 };
+use domain::account_group::AccountGroup;
 use domain::audit::AuditEntry;
 use domain::channel::Channel;
 use domain::group::Group;
 use domain::ids::{
-    AccountId, ChannelId, DeviceLoginId, GroupId, LineupId, PermissionId, ProfileId, StreamId,
-    StreamProfileId, UserGroupId, UserId,
+    AccountGroupId, AccountId, ChannelId, DeviceLoginId, GroupId, LineupId, PermissionId, ProfileId,
+    ServerGroupId, StreamId, StreamProfileId, UserGroupId, UserId,
 };
 use domain::lineup::Lineup;
 use domain::login::DeviceLogin;
 use domain::secret::{Secret, ServerKeys};
+use domain::server_group::ServerGroup;
 use domain::setting::CoreSetting;
 use domain::source_url::SourceUrl;
 use domain::stream::{RequestHeaders, Stream, StreamOverrides, StreamProperties};
@@ -59,6 +61,20 @@ fn account() -> Account {
         schedule: RefreshSchedule { interval_hours: 24, cron: "0 4 * * *".to_owned() },
         ..Account::new(AccountId(2), "Provider", list, profile, 1_700_000_000_000)
     }
+}
+
+fn account_group() -> AccountGroup {
+    AccountGroup {
+        auto_channel_sync: true,
+        sync_start: Some("100".parse().unwrap()),
+        sync_end: Some("199.5".parse().unwrap()),
+        last_seen: Some(1_700_000_000_000),
+        ..AccountGroup::new(AccountGroupId(1), AccountId(2), GroupId(3), true)
+    }
+}
+
+fn server_group() -> ServerGroup {
+    ServerGroup { id: ServerGroupId(1), name: "Provider".to_owned(), max_streams: 2 }
 }
 
 fn audit_entry() -> AuditEntry {
@@ -186,11 +202,13 @@ fn user_group() -> UserGroup {
 fn now() -> Vec<Value> {
     vec![
         written(&account()),
+        written(&account_group()),
         written(&audit_entry()),
         written(&channel()),
         written(&group()),
         written(&lineup()),
         written(&refresh()),
+        written(&server_group()),
         written(&server_keys()),
         written(&login()),
         written(&setting()),
@@ -236,11 +254,13 @@ fn records_of_every_released_version_still_decode() {
     for line in &lines {
         match line["collection"].as_str().unwrap() {
             Account::COLLECTION => reads::<Account>(line),
+            AccountGroup::COLLECTION => reads::<AccountGroup>(line),
             AuditEntry::COLLECTION => reads::<AuditEntry>(line),
             Channel::COLLECTION => reads::<Channel>(line),
             Group::COLLECTION => reads::<Group>(line),
             Lineup::COLLECTION => reads::<Lineup>(line),
             RefreshRecord::COLLECTION => reads::<RefreshRecord>(line),
+            ServerGroup::COLLECTION => reads::<ServerGroup>(line),
             ServerKeys::COLLECTION => reads::<ServerKeys>(line),
             DeviceLogin::COLLECTION => reads::<DeviceLogin>(line),
             CoreSetting::COLLECTION => reads::<CoreSetting>(line),

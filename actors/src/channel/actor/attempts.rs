@@ -78,6 +78,7 @@ impl State {
         };
         self.context.env.slots.request(Request {
             holder: self.context.serial,
+            target: self.context.target,
             port: self.context.myself.get_derived(),
             attempt,
             order,
@@ -138,7 +139,7 @@ impl State {
         let slots = &self.context.env.slots;
         let is_crowded = can_be_limit && slots.refused(lost.lease, &candidate.pool, candidate.stream);
         if is_crowded && lost.waits_for_release {
-            slots.make_room(self.context.serial, candidate.pool.profile);
+            slots.make_room(self.context.serial, candidate.pool.clone());
         }
         // An account that refuses right after a slot was released may still count the closed connection. Without a
         // configured limit this is assumed of refusals that can mean a limit, and of nothing else.

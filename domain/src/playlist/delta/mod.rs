@@ -96,6 +96,8 @@ struct KnownStream {
     /// Its position differs from that in its record.
     is_moved: bool,
     is_seen: bool,
+    /// The playlist contains it, and the account does not want it.
+    is_left_out: bool,
 }
 
 /// Numbers of entries by change.
@@ -104,6 +106,8 @@ pub struct DeltaCounts {
     pub n_new: u64,
     pub n_changed: u64,
     pub n_same: u64,
+    /// Entries that the account does not want; they are in no other count.
+    pub n_left_out: u64,
 }
 
 /// The change that an entry causes.
@@ -127,6 +131,8 @@ pub struct MatchedEntry {
     added_at: i64,
     updated_at: i64,
     is_edited: bool,
+    /// Position of the stored stream.
+    item: Option<usize>,
 }
 
 /// Longest plausible time between two successful refreshes, in milliseconds. If the clock says that more has passed, or
@@ -161,7 +167,7 @@ impl StalePolicy {
     }
 
     /// Returns whether a stream that was last seen at `then` has been stale for long enough to be removed.
-    fn is_over(self, then: i64) -> bool {
+    pub fn is_over(self, then: i64) -> bool {
         let stale_ms = i64::from(self.stale_stream_days) * 24 * 60 * 60 * 1000;
         !self.has_clock_jumped() && self.now.saturating_sub(then) >= stale_ms
     }
@@ -219,6 +225,7 @@ impl KnownStreams {
             is_edited: !stream.manual.is_empty() || stream.stream_profile.is_some(),
             is_moved: false,
             is_seen: false,
+            is_left_out: false,
         });
     }
 
@@ -249,10 +256,12 @@ impl KnownStreams {
             added_at: 0,
             updated_at: 0,
             is_edited: false,
+            item: None,
         };
         match self.items.get_mut(first + same_key) {
             Some(item) if item.key == key && item.nth == nth => {
                 item.is_seen = true;
+                matched.item = Some(first + same_key);
                 matched.added_at = item.added_at;
                 matched.updated_at = item.updated_at;
                 matched.is_edited = item.is_edited;
@@ -270,6 +279,20 @@ impl KnownStreams {
         matched
     }
 
+    /// Leaves out an entry that was just matched: it is not imported. Its stream, if it is stored, counts as seen when the
+    /// playlist is compared with the last one, and as missing otherwise.
+    pub fn leave_out(&mut self, matched: &MatchedEntry) {
+        match matched.change {
+            EntryChange::New => self.counts.n_new -= 1,
+            EntryChange::Unchanged(_) => self.counts.n_same -= 1,
+            EntryChange::Changed(_) => self.counts.n_changed -= 1,
+        }
+        self.counts.n_left_out += 1;
+        if let Some(item) = matched.item.and_then(|it| self.items.get_mut(it)) {
+            (item.is_seen, item.is_left_out) = (false, true);
+        }
+    }
+
     /// Returns the numbers of changes so far.
     pub fn counts(&self) -> DeltaCounts {
         self.counts
@@ -279,7 +302,7 @@ impl KnownStreams {
     pub fn rewind(&mut self) {
         for item in &mut self.items {
             item.n_seen = 0;
-            item.is_seen = false;
+            (item.is_seen, item.is_left_out) = (false, false);
         }
         self.others.clear();
         self.counts = DeltaCounts::default();
@@ -300,17 +323,19 @@ impl KnownStreams {
         let known = self.items.iter().filter(|it| is_known(it));
         known.fold(SeenAgain::default(), |sum, it| SeenAgain {
             n_known: sum.n_known + 1,
-            n_seen: sum.n_seen + u64::from(it.is_seen),
+            n_seen: sum.n_seen + u64::from(it.is_seen || it.is_left_out),
         })
     }
 
     /// Returns all stored streams that the playlist does not contain, by id. Call after the last entry. A stream used
     /// by a channel is never removed.
     ///
-    /// A missing stream becomes stale first and is removed by a later refresh, even if weeks pass between the two.
+    /// A missing stream becomes stale first and is removed by a later refresh, even if weeks pass between the two. One that
+    /// was left out is removed at once, unless an admin changed it.
     pub fn finish(&mut self, at: StalePolicy, is_used: impl Fn(StreamId) -> bool) -> Vec<MissingStream> {
         self.seal();
         let action = |item: &KnownStream| match item.last_seen {
+            _ if item.is_left_out && !item.is_edited && !is_used(item.id) => MissingAction::Remove,
             Some(then) if at.is_over(then) && !is_used(item.id) => MissingAction::Remove,
             Some(then) if !item.is_moved && at.last_seen(Some(then)) == then => MissingAction::KeepStale,
             _ => MissingAction::MarkStale,

@@ -325,3 +325,27 @@ proptest! {
         run_bytes(&bytes);
     }
 }
+
+#[test]
+fn an_entry_that_is_left_out_counts_as_seen_and_its_stream_is_removed_unless_used_or_edited() {
+    let mut account = Account::new(StreamIdentity::Url);
+    let lines = ["a http://h/1", "b http://h/2", "c http://h/3", "d http://h/4"];
+    account.refresh(&lines);
+    account.streams[1].manual.name = Some("mine".to_owned());
+    let mut known = account.compare(&[]);
+    let lines: Vec<String> =
+        lines.iter().map(|it| (*it).to_owned()).chain(["e http://h/5".to_owned()]).collect();
+    for entry in list(&lines) {
+        let is_wanted = entry.name == "a";
+        let matched = known.match_entry(entry);
+        if !is_wanted {
+            known.leave_out(&matched);
+        }
+    }
+    assert_eq!(known.counts(), DeltaCounts { n_same: 1, n_left_out: 4, ..DeltaCounts::default() });
+    assert_eq!(known.seen_again(), SeenAgain { n_known: 4, n_seen: 4 });
+    let gone = known.finish(account.case.at, |id| id == StreamId(3));
+    let actions: Vec<_> = gone.iter().map(|it| (it.id.0, it.action)).collect();
+    use MissingAction::{MarkStale, Remove};
+    assert_eq!(actions, [(2, MarkStale), (3, MarkStale), (4, Remove)]);
+}

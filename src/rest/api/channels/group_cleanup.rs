@@ -2,11 +2,12 @@
 
 use std::collections::HashSet;
 
+use domain::account_group::AccountGroup;
 use domain::group::Group;
 use resource_derive::View;
 use serde::Serialize;
 
-use super::groups::has_channels;
+use super::groups::{has_channels, links};
 use crate::http::reply::Refusal;
 use crate::rest::frame::access::ADMIN;
 use crate::rest::frame::call::Call;
@@ -36,7 +37,13 @@ async fn clean_up(call: Call) -> Result<GroupCleanupView, Refusal> {
     let deleted_groups = call.write(move |write| {
         let mut names = Vec::new();
         for group in write.all::<Group>()? {
-            if !group.names().any(|it| of_streams.contains(it)) && !has_channels(write, &group)? {
+            let is_named = group.names().any(|it| of_streams.contains(it));
+            // The playlist of an account names it, although none of its streams are imported.
+            let is_linked = links(write, &group)?.iter().any(|it| it.last_seen.is_none());
+            if !is_named && !is_linked && !has_channels(write, &group)? {
+                for link in links(write, &group)? {
+                    write.remove::<AccountGroup>(link.id.0)?;
+                }
                 write.remove::<Group>(group.id.0)?;
                 names.push(group.name);
             }

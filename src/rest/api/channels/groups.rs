@@ -3,6 +3,7 @@
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
+use domain::account_group::AccountGroup;
 use domain::channel::Channel;
 use domain::group::{GROUP_NAME_CHARS_MAX, Group};
 use domain::ids::{AccountId, GroupId};
@@ -16,7 +17,7 @@ use crate::http::reply::Refusal;
 use crate::rest::frame::access::{ADMIN, STREAMER};
 use crate::rest::frame::call::Call;
 use crate::rest::frame::list::{Ordering, Page, Search, WholeOrPages, matches};
-use crate::rest::frame::record::{Lookup, Render, refuse_if};
+use crate::rest::frame::record::{Lookup, Render, find, refuse_if};
 use crate::rest::frame::route::{Created, NoContent, Route};
 use crate::rest::frame::value::choice;
 
@@ -111,11 +112,26 @@ async fn update(call: Call, edit: ChannelGroupEdit) -> Result<ChannelGroupView, 
 
 async fn delete(call: Call) -> Result<NoContent, Refusal> {
     const IN_USE: &str = "A group that has channels cannot be deleted.";
-    call.delete(|write, group: &Group| refuse_if(has_channels(write, group)?, IN_USE)).await
+    let id = call.id()?;
+    call.write(move |write| {
+        let group = find::<Group>(write, id)?;
+        refuse_if(has_channels(write, &group)?, IN_USE)?;
+        for link in links(write, &group)? {
+            write.remove::<AccountGroup>(link.id.0)?;
+        }
+        write.remove::<Group>(id)?;
+        Ok(NoContent)
+    })
+    .await
 }
 
 pub(super) fn has_channels(write: &Write<'_>, group: &Group) -> Result<bool, Refusal> {
     Ok(!write.by::<Channel>("group", group.id.0.to_be_bytes())?.is_empty())
+}
+
+/// Returns the settings that accounts have for a group.
+pub(super) fn links(write: &Write<'_>, group: &Group) -> Result<Vec<AccountGroup>, Refusal> {
+    Ok(write.by::<AccountGroup>("group", group.id.0.to_be_bytes())?)
 }
 
 /// The channels and accounts of each group, as far as the caller may see them.

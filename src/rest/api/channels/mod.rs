@@ -8,7 +8,7 @@ mod channels;
 mod group_cleanup;
 mod groups;
 mod lineups;
-mod streams;
+pub(super) mod streams;
 pub(super) mod values;
 
 use crate::rest::frame::route::Route;

@@ -29,7 +29,7 @@ impl Readable for Text {
 
 /// A channel number: an exact JSON number. A text is accepted too.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct ChannelNumberValue(pub(super) ChannelNumber);
+pub(crate) struct ChannelNumberValue(pub(crate) ChannelNumber);
 
 impl Shape for ChannelNumberValue {
     const KIND: Kind = Kind::Number;

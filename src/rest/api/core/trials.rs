@@ -139,7 +139,8 @@ fn source(call: &Call, body: &StreamProfileTest) -> Result<TrialSource, Refusal>
                 return Err(Refusal::field("stream", "The account of the stream is not active."));
             }
             let refresh = models.refreshes.load().get(stream.account.0).cloned();
-            Ok(TrialSource::Stream { stream: stream.into(), account, refresh })
+            let members = models.server_group_of(&account);
+            Ok(TrialSource::Stream { stream: stream.into(), account, refresh, members })
         }
     }
 }

@@ -4,6 +4,7 @@ use std::collections::HashSet;
 
 use actors::now_ms;
 use domain::account::{Account, AccountProfile, PlaylistLocation, REFRESH_INTERVAL_HOURS, RefreshRecord};
+use domain::account_group::AccountGroup;
 use domain::channel::Channel;
 use domain::ids::{AccountId, StreamId};
 use domain::stream::Stream;
@@ -15,7 +16,7 @@ use tracing::warn;
 
 use super::edit::Change;
 use super::view::{M3UAccountEdit, M3UAccountView, NewM3UAccount};
-use super::{LOCKED, find_unlocked};
+use super::{LOCKED, account_groups, find_unlocked, server_groups};
 use crate::http::reply::Refusal;
 use crate::rest::frame::access::{ADMIN, STANDARD};
 use crate::rest::frame::call::Call;
@@ -103,6 +104,7 @@ async fn create(call: Call, new: NewM3UAccount) -> Result<Created<M3UAccountView
             let mut account = Account::new(AccountId(id.0), "", PlaylistLocation::None, profile, at);
             account.schedule.interval_hours = REFRESH_INTERVAL_HOURS;
             change.apply(&mut account);
+            server_groups::check(write, &account)?;
             write.put(&account)?;
             Ok(account)
         })
@@ -125,6 +127,7 @@ async fn update(call: Call, edit: M3UAccountEdit) -> Result<M3UAccountView, Refu
             let mut account = before.clone();
             change.apply(&mut account);
             if account != before {
+                server_groups::check(write, &account)?;
                 account.updated_at = now_ms();
                 write.put(&account)?;
             }
@@ -142,7 +145,7 @@ async fn update(call: Call, edit: M3UAccountEdit) -> Result<M3UAccountView, Refu
 }
 
 /// Starts a refresh after a change. A running refresh with the old settings is replaced.
-async fn refresh_if_possible(call: &Call, account: &Account, has_new_list: bool) {
+pub(super) async fn refresh_if_possible(call: &Call, account: &Account, has_new_list: bool) {
     if account.is_active
         && account.list != PlaylistLocation::None
         && let Err(error) = call.app.importer.changed(account.id, has_new_list).await
@@ -158,10 +161,13 @@ async fn delete(call: Call) -> Result<NoContent, Refusal> {
     Ok(NoContent)
 }
 
-/// Removes the streams of an account from at most this number of channels. If no channel is left, deletes the account
-/// with its streams and returns true. Channels of other accounts are unaffected.
+/// Removes the channels that refreshes of an account created, then its streams from other channels: at most this number
+/// of channels each. If no channel is left, deletes the account with its streams and groups and returns true. Channels of other accounts are unaffected.
 pub(super) fn remove_some(write: &mut Write<'_>, id: u32, channels_max: usize) -> Result<bool, Refusal> {
-    find_unlocked(write, id)?;
+    let account = find_unlocked(write, id)?;
+    if !account_groups::release_channels(write, &account, channels_max)? {
+        return Ok(false);
+    }
     let owner = u64::from(id);
     let is_of_account =
         |write: &Write<'_>, stream: StreamId| write.owner_of::<Stream>(stream.0) == Some(owner);
@@ -178,6 +184,9 @@ pub(super) fn remove_some(write: &mut Write<'_>, id: u32, channels_max: usize) -
         channel.streams.retain(|it| !gone.contains(it));
         write.put(&channel)?;
         n_changed += 1;
+    }
+    for link in write.by::<AccountGroup>("account", id.to_be_bytes())? {
+        write.remove::<AccountGroup>(link.id.0)?;
     }
     write.remove_owner::<Stream>(owner);
     write.remove::<RefreshRecord>(id)?;

@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use actors::check_cron;
 use domain::account::{Account, PlaylistLocation, Rule};
+use domain::auto_sync::{ORPHAN_CLEANUP, OrphanCleanup};
 use domain::playlist::rules::Rules;
 use domain::source_url::SourceUrl;
 use domain::stream::RequestHeaders;
@@ -66,6 +67,14 @@ impl Change {
         {
             errors.add("cron_expression", message);
         }
+        let properties = edit.custom_properties.iter().flatten();
+        if let Some(cleanup) = properties.into_iter().find_map(|it| it.get(ORPHAN_CLEANUP))
+            && cleanup.as_str().and_then(OrphanCleanup::of_name).is_none()
+            && !cleanup.is_null()
+        {
+            let message = format!("{ORPHAN_CLEANUP} is always, preserve_customized or never.");
+            errors.add("custom_properties", message);
+        }
         let release_delay = match edit.release_delay.map(Duration::try_from_secs_f64) {
             Some(Err(_)) => {
                 errors.add("release_delay", "A valid number is required.");
@@ -90,6 +99,8 @@ impl Change {
         set(&mut account.headers_for_all_hosts, edit.headers_for_all_hosts);
         set(&mut account.allowed_networks, edit.allowed_networks.map(|it| it.0));
         set(&mut account.name, edit.name);
+        set(&mut account.server_group, edit.server_group);
+        set(&mut account.auto_enable_new_groups_live, edit.auto_enable_new_groups_live);
         set(&mut account.is_active, edit.is_active);
         if let Some(max_streams) = edit.max_streams
             && let Some(profile) = account.profiles.iter_mut().find(|it| it.is_default)

@@ -1,12 +1,17 @@
-//! `/api/m3u/`: playlist accounts, their profiles and their refreshes.
+//! `/api/m3u/`: playlist accounts, their profiles, filters, groups, server
+//! groups, slots and refreshes.
 //!
 //! The credentials of a provider are secret: URLs, header values, patterns and custom properties are visible to admins
 //! only.
 
+mod account_groups;
 mod accounts;
 mod edit;
+mod filters;
 mod profiles;
 mod refresh;
+mod server_groups;
+mod slots;
 #[cfg(test)]
 mod tests;
 mod text;
@@ -20,7 +25,16 @@ use crate::rest::frame::record::find;
 use crate::rest::frame::route::Route;
 
 pub(super) fn routes() -> Vec<Route> {
-    [accounts::routes(), profiles::routes(), refresh::routes()].into_iter().flatten().collect()
+    let parts = [
+        accounts::routes(),
+        account_groups::routes(),
+        filters::routes(),
+        profiles::routes(),
+        refresh::routes(),
+        server_groups::routes(),
+        slots::routes(),
+    ];
+    parts.into_iter().flatten().collect()
 }
 
 /// Returns the account with this id, for a write that changes or deletes it. Refuses the built-in account for streams

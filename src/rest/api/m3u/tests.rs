@@ -83,7 +83,7 @@ async fn an_account_is_created_with_a_name_alone_updated_by_field_and_deleted() 
         "max_streams": 0, "user_agent": null, "headers": {},
         "headers_for_all_hosts": false, "allowed_networks": "of_playlist", "refresh_interval": 24, "cron_expression": "",
         "stale_stream_days": 7, "priority": 0, "custom_properties": {}, "stream_identity": "url", "rules": [],
-        "release_delay": 0.0,
+        "release_delay": 0.0, "filters": [], "channel_groups": [], "auto_enable_new_groups_live": true,
     });
     assert_eq!(shown, expected);
 
@@ -447,6 +447,10 @@ impl PlanRecords for Shelf {
     }
 
     fn refresh(&self, _: AccountId) -> Option<Arc<RefreshRecord>> {
+        None
+    }
+
+    fn server_group(&self, _: &Account) -> Option<domain::server_group::ServerGroupMembers> {
         None
     }
 

@@ -1,14 +1,16 @@
 //! The fields of accounts and profiles, and their views by level.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
 use actors::{Importer, RefreshPhase};
 use domain::account::{
     Account, AccountProfile, PlaylistLocation, RefreshOutcome, RefreshRecord, Rule, RuleField, StreamIdentity,
 };
+use domain::account_group::AccountGroup;
 use domain::egress::AllowedNetworks;
-use domain::ids::{AccountId, ProfileId};
+use domain::group::Group;
+use domain::ids::{AccountId, ProfileId, ServerGroupId};
 use domain::source_url::SourceUrl;
 use domain::stream::{RequestHeaders, Stream};
 use domain::streams::StreamSnapshot;
@@ -18,9 +20,12 @@ use serde::Serialize;
 use serde_json::{Map, Value};
 use storage::Table;
 
+use super::account_groups::AccountGroupView;
+use super::filters::{self, M3UFilterView};
 use super::text::{AccountType, Exact};
 use crate::app::App;
 use crate::http::reply::Refusal;
+use crate::rest::api::channels::values::ChannelNumberValue;
 use crate::rest::frame::call::Call;
 use crate::rest::frame::record::{Lookup, Render};
 use crate::rest::frame::value::{Named, Time, WebUrl, choice};
@@ -34,10 +39,12 @@ pub(crate) struct M3UAccountView {
     id: AccountId,
     /// The built-in account for streams that admins add cannot be changed or deleted.
     locked: bool,
-    /// Always `null`: server groups do not exist.
-    server_group: Option<u32>,
     /// Profiles of the account, the default one first.
     profiles: Vec<M3UAccountProfileView>,
+    /// Filters of the account in their order. Patterns are visible to admins only.
+    filters: Vec<M3UFilterView>,
+    /// Groups that the playlist names, with their settings.
+    channel_groups: Vec<AccountGroupView>,
     /// Number of streams of the account, including stale ones.
     #[field(example = "1200")]
     stream_count: usize,
@@ -64,6 +71,9 @@ pub(crate) struct M3UAccountView {
     /// Absolute path of the playlist on the gateway's machine. Visible to admins only.
     #[field(edit, blank, example = "")]
     file_path: Option<String>,
+    /// Id of the server group, with whose accounts it shares a limit of connections.
+    #[field(edit, example = "1")]
+    server_group: Option<ServerGroupId>,
     /// Type of account.
     #[field(edit, example = "STD")]
     account_type: AccountType,
@@ -102,9 +112,14 @@ pub(crate) struct M3UAccountView {
     /// Accounts with a larger number are preferred.
     #[field(edit, example = "0")]
     priority: i32,
-    /// Data of clients. Visible to admins only.
+    /// Data of clients. Visible to admins only. `orphan_channel_cleanup` decides which channels that refreshes created are
+    /// removed when their stream is gone: `preserve_customized` (the default; those that nobody changed), `always` or
+    /// `never`.
     #[field(edit)]
     custom_properties: Option<Map<String, Value>>,
+    /// Whether streams of a group that the playlist names for the first time are imported.
+    #[field(edit)]
+    auto_enable_new_groups_live: bool,
     /// Identity of a stream across refreshes: its URL, or the stream id in a panel URL, which survives a change of
     /// password or host.
     #[field(edit, example = "url")]
@@ -215,6 +230,8 @@ pub(crate) struct AccountLookup {
     app: Arc<App>,
     is_admin: bool,
     refreshes: Arc<Table<RefreshRecord>>,
+    groups: Arc<Table<Group>>,
+    account_groups: Arc<Table<AccountGroup>>,
     streams: Arc<StreamSnapshot>,
     /// Connections in use by profile.
     connections: HashMap<ProfileId, usize>,
@@ -229,6 +246,8 @@ impl Lookup for AccountLookup {
         Ok(AccountLookup {
             is_admin: call.user()?.may(UserLevel::Admin),
             refreshes: call.app.models.refreshes.load(),
+            groups: call.app.models.groups.load(),
+            account_groups: call.app.models.account_groups.load(),
             streams: call.app.models.streams.load(),
             connections,
             app: Arc::clone(&call.app),
@@ -254,8 +273,10 @@ impl Render for Account {
         M3UAccountView {
             id: self.id,
             locked: self.is_custom(),
-            server_group: None,
+            server_group: self.server_group,
             profiles,
+            filters: lookup.filters(self),
+            channel_groups: lookup.channel_groups(self, refresh.and_then(|it| it.good_at)),
             stream_count: streams.len_of(u64::from(self.id.0)),
             stale_stream_count: lookup.streams.account_counts(self.id).n_stale,
             status: Named(state.status),
@@ -277,6 +298,7 @@ impl Render for Account {
             stale_stream_days: self.stale_stream_days,
             priority: self.priority,
             custom_properties: Some(lookup.if_admin(|| self.custom_properties.clone())),
+            auto_enable_new_groups_live: self.auto_enable_new_groups_live,
             stream_identity: Named(self.identity),
             rules: lookup.if_admin(|| self.rules.iter().map(|it| it.view(&())).collect()),
             release_delay: self.release_delay.as_secs_f64(),
@@ -328,6 +350,37 @@ impl AccountLookup {
     /// Returns the value for admins, and an empty one for others.
     fn if_admin<T: Default>(&self, make: impl FnOnce() -> T) -> T {
         if self.is_admin { make() } else { T::default() }
+    }
+
+    fn filters(&self, account: &Account) -> Vec<M3UFilterView> {
+        let mut filters: Vec<_> = account.filters.iter().collect();
+        filters.sort_by_key(|it| (it.order, it.id));
+        filters.into_iter().map(|it| filters::view(it, self.is_admin)).collect()
+    }
+
+    /// Returns the groups of an account by name. `good_at` is the end of its last successful refresh.
+    fn channel_groups(&self, account: &Account, good_at: Option<i64>) -> Vec<AccountGroupView> {
+        let counts: HashMap<_, _> =
+            self.streams.groups(Some(&HashSet::from([account.id]))).into_iter().collect();
+        let view = |link: &Arc<AccountGroup>| {
+            let group = self.groups.get(link.group.0)?;
+            Some(AccountGroupView {
+                channel_group: group.id,
+                channel_group_name: group.name.clone(),
+                enabled: link.enabled,
+                auto_channel_sync: link.auto_channel_sync,
+                auto_sync_channel_start: link.sync_start.map(ChannelNumberValue),
+                auto_sync_channel_end: link.sync_end.map(ChannelNumberValue),
+                custom_properties: self.if_admin(|| link.custom_properties.clone()),
+                is_stale: link.last_seen.is_some(),
+                last_seen: link.last_seen.or(good_at).map(Time),
+                stream_count: group.names().filter_map(|it| counts.get(it)).sum(),
+            })
+        };
+        let links = self.account_groups.by("account", account.id.0.to_be_bytes());
+        let mut groups: Vec<_> = links.filter_map(view).collect();
+        groups.sort_by_cached_key(|it| it.channel_group_name.to_lowercase());
+        groups
     }
 
     /// Returns the whole URL, or its scheme and host. Returns nothing if the host is unknown.

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use domain::channel::Channel;
 use domain::group::Group;
-use domain::ids::{ChannelId, GroupId, StreamId, StreamProfileId};
+use domain::ids::{AccountId, ChannelId, GroupId, StreamId, StreamProfileId};
 use domain::user::UserLevel;
 use resource_derive::View;
 use serde::Serialize;
@@ -71,6 +71,15 @@ pub(crate) struct ChannelView {
     catchup_days: u32,
     /// Data of clients, which the gateway does not interpret.
     custom_properties: Map<String, Value>,
+    /// Whether a refresh created the channel for a stream of a group with automatic channels.
+    auto_created: bool,
+    /// Id of the account whose refresh created the channel.
+    #[field(example = "2")]
+    auto_created_by: Option<AccountId>,
+    /// Fields of an automatically created channel that an admin changed. Refreshes keep them; a field that is set back to
+    /// the value of the provider follows it again.
+    #[field(example = "[\"name\"]")]
+    edited_fields: Vec<&'static str>,
     /// Same as `name`. The `effective_…` fields exist for clients that read them; nothing overrides the other fields.
     effective_name: String,
     /// Same as `channel_number`.
@@ -226,6 +235,9 @@ impl Render for Channel {
             is_catchup: false,
             catchup_days: 0,
             custom_properties: self.custom_properties.clone(),
+            auto_created: self.auto.is_some(),
+            auto_created_by: self.auto.as_ref().map(|it| it.account),
+            edited_fields: self.edited_values(),
             effective_name: self.name.clone(),
             effective_channel_number: number,
             effective_channel_group_id: self.group,

@@ -159,7 +159,7 @@ fn overridden(stream: &Stream) -> Option<ProviderFactsView> {
 }
 
 /// Runs work on many streams on a thread that may block.
-pub(in crate::rest::api::channels) async fn blocking<R: Send + 'static>(
+pub(in crate::rest::api) async fn blocking<R: Send + 'static>(
     run: impl FnOnce() -> Result<R, Refusal> + Send + 'static,
 ) -> Result<R, Refusal> {
     let done = tokio::task::spawn_blocking(run).await;

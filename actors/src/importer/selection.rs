@@ -1,0 +1,211 @@
+//! Decides which entries of a playlist are imported, and notes the groups that it names.
+
+use std::collections::{BTreeSet, HashMap};
+use std::sync::Arc;
+
+use domain::account::Account;
+use domain::account_group::AccountGroup;
+use domain::group::{GROUP_NAME_CHARS_MAX, Group};
+use domain::ids::{AccountGroupId, GroupId};
+use domain::playlist::delta::{MatchedEntry, StalePolicy};
+use domain::playlist::filters::StreamFilters;
+use domain::stream::{StreamOverrides, StreamProperties};
+use storage::records::link_key;
+use storage::{Models, Write};
+
+use super::error::ImportError;
+use super::job::Job;
+
+/// Maximum number of groups at which playlists can still create new ones, because people view all groups together. Also
+/// the maximum number of groups of one account.
+const GROUPS_MAX: usize = 10_000;
+
+/// The filters and groups of an account.
+pub(super) struct Selection {
+    filters: StreamFilters,
+    /// The groups by all their names.
+    names: HashMap<String, GroupState>,
+    enables_new: bool,
+    seen: SeenGroups,
+}
+
+/// A group, as the account knows it.
+#[derive(Clone, Copy)]
+struct GroupState {
+    /// `None` if the account has no link with the group yet.
+    is_enabled: Option<bool>,
+}
+
+/// The groups that a playlist names.
+#[derive(Default)]
+struct SeenGroups {
+    /// At most [`GROUPS_MAX`].
+    names: BTreeSet<String>,
+    /// The playlist names more groups than could be noted.
+    is_incomplete: bool,
+}
+
+/// The changes of the groups of an account.
+#[derive(Default)]
+pub(super) struct GroupChanges {
+    /// Names of groups that are linked with the account, and created if they do not exist.
+    new: Vec<String>,
+    /// Links of groups that the playlist no longer names.
+    missing: Vec<AccountGroupId>,
+    /// Links of groups that it names again.
+    returned: Vec<AccountGroupId>,
+}
+
+impl Selection {
+    /// Reads the settings of an account.
+    ///
+    /// # Errors
+    /// A filter is invalid.
+    pub(super) fn of(job: &Job) -> Result<Self, ImportError> {
+        let filters = StreamFilters::new(&job.account.filters)
+            .map_err(|(id, cause)| ImportError::Filter { id, cause })?;
+        let links = links(&job.models, job.account.id.0);
+        let groups = job.models.groups.load();
+        let state = |it: &Group| GroupState { is_enabled: links.get(&it.id).map(|it| it.enabled) };
+        let names =
+            groups.iter().flat_map(|it| it.names().map(|name| (name.to_owned(), state(it)))).collect();
+        let enables_new = job.account.auto_enable_new_groups_live;
+        Ok(Self { filters, names, enables_new, seen: SeenGroups::default() })
+    }
+
+    /// Notes the group of an entry and returns whether the entry is imported. Entries without a group are in no group
+    /// that could be disabled.
+    pub(super) fn keep(&mut self, entry: &MatchedEntry) -> bool {
+        let group = group_of(&entry.properties, &entry.rule);
+        if let Some(name) = group {
+            self.seen.add(name);
+        }
+        let is_enabled = group.is_none_or(|name| self.is_enabled(name));
+        is_enabled && self.filters.keep(&entry.properties)
+    }
+
+    /// Returns whether an entry with these values is imported.
+    pub(super) fn would_keep(&self, properties: &StreamProperties, rule: &StreamOverrides) -> bool {
+        group_of(properties, rule).is_none_or(|name| self.is_enabled(name)) && self.filters.keep(properties)
+    }
+
+    fn is_enabled(&self, name: &str) -> bool {
+        self.names.get(name).and_then(|it| it.is_enabled).unwrap_or(self.enables_new)
+    }
+
+    /// Forgets the groups seen so far.
+    pub(super) fn rewind(&mut self) {
+        self.seen = SeenGroups::default();
+    }
+
+    /// Returns the changes of the account's groups after the last entry.
+    pub(super) fn changes(&self, job: &Job, at: StalePolicy) -> GroupChanges {
+        let groups = job.models.groups.load();
+        let links = links(&job.models, job.account.id.0);
+        let mut room = GROUPS_MAX.saturating_sub(groups.len());
+        let mut changes = GroupChanges::default();
+        let mut seen = BTreeSet::new();
+        for name in &self.seen.names {
+            match groups.one_by("name", name) {
+                Some(group) if links.contains_key(&group.id) => drop(seen.insert(group.id)),
+                Some(_) => changes.new.push(name.clone()),
+                None if room > 0 => {
+                    room -= 1;
+                    changes.new.push(name.clone());
+                }
+                None => {}
+            }
+        }
+        for link in links.values() {
+            match link.last_seen {
+                Some(_) if seen.contains(&link.group) => changes.returned.push(link.id),
+                None if !seen.contains(&link.group) && !self.seen.is_incomplete => {
+                    changes.missing.push(link.id);
+                }
+                // A group without settings is forgotten like its streams.
+                Some(then) if at.is_over(then) && is_plain(link) => changes.missing.push(link.id),
+                _ => {}
+            }
+        }
+        changes
+    }
+}
+
+impl SeenGroups {
+    fn add(&mut self, name: &str) {
+        if self.names.contains(name) {
+            return;
+        }
+        if self.names.len() < GROUPS_MAX {
+            self.names.insert(name.to_owned());
+        } else {
+            self.is_incomplete = true;
+        }
+    }
+}
+
+impl GroupChanges {
+    /// Writes the changes, each based on the current record.
+    pub(super) fn put(
+        self,
+        write: &mut Write<'_>,
+        account: &Account,
+        at: StalePolicy,
+    ) -> Result<(), ImportError> {
+        for name in self.new {
+            let group = match write.by::<Group>("name", &name)?.into_iter().next() {
+                Some(group) => group.id,
+                None => {
+                    let id = GroupId(write.next_id::<Group>()?);
+                    write.put(&Group::new(id, name))?;
+                    id
+                }
+            };
+            if write.by::<AccountGroup>("link", link_key(account.id, group))?.is_empty() {
+                let id = AccountGroupId(write.next_id::<AccountGroup>()?);
+                let is_enabled = account.auto_enable_new_groups_live;
+                write.put(&AccountGroup::new(id, account.id, group, is_enabled))?;
+            }
+        }
+        for id in self.missing {
+            match write.get::<AccountGroup>(id.0)? {
+                Some(link) if link.last_seen.is_some() && is_plain(&link) => {
+                    write.remove::<AccountGroup>(id.0)?;
+                }
+                Some(mut link) => {
+                    link.last_seen.get_or_insert(at.last_good);
+                    write.put(&link)?;
+                }
+                None => {}
+            }
+        }
+        for id in self.returned {
+            if let Some(mut link) = write.get::<AccountGroup>(id.0)? {
+                link.last_seen = None;
+                write.put(&link)?;
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Returns the links of an account by group.
+fn links(models: &Models, account: u32) -> HashMap<GroupId, Arc<AccountGroup>> {
+    let links = models.account_groups.load();
+    links.by("account", account.to_be_bytes()).map(|it| (it.group, it.clone())).collect()
+}
+
+/// Returns whether a link has no settings of an admin.
+fn is_plain(link: &AccountGroup) -> bool {
+    link.enabled
+        && !link.auto_channel_sync
+        && link.sync_start.is_none()
+        && link.sync_end.is_none()
+        && link.custom_properties.is_empty()
+}
+
+/// Returns the effective group, if its name is valid.
+fn group_of<'a>(properties: &'a StreamProperties, rule: &'a StreamOverrides) -> Option<&'a str> {
+    let name = rule.group.as_deref().or(properties.group.as_deref())?;
+    (!name.is_empty() && name.chars().count() <= GROUP_NAME_CHARS_MAX).then_some(name)
+}

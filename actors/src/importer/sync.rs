@@ -1,0 +1,345 @@
+//! Creates, changes and removes the channels of the groups that an admin chose, after a playlist was imported.
+//!
+//! The plan is made from the tables in memory, and written in bounded commits. Each commit reads the channels that it
+//! changes again, and skips what does not fit any more; another round then plans the rest.
+
+use std::collections::{HashMap, HashSet};
+use std::sync::Arc;
+
+use domain::account::{Account, RefreshRecord};
+use domain::account_group::AccountGroup;
+use domain::auto_sync::{
+    OrphanCleanup, SyncInput, SyncPlan, SyncSettings, SyncSettingsError, SyncStream, auto_channel_uuid,
+    plan_sync,
+};
+use domain::channel::{AutoChannel, Channel};
+use domain::group::Group;
+use domain::ids::{AccountId, ChannelId, GroupId};
+use domain::lineup::Lineup;
+use domain::playlist::delta::StalePolicy;
+use domain::stream::Stream;
+use storage::{Models, Write};
+use tracing::warn;
+use uuid::Uuid;
+
+use super::error::ImportError;
+use super::job::{ImportSummary, Job, SyncSummary};
+use super::selection::Selection;
+use crate::clock::now_ms;
+
+/// Maximum number of channels that one commit creates, changes or removes. Others wait for a commit.
+const CHANNELS_AT_ONCE: usize = 500;
+/// Maximum number of plans. More than one is needed only if somebody changes numbers meanwhile.
+const ROUNDS_MAX: usize = 5;
+
+/// The reason why the numbers of a group were not packed.
+#[derive(Debug, thiserror::Error)]
+pub enum RepackError {
+    #[error("the account does not exist")]
+    NoSuchAccount,
+    #[error("the account has no automatic channels in this group")]
+    NoSuchGroup,
+    #[error("{0}")]
+    Settings(#[from] SyncSettingsError),
+    #[error("{0}")]
+    Store(#[from] storage::Error),
+}
+
+/// Synchronises the channels of an account after an import, and adds the result to its refresh record.
+pub(super) fn sync(
+    job: &Job,
+    selection: &Selection,
+    at: StalePolicy,
+    imported: &mut ImportSummary,
+) -> Result<(), ImportError> {
+    let account = job.account.id;
+    let has_channels =
+        job.models.channels.load().by("auto_account", account.0.to_be_bytes()).next().is_some();
+    let groups = match synced_groups(&job.models, account) {
+        Ok(groups) => groups,
+        Err(error) => {
+            // Those of an old record. Without them, nobody knows which channels should stay.
+            warn!(account.id = %account, "channels not synchronised, because the settings of a group are invalid: {error}");
+            return Ok(());
+        }
+    };
+    if groups.is_empty() && !has_channels {
+        return Ok(());
+    }
+    for round in 0..ROUNDS_MAX {
+        job.check_stop()?;
+        let input = SyncInput {
+            account,
+            cleanup: OrphanCleanup::of(&job.account),
+            groups: &groups,
+            streams: streams(&job.models, account, &groups, |stream| {
+                let is_wanted = selection.would_keep(&stream.provider, &stream.rule);
+                is_wanted && stream.last_seen.is_none_or(|then| !at.is_over(then))
+            })?,
+            packed: None,
+        };
+        let channels = job.models.channels.load();
+        let plan = plan_sync(input, channels.iter().map(|it| &**it));
+        let of_groups = groups.iter().filter_map(|it| Some((it.0, it.1.channel_profiles.clone()?)));
+        let lineups: ChosenLineups = of_groups.collect();
+        if round == 0 {
+            (imported.sync.n_without_number, imported.sync.n_beyond_max) =
+                (plan.n_without_number, plan.n_beyond_max);
+        }
+        let is_written = plan.is_empty()
+            || carry_out(&job.models, (account, &lineups), plan, &mut imported.sync, || job.check_stop())?;
+        if is_written {
+            break;
+        }
+    }
+    if imported.sync == SyncSummary::default() {
+        return Ok(());
+    }
+    let message = imported.sentence();
+    job.models.store.write_blocking(move |write| {
+        if let Some(mut refresh) = write.get::<RefreshRecord>(account.0)? {
+            refresh.message = message;
+            write.put(&refresh)?;
+        }
+        Ok(())
+    })
+}
+
+/// Assigns the numbers of the automatic channels of one group anew, without gaps. Numbers that an admin set stay. Returns
+/// the number of changed channels. Blocks.
+///
+/// # Errors
+/// The account has no automatic channels in this group, or the store fails.
+pub fn repack_group(models: &Models, account: AccountId, group: GroupId) -> Result<u64, RepackError> {
+    let link = links(models, account).into_iter().find(|it| it.group == group);
+    let link = link.filter(|it| it.auto_channel_sync && it.enabled).ok_or(RepackError::NoSuchGroup)?;
+    let groups = [(group, SyncSettings::read(&link)?)];
+    let mut summary = SyncSummary::default();
+    for _ in 0..ROUNDS_MAX {
+        let channels = models.channels.load();
+        let is_of_group = |it: &&Arc<Channel>| {
+            it.auto.as_ref().is_some_and(|auto| (auto.account, auto.group) == (account, group))
+        };
+        let of_group: HashSet<_> =
+            channels.iter().filter(is_of_group).filter_map(|it| Some(it.auto.as_ref()?.stream)).collect();
+        let input = SyncInput {
+            account,
+            // Nothing is removed or created: only streams with a channel take part.
+            cleanup: OrphanCleanup::Never,
+            groups: &groups,
+            streams: streams(models, account, &groups, |it| of_group.contains(&it.id))?,
+            packed: Some(group),
+        };
+        let plan = plan_sync(input, channels.iter().map(|it| &**it));
+        let plan = SyncPlan { creations: Vec::new(), ..plan };
+        let lineups = ChosenLineups::new();
+        let is_written = plan.is_empty()
+            || carry_out(models, (account, &lineups), plan, &mut summary, || Ok::<_, RepackError>(()))?;
+        if is_written {
+            break;
+        }
+    }
+    Ok(summary.n_updated)
+}
+
+/// Returns the links of an account, by id.
+fn links(models: &Models, account: AccountId) -> Vec<Arc<AccountGroup>> {
+    models.account_groups.load().by("account", account.0.to_be_bytes()).cloned().collect()
+}
+
+/// Returns the groups with automatic channels and their settings.
+fn synced_groups(
+    models: &Models,
+    account: AccountId,
+) -> Result<Vec<(GroupId, SyncSettings)>, SyncSettingsError> {
+    let (of_channels, profiles) = (models.groups.load(), models.stream_profiles.load());
+    let mut groups = Vec::new();
+    for link in links(models, account).into_iter().filter(|it| it.auto_channel_sync && it.enabled) {
+        let mut settings = SyncSettings::read(&link)?;
+        // What was deleted meanwhile no longer counts.
+        settings.group_override.take_if(|it| of_channels.get(it.0).is_none());
+        settings.stream_profile.take_if(|it| profiles.get(it.0).is_none());
+        groups.push((link.group, settings));
+    }
+    Ok(groups)
+}
+
+/// Returns the selected streams of these groups, by id. A stale stream is missing.
+fn streams(
+    models: &Models,
+    account: AccountId,
+    groups: &[(GroupId, SyncSettings)],
+    is_selected: impl Fn(&Stream) -> bool,
+) -> Result<Vec<SyncStream>, storage::Error> {
+    let table = models.groups.load();
+    let names: HashMap<&str, GroupId> = groups
+        .iter()
+        .filter_map(|it| table.get(it.0.0))
+        .flat_map(|group| group.names().map(|name| (name, group.id)))
+        .collect();
+    let mut streams = Vec::new();
+    models.store.collection::<Stream>().for_each_of(u64::from(account.0), |stream: Stream| {
+        let group = stream.group().and_then(|it| names.get(it));
+        if let Some(group) = group.filter(|_| is_selected(&stream)) {
+            streams.push(SyncStream {
+                id: stream.id,
+                group: *group,
+                name: stream.name().to_owned(),
+                tvg_id: stream.tvg_id().map(str::to_owned),
+                logo: stream.logo().map(str::to_owned),
+                number: stream.provider.number.filter(|it| !it.is_zero()),
+                updated_at: stream.updated_at,
+                is_missing: stream.is_stale(),
+            });
+        }
+    })?;
+    streams.sort_unstable_by_key(|it| it.id);
+    Ok(streams)
+}
+
+/// The ids of the lineups in which the new channels of a group are; 0 is all. Elsewhere each lineup decides.
+type ChosenLineups = HashMap<GroupId, Vec<u32>>;
+
+/// Writes a plan. Returns whether all of it was written; the rest needs another plan.
+fn carry_out<E: From<storage::Error> + Send + 'static>(
+    models: &Models,
+    (account, lineups): (AccountId, &ChosenLineups),
+    plan: SyncPlan,
+    summary: &mut SyncSummary,
+    check_stop: impl Fn() -> Result<(), E>,
+) -> Result<bool, E> {
+    let mut is_complete = true;
+    let store = &models.store;
+    for some in plan.removals.chunks(CHANNELS_AT_ONCE) {
+        check_stop()?;
+        let some = some.to_vec();
+        summary.n_removed +=
+            store.write_blocking(move |write| remove(write, account, &some).map_err(E::from))?;
+    }
+    let mut updates = plan.updates;
+    while !updates.is_empty() {
+        check_stop()?;
+        let rest = updates.split_off(updates.len().min(CHANNELS_AT_ONCE));
+        let some = std::mem::replace(&mut updates, rest);
+        let n_some = some.len() as u64;
+        let n = store.write_blocking(move |write| update(write, account, some).map_err(E::from))?;
+        summary.n_updated += n;
+        is_complete &= n == n_some;
+    }
+    let mut creations = plan.creations;
+    while !creations.is_empty() {
+        check_stop()?;
+        let rest = creations.split_off(creations.len().min(CHANNELS_AT_ONCE));
+        let some = std::mem::replace(&mut creations, rest);
+        let n_some = some.len() as u64;
+        let lineups = lineups.clone();
+        let n = store.write_blocking(move |write| create(write, some, &lineups).map_err(E::from))?;
+        summary.n_created += n;
+        is_complete &= n == n_some;
+    }
+    Ok(is_complete)
+}
+
+/// Removes channels, unless an admin changed them meanwhile and the account keeps such channels.
+fn remove(write: &mut Write<'_>, account: AccountId, ids: &[ChannelId]) -> Result<u64, storage::Error> {
+    let cleanup = write.get::<Account>(account.0)?.map_or(OrphanCleanup::Never, |it| OrphanCleanup::of(&it));
+    let mut n = 0;
+    for id in ids {
+        if own(write, account, *id)?.is_some_and(|it| cleanup.removes(&it)) {
+            write.remove::<Channel>(id.0)?;
+            n += 1;
+        }
+    }
+    Ok(n)
+}
+
+/// Updates channels. Returns how many of them got all their values.
+fn update(
+    write: &mut Write<'_>,
+    account: AccountId,
+    updates: Vec<(ChannelId, AutoChannel)>,
+) -> Result<u64, storage::Error> {
+    let at = now_ms();
+    let mut changed = Vec::new();
+    for (id, auto) in updates {
+        if let Some(before) = own(write, account, id)? {
+            let mut channel = before.clone();
+            channel.follow(with_group(write, auto)?);
+            channel.updated_at = at;
+            changed.push((before, channel));
+        }
+    }
+    // The channels may exchange their numbers, so all of them are freed before one is given.
+    for (before, channel) in &changed {
+        if before.number.is_some() && before.number != channel.number {
+            write.put(&Channel { number: None, ..before.clone() })?;
+        }
+    }
+    let mut n = 0;
+    for (_, mut channel) in changed {
+        let is_free = match channel.number {
+            Some(number) => {
+                write.by::<Channel>("number", number.to_string())?.iter().all(|it| it.id == channel.id)
+            }
+            None => true,
+        };
+        if !is_free {
+            // Without a number of its own, the next plan gives it another one.
+            channel.number = None;
+            channel.auto.iter_mut().for_each(|it| it.synced.number = None);
+        }
+        write.put(&channel)?;
+        n += u64::from(is_free);
+    }
+    Ok(n)
+}
+
+/// Creates channels. Returns how many; a number may be taken by now.
+fn create(
+    write: &mut Write<'_>,
+    creations: Vec<AutoChannel>,
+    chosen: &ChosenLineups,
+) -> Result<u64, storage::Error> {
+    let at = now_ms();
+    let mut lineups: Vec<Lineup> = if chosen.is_empty() { Vec::new() } else { write.all()? };
+    let mut n = 0;
+    for auto in creations {
+        if let Some(number) = auto.synced.number
+            && !write.by::<Channel>("number", number.to_string())?.is_empty()
+        {
+            continue;
+        }
+        let mut uuid = auto_channel_uuid(&auto);
+        if !write.by::<Channel>("uuid", uuid.as_bytes())?.is_empty() {
+            // A channel that an admin keeps has it.
+            uuid = Uuid::new_v4();
+        }
+        let id = ChannelId(write.next_id::<Channel>()?);
+        if let Some(ids) = chosen.get(&auto.group) {
+            for lineup in &mut lineups {
+                lineup.set(id, ids.contains(&0) || ids.contains(&lineup.id.0));
+            }
+        }
+        let auto = with_group(write, auto)?;
+        write.put(&Channel::automatic(id, uuid, auto, at))?;
+        n += 1;
+    }
+    lineups.iter().try_for_each(|it| write.put(it))?;
+    Ok(n)
+}
+
+/// Returns the channel if a refresh of this account created it.
+fn own(write: &Write<'_>, account: AccountId, id: ChannelId) -> Result<Option<Channel>, storage::Error> {
+    let channel = write.get::<Channel>(id.0)?;
+    Ok(channel.filter(|it| it.auto.as_ref().is_some_and(|auto| auto.account == account)))
+}
+
+/// Replaces a group that was deleted meanwhile by none.
+fn with_group(write: &Write<'_>, mut auto: AutoChannel) -> Result<AutoChannel, storage::Error> {
+    if let Some(group) = auto.synced.group
+        && write.get::<Group>(group.0)?.is_none()
+    {
+        auto.synced.group = None;
+    }
+    Ok(auto)
+}

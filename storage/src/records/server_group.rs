@@ -1,0 +1,17 @@
+//! Server groups.
+
+use domain::server_group::ServerGroup;
+
+use crate::record::{Keys, Record};
+
+impl Record for ServerGroup {
+    const COLLECTION: &'static str = "server_groups";
+
+    fn id(&self) -> u32 {
+        self.id.0
+    }
+
+    fn keys(&self, keys: &mut Keys) {
+        keys.unique("name", &self.name);
+    }
+}

@@ -1,0 +1,412 @@
+//! Playlist accounts with filters, groups, automatic channels and a server group, with a provider behind them.
+
+use std::time::Duration;
+
+use serde_json::{Value, json};
+
+use crate::support::api::Api;
+use crate::support::client::Player;
+use crate::support::gateway::{Setup, TestGateway};
+use crate::support::signal::Picture;
+use crate::support::upstream::{MockResponse, Provider};
+use crate::support::{eventually, until_async};
+
+const ACCOUNTS: &str = "/api/m3u/accounts/";
+const CHANNELS: &str = "/api/channels/channels/";
+const SLOTS: &str = "/api/m3u/slots/";
+
+/// A gateway with an admin, and a provider.
+struct GroupFixture {
+    provider: Provider,
+    gateway: TestGateway,
+    admin: Api,
+}
+
+/// An entry of a list: number of the stream, group and name.
+type Entry<'a> = (usize, &'a str, &'a str);
+
+fn stream_path(login: &str, number: usize) -> String {
+    format!("/live/{login}/pass/{number}.ts")
+}
+
+fn list_path(login: &str) -> String {
+    format!("/get.php?username={login}&password=pass")
+}
+
+impl GroupFixture {
+    async fn new() -> Self {
+        let provider = Provider::start();
+        let gateway = Setup::new().start().await;
+        let admin = Api::first_admin(&gateway).await;
+        Self { provider, gateway, admin }
+    }
+
+    /// Sets the list of a login. Each stream shows login and number.
+    fn serve(&self, login: &str, entries: &[Entry<'_>]) {
+        let mut list = "#EXTM3U\n".to_owned();
+        for (number, group, name) in entries {
+            let path = stream_path(login, *number);
+            let picture =
+                Picture::new(&format!("{login} {number}")).bits_per_second(300_000).frames_per_gop(3);
+            self.provider.path(&path).plays(picture);
+            list += &format!("#EXTINF:-1 group-title=\"{group}\",{name}\n{}\n", self.provider.url(&path));
+        }
+        self.provider.path(&list_path(login)).answers(MockResponse::text("audio/x-mpegurl", list));
+    }
+
+    /// Creates an account and waits for the end of its first refresh; returns its path.
+    async fn account(&self, login: &str, more: Value) -> String {
+        let mut body = json!({ "name": login, "server_url": self.provider.url(&list_path(login)) });
+        body.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+        let made = self.admin.post(ACCOUNTS, body).await;
+        assert_eq!(made.status, 201, "{}", made.body);
+        let account = format!("{ACCOUNTS}{}/", made.body["id"]);
+        until_async("the first refresh", async || self.get(&account).await["status"] == "success").await;
+        account
+    }
+
+    async fn get(&self, path: &str) -> Value {
+        self.admin.get(path).await.body
+    }
+
+    async fn change(&self, path: &str, body: Value) {
+        let changed = self.admin.patch(path, body).await;
+        assert_eq!(changed.status, 200, "{}", changed.body);
+    }
+
+    /// Refreshes an account, waits for the end, and returns the outcome and the message.
+    async fn refresh(&self, account: &str) -> (String, String) {
+        let path = account.replace("accounts", "refresh");
+        let begun = self.admin.post(&path, json!({})).await.body;
+        let mut seen = Value::Null;
+        until_async("the end of the refresh", async || {
+            seen = self.get(&path).await;
+            seen["task_id"] == begun["task_id"] && seen["phase"] == "done"
+        })
+        .await;
+        let text = |it: &Value| it.as_str().unwrap_or_default().to_owned();
+        (text(&seen["outcome"]), text(&seen["message"]))
+    }
+
+    /// Waits until the streams in memory contain the last refresh, and returns their names.
+    async fn stream_names(&self) -> Vec<String> {
+        let models = self.gateway.models();
+        models.streams.at(models.store.version()).await.unwrap();
+        let listed = self.get("/api/channels/streams/?ordering=name&page_size=100").await;
+        names(&listed["results"])
+    }
+
+    /// Changes the settings of a group, found by its name.
+    async fn group(&self, account: &str, name: &str, settings: Value) {
+        let groups = self.get(account).await["channel_groups"].clone();
+        let of_name = |it: &&Value| it["channel_group_name"] == name;
+        let group =
+            groups.as_array().unwrap().iter().find(of_name).unwrap_or_else(|| panic!("{name} in {groups}"));
+        let mut setting = json!({ "channel_group": group["channel_group"] });
+        setting.as_object_mut().unwrap().extend(settings.as_object().unwrap().clone());
+        self.change(&format!("{account}group-settings/"), json!({ "group_settings": [setting] })).await;
+    }
+
+    /// Returns the channels as `number name`.
+    async fn channels(&self) -> Vec<String> {
+        let channels = self.get(&format!("{CHANNELS}?ordering=channel_number&page_size=100")).await;
+        let show = |it: &Value| format!("{} {}", it["channel_number"], it["name"].as_str().unwrap());
+        channels["results"].as_array().unwrap().iter().map(show).collect()
+    }
+
+    /// Creates a channel of one stream, found by its name; returns its id and path.
+    async fn channel(&self, name: &str) -> (Value, String) {
+        self.stream_names().await;
+        let found = self.get(&format!("/api/channels/streams/?name={name}")).await["results"].clone();
+        let stream = found.as_array().unwrap().iter().find(|it| it["name"] == name).unwrap()["id"].clone();
+        let made = self.admin.post(CHANNELS, json!({ "name": name, "streams": [stream] })).await;
+        assert_eq!(made.status, 201, "{}", made.body);
+        (made.body["id"].clone(), format!("/proxy/ts/stream/{}", made.text("uuid")))
+    }
+
+    async fn watch(&self, path: &str) -> Player {
+        Player::watch(self.gateway.address, path).await
+    }
+
+    /// Returns the slots of an account's default profile.
+    async fn slots(&self, account: &str) -> Value {
+        let id: u64 = account.trim_end_matches('/').rsplit('/').next().unwrap().parse().unwrap();
+        let seen = self.get(SLOTS).await;
+        seen["profiles"].as_array().unwrap().iter().find(|it| it["account"] == id).unwrap().clone()
+    }
+}
+
+fn names(results: &Value) -> Vec<String> {
+    results.as_array().unwrap().iter().map(|it| it["name"].as_str().unwrap().to_owned()).collect()
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn slots_are_shown_while_they_are_used_awaited_and_cool_down() {
+    let fixture = GroupFixture::new().await;
+    fixture.serve("anna", &[(1, "News", "One"), (2, "News", "Two")]);
+    let account = fixture.account("anna", json!({ "max_streams": 1, "release_delay": 600 })).await;
+    let free = fixture.slots(&account).await;
+    assert_eq!((&free["free"], &free["slots"], &free["waiting"]), (&json!(1), &json!([]), &json!([])));
+    let [(one, first), (two, second)] = [fixture.channel("One").await, fixture.channel("Two").await];
+    let player = fixture.watch(&first).await;
+    player.sees("anna 1").await;
+
+    let used = fixture.slots(&account).await;
+    assert_eq!((&used["free"], &used["current_viewers"]), (&json!(0), &json!(1)), "{used}");
+    let slot = &used["slots"][0];
+    assert_eq!(
+        (&slot["state"], &slot["purpose"], &slot["channel"]),
+        (&json!("in_use"), &json!("live"), &one)
+    );
+    assert_eq!((&slot["channel_name"], &slot["stream_name"]), (&json!("One"), &json!("One")));
+    assert!(slot["since"].is_string() && slot["uuid"] == first.rsplit('/').next().unwrap(), "{slot}");
+
+    let late = fixture.watch(&second).await;
+    let mut seen = Value::Null;
+    until_async("the request that waits", async || {
+        seen = fixture.slots(&account).await;
+        seen["waiting"] != json!([])
+    })
+    .await;
+    assert_eq!(
+        (&seen["waiting"][0]["channel"], &seen["waiting"][0]["position"]),
+        (&two, &json!(1)),
+        "{seen}"
+    );
+    assert_eq!(late.status().await, 503);
+    assert_eq!(fixture.slots(&account).await["waiting"], json!([]));
+
+    drop((player, late));
+    fixture.gateway.until_idle().await;
+    let cooling = fixture.slots(&account).await;
+    assert_eq!((&cooling["free"], &cooling["current_viewers"]), (&json!(0), &json!(0)), "{cooling}");
+    let slot = &cooling["slots"][0];
+    assert_eq!((&slot["state"], &slot["channel"]), (&json!("cooling"), &Value::Null));
+    assert!((500.0..=600.0).contains(&slot["seconds_left"].as_f64().unwrap()), "{slot}");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn accounts_of_a_server_group_never_open_more_connections_than_its_limit() {
+    let fixture = GroupFixture::new().await;
+    fixture.serve("anna", &[(1, "News", "One")]);
+    fixture.serve("bert", &[(2, "News", "Two")]);
+    let group =
+        fixture.admin.post("/api/m3u/server-groups/", json!({ "name": "Both", "max_streams": 1 })).await;
+    let of_group = json!({ "max_streams": 5, "server_group": group.body["id"] });
+    let account = fixture.account("anna", of_group.clone()).await;
+    fixture.account("bert", of_group).await;
+    let [(_, first), (_, second)] = [fixture.channel("One").await, fixture.channel("Two").await];
+    eventually("the requests for the lists to end", || fixture.provider.open() == 0).await;
+    let player = fixture.watch(&first).await;
+    player.sees("anna 1").await;
+    let refused = fixture.watch(&second).await;
+    assert_eq!(refused.status().await, 503);
+    let text = refused.answer().await.text();
+    assert!(text.contains("server group") && text.contains("Both"), "{text}");
+    let seen = fixture.get(SLOTS).await;
+    let of_group = &seen["server_groups"][0];
+    assert_eq!(
+        (&of_group["free"], &of_group["slots"][0]["channel_name"]),
+        (&json!(0), &json!("One")),
+        "{of_group}"
+    );
+    assert_eq!(fixture.slots(&account).await["free"], 4);
+    assert_eq!(fixture.provider.open_on(&stream_path("bert", 2)), 0);
+
+    // The slot is given back to both pools, and the other account takes it.
+    drop(player);
+    fixture.gateway.until_idle().await;
+    let other = fixture.watch(&second).await;
+    other.sees("bert 2").await;
+    // A change of the limit applies to the next viewer, and nobody is disconnected.
+    fixture
+        .change(&format!("/api/m3u/server-groups/{}/", group.body["id"]), json!({ "max_streams": 2 }))
+        .await;
+    let both = fixture.watch(&first).await;
+    both.sees("anna 1").await;
+    assert!(other.is_watching());
+    drop((both, other));
+    fixture.gateway.until_idle().await;
+    assert_eq!(fixture.get(SLOTS).await["server_groups"][0]["free"], 2);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_lingering_channel_yields_to_another_account_of_its_server_group() {
+    let linger = Duration::from_secs(60);
+    let provider = Provider::start();
+    let gateway = Setup::new().engine(|it| it.channel_shutdown_delay = linger).start().await;
+    let admin = Api::first_admin(&gateway).await;
+    let fixture = GroupFixture { provider, gateway, admin };
+    fixture.serve("anna", &[(1, "News", "One")]);
+    fixture.serve("bert", &[(2, "News", "Two")]);
+    let group =
+        fixture.admin.post("/api/m3u/server-groups/", json!({ "name": "Both", "max_streams": 1 })).await;
+    let of_group = json!({ "server_group": group.body["id"] });
+    fixture.account("anna", of_group.clone()).await;
+    fixture.account("bert", of_group).await;
+    let [(_, first), (_, second)] = [fixture.channel("One").await, fixture.channel("Two").await];
+    let player = fixture.watch(&first).await;
+    player.sees("anna 1").await;
+    drop(player);
+    let other = fixture.watch(&second).await;
+    other.sees("bert 2").await;
+    assert_eq!(fixture.gateway.gateway.counts().leases, 1);
+    eventually("the first connection to close", || fixture.provider.open_on(&stream_path("anna", 1)) == 0)
+        .await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn filters_and_disabled_groups_decide_what_the_next_refresh_imports() {
+    let fixture = GroupFixture::new().await;
+    let entries = [(1, "News", "One"), (2, "News", "One SD"), (3, "Films", "Film"), (4, "Films", "Film SD")];
+    fixture.serve("anna", &entries);
+    let account = fixture.account("anna", json!({})).await;
+    let groups = fixture.get(&account).await["channel_groups"].clone();
+    let counts: Vec<_> = groups
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|it| (it["channel_group_name"].as_str().unwrap(), it["enabled"] == true, &it["is_stale"]))
+        .collect();
+    assert_eq!(counts, [("Films", true, &json!(false)), ("News", true, &json!(false))]);
+
+    // A stream with a channel stays, and is stale.
+    let (_, path) = fixture.channel("Film").await;
+    let sd = json!({ "filter_type": "name", "regex_pattern": "sd$", "exclude": true,
+        "custom_properties": { "case_sensitive": false } });
+    let filters = format!("{account}filters/");
+    assert_eq!(fixture.admin.post(&filters, sd).await.status, 201);
+    fixture.group(&account, "Films", json!({ "enabled": false })).await;
+    assert_eq!(fixture.stream_names().await, ["Film", "Film SD", "One", "One SD"], "nothing changes yet");
+    let (outcome, message) = fixture.refresh(&account).await;
+    assert_eq!(outcome, "success", "{message}");
+    assert!(message.contains("3 left out by filters and disabled groups"), "{message}");
+    assert_eq!(fixture.stream_names().await, ["Film", "One"]);
+    fixture.watch(&path).await.sees("anna 3").await;
+
+    // More than half of the list is left out, which is no loss that an admin has to confirm.
+    assert_eq!(fixture.refresh(&account).await.0, "success");
+    let first = &fixture.get(&filters).await["results"][0]["id"];
+    assert_eq!(fixture.admin.delete(&format!("{filters}{first}/")).await.status, 204);
+    fixture.group(&account, "Films", json!({ "enabled": true })).await;
+    fixture.refresh(&account).await;
+    assert_eq!(fixture.stream_names().await, ["Film", "Film SD", "One", "One SD"]);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn new_groups_are_imported_as_the_account_says_and_vanished_ones_are_stale() {
+    let fixture = GroupFixture::new().await;
+    fixture.serve("anna", &[(1, "News", "One"), (2, "Films", "Film")]);
+    let account = fixture.account("anna", json!({ "auto_enable_new_groups_live": false })).await;
+    assert_eq!(fixture.stream_names().await, Vec::<String>::new());
+    fixture.group(&account, "News", json!({ "enabled": true })).await;
+    fixture.refresh(&account).await;
+    assert_eq!(fixture.stream_names().await, ["One"]);
+    // A cleanup keeps the disabled group, so that it does not come back enabled.
+    fixture.admin.post("/api/channels/groups/cleanup/", json!({})).await;
+
+    fixture.serve("anna", &[(1, "News", "One"), (3, "Sport", "Match")]);
+    fixture.refresh(&account).await;
+    let groups = fixture.get(&account).await["channel_groups"].clone();
+    let states: Vec<_> = groups
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|it| (it["channel_group_name"].as_str().unwrap(), it["enabled"] == true, it["is_stale"] == true))
+        .collect();
+    assert_eq!(states, [("Films", false, true), ("News", true, false), ("Sport", false, false)]);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn channels_of_a_group_are_created_renamed_and_removed_by_refreshes_and_play() {
+    let fixture = GroupFixture::new().await;
+    fixture.serve(
+        "anna",
+        &[(1, "News", "UK: One"), (2, "News", "UK: Two"), (3, "News", "UK: Three"), (4, "Films", "Film")],
+    );
+    let account = fixture.account("anna", json!({ "stale_stream_days": 0 })).await;
+    assert_eq!(fixture.channels().await, Vec::<String>::new());
+    let mine = fixture.admin.post(CHANNELS, json!({ "name": "Mine", "channel_number": 101 })).await;
+    assert_eq!(mine.status, 201, "{}", mine.body);
+    let settings = json!({ "auto_channel_sync": true, "auto_sync_channel_start": 100,
+        "custom_properties": { "name_regex_pattern": "^UK: ", "name_replace_pattern": "" } });
+    fixture.group(&account, "News", settings).await;
+    let (_, message) = fixture.refresh(&account).await;
+    assert!(message.contains("Channels: 3 created, 0 updated, 0 removed."), "{message}");
+    assert_eq!(fixture.channels().await, ["100 One", "101 Mine", "102 Two", "103 Three"]);
+    let counted = fixture.get(&format!("{account}auto-created-channels-count/")).await;
+    assert_eq!(counted["count"], 3);
+    let list = fixture.get(&format!("{CHANNELS}?ordering=channel_number")).await;
+    let [one, two] = [0, 2].map(|at| list["results"][at].clone());
+    let path = format!("/proxy/ts/stream/{}", one["uuid"].as_str().unwrap());
+    let player = fixture.watch(&path).await;
+    player.sees("anna 1").await;
+
+    // A name of the provider changes; one that an admin set stays, and what plays goes on.
+    let edited = json!({ "name": "My two" });
+    assert_eq!(fixture.admin.patch(&format!("{CHANNELS}{}/", two["id"]), edited).await.status, 200);
+    fixture.serve(
+        "anna",
+        &[
+            (1, "News", "UK: First"),
+            (2, "News", "UK: Second"),
+            (3, "News", "UK: Three"),
+            (4, "Films", "Film"),
+        ],
+    );
+    let (_, message) = fixture.refresh(&account).await;
+    assert!(message.contains("Channels: 0 created, 2 updated, 0 removed."), "{message}");
+    assert_eq!(fixture.channels().await, ["100 First", "101 Mine", "102 My two", "103 Three"]);
+    player.more_bytes(100_000).await;
+
+    // A broken or much shorter list removes nothing.
+    fixture.serve("anna", &[(4, "Films", "Film")]);
+    assert_eq!(fixture.refresh(&account).await.0, "pending_confirmation");
+    fixture.provider.path(&list_path("anna")).answers(MockResponse::html());
+    assert_eq!(fixture.refresh(&account).await.0, "error");
+    assert_eq!(fixture.channels().await.len(), 4);
+
+    // Streams that are gone take their channels with them, except for those that an admin changed.
+    fixture.serve("anna", &[(1, "News", "UK: First"), (4, "Films", "Film")]);
+    let (_, message) = fixture.refresh(&account).await;
+    assert!(message.contains("Channels: 0 created, 0 updated, 1 removed."), "{message}");
+    assert_eq!(fixture.channels().await, ["100 First", "101 Mine", "102 My two"]);
+    let cleanup = json!({ "custom_properties": { "orphan_channel_cleanup": "always" } });
+    fixture.change(&account, cleanup).await;
+    fixture.refresh(&account).await;
+    assert_eq!(fixture.channels().await, ["100 First", "101 Mine"]);
+
+    // A group that is no longer synchronised has no automatic channels; what plays continues until its viewer leaves.
+    fixture.group(&account, "News", json!({ "auto_channel_sync": false })).await;
+    fixture.refresh(&account).await;
+    assert_eq!(fixture.channels().await, ["101 Mine"]);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_vanished_stream_keeps_its_channel_for_the_days_of_the_account() {
+    let fixture = GroupFixture::new().await;
+    let entries = [(1, "News", "One"), (2, "News", "Two"), (3, "News", "Three")];
+    fixture.serve("anna", &entries);
+    let account = fixture.account("anna", json!({})).await;
+    fixture.group(&account, "News", json!({ "auto_channel_sync": true })).await;
+    fixture.refresh(&account).await;
+    let before = fixture.channels().await;
+    assert_eq!(before, ["1 One", "2 Two", "3 Three"]);
+    fixture.serve("anna", &entries[..2]);
+    assert_eq!(fixture.refresh(&account).await.0, "success");
+    assert_eq!(fixture.channels().await, before, "the stream may return");
+    fixture.serve("anna", &entries);
+    fixture.refresh(&account).await;
+    assert_eq!(fixture.channels().await, before);
+
+    // Gaps are closed on request.
+    fixture.change(&account, json!({ "stale_stream_days": 0 })).await;
+    fixture.serve("anna", &entries[1..]);
+    fixture.refresh(&account).await;
+    assert_eq!(fixture.channels().await, ["2 Two", "3 Three"]);
+    let group = fixture.get(&account).await["channel_groups"][0]["channel_group"].clone();
+    let packed =
+        fixture.admin.post(&format!("{account}repack-group/?channel_group_id={group}"), json!({})).await;
+    assert_eq!((packed.status, &packed.body["channels_updated"]), (200, &json!(2)), "{}", packed.body);
+    assert_eq!(fixture.channels().await, ["1 Two", "2 Three"]);
+}
