@@ -616,10 +616,7 @@ async fn all_slots_and_waiting_requests_are_seen_at_one_moment() {
     tokio::time::sleep(Duration::from_millis(500)).await;
     let seen = fixture.table.snapshot();
     assert_eq!(seen.in_use.len(), 1);
-    assert_eq!(
-        seen.cooling.iter().map(|it| (it.profile.0, it.left.as_secs())).collect::<Vec<_>>(),
-        [(1, 4)]
-    );
+    assert_eq!(seen.cooling.iter().map(|it| (it.profile.0, it.left.as_secs())).collect::<Vec<_>>(), [(1, 4)]);
     b.full().await;
     assert_eq!(fixture.table.snapshot().waiting, []);
 }

@@ -59,7 +59,10 @@ impl StreamFilter {
 /// Without its pattern, because one for addresses may contain a login.
 impl fmt::Debug for StreamFilter {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("StreamFilter").field("id", &self.id).field("field", &self.field).finish_non_exhaustive()
+        f.debug_struct("StreamFilter")
+            .field("id", &self.id)
+            .field("field", &self.field)
+            .finish_non_exhaustive()
     }
 }
 
@@ -137,7 +140,8 @@ mod tests {
 
     #[test]
     fn an_invalid_filter_is_reported_and_prints_no_pattern() {
-        let filters = [filter(1, FilterField::Name, "a", true), filter(7, FilterField::Name, "(hunter2", true)];
+        let filters =
+            [filter(1, FilterField::Name, "a", true), filter(7, FilterField::Name, "(hunter2", true)];
         let (id, error) = StreamFilters::new(&filters).unwrap_err();
         assert!(id == 7 && !error.to_string().contains("hunter2"), "{error}");
         assert!(!format!("{filters:?}").contains("hunter2"));
