@@ -42,7 +42,7 @@ pub struct BrowserLogin {
     pub idle_seconds_max: i64,
 }
 
-/// What the value of a cookie is to a login.
+/// How the value of a cookie relates to a login.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum CookieUse {
     /// The value is the current one.
@@ -57,7 +57,7 @@ pub enum CookieUse {
 const REPLACED_GRACE_MS: i64 = 60_000;
 
 impl BrowserLogin {
-    /// Returns what a value with this hash is to the login; `None` if it is unknown.
+    /// Returns how a value with this hash relates to the login; `None` if it is unknown.
     pub fn cookie_use(&self, digest: &[u8; 32], now_ms: i64) -> Option<CookieUse> {
         let is_recent = (0..REPLACED_GRACE_MS).contains(&now_ms.saturating_sub(self.replaced_at));
         match (self.digest == *digest, self.previous.as_ref() == Some(digest)) {
