@@ -28,6 +28,7 @@ pub mod event;
 pub mod ffmpeg;
 pub mod group;
 pub mod ids;
+pub mod import_from;
 pub mod limits;
 pub mod lineup;
 pub mod login;

@@ -25,13 +25,15 @@ use std::time::Duration;
 use actors::{Events, now_ms};
 use domain::core_settings::{self, SYSTEM_SETTINGS};
 use domain::event::Event;
+use domain::import_from::DjangoHash;
 use domain::login::DeviceLogin;
 use domain::secret::{Secret, ServerKeys};
 use domain::setting::CoreSetting;
-use domain::user::{ApiKey, USERNAME_CHARS_MAX, User};
+use domain::user::{ApiKey, USERNAME_CHARS_MAX, User, check_admin_password};
 use http::HeaderMap;
 use http::header::{AUTHORIZATION, HeaderValue};
 use storage::{Models, Record, Store, Table, View};
+use tracing::warn;
 
 pub(crate) use self::denied::Denied;
 use self::failures::{FailedLogin, FailureReports};
@@ -50,6 +52,8 @@ use crate::config::AuthLimits;
 pub(crate) struct Auth(Arc<Inner>);
 
 struct Inner {
+    /// Only for renewing imported password hashes.
+    store: Store,
     users: View<Table<User>>,
     logins: View<Table<DeviceLogin>>,
     settings: View<Table<CoreSetting>>,
@@ -107,6 +111,7 @@ impl Auth {
             Ok(Signer::new(&keys.tokens))
         })?;
         Ok(Self(Arc::new(Inner {
+            store: store.clone(),
             users,
             logins: store.table()?,
             settings: store.table()?,
@@ -269,6 +274,7 @@ impl Auth {
             (Some(then), Some(now)) if !fits || then.password != now.password => "wrong password",
             (_, Some(now)) if !now.is_active => "inactive user",
             (_, Some(now)) => {
+                let now = self.renew_hash(now, password).await;
                 self.0.passwords.cache(&now, password);
                 admitted.succeeded(now.id);
                 return Ok(now);
@@ -284,6 +290,35 @@ impl Auth {
     fn players_use_login_password(&self) -> bool {
         let settings = self.0.settings.load();
         core_settings::login_password_for_players(settings.one_by("key", SYSTEM_SETTINGS).map(|it| &it.value))
+    }
+
+    /// Replaces an imported hash by one of the gateway, now that the password is known. If that fails, the next login
+    /// tries again.
+    async fn renew_hash(&self, user: Arc<User>, password: &str) -> Arc<User> {
+        let old = user.password.clone();
+        if !old.as_ref().is_some_and(|it| DjangoHash::parse(it.expose()).is_some()) {
+            return user;
+        }
+        let Ok(hash) = self.0.passwords.hash(password.to_owned()).await else { return user };
+        let is_weak = check_admin_password(password, &user.username).is_err();
+        let id = user.id;
+        let written = self.0.store.write(move |write| {
+            let Some(mut now) = write.get::<User>(id.0)?.filter(|it| it.password == old) else {
+                return Ok(None);
+            };
+            // Not a new password: the tokens of the user stay valid.
+            (now.password, now.has_weak_password) = (Some(hash), is_weak);
+            write.put(&now)?;
+            Ok::<_, storage::Error>(Some(now))
+        });
+        match written.await {
+            Ok(Some(now)) => Arc::new(now),
+            Ok(None) => user,
+            Err(error) => {
+                warn!("failed to renew the imported password hash of user {id}: {error}");
+                user
+            }
+        }
     }
 
     fn named(&self, username: &str) -> Option<Arc<User>> {
@@ -354,6 +389,12 @@ impl Auth {
     pub(crate) fn new_api_key(&self) -> ApiKey {
         keys::generate(&self.0.lookup)
     }
+}
+
+/// Returns an API key of another service for storage; `None` if its length is invalid.
+pub(crate) fn stored_api_key(keys: &ServerKeys, key: &Secret) -> Option<ApiKey> {
+    let digest = keys::lookup(&keys.lookup, key.expose())?;
+    Some(ApiKey { key: key.clone(), digest })
 }
 
 fn active(user: Option<&Arc<User>>, unknown: Denied) -> Result<Arc<User>, Denied> {

@@ -6,6 +6,9 @@ use std::time::Duration;
 
 use argon2::password_hash::phc::PasswordHash;
 use argon2::{Argon2, PasswordHasher, PasswordVerifier};
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use domain::import_from::DjangoHash;
 use domain::secret::Secret;
 use domain::user::User;
 use hmac::{Hmac, KeyInit, Mac};
@@ -24,6 +27,8 @@ const HASHING_NEW_MAX: usize = 1;
 const WAITING_MAX: usize = 64;
 /// Maximum length of a password, in bytes. Longer ones are wrong.
 pub(crate) const PASSWORD_BYTES_MAX: usize = 1024;
+/// Length of the hash in a hash of Django, in bytes.
+const DJANGO_HASH_BYTES: usize = 32;
 /// Maximum number of cached logins.
 const CACHED_MAX: usize = 4096;
 
@@ -185,8 +190,21 @@ impl Passwords {
 
 /// An unreadable hash matches no password.
 fn verify(hash: &Secret, password: &str) -> bool {
+    if let Some(hash) = DjangoHash::parse(hash.expose()) {
+        return verify_django(hash, password);
+    }
     PasswordHash::new(hash.expose())
         .is_ok_and(|hash| Argon2::default().verify_password(password.as_bytes(), &hash).is_ok())
+}
+
+/// Verifies a password against an imported hash.
+fn verify_django(hash: DjangoHash<'_>, password: &str) -> bool {
+    let Ok(expected) = STANDARD.decode(hash.hash) else { return false };
+    let mut derived = [0; DJANGO_HASH_BYTES];
+    pbkdf2::pbkdf2_hmac::<Sha256>(password.as_bytes(), hash.salt.as_bytes(), hash.iterations, &mut derived);
+    // Takes the same time wherever they differ.
+    let difference = derived.iter().zip(&expected).fold(0, |all, (one, other)| all | (one ^ other));
+    expected.len() == derived.len() && difference == 0
 }
 
 #[cfg(test)]
@@ -221,6 +239,25 @@ mod tests {
             (Some(&long), &"x".repeat(PASSWORD_BYTES_MAX + 1), false),
         ] {
             assert_eq!(passwords.verify(Lane::New, user, password).await, Ok(fits), "{password:.20}");
+        }
+    }
+
+    // Computed with Python's hashlib.
+    #[test]
+    fn a_password_that_was_hashed_by_django_is_verified() {
+        let verify = |hash: &str, password| verify(&Secret::new(hash), password);
+        let hash = "pbkdf2_sha256$1000$NaCl5alt$MlmomxqXGQhInoXk/NqysBBV10xayKUH0R/SXYbKjEA=";
+        assert!(verify(hash, "correct horse"));
+        for (hash, password) in [
+            (hash.to_owned(), "wrong"),
+            (hash.to_owned(), ""),
+            (hash.replace("$1000$", "$1001$"), "correct horse"),
+            (hash.replace("NaCl", "nacl"), "correct horse"),
+            (hash.replace('=', ""), "correct horse"),
+            ("pbkdf2_sha256$1000$NaCl5alt$AAAA".to_owned(), "correct horse"),
+            ("pbkdf2_sha256$4000000000$NaCl5alt$AAAA".to_owned(), "correct horse"),
+        ] {
+            assert!(!verify(&hash, password), "{hash} {password}");
         }
     }
 

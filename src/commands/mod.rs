@@ -1,6 +1,7 @@
 //! Subcommands of `headwater`, except `play` and `demo`.
 
 mod import;
+mod import_from;
 mod serve;
 mod store;
 mod user;
@@ -18,6 +19,7 @@ pub fn run(command: &Command, config: &Config) -> Option<anyhow::Result<ExitCode
         Command::User { command } => user::run(config, command),
         Command::Keys { command: KeysCommand::Rotate } => user::rotate_token_key(config),
         Command::Import(new) => import::run(config, new),
+        Command::ImportFrom(new) => import_from::run(config, new),
         Command::Serve | Command::Play { .. } | Command::Demo { .. } => return None,
     })
 }

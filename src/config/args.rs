@@ -78,6 +78,15 @@ pub enum Command {
     ///
     /// Importing the same list again changes only what differs: streams keep their ids and edits.
     Import(NewImport),
+    /// Move a household from Dispatcharr to this gateway. The gateway must not be running.
+    ///
+    /// Reads channels, groups, streams, accounts, users and settings, and prints what it takes, changes and leaves out.
+    /// In an empty store, channels keep their ids, uuids and numbers, and users keep their passwords. Running it again
+    /// adds only what is missing.
+    ///
+    /// The password or API key for an address is read from HEADWATER_SOURCE_PASSWORD or HEADWATER_SOURCE_API_KEY, from
+    /// standard input (--password-stdin), or typed.
+    ImportFrom(NewImportFrom),
     /// Manage users, also while the gateway runs.
     User {
         #[command(subcommand)]
@@ -166,6 +175,27 @@ pub struct NewImport {
     #[arg(long)]
     pub confirm: bool,
 }
+
+/// Arguments of `headwater import-from`.
+#[derive(Debug, clap::Args)]
+pub struct NewImportFrom {
+    /// Plain-SQL export of the database (pg_dump, also compressed with gzip), or the http(s) address of the service
+    #[arg(value_name = "EXPORT.sql|URL")]
+    pub source: String,
+    /// Write nothing, and print what would be written
+    #[arg(long)]
+    pub dry_run: bool,
+    /// Name of an admin of the service at this address
+    #[arg(long, value_name = "NAME")]
+    pub username: Option<String>,
+    /// Read the password of that admin from the first line of standard input
+    #[arg(long)]
+    pub password_stdin: bool,
+}
+
+/// Environment variables for the credentials of the service from which records are imported.
+pub const SOURCE_PASSWORD_VARIABLE: &str = "HEADWATER_SOURCE_PASSWORD";
+pub const SOURCE_API_KEY_VARIABLE: &str = "HEADWATER_SOURCE_API_KEY";
 
 /// Environment variable for a password. There is no option, because every user of the machine can read command lines.
 pub const PASSWORD_VARIABLE: &str = "HEADWATER_PASSWORD";

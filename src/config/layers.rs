@@ -12,7 +12,9 @@ use toml::{Table, Value};
 use tracing::warn;
 
 use super::Config;
-use super::args::{Args, Command, Common, PASSWORD_VARIABLE};
+use super::args::{
+    Args, Command, Common, PASSWORD_VARIABLE, SOURCE_API_KEY_VARIABLE, SOURCE_PASSWORD_VARIABLE,
+};
 
 const PREFIX: &str = "HEADWATER_";
 /// Names the configuration file; not a key itself.
@@ -20,7 +22,8 @@ const CONFIG_VARIABLE: &str = "HEADWATER_CONFIG";
 /// Names the program to the scripts that start it, such as load tests. The gateway does not read it.
 const PROGRAM_VARIABLE: &str = "HEADWATER_BIN";
 /// Recognised variables that are not configuration keys.
-const NON_KEY_VARIABLES: [&str; 3] = [CONFIG_VARIABLE, PASSWORD_VARIABLE, PROGRAM_VARIABLE];
+const NON_KEY_VARIABLES: [&str; 5] =
+    [CONFIG_VARIABLE, PASSWORD_VARIABLE, PROGRAM_VARIABLE, SOURCE_API_KEY_VARIABLE, SOURCE_PASSWORD_VARIABLE];
 
 /// The reason why an empty value is refused. It would silently turn a setting off, and is usually a mistake.
 const EMPTY: &str = "is empty; remove it to use the default";

@@ -22,7 +22,8 @@ use domain::settings::{Settings, seconds};
 use serde::{Deserialize, Serialize};
 
 pub use self::args::{
-    Args, Command, KeysCommand, NewImport, NewPassword, NewUser, PASSWORD_VARIABLE, StoreCommand, UserCommand,
+    Args, Command, KeysCommand, NewImport, NewImportFrom, NewPassword, NewUser, PASSWORD_VARIABLE,
+    SOURCE_API_KEY_VARIABLE, SOURCE_PASSWORD_VARIABLE, StoreCommand, UserCommand,
 };
 pub use self::layers::{ConfigError, Loaded, load};
 pub(crate) use self::network_access::{ALLOWED_NETWORKS, NetworkClass, UserNetworks};

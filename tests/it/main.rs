@@ -27,6 +27,7 @@ mod full_disk;
 mod guessing;
 mod http_server;
 mod import;
+mod import_from;
 mod lifecycle;
 mod limits;
 mod lineups;

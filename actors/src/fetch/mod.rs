@@ -13,7 +13,7 @@ mod tests;
 mod unpacked;
 
 use std::future::ready;
-use std::io;
+use std::io::{self, Read};
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
@@ -22,7 +22,9 @@ use bytes::Bytes;
 use domain::egress::{Distance, EgressError, Reach};
 use domain::stream::RequestHeaders;
 use reqwest::dns::{Addrs, Name, Resolve, Resolving};
-use reqwest::header::{ACCEPT_ENCODING, CONTENT_ENCODING, CONTENT_LENGTH, LOCATION, REFERER, USER_AGENT};
+use reqwest::header::{
+    ACCEPT_ENCODING, CONTENT_ENCODING, CONTENT_LENGTH, CONTENT_TYPE, LOCATION, REFERER, USER_AGENT,
+};
 use reqwest::{Client, RequestBuilder, Response, StatusCode, Url};
 use tokio::net::lookup_host;
 use tokio::time::{Instant, timeout, timeout_at};
@@ -124,6 +126,15 @@ pub enum FetchError {
     Redirect {
         /// Host of the server.
         host: String,
+    },
+    /// The body cannot be unpacked, or is too long once it is.
+    #[error("unpack the answer of \"{host}\"")]
+    Unreadable {
+        /// Host of the server.
+        host: String,
+        /// The reason.
+        #[source]
+        cause: io::Error,
     },
     /// The body is longer than allowed.
     #[error("the answer of \"{host}\" is longer than {bytes_max} bytes")]
@@ -251,6 +262,38 @@ impl Fetch {
         Err(FetchError::Redirect { host: url.host_str().unwrap_or_default().to_owned() })
     }
 
+    /// Sends a JSON document with these headers, and returns the answer. Redirects are not followed.
+    ///
+    /// # Errors
+    /// The request failed; see [`FetchError`].
+    pub async fn post_json(
+        &self,
+        url: &str,
+        document: String,
+        headers: &RequestHeaders,
+        reach: Reach,
+    ) -> Result<FetchBody, FetchError> {
+        let egress = Egress::new(reach, self.own_listeners.clone());
+        let url = Url::parse(url).map_err(|_| FetchError::Address)?;
+        if !matches!(url.scheme(), "http" | "https") {
+            return Err(FetchError::Address);
+        }
+        let limit = self.limits.total_timeout;
+        let deadline = Deadline { at: Instant::now() + limit, limit };
+        let host = url.host_str().unwrap_or_default().to_owned();
+        let client = self.client_for(self.addresses(&url, &egress).await?)?;
+        let request = with_headers(client.post(url), headers)
+            .header(USER_AGENT, headers.user_agent.as_deref().unwrap_or(&self.user_agent))
+            .header(ACCEPT_ENCODING, "gzip")
+            .header(CONTENT_TYPE, "application/json")
+            .body(document);
+        let response = deadline.keep(&host, request.send()).await?;
+        if response.status().is_redirection() {
+            return Err(FetchError::Redirect { host });
+        }
+        FetchBody::of(response, None, host, self.limits.bytes_max, deadline)
+    }
+
     /// Returns the limits of this client.
     pub fn limits(&self) -> FetchLimits {
         self.limits
@@ -365,6 +408,24 @@ impl FetchBody {
                 .ok_or_else(|| FetchError::TooLong { host: self.host.clone(), bytes_max: self.bytes_max })?;
         }
         Ok(piece)
+    }
+}
+
+impl FetchBody {
+    /// Returns the whole body, unpacked if it is compressed.
+    ///
+    /// # Errors
+    /// The body breaks off, is too long, takes too long or cannot be unpacked.
+    pub async fn whole(mut self) -> Result<Vec<u8>, FetchError> {
+        let mut packed = Vec::new();
+        while let Some(piece) = self.next().await? {
+            packed.extend_from_slice(&piece);
+        }
+        let mut whole = Vec::new();
+        let unpacked = Unpacked::new(io::Cursor::new(packed), self.bytes_max)
+            .and_then(|mut unpacked| unpacked.read_to_end(&mut whole));
+        unpacked.map_err(|cause| FetchError::Unreadable { host: self.host, cause })?;
+        Ok(whole)
     }
 }
 

@@ -1,0 +1,280 @@
+//! Channels of the other service.
+
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
+
+use serde_json::{Value, json};
+use uuid::Uuid;
+
+use super::household::{GuideChannel, Household};
+use super::ids::IdPicker;
+use super::plan::{Existing, Foundation, Rules};
+use super::report::Report;
+use super::row::{SourceRow, plain};
+use super::stream::{TVG_ID_CHARS_MAX, web_address};
+use super::table::SourceTable;
+use crate::channel::{CHANNEL_NAME_CHARS_MAX, Channel, ChannelNumber};
+use crate::ids::{ChannelId, StreamId};
+use crate::user::UserLevel;
+
+/// Maximum number of streams of one channel.
+const STREAMS_PER_CHANNEL_MAX: usize = 1000;
+/// The namespace of uuids for channels without a valid one. With it, a second import finds the channels of the first.
+const NAMESPACE: Uuid = Uuid::from_u128(0x2a5c_9d7e_41f3_4b86_a0c8_7e93_15d4_b26f);
+
+/// Custom properties under which values without a field of their own are kept.
+const GUIDE_LINK: &str = "guide_link";
+const STATION_ID: &str = "tvc_guide_stationid";
+
+/// The channels that are written, and where those of the source are found.
+#[derive(Debug, Clone, Default)]
+pub(super) struct PlannedChannels {
+    pub(super) new: Vec<Channel>,
+    /// By the id of the source.
+    pub(super) ids: HashMap<u32, ChannelId>,
+}
+
+/// Lookups for the conversion of channels.
+struct ChannelSources<'a> {
+    overrides: HashMap<u32, &'a SourceRow>,
+    logos: HashMap<u32, &'a SourceRow>,
+    guide_sources: HashMap<u32, &'a SourceRow>,
+    guide_channels: &'a HashMap<u32, GuideChannel>,
+    /// The streams of each channel, in order.
+    streams: BTreeMap<u32, Vec<u32>>,
+}
+
+impl<'a> ChannelSources<'a> {
+    fn new(household: &'a Household) -> Self {
+        let mut links = household.channel_streams.clone();
+        links.sort();
+        let mut streams: BTreeMap<u32, Vec<u32>> = BTreeMap::new();
+        for link in links {
+            let of_channel = streams.entry(link.channel).or_default();
+            if !of_channel.contains(&link.stream) && of_channel.len() < STREAMS_PER_CHANNEL_MAX {
+                of_channel.push(link.stream);
+            }
+        }
+        Self {
+            overrides: household.by_id(SourceTable::ChannelOverrides, "channel_id"),
+            logos: household.by_id(SourceTable::Logos, "id"),
+            guide_sources: household.by_id(SourceTable::EpgSources, "id"),
+            guide_channels: &household.guide_channels,
+            streams,
+        }
+    }
+
+    /// Returns the row whose value counts: that of the manual values if it has one, otherwise the channel's.
+    fn in_force<'r>(&'r self, source: u32, row: &'r SourceRow, column: &str) -> &'r SourceRow {
+        self.overrides.get(&source).copied().filter(|it| it.has(column)).unwrap_or(row)
+    }
+}
+
+impl Foundation {
+    /// Takes channels over. One whose uuid the store has already is not changed.
+    pub(super) fn channels(
+        &self,
+        household: &Household,
+        existing: &Existing,
+        stream_ids: &HashMap<u32, StreamId>,
+        rules: &Rules<'_>,
+        report: &mut Report,
+    ) -> PlannedChannels {
+        let sources = ChannelSources::new(household);
+        let mut rows: Vec<(u32, &SourceRow)> = Vec::new();
+        let mut known_ids = HashSet::new();
+        let kind = report.kind(SourceTable::Channels.label());
+        for row in household.rows(SourceTable::Channels) {
+            match row.id("id").filter(|it| known_ids.insert(*it)) {
+                Some(source) => rows.push((source, row)),
+                None => kind.skip("a channel", "its id is missing, too large, or occurs twice"),
+            }
+        }
+        // In the order of ids, so that of two channels with one number or uuid the older one keeps it, and so that an
+        // import that was interrupted can keep the ids of the rest.
+        rows.sort_by_key(|it| it.0);
+        let mut ids = IdPicker::new(existing.unused.channel, rows.iter().map(|it| it.0));
+        let mut uuids: HashMap<Uuid, ChannelId> =
+            existing.channels.iter().map(|it| (it.uuid, it.id)).collect();
+        let n_existing = uuids.len();
+        let mut planned = PlannedChannels::default();
+        let mut new_uuids = HashSet::new();
+        for (source, row) in rows {
+            let what = || format!("channel {source} {}", plain(row.text("name").unwrap_or_default(), 60));
+            let given = row.text("uuid").and_then(|it| Uuid::parse_str(it).ok()).filter(|it| !it.is_nil());
+            let mut uuid = given.unwrap_or_else(|| Uuid::new_v5(&NAMESPACE, &source.to_be_bytes()));
+            if new_uuids.contains(&uuid) {
+                uuid = Uuid::new_v5(&NAMESPACE, &source.to_be_bytes());
+                kind.change(what(), "another channel has its uuid, so it gets a new one");
+            } else if given.is_none() {
+                kind.change(what(), "its uuid is missing or invalid, so it gets a new one");
+            }
+            if let Some(id) = uuids.get(&uuid) {
+                kind.merged += 1;
+                planned.ids.insert(source, *id);
+                continue;
+            }
+            let id = ChannelId(ids.pick(source));
+            let mut channel = Channel::new(id, uuid, "", row.time_ms("created_at").unwrap_or(rules.now));
+            self.fill_channel(&mut channel, source, row, &sources, stream_ids, &mut |reason| {
+                kind.change(what(), reason);
+            });
+            new_uuids.insert(uuid);
+            uuids.insert(uuid, id);
+            planned.ids.insert(source, id);
+            kind.taken += 1;
+            planned.new.push(channel);
+        }
+        debug_assert_eq!(uuids.len(), n_existing + planned.new.len());
+        let taken = existing.channels.iter().filter_map(|it| it.number).collect();
+        make_numbers_unique(&mut planned.new, taken, report);
+        report_guides(household, &planned, report);
+        planned
+    }
+
+    fn fill_channel(
+        &self,
+        channel: &mut Channel,
+        source: u32,
+        row: &SourceRow,
+        sources: &ChannelSources<'_>,
+        stream_ids: &HashMap<u32, StreamId>,
+        change: &mut dyn FnMut(&str),
+    ) {
+        let value = |column| sources.in_force(source, row, column);
+        let given = value("name").text("name").unwrap_or_default();
+        channel.name = plain(given, CHANNEL_NAME_CHARS_MAX);
+        if channel.name.is_empty() {
+            channel.name = format!("Channel {source}");
+        }
+        if channel.name != given {
+            change("its name is missing, too long, or has control characters");
+        }
+        if let Some(number) = value("channel_number").number("channel_number") {
+            match number.parse::<ChannelNumber>() {
+                Ok(number) => channel.number = Some(number),
+                Err(error) => change(&format!("its number {} is left out: {error}", plain(&number, 30))),
+            }
+        }
+        let group = value("channel_group_id").id("channel_group_id");
+        channel.group = group.and_then(|it| self.group_ids.get(&it).copied());
+        if group.is_some() && channel.group.is_none() {
+            change("its group does not exist");
+        }
+        let logo = value("logo_id").id("logo_id").and_then(|it| sources.logos.get(&it));
+        channel.logo = logo.and_then(|it| web_address(it.text("url")?));
+        let profile = value("stream_profile_id").id("stream_profile_id");
+        channel.stream_profile = profile.and_then(|it| self.stream_profile(it));
+        if profile.is_some() && channel.stream_profile.is_none() {
+            change("its stream profile was skipped or does not exist");
+        }
+        channel.enabled = row.flag("hidden_from_output") != Some(true);
+        channel.is_adult = row.flag("is_adult") == Some(true);
+        let level = row.integer("user_level").unwrap_or_default();
+        channel.user_level = level_of_channel(level);
+        if i64::from(channel.user_level.number()) != level {
+            change("its user level does not exist here; it gets the next higher one");
+        }
+        let wanted = sources.streams.get(&source).map_or(&[][..], Vec::as_slice);
+        channel.streams = wanted.iter().filter_map(|it| stream_ids.get(it).copied()).collect();
+        if channel.streams.len() < wanted.len() {
+            let missing = wanted.len() - channel.streams.len();
+            change(&format!("{missing} of its {} streams were skipped or do not exist", wanted.len()));
+        }
+        let mut seen = BTreeSet::new();
+        channel.streams.retain(|it| seen.insert(*it));
+        let guide = value("epg_data_id").id("epg_data_id").and_then(|it| sources.guide_channels.get(&it));
+        let tvg_id = value("tvg_id").text("tvg_id").or(guide.map(|it| it.tvg_id.as_str()));
+        channel.tvg_id = tvg_id.map(|it| plain(it, TVG_ID_CHARS_MAX)).filter(|it| !it.is_empty());
+        if let Some(guide) = guide {
+            let source = guide.source.and_then(|it| sources.guide_sources.get(&it)?.text("name"));
+            let link = json!({ "source": source, "tvg_id": plain(&guide.tvg_id, TVG_ID_CHARS_MAX) });
+            channel.custom_properties.insert(GUIDE_LINK.to_owned(), link);
+        }
+        if let Some(station) = value(STATION_ID).text(STATION_ID) {
+            let station = Value::from(plain(station, TVG_ID_CHARS_MAX));
+            channel.custom_properties.insert(STATION_ID.to_owned(), station);
+        }
+    }
+}
+
+/// Returns the level that hides a channel from at least as many users as the given one.
+fn level_of_channel(level: i64) -> UserLevel {
+    let is_high_enough = |it: &UserLevel| i64::from(it.number()) >= level;
+    UserLevel::ALL.into_iter().find(is_high_enough).unwrap_or(UserLevel::Admin)
+}
+
+/// Gives channels whose number is taken the next free whole numbers after the largest one.
+fn make_numbers_unique(channels: &mut [Channel], taken: HashSet<ChannelNumber>, report: &mut Report) {
+    let largest = taken.iter().copied().chain(channels.iter().filter_map(|it| it.number)).max();
+    let mut next = ChannelNumber::next_after([largest]);
+    let mut used = taken;
+    let kind = report.kind(SourceTable::Channels.label());
+    for channel in channels {
+        let Some(number) = channel.number else { continue };
+        if used.insert(number) {
+            continue;
+        }
+        channel.number = next;
+        let what = format!("channel {} {}", channel.id, channel.name);
+        match next {
+            Some(free) => kind.change(what, &format!("its number {number} is taken, so it gets {free}")),
+            None => kind.change(what, &format!("its number {number} is taken, and no higher one is free")),
+        }
+        if let Some(free) = next {
+            used.insert(free);
+            next = free.next();
+        }
+    }
+}
+
+/// Reports guides, which have no place yet, and logos that are files.
+fn report_guides(household: &Household, planned: &PlannedChannels, report: &mut Report) {
+    for row in household.rows(SourceTable::EpgSources) {
+        let name = plain(row.text("name").unwrap_or_default(), 60);
+        report.note(
+            format!("guide source {name}"),
+            "the gateway has no programme guide yet; guide ids of channels are kept",
+        );
+    }
+    let n_linked = planned.new.iter().filter(|it| it.custom_properties.contains_key(GUIDE_LINK)).count();
+    if n_linked > 0 {
+        report.note(
+            format!("guide links of {n_linked} channels"),
+            "kept as the custom property guide_link, for later",
+        );
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_channel_is_never_visible_to_more_users_than_before() {
+        for (number, level) in [
+            (-5, UserLevel::Streamer),
+            (0, UserLevel::Streamer),
+            (1, UserLevel::Standard),
+            (2, UserLevel::Admin),
+            (10, UserLevel::Admin),
+            (i64::MAX, UserLevel::Admin),
+        ] {
+            assert_eq!(level_of_channel(number), level, "{number}");
+        }
+    }
+
+    #[test]
+    fn of_two_channels_with_one_number_the_first_keeps_it() {
+        let number = |it: &str| it.parse::<ChannelNumber>().ok();
+        let channel = |id, it| Channel {
+            number: number(it),
+            ..Channel::new(ChannelId(id), Uuid::from_u128(u128::from(id)), "c", 0)
+        };
+        let mut channels = [channel(1, "5"), channel(2, "5"), channel(3, "7.5"), channel(4, "2")];
+        let mut report = Report::default();
+        make_numbers_unique(&mut channels, number("2").into_iter().collect(), &mut report);
+        let numbers: Vec<_> = channels.iter().map(|it| it.number.unwrap().to_string()).collect();
+        assert_eq!(numbers, ["5", "8", "7.5", "9"]);
+        assert!(report.to_string().contains("its number 5 is taken, so it gets 8"));
+    }
+}

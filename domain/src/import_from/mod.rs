@@ -1,0 +1,33 @@
+//! Moves a household from another service, Dispatcharr, to this gateway: converts its records into ours.
+//!
+//! Pure: the rows of a database export, or the objects of a REST interface, become records and a [`Report`]. Nothing is
+//! believed: ids may be absurd, references may lead nowhere, names and numbers may occur twice. Whatever cannot be
+//! taken is reported with the reason.
+//!
+//! Reading order: [`SourceTable`], [`SourceRow`], [`Household`], [`SourceStream`], [`Foundation`].
+
+mod accounts;
+mod channels;
+mod dependents;
+mod household;
+mod ids;
+mod plan;
+mod report;
+mod row;
+mod settings;
+mod stream;
+mod stream_profiles;
+mod table;
+#[cfg(test)]
+mod tests;
+mod users;
+
+pub use self::dependents::Dependents;
+pub use self::household::{ChannelStreamLink, GuideChannel, Household, TooManyRows};
+pub use self::ids::IdPicker;
+pub use self::plan::{Existing, Foundation, PlannedAccount, Rules, UnusedIds};
+pub use self::report::{KindReport, Report};
+pub use self::row::{SourceRow, plain};
+pub use self::stream::SourceStream;
+pub use self::table::{CHANNELS_MAX, STREAMS_MAX, SourceTable, UNUSED_TABLES, unused_table};
+pub use self::users::{DjangoHash, PlannedUser};

@@ -1,0 +1,160 @@
+//! What an import writes, before it writes anything.
+//!
+//! Two steps: the [`Foundation`] contains the records that streams refer to. Once the ids of all streams are known, the
+//! others follow: channels, users and settings, see [`Foundation::dependents`].
+
+use std::collections::{BTreeMap, HashMap};
+
+use super::household::Household;
+use super::ids::IdPicker;
+use super::report::Report;
+use super::row::plain;
+use super::table::SourceTable;
+use crate::account::Account;
+use crate::channel::Channel;
+use crate::core_settings::SettingChecks;
+use crate::group::{GROUP_NAME_CHARS_MAX, Group};
+use crate::ids::{AccountId, GroupId, StreamProfileId};
+use crate::setting::CoreSetting;
+use crate::stream_profile::StreamProfile;
+use crate::user::User;
+
+/// The records that the store already has, and the first id of each collection that no record ever had.
+#[derive(Debug, Default)]
+pub struct Existing {
+    pub groups: Vec<Group>,
+    pub stream_profiles: Vec<StreamProfile>,
+    pub accounts: Vec<Account>,
+    pub channels: Vec<Channel>,
+    pub users: Vec<User>,
+    pub settings: Vec<CoreSetting>,
+    pub unused: UnusedIds,
+}
+
+/// The first id of each collection that no record ever had.
+#[derive(Debug, Clone, Copy)]
+pub struct UnusedIds {
+    pub group: u32,
+    pub stream_profile: u32,
+    /// Of accounts and of account profiles.
+    pub account: u32,
+    pub stream: u32,
+    pub channel: u32,
+    pub user: u32,
+    pub setting: u32,
+}
+
+impl Default for UnusedIds {
+    fn default() -> Self {
+        Self { group: 1, stream_profile: 1, account: 1, stream: 1, channel: 1, user: 1, setting: 1 }
+    }
+}
+
+/// The rules of the gateway that the conversion needs.
+pub struct Rules<'a> {
+    pub settings: SettingChecks<'a>,
+    /// Returns the reason why a cron expression is invalid.
+    pub check_cron: &'a dyn Fn(&str) -> Result<(), String>,
+    /// The time of the import, in milliseconds since 1970.
+    pub now: i64,
+}
+
+/// An account of the source in the store.
+#[derive(Debug, Clone)]
+pub struct PlannedAccount {
+    /// As it is written; an account that exists is not changed.
+    pub account: Account,
+    pub is_new: bool,
+}
+
+/// The records that streams refer to, and where those of the source are found in them.
+#[derive(Debug, Clone, Default)]
+pub struct Foundation {
+    pub groups: Vec<Group>,
+    pub stream_profiles: Vec<StreamProfile>,
+    /// By the id of the source. Contains the account of manually created streams under the id that it has there.
+    pub accounts: BTreeMap<u32, PlannedAccount>,
+    pub(super) group_ids: HashMap<u32, GroupId>,
+    pub(super) group_names: HashMap<u32, String>,
+    pub(super) profile_ids: HashMap<u32, StreamProfileId>,
+}
+
+impl Foundation {
+    /// Converts everything that streams refer to.
+    pub fn new(household: &Household, existing: &Existing, rules: &Rules<'_>, report: &mut Report) -> Self {
+        let mut foundation = Self::default();
+        foundation.add_groups(household, existing, report);
+        foundation.add_stream_profiles(household, existing, report);
+        foundation.add_accounts(household, existing, rules, report);
+        foundation
+    }
+
+    /// Returns the account for the streams of an account of the source; `None` if it is not taken.
+    pub fn account(&self, source: Option<u32>) -> Option<AccountId> {
+        match source {
+            Some(source) => self.accounts.get(&source).map(|it| it.account.id),
+            None => Some(crate::account::CUSTOM_ACCOUNT),
+        }
+    }
+
+    /// Returns the name of a group of the source.
+    pub fn group_name(&self, source: u32) -> Option<&str> {
+        self.group_names.get(&source).map(String::as_str)
+    }
+
+    /// Returns the stream profile in the store for one of the source.
+    pub fn stream_profile(&self, source: u32) -> Option<StreamProfileId> {
+        self.profile_ids.get(&source).copied()
+    }
+
+    /// Merges groups by their names; an alias counts as a name.
+    fn add_groups(&mut self, household: &Household, existing: &Existing, report: &mut Report) {
+        let rows = household.rows(SourceTable::Groups);
+        let mut ids = IdPicker::new(existing.unused.group, rows.iter().filter_map(|it| it.id("id")));
+        let mut by_name: HashMap<String, (GroupId, String)> = HashMap::new();
+        for group in &existing.groups {
+            let entry = (group.id, group.name.clone());
+            by_name.extend(group.names().map(|name| (name.to_owned(), entry.clone())));
+        }
+        let report = report.kind(SourceTable::Groups.label());
+        for row in rows {
+            let Some(source) = row.id("id") else {
+                report.skip("a group", "its id is missing or too large");
+                continue;
+            };
+            let given = row.text("name").unwrap_or_default();
+            let name = plain(given, GROUP_NAME_CHARS_MAX);
+            if name.is_empty() || self.group_ids.contains_key(&source) {
+                report.skip(format!("group {source}"), "its name is missing, or its id occurs twice");
+                continue;
+            }
+            if let Some((id, name)) = by_name.get(&name) {
+                report.merged += 1;
+                self.group_ids.insert(source, *id);
+                self.group_names.insert(source, name.clone());
+                continue;
+            }
+            if name != given {
+                report.change(format!("group {name}"), "its name is shortened or has control characters");
+            }
+            report.taken += 1;
+            let group = Group::new(GroupId(ids.pick(source)), name.as_str());
+            by_name.insert(name.clone(), (group.id, name.clone()));
+            self.group_ids.insert(source, group.id);
+            self.group_names.insert(source, name);
+            self.groups.push(group);
+        }
+    }
+}
+
+/// Returns the name if it is free, otherwise the name with the first number that makes it free.
+pub(super) fn free_name(name: &str, is_free: impl Fn(&str) -> bool) -> String {
+    let mut free = name.to_owned();
+    let mut number = 2_u32;
+    // Ends, because different numbers give different names.
+    while !is_free(&free) {
+        free = format!("{name} ({number})");
+        number += 1;
+    }
+    free
+}

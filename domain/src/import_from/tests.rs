@@ -1,0 +1,268 @@
+//! The conversion of a small household, and of one that is broken everywhere.
+
+use std::collections::HashMap;
+
+use serde_json::{Value, json};
+
+use super::*;
+use crate::account::{CUSTOM_ACCOUNT, PlaylistLocation};
+use crate::core_settings::SettingChecks;
+use crate::ids::{AccountId, ChannelId, GroupId, StreamId, StreamProfileId};
+use crate::settings::Settings;
+use crate::stream_profile::StreamProfile;
+use crate::user::UserLevel;
+
+/// Builds a household from rows as a database export has them.
+fn household(rows: &[(SourceTable, Value)]) -> Household {
+    let mut household = Household::default();
+    for (table, row) in rows {
+        let row = row.as_object().unwrap();
+        let row = SourceRow::new(*table, row.iter().map(|(name, value)| (name.as_str(), value.clone())));
+        household.add(*table, row).unwrap();
+    }
+    household
+}
+
+/// Returns an empty store with the initial records.
+fn empty() -> Existing {
+    Existing {
+        stream_profiles: StreamProfile::built_in().to_vec(),
+        accounts: vec![crate::account::Account::custom()],
+        unused: UnusedIds { stream_profile: 6, account: 2, ..UnusedIds::default() },
+        ..Existing::default()
+    }
+}
+
+/// Converts a household; each of these streams of the source gets the same id.
+fn convert(household: &Household, existing: &Existing, streams: &[u32]) -> (Foundation, Dependents, Report) {
+    let settings = Settings::default();
+    let rules = Rules {
+        settings: SettingChecks {
+            base: &settings,
+            has_stream_profile: &|it| it.0 <= 5,
+            has_time_zone: &|it| it == "Europe/Berlin",
+            log_level_error: &|_| None,
+        },
+        check_cron: &|it| if it.starts_with('x') { Err("It is wrong.".to_owned()) } else { Ok(()) },
+        now: 1000,
+    };
+    let mut report = Report::default();
+    let foundation = Foundation::new(household, existing, &rules, &mut report);
+    let ids: HashMap<u32, StreamId> = streams.iter().map(|it| (*it, StreamId(*it))).collect();
+    let dependents = foundation.dependents(household, existing, &ids, &rules, &mut report);
+    (foundation, dependents, report)
+}
+
+const UUID: &str = "a7ff78a1-58a7-458f-9878-8178c06af1b4";
+const HASH: &str = "pbkdf2_sha256$1000$salt$aGFzaA==";
+
+fn small() -> Vec<(SourceTable, Value)> {
+    vec![
+        (SourceTable::Groups, json!({ "id": "4", "name": "News" })),
+        (SourceTable::UserAgents, json!({ "id": "1", "name": "TiviMate", "user_agent": "TiviMate/5" })),
+        (
+            SourceTable::StreamProfiles,
+            json!({ "id": "1", "name": "ffmpeg", "command": "ffmpeg", "locked": "t" }),
+        ),
+        (
+            SourceTable::StreamProfiles,
+            json!({ "id": "9", "name": "mine", "command": "ffmpeg", "parameters": "-i {streamUrl} -", "locked": "f", "user_agent_id": "1" }),
+        ),
+        (SourceTable::Accounts, json!({ "id": "1", "name": "custom", "locked": "t" })),
+        (
+            SourceTable::Accounts,
+            json!({ "id": "2", "name": "Std One", "server_url": "http://tv.example/list.m3u", "account_type": "STD",
+                "max_streams": "2", "is_active": "t", "user_agent_id": "1", "refresh_interval": "12", "refresh_task_id": "8" }),
+        ),
+        (SourceTable::Schedules, json!({ "id": "8", "crontab_id": "3" })),
+        (
+            SourceTable::Crontabs,
+            json!({ "id": "3", "minute": "0", "hour": "4", "day_of_month": "*", "month_of_year": "*", "day_of_week": "*" }),
+        ),
+        (
+            SourceTable::AccountProfiles,
+            json!({ "id": "2", "m3u_account_id": "2", "name": "Std One Default", "is_default": "t", "max_streams": "2",
+                "search_pattern": "^(.*)$", "replace_pattern": "$1" }),
+        ),
+        (
+            SourceTable::AccountProfiles,
+            json!({ "id": "3", "m3u_account_id": "2", "name": "P2", "is_default": "f", "max_streams": "1",
+                "search_pattern": "u/p", "replace_pattern": "u2/p2" }),
+        ),
+        (SourceTable::Logos, json!({ "id": "5", "name": "News", "url": "http://tv.example/news.png" })),
+        (SourceTable::EpgSources, json!({ "id": "1", "name": "Guide One", "source_type": "xmltv" })),
+        (SourceTable::EpgData, json!({ "id": "7", "tvg_id": "news.guide", "epg_source_id": "1" })),
+        (
+            SourceTable::Channels,
+            json!({ "id": "11", "uuid": UUID, "name": "News One", "channel_number": "6.5", "channel_group_id": "4",
+                "logo_id": "5", "epg_data_id": "7", "stream_profile_id": "9", "user_level": "1", "is_adult": "f" }),
+        ),
+        (SourceTable::ChannelStreams, json!({ "channel_id": "11", "stream_id": "21", "order": "1" })),
+        (SourceTable::ChannelStreams, json!({ "channel_id": "11", "stream_id": "22", "order": "0" })),
+        (
+            SourceTable::Users,
+            json!({ "id": "3", "username": "anna", "password": HASH, "user_level": "10", "is_active": "t",
+                "api_key": "key-of-anna", "stream_limit": "2",
+                "custom_properties": "{\"xc_password\": \"remote\", \"hide_adult_content\": true, \"navOrder\": [1]}" }),
+        ),
+        (
+            SourceTable::Settings,
+            json!({ "id": "16", "key": "system_settings", "value": "{\"time_zone\": \"Europe/Berlin\"}" }),
+        ),
+        (
+            SourceTable::Settings,
+            json!({ "id": "7", "key": "proxy_settings", "value": "{\"buffering_timeout\": 15, \"channel_shutdown_delay\": 9}" }),
+        ),
+    ]
+}
+
+#[test]
+fn an_empty_store_gets_everything_under_its_old_ids() {
+    let (foundation, dependents, report) = convert(&household(&small()), &empty(), &[21, 22]);
+    assert_eq!((foundation.groups[0].id, foundation.groups[0].name.as_str()), (GroupId(4), "News"));
+    let profile = &foundation.stream_profiles[0];
+    assert_eq!((profile.id, profile.user_agent.as_deref()), (StreamProfileId(9), Some("TiviMate/5")));
+    assert_eq!(foundation.stream_profile(1), Some(StreamProfile::FFMPEG_COPY));
+    assert_eq!(foundation.account(Some(1)), Some(CUSTOM_ACCOUNT));
+    let account = &foundation.accounts[&2].account;
+    assert_eq!((account.id, account.name.as_str()), (AccountId(2), "Std One"));
+    assert!(
+        matches!(&account.list, PlaylistLocation::Url(url) if url.expose() == "http://tv.example/list.m3u")
+    );
+    assert_eq!(account.headers.user_agent.as_deref(), Some("TiviMate/5"));
+    assert_eq!((account.schedule.interval_hours, account.schedule.cron.as_str()), (12, "0 4 * * *"));
+    let limits: Vec<_> = account.profiles.iter().map(|it| (it.is_default, it.max_streams)).collect();
+    assert_eq!(limits, [(true, 2), (false, 1)]);
+    assert_eq!(account.profiles[1].search_pattern, "u/p");
+    assert_ne!(account.profiles[1].id.0, account.id.0);
+
+    let channel = &dependents.channels[0];
+    assert_eq!((channel.id, channel.uuid.to_string().as_str()), (ChannelId(11), UUID));
+    assert_eq!((channel.number, channel.group), ("6.5".parse().ok(), Some(GroupId(4))));
+    assert_eq!(channel.streams, [StreamId(22), StreamId(21)]);
+    assert_eq!(channel.tvg_id.as_deref(), Some("news.guide"), "of the guide, because the channel has none");
+    assert_eq!(channel.logo.as_deref(), Some("http://tv.example/news.png"));
+    assert_eq!((channel.stream_profile, channel.user_level), (Some(StreamProfileId(9)), UserLevel::Standard));
+    assert_eq!(
+        channel.custom_properties["guide_link"],
+        json!({ "source": "Guide One", "tvg_id": "news.guide" })
+    );
+
+    let planned = &dependents.users[0];
+    let user = &planned.user;
+    assert_eq!((user.id.0, user.level, user.stream_limit), (3, UserLevel::Admin, 2));
+    assert_eq!(user.password.as_ref().map(|it| it.expose()), Some(HASH));
+    assert_eq!(user.player_password.as_ref().map(|it| it.expose()), Some("remote"));
+    assert_eq!(planned.api_key.as_ref().map(|it| it.expose()), Some("key-of-anna"));
+    assert!(user.hide_adult && user.custom_properties.len() == 1);
+
+    let settings: Vec<_> = dependents.settings.iter().map(|it| (it.key.as_str(), it.value.clone())).collect();
+    assert_eq!(
+        settings,
+        [
+            ("system_settings", json!({ "time_zone": "Europe/Berlin" })),
+            ("proxy_settings", json!({ "channel_shutdown_delay": 9 })),
+        ]
+    );
+    assert_eq!(report.numbers("channels"), (1, 0, 0, 0), "{report}");
+    assert_eq!(report.numbers("users"), (1, 0, 0, 0), "{report}");
+}
+
+#[test]
+fn a_store_with_data_keeps_its_records_and_gets_only_what_it_lacks() {
+    let source = household(&small());
+    let (foundation, dependents, _) = convert(&source, &empty(), &[21, 22]);
+    let mut existing = empty();
+    existing.groups = foundation.groups.clone();
+    existing.stream_profiles.extend(foundation.stream_profiles.iter().cloned());
+    existing
+        .accounts
+        .extend(foundation.accounts.values().filter(|it| it.is_new).map(|it| it.account.clone()));
+    existing.channels = dependents.channels.clone();
+    existing.users = dependents.users.iter().map(|it| it.user.clone()).collect();
+    existing.settings = dependents.settings.clone();
+    existing.unused =
+        UnusedIds { group: 5, stream_profile: 10, account: 5, stream: 23, channel: 12, user: 4, setting: 3 };
+    let (again, nothing, report) = convert(&source, &existing, &[21, 22]);
+    assert!(again.groups.is_empty() && again.stream_profiles.is_empty());
+    assert!(again.accounts.values().all(|it| !it.is_new));
+    assert!(nothing.channels.is_empty() && nothing.users.is_empty() && nothing.settings.is_empty());
+    assert_eq!((report.numbers("channels"), report.numbers("channel groups")), ((0, 1, 0, 0), (0, 1, 0, 0)));
+    assert_eq!(report.numbers("users"), (0, 0, 0, 1), "a user of the same name may be somebody else");
+
+    let other = Existing { channels: Vec::new(), groups: Vec::new(), ..existing };
+    let (renumbered, dependents, _) = convert(&source, &other, &[21, 22]);
+    assert_eq!((renumbered.groups[0].id, dependents.channels[0].id), (GroupId(5), ChannelId(12)));
+    assert_eq!(
+        (dependents.channels[0].uuid.to_string().as_str(), dependents.channels[0].group),
+        (UUID, Some(GroupId(5)))
+    );
+}
+
+#[test]
+fn a_broken_source_is_taken_as_far_as_it_makes_sense() {
+    let mut rows = small();
+    rows.extend([
+        (SourceTable::Groups, json!({ "id": "4", "name": "Twice" })),
+        (SourceTable::Groups, json!({ "id": "99999999999", "name": "Far" })),
+        (SourceTable::Groups, json!({ "id": "6", "name": "News\u{1}" })),
+        (SourceTable::Accounts, json!({ "id": "3", "name": "Std One", "server_url": "ftp://x", "cron_expression": "x" })),
+        (SourceTable::Accounts, json!({ "id": "4", "name": "Box", "account_type": "MAC" })),
+        (SourceTable::Accounts, json!({ "id": "5", "name": "Panel", "account_type": "XC", "server_url": "http://p.example", "username": "u", "max_streams": "-7" })),
+        (SourceTable::AccountProfiles, json!({ "id": "9", "m3u_account_id": "3", "name": "", "search_pattern": "(?=a)" })),
+        (SourceTable::StreamProfiles, json!({ "id": "12", "name": "bad", "command": "sh", "parameters": "{oops} \"" })),
+        // One number and one uuid twice, and references to nothing.
+        (SourceTable::Channels, json!({ "id": "12", "uuid": UUID, "name": "", "channel_number": "6.5", "channel_group_id": "77", "logo_id": "77", "epg_data_id": "77", "stream_profile_id": "12", "user_level": "5", "hidden_from_output": "t" })),
+        (SourceTable::Channels, json!({ "id": "13", "uuid": "none", "name": "Loud", "channel_number": "1e20" })),
+        (SourceTable::Channels, json!({ "id": "13", "name": "Twice" })),
+        (SourceTable::ChannelOverrides, json!({ "channel_id": "13", "name": "Quiet", "channel_number": "7" })),
+        (SourceTable::ChannelStreams, json!({ "channel_id": "13", "stream_id": "404", "order": "x" })),
+        (SourceTable::ChannelStreams, json!({ "channel_id": "13", "stream_id": "21", "order": "9" })),
+        (SourceTable::ChannelStreams, json!({ "channel_id": "404", "stream_id": "21", "order": "9" })),
+        (SourceTable::Users, json!({ "id": "4", "username": "live", "password": HASH })),
+        (SourceTable::Users, json!({ "id": "5", "username": "ANNA", "password": HASH })),
+        (SourceTable::Users, json!({ "id": "6", "username": "bert", "password": "!", "user_level": "7", "api_key": "key-of-anna", "custom_properties": "[1]" })),
+        (SourceTable::Settings, json!({ "id": "1", "key": "system_settings", "value": "[]" })),
+        (SourceTable::Settings, json!({ "id": "2", "key": "dvr_settings", "value": "{\"a\": 1}" })),
+    ]);
+    let (foundation, dependents, report) = convert(&household(&rows), &empty(), &[21, 22]);
+    let text = report.to_string();
+    assert_eq!(report.numbers("channel groups"), (1, 1, 0, 2), "{text}");
+    assert_eq!(foundation.group_name(6), Some("News"), "merged with the group of this name");
+    assert_eq!(foundation.account(Some(4)), None);
+    let second = &foundation.accounts[&3].account;
+    assert_eq!((second.name.as_str(), &second.list), ("Std One (2)", &PlaylistLocation::None));
+    assert!(!second.profiles[1].is_active);
+    assert_eq!(foundation.accounts[&5].account.profiles[0].max_streams, 0);
+
+    let by_id = |id| dependents.channels.iter().find(|it| it.id == ChannelId(id)).unwrap();
+    let (first, twin, quiet) = (by_id(11), by_id(12), by_id(13));
+    assert_eq!((first.uuid.to_string().as_str(), first.number), (UUID, "6.5".parse().ok()));
+    assert!(twin.uuid != first.uuid && !twin.enabled && twin.group.is_none());
+    assert_eq!((twin.name.as_str(), twin.user_level), ("Channel 12", UserLevel::Admin));
+    assert_eq!((quiet.name.as_str(), quiet.number), ("Quiet", "7".parse().ok()));
+    assert_eq!(quiet.streams, [StreamId(21)]);
+    assert_eq!(twin.number, "8".parse().ok(), "the next one after the largest");
+
+    assert_eq!(
+        dependents.users.iter().map(|it| it.user.username.as_str()).collect::<Vec<_>>(),
+        ["anna", "bert"]
+    );
+    let bert = &dependents.users[1];
+    assert!(bert.user.password.is_none() && bert.api_key.is_none());
+    assert_eq!(bert.user.level, UserLevel::Standard);
+    for part in [
+        "skipped: account Box: accounts of this type are not supported",
+        "password of account Panel",
+        "password of user bert",
+        "its cron expression is left out. It is wrong.",
+        "stream profile bad: its command cannot be used",
+        "its uuid is missing or invalid",
+        "another channel has its uuid",
+        "1 of its 2 streams were skipped or do not exist",
+        "settings dvr_settings",
+        "user live: this name is part of the addresses",
+    ] {
+        assert!(text.contains(part), "{part} is missing in:\n{text}");
+    }
+}

@@ -1,0 +1,180 @@
+//! Reads the REST interface of the running service.
+
+use actors::{Fetch, FetchLimits};
+use anyhow::{Context, bail, ensure};
+use domain::egress::Reach;
+use domain::import_from::SourceTable;
+use domain::secret::Secret;
+use domain::source_url::SourceUrl;
+use domain::stream::RequestHeaders;
+use serde_json::{Value, json};
+
+use super::gathered::Gathered;
+
+/// Maximum length of an answer, in bytes. Its values take several times as much memory.
+const ANSWER_BYTES_MAX: u64 = 64 << 20;
+/// Records per page, where a list has pages.
+const PAGE_SIZE: u32 = 1000;
+/// Maximum number of pages of a list.
+const PAGES_MAX: u32 = 10_000;
+
+/// How to log in.
+pub(super) enum Credentials {
+    ApiKey(Secret),
+    Password { username: String, password: Secret },
+}
+
+/// A list, and whether the import makes sense without it.
+struct List {
+    table: SourceTable,
+    path: &'static str,
+    is_required: bool,
+}
+
+const fn list(table: SourceTable, path: &'static str, is_required: bool) -> List {
+    List { table, path, is_required }
+}
+
+/// All lists that are read, with the filters that make them complete.
+const LISTS: [List; 13] = [
+    list(SourceTable::Groups, "/api/channels/groups/?", true),
+    list(SourceTable::UserAgents, "/api/core/useragents/?", false),
+    list(SourceTable::StreamProfiles, "/api/core/streamprofiles/?", false),
+    list(SourceTable::Logos, "/api/channels/logos/?", false),
+    list(SourceTable::EpgSources, "/api/epg/sources/?", false),
+    list(SourceTable::EpgData, "/api/epg/epgdata/?", false),
+    list(SourceTable::ServerGroups, "/api/m3u/server-groups/?", false),
+    list(SourceTable::Accounts, "/api/m3u/accounts/?", true),
+    list(SourceTable::Streams, "/api/channels/streams/?", true),
+    list(SourceTable::Channels, "/api/channels/channels/?visibility_filter=all&", true),
+    list(SourceTable::ChannelProfiles, "/api/channels/profiles/?", false),
+    list(SourceTable::Users, "/api/accounts/users/?", true),
+    list(SourceTable::Settings, "/api/core/settings/?", false),
+];
+
+/// Reads everything that the interface shows to this user.
+pub(super) fn read(
+    address: &SourceUrl,
+    credentials: &Credentials,
+    into: &mut Gathered,
+) -> anyhow::Result<()> {
+    crate::install_tls();
+    let limits = FetchLimits { bytes_max: ANSWER_BYTES_MAX, ..FetchLimits::default() };
+    let fetch = Fetch::new(limits).context("failed to set up the HTTP client")?;
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+    runtime.block_on(async {
+        let client = Client::log_in(fetch, address, credentials).await?;
+        for list in &LISTS {
+            client.read(list, into).await?;
+        }
+        note_gaps(into);
+        anyhow::Ok(())
+    })
+}
+
+/// Notes what the interface does not show.
+fn note_gaps(into: &mut Gathered) {
+    for table in [
+        SourceTable::AccountProfiles,
+        SourceTable::AccountFilters,
+        SourceTable::AccountGroups,
+        SourceTable::ChannelStreams,
+        SourceTable::ChannelOverrides,
+        SourceTable::Memberships,
+        SourceTable::UserProfiles,
+        SourceTable::Schedules,
+        SourceTable::Crontabs,
+    ] {
+        into.found(table);
+    }
+    let accounts = into.household.rows(SourceTable::Accounts);
+    let n_inactive = accounts.iter().filter(|it| it.flag("is_active") == Some(false)).count();
+    if n_inactive > 0 {
+        into.report.note(
+            format!("streams of {n_inactive} inactive accounts"),
+            "the interface does not list them; activate the accounts first, or import an export of the database",
+        );
+    }
+}
+
+struct Client {
+    fetch: Fetch,
+    /// Without a slash at the end.
+    base: String,
+    headers: RequestHeaders,
+}
+
+impl Client {
+    async fn log_in(fetch: Fetch, address: &SourceUrl, credentials: &Credentials) -> anyhow::Result<Self> {
+        let base = address.expose().trim_end_matches('/').to_owned();
+        let mut client = Self { fetch, base, headers: RequestHeaders::default() };
+        let is_valid = match credentials {
+            Credentials::ApiKey(key) => client.headers.set("X-API-Key", key.expose()),
+            Credentials::Password { username, password } => {
+                let body = json!({ "username": username, "password": password.expose() }).to_string();
+                let url = format!("{}/api/accounts/token/", client.base);
+                let reply = client.fetch.post_json(&url, body, &client.headers, Reach::default()).await;
+                let reply =
+                    reply.map_err(|error| anyhow::anyhow!("failed to log in: {}", error.with_causes()))?;
+                let token = Self::value(reply).await?;
+                let token =
+                    token.get("access").and_then(Value::as_str).context("the login returned no token")?;
+                client.headers.set("Authorization", &format!("Bearer {token}"))
+            }
+        };
+        ensure!(is_valid, "the API key or token contains characters that cannot be sent");
+        Ok(client)
+    }
+
+    async fn value(body: actors::FetchBody) -> anyhow::Result<Value> {
+        let bytes = body.whole().await.map_err(|error| anyhow::anyhow!("{}", error.with_causes()))?;
+        serde_json::from_slice(&bytes).map_err(|error| {
+            anyhow::anyhow!("the answer is not JSON (line {}); is the address right?", error.line())
+        })
+    }
+
+    /// Reads a list, with pages or without.
+    async fn read(&self, list: &List, into: &mut Gathered) -> anyhow::Result<()> {
+        for page in 1..=PAGES_MAX {
+            let path = format!("{}page={page}&page_size={PAGE_SIZE}", list.path);
+            let url = format!("{}{path}", self.base);
+            let answer = match self.fetch.get(&url, &self.headers, Reach::default()).await {
+                Ok(body) => Self::value(body).await,
+                Err(error) => Err(anyhow::anyhow!("{}", error.with_causes())),
+            };
+            let answer = match answer {
+                Ok(answer) => answer,
+                Err(error) if list.is_required || page > 1 => {
+                    return Err(error.context(format!(
+                        "failed to read the {}; the user must be an admin (level 10)",
+                        list.table.label()
+                    )));
+                }
+                Err(error) => {
+                    into.report.note(list.table.label(), &format!("not read: {error}"));
+                    into.found(list.table);
+                    return Ok(());
+                }
+            };
+            into.found(list.table);
+            let (records, has_more) = match &answer {
+                Value::Array(records) => (records, false),
+                Value::Object(envelope) => {
+                    let records = envelope.get("results").and_then(Value::as_array);
+                    let records = records.with_context(|| {
+                        format!("the list of {} has another form than expected", list.table.label())
+                    })?;
+                    (records, envelope.get("next").is_some_and(|it| !it.is_null()) && !records.is_empty())
+                }
+                _ => bail!("the list of {} has another form than expected", list.table.label()),
+            };
+            for record in records.iter().filter_map(Value::as_object) {
+                into.add_object(list.table, record)?;
+            }
+            if !has_more {
+                return Ok(());
+            }
+        }
+        bail!("the list of {} has more than {PAGES_MAX} pages", list.table.label())
+    }
+}

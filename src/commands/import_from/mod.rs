@@ -1,0 +1,148 @@
+//! `headwater import-from`: moves a household from another service to this gateway.
+//!
+//! Reading order: `export.rs` (a database export) or `interface.rs` (the REST interface), both into `gathered.rs`; the
+//! conversion is in [`domain::import_from`]; `resolve.rs` (ids of streams), `write.rs`.
+
+mod credentials;
+mod export;
+mod gathered;
+mod interface;
+mod resolve;
+mod spool;
+mod statement;
+mod write;
+
+use std::path::Path;
+use std::process::ExitCode;
+
+use actors::{check_cron, check_time_zone, now_ms};
+use anyhow::{Context, bail};
+use domain::account::Account;
+use domain::core_settings::SettingChecks;
+use domain::group::Group;
+use domain::import_from::{Existing, Foundation, Report, Rules, UnusedIds};
+use domain::secret::ServerKeys;
+use domain::setting::CoreSetting;
+use domain::source_url::SourceUrl;
+use domain::stream::Stream;
+use domain::stream_profile::StreamProfile;
+use domain::user::User;
+use storage::records::{next_profile_id, schema};
+use storage::{Error, Store};
+
+use self::gathered::Gathered;
+use self::write::NewRecords;
+use crate::auth::{SERVER_KEYS, stored_api_key};
+use crate::config::{Config, NewImportFrom};
+use crate::data::DataFolder;
+use crate::play::{printable, say};
+
+/// Reads the source, and writes what it contains unless this is a dry run. Prints a report.
+pub(super) fn run(config: &Config, new: &NewImportFrom) -> anyhow::Result<ExitCode> {
+    let folder = DataFolder::new(&config.data_dir);
+    // Before the source is read, which may take minutes.
+    let store = open(&folder, new.dry_run)?;
+    let mut gathered = Gathered::new()?;
+    let url = SourceUrl::new(new.source.as_str());
+    if url.is_http() {
+        let credentials = credentials::find(&url, new)?;
+        interface::read(&url, &credentials, &mut gathered)?;
+    } else {
+        export::read(Path::new(&new.source), &mut gathered)?;
+    }
+    gathered.finish()?;
+    let report = import(config, &store, gathered, new.dry_run)?;
+    store.close();
+    let title = if new.dry_run { "Nothing was written. An import would do this:" } else { "Imported:" };
+    say(title);
+    for line in report.to_string().lines() {
+        say(&printable(line));
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+/// Opens the store. A dry run without a store gets a temporary one.
+fn open(folder: &DataFolder, is_dry_run: bool) -> anyhow::Result<Store> {
+    if is_dry_run && !folder.store().exists() {
+        let store = Store::temporary(schema())?;
+        storage::seed(&store)?;
+        return Ok(store);
+    }
+    folder.open().context("import-from needs the store for itself; stop the gateway if it is running")
+}
+
+fn import(config: &Config, store: &Store, gathered: Gathered, is_dry_run: bool) -> anyhow::Result<Report> {
+    let Gathered { household, streams, mut report, .. } = gathered;
+    let existing = existing(store)?;
+    let profiles = &existing.stream_profiles;
+    let rules = Rules {
+        settings: SettingChecks {
+            base: &config.engine,
+            has_stream_profile: &|id| profiles.iter().any(|it| it.id == id),
+            has_time_zone: &|zone| check_time_zone(zone).is_ok(),
+            log_level_error: &|_| None,
+        },
+        check_cron: &check_cron,
+        now: now_ms(),
+    };
+    let foundation = Foundation::new(&household, &existing, &rules, &mut report);
+    let mut streams = streams.finish()?;
+    let resolved = resolve::resolve(store, &mut streams, &foundation, &existing, &mut report)?;
+    let dependents = foundation.dependents(&household, &existing, &resolved.ids, &rules, &mut report);
+    if is_dry_run {
+        return Ok(report);
+    }
+    let keys = store.collection::<ServerKeys>().get(SERVER_KEYS)?.context("the store has no keys")?;
+    let mut users = Vec::with_capacity(dependents.users.len());
+    for planned in &dependents.users {
+        let api_key = planned.api_key.as_ref().and_then(|it| stored_api_key(&keys, it));
+        users.push(User { api_key, ..planned.user.clone() });
+    }
+    write::write(store, NewRecords { foundation, dependents, users }, &mut streams, &resolved)?;
+    Ok(report)
+}
+
+/// Reads the records with which those of the source may conflict.
+fn existing(store: &Store) -> anyhow::Result<Existing> {
+    Ok(Existing {
+        groups: store.collection::<Group>().all()?,
+        stream_profiles: store.collection::<StreamProfile>().all()?,
+        accounts: store.collection::<Account>().all()?,
+        channels: store.collection().all()?,
+        users: store.collection::<User>().all()?,
+        settings: store.collection::<CoreSetting>().all()?,
+        unused: unused_ids(store)?,
+    })
+}
+
+/// Why a write that only looks ends.
+enum Looked {
+    Ids(UnusedIds),
+    Failed(Error),
+}
+
+impl From<Error> for Looked {
+    fn from(error: Error) -> Self {
+        Self::Failed(error)
+    }
+}
+
+/// Returns the first ids that no record ever had. Only a write knows them, so this one takes ids and is discarded.
+fn unused_ids(store: &Store) -> anyhow::Result<UnusedIds> {
+    let looked = store.write_blocking(|write| {
+        Err::<(), _>(Looked::Ids(UnusedIds {
+            group: write.next_id::<Group>()?,
+            stream_profile: write.next_id::<StreamProfile>()?,
+            account: next_profile_id(write)?.0,
+            stream: write.next_id::<Stream>()?,
+            channel: write.next_id::<domain::channel::Channel>()?,
+            user: write.next_id::<User>()?,
+            setting: write.next_id::<CoreSetting>()?,
+        }))
+    });
+    match looked {
+        Err(Looked::Ids(ids)) => Ok(ids),
+        Err(Looked::Failed(error)) => Err(error.into()),
+        Ok(()) => bail!("the store kept a write that was discarded"),
+    }
+}
