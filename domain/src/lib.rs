@@ -15,6 +15,7 @@
 //! 3. Search: [`streams`], all of them in columns.
 //! 4. Notifications: an [`event`], with its [`time`]. Changes by admins are recorded as entries of the [`audit`].
 //! 5. Playlists: [`playlist`]. Search and replace for admins: a [`pattern`].
+//! 6. Records of another service: [`import_from`].
 
 pub mod account;
 pub mod account_group;

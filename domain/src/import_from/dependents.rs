@@ -3,24 +3,28 @@
 use std::collections::HashMap;
 
 use super::household::Household;
+use super::lineups::lineups;
 use super::plan::{Existing, Foundation, Rules};
 use super::report::Report;
 use super::table::SourceTable;
 use super::users::{PlannedUser, users};
 use crate::channel::Channel;
 use crate::ids::StreamId;
+use crate::lineup::Lineup;
 use crate::setting::CoreSetting;
 
 /// The records that refer to streams, and those that refer to channels.
 #[derive(Debug, Clone, Default)]
 pub struct Dependents {
     pub channels: Vec<Channel>,
+    /// New lineups, and those of the store that get channels.
+    pub lineups: Vec<Lineup>,
     pub users: Vec<PlannedUser>,
     pub settings: Vec<CoreSetting>,
 }
 
 impl Foundation {
-    /// Converts channels, users and settings. `stream_ids` are the streams in the store by the ids of the source.
+    /// Converts channels, channel profiles, users and settings. `stream_ids` are the streams in the store by the ids of the source.
     pub fn dependents(
         &self,
         household: &Household,
@@ -30,17 +34,17 @@ impl Foundation {
         report: &mut Report,
     ) -> Dependents {
         let channels = self.channels(household, existing, stream_ids, rules, report);
-        let users = users(household, existing, rules, report);
+        let lineups = lineups(household, existing, &channels, report);
+        let users = users(household, existing, &lineups, rules, report);
         let settings = self.settings(household, existing, rules, report);
         for (table, text) in [
             (SourceTable::AccountFilters, "the gateway has none yet"),
             (SourceTable::ServerGroups, "the gateway has none yet"),
-            (SourceTable::ChannelProfiles, "the gateway has none yet"),
         ] {
             if household.count(table) > 0 {
                 report.note(format!("{} {}", household.count(table), table.label()), text);
             }
         }
-        Dependents { channels: channels.new, users, settings }
+        Dependents { channels: channels.new, lineups: lineups.changed, users, settings }
     }
 }

@@ -11,6 +11,7 @@ mod channels;
 mod dependents;
 mod household;
 mod ids;
+mod lineups;
 mod plan;
 mod report;
 mod row;

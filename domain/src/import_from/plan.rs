@@ -15,6 +15,7 @@ use crate::channel::Channel;
 use crate::core_settings::SettingChecks;
 use crate::group::{GROUP_NAME_CHARS_MAX, Group};
 use crate::ids::{AccountId, GroupId, StreamProfileId};
+use crate::lineup::Lineup;
 use crate::setting::CoreSetting;
 use crate::stream_profile::StreamProfile;
 use crate::user::User;
@@ -26,6 +27,7 @@ pub struct Existing {
     pub stream_profiles: Vec<StreamProfile>,
     pub accounts: Vec<Account>,
     pub channels: Vec<Channel>,
+    pub lineups: Vec<Lineup>,
     pub users: Vec<User>,
     pub settings: Vec<CoreSetting>,
     pub unused: UnusedIds,
@@ -40,13 +42,23 @@ pub struct UnusedIds {
     pub account: u32,
     pub stream: u32,
     pub channel: u32,
+    pub lineup: u32,
     pub user: u32,
     pub setting: u32,
 }
 
 impl Default for UnusedIds {
     fn default() -> Self {
-        Self { group: 1, stream_profile: 1, account: 1, stream: 1, channel: 1, user: 1, setting: 1 }
+        Self {
+            group: 1,
+            stream_profile: 1,
+            account: 1,
+            stream: 1,
+            channel: 1,
+            lineup: 1,
+            user: 1,
+            setting: 1,
+        }
     }
 }
 

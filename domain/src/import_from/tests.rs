@@ -105,6 +105,9 @@ fn small() -> Vec<(SourceTable, Value)> {
                 "api_key": "key-of-anna", "stream_limit": "2",
                 "custom_properties": "{\"xc_password\": \"remote\", \"hide_adult_content\": true, \"navOrder\": [1]}" }),
         ),
+        (SourceTable::ChannelProfiles, json!({ "id": "2", "name": "Kids" })),
+        (SourceTable::Memberships, json!({ "channel_profile_id": "2", "channel_id": "11", "enabled": "t" })),
+        (SourceTable::UserProfiles, json!({ "user_id": "3", "channelprofile_id": "2" })),
         (
             SourceTable::Settings,
             json!({ "id": "16", "key": "system_settings", "value": "{\"time_zone\": \"Europe/Berlin\"}" }),
@@ -156,6 +159,10 @@ fn an_empty_store_gets_everything_under_its_old_ids() {
     assert_eq!(planned.api_key.as_ref().map(|it| it.expose()), Some("key-of-anna"));
     assert!(user.hide_adult && user.custom_properties.len() == 1);
 
+    let lineup = &dependents.lineups[0];
+    assert_eq!((lineup.id.0, lineup.name.as_str(), lineup.has_new_channels), (2, "Kids", true));
+    assert!(lineup.contains(channel.id) && user.lineups == [lineup.id]);
+
     let settings: Vec<_> = dependents.settings.iter().map(|it| (it.key.as_str(), it.value.clone())).collect();
     assert_eq!(
         settings,
@@ -179,14 +186,28 @@ fn a_store_with_data_keeps_its_records_and_gets_only_what_it_lacks() {
         .accounts
         .extend(foundation.accounts.values().filter(|it| it.is_new).map(|it| it.account.clone()));
     existing.channels = dependents.channels.clone();
+    existing.lineups = dependents.lineups.clone();
     existing.users = dependents.users.iter().map(|it| it.user.clone()).collect();
     existing.settings = dependents.settings.clone();
-    existing.unused =
-        UnusedIds { group: 5, stream_profile: 10, account: 5, stream: 23, channel: 12, user: 4, setting: 3 };
+    existing.unused = UnusedIds {
+        group: 5,
+        stream_profile: 10,
+        account: 5,
+        stream: 23,
+        channel: 12,
+        lineup: 3,
+        user: 4,
+        setting: 3,
+    };
     let (again, nothing, report) = convert(&source, &existing, &[21, 22]);
     assert!(again.groups.is_empty() && again.stream_profiles.is_empty());
     assert!(again.accounts.values().all(|it| !it.is_new));
-    assert!(nothing.channels.is_empty() && nothing.users.is_empty() && nothing.settings.is_empty());
+    assert!(
+        nothing.channels.is_empty()
+            && nothing.lineups.is_empty()
+            && nothing.users.is_empty()
+            && nothing.settings.is_empty()
+    );
     assert_eq!((report.numbers("channels"), report.numbers("channel groups")), ((0, 1, 0, 0), (0, 1, 0, 0)));
     assert_eq!(report.numbers("users"), (0, 0, 0, 1), "a user of the same name may be somebody else");
 
@@ -222,6 +243,10 @@ fn a_broken_source_is_taken_as_far_as_it_makes_sense() {
         (SourceTable::Users, json!({ "id": "4", "username": "live", "password": HASH })),
         (SourceTable::Users, json!({ "id": "5", "username": "ANNA", "password": HASH })),
         (SourceTable::Users, json!({ "id": "6", "username": "bert", "password": "!", "user_level": "7", "api_key": "key-of-anna", "custom_properties": "[1]" })),
+        (SourceTable::ChannelProfiles, json!({ "id": "2", "name": "Twice" })),
+        (SourceTable::ChannelProfiles, json!({ "id": "4", "name": "" })),
+        (SourceTable::Memberships, json!({ "channel_profile_id": "404", "channel_id": "11" })),
+        (SourceTable::UserProfiles, json!({ "user_id": "6", "channelprofile_id": "4" })),
         (SourceTable::Settings, json!({ "id": "1", "key": "system_settings", "value": "[]" })),
         (SourceTable::Settings, json!({ "id": "2", "key": "dvr_settings", "value": "{\"a\": 1}" })),
     ]);
@@ -251,6 +276,12 @@ fn a_broken_source_is_taken_as_far_as_it_makes_sense() {
     let bert = &dependents.users[1];
     assert!(bert.user.password.is_none() && bert.api_key.is_none());
     assert_eq!(bert.user.level, UserLevel::Standard);
+    assert!(!bert.user.is_active, "the user's only channel profile was skipped");
+    let kids = &dependents.lineups[0];
+    assert_eq!(
+        (dependents.lineups.len(), kids.contains(ChannelId(11)), kids.contains(ChannelId(12))),
+        (1, true, false)
+    );
     for part in [
         "skipped: account Box: accounts of this type are not supported",
         "password of account Panel",

@@ -1,11 +1,12 @@
 //! Users of the other service.
 
-use std::collections::HashSet;
+use std::collections::{BTreeMap, BTreeSet, HashSet};
 
 use serde_json::{Map, Value};
 
 use super::household::Household;
 use super::ids::IdPicker;
+use super::lineups::PlannedLineups;
 use super::plan::{Existing, Rules};
 use super::report::Report;
 use super::row::{JSON_BYTES_MAX, SourceRow, plain};
@@ -61,6 +62,7 @@ pub struct PlannedUser {
 pub(super) fn users(
     household: &Household,
     existing: &Existing,
+    lineups: &PlannedLineups,
     rules: &Rules<'_>,
     report: &mut Report,
 ) -> Vec<PlannedUser> {
@@ -69,6 +71,10 @@ pub(super) fn users(
     let mut names: HashSet<String> = existing.users.iter().map(|it| User::name_key(&it.username)).collect();
     let existing_keys = existing.users.iter().filter_map(|it| it.api_key.as_ref());
     let mut api_keys: HashSet<String> = existing_keys.map(|it| it.key.expose().to_owned()).collect();
+    let mut profiles: BTreeMap<u32, Vec<u32>> = BTreeMap::new();
+    for (user, profile) in household.user_profiles.iter().collect::<BTreeSet<_>>() {
+        profiles.entry(*user).or_default().push(*profile);
+    }
     let mut planned = Vec::new();
     for row in rows {
         let kind = report.kind(SourceTable::Users.label());
@@ -92,6 +98,13 @@ pub(super) fn users(
             kind.change(&what, "the user level does not exist here; the user gets the next lower one");
         }
         fill(&mut user, row, rules);
+        let wanted = profiles.get(&source).map_or(&[][..], Vec::as_slice);
+        user.lineups = wanted.iter().filter_map(|it| lineups.ids.get(it).copied()).collect();
+        if user.lineups.is_empty() && !wanted.is_empty() {
+            // Without a lineup, the user would see all channels.
+            user.is_active = false;
+            kind.change(&what, "the channel profiles do not exist, so the user is inactive");
+        }
         let mut api_key = row.text("api_key").map(str::trim);
         if api_key
             .is_some_and(|it| it.len() > API_KEY_BYTES_MAX || !it.bytes().all(|it| it.is_ascii_graphic()))

@@ -21,6 +21,7 @@ use domain::account::Account;
 use domain::core_settings::SettingChecks;
 use domain::group::Group;
 use domain::import_from::{Existing, Foundation, Report, Rules, UnusedIds};
+use domain::lineup::Lineup;
 use domain::secret::ServerKeys;
 use domain::setting::CoreSetting;
 use domain::source_url::SourceUrl;
@@ -109,6 +110,7 @@ fn existing(store: &Store) -> anyhow::Result<Existing> {
         stream_profiles: store.collection::<StreamProfile>().all()?,
         accounts: store.collection::<Account>().all()?,
         channels: store.collection().all()?,
+        lineups: store.collection::<Lineup>().all()?,
         users: store.collection::<User>().all()?,
         settings: store.collection::<CoreSetting>().all()?,
         unused: unused_ids(store)?,
@@ -136,6 +138,7 @@ fn unused_ids(store: &Store) -> anyhow::Result<UnusedIds> {
             account: next_profile_id(write)?.0,
             stream: write.next_id::<Stream>()?,
             channel: write.next_id::<domain::channel::Channel>()?,
+            lineup: write.next_id::<Lineup>()?,
             user: write.next_id::<User>()?,
             setting: write.next_id::<CoreSetting>()?,
         }))

@@ -1,6 +1,6 @@
 //! Decides the ids of all streams, and which of them the store has already.
 
-use std::collections::{BTreeMap, HashMap, VecDeque};
+use std::collections::{BTreeMap, HashMap, HashSet, VecDeque};
 
 use domain::account::CUSTOM_ACCOUNT;
 use domain::ids::{AccountId, StreamId};
@@ -18,9 +18,8 @@ pub(super) struct ResolvedStreams {
     pub(super) ids: HashMap<u32, StreamId>,
     /// The new streams by account of the store: the account of the source, and how many there are.
     pub(super) new: BTreeMap<AccountId, Vec<(Option<u32>, usize)>>,
-    /// The new streams are those of the source with these ids of the store. Empty for a store without streams in the
-    /// same accounts.
-    pub(super) known: std::collections::HashSet<StreamId>,
+    /// The streams of the store that the source has as well.
+    pub(super) known: HashSet<StreamId>,
 }
 
 impl ResolvedStreams {

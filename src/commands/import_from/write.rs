@@ -1,18 +1,20 @@
 //! Writes the records of an import.
 //!
 //! A small import is one commit. A large one is several, in an order in which every state between two of them is
-//! consistent: groups and stream profiles, then each account with all its streams, then channels, users and settings.
+//! consistent: groups and stream profiles, then each account with all its streams, then channels, lineups, users and
+//! settings.
 //! An import that was interrupted is completed by running it again, because it finds what is there by names,
 //! addresses and uuids.
 
 use std::collections::HashMap;
+use std::hash::{BuildHasher, RandomState};
 
 use domain::channel::Channel;
 use domain::group::Group;
 use domain::ids::AccountId;
 use domain::import_from::{Dependents, Foundation};
+use domain::lineup::Lineup;
 use domain::setting::CoreSetting;
-use domain::source_url::SourceUrl;
 use domain::stream::Stream;
 use domain::stream_profile::StreamProfile;
 use domain::user::User;
@@ -40,7 +42,9 @@ impl NewRecords {
         let foundation = &self.foundation;
         let n_foundation =
             foundation.groups.len() + foundation.stream_profiles.len() + foundation.accounts.len();
-        n_foundation + self.dependents.channels.len() + self.users.len() + self.dependents.settings.len()
+        let dependents = &self.dependents;
+        let n_dependents = dependents.channels.len() + dependents.lineups.len() + dependents.settings.len();
+        n_foundation + n_dependents + self.users.len()
     }
 
     fn put_foundation(&self, write: &mut Write<'_>) -> storage::Result<()> {
@@ -50,6 +54,7 @@ impl NewRecords {
 
     fn put_dependents(&self, write: &mut Write<'_>) -> storage::Result<()> {
         put::<Channel>(write, &self.dependents.channels)?;
+        put::<Lineup>(write, &self.dependents.lineups)?;
         put(write, &self.users)?;
         put::<CoreSetting>(write, &self.dependents.settings)
     }
@@ -94,6 +99,7 @@ pub(super) fn write(
         write_account(store, &records.foundation, *account, None, streams, resolved)?;
     }
     write_in_chunks::<Channel>(store, &records.dependents.channels)?;
+    write_in_chunks::<Lineup>(store, &records.dependents.lineups)?;
     write_in_chunks::<User>(store, &records.users)?;
     write_in_chunks::<CoreSetting>(store, &records.dependents.settings)
 }
@@ -146,17 +152,18 @@ fn each_new(
     mut visit: impl FnMut(Stream) -> anyhow::Result<()>,
 ) -> anyhow::Result<()> {
     let Some(sources) = resolved.new.get(&account) else { return Ok(()) };
-    // How many streams of the account have an address.
-    let mut seen: HashMap<SourceUrl, u32> = HashMap::new();
+    // How many streams of the account have an address, by the hash of the address: a million addresses are large.
+    let hasher = RandomState::new();
+    let mut seen: HashMap<u64, u32> = HashMap::new();
     store.collection::<Stream>().for_each_of(u64::from(account.0), |stream| {
-        *seen.entry(stream.provider.url).or_default() += 1;
+        *seen.entry(hasher.hash_one(&stream.provider.url)).or_default() += 1;
     })?;
     for (source, _) in sources {
         streams.for_each(*source, |stream| {
             let Some(id) = resolved.ids.get(&stream.id).filter(|it| !resolved.known.contains(it)) else {
                 return Ok(());
             };
-            let n_seen = seen.entry(stream.url.clone()).or_default();
+            let n_seen = seen.entry(hasher.hash_one(&stream.url)).or_default();
             let nth = *n_seen;
             *n_seen += 1;
             visit(stream.into_stream(*id, account, nth, foundation))

@@ -150,6 +150,8 @@ async fn a_household_moves_with_its_ids_passwords_and_addresses() {
     // The first stream of the channel is down.
     provider.path(BACKUP).answers(crate::support::upstream::MockResponse::status(404));
     watch_news(&gateway).await;
+    let profile = anna.get("/api/channels/profiles/1/").await.body;
+    assert_eq!((&profile["name"], &profile["channels"]), (&json!("Kids"), &json!([11])), "{profile}");
     let live = fetch(gateway.address, Request::get("/live/kid/kid-tv/12.ts").method("HEAD")).await;
     assert_eq!(live.status(), 403, "hidden from viewers: {}", live.text());
 }
