@@ -58,7 +58,9 @@ pub(super) fn lineups(
             // In a store with data, the other channels stay out.
             let others = existing.channels.iter().map(|it| it.id).filter(|it| has_all && !all.contains(it));
             lineup.exceptions.extend(others);
-            members.iter().for_each(|it| drop(lineup.set(*it, true)));
+            for member in members {
+                lineup.set(*member, true);
+            }
             kind.taken += 1;
             planned.ids.insert(source, lineup.id);
             planned.changed.push(lineup);

@@ -18,7 +18,7 @@ use domain::setting::CoreSetting;
 use domain::stream::Stream;
 use domain::stream_profile::StreamProfile;
 use domain::user::User;
-use storage::{Error, Record, Store, Write};
+use storage::{Record, Store, Write};
 
 use super::resolve::ResolvedStreams;
 use super::spool::SpooledStreams;
@@ -179,7 +179,7 @@ fn put<T: Record>(write: &mut Write<'_>, records: &[T]) -> storage::Result<()> {
 fn write_in_chunks<T: Record + Clone>(store: &Store, records: &[T]) -> anyhow::Result<()> {
     for chunk in records.chunks(RECORDS_AT_ONCE) {
         let chunk = chunk.to_vec();
-        store.write_blocking(move |write| Ok::<_, Error>(put(write, &chunk)?))?;
+        store.write_blocking(move |write| put(write, &chunk))?;
     }
     Ok(())
 }
