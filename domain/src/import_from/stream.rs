@@ -100,8 +100,8 @@ pub(super) fn web_address(text: &str) -> Option<String> {
 mod tests {
     use serde_json::{Value, json};
 
-    use super::super::table::SourceTable;
     use super::*;
+    use crate::import_from::SourceTable;
 
     fn read(values: &[(&str, Value)]) -> Result<SourceStream, &'static str> {
         SourceStream::read(&SourceRow::new(SourceTable::Streams, values.iter().cloned()))

@@ -138,11 +138,12 @@ async fn a_household_moves_over_the_rest_interface() {
             (store.collection::<Stream>().all().unwrap(), store.collection::<Channel>().all().unwrap())
         })
         .await;
-    let ids: Vec<_> = streams.iter().map(|it| (it.id.0, it.account.0)).collect();
+    let mut ids: Vec<_> = streams.iter().map(|it| (it.id.0, it.account.0)).collect();
+    ids.sort_unstable();
     assert_eq!(ids, [(21, 2), (22, 2), (23, 1)]);
     assert_eq!(channels[0].streams.iter().map(|it| it.0).collect::<Vec<_>>(), [21, 22]);
     let gateway = data.gateway().await;
-    watch_news(&gateway).await;
+    watch_news(&gateway, "news").await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
