@@ -11,8 +11,8 @@ use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Weak};
 
 use actors::{
-    Events, Importer, LeaseInfo, LiveSettings, MetricsSnapshot, Plans, SlotsSnapshot, Switchboard, System,
-    Trials,
+    Events, Fetch, Importer, LeaseInfo, LiveSettings, MetricsSnapshot, Plans, SlotsSnapshot, Switchboard,
+    System, Trials,
 };
 use domain::account::Account;
 use domain::ids::ProfileId;
@@ -22,10 +22,12 @@ use storage::Models;
 use crate::auth::{Auth, SetupCode};
 use crate::config::{Config, NetworkClass, UserNetworks};
 use crate::files::Files;
+use crate::gateway::install_tls;
 use crate::http::admission::Admission;
 use crate::http::caller::Caller;
 use crate::http::network_refusals::{NetworkDenial, NetworkRefusals};
 use crate::http::reply::Refusal;
+use crate::logo_cache::LogoCache;
 use crate::rest::frame::pace::WritePace;
 
 /// Services and configuration of one gateway.
@@ -33,6 +35,9 @@ pub(crate) struct App {
     pub(crate) config: Config,
     pub(crate) models: Models,
     pub(crate) files: Files,
+    /// Held while files of logos are saved or deleted.
+    pub(crate) logo_files: tokio::sync::Mutex<()>,
+    pub(crate) logo_cache: Arc<LogoCache>,
     pub(crate) auth: Auth,
     /// Lets its owner create the first admin.
     pub(crate) setup_code: SetupCode,
@@ -82,6 +87,8 @@ impl App {
             is_draining: AtomicBool::new(false),
             system: Arc::downgrade(system),
             files: Files::new(&config.data_dir),
+            logo_files: tokio::sync::Mutex::new(()),
+            logo_cache: Arc::new(logo_cache(&config, system)),
             config,
             models,
             events,
@@ -145,6 +152,19 @@ impl App {
     pub(crate) fn discovered_limit(&self, account: &Account, profile: ProfileId) -> Option<u32> {
         self.system.upgrade()?.discovered_limit(profile, account.updated_at)
     }
+}
+
+/// Creates the cache of logos, whose client connects to the gateway itself only on request of an admin.
+fn logo_cache(config: &Config, system: &System) -> LogoCache {
+    install_tls();
+    let own_listeners = system.plans().conditions().own_listeners;
+    LogoCache::new(config.data_dir.join("cache/logos"), |limits| {
+        let fetch = Fetch::new(limits)?.beside(own_listeners);
+        Ok(match &config.user_agent {
+            Some(agent) => fetch.known_as(agent),
+            None => fetch,
+        })
+    })
 }
 
 impl fmt::Debug for App {

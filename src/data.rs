@@ -54,6 +54,7 @@ impl DataFolder {
         self.create().map_err(|source| DataError::Folder { root: self.root.clone(), source })?;
         let store = Store::open(&self.store(), &self.key(), schema())?;
         storage::seed(&store)?;
+        storage::link_logos(&store)?;
         Ok(store)
     }
 

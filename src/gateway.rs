@@ -246,6 +246,7 @@ async fn start_system(
     let system = runtimes.work.spawn(async move {
         let system = System::start(effective_settings(&models, &base), plans, parts).await?;
         system.follow(models.clone(), base);
+        system.keep_health(models.clone());
         system.import_into(models, fetch);
         Ok(system)
     });

@@ -17,6 +17,8 @@ pub mod demo;
 mod files;
 mod gateway;
 mod http;
+mod images;
+mod logo_cache;
 mod metrics;
 pub mod play;
 mod player;

@@ -21,6 +21,7 @@ mod clock;
 mod egress;
 mod events;
 mod fetch;
+mod health;
 mod importer;
 mod live_settings;
 mod memory;
@@ -45,6 +46,7 @@ pub use self::channel::{ChannelStatus, ClientStatus, SwitchOutcome, SwitchTo, Wa
 pub use self::clock::now_ms;
 pub use self::events::{Events, NumberedEvent};
 pub use self::fetch::{Fetch, FetchBody, FetchError, FetchLimits};
+pub use self::health::HealthTable;
 pub use self::importer::{
     ImportError, ImportOptions, ImportSummary, Importer, RefreshPhase, RefreshStart, RefreshStatus,
     RepackError, SyncSummary, import, repack_group,

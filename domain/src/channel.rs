@@ -7,7 +7,7 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::{Map, Value};
 use uuid::Uuid;
 
-use crate::ids::{AccountId, ChannelId, GroupId, StreamId, StreamProfileId};
+use crate::ids::{AccountId, ChannelId, GroupId, LogoId, StreamId, StreamProfileId};
 use crate::user::UserLevel;
 
 /// A channel: a lineup entry that viewers choose, with the streams that can play it.
@@ -21,14 +21,20 @@ pub struct Channel {
     pub number: Option<ChannelNumber>,
     #[serde(default)]
     pub group: Option<GroupId>,
-    /// Address of the logo.
+    /// Address of the logo: that of the logo record, if there is one.
     #[serde(default)]
     pub logo: Option<String>,
+    /// The logo record. Channels of an earlier version have only an address.
+    #[serde(default)]
+    pub logo_id: Option<LogoId>,
     /// Its id in a programme guide.
     #[serde(default)]
     pub tvg_id: Option<String>,
     /// The failover order; the first stream is tried first.
     pub streams: Vec<StreamId>,
+    /// Whether a start tries the streams by their health first; equally healthy ones are in the failover order.
+    #[serde(default)]
+    pub healthiest_first: bool,
     /// The delivery of its streams that have no stream profile of their own.
     #[serde(default)]
     pub stream_profile: Option<StreamProfileId>,
@@ -92,8 +98,10 @@ impl Channel {
             number: None,
             group: None,
             logo: None,
+            logo_id: None,
             tvg_id: None,
             streams: Vec::new(),
+            healthiest_first: false,
             stream_profile: None,
             enabled: true,
             user_level: UserLevel::default(),

@@ -205,6 +205,14 @@ pub fn reach_of(
     }
 }
 
+/// Returns the reach of other addresses that the playlist of an account names, such as those of logos.
+pub fn reach_of_account(account: &Account, refresh: Option<&RefreshRecord>) -> Reach {
+    match origin_of(account, refresh) {
+        Some(origin) => Reach::named_by(origin, account.allowed_networks),
+        None => Reach::typed(account.allowed_networks),
+    }
+}
+
 /// Returns the network that the streams of an account were imported from; `None` for streams of a local file.
 fn origin_of(account: &Account, refresh: Option<&RefreshRecord>) -> Option<Distance> {
     match (refresh.and_then(|it| it.origin), &account.list) {

@@ -57,6 +57,11 @@ id! {
 }
 
 id! {
+    /// A logo of channels.
+    LogoId
+}
+
+id! {
     /// A stream profile: a way to deliver streams.
     StreamProfileId
 }

@@ -7,13 +7,15 @@
 //! The records know no file format; [`playlist`] converts between both. In reading order:
 //!
 //! 1. Records: a [`channel`] has [`stream`]s; a stream is an address ([`source_url`]) of an [`account`]; a
-//!    [`stream_profile`] determines its delivery; a [`group`] sorts channels; a [`lineup`] selects those that a [`user`]
-//!    may watch, and a [`user_group`] sorts users; a [`secret`] prints without its value. [`ids`] has their ids, [`settings`] those of the operator, [`setting`] the record of a
+//!    [`stream_profile`] determines its delivery; a [`group`] sorts channels, and a [`logo`] is their picture; a [`lineup`]
+//!    selects those that a [`user`] may watch, and a [`user_group`] sorts users; a [`secret`] prints without its value.
+//!    [`ids`] has their ids, [`settings`] those of the operator, [`setting`] the record of a
 //!    setting that admins change, and [`core_settings`] its meaning.
 //! 2. Decisions: the [`plan`] of a live channel, the assignment of slots and seats ([`limits`]), and the stream to play
 //!    next ([`playout`]).
-//! 3. Search: [`streams`], all of them in columns.
-//! 4. Notifications: an [`event`], with its [`time`]. Changes by admins are recorded as entries of the [`audit`].
+//! 3. Search: [`streams`], all of them in columns. Their [`health`], as plays show it.
+//! 4. Notifications: an [`event`], with its [`time`]. Changes by admins are recorded as entries of the [`audit`], and
+//!    those of many records at once can be taken back: [`undo`].
 //! 5. Playlists: [`playlist`]. Search and replace for admins: a [`pattern`].
 //! 6. Records of another service: [`import_from`].
 
@@ -28,11 +30,13 @@ pub mod egress;
 pub mod event;
 pub mod ffmpeg;
 pub mod group;
+pub mod health;
 pub mod ids;
 pub mod import_from;
 pub mod limits;
 pub mod lineup;
 pub mod login;
+pub mod logo;
 pub mod pattern;
 pub mod plan;
 pub mod playlist;
@@ -46,5 +50,6 @@ pub mod stream;
 pub mod stream_profile;
 pub mod streams;
 pub mod time;
+pub mod undo;
 pub mod user;
 pub mod user_group;

@@ -109,6 +109,11 @@ impl Pattern {
         Cow::Owned(changed)
     }
 
+    /// Returns whether the pattern occurs in a text of at most [`TEXT_BYTES_MAX`] bytes.
+    pub fn is_match(&self, text: &str) -> bool {
+        text.len() <= TEXT_BYTES_MAX && self.find.is_match(text)
+    }
+
     /// Appends the replacement of one match, until the result is too long anyway.
     fn push(&self, found: &Captures<'_>, changed: &mut String) {
         for part in &self.replace {

@@ -58,7 +58,7 @@ fn playlist<'a>(
             name: &channel.name,
             url: &stream_url(host, channel),
             tvg_id: channel.tvg_id.as_deref().unwrap_or_default(),
-            tvg_logo: channel.logo.as_deref().unwrap_or_default(),
+            tvg_logo: &logo_url(host, channel).unwrap_or_default(),
             tvg_chno: channel.number,
             group: group(channel).unwrap_or_default(),
         };
@@ -70,6 +70,12 @@ fn playlist<'a>(
 /// Returns the URL of a channel. Players store it permanently, so it contains nothing that changes.
 pub(crate) fn stream_url(host: &str, channel: &Channel) -> String {
     format!("http://{host}/proxy/ts/stream/{}", channel.uuid)
+}
+
+/// Returns the URL of the logo of a channel. Uploaded logos are on the host of the request.
+pub(crate) fn logo_url(host: &str, channel: &Channel) -> Option<String> {
+    let url = channel.logo.as_deref()?;
+    Some(if url.starts_with('/') { format!("http://{host}{url}") } else { url.to_owned() })
 }
 
 #[cfg(test)]

@@ -13,8 +13,9 @@ use uuid::Uuid;
 
 use crate::rest::frame::refuse::refused_writes;
 
-/// Collections whose changes are not reported: internal ones, and the audit trail, which grows with every change.
-const NOT_REPORTED: [&str; 2] = ["server_keys", "audit"];
+/// Collections whose changes are not reported: internal ones, those that change by themselves, and the audit trail, which
+/// grows with every change.
+const NOT_REPORTED: [&str; 4] = ["server_keys", "audit", "undo_parts", "stream_health"];
 
 /// A notification, with the frame for each audience.
 #[derive(Debug)]

@@ -9,6 +9,7 @@ use media::source::Upstream;
 use tokio::runtime::Handle;
 
 use crate::events::Events;
+use crate::health::HealthTable;
 use crate::live_settings::LiveSettings;
 use crate::plans::Plans;
 use crate::registry::Registry;
@@ -29,6 +30,7 @@ pub(crate) struct LiveEnv {
     pub(crate) registry: Arc<Registry>,
     pub(crate) next_client: AtomicU64,
     pub(crate) timelines: Arc<Timelines>,
+    pub(crate) health: HealthTable,
 }
 
 impl LiveEnv {

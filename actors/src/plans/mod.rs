@@ -8,6 +8,7 @@ use std::sync::Arc;
 
 use domain::account::{Account, RefreshRecord};
 use domain::core_settings::{STREAM_SETTINGS, default_stream_profile};
+use domain::health::{self, SCORE_UNKNOWN};
 use domain::ids::{AccountId, StreamId, StreamProfileId};
 use domain::plan::{self, Plan, PlanContext, PlanRecords};
 use domain::server_group::ServerGroupMembers;
@@ -17,6 +18,8 @@ use parking_lot::Mutex;
 use storage::Models;
 use tracing::error;
 use uuid::Uuid;
+
+use crate::health::HealthTable;
 
 /// A target that a client can watch. The two variants cannot collide: a channel and a stream with the same number are
 /// different targets.
@@ -62,6 +65,11 @@ pub trait Plans: Send + Sync + 'static {
     fn conditions(&self) -> PlanContext {
         PlanContext::default()
     }
+
+    /// Returns the health of streams that the plans consider.
+    fn health(&self) -> HealthTable {
+        HealthTable::default()
+    }
 }
 
 /// Number of streams per generation of the cache; two generations are kept. More than all watched channels need.
@@ -76,6 +84,7 @@ pub struct StorePlans {
     /// The delivery if the core settings name no stream profile.
     default: Delivery,
     conditions: PlanContext,
+    health: HealthTable,
     streams: Mutex<StreamCache>,
 }
 
@@ -83,7 +92,13 @@ impl StorePlans {
     /// Creates plans from a store. `default` applies to streams and channels without a stream profile, if the core
     /// settings name none either. The context is empty until [`StorePlans::under`] sets it.
     pub fn new(models: Models, default: Delivery) -> Self {
-        Self { models, default, conditions: PlanContext::default(), streams: Mutex::default() }
+        Self {
+            models,
+            default,
+            conditions: PlanContext::default(),
+            health: HealthTable::default(),
+            streams: Mutex::default(),
+        }
     }
 
     /// Sets the context of the plans.
@@ -139,6 +154,10 @@ impl PlanRecords for StorePlans {
     fn conditions(&self) -> &PlanContext {
         &self.conditions
     }
+
+    fn health_rank(&self, stream: StreamId) -> u8 {
+        health::rank(self.health.score(stream).unwrap_or(SCORE_UNKNOWN))
+    }
 }
 
 impl Plans for StorePlans {
@@ -164,6 +183,10 @@ impl Plans for StorePlans {
 
     fn conditions(&self) -> PlanContext {
         self.conditions.clone()
+    }
+
+    fn health(&self) -> HealthTable {
+        self.health.clone()
     }
 }
 

@@ -51,6 +51,7 @@ use crate::channel::{self, LiveEnv};
 use crate::channels::{self, ChannelTable};
 use crate::events::{self, Bus, Events};
 use crate::fetch::Fetch;
+use crate::health::{self, HealthTable};
 use crate::importer::{self, Importer, Imports, RefreshProgress};
 use crate::live_settings::LiveSettings;
 use crate::plans::Plans;
@@ -148,6 +149,8 @@ pub struct System {
     root_task: parking_lot::Mutex<Option<JoinHandle<()>>>,
     /// The follower of the store, if it runs; ends with the system.
     follower: parking_lot::Mutex<Option<RespawnedTask>>,
+    /// The task that measures and stores the health of streams, if it runs; ends with the system.
+    health_keeper: parking_lot::Mutex<Option<(RespawnedTask, Models)>>,
     /// Makes the next reading of the metrics panic.
     #[cfg(any(test, feature = "testing"))]
     count_fails: std::sync::atomic::AtomicBool,
@@ -185,6 +188,7 @@ impl System {
         let ring_bytes = settings.ring_budget_bytes.unwrap_or_else(|| {
             memory::usable_bytes().map_or(RING_BYTES_FALLBACK, |it| it / RING_MEMORY_SHARE)
         });
+        let health = plans.health();
         let env = Arc::new(LiveEnv {
             plans,
             packets: parts.packets,
@@ -195,6 +199,7 @@ impl System {
             registry: Arc::new(Registry::default()),
             next_client: AtomicU64::new(1),
             timelines: Arc::new(Timelines::default()),
+            health,
             settings: LiveSettings::new(settings),
         });
         let (counter, stop) = (Arc::new(AtomicU64::new(0)), CancellationToken::new());
@@ -220,6 +225,7 @@ impl System {
             root,
             root_task,
             follower: parking_lot::Mutex::new(None),
+            health_keeper: parking_lot::Mutex::new(None),
             #[cfg(any(test, feature = "testing"))]
             count_fails: Default::default(),
         })
@@ -283,6 +289,19 @@ impl System {
         *self.follower.lock() = Some(following);
     }
 
+    /// Returns the health of streams.
+    pub fn health(&self) -> HealthTable {
+        self.state.env.health.clone()
+    }
+
+    /// Measures the streams that play, and stores their health, until the system ends. Begins with the stored health. A
+    /// second call replaces the first.
+    pub fn keep_health(&self, models: Models) {
+        let (table, of) = (self.health(), models.clone());
+        let keeper = tasks::respawn("the health of streams", move || health::keep(table.clone(), of.clone()));
+        *self.health_keeper.lock() = Some((keeper, models));
+    }
+
     /// Changes the settings. Playback continues; later waits and new channels use the new settings.
     ///
     /// # Errors
@@ -330,6 +349,11 @@ impl System {
             tokio::time::timeout(CHANNELS_DEADLINE, self.state.channel_table.emptied()).await.is_ok();
         self.state.trials.ended().await;
         let sockets = tokio::time::timeout(CLOSER_DEADLINE, self.closer.idle()).await.is_ok();
+        let keeper = self.health_keeper.lock().take();
+        if let Some((task, models)) = keeper {
+            drop(task);
+            self.health().write(&models).await;
+        }
         // In reverse start order, each after its queued messages, so that no event is lost.
         for who in CHILDREN.iter().rev() {
             if let Some(actor) = self.state.addresses.of(*who) {

@@ -287,7 +287,12 @@ impl Channel {
         set(&mut self.name, &before.name, &after.name);
         set(&mut self.number, &before.number, &after.number);
         set(&mut self.group, &before.group, &after.group);
+        let logo = self.logo.clone();
         set(&mut self.logo, &before.logo, &after.logo);
+        if self.logo != logo {
+            // The record has the earlier address.
+            self.logo_id = None;
+        }
         set(&mut self.tvg_id, &before.tvg_id, &after.tvg_id);
         set(&mut self.stream_profile, &before.stream_profile, &after.stream_profile);
         self.auto = Some(Box::new(auto));
@@ -315,6 +320,7 @@ impl Channel {
             || !self.enabled
             || self.user_level != UserLevel::default()
             || self.is_adult
+            || self.healthiest_first
             || !self.custom_properties.is_empty()
     }
 }

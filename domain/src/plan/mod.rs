@@ -17,6 +17,7 @@ use crate::account::{Account, AccountProfile, RefreshRecord};
 use crate::channel::{Channel, ChannelNumber};
 use crate::command::Argv;
 use crate::egress::{Reach, account_headers, reach_of};
+use crate::health::{SCORE_UNKNOWN, rank};
 use crate::ids::{AccountId, ChannelId, ProfileId, ServerGroupId, StreamId, StreamProfileId};
 use crate::pattern::Pattern;
 use crate::playout::PlayoutCandidate;
@@ -158,11 +159,15 @@ pub trait PlanRecords {
     /// Returns the profile for streams and channels without one.
     fn default_profile(&self) -> Arc<StreamProfile>;
     fn conditions(&self) -> &PlanContext;
+    /// Returns the rank of a stream by its health; the healthiest has the lowest.
+    fn health_rank(&self, _: StreamId) -> u8 {
+        rank(SCORE_UNKNOWN)
+    }
 }
 
 /// Builds the plan of a channel.
 ///
-/// Streams are in the order of the channel; each has one candidate per active profile of its account, the default
+/// Streams are in the order of the channel, or by their health if the channel says so; each has one candidate per active profile of its account, the default
 /// profile first, with the address that the profile rewrites. The delivery is that of the stream's own stream profile,
 /// else of its channel's, else the default. Streams that the gateway cannot read itself are read by ffmpeg, if it is
 /// installed. Deleted streams and those of inactive accounts are omitted silently.
@@ -178,7 +183,11 @@ pub fn plan_channel(channel: &Channel, records: &impl PlanRecords) -> Plan {
     let channel_profile = profile_of(channel.stream_profile);
     let mut rewrites = Rewrites::default();
     let mut readers = StreamReaders::new(records.conditions().has_ffmpeg, channel.uuid);
-    for stream in channel.streams.iter().filter_map(|id| records.stream(*id)) {
+    let mut streams: Vec<_> = channel.streams.iter().filter_map(|id| records.stream(*id)).collect();
+    if channel.healthiest_first {
+        streams.sort_by_cached_key(|it| records.health_rank(it.id));
+    }
+    for stream in streams {
         let Some(account) = records.account(stream.account).filter(|it| it.is_active) else { continue };
         let profile = profile_of(stream.stream_profile).or_else(|| channel_profile.clone());
         let profile = profile.unwrap_or_else(|| records.default_profile());

@@ -70,6 +70,11 @@ impl PlanRecords for TestRecords {
     fn conditions(&self) -> &PlanContext {
         &self.conditions
     }
+
+    /// Stream 3 is the healthiest; the others are equal.
+    fn health_rank(&self, stream: StreamId) -> u8 {
+        u8::from(stream != StreamId(3))
+    }
 }
 
 fn records(streams: &[Stream], accounts: &[Account], default: Delivery) -> TestRecords {
@@ -99,6 +104,17 @@ fn candidates_are_the_streams_in_order_with_the_profiles_of_their_accounts_defau
         (pool.max_streams, pool.account_name.as_str(), pool.release_delay.as_secs()),
         (1, "account 1", 1)
     );
+}
+
+#[test]
+fn the_healthiest_streams_come_first_if_the_channel_says_so() {
+    let streams = [stream(2, 1, "http://h/2"), stream(1, 1, "http://h/1"), stream(3, 1, "http://h/3")];
+    let records = records(&streams, &[account(1, 1)], Delivery::Proxy);
+    let mut channel = Channel::new(ChannelId(1), Uuid::nil(), "News", 0);
+    channel.streams = streams.iter().map(|it| it.id).collect();
+    assert_eq!(order(&plan_channel(&channel, &records)), [(2, 10), (1, 10), (3, 10)]);
+    channel.healthiest_first = true;
+    assert_eq!(order(&plan_channel(&channel, &records)), [(3, 10), (2, 10), (1, 10)]);
 }
 
 #[test]

@@ -9,6 +9,7 @@ use tokio::time::Instant;
 
 use crate::pump::clock::{ClockMonitor, ClockReading};
 use crate::source::Source;
+use crate::ts::picture::PictureSize;
 use crate::ts::tables::Tables;
 
 /// Selects the source of a pump. When the last handle is dropped, the pump ends.
@@ -64,6 +65,11 @@ impl PumpHandle {
     pub fn tables(&self) -> Option<Arc<Tables>> {
         self.shared.tables.lock().clone()
     }
+
+    /// Returns the picture size of the current source, once it is known.
+    pub fn picture(&self) -> Option<PictureSize> {
+        *self.shared.picture.lock()
+    }
 }
 
 struct Alive(Arc<PumpShared>);
@@ -91,6 +97,7 @@ pub(super) struct PumpShared {
     changed: Notify,
     clock: Mutex<Option<ClockMonitor>>,
     tables: Mutex<Option<Arc<Tables>>>,
+    picture: Mutex<Option<PictureSize>>,
 }
 
 /// A mailbox for one command about each of the two sources. A newer command replaces an older one, because each defines
@@ -168,6 +175,7 @@ impl CommandReceiver {
     pub(super) fn stop_clock(&self) {
         *self.0.clock.lock() = None;
         *self.0.tables.lock() = None;
+        *self.0.picture.lock() = None;
     }
 
     pub(super) fn record_pcr(&self, pcr: u64, is_break: bool, now: Instant) {
@@ -186,6 +194,10 @@ impl CommandReceiver {
         if let Some(clock) = self.0.clock.lock().as_mut() {
             clock.pause(until);
         }
+    }
+
+    pub(super) fn set_picture(&self, size: PictureSize) {
+        *self.0.picture.lock() = Some(size);
     }
 
     pub(super) fn set_tables(&self, tables: Option<&Tables>) {

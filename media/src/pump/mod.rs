@@ -38,6 +38,7 @@ use crate::source::{Source, Supply};
 use crate::splice::{Continuation, Splice, SpliceSettings};
 use crate::ts::align::Aligner;
 use crate::ts::packet::{Packet, packets};
+use crate::ts::picture::PictureReader;
 
 pub use crate::pump::clock::ClockReading;
 pub use crate::pump::handle::PumpHandle;
@@ -196,6 +197,8 @@ struct SourceReader {
     pacer: Pacer,
     silence: SilenceMonitor,
     payload: PayloadFilter,
+    /// Present until the size of the picture is known.
+    picture: Option<PictureReader>,
     unsynced_since: Option<Instant>,
 }
 
@@ -208,6 +211,7 @@ impl SourceReader {
             pacer,
             silence: SilenceMonitor::new(settings.silence_suspected_after, settings.stall_timeout, now),
             payload: PayloadFilter::default(),
+            picture: None,
             unsynced_since: None,
         }
     }
@@ -431,6 +435,9 @@ impl<N: Fn(PumpMessage)> Pump<N> {
         let has_output = batch.commit() > 0;
         if self.splice.take_table_change() {
             self.shared.set_tables(self.splice.source_tables());
+            if let Some(following) = &mut self.following {
+                following.reader.picture = self.splice.source_tables().and_then(PictureReader::of);
+            }
         }
         if has_output {
             self.report_playing(now);
@@ -523,6 +530,9 @@ impl<N: Fn(PumpMessage)> Pump<N> {
                 self.splice.packet(packet, at, &mut batch);
                 let Some(tables) = self.splice.source_tables() else { continue };
                 has_payload |= reader.payload.packet(tables, packet);
+                if let Some(picture) = &mut reader.picture {
+                    picture.packet(packet);
+                }
                 // A packet with a clock reference may have no payload.
                 if let Some(pcr) = packet.pcr().filter(|_| tables.pmt.pcr_pid == packet.pid()) {
                     self.shared.record_pcr(pcr, packet.discontinuity(), now);
@@ -537,6 +547,11 @@ impl<N: Fn(PumpMessage)> Pump<N> {
         reader.silence.expect(expected, self.settings.stall_timeout);
         if self.splice.take_table_change() {
             self.shared.set_tables(self.splice.source_tables());
+            reader.picture = self.splice.source_tables().and_then(PictureReader::of);
+        }
+        if let Some(size) = reader.picture.as_ref().and_then(PictureReader::known_size) {
+            self.shared.set_picture(size);
+            reader.picture = None;
         }
         if is_paced {
             self.writer.keep_longer(reader.pacer.due(), now);

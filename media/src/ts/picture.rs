@@ -60,6 +60,11 @@ impl PictureReader {
         }
     }
 
+    /// Returns the size if it was found in complete pictures. Does not search.
+    pub fn known_size(&self) -> Option<PictureSize> {
+        self.size
+    }
+
     /// Returns the size, if it was found.
     pub fn size(&mut self) -> Option<PictureSize> {
         if self.size.is_none() {

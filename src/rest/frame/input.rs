@@ -117,6 +117,15 @@ impl FieldErrors {
         FieldErrors(self.0.into_iter().map(of_field).collect())
     }
 
+    /// Returns the errors of an object as those of the field that contains it.
+    pub(crate) fn inside(self, field: &str) -> Self {
+        let messages = self.0.into_iter();
+        let messages = messages.flat_map(|(name, messages)| {
+            messages.into_iter().map(move |it| if name == NO_FIELD { it } else { format!("{name}: {it}") })
+        });
+        FieldErrors(BTreeMap::from([(field.to_owned(), messages.collect())]))
+    }
+
     /// Returns the value if there are no errors.
     pub(crate) fn or<T>(self, value: T) -> Result<T, Self> {
         if self.0.is_empty() { Ok(value) } else { Err(self) }
@@ -152,6 +161,10 @@ impl Query {
     /// Decodes a query. Bytes that are not UTF-8 become the replacement character.
     pub(crate) fn parse(text: &str) -> Self {
         Query { pairs: form_urlencoded::parse(text.as_bytes()).into_owned().collect() }
+    }
+
+    pub(super) fn of(pairs: Vec<(String, String)>) -> Self {
+        Query { pairs }
     }
 
     pub(crate) fn pairs(&self) -> &[(String, String)] {

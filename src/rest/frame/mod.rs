@@ -9,6 +9,7 @@ pub(crate) mod call;
 mod conform;
 pub(super) mod dispatch;
 pub(crate) mod field;
+pub(crate) mod filter;
 pub(crate) mod input;
 pub(super) mod list;
 pub(super) mod openapi;

@@ -351,6 +351,11 @@ impl Schemas {
                     "detail": { "type": "string", "example": "Not found." },
                     "code": { "type": "string", "description": "Reason for which a token is invalid." },
                     "messages": { "type": "array", "items": { "type": "object" } },
+                    "conflicts": {
+                        "type": "array",
+                        "items": { "type": "object" },
+                        "description": "What has changed since: record, id, name, fields and message.",
+                    },
                     "request_id": { "type": "string", "format": "uuid", "description": "Identifies the error in the log." },
                 },
             }),

@@ -52,7 +52,7 @@ impl PictureFormat {
         }
     }
 
-    fn media_type(self) -> &'static str {
+    pub(crate) fn media_type(self) -> &'static str {
         match self {
             Self::Png => "image/png",
             Self::Jpeg => "image/jpeg",

@@ -1,6 +1,7 @@
 //! The gateway's own collections: its read models in memory, and the records that a new store starts with.
 
 mod follower;
+mod link_logos;
 mod seed;
 pub(crate) mod stream_index;
 
@@ -9,12 +10,15 @@ use domain::account_group::AccountGroup;
 use domain::channel::Channel;
 use domain::group::Group;
 use domain::lineup::Lineup;
+use domain::logo::Logo;
 use domain::server_group::{ServerGroup, ServerGroupMembers};
 use domain::setting::CoreSetting;
 use domain::stream_profile::StreamProfile;
+use domain::undo::UndoEntry;
 use domain::user::User;
 use domain::user_group::UserGroup;
 
+pub use self::link_logos::link_logos;
 pub use self::seed::{seed, store_catalogue};
 use crate::error::Result;
 use crate::models::stream_index::StreamIndex;
@@ -33,8 +37,10 @@ pub struct Models {
     pub groups: View<Table<Group>>,
     pub lineups: View<Table<Lineup>>,
     pub server_groups: View<Table<ServerGroup>>,
+    pub logos: View<Table<Logo>>,
     pub settings: View<Table<CoreSetting>>,
     pub stream_profiles: View<Table<StreamProfile>>,
+    pub undo: View<Table<UndoEntry>>,
     pub users: View<Table<User>>,
     pub user_groups: View<Table<UserGroup>>,
     pub streams: StreamIndex,
@@ -51,8 +57,10 @@ impl Models {
             groups: store.table()?,
             lineups: store.table()?,
             server_groups: store.table()?,
+            logos: store.table()?,
             settings: store.table()?,
             stream_profiles: store.table()?,
+            undo: store.table()?,
             users: store.table()?,
             user_groups: store.table()?,
             streams: StreamIndex::start(&store)?,

@@ -21,6 +21,9 @@ impl Record for Channel {
         if let Some(group) = self.group {
             keys.plain("group", group.0.to_be_bytes());
         }
+        if let Some(logo) = self.logo_id {
+            keys.plain("logo", logo.0.to_be_bytes());
+        }
         if let Some(profile) = self.stream_profile {
             keys.plain("stream_profile", profile.0.to_be_bytes());
         }

@@ -5,13 +5,16 @@ mod account_group;
 mod audit;
 mod channel;
 mod group;
+mod health;
 mod lineup;
 mod login;
+mod logo;
 mod refresh;
 mod server_group;
 mod setting;
 mod stream;
 mod stream_profile;
+mod undo;
 mod user;
 mod user_group;
 
@@ -31,12 +34,16 @@ pub fn schema() -> Schema {
         .with::<domain::channel::Channel>()
         .with::<domain::group::Group>()
         .with::<domain::lineup::Lineup>()
+        .with::<domain::health::StreamHealth>()
         .with::<domain::login::DeviceLogin>()
+        .with::<domain::logo::Logo>()
         .with::<domain::secret::ServerKeys>()
         .with::<domain::server_group::ServerGroup>()
         .with::<domain::setting::CoreSetting>()
         .with::<domain::stream::Stream>()
         .with::<domain::stream_profile::StreamProfile>()
+        .with::<domain::undo::UndoEntry>()
+        .with::<domain::undo::UndoPart>()
         .with::<domain::user::User>()
         .with::<domain::user_group::UserGroup>()
 }

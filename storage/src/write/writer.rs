@@ -67,8 +67,9 @@ use crate::write::overlay::Overlay;
 use crate::write::stop::{Next, Refusing};
 
 /// Maximum weight of one write: this many single records, or a fifth as many blocks. Larger writes use
-/// [`BulkWrite`](crate::BulkWrite). The largest write of the interface has 10,000 records and one audit entry.
-const WRITE_WEIGHT_MAX: usize = 10_010;
+/// [`BulkWrite`](crate::BulkWrite). The largest write of the interface creates 10,000 channels, each with a group and a
+/// logo of its own, keeps what is needed to undo this, and drops what was kept before.
+const WRITE_WEIGHT_MAX: usize = 31_000;
 
 /// Pause before a view that could not follow a commit is updated again.
 const FOLLOW_PAUSE: Duration = Duration::from_secs(1);

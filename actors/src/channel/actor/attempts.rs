@@ -117,7 +117,8 @@ impl State {
     }
 
     pub(super) fn opened(&mut self, attempt: Attempt, source: Source) {
-        if self.upstream.opened(attempt, source) {
+        if let Some((stream, took)) = self.upstream.opened(attempt, source) {
+            self.context.env.health.opened(stream, took);
             self.push(Input::Opened { attempt });
         }
     }
@@ -130,6 +131,8 @@ impl State {
             self.history.begin_gap(cause.label());
         }
         self.history.lost(cause.clone());
+        let played = lost.was_playing.then(|| lost.played.unwrap_or_default());
+        self.context.env.health.lost(lost.candidate.stream, &cause, played);
         let scope = match cause.scope() {
             error::Scope::Stream => FailureScope::Stream,
             error::Scope::Candidate => FailureScope::Candidate,
@@ -179,6 +182,8 @@ impl State {
         let cause = UpstreamError::new(Cause::Stall);
         self.history.begin_gap_with_silence(cause.label());
         self.history.lost(cause.clone());
+        let played = self.upstream.end_play().unwrap_or_default();
+        self.context.env.health.lost(candidate.stream, &cause, Some(played));
         self.report(ChannelChange::Lost { candidate, cause });
     }
 

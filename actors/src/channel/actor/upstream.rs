@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
+use std::time::Duration;
 
 use domain::event::ChannelRef;
 use domain::ids::StreamId;
@@ -17,6 +18,7 @@ use tokio_util::task::AbortOnDropHandle;
 
 use super::context::{Context, DropAlarm};
 use crate::channel::Message;
+use crate::health::PlayMeter;
 use crate::plans::Target;
 use crate::registry::{Registered, WatchedChannel};
 use crate::slots::Lease;
@@ -26,6 +28,7 @@ enum Stage {
     Granted(Lease),
     Opening {
         _opener: AbortOnDropHandle<()>,
+        since: Instant,
     },
     Opened(Source),
     /// The pump reads the source beside the one that plays.
@@ -58,6 +61,8 @@ pub(super) struct LostAttempt {
     pub(super) waits_for_release: bool,
     /// Whether its source was the one that played.
     pub(super) was_playing: bool,
+    /// For how long it played.
+    pub(super) played: Option<Duration>,
 }
 
 /// Everything that a release gives back.
@@ -81,6 +86,8 @@ pub(super) struct ChannelUpstream {
     deadline: Option<(Instant, AbortOnDropHandle<()>)>,
     ring: Ring,
     pump: PumpHandle,
+    /// Measures the stream that plays.
+    meter: Arc<PlayMeter>,
     /// Aborts the pump when it is dropped.
     #[cfg_attr(not(any(test, feature = "testing")), expect(dead_code, reason = "only its drop matters"))]
     pump_task: AbortOnDropHandle<()>,
@@ -135,6 +142,8 @@ impl ChannelUpstream {
             *serial,
             WatchedChannel { pump: pump.clone(), ring: ring.clone(), port: myself.get_derived() },
         );
+        let meter = Arc::new(PlayMeter::new(env.health.clone(), pump.clone(), ring.clone()));
+        env.health.follow(&meter);
         Self {
             plan: None,
             playout: Playout::new(Vec::new(), PlayoutSettings::from(&*settings), *serial),
@@ -144,6 +153,7 @@ impl ChannelUpstream {
             deadline: None,
             ring,
             pump,
+            meter,
             pump_task: AbortOnDropHandle::new(pump_task),
             _registered: registered,
         }
@@ -190,6 +200,11 @@ impl ChannelUpstream {
     /// Returns the candidate that plays.
     pub(super) fn playing(&self) -> Option<&Candidate> {
         self.playing.as_ref().map(|it| &it.1)
+    }
+
+    /// Ends the measurement of the stream that plays. Returns for how long it played.
+    pub(super) fn end_play(&self) -> Option<Duration> {
+        self.meter.end()
     }
 
     /// Returns whether the attempt in progress exists because the source that plays is silent.
@@ -265,22 +280,23 @@ impl ChannelUpstream {
     ) {
         let Grant { candidate, lease, just_released } = grant;
         let lease_id = lease.id();
-        let stage = Stage::Opening { _opener: open(&candidate, lease) };
+        let stage = Stage::Opening { _opener: open(&candidate, lease), since: Instant::now() };
         self.tries.insert(attempt, Try { candidate, lease: lease_id, just_released, stage });
     }
 
-    /// Keeps an opened source. Returns whether its attempt is still under way; otherwise the source is dropped.
-    pub(super) fn opened(&mut self, attempt: Attempt, source: Source) -> bool {
-        match self.tries.get_mut(&attempt) {
-            Some(it) => {
-                if let Some(format) = source.info().playlist {
-                    self.playlists.insert(it.candidate.url.clone(), format);
-                }
-                it.stage = Stage::Opened(source);
-                true
-            }
-            None => false,
+    /// Keeps an opened source. Returns its stream and the time that the opening took, or `None` if its attempt is over;
+    /// the source is dropped then.
+    pub(super) fn opened(&mut self, attempt: Attempt, source: Source) -> Option<(StreamId, Duration)> {
+        let it = self.tries.get_mut(&attempt)?;
+        let took = match &it.stage {
+            Stage::Opening { since, .. } => since.elapsed(),
+            _ => Duration::ZERO,
+        };
+        if let Some(format) = source.info().playlist {
+            self.playlists.insert(it.candidate.url.clone(), format);
         }
+        it.stage = Stage::Opened(source);
+        Some((it.candidate.stream, took))
     }
 
     /// Returns the format of the playlist of segments that this address led to, if it did.
@@ -312,6 +328,8 @@ impl ChannelUpstream {
         let (attempt, _) = self.playout.playing()?;
         let candidate = self.candidate(index)?;
         self.tries.retain(|it, _| *it >= attempt);
+        self.meter.end();
+        self.meter.begin(candidate.stream);
         Some(&self.playing.insert((attempt, candidate)).1)
     }
 
@@ -319,8 +337,10 @@ impl ChannelUpstream {
     pub(super) fn lost(&mut self, attempt: Attempt) -> Option<LostAttempt> {
         let was_playing = self.is_playing(attempt);
         let it = self.tries.remove(&attempt)?;
+        let mut played = None;
         if was_playing {
             self.playing = None;
+            played = self.meter.end();
         } else {
             // The next attempt finds out again what the address leads to.
             self.playlists.remove(&it.candidate.url);
@@ -333,6 +353,7 @@ impl ChannelUpstream {
             just_released: it.just_released,
             waits_for_release,
             was_playing,
+            played,
         })
     }
 
@@ -347,6 +368,7 @@ impl ChannelUpstream {
 
     /// Makes the pump drop its source.
     pub(super) fn release(&mut self) -> Released {
+        self.meter.end();
         self.pump.release();
         let followed = |it: &Try| matches!(it.stage, Stage::Followed);
         let leases = self.tries.values().filter(|it| followed(it)).map(|it| it.lease).collect();
@@ -361,6 +383,7 @@ impl ChannelUpstream {
 
     /// Releases everything that holds a slot.
     pub(super) fn shut_down(&mut self) {
+        self.meter.end();
         self.tries.clear();
         self.pump.drop_prepared();
         self.pump.release();

@@ -8,13 +8,22 @@ mod channels;
 mod group_cleanup;
 mod groups;
 mod lineups;
+mod logos;
 pub(super) mod streams;
+mod undo;
 pub(super) mod values;
 
 use crate::rest::frame::route::Route;
 
 pub(super) fn routes() -> Vec<Route> {
-    let routes =
-        [channels::routes(), groups::routes(), group_cleanup::routes(), lineups::routes(), streams::routes()];
+    let routes = [
+        channels::routes(),
+        groups::routes(),
+        group_cleanup::routes(),
+        lineups::routes(),
+        logos::routes(),
+        streams::routes(),
+        undo::routes(),
+    ];
     routes.into_iter().flatten().collect()
 }

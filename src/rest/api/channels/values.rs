@@ -27,6 +27,22 @@ impl Readable for Text {
     }
 }
 
+/// A text with its white space, which can be a part of a pattern or a replacement.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Untrimmed(pub(super) String);
+
+impl Shape for Untrimmed {
+    const KIND: Kind = Kind::Text;
+}
+
+impl Readable for Untrimmed {
+    fn read(value: &Value, field: &Field) -> Result<Self, String> {
+        // The rules of a text, for the text as it was sent.
+        let text = domain::secret::Secret::read(value, field)?;
+        Ok(Self(text.expose().to_owned()))
+    }
+}
+
 /// A channel number: an exact JSON number. A text is accepted too.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct ChannelNumberValue(pub(crate) ChannelNumber);

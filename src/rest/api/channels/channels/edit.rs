@@ -4,7 +4,8 @@ use std::collections::HashSet;
 
 use actors::now_ms;
 use domain::channel::{CHANNEL_NAME_CHARS_MAX, Channel};
-use domain::ids::{ChannelId, StreamId, StreamProfileId};
+use domain::ids::{ChannelId, LogoId, StreamId, StreamProfileId};
+use domain::logo::Logo;
 use domain::stream::Stream;
 use domain::stream_profile::StreamProfile;
 use domain::user::UserLevel;
@@ -16,16 +17,17 @@ use uuid::Uuid;
 use super::numbers::{Changes, Taken, conflicts, put_all};
 use crate::http::reply::Refusal;
 use crate::rest::api::channels::lineups::{NewMemberships, check_lineups, set_lineups};
+use crate::rest::api::channels::logos::{LogoUrl, logo_of_address};
 use crate::rest::api::channels::streams::TVG_ID_CHARS_MAX;
+use crate::rest::api::channels::undo::UndoLog;
 use crate::rest::api::channels::values::{
     ChannelNumberValue, GroupRef, Text, find_group, no_such, no_such_group,
 };
 use crate::rest::frame::input::FieldErrors;
 use crate::rest::frame::record::{find, set, set_text};
-use crate::rest::frame::value::WebUrl;
 
 /// Maximum number of streams of a channel.
-const STREAMS_MAX: usize = 1_000;
+pub(super) const STREAMS_MAX: usize = 1_000;
 /// Maximum number of channel profiles of one request.
 pub(super) const LINEUPS_MAX: usize = 1_000;
 /// Maximum size of the custom properties as JSON, in bytes.
@@ -58,11 +60,13 @@ pub(crate) struct NewChannel {
     streams: Option<Vec<StreamId>>,
     /// Stream profile for streams without one of their own.
     stream_profile_id: Option<Option<StreamProfileId>>,
-    /// URL of the logo.
+    /// URL of the logo. The logo with this URL is used, and created if there is none.
     #[field(blank)]
-    logo_url: Option<Option<WebUrl>>,
-    /// Reserved for logos; must be `null`.
-    logo_id: Option<Option<u32>>,
+    logo_url: Option<Option<LogoUrl>>,
+    /// Id of the logo. Has priority over `logo_url` if it is another one than before.
+    logo_id: Option<Option<LogoId>>,
+    /// Whether a start tries the healthiest streams first; otherwise the order of `streams` counts.
+    healthiest_first: Option<bool>,
     /// Reserved for guides; must be `null`.
     epg_data_id: Option<Option<u32>>,
     /// Hides the channel from users of a lower level.
@@ -88,7 +92,7 @@ pub(super) fn create_channel(
     let lineups = edit.channel_profile_ids.take().flatten();
     let mut errors = FieldErrors::default();
     check_lineups(write, "channel_profile_ids", &lineups, &mut errors)?;
-    let applied = edit.apply(write, &before)?;
+    let applied = edit.apply(write, &before, &mut UndoLog::default())?;
     let mut channel = match applied {
         Ok(channel) => errors.or(channel)?,
         Err(others) => {
@@ -106,16 +110,18 @@ pub(super) fn create_channel(
 /// Changes a channel.
 pub(super) fn change_channel(write: &mut Write<'_>, id: u32, edit: ChannelEdit) -> Result<Channel, Refusal> {
     let before = find::<Channel>(write, id)?;
-    let channel = edit.apply(write, &before)??;
+    let channel = edit.apply(write, &before, &mut UndoLog::default())??;
     put_one(write, before, channel)
 }
 
 impl ChannelEdit {
-    /// Returns the channel after the edit, or the errors. Does not check whether the number is free.
+    /// Returns the channel after the edit, or the errors. Does not check whether the number is free. Creates the logo if
+    /// its address is new, and notes it.
     pub(super) fn apply(
         self,
-        write: &Write<'_>,
+        write: &mut Write<'_>,
         before: &Channel,
+        log: &mut UndoLog,
     ) -> Result<Result<Channel, FieldErrors>, Refusal> {
         let mut errors = FieldErrors::default();
         let mut channel = before.clone();
@@ -129,7 +135,7 @@ impl ChannelEdit {
             }
         }
         if let Some(streams) = self.streams {
-            check_streams(write, "streams", &streams, &mut errors)?;
+            check_streams(write, "streams", &streams, &mut errors);
             channel.streams = streams;
         }
         if let Some(profile) = self.stream_profile_id {
@@ -140,11 +146,11 @@ impl ChannelEdit {
             }
             channel.stream_profile = profile;
         }
-        for (field, sent) in [("logo_id", self.logo_id), ("epg_data_id", self.epg_data_id)] {
-            if let Some(Some(id)) = sent {
-                errors.add(field, no_such(id));
-            }
+        if let Some(Some(id)) = self.epg_data_id {
+            errors.add("epg_data_id", no_such(id));
         }
+        let logo_url = self.logo_url.map(|it| it.map(|it| it.0).filter(|it| !it.is_empty()));
+        set_logo(write, &mut channel, self.logo_id, logo_url, &mut errors, log)?;
         if let Some(properties) = self.custom_properties {
             if !fits(&properties) {
                 errors.add(
@@ -157,12 +163,41 @@ impl ChannelEdit {
         set(&mut channel.name, self.name.map(|it| it.0));
         set(&mut channel.number, self.channel_number.map(|it| it.map(|it| it.0)));
         set_text(&mut channel.tvg_id, self.tvg_id.map(|it| it.map(|it| it.0)));
-        set_text(&mut channel.logo, self.logo_url.map(|it| it.map(|it| it.0)));
         set(&mut channel.enabled, self.enabled);
+        set(&mut channel.healthiest_first, self.healthiest_first);
         set(&mut channel.user_level, self.user_level);
         set(&mut channel.is_adult, self.is_adult);
         Ok(errors.or(channel))
     }
+}
+
+/// Sets the logo by id or address, whichever differs from the present one.
+fn set_logo(
+    write: &mut Write<'_>,
+    channel: &mut Channel,
+    id: Option<Option<LogoId>>,
+    url: Option<Option<String>>,
+    errors: &mut FieldErrors,
+    log: &mut UndoLog,
+) -> Result<(), Refusal> {
+    let id = id.filter(|it| *it != channel.logo_id);
+    let url = url.filter(|it| *it != channel.logo);
+    match (id, url) {
+        (Some(Some(id)), _) => match write.get::<Logo>(id.0)? {
+            Some(logo) => (channel.logo_id, channel.logo) = (Some(id), Some(logo.url)),
+            None => errors.add("logo_id", no_such(id)),
+        },
+        (_, Some(Some(url))) => {
+            let logo = logo_of_address(write, &url, &channel.name, None, log)?;
+            if logo.is_none() && url.starts_with('/') {
+                errors.add("logo_url", "No logo has this path.");
+            }
+            (channel.logo_id, channel.logo) = (logo.map(|it| it.id), Some(url));
+        }
+        (Some(None), _) | (_, Some(None)) => (channel.logo_id, channel.logo) = (None, None),
+        (None, None) => {}
+    }
+    Ok(())
 }
 
 fn put_one(write: &mut Write<'_>, before: Channel, channel: Channel) -> Result<Channel, Refusal> {
@@ -170,26 +205,20 @@ fn put_one(write: &mut Write<'_>, before: Channel, channel: Channel) -> Result<C
     if !conflicts(write, &changes)?.is_empty() {
         return Err(Refusal::taken("channel_number"));
     }
-    let mut channels = put_all(write, changes)?;
+    let mut channels = put_all(write, changes, &mut UndoLog::default())?;
     channels.pop().ok_or_else(|| Refusal::fault("write a channel"))
 }
 
 /// Checks that the streams exist and are listed once.
-pub(super) fn check_streams(
-    write: &Write<'_>,
-    field: &str,
-    streams: &[StreamId],
-    errors: &mut FieldErrors,
-) -> Result<(), Refusal> {
+pub(super) fn check_streams(write: &Write<'_>, field: &str, streams: &[StreamId], errors: &mut FieldErrors) {
     let mut seen = HashSet::new();
     for id in streams {
         if !seen.insert(id) {
             errors.add(field, format!("Stream {id} is listed more than once."));
-        } else if write.get::<Stream>(id.0)?.is_none() {
+        } else if write.owner_of::<Stream>(id.0).is_none() {
             errors.add(field, no_such(id));
         }
     }
-    Ok(())
 }
 
 fn fits(properties: &Map<String, Value>) -> bool {

@@ -4,7 +4,9 @@ use std::collections::HashSet;
 use std::sync::Arc;
 
 use domain::channel::Channel;
-use domain::ids::{ChannelId, LineupId};
+use domain::ids::{ChannelId, LineupId, LogoId, StreamId, StreamProfileId};
+use domain::streams::StreamQuery;
+use domain::user::UserLevel;
 use resource_derive::Query;
 
 use crate::http::reply::Refusal;
@@ -39,6 +41,18 @@ pub(crate) struct ChannelFilters {
     show_disabled: Option<bool>,
     /// If true, selects channels without streams.
     only_streamless: Option<bool>,
+    /// If true, selects channels with a stream that is missing from its latest playlist.
+    only_stale: Option<bool>,
+    /// Id of a stream of the channel.
+    stream_id: Option<StreamId>,
+    /// Id of the stream profile of the channel.
+    stream_profile_id: Option<StreamProfileId>,
+    /// Id of the logo.
+    logo_id: Option<LogoId>,
+    /// Whether users who hide adult content cannot see the channel.
+    is_adult: Option<bool>,
+    /// Minimum level of the users who can see the channel.
+    user_level: Option<UserLevel>,
     /// Order of the list; by number by default.
     ordering: Option<Ordering<By>>,
 }
@@ -56,6 +70,9 @@ choice!(
         Number = "channel_number",
         Name = "name",
         GroupName = "channel_group__name",
+        TvgId = "tvg_id",
+        CreatedAt = "created_at",
+        UpdatedAt = "updated_at",
         Id = "id",
     }
 );
@@ -91,6 +108,7 @@ impl ChannelFilters {
             Some(Named(Visibility::All)) | None => None,
         };
         let states = [self.enabled, state];
+        let stale = (self.only_stale == Some(true)).then(|| stale_streams(call));
         let is_wanted = |channel: &Channel| {
             let guide = channel.tvg_id.as_deref().unwrap_or_default();
             is_listed(channel)
@@ -99,6 +117,12 @@ impl ChannelFilters {
                 && of_groups.as_ref().is_none_or(|it| channel.group.is_some_and(|group| it.contains(&group)))
                 && ids.as_ref().is_none_or(|it| it.contains(&channel.id))
                 && (self.only_streamless != Some(true) || channel.streams.is_empty())
+                && stale.as_ref().is_none_or(|it| channel.streams.iter().any(|id| it.contains(id)))
+                && self.stream_id.is_none_or(|it| channel.streams.contains(&it))
+                && self.stream_profile_id.is_none_or(|it| channel.stream_profile == Some(it))
+                && self.logo_id.is_none_or(|it| channel.logo_id == Some(it))
+                && self.is_adult.is_none_or(|it| channel.is_adult == it)
+                && self.user_level.is_none_or(|it| channel.user_level == it)
                 && matches(self.name.as_ref(), [&channel.name])
                 && matches(self.tvg_id.as_ref(), [guide])
                 && matches(self.search.as_ref(), [&channel.name, guide, &group_name(channel)])
@@ -111,8 +135,27 @@ impl ChannelFilters {
             By::Number => ordering.sort_by(&mut channels, |it| (it.number.is_none(), it.number)),
             By::Name => ordering.sort_by(&mut channels, |it| it.name.to_lowercase()),
             By::GroupName => ordering.sort_by(&mut channels, |it| group_name(it)),
+            By::TvgId => {
+                ordering.sort_by(&mut channels, |it| it.tvg_id.as_deref().unwrap_or_default().to_lowercase())
+            }
+            By::CreatedAt => ordering.sort_by(&mut channels, |it| it.created_at),
+            By::UpdatedAt => ordering.sort_by(&mut channels, |it| it.updated_at),
             By::Id => ordering.sort_by(&mut channels, |it| it.id),
         }
         Ok(channels)
     }
+}
+
+/// Returns the streams of channels that are missing from their latest playlist.
+fn stale_streams(call: &Call) -> HashSet<StreamId> {
+    let models = &call.app.models;
+    let channels = models.channels.load();
+    let assigned: HashSet<StreamId> = channels.iter().flat_map(|it| it.streams.iter().copied()).collect();
+    let index = models.streams.load();
+    let of = |hide_stale| {
+        let query = StreamQuery { only: Some(assigned.clone()), hide_stale, ..StreamQuery::default() };
+        index.ids(&query)
+    };
+    let fresh: HashSet<StreamId> = of(true).into_iter().collect();
+    of(false).into_iter().filter(|it| !fresh.contains(it)).collect()
 }

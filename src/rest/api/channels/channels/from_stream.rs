@@ -1,29 +1,36 @@
 //! Creates channels from streams.
 
+use std::collections::HashSet;
+
 use actors::now_ms;
+use domain::account::CUSTOM_ACCOUNT;
 use domain::channel::{CHANNEL_NAME_CHARS_MAX, Channel, ChannelNumber};
 use domain::group::{GROUP_NAME_CHARS_MAX, Group};
 use domain::ids::{ChannelId, GroupId, StreamId};
 use domain::stream::Stream;
 use resource_derive::{Body, View};
 use serde::Serialize;
-use serde_json::Value;
+use serde_json::{Map, Value};
 use storage::Write;
 use uuid::Uuid;
 
-use super::bulk::MANY;
 use super::edit::{LINEUPS_MAX, check_streams};
+use super::merge::{MergeBy, MergeTargets};
 use super::numbers::Taken;
+use super::selection::{MANY, too_many};
 use super::view::ChannelView;
 use crate::http::reply::Refusal;
 use crate::rest::api::channels::lineups::{NewMemberships, check_lineups, set_lineups};
+use crate::rest::api::channels::logos::logo_of_address;
+use crate::rest::api::channels::streams::select;
+use crate::rest::api::channels::undo::{Author, UndoHandleView, UndoLog};
 use crate::rest::api::channels::values::{ChannelNumberValue, Text};
 use crate::rest::frame::call::Call;
 use crate::rest::frame::field::{Field, Kind};
 use crate::rest::frame::input::FieldErrors;
 use crate::rest::frame::record::find;
 use crate::rest::frame::route::Created;
-use crate::rest::frame::value::{Readable, Shape};
+use crate::rest::frame::value::{Named, Readable, Shape};
 
 /// Selects a stream for a new channel.
 #[derive(Clone, Debug, Body)]
@@ -42,14 +49,26 @@ pub(crate) struct FromStream {
     /// profile decides by its `add_new_channels`.
     #[field(items_max = LINEUPS_MAX, example = "[0]")]
     channel_profile_ids: Option<NewMemberships>,
+    /// `tvg_id` or `name`: if a channel has the same guide id, or the same name regardless of case, the stream is added
+    /// to that channel, and no channel is created.
+    merge_by: Option<Option<Named<MergeBy>>>,
 }
 
 /// Selects streams for new channels.
 #[derive(Clone, Debug, Body)]
 pub(crate) struct FromStreams {
     /// Ids of the streams in the order of the channel numbers, each once.
-    #[field(items_max = MANY, example = "[1]")]
-    stream_ids: Vec<StreamId>,
+    #[field(aliases = &["ids"], items_max = MANY, example = "[1]")]
+    stream_ids: Option<Vec<StreamId>>,
+    /// Instead of ids: filters of the list of streams.
+    #[field(example = "{\"channel_group_name\": \"News\"}")]
+    filter: Option<Map<String, Value>>,
+    /// Ids of streams to leave out.
+    #[field(items_max = MANY, example = "[2]")]
+    except: Option<Vec<StreamId>>,
+    /// `tvg_id` or `name`: streams with the same guide id, or the same name regardless of case, become one channel with
+    /// several streams, and are added to a channel that has it already.
+    merge_by: Option<Option<Named<MergeBy>>>,
     /// Number of the first channel; the others follow, and numbers of other channels are skipped. 0 selects the lowest
     /// free whole number, -1 the one after the highest. By default each channel gets the provider's number if it is
     /// free, otherwise the lowest free one.
@@ -70,9 +89,17 @@ pub(crate) struct ChannelsMadeView {
     /// Number of created channels.
     #[field(example = "2")]
     created_count: usize,
-    /// Ids of the channels, in the order of the request.
+    /// Number of streams that were added to channels that existed already.
+    #[field(example = "0")]
+    merged_count: usize,
+    /// Ids of the created channels, in the order of the request.
     #[field(example = "[7, 8]")]
     channel_ids: Vec<ChannelId>,
+    /// Ids of the existing channels to which streams were added.
+    #[field(example = "[]")]
+    merged_channel_ids: Vec<ChannelId>,
+    /// The handle with which the operation can be undone; `null` if nothing has changed.
+    undo: Option<UndoHandleView>,
 }
 
 /// Requested number of a channel.
@@ -98,7 +125,9 @@ impl Readable for NumberWish {
 }
 
 pub(super) async fn from_stream(call: Call, body: FromStream) -> Result<Created<ChannelView>, Refusal> {
-    let mut taken = Taken::of(&call.app.models.channels.load());
+    let channels = call.app.models.channels.load();
+    let mut taken = Taken::of(&channels);
+    let mut targets = body.merge_by.flatten().map(|it| MergeTargets::of(it.0, &channels));
     let channel = call
         .write(move |write| {
             let stream = find::<Stream>(write, body.stream_id.0)?;
@@ -106,6 +135,12 @@ pub(super) async fn from_stream(call: Call, body: FromStream) -> Result<Created<
             let mut errors = FieldErrors::default();
             check_lineups(write, "channel_profile_ids", &lineups, &mut errors)?;
             errors.or(())?;
+            let mut log = UndoLog::default();
+            if let Some(targets) = &mut targets
+                && let Some(channel) = targets.add(write, &stream)?
+            {
+                return Ok(channel);
+            }
             let number = match body.channel_number.flatten() {
                 None => of_provider(write, &stream, &mut taken)?,
                 Some(NumberWish::Lowest) => taken.lowest(write)?,
@@ -115,7 +150,7 @@ pub(super) async fn from_stream(call: Call, body: FromStream) -> Result<Created<
                     false => return Err(Refusal::taken("channel_number")),
                 },
             };
-            let channel = make(write, &stream, number, body.name.map(|it| it.0))?;
+            let channel = make(write, &stream, number, body.name.map(|it| it.0), &mut log)?;
             set_lineups(write, &[channel.id], &lineups)?;
             Ok(channel)
         })
@@ -127,42 +162,112 @@ pub(super) async fn from_streams(
     call: Call,
     body: FromStreams,
 ) -> Result<Created<ChannelsMadeView>, Refusal> {
-    let mut taken = Taken::of(&call.app.models.channels.load());
-    let ids = body.stream_ids;
-    let wish = body.starting_channel_number.flatten();
-    let lineups = body.channel_profile_ids.flatten();
-    let channel_ids = call
-        .write(move |write| {
-            let mut errors = FieldErrors::default();
-            check_streams(write, "stream_ids", &ids, &mut errors)?;
-            check_lineups(write, "channel_profile_ids", &lineups, &mut errors)?;
-            errors.or(())?;
-            let mut start = match wish {
-                Some(NumberWish::At(number)) => Some(number),
-                _ => None,
-            };
-            let mut channels = Vec::with_capacity(ids.len());
-            for id in ids {
-                let stream = find::<Stream>(write, id.0)?;
-                let number = match (wish, start) {
-                    (None, _) => of_provider(write, &stream, &mut taken)?,
-                    (Some(NumberWish::AfterHighest), _) => taken.after_highest(write)?,
-                    (_, Some(start)) => taken.next_from(write, start)?,
-                    (_, None) => taken.lowest(write)?,
-                };
-                start = start.map(|_| number);
-                channels.push(make(write, &stream, number, None)?.id);
+    let FromStreams { stream_ids, filter, except, merge_by, starting_channel_number, channel_profile_ids } =
+        body;
+    let (mut ids, is_named) = match (stream_ids, filter) {
+        (Some(_), Some(_)) => {
+            return Err(Refusal::field("filter", "Send either stream_ids or filter."));
+        }
+        (Some(ids), None) => (ids, true),
+        (None, Some(filter)) => (select(&call, &filter).await?, false),
+        (None, None) => return Err(FieldErrors::required("stream_ids").into()),
+    };
+    let except: HashSet<StreamId> = except.into_iter().flatten().collect();
+    ids.retain(|it| !except.contains(it));
+    if ids.len() > MANY {
+        return Err(too_many("streams", ids.len(), MANY));
+    }
+    let lineups = channel_profile_ids.flatten();
+    let channels = call.app.models.channels.load();
+    let mut maker = Maker {
+        taken: Taken::of(&channels),
+        targets: merge_by.flatten().map(|it| MergeTargets::of(it.0, &channels)),
+        wish: starting_channel_number.flatten(),
+        next: None,
+        log: UndoLog::default(),
+        created: Vec::new(),
+    };
+    drop(channels);
+    let author = Author::of(&call)?;
+    call.write(move |write| {
+        let mut errors = FieldErrors::default();
+        check_lineups(write, "channel_profile_ids", &lineups, &mut errors)?;
+        if is_named {
+            check_streams(write, "stream_ids", &ids, &mut errors);
+        }
+        errors.or(())?;
+        for id in ids {
+            // A stream that a filter selected may have been deleted meanwhile.
+            if let Some(stream) = write.get::<Stream>(id.0)? {
+                maker.add(write, &stream)?;
             }
-            set_lineups(write, &channels, &lineups)?;
-            Ok(channels)
+        }
+        set_lineups(write, &maker.created, &lineups)?;
+        maker.finish(write, &author).map(Created)
+    })
+    .await
+}
+
+/// Creates channels from streams, one after the other.
+struct Maker {
+    taken: Taken,
+    targets: Option<MergeTargets>,
+    wish: Option<NumberWish>,
+    /// The last number, if the numbers follow a number that the client chose.
+    next: Option<ChannelNumber>,
+    log: UndoLog,
+    created: Vec<ChannelId>,
+}
+
+impl Maker {
+    fn add(&mut self, write: &mut Write<'_>, stream: &Stream) -> Result<(), Refusal> {
+        if let Some(targets) = &mut self.targets
+            && targets.add(write, stream)?.is_some()
+        {
+            return Ok(());
+        }
+        let number = match self.wish {
+            None => of_provider(write, stream, &mut self.taken)?,
+            Some(NumberWish::Lowest) => self.taken.lowest(write)?,
+            Some(NumberWish::AfterHighest) => self.taken.after_highest(write)?,
+            Some(NumberWish::At(first)) => {
+                let number = self.taken.next_from(write, self.next.unwrap_or(first))?;
+                self.next = Some(number);
+                number
+            }
+        };
+        let mut log = UndoLog::default();
+        let channel = make(write, stream, number, None, &mut log)?;
+        self.created.push(channel.id);
+        match &mut self.targets {
+            Some(targets) => targets.created(channel),
+            None => self.log.created(&channel),
+        }
+        self.log.append(log);
+        Ok(())
+    }
+
+    fn finish(mut self, write: &mut Write<'_>, author: &Author) -> Result<ChannelsMadeView, Refusal> {
+        let mut merged = (0, Vec::new());
+        if let Some(targets) = self.targets {
+            merged = targets.finish(write, &mut self.log)?;
+        }
+        let (merged_count, merged_channel_ids) = merged;
+        let created_count = self.created.len();
+        let mut message = format!("Created {created_count} channels");
+        if merged_count > 0 {
+            message += &format!(" and added {merged_count} streams to channels");
+        }
+        let undo = self.log.keep(write, author, &message)?;
+        Ok(ChannelsMadeView {
+            message,
+            created_count,
+            merged_count,
+            channel_ids: self.created,
+            merged_channel_ids,
+            undo,
         })
-        .await?;
-    let created_count = channel_ids.len();
-    Ok(Created(ChannelsMadeView {
-        message: format!("Created {created_count} channels"),
-        created_count,
-        channel_ids,
-    }))
+    }
 }
 
 /// Returns the provider's number if it has one that is free, otherwise the lowest free number.
@@ -173,29 +278,34 @@ fn of_provider(write: &Write<'_>, stream: &Stream, taken: &mut Taken) -> Result<
     }
 }
 
-/// Creates a channel with the metadata of the stream.
+/// Creates a channel with the metadata of the stream. Notes the group and the logo that it creates.
 fn make(
     write: &mut Write<'_>,
     stream: &Stream,
     number: ChannelNumber,
     name: Option<String>,
+    log: &mut UndoLog,
 ) -> Result<Channel, Refusal> {
     let id = ChannelId(write.next_id::<Channel>()?);
     let name = name.unwrap_or_else(|| stream.name().chars().take(CHANNEL_NAME_CHARS_MAX).collect());
-    let channel = Channel {
+    let mut channel = Channel {
         number: Some(number),
-        group: group_of(write, stream)?,
-        logo: stream.logo().map(str::to_owned),
+        group: group_of(write, stream, log)?,
         tvg_id: stream.tvg_id().map(str::to_owned),
         streams: vec![stream.id],
         ..Channel::new(id, Uuid::new_v4(), name, now_ms())
     };
+    if let Some(url) = stream.logo() {
+        let named_by = Some(stream.account).filter(|it| *it != CUSTOM_ACCOUNT);
+        let logo = logo_of_address(write, url, &channel.name, named_by, log)?;
+        (channel.logo_id, channel.logo) = (logo.map(|it| it.id), Some(url.to_owned()));
+    }
     write.put(&channel)?;
     Ok(channel)
 }
 
 /// Returns the channel group with the name of the stream's group. Creates it if it does not exist.
-fn group_of(write: &mut Write<'_>, stream: &Stream) -> Result<Option<GroupId>, Refusal> {
+fn group_of(write: &mut Write<'_>, stream: &Stream, log: &mut UndoLog) -> Result<Option<GroupId>, Refusal> {
     let Some(name) = stream.group().filter(|it| it.chars().count() <= GROUP_NAME_CHARS_MAX) else {
         return Ok(None);
     };
@@ -204,5 +314,6 @@ fn group_of(write: &mut Write<'_>, stream: &Stream) -> Result<Option<GroupId>, R
     }
     let group = Group::new(GroupId(write.next_id::<Group>()?), name);
     write.put(&group)?;
+    log.group_created(&group);
     Ok(Some(group.id))
 }

@@ -1,10 +1,16 @@
 //! `/api/channels/channels/`, also available under `/api/channels/`: the channels of the lineup.
 
+mod assign_streams;
 mod bulk;
 mod edit;
 mod filters;
 mod from_stream;
-mod numbers;
+mod merge;
+mod numbering;
+pub(super) mod numbers;
+mod rename;
+mod selection;
+mod stats;
 mod view;
 
 #[cfg(test)]
@@ -23,6 +29,7 @@ use uuid::Uuid;
 use self::edit::{ChannelEdit, NewChannel, change_channel, create_channel};
 use self::filters::{ChannelFilters, find_visible};
 use self::numbers::Taken;
+pub(super) use self::rename::compile;
 use self::view::{ChannelLookup, ChannelSummaryView, ChannelView};
 use super::streams::{StreamLookup, StreamView, blocking, read};
 use crate::http::reply::Refusal;
@@ -51,14 +58,18 @@ pub(super) fn routes() -> Vec<Route> {
     const CHANNELS: &str = "/api/channels/channels/";
     const CHANNEL: &str = "/api/channels/channels/{id}/";
     let of_one = [one_resource(CHANNELS, CHANNEL), one_resource("/api/channels/", "/api/channels/{id}/")];
-    let others = vec![
+    of_one.into_iter().flatten().chain(reading_routes()).chain(bulk_routes()).collect()
+}
+
+fn reading_routes() -> Vec<Route> {
+    vec![
         Route::get("/api/channels/channels/ids/", STANDARD, "Lists ids of channels.", ids),
         Route::get("/api/channels/channels/summary/", STREAMER, "Lists channels in a short form.", summary),
         Route::get(
             "/api/channels/channels/numbers-in-range/",
             STANDARD,
             "Lists the channels whose numbers are in a range.",
-            bulk::numbers_in_range,
+            numbering::numbers_in_range,
         ),
         Route::post(
             "/api/channels/channels/by-uuids/",
@@ -68,15 +79,59 @@ pub(super) fn routes() -> Vec<Route> {
         )
         .that_reads()
         .with_bulk_body(),
+        Route::get(
+            "/api/channels/channels/{id}/streams/",
+            STANDARD,
+            "Lists the streams of a channel in the order of failover.",
+            streams,
+        ),
+        Route::get(
+            "/api/channels/channels/{id}/streams/stats/",
+            STANDARD,
+            "Lists the measurements of the streams of a channel.",
+            stats::of_channel,
+        ),
+    ]
+}
+
+/// Operations on many channels. Each can be undone.
+fn bulk_routes() -> Vec<Route> {
+    let post = Route::post(
+        "/api/channels/channels/edit/bulk/",
+        ADMIN,
+        "Updates many channels with the same values.",
+        bulk::edit_all,
+    );
+    vec![
         Route::post(
             "/api/channels/channels/assign/",
             ADMIN,
             "Assigns consecutive numbers to channels.",
-            bulk::assign,
+            numbering::assign,
         )
         .with_bulk_body(),
-        Route::patch("/api/channels/channels/edit/bulk/", ADMIN, "Updates many channels.", bulk::edit_many)
-            .with_bulk_body(),
+        Route::post(
+            "/api/channels/channels/assign-streams/",
+            ADMIN,
+            "Assigns streams to many channels.",
+            assign_streams::assign_streams,
+        )
+        .with_bulk_body(),
+        Route::patch(
+            "/api/channels/channels/edit/bulk/",
+            ADMIN,
+            "Updates many channels, each with its own values.",
+            bulk::edit_each,
+        )
+        .with_bulk_body(),
+        post.with_bulk_body(),
+        Route::post(
+            "/api/channels/channels/edit/bulk-regex/",
+            ADMIN,
+            "Renames many channels by a regular expression.",
+            rename::rename,
+        )
+        .with_bulk_body(),
         Route::post("/api/channels/channels/bulk-delete/", ADMIN, "Deletes channels.", bulk::bulk_delete)
             .with_bulk_body(),
         Route::delete("/api/channels/channels/bulk-delete/", ADMIN, "Deletes channels.", bulk::bulk_remove)
@@ -84,31 +139,31 @@ pub(super) fn routes() -> Vec<Route> {
         Route::post(
             "/api/channels/channels/from-stream/",
             ADMIN,
-            "Creates a channel from a stream.",
+            "Creates a channel from a stream, or adds the stream to a channel.",
             from_stream::from_stream,
         )
         .refuses(StatusCode::NOT_FOUND, "The stream does not exist."),
         Route::post(
             "/api/channels/channels/from-stream/bulk/",
             ADMIN,
-            "Creates a channel from each of the given streams.",
+            "Creates channels from the given streams, or adds the streams to channels.",
             from_stream::from_streams,
         )
         .with_bulk_body(),
-        Route::get(
-            "/api/channels/channels/{id}/streams/",
-            STANDARD,
-            "Lists the streams of a channel in the order of failover.",
-            streams,
-        ),
+        Route::post(
+            "/api/channels/channels/reorder/",
+            ADMIN,
+            "Changes the order of many channels.",
+            numbering::reorder_all,
+        )
+        .with_bulk_body(),
         Route::post(
             "/api/channels/channels/{id}/reorder/",
             ADMIN,
             "Assigns a channel the number after another channel's.",
-            bulk::reorder,
+            numbering::reorder,
         ),
-    ];
-    of_one.into_iter().flatten().chain(others).collect()
+    ]
 }
 
 /// Channels are available under two paths.
@@ -180,6 +235,6 @@ async fn streams(call: Call) -> Result<Vec<StreamView>, Refusal> {
     let channel = find_visible(&call, call.id()?)?;
     let app = Arc::clone(&call.app);
     let streams = blocking(move || read(&app, &channel.streams)).await?;
-    let lookup = StreamLookup::load(&call)?;
+    let lookup = StreamLookup::of(&call, &streams)?;
     Ok(streams.iter().map(|it| it.view(&lookup)).collect())
 }

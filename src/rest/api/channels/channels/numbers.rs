@@ -8,6 +8,7 @@ use domain::ids::ChannelId;
 use storage::{Table, Write};
 
 use crate::http::reply::Refusal;
+use crate::rest::api::channels::undo::UndoLog;
 
 /// Numbers that were taken when the set was built, so that a write has to check only a few.
 pub(super) struct Taken {
@@ -64,10 +65,13 @@ pub(super) fn holder(write: &Write<'_>, number: ChannelNumber) -> Result<Option<
 }
 
 /// Pairs of a channel before and after the change. Each channel occurs once.
-pub(super) type Changes = Vec<(Channel, Channel)>;
+pub(in crate::rest::api::channels) type Changes = Vec<(Channel, Channel)>;
 
 /// Returns the positions of the changes whose new number conflicts with another channel.
-pub(super) fn conflicts(write: &Write<'_>, changes: &Changes) -> Result<Vec<usize>, Refusal> {
+pub(in crate::rest::api::channels) fn conflicts(
+    write: &Write<'_>,
+    changes: &Changes,
+) -> Result<Vec<usize>, Refusal> {
     let after: HashMap<ChannelId, Option<ChannelNumber>> =
         changes.iter().map(|it| (it.1.id, it.1.number)).collect();
     let mut given: BTreeSet<ChannelNumber> =
@@ -84,8 +88,12 @@ pub(super) fn conflicts(write: &Write<'_>, changes: &Changes) -> Result<Vec<usiz
     Ok(conflicts)
 }
 
-/// Writes the changed channels. They may exchange numbers.
-pub(super) fn put_all(write: &mut Write<'_>, changes: Changes) -> Result<Vec<Channel>, Refusal> {
+/// Writes the changed channels, and notes the changes. They may exchange numbers.
+pub(in crate::rest::api::channels) fn put_all(
+    write: &mut Write<'_>,
+    changes: Changes,
+    log: &mut UndoLog,
+) -> Result<Vec<Channel>, Refusal> {
     for (before, channel) in &changes {
         if before.number.is_some() && before.number != channel.number {
             write.put(&Channel { number: None, ..channel.clone() })?;
@@ -96,6 +104,7 @@ pub(super) fn put_all(write: &mut Write<'_>, changes: Changes) -> Result<Vec<Cha
         if channel != before {
             channel.updated_at = now_ms();
             write.put(&channel)?;
+            log.edited(&before, &channel);
         }
         channels.push(channel);
     }

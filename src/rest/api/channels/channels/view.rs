@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use domain::channel::Channel;
 use domain::group::Group;
-use domain::ids::{AccountId, ChannelId, GroupId, StreamId, StreamProfileId};
+use domain::ids::{AccountId, ChannelId, GroupId, LogoId, StreamId, StreamProfileId};
 use domain::user::UserLevel;
 use resource_derive::View;
 use serde::Serialize;
@@ -52,6 +52,8 @@ pub(crate) struct ChannelView {
     tvg_id: Option<String>,
     /// Reserved for guides; always `null`.
     epg_data_id: Option<u32>,
+    /// Whether a start tries the healthiest streams first; otherwise the order of `streams` counts.
+    healthiest_first: bool,
     /// Ids of the streams in the order of failover. With `include_streams` the streams themselves.
     #[field(example = "[1, 2]")]
     streams: Vec<StreamOrId>,
@@ -59,8 +61,9 @@ pub(crate) struct ChannelView {
     stream_profile_id: Option<StreamProfileId>,
     /// URL of the logo.
     logo_url: Option<String>,
-    /// Reserved for logos; always `null`.
-    logo_id: Option<u32>,
+    /// Id of the logo; `null` without a logo, and for a channel of an earlier version until its logo is changed.
+    #[field(example = "5")]
+    logo_id: Option<LogoId>,
     /// Hides the channel from users of a lower level.
     user_level: UserLevel,
     /// Hides the channel from users who hide adult content.
@@ -91,7 +94,7 @@ pub(crate) struct ChannelView {
     /// Same as `epg_data_id`.
     effective_epg_data_id: Option<u32>,
     /// Same as `logo_id`.
-    effective_logo_id: Option<u32>,
+    effective_logo_id: Option<LogoId>,
     /// Same as `stream_profile_id`.
     effective_stream_profile_id: Option<StreamProfileId>,
     /// When the channel was created.
@@ -127,8 +130,8 @@ pub(crate) struct ChannelSummaryView {
     channel_number: Option<ChannelNumberValue>,
     /// Id of the channel group.
     channel_group_id: Option<GroupId>,
-    /// Reserved for logos; always `null`.
-    logo_id: Option<u32>,
+    /// Id of the logo.
+    logo_id: Option<LogoId>,
     /// Reserved for guides; always `null`.
     epg_data_id: Option<u32>,
 }
@@ -141,7 +144,7 @@ impl ChannelSummaryView {
             name: channel.name.clone(),
             channel_number: channel.number.map(ChannelNumberValue),
             channel_group_id: channel.group,
-            logo_id: None,
+            logo_id: channel.logo_id,
             epg_data_id: None,
         }
     }
@@ -194,7 +197,7 @@ impl ChannelLookup {
         let ids: Vec<StreamId> = ids.into_iter().collect();
         let app = Arc::clone(&call.app);
         let streams = blocking(move || read(&app, &ids)).await?;
-        let of_streams = StreamLookup::load(call)?;
+        let of_streams = StreamLookup::of(call, &streams)?;
         let streams = streams.iter().map(|it| (it.id, it.view(&of_streams))).collect();
         Ok(Self { streams: Some(streams), ..lookup })
     }
@@ -226,10 +229,11 @@ impl Render for Channel {
             channel_group_name: group.map(|it| it.name.clone()),
             tvg_id: self.tvg_id.clone(),
             epg_data_id: None,
+            healthiest_first: self.healthiest_first,
             streams,
             stream_profile_id: self.stream_profile,
             logo_url: self.logo.clone(),
-            logo_id: None,
+            logo_id: self.logo_id,
             user_level: self.user_level,
             is_adult: self.is_adult,
             is_catchup: false,
@@ -243,7 +247,7 @@ impl Render for Channel {
             effective_channel_group_id: self.group,
             effective_tvg_id: self.tvg_id.clone(),
             effective_epg_data_id: None,
-            effective_logo_id: None,
+            effective_logo_id: self.logo_id,
             effective_stream_profile_id: self.stream_profile,
             created_at: Time(self.created_at),
             updated_at: Time(self.updated_at),

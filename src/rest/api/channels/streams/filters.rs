@@ -9,6 +9,7 @@ use domain::streams::{StreamOrder, StreamPage, StreamQuery, StreamSnapshot};
 use resource_derive::Query;
 use storage::NotReady;
 
+use super::health::ByHealth;
 use crate::app::App;
 use crate::http::reply::Refusal;
 use crate::rest::api::channels::values::{GroupFilter, GroupNames};
@@ -62,6 +63,7 @@ choice!(
         GroupName = "channel_group__name",
         Account = "m3u_account",
         AccountName = "m3u_account__name",
+        Health = "health",
     }
 );
 
@@ -70,6 +72,8 @@ pub(super) struct Wanted {
     query: StreamQuery,
     /// Accounts in the order of their names, if that is the requested order.
     by_account: Option<Vec<AccountId>>,
+    /// The scores of streams, if these are the requested order.
+    by_health: Option<ByHealth>,
 }
 
 impl StreamFilters {
@@ -88,8 +92,9 @@ impl StreamFilters {
         let without = self.unassigned.filter(|it| *it).map(|_| assigned(&call.app));
         let (by, descending) = self.ordering.map_or((By::Id, false), |it| (it.by, it.is_descending));
         let by_account = (by == By::AccountName).then(|| by_name(&call.app, descending));
+        let by_health = (by == By::Health).then(|| ByHealth::of(&call.app, descending));
         let order = match by {
-            By::Id | By::AccountName => StreamOrder::Id,
+            By::Id | By::AccountName | By::Health => StreamOrder::Id,
             By::Name => StreamOrder::Name,
             By::TvgId => StreamOrder::TvgId,
             By::Group | By::GroupName => StreamOrder::Group,
@@ -108,7 +113,7 @@ impl StreamFilters {
             order,
             descending,
         };
-        Ok(Wanted { query, by_account })
+        Ok(Wanted { query, by_account, by_health })
     }
 
     fn accounts(&self, accounts: &storage::Table<Account>) -> HashSet<AccountId> {
@@ -171,6 +176,9 @@ impl Wanted {
     /// Returns the streams of a window. Takes some milliseconds with half a million streams, so call it on a thread
     /// that may block.
     pub(super) fn find(&self, index: &StreamSnapshot, mut offset: usize, mut limit: usize) -> StreamPage {
+        if let Some(by_health) = &self.by_health {
+            return by_health.find(index, &self.query, offset, limit);
+        }
         let Some(by_account) = &self.by_account else { return index.find(&self.query, offset, limit) };
         let mut all = StreamPage::default();
         let is_wanted =

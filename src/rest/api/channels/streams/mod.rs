@@ -4,6 +4,8 @@
 
 mod edit;
 mod filters;
+mod health;
+mod regex_preview;
 mod view;
 
 #[cfg(test)]
@@ -18,18 +20,21 @@ use domain::stream::Stream;
 use http::StatusCode;
 use resource_derive::{Body, Query, View};
 use serde::Serialize;
+use serde_json::{Map, Value};
 
 pub(super) use self::edit::TVG_ID_CHARS_MAX;
 use self::edit::{NewStream, StreamEdit, remove};
 use self::filters::{StreamFilters, index};
+pub(super) use self::health::{StreamStatsView, health_of};
 pub(in crate::rest::api) use self::view::blocking;
 pub(super) use self::view::{StreamLookup, StreamView, read};
 use crate::http::reply::Refusal;
 use crate::rest::frame::access::{ADMIN, STANDARD};
 use crate::rest::frame::call::Call;
+use crate::rest::frame::filter::read_filter;
 use crate::rest::frame::input::FieldErrors;
 use crate::rest::frame::list::{Page, Paging};
-use crate::rest::frame::record::{Lookup, Render, find};
+use crate::rest::frame::record::{Render, find};
 use crate::rest::frame::route::{Created, NoContent, Route};
 
 /// Ids of streams.
@@ -116,6 +121,7 @@ const ONE: &str = "/api/channels/streams/{id}/";
 const IDS: &str = "/api/channels/streams/ids/";
 const GROUPS: &str = "/api/channels/streams/groups/";
 const FILTER_OPTIONS: &str = "/api/channels/streams/filter-options/";
+const REGEX_PREVIEW: &str = "/api/channels/streams/regex-preview/";
 const BY_IDS: &str = "/api/channels/streams/by-ids/";
 const BULK_DELETE: &str = "/api/channels/streams/bulk-delete/";
 
@@ -133,6 +139,13 @@ pub(super) fn routes() -> Vec<Route> {
             "Lists the values by which streams can be filtered.",
             filter_options,
         ),
+        Route::get(
+            REGEX_PREVIEW,
+            STANDARD,
+            "Returns the effect of patterns on the names of streams.",
+            regex_preview::preview,
+        )
+        .refuses(StatusCode::SERVICE_UNAVAILABLE, LATE),
         Route::post(BY_IDS, STANDARD, "Lists the streams with the given ids.", by_ids)
             .that_reads()
             .with_bulk_body(),
@@ -162,7 +175,7 @@ async fn list(call: Call, (filters, paging): (StreamFilters, Pages)) -> Result<P
         Ok((page.count, read(&app, &page.ids)?))
     });
     let (count, streams) = found.await?;
-    let lookup = StreamLookup::load(&call)?;
+    let lookup = StreamLookup::of(&call, &streams)?;
     paging.envelope(&call, count, streams.iter().map(|it| it.view(&lookup)).collect())
 }
 
@@ -171,6 +184,13 @@ async fn ids(call: Call, filters: StreamFilters) -> Result<StreamIdsView, Refusa
     let index = index(&call.app).await?;
     let ids = blocking(move || Ok(wanted.find(&index, 0, usize::MAX).ids)).await?;
     Ok(StreamIdsView { ids })
+}
+
+/// Returns the ids of the streams that match filters of the list, for operations on all of them.
+pub(super) async fn select(call: &Call, filter: &Map<String, Value>) -> Result<Vec<StreamId>, Refusal> {
+    let wanted = read_filter::<StreamFilters>(filter)?.wanted(call)?;
+    let index = index(&call.app).await?;
+    blocking(move || Ok(wanted.find(&index, 0, usize::MAX).ids)).await
 }
 
 async fn groups(call: Call) -> Result<StreamGroupsView, Refusal> {
@@ -203,7 +223,7 @@ async fn group_names(call: &Call) -> Result<Vec<String>, Refusal> {
 async fn by_ids(call: Call, body: StreamsById) -> Result<Vec<StreamView>, Refusal> {
     let app = Arc::clone(&call.app);
     let streams = blocking(move || read(&app, &body.ids)).await?;
-    let lookup = StreamLookup::load(&call)?;
+    let lookup = StreamLookup::of(&call, &streams)?;
     Ok(streams.iter().map(|it| it.view(&lookup)).collect())
 }
 
@@ -211,7 +231,7 @@ async fn retrieve(call: Call) -> Result<StreamView, Refusal> {
     let (id, app) = (StreamId(call.id()?), Arc::clone(&call.app));
     let streams = blocking(move || read(&app, &[id])).await?;
     let stream = streams.first().ok_or_else(Refusal::unknown::<Stream>)?;
-    call.render(stream)
+    Ok(stream.view(&StreamLookup::of(&call, &streams)?))
 }
 
 async fn create(call: Call, new: NewStream) -> Result<Created<StreamView>, Refusal> {

@@ -1,6 +1,7 @@
 use domain::account::{Account, AccountProfile, PlaylistLocation, RefreshOutcome, RefreshRecord};
 use domain::channel::Channel;
 use domain::group::Group;
+use domain::health::{FailureSide, Measurement, StreamHealth};
 use domain::ids::{ChannelId, GroupId, ProfileId};
 use domain::source_url::SourceUrl;
 use domain::stream::{RequestHeaders, StreamOverrides, StreamProperties};
@@ -372,4 +373,98 @@ async fn streams_are_listed_by_ids_in_the_order_of_the_request() {
     assert_eq!((shown.status, ids), (200, vec![json!(5), json!(1), json!(6)]));
     assert_eq!(shown.body[1]["stream_chno"], json!(4.1));
     assert_eq!(shown.body[1]["stream_hash"], "0000000200000001");
+}
+
+/// Stream 3 is healthy, 1 fails, and 5 fails more; the others were never played.
+fn played(rest: &Rest) {
+    let now = actors::now_ms();
+    let mut healthy = StreamHealth::new(StreamId(3));
+    healthy.opened(120, now);
+    let measurement = Measurement {
+        bitrate_kbps: Some(4_000),
+        video_codec: Some("H.264".to_owned()),
+        audio_codec: None,
+        picture: Some((1920, 1080)),
+    };
+    healthy.measured(measurement, now);
+    let mut failing = StreamHealth::new(StreamId(1));
+    failing.failed("status", FailureSide::Stream, now);
+    let mut broken = StreamHealth::new(StreamId(5));
+    broken.failed("status", FailureSide::Stream, now);
+    broken.failed("stall", FailureSide::Stream, now);
+    for health in [healthy, failing, broken] {
+        rest.system.health().put(health);
+    }
+}
+
+#[tokio::test]
+async fn streams_are_ordered_by_their_health() {
+    let rest = stage().await;
+    played(&rest);
+    assert_eq!(found(&rest, "ordering=health").await, [5, 1, 2, 4, 7, 3]);
+    assert_eq!(found(&rest, "ordering=-health").await, [3, 7, 4, 2, 1, 5]);
+    assert_eq!(found(&rest, "ordering=-health&assigned=1").await, [3, 1]);
+    assert_eq!(found(&rest, "ordering=health&unassigned=true").await, [2, 4, 7]);
+    let mut pages = Vec::new();
+    for page in 1..=3 {
+        let path = format!("{LIST}?ordering=-health&page_size=2&page={page}");
+        let answer = rest.standard("GET", &path, Value::Null).await.body;
+        assert_eq!(answer["count"], 6);
+        pages.extend(answer["results"].as_array().unwrap().iter().map(|it| it["id"].as_u64().unwrap()));
+    }
+    assert_eq!(pages, [3, 7, 4, 2, 1, 5]);
+}
+
+#[tokio::test]
+async fn measurements_and_outcomes_are_shown_with_the_stream() {
+    let rest = stage().await;
+    played(&rest);
+    let healthy = rest.standard("GET", &format!("{LIST}3/"), Value::Null).await.body;
+    for (field, value) in [
+        ("video_codec", json!("H.264")),
+        ("audio_codec", json!(null)),
+        ("resolution", json!("1920x1080")),
+        ("width", json!(1920)),
+        ("height", json!(1080)),
+        ("bitrate_kbps", json!(4000)),
+    ] {
+        assert_eq!(healthy["stream_stats"][field], value, "{field}");
+    }
+    assert!(healthy["stream_stats_updated_at"].is_string());
+    assert_eq!(
+        (&healthy["health"]["attempts"], &healthy["health"]["first_packet_ms"]),
+        (&json!(1), &json!(120))
+    );
+    let broken = rest.standard("GET", &format!("{LIST}?ids=5"), Value::Null).await.body["results"][0].clone();
+    assert_eq!(broken["health"]["causes"], json!({ "status": 1, "stall": 1 }));
+    assert_eq!((&broken["health"]["last_cause"], &broken["stream_stats"]), (&json!("stall"), &json!(null)));
+    assert_eq!(rest.standard("GET", &format!("{LIST}2/"), Value::Null).await.body["health"], json!(null));
+
+    let stats = "/api/channels/channels/1/streams/stats/";
+    let all = rest.standard("GET", stats, Value::Null).await.body;
+    let ids: Vec<_> = all.as_array().unwrap().iter().map(|it| &it["id"]).collect();
+    assert_eq!((ids, &all[0]["stream_stats"]["width"]), (vec![&json!(3), &json!(1)], &json!(1920)));
+    let measured =
+        rest.standard("GET", &format!("{stats}?since=2020-01-01T00:00:00Z"), Value::Null).await.body;
+    assert_eq!((measured.as_array().unwrap().len(), &measured[0]["id"]), (1, &json!(3)));
+    let one = rest.standard("GET", &format!("{stats}?ids=1"), Value::Null).await.body;
+    assert_eq!((one.as_array().unwrap().len(), &one[0]["id"]), (1, &json!(1)));
+}
+
+// Holds T-rx.1 for streams.
+#[tokio::test]
+async fn a_preview_shows_the_effect_of_patterns_on_the_names_of_a_group() {
+    let rest = stage().await;
+    let path = "/api/channels/streams/regex-preview/";
+    let query = "channel_group=News&find=%5Enews+(.*)&replace=$1&match=One&exclude=two&limit=1";
+    let shown = rest.standard("GET", &format!("{path}?{query}"), Value::Null).await;
+    assert_eq!((shown.status, &shown.body["total_in_group"]), (200, &json!(2)), "{}", shown.text);
+    assert_eq!(shown.body["find_match_count"], 0, "patterns respect the case");
+    let query = "channel_group=7&find=%5ENews+(.*)&replace=$1&match=One&exclude=(";
+    let shown = rest.standard("GET", &format!("{path}?{query}"), Value::Null).await.body;
+    let matches = json!([{ "before": "News One", "after": "One" }, { "before": "News Two", "after": "Two" }]);
+    assert_eq!((&shown["find_matches"], &shown["find_match_count"]), (&matches, &json!(2)));
+    assert_eq!((&shown["filter_matches"], &shown["exclude_matches"]), (&json!(["News One"]), &json!(null)));
+    assert!(shown["exclude_error"].is_string() && shown["scan_limit_hit"] == false, "{shown}");
+    assert_eq!(rest.standard("GET", path, Value::Null).await.status, 400);
 }

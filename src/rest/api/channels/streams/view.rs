@@ -1,9 +1,11 @@
 //! Streams in answers.
 
+use std::collections::HashMap;
 use std::sync::Arc;
 
 use domain::account::RefreshRecord;
 use domain::group::Group;
+use domain::health::StreamHealth;
 use domain::ids::{AccountId, GroupId, StreamId, StreamProfileId};
 use domain::stream::Stream;
 use domain::user::UserLevel;
@@ -11,6 +13,7 @@ use resource_derive::View;
 use serde::Serialize;
 use storage::Table;
 
+use super::health::{StreamHealthView, StreamStatsView, health_of};
 use crate::app::App;
 use crate::http::reply::Refusal;
 use crate::rest::api::channels::values::ChannelNumberValue;
@@ -66,6 +69,12 @@ pub(crate) struct StreamView {
     created_at: Time,
     /// When the stream last changed.
     updated_at: Time,
+    /// Values measured while the stream played; `null` if it was never measured.
+    stream_stats: Option<StreamStatsView>,
+    /// When the stream was measured.
+    stream_stats_updated_at: Option<Time>,
+    /// Outcomes of the plays of the stream; `null` if it was never played.
+    health: Option<StreamHealthView>,
     /// Values of the provider, if an admin or a rule overrides them. `null` for users other than admins.
     provider: Option<ProviderFactsView>,
 }
@@ -90,6 +99,7 @@ pub(crate) struct StreamLookup {
     is_admin: bool,
     groups: Arc<Table<Group>>,
     refreshes: Arc<Table<RefreshRecord>>,
+    health: HashMap<StreamId, StreamHealth>,
 }
 
 impl Lookup for StreamLookup {
@@ -99,7 +109,16 @@ impl Lookup for StreamLookup {
             is_admin: call.user()?.may(UserLevel::Admin),
             groups: models.groups.load(),
             refreshes: models.refreshes.load(),
+            health: HashMap::new(),
         })
+    }
+}
+
+impl StreamLookup {
+    /// Loads the health of these streams too.
+    pub(in crate::rest::api::channels) fn of(call: &Call, streams: &[Stream]) -> Result<Self, Refusal> {
+        let health = health_of(&call.app, streams.iter().map(|it| it.id));
+        Ok(Self { health, ..Self::load(call)? })
     }
 }
 
@@ -116,6 +135,7 @@ impl Render for Stream {
             refresh.and_then(|it| it.good_at).unwrap_or(self.added_at)
         };
         let last_seen = self.last_seen.or_else(|| (!is_custom).then(seen_with_list));
+        let health = lookup.health.get(&self.id);
         let url = match lookup.is_admin {
             true => self.url().expose().to_owned(),
             false => self.url().to_string(),
@@ -138,6 +158,9 @@ impl Render for Stream {
             last_seen: last_seen.map(Time),
             created_at: Time(self.added_at),
             updated_at: Time(self.updated_at),
+            stream_stats: health.and_then(StreamStatsView::of),
+            stream_stats_updated_at: health.and_then(|it| it.measured_at).map(Time),
+            health: health.map(StreamHealthView::of),
             provider: Some(self).filter(|_| lookup.is_admin).and_then(overridden),
         }
     }

@@ -195,6 +195,12 @@ async fn bulk_operations_accept_an_empty_list() {
     let path = |action: &str| format!("{LIST}{action}/");
     for (method, path, body) in [
         ("POST", path("from-stream/bulk"), json!({ "stream_ids": [] })),
+        ("POST", path("edit/bulk"), json!({ "ids": [], "values": { "enabled": false } })),
+        ("POST", path("edit/bulk-regex"), json!({ "ids": [], "find": "a" })),
+        ("POST", path("assign-streams"), json!({ "ids": [], "stream_ids": [] })),
+        ("POST", path("assign-streams"), json!({ "assignments": [] })),
+        ("POST", path("reorder"), json!({ "ids": [], "insert_after_id": null })),
+        ("POST", "/api/channels/logos/bulk-delete/".to_owned(), json!({ "ids": [] })),
         ("POST", path("assign"), json!({ "channel_ids": [] })),
         ("PATCH", path("edit/bulk"), json!([])),
         ("POST", path("by-uuids"), json!({ "uuids": [] })),
@@ -210,15 +216,187 @@ async fn bulk_operations_accept_an_empty_list() {
     }
 }
 
+#[tokio::test]
+async fn a_filter_with_exceptions_selects_the_channels_of_an_operation() {
+    let rest = stage().await;
+    for (name, group) in [("a", "News"), ("b", "News"), ("c", "Sports"), ("d", "News")] {
+        make(&rest, json!({ "name": name, "channel_group": group })).await;
+    }
+    let path = format!("{LIST}edit/bulk/");
+    let body = json!({
+        "filter": { "channel_group": "News" }, "except": [2], "values": { "user_level": 1, "is_adult": true },
+    });
+    let done = rest.admin("POST", &path, body).await;
+    assert_eq!((done.status, &done.body["channel_ids"]), (200, &json!([1, 4])), "{}", done.text);
+    assert_eq!(names(&rest, "is_adult=true").await, ["a", "d"]);
+    let undo = done.body["undo"]["url"].as_str().unwrap().to_owned();
+    assert_eq!(rest.admin("POST", &undo, Value::Null).await.status, 200);
+    assert_eq!(names(&rest, "is_adult=true").await, [""; 0]);
+
+    let all = json!({ "filter": { "ordering": "-name" }, "starting_number": 10 });
+    let done = rest.admin("POST", &format!("{LIST}assign/"), all).await;
+    assert_eq!(done.body["channel_ids"], json!([4, 3, 2, 1]), "{}", done.text);
+    let exchange = json!({ "filter": { "ordering": "name" }, "except": [3] });
+    let done = rest.admin("POST", &format!("{LIST}reorder/"), exchange).await;
+    assert_eq!(done.body["channel_numbers"], json!([10, 12, 13]), "{}", done.text);
+    let moved = json!({ "ids": [4, 2], "insert_after_id": null });
+    let done = rest.admin("POST", &format!("{LIST}reorder/"), moved).await;
+    assert_eq!(done.body["channel_numbers"], json!([1, 2]), "{}", done.text);
+
+    for (action, body, field) in [
+        ("edit/bulk", json!({ "values": {} }), "ids"),
+        ("edit/bulk", json!({ "ids": [1], "filter": {}, "values": {} }), "filter"),
+        ("edit/bulk", json!({ "filter": { "nmae": "a" }, "values": {} }), "filter"),
+        ("edit/bulk", json!({ "filter": { "enabled": "perhaps" }, "values": {} }), "filter"),
+        ("edit/bulk", json!({ "ids": [99], "values": {} }), "ids"),
+        ("edit/bulk", json!({ "ids": [1], "values": { "nmae": "a" } }), "values"),
+        ("edit/bulk", json!({ "ids": [1], "values": { "logo_id": 99 } }), "values"),
+        ("edit/bulk", json!({ "ids": [1, 2], "values": { "channel_number": 5 } }), "values"),
+        ("reorder", json!({ "ids": [1, 2], "insert_after_id": 1 }), "insert_after_id"),
+        ("bulk-delete", json!({ "filter": { "nmae": "a" } }), "filter"),
+    ] {
+        let refused = rest.admin("POST", &format!("{LIST}{action}/"), body.clone()).await;
+        assert_eq!(refused.status, 400, "{action} {body}: {}", refused.text);
+        assert!(refused.body[field].is_array(), "{action} {body}: {}", refused.text);
+    }
+    let gone =
+        rest.admin("POST", &format!("{LIST}bulk-delete/"), json!({ "filter": {}, "except": [3] })).await;
+    assert_eq!(gone.body["deleted_count"], 3);
+    assert_eq!(names(&rest, "").await, ["c"]);
+}
+
+// Holds T-rx.1 for channels.
+#[tokio::test]
+async fn channels_are_renamed_by_a_pattern_as_its_preview_shows() {
+    let rest = stage().await;
+    for name in ["UK: News", "uk: Sports", "Films"] {
+        make(&rest, json!({ "name": name })).await;
+    }
+    let path = format!("{LIST}edit/bulk-regex/");
+    let mut body =
+        json!({ "channel_ids": [1, 2, 3], "find": "^uk: (.*)", "replace": "$1 HD", "flags": "gi" });
+    body["preview"] = true.into();
+    let shown = rest.admin("POST", &path, body.clone()).await;
+    assert_eq!((shown.status, &shown.body["updated_count"]), (200, &json!(2)), "{}", shown.text);
+    let changes = json!([
+        { "id": 1, "before": "UK: News", "after": "News HD" }, { "id": 2, "before": "uk: Sports", "after": "Sports HD" },
+    ]);
+    assert_eq!((&shown.body["changes"], &shown.body["undo"]), (&changes, &json!(null)));
+    assert_eq!(names(&rest, "").await, ["UK: News", "uk: Sports", "Films"], "it was a preview");
+    body["preview"] = false.into();
+    let done = rest.admin("POST", &path, body).await;
+    assert_eq!((&done.body["success"], &done.body["changes"]), (&json!(true), &changes), "{}", done.text);
+    assert_eq!(names(&rest, "").await, ["News HD", "Sports HD", "Films"]);
+    for (find, replace, flags, field) in [
+        ("(", "", "", "find"),
+        ("(?=a)", "", "", "find"),
+        ("a", "$7", "", "replace"),
+        ("a", "", "x", "flags"),
+        ("Films", "", "", "replace"),
+        ("Films", &"x".repeat(300), "", "replace"),
+    ] {
+        let body = json!({ "filter": {}, "find": find, "replace": replace, "flags": flags });
+        let refused = rest.admin("POST", &path, body).await;
+        assert_eq!(refused.status, 400, "{find}: {}", refused.text);
+        assert!(refused.body[field].is_array(), "{find}: {}", refused.text);
+    }
+}
+
+#[tokio::test]
+async fn streams_are_assigned_to_many_channels_together_or_not_at_all() {
+    let rest = stage().await;
+    make(&rest, json!({ "name": "a", "streams": [1] })).await;
+    make(&rest, json!({ "name": "b" })).await;
+    let path = format!("{LIST}assign-streams/");
+    let streams = async || -> Vec<Value> {
+        let list = rest.admin("GET", &format!("{LIST}?ordering=id"), Value::Null).await.body;
+        list["results"].as_array().unwrap().iter().map(|it| it["streams"].clone()).collect()
+    };
+    let ask = async |body: Value| {
+        let done = rest.admin("POST", &path, body).await;
+        assert_eq!(done.status, 200, "{}", done.text);
+        done.body
+    };
+    ask(json!({ "ids": [1, 2], "stream_ids": [2, 3] })).await;
+    assert_eq!(streams().await, [json!([1, 2, 3]), json!([2, 3])]);
+    ask(json!({ "mode": "prepend", "filter": {}, "stream_ids": [3] })).await;
+    assert_eq!(streams().await, [json!([3, 1, 2]), json!([3, 2])]);
+    let each = json!([
+        { "channel_id": 2, "stream_ids": [4] }, { "channel_id": 1, "stream_ids": [] },
+    ]);
+    let done = ask(json!({ "mode": "replace", "assignments": each })).await;
+    assert_eq!((streams().await, &done["channel_ids"]), (vec![json!([]), json!([4])], &json!([2, 1])));
+    let undo = done["undo"]["url"].as_str().unwrap();
+    assert_eq!(rest.admin("POST", undo, Value::Null).await.status, 200);
+    ask(json!({ "mode": "remove", "ids": [1], "stream_ids": [1, 4] })).await;
+    assert_eq!(streams().await, [json!([3, 2]), json!([3, 2])]);
+    for body in [
+        json!({ "ids": [1] }),
+        json!({ "ids": [1], "stream_ids": [99] }),
+        json!({ "ids": [1, 99], "stream_ids": [1] }),
+        json!({ "assignments": [{ "channel_id": 1, "stream_ids": [1] }, { "channel_id": 1, "stream_ids": [2] }] }),
+        json!({ "assignments": [{ "channel_id": 1 }] }),
+        json!({ "assignments": [], "ids": [1] }),
+        json!({ "assignments": [], "stream_ids": [1] }),
+        json!({ "mode": "x", "ids": [1], "stream_ids": [1] }),
+    ] {
+        assert_eq!(rest.admin("POST", &path, body.clone()).await.status, 400, "{body}");
+    }
+    assert_eq!(streams().await, [json!([3, 2]), json!([3, 2])]);
+}
+
+#[tokio::test]
+async fn streams_with_the_same_name_or_guide_id_become_one_channel() {
+    let rest = stage().await;
+    rest.put([
+        stream(11, "NEWS  one", Some("News"), None),
+        stream(12, "Solo", Some("News"), None),
+        stream(13, "solo", Some("News"), None),
+    ])
+    .await;
+    let news = make(&rest, json!({ "name": "News One", "streams": [1] })).await;
+    let path = format!("{LIST}from-stream/bulk/");
+    let body = json!({ "stream_ids": [1, 11, 12, 13, 4], "merge_by": "name" });
+    let made = rest.admin("POST", &path, body).await;
+    assert_eq!(made.status, 201, "{}", made.text);
+    let counts = (&made.body["created_count"], &made.body["merged_count"]);
+    assert_eq!(counts, (&json!(2), &json!(1)), "{}", made.text);
+    assert_eq!(made.body["merged_channel_ids"], json!([news["id"]]));
+    let list = rest.admin("GET", &format!("{LIST}?ordering=id"), Value::Null).await.body;
+    let shown: Vec<_> =
+        list["results"].as_array().unwrap().iter().map(|it| (&it["name"], &it["streams"])).collect();
+    assert_eq!(
+        shown,
+        [
+            (&json!("News One"), &json!([1, 11])),
+            (&json!("Solo"), &json!([12, 13])),
+            (&json!("No number"), &json!([4])),
+        ]
+    );
+    let undo = made.body["undo"]["url"].as_str().unwrap();
+    assert_eq!(rest.admin("POST", undo, Value::Null).await.status, 200);
+    let list = rest.admin("GET", LIST, Value::Null).await.body;
+    assert_eq!((&list["count"], &list["results"][0]["streams"]), (&json!(1), &json!([1])));
+
+    make(&rest, json!({ "name": "x", "tvg_id": "GUIDE.2" })).await;
+    let one = json!({ "stream_id": 2, "merge_by": "tvg_id" });
+    let merged = rest.admin("POST", &format!("{LIST}from-stream/"), one).await;
+    assert_eq!((&merged.body["name"], &merged.body["streams"]), (&json!("x"), &json!([2])));
+    rest.models.streams.at(rest.models.store.version()).await.unwrap();
+    let body = json!({ "filter": { "channel_group_name": "News" }, "except": [1, 2] });
+    let made = rest.admin("POST", &path, body).await;
+    assert_eq!(made.body["created_count"], 3, "{}", made.text);
+}
+
 mod slow {
     use super::*;
 
     // Holds T-rest.3 for channels and streams.
     #[tokio::test]
-    async fn bulk_operations_accept_the_maximum_number_of_items() {
+    async fn bulk_operations_accept_the_maximum_number_of_items_and_can_be_undone() {
         let rest = stage().await;
-        // Each stream has a group of its own, which is created with its channel: the largest possible write.
-        let all: Vec<u32> = (101..=5100).collect();
+        // Each stream has a group and a logo of its own, which are created with its channel: the largest possible write.
+        let all: Vec<u32> = (101..=10_100).collect();
         for some in all.chunks(1000) {
             rest.put(some.iter().map(|id| stream(*id, "one", Some(&format!("group {id}")), None))).await;
         }
@@ -226,19 +404,39 @@ mod slow {
         let mut too_many = all.clone();
         too_many.push(1);
         let refused = rest.admin("POST", &path("from-stream/bulk"), json!({ "stream_ids": too_many })).await;
-        let errors = json!({ "stream_ids": ["Ensure this field has no more than 5000 elements."] });
+        let errors = json!({ "stream_ids": ["Ensure this field has no more than 10000 elements."] });
         assert_eq!((refused.status, refused.body), (400, errors));
+        rest.models.streams.at(rest.models.store.version()).await.unwrap();
+        let refused = rest.admin("POST", &path("from-stream/bulk"), json!({ "filter": {} })).await;
+        let message = "The filter selects 10004 streams; at most 10000 can be changed at once.";
+        assert_eq!((refused.status, refused.body), (400, json!({ "filter": [message] })));
         let made = rest.admin("POST", &path("from-stream/bulk"), json!({ "stream_ids": all })).await;
-        assert_eq!(made.body["created_count"], 5000, "{}", made.text);
+        assert_eq!(made.body["created_count"], 10_000, "{}", made.text);
+        let undo = async |answer: &Value| {
+            let undone = rest.admin("POST", answer["undo"]["url"].as_str().unwrap(), Value::Null).await;
+            assert_eq!(undone.status, 200, "{}", undone.text);
+            undone.body
+        };
+        let gone = undo(&made.body).await;
+        let counts = || {
+            let models = &rest.models;
+            [models.channels.load().len(), models.groups.load().len(), models.logos.load().len()]
+        };
+        assert_eq!(counts(), [0, 2, 0]);
+        undo(&gone).await;
+        assert_eq!(counts(), [10_000, 10_002, 10_000]);
         let ids = made.body["channel_ids"].clone();
         let assigned = json!({ "channel_ids": ids, "starting_number": 3 });
         let assigned = rest.admin("POST", &path("assign"), assigned).await.body;
-        assert_eq!(assigned["channel_numbers"][4999], 5002);
+        assert_eq!(assigned["channel_numbers"][9999], 10_002);
+        undo(&assigned).await;
 
+        let deleted = rest.admin("POST", &path("bulk-delete"), json!({ "ids": ids })).await;
+        assert_eq!(deleted.body["deleted_count"], 10_000, "{}", deleted.text);
+        undo(&deleted.body).await;
+        assert_eq!(counts(), [10_000, 10_002, 10_000]);
         let gone = rest.admin("POST", "/api/channels/streams/bulk-delete/", json!({ "ids": all })).await;
-        assert_eq!(gone.body["deleted_count"], 5000, "{}", gone.text);
+        assert_eq!(gone.body["deleted_count"], 10_000, "{}", gone.text);
         assert!(rest.models.channels.load().iter().all(|it| it.streams.is_empty()));
-        let gone = rest.admin("POST", &path("bulk-delete"), json!({ "ids": ids })).await;
-        assert_eq!(gone.body["deleted_count"], 5000, "{}", gone.text);
     }
 }

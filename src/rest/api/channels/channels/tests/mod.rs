@@ -85,7 +85,9 @@ async fn a_channel_is_created_read_updated_and_deleted_under_both_paths() {
         ("streams", json!([2, 1])),
         ("stream_profile_id", json!(2)),
         ("logo_url", json!("http://a.example/x.png")),
-        ("logo_id", json!(null)),
+        ("logo_id", json!(1)),
+        ("effective_logo_id", json!(1)),
+        ("healthiest_first", json!(false)),
         ("epg_data_id", json!(null)),
         ("custom_properties", json!({ "a": [1, null] })),
     ] {
@@ -330,4 +332,26 @@ async fn channels_with_numbers_in_a_range_are_listed_in_order() {
     assert_eq!(open["occupants"].as_array().unwrap().len(), 2);
     assert_eq!(rest.standard("GET", &path, Value::Null).await.status, 400);
     assert_eq!(rest.admin("GET", &format!("{path}?start=x"), Value::Null).await.status, 400);
+}
+
+#[tokio::test]
+async fn users_who_only_watch_read_summaries_without_streams() {
+    let rest = stage().await;
+    let open =
+        make(&rest, json!({ "name": "open", "streams": [1], "stream_profile_id": 2, "user_level": 0 })).await;
+    let hidden = make(&rest, json!({ "name": "hidden", "user_level": 1 })).await;
+    let summary = rest.streamer("GET", &format!("{LIST}summary/"), Value::Null).await;
+    let names: Vec<_> = summary.body.as_array().unwrap().iter().map(|it| &it["name"]).collect();
+    assert_eq!((summary.status, names), (200, vec![&json!("open")]));
+    let uuids = json!({ "uuids": [open["uuid"], hidden["uuid"]] });
+    let found = rest.streamer("POST", &format!("{LIST}by-uuids/"), uuids.clone()).await;
+    let shown: Vec<_> =
+        found.body.as_array().unwrap().iter().map(|it| (&it["name"], &it["streams"])).collect();
+    assert_eq!(shown, [(&json!("open"), &json!([]))]);
+    assert_eq!(found.body[0]["stream_profile_id"], json!(null));
+    let found = rest.standard("POST", &format!("{LIST}by-uuids/"), uuids).await;
+    assert_eq!(found.body[0]["streams"], json!([1]));
+    for path in ["", "ids/", "numbers-in-range/?start=1", "1/streams/", "1/streams/stats/"] {
+        assert_eq!(rest.streamer("GET", &format!("{LIST}{path}"), Value::Null).await.status, 403, "{path}");
+    }
 }

@@ -1,0 +1,83 @@
+//! Measures one live channel: the bit rate, the codecs and the picture size of the stream that plays.
+
+use std::time::Duration;
+
+use domain::health::Measurement;
+use domain::ids::StreamId;
+use media::pump::PumpHandle;
+use media::ring::Ring;
+use parking_lot::Mutex;
+use tokio::time::Instant;
+
+use super::HealthTable;
+
+/// Minimum time over which a bit rate is measured.
+const RATE_TIME_MIN: Duration = Duration::from_secs(5);
+
+/// The play of a live channel, shared with the task that measures it.
+pub(crate) struct PlayMeter {
+    health: HealthTable,
+    pump: PumpHandle,
+    ring: Ring,
+    play: Mutex<Option<Play>>,
+}
+
+/// A stream that plays.
+struct Play {
+    stream: StreamId,
+    since: Instant,
+    /// Time and bytes at the start of the current measurement.
+    measured: (Instant, u64),
+}
+
+impl PlayMeter {
+    pub(crate) fn new(health: HealthTable, pump: PumpHandle, ring: Ring) -> Self {
+        Self { health, pump, ring, play: Mutex::new(None) }
+    }
+
+    /// Notes that a stream plays from now on.
+    pub(crate) fn begin(&self, stream: StreamId) {
+        let now = Instant::now();
+        let play = Play { stream, since: now, measured: (now, self.ring.meter().bytes_in()) };
+        *self.play.lock() = Some(play);
+    }
+
+    /// Notes that the stream does not play any longer. Returns for how long it played.
+    pub(crate) fn end(&self) -> Option<Duration> {
+        self.measure();
+        self.play.lock().take().map(|it| it.since.elapsed())
+    }
+
+    /// Reports what is known of the stream that plays.
+    pub(crate) fn measure(&self) {
+        let (stream, bitrate_kbps) = {
+            let mut play = self.play.lock();
+            let Some(play) = &mut *play else { return };
+            let (since, bytes) = play.measured;
+            let (now, bytes_now) = (Instant::now(), self.ring.meter().bytes_in());
+            let time = now - since;
+            let rate = (time >= RATE_TIME_MIN).then(|| kilobits(bytes_now.saturating_sub(bytes), time));
+            if rate.is_some() {
+                play.measured = (now, bytes_now);
+            }
+            (play.stream, rate)
+        };
+        let (video_codec, audio_codec) = match self.pump.tables() {
+            Some(tables) => {
+                let video = tables.video().map(|it| it.codec().to_owned());
+                (video, tables.audio().map(|it| it.codec().to_owned()))
+            }
+            None => (None, None),
+        };
+        let picture = self.pump.picture().map(|it| (it.width, it.height));
+        let measurement = Measurement { bitrate_kbps, video_codec, audio_codec, picture };
+        if measurement != Measurement::default() {
+            self.health.measured(stream, measurement);
+        }
+    }
+}
+
+/// Returns the rate in kilobits per second.
+fn kilobits(bytes: u64, time: Duration) -> u32 {
+    (bytes as f64 * 8.0 / 1000.0 / time.as_secs_f64()).round() as u32
+}

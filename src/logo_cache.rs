@@ -1,0 +1,343 @@
+//! Copies of logos on the disk, so that players need no access to the servers of logos, and these are asked rarely.
+//!
+//! A copy is fetched when it is requested first, and again after a day. A fetch that fails is not repeated for some
+//! minutes; a copy that exists is used meanwhile. The copies are limited in number and size, and may be deleted at any
+//! time.
+
+use std::collections::{BTreeMap, HashMap};
+use std::fs;
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::{Duration, SystemTime};
+
+use actors::{Fetch, FetchError, FetchLimits};
+use bytes::Bytes;
+use domain::egress::Reach;
+use domain::stream::RequestHeaders;
+use parking_lot::Mutex;
+use sha2::{Digest, Sha256};
+use tokio::sync::Semaphore;
+use tokio::time::{Instant, timeout};
+use tracing::debug;
+
+use crate::images::ImageType;
+
+/// Maximum size of a logo, in bytes.
+pub(crate) const LOGO_BYTES_MAX: u64 = 5 << 20;
+/// Maximum size of all copies, in bytes; the oldest are deleted.
+const COPIES_BYTES_MAX: u64 = 256 << 20;
+/// Maximum number of copies.
+const COPIES_MAX: usize = 50_000;
+/// Time after which a copy is fetched again.
+const FRESH_TIME: Duration = Duration::from_secs(24 * 60 * 60);
+/// Time for which a failed fetch is not repeated.
+const FAILURE_TIME: Duration = Duration::from_secs(300);
+/// Maximum number of remembered failures.
+const FAILURES_MAX: usize = 10_000;
+/// Maximum number of fetches at one time.
+const FETCHES_MAX: usize = 8;
+/// Maximum time of a fetch, and maximum wait for another one to end.
+const FETCH_TIME_MAX: Duration = Duration::from_secs(10);
+
+/// The reason why there is no image.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum NoLogo {
+    /// The server cannot be reached, may not be reached, or sends no image.
+    NotAvailable,
+    /// Too many logos are being fetched.
+    Busy,
+}
+
+/// The copies of logos.
+pub(crate) struct LogoCache {
+    folder: PathBuf,
+    fetch: Option<Fetch>,
+    state: Mutex<State>,
+    /// Permits for fetches.
+    fetches: Semaphore,
+}
+
+#[derive(Default)]
+struct State {
+    /// `None` until the folder was read.
+    copies: Option<Copies>,
+    failures: HashMap<String, Instant>,
+    /// Locks of the logos that are being fetched, so that each is fetched once.
+    fetching: HashMap<String, Arc<tokio::sync::Mutex<()>>>,
+}
+
+/// The files of the folder.
+#[derive(Default)]
+struct Copies {
+    by_name: HashMap<String, (SystemTime, u64)>,
+    by_age: BTreeMap<(SystemTime, String), u64>,
+    bytes: u64,
+}
+
+impl LogoCache {
+    /// Uses a folder, which is created when it is needed. `fetch_with` creates the client for these limits.
+    pub(crate) fn new(
+        folder: PathBuf,
+        fetch_with: impl FnOnce(FetchLimits) -> Result<Fetch, FetchError>,
+    ) -> Self {
+        let limits = FetchLimits {
+            connect_timeout: FETCH_TIME_MAX / 2,
+            read_timeout: FETCH_TIME_MAX,
+            total_timeout: FETCH_TIME_MAX,
+            bytes_max: LOGO_BYTES_MAX,
+        };
+        let fetch = fetch_with(limits).ok();
+        Self { folder, fetch, state: Mutex::default(), fetches: Semaphore::new(FETCHES_MAX) }
+    }
+
+    /// Returns the image at an address: the copy, or fetched now.
+    pub(crate) async fn get(self: &Arc<Self>, url: &str, reach: Reach) -> Result<Bytes, NoLogo> {
+        let name = file_name(url, reach);
+        let present = self.read(&name).await;
+        if let Some((bytes, true)) = present {
+            return Ok(bytes);
+        }
+        let stale = present.map(|it| it.0);
+        let fetched = self.fetch_once(&name, url, reach).await;
+        fetched.or_else(|error| stale.ok_or(error))
+    }
+
+    async fn fetch_once(self: &Arc<Self>, name: &str, url: &str, reach: Reach) -> Result<Bytes, NoLogo> {
+        if self.has_failed(name) {
+            return Err(NoLogo::NotAvailable);
+        }
+        let lock = Arc::clone(self.state.lock().fetching.entry(name.to_owned()).or_default());
+        let fetched = self.fetch_alone(&lock, name, url, reach).await;
+        let mut state = self.state.lock();
+        // The map and this function have one each.
+        if state.fetching.get(name).is_some_and(|it| Arc::strong_count(it) <= 2) {
+            state.fetching.remove(name);
+        }
+        fetched
+    }
+
+    async fn fetch_alone(
+        self: &Arc<Self>,
+        lock: &tokio::sync::Mutex<()>,
+        name: &str,
+        url: &str,
+        reach: Reach,
+    ) -> Result<Bytes, NoLogo> {
+        let _held = timeout(FETCH_TIME_MAX, lock.lock()).await.map_err(|_| NoLogo::Busy)?;
+        // Another request may have fetched it meanwhile.
+        if let Some((bytes, true)) = self.read(name).await {
+            return Ok(bytes);
+        }
+        if self.has_failed(name) {
+            return Err(NoLogo::NotAvailable);
+        }
+        let permit = timeout(FETCH_TIME_MAX, self.fetches.acquire()).await;
+        let _permit = permit.map_err(|_| NoLogo::Busy)?.map_err(|_| NoLogo::Busy)?;
+        let bytes = match self.download(url, reach).await {
+            Ok(bytes) => bytes,
+            Err(reason) => {
+                debug!("failed to fetch a logo: {reason}");
+                self.note_failure(name);
+                return Err(NoLogo::NotAvailable);
+            }
+        };
+        let (cache, name, copy) = (Arc::clone(self), name.to_owned(), bytes.clone());
+        let saved = tokio::task::spawn_blocking(move || cache.save(&name, &copy)).await;
+        if let Ok(Err(error)) = saved {
+            debug!("failed to keep a logo: {error}");
+        }
+        Ok(bytes)
+    }
+
+    async fn download(&self, url: &str, reach: Reach) -> Result<Bytes, String> {
+        let fetch = self.fetch.as_ref().ok_or("the HTTP client is not available")?;
+        let mut body =
+            fetch.get(url, &RequestHeaders::default(), reach).await.map_err(|it| it.with_causes())?;
+        let mut bytes = Vec::new();
+        while let Some(piece) = body.next().await.map_err(|it| it.with_causes())? {
+            bytes.extend_from_slice(&piece);
+        }
+        match ImageType::of(&bytes) {
+            Some(_) => Ok(bytes.into()),
+            None => Err("it is no image".to_owned()),
+        }
+    }
+
+    fn has_failed(&self, name: &str) -> bool {
+        self.state.lock().failures.get(name).is_some_and(|until| *until > Instant::now())
+    }
+
+    fn note_failure(&self, name: &str) {
+        let failures = &mut self.state.lock().failures;
+        let now = Instant::now();
+        if failures.len() >= FAILURES_MAX {
+            failures.retain(|_, until| *until > now);
+        }
+        if failures.len() >= FAILURES_MAX {
+            failures.clear();
+        }
+        failures.insert(name.to_owned(), now + FAILURE_TIME);
+    }
+
+    /// Returns the copy, and whether it is fresh.
+    async fn read(self: &Arc<Self>, name: &str) -> Option<(Bytes, bool)> {
+        let (cache, name) = (Arc::clone(self), name.to_owned());
+        let reading = tokio::task::spawn_blocking(move || {
+            let copied_at = {
+                let mut state = cache.state.lock();
+                let copies = state.copies.get_or_insert_with(|| Copies::of(&cache.folder));
+                copies.by_name.get(&name)?.0
+            };
+            let bytes = fs::read(cache.folder.join(&name)).ok()?;
+            let age = SystemTime::now().duration_since(copied_at).unwrap_or_default();
+            Some((Bytes::from(bytes), age < FRESH_TIME))
+        });
+        reading.await.ok()?
+    }
+
+    fn save(&self, name: &str, bytes: &[u8]) -> io::Result<()> {
+        fs::create_dir_all(&self.folder)?;
+        let temporary = self.folder.join(format!(".{name}"));
+        let mut file = fs::File::create(&temporary)?;
+        file.write_all(bytes)?;
+        drop(file);
+        fs::rename(&temporary, self.folder.join(name))?;
+        let mut state = self.state.lock();
+        let copies = state.copies.get_or_insert_with(|| Copies::of(&self.folder));
+        copies.add(name.to_owned(), SystemTime::now(), bytes.len() as u64);
+        while let Some(oldest) = copies.surplus() {
+            fs::remove_file(self.folder.join(&oldest))?;
+        }
+        Ok(())
+    }
+}
+
+impl Copies {
+    fn of(folder: &Path) -> Self {
+        let mut copies = Self::default();
+        for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
+            let name = entry.file_name().to_string_lossy().into_owned();
+            match entry.metadata() {
+                Ok(about) if about.is_file() && !name.starts_with('.') => {
+                    let copied_at = about.modified().unwrap_or(SystemTime::UNIX_EPOCH);
+                    copies.add(name, copied_at, about.len());
+                }
+                _ => {}
+            }
+        }
+        copies
+    }
+
+    fn add(&mut self, name: String, at: SystemTime, bytes: u64) {
+        if let Some((before, size)) = self.by_name.insert(name.clone(), (at, bytes)) {
+            self.by_age.remove(&(before, name.clone()));
+            self.bytes -= size;
+        }
+        self.by_age.insert((at, name), bytes);
+        self.bytes += bytes;
+    }
+
+    /// Removes the oldest copy if there are too many. Returns its name.
+    fn surplus(&mut self) -> Option<String> {
+        if self.bytes <= COPIES_BYTES_MAX && self.by_name.len() <= COPIES_MAX {
+            return None;
+        }
+        let ((_, name), bytes) = self.by_age.pop_first()?;
+        self.by_name.remove(&name);
+        self.bytes -= bytes;
+        Some(name)
+    }
+}
+
+/// Returns the name of the copy of an address. An address that may lead farther has another copy, so that nobody gets an
+/// image through it that they may not fetch.
+fn file_name(url: &str, reach: Reach) -> String {
+    let digest = Sha256::digest(format!("{reach:?} {url}"));
+    digest.iter().take(20).map(|it| format!("{it:02x}")).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::{AtomicUsize, Ordering};
+
+    use domain::egress::{AllowedNetworks, Distance};
+    use tokio::io::{AsyncReadExt, AsyncWriteExt};
+    use tokio::net::TcpListener;
+
+    use super::*;
+    use crate::install_tls;
+
+    const PNG: &[u8] = b"\x89PNG\r\n\x1a\n....";
+
+    /// A server that answers every request with this body. Returns its address and the number of requests.
+    async fn server(body: &'static [u8]) -> (String, Arc<AtomicUsize>) {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let address = listener.local_addr().unwrap();
+        let n_requests = Arc::new(AtomicUsize::new(0));
+        let counter = Arc::clone(&n_requests);
+        tokio::spawn(async move {
+            while let Ok((mut socket, _)) = listener.accept().await {
+                counter.fetch_add(1, Ordering::Relaxed);
+                let mut request = [0; 4096];
+                let _ = socket.read(&mut request).await;
+                let head = format!("HTTP/1.1 200 OK\r\nContent-Length: {}\r\n\r\n", body.len());
+                let _ = socket.write_all(head.as_bytes()).await;
+                let _ = socket.write_all(body).await;
+            }
+        });
+        (format!("http://{address}/logo"), n_requests)
+    }
+
+    fn cache(folder: &Path) -> Arc<LogoCache> {
+        install_tls();
+        Arc::new(LogoCache::new(folder.join("logos"), Fetch::new))
+    }
+
+    #[tokio::test]
+    async fn a_logo_is_fetched_once_and_kept_over_a_restart() {
+        let folder = tempfile::tempdir().unwrap();
+        let (url, n_requests) = server(PNG).await;
+        let first = cache(folder.path());
+        let (a, b) = tokio::join!(first.get(&url, Reach::default()), first.get(&url, Reach::default()));
+        assert_eq!((a.as_deref(), b.as_deref()), (Ok(PNG), Ok(PNG)));
+        assert_eq!(first.get(&url, Reach::default()).await.as_deref(), Ok(PNG));
+        assert_eq!(cache(folder.path()).get(&url, Reach::default()).await.as_deref(), Ok(PNG));
+        assert_eq!(n_requests.load(Ordering::Relaxed), 1);
+        assert!(first.state.lock().fetching.is_empty());
+    }
+
+    #[tokio::test]
+    async fn a_failure_is_remembered_and_a_file_that_is_no_image_is_one() {
+        let folder = tempfile::tempdir().unwrap();
+        let (url, n_requests) = server(b"<html>login</html>").await;
+        let cache = cache(folder.path());
+        for _ in 0..3 {
+            assert_eq!(cache.get(&url, Reach::default()).await, Err(NoLogo::NotAvailable));
+        }
+        assert_eq!(n_requests.load(Ordering::Relaxed), 1);
+    }
+
+    #[tokio::test]
+    async fn a_logo_that_a_list_from_the_internet_names_is_not_fetched_from_this_machine() {
+        let folder = tempfile::tempdir().unwrap();
+        let (url, n_requests) = server(PNG).await;
+        let cache = cache(folder.path());
+        assert_eq!(cache.get(&url, Reach::default()).await.as_deref(), Ok(PNG), "an admin typed it");
+        let public = Reach::named_by(Distance::Public, AllowedNetworks::OfPlaylist);
+        assert_eq!(cache.get(&url, public).await, Err(NoLogo::NotAvailable));
+        assert_eq!(n_requests.load(Ordering::Relaxed), 1);
+    }
+
+    #[test]
+    fn the_oldest_copies_are_deleted_first() {
+        let mut copies = Copies::default();
+        let at = |n| SystemTime::UNIX_EPOCH + Duration::from_secs(n);
+        copies.add("new".to_owned(), at(2), COPIES_BYTES_MAX - 1);
+        copies.add("old".to_owned(), at(1), 1);
+        assert_eq!(copies.surplus(), None);
+        copies.add("old".to_owned(), at(3), 2);
+        assert_eq!(copies.surplus().as_deref(), Some("new"));
+        assert_eq!((copies.surplus(), copies.bytes), (None, 2));
+    }
+}

@@ -1,0 +1,110 @@
+//! Adds streams to the channels with the same guide id or name, instead of creating channels.
+
+use std::collections::{BTreeMap, HashMap};
+
+use actors::now_ms;
+use domain::channel::Channel;
+use domain::ids::ChannelId;
+use domain::stream::Stream;
+use storage::{Table, Write};
+
+use super::edit::STREAMS_MAX;
+use crate::http::reply::Refusal;
+use crate::rest::api::channels::undo::UndoLog;
+use crate::rest::frame::value::choice;
+
+choice!(
+    enum MergeBy {
+        TvgId = "tvg_id",
+        Name = "name",
+    }
+);
+
+impl MergeBy {
+    /// Returns the text by which streams and channels are compared; `None` if nothing can have the same.
+    fn key(self, name: &str, tvg_id: Option<&str>) -> Option<String> {
+        let text = match self {
+            Self::TvgId => tvg_id.unwrap_or_default(),
+            Self::Name => name,
+        };
+        let words: Vec<String> = text.split_whitespace().map(str::to_lowercase).collect();
+        (!words.is_empty()).then(|| words.join(" "))
+    }
+}
+
+/// The channels to which streams are added.
+pub(super) struct MergeTargets {
+    by: MergeBy,
+    channels: HashMap<String, ChannelId>,
+    /// Channels that this operation created, which are kept for the undo when they are complete.
+    created: BTreeMap<ChannelId, Channel>,
+    /// Channels that existed before, as they were.
+    merged: BTreeMap<ChannelId, Channel>,
+    n_streams: usize,
+}
+
+impl MergeTargets {
+    /// Of several channels with the same key, the one with the lowest number gets the streams.
+    pub(super) fn of(by: MergeBy, channels: &Table<Channel>) -> Self {
+        let mut all: Vec<_> = channels.iter().collect();
+        all.sort_by_key(|it| (it.number.is_none(), it.number, it.id));
+        let mut of_key = HashMap::new();
+        for channel in all {
+            if let Some(key) = by.key(&channel.name, channel.tvg_id.as_deref()) {
+                of_key.entry(key).or_insert(channel.id);
+            }
+        }
+        Self { by, channels: of_key, created: BTreeMap::new(), merged: BTreeMap::new(), n_streams: 0 }
+    }
+
+    /// Adds a stream to the channel with its key, if there is one, and returns the channel.
+    pub(super) fn add(&mut self, write: &mut Write<'_>, stream: &Stream) -> Result<Option<Channel>, Refusal> {
+        let Some(key) = self.by.key(stream.name(), stream.tvg_id()) else { return Ok(None) };
+        let Some(id) = self.channels.get(&key).copied() else { return Ok(None) };
+        let Some(before) = write.get::<Channel>(id.0)? else { return Ok(None) };
+        if before.streams.contains(&stream.id) {
+            return Ok(Some(before));
+        }
+        if before.streams.len() >= STREAMS_MAX {
+            let message = format!("Channel {id} would have more than {STREAMS_MAX} streams.");
+            return Err(Refusal::field("merge_by", message));
+        }
+        let mut channel = Channel { updated_at: now_ms(), ..before.clone() };
+        channel.streams.push(stream.id);
+        write.put(&channel)?;
+        match self.created.get_mut(&id) {
+            Some(created) => *created = channel.clone(),
+            None => {
+                self.n_streams += 1;
+                self.merged.entry(id).or_insert(before);
+            }
+        }
+        Ok(Some(channel))
+    }
+
+    /// Adds the streams with the same key to this new channel from now on.
+    pub(super) fn created(&mut self, channel: Channel) {
+        if let Some(key) = self.by.key(&channel.name, channel.tvg_id.as_deref()) {
+            self.channels.insert(key, channel.id);
+        }
+        self.created.insert(channel.id, channel);
+    }
+
+    /// Notes all changes. Returns the number of streams that were added to channels that existed before, and the ids of
+    /// these channels.
+    pub(super) fn finish(
+        self,
+        write: &Write<'_>,
+        log: &mut UndoLog,
+    ) -> Result<(usize, Vec<ChannelId>), Refusal> {
+        for channel in self.created.values() {
+            log.created(channel);
+        }
+        for before in self.merged.values() {
+            if let Some(after) = write.get::<Channel>(before.id.0)? {
+                log.edited(before, &after);
+            }
+        }
+        Ok((self.n_streams, self.merged.into_keys().collect()))
+    }
+}

@@ -1,0 +1,81 @@
+//! The channels of an operation: by ids, or by the filters of the list with exceptions.
+
+use std::collections::HashSet;
+
+use domain::channel::Channel;
+use domain::ids::ChannelId;
+use serde_json::{Map, Value};
+use storage::Write;
+
+use super::filters::ChannelFilters;
+use crate::http::reply::Refusal;
+use crate::rest::api::channels::values::no_such;
+use crate::rest::frame::call::Call;
+use crate::rest::frame::filter::read_filter;
+use crate::rest::frame::input::FieldErrors;
+
+/// Maximum number of channels of one operation.
+pub(super) const MANY: usize = 10_000;
+
+/// The three fields of a body that select channels.
+pub(super) struct Selection {
+    pub(super) ids: Option<Vec<ChannelId>>,
+    pub(super) filter: Option<Map<String, Value>>,
+    pub(super) except: Option<Vec<ChannelId>>,
+}
+
+/// Selected channels, in order.
+pub(super) struct Selected {
+    pub(super) ids: Vec<ChannelId>,
+    /// Whether the client named the ids, so that each of them has to exist.
+    is_named: bool,
+}
+
+impl Selection {
+    /// Selects the channels. `field` is the name of the field with the ids, for errors.
+    pub(super) fn resolve(self, call: &Call, field: &str) -> Result<Selected, Refusal> {
+        let except: HashSet<ChannelId> = self.except.into_iter().flatten().collect();
+        let (mut ids, is_named) = match (self.ids, self.filter) {
+            (Some(_), Some(_)) => {
+                return Err(Refusal::field("filter", format!("Send either {field} or filter.")));
+            }
+            (Some(ids), None) => (ids, true),
+            (None, Some(filter)) => {
+                let channels = read_filter::<ChannelFilters>(&filter)?.find(call)?;
+                (channels.iter().map(|it| it.id).collect(), false)
+            }
+            (None, None) => return Err(FieldErrors::required(field).into()),
+        };
+        ids.retain(|it| !except.contains(it));
+        match ids.len() > MANY {
+            true => Err(too_many("channels", ids.len(), MANY)),
+            false => Ok(Selected { ids, is_named }),
+        }
+    }
+}
+
+/// Returns the refusal of a filter that selects too many records.
+pub(super) fn too_many(what: &str, n: usize, max: usize) -> Refusal {
+    Refusal::field("filter", format!("The filter selects {n} {what}; at most {max} can be changed at once."))
+}
+
+impl Selected {
+    /// Returns the channels as they are now. Named ids that do not exist or are repeated are errors of `field`; channels
+    /// that a filter selected and that were deleted meanwhile are left out.
+    pub(super) fn load(&self, write: &Write<'_>, field: &str) -> Result<Vec<Channel>, Refusal> {
+        let mut errors = FieldErrors::default();
+        let (mut channels, mut seen) = (Vec::with_capacity(self.ids.len()), HashSet::new());
+        for id in &self.ids {
+            match write.get::<Channel>(id.0)? {
+                _ if !seen.insert(*id) => {
+                    errors.add(field, format!("Channel {id} is listed more than once."));
+                }
+                None if self.is_named => errors.add(field, no_such(id)),
+                None => {}
+                Some(channel) => channels.push(channel),
+            }
+        }
+        errors.or(())?;
+        Ok(channels)
+    }
+}

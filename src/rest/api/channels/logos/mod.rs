@@ -1,0 +1,239 @@
+//! `/api/channels/logos/`: the logos of channels.
+
+mod bulk;
+mod cache;
+mod records;
+#[cfg(test)]
+mod tests;
+mod upload;
+
+use std::sync::Arc;
+
+use actors::now_ms;
+use domain::channel::Channel;
+use domain::ids::LogoId;
+use domain::logo::{LOGO_NAME_CHARS_MAX, LOGO_URL_CHARS_MAX, Logo};
+use http::StatusCode;
+use resource_derive::{Query, View};
+use serde::Serialize;
+use sha2::{Digest, Sha256};
+use storage::Table;
+use url::Url;
+
+pub(super) use self::records::{LogoUrl, logo_of_address};
+use self::records::{change_logo, delete_logo};
+use super::undo::UndoLog;
+use crate::http::reply::Refusal;
+use crate::logo_cache::LOGO_BYTES_MAX;
+use crate::rest::frame::access::{ADMIN, Access, STANDARD};
+use crate::rest::frame::call::Call;
+use crate::rest::frame::list::{Ordering, Page, Search, WholeOrPages, matches};
+use crate::rest::frame::record::{Lookup, Noun, Render};
+use crate::rest::frame::route::{Created, NoContent, Route};
+use crate::rest::frame::value::choice;
+
+/// A logo of channels.
+#[derive(Clone, Debug, Serialize, View)]
+#[resource(new = NewLogo, edit = LogoEdit)]
+pub(crate) struct LogoView {
+    /// Assigned by the gateway and never reused.
+    #[field(example = "5")]
+    id: LogoId,
+    /// Name of the logo.
+    #[field(required, chars_max = LOGO_NAME_CHARS_MAX, example = "News")]
+    name: String,
+    /// URL of the logo, unique. That of an uploaded logo is a path of the gateway. Users other than admins see no
+    /// credentials in it.
+    #[field(required, chars_max = LOGO_URL_CHARS_MAX, example = "http://provider.example/news.png")]
+    url: LogoUrl,
+    /// URL of the copy that the gateway serves, without credentials. Changes with the logo.
+    cache_url: String,
+    /// Number of channels that use the logo.
+    #[field(example = "1")]
+    channel_count: usize,
+    /// Whether a channel uses the logo.
+    is_used: bool,
+    /// Names of channels that use the logo, at most 5.
+    #[field(example = "[\"News\"]")]
+    channel_names: Vec<String>,
+    /// Whether the logo was uploaded.
+    is_uploaded: bool,
+}
+
+/// Maximum number of names of channels in a logo.
+const NAMES_MAX: usize = 5;
+
+/// Filters of the list of logos.
+#[derive(Debug, Query)]
+struct Filters {
+    /// Ids of logos, separated by commas.
+    #[field(items_max = 10_000)]
+    ids: Option<Vec<LogoId>>,
+    /// Whether a channel uses the logo.
+    used: Option<bool>,
+    /// Part of the name, regardless of case.
+    name: Option<Search>,
+    /// Part of the name or the URL, regardless of case.
+    search: Option<Search>,
+    /// Order of the list; by name by default.
+    ordering: Option<Ordering<By>>,
+}
+
+choice!(
+    enum By {
+        Id = "id",
+        Name = "name",
+    }
+);
+
+const LIST: &str = "/api/channels/logos/";
+const ONE: &str = "/api/channels/logos/{id}/";
+
+pub(super) fn routes() -> Vec<Route> {
+    let cleanup = "Deletes all logos that no channel uses.";
+    let bulk_delete = "Deletes logos and removes them from their channels.";
+    vec![
+        Route::get(LIST, STANDARD, "Lists logos.", list),
+        Route::post(LIST, ADMIN, "Creates a logo.", create),
+        Route::post("/api/channels/logos/upload/", ADMIN, "Creates a logo from a file.", upload::upload)
+            .with_upload(LOGO_BYTES_MAX),
+        Route::post("/api/channels/logos/cleanup/", ADMIN, cleanup, bulk::clean_up),
+        Route::post("/api/channels/logos/bulk-delete/", ADMIN, bulk_delete, bulk::bulk_delete)
+            .with_bulk_body(),
+        Route::delete("/api/channels/logos/bulk-delete/", ADMIN, bulk_delete, bulk::bulk_remove)
+            .with_bulk_body(),
+        Route::get(ONE, STANDARD, "Returns a logo.", retrieve),
+        Route::put(ONE, ADMIN, "Updates a logo.", update),
+        Route::patch(ONE, ADMIN, "Partially updates a logo.", update),
+        Route::delete(ONE, ADMIN, "Deletes a logo and removes it from its channels.", delete),
+        // Players and media servers fetch logos without credentials.
+        Route::get(
+            "/api/channels/logos/{id}/cache/",
+            Access::Anyone,
+            "Returns the image of a logo.",
+            cache::image,
+        )
+        .refuses(StatusCode::NOT_MODIFIED, "The client has the current image.")
+        .refuses(StatusCode::NOT_FOUND, "The image is not available.")
+        .for_any_origin(),
+    ]
+}
+
+impl Noun for Logo {
+    const NOUN: &'static str = "Logo";
+}
+
+/// Data that views of logos depend on.
+pub(crate) struct LogoLookup {
+    host: String,
+    channels: Arc<Table<Channel>>,
+    is_listed: Box<dyn Fn(&Channel) -> bool>,
+    is_admin: bool,
+}
+
+impl Lookup for LogoLookup {
+    fn load(call: &Call) -> Result<Self, Refusal> {
+        Ok(Self {
+            host: call.caller.host.clone(),
+            channels: call.app.models.channels.load(),
+            is_listed: Box::new(call.listed()),
+            is_admin: call.is_admin(),
+        })
+    }
+}
+
+impl Render for Logo {
+    type View = LogoView;
+    type Lookup = LogoLookup;
+
+    fn view(&self, lookup: &LogoLookup) -> LogoView {
+        let users = lookup.channels.by("logo", self.id.0.to_be_bytes());
+        let (mut channel_count, mut channel_names) = (0, Vec::new());
+        for channel in users.filter(|it| (lookup.is_listed)(it)) {
+            channel_count += 1;
+            if channel_names.len() < NAMES_MAX {
+                channel_names.push(channel.name.clone());
+            }
+        }
+        let url = if lookup.is_admin { self.url.clone() } else { without_credentials(&self.url) };
+        LogoView {
+            id: self.id,
+            name: self.name.clone(),
+            url: LogoUrl(url),
+            cache_url: cache_url(&lookup.host, self),
+            channel_count,
+            is_used: channel_count > 0,
+            channel_names,
+            is_uploaded: self.file.is_some(),
+        }
+    }
+}
+
+/// Returns the path under which the gateway serves a logo.
+fn cache_path(id: LogoId) -> String {
+    format!("{LIST}{id}/cache/")
+}
+
+/// Returns the URL of the copy. Its parameter changes with the logo, so that clients do not show an old one.
+fn cache_url(host: &str, logo: &Logo) -> String {
+    let digest = Sha256::digest(format!("{} {}", logo.updated_at, logo.url));
+    let version: String = digest.iter().take(4).map(|it| format!("{it:02x}")).collect();
+    format!("http://{host}{}?v={version}", cache_path(logo.id))
+}
+
+/// Removes user name, password and query of a URL.
+fn without_credentials(url: &str) -> String {
+    let Ok(mut parsed) = Url::parse(url) else { return url.to_owned() };
+    let is_plain = parsed.username().is_empty() && parsed.password().is_none() && parsed.query().is_none();
+    if is_plain {
+        return url.to_owned();
+    }
+    let cleared = parsed.set_username("").and(parsed.set_password(None));
+    parsed.set_query(None);
+    cleared.map(|()| parsed.to_string()).unwrap_or_default()
+}
+
+async fn list(call: Call, (filters, paging): (Filters, WholeOrPages)) -> Result<Page<LogoView>, Refusal> {
+    let (logos, channels) = (call.app.models.logos.load(), call.app.models.channels.load());
+    let ids = filters.ids.map(std::collections::HashSet::<LogoId>::from_iter);
+    let is_used = |logo: &Logo| channels.by("logo", logo.id.0.to_be_bytes()).next().is_some();
+    let is_wanted = |logo: &Logo| {
+        ids.as_ref().is_none_or(|it| it.contains(&logo.id))
+            && matches(filters.name.as_ref(), [&logo.name])
+            && matches(filters.search.as_ref(), [&logo.name, &without_credentials(&logo.url)])
+            && filters.used.is_none_or(|it| it == is_used(logo))
+    };
+    let mut logos: Vec<_> = logos.iter().filter(|it| is_wanted(it)).collect();
+    let ordering = filters.ordering.unwrap_or(Ordering::ascending(By::Name));
+    match ordering.by {
+        By::Id => ordering.sort_by(&mut logos, |it| it.id),
+        By::Name => ordering.sort_by(&mut logos, |it| it.name.to_lowercase()),
+    }
+    paging.render(&call, &logos)
+}
+
+async fn retrieve(call: Call) -> Result<LogoView, Refusal> {
+    call.retrieve(&call.app.models.logos.load())
+}
+
+async fn create(call: Call, new: NewLogo) -> Result<Created<LogoView>, Refusal> {
+    let url = new.url.into_web_url()?;
+    call.create(|_, id| {
+        Ok(Logo { id: LogoId(id), name: new.name, url, file: None, named_by: None, updated_at: now_ms() })
+    })
+    .await
+}
+
+async fn update(call: Call, edit: LogoEdit) -> Result<LogoView, Refusal> {
+    let id = call.id()?;
+    let logo = call.write(move |write| change_logo(write, id, edit.name, edit.url)).await?;
+    call.render(&logo)
+}
+
+/// The file of an uploaded logo goes with the last operation that needs it for an undo.
+async fn delete(call: Call) -> Result<NoContent, Refusal> {
+    let id = call.id()?;
+    call.write(move |write| delete_logo(write, id, &mut UndoLog::default())).await?;
+    upload::remove_unused_files(&call).await;
+    Ok(NoContent)
+}

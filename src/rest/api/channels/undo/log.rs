@@ -1,0 +1,159 @@
+//! Keeps what is needed to undo an operation, within limits.
+
+use actors::now_ms;
+use domain::channel::Channel;
+use domain::group::Group;
+use domain::ids::UserId;
+use domain::logo::Logo;
+use domain::undo::{
+    UNDO_AGE_MS_MAX, UNDO_BYTES_MAX, UNDO_ENTRIES_MAX, UNDO_ENTRY_BYTES_MAX, UNDO_PART_BYTES, UndoChange,
+    UndoEntry, UndoPart,
+};
+use storage::Write;
+
+use super::UndoHandleView;
+use crate::http::reply::Refusal;
+use crate::rest::frame::call::Call;
+
+/// The user who does an operation.
+pub(in crate::rest::api::channels) struct Author {
+    user: UserId,
+    username: String,
+}
+
+impl Author {
+    pub(in crate::rest::api::channels) fn of(call: &Call) -> Result<Self, Refusal> {
+        let user = call.user()?;
+        Ok(Self { user: user.id, username: user.username.clone() })
+    }
+}
+
+/// The changes of one operation so far.
+#[derive(Default)]
+pub(in crate::rest::api::channels) struct UndoLog {
+    changes: Vec<UndoChange>,
+    /// Names of the uploaded files that the changes refer to.
+    files: Vec<String>,
+}
+
+impl UndoLog {
+    pub(in crate::rest::api::channels) fn edited(&mut self, before: &Channel, after: &Channel) {
+        self.changes.extend(UndoChange::of_channel(before, after));
+    }
+
+    pub(in crate::rest::api::channels) fn created(&mut self, channel: &Channel) {
+        self.changes.push(UndoChange::ChannelCreated(Box::new(channel.clone())));
+    }
+
+    pub(in crate::rest::api::channels) fn deleted(&mut self, channel: Channel) {
+        self.changes.push(UndoChange::ChannelDeleted(Box::new(channel)));
+    }
+
+    pub(in crate::rest::api::channels) fn group_created(&mut self, group: &Group) {
+        self.changes.push(UndoChange::GroupCreated(group.clone()));
+    }
+
+    pub(in crate::rest::api::channels) fn group_deleted(&mut self, group: Group) {
+        self.changes.push(UndoChange::GroupDeleted(group));
+    }
+
+    pub(in crate::rest::api::channels) fn logo_created(&mut self, logo: &Logo) {
+        self.files.extend(logo.file.clone());
+        self.changes.push(UndoChange::LogoCreated(logo.clone()));
+    }
+
+    pub(in crate::rest::api::channels) fn logo_deleted(&mut self, logo: Logo) {
+        self.files.extend(logo.file.clone());
+        self.changes.push(UndoChange::LogoDeleted(logo));
+    }
+
+    /// Adds the changes of another log.
+    pub(in crate::rest::api::channels) fn append(&mut self, other: Self) {
+        self.changes.extend(other.changes);
+        self.files.extend(other.files);
+    }
+
+    /// Stores the changes, and drops the oldest operations beyond the limits. Returns the handle, or `None` if nothing
+    /// has changed.
+    pub(in crate::rest::api::channels) fn keep(
+        self,
+        write: &mut Write<'_>,
+        author: &Author,
+        message: &str,
+    ) -> Result<Option<UndoHandleView>, Refusal> {
+        if self.changes.is_empty() {
+            return Ok(None);
+        }
+        let n_changes = u32::try_from(self.changes.len()).unwrap_or(u32::MAX);
+        let (parts, bytes) = put_parts(write, self.changes)?;
+        let now = now_ms();
+        make_room(write, now, bytes)?;
+        let entry = UndoEntry {
+            id: write.next_id::<UndoEntry>()?,
+            at: now,
+            user: author.user,
+            username: author.username.clone(),
+            message: message.to_owned(),
+            n_changes,
+            bytes,
+            parts,
+            files: self.files,
+        };
+        write.put(&entry)?;
+        Ok(Some(UndoHandleView::of(&entry)))
+    }
+}
+
+/// Stores the changes in parts. Returns their ids, and the size of all changes in bytes.
+fn put_parts(write: &mut Write<'_>, changes: Vec<UndoChange>) -> Result<(Vec<u32>, u64), Refusal> {
+    let (mut parts, mut bytes) = (Vec::new(), 0);
+    let (mut part, mut part_bytes) = (Vec::new(), 0);
+    let mut changes = changes.into_iter().peekable();
+    while let Some(change) = changes.next() {
+        let n_bytes = change.bytes();
+        part_bytes += n_bytes;
+        bytes += n_bytes as u64;
+        if bytes > UNDO_ENTRY_BYTES_MAX {
+            let max = UNDO_ENTRY_BYTES_MAX >> 20;
+            return Err(Refusal::bad_request(format!(
+                "This changes more than {max} MiB of values, which cannot be undone. Select fewer channels."
+            )));
+        }
+        part.push(change);
+        if part_bytes >= UNDO_PART_BYTES || changes.peek().is_none() {
+            let id = write.next_id::<UndoPart>()?;
+            write.put(&UndoPart { id, changes: std::mem::take(&mut part) })?;
+            parts.push(id);
+            part_bytes = 0;
+        }
+    }
+    Ok((parts, bytes))
+}
+
+/// Drops the operations that are too old, and the oldest ones until another one of this size fits.
+fn make_room(write: &mut Write<'_>, now: i64, bytes: u64) -> Result<(), Refusal> {
+    let mut entries = write.all::<UndoEntry>()?;
+    entries.reverse();
+    let (mut n_kept, mut bytes_kept) = (1, bytes);
+    for entry in entries {
+        let is_current = now.saturating_sub(entry.at) < UNDO_AGE_MS_MAX;
+        if is_current && n_kept < UNDO_ENTRIES_MAX && bytes_kept + entry.bytes <= UNDO_BYTES_MAX {
+            n_kept += 1;
+            bytes_kept += entry.bytes;
+        } else {
+            // All older ones are dropped too, so that none is kept while a later one is not.
+            bytes_kept = UNDO_BYTES_MAX;
+            remove(write, &entry)?;
+        }
+    }
+    Ok(())
+}
+
+/// Drops an operation.
+pub(super) fn remove(write: &mut Write<'_>, entry: &UndoEntry) -> Result<(), Refusal> {
+    for id in &entry.parts {
+        write.remove::<UndoPart>(*id)?;
+    }
+    write.remove::<UndoEntry>(entry.id)?;
+    Ok(())
+}

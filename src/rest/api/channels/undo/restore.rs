@@ -1,0 +1,251 @@
+//! Restores the values before an operation, or reports why it cannot.
+
+use domain::channel::Channel;
+use domain::group::Group;
+use domain::logo::Logo;
+use domain::stream::Stream;
+use domain::stream_profile::StreamProfile;
+use domain::undo::{ChangedFields, UndoChange, UndoEntry, UndoPart, restored};
+use http::StatusCode;
+use serde_json::{Value, json};
+use storage::Write;
+
+use super::UndoLog;
+use crate::http::reply::Refusal;
+use crate::rest::api::channels::channels::numbers::{Changes, conflicts, put_all};
+
+/// Maximum number of conflicts that a refusal lists.
+const CONFLICTS_LISTED_MAX: usize = 100;
+
+/// The things that prevent an undo.
+#[derive(Default)]
+struct Conflicts {
+    listed: Vec<Value>,
+    n: usize,
+}
+
+impl Conflicts {
+    /// Adds a conflict. `fields` are the names of fields in the record.
+    fn add(&mut self, record: &str, id: u32, name: &str, fields: &[String], message: &str) {
+        self.n += 1;
+        if self.listed.len() < CONFLICTS_LISTED_MAX {
+            let fields: Vec<&str> = fields.iter().map(|it| name_in_interface(it)).collect();
+            self.listed.push(
+                json!({ "record": record, "id": id, "name": name, "fields": fields, "message": message }),
+            );
+        }
+    }
+
+    fn refuse(&mut self) -> Result<(), Refusal> {
+        if self.n == 0 {
+            return Ok(());
+        }
+        let detail =
+            format!("The operation cannot be undone: {} records have changed since, or are in use.", self.n);
+        let conflicts = std::mem::take(&mut self.listed);
+        let body = json!({ "detail": detail, "conflicts": conflicts });
+        Err(Refusal::status(StatusCode::CONFLICT).with_detail(detail).with_body(body))
+    }
+}
+
+/// Returns the name of a field of a channel as the interface spells it.
+fn name_in_interface(field: &str) -> &str {
+    match field {
+        "number" => "channel_number",
+        "group" => "channel_group_id",
+        "logo" => "logo_url",
+        "stream_profile" => "stream_profile_id",
+        same => same,
+    }
+}
+
+/// Restores the values before an operation. Returns the changes, with which this can be undone in turn.
+pub(super) fn restore(write: &mut Write<'_>, entry: &UndoEntry) -> Result<UndoLog, Refusal> {
+    let mut undo = Restoration::default();
+    for part in &entry.parts {
+        let part = write.get::<UndoPart>(*part)?;
+        for change in part.into_iter().flat_map(|it| it.changes) {
+            undo.change(write, change)?;
+        }
+    }
+    undo.finish(write)
+}
+
+/// The records that an undo changes.
+#[derive(Default)]
+struct Restoration {
+    conflicts: Conflicts,
+    edited: Changes,
+    /// Channels to delete.
+    created: Vec<Channel>,
+    /// Channels to create.
+    deleted: Vec<Channel>,
+    groups_created: Vec<Group>,
+    groups_deleted: Vec<Group>,
+    logos_created: Vec<Logo>,
+    logos_deleted: Vec<Logo>,
+}
+
+impl Restoration {
+    /// Compares one change with the present records.
+    fn change(&mut self, write: &Write<'_>, change: UndoChange) -> Result<(), Refusal> {
+        match change {
+            UndoChange::ChannelEdited { id, name, fields } => self.edited(write, id, &name, &fields)?,
+            UndoChange::ChannelCreated(channel) => match write.get::<Channel>(channel.id.0)? {
+                Some(now) if now == *channel => self.created.push(now),
+                now => {
+                    let changed = now.map(|it| UndoChange::of_channel(&channel, &it)).unwrap_or_default();
+                    let fields = match changed {
+                        Some(UndoChange::ChannelEdited { fields, .. }) => fields.into_keys().collect(),
+                        _ => Vec::new(),
+                    };
+                    let message = if fields.is_empty() {
+                        "The channel was deleted."
+                    } else {
+                        "The channel was changed."
+                    };
+                    self.conflicts.add("channel", channel.id.0, &channel.name, &fields, message);
+                }
+            },
+            UndoChange::ChannelDeleted(channel) => self.deleted.push(*channel),
+            UndoChange::GroupCreated(group) => self.groups_created.push(group),
+            UndoChange::GroupDeleted(group) => self.groups_deleted.push(group),
+            UndoChange::LogoCreated(logo) => self.logos_created.push(logo),
+            UndoChange::LogoDeleted(logo) => self.logos_deleted.push(logo),
+        }
+        Ok(())
+    }
+
+    fn edited(
+        &mut self,
+        write: &Write<'_>,
+        id: u32,
+        name: &str,
+        fields: &ChangedFields,
+    ) -> Result<(), Refusal> {
+        let Some(now) = write.get::<Channel>(id)? else {
+            self.conflicts.add("channel", id, name, &[], "The channel was deleted.");
+            return Ok(());
+        };
+        match restored(&now, fields) {
+            Ok(before) => self.edited.push((now, before)),
+            Err(changed) => {
+                self.conflicts.add("channel", id, &now.name, &changed, "The channel was changed.");
+            }
+        }
+        Ok(())
+    }
+
+    /// Writes everything, unless there is a conflict.
+    fn finish(mut self, write: &mut Write<'_>) -> Result<UndoLog, Refusal> {
+        let mut log = UndoLog::default();
+        // Deletions come first, because they free numbers and addresses that others get back.
+        for channel in std::mem::take(&mut self.created) {
+            write.remove::<Channel>(channel.id.0)?;
+            log.deleted(channel);
+        }
+        self.restore_groups_and_logos(write, &mut log)?;
+        for n in conflicts(write, &self.edited)? {
+            let (_, channel) = &self.edited[n];
+            let fields = ["number".to_owned()];
+            self.conflicts.add("channel", channel.id.0, &channel.name, &fields, NUMBER_TAKEN);
+        }
+        let edited = std::mem::take(&mut self.edited);
+        for (_, channel) in &edited {
+            self.check_references(write, channel)?;
+        }
+        if self.conflicts.n == 0 {
+            put_all(write, edited, &mut log)?;
+        }
+        for channel in std::mem::take(&mut self.deleted) {
+            self.create(write, channel, &mut log)?;
+        }
+        self.conflicts.refuse()?;
+        self.delete_unused(write, &mut log)?;
+        Ok(log)
+    }
+
+    fn restore_groups_and_logos(&mut self, write: &mut Write<'_>, log: &mut UndoLog) -> Result<(), Refusal> {
+        for group in std::mem::take(&mut self.groups_deleted) {
+            let mut is_taken = false;
+            for name in group.names() {
+                is_taken |= !write.by::<Group>("name", name)?.is_empty();
+            }
+            if is_taken {
+                self.conflicts.add("channel_group", group.id.0, &group.name, &[], "The name is taken.");
+            } else {
+                write.put(&group)?;
+                log.group_created(&group);
+            }
+        }
+        for logo in std::mem::take(&mut self.logos_deleted) {
+            if write.by::<Logo>("url", &logo.url)?.is_empty() {
+                write.put(&logo)?;
+                log.logo_created(&logo);
+            } else {
+                self.conflicts.add("logo", logo.id.0, &logo.name, &[], "The address is taken.");
+            }
+        }
+        Ok(())
+    }
+
+    /// Creates a deleted channel again. Streams that were deleted since are left out.
+    fn create(
+        &mut self,
+        write: &mut Write<'_>,
+        mut channel: Channel,
+        log: &mut UndoLog,
+    ) -> Result<(), Refusal> {
+        if let Some(number) = channel.number
+            && !write.by::<Channel>("number", number.to_string())?.is_empty()
+        {
+            let fields = ["number".to_owned()];
+            self.conflicts.add("channel", channel.id.0, &channel.name, &fields, NUMBER_TAKEN);
+        }
+        self.check_references(write, &channel)?;
+        if self.conflicts.n == 0 {
+            channel.streams.retain(|it| write.owner_of::<Stream>(it.0).is_some());
+            write.put(&channel)?;
+            log.created(&channel);
+        }
+        Ok(())
+    }
+
+    /// Adds a conflict if the channel refers to a record that no longer exists.
+    fn check_references(&mut self, write: &Write<'_>, channel: &Channel) -> Result<(), Refusal> {
+        let has_group =
+            channel.group.map(|it| write.get::<Group>(it.0)).transpose()?.is_none_or(|it| it.is_some());
+        let has_logo =
+            channel.logo_id.map(|it| write.get::<Logo>(it.0)).transpose()?.is_none_or(|it| it.is_some());
+        let profile = channel.stream_profile.map(|it| write.get::<StreamProfile>(it.0)).transpose()?;
+        let has_profile = profile.is_none_or(|it| it.is_some());
+        let found = [(has_group, "group"), (has_logo, "logo_id"), (has_profile, "stream_profile")];
+        let missing: Vec<String> = found.iter().filter(|it| !it.0).map(|it| it.1.to_owned()).collect();
+        if !missing.is_empty() {
+            let message = "A record that the channel used was deleted.";
+            self.conflicts.add("channel", channel.id.0, &channel.name, &missing, message);
+        }
+        Ok(())
+    }
+
+    /// Deletes the groups and logos that the operation created, unless something uses them by now.
+    fn delete_unused(&mut self, write: &mut Write<'_>, log: &mut UndoLog) -> Result<(), Refusal> {
+        for group in &self.groups_created {
+            let is_same = write.get::<Group>(group.id.0)?.as_ref() == Some(group);
+            if is_same && write.by::<Channel>("group", group.id.0.to_be_bytes())?.is_empty() {
+                write.remove::<Group>(group.id.0)?;
+                log.group_deleted(group.clone());
+            }
+        }
+        for logo in &self.logos_created {
+            let is_same = write.get::<Logo>(logo.id.0)?.as_ref() == Some(logo);
+            if is_same && write.by::<Channel>("logo", logo.id.0.to_be_bytes())?.is_empty() {
+                write.remove::<Logo>(logo.id.0)?;
+                log.logo_deleted(logo.clone());
+            }
+        }
+        Ok(())
+    }
+}
+
+const NUMBER_TAKEN: &str = "Another channel has the number now.";
