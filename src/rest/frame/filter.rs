@@ -81,8 +81,8 @@ mod tests {
 
     #[test]
     fn an_unknown_filter_is_refused_and_not_ignored() {
-        let errors = read(json!({ "nmae": "a" })).unwrap_err();
-        assert_eq!(errors, json!({ "filter": ["\"nmae\" is no filter. Choose from: ids, flag, text."] }));
+        let errors = read(json!({ "names": "a" })).unwrap_err();
+        assert_eq!(errors, json!({ "filter": ["\"names\" is no filter. Choose from: ids, flag, text."] }));
         let errors = read(json!({ "ids": [1, 2, 3, 4], "flag": {} })).unwrap_err();
         let message = "flag: Not a valid string, number, boolean or list of these.";
         assert_eq!(errors, json!({ "filter": [message] }));

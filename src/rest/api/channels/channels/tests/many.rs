@@ -246,14 +246,14 @@ async fn a_filter_with_exceptions_selects_the_channels_of_an_operation() {
     for (action, body, field) in [
         ("edit/bulk", json!({ "values": {} }), "ids"),
         ("edit/bulk", json!({ "ids": [1], "filter": {}, "values": {} }), "filter"),
-        ("edit/bulk", json!({ "filter": { "nmae": "a" }, "values": {} }), "filter"),
+        ("edit/bulk", json!({ "filter": { "names": "a" }, "values": {} }), "filter"),
         ("edit/bulk", json!({ "filter": { "enabled": "perhaps" }, "values": {} }), "filter"),
         ("edit/bulk", json!({ "ids": [99], "values": {} }), "ids"),
-        ("edit/bulk", json!({ "ids": [1], "values": { "nmae": "a" } }), "values"),
+        ("edit/bulk", json!({ "ids": [1], "values": { "names": "a" } }), "values"),
         ("edit/bulk", json!({ "ids": [1], "values": { "logo_id": 99 } }), "values"),
         ("edit/bulk", json!({ "ids": [1, 2], "values": { "channel_number": 5 } }), "values"),
         ("reorder", json!({ "ids": [1, 2], "insert_after_id": 1 }), "insert_after_id"),
-        ("bulk-delete", json!({ "filter": { "nmae": "a" } }), "filter"),
+        ("bulk-delete", json!({ "filter": { "names": "a" } }), "filter"),
     ] {
         let refused = rest.admin("POST", &format!("{LIST}{action}/"), body.clone()).await;
         assert_eq!(refused.status, 400, "{action} {body}: {}", refused.text);
