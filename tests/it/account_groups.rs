@@ -410,3 +410,30 @@ async fn a_vanished_stream_keeps_its_channel_for_the_days_of_the_account() {
     assert_eq!((packed.status, &packed.body["channels_updated"]), (200, &json!(2)), "{}", packed.body);
     assert_eq!(fixture.channels().await, ["1 Two", "2 Three"]);
 }
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn automatic_channels_are_in_the_channel_profiles_of_their_group() {
+    const PROFILES: &str = "/api/channels/profiles/";
+    let fixture = GroupFixture::new().await;
+    fixture.serve("anna", &[(1, "News", "One"), (2, "Films", "Film")]);
+    let account = fixture.account("anna", json!({})).await;
+    let mut profiles = Vec::new();
+    for (name, takes_new) in [("Adults", true), ("Kids", false)] {
+        let made = fixture.admin.post(PROFILES, json!({ "name": name, "add_new_channels": takes_new })).await;
+        assert_eq!(made.status, 201, "{}", made.body);
+        profiles.push(made.body["id"].clone());
+    }
+    // One group names the profile of its channels, and the other one leaves it to the profiles.
+    let kids = json!({ "channel_profile_ids": [profiles[1]] });
+    fixture.group(&account, "News", json!({ "auto_channel_sync": true, "custom_properties": kids })).await;
+    fixture.group(&account, "Films", json!({ "auto_channel_sync": true })).await;
+    fixture.refresh(&account).await;
+    let channels = fixture.get(&format!("{CHANNELS}?ordering=name")).await["results"].clone();
+    let of_name = |name: &str| {
+        let found = channels.as_array().unwrap().iter().find(|it| it["name"] == name);
+        found.unwrap()["id"].clone()
+    };
+    let in_profile = async |id: &Value| fixture.get(&format!("{PROFILES}{id}/")).await["channels"].clone();
+    assert_eq!(in_profile(&profiles[0]).await, json!([of_name("Film")]));
+    assert_eq!(in_profile(&profiles[1]).await, json!([of_name("One")]));
+}

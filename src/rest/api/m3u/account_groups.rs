@@ -7,6 +7,7 @@ use domain::auto_sync::{OrphanCleanup, SyncSettings};
 use domain::channel::Channel;
 use domain::group::Group;
 use domain::ids::{AccountGroupId, GroupId};
+use domain::lineup::Lineup;
 use domain::stream_profile::StreamProfile;
 use http::StatusCode;
 use resource_derive::{Body, Query, View};
@@ -239,6 +240,11 @@ fn change_one(
     {
         return Ok(Err(format!("stream_profile_id: stream profile {profile} does not exist")));
     }
+    for id in settings.channel_profiles.into_iter().flatten().filter(|it| *it != 0) {
+        if write.get::<Lineup>(id)?.is_none() {
+            return Ok(Err(format!("channel_profile_ids: channel profile {id} does not exist")));
+        }
+    }
     write.put(&link)?;
     Ok(Ok(()))
 }
@@ -386,6 +392,10 @@ mod tests {
             (
                 json!({ "custom_properties": { "stream_profile_id": "99" } }),
                 "stream profile 99 does not exist",
+            ),
+            (
+                json!({ "custom_properties": { "channel_profile_ids": [0, 9] } }),
+                "channel profile 9 does not exist",
             ),
             (
                 json!({ "custom_properties": { "channel_numbering_mode": "x" } }),
