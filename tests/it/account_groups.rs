@@ -187,6 +187,7 @@ async fn slots_are_shown_while_they_are_used_awaited_and_cool_down() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn accounts_of_a_server_group_never_open_more_connections_than_its_limit() {
+    // Holds T-slot.9.
     let fixture = GroupFixture::new().await;
     fixture.serve("anna", &[(1, "News", "One")]);
     fixture.serve("bert", &[(2, "News", "Two")]);

@@ -648,7 +648,7 @@ fn step() -> impl Strategy<Value = Step> {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(64))]
 
-    /// Holds T-slot.1 in this crate: after any steps, including failures of the actor, no pool has more leases than its
+    /// Holds T-slot.1 and T-slot.9 in this crate: after any steps, including failures of the actor, no pool has more leases than its
     /// limit, and neither has the server group of pools 1 and 2; the table contains exactly the leases of the holders; no
     /// request that was answered is listed as waiting; and at the end no slot is in use and nobody waits.
     #[test]

@@ -352,7 +352,7 @@ fn step() -> impl Strategy<Value = Step> {
 }
 
 proptest! {
-    /// No number is given twice, what an admin changed stays, no channel of an admin is touched, and a second
+    /// Holds T-sync.9: no number is given twice, what an admin changed stays, no channel of an admin is touched, and a second
     /// synchronisation changes nothing.
     #[test]
     fn numbers_never_collide_and_manual_values_stay(steps in prop::collection::vec(step(), 0..40)) {
