@@ -8,19 +8,25 @@
 
 use std::fmt;
 use std::sync::atomic::AtomicBool;
-use std::sync::{Arc, Weak};
+use std::sync::{Arc, OnceLock, Weak};
 
 use actors::{
     Events, Fetch, Importer, LeaseInfo, LiveSettings, MetricsSnapshot, Plans, SlotsSnapshot, Switchboard,
     System, Trials,
 };
 use domain::account::Account;
+use domain::core_settings::NETWORK_ACCESS;
 use domain::ids::ProfileId;
+use domain::setting::CoreSetting;
 use domain::user::User;
-use storage::Models;
+use parking_lot::RwLock;
+use storage::{Models, Table};
+use tracing::warn;
 
 use crate::auth::{Auth, SetupCode};
-use crate::config::{Config, NetworkClass, UserNetworks};
+use crate::backups::Backups;
+use crate::config::{Config, NetworkClass, NetworkRules, UserNetworks, WrongNetworks};
+use crate::data::DataFolder;
 use crate::files::Files;
 use crate::gateway::install_tls;
 use crate::http::admission::Admission;
@@ -28,6 +34,7 @@ use crate::http::caller::Caller;
 use crate::http::network_refusals::{NetworkDenial, NetworkRefusals};
 use crate::http::reply::Refusal;
 use crate::logo_cache::LogoCache;
+use crate::recent_log::RecentLog;
 use crate::rest::frame::pace::WritePace;
 
 /// Services and configuration of one gateway.
@@ -38,6 +45,7 @@ pub(crate) struct App {
     /// Held while files of logos are saved or deleted.
     pub(crate) logo_files: tokio::sync::Mutex<()>,
     pub(crate) logo_cache: Arc<LogoCache>,
+    pub(crate) backups: Backups,
     pub(crate) auth: Auth,
     /// Lets its owner create the first admin.
     pub(crate) setup_code: SetupCode,
@@ -53,10 +61,17 @@ pub(crate) struct App {
     pub(crate) write_pace: WritePace,
     /// Held while the uploaded picture of a user changes.
     pub(crate) picture_changes: tokio::sync::Mutex<()>,
+    /// Lines of the log, if this gateway shows them.
+    pub(crate) recent_log: OnceLock<RecentLog>,
     /// True once the gateway has begun to stop.
     pub(crate) is_draining: AtomicBool,
     system: Weak<System>,
+    /// The rules in force, with the settings that they were built from.
+    network_rules: RwLock<Option<BuiltRules>>,
 }
+
+/// Network rules, and the settings that they were built from.
+type BuiltRules = (Arc<Table<CoreSetting>>, Arc<NetworkRules>);
 
 impl App {
     /// Builds the context around a started system. Reads the store, so it blocks.
@@ -70,6 +85,7 @@ impl App {
         admission: Arc<Admission>,
     ) -> Result<Self, storage::Error> {
         let events = system.events();
+        let files = Files::new(&config.data_dir);
         Ok(App {
             auth: Auth::new(&models, events.clone(), &config.auth)?,
             setup_code: SetupCode::generate(),
@@ -84,9 +100,12 @@ impl App {
             },
             write_pace: WritePace::default(),
             picture_changes: tokio::sync::Mutex::default(),
+            recent_log: OnceLock::new(),
             is_draining: AtomicBool::new(false),
+            network_rules: RwLock::default(),
             system: Arc::downgrade(system),
-            files: Files::new(&config.data_dir),
+            files: files.clone(),
+            backups: Backups::new(models.clone(), files, DataFolder::new(&config.data_dir), events.clone()),
             logo_files: tokio::sync::Mutex::new(()),
             logo_cache: Arc::new(logo_cache(&config, system)),
             config,
@@ -98,7 +117,7 @@ impl App {
 
     /// Refuses callers from networks that may not use this class.
     pub(crate) fn check_connect(&self, caller: &Caller, class: NetworkClass) -> Result<(), Refusal> {
-        match caller.is_in(self.config.connect_networks(class)) {
+        match caller.is_in(self.network_rules().connect(class)) {
             true => Ok(()),
             false => Err(self.network_refusals.refuse(caller, class, NetworkDenial::Connect)),
         }
@@ -106,7 +125,7 @@ impl App {
 
     /// Refuses callers from networks that need credentials for this class.
     pub(crate) fn check_anonymous(&self, caller: &Caller, class: NetworkClass) -> Result<(), Refusal> {
-        match caller.is_in(self.config.anonymous_networks(class)) {
+        match caller.is_in(self.network_rules().anonymous(class)) {
             true => Ok(()),
             false => Err(self.network_refusals.refuse(caller, class, NetworkDenial::Anonymous)),
         }
@@ -125,6 +144,24 @@ impl App {
             }
             _ => Ok(()),
         }
+    }
+
+    /// Returns the networks of each class in force. Changes of the settings take effect with the next request.
+    pub(crate) fn network_rules(&self) -> Arc<NetworkRules> {
+        let settings = self.models.settings.load();
+        if let Some((of, rules)) = &*self.network_rules.read()
+            && Arc::ptr_eq(of, &settings)
+        {
+            return Arc::clone(rules);
+        }
+        let value = settings.one_by("key", NETWORK_ACCESS).map(|it| &it.value);
+        let (rules, wrong) = NetworkRules::new(&self.config, value);
+        for WrongNetworks { member, reason, .. } in wrong {
+            warn!("ignoring {member} of the setting {NETWORK_ACCESS}: it {reason}");
+        }
+        let rules = Arc::new(rules);
+        *self.network_rules.write() = Some((settings, Arc::clone(&rules)));
+        rules
     }
 
     /// Returns true once a user exists. Before that, nobody can log in, and callers without credentials are not

@@ -7,6 +7,9 @@ use std::path::{Path, PathBuf};
 
 use storage::Store;
 use storage::records::schema;
+use tracing::{error, info};
+
+use crate::backups::PendingRestore;
 
 /// Folder of all persistent data. The key file is beside the store and not in it, so that a copy of the store alone
 /// reveals no password.
@@ -51,11 +54,33 @@ impl DataFolder {
 
     /// Opens the store, or creates and initialises a new one. Blocks.
     pub(crate) fn open(&self) -> Result<Store, DataError> {
-        self.create().map_err(|source| DataError::Folder { root: self.root.clone(), source })?;
-        let store = Store::open(&self.store(), &self.key(), schema())?;
+        let unusable = |source| DataError::Folder { root: self.root.clone(), source };
+        let pending = PendingRestore::of(self);
+        let name = pending.name().unwrap_or_default();
+        let is_restored = pending.swap().map_err(unusable)?;
+        self.create().map_err(unusable)?;
+        let store = match Store::open(&self.store(), &self.key(), schema()) {
+            Err(error) if is_restored => {
+                error!(backup = name, "the restored store cannot be opened, so the old one is used: {error}");
+                pending.roll_back().map_err(unusable)?;
+                Store::open(&self.store(), &self.key(), schema())?
+            }
+            opened => opened?,
+        };
+        if is_restored {
+            info!(backup = name, "the store was restored from a back-up");
+        }
+        // Nobody else uses the folder now. What is left of an interrupted restoration is of no use.
+        pending.discard().map_err(unusable)?;
         storage::seed(&store)?;
         storage::link_logos(&store)?;
         Ok(store)
+    }
+
+    /// Creates the data folder itself, if it does not exist.
+    pub(crate) fn create_root(&self) -> Result<(), DataError> {
+        let created = fs::DirBuilder::new().recursive(true).mode(0o700).create(&self.root);
+        created.map_err(|source| DataError::Folder { root: self.root.clone(), source })
     }
 
     /// Creates the folders with access for the owner only, and checks that they are writable, because later errors do

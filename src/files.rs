@@ -28,8 +28,16 @@ pub(crate) enum Folder {
 }
 
 impl Folder {
+    /// The folders of files that users upload.
+    pub(crate) const UPLOADS: [Self; 3] = [Self::Logos, Self::Avatars, Self::Playlists];
     #[cfg(test)]
     const ALL: [Self; 4] = [Self::Logos, Self::Avatars, Self::Playlists, Self::Backups];
+
+    /// Returns the name of the folder.
+    pub(crate) fn name(self) -> &'static str {
+        let path = self.path();
+        path.rsplit_once('/').map_or(path, |it| it.1)
+    }
 
     fn path(self) -> &'static str {
         match self {
@@ -74,16 +82,28 @@ impl Files {
     /// # Errors
     /// If the name is not valid, the content cannot be read, or the disk refuses. An earlier file is then unchanged.
     pub(crate) fn save(&self, folder: Folder, name: &str, mut content: impl Read) -> io::Result<()> {
+        self.create(folder, name, |file| io::copy(&mut content, file).map(drop))
+    }
+
+    /// Does the same as [`Files::save`] with a file that `fill` writes.
+    pub(crate) fn create<T, E: From<io::Error>>(
+        &self,
+        folder: Folder,
+        name: &str,
+        fill: impl FnOnce(&mut File) -> Result<T, E>,
+    ) -> Result<T, E> {
         let path = self.path(folder, name)?;
         let parent = self.root.join(folder.path());
         DirBuilder::new().recursive(true).mode(0o700).create(&parent)?;
         let unfinished = parent.join(format!("{}.{UNFINISHED}", Uuid::new_v4()));
         let written = (|| {
-            let mut file = File::options().write(true).create_new(true).mode(0o600).open(&unfinished)?;
-            io::copy(&mut content, &mut file)?;
+            let mut file =
+                File::options().read(true).write(true).create_new(true).mode(0o600).open(&unfinished)?;
+            let filled = fill(&mut file)?;
             file.sync_all()?;
             fs::rename(&unfinished, &path)?;
-            File::open(&parent)?.sync_all()
+            File::open(&parent)?.sync_all()?;
+            Ok(filled)
         })();
         if written.is_err() {
             // The file may not exist yet; the first error is the one to report.

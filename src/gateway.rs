@@ -25,6 +25,7 @@ use tracing::{info, warn};
 use warp::Filter;
 
 use crate::app::App;
+use crate::backups::follow_schedule;
 use crate::config::{Config, Listen};
 use crate::control::ControlSocket;
 use crate::data::DataFolder;
@@ -32,8 +33,9 @@ use crate::http::accept::Server;
 use crate::http::admission::Admission;
 use crate::http::origin::Origins;
 use crate::http::{Routes, route_table};
+use crate::recent_log::RecentLog;
 use crate::rest::Port;
-use crate::{push, rest, store_watch};
+use crate::{conditions, push, rest, store_watch};
 
 /// Length of the kernel's queue of connections that wait to be accepted.
 const BACKLOG: i32 = 1024;
@@ -89,6 +91,8 @@ pub struct Gateway {
     player_addr: SocketAddr,
     control: Option<ControlSocket>,
     _store_watch: AbortOnDropHandle<()>,
+    _expiry: AbortOnDropHandle<()>,
+    backup_schedule: Option<AbortOnDropHandle<()>>,
 }
 
 impl Gateway {
@@ -133,7 +137,20 @@ impl Gateway {
         info!(api.address = %api_addr, player.address = %player_addr, "gateway started");
         let store_watch = store_watch::follow(app.models.store.stop_reason(), app.events.clone());
         let _store_watch = AbortOnDropHandle::new(runtimes.work.spawn(store_watch));
-        Ok(Gateway { system, app, api, player, api_addr, player_addr, control: None, _store_watch })
+        let expiry = conditions::follow_expiry(app.models.clone(), app.events.clone());
+        let _expiry = AbortOnDropHandle::new(runtimes.work.spawn(expiry));
+        Ok(Gateway {
+            system,
+            app,
+            api,
+            player,
+            api_addr,
+            player_addr,
+            control: None,
+            _store_watch,
+            _expiry,
+            backup_schedule: None,
+        })
     }
 
     /// Lets commands of the operator reach the gateway over a socket in its data folder. Without the socket, these
@@ -149,6 +166,25 @@ impl Gateway {
                 );
             }
         }
+    }
+
+    /// Declares that the store is that of the data folder: it can be backed up and restored, and is backed up by schedule.
+    pub(crate) fn enable_backups(&mut self, runtimes: &Runtimes) {
+        self.app.backups.enable();
+        let schedule = follow_schedule(self.app.backups.clone());
+        self.backup_schedule = Some(AbortOnDropHandle::new(runtimes.work.spawn(schedule)));
+    }
+
+    /// Waits until a restoration wants the gateway to stop and to start again with the restored store. Without this call,
+    /// a restoration waits for the next start.
+    pub async fn restart_requested(&self) {
+        self.app.backups.restart_requested().await;
+    }
+
+    /// Lets admins read these lines of the log. Only the first call has an effect.
+    pub fn show_log(&self, log: RecentLog) {
+        // An error means that there are lines already.
+        let _ = self.app.recent_log.set(log);
     }
 
     /// Returns the bound address of the admin API.
@@ -208,6 +244,7 @@ impl Gateway {
     pub async fn stop(self) -> Stopped {
         info!("gateway stopping");
         drop(self.control);
+        drop(self.backup_schedule);
         self.app.is_draining.store(true, Ordering::Relaxed);
         let deadline = Instant::now() + self.app.config.limits.drain_timeout;
         self.api.drain();

@@ -9,7 +9,9 @@
 mod api_docs;
 mod app;
 mod auth;
+mod backups;
 pub mod commands;
+mod conditions;
 pub mod config;
 mod control;
 mod data;
@@ -23,6 +25,7 @@ mod metrics;
 pub mod play;
 mod player;
 mod push;
+mod recent_log;
 pub mod rest;
 mod setup_page;
 mod status;
@@ -31,4 +34,5 @@ pub mod telemetry;
 
 pub use self::auth::hash_password;
 pub use self::gateway::{Gateway, Runtimes, StartError, Stopped, install_tls, raise_file_limit};
+pub use self::recent_log::RecentLog;
 pub use media::run_mode;

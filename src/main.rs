@@ -42,22 +42,35 @@ fn run() -> anyhow::Result<ExitCode> {
         let mut int = signal(SignalKind::interrupt())?;
         // The exit code that a shell reports for a program killed by the signal.
         let mut signalled = async move || tokio::select! { _ = term.recv() => 143_u8, _ = int.recv() => 130 };
-        let started = async {
-            anyhow::Ok(match args.command {
-                Command::Play { .. } => (play::run(loaded.config, runtimes).await?, None),
-                Command::Demo { source_listen } => {
-                    let (gateway, source) = demo::run(loaded.config, source_listen, runtimes).await?;
-                    (gateway, Some(source))
-                }
-                // `serve`; every other command has already run above.
-                _ => (commands::serve(loaded.config, runtimes).await?, None),
-            })
-        };
-        let (gateway, _source) =
-            tokio::select! { started = started => started?, _ = signalled() => return Ok(ExitCode::SUCCESS) };
-        let _follower = AbortOnDropHandle::new(tokio::spawn(log_level.follow(gateway.models().clone())));
-        signalled().await;
-        Ok(tokio::select! { _ = gateway.stop() => ExitCode::SUCCESS, code = signalled() => ExitCode::from(code) })
+        let mut is_restart = false;
+        loop {
+            let (config, runtimes) = (loaded.config.clone(), runtimes.clone());
+            let started = async {
+                anyhow::Ok(match args.command {
+                    Command::Play { .. } => (play::run(config, runtimes).await?, None),
+                    Command::Demo { source_listen } => {
+                        let (gateway, source) = demo::run(config, source_listen, runtimes).await?;
+                        (gateway, Some(source))
+                    }
+                    // `serve`; every other command has already run above.
+                    _ => (commands::serve(config, runtimes, is_restart).await?, None),
+                })
+            };
+            let (gateway, _source) = tokio::select! {
+                started = started => started?,
+                _ = signalled() => return Ok(ExitCode::SUCCESS),
+            };
+            gateway.show_log(log_level.recent.clone());
+            let follower = tokio::spawn(log_level.clone().follow(gateway.models().clone()));
+            let _follower = AbortOnDropHandle::new(follower);
+            // A restored back-up is used from the next start, which is this one.
+            is_restart =
+                tokio::select! { _ = signalled() => false, () = gateway.restart_requested() => true };
+            tokio::select! { _ = gateway.stop() => {}, code = signalled() => return Ok(ExitCode::from(code)) }
+            if !is_restart {
+                return Ok(ExitCode::SUCCESS);
+            }
+        }
     });
     // Tasks that still run must not delay the exit.
     work.shutdown_background();

@@ -6,13 +6,14 @@ use std::io::IsTerminal;
 use domain::core_settings::{SYSTEM_SETTINGS, log_level};
 use domain::setting::CoreSetting;
 use storage::{ChangeMessage, Models, Record};
-use tracing::{info, warn};
+use tracing::{Level, info, warn};
 use tracing_subscriber::filter::{LevelFilter, Targets};
 use tracing_subscriber::layer::SubscriberExt;
 use tracing_subscriber::util::SubscriberInitExt;
 use tracing_subscriber::{Layer, Registry, fmt, reload};
 
 use crate::config::{Log, LogFormat};
+use crate::recent_log::{RecentLog, RecentLogLayer};
 
 /// The log level of this process.
 #[derive(Clone, Debug)]
@@ -21,6 +22,8 @@ pub struct LogLevel {
     base: String,
     /// `None` if another part of the process had already set up logging.
     filter: Option<reload::Handle<Targets, Registry>>,
+    /// The newest lines.
+    pub recent: RecentLog,
 }
 
 /// Logs to standard error. Only the first call in a process has an effect.
@@ -33,11 +36,14 @@ pub fn start(log: &Log) -> LogLevel {
         LogFormat::Text => lines.boxed(),
         LogFormat::Json => lines.json().flatten_event(true).with_ansi(false).boxed(),
     };
+    let recent = RecentLog::default();
+    let is_collected = |target: &str, level: Level| level <= Level::WARN || is_own_module(target);
+    let lines = lines.and_then(RecentLogLayer { log: recent.clone(), is_collected });
     let started = tracing_subscriber::registry().with(lines.with_filter(filter)).try_init();
     if started.is_err() {
         tracing::debug!("logging was started before");
     }
-    LogLevel { base: log.level.clone(), filter: started.is_ok().then_some(handle) }
+    LogLevel { base: log.level.clone(), filter: started.is_ok().then_some(handle), recent }
 }
 
 impl LogLevel {
@@ -81,7 +87,7 @@ impl LogLevel {
             None => info!(level = self.base, "log level reset to the configuration"),
         };
         // Log the change under whichever of the two levels shows it.
-        let is_logged = tracing::enabled!(tracing::Level::INFO);
+        let is_logged = tracing::enabled!(Level::INFO);
         if is_logged {
             log_change();
         }
@@ -124,7 +130,7 @@ pub(crate) fn wrong_configured_level(level: &str) -> Option<String> {
 
 /// Parses the configured level, which has been validated. The operator may enable any log line.
 fn configured(level: &str) -> Targets {
-    let targets = level.parse().unwrap_or_else(|_| Targets::new().with_default(tracing::Level::INFO));
+    let targets = level.parse().unwrap_or_else(|_| Targets::new().with_default(Level::INFO));
     quiet_libraries(targets, level)
 }
 
@@ -134,14 +140,16 @@ const LEVEL_BYTES_MAX: usize = 1000;
 /// The crates of this project, by their log targets.
 const CRATES: [&str; 5] = ["headwater", "actors", "domain", "media", "storage"];
 
+/// Returns whether a log target is a module of this project, whose log lines contain no secrets.
+fn is_own_module(target: &str) -> bool {
+    CRATES.iter().any(|it| target.strip_prefix(it).is_some_and(|it| it.is_empty() || it.starts_with("::")))
+}
+
 /// Parses a level that an admin sets over the API. It applies only to the crates of this project, whose log lines
 /// contain no secrets. Libraries log warnings at most and cannot be named.
 fn from_admin(level: &str) -> Result<Targets, String> {
     let targets: Targets = level.parse().map_err(|error| format!("cannot be used: {error}"))?;
-    let is_ours = |name: &str| {
-        CRATES.iter().any(|it| name.strip_prefix(it).is_some_and(|it| it.is_empty() || it.starts_with("::")))
-    };
-    if let Some((name, _)) = targets.iter().find(|it| !is_ours(it.0)) {
+    if let Some((name, _)) = targets.iter().find(|it| !is_own_module(it.0)) {
         let ours = CRATES.join(", ");
         return Err(format!(
             "names \"{name}\", which is neither a log level nor a crate of the gateway ({ours})"
@@ -165,8 +173,6 @@ fn quiet_libraries(targets: Targets, level: &str) -> Targets {
 
 #[cfg(test)]
 mod tests {
-    use tracing::Level;
-
     use super::*;
 
     #[test]

@@ -52,6 +52,12 @@ fn next_of_cron(expression: &str, zone: &TimeZone, since: i64) -> Option<i64> {
     Some(next.timestamp().as_millisecond())
 }
 
+/// Returns the first time after `since` that a cron expression matches in a time zone, in milliseconds since 1970. Returns
+/// `None` for an invalid expression, and if it never matches. An unknown time zone is UTC.
+pub fn next_cron_time(expression: &str, zone: &str, since: i64) -> Option<i64> {
+    next_of_cron(expression, &time_zone(zone), since)
+}
+
 /// Checks that this is a cron expression that matches some time. Five fields: minute, hour, day of month, month, day of
 /// week.
 ///

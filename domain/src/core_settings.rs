@@ -6,28 +6,93 @@
 
 use serde_json::{Map, Value};
 
+use crate::backup_schedule::BackupSchedule;
 use crate::ids::StreamProfileId;
 use crate::settings::Settings;
+use crate::tuner::TunerSettings;
 
 /// Members of the engine's [`Settings`] under their own names. The default stream profile is not among them.
 pub const PROXY_SETTINGS: &str = "proxy_settings";
-/// `default_stream_profile`: the id of a stream profile.
+/// `default_stream_profile`: the id of a stream profile. `default_user_agent`: the id of a user agent.
 pub const STREAM_SETTINGS: &str = "stream_settings";
 /// `time_zone`: an IANA name, such as `Europe/Berlin`. `log_level`: the amount of logging.
 /// `login_password_for_players`: whether players may use the login password besides the player password.
 pub const SYSTEM_SETTINGS: &str = "system_settings";
 
+/// The networks that may use each part of the gateway.
+pub const NETWORK_ACCESS: &str = "network_access";
+/// Member of `network_access`: whether callers without a user see channels marked as adult.
+pub const ADULT_WITHOUT_USER: &str = "adult_without_user";
+/// Members of the [`BackupSchedule`].
+pub const BACKUP_SETTINGS: &str = "backup_settings";
+
+/// Members of the [`TunerSettings`].
+pub const TUNER_SETTINGS: &str = "tuner_settings";
+
 /// Every key with its display name.
-pub const SETTING_KEYS: [(&str, &str); 3] = [
+pub const SETTING_KEYS: [(&str, &str); 6] = [
     (PROXY_SETTINGS, "Proxy settings"),
     (STREAM_SETTINGS, "Stream settings"),
     (SYSTEM_SETTINGS, "System settings"),
+    (NETWORK_ACCESS, "Network access"),
+    (BACKUP_SETTINGS, "Backup settings"),
+    (TUNER_SETTINGS, "Tuner settings"),
 ];
+
+/// Members that clients of similar services send together with the others. They are checked and stored, so that these
+/// clients work, and have no effect here: the engine has no such limits, or sets them by itself.
+const WITHOUT_EFFECT: [(&str, &str, Expected); 8] = [
+    (PROXY_SETTINGS, "buffering_speed", Expected::Number(0.1, 10.0)),
+    (PROXY_SETTINGS, "redis_chunk_ttl", Expected::Number(10.0, 3600.0)),
+    (PROXY_SETTINGS, "channel_init_grace_period", Expected::Number(0.0, 300.0)),
+    (PROXY_SETTINGS, "channel_client_wait_period", Expected::Number(0.0, 300.0)),
+    (STREAM_SETTINGS, "m3u_hash_key", Expected::Text),
+    (SYSTEM_SETTINGS, "preferred_region", Expected::Text),
+    (SYSTEM_SETTINGS, "max_system_events", Expected::Number(1.0, 1000.0)),
+    (SYSTEM_SETTINGS, "auto_import_mapped_files", Expected::Flag),
+];
+
+/// The values of a member without effect.
+#[derive(Clone, Copy)]
+enum Expected {
+    /// A number between these two.
+    Number(f64, f64),
+    /// A text of up to [`TEXT_CHARS_MAX`] characters, or `null`.
+    Text,
+    Flag,
+}
+
+const TEXT_CHARS_MAX: usize = 255;
+
+impl Expected {
+    fn check(self, value: &Value) -> Result<(), String> {
+        let (is_valid, rule) = match self {
+            Self::Number(least, most) => (
+                value.as_f64().is_some_and(|it| (least..=most).contains(&it)),
+                format!("must be a number from {least} to {most}"),
+            ),
+            Self::Text => {
+                let is_short = |it: &str| it.chars().count() <= TEXT_CHARS_MAX;
+                (
+                    value.is_null() || value.as_str().is_some_and(is_short),
+                    format!("must be a text of up to {TEXT_CHARS_MAX} characters"),
+                )
+            }
+            Self::Flag => (value.is_boolean(), "must be true or false".to_owned()),
+        };
+        if is_valid { Ok(()) } else { Err(rule) }
+    }
+}
+
+fn without_effect(key: &str, name: &str) -> Option<Expected> {
+    WITHOUT_EFFECT.into_iter().find(|it| it.0 == key && it.1 == name).map(|it| it.2)
+}
 
 /// The default time zone.
 pub const DEFAULT_TIME_ZONE: &str = "UTC";
 
 const DEFAULT_STREAM_PROFILE: &str = "default_stream_profile";
+const DEFAULT_USER_AGENT: &str = "default_user_agent";
 const TIME_ZONE_MEMBER: &str = "time_zone";
 const LOG_LEVEL: &str = "log_level";
 const LOGIN_PASSWORD_FOR_PLAYERS: &str = "login_password_for_players";
@@ -40,10 +105,15 @@ pub struct SettingChecks<'a> {
     /// The engine settings of file, environment and arguments.
     pub base: &'a Settings,
     pub has_stream_profile: &'a dyn Fn(StreamProfileId) -> bool,
+    pub has_user_agent: &'a dyn Fn(u32) -> bool,
     /// Returns whether the gateway knows a time zone of this name.
     pub has_time_zone: &'a dyn Fn(&str) -> bool,
     /// Returns the reason why a log level is invalid, if it is.
     pub log_level_error: &'a dyn Fn(&str) -> Option<String>,
+    /// Returns the reason why a cron expression is invalid, if it is.
+    pub cron_error: &'a dyn Fn(&str) -> Option<String>,
+    /// Returns the invalid members of `network_access`.
+    pub network_errors: &'a dyn Fn(&Value) -> Vec<FieldError>,
 }
 
 /// Checks every member of a value under this key.
@@ -59,6 +129,7 @@ pub fn check(key: &str, value: &Value, checks: &SettingChecks<'_>) -> Result<(),
     };
     let errors = match key {
         PROXY_SETTINGS => apply_over(checks.base, members).1,
+        NETWORK_ACCESS => (checks.network_errors)(value),
         _ => members.iter().filter_map(|(name, value)| wrong_member(key, name, value, checks)).collect(),
     };
     if errors.is_empty() { Ok(()) } else { Err(errors) }
@@ -77,6 +148,16 @@ pub fn effective(base: &Settings, proxy_settings: Option<&Value>) -> (Settings, 
 /// Returns the stream profile of `stream_settings` for streams and channels without one.
 pub fn default_stream_profile(stream_settings: Option<&Value>) -> Option<StreamProfileId> {
     profile_id(stream_settings?.get(DEFAULT_STREAM_PROFILE)?)
+}
+
+/// Returns the user agent of `stream_settings`.
+pub fn default_user_agent(stream_settings: Option<&Value>) -> Option<u32> {
+    stream_settings?.get(DEFAULT_USER_AGENT)?.as_u64().and_then(|it| u32::try_from(it).ok())
+}
+
+/// Returns whether `network_access` lets callers without a user see channels marked as adult.
+pub fn allows_adult_without_user(network_access: Option<&Value>) -> bool {
+    network_access.and_then(|it| it.get(ADULT_WITHOUT_USER)?.as_bool()).unwrap_or(false)
 }
 
 /// Returns the time zone of `system_settings`, used for schedules.
@@ -103,6 +184,24 @@ fn wrong_member(key: &str, name: &str, value: &Value, checks: &SettingChecks<'_>
             Some(_) => "is not the id of a stream profile",
             None => "must be the id of a stream profile",
         },
+        (STREAM_SETTINGS, DEFAULT_USER_AGENT) if value.is_null() => return None,
+        (STREAM_SETTINGS, DEFAULT_USER_AGENT) => match value.as_u64().and_then(|it| u32::try_from(it).ok()) {
+            Some(id) if (checks.has_user_agent)(id) => return None,
+            Some(_) => "is not the id of a user agent",
+            None => "must be the id of a user agent",
+        },
+        (BACKUP_SETTINGS, _) => match BackupSchedule::default().set(name, value) {
+            Ok(()) => {
+                let expression =
+                    value.as_str().filter(|it| name.ends_with("cron_expression") && !it.is_empty());
+                return expression.and_then(checks.cron_error).map(|reason| error(name, reason));
+            }
+            Err(reason) => reason,
+        },
+        (TUNER_SETTINGS, _) => match TunerSettings::default().set(name, value) {
+            Ok(()) => return None,
+            Err(reason) => reason,
+        },
         (SYSTEM_SETTINGS, TIME_ZONE_MEMBER) => match value.as_str() {
             Some(zone) if (checks.has_time_zone)(zone) => return None,
             Some(_) => "is not the name of a time zone",
@@ -118,7 +217,10 @@ fn wrong_member(key: &str, name: &str, value: &Value, checks: &SettingChecks<'_>
             Value::Bool(_) | Value::Null => return None,
             _ => "must be true or false",
         },
-        _ => NO_SUCH_SETTING,
+        _ => match without_effect(key, name) {
+            Some(expected) => return expected.check(value).err().map(|reason| error(name, reason)),
+            None => NO_SUCH_SETTING,
+        },
     };
     Some(error(name, reason))
 }
@@ -130,6 +232,10 @@ fn apply_over(base: &Settings, members: &Map<String, Value>) -> (Settings, Vec<F
     let mut errors = Vec::new();
     let mut accepted: Vec<(&String, &Value)> = Vec::new();
     for (name, value) in members {
+        if let Some(expected) = without_effect(PROXY_SETTINGS, name) {
+            errors.extend(expected.check(value).err().map(|reason| error(name, reason)));
+            continue;
+        }
         match with(base, &[(name, value)]) {
             _ if name == DEFAULT_STREAM_PROFILE => errors.push(error(name, "belongs to stream_settings")),
             Ok(_) => accepted.push((name, value)),
@@ -186,6 +292,9 @@ mod tests {
             has_stream_profile: &|it| it.0 <= 2,
             has_time_zone: &|it| it == "Europe/Berlin",
             log_level_error: &|it| (it != "debug").then(|| "is not a level".to_owned()),
+            has_user_agent: &|it| it == 1,
+            cron_error: &|it| (it != "5 * * * *").then(|| "is no cron expression".to_owned()),
+            network_errors: &|_| Vec::new(),
         };
         let errors = check(key, &value, &checks).err().unwrap_or_default();
         let names: Vec<_> = errors.iter().map(|it| it.0.as_str()).collect();
@@ -239,7 +348,33 @@ mod tests {
         }
         let wrong = [("login_password_for_players", "true or false")];
         refused(SYSTEM_SETTINGS, json!({"login_password_for_players": "no"}), &wrong);
+        refused(STREAM_SETTINGS, json!({"default_user_agent": 2}), &[("default_user_agent", "user agent")]);
+        refused(STREAM_SETTINGS, json!({"default_user_agent": 1, "m3u_hash_key": "url"}), &[]);
+        refused(BACKUP_SETTINGS, json!({"schedule_cron_expression": "5 * * * *", "retention_count": 3}), &[]);
+        refused(
+            BACKUP_SETTINGS,
+            json!({"schedule_cron_expression": "x", "schedule_time": "25:00"}),
+            &[("schedule_cron_expression", "cron"), ("schedule_time", "time of day")],
+        );
         refused("other", json!({}), &[("key", "core setting")]);
+    }
+
+    #[test]
+    fn settings_of_similar_services_are_accepted_in_their_range_and_have_no_effect() {
+        let sent = json!({
+            "buffering_speed": 1.0, "redis_chunk_ttl": 60, "buffering_timeout": 15, "channel_shutdown_delay": 0,
+            "channel_init_grace_period": 60, "channel_client_wait_period": 5,
+        });
+        refused(PROXY_SETTINGS, sent.clone(), &[]);
+        let (settings, left_out) = effective(&Settings::default(), Some(&sent));
+        assert_eq!((settings.channel_shutdown_delay, left_out), (Duration::ZERO, Vec::new()));
+        refused(
+            PROXY_SETTINGS,
+            json!({"buffering_speed": 11, "redis_chunk_ttl": "60"}),
+            &[("buffering_speed", "0.1 to 10"), ("redis_chunk_ttl", "number")],
+        );
+        refused(SYSTEM_SETTINGS, json!({"max_system_events": 100, "auto_import_mapped_files": true}), &[]);
+        refused(SYSTEM_SETTINGS, json!({"preferred_region": 7}), &[("preferred_region", "text")]);
     }
 
     #[test]

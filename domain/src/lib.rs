@@ -7,10 +7,11 @@
 //! The records know no file format; [`playlist`] converts between both. In reading order:
 //!
 //! 1. Records: a [`channel`] has [`stream`]s; a stream is an address ([`source_url`]) of an [`account`]; a
-//!    [`stream_profile`] determines its delivery; a [`group`] sorts channels, and a [`logo`] is their picture; a [`lineup`]
-//!    selects those that a [`user`] may watch, and a [`user_group`] sorts users; a [`secret`] prints without its value.
-//!    [`ids`] has their ids, [`settings`] those of the operator, [`setting`] the record of a
-//!    setting that admins change, and [`core_settings`] its meaning.
+//!    [`stream_profile`] determines its delivery; a [`user_agent`] names a program to providers; a [`group`] sorts
+//!    channels, and a [`logo`] is their picture; a [`lineup`] selects those that a [`user`] may watch, and a [`user_group`] sorts users; a [`secret`]
+//!    prints without its value. [`ids`] has their ids, [`settings`] those of the operator, [`setting`] the record of a
+//!    setting that admins change, [`core_settings`] its meaning, and [`backup_schedule`] and [`tuner`]
+//!    that of two of them.
 //! 2. Decisions: the [`plan`] of a live channel, the assignment of slots and seats ([`limits`]), and the stream to play
 //!    next ([`playout`]).
 //! 3. Search: [`streams`], all of them in columns. Their [`health`], as plays show it.
@@ -23,6 +24,7 @@ pub mod account;
 pub mod account_group;
 pub mod audit;
 pub mod auto_sync;
+pub mod backup_schedule;
 pub mod channel;
 pub mod command;
 pub mod core_settings;
@@ -50,6 +52,8 @@ pub mod stream;
 pub mod stream_profile;
 pub mod streams;
 pub mod time;
+pub mod tuner;
 pub mod undo;
 pub mod user;
+pub mod user_agent;
 pub mod user_group;

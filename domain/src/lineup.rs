@@ -78,9 +78,10 @@ impl ViewLimits {
         Self { level: UserLevel::Admin, hides_adult: false, lineups: None }
     }
 
-    /// For callers without credentials: those of a viewer of the lowest level who does not see adult channels.
-    pub fn anonymous() -> Self {
-        Self { level: UserLevel::Streamer, hides_adult: true, lineups: None }
+    /// For callers without credentials: those of a viewer of the lowest level, who sees channels marked as adult only if a
+    /// rule allows them.
+    pub fn anonymous(allows_adult: bool) -> Self {
+        Self { level: UserLevel::Streamer, hides_adult: !allows_adult, lineups: None }
     }
 
     /// For a user. A lineup that does not exist has no channels, so a user never sees more because a lineup is missing.
@@ -178,7 +179,8 @@ mod tests {
             (limits(UserLevel::Streamer, false), [true, true, false, false]),
             (limits(UserLevel::Streamer, true), [true, false, false, false]),
             (limits(UserLevel::Standard, true), [true, false, true, false]),
-            (ViewLimits::anonymous(), [true, false, false, false]),
+            (ViewLimits::anonymous(false), [true, false, false, false]),
+            (ViewLimits::anonymous(true), [true, true, false, false]),
             (ViewLimits::none(), [true, true, true, false]),
         ] {
             let seen = [&channel(1), &adult, &standard, &off].map(|it| visible(&limits, it));

@@ -1,5 +1,6 @@
 //! Subcommands of `headwater`, except `play` and `demo`.
 
+mod backup;
 mod import;
 mod import_from;
 mod serve;
@@ -18,6 +19,8 @@ pub fn run(command: &Command, config: &Config) -> Option<anyhow::Result<ExitCode
         Command::Store { command: StoreCommand::Salvage { into } } => store::salvage(config, into),
         Command::User { command } => user::run(config, command),
         Command::Keys { command: KeysCommand::Rotate } => user::rotate_token_key(config),
+        Command::Backup(new) => backup::back_up(config, new),
+        Command::Restore(args) => backup::restore(config, args),
         Command::Import(new) => import::run(config, new),
         Command::ImportFrom(new) => import_from::run(config, new),
         Command::Serve | Command::Play { .. } | Command::Demo { .. } => return None,

@@ -74,6 +74,15 @@ pub enum Command {
         #[command(subcommand)]
         command: StoreCommand,
     },
+    /// Write a back-up of the store and the uploaded files to a new file, also while the gateway runs.
+    ///
+    /// Secrets in the back-up are encrypted under a passphrase, or else under the key file of this installation, which
+    /// is then needed to restore it.
+    Backup(NewBackup),
+    /// Replace the store and the uploaded files by those of a back-up.
+    ///
+    /// The back-up is verified first. While the gateway runs, the back-up is used from its next start.
+    Restore(RestoreArgs),
     /// Import the streams of a playlist into the store. The gateway must not be running.
     ///
     /// Importing the same list again changes only what differs: streams keep their ids and edits.
@@ -157,6 +166,31 @@ pub enum UserCommand {
         /// User name
         name: String,
     },
+}
+
+/// Arguments of `headwater backup`.
+#[derive(Debug, clap::Args)]
+pub struct NewBackup {
+    /// File to write, usually with the ending .tar.gz; must not exist yet
+    #[arg(value_name = "FILE")]
+    pub file: PathBuf,
+    /// Read a passphrase from the first line of standard input
+    #[arg(long)]
+    pub passphrase_stdin: bool,
+}
+
+/// Arguments of `headwater restore`.
+#[derive(Debug, clap::Args)]
+pub struct RestoreArgs {
+    /// Back-up to restore
+    #[arg(value_name = "FILE")]
+    pub file: PathBuf,
+    /// Read the passphrase of the back-up from the first line of standard input
+    #[arg(long)]
+    pub passphrase_stdin: bool,
+    /// Key file of the installation that made the back-up [default: that of the data folder]
+    #[arg(long, value_name = "FILE")]
+    pub key_file: Option<PathBuf>,
 }
 
 /// Arguments of `headwater import`.

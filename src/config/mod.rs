@@ -12,6 +12,7 @@
 mod args;
 mod layers;
 mod network_access;
+mod network_rules;
 mod programs;
 mod values;
 
@@ -22,12 +23,13 @@ use domain::settings::{Settings, seconds};
 use serde::{Deserialize, Serialize};
 
 pub use self::args::{
-    Args, Command, KeysCommand, NewImport, NewImportFrom, NewPassword, NewUser, PASSWORD_VARIABLE,
-    SOURCE_API_KEY_VARIABLE, SOURCE_PASSWORD_VARIABLE, StoreCommand, UserCommand,
+    Args, Command, KeysCommand, NewBackup, NewImport, NewImportFrom, NewPassword, NewUser, PASSWORD_VARIABLE,
+    RestoreArgs, SOURCE_API_KEY_VARIABLE, SOURCE_PASSWORD_VARIABLE, StoreCommand, UserCommand,
 };
 pub use self::layers::{ConfigError, Loaded, load};
 pub(crate) use self::network_access::{ALLOWED_NETWORKS, NetworkClass, UserNetworks};
 pub use self::network_access::{ClassNetworks, NetworkAccess};
+pub(crate) use self::network_rules::{FOREIGN_NAMES, NetworkRules, WrongNetworks};
 pub use self::programs::Programs;
 pub use self::values::{ContainerProxy, ListSource, Listen, LogFormat};
 pub use crate::http::network::{NetworkError, Networks};

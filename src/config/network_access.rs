@@ -76,7 +76,7 @@ impl NetworkClass {
     }
 
     /// Returns the name of its table in the configuration.
-    fn key(self) -> &'static str {
+    pub(super) fn key(self) -> &'static str {
         match self {
             Self::Ui => "ui",
             Self::Streams => "streams",

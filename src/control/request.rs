@@ -1,5 +1,9 @@
 //! The requests of the operator, and how they are executed on the store.
 
+use std::fs::{self, File};
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::{Path, PathBuf};
+
 use actors::now_ms;
 use anyhow::{Context, bail, ensure};
 use domain::ids::UserId;
@@ -7,9 +11,13 @@ use domain::login::DeviceLogin;
 use domain::secret::{Secret, ServerKeys};
 use domain::user::{PasswordHash, User, UserLevel, check_admin_password, check_username, is_last_superuser};
 use serde::{Deserialize, Serialize};
+use storage::backup::{BackupSecret, create_backup};
 use storage::{Error, Store, Write};
 
 use crate::auth::{PASSWORD_BYTES_MAX, SERVER_KEYS, hash_password, random};
+use crate::backups::uploaded_files;
+use crate::data::DataFolder;
+use crate::files::Files;
 
 /// A request of the operator.
 #[derive(Debug, Serialize, Deserialize)]
@@ -26,6 +34,8 @@ pub(crate) enum ControlRequest {
     DeleteUser { name: String },
     /// Replaces the key that signs tokens, which ends all logins.
     RotateTokenKey,
+    /// Writes a back-up to a new file.
+    BackUp { file: PathBuf, passphrase: Option<Secret> },
 }
 
 /// Answer to a request that succeeded.
@@ -34,6 +44,7 @@ pub(crate) enum ControlRequest {
 pub(crate) enum ControlReply {
     Done,
     Users { users: Vec<UserSummary> },
+    BackedUp { records: u64, bytes: u64 },
 }
 
 /// A user in the list.
@@ -55,8 +66,12 @@ impl ControlRequest {
     }
 }
 
-/// Executes a request. Blocks, for the disk and for the hash of a password.
-pub(super) fn execute(store: &Store, request: ControlRequest) -> anyhow::Result<ControlReply> {
+/// Executes a request on the store of a data folder. Blocks, for the disk and for the hash of a password.
+pub(super) fn execute(
+    folder: &DataFolder,
+    store: &Store,
+    request: ControlRequest,
+) -> anyhow::Result<ControlReply> {
     match request {
         ControlRequest::AddUser { name, level, is_superuser, password } => {
             check_username(&name)?;
@@ -102,6 +117,7 @@ pub(super) fn execute(store: &Store, request: ControlRequest) -> anyhow::Result<
             write.remove::<User>(user.id.0)?;
             Ok(())
         }),
+        ControlRequest::BackUp { file, passphrase } => back_up(folder, store, &file, passphrase),
         ControlRequest::RotateTokenKey => change(store, |write| {
             let keys = write.get::<ServerKeys>(SERVER_KEYS)?.context("the store has no keys")?;
             write.put(&ServerKeys { tokens: random(), ..keys })?;
@@ -111,6 +127,33 @@ pub(super) fn execute(store: &Store, request: ControlRequest) -> anyhow::Result<
             Ok(())
         }),
     }
+}
+
+fn back_up(
+    folder: &DataFolder,
+    store: &Store,
+    path: &Path,
+    passphrase: Option<Secret>,
+) -> anyhow::Result<ControlReply> {
+    let secret = match passphrase {
+        Some(passphrase) => BackupSecret::Passphrase(passphrase),
+        None => BackupSecret::of_key_file(&folder.key())?,
+    };
+    let uploads = uploaded_files(&Files::new(folder.root()))?;
+    let mut file = File::options()
+        .read(true)
+        .write(true)
+        .create_new(true)
+        .mode(0o600)
+        .open(path)
+        .with_context(|| format!("failed to create {}", path.display()))?;
+    let made = create_backup(store, &uploads, &secret, now_ms(), &mut file);
+    let manifest = made.inspect_err(|_| {
+        // A part of a back-up is refused when it is restored.
+        let _ = fs::remove_file(path);
+    })?;
+    let records = manifest.collections.iter().map(|it| it.records).sum();
+    Ok(ControlReply::BackedUp { records, bytes: file.metadata()?.len() })
 }
 
 /// Runs a function as one transaction: an error discards its changes.

@@ -64,7 +64,7 @@ impl ControlSocket {
         let listener = UnixListener::bind(&short.path)?;
         // A client of another user that connects before this is refused by its credentials.
         fs::set_permissions(&path, Permissions::from_mode(0o600))?;
-        let task = tokio::spawn(serve(listener, store, proof));
+        let task = tokio::spawn(serve(listener, folder.clone(), store, proof));
         Ok(Self { path, _task: AbortOnDropHandle::new(task) })
     }
 }
@@ -76,11 +76,11 @@ impl Drop for ControlSocket {
     }
 }
 
-async fn serve(listener: UnixListener, store: Store, proof: String) {
+async fn serve(listener: UnixListener, folder: DataFolder, store: Store, proof: String) {
     loop {
         match listener.accept().await {
             Ok((stream, _)) if is_permitted(&stream) => {
-                if let Err(error) = answer(stream, &store, &proof).await {
+                if let Err(error) = answer(stream, &folder, &store, &proof).await {
                     warn!("failed to serve the control socket: {error}");
                 }
             }
@@ -98,7 +98,7 @@ fn is_permitted(stream: &UnixStream) -> bool {
     stream.peer_cred().is_ok_and(|it| it.uid() == 0 || it.uid() == geteuid().as_raw())
 }
 
-async fn answer(stream: UnixStream, store: &Store, proof: &str) -> io::Result<()> {
+async fn answer(stream: UnixStream, folder: &DataFolder, store: &Store, proof: &str) -> io::Result<()> {
     let (reader, mut writer) = stream.into_split();
     let mut line = String::new();
     let mut reader = AsyncBufReader::new(reader.take(REQUEST_BYTES_MAX));
@@ -111,8 +111,8 @@ async fn answer(stream: UnixStream, store: &Store, proof: &str) -> io::Result<()
     timeout(TRANSFER_TIMEOUT, reader.read_line(&mut line)).await??;
     let outcome: Outcome = match serde_json::from_str::<ControlRequest>(&line) {
         Ok(request) => {
-            let store = store.clone();
-            let executed = spawn_blocking(move || execute(&store, request)).await;
+            let (folder, store) = (folder.clone(), store.clone());
+            let executed = spawn_blocking(move || execute(&folder, &store, request)).await;
             executed.map_err(io::Error::other)?.map_err(|error| format!("{error:#}"))
         }
         // The cause could quote the password.

@@ -43,6 +43,12 @@ pub enum Error {
     /// A bulk write began before a failure of the disk and has to be repeated.
     #[error("a failure of the disk interrupted the import; repeat it")]
     Interrupted,
+    /// Only one snapshot exists at a time.
+    #[error("another back-up is being made")]
+    SnapshotExists,
+    /// Too much was overwritten while a snapshot was read, or the disk failed.
+    #[error("too much was changed while the back-up was made; repeat it")]
+    SnapshotLost,
     /// A record or a write exceeds its limit.
     #[error("{what} is too large: {size}, at most {max}")]
     TooLarge { what: &'static str, size: usize, max: usize },

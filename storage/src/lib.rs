@@ -9,9 +9,10 @@
 //! write of one slice takes, some milliseconds at most.
 //!
 //! Reading order: `record`, `store`, `write` (a write, the writer thread and the life of a value), `engine` (sled, its
-//! faults, and the encoding), `read`, `recovery` (checks at open, `check`, `salvage` and migrations), `models` (the
+//! faults, and the encoding), `read`, `backup`, `recovery` (checks at open, `check`, `salvage` and migrations), `models` (the
 //! collections of the gateway).
 
+pub mod backup;
 mod changes;
 mod engine;
 mod error;

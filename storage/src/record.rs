@@ -5,6 +5,7 @@ use std::hash::Hasher;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
+use crate::backup::json::{RestoreRecords, restore_records, to_json};
 use crate::engine::value::DiskKey;
 use crate::engine::vault::Vault;
 use crate::error::{Error, Result};
@@ -180,6 +181,10 @@ pub(crate) struct RecordType {
     pub(crate) was_plain: bool,
     pub(crate) may_be_missed: fn(u64) -> bool,
     pub(crate) read: fn(&[u8]) -> Result<RecordFacts>,
+    /// Version of the encoding that is written.
+    pub(crate) version: u8,
+    pub(crate) to_json: fn(&[u8]) -> Result<Vec<u8>>,
+    pub(crate) restore: RestoreRecords,
 }
 
 /// Id, owner and index keys of an encoded record.
@@ -197,6 +202,9 @@ impl RecordType {
                 let record: T = decode(bytes)?;
                 Ok((record.id(), record.owner(), Keys::of(&record)))
             },
+            version: T::VERSION,
+            to_json: to_json::<T>,
+            restore: restore_records::<T>,
         }
     }
 }

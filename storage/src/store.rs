@@ -134,6 +134,7 @@ impl Store {
             cache: Mutex::new(BlockCache::default()),
             changes: broadcast::channel(BACKLOG).0,
             n_scans: 0.into(),
+            kept: Mutex::default(),
             stop: watch::channel(None).0,
             committed_at: Mutex::new(Instant::now()),
             _lock: lock,

@@ -15,6 +15,7 @@ static MEMORY: cap::Cap<std::alloc::System> = cap::Cap::new(std::alloc::System, 
 mod account_groups;
 mod actor_failures;
 mod anonymous;
+mod backups;
 mod clients;
 mod confinement;
 mod conformance;

@@ -7,7 +7,7 @@ use std::fmt;
 use std::sync::Arc;
 
 use domain::account::{Account, RefreshRecord};
-use domain::core_settings::{STREAM_SETTINGS, default_stream_profile};
+use domain::core_settings::{STREAM_SETTINGS, default_stream_profile, default_user_agent};
 use domain::health::{self, SCORE_UNKNOWN};
 use domain::ids::{AccountId, StreamId, StreamProfileId};
 use domain::plan::{self, Plan, PlanContext, PlanRecords};
@@ -157,6 +157,14 @@ impl PlanRecords for StorePlans {
 
     fn health_rank(&self, stream: StreamId) -> u8 {
         health::rank(self.health.score(stream).unwrap_or(SCORE_UNKNOWN))
+    }
+
+    fn default_user_agent(&self) -> Option<String> {
+        let settings = self.models.settings.load();
+        let value = settings.one_by("key", STREAM_SETTINGS).map(|it| &it.value);
+        let agents = self.models.user_agents.load();
+        let chosen = default_user_agent(value).and_then(|it| agents.get(it)).filter(|it| it.is_active);
+        chosen.map(|it| it.user_agent.clone()).or_else(|| self.conditions.user_agent.clone())
     }
 }
 

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use domain::account::Account;
 use domain::channel::Channel;
-use domain::core_settings::{self, PROXY_SETTINGS};
+use domain::core_settings::{self, NETWORK_ACCESS, PROXY_SETTINGS, allows_adult_without_user};
 use domain::ids::UserId;
 use domain::lineup::{Lineup, ViewLimits, visible};
 use domain::server_group::ServerGroup;
@@ -13,6 +13,7 @@ use domain::settings::Settings;
 use domain::stream::Stream;
 use domain::stream_profile::StreamProfile;
 use domain::user::{self, User, UserLevel};
+use domain::user_agent::UserAgent;
 use storage::{Change, ChangeMessage, Changes, Models, Record};
 use tracing::warn;
 
@@ -31,6 +32,7 @@ const OF_PLANS: [&str; 6] = [
     ServerGroup::COLLECTION,
     Stream::COLLECTION,
     StreamProfile::COLLECTION,
+    UserAgent::COLLECTION,
 ];
 
 /// Returns the settings of the engine: those of file, environment and arguments, overridden by the core settings of an
@@ -54,7 +56,11 @@ pub fn view_limits(models: &Models, user: Option<&User>) -> ViewLimits {
             ViewLimits::of(user, |id| lineups.get(id.0).cloned())
         }
         None if models.users.load().is_empty() => ViewLimits::none(),
-        None => ViewLimits::anonymous(),
+        None => {
+            let settings = models.settings.load();
+            let rule = settings.one_by("key", NETWORK_ACCESS).map(|it| &it.value);
+            ViewLimits::anonymous(allows_adult_without_user(rule))
+        }
     }
 }
 
@@ -138,7 +144,9 @@ impl Round {
     fn add(&mut self, change: &Change) {
         self.plans |= OF_PLANS.iter().any(|it| change.of(it).is_some());
         self.settings |= change.of(CoreSetting::COLLECTION).is_some();
-        let of_permissions = [User::COLLECTION, Lineup::COLLECTION, Channel::COLLECTION];
+        // A core setting decides whether channels marked as adult are visible without a user.
+        let of_permissions =
+            [User::COLLECTION, Lineup::COLLECTION, Channel::COLLECTION, CoreSetting::COLLECTION];
         self.permissions |= of_permissions.iter().any(|it| change.of(it).is_some());
     }
 }

@@ -125,6 +125,22 @@ pub enum EventBody {
     },
     /// The store accepts writes again. Not for subscribers.
     StoreResumed,
+    /// A login of an account expires soon or has expired. Not for subscribers.
+    AccountExpiring {
+        account: RefreshRef,
+        /// Name of the account profile.
+        profile_name: String,
+        /// Milliseconds since 1970.
+        expires_at: i64,
+        is_expired: bool,
+    },
+    /// A back-up was verified and replaces the store at the next start. Not for subscribers.
+    RestorePending {
+        /// Name of the archive.
+        backup: String,
+        /// Whether the gateway restarts now.
+        restarts_now: bool,
+    },
 }
 
 /// The channel that an event is about.
@@ -219,6 +235,8 @@ impl EventBody {
             Self::M3uBlocked { .. } => "m3u_blocked",
             Self::StoreStopped { .. } => "store_stopped",
             Self::StoreResumed => "store_resumed",
+            Self::AccountExpiring { .. } => "account_expiring",
+            Self::RestorePending { .. } => "restore_pending",
         }
     }
 
@@ -241,7 +259,9 @@ impl EventBody {
             | Self::EpgBlocked { .. }
             | Self::M3uBlocked { .. }
             | Self::StoreStopped { .. }
-            | Self::StoreResumed => None,
+            | Self::StoreResumed
+            | Self::AccountExpiring { .. }
+            | Self::RestorePending { .. } => None,
         }
     }
 }
@@ -338,6 +358,17 @@ fn body<M: SerializeMap>(map: &mut M, event: &EventBody) -> Result<(), M::Error>
         }
         EventBody::StoreStopped { reason } => map.serialize_entry("reason", reason),
         EventBody::StoreResumed => Ok(()),
+        EventBody::AccountExpiring { account, profile_name, expires_at, is_expired } => {
+            map.serialize_entry("account_id", &account.id)?;
+            map.serialize_entry("account_name", &account.name)?;
+            map.serialize_entry("profile_name", profile_name)?;
+            map.serialize_entry("expires_at", &iso_millis(*expires_at))?;
+            map.serialize_entry("expired", is_expired)
+        }
+        EventBody::RestorePending { backup, restarts_now } => {
+            map.serialize_entry("backup", backup)?;
+            map.serialize_entry("restarts_now", restarts_now)
+        }
     }
 }
 

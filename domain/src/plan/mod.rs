@@ -163,6 +163,11 @@ pub trait PlanRecords {
     fn health_rank(&self, _: StreamId) -> u8 {
         rank(SCORE_UNKNOWN)
     }
+
+    /// Returns the user agent for streams without one in stream, account and stream profile.
+    fn default_user_agent(&self) -> Option<String> {
+        self.conditions().user_agent.clone()
+    }
 }
 
 /// Builds the plan of a channel.
@@ -201,7 +206,7 @@ pub fn plan_channel(channel: &Channel, records: &impl PlanRecords) -> Plan {
             if let Some(agent) = &profile.user_agent {
                 headers.user_agent = Some(agent.clone());
             } else if headers.user_agent.is_none() {
-                headers.user_agent.clone_from(&records.conditions().user_agent);
+                headers.user_agent = records.default_user_agent();
             }
             let replacement = &account_profile.replace_pattern;
             let reach = reach_of(&stream, &url, replacement, &account, refresh.as_deref());

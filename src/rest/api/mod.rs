@@ -1,12 +1,14 @@
 //! The resources, one folder for each area of the API.
 
 mod accounts;
+mod backups;
 mod channels;
 mod core;
 mod m3u;
 mod proxy;
 mod root;
 mod schema;
+mod tuner;
 
 use crate::rest::frame::route::Route;
 
@@ -15,11 +17,13 @@ pub(super) fn routes() -> Vec<Route> {
     let areas = [
         root::routes(),
         accounts::routes(),
+        backups::routes(),
         channels::routes(),
         core::routes(),
         m3u::routes(),
         schema::routes(),
         proxy::routes(),
+        tuner::routes(),
     ];
     areas.into_iter().flatten().collect()
 }

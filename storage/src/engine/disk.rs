@@ -58,6 +58,10 @@ impl Slice {
         self.operations.insert(key, None);
     }
 
+    pub(crate) fn keys(&self) -> impl Iterator<Item = &Vec<u8>> {
+        self.operations.keys()
+    }
+
     pub(crate) fn weight(&self) -> usize {
         self.weight
     }

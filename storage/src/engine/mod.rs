@@ -6,6 +6,7 @@ pub(crate) mod block_cache;
 pub(crate) mod commit_file;
 pub(crate) mod disk;
 pub(crate) mod folder;
+pub(crate) mod kept_values;
 pub(crate) mod pieces;
 pub(crate) mod shared;
 pub(crate) mod slice_writer;

@@ -14,6 +14,7 @@ use crate::engine::block::Block;
 use crate::engine::block_cache::BlockCache;
 use crate::engine::commit_file::CommitMark;
 use crate::engine::disk::Disk;
+use crate::engine::kept_values::KeptValues;
 use crate::engine::state::{State, record_counts, value_sums};
 use crate::engine::value::{DiskKey, Location, Value};
 use crate::engine::vault::Vault;
@@ -34,6 +35,8 @@ pub(crate) struct Shared {
     pub(crate) changes: broadcast::Sender<Arc<Change>>,
     /// Number of readers that scan a whole partition. Replaced values are not swept while there are any.
     pub(crate) n_scans: AtomicUsize,
+    /// Values that commits have replaced since the snapshot, while there is one.
+    pub(crate) kept: Mutex<Option<KeptValues>>,
     /// Reason why writes are refused.
     pub(crate) stop: watch::Sender<Option<StopReason>>,
     /// When the last commit became durable, or the store was opened.

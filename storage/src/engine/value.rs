@@ -22,6 +22,11 @@ pub(crate) const PIECE_LETTER: u8 = b'q';
 /// Size of the fields before the key, in bytes.
 const HEAD: usize = 4 + 4 + 4 + 1 + 1 + 8 + 1;
 
+/// Returns whether the value of a key is a record or a block of records.
+pub(crate) fn is_of_records(key: &[u8]) -> bool {
+    matches!(key.first(), Some(b'p' | b'r'))
+}
+
 /// A parsed key.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(crate) enum DiskKey {

@@ -48,7 +48,8 @@ impl Vault {
         Ok(Self::of(&random::<32>()?))
     }
 
-    fn of(key: &[u8; 32]) -> Self {
+    /// Encrypts with this key.
+    pub(crate) fn of(key: &[u8; 32]) -> Self {
         Self { cipher: XChaCha20Poly1305::new(key.into()) }
     }
 

@@ -17,6 +17,7 @@ use domain::stream_profile::StreamProfile;
 use domain::undo::UndoEntry;
 use domain::user::User;
 use domain::user_group::UserGroup;
+use domain::user_agent::UserAgent;
 
 pub use self::link_logos::link_logos;
 pub use self::seed::{seed, store_catalogue};
@@ -43,6 +44,7 @@ pub struct Models {
     pub undo: View<Table<UndoEntry>>,
     pub users: View<Table<User>>,
     pub user_groups: View<Table<UserGroup>>,
+    pub user_agents: View<Table<UserAgent>>,
     pub streams: StreamIndex,
 }
 
@@ -63,6 +65,7 @@ impl Models {
             undo: store.table()?,
             users: store.table()?,
             user_groups: store.table()?,
+            user_agents: store.table()?,
             streams: StreamIndex::start(&store)?,
             store,
         })

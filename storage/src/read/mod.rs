@@ -2,5 +2,6 @@
 
 pub(crate) mod collection;
 mod shards;
+pub(crate) mod snapshot;
 pub(crate) mod table;
 pub(crate) mod view;

@@ -17,6 +17,7 @@ mod stream_profile;
 mod undo;
 mod user;
 mod user_group;
+mod user_agent;
 
 pub use self::account::next_profile_id;
 pub use self::account_group::link_key;
@@ -46,4 +47,5 @@ pub fn schema() -> Schema {
         .with::<domain::undo::UndoPart>()
         .with::<domain::user::User>()
         .with::<domain::user_group::UserGroup>()
+        .with::<domain::user_agent::UserAgent>()
 }

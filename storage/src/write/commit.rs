@@ -93,6 +93,9 @@ impl Writer {
         let mark = {
             // Under the lock, so that readers see either the old state or the new one, on the disk and in memory.
             let mut state = shared.state.write();
+            if let Some(kept) = &mut *shared.kept.lock() {
+                kept.keep(&disk, &last_slice);
+            }
             disk.apply(last_slice)?;
             update.apply(&mut state.directories, replaced, &overlay.places, &overlay.pairs);
             for (type_number, next) in &overlay.counters {

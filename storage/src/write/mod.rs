@@ -42,6 +42,13 @@ impl Write<'_> {
         Ok(id)
     }
 
+    /// Makes [`Write::next_id`] return no id below this one.
+    pub(crate) fn reserve_ids(&mut self, type_number: usize, next_id: u32) {
+        if next_id > self.next_free_id(type_number) {
+            self.overlay.counters.insert(type_number, next_id);
+        }
+    }
+
     /// Returns the collections and ids of the records that this write has put or removed so far, without those that
     /// were removed together with their owner. Records that are put unchanged are none of them.
     pub fn changed(&self) -> impl ExactSizeIterator<Item = (&'static str, u32)> + '_ {

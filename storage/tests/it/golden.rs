@@ -35,6 +35,7 @@ use domain::stream::{RequestHeaders, Stream, StreamOverrides, StreamProperties};
 use domain::stream_profile::StreamProfile;
 use domain::undo::{UndoChange, UndoEntry, UndoPart};
 use domain::user::{ApiKey, User, UserLevel};
+use domain::user_agent::UserAgent;
 use domain::user_group::UserGroup;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
@@ -255,6 +256,18 @@ fn user_group() -> UserGroup {
     }
 }
 
+fn user_agent() -> UserAgent {
+    UserAgent {
+        id: 7,
+        name: "VLC".to_owned(),
+        user_agent: "VLC/3.0.21 LibVLC/3.0.21".to_owned(),
+        description: "A player".to_owned(),
+        is_active: true,
+        created_at: 1_700_000_000_000,
+        updated_at: 1_700_000_000_001,
+    }
+}
+
 /// Returns a record of every type, as this version writes it.
 fn now() -> Vec<Value> {
     vec![
@@ -277,6 +290,7 @@ fn now() -> Vec<Value> {
         written(&logo()),
         written(&undo()),
         written(&undo_part()),
+        written(&user_agent()),
     ]
 }
 
@@ -299,6 +313,9 @@ fn written<T: Record>(record: &T) -> Value {
 fn reads<T: Record>(line: &Value) {
     let record: T = storage::decode(&bytes(line["bytes"].as_str().unwrap())).unwrap();
     let says = serde_json::to_value(&record).unwrap();
+    // Back-ups contain records as JSON.
+    let again: T = serde_json::from_slice(&serde_json::to_vec(&record).unwrap()).unwrap();
+    assert_eq!(written(&again), written(&record), "{} differs after a back-up", T::COLLECTION);
     // Later fields have their defaults; all others are unchanged.
     assert!(contains(&says, &line["says"]), "{}: {says} has not all of {}", T::COLLECTION, line["says"]);
 }
@@ -344,6 +361,7 @@ fn records_of_every_released_version_still_decode() {
             Logo::COLLECTION => reads::<Logo>(line),
             UndoEntry::COLLECTION => reads::<UndoEntry>(line),
             UndoPart::COLLECTION => reads::<UndoPart>(line),
+            UserAgent::COLLECTION => reads::<UserAgent>(line),
             other => panic!("unknown collection {other}"),
         }
     }

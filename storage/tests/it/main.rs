@@ -2,6 +2,7 @@
 
 #![expect(clippy::unwrap_used, reason = "helpers of tests may unwrap as tests do")]
 
+mod backup;
 mod behaviour;
 mod bulk;
 mod commands;

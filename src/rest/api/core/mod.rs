@@ -1,21 +1,36 @@
 //! `/api/core/`: settings and state of the whole gateway.
 
 mod audit;
+mod environment;
+mod health;
+mod logs;
+mod rehash;
 mod settings;
+mod settings_check;
 mod stream_profiles;
 mod system_events;
+mod time_zones;
 mod trials;
+mod user_agents;
 mod version;
 
+pub(super) use self::settings::change_setting;
 use crate::rest::frame::route::Route;
 
 pub(super) fn routes() -> Vec<Route> {
     let routes = [
         audit::routes(),
+        environment::routes(),
+        health::routes(),
+        logs::routes(),
+        rehash::routes(),
         settings::routes(),
+        settings_check::routes(),
         stream_profiles::routes(),
         system_events::routes(),
+        time_zones::routes(),
         trials::routes(),
+        user_agents::routes(),
         version::routes(),
     ];
     routes.into_iter().flatten().collect()

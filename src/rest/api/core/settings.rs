@@ -2,20 +2,27 @@
 //!
 //! Every key always has one row. The value is empty if nothing was set.
 
-use actors::check_time_zone;
+use std::sync::Arc;
+
+use actors::{check_cron, check_time_zone};
+use domain::backup_schedule::BackupSchedule;
 use domain::core_settings::{
-    self, DEFAULT_TIME_ZONE, PROXY_SETTINGS, SETTING_KEYS, STREAM_SETTINGS, SettingChecks,
+    self, BACKUP_SETTINGS, DEFAULT_TIME_ZONE, NETWORK_ACCESS, PROXY_SETTINGS, SETTING_KEYS, STREAM_SETTINGS,
+    SettingChecks, TUNER_SETTINGS,
 };
 use domain::setting::CoreSetting;
-use domain::settings::Settings;
 use domain::stream_profile::StreamProfile;
+use domain::tuner::TunerSettings;
+use domain::user_agent::UserAgent;
 use http::Method;
 use resource_derive::View;
 use serde::Serialize;
 use serde_json::{Map, Value, json};
-use storage::Models;
+use storage::{Models, Write};
 
 use crate::app::App;
+use crate::config::{NetworkClass, NetworkRules};
+use crate::http::caller::Caller;
 use crate::http::reply::Refusal;
 use crate::rest::frame::access::{ADMIN, STANDARD};
 use crate::rest::frame::call::Call;
@@ -76,41 +83,76 @@ async fn change(call: Call, edit: CoreSettingsEdit) -> Result<CoreSettingsView, 
 
 async fn write(call: Call, edit: CoreSettingsEdit, method: &Method) -> Result<CoreSettingsView, Refusal> {
     let id = call.id()?;
-    let (key, name) = key_of(id).ok_or_else(Refusal::unknown::<CoreSetting>)?;
-    let (base, is_partial) = (call.app.config.engine.clone(), method == Method::PATCH);
+    let (key, _) = key_of(id).ok_or_else(Refusal::unknown::<CoreSetting>)?;
+    let is_partial = method == Method::PATCH;
+    let (app, caller) = (Arc::clone(&call.app), call.caller.clone());
     call.write(move |write| {
-        let stored = write.by::<CoreSetting>("key", key)?.into_iter().next();
-        let (id, before) = match stored {
-            Some(setting) => (setting.id, setting.value),
-            None => (write.next_id::<CoreSetting>()?, Value::Null),
-        };
-        let mut value = if is_partial { members(&before) } else { Map::new() };
-        value.extend(edit.value.into_iter().flatten());
-        let profiles: Vec<StreamProfile> = write.all()?;
-        let setting = CoreSetting { id, key: key.to_owned(), name: name.to_owned(), value: value.into() };
-        check(&setting, &base, &profiles)?;
-        write.put(&setting)?;
-        Ok(())
+        change_setting(write, &app, Some(&caller), key, |before| {
+            let mut value = if is_partial { before } else { Map::new() };
+            value.extend(edit.value.into_iter().flatten());
+            value
+        })
     })
     .await?;
     view(&call.app, id).ok_or_else(Refusal::unknown::<CoreSetting>)
 }
 
-fn check(setting: &CoreSetting, base: &Settings, profiles: &[StreamProfile]) -> Result<(), FieldErrors> {
+/// Changes and checks the settings of a key. With a caller, refuses networks that would shut the caller out.
+pub(in crate::rest::api) fn change_setting(
+    write: &mut Write<'_>,
+    app: &App,
+    caller: Option<&Caller>,
+    key: &'static str,
+    change: impl FnOnce(Map<String, Value>) -> Map<String, Value>,
+) -> Result<(), Refusal> {
+    let stored = write.by::<CoreSetting>("key", key)?.into_iter().next();
+    let (id, before) = match stored {
+        Some(setting) => (setting.id, members(&setting.value)),
+        None => (write.next_id::<CoreSetting>()?, Map::new()),
+    };
+    let value = Value::from(change(before));
+    check(write, app, key, &value)?;
+    if let Some(caller) = caller.filter(|_| key == NETWORK_ACCESS) {
+        let (rules, _) = NetworkRules::new(&app.config, Some(&value));
+        if !caller.is_in(rules.connect(NetworkClass::Ui)) {
+            let address = caller.address();
+            return Err(Refusal::field(
+                "UI",
+                format!("This would shut you out: your address {address} is in none of these networks."),
+            ));
+        }
+    }
+    let name = SETTING_KEYS.iter().find(|it| it.0 == key).map_or(key, |it| it.1);
+    write.put(&CoreSetting { id, key: key.to_owned(), name: name.to_owned(), value })?;
+    Ok(())
+}
+
+fn check(write: &Write<'_>, app: &App, key: &str, value: &Value) -> Result<(), Refusal> {
+    let profiles: Vec<StreamProfile> = write.all()?;
+    let agents: Vec<UserAgent> = write.all()?;
     let known = SettingChecks {
-        base,
+        base: &app.config.engine,
         has_stream_profile: &|id| profiles.iter().any(|it| it.id == id),
+        has_user_agent: &|id| agents.iter().any(|it| it.id == id),
         has_time_zone: &|name| check_time_zone(name).is_ok(),
         log_level_error: &wrong_level,
+        cron_error: &|expression| check_cron(expression).err(),
+        network_errors: &|value| {
+            let (_, wrong) = NetworkRules::new(&app.config, Some(value));
+            let error = |texts: &[String]| match texts {
+                [] => String::new(),
+                texts => format!(" (found: {})", texts.join(", ")),
+            };
+            wrong.iter().map(|it| (it.member.clone(), format!("{}{}", it.reason, error(&it.texts)))).collect()
+        },
     };
-    core_settings::check(&setting.key, &setting.value, &known).map_err(|wrong| {
-        let mut errors = FieldErrors::default();
-        for (member, reason) in wrong {
-            let message = format!("{member} {reason}.");
-            errors.add(member, message);
-        }
-        errors
-    })
+    let wrong = core_settings::check(key, value, &known).err().unwrap_or_default();
+    let mut errors = FieldErrors::default();
+    for (member, reason) in wrong {
+        let message = format!("{member} {}.", reason.trim_end_matches('.'));
+        errors.add(member, message);
+    }
+    Ok(errors.or(())?)
 }
 
 /// Returns key and name of a row.
@@ -136,6 +178,9 @@ fn members(value: &Value) -> Map<String, Value> {
 fn defaults(key: &str, app: &App) -> Map<String, Value> {
     let base = &app.config.engine;
     let defaults = match key {
+        NETWORK_ACCESS => return app.config.network_setting(),
+        BACKUP_SETTINGS => return BackupSchedule::default().to_setting(),
+        TUNER_SETTINGS => return TunerSettings::default().to_setting(),
         PROXY_SETTINGS => {
             let mut settings = serde_json::to_value(base).unwrap_or_default();
             if let Some(members) = settings.as_object_mut() {
@@ -147,7 +192,7 @@ fn defaults(key: &str, app: &App) -> Map<String, Value> {
         STREAM_SETTINGS => {
             let built_in = StreamProfile::built_in();
             let profile = built_in.iter().find(|it| it.delivery == base.default_stream_profile);
-            json!({ "default_stream_profile": profile.map(|it| it.id) })
+            json!({ "default_stream_profile": profile.map(|it| it.id), "default_user_agent": null })
         }
         _ => json!({
             "time_zone": DEFAULT_TIME_ZONE,
@@ -168,14 +213,27 @@ mod tests {
         let rest = Rest::start().await;
         let rows = rest.standard("GET", LIST, Value::Null).await.body;
         let keys: Vec<_> = rows["results"].as_array().unwrap().iter().map(|it| &it["key"]).collect();
-        assert_eq!(keys, ["proxy_settings", "stream_settings", "system_settings"]);
+        assert_eq!(
+            keys,
+            [
+                "proxy_settings",
+                "stream_settings",
+                "system_settings",
+                "network_access",
+                "backup_settings",
+                "tuner_settings",
+            ]
+        );
         assert_eq!(rows["results"][0]["defaults"]["stall_timeout"], json!(5.0));
-        assert_eq!(rows["results"][1]["defaults"], json!({ "default_stream_profile": 1 }));
         let of_system =
             json!({ "time_zone": "UTC", "log_level": "info", "login_password_for_players": true });
         assert_eq!(rows["results"][2]["defaults"], of_system);
+        assert_eq!(
+            rows["results"][1]["defaults"],
+            json!({ "default_stream_profile": 1, "default_user_agent": null })
+        );
         assert_eq!(rows["results"][2]["value"], json!({}));
-        assert_eq!(rest.standard("GET", "/api/core/settings/4/", Value::Null).await.status, 404);
+        assert_eq!(rest.standard("GET", "/api/core/settings/7/", Value::Null).await.status, 404);
         assert_eq!(rest.standard("GET", "/api/core/settings/0/", Value::Null).await.status, 404);
     }
 

@@ -1,0 +1,303 @@
+//! A restored store that replaces the present one at the next start.
+//!
+//! The restored store and the uploaded files are built in the folder `restore` of the data folder. The file `ready` marks
+//! them as complete. The next start moves the present store aside, moves the restored one into its place, opens it, and
+//! only then removes the old one. Each step is a rename, and a start after a power cut goes on with the step that is
+//! missing.
+
+use std::fs::{self, DirBuilder, File};
+use std::io::{self, Write};
+use std::os::unix::fs::DirBuilderExt;
+use std::path::{Path, PathBuf};
+
+use storage::backup::{BackupError, UnlockedArchive};
+use storage::records::schema;
+
+use crate::data::DataFolder;
+use crate::files::{Files, Folder};
+
+/// Folders of the data folder that a restoration replaces, each with the name of the old one beside the new one.
+const REPLACED: [(&str, &str); 2] = [("store", "old-store"), ("uploads", "old-uploads")];
+
+/// The folder of a restoration.
+#[derive(Clone, Debug)]
+pub(crate) struct PendingRestore {
+    root: PathBuf,
+}
+
+impl PendingRestore {
+    pub(crate) fn of(folder: &DataFolder) -> Self {
+        PendingRestore { root: folder.root().to_owned() }
+    }
+
+    fn folder(&self) -> PathBuf {
+        self.root.join("restore")
+    }
+
+    fn ready_file(&self) -> PathBuf {
+        self.folder().join("ready")
+    }
+
+    /// Returns the name of the back-up that replaces the store at the next start.
+    pub(crate) fn name(&self) -> Option<String> {
+        fs::read_to_string(self.ready_file()).ok()
+    }
+
+    /// Restores an archive beside the present store, which is not changed. Replaces an earlier restoration that has not
+    /// been used. Blocks.
+    ///
+    /// # Errors
+    /// If the archive cannot be restored. Nothing is pending then.
+    pub(crate) fn prepare(
+        &self,
+        archive: &UnlockedArchive,
+        key_file: &Path,
+        name: &str,
+    ) -> Result<(), BackupError> {
+        self.discard().map_err(io_error("remove an earlier restoration"))?;
+        self.restore(archive, key_file, name).inspect_err(|_| {
+            // The next restoration removes it otherwise.
+            let _ = self.discard();
+        })
+    }
+
+    fn restore(&self, archive: &UnlockedArchive, key_file: &Path, name: &str) -> Result<(), BackupError> {
+        let folder = self.folder();
+        let create = |path: &Path| DirBuilder::new().recursive(true).mode(0o700).create(path);
+        create(&folder)
+            .and_then(|()| create(&folder.join("uploads")))
+            .map_err(io_error("create a folder"))?;
+        let files = Files::new(&folder);
+        let mut save = |folder: &str, name: &str, part: &[u8]| append(&files, folder, name, part);
+        archive.restore(&folder.join("store"), key_file, &schema(), &mut save)?;
+        let complete = || {
+            sync_below(&folder)?;
+            let unfinished = folder.join("ready.part");
+            let mut file = File::create(&unfinished)?;
+            file.write_all(name.as_bytes())?;
+            file.sync_all()?;
+            fs::rename(&unfinished, self.ready_file())?;
+            sync(&folder)?;
+            sync(&self.root)
+        };
+        complete().map_err(io_error("complete the restoration"))
+    }
+
+    /// Removes a restoration, also an incomplete one.
+    pub(crate) fn discard(&self) -> io::Result<()> {
+        // First, so that no part of it is ever used.
+        match fs::remove_file(self.ready_file()) {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
+            Err(_) => {}
+            Ok(()) => sync(&self.folder())?,
+        }
+        match fs::remove_dir_all(self.folder()) {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
+            _ => Ok(()),
+        }
+    }
+
+    /// Moves the restored folders into their places, and the present ones aside. Returns false if nothing is pending, or
+    /// if a gateway is using the present store. Can be repeated after every interruption.
+    pub(crate) fn swap(&self) -> io::Result<bool> {
+        let mut unlimited = usize::MAX;
+        self.swap_until(&mut unlimited)
+    }
+
+    /// Swaps with at most this many renames, for tests of interruptions.
+    fn swap_until(&self, n_renames: &mut usize) -> io::Result<bool> {
+        if self.name().is_none() {
+            return Ok(false);
+        }
+        let Some(_lock) = self.lock_store()? else { return Ok(false) };
+        for (name, old_name) in REPLACED {
+            let (present, new) = (self.root.join(name), self.folder().join(name));
+            let old = self.folder().join(old_name);
+            if new.exists() && present.exists() {
+                self.rename(&present, &old, n_renames)?;
+            }
+            if new.exists() {
+                self.rename(&new, &present, n_renames)?;
+            }
+        }
+        Ok(true)
+    }
+
+    /// Moves the old folders back into their places, because the restored store cannot be opened.
+    pub(crate) fn roll_back(&self) -> io::Result<()> {
+        let mut unlimited = usize::MAX;
+        for (name, old_name) in REPLACED {
+            let (present, new) = (self.root.join(name), self.folder().join(name));
+            let old = self.folder().join(old_name);
+            if old.exists() {
+                if present.exists() {
+                    self.rename(&present, &new, &mut unlimited)?;
+                }
+                self.rename(&old, &present, &mut unlimited)?;
+            }
+        }
+        self.discard()
+    }
+
+    fn rename(&self, from: &Path, to: &Path, n_renames: &mut usize) -> io::Result<()> {
+        *n_renames = n_renames.checked_sub(1).ok_or_else(|| io::Error::other("interrupted"))?;
+        fs::rename(from, to)?;
+        sync(&self.root)?;
+        sync(&self.folder())
+    }
+
+    /// Locks the present store, or returns `None` if a gateway is using it.
+    fn lock_store(&self) -> io::Result<Option<Option<File>>> {
+        let path = self.root.join("store").join("lock");
+        let file = match File::options().write(true).open(path) {
+            Ok(file) => file,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Some(None)),
+            Err(error) => return Err(error),
+        };
+        match file.try_lock() {
+            Ok(()) => Ok(Some(Some(file))),
+            Err(fs::TryLockError::WouldBlock) => Ok(None),
+            Err(fs::TryLockError::Error(error)) => Err(error),
+        }
+    }
+}
+
+fn io_error(what: &'static str) -> impl FnOnce(io::Error) -> BackupError {
+    move |source| BackupError::Io { what, source }
+}
+
+/// Adds a part to an uploaded file of the restoration.
+fn append(files: &Files, folder: &str, name: &str, part: &[u8]) -> io::Result<()> {
+    let folder = Folder::UPLOADS.into_iter().find(|it| it.name() == folder);
+    let folder = folder.ok_or_else(|| io::Error::other("the back-up has an unknown folder of files"))?;
+    let path = files.path(folder, name)?;
+    if let Some(parent) = path.parent() {
+        DirBuilder::new().recursive(true).mode(0o700).create(parent)?;
+    }
+    let mut file = File::options().create(true).append(true).open(path)?;
+    file.write_all(part)
+}
+
+fn sync(folder: &Path) -> io::Result<()> {
+    File::open(folder)?.sync_all()
+}
+
+fn sync_below(folder: &Path) -> io::Result<()> {
+    for entry in fs::read_dir(folder)? {
+        let entry = entry?;
+        match entry.file_type()?.is_dir() {
+            true => sync_below(&entry.path())?,
+            false => File::open(entry.path())?.sync_all()?,
+        }
+    }
+    sync(folder)
+}
+
+#[cfg(test)]
+mod tests {
+    use domain::group::Group;
+    use domain::ids::GroupId;
+    use domain::secret::Secret;
+    use storage::Store;
+    use storage::backup::{Archive, BackupSecret, create_backup};
+    use tempfile::TempDir;
+
+    use super::*;
+
+    /// A data folder whose store has a group of this name, and an uploaded logo.
+    fn data(name: &str) -> (TempDir, DataFolder) {
+        let parent = tempfile::tempdir().unwrap();
+        let folder = DataFolder::new(&parent.path().join("data"));
+        let store = folder.open().unwrap();
+        put(&store, name);
+        store.close();
+        Files::new(folder.root()).save(Folder::Logos, "a.png", name.as_bytes()).unwrap();
+        (parent, folder)
+    }
+
+    fn put(store: &Store, name: &str) {
+        let group = Group::new(GroupId(1), name);
+        store.write_blocking(move |write| write.put(&group)).unwrap();
+    }
+
+    fn group(store: &Store) -> String {
+        store.collection::<Group>().get(1).unwrap().unwrap().name
+    }
+
+    fn logo(folder: &DataFolder) -> String {
+        let path = Files::new(folder.root()).path(Folder::Logos, "a.png").unwrap();
+        fs::read_to_string(path).unwrap()
+    }
+
+    /// A folder with the content `now`, in which the content `then` is pending.
+    fn pending() -> (TempDir, DataFolder, PendingRestore) {
+        let (_other, from) = data("then");
+        let path = from.root().join("backup.tar.gz");
+        let store = from.open().unwrap();
+        let secret = BackupSecret::Passphrase(Secret::new("p"));
+        let uploads = super::super::uploaded_files(&Files::new(from.root())).unwrap();
+        create_backup(&store, &uploads, &secret, 0, &mut File::create(&path).unwrap()).unwrap();
+        let archive = Archive::open(&path).unwrap().unlock(&secret).unwrap();
+        let (parent, folder) = data("now");
+        let pending = PendingRestore::of(&folder);
+        pending.prepare(&archive, &folder.key(), "backup.tar.gz").unwrap();
+        (parent, folder, pending)
+    }
+
+    #[test]
+    fn a_pending_restoration_replaces_store_and_files_at_the_next_start() {
+        let (_parent, folder, pending) = pending();
+        assert_eq!((pending.name().as_deref(), logo(&folder).as_str()), (Some("backup.tar.gz"), "now"));
+        let store = folder.open().unwrap();
+        assert_eq!((group(&store), logo(&folder)), ("then".to_owned(), "then".to_owned()));
+        assert!(pending.name().is_none() && !pending.folder().exists());
+        store.close();
+        drop(store);
+        assert_eq!(group(&folder.open().unwrap()), "then");
+    }
+
+    #[test]
+    fn a_power_cut_at_any_step_of_the_swap_ends_with_the_restored_store() {
+        for n_renames in 0..4 {
+            let (_parent, folder, pending) = pending();
+            let mut left = n_renames;
+            assert!(pending.swap_until(&mut left).is_err(), "{n_renames}");
+            let store = folder.open().unwrap();
+            assert_eq!((group(&store), logo(&folder)), ("then".to_owned(), "then".to_owned()), "{n_renames}");
+            assert!(!pending.folder().exists());
+        }
+    }
+
+    #[test]
+    fn a_restored_store_that_cannot_be_opened_is_given_up_and_the_old_one_opens() {
+        let (_parent, folder, pending) = pending();
+        fs::remove_file(pending.folder().join("store").join("commit")).ok();
+        for file in fs::read_dir(pending.folder().join("store")).unwrap() {
+            let path = file.unwrap().path();
+            if path.is_file() {
+                fs::write(path, b"damaged").unwrap();
+            }
+        }
+        let store = folder.open().unwrap();
+        assert_eq!((group(&store), logo(&folder)), ("now".to_owned(), "now".to_owned()));
+        assert!(pending.name().is_none());
+    }
+
+    #[test]
+    fn a_store_in_use_is_not_swapped() {
+        let (_parent, folder, pending) = pending();
+        let key = folder.key();
+        let store = Store::open(&folder.root().join("store"), &key, schema()).unwrap();
+        assert!(!pending.swap().unwrap());
+        assert_eq!(group(&store), "now");
+        assert!(folder.open().err().unwrap().to_string().contains("already running"));
+        assert!(pending.name().is_some(), "still pending");
+    }
+
+    #[test]
+    fn an_incomplete_restoration_is_never_used() {
+        let (_parent, folder, pending) = pending();
+        fs::remove_file(pending.ready_file()).unwrap();
+        assert_eq!(group(&folder.open().unwrap()), "now");
+    }
+}

@@ -1,0 +1,277 @@
+//! Conditions of the gateway that an admin should know: failing playlists, expiring accounts, a full disk, a store that
+//! refuses changes. Each says what to do.
+
+use std::collections::BTreeSet;
+use std::path::Path;
+use std::time::Duration;
+
+use actors::{Events, now_ms};
+use domain::account::{Account, AccountProfile, RefreshOutcome};
+use domain::event::{Event, EventBody, RefreshRef};
+use domain::time::iso_millis;
+use rustix::fs::statvfs;
+use storage::Models;
+use tokio::time::{MissedTickBehavior, interval};
+
+use crate::rest::frame::refuse::refused_writes;
+
+const DAY_MS: i64 = 24 * 60 * 60 * 1000;
+/// An account is reported this long before it expires, in milliseconds.
+const EXPIRY_NOTICE_MS: i64 = 7 * DAY_MS;
+/// Less room than this on the file system of the data folder is reported.
+const DISK_BYTES_LOW: u64 = 1 << 30;
+/// Pause between two looks for expiring accounts.
+const EXPIRY_PERIOD: Duration = Duration::from_secs(600);
+
+/// How urgent a condition is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Severity {
+    Warning,
+    Error,
+}
+
+/// The kind of a condition.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum ConditionKind {
+    StoreStopped,
+    StoreDamaged,
+    DiskLow,
+    SourceFailing,
+    BackupFailed,
+    AccountExpiring,
+    AccountExpired,
+}
+
+/// Something that an admin should know or do.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Condition {
+    /// The same as long as the condition lasts, and different for another one.
+    pub(crate) key: String,
+    pub(crate) kind: ConditionKind,
+    pub(crate) severity: Severity,
+    pub(crate) title: String,
+    /// What happened, to what. Without credentials.
+    pub(crate) message: String,
+    /// What to do.
+    pub(crate) advice: String,
+}
+
+/// Room on a file system, in bytes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct DiskSpace {
+    pub(crate) available: u64,
+    pub(crate) total: u64,
+}
+
+impl DiskSpace {
+    /// Returns the room on the file system of a folder, or `None` if the system does not say. Blocks.
+    pub(crate) fn of(folder: &Path) -> Option<Self> {
+        let found = statvfs(folder).ok()?;
+        let bytes = |blocks: u64| blocks.saturating_mul(found.f_frsize);
+        Some(DiskSpace { available: bytes(found.f_bavail), total: bytes(found.f_blocks) })
+    }
+}
+
+/// Returns the present conditions, the most urgent first. `folder` is the data folder, and `backup_failure` the reason why
+/// the last scheduled back-up failed. Blocks.
+pub(crate) fn conditions(models: &Models, folder: &Path, backup_failure: Option<String>) -> Vec<Condition> {
+    let now = now_ms();
+    let mut found = Vec::new();
+    found.extend(store_conditions(models));
+    found.extend(backup_failure.map(backup_condition));
+    found.extend(DiskSpace::of(folder).and_then(disk_condition));
+    let refreshes = models.refreshes.load();
+    for account in models.accounts.load().iter().filter(|it| it.is_active) {
+        if let Some(refresh) = refreshes.get(account.id.0) {
+            found.extend(source_condition(account, refresh.outcome, &refresh.message));
+        }
+        found.extend(account.active_profiles().filter_map(|it| expiry_condition(account, it, now)));
+    }
+    found.sort_by_key(|it| std::cmp::Reverse(it.severity));
+    found
+}
+
+fn store_conditions(models: &Models) -> Vec<Condition> {
+    let why = models.store.stop_reason().borrow().clone();
+    let stopped = why.map(|why| Condition {
+        key: "store_stopped".to_owned(),
+        kind: ConditionKind::StoreStopped,
+        severity: Severity::Error,
+        title: "The store refuses changes".to_owned(),
+        message: refused_writes(&why),
+        advice: format!("To continue, {}; a restart is not needed.", why.advice()),
+    });
+    let set_aside = models.store.set_aside();
+    let damaged = (!set_aside.is_empty()).then(|| Condition {
+        key: format!("store_damaged:{}", set_aside.len()),
+        kind: ConditionKind::StoreDamaged,
+        severity: Severity::Warning,
+        title: "Damaged records were set aside".to_owned(),
+        message: format!("{} damaged records are missing: {}.", set_aside.len(), set_aside.join(", ")),
+        advice: "Refresh the playlists of the accounts, check the disk, and restore a back-up if something is missing."
+            .to_owned(),
+    });
+    stopped.into_iter().chain(damaged).collect()
+}
+
+fn backup_condition(reason: String) -> Condition {
+    Condition {
+        key: "backup_failed".to_owned(),
+        kind: ConditionKind::BackupFailed,
+        severity: Severity::Error,
+        title: "The scheduled back-up failed".to_owned(),
+        message: reason,
+        advice: "Remove the cause and make a back-up. The next one of the schedule is tried as well."
+            .to_owned(),
+    }
+}
+
+fn disk_condition(space: DiskSpace) -> Option<Condition> {
+    let mib = space.available >> 20;
+    (space.available < DISK_BYTES_LOW).then(|| Condition {
+        key: "disk_low".to_owned(),
+        kind: ConditionKind::DiskLow,
+        severity: Severity::Warning,
+        title: "The disk is almost full".to_owned(),
+        message: format!("{mib} MiB are left on the file system of the data folder."),
+        advice: "Free some space, or move the data folder to a larger disk. Changes are refused when 16 MiB are left."
+            .to_owned(),
+    })
+}
+
+fn source_condition(account: &Account, outcome: RefreshOutcome, message: &str) -> Option<Condition> {
+    let (severity, what, advice) = match outcome {
+        RefreshOutcome::Success => return None,
+        RefreshOutcome::Error => (
+            Severity::Error,
+            "failed",
+            "Check the address and the login of the account, and refresh it. Its streams are kept as they were.",
+        ),
+        RefreshOutcome::AwaitingConfirmation => (
+            Severity::Warning,
+            "waits for a confirmation",
+            "Check the playlist, and refresh the account with a confirmation if the shorter list is right.",
+        ),
+    };
+    Some(Condition {
+        key: format!("source_failing:{}:{what}", account.id.0),
+        kind: ConditionKind::SourceFailing,
+        severity,
+        title: format!("The refresh of account \"{}\" {what}", account.name),
+        message: message.to_owned(),
+        advice: advice.to_owned(),
+    })
+}
+
+fn expiry_condition(account: &Account, profile: &AccountProfile, now: i64) -> Option<Condition> {
+    let at = profile.expires_at.filter(|it| *it < now + EXPIRY_NOTICE_MS)?;
+    let is_expired = at <= now;
+    let (kind, severity, verb) = match is_expired {
+        true => (ConditionKind::AccountExpired, Severity::Error, "expired"),
+        false => (ConditionKind::AccountExpiring, Severity::Warning, "expires soon"),
+    };
+    let name = &account.name;
+    Some(Condition {
+        // A renewal ends the condition, and the next expiry is another one.
+        key: format!("account_expiring:{}:{at}:{is_expired}", profile.id.0),
+        kind,
+        severity,
+        title: format!("Account \"{name}\" {verb}"),
+        message: format!("The login \"{}\" of account \"{name}\" {verb}: {}.", profile.name, iso_millis(at)),
+        advice: "Renew it at the provider and set the new date, or deactivate the account.".to_owned(),
+    })
+}
+
+/// Emits an event for each login that expires soon, once since the start and once more when it has expired. Runs until it
+/// is dropped.
+pub(crate) async fn follow_expiry(models: Models, events: Events) {
+    let mut reported = BTreeSet::new();
+    let mut ticks = interval(EXPIRY_PERIOD);
+    ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    loop {
+        ticks.tick().await;
+        report_expiry(&models, &events, &mut reported, now_ms());
+    }
+}
+
+/// Emits the events that were not reported yet.
+fn report_expiry(models: &Models, events: &Events, reported: &mut BTreeSet<String>, now: i64) {
+    let accounts = models.accounts.load();
+    let mut current = BTreeSet::new();
+    for account in accounts.iter().filter(|it| it.is_active) {
+        for profile in account.active_profiles() {
+            let Some(condition) = expiry_condition(account, profile, now) else { continue };
+            current.insert(condition.key.clone());
+            if reported.contains(&condition.key) {
+                continue;
+            }
+            let body = EventBody::AccountExpiring {
+                account: RefreshRef { id: account.id.0, name: account.name.clone() },
+                profile_name: profile.name.clone(),
+                expires_at: profile.expires_at.unwrap_or(now),
+                is_expired: condition.kind == ConditionKind::AccountExpired,
+            };
+            events.emit(Event { at: now, body });
+        }
+    }
+    *reported = current;
+}
+
+#[cfg(test)]
+mod tests {
+    use domain::account::PlaylistLocation;
+    use domain::ids::{AccountId, ProfileId};
+
+    use super::*;
+    use crate::rest::frame::testing::Rest;
+
+    fn account(id: u32, expires_at: Option<i64>) -> Account {
+        let profile = AccountProfile { expires_at, ..AccountProfile::default_of(ProfileId(id), "login", 1) };
+        Account::new(AccountId(id), format!("provider {id}"), PlaylistLocation::None, profile, 0)
+    }
+
+    #[test]
+    fn an_account_is_reported_a_week_before_it_expires_and_afterwards() {
+        let found = |expires_at: Option<i64>, now: i64| {
+            let account = account(2, expires_at);
+            let condition = expiry_condition(&account, &account.profiles[0], now);
+            condition.map(|it| (it.kind, it.severity))
+        };
+        let at = 100 * DAY_MS;
+        assert_eq!(found(None, at), None);
+        assert_eq!(found(Some(at), at - 8 * DAY_MS), None);
+        let soon = Some((ConditionKind::AccountExpiring, Severity::Warning));
+        assert_eq!(found(Some(at), at - 6 * DAY_MS), soon);
+        assert_eq!(found(Some(at), at), Some((ConditionKind::AccountExpired, Severity::Error)));
+    }
+
+    #[tokio::test]
+    async fn an_expiring_account_is_an_event_once_and_once_more_when_it_has_expired() {
+        let rest = Rest::start().await;
+        let at = 100 * DAY_MS;
+        rest.put([account(2, Some(at)), account(3, None)]).await;
+        let events = rest.system.events();
+        let mut line = events.subscribe();
+        let mut reported = BTreeSet::new();
+        let expired = |event: &Event| match &event.body {
+            EventBody::AccountExpiring { account, is_expired, .. } => (account.id, *is_expired),
+            other => panic!("{other:?}"),
+        };
+        report_expiry(&rest.models, &events, &mut reported, at - DAY_MS);
+        assert_eq!(expired(&line.recv().await.unwrap()), (2, false));
+        report_expiry(&rest.models, &events, &mut reported, at - DAY_MS);
+        report_expiry(&rest.models, &events, &mut reported, at + 1);
+        assert_eq!(expired(&line.recv().await.unwrap()), (2, true), "not repeated in between");
+        // Renewed, and about to expire again.
+        rest.put([account(2, Some(at + 400 * DAY_MS))]).await;
+        report_expiry(&rest.models, &events, &mut reported, at + DAY_MS);
+        assert!(reported.is_empty());
+    }
+
+    #[test]
+    fn a_full_disk_is_reported_with_the_room_that_is_left() {
+        let space = DiskSpace { available: 100 << 20, total: 1 << 40 };
+        assert!(disk_condition(space).unwrap().message.starts_with("100 MiB"));
+        assert_eq!(disk_condition(DiskSpace { available: 2 << 30, ..space }), None);
+    }
+}

@@ -1,0 +1,244 @@
+//! Making an archive.
+
+use std::fs::File;
+use std::io::{self, BufWriter, Read, Seek, SeekFrom, Write};
+use std::path::PathBuf;
+
+use flate2::Compression;
+use flate2::write::{DeflateEncoder, GzEncoder};
+use hmac::{Hmac, Mac};
+use sha2::{Digest, Sha256};
+
+use super::keys::{ArchiveKeys, BackupSecret};
+use super::manifest::{CollectionManifest, FORMAT, MANIFEST, Manifest, SUMS};
+use super::trailer::trailer;
+use super::{BackupError, PART_BYTES, hex};
+use crate::read::snapshot::Snapshot;
+use crate::store::Store;
+
+/// A file that an archive contains besides the records.
+#[derive(Debug, Clone)]
+pub struct BackupFile {
+    /// The folder in the archive, such as `logos`: letters, digits and `-`.
+    pub folder: &'static str,
+    /// Its name there, without slashes.
+    pub name: String,
+    pub path: PathBuf,
+    /// Whether it is encrypted.
+    pub is_sealed: bool,
+}
+
+/// Writes an archive of all records as of one commit, and of these files. Other reads and writes continue. Blocks.
+///
+/// `created_at` is in milliseconds since 1970. On success the file is complete and durable.
+///
+/// # Errors
+/// If another back-up is being made, if too much is overwritten meanwhile, or if the disk fails. The file is then
+/// useless.
+pub fn create_backup(
+    store: &Store,
+    files: &[BackupFile],
+    secret: &BackupSecret,
+    created_at: i64,
+    into: &mut File,
+) -> Result<Manifest, BackupError> {
+    // Before the snapshot, because a passphrase takes time and the snapshot takes memory.
+    let (key, keys) = ArchiveKeys::new(secret)?;
+    let shared = store.shared();
+    let snapshot = Snapshot::begin(shared)?;
+    let restores_with = match secret {
+        BackupSecret::Passphrase(_) => "This back-up restores with its passphrase only.",
+        BackupSecret::KeyFile(_) => {
+            "This back-up restores only with the key file of the installation that made it: the file `key` in its data \
+             folder. Keep a copy of that file elsewhere."
+        }
+    };
+    let collections =
+        shared.schema.record_types.iter().zip(snapshot.collections()).map(|(kind, locations)| {
+            CollectionManifest {
+                name: kind.name.to_owned(),
+                record_version: kind.version,
+                records: locations.n_records,
+                next_id: locations.next_id,
+                is_sealed: kind.is_sealed,
+            }
+        });
+    let manifest = Manifest {
+        format: FORMAT,
+        program: env!("CARGO_PKG_VERSION").to_owned(),
+        schema_version: shared.format,
+        created_at,
+        commit: snapshot.commit(),
+        restores_with: restores_with.to_owned(),
+        key,
+        collections: collections.collect(),
+        files: files.len() as u64,
+    };
+    let mut writer = ArchiveWriter::new(into, &keys, created_at)?;
+    let text = serde_json::to_vec_pretty(&manifest).map_err(|error| BackupError::Io {
+        what: "write the manifest of the back-up",
+        source: error.into(),
+    })?;
+    writer.add(MANIFEST, &text)?;
+    for (type_number, collection) in manifest.collections.iter().enumerate() {
+        let mut parts =
+            Parts::new(&mut writer, format!("collections/{}", collection.name), collection.is_sealed);
+        let to_json = shared.record_type(type_number).to_json;
+        snapshot.for_each(type_number, |record| parts.add_line(&to_json(record)?))?;
+        parts.finish()?;
+    }
+    drop(snapshot);
+    files.iter().try_for_each(|file| writer.add_file(file))?;
+    writer.finish()?;
+    Ok(manifest)
+}
+
+/// Writes the members of an archive.
+struct ArchiveWriter<'a> {
+    tar: tar::Builder<GzEncoder<AuthenticatedWriter<'a>>>,
+    keys: &'a ArchiveKeys,
+    /// Seconds since 1970.
+    created_at: u64,
+    sums: String,
+}
+
+/// Adds the written bytes to the authentication code.
+struct AuthenticatedWriter<'a> {
+    file: BufWriter<&'a mut File>,
+    code: Hmac<Sha256>,
+}
+
+impl Write for AuthenticatedWriter<'_> {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        let n = self.file.write(bytes)?;
+        self.code.update(&bytes[..n]);
+        Ok(n)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.file.flush()
+    }
+}
+
+const WRITE: &str = "write the back-up";
+
+impl<'a> ArchiveWriter<'a> {
+    fn new(file: &'a mut File, keys: &'a ArchiveKeys, created_at: i64) -> Result<Self, BackupError> {
+        file.seek(SeekFrom::Start(0)).and_then(|_| file.set_len(0)).map_err(BackupError::io(WRITE))?;
+        let writer = AuthenticatedWriter { file: BufWriter::new(file), code: keys.authenticate() };
+        Ok(ArchiveWriter {
+            tar: tar::Builder::new(GzEncoder::new(writer, Compression::fast())),
+            keys,
+            created_at: u64::try_from(created_at / 1000).unwrap_or_default(),
+            sums: String::new(),
+        })
+    }
+
+    fn add(&mut self, name: &str, content: &[u8]) -> Result<(), BackupError> {
+        self.sums += &format!("{}  {name}\n", hex(&Sha256::digest(content)));
+        self.append(name, content)
+    }
+
+    fn append(&mut self, name: &str, content: &[u8]) -> Result<(), BackupError> {
+        let mut header = tar::Header::new_gnu();
+        header.set_size(content.len() as u64);
+        header.set_mode(0o600);
+        header.set_mtime(self.created_at);
+        self.tar.append_data(&mut header, name, content).map_err(BackupError::io(WRITE))
+    }
+
+    fn add_sealed(&mut self, name: &str, content: &[u8]) -> Result<(), BackupError> {
+        let mut encoder = DeflateEncoder::new(Vec::new(), Compression::fast());
+        let deflated = encoder.write_all(content).and_then(|()| encoder.finish());
+        let deflated = deflated.map_err(BackupError::io(WRITE))?;
+        // The name is authenticated, so that no part can take the place of another.
+        let sealed = self.keys.vault.seal(name.as_bytes(), &deflated)?;
+        self.add(name, &sealed)
+    }
+
+    fn add_file(&mut self, file: &BackupFile) -> Result<(), BackupError> {
+        let name = format!("files/{}/{}", file.folder, file.name);
+        let mut content = File::open(&file.path).map_err(BackupError::io("read an uploaded file"))?;
+        let mut part = Vec::new();
+        let mut read_part = |part: &mut Vec<u8>| {
+            part.clear();
+            let mut some = Read::by_ref(&mut content).take(PART_BYTES as u64);
+            some.read_to_end(part).map_err(BackupError::io("read an uploaded file"))
+        };
+        if !file.is_sealed {
+            // Two parts at most, so that the file can be opened as it is.
+            read_part(&mut part)?;
+            let mut more = Vec::new();
+            if read_part(&mut more)? == PART_BYTES {
+                return Err(BackupError::FileTooLarge(file.name.clone()));
+            }
+            part.append(&mut more);
+            return self.add(&name, &part);
+        }
+        let mut number = 1;
+        loop {
+            let n = read_part(&mut part)?;
+            if n == 0 && number > 1 {
+                return Ok(());
+            }
+            self.add_sealed(&part_name(&name, number, true), &part)?;
+            number += 1;
+            if n < PART_BYTES {
+                return Ok(());
+            }
+        }
+    }
+
+    fn finish(mut self) -> Result<(), BackupError> {
+        let sums = std::mem::take(&mut self.sums);
+        self.append(SUMS, sums.as_bytes())?;
+        let finish = || {
+            let AuthenticatedWriter { mut file, code } = self.tar.into_inner()?.finish()?;
+            file.write_all(&trailer(&code.finalize().into_bytes().into()))?;
+            file.flush()?;
+            file.get_ref().sync_all()
+        };
+        finish().map_err(BackupError::io(WRITE))
+    }
+}
+
+/// Collects lines and writes them as members of limited size.
+struct Parts<'w, 'a> {
+    writer: &'w mut ArchiveWriter<'a>,
+    folder: String,
+    is_sealed: bool,
+    lines: Vec<u8>,
+    n_parts: u32,
+}
+
+impl<'w, 'a> Parts<'w, 'a> {
+    fn new(writer: &'w mut ArchiveWriter<'a>, folder: String, is_sealed: bool) -> Self {
+        Parts { writer, folder, is_sealed, lines: Vec::new(), n_parts: 0 }
+    }
+
+    fn add_line(&mut self, line: &[u8]) -> Result<(), BackupError> {
+        self.lines.extend_from_slice(line);
+        self.lines.push(b'\n');
+        if self.lines.len() >= PART_BYTES { self.write_part() } else { Ok(()) }
+    }
+
+    fn write_part(&mut self) -> Result<(), BackupError> {
+        self.n_parts += 1;
+        let name = part_name(&self.folder, self.n_parts, self.is_sealed);
+        match self.is_sealed {
+            true => self.writer.add_sealed(&name, &self.lines)?,
+            false => self.writer.add(&name, &self.lines)?,
+        }
+        self.lines.clear();
+        Ok(())
+    }
+
+    fn finish(mut self) -> Result<(), BackupError> {
+        if self.lines.is_empty() { Ok(()) } else { self.write_part() }
+    }
+}
+
+fn part_name(folder: &str, number: u32, is_sealed: bool) -> String {
+    let ending = if is_sealed { "sealed" } else { "jsonl" };
+    format!("{folder}/{number:06}.{ending}")
+}

@@ -1,0 +1,153 @@
+//! The keys of an archive, derived from a passphrase or from a key file.
+
+use std::path::Path;
+use std::{fmt, fs};
+
+use argon2::{Algorithm, Argon2, Params, Version};
+use domain::secret::Secret;
+use hmac::{Hmac, KeyInit, Mac};
+use sha2::Sha256;
+
+use super::manifest::KeyInfo;
+use super::{BackupError, hex, of_hex};
+use crate::engine::vault::{Vault, random};
+use crate::error::Error;
+
+/// Cost of a guess of the passphrase. An archive can be attacked without limits, so a guess costs more than a login.
+const MEMORY_KIB: u32 = 64 << 10;
+const PASSES: u32 = 3;
+const LANES: u32 = 1;
+/// Highest costs that are accepted from an archive, which may be hostile.
+const MEMORY_KIB_MAX: u32 = 256 << 10;
+const PASSES_MAX: u32 = 10;
+const LANES_MAX: u32 = 4;
+/// Number of hexadecimal digits of the value by which a wrong key is recognised.
+const CHECK_DIGITS: usize = 32;
+
+/// The secret under which an archive is encrypted.
+#[derive(Clone)]
+pub enum BackupSecret {
+    Passphrase(Secret),
+    /// Content of a key file.
+    KeyFile(Secret),
+}
+
+/// Prints without the secret.
+impl fmt::Debug for BackupSecret {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Passphrase(_) => "Passphrase(…)",
+            Self::KeyFile(_) => "KeyFile(…)",
+        })
+    }
+}
+
+impl BackupSecret {
+    /// Reads the key file of an installation.
+    pub fn of_key_file(path: &Path) -> Result<Self, BackupError> {
+        let read = fs::read_to_string(path);
+        let text = read.map_err(|error| {
+            Error::Key(format!("failed to read the key file {}: {error}", path.display()))
+        })?;
+        Ok(Self::KeyFile(Secret::new(text)))
+    }
+}
+
+/// The keys of one archive.
+pub(crate) struct ArchiveKeys {
+    pub(crate) vault: Vault,
+    authentication: [u8; 32],
+}
+
+impl ArchiveKeys {
+    /// Chooses a new salt and derives the keys from it.
+    pub(crate) fn new(secret: &BackupSecret) -> Result<(KeyInfo, Self), BackupError> {
+        let salt: [u8; 16] = random()?;
+        let master = match secret {
+            BackupSecret::Passphrase(passphrase) => stretch(passphrase, &salt, MEMORY_KIB, PASSES, LANES)?,
+            BackupSecret::KeyFile(text) => of_key_text(text, &salt),
+        };
+        let (salt, check) = (hex(&salt), check_value(&master));
+        let info = match secret {
+            BackupSecret::Passphrase(_) => {
+                KeyInfo::Passphrase { salt, memory_kib: MEMORY_KIB, passes: PASSES, lanes: LANES, check }
+            }
+            BackupSecret::KeyFile(_) => KeyInfo::KeyFile { salt, check },
+        };
+        Ok((info, Self::of(&master)))
+    }
+
+    /// Derives the keys of an existing archive, unless the secret is not that of the archive.
+    pub(crate) fn derive(info: &KeyInfo, secret: &BackupSecret) -> Result<Self, BackupError> {
+        let salt_of = |salt: &str| of_hex(salt).ok_or_else(|| BackupError::Changed("the salt".to_owned()));
+        match (info, secret) {
+            (KeyInfo::Passphrase { .. }, BackupSecret::KeyFile(_)) => Err(BackupError::NeedsPassphrase),
+            (KeyInfo::KeyFile { .. }, BackupSecret::Passphrase(_)) => Err(BackupError::NeedsKeyFile),
+            (
+                KeyInfo::Passphrase { salt, memory_kib, passes, lanes, check },
+                BackupSecret::Passphrase(passphrase),
+            ) => {
+                if *memory_kib > MEMORY_KIB_MAX || *passes > PASSES_MAX || *lanes > LANES_MAX {
+                    return Err(BackupError::Changed("the cost of the passphrase".to_owned()));
+                }
+                let master = stretch(passphrase, &salt_of(salt)?, *memory_kib, *passes, *lanes)?;
+                (check_value(&master) == *check)
+                    .then(|| Self::of(&master))
+                    .ok_or(BackupError::WrongPassphrase)
+            }
+            (KeyInfo::KeyFile { salt, check }, BackupSecret::KeyFile(text)) => {
+                let master = of_key_text(text, &salt_of(salt)?);
+                (check_value(&master) == *check).then(|| Self::of(&master)).ok_or(BackupError::WrongKeyFile)
+            }
+        }
+    }
+
+    fn of(master: &[u8; 32]) -> Self {
+        let vault = Vault::of(&subkey(master, b"encryption"));
+        Self { vault, authentication: subkey(master, b"authentication") }
+    }
+
+    /// Returns the state of the authentication code over no bytes.
+    pub(crate) fn authenticate(&self) -> Hmac<Sha256> {
+        mac_of(&self.authentication)
+    }
+}
+
+fn mac_of(key: &[u8]) -> Hmac<Sha256> {
+    Hmac::new_from_slice(key).expect("a key of HMAC may have any length")
+}
+
+fn subkey(master: &[u8], purpose: &[u8]) -> [u8; 32] {
+    let mut mac = mac_of(master);
+    mac.update(b"headwater back-up ");
+    mac.update(purpose);
+    mac.finalize().into_bytes().into()
+}
+
+fn check_value(master: &[u8; 32]) -> String {
+    hex(&subkey(master, b"check"))[..CHECK_DIGITS].to_owned()
+}
+
+fn of_key_text(text: &Secret, salt: &[u8]) -> [u8; 32] {
+    // An editor or a form may have added a line break.
+    let mut mac = mac_of(text.expose().trim().as_bytes());
+    mac.update(b"headwater back-up of a key file ");
+    mac.update(salt);
+    mac.finalize().into_bytes().into()
+}
+
+fn stretch(
+    passphrase: &Secret,
+    salt: &[u8],
+    memory_kib: u32,
+    passes: u32,
+    lanes: u32,
+) -> Result<[u8; 32], BackupError> {
+    let wrong = |_| BackupError::Changed("the cost of the passphrase".to_owned());
+    let params = Params::new(memory_kib, passes, lanes, Some(32)).map_err(wrong)?;
+    let mut key = [0; 32];
+    Argon2::new(Algorithm::Argon2id, Version::V0x13, params)
+        .hash_password_into(passphrase.expose().as_bytes(), salt, &mut key)
+        .map_err(wrong)?;
+    Ok(key)
+}

@@ -1,0 +1,18 @@
+//! User agents.
+
+use domain::user_agent::UserAgent;
+
+use crate::record::{Keys, Record};
+
+impl Record for UserAgent {
+    const COLLECTION: &'static str = "user_agents";
+
+    fn id(&self) -> u32 {
+        self.id
+    }
+
+    fn keys(&self, keys: &mut Keys) {
+        keys.unique("name", &self.name);
+        keys.unique("user_agent", &self.user_agent);
+    }
+}
