@@ -65,7 +65,7 @@ async fn retrieve(call: Call) -> Result<TunerView, Refusal> {
     let all = TunerLineupView { channel_profile_id: None, name: None, device_id: tuner.device_id.clone() };
     let user = call.user()?;
     let profiles = call.app.models.lineups.load();
-    let is_usable = |id| call.is_admin() || user.lineups.is_empty() || user.lineups.contains(&id);
+    let is_usable = |id| call.is_admin() || user.lineups.contains(&id);
     let of_profiles = profiles.iter().filter(|it| is_usable(it.id)).map(|it| TunerLineupView {
         channel_profile_id: Some(it.id.0),
         name: Some(it.name.clone()),

@@ -12,7 +12,6 @@ use http::header::{CONTENT_DISPOSITION, CONTENT_LENGTH};
 use http::{HeaderValue, Method, StatusCode};
 use resource_derive::{Body, Query, View};
 use serde::Serialize;
-use serde_json::json;
 use storage::backup::{BackupError, BackupSecret, KeyKind, UnlockedArchive};
 use tokio_util::io::ReaderStream;
 use warp::Reply as _;
@@ -309,7 +308,7 @@ fn unreadable(error: BackupError) -> Refusal {
         BackupError::Io { .. } | BackupError::Store(_) => return Refusal::unavailable(detail),
         _ => return Refusal::bad_request(detail),
     };
-    Refusal::bad_request("").with_body(json!({ "detail": detail, field: [detail] }))
+    Refusal::field(field, detail)
 }
 
 fn sentence(text: &str) -> String {

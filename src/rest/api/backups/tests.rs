@@ -100,7 +100,7 @@ async fn a_back_up_restores_at_the_next_start_and_says_so() {
     assert_eq!(missing.status, 400, "{}", missing.text);
     assert!(missing.body["passphrase"][0].as_str().unwrap().contains("passphrase"));
     let wrong = rest.admin("POST", &restore, json!({ "passphrase": "wrong" })).await;
-    assert_eq!((wrong.status, &wrong.body["detail"]), (400, &json!("The passphrase is wrong.")));
+    assert_eq!((wrong.status, &wrong.body["passphrase"][0]), (400, &json!("The passphrase is wrong.")));
 
     let mut events = rest.system.events().subscribe();
     let started = rest.admin("POST", &restore, json!({ "passphrase": SECRET })).await;
