@@ -25,7 +25,7 @@ use crate::switchboard::Switchboard;
 const ROUND_DELAY: Duration = Duration::from_millis(200);
 
 /// The collections that plans depend on.
-const OF_PLANS: [&str; 6] = [
+const OF_PLANS: [&str; 7] = [
     Account::COLLECTION,
     Channel::COLLECTION,
     CoreSetting::COLLECTION,
