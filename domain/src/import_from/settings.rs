@@ -19,6 +19,8 @@ const MEMBERS: [(&str, &str, f64); 3] = [
     (PROXY_SETTINGS, "channel_shutdown_delay", 0.0),
     (PROXY_SETTINGS, "new_client_behind_seconds", 5.0),
 ];
+/// The keys that are taken over. Networks and back-ups depend on the machine.
+const TAKEN_KEYS: [&str; 3] = [PROXY_SETTINGS, STREAM_SETTINGS, SYSTEM_SETTINGS];
 const TIME_ZONE: &str = "time_zone";
 const DEFAULT_STREAM_PROFILE: &str = "default_stream_profile";
 
@@ -36,9 +38,14 @@ impl Foundation {
         for row in household.rows(SourceTable::Settings) {
             let key = row.text("key").unwrap_or_default();
             let value = row.object("value");
-            let Some((key, name)) = SETTING_KEYS.iter().find(|it| it.0 == key) else {
+            let known = SETTING_KEYS.iter().find(|it| it.0 == key);
+            let Some((key, name)) = known.filter(|it| TAKEN_KEYS.contains(&it.0)) else {
                 if !value.is_empty() {
-                    report.note(format!("settings {}", plain(key, 60)), "the gateway has none of this name");
+                    let reason = match known {
+                        Some(_) => "not taken over; set them in the interface",
+                        None => "the gateway has none of this name",
+                    };
+                    report.note(format!("settings {}", plain(key, 60)), reason);
                 }
                 continue;
             };

@@ -34,7 +34,7 @@ use storage::{Error, Store};
 use self::gathered::Gathered;
 use self::write::NewRecords;
 use crate::auth::{SERVER_KEYS, stored_api_key};
-use crate::config::{Config, NewImportFrom};
+use crate::config::{Config, NetworkRules, NewImportFrom};
 use crate::data::DataFolder;
 use crate::play::{printable, say};
 
@@ -82,6 +82,13 @@ fn import(config: &Config, store: &Store, gathered: Gathered, is_dry_run: bool) 
             has_stream_profile: &|id| profiles.iter().any(|it| it.id == id),
             has_time_zone: &|zone| check_time_zone(zone).is_ok(),
             log_level_error: &|_| None,
+            // User agents are not imported, so none of them can be the default.
+            has_user_agent: &|_| false,
+            cron_error: &|expression| check_cron(expression).err(),
+            network_errors: &|value| {
+                let (_, wrong) = NetworkRules::new(config, Some(value));
+                wrong.into_iter().map(|it| (it.member, it.reason)).collect()
+            },
         },
         check_cron: &check_cron,
         now: now_ms(),
