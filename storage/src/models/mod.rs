@@ -16,8 +16,8 @@ use domain::setting::CoreSetting;
 use domain::stream_profile::StreamProfile;
 use domain::undo::UndoEntry;
 use domain::user::User;
-use domain::user_group::UserGroup;
 use domain::user_agent::UserAgent;
+use domain::user_group::UserGroup;
 
 pub use self::link_logos::link_logos;
 pub use self::seed::{seed, store_catalogue};

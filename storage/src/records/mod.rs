@@ -16,8 +16,8 @@ mod stream;
 mod stream_profile;
 mod undo;
 mod user;
-mod user_group;
 mod user_agent;
+mod user_group;
 
 pub use self::account::next_profile_id;
 pub use self::account_group::link_key;
