@@ -1,9 +1,11 @@
 //! Playlist accounts of the other service, with their profiles.
 
-use std::collections::{BTreeMap, HashMap, HashSet};
+use std::collections::{HashMap, HashSet};
 
 use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
+use serde_json::Value;
 
+use super::account_links::{by_account, set_filters};
 use super::household::Household;
 use super::ids::IdPicker;
 use super::plan::{Existing, Foundation, PlannedAccount, Rules, free_name};
@@ -16,6 +18,7 @@ use crate::account::{
     Account, AccountProfile, CUSTOM_ACCOUNT, PlaylistLocation, REFRESH_INTERVAL_HOURS, RefreshSchedule,
     STALE_STREAM_DAYS, StreamIdentity,
 };
+use crate::auto_sync::ORPHAN_CLEANUP;
 use crate::ids::{AccountId, ProfileId};
 use crate::pattern::Pattern;
 use crate::source_url::SourceUrl;
@@ -24,6 +27,8 @@ use crate::source_url::SourceUrl;
 const NAME_CHARS_MAX: usize = 255;
 /// Maximum number of hours between two refreshes: a year.
 const INTERVAL_HOURS_MAX: u32 = 366 * 24;
+/// The property that decides whether new groups are imported.
+const NEW_GROUPS: &str = "auto_enable_new_groups_live";
 /// The pattern of a profile that leaves addresses unchanged.
 const UNCHANGED: [&str; 2] = ["^(.*)$", "(.*)"];
 
@@ -36,10 +41,8 @@ impl Foundation {
         rules: &Rules<'_>,
         report: &mut Report,
     ) {
-        let mut profiles: BTreeMap<u32, Vec<&SourceRow>> = BTreeMap::new();
-        for row in household.rows(SourceTable::AccountProfiles) {
-            profiles.entry(row.id("m3u_account_id").unwrap_or_default()).or_default().push(row);
-        }
+        let profiles = by_account(household, SourceTable::AccountProfiles);
+        let filters = by_account(household, SourceTable::AccountFilters);
         let rows = household.rows(SourceTable::Accounts);
         let (agents, crons) = (UserAgents::new(household), cron_expressions(household));
         let mut ids = IdPicker::new(existing.unused.account, rows.iter().filter_map(|it| it.id("id")));
@@ -84,6 +87,9 @@ impl Foundation {
                 );
             }
             fill(&mut account, row, &agents, &crons, rules, kind);
+            let server_group = row.first_id(["server_group_id", "server_group"]);
+            account.server_group = server_group.and_then(|it| self.server_group_ids.get(&it).copied());
+            set_filters(&mut account, filters.get(&source).unwrap_or(&no_profiles), report);
             for row in of_account.iter().filter(|it| it.flag("is_default") != Some(true)) {
                 add_profile(&mut account, ProfileId(ids.fresh()), row, report);
             }
@@ -161,6 +167,11 @@ fn fill(
     account.headers.user_agent = agents.text(row.first_id(["user_agent_id", "user_agent"]));
     account.stale_stream_days = number(row, "stale_stream_days").unwrap_or(STALE_STREAM_DAYS);
     account.priority = row.integer("priority").and_then(|it| i32::try_from(it).ok()).unwrap_or_default();
+    let mut properties = row.object("custom_properties");
+    account.auto_enable_new_groups_live = properties.get(NEW_GROUPS) != Some(&Value::Bool(false));
+    if let Some(cleanup) = properties.remove(ORPHAN_CLEANUP).filter(Value::is_string) {
+        account.custom_properties.insert(ORPHAN_CLEANUP.to_owned(), cleanup);
+    }
     account.created_at = row.time_ms("created_at").unwrap_or(rules.now);
     let hours = number(row, "refresh_interval").unwrap_or(REFRESH_INTERVAL_HOURS);
     account.schedule = RefreshSchedule { interval_hours: hours.min(INTERVAL_HOURS_MAX), cron: String::new() };

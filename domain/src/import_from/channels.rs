@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use serde_json::{Value, json};
 use uuid::Uuid;
 
+use super::account_links::by_account;
 use super::household::{GuideChannel, Household};
 use super::ids::IdPicker;
 use super::plan::{Existing, Foundation, Rules};
@@ -12,7 +13,7 @@ use super::report::Report;
 use super::row::{SourceRow, plain};
 use super::stream::{TVG_ID_CHARS_MAX, web_address};
 use super::table::SourceTable;
-use crate::channel::{CHANNEL_NAME_CHARS_MAX, Channel, ChannelNumber};
+use crate::channel::{AutoChannel, CHANNEL_NAME_CHARS_MAX, Channel, ChannelNumber, SyncedValues};
 use crate::ids::{ChannelId, StreamId};
 use crate::user::UserLevel;
 
@@ -39,6 +40,8 @@ struct ChannelSources<'a> {
     logos: HashMap<u32, &'a SourceRow>,
     guide_sources: HashMap<u32, &'a SourceRow>,
     guide_channels: &'a HashMap<u32, GuideChannel>,
+    /// The groups of each account.
+    links: BTreeMap<u32, Vec<&'a SourceRow>>,
     /// The streams of each channel, in order.
     streams: BTreeMap<u32, Vec<u32>>,
 }
@@ -59,6 +62,7 @@ impl<'a> ChannelSources<'a> {
             logos: household.by_id(SourceTable::Logos, "id"),
             guide_sources: household.by_id(SourceTable::EpgSources, "id"),
             guide_channels: &household.guide_channels,
+            links: by_account(household, SourceTable::AccountGroups),
             streams,
         }
     }
@@ -180,6 +184,12 @@ impl Foundation {
             let missing = wanted.len() - channel.streams.len();
             change(&format!("{missing} of its {} streams were skipped or do not exist", wanted.len()));
         }
+        if row.flag("auto_created") == Some(true) {
+            channel.auto = self.auto_channel(row, &channel.streams, sources).map(Box::new);
+            if channel.auto.is_none() {
+                change("a refresh created it, and its group cannot be found; it is an ordinary channel now");
+            }
+        }
         let mut seen = BTreeSet::new();
         channel.streams.retain(|it| seen.insert(*it));
         let guide = value("epg_data_id").id("epg_data_id").and_then(|it| sources.guide_channels.get(&it));
@@ -194,6 +204,33 @@ impl Foundation {
             let station = Value::from(plain(station, TVG_ID_CHARS_MAX));
             channel.custom_properties.insert(STATION_ID.to_owned(), station);
         }
+    }
+}
+
+impl Foundation {
+    /// Returns the origin of a channel that a refresh created. The values are those of the refresh, so that a manual value
+    /// differs from them and is kept.
+    fn auto_channel(
+        &self,
+        row: &SourceRow,
+        streams: &[StreamId],
+        sources: &ChannelSources<'_>,
+    ) -> Option<AutoChannel> {
+        let source = row.first_id(["auto_created_by_id", "auto_created_by"])?;
+        let account = self.accounts.get(&source).filter(|it| it.is_new)?.account.id;
+        let own_group = row.id("channel_group_id")?;
+        let group = self.synced_group(sources.links.get(&source)?, own_group)?;
+        let logo = row.id("logo_id").and_then(|it| sources.logos.get(&it));
+        let tvg_id = row.text("tvg_id").map(|it| plain(it, TVG_ID_CHARS_MAX));
+        let synced = SyncedValues {
+            name: plain(row.text("name").unwrap_or_default(), CHANNEL_NAME_CHARS_MAX),
+            number: row.number("channel_number").and_then(|it| it.parse().ok()),
+            group: self.group_ids.get(&own_group).copied(),
+            logo: logo.and_then(|it| web_address(it.text("url")?)),
+            tvg_id: tvg_id.filter(|it| !it.is_empty()),
+            stream_profile: row.id("stream_profile_id").and_then(|it| self.stream_profile(it)),
+        };
+        Some(AutoChannel { account, group, stream: *streams.first()?, synced })
     }
 }
 

@@ -6,8 +6,8 @@ use super::household::Household;
 use super::lineups::lineups;
 use super::plan::{Existing, Foundation, Rules};
 use super::report::Report;
-use super::table::SourceTable;
 use super::users::{PlannedUser, users};
+use crate::account_group::AccountGroup;
 use crate::channel::Channel;
 use crate::ids::StreamId;
 use crate::lineup::Lineup;
@@ -19,6 +19,8 @@ pub struct Dependents {
     pub channels: Vec<Channel>,
     /// New lineups, and those of the store that get channels.
     pub lineups: Vec<Lineup>,
+    /// Written together with their accounts.
+    pub account_groups: Vec<AccountGroup>,
     pub users: Vec<PlannedUser>,
     pub settings: Vec<CoreSetting>,
 }
@@ -36,15 +38,8 @@ impl Foundation {
         let channels = self.channels(household, existing, stream_ids, rules, report);
         let lineups = lineups(household, existing, &channels, report);
         let users = users(household, existing, &lineups, rules, report);
+        let account_groups = self.account_groups(household, existing, &lineups, report);
         let settings = self.settings(household, existing, rules, report);
-        for (table, text) in [
-            (SourceTable::AccountFilters, "the gateway has none yet"),
-            (SourceTable::ServerGroups, "the gateway has none yet"),
-        ] {
-            if household.count(table) > 0 {
-                report.note(format!("{} {}", household.count(table), table.label()), text);
-            }
-        }
-        Dependents { channels: channels.new, lineups: lineups.changed, users, settings }
+        Dependents { channels: channels.new, lineups: lineups.changed, account_groups, users, settings }
     }
 }

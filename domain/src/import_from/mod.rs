@@ -6,6 +6,7 @@
 //!
 //! Reading order: [`SourceTable`], [`SourceRow`], [`Household`], [`SourceStream`], [`Foundation`].
 
+mod account_links;
 mod accounts;
 mod channels;
 mod dependents;

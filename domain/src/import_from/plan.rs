@@ -14,8 +14,9 @@ use crate::account::Account;
 use crate::channel::Channel;
 use crate::core_settings::SettingChecks;
 use crate::group::{GROUP_NAME_CHARS_MAX, Group};
-use crate::ids::{AccountId, GroupId, StreamProfileId};
+use crate::ids::{AccountId, GroupId, ServerGroupId, StreamProfileId};
 use crate::lineup::Lineup;
+use crate::server_group::ServerGroup;
 use crate::setting::CoreSetting;
 use crate::stream_profile::StreamProfile;
 use crate::user::User;
@@ -25,6 +26,7 @@ use crate::user::User;
 pub struct Existing {
     pub groups: Vec<Group>,
     pub stream_profiles: Vec<StreamProfile>,
+    pub server_groups: Vec<ServerGroup>,
     pub accounts: Vec<Account>,
     pub channels: Vec<Channel>,
     pub lineups: Vec<Lineup>,
@@ -38,6 +40,8 @@ pub struct Existing {
 pub struct UnusedIds {
     pub group: u32,
     pub stream_profile: u32,
+    pub server_group: u32,
+    pub account_group: u32,
     /// Of accounts and of account profiles.
     pub account: u32,
     pub stream: u32,
@@ -52,6 +56,8 @@ impl Default for UnusedIds {
         Self {
             group: 1,
             stream_profile: 1,
+            server_group: 1,
+            account_group: 1,
             account: 1,
             stream: 1,
             channel: 1,
@@ -84,9 +90,11 @@ pub struct PlannedAccount {
 pub struct Foundation {
     pub groups: Vec<Group>,
     pub stream_profiles: Vec<StreamProfile>,
+    pub server_groups: Vec<ServerGroup>,
     /// By the id of the source. Contains the account of manually created streams under the id that it has there.
     pub accounts: BTreeMap<u32, PlannedAccount>,
     pub(super) group_ids: HashMap<u32, GroupId>,
+    pub(super) server_group_ids: HashMap<u32, ServerGroupId>,
     pub(super) group_names: HashMap<u32, String>,
     pub(super) profile_ids: HashMap<u32, StreamProfileId>,
 }
@@ -97,6 +105,7 @@ impl Foundation {
         let mut foundation = Self::default();
         foundation.add_groups(household, existing, report);
         foundation.add_stream_profiles(household, existing, report);
+        foundation.add_server_groups(household, existing, report);
         foundation.add_accounts(household, existing, rules, report);
         foundation
     }

@@ -224,6 +224,8 @@ const TABLES: [TableProperties; 22] = [
             "is_adult",
             "hidden_from_output",
             "auto_created",
+            "auto_created_by_id",
+            "auto_created_by",
             "created_at",
         ],
         rows_max: CHANNELS_MAX,

@@ -75,7 +75,7 @@ fn small() -> Vec<(SourceTable, Value)> {
         (
             SourceTable::Accounts,
             json!({ "id": "2", "name": "Std One", "server_url": "http://tv.example/list.m3u", "account_type": "STD",
-                "max_streams": "2", "is_active": "t", "user_agent_id": "1", "refresh_interval": "12", "refresh_task_id": "8" }),
+                "max_streams": "2", "is_active": "t", "user_agent_id": "1", "server_group_id": "3", "refresh_interval": "12", "refresh_task_id": "8" }),
         ),
         (SourceTable::Schedules, json!({ "id": "8", "crontab_id": "3" })),
         (
@@ -92,13 +92,23 @@ fn small() -> Vec<(SourceTable, Value)> {
             json!({ "id": "3", "m3u_account_id": "2", "name": "P2", "is_default": "f", "max_streams": "1",
                 "search_pattern": "u/p", "replace_pattern": "u2/p2" }),
         ),
+        (SourceTable::ServerGroups, json!({ "id": "3", "name": "Shared" })),
+        (
+            SourceTable::AccountFilters,
+            json!({ "id": "9", "m3u_account_id": "2", "filter_type": "name", "regex_pattern": "^ZZZ", "exclude": "t", "order": "1" }),
+        ),
+        (
+            SourceTable::AccountGroups,
+            json!({ "id": "8", "m3u_account_id": "2", "channel_group_id": "4", "enabled": "t", "auto_channel_sync": "t",
+                "auto_sync_channel_start": "300", "custom_properties": "{\"stream_profile_id\": 1, \"custom_logo_id\": 4, \"channel_profile_ids\": [2, 404]}" }),
+        ),
         (SourceTable::Logos, json!({ "id": "5", "name": "News", "url": "http://tv.example/news.png" })),
         (SourceTable::EpgSources, json!({ "id": "1", "name": "Guide One", "source_type": "xmltv" })),
         (SourceTable::EpgData, json!({ "id": "7", "tvg_id": "news.guide", "epg_source_id": "1" })),
         (
             SourceTable::Channels,
             json!({ "id": "11", "uuid": UUID, "name": "News One", "channel_number": "6.5", "channel_group_id": "4",
-                "logo_id": "5", "epg_data_id": "7", "stream_profile_id": "9", "user_level": "1", "is_adult": "f" }),
+                "logo_id": "5", "epg_data_id": "7", "stream_profile_id": "9", "user_level": "1", "is_adult": "f", "auto_created": "t", "auto_created_by_id": "2" }),
         ),
         (SourceTable::ChannelStreams, json!({ "channel_id": "11", "stream_id": "21", "order": "1" })),
         (SourceTable::ChannelStreams, json!({ "channel_id": "11", "stream_id": "22", "order": "0" })),
@@ -142,10 +152,24 @@ fn an_empty_store_gets_everything_under_its_old_ids() {
     assert_eq!(account.profiles[1].search_pattern, "u/p");
     assert_ne!(account.profiles[1].id.0, account.id.0);
 
+    assert_eq!((foundation.server_groups[0].id.0, account.server_group.map(|it| it.0)), (3, Some(3)));
+    let filter = &account.filters[0];
+    assert_eq!((filter.pattern.as_str(), filter.exclude, filter.order), ("^ZZZ", true, 1));
+    let link = &dependents.account_groups[0];
+    assert_eq!((link.account, link.group, link.sync_start), (AccountId(2), GroupId(4), "300".parse().ok()));
+    assert_eq!(
+        Value::from(link.custom_properties.clone()),
+        json!({ "stream_profile_id": 3, "channel_profile_ids": [2] }),
+        "with the ids of the store"
+    );
+
     let channel = &dependents.channels[0];
     assert_eq!((channel.id, channel.uuid.to_string().as_str()), (ChannelId(11), UUID));
     assert_eq!((channel.number, channel.group), ("6.5".parse().ok(), Some(GroupId(4))));
     assert_eq!(channel.streams, [StreamId(22), StreamId(21)]);
+    let auto = channel.auto.as_ref().unwrap();
+    assert_eq!((auto.account, auto.group, auto.stream), (AccountId(2), GroupId(4), StreamId(22)));
+    assert_eq!((auto.synced.name.as_str(), auto.synced.number), ("News One", "6.5".parse().ok()));
     assert_eq!(channel.tvg_id.as_deref(), Some("news.guide"), "of the guide, because the channel has none");
     assert_eq!(channel.logo.as_deref(), Some("http://tv.example/news.png"));
     assert_eq!((channel.stream_profile, channel.user_level), (Some(StreamProfileId(9)), UserLevel::Standard));
@@ -188,6 +212,7 @@ fn a_store_with_data_keeps_its_records_and_gets_only_what_it_lacks() {
     existing
         .accounts
         .extend(foundation.accounts.values().filter(|it| it.is_new).map(|it| it.account.clone()));
+    existing.server_groups = foundation.server_groups.clone();
     existing.channels = dependents.channels.clone();
     existing.lineups = dependents.lineups.clone();
     existing.users = dependents.users.iter().map(|it| it.user.clone()).collect();
@@ -195,6 +220,8 @@ fn a_store_with_data_keeps_its_records_and_gets_only_what_it_lacks() {
     existing.unused = UnusedIds {
         group: 5,
         stream_profile: 10,
+        server_group: 4,
+        account_group: 9,
         account: 5,
         stream: 23,
         channel: 12,

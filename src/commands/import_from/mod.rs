@@ -18,11 +18,13 @@ use std::process::ExitCode;
 use actors::{check_cron, check_time_zone, now_ms};
 use anyhow::{Context, bail};
 use domain::account::Account;
+use domain::account_group::AccountGroup;
 use domain::core_settings::SettingChecks;
 use domain::group::Group;
 use domain::import_from::{Existing, Foundation, Report, Rules, UnusedIds};
 use domain::lineup::Lineup;
 use domain::secret::ServerKeys;
+use domain::server_group::ServerGroup;
 use domain::setting::CoreSetting;
 use domain::source_url::SourceUrl;
 use domain::stream::Stream;
@@ -115,6 +117,7 @@ fn existing(store: &Store) -> anyhow::Result<Existing> {
     Ok(Existing {
         groups: store.collection::<Group>().all()?,
         stream_profiles: store.collection::<StreamProfile>().all()?,
+        server_groups: store.collection::<ServerGroup>().all()?,
         accounts: store.collection::<Account>().all()?,
         channels: store.collection().all()?,
         lineups: store.collection::<Lineup>().all()?,
@@ -142,6 +145,8 @@ fn unused_ids(store: &Store) -> anyhow::Result<UnusedIds> {
         Err::<(), _>(Looked::Ids(UnusedIds {
             group: write.next_id::<Group>()?,
             stream_profile: write.next_id::<StreamProfile>()?,
+            server_group: write.next_id::<ServerGroup>()?,
+            account_group: write.next_id::<AccountGroup>()?,
             account: next_profile_id(write)?.0,
             stream: write.next_id::<Stream>()?,
             channel: write.next_id::<domain::channel::Channel>()?,

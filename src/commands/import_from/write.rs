@@ -9,11 +9,14 @@
 use std::collections::HashMap;
 use std::hash::{BuildHasher, RandomState};
 
+use domain::account::Account;
+use domain::account_group::AccountGroup;
 use domain::channel::Channel;
 use domain::group::Group;
 use domain::ids::AccountId;
 use domain::import_from::{Dependents, Foundation};
 use domain::lineup::Lineup;
+use domain::server_group::ServerGroup;
 use domain::setting::CoreSetting;
 use domain::stream::Stream;
 use domain::stream_profile::StreamProfile;
@@ -43,13 +46,17 @@ impl NewRecords {
         let n_foundation =
             foundation.groups.len() + foundation.stream_profiles.len() + foundation.accounts.len();
         let dependents = &self.dependents;
-        let n_dependents = dependents.channels.len() + dependents.lineups.len() + dependents.settings.len();
+        let n_dependents = dependents.channels.len()
+            + dependents.lineups.len()
+            + dependents.account_groups.len()
+            + dependents.settings.len();
         n_foundation + n_dependents + self.users.len()
     }
 
     fn put_foundation(&self, write: &mut Write<'_>) -> storage::Result<()> {
         put(write, &self.foundation.groups)?;
-        put(write, &self.foundation.stream_profiles)
+        put(write, &self.foundation.stream_profiles)?;
+        put::<ServerGroup>(write, &self.foundation.server_groups)
     }
 
     fn put_dependents(&self, write: &mut Write<'_>) -> storage::Result<()> {
@@ -80,6 +87,7 @@ pub(super) fn write(
             for planned in records.foundation.accounts.values().filter(|it| it.is_new) {
                 write.put(&planned.account)?;
             }
+            put::<AccountGroup>(write, &records.dependents.account_groups)?;
             put(write, &new_streams)?;
             records.put_dependents(write)
         })?;
@@ -87,11 +95,14 @@ pub(super) fn write(
     }
     write_in_chunks::<Group>(store, &records.foundation.groups)?;
     write_in_chunks::<StreamProfile>(store, &records.foundation.stream_profiles)?;
+    write_in_chunks::<ServerGroup>(store, &records.foundation.server_groups)?;
     // By id, so that an import that was interrupted can keep the ids of the rest.
     let mut accounts: Vec<_> = records.foundation.accounts.values().collect();
     accounts.sort_by_key(|it| it.account.id);
     for planned in accounts {
-        let account = planned.is_new.then(|| planned.account.clone());
+        let of_account = |it: &&AccountGroup| it.account == planned.account.id;
+        let groups = records.dependents.account_groups.iter().filter(of_account).cloned().collect();
+        let account = planned.is_new.then(|| (planned.account.clone(), groups));
         write_account(store, &records.foundation, planned.account.id, account, streams, resolved)?;
     }
     let is_written = |id: &AccountId| records.foundation.accounts.values().any(|it| it.account.id == *id);
@@ -104,18 +115,22 @@ pub(super) fn write(
     write_in_chunks::<CoreSetting>(store, &records.dependents.settings)
 }
 
-/// Writes an account with all its streams, in one commit.
+/// Writes an account, if it is new, with its groups and all its streams, in one commit.
 fn write_account(
     store: &Store,
     foundation: &Foundation,
     id: AccountId,
-    account: Option<domain::account::Account>,
+    account: Option<(Account, Vec<AccountGroup>)>,
     streams: &mut SpooledStreams,
     resolved: &ResolvedStreams,
 ) -> anyhow::Result<()> {
     let owner = u64::from(id.0);
+    let put_account = move |write: &mut Write<'_>| match &account {
+        Some((account, groups)) => write.put(account).and_then(|()| put(write, groups)),
+        None => Ok(()),
+    };
     if !resolved.new.contains_key(&id) {
-        store.write_blocking(move |write| account.iter().try_for_each(|it| write.put(it)))?;
+        store.write_blocking(put_account)?;
         return Ok(());
     }
     let mut bulk = store.bulk_write::<Stream>(owner)?;
@@ -136,7 +151,7 @@ fn write_account(
         Ok(())
     })?;
     bulk.commit(move |write, _| {
-        account.iter().try_for_each(|it| write.put(it))?;
+        put_account(write)?;
         last.iter().try_for_each(|it| write.put(it))
     })?;
     Ok(())
