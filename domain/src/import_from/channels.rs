@@ -164,7 +164,9 @@ impl Foundation {
         if group.is_some() && channel.group.is_none() {
             change("its group does not exist");
         }
-        let logo = value("logo_id").id("logo_id").and_then(|it| sources.logos.get(&it));
+        let logo = value("logo_id").id("logo_id");
+        channel.logo_id = logo.and_then(|it| self.logo_ids.get(&it).copied());
+        let logo = channel.logo_id.and(logo).and_then(|it| sources.logos.get(&it));
         channel.logo = logo.and_then(|it| web_address(it.text("url")?));
         let profile = value("stream_profile_id").id("stream_profile_id");
         channel.stream_profile = profile.and_then(|it| self.stream_profile(it));

@@ -13,6 +13,7 @@ mod dependents;
 mod household;
 mod ids;
 mod lineups;
+mod logos;
 mod plan;
 mod report;
 mod row;

@@ -14,8 +14,9 @@ use crate::account::Account;
 use crate::channel::Channel;
 use crate::core_settings::SettingChecks;
 use crate::group::{GROUP_NAME_CHARS_MAX, Group};
-use crate::ids::{AccountId, GroupId, ServerGroupId, StreamProfileId};
+use crate::ids::{AccountId, GroupId, LogoId, ServerGroupId, StreamProfileId};
 use crate::lineup::Lineup;
+use crate::logo::Logo;
 use crate::server_group::ServerGroup;
 use crate::setting::CoreSetting;
 use crate::stream_profile::StreamProfile;
@@ -28,6 +29,7 @@ pub struct Existing {
     pub stream_profiles: Vec<StreamProfile>,
     pub server_groups: Vec<ServerGroup>,
     pub accounts: Vec<Account>,
+    pub logos: Vec<Logo>,
     pub channels: Vec<Channel>,
     pub lineups: Vec<Lineup>,
     pub users: Vec<User>,
@@ -45,6 +47,7 @@ pub struct UnusedIds {
     /// Of accounts and of account profiles.
     pub account: u32,
     pub stream: u32,
+    pub logo: u32,
     pub channel: u32,
     pub lineup: u32,
     pub user: u32,
@@ -60,6 +63,7 @@ impl Default for UnusedIds {
             account_group: 1,
             account: 1,
             stream: 1,
+            logo: 1,
             channel: 1,
             lineup: 1,
             user: 1,
@@ -91,9 +95,11 @@ pub struct Foundation {
     pub groups: Vec<Group>,
     pub stream_profiles: Vec<StreamProfile>,
     pub server_groups: Vec<ServerGroup>,
+    pub logos: Vec<Logo>,
     /// By the id of the source. Contains the account of manually created streams under the id that it has there.
     pub accounts: BTreeMap<u32, PlannedAccount>,
     pub(super) group_ids: HashMap<u32, GroupId>,
+    pub(super) logo_ids: HashMap<u32, LogoId>,
     pub(super) server_group_ids: HashMap<u32, ServerGroupId>,
     pub(super) group_names: HashMap<u32, String>,
     pub(super) profile_ids: HashMap<u32, StreamProfileId>,
@@ -107,6 +113,7 @@ impl Foundation {
         foundation.add_stream_profiles(household, existing, report);
         foundation.add_server_groups(household, existing, report);
         foundation.add_accounts(household, existing, rules, report);
+        foundation.add_logos(household, existing, rules, report);
         foundation
     }
 

@@ -172,6 +172,7 @@ fn an_empty_store_gets_everything_under_its_old_ids() {
     assert_eq!((auto.synced.name.as_str(), auto.synced.number), ("News One", "6.5".parse().ok()));
     assert_eq!(channel.tvg_id.as_deref(), Some("news.guide"), "of the guide, because the channel has none");
     assert_eq!(channel.logo.as_deref(), Some("http://tv.example/news.png"));
+    assert_eq!((channel.logo_id.map(|it| it.0), foundation.logos[0].id.0), (Some(5), 5));
     assert_eq!((channel.stream_profile, channel.user_level), (Some(StreamProfileId(9)), UserLevel::Standard));
     assert_eq!(
         channel.custom_properties["guide_link"],
@@ -213,6 +214,7 @@ fn a_store_with_data_keeps_its_records_and_gets_only_what_it_lacks() {
         .accounts
         .extend(foundation.accounts.values().filter(|it| it.is_new).map(|it| it.account.clone()));
     existing.server_groups = foundation.server_groups.clone();
+    existing.logos = foundation.logos.clone();
     existing.channels = dependents.channels.clone();
     existing.lineups = dependents.lineups.clone();
     existing.users = dependents.users.iter().map(|it| it.user.clone()).collect();
@@ -224,6 +226,7 @@ fn a_store_with_data_keeps_its_records_and_gets_only_what_it_lacks() {
         account_group: 9,
         account: 5,
         stream: 23,
+        logo: 6,
         channel: 12,
         lineup: 3,
         user: 4,

@@ -23,6 +23,7 @@ use domain::core_settings::SettingChecks;
 use domain::group::Group;
 use domain::import_from::{Existing, Foundation, Report, Rules, UnusedIds};
 use domain::lineup::Lineup;
+use domain::logo::Logo;
 use domain::secret::ServerKeys;
 use domain::server_group::ServerGroup;
 use domain::setting::CoreSetting;
@@ -119,6 +120,7 @@ fn existing(store: &Store) -> anyhow::Result<Existing> {
         stream_profiles: store.collection::<StreamProfile>().all()?,
         server_groups: store.collection::<ServerGroup>().all()?,
         accounts: store.collection::<Account>().all()?,
+        logos: store.collection::<Logo>().all()?,
         channels: store.collection().all()?,
         lineups: store.collection::<Lineup>().all()?,
         users: store.collection::<User>().all()?,
@@ -149,6 +151,7 @@ fn unused_ids(store: &Store) -> anyhow::Result<UnusedIds> {
             account_group: write.next_id::<AccountGroup>()?,
             account: next_profile_id(write)?.0,
             stream: write.next_id::<Stream>()?,
+            logo: write.next_id::<Logo>()?,
             channel: write.next_id::<domain::channel::Channel>()?,
             lineup: write.next_id::<Lineup>()?,
             user: write.next_id::<User>()?,

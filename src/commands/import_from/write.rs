@@ -16,6 +16,7 @@ use domain::group::Group;
 use domain::ids::AccountId;
 use domain::import_from::{Dependents, Foundation};
 use domain::lineup::Lineup;
+use domain::logo::Logo;
 use domain::server_group::ServerGroup;
 use domain::setting::CoreSetting;
 use domain::stream::Stream;
@@ -43,8 +44,10 @@ pub(super) struct NewRecords {
 impl NewRecords {
     fn len(&self) -> usize {
         let foundation = &self.foundation;
-        let n_foundation =
-            foundation.groups.len() + foundation.stream_profiles.len() + foundation.accounts.len();
+        let n_foundation = foundation.groups.len()
+            + foundation.stream_profiles.len()
+            + foundation.accounts.len()
+            + foundation.logos.len();
         let dependents = &self.dependents;
         let n_dependents = dependents.channels.len()
             + dependents.lineups.len()
@@ -56,7 +59,8 @@ impl NewRecords {
     fn put_foundation(&self, write: &mut Write<'_>) -> storage::Result<()> {
         put(write, &self.foundation.groups)?;
         put(write, &self.foundation.stream_profiles)?;
-        put::<ServerGroup>(write, &self.foundation.server_groups)
+        put::<ServerGroup>(write, &self.foundation.server_groups)?;
+        put::<Logo>(write, &self.foundation.logos)
     }
 
     fn put_dependents(&self, write: &mut Write<'_>) -> storage::Result<()> {
@@ -96,6 +100,7 @@ pub(super) fn write(
     write_in_chunks::<Group>(store, &records.foundation.groups)?;
     write_in_chunks::<StreamProfile>(store, &records.foundation.stream_profiles)?;
     write_in_chunks::<ServerGroup>(store, &records.foundation.server_groups)?;
+    write_in_chunks::<Logo>(store, &records.foundation.logos)?;
     // By id, so that an import that was interrupted can keep the ids of the rest.
     let mut accounts: Vec<_> = records.foundation.accounts.values().collect();
     accounts.sort_by_key(|it| it.account.id);

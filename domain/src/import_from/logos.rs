@@ -1,0 +1,60 @@
+//! Logos of the other service.
+
+use std::collections::HashMap;
+
+use super::household::Household;
+use super::ids::IdPicker;
+use super::plan::{Existing, Foundation, Rules};
+use super::report::Report;
+use super::row::plain;
+use super::stream::web_address;
+use super::table::SourceTable;
+use crate::ids::LogoId;
+use crate::logo::{LOGO_NAME_CHARS_MAX, LOGO_URL_CHARS_MAX, Logo};
+
+impl Foundation {
+    /// Takes logos with an address over. One whose address the store has already is used.
+    ///
+    /// Nobody knows whether an admin typed an address or a playlist named it, so all count as named by a provider: none
+    /// leads to this machine.
+    pub(super) fn add_logos(
+        &mut self,
+        household: &Household,
+        existing: &Existing,
+        rules: &Rules<'_>,
+        report: &mut Report,
+    ) {
+        let rows = household.rows(SourceTable::Logos);
+        let mut ids = IdPicker::new(existing.unused.logo, rows.iter().filter_map(|it| it.id("id")));
+        let mut by_url: HashMap<String, LogoId> =
+            existing.logos.iter().map(|it| (it.url.clone(), it.id)).collect();
+        let named_by =
+            self.accounts.values().map(|it| &it.account).find(|it| !it.is_custom()).map(|it| it.id);
+        let kind = report.kind(SourceTable::Logos.label());
+        for row in rows {
+            let name = plain(row.text("name").unwrap_or_default(), LOGO_NAME_CHARS_MAX);
+            let Some(source) = row.id("id").filter(|it| !self.logo_ids.contains_key(it)) else {
+                kind.skip(format!("logo {name}"), "its id is missing, too large, or occurs twice");
+                continue;
+            };
+            let url = row.text("url").and_then(web_address);
+            let Some(url) = url.filter(|it| it.chars().count() <= LOGO_URL_CHARS_MAX) else {
+                kind.skip(
+                    format!("logo {name}"),
+                    "it is a file, or its address is too long; upload it again",
+                );
+                continue;
+            };
+            if let Some(id) = by_url.get(&url) {
+                kind.merged += 1;
+                self.logo_ids.insert(source, *id);
+                continue;
+            }
+            let id = LogoId(ids.pick(source));
+            kind.taken += 1;
+            self.logo_ids.insert(source, id);
+            by_url.insert(url.clone(), id);
+            self.logos.push(Logo { id, name, url, file: None, named_by, updated_at: rules.now });
+        }
+    }
+}
