@@ -110,6 +110,7 @@ impl ChannelView {
             streams: Vec::new(),
             stream_profile_id: None,
             effective_stream_profile_id: None,
+            auto_created_by: None,
             logo_url: None,
             custom_properties: Map::new(),
             ..self
