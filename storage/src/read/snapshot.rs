@@ -29,16 +29,17 @@ pub(crate) struct Locations {
 
 impl Snapshot {
     pub(crate) fn begin(shared: &Arc<Shared>) -> Result<Self> {
+        shared.n_scans.fetch_add(1, Ordering::SeqCst);
+        // Commits keep and overwrite values under the exclusive lock, so all values that are kept belong to this state.
+        let state = shared.state.read();
         {
             let mut kept = shared.kept.lock();
             if kept.is_some() {
+                shared.n_scans.fetch_sub(1, Ordering::SeqCst);
                 return Err(Error::SnapshotExists);
             }
             *kept = Some(KeptValues::default());
         }
-        shared.n_scans.fetch_add(1, Ordering::SeqCst);
-        // Values that commits overwrite before this are kept in vain.
-        let state = shared.state.read();
         let collections = state.directories.iter().map(|it| Locations {
             singles: it.singles.clone(),
             partitions: it.partitions.iter().map(|(owner, it)| (*owner, it.blocks.clone())).collect(),
