@@ -218,6 +218,7 @@ fn stream(id: u32, account: u32) -> Stream {
         group: Some(format!("Group {}, all", id / 250)),
         logo: Some(format!("http://logos.example/images/{id}.png")),
         number: None,
+        content: Default::default(),
     };
     Stream::new(StreamId(id), AccountId(account), facts, 0)
 }

@@ -146,6 +146,7 @@ fn stream(id: u32, account: u32) -> Stream {
         group: Some(format!("Group {}, all", id / 250)),
         logo: None,
         number: None,
+        content: Default::default(),
     };
     let mut stream = Stream::new(StreamId(id), AccountId(account), facts, 0);
     stream.last_seen = id.is_multiple_of(50).then_some(0);

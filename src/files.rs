@@ -61,6 +61,11 @@ impl Files {
         Self { root: root.to_owned() }
     }
 
+    /// Returns the path of a folder, whether or not it exists.
+    pub(crate) fn folder(&self, folder: Folder) -> PathBuf {
+        self.root.join(folder.path())
+    }
+
     /// Returns the path of a file, whether or not it exists.
     ///
     /// # Errors

@@ -29,6 +29,7 @@ use crate::backups::follow_schedule;
 use crate::config::{Config, Listen};
 use crate::control::ControlSocket;
 use crate::data::DataFolder;
+use crate::files::{Files, Folder};
 use crate::http::accept::Server;
 use crate::http::admission::Admission;
 use crate::http::origin::Origins;
@@ -280,11 +281,12 @@ async fn start_system(
     let launcher = launcher(config);
     let parts = SystemParts { dial: Arc::new(dial), packets: runtimes.packets.clone(), launcher };
     let (base, models) = (config.engine.clone(), models.clone());
+    let uploads = Files::new(&config.data_dir).folder(Folder::Playlists);
     let system = runtimes.work.spawn(async move {
         let system = System::start(effective_settings(&models, &base), plans, parts).await?;
         system.follow(models.clone(), base);
         system.keep_health(models.clone());
-        system.import_into(models, fetch);
+        system.import_into(models, fetch, uploads);
         Ok(system)
     });
     let system = system.await.map_err(|_| StartError::Runtime)?;

@@ -48,8 +48,8 @@ pub use self::events::{Events, NumberedEvent};
 pub use self::fetch::{Fetch, FetchBody, FetchError, FetchLimits};
 pub use self::health::HealthTable;
 pub use self::importer::{
-    ImportError, ImportOptions, ImportSummary, Importer, RefreshPhase, RefreshStart, RefreshStatus,
-    RepackError, SyncSummary, import, repack_group,
+    ImportError, ImportOptions, ImportSummary, Importer, LoginCheckStart, RefreshPhase, RefreshStart,
+    RefreshStatus, RepackError, SyncSummary, import, repack_group,
 };
 pub use self::live_settings::LiveSettings;
 pub use self::plans::{Plans, StorePlans, Target};

@@ -42,6 +42,8 @@ pub enum PlaylistSource {
     File(PathBuf),
     /// A regular file. Another kind is an error, because reading it might never end or never begin.
     RegularFile(PathBuf),
+    /// A regular file that an admin uploaded. It counts as fetched from the internet.
+    Uploaded(PathBuf),
 }
 
 /// The result of reading a playlist, or of the part that was read.
@@ -60,7 +62,7 @@ pub struct PlaylistFindings {
 }
 
 impl PlaylistFindings {
-    fn problem(&mut self, problem: PlaylistProblem) {
+    pub(crate) fn problem(&mut self, problem: PlaylistProblem) {
         if matches!(problem.kind, PlaylistProblemKind::NotAPlaylist | PlaylistProblemKind::MediaPlaylist) {
             self.not_a_playlist.get_or_insert_with(|| problem.text.clone());
         }
@@ -153,6 +155,11 @@ pub(crate) async fn feed<R: Send + 'static>(
             let bytes = read(Input::File(path), false);
             (Ok(()), spawn_blocking(move || work(bytes)).await)
         }
+        PlaylistSource::Uploaded(path) => {
+            let _ = origin.set(Distance::Public);
+            let bytes = read(Input::RegularFile(path), true);
+            (Ok(()), spawn_blocking(move || work(bytes)).await)
+        }
         PlaylistSource::RegularFile(path) => {
             let bytes = read(Input::RegularFile(path), false);
             (Ok(()), spawn_blocking(move || work(bytes)).await)
@@ -204,7 +211,32 @@ impl PlaylistBytes {
         on_entry: &mut impl FnMut(PlaylistEntry) -> io::Result<()>,
         mut on_piece: impl FnMut(u64, &PlaylistFindings) -> Result<(), E>,
     ) -> Result<PlaylistFindings, E> {
-        let (is_remote, bytes_max) = (self.is_remote, self.bytes_max);
+        let is_remote = self.is_remote;
+        let mut findings = PlaylistFindings::default();
+        let mut failed = Ok(());
+        let mut parser = PlaylistParser::new(limits);
+        let mut n_read = 0;
+        on_piece(n_read, &findings)?;
+        self.for_each_piece(|piece| {
+            parser.push(piece, &mut |item| take(item, is_remote, &mut findings, on_entry, &mut failed));
+            n_read += piece.len() as u64;
+            on_piece(n_read, &findings)
+        })?;
+        let summary = parser.finish(&mut |item| take(item, is_remote, &mut findings, on_entry, &mut failed));
+        findings.has_header = summary.has_header;
+        failed.map_err(PlaylistReadError::Read)?;
+        Ok(findings)
+    }
+
+    /// Unpacks the bytes, and calls `on_piece` with each piece of them; an error of it stops the reading.
+    ///
+    /// # Errors
+    /// The bytes cannot be read to their end, or `on_piece` stopped the reading.
+    pub(crate) fn for_each_piece<E: From<PlaylistReadError>>(
+        self,
+        mut on_piece: impl FnMut(&[u8]) -> Result<(), E>,
+    ) -> Result<(), E> {
+        let bytes_max = self.bytes_max;
         let unpacked = match self.input {
             Input::Pieces(pieces) => Unpacked::new(pieces, bytes_max),
             Input::File(path) => Unpacked::new(File::open(path).map_err(PlaylistReadError::Open)?, bytes_max),
@@ -213,27 +245,14 @@ impl PlaylistBytes {
             }
         };
         let mut bytes = unpacked.map_err(PlaylistReadError::Read)?;
-        let mut findings = PlaylistFindings::default();
-        let mut failed = Ok(());
-        let mut parser = PlaylistParser::new(limits);
         let mut piece = vec![0; PIECE_BYTES];
-        let mut n_read = 0;
-        on_piece(n_read, &findings)?;
         loop {
             let n_bytes = bytes.read(&mut piece).map_err(PlaylistReadError::Read)?;
             if n_bytes == 0 {
-                break;
+                return Ok(());
             }
-            parser.push(&piece[..n_bytes], &mut |item| {
-                take(item, is_remote, &mut findings, on_entry, &mut failed);
-            });
-            n_read += n_bytes as u64;
-            on_piece(n_read, &findings)?;
+            on_piece(&piece[..n_bytes])?;
         }
-        let summary = parser.finish(&mut |item| take(item, is_remote, &mut findings, on_entry, &mut failed));
-        findings.has_header = summary.has_header;
-        failed.map_err(PlaylistReadError::Read)?;
-        Ok(findings)
     }
 }
 

@@ -8,6 +8,8 @@ use serde_json::{Map, Value};
 
 use crate::egress::{AllowedNetworks, Distance};
 use crate::ids::{AccountId, ProfileId, ServerGroupId};
+use crate::panel::PanelLogin;
+use crate::pattern::Pattern;
 use crate::playlist::filters::StreamFilter;
 use crate::settings::seconds;
 use crate::source_url::SourceUrl;
@@ -66,6 +68,9 @@ pub struct Account {
     /// Larger values come first where accounts are sorted by priority.
     #[serde(default)]
     pub priority: i32,
+    /// Whether films and series of a panel are wanted. Kept for clients; nothing imports them yet.
+    #[serde(default)]
+    pub enable_vod: bool,
     #[serde(default)]
     pub custom_properties: Map<String, Value>,
     /// Milliseconds since 1970.
@@ -89,6 +94,26 @@ pub enum PlaylistLocation {
     Url(SourceUrl),
     /// A local file.
     File(String),
+    /// A panel, which lists its live streams itself.
+    Panel(PanelLogin),
+    /// A file that an admin uploaded, by its name in the data folder. What it names is treated like a playlist from the
+    /// internet, because admins upload files that they were given.
+    Upload(String),
+}
+
+impl PlaylistLocation {
+    /// Returns whether it is from somebody else, so that it must not name local files.
+    pub fn is_foreign(&self) -> bool {
+        matches!(self, Self::Url(_) | Self::Panel(_) | Self::Upload(_))
+    }
+
+    /// Returns the login of a panel account.
+    pub fn panel(&self) -> Option<&PanelLogin> {
+        match self {
+            Self::Panel(login) => Some(login),
+            _ => None,
+        }
+    }
 }
 
 /// The property by which a refresh recognises a stream, so that it keeps its id and its edits.
@@ -153,9 +178,12 @@ pub struct AccountProfile {
     pub replace_pattern: String,
     #[serde(default)]
     pub custom_properties: Map<String, Value>,
-    /// Expiry of these credentials in milliseconds since 1970, for display only.
+    /// Expiry of these credentials in milliseconds since 1970. The panel of a panel account determines it.
     #[serde(default)]
     pub expires_at: Option<i64>,
+    /// The number of connections that the panel allows; 0 is unknown. The limit if no other is configured.
+    #[serde(default)]
+    pub panel_max_streams: u32,
 }
 
 impl AccountProfile {
@@ -171,7 +199,13 @@ impl AccountProfile {
             replace_pattern: String::new(),
             custom_properties: Map::new(),
             expires_at: None,
+            panel_max_streams: 0,
         }
+    }
+
+    /// Returns the limit in force: the configured one, otherwise that of the panel. 0 is unlimited.
+    pub fn limit(&self) -> u32 {
+        if self.max_streams == 0 { self.panel_max_streams } else { self.max_streams }
     }
 }
 
@@ -228,6 +262,7 @@ impl Account {
             schedule: RefreshSchedule::default(),
             stale_stream_days: STALE_STREAM_DAYS,
             priority: 0,
+            enable_vod: false,
             custom_properties: Map::new(),
             created_at: at,
             updated_at: at,
@@ -249,6 +284,22 @@ impl Account {
     /// Returns the profile that is tried first.
     pub fn default_profile(&self) -> Option<&AccountProfile> {
         self.profiles.iter().find(|it| it.is_default)
+    }
+
+    /// Returns the property by which a refresh recognises a stream. Streams of a panel have ids.
+    pub fn identity_in_force(&self) -> StreamIdentity {
+        if self.list.panel().is_some() { StreamIdentity::StreamId } else { self.identity }
+    }
+
+    /// Returns the login at the panel with which a profile plays. `None` if the account has no panel, or if the profile
+    /// changes addresses in another way.
+    pub fn panel_login_of(&self, profile: &AccountProfile) -> Option<PanelLogin> {
+        let login = self.list.panel()?;
+        if profile.search_pattern.is_empty() {
+            return Some(login.clone());
+        }
+        let pattern = Pattern::new(&profile.search_pattern, &profile.replace_pattern).ok()?;
+        login.of_profile(&pattern)
     }
 
     /// Returns whether this is the account of manually created streams.

@@ -219,6 +219,8 @@ fn origin_of(account: &Account, refresh: Option<&RefreshRecord>) -> Option<Dista
         (Some(origin), _) => Some(origin),
         // Imported by a version that did not record it.
         (None, PlaylistLocation::Url(url)) => Some(assumed_distance(url)),
+        (None, PlaylistLocation::Panel(login)) => Some(assumed_distance(&login.server)),
+        (None, PlaylistLocation::Upload(_)) => Some(Distance::Public),
         (None, PlaylistLocation::File(_) | PlaylistLocation::None) => None,
     }
 }
@@ -244,11 +246,16 @@ fn has_host_of(text: &str, url: &SourceUrl) -> bool {
 const SHAREABLE: [&str; 4] = ["accept", "accept-language", "cache-control", "origin"];
 
 /// Returns the headers of an account for one of its addresses: all for the site of its playlist, and those without
-/// secrets for others, unless the account allows more. A playlist that is a local file has no site of its own.
+/// secrets for others, unless the account allows more. A playlist that is a file has no site of its own.
 pub fn account_headers(account: &Account, url: &SourceUrl) -> RequestHeaders {
     let headers = account.headers.clone();
-    match &account.list {
-        PlaylistLocation::Url(list) if !account.headers_for_all_hosts && !is_of_site(url, list) => {
+    let site = match &account.list {
+        PlaylistLocation::Url(list) => Some(list),
+        PlaylistLocation::Panel(login) => Some(&login.server),
+        PlaylistLocation::File(_) | PlaylistLocation::Upload(_) | PlaylistLocation::None => None,
+    };
+    match site {
+        Some(site) if !account.headers_for_all_hosts && !is_of_site(url, site) => {
             let is_shareable =
                 |it: &(String, String)| SHAREABLE.iter().any(|name| it.0.eq_ignore_ascii_case(name));
             RequestHeaders { extra: headers.extra.into_iter().filter(is_shareable).collect(), ..headers }
@@ -365,6 +372,7 @@ mod tests {
             group: None,
             logo: None,
             number: None,
+            content: Default::default(),
         };
         Stream::new(StreamId(1), AccountId(2), provider, 0)
     }

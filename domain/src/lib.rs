@@ -17,7 +17,7 @@
 //! 3. Search: [`streams`], all of them in columns. Their [`health`], as plays show it.
 //! 4. Notifications: an [`event`], with its [`time`]. Changes by admins are recorded as entries of the [`audit`], and
 //!    those of many records at once can be taken back: [`undo`].
-//! 5. Playlists: [`playlist`]. Search and replace for admins: a [`pattern`].
+//! 5. Playlists: [`playlist`], and the same from a [`panel`]. Search and replace for admins: a [`pattern`].
 //! 6. Records of another service: [`import_from`].
 
 pub mod account;
@@ -39,6 +39,7 @@ pub mod limits;
 pub mod lineup;
 pub mod login;
 pub mod logo;
+pub mod panel;
 pub mod pattern;
 pub mod plan;
 pub mod playlist;

@@ -6,6 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::channel::ChannelNumber;
 use crate::ids::{AccountId, StreamId, StreamProfileId};
+use crate::playlist::content::StreamContent;
 use crate::source_url::SourceUrl;
 
 /// A stream of an account: values of the provider, changes by rules and by admins, and its state.
@@ -61,6 +62,9 @@ pub struct StreamProperties {
     /// The channel number that the provider assigned.
     #[serde(default)]
     pub number: Option<ChannelNumber>,
+    /// Its content, as far as the playlist shows it.
+    #[serde(default, skip_serializing_if = "StreamContent::is_live")]
+    pub content: StreamContent,
 }
 
 /// Values that override others. An empty text means "none".
@@ -115,6 +119,11 @@ impl Stream {
     /// Returns the kind of source behind its address.
     pub fn kind(&self) -> SourceKind {
         SourceKind::of(self.url())
+    }
+
+    /// Returns what it contains.
+    pub fn content(&self) -> StreamContent {
+        self.provider.content
     }
 
     /// Returns the id of its channel in a programme guide.
@@ -362,6 +371,7 @@ mod tests {
             group: Some("p".to_owned()),
             logo: None,
             number: None,
+            content: Default::default(),
         };
         let mut stream = Stream::new(StreamId(1), AccountId(1), provider, 0);
         let describe =

@@ -394,6 +394,7 @@ async fn furnished() -> Rest {
         group: Some("News".to_owned()),
         logo: None,
         number: None,
+        content: Default::default(),
     };
     rest.put([Stream::new(StreamId(1), AccountId(2), facts, 0)]).await;
     rest.put([Group::new(GroupId(1), "News")]).await;

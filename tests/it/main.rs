@@ -37,6 +37,7 @@ mod load_test;
 mod logging;
 mod openapi;
 mod pacing;
+mod panels;
 mod playlist;
 mod programs;
 mod proxies;

@@ -2,13 +2,17 @@
 
 use std::io::{self, Chain, Cursor, Read};
 
-use flate2::read::MultiGzDecoder;
+use flate2::read::{DeflateDecoder, MultiGzDecoder};
 
 /// Maximum number of nested compressions: a compressed file, sent by a server that compresses.
 const LAYERS_MAX: usize = 2;
 
-/// The first two bytes of every gzip file.
+/// The first bytes of every gzip file, and of every zip archive that is not empty.
 const GZIP: [u8; 2] = [0x1f, 0x8b];
+const ZIP: [u8; 4] = *b"PK\x03\x04";
+
+/// Maximum number of folders in front of the file of a zip archive.
+const ZIP_FOLDERS_MAX: usize = 100;
 
 /// The unpacked bytes of a playlist, up to a limit. Blocks like the reader below.
 pub(crate) struct Unpacked {
@@ -32,12 +36,15 @@ impl Unpacked {
     pub(crate) fn new(reader: impl Read + Send + 'static, bytes_max: u64) -> io::Result<Self> {
         let mut reader: Box<dyn Read + Send> = Box::new(reader);
         for _ in 0..LAYERS_MAX {
-            let (is_gzip, whole) = look(reader)?;
-            if !is_gzip {
+            let (start, whole) = look(reader)?;
+            if start.starts_with(&GZIP) {
+                reader = Box::new(MultiGzDecoder::new(whole));
+            } else if start == ZIP {
+                reader = first_file(whole)?;
+            } else {
                 reader = Box::new(whole);
                 break;
             }
-            reader = Box::new(MultiGzDecoder::new(whole));
         }
         Ok(Self { reader, left: bytes_max, bytes_max })
     }
@@ -55,11 +62,56 @@ impl Read for Unpacked {
 /// The inspected bytes, followed by the rest.
 type Whole<R> = Chain<Cursor<Vec<u8>>, R>;
 
-/// Returns whether the data is gzip, and a reader that starts with the inspected bytes.
-fn look<R: Read>(mut reader: R) -> io::Result<(bool, Whole<R>)> {
-    let mut start = Vec::with_capacity(GZIP.len());
-    reader.by_ref().take(GZIP.len() as u64).read_to_end(&mut start)?;
-    Ok((start == GZIP, Cursor::new(start).chain(reader)))
+/// Returns the first bytes of the data, and a reader that starts with them.
+fn look<R: Read>(mut reader: R) -> io::Result<(Vec<u8>, Whole<R>)> {
+    let mut start = Vec::with_capacity(ZIP.len());
+    reader.by_ref().take(ZIP.len() as u64).read_to_end(&mut start)?;
+    Ok((start.clone(), Cursor::new(start).chain(reader)))
+}
+
+/// Returns the content of the first file of a zip archive, read from the front, because a download has no end yet.
+fn first_file(mut archive: impl Read + Send + 'static) -> io::Result<Box<dyn Read + Send>> {
+    let refuse = |why: &str| Err(io::Error::new(io::ErrorKind::InvalidData, why));
+    for _ in 0..ZIP_FOLDERS_MAX {
+        // The local file header of the ZIP specification (APPNOTE 4.3.7).
+        let mut header = [0; 30];
+        archive.read_exact(&mut header)?;
+        if header[..4] != ZIP {
+            return refuse("the zip archive has no file");
+        }
+        let short = |at: usize| u16::from_le_bytes([header[at], header[at + 1]]);
+        let (flags, method, n_name, n_extra) = (short(6), short(8), short(26), short(28));
+        let n_packed = u32::from_le_bytes([header[18], header[19], header[20], header[21]]);
+        let mut name = vec![0; usize::from(n_name)];
+        archive.read_exact(&mut name)?;
+        io::copy(&mut archive.by_ref().take(u64::from(n_extra)), &mut io::sink())?;
+        let (is_encrypted, has_no_size) = (flags & 1 != 0, flags & 8 != 0);
+        return match method {
+            _ if is_encrypted => refuse("the zip archive has a password"),
+            _ if name.ends_with(b"/") && n_packed == 0 => continue,
+            0 if !has_no_size => Ok(Box::new(Exactly { reader: archive, left: u64::from(n_packed) })),
+            8 => Ok(Box::new(DeflateDecoder::new(archive))),
+            _ => refuse("the zip archive is compressed in an unsupported way"),
+        };
+    }
+    refuse("the zip archive has no file")
+}
+
+/// A part of known length; its end before that is an error.
+struct Exactly<R> {
+    reader: R,
+    left: u64,
+}
+
+impl<R: Read> Read for Exactly<R> {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        let n_bytes = self.reader.by_ref().take(self.left).read(buffer)?;
+        if n_bytes == 0 && self.left > 0 && !buffer.is_empty() {
+            return Err(io::ErrorKind::UnexpectedEof.into());
+        }
+        self.left -= n_bytes as u64;
+        Ok(n_bytes)
+    }
 }
 
 #[cfg(test)]
@@ -108,6 +160,49 @@ mod tests {
         ] {
             assert_eq!(unpack(bytes, 100).as_deref(), Ok(text));
         }
+    }
+
+    /// Returns an archive with a folder and a file.
+    fn zip(name: &str, method: u16, flags: u16, n_packed: usize, packed: &[u8]) -> Vec<u8> {
+        let header = |name: &str, method: u16, flags: u16, n_packed: usize| {
+            let mut header = ZIP.to_vec();
+            for it in [20, flags, method, 0, 0, 0, 0] {
+                header.extend_from_slice(&it.to_le_bytes());
+            }
+            header.extend_from_slice(&u32::try_from(n_packed).unwrap().to_le_bytes());
+            header.extend_from_slice(&[0; 4]);
+            header.extend_from_slice(&u16::try_from(name.len()).unwrap().to_le_bytes());
+            header.extend_from_slice(&3_u16.to_le_bytes());
+            [&header, name.as_bytes(), b"abc"].concat()
+        };
+        let folder = header("lists/", 0, 0, 0);
+        [folder, header(name, method, flags, n_packed), packed.to_vec(), b"PK\x01\x02 the directory".to_vec()]
+            .concat()
+    }
+
+    #[test]
+    fn the_first_file_of_a_zip_archive_is_read() {
+        let mut encoder = flate2::write::DeflateEncoder::new(Vec::new(), Compression::default());
+        encoder.write_all(b"packed").unwrap();
+        let packed = encoder.finish().unwrap();
+        let name = "lists/a.m3u";
+        assert_eq!(unpack(zip(name, 8, 8, 0, &packed), 100).as_deref(), Ok("packed"));
+        assert_eq!(unpack(zip(name, 8, 0, packed.len(), &packed), 100).as_deref(), Ok("packed"));
+        assert_eq!(unpack(zip(name, 0, 0, 5, b"plain"), 100).as_deref(), Ok("plain"));
+        assert_eq!(unpack(gzip(&zip(name, 0, 0, 5, b"plain")), 100).as_deref(), Ok("plain"));
+        let whole = zip(name, 0, 0, 5, b"plain");
+        let end = whole.len() - b"PK\x01\x02 the directory".len();
+        for cut in ZIP.len()..end {
+            assert!(unpack(whole[..cut].to_vec(), 100).is_err(), "cut at {cut}");
+        }
+        for (flags, method, reason) in [
+            (1, 8, "the zip archive has a password"),
+            (8, 0, "the zip archive is compressed in an unsupported way"),
+            (0, 14, "the zip archive is compressed in an unsupported way"),
+        ] {
+            assert_eq!(unpack(zip(name, method, flags, 5, b"plain"), 100), Err(reason.to_owned()));
+        }
+        assert_eq!(unpack(zip("b/", 0, 0, 0, b""), 100), Err("the zip archive has no file".to_owned()));
     }
 
     #[test]

@@ -8,7 +8,7 @@ use std::time::Duration;
 use domain::account::{Account, PlaylistLocation};
 use domain::core_settings::{SYSTEM_SETTINGS, time_zone};
 use domain::event::{Event, EventBody, RefreshRef};
-use domain::ids::AccountId;
+use domain::ids::{AccountId, ProfileId};
 use jiff::tz::TimeZone;
 use ractor::{ActorProcessingErr, ActorRef};
 use storage::Models;
@@ -21,8 +21,8 @@ use uuid::Uuid;
 use super::job::ReportFn;
 use super::run::finish;
 use super::{
-    ImportError, ImportOptions, ImportSummary, Message, RefreshPhase, RefreshProgress, RefreshStart,
-    RefreshStatus,
+    ImportError, ImportOptions, ImportSummary, LoginCheckStart, Message, RefreshPhase, RefreshProgress,
+    RefreshStart, RefreshStatus, logins,
 };
 use crate::ask::answer;
 use crate::events::Events;
@@ -31,6 +31,9 @@ use crate::tasks;
 
 /// Maximum number of simultaneous refreshes. More would only take processor time from viewers.
 const RUNNING_MAX: usize = 2;
+
+/// Maximum number of simultaneous scheduled checks of logins.
+const CHECKING_MAX: usize = 2;
 
 /// Interval at which due schedules are checked. Schedules are in minutes.
 const CHECK_PERIOD: Duration = Duration::from_secs(10);
@@ -42,6 +45,9 @@ const STOP_DEADLINE: Duration = Duration::from_millis(800);
 pub(crate) type Work = dyn Fn(AccountId, ImportOptions, Box<ReportFn>) -> Pin<Box<dyn Future<Output = Done> + Send>>
     + Send
     + Sync;
+/// The function that asks a panel about the logins of these profiles; tests replace it.
+pub(crate) type CheckLogins =
+    dyn Fn(AccountId, Vec<ProfileId>) -> Pin<Box<dyn Future<Output = ()> + Send>> + Send + Sync;
 type Done = Result<ImportSummary, ImportError>;
 
 /// The dependencies of imports; until they are set, no account can be refreshed.
@@ -49,6 +55,7 @@ type Done = Result<ImportSummary, ImportError>;
 pub(crate) struct Imports {
     pub(crate) models: Models,
     pub(crate) work: Arc<Work>,
+    pub(crate) check: Arc<CheckLogins>,
     /// Milliseconds since 1970.
     pub(crate) now: Arc<dyn Fn() -> i64 + Send + Sync>,
 }
@@ -71,6 +78,10 @@ pub(crate) struct State {
     waiting: VecDeque<Waiting>,
     /// End of the last refresh of each account, in case it could not be stored.
     tried: BTreeMap<AccountId, i64>,
+    /// Running checks of logins; one per account.
+    checking: BTreeMap<AccountId, AbortOnDropHandle<()>>,
+    /// Gives the notices about logins that end. One task at a time.
+    notices: Option<AbortOnDropHandle<()>>,
     /// Time from which schedules are checked.
     started_at: Option<i64>,
     _ticker: AbortOnDropHandle<()>,
@@ -138,6 +149,8 @@ impl ractor::Actor for Actor {
             running: BTreeMap::new(),
             waiting: VecDeque::new(),
             tried: BTreeMap::new(),
+            checking: BTreeMap::new(),
+            notices: None,
             started_at: None,
             _ticker: ticker,
         })
@@ -157,7 +170,8 @@ impl ractor::Actor for Actor {
             match message {
                 Message::Refresh { reply, .. } => answer(reply, RefreshStart::NoSuchAccount),
                 Message::Changed { reply, .. } => answer(reply, ()),
-                Message::CheckSchedules | Message::Finished { .. } => {}
+                Message::CheckLogin { reply, .. } => answer(reply, LoginCheckStart::NoSuchProfile),
+                Message::CheckSchedules | Message::Finished { .. } | Message::LoginsChecked { .. } => {}
             }
             return Ok(());
         };
@@ -172,8 +186,22 @@ impl ractor::Actor for Actor {
                 state.changed(&imports, account, has_new_list);
                 answer(reply, ());
             }
-            Message::CheckSchedules => state.check_schedules(&imports),
-            Message::Finished { account, job, done } => state.finished(&imports, account, job, done),
+            Message::CheckLogin { account, profile, reply } => {
+                answer(reply, state.check_login(&imports, account, profile));
+            }
+            Message::LoginsChecked { account } => {
+                state.checking.remove(&account);
+                state.give_notices(&imports);
+            }
+            Message::CheckSchedules => {
+                state.check_schedules(&imports);
+                state.check_due_logins(&imports);
+                state.give_notices(&imports);
+            }
+            Message::Finished { account, job, done } => {
+                state.finished(&imports, account, job, done);
+                state.give_notices(&imports);
+            }
         }
         Ok(())
     }
@@ -303,6 +331,73 @@ impl State {
             self.request(imports, RefreshRequest { follows: true, ..RefreshRequest::of(account) });
         }
         self.start_next(imports);
+    }
+
+    fn check_login(&mut self, imports: &Imports, account: AccountId, profile: ProfileId) -> LoginCheckStart {
+        let accounts = imports.models.accounts.load();
+        let known = accounts.get(account.0).filter(|it| it.profiles.iter().any(|it| it.id == profile));
+        match known {
+            None => LoginCheckStart::NoSuchProfile,
+            Some(known) if known.list.panel().is_none() => LoginCheckStart::NoPanel,
+            Some(_) if self.checking.contains_key(&account) => LoginCheckStart::AlreadyRunning,
+            Some(_) => {
+                self.start_check(imports, account, vec![profile]);
+                LoginCheckStart::Started
+            }
+        }
+    }
+
+    /// Starts the checks of logins that are due. A refresh checks that of its account itself.
+    fn check_due_logins(&mut self, imports: &Imports) {
+        let now = (imports.now)();
+        for account in imports.models.accounts.load().iter() {
+            if self.checking.len() >= CHECKING_MAX {
+                return;
+            }
+            if self.checking.contains_key(&account.id) || self.job_of(account.id).is_some() {
+                continue;
+            }
+            let profiles = logins::due_profiles(&imports.models, account, now);
+            if !profiles.is_empty() {
+                self.start_check(imports, account.id, profiles);
+            }
+        }
+    }
+
+    fn start_check(&mut self, imports: &Imports, account: AccountId, profiles: Vec<ProfileId>) {
+        let (check, myself) = (imports.check.clone(), self.myself.clone());
+        let stop = self.arguments.stop.clone();
+        let task = tokio::spawn(async move {
+            // A task of its own, so that a panic ends nothing else.
+            let check = AbortOnDropHandle::new(tokio::spawn(check(account, profiles)));
+            let _ = stop.run_until_cancelled(check).await;
+            let _ = myself.cast(Message::LoginsChecked { account });
+        });
+        self.checking.insert(account, AbortOnDropHandle::new(task));
+    }
+
+    /// Tells admins which logins end soon.
+    fn give_notices(&mut self, imports: &Imports) {
+        if self.notices.as_ref().is_some_and(|it| !it.is_finished()) {
+            return;
+        }
+        let now = (imports.now)();
+        let due = logins::due_notices(&imports.models, now);
+        if due.is_empty() {
+            return;
+        }
+        let (models, events) = (imports.models.clone(), self.arguments.events.clone());
+        let task = tokio::spawn(async move {
+            for it in due {
+                match logins::record_notice(&models, it, now).await {
+                    Ok(Some(event)) => events.emit(event),
+                    Ok(None) => {}
+                    // The next check tries again.
+                    Err(error) => warn!("failed to record a notice about the end of a login: {error}"),
+                }
+            }
+        });
+        self.notices = Some(AbortOnDropHandle::new(task));
     }
 
     /// Starts the refreshes that are due, and stops those that use an outdated account.

@@ -93,7 +93,7 @@ pub(super) fn compare(job: &Job, list: &ReadList) -> Result<Compared, ImportErro
     let streams = models.store.collection::<Stream>();
     // Read before the first stream, so that later changes are detected.
     let fingerprint = streams.fingerprint_of(owner);
-    let mut known = KnownStreams::new(account.id, account.identity, Rules::new(&account.rules)?);
+    let mut known = KnownStreams::new(account.id, account.identity_in_force(), Rules::new(&account.rules)?);
     known.reserve(streams.len_of(owner));
     streams.for_each_of(owner, |stream: Stream| known.add(&stream))?;
 

@@ -32,6 +32,12 @@ pub enum ImportError {
     /// The data is not a playlist; contains the reason.
     #[error("{0}")]
     NotAPlaylist(String),
+    /// The panel refuses the login, or its answer is not the expected one; contains the reason.
+    #[error("{0}")]
+    Panel(String),
+    /// The file was not uploaded, or was removed.
+    #[error("the uploaded file is missing; upload it again")]
+    NoUpload,
     /// The import needs the confirmation of an admin.
     #[error(
         "the playlist has {now} entries, and the last good one had {before}; nothing changes until an admin confirms it"

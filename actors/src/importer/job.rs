@@ -1,5 +1,6 @@
 //! The options, progress and summary of one import.
 
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use domain::account::Account;
@@ -25,6 +26,8 @@ pub struct ImportOptions {
     pub stop: CancellationToken,
     /// Distinguishes the progress of this import from that of others.
     pub job: Uuid,
+    /// The folder of uploaded playlists; without it, accounts with one cannot be imported.
+    pub uploads: Option<PathBuf>,
     /// Time of the import in milliseconds since 1970, in place of the clock.
     pub at: Option<i64>,
 }
@@ -36,6 +39,7 @@ impl Default for ImportOptions {
             limits: m3u::PlaylistLimits::default(),
             stop: CancellationToken::new(),
             job: Uuid::new_v4(),
+            uploads: None,
             at: None,
         }
     }
@@ -82,10 +86,14 @@ impl ImportSummary {
             text += &format!(" {n_left_out} left out by filters and disabled groups.");
         }
         if *n_problems > 0 {
-            text += &format!(
-                " {n_problems} problems, the first in line {}.",
-                self.problems.first().map_or(0, |it| it.line)
-            );
+            let first = self.problems.first();
+            match first.filter(|it| it.kind == m3u::PlaylistProblemKind::PanelElement) {
+                Some(first) => text += &format!(" {n_problems} problems; {}.", first.text),
+                None => {
+                    let line = first.map_or(0, |it| it.line);
+                    text += &format!(" {n_problems} problems, the first in line {line}.");
+                }
+            }
         }
         text + &self.sync.sentences()
     }

@@ -1,6 +1,6 @@
 //! Messages of the importer.
 
-use domain::ids::AccountId;
+use domain::ids::{AccountId, ProfileId};
 use ractor::RpcReplyPort;
 use uuid::Uuid;
 
@@ -14,6 +14,10 @@ pub(crate) enum Message {
     /// An account changed in a way that affects its playlist. A running refresh is stopped and started again; if none
     /// runs or waits, one starts if `has_new_list`.
     Changed { account: AccountId, has_new_list: bool, reply: RpcReplyPort<()> },
+    /// Asks the panel about the login of a profile now.
+    CheckLogin { account: AccountId, profile: ProfileId, reply: RpcReplyPort<LoginCheckStart> },
+    /// A check of logins of this account ended.
+    LoginsChecked { account: AccountId },
     /// Starts scheduled refreshes that are due.
     CheckSchedules,
     /// A refresh ended.
@@ -35,4 +39,15 @@ pub enum RefreshStart {
     Inactive,
     /// The account has no playlist; its streams are created manually.
     NoList,
+}
+
+/// The reply to a request to check a login.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum LoginCheckStart {
+    Started,
+    /// A check of this account is already running.
+    AlreadyRunning,
+    NoSuchProfile,
+    /// The account has no panel that could be asked.
+    NoPanel,
 }

@@ -9,7 +9,9 @@ mod compare;
 mod error;
 mod job;
 mod landing;
+mod logins;
 mod message;
+mod panel;
 mod progress;
 mod reading;
 mod run;
@@ -19,18 +21,19 @@ mod sync;
 #[cfg(test)]
 mod tests;
 
+use std::path::PathBuf;
 use std::sync::Arc;
 
-use domain::ids::AccountId;
+use domain::ids::{AccountId, ProfileId};
 use storage::Models;
 
-#[cfg(test)]
-pub(crate) use self::actor::Work;
 pub(crate) use self::actor::{Actor, Arguments, Imports};
+#[cfg(test)]
+pub(crate) use self::actor::{CheckLogins, Work};
 pub use self::error::ImportError;
 pub use self::job::{ImportOptions, ImportSummary, SyncSummary};
 pub(crate) use self::message::Message;
-pub use self::message::RefreshStart;
+pub use self::message::{LoginCheckStart, RefreshStart};
 pub(crate) use self::progress::RefreshProgress;
 pub use self::progress::{RefreshPhase, RefreshStatus};
 pub use self::run::import;
@@ -72,6 +75,19 @@ impl Importer {
         self.address.ask(ANSWER_TIMEOUT, |reply| Message::Changed { account, has_new_list, reply }).await
     }
 
+    /// Asks the panel about the login of a profile now. Replies immediately; the profile's `ProfileInfo` contains the
+    /// answer.
+    ///
+    /// # Errors
+    /// The gateway is stopping.
+    pub async fn check_login(
+        &self,
+        account: AccountId,
+        profile: ProfileId,
+    ) -> Result<LoginCheckStart, AskError> {
+        self.address.ask(ANSWER_TIMEOUT, |reply| Message::CheckLogin { account, profile, reply }).await
+    }
+
     /// Returns the running, waiting and recently finished refreshes; one row per account.
     pub fn progress(&self) -> Vec<RefreshStatus> {
         self.progress.all()
@@ -84,13 +100,25 @@ impl Importer {
 }
 
 impl Imports {
+    /// Checks no logins.
+    #[cfg(test)]
+    pub(crate) fn no_checks() -> Arc<CheckLogins> {
+        Arc::new(|_, _| Box::pin(std::future::ready(())))
+    }
+
     /// Creates the production implementation of imports.
-    pub(crate) fn of(models: Models, fetch: Fetch) -> Self {
-        let own = models.clone();
-        let work = Arc::new(move |account, options, report| {
-            let (models, fetch) = (own.clone(), fetch.clone());
+    pub(crate) fn of(models: Models, fetch: Fetch, uploads: PathBuf) -> Self {
+        let (own, client) = (models.clone(), fetch.clone());
+        let work = Arc::new(move |account, options: ImportOptions, report| {
+            let (models, fetch) = (own.clone(), client.clone());
+            let options = ImportOptions { uploads: Some(uploads.clone()), ..options };
             Box::pin(async move { import(&models, &fetch, account, options, report).await }) as _
         });
-        Self { models, work, now: Arc::new(now_ms) }
+        let own = models.clone();
+        let check = Arc::new(move |account, profiles: Vec<ProfileId>| {
+            let (models, fetch) = (own.clone(), fetch.clone());
+            Box::pin(async move { logins::check_all(&models, &fetch, account, &profiles, now_ms).await }) as _
+        });
+        Self { models, work, check, now: Arc::new(now_ms) }
     }
 }

@@ -21,6 +21,7 @@ use tracing::warn;
 use super::error::ImportError;
 use super::job::{ImportOptions, ImportSummary, Job, Reporter};
 use super::landing::{self, Landing};
+use super::panel;
 use super::progress::{RefreshPhase, RefreshStatus};
 use super::reading::{self, ReadList};
 use super::{compare, sync};
@@ -83,6 +84,14 @@ fn begin(models: &Models, account: AccountId) -> Result<Arc<Account>, ImportErro
 async fn work(fetch: &Fetch, job: Job) -> Result<ImportSummary, ImportError> {
     let stop = job.stop.clone();
     let source = match &job.account.list {
+        PlaylistLocation::Panel(login) => {
+            let login = login.clone();
+            return panel::work(fetch, job, login).await;
+        }
+        PlaylistLocation::Upload(name) => {
+            let folder = job.options.uploads.as_ref().ok_or(ImportError::NoUpload)?;
+            PlaylistSource::Uploaded(folder.join(name))
+        }
         PlaylistLocation::Url(url) => {
             let reach = Reach::typed(job.account.allowed_networks);
             PlaylistSource::Url(url.clone(), job.account.headers.clone(), reach)
@@ -97,14 +106,18 @@ async fn work(fetch: &Fetch, job: Job) -> Result<ImportSummary, ImportError> {
 
 /// The part of an import that may block.
 fn run(job: &Job, bytes: PlaylistBytes) -> Result<ImportSummary, ImportError> {
-    let list = reading::read(job, bytes)?;
-    guard(job, &list)?;
+    import_list(job, &reading::read(job, bytes)?)
+}
+
+/// Checks a list that was read, and writes its differences.
+pub(super) fn import_list(job: &Job, list: &ReadList) -> Result<ImportSummary, ImportError> {
+    guard(job, list)?;
     let mut bulk = None;
     loop {
         job.reporter.update(|it| it.phase = RefreshPhase::Comparing);
-        let compared = compare::compare(job, &list)?;
+        let compared = compare::compare(job, list)?;
         compared.check_losses(job)?;
-        let (vanishing, mut imported) = (compared.vanishing, compared.imported(&list));
+        let (vanishing, mut imported) = (compared.vanishing, compared.imported(list));
         job.reporter.update(|it| {
             it.phase = RefreshPhase::Writing;
             it.entries = imported.n_entries;
@@ -112,7 +125,7 @@ fn run(job: &Job, bytes: PlaylistBytes) -> Result<ImportSummary, ImportError> {
             it.n_changed = imported.n_changed;
             it.n_gone = imported.n_stale + imported.n_removed;
         });
-        match landing::land(job, &list, compared, &imported, bulk)? {
+        match landing::land(job, list, compared, &imported, bulk)? {
             Landing::Done(selection) => {
                 sync::sync(job, &selection, vanishing, &mut imported)?;
                 return Ok(imported);

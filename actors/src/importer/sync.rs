@@ -73,7 +73,8 @@ pub(super) fn sync(
             cleanup: OrphanCleanup::of(&job.account),
             groups: &groups,
             streams: streams(&job.models, account, &groups, |stream| {
-                let is_wanted = selection.would_keep(&stream.provider, &stream.rule);
+                let is_wanted =
+                    stream.content().is_live() && selection.would_keep(&stream.provider, &stream.rule);
                 is_wanted && stream.last_seen.is_none_or(|then| !at.is_over(then))
             })?,
             packed: None,

@@ -94,7 +94,12 @@ impl Turns {
             })
         });
         let now = Arc::new(move || START + i64::try_from(began.elapsed().as_millis()).unwrap());
-        scenario.system.set_imports(Imports { models: models.clone(), work, now });
+        scenario.system.set_imports(Imports {
+            models: models.clone(),
+            work,
+            check: Imports::no_checks(),
+            now,
+        });
         let importer = scenario.system.importer();
         Self { scenario, importer, models, begun, n_at_once, ends }
     }

@@ -27,6 +27,7 @@ mod soak;
 #[cfg(test)]
 mod tests;
 
+use std::path::PathBuf;
 use std::sync::atomic::AtomicU64;
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
@@ -242,10 +243,10 @@ impl System {
         Importer::new(self.state.addresses.importer.clone(), self.state.refresh_progress.clone())
     }
 
-    /// Starts refreshing the playlists of these accounts, by schedule and on request. Only the first call has an
-    /// effect.
-    pub fn import_into(&self, models: Models, fetch: Fetch) {
-        self.set_imports(Imports::of(models, fetch));
+    /// Starts refreshing the playlists of these accounts, by schedule and on request. `uploads` is the folder of uploaded
+    /// playlists. Only the first call has an effect.
+    pub fn import_into(&self, models: Models, fetch: Fetch, uploads: PathBuf) {
+        self.set_imports(Imports::of(models, fetch, uploads));
     }
 
     pub(crate) fn set_imports(&self, imports: Imports) {

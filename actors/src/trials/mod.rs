@@ -374,6 +374,7 @@ fn stream_at(url: SourceUrl) -> Stream {
         group: None,
         logo: None,
         number: None,
+        content: Default::default(),
     };
     Stream::new(StreamId(0), NO_ACCOUNT, facts, 0)
 }

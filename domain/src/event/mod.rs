@@ -118,6 +118,17 @@ pub enum EventBody {
         attempt: CallerRef,
         reason: String,
     },
+    /// The credentials of an account profile end soon, or have ended. Once per end and number of days; not for
+    /// subscribers.
+    AccountExpiring {
+        account: RefreshRef,
+        profile_id: u32,
+        profile_name: String,
+        /// Milliseconds since 1970.
+        expires_at: i64,
+        /// At most this many days are left; 0 if none is.
+        days: u32,
+    },
     /// The store refuses writes. Not for subscribers: their integrations are in the store.
     StoreStopped {
         /// The cause, and the remedy.
@@ -233,6 +244,7 @@ impl EventBody {
             Self::LoginFailed { .. } => "login_failed",
             Self::EpgBlocked { .. } => "epg_blocked",
             Self::M3uBlocked { .. } => "m3u_blocked",
+            Self::AccountExpiring { .. } => "account_expiring",
             Self::StoreStopped { .. } => "store_stopped",
             Self::StoreResumed => "store_resumed",
             Self::AccountExpiring { .. } => "account_expiring",
@@ -258,6 +270,7 @@ impl EventBody {
             | Self::LoginFailed { .. }
             | Self::EpgBlocked { .. }
             | Self::M3uBlocked { .. }
+            | Self::AccountExpiring { .. }
             | Self::StoreStopped { .. }
             | Self::StoreResumed
             | Self::AccountExpiring { .. }
@@ -355,6 +368,14 @@ fn body<M: SerializeMap>(map: &mut M, event: &EventBody) -> Result<(), M::Error>
             map.serialize_entry("client_ip", &attempt.ip)?;
             map.serialize_entry("user_agent", &attempt.user_agent)?;
             map.serialize_entry("reason", reason)
+        }
+        EventBody::AccountExpiring { account, profile_id, profile_name, expires_at, days } => {
+            map.serialize_entry("account_id", &account.id)?;
+            map.serialize_entry("account_name", &account.name)?;
+            map.serialize_entry("profile_id", profile_id)?;
+            map.serialize_entry("profile_name", profile_name)?;
+            map.serialize_entry("exp_date", &iso_millis(*expires_at))?;
+            map.serialize_entry("days", days)
         }
         EventBody::StoreStopped { reason } => map.serialize_entry("reason", reason),
         EventBody::StoreResumed => Ok(()),

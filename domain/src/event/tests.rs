@@ -89,6 +89,13 @@ fn all() -> Vec<EventBody> {
         EventBody::LoginFailed { attempt: caller(), reason: reason() },
         EventBody::EpgBlocked { attempt: caller(), reason: reason() },
         EventBody::M3uBlocked { attempt: caller(), reason: reason() },
+        EventBody::AccountExpiring {
+            account: source(),
+            profile_id: 3,
+            profile_name: "second".to_owned(),
+            expires_at: 1_893_456_000_000,
+            days: 7,
+        },
         EventBody::StoreStopped { reason: reason() },
         EventBody::StoreResumed,
     ]
@@ -102,7 +109,7 @@ fn payload(body: EventBody) -> Value {
 fn the_fifteen_events_have_the_names_of_the_api() {
     let names: Vec<_> = all().iter().map(EventBody::name).collect();
     assert_eq!(names[..15], EventBody::NAMES);
-    assert_eq!(names[15..], ["store_stopped", "store_resumed"]);
+    assert_eq!(names[15..], ["account_expiring", "store_stopped", "store_resumed"]);
 }
 
 #[test]
@@ -170,6 +177,7 @@ fn keys_of(name: &str) -> [&'static str; 2] {
             [CLIENT, "channel_number client_id username reason duration_seconds# duration# bytes_sent#"]
         }
         "login_failed" | "epg_blocked" | "m3u_blocked" => ["client_ip user_agent", "user reason"],
+        "account_expiring" => ["", "account_id# account_name profile_id# profile_name exp_date days#"],
         "store_stopped" => ["", "reason"],
         "store_resumed" => ["", ""],
         _ => panic!("no such event: {name}"),

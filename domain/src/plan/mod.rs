@@ -138,7 +138,7 @@ impl SlotPool {
             account: account.id,
             account_name: account.name.clone(),
             profile: profile.id,
-            max_streams: profile.max_streams,
+            max_streams: profile.limit(),
             release_delay: account.release_delay,
             changed_at: account.updated_at,
             shared: members.map(|it| SharedPool::new(it, profile)),

@@ -36,7 +36,7 @@ impl StreamReaders {
         profile: &StreamProfile,
         headers: &RequestHeaders,
     ) -> Result<(Delivery, Option<Argv>), Unplayable> {
-        if url.is_file() && matches!(list, PlaylistLocation::Url(_)) {
+        if url.is_file() && list.is_foreign() {
             return Err(Unplayable::LOCAL_FILE);
         }
         match profile.delivery {
@@ -83,7 +83,9 @@ fn is_for_programs(url: &SourceUrl, list: &PlaylistLocation) -> bool {
     let is_allowed = match list {
         PlaylistLocation::File(_) => !url.scheme().is_empty(),
         PlaylistLocation::None => url.is_network() || url.is_file(),
-        PlaylistLocation::Url(_) => url.is_network(),
+        PlaylistLocation::Url(_) | PlaylistLocation::Panel(_) | PlaylistLocation::Upload(_) => {
+            url.is_network()
+        }
     };
     is_allowed && !url.expose().contains('\0')
 }

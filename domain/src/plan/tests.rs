@@ -14,6 +14,7 @@ fn stream(id: u32, account: u32, url: &str) -> Stream {
         group: None,
         logo: None,
         number: None,
+        content: Default::default(),
     };
     Stream::new(StreamId(id), AccountId(account), properties, 0)
 }

@@ -129,7 +129,7 @@ pub fn channel_uuid(tvg_id: Option<&str>, name: &str) -> Uuid {
 
 /// Returns whether a text is an id. Some providers write one of these words into every entry, which would combine all
 /// their channels into one.
-pub(super) fn is_id(text: &str) -> bool {
+pub(crate) fn is_id(text: &str) -> bool {
     !["", "0", "-", "-1", "none", "null", "undefined", "unknown", "n/a"]
         .iter()
         .any(|it| text.eq_ignore_ascii_case(it))

@@ -2,6 +2,7 @@
 //! without a store ([`catalogue`]), and the writer ([`write`](mod@write)).
 
 pub mod catalogue;
+pub mod content;
 pub mod delta;
 pub mod filters;
 pub mod m3u;

@@ -118,6 +118,7 @@ mod tests {
             group: None,
             logo: Some("http://l/1.png".to_owned()),
             number: None,
+            content: Default::default(),
         }
     }
 

@@ -14,6 +14,7 @@ use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::sync::Arc;
 
 use crate::ids::{AccountId, StreamId};
+use crate::playlist::content::StreamContent;
 use crate::stream::Stream;
 
 pub use self::query::{StreamOrder, StreamPage, StreamQuery};
@@ -41,6 +42,7 @@ struct Row {
     tvg_id: String,
     /// As written; empty if there is none.
     group: String,
+    content: StreamContent,
     is_stale: bool,
 }
 
@@ -51,6 +53,7 @@ impl Row {
             name: stream.name().to_lowercase(),
             tvg_id: stream.tvg_id().unwrap_or_default().to_lowercase(),
             group: stream.group().unwrap_or_default().to_owned(),
+            content: stream.content(),
             is_stale: stream.is_stale(),
         }
     }

@@ -7,6 +7,7 @@ use memchr::memmem::Finder;
 
 use super::{Row, Shard, StreamSnapshot};
 use crate::ids::{AccountId, StreamId};
+use crate::playlist::content::StreamContent;
 
 /// The filters and the order of a query. The default returns all streams by id.
 ///
@@ -26,6 +27,8 @@ pub struct StreamQuery {
     /// Excludes these streams.
     pub without: Option<HashSet<StreamId>>,
     pub hide_stale: bool,
+    /// Any of these contents.
+    pub contents: Option<Vec<StreamContent>>,
     pub order: StreamOrder,
     pub descending: bool,
 }
@@ -228,6 +231,7 @@ struct RowValues<'a> {
     tvg_id: &'a [u8],
     group: &'a str,
     group_lower: std::borrow::Cow<'a, str>,
+    content: StreamContent,
     is_stale: bool,
 }
 
@@ -238,6 +242,7 @@ impl<'a> RowValues<'a> {
             tvg_id: row.tvg_id.as_bytes(),
             group: &row.group,
             group_lower: row.group.to_lowercase().into(),
+            content: row.content,
             is_stale: row.is_stale,
         }
     }
@@ -248,6 +253,7 @@ impl<'a> RowValues<'a> {
             tvg_id: shard.tvg_id(row),
             group: shard.group(row),
             group_lower: shard.group_lower(row).into(),
+            content: shard.content(row),
             is_stale: shard.is_stale(row),
         }
     }
@@ -286,6 +292,7 @@ impl<'a> Matcher<'a> {
             })
             && self.query.groups.as_ref().is_none_or(|it| it.contains(row.group))
             && !(self.query.hide_stale && row.is_stale)
+            && self.query.contents.as_ref().is_none_or(|it| it.contains(&row.content))
     }
 
     /// Does the same for all rows of a shard at once: removes the marks of rows that do not match.
@@ -310,6 +317,12 @@ impl<'a> Matcher<'a> {
         }
         if let Some(groups) = &self.query.groups {
             keep(&|found| shard.mark_groups(|name, _| groups.contains(name), found));
+        }
+        if let Some(contents) = &self.query.contents {
+            marks
+                .iter_mut()
+                .enumerate()
+                .for_each(|(row, mark)| *mark &= contents.contains(&shard.content(row)));
         }
         if self.query.hide_stale {
             marks.iter_mut().enumerate().for_each(|(row, mark)| *mark &= !shard.is_stale(row));

@@ -7,6 +7,7 @@ use memchr::memmem::Finder;
 
 use super::{Row, StreamCounts, StreamOrder};
 use crate::ids::{AccountId, StreamId};
+use crate::playlist::content::StreamContent;
 use crate::stream::Stream;
 
 /// The streams of one account. Rows are in the order in which they were added.
@@ -20,6 +21,7 @@ pub struct Shard {
     /// Index of each row's group in `group_names`.
     groups: Vec<u32>,
     group_names: Vec<GroupName>,
+    contents: Vec<StreamContent>,
     stale: Vec<bool>,
     n_stale: usize,
     by_name: OnceLock<Vec<u32>>,
@@ -50,6 +52,7 @@ impl ShardBuilder {
             tvg_ids: Column::default(),
             groups: Vec::new(),
             group_names: Vec::new(),
+            contents: Vec::new(),
             stale: Vec::new(),
             n_stale: 0,
             by_name: OnceLock::new(),
@@ -73,6 +76,7 @@ impl ShardBuilder {
         shard.names.push(&row.name);
         shard.tvg_ids.push(&row.tvg_id);
         shard.groups.push(number);
+        shard.contents.push(row.content);
         shard.stale.push(row.is_stale);
         shard.n_stale += usize::from(row.is_stale);
     }
@@ -88,6 +92,7 @@ impl ShardBuilder {
         shard.names.shrink_to_fit();
         shard.tvg_ids.shrink_to_fit();
         shard.groups.shrink_to_fit();
+        shard.contents.shrink_to_fit();
         shard.stale.shrink_to_fit();
         self.shard
     }
@@ -141,6 +146,10 @@ impl Shard {
 
     pub(super) fn group_lower(&self, row: usize) -> &str {
         &self.group_names[self.groups[row] as usize].lower
+    }
+
+    pub(super) fn content(&self, row: usize) -> StreamContent {
+        self.contents[row]
     }
 
     pub(super) fn is_stale(&self, row: usize) -> bool {
@@ -211,7 +220,7 @@ impl Shard {
         let kept = [&self.by_name, &self.by_tvg_id, &self.by_group];
         let kept: usize = kept.iter().filter_map(|it| it.get()).map(|it| it.len() * 4).sum();
         let groups: usize = self.group_names.iter().map(|it| size_of_val(it) + it.name.len() * 2).sum();
-        let rows = self.len() * (size_of::<StreamId>() + 4 + 1) + self.by_id.len() * 4;
+        let rows = self.len() * (size_of::<StreamId>() + 4 + 1 + 1) + self.by_id.len() * 4;
         rows + self.names.bytes() + self.tvg_ids.bytes() + groups + kept
     }
 }

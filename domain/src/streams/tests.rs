@@ -18,6 +18,7 @@ fn stream(id: u32, account: u32, text: &str) -> Stream {
         group: parts.next(),
         logo: None,
         number: None,
+        content: StreamContent::ALL[id as usize % 4],
     };
     let mut stream = Stream::new(StreamId(id), AccountId(account), properties, 0);
     stream.last_seen = text.starts_with('~').then_some(0);
@@ -166,6 +167,7 @@ fn naive(streams: &BTreeMap<StreamId, Stream>, query: &StreamQuery) -> Vec<Strea
                 && query.groups.as_ref().is_none_or(|names| names.contains(it.group().unwrap_or_default()))
                 && query.accounts.as_ref().is_none_or(|accounts| accounts.contains(&it.account))
                 && !(query.hide_stale && it.is_stale())
+                && query.contents.as_ref().is_none_or(|contents| contents.contains(&it.content()))
         })
         .collect();
     found.sort_by_key(|it| {
@@ -202,6 +204,8 @@ fn query() -> impl Strategy<Value = StreamQuery> {
         0.3,
         vec((1u32..5).prop_map(AccountId), 0..3).prop_map(|it| it.into_iter().collect()),
     );
+    let contents =
+        proptest::option::weighted(0.3, vec(proptest::sample::select(&StreamContent::ALL[..]), 0..3));
     let order = prop_oneof![
         Just(StreamOrder::Id),
         Just(StreamOrder::Name),
@@ -211,12 +215,12 @@ fn query() -> impl Strategy<Value = StreamQuery> {
     ];
     (
         (set(), needle(), needle(), needle(), groups),
-        (accounts, set(), set(), any::<bool>(), order, any::<bool>()),
+        (accounts, set(), set(), any::<bool>(), contents, order, any::<bool>()),
     )
         .prop_map(
             |(
                 (ids, name, tvg_id, search, groups),
-                (accounts, only, without, hide_stale, order, descending),
+                (accounts, only, without, hide_stale, contents, order, descending),
             )| StreamQuery {
                 ids,
                 name,
@@ -227,6 +231,7 @@ fn query() -> impl Strategy<Value = StreamQuery> {
                 only,
                 without,
                 hide_stale,
+                contents,
                 order,
                 descending,
             },

@@ -244,6 +244,7 @@ mod tests {
             group: None,
             logo: None,
             number: None,
+            content: Default::default(),
         };
         Stream::new(StreamId(id), AccountId(account), facts, 0)
     }

@@ -11,6 +11,7 @@ use domain::channel::Channel;
 use domain::group::Group;
 use domain::lineup::Lineup;
 use domain::logo::Logo;
+use domain::panel::ProfileInfo;
 use domain::server_group::{ServerGroup, ServerGroupMembers};
 use domain::setting::CoreSetting;
 use domain::stream_profile::StreamProfile;
@@ -34,6 +35,7 @@ pub struct Models {
     pub accounts: View<Table<Account>>,
     pub account_groups: View<Table<AccountGroup>>,
     pub refreshes: View<Table<RefreshRecord>>,
+    pub profile_infos: View<Table<ProfileInfo>>,
     pub channels: View<Table<Channel>>,
     pub groups: View<Table<Group>>,
     pub lineups: View<Table<Lineup>>,
@@ -55,6 +57,7 @@ impl Models {
             accounts: store.table()?,
             account_groups: store.table()?,
             refreshes: store.table()?,
+            profile_infos: store.table()?,
             channels: store.table()?,
             groups: store.table()?,
             lineups: store.table()?,

@@ -9,6 +9,7 @@ mod health;
 mod lineup;
 mod login;
 mod logo;
+mod profile_info;
 mod refresh;
 mod server_group;
 mod setting;
@@ -38,6 +39,7 @@ pub fn schema() -> Schema {
         .with::<domain::health::StreamHealth>()
         .with::<domain::login::DeviceLogin>()
         .with::<domain::logo::Logo>()
+        .with::<domain::panel::ProfileInfo>()
         .with::<domain::secret::ServerKeys>()
         .with::<domain::server_group::ServerGroup>()
         .with::<domain::setting::CoreSetting>()

@@ -27,6 +27,7 @@ use domain::ids::{
 use domain::lineup::Lineup;
 use domain::login::DeviceLogin;
 use domain::logo::Logo;
+use domain::panel::{ExpiryNotice, LoginState, ProfileInfo};
 use domain::secret::{Secret, ServerKeys};
 use domain::server_group::ServerGroup;
 use domain::setting::CoreSetting;
@@ -110,6 +111,19 @@ fn refresh() -> RefreshRecord {
     }
 }
 
+fn profile_info() -> ProfileInfo {
+    let user_info = json!({ "status": "Active", "exp_date": "1893456000", "max_connections": 2 });
+    ProfileInfo {
+        state: LoginState::Active,
+        user_info: user_info.as_object().unwrap().clone(),
+        answered_at: Some(1_700_000_000_000),
+        tried_at: 1_700_000_000_001,
+        error: "an empty answer".to_owned(),
+        notice: Some(ExpiryNotice { expires_at: 1_893_456_000_000, days: 7 }),
+        ..ProfileInfo::new(ProfileId(2), AccountId(2))
+    }
+}
+
 fn channel() -> Channel {
     Channel {
         number: Some("4.1".parse().unwrap()),
@@ -168,6 +182,7 @@ fn stream(id: u32) -> Stream {
         group: Some("Free".to_owned()),
         logo: Some("http://tv.example/logo.png".to_owned()),
         number: Some("7".parse().unwrap()),
+        content: Default::default(),
     };
     Stream {
         rule: StreamOverrides { name: Some("by rule".to_owned()), ..StreamOverrides::default() },
@@ -281,6 +296,7 @@ fn now() -> Vec<Value> {
         written(&server_group()),
         written(&server_keys()),
         written(&login()),
+        written(&profile_info()),
         written(&setting()),
         written(&stream(1)),
         written(&stream_profile()),
@@ -353,6 +369,7 @@ fn records_of_every_released_version_still_decode() {
             ServerKeys::COLLECTION => reads::<ServerKeys>(line),
             DeviceLogin::COLLECTION => reads::<DeviceLogin>(line),
             CoreSetting::COLLECTION => reads::<CoreSetting>(line),
+            ProfileInfo::COLLECTION => reads::<ProfileInfo>(line),
             Stream::COLLECTION => reads::<Stream>(line),
             StreamProfile::COLLECTION => reads::<StreamProfile>(line),
             User::COLLECTION => reads::<User>(line),

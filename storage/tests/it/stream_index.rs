@@ -20,6 +20,7 @@ fn stream(id: u32, account: u32, name: &str) -> Stream {
         group: Some(format!("group {}", id % 3)),
         logo: None,
         number: None,
+        content: Default::default(),
     };
     Stream::new(StreamId(id), AccountId(account), facts, 0)
 }

@@ -7,6 +7,7 @@ pub mod browser;
 pub mod client;
 pub mod gateway;
 pub mod hostile;
+pub mod panel;
 pub mod random;
 pub mod signal;
 pub mod tools;

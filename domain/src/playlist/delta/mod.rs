@@ -20,6 +20,7 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 use crate::account::StreamIdentity;
 use crate::ids::{AccountId, StreamId};
 use crate::playlist::catalogue::is_id;
+use crate::playlist::content;
 use crate::playlist::m3u::PlaylistEntry;
 use crate::playlist::rules::Rules;
 use crate::stream::{Stream, StreamOverrides, StreamProperties};
@@ -432,6 +433,7 @@ impl Stream {
 
 /// Converts an entry to the properties of a stream.
 pub fn stream_properties(entry: PlaylistEntry) -> StreamProperties {
+    let content = content::of_entry(&entry);
     StreamProperties {
         name: entry.name,
         url: entry.url,
@@ -440,6 +442,7 @@ pub fn stream_properties(entry: PlaylistEntry) -> StreamProperties {
         group: entry.group,
         logo: entry.tvg_logo,
         number: entry.tvg_chno,
+        content,
     }
 }
 
@@ -463,8 +466,8 @@ fn key(identity: StreamIdentity, properties: &StreamProperties) -> IdentityHash 
 fn fingerprint(properties: &StreamProperties, rule: &StreamOverrides, nth: u32) -> u64 {
     let mut hasher = DefaultHasher::new();
     // By name, so that a new field does not compile until it is handled here.
-    let StreamProperties { name, url, headers, tvg_id, group, logo, number } = properties;
-    (name, url, tvg_id, group, logo, number, nth).hash(&mut hasher);
+    let StreamProperties { name, url, headers, tvg_id, group, logo, number, content } = properties;
+    (name, url, tvg_id, group, logo, number, content, nth).hash(&mut hasher);
     (&headers.user_agent, &headers.referrer, &headers.extra).hash(&mut hasher);
     let StreamOverrides { name, url, tvg_id, group, logo } = rule;
     (name, url, tvg_id, group, logo).hash(&mut hasher);

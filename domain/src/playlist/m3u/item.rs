@@ -144,6 +144,8 @@ pub enum PlaylistProblemKind {
     TooManyEntries,
     /// Everything: this is a web page or an answer of a panel.
     NotAPlaylist,
+    /// An element of a list of a panel. Its line is its position.
+    PanelElement,
     /// All entries from here on: this is the playlist of one HLS stream, and its entries are segments.
     MediaPlaylist,
 }

@@ -15,7 +15,7 @@ mod extinf;
 mod item;
 mod lines;
 mod request_headers;
-mod text;
+pub(crate) mod text;
 
 pub use self::item::{
     PlaylistEntry, PlaylistHeader, PlaylistItem, PlaylistLimits, PlaylistProblem, PlaylistProblemKind,

@@ -266,6 +266,7 @@ mod tests {
                 group: Some(group.to_owned()),
                 logo: None,
                 number: None,
+                content: Default::default(),
             };
             Stream::new(StreamId(id), CUSTOM_ACCOUNT, facts, 0)
         };

@@ -234,6 +234,7 @@ mod tests {
             group: None,
             logo: None,
             number: None,
+            content: Default::default(),
         };
         rest.put([Stream::new(StreamId(7), AccountId(2), facts, 0)]).await;
         rest

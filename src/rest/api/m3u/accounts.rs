@@ -7,6 +7,7 @@ use domain::account::{Account, AccountProfile, PlaylistLocation, REFRESH_INTERVA
 use domain::account_group::AccountGroup;
 use domain::channel::Channel;
 use domain::ids::{AccountId, StreamId};
+use domain::panel::ProfileInfo;
 use domain::stream::Stream;
 use http::StatusCode;
 use resource_derive::Query;
@@ -15,13 +16,17 @@ use storage::records::next_profile_id;
 use tracing::warn;
 
 use super::edit::Change;
+use super::files::{self, PLAYLIST_BYTES_MAX, Saved};
+use super::logins;
 use super::view::{M3UAccountEdit, M3UAccountView, NewM3UAccount};
 use super::{LOCKED, account_groups, find_unlocked, server_groups};
 use crate::http::reply::Refusal;
 use crate::rest::frame::access::{ADMIN, STANDARD};
 use crate::rest::frame::call::Call;
 use crate::rest::frame::list::{Ordering, Page, Search, WholeOrPages, matches};
+use crate::rest::frame::record::set;
 use crate::rest::frame::route::{Created, NoContent, Route};
+use crate::rest::frame::upload::Upload;
 use crate::rest::frame::value::choice;
 
 /// Filters of the list of accounts.
@@ -57,13 +62,16 @@ pub(super) fn routes() -> Vec<Route> {
     vec![
         Route::get(LIST, STANDARD, "Lists playlist accounts.", list),
         Route::post(LIST, ADMIN, "Creates a playlist account and fetches its playlist.", create)
-            .with_properties_body(),
+            .with_properties_body()
+            .with_upload(PLAYLIST_BYTES_MAX),
         Route::get(ONE, STANDARD, "Returns a playlist account.", retrieve),
         Route::put(ONE, ADMIN, "Updates a playlist account.", update)
             .with_properties_body()
+            .with_upload(PLAYLIST_BYTES_MAX)
             .refuses(StatusCode::BAD_REQUEST, IS_LOCKED),
         Route::patch(ONE, ADMIN, "Partially updates a playlist account.", update)
             .with_properties_body()
+            .with_upload(PLAYLIST_BYTES_MAX)
             .refuses(StatusCode::BAD_REQUEST, IS_LOCKED),
         Route::delete(ONE, ADMIN, "Deletes a playlist account with its streams.", delete)
             .refuses(StatusCode::BAD_REQUEST, IS_LOCKED),
@@ -94,8 +102,13 @@ async fn retrieve(call: Call) -> Result<M3UAccountView, Refusal> {
     call.retrieve(&call.app.models.accounts.load())
 }
 
-async fn create(call: Call, new: NewM3UAccount) -> Result<Created<M3UAccountView>, Refusal> {
+async fn create(
+    call: Call,
+    (new, file): (NewM3UAccount, Option<Upload>),
+) -> Result<Created<M3UAccountView>, Refusal> {
     let change = Change::of(new.into(), &PlaylistLocation::None).await?;
+    let saved = saved(&call, &change, file).await?;
+    let list = saved.as_ref().map(|it| PlaylistLocation::Upload(it.name.clone()));
     let at = now_ms();
     let account = call
         .write(move |write| {
@@ -105,15 +118,22 @@ async fn create(call: Call, new: NewM3UAccount) -> Result<Created<M3UAccountView
             account.schedule.interval_hours = REFRESH_INTERVAL_HOURS;
             change.apply(&mut account);
             server_groups::check(write, &account)?;
+            set(&mut account.list, list);
             write.put(&account)?;
             Ok(account)
         })
         .await?;
+    if let Some(saved) = saved {
+        saved.keep();
+    }
     refresh_if_possible(&call, &account, true).await;
     Ok(Created(call.render(&account)?))
 }
 
-async fn update(call: Call, edit: M3UAccountEdit) -> Result<M3UAccountView, Refusal> {
+async fn update(
+    call: Call,
+    (edit, file): (M3UAccountEdit, Option<Upload>),
+) -> Result<M3UAccountView, Refusal> {
     let id = call.id()?;
     let before = call.app.models.accounts.load().get(id).cloned();
     let before = before.ok_or_else(Refusal::unknown::<Account>)?;
@@ -121,11 +141,17 @@ async fn update(call: Call, edit: M3UAccountEdit) -> Result<M3UAccountView, Refu
         return Err(Refusal::bad_request(LOCKED));
     }
     let change = Change::of(edit, &before.list).await?;
-    let (account, has_new_list, has_new_reading) = call
+    let saved = saved(&call, &change, file).await?;
+    let list = saved.as_ref().map(|it| PlaylistLocation::Upload(it.name.clone()));
+    let (account, before, has_new_list, has_new_reading) = call
         .write(move |write| {
             let before = find_unlocked(write, id)?;
             let mut account = before.clone();
             change.apply(&mut account);
+            set(&mut account.list, list);
+            if account.list != before.list {
+                logins::forget_answers(write, &mut account)?;
+            }
             if account != before {
                 server_groups::check(write, &account)?;
                 account.updated_at = now_ms();
@@ -135,9 +161,15 @@ async fn update(call: Call, edit: M3UAccountEdit) -> Result<M3UAccountView, Refu
             let reading =
                 |it: &Account| (it.headers.clone(), it.allowed_networks, it.rules.clone(), it.identity);
             let has_new_reading = has_new_list || reading(&account) != reading(&before);
-            Ok((account, has_new_list, has_new_reading))
+            Ok((account, before.list, has_new_list, has_new_reading))
         })
         .await?;
+    if let Some(saved) = saved {
+        saved.keep();
+    }
+    if account.list != before {
+        files::remove(&call, &before).await;
+    }
     if has_new_reading {
         refresh_if_possible(&call, &account, has_new_list).await;
     }
@@ -155,9 +187,24 @@ pub(super) async fn refresh_if_possible(call: &Call, account: &Account, has_new_
     }
 }
 
+/// Saves the uploaded playlist of an account. Refuses it beside another location.
+async fn saved(call: &Call, change: &Change, file: Option<Upload>) -> Result<Option<Saved>, Refusal> {
+    match file {
+        None => Ok(None),
+        Some(_) if change.has_location() => {
+            Err(Refusal::field("file", "Give a file, or server_url or file_path, not both."))
+        }
+        Some(file) => Saved::of(call, file).await.map(Some),
+    }
+}
+
 async fn delete(call: Call) -> Result<NoContent, Refusal> {
     let id = call.id()?;
+    let list = call.app.models.accounts.load().get(id).map(|it| it.list.clone());
     while !call.write(move |write| remove_some(write, id, CHANNELS_AT_ONCE)).await? {}
+    if let Some(list) = list {
+        files::remove(&call, &list).await;
+    }
     Ok(NoContent)
 }
 
@@ -187,6 +234,9 @@ pub(super) fn remove_some(write: &mut Write<'_>, id: u32, channels_max: usize) -
     }
     for link in write.by::<AccountGroup>("account", id.to_be_bytes())? {
         write.remove::<AccountGroup>(link.id.0)?;
+    }
+    for profile in &account.profiles {
+        write.remove::<ProfileInfo>(profile.id.0)?;
     }
     write.remove_owner::<Stream>(owner);
     write.remove::<RefreshRecord>(id)?;

@@ -9,19 +9,19 @@ use actors::check_cron;
 use domain::account::{Account, PlaylistLocation, Rule};
 use domain::auto_sync::{ORPHAN_CLEANUP, OrphanCleanup};
 use domain::playlist::rules::Rules;
-use domain::source_url::SourceUrl;
 use domain::stream::RequestHeaders;
 use serde_json::{Map, Value};
 
-use super::text::{AccountType, sentence};
+use super::location::{LocationChange, location_of};
+use super::text::sentence;
 use super::view::{M3UAccountEdit, M3UAccountRuleView};
 use crate::http::reply::Refusal;
-use crate::rest::frame::input::{FieldErrors, NO_FIELD};
+use crate::rest::frame::input::FieldErrors;
 use crate::rest::frame::record::set;
 
 /// A valid edit.
 pub(super) struct Change {
-    list: ListChange,
+    location: LocationChange,
     user_agent: Option<Option<String>>,
     headers: Option<RequestHeaders>,
     rules: Option<Vec<Rule>>,
@@ -29,23 +29,13 @@ pub(super) struct Change {
     others: M3UAccountEdit,
 }
 
-/// Change of the location of the playlist.
-enum ListChange {
-    Stays,
-    Is(PlaylistLocation),
-    /// Removes the location if it is a URL.
-    NoUrl,
-    NoFile,
-    None,
-}
-
 impl Change {
     /// Checks an edit of an account with this list. Checks the file if it is another one.
     pub(super) async fn of(mut edit: M3UAccountEdit, now: &PlaylistLocation) -> Result<Self, Refusal> {
         let mut errors = FieldErrors::default();
-        let list = list_of(&mut edit, &mut errors);
-        if let ListChange::Is(PlaylistLocation::File(path)) = &list
-            && ListChange::Is(PlaylistLocation::File(path.clone())).differs_from(now)
+        let location = location_of(&mut edit, now, &mut errors);
+        if let LocationChange::Is(PlaylistLocation::File(path)) = &location
+            && location.differs_from(now)
             && let Err(message) = check_file(path.clone()).await
         {
             errors.add("file_path", message);
@@ -83,13 +73,18 @@ impl Change {
             Some(Ok(delay)) => Some(delay),
             None => None,
         };
-        Ok(errors.or(Change { list, user_agent, headers, rules, release_delay, others: edit })?)
+        Ok(errors.or(Change { location, user_agent, headers, rules, release_delay, others: edit })?)
+    }
+
+    /// Returns whether it sets the location of the playlist.
+    pub(super) fn has_location(&self) -> bool {
+        matches!(&self.location, LocationChange::Is(list) if *list != PlaylistLocation::None)
     }
 
     /// Applies the edit.
     pub(super) fn apply(self, account: &mut Account) {
         let edit = self.others;
-        self.list.apply(&mut account.list);
+        self.location.apply(&mut account.list);
         set(&mut account.headers.user_agent, self.user_agent);
         if let Some(headers) = self.headers {
             account.headers = RequestHeaders { user_agent: account.headers.user_agent.take(), ..headers };
@@ -107,48 +102,18 @@ impl Change {
         {
             profile.max_streams = max_streams;
         }
+        if let Some(exp_date) = edit.exp_date
+            && let Some(profile) = account.profiles.iter_mut().find(|it| it.is_default)
+        {
+            profile.expires_at = exp_date.map(|it| it.0);
+        }
         set(&mut account.schedule.interval_hours, edit.refresh_interval);
         set(&mut account.schedule.cron, edit.cron_expression);
         set(&mut account.stale_stream_days, edit.stale_stream_days);
         set(&mut account.priority, edit.priority);
         set(&mut account.custom_properties, edit.custom_properties.map(Option::unwrap_or_default));
         set(&mut account.identity, edit.stream_identity.map(|it| it.0));
-        // Only one type of account exists, and reading the field has checked it.
-        let _: Option<AccountType> = edit.account_type;
-    }
-}
-
-impl ListChange {
-    fn differs_from(&self, now: &PlaylistLocation) -> bool {
-        matches!(self, Self::Is(list) if list != now)
-    }
-
-    fn apply(self, list: &mut PlaylistLocation) {
-        match (self, &list) {
-            (Self::Is(other), _) => *list = other,
-            (Self::None, _)
-            | (Self::NoUrl, PlaylistLocation::Url(_))
-            | (Self::NoFile, PlaylistLocation::File(_)) => *list = PlaylistLocation::None,
-            (Self::Stays | Self::NoUrl | Self::NoFile, _) => {}
-        }
-    }
-}
-
-/// Returns the location of the playlist: a URL, a file or none. An empty text means none.
-fn list_of(edit: &mut M3UAccountEdit, errors: &mut FieldErrors) -> ListChange {
-    let url = edit.server_url.take().map(|it| it.map(|it| it.0).filter(|it| !it.is_empty()));
-    let file = edit.file_path.take().map(|it| it.filter(|it| !it.is_empty()));
-    match (url, file) {
-        (Some(Some(_)), Some(Some(_))) => {
-            errors.add(NO_FIELD, "Give server_url or file_path, not both.");
-            ListChange::Stays
-        }
-        (Some(Some(url)), _) => ListChange::Is(PlaylistLocation::Url(SourceUrl::new(url))),
-        (_, Some(Some(path))) => ListChange::Is(PlaylistLocation::File(path)),
-        (Some(None), Some(None)) => ListChange::None,
-        (Some(None), None) => ListChange::NoUrl,
-        (None, Some(None)) => ListChange::NoFile,
-        (None, None) => ListChange::Stays,
+        set(&mut account.enable_vod, edit.enable_vod);
     }
 }
 

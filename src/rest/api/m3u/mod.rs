@@ -7,7 +7,13 @@
 mod account_groups;
 mod accounts;
 mod edit;
+mod expiry;
+mod files;
 mod filters;
+mod location;
+mod logins;
+#[cfg(test)]
+mod panel_tests;
 mod profiles;
 mod refresh;
 mod server_groups;
@@ -28,7 +34,9 @@ pub(super) fn routes() -> Vec<Route> {
     let parts = [
         accounts::routes(),
         account_groups::routes(),
+        files::routes(),
         filters::routes(),
+        logins::routes(),
         profiles::routes(),
         refresh::routes(),
         server_groups::routes(),

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use actors::now_ms;
 use domain::account::{Account, AccountProfile};
 use domain::ids::ProfileId;
+use domain::panel::ProfileInfo;
 use domain::pattern::Pattern;
 use http::StatusCode;
 use resource_derive::{Body, View};
@@ -12,6 +13,7 @@ use serde::Serialize;
 use storage::Write;
 use storage::records::next_profile_id;
 
+use super::logins;
 use super::text::{Exact, sentence};
 use super::view::{AccountLookup, M3UAccountProfileEdit, M3UAccountProfileView, NewM3UAccountProfile};
 use super::{LOCKED, find_unlocked};
@@ -130,6 +132,13 @@ async fn update(call: Call, edit: M3UAccountProfileEdit) -> Result<M3UAccountPro
             let before = profile.clone();
             apply(edit, profile)?;
             let profile = profile.clone();
+            // Another login: what is known of the former one is wrong, and the next check asks again.
+            let login = |it: &AccountProfile| (it.search_pattern.clone(), it.replace_pattern.clone());
+            if login(&profile) != login(&before)
+                && let Some(info) = write.get::<ProfileInfo>(profile_id.0)?
+            {
+                write.put(&info.forget_answer())?;
+            }
             if profile == before {
                 return Ok((account, profile));
             }
@@ -148,6 +157,7 @@ async fn delete(call: Call) -> Result<NoContent, Refusal> {
             return Err(Refusal::bad_request("The default profile of an account cannot be deleted."));
         }
         account.profiles.remove(at);
+        write.remove::<ProfileInfo>(profile_id.0)?;
         account.updated_at = now_ms();
         write.put(&account)?;
         Ok(NoContent)
@@ -185,7 +195,8 @@ fn apply(edit: M3UAccountProfileEdit, profile: &mut AccountProfile) -> Result<()
     set(&mut profile.is_active, edit.is_active);
     set(&mut profile.search_pattern, edit.search_pattern.map(|it| it.0));
     set(&mut profile.replace_pattern, edit.replace_pattern.map(|it| it.0));
-    set(&mut profile.custom_properties, edit.custom_properties.map(Option::unwrap_or_default));
+    let properties = edit.custom_properties.map(Option::unwrap_or_default);
+    set(&mut profile.custom_properties, properties.map(logins::without_answer));
     set(&mut profile.expires_at, edit.exp_date.map(|it| it.map(|it| it.0)));
     match (profile.search_pattern.is_empty(), profile.is_default) {
         (true, false) => errors.add("search_pattern", NEEDED),

@@ -50,6 +50,7 @@ fn stream(id: u32, account: u32) -> Stream {
         group: None,
         logo: None,
         number: None,
+        content: Default::default(),
     };
     Stream::new(StreamId(id), AccountId(account), facts, 0)
 }
@@ -72,14 +73,15 @@ async fn an_account_is_created_with_a_name_alone_updated_by_field_and_deleted() 
     assert_eq!(times[0], times[1]);
     let profile = json!({
         "id": id, "is_default": true, "current_viewers": 0, "name": "Default", "max_streams": 0,
-        "discovered_max_streams": null,
-        "account": { "id": id, "name": "Provider", "account_type": "STD" }, "is_active": true,
+        "panel_max_streams": null, "login_state": null, "login_error": null, "discovered_max_streams": null,
+        "account": { "id": id, "name": "Provider", "account_type": "STD", "is_xtream_codes": false }, "is_active": true,
         "search_pattern": "", "replace_pattern": "", "custom_properties": {}, "exp_date": null,
     });
     let expected = json!({
         "id": id, "locked": false, "server_group": null, "profiles": [profile], "stream_count": 0,
         "stale_stream_count": 0, "status": "idle", "last_message": null, "created_at": null, "updated_at": null,
-        "name": "Provider", "server_url": null, "file_path": null, "account_type": "STD", "is_active": true,
+        "name": "Provider", "server_url": null, "username": null, "file_path": null, "uploaded_file": null, "account_type": "STD",
+        "is_active": true, "enable_vod": false, "exp_date": null, "earliest_expiration": null, "all_expirations": [],
         "max_streams": 0, "user_agent": null, "headers": {},
         "headers_for_all_hosts": false, "allowed_networks": "of_playlist", "refresh_interval": 24, "cron_expression": "",
         "stale_stream_days": 7, "priority": 0, "custom_properties": {}, "stream_identity": "url", "rules": [],
@@ -108,6 +110,7 @@ async fn an_account_is_created_with_a_name_alone_updated_by_field_and_deleted() 
         ("rules", json!([rule])),
         ("release_delay", json!(1.5)),
         ("account_type", json!("STD")),
+        ("enable_vod", json!(true)),
         ("user_agent", Value::Null),
     ] {
         let changed = rest.admin("PATCH", &one, json!({ field: value })).await;
@@ -147,7 +150,8 @@ async fn an_invalid_account_is_refused_by_field() {
         ("file_path", json!("/no/such/list.m3u"), "The file does not exist"),
         ("file_path", json!(folder), "This is not a file."),
         ("file_path", json!("/dev/zero"), "This is not a file."),
-        ("account_type", json!("XC"), "Panel accounts are not supported yet"),
+        ("username", json!("u"), "Only an account of the type XC has it."),
+        ("password", json!("p"), "Only an account of the type XC has it."),
         ("account_type", json!("ZZ"), "This is not a valid choice."),
         ("account_type", json!(7), "This is not a valid choice."),
         ("max_streams", json!(-1), "Ensure this value is greater than or equal to 0."),
@@ -362,8 +366,9 @@ async fn a_profile_is_created_updated_and_deleted_and_its_id_is_not_reused() {
     assert_eq!(made.status, 201, "{}", made.text);
     let (id, path) = (made.body["id"].clone(), format!("{}{}/", profiles(account), made.body["id"]));
     let shown = json!({
-        "id": id, "is_default": false, "current_viewers": 0, "name": "Second", "max_streams": 1, "discovered_max_streams": null, "is_active": true,
-        "account": { "id": account, "name": "a", "account_type": "STD" }, "search_pattern": " u ",
+        "id": id, "is_default": false, "current_viewers": 0, "name": "Second", "max_streams": 1,
+        "panel_max_streams": null, "login_state": null, "login_error": null, "discovered_max_streams": null,
+        "is_active": true, "account": { "id": account, "name": "a", "account_type": "STD", "is_xtream_codes": false }, "search_pattern": " u ",
         "replace_pattern": " v ", "custom_properties": {}, "exp_date": "2031-05-04T07:08:09.000Z",
     });
     assert_eq!(made.body, shown);

@@ -1,6 +1,6 @@
 //! Texts of accounts with special rules of reading.
 
-use domain::account::Rule;
+use domain::account::{PlaylistLocation, Rule};
 use domain::secret::Secret;
 use serde::Serialize;
 use serde_json::Value;
@@ -25,25 +25,31 @@ impl Readable for Exact {
     }
 }
 
-/// `STD`, the only type of account.
+/// Type of an account.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub(crate) enum AccountType {
     #[serde(rename = "STD")]
     Standard,
+    #[serde(rename = "XC")]
+    Panel,
+}
+
+impl AccountType {
+    pub(super) fn of(list: &PlaylistLocation) -> Self {
+        if list.panel().is_some() { Self::Panel } else { Self::Standard }
+    }
 }
 
 impl Shape for AccountType {
-    const KIND: Kind = Kind::Choice(&["STD"]);
+    const KIND: Kind = Kind::Choice(&["STD", "XC"]);
 }
 
 impl Readable for AccountType {
     fn read(value: &Value, _: &Field) -> Result<Self, String> {
         match value.as_str() {
             Some("STD") => Ok(Self::Standard),
-            Some("XC") => {
-                Err("Panel accounts are not supported yet. Use the URL of the account's playlist.".to_owned())
-            }
-            _ => Err("This is not a valid choice. Choose one of: STD.".to_owned()),
+            Some("XC") => Ok(Self::Panel),
+            _ => Err("This is not a valid choice. Choose one of: STD, XC.".to_owned()),
         }
     }
 }

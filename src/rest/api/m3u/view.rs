@@ -11,6 +11,8 @@ use domain::account_group::AccountGroup;
 use domain::egress::AllowedNetworks;
 use domain::group::Group;
 use domain::ids::{AccountId, ProfileId, ServerGroupId};
+use domain::panel::{LoginState, ProfileInfo};
+use domain::secret::Secret;
 use domain::source_url::SourceUrl;
 use domain::stream::{RequestHeaders, Stream};
 use domain::streams::StreamSnapshot;
@@ -21,14 +23,16 @@ use serde_json::{Map, Value};
 use storage::Table;
 
 use super::account_groups::AccountGroupView;
+use super::expiry::{self, ExpirationView};
 use super::filters::{self, M3UFilterView};
+use super::logins;
 use super::text::{AccountType, Exact};
 use crate::app::App;
 use crate::http::reply::Refusal;
 use crate::rest::api::channels::values::ChannelNumberValue;
 use crate::rest::frame::call::Call;
-use crate::rest::frame::record::{Lookup, Render};
-use crate::rest::frame::value::{Named, Time, WebUrl, choice};
+use crate::rest::frame::record::{Lookup, Render, WriteOnly};
+use crate::rest::frame::value::{Named, Time, choice};
 
 /// A playlist account: a subscription with a provider, whose playlist contains streams.
 #[derive(Clone, Debug, Serialize, View)]
@@ -65,22 +69,33 @@ pub(crate) struct M3UAccountView {
     #[field(required, chars_max = 255, example = "Provider")]
     name: String,
     /// URL of the playlist, often with credentials. An account has either this or `file_path`; setting one removes the
-    /// other. Non-admins see only the host.
-    #[field(edit, blank)]
-    server_url: Option<WebUrl>,
+    /// other. For a panel (`XC`), its address in any form: with or without scheme, port and path, or the URL of its
+    /// playlist, which contains the login. Non-admins see only the host.
+    #[field(edit, blank, example = "http://panel.example:8080")]
+    server_url: Option<String>,
+    /// User name at the panel. Only for the type `XC`. Visible to admins only.
+    #[field(edit, blank, chars_max = 255, example = "")]
+    username: Option<String>,
+    /// Password at the panel. Only for the type `XC`; omit it to keep it.
+    #[field(write_only, blank, chars_max = 255)]
+    #[serde(skip)]
+    password: WriteOnly<Option<Secret>>,
     /// Absolute path of the playlist on the gateway's machine. Visible to admins only.
     #[field(edit, blank, example = "")]
     file_path: Option<String>,
     /// Id of the server group, with whose accounts it shares a limit of connections.
     #[field(edit, example = "1")]
     server_group: Option<ServerGroupId>,
-    /// Type of account.
+    /// Name of the uploaded file that is the playlist. Visible to admins only.
+    #[field(example = "")]
+    uploaded_file: Option<String>,
+    /// `STD`: the playlist is a URL or a file. `XC`: a panel, which is asked for its live streams.
     #[field(edit, example = "STD")]
     account_type: AccountType,
     /// Streams of an inactive account are not played, and its playlist is not refreshed.
     #[field(edit)]
     is_active: bool,
-    /// Maximum number of connections with the default profile; 0 means no limit.
+    /// Maximum number of connections with the default profile; 0 means no limit, or that of the panel.
     #[field(edit, example = "1")]
     max_streams: u32,
     /// User agent for all requests to the provider; `null` selects that of the gateway. Visible to admins only.
@@ -112,6 +127,16 @@ pub(crate) struct M3UAccountView {
     /// Accounts with a larger number are preferred.
     #[field(edit, example = "0")]
     priority: i32,
+    /// Whether the films and series of a panel are wanted.
+    #[field(edit)]
+    enable_vod: bool,
+    /// When the credentials of the default profile expire. The panel of an account of the type `XC` determines it.
+    #[field(edit)]
+    exp_date: Option<Time>,
+    /// The first date at which credentials of an active profile expire.
+    earliest_expiration: Option<Time>,
+    /// The profiles whose credentials expire, the first to expire first.
+    all_expirations: Vec<ExpirationView>,
     /// Data of clients. Visible to admins only. `orphan_channel_cleanup` decides which channels that refreshes created are
     /// removed when their stream is gone: `preserve_customized` (the default; those that nobody changed), `always` or
     /// `never`.
@@ -121,7 +146,7 @@ pub(crate) struct M3UAccountView {
     #[field(edit)]
     auto_enable_new_groups_live: bool,
     /// Identity of a stream across refreshes: its URL, or the stream id in a panel URL, which survives a change of
-    /// password or host.
+    /// password or host. Streams of a panel always have the latter.
     #[field(edit, example = "url")]
     stream_identity: Named<StreamIdentity>,
     /// Rules that change the values of the provider, in this order. Visible to admins only.
@@ -170,9 +195,17 @@ pub(crate) struct M3UAccountProfileView {
     /// Unique name in the account.
     #[field(required, chars_max = 255, example = "Second login")]
     name: String,
-    /// Maximum number of connections; 0 means no limit.
+    /// Maximum number of connections; 0 means no limit, or that of the panel.
     #[field(edit, example = "1")]
     max_streams: u32,
+    /// Number of connections that the panel allows; the limit if `max_streams` is 0. `null` if it is unknown.
+    #[field(example = "1")]
+    panel_max_streams: Option<u32>,
+    /// State of the login at the panel; `null` for accounts without one.
+    #[field(example = "active")]
+    login_state: Option<Named<LoginState>>,
+    /// Why the last question about the login failed or was refused; `null` if it succeeded.
+    login_error: Option<String>,
     /// Limit that the gateway discovered because the provider refused another connection; it is treated like a limit
     /// until more streams play at once or the account is changed. `null` if there is none or `max_streams` is set.
     #[field(example = "1")]
@@ -187,10 +220,11 @@ pub(crate) struct M3UAccountProfileView {
     /// Replacement of the search pattern. Visible to admins only.
     #[field(edit, blank, chars_max = 1_024, example = "/live/user2/password2/")]
     replace_pattern: Exact,
-    /// Data of clients. Visible to admins only.
+    /// Data of clients, and what the panel says: `user_info`, `server_info` and `last_refresh`, which cannot be changed.
+    /// Visible to admins only.
     #[field(edit)]
     custom_properties: Option<Map<String, Value>>,
-    /// When the credentials expire, for information only.
+    /// When the credentials expire. The panel of an account of the type `XC` determines it.
     #[field(edit)]
     exp_date: Option<Time>,
 }
@@ -207,7 +241,18 @@ pub(crate) struct M3UAccountNameView {
     /// Type of account.
     #[field(example = "STD")]
     account_type: AccountType,
+    /// Whether the type is `XC`.
+    is_xtream_codes: bool,
 }
+
+choice!(LoginState {
+    Unknown = "unknown",
+    Active = "active",
+    Expired = "expired",
+    Banned = "banned",
+    Disabled = "disabled",
+    Refused = "refused",
+});
 
 choice!(
     /// State of the playlist of an account.
@@ -232,6 +277,7 @@ pub(crate) struct AccountLookup {
     refreshes: Arc<Table<RefreshRecord>>,
     groups: Arc<Table<Group>>,
     account_groups: Arc<Table<AccountGroup>>,
+    infos: Arc<Table<ProfileInfo>>,
     streams: Arc<StreamSnapshot>,
     /// Connections in use by profile.
     connections: HashMap<ProfileId, usize>,
@@ -248,6 +294,7 @@ impl Lookup for AccountLookup {
             refreshes: call.app.models.refreshes.load(),
             groups: call.app.models.groups.load(),
             account_groups: call.app.models.account_groups.load(),
+            infos: call.app.models.profile_infos.load(),
             streams: call.app.models.streams.load(),
             connections,
             app: Arc::clone(&call.app),
@@ -265,8 +312,14 @@ impl Render for Account {
         let (server_url, file_path) = match &self.list {
             PlaylistLocation::Url(url) => (lookup.url(url), None),
             PlaylistLocation::File(path) => (None, lookup.is_admin.then(|| path.clone())),
-            PlaylistLocation::None => (None, None),
+            PlaylistLocation::Panel(login) => (lookup.url(&login.server), None),
+            PlaylistLocation::Upload(_) | PlaylistLocation::None => (None, None),
         };
+        let uploaded_file = match &self.list {
+            PlaylistLocation::Upload(name) => lookup.is_admin.then(|| name.clone()),
+            _ => None,
+        };
+        let username = self.list.panel().filter(|_| lookup.is_admin).map(|it| it.username.clone());
         let mut profiles: Vec<_> = self.profiles.iter().map(|it| (self, it).view(lookup)).collect();
         profiles.sort_by_key(|it| !it.is_default);
         let streams = lookup.app.models.store.collection::<Stream>();
@@ -285,8 +338,11 @@ impl Render for Account {
             updated_at: Time(self.updated_at.max(refresh.map_or(0, |it| it.tried_at))),
             name: self.name.clone(),
             server_url,
+            username,
+            password: WriteOnly::HIDDEN,
             file_path,
-            account_type: AccountType::Standard,
+            uploaded_file,
+            account_type: AccountType::of(&self.list),
             is_active: self.is_active,
             max_streams: self.default_profile().map_or(0, |it| it.max_streams),
             user_agent: lookup.if_admin(|| self.headers.user_agent.clone()),
@@ -297,9 +353,13 @@ impl Render for Account {
             cron_expression: self.schedule.cron.clone(),
             stale_stream_days: self.stale_stream_days,
             priority: self.priority,
+            enable_vod: self.enable_vod,
+            exp_date: self.default_profile().and_then(|it| it.expires_at).map(Time),
+            earliest_expiration: expiry::earliest(self),
+            all_expirations: expiry::all(self),
             custom_properties: Some(lookup.if_admin(|| self.custom_properties.clone())),
             auto_enable_new_groups_live: self.auto_enable_new_groups_live,
-            stream_identity: Named(self.identity),
+            stream_identity: Named(self.identity_in_force()),
             rules: lookup.if_admin(|| self.rules.iter().map(|it| it.view(&())).collect()),
             release_delay: self.release_delay.as_secs_f64(),
         }
@@ -312,6 +372,8 @@ impl Render for (&Account, &AccountProfile) {
 
     fn view(&self, lookup: &AccountLookup) -> M3UAccountProfileView {
         let (account, profile) = self;
+        let info = lookup.infos.get(profile.id.0);
+        let is_panel = account.list.panel().is_some();
         M3UAccountProfileView {
             id: profile.id,
             is_default: profile.is_default,
@@ -319,15 +381,21 @@ impl Render for (&Account, &AccountProfile) {
             account: M3UAccountNameView {
                 id: account.id,
                 name: account.name.clone(),
-                account_type: AccountType::Standard,
+                account_type: AccountType::of(&account.list),
+                is_xtream_codes: account.list.panel().is_some(),
             },
             name: profile.name.clone(),
             max_streams: profile.max_streams,
+            panel_max_streams: Some(profile.panel_max_streams).filter(|it| *it != 0),
+            login_state: info.filter(|_| is_panel).map(|it| Named(it.state)),
+            login_error: info.map(|it| it.error.clone()).filter(|it| !it.is_empty()),
             discovered_max_streams: lookup.app.discovered_limit(account, profile.id),
             is_active: profile.is_active,
             search_pattern: lookup.if_admin(|| Exact(profile.search_pattern.clone())),
             replace_pattern: lookup.if_admin(|| Exact(profile.replace_pattern.clone())),
-            custom_properties: Some(lookup.if_admin(|| profile.custom_properties.clone())),
+            custom_properties: Some(
+                lookup.if_admin(|| logins::with_answer(&profile.custom_properties, info.map(|it| &**it))),
+            ),
             exp_date: profile.expires_at.map(Time),
         }
     }
@@ -384,14 +452,14 @@ impl AccountLookup {
     }
 
     /// Returns the whole URL, or its scheme and host. Returns nothing if the host is unknown.
-    fn url(&self, url: &SourceUrl) -> Option<WebUrl> {
+    fn url(&self, url: &SourceUrl) -> Option<String> {
         if self.is_admin {
-            return Some(WebUrl(url.expose().to_owned()));
+            return Some(url.expose().to_owned());
         }
         // The printed form of a URL ends with an ellipsis.
         let printed = url.to_string();
         let host = printed.trim_end_matches('…');
-        url::Url::parse(host).is_ok_and(|it| it.has_host()).then(|| WebUrl(host.to_owned()))
+        url::Url::parse(host).is_ok_and(|it| it.has_host()).then(|| host.to_owned())
     }
 
     fn headers(&self, headers: &RequestHeaders) -> Map<String, Value> {

@@ -114,6 +114,7 @@ impl NewStream {
             group: found.group.flatten(),
             logo: non_empty(self.logo_url.flatten().map(|it| it.0)),
             number: None,
+            content: Default::default(),
         };
         let id = StreamId(write.next_id::<Stream>()?);
         let mut stream = Stream::new(id, CUSTOM_ACCOUNT, facts, now_ms());

@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use domain::account::Account;
 use domain::ids::{AccountId, ChannelId, StreamId};
+use domain::playlist::content::StreamContent;
 use domain::streams::{StreamOrder, StreamPage, StreamQuery, StreamSnapshot};
 use resource_derive::Query;
 use storage::NotReady;
@@ -15,7 +16,7 @@ use crate::http::reply::Refusal;
 use crate::rest::api::channels::values::{GroupFilter, GroupNames};
 use crate::rest::frame::call::Call;
 use crate::rest::frame::list::{Ordering, Search, matches};
-use crate::rest::frame::value::choice;
+use crate::rest::frame::value::{Named, choice};
 
 /// Filters of the list of streams. A stream must match all of them.
 #[derive(Debug, Query)]
@@ -45,6 +46,9 @@ pub(crate) struct StreamFilters {
     unassigned: Option<bool>,
     /// If true, excludes streams that are missing from the latest playlist.
     hide_stale: Option<bool>,
+    /// Content of the stream; several values are separated by commas.
+    #[field(items_max = 4)]
+    content_type: Option<Vec<Named<StreamContent>>>,
     /// Ids of streams, separated by commas.
     #[field(items_max = 10_000)]
     ids: Option<Vec<StreamId>>,
@@ -110,6 +114,7 @@ impl StreamFilters {
             only,
             without,
             hide_stale: self.hide_stale.unwrap_or(false),
+            contents: self.content_type.map(|it| it.into_iter().map(|it| it.0).collect()),
             order,
             descending,
         };

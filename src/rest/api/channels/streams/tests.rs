@@ -25,6 +25,7 @@ fn stream(id: u32, account: u32, name: &str, group: Option<&str>, tvg_id: Option
         group: group.map(str::to_owned),
         logo: None,
         number: "4.1".parse().ok(),
+        content: Default::default(),
     };
     Stream::new(StreamId(id), AccountId(account), facts, 1_000)
 }

@@ -7,6 +7,7 @@ use domain::account::RefreshRecord;
 use domain::group::Group;
 use domain::health::StreamHealth;
 use domain::ids::{AccountId, GroupId, StreamId, StreamProfileId};
+use domain::playlist::content::StreamContent;
 use domain::stream::Stream;
 use domain::user::UserLevel;
 use resource_derive::View;
@@ -19,7 +20,7 @@ use crate::http::reply::Refusal;
 use crate::rest::api::channels::values::ChannelNumberValue;
 use crate::rest::frame::call::Call;
 use crate::rest::frame::record::{Lookup, Render};
-use crate::rest::frame::value::Time;
+use crate::rest::frame::value::{Named, Time, choice};
 
 /// A stream: one source that a channel can play from.
 #[derive(Clone, Debug, Serialize, View)]
@@ -54,6 +55,10 @@ pub(crate) struct StreamView {
     /// Channel number from the provider.
     #[field(example = "4.1")]
     stream_chno: Option<ChannelNumberValue>,
+    /// Content of the stream, as far as its list shows it. Only live streams become channels without being selected by
+    /// id.
+    #[field(example = "live")]
+    content_type: Named<StreamContent>,
     /// Stream profile; `null` selects that of the channel.
     stream_profile_id: Option<StreamProfileId>,
     /// Stable, unique identifier. Derived from ids, so it reveals no address.
@@ -78,6 +83,13 @@ pub(crate) struct StreamView {
     /// Values of the provider, if an admin or a rule overrides them. `null` for users other than admins.
     provider: Option<ProviderFactsView>,
 }
+
+choice!(StreamContent {
+    Live = "live",
+    Movie = "movie",
+    Series = "series",
+    Separator = "separator",
+});
 
 /// Values of a stream from its provider.
 #[derive(Clone, Debug, Serialize, View)]
@@ -151,6 +163,7 @@ impl Render for Stream {
             channel_group: group.map(|it| it.id),
             channel_group_name: group_name.map(str::to_owned),
             stream_chno: self.provider.number.map(ChannelNumberValue),
+            content_type: Named(self.content()),
             stream_profile_id: self.stream_profile,
             stream_hash: format!("{:08x}{:08x}", self.account.0, self.id.0),
             local_file: None,

@@ -22,6 +22,7 @@ fn stream(id: u32, name: &str, group: Option<&str>, number: Option<&str>) -> Str
         group: group.map(str::to_owned),
         logo: Some(format!("http://tv.example/{id}.png")),
         number: number.map(|it| it.parse().unwrap()),
+        content: Default::default(),
     };
     Stream::new(StreamId(id), CUSTOM_ACCOUNT, facts, 0)
 }

@@ -1,0 +1,235 @@
+//! The elements of a panel's lists.
+
+use std::collections::HashMap;
+
+use serde::Deserialize;
+
+use super::loose::LooseValue;
+use crate::channel::ChannelNumber;
+use crate::group::GROUP_NAME_CHARS_MAX;
+use crate::playlist::catalogue::is_id;
+use crate::playlist::content::{self, StreamContent};
+
+/// Maximum number of categories that are kept. Panels have some hundred.
+pub const CATEGORIES_MAX: usize = 20_000;
+
+/// Maximum length of a name, in characters; the end of a longer one is dropped.
+const NAME_CHARS_MAX: usize = 512;
+/// Maximum length of a guide id, in characters, and of the address of a logo, in bytes; a longer one is dropped.
+const ID_CHARS_MAX: usize = 512;
+const LOGO_BYTES_MAX: usize = 4096;
+
+/// The names of categories by id.
+pub type Categories = HashMap<String, String>;
+
+/// Why an element of a list cannot be used.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub enum ElementProblem {
+    #[error("it is not a JSON object")]
+    NotAnObject,
+    #[error("it has no usable id")]
+    NoId,
+    #[error("it has no name")]
+    NoName,
+    #[error("it is too long")]
+    TooLong,
+    #[error("there are too many")]
+    TooMany,
+}
+
+/// A live stream of a panel.
+#[derive(Debug, Clone, PartialEq)]
+pub struct PanelStream {
+    pub id: u64,
+    /// Never empty.
+    pub name: String,
+    pub logo: Option<String>,
+    pub tvg_id: Option<String>,
+    pub number: Option<ChannelNumber>,
+    /// The id of its category.
+    pub category: Option<String>,
+    pub content: StreamContent,
+}
+
+#[derive(Deserialize)]
+struct RawCategory {
+    #[serde(default)]
+    category_id: LooseValue,
+    #[serde(default)]
+    category_name: LooseValue,
+}
+
+/// The fields of a stream as panels call them.
+#[derive(Deserialize)]
+struct RawStream {
+    #[serde(default)]
+    num: LooseValue,
+    #[serde(default)]
+    name: LooseValue,
+    #[serde(default)]
+    stream_type: LooseValue,
+    #[serde(default)]
+    stream_id: LooseValue,
+    #[serde(default)]
+    stream_icon: LooseValue,
+    #[serde(default)]
+    epg_channel_id: LooseValue,
+    #[serde(default)]
+    category_id: LooseValue,
+    #[serde(default)]
+    category_ids: LooseValue,
+}
+
+/// Reads a category: its id and its name.
+///
+/// # Errors
+/// It cannot be used.
+pub fn read_category(json: &[u8]) -> Result<(String, String), ElementProblem> {
+    let raw: RawCategory = read(json)?;
+    let id = raw.category_id.text().filter(|it| is_short(it)).ok_or(ElementProblem::NoId)?;
+    let name = raw.category_name.text().ok_or(ElementProblem::NoName)?;
+    Ok((id, truncated(name, GROUP_NAME_CHARS_MAX)))
+}
+
+/// Reads a live stream. A stream without a name gets one from its id.
+///
+/// # Errors
+/// It cannot be used.
+pub fn read_stream(json: &[u8]) -> Result<PanelStream, ElementProblem> {
+    let raw: RawStream = read(json)?;
+    let id = raw.stream_id.whole().and_then(|it| u64::try_from(it).ok());
+    let id = id.filter(|it| *it > 0).ok_or(ElementProblem::NoId)?;
+    let name = raw.name.text().map_or_else(|| format!("Stream {id}"), |it| truncated(it, NAME_CHARS_MAX));
+    let number = raw.num.text().and_then(|it| it.parse::<ChannelNumber>().ok());
+    // Many panels write 0 for streams without a category.
+    let category = |it: LooseValue| it.text().filter(|it| it != "0" && is_short(it));
+    Ok(PanelStream {
+        id,
+        logo: raw.stream_icon.text().filter(|it| it.len() <= LOGO_BYTES_MAX),
+        tvg_id: raw.epg_channel_id.text().filter(|it| is_short(it) && is_id(it)),
+        number: number.filter(|it| !it.is_zero()),
+        category: category(raw.category_id).or_else(|| category(raw.category_ids)),
+        content: content::of_panel(raw.stream_type.text().as_deref(), &name),
+        name,
+    })
+}
+
+/// Reads an object. Invalid UTF-8 is replaced, because it must not cost the whole element.
+fn read<T: serde::de::DeserializeOwned>(json: &[u8]) -> Result<T, ElementProblem> {
+    if !json.trim_ascii_start().starts_with(b"{") {
+        return Err(ElementProblem::NotAnObject);
+    }
+    serde_json::from_str(&crate::playlist::m3u::text::decode(json)).map_err(|_| ElementProblem::NotAnObject)
+}
+
+fn is_short(id: &str) -> bool {
+    id.chars().count() <= ID_CHARS_MAX
+}
+
+fn truncated(mut text: String, chars_max: usize) -> String {
+    if let Some((end, _)) = text.char_indices().nth(chars_max) {
+        text.truncate(end);
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Value, json};
+
+    use super::*;
+
+    /// Values of every type, as panels send them in any field.
+    fn of_any_type() -> Vec<Value> {
+        vec![
+            json!(7),
+            json!(7.5),
+            json!(-1),
+            json!("7"),
+            json!("text"),
+            json!(""),
+            json!(null),
+            json!(true),
+            json!([]),
+            json!(["7"]),
+            json!({}),
+            json!({ "a": 1 }),
+        ]
+    }
+
+    fn stream() -> Value {
+        json!({
+            "num": 1, "name": "News", "stream_type": "live", "stream_id": 7, "stream_icon": "http://l.example/7.png",
+            "epg_channel_id": "news.example", "added": "1600000000", "category_id": "3", "category_ids": [3],
+            "custom_sid": "", "tv_archive": 0, "direct_source": "", "tv_archive_duration": 0,
+        })
+    }
+
+    /// Holds T-pl.3.
+    #[test]
+    fn no_type_of_any_field_makes_a_stream_unreadable_except_its_id() {
+        let fields: Vec<String> = stream().as_object().unwrap().keys().cloned().collect();
+        for field in fields {
+            for value in of_any_type() {
+                let mut element = stream();
+                element[&field] = value.clone();
+                let is_id = field != "stream_id"
+                    || [json!(7), json!("7"), json!(true), json!(["7"])].contains(&value);
+                let read = read_stream(element.to_string().as_bytes());
+                assert_eq!(read.is_ok(), is_id, "{field}: {value}: {read:?}");
+                assert!(read.is_err() || !read.unwrap().name.is_empty());
+            }
+            let mut element = stream();
+            element.as_object_mut().unwrap().remove(&field);
+            assert_eq!(read_stream(element.to_string().as_bytes()).is_ok(), field != "stream_id", "{field}");
+        }
+    }
+
+    #[test]
+    fn a_stream_is_read_with_its_usual_fields() {
+        let read = read_stream(stream().to_string().as_bytes()).unwrap();
+        let expected = PanelStream {
+            id: 7,
+            name: "News".to_owned(),
+            logo: Some("http://l.example/7.png".to_owned()),
+            tvg_id: Some("news.example".to_owned()),
+            number: "1".parse().ok(),
+            category: Some("3".to_owned()),
+            content: StreamContent::Live,
+        };
+        assert_eq!(read, expected);
+        for (element, name, category) in [
+            (json!({ "stream_id": 7 }), "Stream 7", None),
+            (
+                json!({ "stream_id": "7", "name": "null", "category_id": null, "category_ids": [4, 5] }),
+                "Stream 7",
+                Some("4"),
+            ),
+            (json!({ "stream_id": 7.0, "name": 24, "category_id": 0 }), "24", None),
+        ] {
+            let read = read_stream(element.to_string().as_bytes()).unwrap();
+            assert_eq!((read.name.as_str(), read.category.as_deref()), (name, category), "{element}");
+        }
+        let latin = b"{\"stream_id\":7,\"name\":\"T\xe9l\xe9\"}";
+        assert_eq!(read_stream(latin).unwrap().name, "Télé");
+        assert_eq!(read_stream(b"[7]"), Err(ElementProblem::NotAnObject));
+        assert_eq!(read_stream(b"{\"stream_id\":7"), Err(ElementProblem::NotAnObject));
+    }
+
+    #[test]
+    fn a_category_needs_an_id_and_a_name() {
+        let read = |it: Value| read_category(it.to_string().as_bytes());
+        let long = "é".repeat(300);
+        assert_eq!(
+            read(json!({ "category_id": 3, "category_name": " News ", "parent_id": 0 })),
+            Ok(("3".to_owned(), "News".to_owned()))
+        );
+        assert_eq!(
+            read(json!({ "category_id": "3", "category_name": long })).unwrap().1.chars().count(),
+            255
+        );
+        assert_eq!(read(json!({ "category_name": "News" })), Err(ElementProblem::NoId));
+        assert_eq!(read(json!({ "category_id": 3, "category_name": null })), Err(ElementProblem::NoName));
+        assert_eq!(read(json!("News")), Err(ElementProblem::NotAnObject));
+    }
+}

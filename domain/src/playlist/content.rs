@@ -1,0 +1,295 @@
+//! Tells channels from films, episodes and the lines that only structure a list.
+//!
+//! Lists mix all of them. A classification is a set of rules, the strongest evidence first; the tables below are the
+//! rules. When nothing speaks against it, an entry is a channel, because a missing channel is worse than a film too many.
+//!
+//! | Order | Evidence | Why it decides |
+//! |---|---|---|
+//! | 1 | the type that the list or panel states ([`TYPES`]) | the provider knows |
+//! | 2 | the folder of a panel address ([`FOLDERS`]) | panels serve each kind below its own folder |
+//! | 3 | a name of lines and stars, or a placeholder address | nobody calls a programme `##### UK #####` |
+//! | 4 | the extension of a video file ([`FILM_EXTENSIONS`]) | live streams end with `.ts`, `.m3u8` or nothing |
+//! | 5 | a length of at least five minutes | live streams have -1 or 0; some lists write 1 or 10 everywhere |
+//! | 6 | a word of the group ([`GROUP_WORDS`]) together with a year or an episode in the name | "Movies" alone is also the group of film channels |
+
+use serde::{Deserialize, Serialize};
+
+use crate::playlist::m3u::PlaylistEntry;
+use crate::source_url::SourceUrl;
+
+/// The content of a stream.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Default, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum StreamContent {
+    /// A channel: live, or a loop that never ends.
+    #[default]
+    Live,
+    /// A film.
+    Movie,
+    /// An episode of a series.
+    Series,
+    /// Nothing: a headline inside the list.
+    Separator,
+}
+
+impl StreamContent {
+    pub const ALL: [Self; 4] = [Self::Live, Self::Movie, Self::Series, Self::Separator];
+
+    /// Returns whether it is live, which records leave out.
+    pub fn is_live(&self) -> bool {
+        *self == Self::Live
+    }
+}
+
+/// Attributes that state the type of an entry, in lower case.
+const TYPE_ATTRIBUTES: [&str; 5] = ["tvg-type", "stream-type", "stream_type", "media-type", "type"];
+
+/// Stated types, in lower case.
+const TYPES: [(&str, StreamContent); 14] = [
+    ("live", StreamContent::Live),
+    ("created_live", StreamContent::Live),
+    ("radio_streams", StreamContent::Live),
+    ("radio", StreamContent::Live),
+    ("channel", StreamContent::Live),
+    ("movie", StreamContent::Movie),
+    ("movies", StreamContent::Movie),
+    ("film", StreamContent::Movie),
+    ("vod", StreamContent::Movie),
+    ("series", StreamContent::Series),
+    ("serie", StreamContent::Series),
+    ("tvshow", StreamContent::Series),
+    ("tvshows", StreamContent::Series),
+    ("episode", StreamContent::Series),
+];
+
+/// Folders of panel addresses: `/movie/USER/PASSWORD/ID.mkv`.
+const FOLDERS: [(&str, StreamContent); 4] = [
+    ("live", StreamContent::Live),
+    ("movie", StreamContent::Movie),
+    ("series", StreamContent::Series),
+    ("timeshift", StreamContent::Live),
+];
+
+/// Extensions of video files, in lower case. `.ts` and `.m3u8` are missing, because channels have them.
+const FILM_EXTENSIONS: [&str; 13] =
+    ["mp4", "mkv", "avi", "mov", "wmv", "m4v", "flv", "mpg", "mpeg", "webm", "divx", "vob", "ogm"];
+
+/// Words of group names, in lower case.
+const GROUP_WORDS: [(&str, StreamContent); 18] = [
+    ("vod", StreamContent::Movie),
+    ("movie", StreamContent::Movie),
+    ("movies", StreamContent::Movie),
+    ("film", StreamContent::Movie),
+    ("films", StreamContent::Movie),
+    ("filme", StreamContent::Movie),
+    ("filmes", StreamContent::Movie),
+    ("peliculas", StreamContent::Movie),
+    ("películas", StreamContent::Movie),
+    ("cinema", StreamContent::Movie),
+    ("kino", StreamContent::Movie),
+    ("series", StreamContent::Series),
+    ("serie", StreamContent::Series),
+    ("serien", StreamContent::Series),
+    ("séries", StreamContent::Series),
+    ("shows", StreamContent::Series),
+    ("episodes", StreamContent::Series),
+    ("novelas", StreamContent::Series),
+];
+
+/// Characters that draw lines.
+const LINE_CHARS: &str = "#=-_*~+|•●◉○▬═━─▀▄█▓▒░■□◆◇★☆✦✪►◄▶◀»«><:.";
+/// Minimum number of them at both ends of a headline.
+const LINE_CHARS_MIN: usize = 3;
+/// Hosts of addresses that stand for none.
+const PLACEHOLDER_HOSTS: [&str; 3] = ["0.0.0.0", "none", "null"];
+/// Minimum length of a film, in seconds.
+const FILM_SECONDS_MIN: f64 = 300.0;
+
+/// Classifies an entry of a playlist.
+pub fn of_entry(entry: &PlaylistEntry) -> StreamContent {
+    let mut stated = entry.attributes.iter().filter(|it| TYPE_ATTRIBUTES.contains(&it.0.as_str()));
+    if let Some(content) = stated.find_map(|it| of_type(&it.1)) {
+        return separator_or(content, &entry.name);
+    }
+    if let Some(content) = of_folder(&entry.url) {
+        return separator_or(content, &entry.name);
+    }
+    if is_headline(&entry.name) || is_placeholder(&entry.url) {
+        return StreamContent::Separator;
+    }
+    let film = if episode_of(&entry.name) { StreamContent::Series } else { StreamContent::Movie };
+    if FILM_EXTENSIONS.contains(&extension(&entry.url).as_str())
+        || entry.duration.is_some_and(|it| it.is_finite() && it >= FILM_SECONDS_MIN)
+    {
+        return film;
+    }
+    match of_group(entry.group.as_deref().unwrap_or_default()) {
+        Some(_) if film == StreamContent::Series => film,
+        Some(content) if has_year(&entry.name) => content,
+        _ => StreamContent::Live,
+    }
+}
+
+/// Classifies a live stream of a panel, by the type that the panel states and by its name.
+pub fn of_panel(stream_type: Option<&str>, name: &str) -> StreamContent {
+    separator_or(stream_type.and_then(of_type).unwrap_or_default(), name)
+}
+
+/// A headline is one whatever the provider states, because panels list it among the channels.
+fn separator_or(content: StreamContent, name: &str) -> StreamContent {
+    if content.is_live() && is_headline(name) { StreamContent::Separator } else { content }
+}
+
+fn of_type(text: &str) -> Option<StreamContent> {
+    let text = text.trim().to_ascii_lowercase();
+    TYPES.iter().find(|it| it.0 == text).map(|it| it.1)
+}
+
+/// Returns the kind of `/FOLDER/USER/PASSWORD/ID.EXTENSION`.
+fn of_folder(url: &SourceUrl) -> Option<StreamContent> {
+    let mut segments = url.path().rsplit('/');
+    let id = segments.next()?.split('.').next()?;
+    let folder = segments.nth(2)?;
+    let is_id = !id.is_empty() && id.bytes().all(|it| it.is_ascii_digit());
+    FOLDERS.iter().find(|it| is_id && it.0 == folder).map(|it| it.1)
+}
+
+/// Returns whether a name is a headline: it begins and ends with a line, or has no letter and no digit.
+fn is_headline(name: &str) -> bool {
+    let is_line = |it: &char| LINE_CHARS.contains(*it) || it.is_whitespace();
+    let line = |chars: &mut dyn Iterator<Item = char>| {
+        chars.take_while(is_line).filter(|it| !it.is_whitespace()).count()
+    };
+    let (start, end) = (line(&mut name.chars()), line(&mut name.chars().rev()));
+    let has_words = name.chars().any(char::is_alphanumeric);
+    let has_line = start.max(end) >= LINE_CHARS_MIN;
+    has_line && (start.min(end) >= LINE_CHARS_MIN || !has_words)
+}
+
+fn is_placeholder(url: &SourceUrl) -> bool {
+    let host = url.host().unwrap_or_default();
+    url.is_http() && PLACEHOLDER_HOSTS.iter().any(|it| host.eq_ignore_ascii_case(it)) && url.path().len() <= 1
+}
+
+fn extension(url: &SourceUrl) -> String {
+    let last = url.path().rsplit('/').next().unwrap_or_default();
+    last.rsplit_once('.').map_or("", |it| it.1).to_ascii_lowercase()
+}
+
+fn of_group(group: &str) -> Option<StreamContent> {
+    let group = group.to_lowercase();
+    let mut words = group.split(|it: char| !it.is_alphanumeric());
+    words.find_map(|word| GROUP_WORDS.iter().find(|it| it.0 == word)).map(|it| it.1)
+}
+
+/// Returns whether a name contains a season and an episode: `S01E02`, `S01 E02` or `1x02`.
+fn episode_of(name: &str) -> bool {
+    let bytes = name.as_bytes();
+    let digits = |at: usize| bytes[at.min(bytes.len())..].iter().take_while(|it| it.is_ascii_digit()).count();
+    (0..bytes.len()).any(|at| {
+        let is_start = at == 0 || !bytes[at - 1].is_ascii_alphanumeric();
+        if !is_start {
+            return false;
+        }
+        let is_marked = bytes[at].eq_ignore_ascii_case(&b's');
+        let n_season = digits(at + usize::from(is_marked));
+        let mut next = at + usize::from(is_marked) + n_season;
+        if !(1..=2).contains(&n_season) {
+            return false;
+        }
+        if is_marked && bytes.get(next) == Some(&b' ') {
+            next += 1;
+        }
+        let separator = if is_marked { b'e' } else { b'x' };
+        bytes.get(next).is_some_and(|it| it.eq_ignore_ascii_case(&separator))
+            && (1..=3).contains(&digits(next + 1))
+    })
+}
+
+/// Returns whether a name ends with a year, or has one in brackets, as the names of films do.
+fn has_year(name: &str) -> bool {
+    let is_year =
+        |text: &str| text.len() == 4 && text.parse::<u32>().is_ok_and(|it| (1900..=2100).contains(&it));
+    let mut in_brackets = name.split(['(', '[']).skip(1).filter_map(|it| it.split([')', ']']).next());
+    in_brackets.any(|it| is_year(it.trim())) || name.rsplit([' ', '-']).next().is_some_and(is_year)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::playlist::m3u::{PlaylistItem, PlaylistLimits, parse};
+
+    #[track_caller]
+    fn check(extinf: &str, url: &str, content: StreamContent) {
+        let text = format!("#EXTM3U\n#EXTINF:{extinf}\n{url}\n");
+        let (items, _) = parse(text.as_bytes(), PlaylistLimits::default());
+        let entry = items.into_iter().find_map(|it| match it {
+            PlaylistItem::Entry(entry) => Some(entry),
+            _ => None,
+        });
+        assert_eq!(of_entry(&entry.expect("an entry")), content, "{extinf} {url}");
+    }
+
+    #[test]
+    fn channels_stay_channels_even_if_their_names_and_groups_speak_of_films() {
+        for (extinf, url) in [
+            ("-1,News", "http://tv.example/live/u/p/7.ts"),
+            ("-1,News", "http://tv.example/u/p/7"),
+            ("0 group-title=\"UK | MOVIES\",Film Four", "http://tv.example/u/p/7"),
+            ("-1 group-title=\"Series\",Series Channel HD", "http://tv.example/u/p/7.ts"),
+            ("-1 group-title=\"VOD 24/7\",Friends", "http://tv.example/live/u/p/7.ts"),
+            ("10,News", "http://tv.example/u/p/7.ts"),
+            ("-1,France 24", "http://tv.example/hls/france24.m3u8"),
+            ("-1,4x4 TV", "http://tv.example/4x4"),
+            ("-1,--- News", "http://tv.example/7"),
+            ("-1,* Sports *", "http://tv.example/7"),
+            ("-1,A&E", "http://tv.example/7"),
+            ("-1,C-SPAN 2", "http://tv.example/7"),
+            ("-1 tvg-type=\"live\",Film", "http://tv.example/7.mp4"),
+            ("-1,movie", "http://tv.example/movie/7"),
+        ] {
+            check(extinf, url, StreamContent::Live);
+        }
+    }
+
+    #[test]
+    fn films_and_episodes_are_recognised_by_address_extension_length_and_type() {
+        for (extinf, url, content) in [
+            ("-1,Any", "http://tv.example/movie/u/p/7.ts", StreamContent::Movie),
+            ("-1,Any", "http://tv.example/series/u/p/7.ts", StreamContent::Series),
+            ("-1,Any", "http://tv.example/sub/series/u/p/7.mkv", StreamContent::Series),
+            ("-1,Any", "http://tv.example/files/any.mkv?token=1", StreamContent::Movie),
+            ("-1,Any S01E02", "http://tv.example/files/any.MP4", StreamContent::Series),
+            ("-1,Any 1x02 Pilot", "http://tv.example/files/any.mp4", StreamContent::Series),
+            ("5400,Any", "http://tv.example/7", StreamContent::Movie),
+            ("1500,Any S1 E12", "http://tv.example/7", StreamContent::Series),
+            ("-1 tvg-type=\"movies\",Any", "http://tv.example/7", StreamContent::Movie),
+            ("-1 type=\"series\",Any", "http://tv.example/7", StreamContent::Series),
+            ("-1 group-title=\"VOD - Action\",Any (2019)", "http://tv.example/7", StreamContent::Movie),
+            ("-1 group-title=\"Serien\",Any S03E04", "http://tv.example/7", StreamContent::Series),
+        ] {
+            check(extinf, url, content);
+        }
+    }
+
+    #[test]
+    fn headlines_inside_a_list_are_separators() {
+        for name in [
+            "##### UK SPORTS #####",
+            "===== NEWS =====",
+            "--- 4K ---",
+            "▬▬▬ DE ▬▬▬",
+            "★ ★ ★ VIP ★ ★ ★",
+            "----------",
+            "|||| FR ||||",
+        ] {
+            check(&format!("-1,{name}"), "http://tv.example/live/u/p/7.ts", StreamContent::Separator);
+            check(&format!("-1,{name}"), "http://tv.example/7", StreamContent::Separator);
+            assert_eq!(of_panel(Some("live"), name), StreamContent::Separator, "{name}");
+        }
+        check("-1,UK", "http://0.0.0.0/", StreamContent::Separator);
+        assert_eq!(of_panel(None, "News"), StreamContent::Live);
+        assert_eq!(of_panel(Some("created_live"), "Friends 24/7"), StreamContent::Live);
+        assert_eq!(of_panel(Some("movie"), "Any"), StreamContent::Movie);
+    }
+}
