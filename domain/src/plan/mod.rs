@@ -121,7 +121,7 @@ pub struct SharedPool {
 impl SharedPool {
     fn new(members: ServerGroupMembers, profile: &AccountProfile) -> Self {
         let ServerGroupMembers { group, accounts } = members;
-        let max_streams = if group.max_streams == 0 { profile.max_streams } else { group.max_streams };
+        let max_streams = if group.max_streams == 0 { profile.limit() } else { group.max_streams };
         Self { group: group.id, name: group.name.clone(), max_streams, accounts }
     }
 }

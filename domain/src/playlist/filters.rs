@@ -118,6 +118,7 @@ mod tests {
             group: group.map(str::to_owned),
             logo: None,
             number: None,
+            content: Default::default(),
         })
     }
 

@@ -353,6 +353,7 @@ mod tests {
                 group: None,
                 logo: None,
                 number: None,
+                content: Default::default(),
             };
             Stream::new(domain::ids::StreamId(n), id, properties, 0)
         };
