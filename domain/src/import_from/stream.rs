@@ -80,6 +80,8 @@ impl SourceStream {
             group: self.group.and_then(|it| foundation.group_name(it)).map(str::to_owned),
             logo: self.logo,
             number: self.number,
+            // The next refresh determines it.
+            content: Default::default(),
         };
         let mut stream = Stream::new(id, account, provider, self.updated_at);
         stream.nth = nth;
