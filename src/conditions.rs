@@ -1,17 +1,13 @@
 //! Conditions of the gateway that an admin should know: failing playlists, expiring accounts, a full disk, a store that
 //! refuses changes. Each says what to do.
 
-use std::collections::BTreeSet;
 use std::path::Path;
-use std::time::Duration;
 
-use actors::{Events, now_ms};
+use actors::now_ms;
 use domain::account::{Account, AccountProfile, RefreshOutcome};
-use domain::event::{Event, EventBody, RefreshRef};
 use domain::time::iso_millis;
 use rustix::fs::statvfs;
 use storage::Models;
-use tokio::time::{MissedTickBehavior, interval};
 
 use crate::rest::frame::refuse::refused_writes;
 
@@ -20,8 +16,6 @@ const DAY_MS: i64 = 24 * 60 * 60 * 1000;
 const EXPIRY_NOTICE_MS: i64 = 7 * DAY_MS;
 /// Less room than this on the file system of the data folder is reported.
 const DISK_BYTES_LOW: u64 = 1 << 30;
-/// Pause between two looks for expiring accounts.
-const EXPIRY_PERIOD: Duration = Duration::from_secs(600);
 
 /// How urgent a condition is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -182,48 +176,12 @@ fn expiry_condition(account: &Account, profile: &AccountProfile, now: i64) -> Op
     })
 }
 
-/// Emits an event for each login that expires soon, once since the start and once more when it has expired. Runs until it
-/// is dropped.
-pub(crate) async fn follow_expiry(models: Models, events: Events) {
-    let mut reported = BTreeSet::new();
-    let mut ticks = interval(EXPIRY_PERIOD);
-    ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
-    loop {
-        ticks.tick().await;
-        report_expiry(&models, &events, &mut reported, now_ms());
-    }
-}
-
-/// Emits the events that were not reported yet.
-fn report_expiry(models: &Models, events: &Events, reported: &mut BTreeSet<String>, now: i64) {
-    let accounts = models.accounts.load();
-    let mut current = BTreeSet::new();
-    for account in accounts.iter().filter(|it| it.is_active) {
-        for profile in account.active_profiles() {
-            let Some(condition) = expiry_condition(account, profile, now) else { continue };
-            current.insert(condition.key.clone());
-            if reported.contains(&condition.key) {
-                continue;
-            }
-            let body = EventBody::AccountExpiring {
-                account: RefreshRef { id: account.id.0, name: account.name.clone() },
-                profile_name: profile.name.clone(),
-                expires_at: profile.expires_at.unwrap_or(now),
-                is_expired: condition.kind == ConditionKind::AccountExpired,
-            };
-            events.emit(Event { at: now, body });
-        }
-    }
-    *reported = current;
-}
-
 #[cfg(test)]
 mod tests {
     use domain::account::PlaylistLocation;
     use domain::ids::{AccountId, ProfileId};
 
     use super::*;
-    use crate::rest::frame::testing::Rest;
 
     fn account(id: u32, expires_at: Option<i64>) -> Account {
         let profile = AccountProfile { expires_at, ..AccountProfile::default_of(ProfileId(id), "login", 1) };
@@ -243,29 +201,6 @@ mod tests {
         let soon = Some((ConditionKind::AccountExpiring, Severity::Warning));
         assert_eq!(found(Some(at), at - 6 * DAY_MS), soon);
         assert_eq!(found(Some(at), at), Some((ConditionKind::AccountExpired, Severity::Error)));
-    }
-
-    #[tokio::test]
-    async fn an_expiring_account_is_an_event_once_and_once_more_when_it_has_expired() {
-        let rest = Rest::start().await;
-        let at = 100 * DAY_MS;
-        rest.put([account(2, Some(at)), account(3, None)]).await;
-        let events = rest.system.events();
-        let mut line = events.subscribe();
-        let mut reported = BTreeSet::new();
-        let expired = |event: &Event| match &event.body {
-            EventBody::AccountExpiring { account, is_expired, .. } => (account.id, *is_expired),
-            other => panic!("{other:?}"),
-        };
-        report_expiry(&rest.models, &events, &mut reported, at - DAY_MS);
-        assert_eq!(expired(&line.recv().await.unwrap()), (2, false));
-        report_expiry(&rest.models, &events, &mut reported, at - DAY_MS);
-        report_expiry(&rest.models, &events, &mut reported, at + 1);
-        assert_eq!(expired(&line.recv().await.unwrap()), (2, true), "not repeated in between");
-        // Renewed, and about to expire again.
-        rest.put([account(2, Some(at + 400 * DAY_MS))]).await;
-        report_expiry(&rest.models, &events, &mut reported, at + DAY_MS);
-        assert!(reported.is_empty());
     }
 
     #[test]

@@ -36,7 +36,7 @@ use crate::http::origin::Origins;
 use crate::http::{Routes, route_table};
 use crate::recent_log::RecentLog;
 use crate::rest::Port;
-use crate::{conditions, push, rest, store_watch};
+use crate::{push, rest, store_watch};
 
 /// Length of the kernel's queue of connections that wait to be accepted.
 const BACKLOG: i32 = 1024;
@@ -92,7 +92,6 @@ pub struct Gateway {
     player_addr: SocketAddr,
     control: Option<ControlSocket>,
     _store_watch: AbortOnDropHandle<()>,
-    _expiry: AbortOnDropHandle<()>,
     backup_schedule: Option<AbortOnDropHandle<()>>,
 }
 
@@ -138,8 +137,6 @@ impl Gateway {
         info!(api.address = %api_addr, player.address = %player_addr, "gateway started");
         let store_watch = store_watch::follow(app.models.store.stop_reason(), app.events.clone());
         let _store_watch = AbortOnDropHandle::new(runtimes.work.spawn(store_watch));
-        let expiry = conditions::follow_expiry(app.models.clone(), app.events.clone());
-        let _expiry = AbortOnDropHandle::new(runtimes.work.spawn(expiry));
         Ok(Gateway {
             system,
             app,
@@ -149,7 +146,6 @@ impl Gateway {
             player_addr,
             control: None,
             _store_watch,
-            _expiry,
             backup_schedule: None,
         })
     }

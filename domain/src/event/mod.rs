@@ -136,15 +136,6 @@ pub enum EventBody {
     },
     /// The store accepts writes again. Not for subscribers.
     StoreResumed,
-    /// A login of an account expires soon or has expired. Not for subscribers.
-    AccountExpiring {
-        account: RefreshRef,
-        /// Name of the account profile.
-        profile_name: String,
-        /// Milliseconds since 1970.
-        expires_at: i64,
-        is_expired: bool,
-    },
     /// A back-up was verified and replaces the store at the next start. Not for subscribers.
     RestorePending {
         /// Name of the archive.
@@ -247,7 +238,6 @@ impl EventBody {
             Self::AccountExpiring { .. } => "account_expiring",
             Self::StoreStopped { .. } => "store_stopped",
             Self::StoreResumed => "store_resumed",
-            Self::AccountExpiring { .. } => "account_expiring",
             Self::RestorePending { .. } => "restore_pending",
         }
     }
@@ -273,7 +263,6 @@ impl EventBody {
             | Self::AccountExpiring { .. }
             | Self::StoreStopped { .. }
             | Self::StoreResumed
-            | Self::AccountExpiring { .. }
             | Self::RestorePending { .. } => None,
         }
     }
@@ -379,13 +368,6 @@ fn body<M: SerializeMap>(map: &mut M, event: &EventBody) -> Result<(), M::Error>
         }
         EventBody::StoreStopped { reason } => map.serialize_entry("reason", reason),
         EventBody::StoreResumed => Ok(()),
-        EventBody::AccountExpiring { account, profile_name, expires_at, is_expired } => {
-            map.serialize_entry("account_id", &account.id)?;
-            map.serialize_entry("account_name", &account.name)?;
-            map.serialize_entry("profile_name", profile_name)?;
-            map.serialize_entry("expires_at", &iso_millis(*expires_at))?;
-            map.serialize_entry("expired", is_expired)
-        }
         EventBody::RestorePending { backup, restarts_now } => {
             map.serialize_entry("backup", backup)?;
             map.serialize_entry("restarts_now", restarts_now)
