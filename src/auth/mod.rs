@@ -296,7 +296,7 @@ impl Auth {
     /// tries again.
     async fn renew_hash(&self, user: Arc<User>, password: &str) -> Arc<User> {
         let old = user.password.clone();
-        if !old.as_ref().is_some_and(|it| DjangoHash::parse(it.expose()).is_some()) {
+        if old.as_ref().is_none_or(|it| DjangoHash::parse(it.expose()).is_none()) {
             return user;
         }
         let Ok(hash) = self.0.passwords.hash(password.to_owned()).await else { return user };

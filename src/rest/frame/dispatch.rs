@@ -149,8 +149,7 @@ async fn read_input(
             (_, Some("application/json")) => {}
             _ if needed == FileInput::Required => {
                 check_content_coding(&call.headers)?;
-                let media_type = content_type.map(str::to_owned);
-                let file = read_whole(media_type, &call.app.files, upload, body).await?;
+                let file = read_whole(&call.app.files, upload, body).await?;
                 return Ok((Map::new().into(), file));
             }
             _ => {}

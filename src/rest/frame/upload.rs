@@ -37,7 +37,6 @@ pub(crate) struct Upload(Arc<Uploaded>);
 #[derive(Debug)]
 struct Uploaded {
     file_name: Option<String>,
-    media_type: Option<String>,
     n_bytes: u64,
     file: File,
 }
@@ -46,11 +45,6 @@ impl Upload {
     /// Returns the name that the caller gave the file. It is untrusted: never a path.
     pub(crate) fn file_name(&self) -> Option<&str> {
         self.0.file_name.as_deref()
-    }
-
-    /// Returns the media type that the caller declared. It is untrusted.
-    pub(crate) fn media_type(&self) -> Option<&str> {
-        self.0.media_type.as_deref()
     }
 
     /// Returns the size in bytes.
@@ -166,12 +160,11 @@ async fn read_text(
 
 async fn read_file(mut part: Field<'_>, files: &Files, limits: UploadLimits) -> Result<Upload, Refusal> {
     let file_name = part.file_name().map(str::to_owned);
-    let media_type = part.content_type().map(ToString::to_string);
     let mut spool = Spool::create(files, limits)?;
     while let Some(chunk) = next_chunk(&mut part, limits).await? {
         spool.write(&chunk).await?;
     }
-    spool.finish(file_name, media_type).await
+    spool.finish(file_name).await
 }
 
 async fn next_chunk(part: &mut Field<'_>, limits: UploadLimits) -> Result<Option<Bytes>, Refusal> {
@@ -181,7 +174,6 @@ async fn next_chunk(part: &mut Field<'_>, limits: UploadLimits) -> Result<Option
 
 /// Reads a body that is the file itself.
 pub(super) async fn read_whole(
-    media_type: Option<String>,
     files: &Files,
     limits: UploadLimits,
     body: impl Stream<Item = Result<impl Buf, warp::Error>> + Send,
@@ -195,7 +187,7 @@ pub(super) async fn read_whole(
     if spool.n_bytes == 0 {
         return Ok(None);
     }
-    spool.finish(None, media_type).await.map(Some)
+    spool.finish(None).await.map(Some)
 }
 
 /// The file of an upload while it arrives.
@@ -219,14 +211,10 @@ impl Spool {
         self.file.write_all(bytes).await.map_err(|error| disk_refused(&error))
     }
 
-    async fn finish(
-        mut self,
-        file_name: Option<String>,
-        media_type: Option<String>,
-    ) -> Result<Upload, Refusal> {
+    async fn finish(mut self, file_name: Option<String>) -> Result<Upload, Refusal> {
         self.file.flush().await.map_err(|error| disk_refused(&error))?;
         let file = self.file.into_std().await;
-        Ok(Upload(Arc::new(Uploaded { file_name, media_type, n_bytes: self.n_bytes, file })))
+        Ok(Upload(Arc::new(Uploaded { file_name, n_bytes: self.n_bytes, file })))
     }
 }
 
@@ -283,7 +271,7 @@ mod tests {
     }
 
     async fn only(_: Call, file: Upload) -> Result<Value, Refusal> {
-        Ok(json!([String::from_utf8_lossy(&file.bytes().unwrap()), file.len(), file.media_type()]))
+        Ok(json!([String::from_utf8_lossy(&file.bytes().unwrap())]))
     }
 
     const BYTES_MAX: u64 = 1000;
@@ -346,9 +334,8 @@ mod tests {
 
     #[tokio::test]
     async fn a_body_can_be_the_file_itself() {
-        let stored = json!(["abc", 3, "image/png"]);
-        assert_eq!(send(&alone(), "image/png", "abc").await, (200, stored));
-        assert_eq!(send(&alone(), "", "abc").await, (200, json!(["abc", 3, null])));
+        assert_eq!(send(&alone(), "image/png", "abc").await, (200, json!(["abc"])));
+        assert_eq!(send(&alone(), "", "abc").await, (200, json!(["abc"])));
         let required = json!({ "file": ["This field is required."] });
         assert_eq!(send(&alone(), "image/png", "").await, (400, required.clone()));
         assert_eq!(send(&alone(), MULTIPART, parts(&[("name=\"a\"", "b")])).await, (400, required));
