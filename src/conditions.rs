@@ -44,9 +44,9 @@ pub(crate) struct Condition {
     pub(crate) kind: ConditionKind,
     pub(crate) severity: Severity,
     pub(crate) title: String,
-    /// What happened, to what. Without credentials.
+    /// A sentence about what happened. Without credentials.
     pub(crate) message: String,
-    /// What to do.
+    /// A sentence about the remedy.
     pub(crate) advice: String,
 }
 

@@ -216,7 +216,6 @@ impl PlaylistBytes {
         let mut failed = Ok(());
         let mut parser = PlaylistParser::new(limits);
         let mut n_read = 0;
-        on_piece(n_read, &findings)?;
         self.for_each_piece(|piece| {
             parser.push(piece, &mut |item| take(item, is_remote, &mut findings, on_entry, &mut failed));
             n_read += piece.len() as u64;
@@ -228,7 +227,8 @@ impl PlaylistBytes {
         Ok(findings)
     }
 
-    /// Unpacks the bytes, and calls `on_piece` with each piece of them; an error of it stops the reading.
+    /// Unpacks the bytes, and calls `on_piece` with each piece of them; an error of it stops the reading. The first piece
+    /// is empty: the first bytes have arrived.
     ///
     /// # Errors
     /// The bytes cannot be read to their end, or `on_piece` stopped the reading.
@@ -245,6 +245,7 @@ impl PlaylistBytes {
             }
         };
         let mut bytes = unpacked.map_err(PlaylistReadError::Read)?;
+        on_piece(&[])?;
         let mut piece = vec![0; PIECE_BYTES];
         loop {
             let n_bytes = bytes.read(&mut piece).map_err(PlaylistReadError::Read)?;

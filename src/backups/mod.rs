@@ -290,7 +290,7 @@ impl Backups {
         File::open(self.0.files.path(Folder::Backups, name).ok()?).ok()
     }
 
-    /// Deletes an archive. Returns false if there is none of this name. Blocks.
+    /// Deletes an archive. Returns false if no archive has this name. Blocks.
     pub(crate) fn delete(&self, name: &str) -> io::Result<bool> {
         let Ok(path) = self.0.files.path(Folder::Backups, name) else { return Ok(false) };
         match path.is_file() {

@@ -235,7 +235,7 @@ mod tests {
         let path = from.root().join("backup.tar.gz");
         let store = from.open().unwrap();
         let secret = BackupSecret::Passphrase(Secret::new("p"));
-        let uploads = super::super::uploaded_files(&Files::new(from.root())).unwrap();
+        let uploads = crate::backups::uploaded_files(&Files::new(from.root())).unwrap();
         create_backup(&store, &uploads, &secret, 0, &mut File::create(&path).unwrap()).unwrap();
         let archive = Archive::open(&path).unwrap().unlock(&secret).unwrap();
         let (parent, folder) = data("now");

@@ -211,7 +211,7 @@ async fn every_lie_of_a_panel_leaves_the_former_streams_and_is_told() {
         fixture.panel.answers(action, lie);
         let seen = fixture.refreshed(&account).await;
         let message = seen["last_message"].as_str().unwrap();
-        assert!(seen["status"] == "error" && message.starts_with(reason), "{action}: {message}");
+        assert!(seen["status"] == "error" && message.starts_with(reason), "{action}, {reason}: {message}");
         assert_eq!(fixture.streams().await, before, "{reason}");
     }
     // One element that cannot be read is a problem of its own.

@@ -101,7 +101,7 @@ async fn a_second_device_is_refused_at_the_limit_and_the_first_keeps_playing() {
     tv.more_bytes(50_000).await;
     tv.received(|r| r.ts.assert_clean());
     let metrics = gateway.metrics().await;
-    assert_eq!((metrics["headwater_seats"], metrics["headwater_refused_seats_total"]), (2.0, 2.0));
+    assert_eq!((metrics["headwater_seats"], metrics["headwater_refused_seats_total"]), (3.0, 2.0));
     assert_eq!(provider.peak(), 2);
     tv.leave().await;
     let phone = Player::ask(gateway.address, anna.asks(&gateway, "0", "phone")).await;

@@ -75,10 +75,11 @@ fn first_file(mut archive: impl Read + Send + 'static) -> io::Result<Box<dyn Rea
     for _ in 0..ZIP_FOLDERS_MAX {
         // The local file header of the ZIP specification (APPNOTE 4.3.7).
         let mut header = [0; 30];
-        archive.read_exact(&mut header)?;
-        if header[..4] != ZIP {
+        archive.read_exact(&mut header[..ZIP.len()])?;
+        if header[..ZIP.len()] != ZIP {
             return refuse("the zip archive has no file");
         }
+        archive.read_exact(&mut header[ZIP.len()..])?;
         let short = |at: usize| u16::from_le_bytes([header[at], header[at + 1]]);
         let (flags, method, n_name, n_extra) = (short(6), short(8), short(26), short(28));
         let n_packed = u32::from_le_bytes([header[18], header[19], header[20], header[21]]);

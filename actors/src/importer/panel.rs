@@ -14,11 +14,10 @@ use domain::stream::{RequestHeaders, StreamProperties};
 
 use super::error::ImportError;
 use super::job::{ImportSummary, Job};
-use super::logins;
 use super::progress::RefreshPhase;
 use super::reading::ReadList;
-use super::run;
 use super::spool::{self, Spool};
+use super::{logins, run};
 use crate::fetch::Fetch;
 use crate::memory::usable_bytes;
 use crate::playlist::{self, PlaylistBytes, PlaylistFindings, PlaylistSource};

@@ -21,10 +21,9 @@ use tracing::warn;
 use super::error::ImportError;
 use super::job::{ImportOptions, ImportSummary, Job, Reporter};
 use super::landing::{self, Landing};
-use super::panel;
 use super::progress::{RefreshPhase, RefreshStatus};
 use super::reading::{self, ReadList};
-use super::{compare, sync};
+use super::{compare, panel, sync};
 use crate::fetch::Fetch;
 use crate::playlist::{self, PlaylistBytes, PlaylistSource};
 

@@ -2,7 +2,6 @@
 
 use std::collections::{HashMap, HashSet};
 
-use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
 use serde_json::Value;
 
 use super::account_links::{by_account, set_filters};
@@ -20,7 +19,9 @@ use crate::account::{
 };
 use crate::auto_sync::ORPHAN_CLEANUP;
 use crate::ids::{AccountId, ProfileId};
+use crate::panel::{PanelAddress, PanelLogin};
 use crate::pattern::Pattern;
+use crate::secret::Secret;
 use crate::source_url::SourceUrl;
 
 /// Maximum length of the name of an account or of its profile, in characters.
@@ -105,8 +106,9 @@ fn location(row: &SourceRow, name: &str, report: &mut Report) -> Option<Playlist
     let url = row.text("server_url").map(str::trim).unwrap_or_default();
     let is_url =
         SourceUrl::new(url).is_http() && url.len() <= URL_BYTES_MAX && !url.contains(char::is_control);
-    match row.text("account_type") {
-        Some("XC") if is_url => {
+    let panel = PanelAddress::of(url).ok().filter(|_| is_url);
+    match (row.text("account_type"), panel) {
+        (Some("XC"), Some(address)) => {
             let user = row.text("username").unwrap_or_default();
             let password = row.text("password").unwrap_or_default();
             if user.is_empty() || password.is_empty() {
@@ -116,10 +118,11 @@ fn location(row: &SourceRow, name: &str, report: &mut Report) -> Option<Playlist
                 );
                 return Some(PlaylistLocation::None);
             }
-            Some(panel(url, user, password))
+            let (username, password) = (user.to_owned(), Secret::new(password));
+            Some(PlaylistLocation::Panel(PanelLogin { server: address.server, username, password }))
         }
-        Some("STD") | None if is_url => Some(PlaylistLocation::Url(SourceUrl::new(url))),
-        Some("STD") | None if row.has("file_path") => {
+        (Some("STD") | None, _) if is_url => Some(PlaylistLocation::Url(SourceUrl::new(url))),
+        (Some("STD") | None, _) if row.has("file_path") => {
             let kind = report.kind(SourceTable::Accounts.label());
             kind.change(
                 format!("account {name}"),
@@ -127,7 +130,7 @@ fn location(row: &SourceRow, name: &str, report: &mut Report) -> Option<Playlist
             );
             Some(PlaylistLocation::None)
         }
-        Some("XC" | "STD") | None => {
+        (Some("XC" | "STD") | None, _) => {
             let kind = report.kind(SourceTable::Accounts.label());
             kind.change(
                 format!("account {name}"),
@@ -135,20 +138,12 @@ fn location(row: &SourceRow, name: &str, report: &mut Report) -> Option<Playlist
             );
             Some(PlaylistLocation::None)
         }
-        Some(_) => {
+        (Some(_), _) => {
             let kind = report.kind(SourceTable::Accounts.label());
             kind.skip(format!("account {name}"), "accounts of this type are not supported");
             None
         }
     }
-}
-
-/// Returns the list of a panel.
-fn panel(url: &str, user: &str, password: &str) -> PlaylistLocation {
-    let escaped = |text| utf8_percent_encode(text, NON_ALPHANUMERIC);
-    let (server, user, password) = (url.trim_end_matches('/'), escaped(user), escaped(password));
-    let query = format!("username={user}&password={password}&type=m3u_plus&output=ts");
-    PlaylistLocation::Url(SourceUrl::new(format!("{server}/get.php?{query}")))
 }
 
 /// Sets the values that need no decision.

@@ -6,6 +6,7 @@ use super::plan::Foundation;
 use super::row::{SourceRow, plain};
 use crate::channel::ChannelNumber;
 use crate::ids::{AccountId, StreamId};
+use crate::playlist::content;
 use crate::source_url::SourceUrl;
 use crate::stream::{RequestHeaders, Stream, StreamProperties};
 
@@ -72,16 +73,16 @@ impl SourceStream {
     /// Returns the stream under this id, for this account. `nth` is its position among the streams of the account with
     /// the same address.
     pub fn into_stream(self, id: StreamId, account: AccountId, nth: u32, foundation: &Foundation) -> Stream {
+        let group = self.group.and_then(|it| foundation.group_name(it)).map(str::to_owned);
         let provider = StreamProperties {
+            content: content::of_values(&self.name, &self.url, group.as_deref(), None),
             name: self.name,
             url: self.url,
             headers: RequestHeaders::default(),
             tvg_id: self.tvg_id,
-            group: self.group.and_then(|it| foundation.group_name(it)).map(str::to_owned),
+            group,
             logo: self.logo,
             number: self.number,
-            // The next refresh determines it.
-            content: Default::default(),
         };
         let mut stream = Stream::new(id, account, provider, self.updated_at);
         stream.nth = nth;

@@ -108,24 +108,29 @@ const FILM_SECONDS_MIN: f64 = 300.0;
 /// Classifies an entry of a playlist.
 pub fn of_entry(entry: &PlaylistEntry) -> StreamContent {
     let mut stated = entry.attributes.iter().filter(|it| TYPE_ATTRIBUTES.contains(&it.0.as_str()));
-    if let Some(content) = stated.find_map(|it| of_type(&it.1)) {
-        return separator_or(content, &entry.name);
+    match stated.find_map(|it| of_type(&it.1)) {
+        Some(content) => separator_or(content, &entry.name),
+        None => of_values(&entry.name, &entry.url, entry.group.as_deref(), entry.duration),
     }
-    if let Some(content) = of_folder(&entry.url) {
-        return separator_or(content, &entry.name);
+}
+
+/// Classifies a stream whose type nobody states. `duration` is in seconds.
+pub fn of_values(name: &str, url: &SourceUrl, group: Option<&str>, duration: Option<f64>) -> StreamContent {
+    if let Some(content) = of_folder(url) {
+        return separator_or(content, name);
     }
-    if is_headline(&entry.name) || is_placeholder(&entry.url) {
+    if is_headline(name) || is_placeholder(url) {
         return StreamContent::Separator;
     }
-    let film = if episode_of(&entry.name) { StreamContent::Series } else { StreamContent::Movie };
-    if FILM_EXTENSIONS.contains(&extension(&entry.url).as_str())
-        || entry.duration.is_some_and(|it| it.is_finite() && it >= FILM_SECONDS_MIN)
+    let film = if episode_of(name) { StreamContent::Series } else { StreamContent::Movie };
+    if FILM_EXTENSIONS.contains(&extension(url).as_str())
+        || duration.is_some_and(|it| it.is_finite() && it >= FILM_SECONDS_MIN)
     {
         return film;
     }
-    match of_group(entry.group.as_deref().unwrap_or_default()) {
+    match of_group(group.unwrap_or_default()) {
         Some(_) if film == StreamContent::Series => film,
-        Some(content) if has_year(&entry.name) => content,
+        Some(content) if has_year(name) => content,
         _ => StreamContent::Live,
     }
 }

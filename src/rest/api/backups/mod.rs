@@ -67,7 +67,7 @@ pub(crate) struct RestoreSecret {
 /// A task that has been started.
 #[derive(Clone, Debug, Serialize, View)]
 pub(crate) struct BackupTaskView {
-    /// What happens now.
+    /// Message for people.
     #[field(example = "Backup started")]
     detail: &'static str,
     /// Id of the task.

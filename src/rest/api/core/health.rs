@@ -71,7 +71,7 @@ pub(crate) struct HealthProblemView {
     title: String,
     /// The problem in a sentence.
     message: String,
-    /// What to do.
+    /// The remedy in a sentence.
     advice: String,
 }
 

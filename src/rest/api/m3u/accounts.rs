@@ -17,9 +17,8 @@ use tracing::warn;
 
 use super::edit::Change;
 use super::files::{self, PLAYLIST_BYTES_MAX, Saved};
-use super::logins;
 use super::view::{M3UAccountEdit, M3UAccountView, NewM3UAccount};
-use super::{LOCKED, account_groups, find_unlocked, server_groups};
+use super::{LOCKED, account_groups, find_unlocked, logins, server_groups};
 use crate::http::reply::Refusal;
 use crate::rest::frame::access::{ADMIN, STANDARD};
 use crate::rest::frame::call::Call;

@@ -24,9 +24,14 @@ pub(super) const PLAYLIST_BYTES_MAX: u64 = 256 << 20;
 
 pub(super) fn routes() -> Vec<Route> {
     vec![
-        Route::post(UPLOAD, ADMIN, "Uploads the playlist of an account and imports it.", upload)
-            .with_upload(PLAYLIST_BYTES_MAX)
-            .refuses(StatusCode::BAD_REQUEST, LOCKED),
+        Route::post(
+            UPLOAD,
+            ADMIN,
+            "Replaces the playlist of an account by an uploaded file, and imports it.",
+            upload,
+        )
+        .with_upload(PLAYLIST_BYTES_MAX)
+        .refuses(StatusCode::BAD_REQUEST, LOCKED),
     ]
 }
 

@@ -33,7 +33,7 @@ pub(crate) struct LoginCheckView {
 
 pub(super) fn routes() -> Vec<Route> {
     vec![
-        Route::post(CHECK, ADMIN, "Asks the panel about the login of a profile.", check)
+        Route::post(CHECK, ADMIN, "Checks the login of a profile at its panel.", check)
             .refuses(StatusCode::BAD_REQUEST, "The account of the profile is no panel account."),
     ]
 }

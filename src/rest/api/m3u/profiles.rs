@@ -13,10 +13,9 @@ use serde::Serialize;
 use storage::Write;
 use storage::records::next_profile_id;
 
-use super::logins;
 use super::text::{Exact, sentence};
 use super::view::{AccountLookup, M3UAccountProfileEdit, M3UAccountProfileView, NewM3UAccountProfile};
-use super::{LOCKED, find_unlocked};
+use super::{LOCKED, find_unlocked, logins};
 use crate::http::reply::Refusal;
 use crate::rest::frame::access::{ADMIN, STANDARD};
 use crate::rest::frame::call::Call;

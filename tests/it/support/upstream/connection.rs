@@ -127,8 +127,10 @@ impl Exchange<'_> {
         self.write(head.as_bytes()).await?;
         match answer.body {
             Body::Bytes(_, bytes) => {
-                self.write(&bytes).await?;
-                Some(Cut::End)
+                let (n_bytes, cut) = answer.ends_after.unwrap_or((u64::MAX, Cut::End));
+                let sent = bytes.len().min(usize::try_from(n_bytes).unwrap_or(usize::MAX));
+                self.write(&bytes[..sent]).await?;
+                Some(cut)
             }
             Body::Nothing => Some(Cut::Stall),
             Body::Empty => Some(Cut::End),

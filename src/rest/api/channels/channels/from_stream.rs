@@ -7,6 +7,7 @@ use domain::account::CUSTOM_ACCOUNT;
 use domain::channel::{CHANNEL_NAME_CHARS_MAX, Channel, ChannelNumber};
 use domain::group::{GROUP_NAME_CHARS_MAX, Group};
 use domain::ids::{ChannelId, GroupId, StreamId};
+use domain::playlist::content::StreamContent;
 use domain::stream::Stream;
 use resource_derive::{Body, View};
 use serde::Serialize;
@@ -30,7 +31,7 @@ use crate::rest::frame::field::{Field, Kind};
 use crate::rest::frame::input::FieldErrors;
 use crate::rest::frame::record::find;
 use crate::rest::frame::route::Created;
-use crate::rest::frame::value::{Named, Readable, Shape};
+use crate::rest::frame::value::{Choice as _, Named, Readable, Shape};
 
 /// Selects a stream for a new channel.
 #[derive(Clone, Debug, Body)]
@@ -60,7 +61,8 @@ pub(crate) struct FromStreams {
     /// Ids of the streams in the order of the channel numbers, each once.
     #[field(aliases = &["ids"], items_max = MANY, example = "[1]")]
     stream_ids: Option<Vec<StreamId>>,
-    /// Instead of ids: filters of the list of streams.
+    /// Instead of ids: filters of the list of streams; without `content_type`, films, series and separator lines are left
+    /// out.
     #[field(example = "{\"channel_group_name\": \"News\"}")]
     filter: Option<Map<String, Value>>,
     /// Ids of streams to leave out.
@@ -169,7 +171,11 @@ pub(super) async fn from_streams(
             return Err(Refusal::field("filter", "Send either stream_ids or filter."));
         }
         (Some(ids), None) => (ids, true),
-        (None, Some(filter)) => (select(&call, &filter).await?, false),
+        (None, Some(mut filter)) => {
+            // Films, series and separator lines become channels only if they are named.
+            filter.entry("content_type").or_insert_with(|| StreamContent::Live.name().into());
+            (select(&call, &filter).await?, false)
+        }
         (None, None) => return Err(FieldErrors::required("stream_ids").into()),
     };
     let except: HashSet<StreamId> = except.into_iter().flatten().collect();

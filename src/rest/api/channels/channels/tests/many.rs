@@ -440,3 +440,26 @@ mod slow {
         assert!(rest.models.channels.load().iter().all(|it| it.streams.is_empty()));
     }
 }
+
+#[tokio::test]
+async fn a_filter_makes_no_channels_of_films_and_series_unless_it_names_them() {
+    use domain::playlist::content::StreamContent;
+
+    let rest = stage().await;
+    for (id, content) in
+        [(5, StreamContent::Movie), (6, StreamContent::Series), (7, StreamContent::Separator)]
+    {
+        let mut other = stream(id, "other", None, None);
+        other.provider.content = content;
+        rest.put([other]).await;
+    }
+    rest.models.streams.at(rest.models.store.version()).await.unwrap();
+    let made = |body: Value| async {
+        let answer = rest.admin("POST", &format!("{LIST}from-stream/bulk/"), body).await;
+        assert!(answer.status < 300, "{}", answer.text);
+        answer.body["created_count"].clone()
+    };
+    assert_eq!(made(json!({ "filter": {} })).await, 4);
+    assert_eq!(made(json!({ "filter": { "content_type": "movie" } })).await, 1);
+    assert_eq!(made(json!({ "stream_ids": [6] })).await, 1);
+}
