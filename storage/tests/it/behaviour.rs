@@ -237,7 +237,7 @@ fn a_too_large_record_or_write_is_refused_before_anything_is_written() {
     let store = Store::temporary(schema()).unwrap();
     let large = put(&store, [note(1, &"x".repeat(storage::RECORD_BYTES_MAX))]).unwrap_err();
     assert!(matches!(large, Error::TooLarge { what: "a record", .. }), "{large}");
-    let many = put(&store, (1..=20_000).map(|id| note(id, &id.to_string()))).unwrap_err();
+    let many = put(&store, (1..=40_000).map(|id| note(id, &id.to_string()))).unwrap_err();
     assert!(matches!(many, Error::TooLarge { what: "a write", .. }), "{many}");
     assert!(store.collection::<Note>().is_empty());
     put(&store, [note(1, &"x".repeat(500_000)), note(2, &"y".repeat(500_000))]).unwrap();
