@@ -160,12 +160,31 @@ fn query_parameter(field: &Field, schemas: &mut Schemas) -> Value {
     });
     if field.is_required {
         parameter["required"] = true.into();
+    } else {
+        parameter["schema"] = or_empty(parameter["schema"].take());
     }
     if matches!(field.kind, Kind::List(_)) {
         parameter["style"] = "form".into();
         parameter["explode"] = false.into();
     }
     parameter
+}
+
+/// Returns the schema of an optional query parameter, whose empty value is none.
+fn or_empty(mut schema: Value) -> Value {
+    if schema["type"] != "string" {
+        return schema;
+    }
+    if let Some(choices) = schema["enum"].as_array_mut() {
+        choices.push("".into());
+    }
+    if let Some(limits) = schema.as_object_mut() {
+        limits.remove("minLength");
+    }
+    match schema.get("format").or(schema.get("pattern")) {
+        Some(_) => json!({ "anyOf": [schema, { "type": "string", "maxLength": 0 }] }),
+        None => schema,
+    }
 }
 
 fn responses(route: &Route, schemas: &mut Schemas) -> Map<String, Value> {
@@ -188,7 +207,7 @@ fn responses(route: &Route, schemas: &mut Schemas) -> Map<String, Value> {
         }
         AnswerShape::OneOf(media_types) => {
             let schema = |media_type: &str| match media_type.split('/').next() {
-                _ if media_type == "application/json" => json!({}),
+                Some("application") => json!({}),
                 Some("image") => json!({ "type": "string", "format": "binary" }),
                 _ => json!({ "type": "string" }),
             };
@@ -227,7 +246,7 @@ fn redirect() -> Value {
 }
 
 fn refusal(status: StatusCode, reason: &str) -> Value {
-    if status == StatusCode::NOT_MODIFIED {
+    if matches!(status, StatusCode::NOT_MODIFIED | StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE) {
         return json!({ "description": reason });
     }
     let reference = |name: &str| json!({ "$ref": format!("#/components/schemas/{name}") });
@@ -257,6 +276,11 @@ const REQUEST_TIMEOUT: SharedRefusal =
     ("RequestTimeout", StatusCode::REQUEST_TIMEOUT, "The body did not arrive in time.");
 const PAYLOAD_TOO_LARGE: SharedRefusal =
     ("PayloadTooLarge", StatusCode::PAYLOAD_TOO_LARGE, "The body is too large.");
+const HEADER_TOO_LARGE: SharedRefusal = (
+    "HeaderTooLarge",
+    StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE,
+    "The address and the headers are too long. The answer has no body.",
+);
 const UNSUPPORTED_MEDIA_TYPE: SharedRefusal = (
     "UnsupportedMediaType",
     StatusCode::UNSUPPORTED_MEDIA_TYPE,
@@ -270,7 +294,7 @@ const INTERNAL_SERVER_ERROR: SharedRefusal = (
 const SERVICE_UNAVAILABLE: SharedRefusal =
     ("ServiceUnavailable", StatusCode::SERVICE_UNAVAILABLE, "Temporarily unavailable. Try again later.");
 
-const SHARED: [SharedRefusal; 12] = [
+const SHARED: [SharedRefusal; 13] = [
     INVALID_BODY,
     INVALID_PARAMETER,
     UNAUTHORIZED,
@@ -280,6 +304,7 @@ const SHARED: [SharedRefusal; 12] = [
     PAGE_NOT_FOUND,
     REQUEST_TIMEOUT,
     PAYLOAD_TOO_LARGE,
+    HEADER_TOO_LARGE,
     UNSUPPORTED_MEDIA_TYPE,
     INTERNAL_SERVER_ERROR,
     SERVICE_UNAVAILABLE,
@@ -308,6 +333,7 @@ fn refusals(route: &Route) -> BTreeMap<StatusCode, Vec<&'static str>> {
         (route.inputs.is_paged, PAGE_NOT_FOUND),
         (has_body, REQUEST_TIMEOUT),
         (has_body, PAYLOAD_TOO_LARGE),
+        (true, HEADER_TOO_LARGE),
         (has_body, UNSUPPORTED_MEDIA_TYPE),
         (true, INTERNAL_SERVER_ERROR),
         (true, SERVICE_UNAVAILABLE),
