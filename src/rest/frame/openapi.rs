@@ -175,7 +175,7 @@ fn or_empty(mut schema: Value) -> Value {
     if schema["type"] != "string" {
         return schema;
     }
-    if let Some(choices) = schema["enum"].as_array_mut() {
+    if let Some(choices) = schema.get_mut("enum").and_then(Value::as_array_mut) {
         choices.push("".into());
     }
     if let Some(limits) = schema.as_object_mut() {
