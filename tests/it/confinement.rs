@@ -144,6 +144,9 @@ const ALLOWED: [(&str, &str); 11] = [
     ("whole-path", "cd $R/other && cat ../other/file"),
 ];
 
+/// Lines that depend on where the folder of temporary files is.
+const IN_TEMPORARY: [&str; 4] = ["change-file", "create-in-other", "fifo-in-temporary", "temporary-file"];
+
 // Holds T-prog.1.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_program_reaches_neither_the_data_folder_nor_the_gateway_and_writes_only_where_it_may() {
@@ -156,13 +159,20 @@ async fn a_program_reaches_neither_the_data_folder_nor_the_gateway_and_writes_on
         assert_eq!(succeeded(&report), ["read-key"]);
         return;
     }
-    let report = machine.report(&gateway, &[&FORBIDDEN[..], &ALLOWED].concat()).await;
-    let mut allowed: Vec<_> = ALLOWED.iter().map(|it| it.0).collect();
+    let mut lines = [&FORBIDDEN[..], &ALLOWED].concat();
+    if machine.root.path().starts_with(std::env::temp_dir()) {
+        // The data folder is below the folder of temporary files, so its neighbours are temporary files, and that folder
+        // cannot be allowed as a whole.
+        lines.retain(|it| !IN_TEMPORARY.contains(&it.0));
+    }
+    let report = machine.report(&gateway, &lines).await;
+    let is_tried = |it: &&str| lines.iter().any(|line| line.0 == *it);
+    let mut allowed: Vec<_> = ALLOWED.iter().map(|it| it.0).filter(is_tried).collect();
     if !scopes_signals() {
         allowed.push("signal-gateway");
     }
     assert_eq!(succeeded(&report), allowed, "{report:#?}");
-    assert_eq!(report.len(), FORBIDDEN.len() + ALLOWED.len());
+    assert_eq!(report.len(), lines.len());
     assert_eq!(std::fs::read(machine.path("data/key")).unwrap(), key);
     assert_eq!(std::fs::read_to_string(machine.path("other/file")).unwrap(), "public\n");
 }
