@@ -285,7 +285,7 @@ async fn filters_and_disabled_groups_decide_what_the_next_refresh_imports() {
     assert_eq!(fixture.stream_names().await, ["Film", "One"]);
     fixture.watch(&path).await.sees("anna 3").await;
 
-    // More than half of the list is left out, which is no loss that an admin has to confirm.
+    // The filters leave out more than half of the list. The refresh does not wait for a confirmation by an admin.
     assert_eq!(fixture.refresh(&account).await.0, "success");
     let first = &fixture.get(&filters).await["results"][0]["id"];
     assert_eq!(fixture.admin.delete(&format!("{filters}{first}/")).await.status, 204);

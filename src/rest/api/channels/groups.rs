@@ -145,8 +145,8 @@ pub(crate) struct Contents {
 }
 
 impl Contents {
-    /// Returns whether the caller may see the group: admins see all groups, other users those with visible channels. Users
-    /// who see streams also see groups without any channel.
+    /// Returns whether the caller may see the group. Admins see all groups. Other users see a group if they see one of its
+    /// channels. A user of level 1 also sees a group that has no channels.
     fn shows(&self, group: &Group) -> bool {
         let is_empty = || self.channels.by("group", group.id.0.to_be_bytes()).next().is_none();
         match self.level {

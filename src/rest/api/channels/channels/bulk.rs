@@ -203,7 +203,7 @@ pub(super) async fn edit_all(call: Call, body: ValuesForChannels) -> Result<Bulk
     };
     if let Some(unknown) = values.keys().find(|it| !known(it.as_str())) {
         let name: String = unknown.chars().take(100).collect();
-        return Err(Refusal::field("values", format!("\"{name}\" is no field of a channel.")));
+        return Err(Refusal::field("values", format!("A channel has no field \"{name}\".")));
     }
     let edit = ChannelEdit::read_element(&Value::Object(values), true).map_err(|it| it.inside("values"))?;
     let selected = Selection { ids, filter, except }.resolve(&call, "ids")?;
