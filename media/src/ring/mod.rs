@@ -14,6 +14,7 @@ mod state;
 mod tail;
 #[cfg(test)]
 mod tests;
+mod wake;
 
 use std::any::Any;
 use std::fmt;
@@ -177,7 +178,7 @@ impl Writer {
             state.take_wakers(&mut self.to_wake);
         }
         // Outside the lock, because the woken tasks take it at once.
-        self.to_wake.drain(..).for_each(Waker::wake);
+        wake::wake(&mut self.to_wake);
         shared.budget.enforce(now);
     }
 }
