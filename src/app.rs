@@ -15,7 +15,7 @@ use actors::{
     System, Trials,
 };
 use domain::account::Account;
-use domain::core_settings::NETWORK_ACCESS;
+use domain::core_settings::{self, NETWORK_ACCESS, SYSTEM_SETTINGS};
 use domain::ids::ProfileId;
 use domain::setting::CoreSetting;
 use domain::user::User;
@@ -25,7 +25,7 @@ use tracing::warn;
 
 use crate::auth::{Auth, SetupCode};
 use crate::backups::Backups;
-use crate::config::{Config, NetworkClass, NetworkRules, UserNetworks, WrongNetworks};
+use crate::config::{Config, NetworkClass, NetworkRules, PublicUrl, UserNetworks, WrongNetworks};
 use crate::data::DataFolder;
 use crate::files::Files;
 use crate::gateway::install_tls;
@@ -34,6 +34,7 @@ use crate::http::caller::Caller;
 use crate::http::network_refusals::{NetworkDenial, NetworkRefusals};
 use crate::http::reply::Refusal;
 use crate::logo_cache::LogoCache;
+use crate::player::PreparedAnswers;
 use crate::recent_log::RecentLog;
 use crate::rest::frame::pace::WritePace;
 
@@ -61,6 +62,8 @@ pub(crate) struct App {
     pub(crate) write_pace: WritePace,
     /// Held while the uploaded picture of a user changes.
     pub(crate) picture_changes: tokio::sync::Mutex<()>,
+    /// Lists that many players request.
+    pub(crate) prepared_answers: PreparedAnswers,
     /// Lines of the log, if this gateway shows them.
     pub(crate) recent_log: OnceLock<RecentLog>,
     /// True once the gateway has begun to stop.
@@ -100,6 +103,7 @@ impl App {
             },
             write_pace: WritePace::default(),
             picture_changes: tokio::sync::Mutex::default(),
+            prepared_answers: PreparedAnswers::new(),
             recent_log: OnceLock::new(),
             is_draining: AtomicBool::new(false),
             network_rules: RwLock::default(),
@@ -162,6 +166,17 @@ impl App {
         let rules = Arc::new(rules);
         *self.network_rules.write() = Some((settings, Arc::clone(&rules)));
         rules
+    }
+
+    /// Returns the address under which clients reach the gateway, without a slash at the end: that of the core settings,
+    /// else that of the configuration.
+    pub(crate) fn public_url(&self) -> Option<String> {
+        let settings = self.models.settings.load();
+        let value = settings.one_by("key", SYSTEM_SETTINGS).map(|it| &it.value);
+        // One that an earlier version accepted may be invalid in this version.
+        let of_setting = core_settings::public_url(value).and_then(|it| it.parse::<PublicUrl>().ok());
+        let url = of_setting.as_ref().or(self.config.public_url.as_ref());
+        url.map(ToString::to_string)
     }
 
     /// Returns true once a user exists. Before that, nobody can log in, and callers without credentials are not

@@ -194,6 +194,11 @@ impl Gateway {
         self.player_addr
     }
 
+    /// Returns the address under which clients reach the gateway, if an admin has set it.
+    pub fn public_url(&self) -> Option<String> {
+        self.app.public_url()
+    }
+
     /// Returns the actors and the values that outlive them.
     pub fn system(&self) -> &System {
         &self.system

@@ -14,6 +14,8 @@ use std::time::{Duration, SystemTime};
 use actors::{Fetch, FetchError, FetchLimits};
 use bytes::Bytes;
 use domain::egress::Reach;
+use domain::ids::LogoId;
+use domain::logo::Logo;
 use domain::stream::RequestHeaders;
 use parking_lot::Mutex;
 use sha2::{Digest, Sha256};
@@ -47,6 +49,19 @@ pub(crate) enum NoLogo {
     NotAvailable,
     /// Too many logos are being fetched.
     Busy,
+}
+
+/// Returns the path under which the gateway serves a logo.
+pub(crate) fn logo_copy_path(id: LogoId) -> String {
+    format!("/api/channels/logos/{id}/cache/")
+}
+
+/// Returns the address of the same, which anybody may read. Its parameter changes with the logo, so that clients do not show
+/// an old one.
+pub(crate) fn logo_copy_address(origin: &str, logo: &Logo) -> String {
+    let digest = Sha256::digest(format!("{} {}", logo.updated_at, logo.url));
+    let version: String = digest.iter().take(4).map(|it| format!("{it:02x}")).collect();
+    format!("{origin}{}?v={version}", logo_copy_path(logo.id))
 }
 
 /// The copies of logos.

@@ -21,6 +21,7 @@ use storage::Store;
 
 use crate::config::{Config, ListSource};
 use crate::gateway::{Gateway, Runtimes, StartError, fetch};
+use crate::player::stream_address;
 
 /// Maximum number of channels that are listed at the start.
 const CHANNELS_NAMED_MAX: usize = 10;
@@ -186,13 +187,19 @@ fn channels_text(catalogue: &Catalogue) -> String {
     text
 }
 
+/// Returns the start of the addresses for players: the public URL, or the address on this machine.
+pub(crate) fn player_origin(gateway: &Gateway) -> String {
+    let local = || format!("http://{}", local_authority(gateway.player_addr()));
+    gateway.public_url().unwrap_or_else(local)
+}
+
 /// Returns the addresses of the running gateway.
 pub(crate) fn addresses_text(gateway: &Gateway, example: Option<&Channel>) -> String {
-    let player = local_authority(gateway.player_addr());
+    let player = player_origin(gateway);
     let api = local_authority(gateway.api_addr());
-    let mut text = format!("Playlist for players  http://{player}/playlist.m3u\n");
+    let mut text = format!("Playlist for players  {player}/playlist.m3u\n");
     if let Some(channel) = example {
-        text += &format!("One channel           {}\n", crate::player::stream_url(&player, channel));
+        text += &format!("One channel           {}\n", stream_address(&player, channel));
     }
     text += &format!("Health and metrics    http://{api}/healthz  http://{api}/metrics\n");
     if gateway.player_addr().ip().is_unspecified() {

@@ -145,6 +145,12 @@ impl ChannelNumber {
         (number <= Self::WHOLE_MAX).then_some(Self { thousandths: u64::from(number) * 1000 })
     }
 
+    /// Returns the number if it has no decimals.
+    pub fn as_whole(self) -> Option<u32> {
+        let is_whole = self.thousandths.is_multiple_of(1000);
+        u32::try_from(self.thousandths / 1000).ok().filter(|_| is_whole)
+    }
+
     /// Returns whether the number is zero, which many providers write for "none".
     pub fn is_zero(self) -> bool {
         self.thousandths == 0

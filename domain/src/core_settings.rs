@@ -17,6 +17,7 @@ pub const PROXY_SETTINGS: &str = "proxy_settings";
 pub const STREAM_SETTINGS: &str = "stream_settings";
 /// `time_zone`: an IANA name, such as `Europe/Berlin`. `log_level`: the amount of logging.
 /// `login_password_for_players`: whether players may use the login password besides the player password.
+/// `public_url`: the address under which clients reach the gateway.
 pub const SYSTEM_SETTINGS: &str = "system_settings";
 
 /// The networks that may use each part of the gateway.
@@ -96,6 +97,7 @@ const DEFAULT_USER_AGENT: &str = "default_user_agent";
 const TIME_ZONE_MEMBER: &str = "time_zone";
 const LOG_LEVEL: &str = "log_level";
 const LOGIN_PASSWORD_FOR_PLAYERS: &str = "login_password_for_players";
+const PUBLIC_URL: &str = "public_url";
 
 /// The name of an invalid member, and the reason, worded to follow the name.
 pub type FieldError = (String, String);
@@ -110,6 +112,8 @@ pub struct SettingChecks<'a> {
     pub has_time_zone: &'a dyn Fn(&str) -> bool,
     /// Returns the reason why a log level is invalid, if it is.
     pub log_level_error: &'a dyn Fn(&str) -> Option<String>,
+    /// Returns the reason why a public URL is invalid, if it is.
+    pub public_url_error: &'a dyn Fn(&str) -> Option<String>,
     /// Returns the reason why a cron expression is invalid, if it is.
     pub cron_error: &'a dyn Fn(&str) -> Option<String>,
     /// Returns the invalid members of `network_access`.
@@ -175,6 +179,11 @@ pub fn login_password_for_players(system_settings: Option<&Value>) -> bool {
     system_settings.and_then(|it| it.get(LOGIN_PASSWORD_FOR_PLAYERS)?.as_bool()).unwrap_or(true)
 }
 
+/// Returns the public URL of `system_settings`; `None` leaves it to file, environment and arguments.
+pub fn public_url(system_settings: Option<&Value>) -> Option<&str> {
+    system_settings?.get(PUBLIC_URL)?.as_str().filter(|it| !it.is_empty())
+}
+
 fn wrong_member(key: &str, name: &str, value: &Value, checks: &SettingChecks<'_>) -> Option<FieldError> {
     let reason = match (key, name) {
         // `null` restores the default.
@@ -212,6 +221,12 @@ fn wrong_member(key: &str, name: &str, value: &Value, checks: &SettingChecks<'_>
             Some(level) => return (checks.log_level_error)(level).map(|reason| error(name, reason)),
             None if value.is_null() => return None,
             None => "must be a log level, such as debug",
+        },
+        (SYSTEM_SETTINGS, PUBLIC_URL) => match value.as_str() {
+            Some("") => return None,
+            Some(url) => return (checks.public_url_error)(url).map(|reason| error(name, reason)),
+            None if value.is_null() => return None,
+            None => "must be an address, such as https://tv.example.com",
         },
         (SYSTEM_SETTINGS, LOGIN_PASSWORD_FOR_PLAYERS) => match value {
             Value::Bool(_) | Value::Null => return None,
@@ -293,6 +308,7 @@ mod tests {
             has_time_zone: &|it| it == "Europe/Berlin",
             log_level_error: &|it| (it != "debug").then(|| "is not a level".to_owned()),
             has_user_agent: &|it| it == 1,
+            public_url_error: &|it| (it != "https://tv.example").then(|| "is not an address".to_owned()),
             cron_error: &|it| (it != "5 * * * *").then(|| "is no cron expression".to_owned()),
             network_errors: &|_| Vec::new(),
         };

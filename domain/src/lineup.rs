@@ -1,11 +1,13 @@
-//! Lineups, which select channels, and the rule that decides which channels a viewer may see.
+//! Lineups, which select channels; the rule that decides which channels a viewer may see; and their order and numbers in
+//! lists for players.
 
+use std::cmp::Ordering;
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
-use crate::channel::Channel;
+use crate::channel::{Channel, ChannelNumber};
 use crate::ids::{ChannelId, LineupId};
 use crate::user::{User, UserLevel};
 
@@ -63,8 +65,9 @@ impl Lineup {
     }
 }
 
-/// The limits of what a viewer may see, with the lineups of a user as they are at one moment.
-#[derive(Debug, Clone)]
+/// The limits of what a viewer may see, with the lineups of a user as they are at one moment. Two viewers with equal limits
+/// see the same channels.
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ViewLimits {
     level: UserLevel,
     hides_adult: bool,
@@ -106,6 +109,35 @@ pub fn visible(limits: &ViewLimits, channel: &Channel) -> bool {
         && limits.level >= channel.user_level
         && !(limits.hides_adult && channel.is_adult)
         && is_in_lineup()
+}
+
+/// Compares two channels by their place in lists for players: by number, those without one last, then by name.
+pub fn list_order(one: &Channel, other: &Channel) -> Ordering {
+    let place = |it: &Channel| (it.number.is_none(), it.number);
+    place(one).cmp(&place(other)).then_with(|| one.name.cmp(&other.name)).then_with(|| one.id.cmp(&other.id))
+}
+
+/// Returns the channels that a viewer may see, in the order of lists for players.
+pub fn visible_in_order<'a>(
+    limits: &ViewLimits,
+    channels: impl IntoIterator<Item = &'a Arc<Channel>>,
+) -> Vec<&'a Arc<Channel>> {
+    let mut seen: Vec<_> = channels.into_iter().filter(|it| visible(limits, it)).collect();
+    seen.sort_unstable_by(|one, other| list_order(one, other));
+    seen
+}
+
+/// Returns the number of a channel for players that take whole numbers only: its own number if that is whole, else one
+/// above all numbers that a channel can have. Unique, the same for every user, and stable as long as the number is.
+pub fn whole_number(channel: &Channel) -> u64 {
+    let own = channel.number.and_then(ChannelNumber::as_whole);
+    own.map_or_else(|| u64::from(ChannelNumber::WHOLE_MAX) + 1 + u64::from(channel.id.0), u64::from)
+}
+
+/// Returns the id by which playlists, guides and tuners name a channel: its number such as `4` or `4.1`, or `id-7` for the
+/// channel 7 without a number. Unique, and the same for every user.
+pub fn guide_channel_id(channel: &Channel) -> String {
+    channel.number.map_or_else(|| format!("id-{}", channel.id), |it| it.to_string())
 }
 
 #[cfg(test)]
@@ -185,6 +217,40 @@ mod tests {
         ] {
             let seen = [&channel(1), &adult, &standard, &off].map(|it| visible(&limits, it));
             assert_eq!(seen, expected, "{limits:?}");
+        }
+    }
+
+    fn numbered(id: u32, name: &str, number: Option<&str>) -> Arc<Channel> {
+        let number = number.map(|it| it.parse().unwrap());
+        Arc::new(Channel { number, name: name.to_owned(), ..channel(id) })
+    }
+
+    #[test]
+    fn channels_are_listed_by_number_then_by_name_and_those_without_a_number_last() {
+        let channels = [
+            numbered(1, "B", None),
+            numbered(2, "Ten", Some("10")),
+            numbered(3, "Nine and a half", Some("9.5")),
+            numbered(4, "A", None),
+            Arc::new(Channel { enabled: false, ..(*numbered(5, "Off", Some("1"))).clone() }),
+            numbered(6, "A", None),
+        ];
+        let listed = visible_in_order(&ViewLimits::none(), &channels);
+        assert_eq!(listed.iter().map(|it| it.id.0).collect::<Vec<_>>(), [3, 2, 4, 6, 1]);
+    }
+
+    #[test]
+    fn whole_numbers_and_guide_ids_are_unique_and_follow_the_channel_number() {
+        let expected = [
+            (numbered(1, "a", Some("4")), 4, "4"),
+            (numbered(2, "a", Some("4.1")), 100_000_002, "4.1"),
+            (numbered(3, "a", None), 100_000_003, "id-3"),
+            (numbered(4, "a", Some("99999999")), 99_999_999, "99999999"),
+            (numbered(5, "a", Some("0")), 0, "0"),
+            (numbered(u32::MAX, "a", None), 4_394_967_295, "id-4294967295"),
+        ];
+        for (channel, number, id) in expected {
+            assert_eq!((whole_number(&channel), &*guide_channel_id(&channel)), (number, id));
         }
     }
 

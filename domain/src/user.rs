@@ -65,6 +65,9 @@ pub struct User {
     /// Whether the password is too weak for an admin. Passwords of earlier versions were not checked.
     #[serde(default)]
     pub has_weak_password: bool,
+    /// Player secrets that were derived from an earlier counter are rejected.
+    #[serde(default)]
+    pub player_secret_counter: u32,
 }
 
 /// The hash of a new password.
@@ -162,6 +165,7 @@ impl User {
             last_login: None,
             generation: 0,
             has_weak_password: false,
+            player_secret_counter: 0,
         }
     }
 
@@ -182,10 +186,25 @@ impl User {
         self.generation = self.generation.wrapping_add(1);
     }
 
-    /// Removes the API key and the player password.
+    /// Replaces or removes the player password. Also revokes the player secret, because both are accepted by the same
+    /// addresses.
+    pub fn set_player_password(&mut self, password: Option<Secret>) {
+        if self.player_password != password {
+            self.player_password = password;
+            self.revoke_player_secret();
+        }
+    }
+
+    /// Rejects the present player secret. The next one differs.
+    pub fn revoke_player_secret(&mut self) {
+        self.player_secret_counter = self.player_secret_counter.wrapping_add(1);
+    }
+
+    /// Removes the API key and the player password, and revokes the player secret.
     pub fn revoke_secrets(&mut self) {
         self.api_key = None;
         self.player_password = None;
+        self.revoke_player_secret();
     }
 
     /// Returns the name in the form in which names are compared.

@@ -11,6 +11,7 @@ mod failures;
 mod hs256;
 mod keys;
 mod passwords;
+mod player_secrets;
 mod setup_code;
 #[cfg(test)]
 mod tests;
@@ -41,6 +42,7 @@ pub(crate) use self::keys::random;
 pub(crate) use self::passwords::PASSWORD_BYTES_MAX;
 pub use self::passwords::hash_password;
 use self::passwords::{Lane, Passwords};
+use self::player_secrets::PlayerSecrets;
 pub(crate) use self::setup_code::SetupCode;
 use self::throttle::{Attempt, Throttle};
 pub(crate) use self::tokens::Tokens;
@@ -61,6 +63,7 @@ struct Inner {
     signer: View<Signer>,
     /// Key of the digests that API keys are looked up by.
     lookup: [u8; 32],
+    player_secrets: PlayerSecrets,
     passwords: Passwords,
     throttle: Throttle,
     failures: FailureReports,
@@ -83,7 +86,7 @@ const UNKNOWN_USER: &str = "unknown user";
 enum LoginKind {
     /// Accepts the account password.
     Account,
-    /// Accepts the player password and, unless a core setting forbids it, the account password.
+    /// Accepts the player password, the player secret and, unless a core setting forbids it, the account password.
     Player,
 }
 
@@ -117,6 +120,7 @@ impl Auth {
             settings: store.table()?,
             signer,
             lookup: keys.lookup,
+            player_secrets: PlayerSecrets::new(&keys),
             passwords: Passwords::new(limits.remember_login),
             throttle: Throttle::new(limits.failure_delay_max),
             failures: FailureReports::new(publish),
@@ -221,8 +225,8 @@ impl Auth {
         self.authenticate(LoginKind::Account, username, password, address, agent).await
     }
 
-    /// Logs a player program in with the player password or, unless a core setting forbids it, the account password;
-    /// otherwise like [`login`](Self::login).
+    /// Logs a player program in with the player password, the player secret or, unless a core setting forbids it, the
+    /// account password; otherwise like [`login`](Self::login).
     ///
     /// # Errors
     /// Returns [`Denied::Login`], or [`Denied::Busy`] if too many logins are waiting.
@@ -249,11 +253,7 @@ impl Auth {
         let attempt = Attempt { user: user.as_ref().map(|it| it.id), username, address, agent };
         let admitted = self.0.throttle.admit(attempt).await.map_err(|_| Denied::Busy)?;
         if let Some(user) = user.as_ref().filter(|it| it.is_active) {
-            let fits_player = kind == LoginKind::Player
-                && user
-                    .player_password
-                    .as_ref()
-                    .is_some_and(|it| self.0.passwords.equal(it.expose(), password));
+            let fits_player = kind == LoginKind::Player && self.is_for_players(user, password);
             if fits_player || (takes_account_password && self.0.passwords.is_cached(user, password)) {
                 admitted.succeeded(user.id);
                 return Ok(Arc::clone(user));
@@ -285,6 +285,18 @@ impl Auth {
         self.0.failures.report(FailedLogin { user: known, reason, address, agent });
         drop(admitted);
         Err(Denied::Login)
+    }
+
+    /// Returns whether this is the player password or the player secret of a user.
+    fn is_for_players(&self, user: &User, password: &str) -> bool {
+        let equals = |secret: &Secret| self.0.passwords.equal(secret.expose(), password);
+        user.player_password.as_ref().is_some_and(equals) || equals(&self.player_secret(user))
+    }
+
+    /// Returns the player secret of a user, which every login of a player accepts in place of the player password. It
+    /// stays the same until it is revoked. For addresses that players store, such as those in playlists.
+    pub(crate) fn player_secret(&self, user: &User) -> Secret {
+        self.0.player_secrets.of(user)
     }
 
     fn players_use_login_password(&self) -> bool {

@@ -29,8 +29,8 @@ Configuration:
     --set engine.stall_timeout=5       as an option
   Durations are in seconds.
 
-  Top-level keys:          api_listen player_listen data_dir user_agent stream_networks metrics_networks
-                           trusted_proxies container_proxy
+  Top-level keys:          api_listen player_listen data_dir public_url user_agent stream_networks
+                           metrics_networks trusted_proxies container_proxy
   Table [log]:             level format
   Table [limits]:          connections_max connections_per_address_max anonymous_viewers_max
                            header_timeout drain_timeout body_bytes_max body_timeout

@@ -33,6 +33,7 @@ pub(crate) use self::network_rules::{FOREIGN_NAMES, NetworkRules, WrongNetworks}
 pub use self::programs::Programs;
 pub use self::values::{ContainerProxy, ListSource, Listen, LogFormat};
 pub use crate::http::network::{NetworkError, Networks};
+pub use crate::http::public_url::{PublicUrl, PublicUrlError};
 use crate::telemetry::wrong_configured_level;
 
 /// Settings that are fixed when the gateway starts.
@@ -45,6 +46,8 @@ pub struct Config {
     pub player_listen: Listen,
     /// Folder of the persistent data: the store and, beside it, its key file.
     pub data_dir: PathBuf,
+    /// Address under which clients reach the gateway. Without it, addresses are built from each request.
+    pub public_url: Option<PublicUrl>,
     /// Default User-Agent for requests to providers.
     pub user_agent: Option<String>,
     /// Networks that get streams, playlists and the tuner without credentials, unless `network_access` says otherwise.
@@ -129,6 +132,7 @@ impl Default for Config {
             api_listen: Listen::everywhere(8000),
             player_listen: Listen::everywhere(9191),
             data_dir: PathBuf::from("/var/lib/headwater"),
+            public_url: None,
             user_agent: None,
             stream_networks: Networks::local(),
             metrics_networks: Networks::loopback(),

@@ -16,8 +16,8 @@ pub use self::source::Source;
 use self::source::SourceError;
 use crate::config::Config;
 use crate::gateway::{Gateway, Runtimes, StartError};
-use crate::play::{addresses_text, local_authority, say, temporary};
-use crate::player::stream_url;
+use crate::play::{addresses_text, player_origin, say, temporary};
+use crate::player::stream_address;
 
 /// One embedded clip.
 pub(crate) struct Feature {
@@ -60,13 +60,13 @@ pub async fn run(
     let channels = catalogue.channels.clone();
     let gateway = Gateway::start(config, temporary(catalogue).await?, runtimes).await?;
 
-    let player = local_authority(gateway.player_addr());
+    let player = player_origin(&gateway);
     let mut text =
         String::from("Three channels are running, each with a stream A and a backup stream B.\n\n");
     for channel in &channels {
-        text += &format!("  {:<10} {}\n", channel.name, stream_url(&player, channel));
+        text += &format!("  {:<10} {}\n", channel.name, stream_address(&player, channel));
     }
-    let first = stream_url(&player, &channels[0]);
+    let first = stream_address(&player, &channels[0]);
     text += &format!(
         "\nWatch the first channel with one of these commands:\n  ffplay {first}\n  vlc {first}\n  ffprobe {first}\n"
     );

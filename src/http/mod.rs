@@ -3,12 +3,15 @@
 
 pub(crate) mod accept;
 pub(crate) mod admission;
+pub(crate) mod base_url;
 pub(crate) mod caller;
 mod container;
+pub(crate) mod encoding;
 mod forwarded;
 pub(crate) mod network;
 pub(crate) mod network_refusals;
 pub(crate) mod origin;
+pub(crate) mod public_url;
 pub(crate) mod reply;
 mod socket;
 pub(crate) mod stream;

@@ -29,6 +29,8 @@ pub(crate) struct Origin {
     /// The client or, if it is unknown, the peer.
     address: IpAddr,
     client: Client,
+    /// Whether the request arrived from a trusted proxy.
+    by_trusted_proxy: bool,
 }
 
 /// How the client of a request is known.
@@ -65,6 +67,11 @@ impl Origin {
         self.client == Client::Peer
     }
 
+    /// Returns true if the request arrived from a trusted proxy, whose headers are believed.
+    pub(crate) fn is_by_trusted_proxy(&self) -> bool {
+        self.by_trusted_proxy
+    }
+
     /// Returns why the client is unknown, for logs and events. `None` if it is known.
     pub(crate) fn doubt(&self) -> Option<&'static str> {
         match self.client {
@@ -97,18 +104,21 @@ impl Origins {
     /// Returns the origin of a request on a connection from `peer`, which arrived at the address `local`.
     pub(crate) fn origin(&self, peer: IpAddr, local: IpAddr, headers: &HeaderMap) -> Origin {
         let (peer, local) = (peer.to_canonical(), local.to_canonical());
-        let unknown = |client| Origin { address: peer, client };
-        match (self.trusts(peer, local), forwarded::is_forwarded(headers)) {
+        let by_trusted_proxy = self.trusts(peer, local);
+        let unknown = |client| Origin { address: peer, client, by_trusted_proxy };
+        match (by_trusted_proxy, forwarded::is_forwarded(headers)) {
             (true, true) => match forwarded::client(headers, |it| self.trusts(it, local)) {
                 None => unknown(Client::Unproven),
                 // The proxy may stand behind a port of the container itself.
-                Some(address) if self.hides(address, local) => Origin { address, client: Client::Hidden },
-                Some(address) => Origin { address, client: Client::Named },
+                Some(address) if self.hides(address, local) => {
+                    Origin { address, client: Client::Hidden, by_trusted_proxy }
+                }
+                Some(address) => Origin { address, client: Client::Named, by_trusted_proxy },
             },
             (false, true) => unknown(Client::Unproven),
             (true, false) => unknown(Client::Hidden),
             (false, false) if self.hides(peer, local) => unknown(Client::Hidden),
-            (false, false) => Origin { address: peer, client: Client::Peer },
+            (false, false) => Origin { address: peer, client: Client::Peer, by_trusted_proxy },
         }
     }
 
@@ -255,7 +265,8 @@ mod tests {
     #[test]
     fn an_unknown_client_is_let_in_only_by_networks_that_mean_it() {
         let in_networks = |client, networks: &str| {
-            let origin = Origin { address: "172.17.0.1".parse().unwrap(), client };
+            let address = "172.17.0.1".parse().unwrap();
+            let origin = Origin { address, client, by_trusted_proxy: false };
             origin.is_in(&networks.parse().unwrap())
         };
         for (networks, hidden, unproven) in [

@@ -1,16 +1,20 @@
-//! Routes for player programs: streams and playlists.
+//! Routes for player programs: streams, playlists, and the requests of player apps.
 
+mod addresses;
 mod live;
+mod panel;
 mod playlist;
+mod prepared;
 mod stream;
 #[cfg(test)]
 mod tests;
 mod watch;
 
-pub(crate) use self::playlist::stream_url;
+pub(crate) use self::addresses::stream_address;
+pub(crate) use self::prepared::PreparedAnswers;
 use crate::rest::frame::route::Route;
 
 /// Returns the routes of the table that only the player port serves.
 pub(crate) fn routes() -> Vec<Route> {
-    [playlist::routes(), stream::routes(), live::routes()].into_iter().flatten().collect()
+    [playlist::routes(), panel::routes(), stream::routes(), live::routes()].into_iter().flatten().collect()
 }

@@ -5,11 +5,13 @@ use std::sync::Arc;
 use domain::channel::Channel;
 use domain::group::Group;
 use domain::lineup::visible;
+use domain::logo::Logo;
 use domain::playlist::write::{OutputEntry, write_entry, write_header};
 use domain::user::UserLevel;
 use http::header::{CACHE_CONTROL, CONTENT_DISPOSITION};
 use storage::Table;
 
+use super::addresses::{logo_address, stream_address};
 use crate::http::reply::Refusal;
 use crate::rest::frame::access::Access;
 use crate::rest::frame::call::Call;
@@ -33,20 +35,22 @@ pub(super) fn routes() -> Vec<Route> {
 }
 
 async fn all_channels(call: Call) -> Result<Content<M3u>, Refusal> {
-    let (channels, groups) = (call.app.models.channels.load(), call.app.models.groups.load());
+    let models = &call.app.models;
+    let (channels, groups, logos) = (models.channels.load(), models.groups.load(), models.logos.load());
     let limits = call.view_limits();
     let channels = channels.iter().filter(|it| visible(&limits, it));
-    let text = playlist(channels, &groups, &call.caller.host);
+    let text = playlist(channels, &groups, &logos, &call.player_origin());
     let content = Content::new(text).with_header(CACHE_CONTROL, "no-cache");
     Ok(content.with_header(CONTENT_DISPOSITION, "attachment; filename=\"playlist.m3u\""))
 }
 
-/// Writes the playlist: channels in the order of their numbers, those without one last. URLs use the host and port of
-/// the request, because the caller can reach them.
+/// Writes the playlist: channels in the order of their numbers, those without one last. `origin` is the start of all
+/// addresses.
 fn playlist<'a>(
     channels: impl Iterator<Item = &'a Arc<Channel>>,
     groups: &Table<Group>,
-    host: &str,
+    logos: &Table<Logo>,
+    origin: &str,
 ) -> String {
     let mut text = String::new();
     write_header(&mut text, None);
@@ -56,26 +60,15 @@ fn playlist<'a>(
     for channel in channels {
         let line = OutputEntry {
             name: &channel.name,
-            url: &stream_url(host, channel),
+            url: &stream_address(origin, channel),
             tvg_id: channel.tvg_id.as_deref().unwrap_or_default(),
-            tvg_logo: &logo_url(host, channel).unwrap_or_default(),
+            tvg_logo: &logo_address(origin, logos, channel).unwrap_or_default(),
             tvg_chno: channel.number,
             group: group(channel).unwrap_or_default(),
         };
         write_entry(&mut text, &line);
     }
     text
-}
-
-/// Returns the URL of a channel. Players store it permanently, so it contains nothing that changes.
-pub(crate) fn stream_url(host: &str, channel: &Channel) -> String {
-    format!("http://{host}/proxy/ts/stream/{}", channel.uuid)
-}
-
-/// Returns the URL of the logo of a channel. Uploaded logos are on the host of the request.
-pub(crate) fn logo_url(host: &str, channel: &Channel) -> Option<String> {
-    let url = channel.logo.as_deref()?;
-    Some(if url.starts_with('/') { format!("http://{host}{url}") } else { url.to_owned() })
 }
 
 #[cfg(test)]
@@ -100,7 +93,12 @@ mod tests {
         let groups = vec![Group::new(GroupId(1), "News")];
         let store = crate::play::temporary(Catalogue { channels, groups, ..Catalogue::default() }).await;
         let models = tokio::task::spawn_blocking(|| Models::of(store.unwrap())).await.unwrap().unwrap();
-        let text = playlist(models.channels.load().iter(), &models.groups.load(), "tv.example:9191");
+        let text = playlist(
+            models.channels.load().iter(),
+            &models.groups.load(),
+            &models.logos.load(),
+            "http://tv.example:9191",
+        );
         text.lines().map(str::to_owned).collect()
     }
 

@@ -89,6 +89,34 @@ async fn a_route_with_a_login_in_its_path_accepts_active_users_with_their_passwo
     assert!(n_routes > 0);
 }
 
+/// Holds T-acc.1.
+#[tokio::test]
+async fn a_route_with_a_login_in_its_query_accepts_active_users_with_their_password() {
+    let rest = furnished().await;
+    let form = [("content-type", "application/x-www-form-urlencoded")];
+    let mut n_routes = 0;
+    for route in routes().iter().filter(|it| matches!(it.access, Access::QueryLogin)) {
+        n_routes += 1;
+        let (streamer, wrong) = (rest.query_login(STREAMER), rest.query_login(ADMIN));
+        let wrong = wrong.replace("administrator", "streamer");
+        for (login, is_accepted) in [
+            (&*streamer, true),
+            (&rest.query_login(INACTIVE), false),
+            (&wrong, false),
+            ("username=streamer", false),
+        ] {
+            let path = format!("{}?{login}", route.path);
+            let answer = rest.send(method(route), &path, &[], "").await;
+            assert_eq!(answer.status != 401, is_accepted, "{path}: {} {}", answer.status, answer.text);
+            if route.method == Method::POST {
+                let answer = rest.send("POST", &path, &form, login.to_owned()).await;
+                assert_eq!(answer.status != 401, is_accepted, "{login}: {} {}", answer.status, answer.text);
+            }
+        }
+    }
+    assert!(n_routes > 0);
+}
+
 /// Holds T-rest.1. [`Rest`] checks that no handler fails, that each answer conforms to the schema, and that a refusal
 /// changes nothing.
 #[tokio::test]
@@ -97,7 +125,11 @@ async fn every_input_to_a_route_gets_a_documented_answer() {
     for route in deletions_last() {
         for path in paths(&route) {
             for query in hostile_queries(&route) {
-                let path = format!("{path}?{query}");
+                let login = match route.access {
+                    Access::QueryLogin => rest.query_login(ADMIN) + "&",
+                    _ => String::new(),
+                };
+                let path = format!("{path}?{login}{query}");
                 rest.admin(method(&route), &path, Value::Null).await;
             }
             for body in hostile_bodies(&route) {

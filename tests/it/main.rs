@@ -38,6 +38,7 @@ mod logging;
 mod openapi;
 mod pacing;
 mod panels;
+mod player_panel;
 mod playlist;
 mod programs;
 mod proxies;

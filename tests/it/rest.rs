@@ -15,7 +15,7 @@ async fn the_api_is_available_on_both_ports() {
         assert_eq!(answer.status(), 200);
         assert!(answer.text().contains(env!("CARGO_PKG_VERSION")), "{}", answer.text());
         let answer = fetch(address, Request::get("/api")).await;
-        assert_eq!((answer.status(), answer.header("location")), (301, Some("/api/")));
+        assert_eq!((answer.status(), answer.header("location")), (301, Some("api/")));
         let answer = fetch(address, Request::get("/api/channels/groups/")).await;
         assert_eq!((answer.status(), answer.header("content-type")), (401, Some("application/json")));
         let answer = fetch(address, Request::get("/api/a/b")).await;

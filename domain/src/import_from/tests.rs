@@ -42,6 +42,7 @@ fn convert(household: &Household, existing: &Existing, streams: &[u32]) -> (Foun
             has_stream_profile: &|it| it.0 <= 5,
             has_time_zone: &|it| it == "Europe/Berlin",
             log_level_error: &|_| None,
+            public_url_error: &|_| None,
             has_user_agent: &|_| false,
             cron_error: &|_| None,
             network_errors: &|_| Vec::new(),

@@ -85,6 +85,8 @@ fn import(config: &Config, store: &Store, gathered: Gathered, is_dry_run: bool) 
             has_stream_profile: &|id| profiles.iter().any(|it| it.id == id),
             has_time_zone: &|zone| check_time_zone(zone).is_ok(),
             log_level_error: &|_| None,
+            // Not imported: the address of the other service.
+            public_url_error: &|_| None,
             // User agents are not imported, so none of them can be the default.
             has_user_agent: &|_| false,
             cron_error: &|expression| check_cron(expression).err(),

@@ -22,6 +22,10 @@ pub(crate) enum Access {
     UsersOrNetworks(UserLevel),
     /// The user whose name and password are the parameters `{user}` and `{password}` of the path, from any network.
     PathLogin,
+    /// The user whose name and password are the parameters `username` and `password` of the query or, with POST, of a
+    /// form, from any network. Wrong passwords are answered and slowed down as for [`Access::PathLogin`]. Used by the
+    /// requests of player apps: `player_api.php`, `panel_api.php`, `get.php`, `xmltv.php`.
+    QueryLogin,
     /// Depends on the parameters of the path: one of the other variants.
     Depends { on: fn(&Parameters) -> Access, description: &'static str },
 }
@@ -49,10 +53,10 @@ impl Access {
                 None => call.check_anonymous().map(|()| None),
                 user => permitted(user, level),
             },
-            Self::PathLogin => {
-                let (username, password) = (call.text("user")?, call.text("password")?);
-                let caller = &call.caller;
-                Ok(Some(auth.player(username, password, caller.address(), &caller.agent).await?))
+            Self::PathLogin => player(call, call.text("user")?, call.text("password")?).await,
+            Self::QueryLogin => {
+                let (username, password) = call.query_login().ok_or_else(Refusal::no_credentials)?;
+                player(call, username, password).await
             }
             Self::Depends { .. } => {
                 Err(Refusal::fault(format_args!("choose the access of {}", call.pattern)))
@@ -72,9 +76,19 @@ impl Access {
     pub(in crate::rest) fn level(self) -> Option<UserLevel> {
         match self {
             Self::From(level) | Self::FromHeaderOrQuery(level) => Some(level),
-            Self::Anyone | Self::UsersOrNetworks(_) | Self::PathLogin | Self::Depends { .. } => None,
+            Self::Anyone
+            | Self::UsersOrNetworks(_)
+            | Self::PathLogin
+            | Self::QueryLogin
+            | Self::Depends { .. } => None,
         }
     }
+}
+
+/// Logs a player in.
+async fn player(call: &Call, username: &str, password: &str) -> Result<Option<Arc<User>>, Refusal> {
+    let caller = &call.caller;
+    Ok(Some(call.app.auth.player(username, password, caller.address(), &caller.agent).await?))
 }
 
 fn permitted(user: Option<Arc<User>>, level: UserLevel) -> Result<Option<Arc<User>>, Refusal> {

@@ -21,6 +21,10 @@ use crate::config::NetworkClass;
 use crate::http::caller::Caller;
 use crate::http::reply::Refusal;
 
+/// Parameters of a login in the query or in a form.
+pub(super) const QUERY_USERNAME: &str = "username";
+pub(super) const QUERY_PASSWORD: &str = "password";
+
 /// The first argument of every handler.
 #[derive(Clone)]
 pub(crate) struct Call {
@@ -263,13 +267,64 @@ impl Call {
         }
     }
 
+    /// Returns the absolute address under which the caller reaches the gateway, without a slash at the end. Every address
+    /// in an answer begins with it.
+    pub(crate) fn origin(&self) -> String {
+        self.app.public_url().unwrap_or_else(|| self.caller.base_url.to_string())
+    }
+
+    /// Returns the same on the player port, for addresses that only that port serves. It differs from [`Call::origin`] if
+    /// the request came to the port of the admin API.
+    pub(crate) fn player_origin(&self) -> String {
+        self.app.public_url().unwrap_or_else(|| {
+            let config = &self.app.config;
+            let ports = [config.api_listen, config.player_listen].map(|it| it.address().port());
+            let base = self.caller.base_url.clone();
+            let authority = with_player_port(base.authority(), ports);
+            base.with_authority(authority).to_string()
+        })
+    }
+
+    /// Returns user name and password of a login with [`Access::QueryLogin`](super::access::Access::QueryLogin), as the
+    /// client sent them.
+    pub(crate) fn query_login(&self) -> Option<(&str, &str)> {
+        Some((self.query.single(QUERY_USERNAME)?, self.query.single(QUERY_PASSWORD)?))
+    }
+
     /// Returns the URL of another page of the same list, on the host that the client used.
     pub(super) fn url_of_page(&self, page: usize) -> String {
-        let url = format!("http://{}{}?", self.caller.host, self.path);
+        let url = format!("{}{}?", self.origin(), self.path);
         let others = self.query.pairs().iter().filter(|it| it.0 != "page");
         let pairs = others.map(|it| (it.0.as_str(), it.1.as_str()));
         let page = page.to_string();
         let all = pairs.chain([("page", page.as_str())]);
         url + &Serializer::new(String::new()).extend_pairs(all).finish()
+    }
+}
+
+/// Replaces the port of the admin API by the player port. A port that is neither belongs to a proxy, which forwards both.
+fn with_player_port(authority: &str, [api, player]: [u16; 2]) -> String {
+    match authority.rsplit_once(':') {
+        Some((name, port)) if port.parse() == Ok(api) && !name.is_empty() => format!("{name}:{player}"),
+        _ => authority.to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_player_port_replaces_the_port_of_the_admin_api() {
+        for (host, expected) in [
+            ("nas:8000", "nas:9191"),
+            ("[::1]:8000", "[::1]:9191"),
+            ("nas:9191", "nas:9191"),
+            ("tv.example", "tv.example"),
+            ("tv.example:8443", "tv.example:8443"),
+            ("[fd00::8000]", "[fd00::8000]"),
+        ] {
+            assert_eq!(with_player_port(host, [8000, 9191]), expected);
+        }
     }
 }

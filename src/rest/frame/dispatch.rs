@@ -7,6 +7,8 @@
 //! path ─ 404 ─► method ─ 405 ─► network ─ 403 ─► credentials ─ 401 ─► level ─ 403 ─► body ─ 415, 413, 408, 400 ─►
 //! input ─ 400 ─► handler
 //! ```
+//!
+//! Only a form with the name and the password of a user is read before the credentials are checked.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -24,7 +26,7 @@ use warp::Filter;
 use warp::reply::Response as Reply;
 
 use super::access::Access;
-use super::call::Call;
+use super::call::{Call, QUERY_PASSWORD, QUERY_USERNAME};
 use super::input::{FileInput, Query, RequestInput};
 use super::route::{Answer, Redirect, Route};
 use super::router::{PathMatch, Router};
@@ -71,7 +73,7 @@ async fn answer(
     body: impl Stream<Item = Result<impl Buf, warp::Error>> + Send,
 ) -> Result<Reply, Refusal> {
     if request.path == "/api" {
-        return Ok(redirect("/api/", &request.query));
+        return Ok(redirect("api/", &request.query));
     }
     let found = router.find(&request.path).ok_or_else(|| Refusal::not_found("Not found."))?;
     let Some(route) = found.route(&request.method).cloned() else {
@@ -109,6 +111,12 @@ pub(super) async fn run(
     body: impl Stream<Item = Result<impl Buf, warp::Error>> + Send,
 ) -> Result<Reply, Refusal> {
     call.check_connect()?;
+    let mut body = std::pin::pin!(body);
+    if matches!(route.access, Access::QueryLogin) {
+        let form = if route.takes_form() { read_form(&call, body.as_mut()).await? } else { Vec::new() };
+        let names = route.inputs.query.iter().map(|it| it.name).chain([QUERY_USERNAME, QUERY_PASSWORD]);
+        call.query = Arc::new(call.query.with_form(&form, names)?);
+    }
     call.user = route.access.authenticate(&call).await?;
     if let Err(refusal) = call.check_user() {
         // Where everyone may call, credentials that are no good here are treated like missing ones.
@@ -170,7 +178,7 @@ fn essence(content_type: &str) -> String {
     content_type.split(';').next().unwrap_or_default().trim().to_ascii_lowercase()
 }
 
-/// Redirects without naming a host, so that the client stays on the host it used.
+/// Redirects to a path beside that of the request, so that the client stays on the host and below the path it used.
 fn redirect(path: &str, query: &str) -> Reply {
     let location = if query.is_empty() { path.to_owned() } else { format!("{path}?{query}") };
     Redirect(location).into_reply()
@@ -194,6 +202,43 @@ fn options(found: &PathMatch<'_>) -> Reply {
     reply
 }
 
+/// Reads a form, whose sender is not known yet. Apps that send the parameters in the query may add an empty body of any
+/// type.
+async fn read_form(
+    call: &Call,
+    body: impl Stream<Item = Result<impl Buf, warp::Error>> + Send,
+) -> Result<Vec<u8>, Refusal> {
+    let limits = &call.app.config.limits;
+    let bytes_max = limits.body_bytes_max.min(ANONYMOUS_BODY_BYTES_MAX);
+    let bytes = read_bytes(&call.headers, bytes_max, limits.body_timeout, body).await?;
+    if bytes.is_empty() {
+        return Ok(bytes);
+    }
+    check_content_coding(&call.headers)?;
+    let content_type = call.headers.get(CONTENT_TYPE).map(|it| it.to_str().unwrap_or("unknown"));
+    match content_type.map(|it| (it, essence(it))) {
+        Some((sent, essence)) if essence != "application/x-www-form-urlencoded" => {
+            Err(Refusal::unsupported(&format!("media type {sent:?}")))
+        }
+        _ => Ok(bytes),
+    }
+}
+
+/// Reads a body of limited size within a limited time.
+async fn read_bytes(
+    headers: &HeaderMap,
+    bytes_max: usize,
+    time_max: Duration,
+    body: impl Stream<Item = Result<impl Buf, warp::Error>> + Send,
+) -> Result<Vec<u8>, Refusal> {
+    let announced = headers.get(CONTENT_LENGTH).and_then(|it| it.to_str().ok()?.parse::<usize>().ok());
+    if announced.is_some_and(|it| it > bytes_max) {
+        return Err(Refusal::too_large(bytes_max));
+    }
+    let read = timeout(time_max, collect(bytes_max, body));
+    read.await.map_err(|_| Refusal::status(StatusCode::REQUEST_TIMEOUT))?
+}
+
 /// Reads a body as JSON. An empty body is read as `{}`.
 async fn read_body(
     headers: &HeaderMap,
@@ -201,12 +246,7 @@ async fn read_body(
     time_max: Duration,
     body: impl Stream<Item = Result<impl Buf, warp::Error>> + Send,
 ) -> Result<Value, Refusal> {
-    let announced = headers.get(CONTENT_LENGTH).and_then(|it| it.to_str().ok()?.parse::<usize>().ok());
-    if announced.is_some_and(|it| it > bytes_max) {
-        return Err(Refusal::too_large(bytes_max));
-    }
-    let read = timeout(time_max, collect(bytes_max, body));
-    let bytes = read.await.map_err(|_| Refusal::status(StatusCode::REQUEST_TIMEOUT))??;
+    let bytes = read_bytes(headers, bytes_max, time_max, body).await?;
     if bytes.is_empty() {
         return Ok(Map::new().into());
     }

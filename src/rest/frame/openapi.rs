@@ -6,8 +6,8 @@ use http::{Method, StatusCode};
 use serde_json::{Map, Value, json};
 
 use super::access::Access;
-use super::call::ParameterKind;
-use super::field::{Field, Kind, Record};
+use super::call::{ParameterKind, QUERY_PASSWORD, QUERY_USERNAME};
+use super::field::{Field, Kind, Place, Record};
 use super::input::{BodyShape, FileInput};
 use super::route::{AnswerShape, Route};
 use super::upload::FILE;
@@ -60,7 +60,10 @@ fn operation(route: &Route, schemas: &mut Schemas) -> Value {
         operation["description"] = description.into();
     }
     let in_path = route.path_parameters().map(path_parameter);
-    let in_query = route.inputs.query.iter().map(|it| query_parameter(it, schemas));
+    let is_query_login = matches!(route.access, Access::QueryLogin);
+    let login = LOGIN_FIELDS.iter().filter(|_| is_query_login && !route.takes_form());
+    let in_query = route.inputs.query.iter().filter(|_| !route.takes_form()).chain(login);
+    let in_query = in_query.map(|it| query_parameter(it, schemas));
     let parameters: Vec<Value> = in_path.chain(in_query).collect();
     if !parameters.is_empty() {
         operation["parameters"] = parameters.into();
@@ -71,7 +74,29 @@ fn operation(route: &Route, schemas: &mut Schemas) -> Value {
     operation
 }
 
+/// The parameters of [`Access::QueryLogin`].
+static LOGIN_FIELDS: [Field; 2] = [
+    Field::new::<String>(QUERY_USERNAME, "Name of the user.", Place::Query).required(),
+    Field::new::<String>(QUERY_PASSWORD, "A password of the user for players.", Place::Query).required(),
+];
+
+/// Describes the form that a route with a login accepts in place of a query.
+fn form_body(route: &Route, schemas: &mut Schemas) -> Value {
+    let mut properties = Map::new();
+    for field in route.inputs.query.iter().chain(&LOGIN_FIELDS) {
+        let mut schema = schemas.of_field(field, true);
+        schema["description"] = field.description.into();
+        properties.insert(field.name.to_owned(), schema);
+    }
+    let schema =
+        json!({ "type": "object", "properties": properties, "required": [QUERY_USERNAME, QUERY_PASSWORD] });
+    json!({ "required": true, "content": { "application/x-www-form-urlencoded": { "schema": schema } } })
+}
+
 fn request_body(route: &Route, schemas: &mut Schemas) -> Option<Value> {
+    if route.takes_form() {
+        return Some(form_body(route, schemas));
+    }
     let is_partial = route.method == Method::PATCH;
     let fields = route.inputs.body.map(|shape| match shape {
         BodyShape::One(record) => {
@@ -116,10 +141,10 @@ fn tag(path: &str) -> &str {
     path.split('/').find(is_name).unwrap_or(other)
 }
 
-/// Returns the alternatives of credentials. Credentials in a path are parameters and not described here.
+/// Returns the alternatives of credentials. Credentials in a path or a form are parameters and not described here.
 fn security(access: Access) -> Value {
     match access {
-        Access::Anyone | Access::PathLogin => json!([]),
+        Access::Anyone | Access::PathLogin | Access::QueryLogin => json!([]),
         Access::From(_) => json!([{ "bearer": [] }, { "apiKey": [] }]),
         Access::FromHeaderOrQuery(_) => json!([{ "bearer": [] }, { "apiKey": [] }, { "token": [] }]),
         Access::UsersOrNetworks(_) => json!([{}, { "bearer": [] }, { "apiKey": [] }]),
@@ -137,6 +162,11 @@ fn description(access: Access) -> Option<String> {
             "Requires a user of level {level} or above, or a network that needs no credentials."
         )),
         Access::PathLogin => Some("Requires the name and a password of a user in the path.".to_owned()),
+        Access::QueryLogin => Some(
+            "Requires the name and a password of a user in the query or, with POST, in the form. The parameters of a POST \
+             may also be in its query."
+                .to_owned(),
+        ),
         Access::Depends { description, .. } => Some(description.to_owned()),
     }
 }
@@ -284,7 +314,7 @@ const HEADER_TOO_LARGE: SharedRefusal = (
 const UNSUPPORTED_MEDIA_TYPE: SharedRefusal = (
     "UnsupportedMediaType",
     StatusCode::UNSUPPORTED_MEDIA_TYPE,
-    "The body is not declared as JSON, or is compressed.",
+    "The body is not declared as JSON or, for a player app, as a form, or is compressed.",
 );
 const INTERNAL_SERVER_ERROR: SharedRefusal = (
     "InternalServerError",
@@ -316,16 +346,17 @@ fn shared_refusals() -> Map<String, Value> {
 
 /// Returns the status of every refusal with its reasons.
 fn refusals(route: &Route) -> BTreeMap<StatusCode, Vec<&'static str>> {
-    let has_body = route.inputs.has_body();
+    let has_body = route.inputs.has_body() || route.takes_form();
     let (needs_user, needs_level) = match route.access {
         Access::Anyone => (false, false),
         Access::From(_) | Access::FromHeaderOrQuery(_) | Access::UsersOrNetworks(_) => (true, true),
-        Access::PathLogin => (true, false),
+        Access::PathLogin | Access::QueryLogin => (true, false),
         Access::Depends { .. } => (true, true),
     };
+    let is_query_login = matches!(route.access, Access::QueryLogin);
     let shared = [
-        (has_body, INVALID_BODY),
-        (!route.inputs.query.is_empty(), INVALID_PARAMETER),
+        (route.inputs.has_body(), INVALID_BODY),
+        (!route.inputs.query.is_empty() || is_query_login, INVALID_PARAMETER),
         (needs_user, UNAUTHORIZED),
         (needs_level, FORBIDDEN),
         (route.network_class.is_some(), NETWORK_REFUSED),

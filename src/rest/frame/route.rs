@@ -7,7 +7,8 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use http::header::{
-    CACHE_CONTROL, CONTENT_TYPE, ETAG, HeaderName, HeaderValue, IF_NONE_MATCH, LOCATION, VARY,
+    CACHE_CONTROL, CONTENT_ENCODING, CONTENT_TYPE, ETAG, HeaderName, HeaderValue, IF_NONE_MATCH, LOCATION,
+    VARY,
 };
 use http::{HeaderMap, Method, Response, StatusCode};
 use serde::Serialize;
@@ -195,6 +196,11 @@ impl Route {
     /// Declares that the route changes nothing although its method is not GET.
     pub(crate) fn that_reads(self) -> Self {
         Route { only_reads: true, ..self }
+    }
+
+    /// Returns whether the parameters of the query may also be sent as a form in the body.
+    pub(super) fn takes_form(&self) -> bool {
+        matches!(self.access, Access::QueryLogin) && self.method == Method::POST
     }
 
     pub(super) fn is_write(&self) -> bool {
@@ -454,6 +460,8 @@ pub(crate) struct Document<M> {
     text: Option<Bytes>,
     tag: HeaderValue,
     media_type: &'static str,
+    /// How the text is encoded, if clients choose that; an empty name is not at all.
+    coding: Option<&'static str>,
     media_types: PhantomData<M>,
 }
 
@@ -463,7 +471,14 @@ impl<M: MediaTypes> Document<M> {
         let has = |known: &str| known == "*" || known.strip_prefix("W/").unwrap_or(known) == tag;
         let known = headers.get_all(IF_NONE_MATCH).iter().filter_map(|it| it.to_str().ok());
         let is_known = known.flat_map(|it| it.split(',')).any(|it| has(it.trim()));
-        Document { text: (!is_known).then_some(text), tag, media_type, media_types: PhantomData }
+        let text = (!is_known).then_some(text);
+        Document { text, tag, media_type, coding: None, media_types: PhantomData }
+    }
+
+    /// Declares that the text is compressed with gzip, or that it is not because the client accepts no gzip. Each form has
+    /// an entity tag of its own.
+    pub(crate) fn with_gzip(self, is_gzip: bool) -> Self {
+        Document { coding: Some(if is_gzip { "gzip" } else { "" }), ..self }
     }
 }
 
@@ -479,6 +494,7 @@ impl<M: MediaTypes> Answer for Document<M> {
     const SHAPE: AnswerShape = AnswerShape::OneOf(M::NAMES);
 
     fn into_reply(self) -> Reply {
+        let has_text = self.text.is_some();
         let mut reply = match self.text {
             Some(text) => {
                 let mut reply = Response::new(WarpBody::from(text));
@@ -493,7 +509,13 @@ impl<M: MediaTypes> Answer for Document<M> {
         };
         reply.headers_mut().insert(ETAG, self.tag);
         if M::NAMES.len() > 1 {
-            reply.headers_mut().insert(VARY, HeaderValue::from_static("Accept"));
+            reply.headers_mut().append(VARY, HeaderValue::from_static("Accept"));
+        }
+        if let Some(coding) = self.coding {
+            reply.headers_mut().append(VARY, HeaderValue::from_static("Accept-Encoding"));
+            if !coding.is_empty() && has_text {
+                reply.headers_mut().insert(CONTENT_ENCODING, HeaderValue::from_static(coding));
+            }
         }
         // Clients ask each time; the answer is then short.
         reply.headers_mut().insert(CACHE_CONTROL, HeaderValue::from_static("no-cache"));

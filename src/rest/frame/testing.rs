@@ -35,6 +35,7 @@ use warp::Filter;
 use super::access::Access;
 use super::call::{Call, Parameters};
 use super::conform;
+use super::input::Query;
 use super::route::Route;
 use super::router::Router;
 use crate::app::App;
@@ -184,11 +185,10 @@ impl Rest {
         Call {
             app: Arc::clone(&self.app),
             method: route.method.clone(),
-            caller: Caller {
-                connection: Arc::new(Connection::new(1, peer)),
-                origin: self.origins.origin(peer.ip(), local.ip(), &HeaderMap::new()),
-                agent: String::new(),
-                host: "tv.example".to_owned(),
+            caller: {
+                let headers = HeaderMap::new();
+                let origin = self.origins.origin(peer.ip(), local.ip(), &headers);
+                Caller::of(Arc::new(Connection::new(1, peer)), origin, local, &headers)
             },
             headers: HeaderMap::new(),
             user: None,
@@ -241,6 +241,40 @@ impl Rest {
         self.send_body(method, path, headers, Full::new(body.into())).await
     }
 
+    /// Sends a request without a body, and returns headers and body as they are.
+    pub(crate) async fn send_bytes(
+        &self,
+        method: &str,
+        path: &str,
+        headers: &[(&str, &str)],
+    ) -> (HeaderMap, Bytes) {
+        let request = self.request(REMOTE, method, path, headers).body(Full::new(Bytes::new())).unwrap();
+        let mut service = warp::service(self.routes.clone().map(|it| it));
+        let (head, body) = service.call(request).await.unwrap().into_parts();
+        (head.headers, body.collect().await.unwrap().to_bytes())
+    }
+
+    /// Starts a request on a connection from this address.
+    fn request(
+        &self,
+        peer: [u8; 4],
+        method: &str,
+        path: &str,
+        headers: &[(&str, &str)],
+    ) -> http::request::Builder {
+        let (peer, local): (SocketAddr, SocketAddr) = ((peer, 4711).into(), ([192, 0, 2, 1], 9191).into());
+        let mut request = Request::builder()
+            .method(method)
+            .uri(path)
+            .extension(Arc::new(Connection::new(1, peer)))
+            .extension(LocalAddr(local));
+        for (name, value) in headers {
+            request = request.header(*name, *value);
+        }
+        let origin = self.origins.origin(peer.ip(), local.ip(), &sent_headers(headers));
+        request.extension(origin)
+    }
+
     /// Sends a request without a body on a connection from this address.
     pub(crate) async fn send_from(
         &self,
@@ -277,22 +311,11 @@ impl Rest {
     where
         B: hyper::body::Body<Data = Bytes, Error: std::error::Error + Send + Sync> + Send + Sync + 'static,
     {
-        let (peer, local): (SocketAddr, SocketAddr) = ((peer, 4711).into(), ([192, 0, 2, 1], 9191).into());
-        let mut request = Request::builder()
-            .method(method)
-            .uri(path)
-            .extension(Arc::new(Connection::new(1, peer)))
-            .extension(LocalAddr(local));
-        for (name, value) in headers {
-            request = request.header(*name, *value);
-        }
-        let sent = headers.iter().map(|(name, value)| (name.parse().unwrap(), value.parse().unwrap()));
-        let sent = HeaderMap::from_iter(sent);
-        let request = request.extension(self.origins.origin(peer.ip(), local.ip(), &sent));
+        let sent = sent_headers(headers);
         let before = self.models.store.version();
         // Authenticated before the request, which may revoke the credentials.
-        let user = self.auth.user_of(&sent).ok().flatten();
-        let request = request.body(body).unwrap();
+        let user = self.auth.user_of(&sent).ok().flatten().or_else(|| self.user_of_query(path));
+        let request = self.request(peer, method, path, headers).body(body).unwrap();
         let mut service = warp::service(self.routes.clone().map(|it| it));
         let (head, body) = service.call(request).await.unwrap().into_parts();
         let bytes = body.collect().await.unwrap().to_bytes();
@@ -302,6 +325,22 @@ impl Rest {
         let answer = Answer { status: head.status.as_u16(), headers: head.headers, text, body };
         self.check(method, path, user.as_deref(), before, &answer);
         answer
+    }
+
+    /// Returns the user whose name and player password are in the query of a path.
+    fn user_of_query(&self, path: &str) -> Option<Arc<User>> {
+        let query = Query::parse(path.split_once('?')?.1);
+        let (name, password) = (query.single("username")?, query.single("password")?);
+        let user = self.models.users.load().one_by("username", User::name_key(name)).cloned()?;
+        user.player_password.as_ref().is_some_and(|it| it.expose() == password).then_some(user)
+    }
+
+    /// Returns name and player password of a user as parameters of a query.
+    pub(crate) fn query_login(&self, user: u32) -> String {
+        let user = self.user(user);
+        let password = user.player_password.as_ref().map_or("", |it| it.expose());
+        let mut query = form_urlencoded::Serializer::new(String::new());
+        query.append_pair("username", &user.username).append_pair("password", password).finish()
     }
 
     /// Checks the promises that hold for every answer.
@@ -326,6 +365,11 @@ impl Rest {
         let wrong = conform::check(&self.document, route, answer);
         assert!(wrong.is_empty(), "the answer differs from the schema: {wrong:#?}\n{said}");
     }
+}
+
+fn sent_headers(headers: &[(&str, &str)]) -> HeaderMap {
+    let sent = headers.iter().map(|(name, value)| (name.parse().unwrap(), value.parse().unwrap()));
+    HeaderMap::from_iter(sent)
 }
 
 /// Builds the application context of a test around a started system. Nothing is refreshed: a background write would look

@@ -7,8 +7,6 @@ use resource_derive::View;
 use serde::Serialize;
 use url::form_urlencoded::Serializer;
 
-use crate::app::App;
-use crate::http::caller::Caller;
 use crate::http::reply::Refusal;
 use crate::rest;
 use crate::rest::frame::access::{ADMIN, STREAMER};
@@ -25,9 +23,8 @@ pub(crate) struct PlayerAddressesView {
     /// User name for players.
     #[field(example = "anna")]
     username: String,
-    /// The player password. `null` if the user has none: then players take the login password, which nobody can look up,
-    /// and `PASSWORD` stands for it in the addresses.
-    password: Option<ShownSecret>,
+    /// Password for players: the player password or, if the user has none, the player secret.
+    password: ShownSecret,
     /// One entry for each interface.
     addresses: Vec<PlayerAddressView>,
 }
@@ -61,8 +58,6 @@ choice!(
     }
 );
 
-/// Stands for a password that is not known.
-const UNKNOWN_PASSWORD: &str = "PASSWORD";
 /// Header of the API key.
 const API_KEY: &str = "X-API-Key";
 
@@ -94,12 +89,12 @@ async fn of_user(call: Call) -> Result<PlayerAddressesView, Refusal> {
 }
 
 fn addresses(call: &Call, user: &User) -> PlayerAddressesView {
-    let server_url = format!("http://{}", player_host(&call.app, &call.caller));
-    let password = user.player_password.as_ref();
+    let server_url = call.player_origin();
+    let password = user.player_password.clone().unwrap_or_else(|| call.app.auth.player_secret(user));
     let with_login = |path: &str, more: &[(&str, &str)]| {
         let mut query = Serializer::new(String::new());
-        let password = password.map_or(UNKNOWN_PASSWORD, |it| it.expose());
-        query.append_pair("username", &user.username).append_pair("password", password).extend_pairs(more);
+        query.append_pair("username", &user.username).append_pair("password", password.expose());
+        query.extend_pairs(more);
         format!("{server_url}{path}?{}", query.finish())
     };
     let entry = |kind, path: &str, url: String| PlayerAddressView {
@@ -140,22 +135,8 @@ fn addresses(call: &Call, user: &User) -> PlayerAddressesView {
     PlayerAddressesView {
         server_url: server_url.clone(),
         username: user.username.clone(),
-        password: password.map(|it| ShownSecret(it.clone())),
+        password: ShownSecret(password),
         addresses,
-    }
-}
-
-/// Returns host and port of the player port, as this caller can reach it: the host of the request, with the other port if
-/// the request came to the port of the admin API. A port that is neither belongs to a proxy, which forwards both.
-fn player_host(app: &App, caller: &Caller) -> String {
-    let ports = [app.config.api_listen, app.config.player_listen].map(|it| it.address().port());
-    with_player_port(&caller.host, ports)
-}
-
-fn with_player_port(host: &str, [api, player]: [u16; 2]) -> String {
-    match host.rsplit_once(':') {
-        Some((name, port)) if port.parse() == Ok(api) && !name.is_empty() => format!("{name}:{player}"),
-        _ => host.to_owned(),
     }
 }
 
@@ -168,20 +149,6 @@ mod tests {
 
     use super::*;
     use crate::rest::frame::testing::{Rest, STREAMER as STREAMER_USER};
-
-    #[test]
-    fn the_player_port_replaces_the_port_of_the_admin_api() {
-        for (host, expected) in [
-            ("nas:8000", "nas:9191"),
-            ("[::1]:8000", "[::1]:9191"),
-            ("nas:9191", "nas:9191"),
-            ("tv.example", "tv.example"),
-            ("tv.example:8443", "tv.example:8443"),
-            ("[fd00::8000]", "[fd00::8000]"),
-        ] {
-            assert_eq!(with_player_port(host, [8000, 9191]), expected);
-        }
-    }
 
     #[tokio::test]
     async fn a_user_gets_the_addresses_of_every_player_interface_and_an_admin_those_of_all_users() {
@@ -215,8 +182,10 @@ mod tests {
         let path = format!("/api/accounts/users/{STREAMER_USER}/addresses/");
         rest.put([User { player_password: None, lineups: Vec::new(), ..anna }]).await;
         let unset = rest.admin("GET", &path, Value::Null).await.body;
-        assert_eq!(unset["password"], Value::Null);
-        assert!(url(&unset, "xmltv").as_str().unwrap().ends_with("&password=PASSWORD"));
+        let secret = rest.auth.player_secret(&rest.user(STREAMER_USER));
+        assert_eq!(unset["password"], json!(secret.expose()));
+        let xmltv = url(&unset, "xmltv");
+        assert!(xmltv.as_str().unwrap().ends_with(&format!("&password={}", secret.expose())), "{xmltv}");
         assert!(url(&unset, "tuner").as_str().unwrap().ends_with("/tuner/discover.json"));
         assert_eq!(rest.standard("GET", &path, Value::Null).await.status, 403);
         assert_eq!(rest.admin("GET", "/api/accounts/users/99/addresses/", Value::Null).await.status, 404);

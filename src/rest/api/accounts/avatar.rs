@@ -84,11 +84,15 @@ fn wrong(member: &str, message: &str) -> Refusal {
     Refusal::field(FIELD, format!("{member}: {message}"))
 }
 
-/// Returns the address of the picture of a user, if the type of the avatar has one.
-pub(super) fn url_of(user: &User) -> Option<String> {
+/// Returns the address of the picture of a user, if the type of the avatar has one. Uploaded pictures are below `origin`.
+pub(super) fn url_of(user: &User, origin: &str) -> Option<String> {
     let member = |name: &str| user.avatar.get(name).and_then(Value::as_str).filter(|it| !it.is_empty());
     match member("type")? {
-        "upload" | "url" => member("url").map(str::to_owned),
+        "upload" | "url" => {
+            let on_gateway =
+                |it: &str| if it.starts_with('/') { format!("{origin}{it}") } else { it.to_owned() };
+            member("url").map(on_gateway)
+        }
         "gravatar" => {
             let email = member("email").unwrap_or(&user.email).trim().to_lowercase();
             let digest = Sha256::digest(email.as_bytes());
@@ -153,9 +157,13 @@ mod tests {
             (json!({ "type": "initials", "url": "https://a.example/a.png" }), None),
             (json!({ "type": "gravatar" }), Some(gravatar.as_str())),
             (json!({ "type": "url", "url": "https://a.example/a.png" }), Some("https://a.example/a.png")),
+            (
+                json!({ "type": "upload", "url": "/api/accounts/avatars/a.png" }),
+                Some("http://tv/api/accounts/avatars/a.png"),
+            ),
         ] {
             anna.avatar = config.as_object().unwrap().clone();
-            assert_eq!(url_of(&anna).as_deref(), expected, "{config}");
+            assert_eq!(url_of(&anna, "http://tv").as_deref(), expected, "{config}");
         }
     }
 }

@@ -1,7 +1,7 @@
 //! `/api/accounts/`: authentication and users.
 //!
 //! `tokens` (login), `browser` (login in a browser), `logins` (logins by device), `setup` (the first admin), `api_keys`, `users` (for admins), `me` (the
-//! caller's own account), `user_groups` (groups and permissions), `addresses` (for players). `properties` holds the custom properties of a user, some
+//! caller's own account), `user_groups` (groups and permissions), `addresses` (for players), `player_secret`. `properties` holds the custom properties of a user, some
 //! of which the gateway interprets, `avatar` the
 //! appearance, and `pictures` the uploaded picture.
 
@@ -13,6 +13,7 @@ mod logins;
 mod me;
 mod passwords;
 mod pictures;
+mod player_secret;
 mod properties;
 mod setup;
 mod tokens;
@@ -31,6 +32,7 @@ pub(super) fn routes() -> Vec<Route> {
         me::routes(),
         users::routes(),
         addresses::routes(),
+        player_secret::routes(),
         pictures::routes(),
         user_groups::routes(),
     ];

@@ -28,7 +28,7 @@ pub(super) const BYTES_MAX: usize = 100 * 1024;
 pub(super) fn merge(user: &mut User, sent: Map<String, Value>) -> Result<(), Refusal> {
     for (key, value) in sent {
         match (key.as_str(), value) {
-            (PLAYER_PASSWORD, value) => user.player_password = player_password(value)?,
+            (PLAYER_PASSWORD, value) => user.set_player_password(player_password(value)?),
             (HIDE_ADULT, Value::Null) => user.hide_adult = false,
             (HIDE_ADULT, Value::Bool(hide)) => user.hide_adult = hide,
             (HIDE_ADULT, _) => return Err(wrong(HIDE_ADULT, "Must be a valid boolean.")),

@@ -46,7 +46,7 @@ pub(crate) struct UserView {
     /// Codenames of the permissions that the user holds, directly or through a group.
     #[field(example = "[\"view_channel\"]")]
     all_permissions: Vec<String>,
-    /// URL or path of the picture; `null` if the user has none, or initials instead.
+    /// URL of the picture; `null` if the user has none, or initials instead.
     avatar_url: Option<String>,
     /// Time of the last login with a password, to the minute.
     last_login: Option<Time>,
@@ -349,11 +349,14 @@ impl UserEdit {
 pub(crate) struct UserLookup {
     viewer: Arc<User>,
     groups: Arc<Table<UserGroup>>,
+    /// Start of the addresses of pictures.
+    origin: String,
 }
 
 impl Lookup for UserLookup {
     fn load(call: &Call) -> Result<Self, Refusal> {
-        Ok(Self { viewer: Arc::clone(call.user()?), groups: call.app.models.user_groups.load() })
+        let groups = call.app.models.user_groups.load();
+        Ok(Self { viewer: Arc::clone(call.user()?), groups, origin: call.origin() })
     }
 }
 
@@ -361,7 +364,7 @@ impl Render for User {
     type View = UserView;
     type Lookup = UserLookup;
 
-    fn view(&self, UserLookup { viewer, groups }: &UserLookup) -> UserView {
+    fn view(&self, UserLookup { viewer, groups, origin }: &UserLookup) -> UserView {
         let is_own = viewer.id == self.id;
         let key = self.api_key.as_ref().filter(|_| is_own);
         let permissions = permissions_of(self, groups.iter().map(|it| &**it));
@@ -369,7 +372,7 @@ impl Render for User {
             id: self.id,
             api_key: key.map(|it| ShownSecret(it.key.clone())),
             all_permissions: permissions.iter().map(Permission::codename).collect(),
-            avatar_url: avatar::url_of(self),
+            avatar_url: avatar::url_of(self, origin),
             last_login: self.last_login.map(Time),
             date_joined: Time(self.joined_at),
             username: self.username.clone(),

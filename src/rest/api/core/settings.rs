@@ -21,7 +21,7 @@ use serde_json::{Map, Value, json};
 use storage::{Models, Write};
 
 use crate::app::App;
-use crate::config::{NetworkClass, NetworkRules};
+use crate::config::{NetworkClass, NetworkRules, PublicUrl};
 use crate::http::caller::Caller;
 use crate::http::reply::Refusal;
 use crate::rest::frame::access::{ADMIN, STANDARD};
@@ -136,6 +136,7 @@ fn check(write: &Write<'_>, app: &App, key: &str, value: &Value) -> Result<(), R
         has_user_agent: &|id| agents.iter().any(|it| it.id == id),
         has_time_zone: &|name| check_time_zone(name).is_ok(),
         log_level_error: &wrong_level,
+        public_url_error: &|url| url.parse::<PublicUrl>().err().map(|it| it.to_string()),
         cron_error: &|expression| check_cron(expression).err(),
         network_errors: &|value| {
             let (_, wrong) = NetworkRules::new(&app.config, Some(value));
@@ -198,6 +199,7 @@ fn defaults(key: &str, app: &App) -> Map<String, Value> {
             "time_zone": DEFAULT_TIME_ZONE,
             "log_level": app.config.log.level,
             "login_password_for_players": core_settings::login_password_for_players(None),
+            "public_url": app.config.public_url,
         }),
     };
     members(&defaults)
@@ -225,8 +227,7 @@ mod tests {
             ]
         );
         assert_eq!(rows["results"][0]["defaults"]["stall_timeout"], json!(5.0));
-        let of_system =
-            json!({ "time_zone": "UTC", "log_level": "info", "login_password_for_players": true });
+        let of_system = json!({ "time_zone": "UTC", "log_level": "info", "login_password_for_players": true, "public_url": null });
         assert_eq!(rows["results"][2]["defaults"], of_system);
         assert_eq!(
             rows["results"][1]["defaults"],

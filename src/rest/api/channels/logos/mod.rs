@@ -16,7 +16,6 @@ use domain::logo::{LOGO_NAME_CHARS_MAX, LOGO_URL_CHARS_MAX, Logo};
 use http::StatusCode;
 use resource_derive::{Query, View};
 use serde::Serialize;
-use sha2::{Digest, Sha256};
 use storage::Table;
 use url::Url;
 
@@ -24,7 +23,7 @@ pub(super) use self::records::{LogoUrl, logo_of_address};
 use self::records::{change_logo, delete_logo};
 use super::undo::UndoLog;
 use crate::http::reply::Refusal;
-use crate::logo_cache::LOGO_BYTES_MAX;
+use crate::logo_cache::{LOGO_BYTES_MAX, logo_copy_address};
 use crate::rest::frame::access::{ADMIN, Access, STANDARD};
 use crate::rest::frame::call::Call;
 use crate::rest::frame::list::{Ordering, Page, Search, WholeOrPages, matches};
@@ -125,7 +124,7 @@ impl Noun for Logo {
 
 /// Data that views of logos depend on.
 pub(crate) struct LogoLookup {
-    host: String,
+    origin: String,
     channels: Arc<Table<Channel>>,
     is_listed: Box<dyn Fn(&Channel) -> bool>,
     is_admin: bool,
@@ -134,7 +133,7 @@ pub(crate) struct LogoLookup {
 impl Lookup for LogoLookup {
     fn load(call: &Call) -> Result<Self, Refusal> {
         Ok(Self {
-            host: call.caller.host.clone(),
+            origin: call.origin(),
             channels: call.app.models.channels.load(),
             is_listed: Box::new(call.listed()),
             is_admin: call.is_admin(),
@@ -160,25 +159,13 @@ impl Render for Logo {
             id: self.id,
             name: self.name.clone(),
             url: LogoUrl(url),
-            cache_url: cache_url(&lookup.host, self),
+            cache_url: logo_copy_address(&lookup.origin, self),
             channel_count,
             is_used: channel_count > 0,
             channel_names,
             is_uploaded: self.file.is_some(),
         }
     }
-}
-
-/// Returns the path under which the gateway serves a logo.
-fn cache_path(id: LogoId) -> String {
-    format!("{LIST}{id}/cache/")
-}
-
-/// Returns the URL of the copy. Its parameter changes with the logo, so that clients do not show an old one.
-fn cache_url(host: &str, logo: &Logo) -> String {
-    let digest = Sha256::digest(format!("{} {}", logo.updated_at, logo.url));
-    let version: String = digest.iter().take(4).map(|it| format!("{it:02x}")).collect();
-    format!("http://{host}{}?v={version}", cache_path(logo.id))
 }
 
 /// Removes user name, password and query of a URL.

@@ -10,10 +10,11 @@ use resource_derive::Body;
 use tracing::warn;
 use uuid::Uuid;
 
-use super::{LogoView, cache_path};
+use super::LogoView;
 use crate::files::Folder;
 use crate::http::reply::Refusal;
 use crate::images::ImageType;
+use crate::logo_cache::logo_copy_path;
 use crate::rest::frame::call::Call;
 use crate::rest::frame::route::Created;
 use crate::rest::frame::upload::Upload;
@@ -48,7 +49,7 @@ pub(super) async fn upload(
     let created = call
         .create(move |_, id| {
             let id = LogoId(id);
-            let url = cache_path(id);
+            let url = logo_copy_path(id);
             Ok(Logo { id, name, url, file: Some(file), named_by: None, updated_at: now_ms() })
         })
         .await;

@@ -1,0 +1,264 @@
+//! How fast does the panel answer player apps, and do many of them affect playback?
+//!
+//! The real program has 20,000 channels with logos in 400 groups, and 500 users. First one app lists the channels: after a
+//! change, so that the list is built, and then again, compressed, and with the entity tag that it got. Then 500 viewers
+//! watch ten channels at 1 Mbit/s, and as many apps log in at the same moment, each as another user, and request the
+//! account, the categories and the channels. *Lag* is as in `mixed_load`.
+//!
+//! `cargo bench --bench player_panel -- [--channels 20000] [--viewers 500] [--logins 500]`
+
+#![expect(clippy::print_stdout, unreachable_pub, reason = "a bench prints its results")]
+
+#[path = "support/client_pool.rs"]
+mod client_pool;
+#[path = "mixed_load/clients.rs"]
+mod clients;
+#[path = "support/process.rs"]
+#[expect(dead_code, reason = "this bench measures memory and time only")]
+mod process;
+mod support;
+#[path = "../tests/it/support/mod.rs"]
+#[expect(dead_code, reason = "benches use a part of the test support")]
+mod test_support;
+
+use std::io::{Read, Write};
+use std::net::{SocketAddr, TcpStream};
+use std::path::Path;
+use std::process::Command;
+use std::time::{Duration, Instant};
+
+use domain::channel::{Channel, ChannelNumber};
+use domain::group::Group;
+use domain::ids::{ChannelId, GroupId, LogoId, UserId};
+use domain::logo::Logo;
+use domain::secret::Secret;
+use domain::user::{User, UserLevel};
+use serde_json::{Value, json};
+use storage::Store;
+use uuid::Uuid;
+
+use self::client_pool::now;
+use self::process::{Process, free_port};
+use self::support::percentile;
+use self::test_support::api::Api;
+use self::test_support::signal::Picture;
+use self::test_support::upstream::{MockResponse, Provider};
+
+const GROUPS: u32 = 400;
+const N_WATCHED: u32 = 10;
+const N_REQUESTS: usize = 50;
+const MIB: f64 = 1024.0 * 1024.0;
+const PASSWORD: &str = "player";
+
+fn main() {
+    let arguments: Vec<String> = std::env::args().skip(1).filter(|argument| argument != "--bench").collect();
+    if arguments.first().is_some_and(|it| it == "clients") {
+        return clients::run(&arguments[1..]);
+    }
+    let option = |name: &str, default: u32| -> u32 {
+        let at = arguments.iter().position(|argument| argument == name);
+        at.map_or(default, |at| arguments[at + 1].parse().unwrap_or_else(|_| panic!("{name} N")))
+    };
+    let (channels, viewers) = (option("--channels", 20_000), option("--viewers", 500));
+    let logins = option("--logins", 500);
+    let folder = tempfile::tempdir().expect("a temporary directory");
+    fill(folder.path(), channels, logins);
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
+    runtime.block_on(measure(folder.path(), channels, viewers, logins));
+}
+
+/// Creates the store.
+fn fill(folder: &Path, channels: u32, users: u32) {
+    let store = folder.join("store");
+    std::fs::create_dir_all(&store).expect("the folder can be written");
+    let store = Store::open(&store, &folder.join("key"), storage::records::schema()).expect("a store");
+    storage::seed(&store).expect("the store can be written");
+    let write = move |write: &mut storage::Write<'_>| {
+        for id in 1..=GROUPS {
+            write.put(&Group::new(GroupId(id + 100), format!("Group {id}, all")))?;
+        }
+        for id in 1..=channels {
+            let url = format!("http://logos.example/images/{id}.png");
+            let name = format!("Channel {id} HD");
+            let logo = LogoId(id);
+            write.put(&Logo {
+                id: logo,
+                name: name.clone(),
+                url: url.clone(),
+                file: None,
+                named_by: None,
+                updated_at: 0,
+            })?;
+            write.put(&Channel {
+                number: ChannelNumber::whole(id),
+                group: Some(GroupId(id % GROUPS + 101)),
+                logo: Some(url),
+                logo_id: Some(logo),
+                ..Channel::new(ChannelId(id), Uuid::from_u128(id.into()), name, 1_600_000_000_000)
+            })?;
+        }
+        for id in 1..=users {
+            let user = User::new(UserId(id), format!("user{id}"), UserLevel::Streamer, 0);
+            write.put(&User { player_password: Some(Secret::new(PASSWORD)), ..user })?;
+        }
+        Ok::<_, storage::Error>(())
+    };
+    store.write_blocking(write).expect("the store can be written");
+}
+
+async fn measure(folder: &Path, channels: u32, viewers: u32, logins: u32) {
+    let provider = Provider::start();
+    let address = free_port();
+    let mut command = Command::new(env!("CARGO_BIN_EXE_headwater"));
+    command.arg("serve").arg("--data-dir").arg(folder).args(["--log-level", "warn"]);
+    command.args(["--player-listen", &address.to_string(), "--api-listen", "127.0.0.1:0"]);
+    command.args(["--set", "limits.connections_max=0", "--set", "limits.connections_per_address_max=0"]);
+    let server = Process::spawn(&mut command);
+    while client_pool::fetch(address, "/healthz").is_none() {
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
+    let lists = lists(address, channels);
+    println!("memory of the program: {:.0} MiB", server.resident() as f64 / MIB);
+
+    let admin = add_admin(folder, address).await;
+    let mut arguments = vec![address.to_string(), viewers.to_string()];
+    for number in 0..N_WATCHED {
+        let path = format!("/live/bench/{number}.ts");
+        provider
+            .path(&path)
+            .answers(MockResponse::play(Picture::new("bench").bits_per_second(1_000_000).frames_per_gop(50)));
+        let stream = json!({ "name": "bench", "url": provider.url(&path) });
+        let stream = admin.post("/api/channels/streams/", stream).await;
+        let channel = json!({ "name": format!("Watched {number}"), "streams": [stream.body["id"]] });
+        let channel = admin.post("/api/channels/channels/", channel).await;
+        assert_eq!(channel.status, 201, "{channel:?}");
+        arguments.push(format!("/proxy/ts/stream/{}", channel.text("uuid")));
+    }
+    let mut watching = Process::role("clients", &arguments);
+    assert_eq!(watching.line(), "watching");
+    watching.send_line("before");
+    tokio::time::sleep(Duration::from_secs(10)).await;
+    watching.send_line("logins");
+    server.reset_peak();
+    let all =
+        tokio::task::spawn_blocking(move || log_in(address, logins)).await.expect("the apps are answered");
+    let peak = server.peak() as f64 / MIB;
+    watching.send_line("after");
+    tokio::time::sleep(Duration::from_secs(10)).await;
+    watching.send_line("end");
+    let mut parts = Vec::new();
+    for _ in 0..3 {
+        let mut part: Value = serde_json::from_str(&watching.line()).expect("clients report");
+        part.as_object_mut().map(|it| it.remove("spans"));
+        println!("{}: lag p99 {} ms, lost {}", part["name"], part["lag_p99_ms"], part["lost"]);
+        parts.push(part);
+    }
+    println!("{logins} apps: {all}, peak memory {peak:.0} MiB");
+    let results = json!({
+        "channels": channels, "viewers": viewers, "lists": lists, "logins": logins, "apps": all,
+        "server_peak_resident_mib": peak, "playback": parts,
+    });
+    support::record("player_panel", results);
+}
+
+/// Adds an admin with the command of the program, and logs in.
+async fn add_admin(folder: &Path, address: SocketAddr) -> Api {
+    let (name, password) = ("root", "correct horse");
+    let mut command = Command::new(env!("CARGO_BIN_EXE_headwater"));
+    command.args(["user", "add", name, "--superuser", "--data-dir"]).arg(folder);
+    let done = command.env("HEADWATER_PASSWORD", password).output().expect("the program runs");
+    assert!(done.status.success(), "{}", String::from_utf8_lossy(&done.stderr));
+    Api::stranger_at(address).login(name, password).await
+}
+
+/// Measures the list of channels as one app requests it.
+fn lists(address: SocketAddr, channels: u32) -> Value {
+    let built = request(address, 1, "get_live_streams", "");
+    let tag = built.head.lines().find_map(|it| it.strip_prefix("etag: ")).expect("an entity tag").to_owned();
+    println!(
+        "built: {:.1} ms to the first byte, {:.1} ms in all, {} bytes",
+        built.first_ms, built.all_ms, built.bytes
+    );
+    assert!(built.bytes > channels as usize * 100);
+    let mut rows = vec![
+        json!({ "name": "built", "first_ms": built.first_ms, "all_ms": built.all_ms, "bytes": built.bytes }),
+    ];
+    for (name, header) in [
+        ("again", String::new()),
+        ("gzip", "Accept-Encoding: gzip\r\n".to_owned()),
+        ("not modified", format!("If-None-Match: {tag}\r\n")),
+    ] {
+        let answers: Vec<Timed> =
+            (0..N_REQUESTS).map(|_| request(address, 1, "get_live_streams", &header)).collect();
+        let mut first: Vec<f64> = answers.iter().map(|it| it.first_ms).collect();
+        let mut all: Vec<f64> = answers.iter().map(|it| it.all_ms).collect();
+        let figures = [
+            percentile(&mut first, 0.5),
+            percentile(&mut first, 1.0),
+            percentile(&mut all, 0.5),
+            percentile(&mut all, 1.0),
+        ];
+        println!(
+            "{name}: first byte p50 {:.1} ms, max {:.1} ms; all p50 {:.1} ms, max {:.1} ms; {} bytes",
+            figures[0], figures[1], figures[2], figures[3], answers[0].bytes
+        );
+        rows.push(json!({
+            "name": name, "first_p50_ms": figures[0], "first_max_ms": figures[1], "all_p50_ms": figures[2],
+            "all_max_ms": figures[3], "bytes": answers[0].bytes,
+        }));
+    }
+    rows.into()
+}
+
+/// Opens as many apps as there are users at the same moment; each requests one thing after the other.
+fn log_in(address: SocketAddr, users: u32) -> Value {
+    let barrier = std::sync::Barrier::new(users as usize);
+    let mut times: Vec<f64> = std::thread::scope(|scope| {
+        let apps: Vec<_> = (1..=users)
+            .map(|user| {
+                let barrier = &barrier;
+                scope.spawn(move || {
+                    barrier.wait();
+                    let begun = now();
+                    for action in ["", "get_live_categories", "get_live_streams"] {
+                        request(address, user, action, "Accept-Encoding: gzip\r\n");
+                    }
+                    milliseconds(begun)
+                })
+            })
+            .collect();
+        apps.into_iter().map(|it| it.join().expect("an app is answered")).collect()
+    });
+    let [p50, p99, max] = [0.5, 0.99, 1.0].map(|p| percentile(&mut times, p));
+    json!({ "p50_ms": p50, "p99_ms": p99, "max_ms": max })
+}
+
+/// An answer and how long it took.
+struct Timed {
+    head: String,
+    first_ms: f64,
+    all_ms: f64,
+    bytes: usize,
+}
+
+fn request(address: SocketAddr, user: u32, action: &str, header: &str) -> Timed {
+    let begun = now();
+    let mut socket = TcpStream::connect(address).expect("the server accepts");
+    let path = format!("/player_api.php?username=user{user}&password={PASSWORD}&action={action}");
+    write!(socket, "GET {path} HTTP/1.1\r\nHost: {address}\r\n{header}Connection: close\r\n\r\n")
+        .expect("the server reads");
+    let mut answer = vec![0; 64 << 10];
+    let n = socket.read(&mut answer).expect("the server answers");
+    let first_ms = milliseconds(begun);
+    answer.truncate(n);
+    socket.read_to_end(&mut answer).expect("the server answers");
+    let all_ms = milliseconds(begun);
+    let end = answer.windows(4).position(|it| it == b"\r\n\r\n").expect("a head") + 4;
+    let head = String::from_utf8_lossy(&answer[..end]).into_owned();
+    assert!(head.starts_with("HTTP/1.1 200") || head.starts_with("HTTP/1.1 304"), "{head}");
+    Timed { head, first_ms, all_ms, bytes: answer.len() - end }
+}
+
+fn milliseconds(begun: Instant) -> f64 {
+    (now() - begun).as_secs_f64() * 1_000.0
+}

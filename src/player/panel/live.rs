@@ -1,0 +1,149 @@
+//! Live categories and channels, as a panel describes them.
+
+use std::collections::HashSet;
+use std::io::{self, Write};
+
+use bytes::Bytes;
+use domain::channel::Channel;
+use domain::lineup::{ViewLimits, guide_channel_id, visible_in_order, whole_number};
+use serde::{Serialize, Serializer};
+
+use super::PanelAnswer;
+use crate::http::encoding::accepts_gzip;
+use crate::http::reply::Refusal;
+use crate::player::addresses::logo_address;
+use crate::player::prepared::{AnswerKey, PreparedAnswer, Tables};
+use crate::rest::frame::call::Call;
+use crate::rest::frame::route::Document;
+
+/// Id of the category of channels without a group: the largest number of 32 bits with a sign, which no group reaches. The
+/// ids of the other categories are those of groups.
+const UNGROUPED: u32 = i32::MAX.unsigned_abs();
+const UNGROUPED_NAME: &str = "Other";
+
+/// A category. Its id is a text that contains a number, and differs from those of films and series.
+#[derive(Debug, Serialize)]
+struct Category<'a> {
+    category_id: String,
+    category_name: &'a str,
+    parent_id: u32,
+}
+
+/// A channel. Its types are those of panels: `category_id`, `added` and `is_adult` are texts that contain numbers.
+#[derive(Debug, Serialize)]
+struct LiveStream<'a> {
+    /// The channel number if it is whole; unique.
+    num: u64,
+    name: &'a str,
+    stream_type: &'static str,
+    stream_id: u32,
+    stream_icon: Option<String>,
+    /// Id of the channel in the guide.
+    epg_channel_id: String,
+    /// When the channel was created, in seconds since 1970.
+    added: String,
+    is_adult: &'static str,
+    category_id: String,
+    category_ids: [u32; 1],
+    custom_sid: &'static str,
+    /// Whether past programmes can be watched, and for how many days.
+    tv_archive: u8,
+    tv_archive_duration: u32,
+    direct_source: &'static str,
+}
+
+pub(super) async fn categories(call: &Call) -> Result<PanelAnswer, Refusal> {
+    list(call, "live_categories", None, |key, tables, out| write_categories(out, key, tables)).await
+}
+
+/// Returns the channels of a category, or of all. A category that the caller does not see has none.
+pub(super) async fn streams(call: &Call, category: Option<&str>) -> Result<PanelAnswer, Refusal> {
+    // 0 is the id of no group.
+    let part = category.map(|it| it.parse().unwrap_or(0));
+    list(call, "live_streams", part, |key, tables, out| write_array(out, streams_of(key, tables))).await
+}
+
+/// Returns the members `categories` and `available_channels` of the answer that contains everything, without its braces.
+pub(super) async fn all(call: &Call) -> Result<Bytes, Refusal> {
+    let prepared = prepared(call, "panel", None, false, |key, tables, out| {
+        out.write_all(br#""categories":{"movie":[],"series":[],"live":"#)?;
+        write_categories(out, key, tables)?;
+        out.write_all(br#"},"available_channels":"#)?;
+        let streams = streams_of(key, tables).map(|it| (it.stream_id.to_string(), it));
+        Ok(serde_json::Serializer::new(out).collect_map(streams)?)
+    });
+    Ok(prepared.await?.text)
+}
+
+async fn list(
+    call: &Call,
+    list: &'static str,
+    part: Option<u32>,
+    build: impl FnOnce(&AnswerKey, &Tables, &mut dyn Write) -> io::Result<()> + Send + 'static,
+) -> Result<PanelAnswer, Refusal> {
+    let is_gzip = accepts_gzip(&call.headers);
+    let PreparedAnswer { text, tag } = prepared(call, list, part, is_gzip, build).await?;
+    Ok(PanelAnswer::List(Document::new(text, tag, "application/json", &call.headers).with_gzip(is_gzip)))
+}
+
+async fn prepared(
+    call: &Call,
+    list: &'static str,
+    part: Option<u32>,
+    is_gzip: bool,
+    build: impl FnOnce(&AnswerKey, &Tables, &mut dyn Write) -> io::Result<()> + Send + 'static,
+) -> Result<PreparedAnswer, Refusal> {
+    let limits: ViewLimits = call.view_limits();
+    let key = AnswerKey { list, part, origin: call.player_origin(), limits, is_gzip };
+    call.app.prepared_answers.get(key, Tables::load(&call.app.models), build).await
+}
+
+/// Writes the categories that contain a channel, in the order of their first channels.
+fn write_categories(out: &mut dyn Write, key: &AnswerKey, tables: &Tables) -> io::Result<()> {
+    let mut seen = HashSet::new();
+    let channels = visible_in_order(&key.limits, tables.channels.iter());
+    let categories = channels.into_iter().filter_map(|channel| {
+        let (id, name) = category_of(tables, channel);
+        let category = || Category { category_id: id.to_string(), category_name: name, parent_id: 0 };
+        seen.insert(id).then(category)
+    });
+    write_array(out, categories)
+}
+
+fn write_array<T: Serialize>(out: &mut dyn Write, items: impl Iterator<Item = T>) -> io::Result<()> {
+    Ok(serde_json::Serializer::new(out).collect_seq(items)?)
+}
+
+/// Returns the channels of the requested category, or all.
+fn streams_of<'a>(key: &'a AnswerKey, tables: &'a Tables) -> impl Iterator<Item = LiveStream<'a>> {
+    let is_wanted = |channel: &Channel| key.part.is_none_or(|part| part == category_of(tables, channel).0);
+    let wanted = tables.channels.iter().filter(|it| is_wanted(it));
+    let channels = visible_in_order(&key.limits, wanted);
+    channels.into_iter().map(|channel| stream(&key.origin, tables, channel))
+}
+
+fn stream<'a>(origin: &str, tables: &Tables, channel: &'a Channel) -> LiveStream<'a> {
+    let (category, _) = category_of(tables, channel);
+    LiveStream {
+        num: whole_number(channel),
+        name: &channel.name,
+        stream_type: "live",
+        stream_id: channel.id.0,
+        stream_icon: logo_address(origin, &tables.logos, channel),
+        epg_channel_id: guide_channel_id(channel),
+        added: (channel.created_at / 1000).to_string(),
+        is_adult: if channel.is_adult { "1" } else { "0" },
+        category_id: category.to_string(),
+        category_ids: [category],
+        custom_sid: "",
+        tv_archive: 0,
+        tv_archive_duration: 0,
+        direct_source: "",
+    }
+}
+
+/// Returns id and name of the category of a channel.
+fn category_of<'a>(tables: &'a Tables, channel: &Channel) -> (u32, &'a str) {
+    let group = channel.group.and_then(|it| tables.groups.get(it.0));
+    group.map_or((UNGROUPED, UNGROUPED_NAME), |it| (it.id.0, &it.name))
+}

@@ -1,0 +1,142 @@
+//! `/player_api.php` and `/panel_api.php`: the requests of player apps, answered as an Xtream Codes panel does.
+//!
+//! Apps are strict about types: numbers that panels send as texts are texts here, and no list or object is `null`. Every
+//! action answers JSON; unknown ones answer the account, because apps send actions of other panels and expect that.
+
+mod account;
+mod guide;
+mod live;
+mod on_demand;
+#[cfg(test)]
+mod tests;
+
+use bytes::Bytes;
+use http::header::{CACHE_CONTROL, CONTENT_TYPE, HeaderValue};
+use http::{Method, StatusCode};
+use resource_derive::Query;
+use serde_json::Value;
+use warp::Reply as _;
+use warp::reply::Response as Reply;
+
+use self::account::AccountView;
+use crate::http::reply::Refusal;
+use crate::rest::frame::access::Access;
+use crate::rest::frame::call::Call;
+use crate::rest::frame::route::{Answer, AnswerShape, Document, MediaTypes, Route, json_reply};
+
+/// Maximum length of a parameter, in characters.
+const PARAMETER_CHARS_MAX: usize = 300;
+
+/// The request of an app. Parameters of actions that have none are ignored.
+#[derive(Debug, Query)]
+#[expect(
+    dead_code,
+    reason = "the ids of actions whose answers are always empty are declared and not used yet"
+)]
+struct PanelRequest {
+    /// `get_live_categories`, `get_live_streams`, `get_vod_categories`, `get_vod_streams`, `get_vod_info`,
+    /// `get_series_categories`, `get_series`, `get_series_info`, `get_short_epg` or `get_simple_data_table`. The account is
+    /// the answer to all others.
+    #[field(chars_max = PARAMETER_CHARS_MAX, example = "get_live_streams")]
+    action: Option<String>,
+    /// Id of a category, for lists of streams; all by default.
+    #[field(chars_max = PARAMETER_CHARS_MAX, example = "1")]
+    category_id: Option<String>,
+    /// Id of a channel, for its guide.
+    #[field(chars_max = PARAMETER_CHARS_MAX, example = "7")]
+    stream_id: Option<String>,
+    /// Id of a film.
+    #[field(chars_max = PARAMETER_CHARS_MAX)]
+    vod_id: Option<String>,
+    /// Id of a series.
+    #[field(chars_max = PARAMETER_CHARS_MAX)]
+    series_id: Option<String>,
+    /// Maximum number of programmes.
+    #[field(chars_max = PARAMETER_CHARS_MAX, example = "4")]
+    limit: Option<String>,
+}
+
+pub(super) fn routes() -> Vec<Route> {
+    let methods = || [Method::GET, Method::POST];
+    let of_action = Route::each(
+        methods(),
+        "/player_api.php",
+        Access::QueryLogin,
+        "Returns the account, or the list of the action, to a player app.",
+        of_action,
+    );
+    let everything = Route::each(
+        methods(),
+        "/panel_api.php",
+        Access::QueryLogin,
+        "Returns the account with all categories and channels to a player app.",
+        everything,
+    );
+    let current = "The client has the current list.";
+    let of_action = of_action.into_iter().map(|it| it.refuses(StatusCode::NOT_MODIFIED, current));
+    of_action.chain(everything).map(|it| it.that_reads().for_any_origin()).collect()
+}
+
+/// JSON in the form that apps expect.
+struct PanelJson;
+
+impl MediaTypes for PanelJson {
+    const NAMES: &'static [&'static str] = &["application/json"];
+}
+
+/// 200 with JSON, or 304 if the client has the list.
+enum PanelAnswer {
+    List(Document<PanelJson>),
+    /// An answer that no cache may keep, because it depends on the moment.
+    Moment(Reply),
+}
+
+impl PanelAnswer {
+    fn of_value(value: &Value) -> Self {
+        Self::of_moment(json_reply(StatusCode::OK, value))
+    }
+
+    fn of_moment(mut reply: Reply) -> Self {
+        reply.headers_mut().insert(CACHE_CONTROL, HeaderValue::from_static("no-store"));
+        Self::Moment(reply)
+    }
+}
+
+impl Answer for PanelAnswer {
+    const STATUS: StatusCode = StatusCode::OK;
+    const SHAPE: AnswerShape = AnswerShape::OneOf(PanelJson::NAMES);
+
+    fn into_reply(self) -> Reply {
+        match self {
+            Self::List(document) => document.into_reply(),
+            Self::Moment(reply) => reply,
+        }
+    }
+}
+
+async fn of_action(call: Call, request: PanelRequest) -> Result<PanelAnswer, Refusal> {
+    let value = match request.action.as_deref().unwrap_or_default() {
+        "get_live_categories" => return live::categories(&call).await,
+        "get_live_streams" => return live::streams(&call, request.category_id.as_deref()).await,
+        "get_vod_categories" | "get_vod_streams" | "get_series_categories" | "get_series" => {
+            on_demand::nothing()
+        }
+        "get_vod_info" => on_demand::unknown_film(),
+        "get_series_info" => on_demand::unknown_series(),
+        "get_short_epg" | "get_simple_data_table" => guide::without_programmes(),
+        _ => AccountView::of(&call)?.to_json(),
+    };
+    Ok(PanelAnswer::of_value(&value))
+}
+
+/// Answers the account and all channels, of which the largest part is prepared.
+async fn everything(call: Call) -> Result<PanelAnswer, Refusal> {
+    let lists = live::all(&call).await?;
+    let account = AccountView::of(&call)?.to_json().to_string();
+    let start = account.strip_suffix('}').ok_or_else(Refusal::bug)?.to_owned() + ",";
+    let parts = [Bytes::from(start), lists, Bytes::from_static(b"}")];
+    let parts = futures_util::stream::iter(parts.map(Ok::<_, std::io::Error>));
+    let mut reply = warp::reply::stream(parts).into_response();
+    reply.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
+    Ok(PanelAnswer::of_moment(reply))
+}
