@@ -20,26 +20,27 @@ mod clients;
 #[path = "support/process.rs"]
 #[expect(dead_code, reason = "this bench includes the time of ended threads")]
 mod process;
+#[path = "support/program.rs"]
+#[expect(dead_code, reason = "this bench imports no playlist")]
+mod program;
 mod support;
 #[path = "../tests/it/support/mod.rs"]
 #[expect(dead_code, reason = "benches use a part of the test support")]
 mod test_support;
 
 use std::net::SocketAddr;
-use std::process::Command;
 use std::time::Duration;
 
 use serde_json::{Value, json};
 use tokio::time::Instant;
 
 use self::process::{Process, free_port};
+use self::program::{BITS_PER_SECOND, channel};
 use self::support::percentile;
 use self::test_support::api::Api;
 use self::test_support::hostile::Hostile;
-use self::test_support::signal::Picture;
-use self::test_support::upstream::{MockResponse, Provider};
+use self::test_support::upstream::Provider;
 
-const BITS_PER_SECOND: u64 = 1_000_000;
 const MIB: f64 = 1024.0 * 1024.0;
 const USER: &str = "anna";
 const PASSWORD: &str = "right and long enough";
@@ -77,16 +78,14 @@ async fn measure(size: &Size) {
     let provider = Provider::start();
     let folder = tempfile::tempdir().expect("a temporary directory");
     let address = free_port();
-    let server = serve(address, folder.path());
-    while client_pool::fetch(address, "/healthz").is_none() {
-        tokio::time::sleep(Duration::from_millis(20)).await;
-    }
+    // So that each login is verified.
+    let server = program::start(address, folder.path(), &["auth.remember_login=0"]).await;
     let admin = Api::stranger_at(address).become_first_admin().await;
     let user = json!({ "username": USER, "password": PASSWORD, "user_level": 0 });
     assert_eq!(admin.post("/api/accounts/users/", user).await.status, 201);
     let mut arguments = vec![address.to_string(), size.viewers.to_string()];
     for number in 0..size.channels {
-        arguments.push(channel(&provider, &admin, number).await);
+        arguments.push(channel(&provider, &admin, number.into()).await);
     }
     let watching = Process::role("clients", &arguments);
     let mut run = Run { address, server, watching, admin, parts: Vec::new() };
@@ -101,31 +100,6 @@ async fn measure(size: &Size) {
     drop((guessers, slow));
     run.part("after", time, || json!(null)).await;
     run.end(size);
-}
-
-/// Starts the program on a new data folder.
-fn serve(address: SocketAddr, folder: &std::path::Path) -> Process {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_headwater"));
-    command.arg("serve").arg("--data-dir").arg(folder).args(["--log-level", "warn"]);
-    command.args(["--player-listen", &address.to_string(), "--api-listen", "127.0.0.1:0"]);
-    // So that each login is verified.
-    command.args(["--set", "auth.remember_login=0"]);
-    Process::spawn(&mut command)
-}
-
-/// Creates a channel with one stream and returns its player path.
-async fn channel(provider: &Provider, admin: &Api, number: u32) -> String {
-    let path = format!("/live/bench/{number}.ts");
-    let picture = Picture::new("bench").bits_per_second(BITS_PER_SECOND).frames_per_gop(50);
-    provider.path(&path).answers(MockResponse::play(picture));
-    let name = format!("Bench {number}");
-    let stream = json!({ "name": name, "url": provider.url(&path) });
-    let stream = admin.post("/api/channels/streams/", stream).await;
-    assert_eq!(stream.status, 201, "{stream:?}");
-    let channel = json!({ "name": name, "streams": [stream.body["id"]] });
-    let channel = admin.post("/api/channels/channels/", channel).await;
-    assert_eq!(channel.status, 201, "{channel:?}");
-    format!("/proxy/ts/stream/{}", channel.text("uuid"))
 }
 
 struct Run {

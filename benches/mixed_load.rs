@@ -25,6 +25,8 @@ mod list;
 #[path = "support/process.rs"]
 #[expect(dead_code, reason = "this bench includes the time of ended threads")]
 mod process;
+#[path = "support/program.rs"]
+mod program;
 mod support;
 #[path = "../tests/it/support/mod.rs"]
 #[expect(dead_code, reason = "benches use a part of the test support")]
@@ -32,7 +34,6 @@ mod test_support;
 
 use std::collections::HashMap;
 use std::net::SocketAddr;
-use std::process::Command;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
@@ -40,12 +41,14 @@ use std::time::Duration;
 use serde_json::{Value, json};
 
 use self::process::{Process, free_port};
+use self::program::{BITS_PER_SECOND, channel, import, picture, refresh};
 use self::test_support::api::Api;
-use self::test_support::signal::{FRAME, Picture, Programme};
-use self::test_support::upstream::{MockResponse, Provider};
+use self::test_support::signal::{FRAME, Programme};
+use self::test_support::upstream::Provider;
 
-const BITS_PER_SECOND: u64 = 1_000_000;
 const MIB: f64 = 1024.0 * 1024.0;
+/// Any number of clients may connect from one address.
+const NO_LIMITS: [&str; 2] = ["limits.connections_max=0", "limits.connections_per_address_max=0"];
 /// Interval of the entries that have another name in the last refresh.
 const CHANGED_EVERY: u64 = 10;
 
@@ -82,10 +85,7 @@ async fn measure(size: &Size) {
     let list = list::serve(size.entries, changed_every.clone());
     let folder = tempfile::tempdir().expect("a temporary directory");
     let address = free_port();
-    let server = serve(address, folder.path());
-    while client_pool::fetch(address, "/healthz").is_none() {
-        tokio::time::sleep(Duration::from_millis(20)).await;
-    }
+    let server = program::start(address, folder.path(), &NO_LIMITS).await;
     let admin = Api::stranger_at(address).become_first_admin().await;
     let mut arguments = vec![address.to_string(), size.clients.to_string()];
     for number in 0..size.channels {
@@ -104,64 +104,6 @@ async fn measure(size: &Size) {
     run.part("tenth changed", refresh(&admin, account, n_changed)).await;
     run.part("after", tokio::time::sleep(wait)).await;
     run.end(|| Source::until(provider.began().elapsed()), size);
-}
-
-/// Starts the program on a new data folder.
-fn serve(address: SocketAddr, folder: &std::path::Path) -> Process {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_headwater"));
-    command.arg("serve").arg("--data-dir").arg(folder).args(["--log-level", "warn"]);
-    command.args(["--player-listen", &address.to_string(), "--api-listen", "127.0.0.1:0"]);
-    command.args(["--set", "limits.connections_max=0", "--set", "limits.connections_per_address_max=0"]);
-    Process::spawn(&mut command)
-}
-
-/// Creates a channel with one stream and returns its player path.
-async fn channel(provider: &Provider, admin: &Api, number: u64) -> String {
-    let path = format!("/live/bench/{number}.ts");
-    provider.path(&path).answers(MockResponse::play(picture()));
-    let name = format!("Bench {number}");
-    let stream =
-        admin.post("/api/channels/streams/", json!({ "name": name, "url": provider.url(&path) })).await;
-    assert_eq!(stream.status, 201, "{stream:?}");
-    let channel = json!({ "name": name, "streams": [stream.body["id"]] });
-    let channel = admin.post("/api/channels/channels/", channel).await;
-    assert_eq!(channel.status, 201, "{channel:?}");
-    format!("/proxy/ts/stream/{}", channel.text("uuid"))
-}
-
-/// Returns the same programme for every channel, so that the sent bytes are computed once.
-fn picture() -> Picture {
-    Picture::new("bench").bits_per_second(BITS_PER_SECOND).frames_per_gop(50)
-}
-
-/// Creates an account with the playlist, waits for its import, and returns its id.
-async fn import(admin: &Api, list: &str, entries: u64) -> u64 {
-    let made = admin.post("/api/m3u/accounts/", json!({ "name": "Large", "server_url": list })).await;
-    assert_eq!(made.status, 201, "{made:?}");
-    let id = made.body["id"].as_u64().expect("an account has an id");
-    let done = over(admin, id, None).await;
-    assert_eq!((&done["entries"], &done["streams_created"]), (&json!(entries), &json!(entries)), "{done}");
-    id
-}
-
-async fn refresh(admin: &Api, account: u64, n_changed: u64) {
-    let begun = admin.post(&format!("/api/m3u/refresh/{account}/"), json!({})).await;
-    assert_eq!(begun.status, 202, "{begun:?}");
-    let done = over(admin, account, Some(&begun.body["task_id"])).await;
-    let made = (&done["streams_created"], &done["streams_updated"]);
-    assert_eq!(made, (&json!(0), &json!(n_changed)), "{done}");
-}
-
-/// Waits for the end of a refresh, or of the first one.
-async fn over(admin: &Api, account: u64, task: Option<&Value>) -> Value {
-    loop {
-        let refresh = admin.get(&format!("/api/m3u/refresh/{account}/")).await.body;
-        if refresh["phase"] == "done" && task.is_none_or(|task| *task == refresh["task_id"]) {
-            assert_eq!(refresh["outcome"], "success", "{refresh}");
-            return refresh;
-        }
-        tokio::time::sleep(Duration::from_millis(50)).await;
-    }
 }
 
 /// Measurements of one phase, except those of the clients.

@@ -328,11 +328,8 @@ fn hostile_queries(route: &Route) -> Vec<String> {
 /// Returns bodies with one invalid field each, and valid values in all others.
 fn hostile_bodies(route: &Route) -> Vec<Value> {
     let Some(shape) = route.inputs.body else { return vec![Value::Null] };
-    let (record, is_many) = match shape {
-        BodyShape::One(record) => (record, false),
-        BodyShape::Many(record, _) => (record, true),
-    };
-    let fields: Vec<&Field> = record.fields.iter().filter(|it| it.is_in_bodies()).collect();
+    let is_many = matches!(shape, BodyShape::Many(..));
+    let fields: Vec<&Field> = shape.fields().filter(|it| it.is_in_bodies()).collect();
     let good =
         || fields.iter().map(|it| (it.name.to_owned(), example(it))).collect::<serde_json::Map<_, _>>();
     let mut objects = vec![Value::from(good()), json!({}), json!({ "unknown": [1] })];

@@ -47,6 +47,8 @@ pub(crate) enum FileInput {
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum BodyShape {
     One(&'static Record),
+    /// An object with the fields of both.
+    Both(&'static Record, &'static Record),
     /// An array with this maximum number of items.
     Many(&'static Record, usize),
 }
@@ -54,15 +56,33 @@ pub(crate) enum BodyShape {
 impl BodyShape {
     /// Returns the names of the declared fields that a body contains.
     pub(super) fn sent_fields(self, body: &Value) -> Vec<&'static str> {
-        let (record, objects) = match self {
-            Self::One(record) => (record, std::slice::from_ref(body)),
-            Self::Many(record, _) => (record, body.as_array().map(Vec::as_slice).unwrap_or_default()),
+        let objects = match self {
+            Self::One(_) | Self::Both(..) => std::slice::from_ref(body),
+            Self::Many(..) => body.as_array().map(Vec::as_slice).unwrap_or_default(),
         };
         let is_sent = |field: &&Field| {
             let names = || iter::once(&field.name).chain(field.aliases);
             objects.iter().filter_map(Value::as_object).any(|it| names().any(|name| it.contains_key(*name)))
         };
-        record.fields.iter().filter(|it| it.is_in_bodies()).filter(is_sent).map(|it| it.name).collect()
+        self.fields().filter(|it| it.is_in_bodies()).filter(is_sent).map(|it| it.name).collect()
+    }
+
+    /// Returns the fields of an object.
+    pub(crate) fn fields(self) -> impl Iterator<Item = &'static Field> {
+        let (record, other): (_, &[Field]) = match self {
+            Self::One(record) | Self::Many(record, _) => (record, &[]),
+            Self::Both(record, other) => (record, other.fields),
+        };
+        record.fields.iter().chain(other)
+    }
+
+    /// Returns the structure with the fields of another body. Only objects can be combined; of an array and another
+    /// body the first one counts.
+    fn and(self, other: Self) -> Self {
+        match (self, other) {
+            (Self::One(record), Self::One(other)) => Self::Both(record, other),
+            _ => self,
+        }
     }
 }
 
@@ -287,12 +307,15 @@ impl Input for () {
     }
 }
 
-/// Reads both, such as filters and a page, and returns the errors of both at once.
+/// Reads both, such as filters and a page, or two parts of a body, and returns the errors of both at once.
 impl<A: Input, B: Input> Input for (A, B) {
     fn inputs() -> Inputs {
         let (mut both, other) = (A::inputs(), B::inputs());
         both.query.extend(other.query);
-        both.body = both.body.or(other.body);
+        both.body = match (both.body, other.body) {
+            (Some(body), Some(other)) => Some(body.and(other)),
+            (body, other) => body.or(other),
+        };
         both.file = both.file.or(other.file);
         both.is_paged |= other.is_paged;
         both

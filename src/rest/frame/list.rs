@@ -14,7 +14,7 @@ use super::field::{Field, Kind};
 use super::input::{FieldErrors, Input, Inputs, RequestInput};
 use super::record::{Lookup, Render};
 use super::route::{Answer, AnswerShape, json_reply};
-use super::value::{Choice, Readable, Shape, not_a_choice};
+use super::value::{Choice, Readable, Shape, choice, not_a_choice};
 use crate::http::reply::Refusal;
 
 /// Selects a page of a list.
@@ -154,6 +154,24 @@ impl<O> Ordering<O> {
         match self.is_descending {
             true => all.sort_by_cached_key(|it| Reverse(key(it))),
             false => all.sort_by_cached_key(key),
+        }
+    }
+}
+
+choice!(
+    /// The orders of a list of records with a name.
+    enum ByName {
+        Id = "id",
+        Name = "name",
+    }
+);
+
+impl Ordering<ByName> {
+    /// Sorts by id, or by name regardless of case.
+    pub(crate) fn sort<S, K: Ord>(&self, all: &mut [S], id: impl Fn(&S) -> K, name: impl Fn(&S) -> &str) {
+        match self.by {
+            ByName::Id => self.sort_by(all, id),
+            ByName::Name => self.sort_by(all, |it| name(it).to_lowercase()),
         }
     }
 }

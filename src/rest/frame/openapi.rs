@@ -99,9 +99,15 @@ fn request_body(route: &Route, schemas: &mut Schemas) -> Option<Value> {
     }
     let is_partial = route.method == Method::PATCH;
     let fields = route.inputs.body.map(|shape| match shape {
-        BodyShape::One(record) => {
-            let has_required = record.fields.iter().any(|it| it.is_required);
-            (schemas.request(record, is_partial), has_required && !is_partial)
+        BodyShape::One(_) | BodyShape::Both(..) => {
+            let has_required = shape.fields().any(|it| it.is_required);
+            let schema = match shape {
+                BodyShape::Both(record, other) => {
+                    json!({ "allOf": [record, other].map(|it| schemas.request(it, is_partial)) })
+                }
+                BodyShape::One(record) | BodyShape::Many(record, _) => schemas.request(record, is_partial),
+            };
+            (schema, has_required && !is_partial)
         }
         BodyShape::Many(record, max) => {
             let items = schemas.request(record, is_partial);

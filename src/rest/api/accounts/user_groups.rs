@@ -16,10 +16,9 @@ use crate::http::reply::Refusal;
 use crate::rest::frame::access::ADMIN;
 use crate::rest::frame::call::Call;
 use crate::rest::frame::input::FieldErrors;
-use crate::rest::frame::list::{Ordering, Page, Search, WholeOrPages, matches};
+use crate::rest::frame::list::{ByName, Ordering, Page, Search, WholeOrPages, matches};
 use crate::rest::frame::record::{Lookup, Render, find, set};
 use crate::rest::frame::route::{Created, NoContent, Route};
-use crate::rest::frame::value::choice;
 
 /// A group of users, with permissions that its users hold.
 #[derive(Clone, Debug, Serialize, View)]
@@ -60,15 +59,8 @@ struct Filters {
     /// Part of the name, regardless of case.
     search: Option<Search>,
     /// Order of the list; by id by default.
-    ordering: Option<Ordering<By>>,
+    ordering: Option<Ordering<ByName>>,
 }
-
-choice!(
-    enum By {
-        Id = "id",
-        Name = "name",
-    }
-);
 
 /// Selects the permissions.
 #[derive(Debug, Query)]
@@ -103,11 +95,8 @@ async fn list(
     let groups = call.app.models.user_groups.load();
     let mut groups: Vec<_> =
         groups.iter().filter(|it| matches(filters.search.as_ref(), [&it.name])).collect();
-    let ordering = filters.ordering.unwrap_or(Ordering::ascending(By::Id));
-    match ordering.by {
-        By::Id => ordering.sort_by(&mut groups, |it| it.id),
-        By::Name => ordering.sort_by(&mut groups, |it| it.name.to_lowercase()),
-    }
+    let ordering = filters.ordering.unwrap_or(Ordering::ascending(ByName::Id));
+    ordering.sort(&mut groups, |it| it.id, |it| &it.name);
     paging.render(&call, &groups)
 }
 

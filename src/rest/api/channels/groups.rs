@@ -16,10 +16,9 @@ use storage::{Table, Write};
 use crate::http::reply::Refusal;
 use crate::rest::frame::access::{ADMIN, STREAMER};
 use crate::rest::frame::call::Call;
-use crate::rest::frame::list::{Ordering, Page, Search, WholeOrPages, matches};
+use crate::rest::frame::list::{ByName, Ordering, Page, Search, WholeOrPages, matches};
 use crate::rest::frame::record::{Lookup, Render, find, refuse_if};
 use crate::rest::frame::route::{Created, NoContent, Route};
-use crate::rest::frame::value::choice;
 
 /// A channel group, by which channels and streams are sorted.
 #[derive(Clone, Debug, Serialize, View)]
@@ -47,15 +46,8 @@ struct Filters {
     /// Same as `search`.
     name: Option<Search>,
     /// Order of the list; by name by default.
-    ordering: Option<Ordering<By>>,
+    ordering: Option<Ordering<ByName>>,
 }
-
-choice!(
-    enum By {
-        Id = "id",
-        Name = "name",
-    }
-);
 
 const LIST: &str = "/api/channels/groups/";
 const ONE: &str = "/api/channels/groups/{id}/";
@@ -83,11 +75,8 @@ async fn list(
         searches.iter().all(|it| matches(it.as_ref(), [&group.name])) && contents.shows(group)
     };
     let mut groups: Vec<_> = groups.iter().filter(|it| is_wanted(it)).collect();
-    let ordering = filters.ordering.unwrap_or(Ordering::ascending(By::Name));
-    match ordering.by {
-        By::Id => ordering.sort_by(&mut groups, |it| it.id),
-        By::Name => ordering.sort_by(&mut groups, |it| it.name.to_lowercase()),
-    }
+    let ordering = filters.ordering.unwrap_or(Ordering::ascending(ByName::Name));
+    ordering.sort(&mut groups, |it| it.id, |it| &it.name);
     paging.render(&call, &groups)
 }
 

@@ -13,10 +13,9 @@ use storage::{Table, Write};
 use crate::http::reply::Refusal;
 use crate::rest::frame::access::{ADMIN, STANDARD};
 use crate::rest::frame::call::Call;
-use crate::rest::frame::list::{Ordering, Page, Search, WholeOrPages, matches};
+use crate::rest::frame::list::{ByName, Ordering, Page, Search, WholeOrPages, matches};
 use crate::rest::frame::record::{Lookup, Render, find, set};
 use crate::rest::frame::route::{Created, NoContent, Route};
-use crate::rest::frame::value::choice;
 
 /// A server group: accounts whose connections the provider counts together.
 #[derive(Clone, Debug, Serialize, View)]
@@ -43,15 +42,8 @@ struct Filters {
     /// Part of the name, regardless of case.
     search: Option<Search>,
     /// Order of the list; by id by default.
-    ordering: Option<Ordering<By>>,
+    ordering: Option<Ordering<ByName>>,
 }
-
-choice!(
-    enum By {
-        Id = "id",
-        Name = "name",
-    }
-);
 
 const LIST: &str = "/api/m3u/server-groups/";
 const ONE: &str = "/api/m3u/server-groups/{id}/";
@@ -74,11 +66,8 @@ async fn list(
     let groups = call.app.models.server_groups.load();
     let mut groups: Vec<_> =
         groups.iter().filter(|it| matches(filters.search.as_ref(), [&it.name])).collect();
-    let ordering = filters.ordering.unwrap_or(Ordering::ascending(By::Id));
-    match ordering.by {
-        By::Id => ordering.sort_by(&mut groups, |it| it.id),
-        By::Name => ordering.sort_by(&mut groups, |it| it.name.to_lowercase()),
-    }
+    let ordering = filters.ordering.unwrap_or(Ordering::ascending(ByName::Id));
+    ordering.sort(&mut groups, |it| it.id, |it| &it.name);
     paging.render(&call, &groups)
 }
 

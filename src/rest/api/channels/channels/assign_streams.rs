@@ -5,7 +5,7 @@ use std::collections::HashSet;
 use domain::channel::Channel;
 use domain::ids::{ChannelId, StreamId};
 use resource_derive::Body;
-use serde_json::{Map, Value};
+use serde_json::Value;
 use storage::Write;
 
 use super::bulk::{BulkResultView, item};
@@ -65,19 +65,13 @@ pub(crate) struct StreamsToAssign {
     /// Ids of the streams for all selected channels, in order, each once.
     #[field(items_max = STREAMS_MAX, example = "[1]")]
     stream_ids: Option<Vec<StreamId>>,
-    /// Ids of the channels, each once.
-    #[field(aliases = &["channel_ids"], items_max = MANY, example = "[7]")]
-    ids: Option<Vec<ChannelId>>,
-    /// Instead of ids: filters of the list of channels.
-    #[field(example = "{\"only_streamless\": true}")]
-    filter: Option<Map<String, Value>>,
-    /// Ids of channels to leave out.
-    #[field(items_max = MANY, example = "[8]")]
-    except: Option<Vec<ChannelId>>,
 }
 
-pub(super) async fn assign_streams(call: Call, body: StreamsToAssign) -> Result<BulkResultView, Refusal> {
-    let StreamsToAssign { mode, assignments, stream_ids, ids, filter, except } = body;
+pub(super) async fn assign_streams(
+    call: Call,
+    (selection, body): (Selection, StreamsToAssign),
+) -> Result<BulkResultView, Refusal> {
+    let StreamsToAssign { mode, assignments, stream_ids } = body;
     let mode = mode.map_or(AssignMode::Append, |it| it.0);
     let author = Author::of(&call)?;
     let targets = match (assignments, stream_ids) {
@@ -86,15 +80,13 @@ pub(super) async fn assign_streams(call: Call, body: StreamsToAssign) -> Result<
         }
         (None, None) => return Err(FieldErrors::required("stream_ids").into()),
         (Some(assignments), None) => {
-            if ids.is_some() || filter.is_some() {
+            if selection.ids.is_some() || selection.filter.is_some() {
                 let message = "Send either assignments, or stream_ids and the channels for them.";
                 return Err(Refusal::field("assignments", message));
             }
             Targets::Each(assignments)
         }
-        (None, Some(streams)) => {
-            Targets::All(Selection { ids, filter, except }.resolve(&call, "ids")?, streams)
-        }
+        (None, Some(streams)) => Targets::All(selection.resolve(&call)?, streams),
     };
     call.write(move |write| {
         let pairs = targets.load(write)?;
@@ -132,7 +124,7 @@ impl Targets {
             Targets::All(selected, streams) => {
                 check_streams(write, "stream_ids", &streams, &mut errors);
                 errors.or(())?;
-                let channels = selected.load(write, "ids")?;
+                let channels = selected.load(write)?;
                 check_total(channels.len() * streams.len())?;
                 return Ok(channels.into_iter().map(|it| (it, streams.clone())).collect());
             }

@@ -36,20 +36,6 @@ pub(crate) struct ChannelDeletionView {
     undo: Option<UndoHandleView>,
 }
 
-/// Selects the channels to delete.
-#[derive(Clone, Debug, Body)]
-pub(crate) struct ChannelsToDelete {
-    /// Ids of the channels. Unknown ids are ignored.
-    #[field(aliases = &["channel_ids"], items_max = MANY, example = "[1, 2]")]
-    ids: Option<Vec<ChannelId>>,
-    /// Instead of ids: filters of the list of channels.
-    #[field(example = "{\"channel_group\": \"News\"}")]
-    filter: Option<Map<String, Value>>,
-    /// Ids of channels to leave out.
-    #[field(items_max = MANY, example = "[7]")]
-    except: Option<Vec<ChannelId>>,
-}
-
 /// Selects the channels to delete, for clients that send no body with DELETE.
 #[derive(Debug, Query)]
 pub(crate) struct IdsInQuery {
@@ -58,22 +44,22 @@ pub(crate) struct IdsInQuery {
     ids: Option<Vec<ChannelId>>,
 }
 
-pub(super) async fn bulk_delete(call: Call, body: ChannelsToDelete) -> Result<ChannelDeletionView, Refusal> {
-    delete_all(&call, body).await
+pub(super) async fn bulk_delete(call: Call, selection: Selection) -> Result<ChannelDeletionView, Refusal> {
+    delete_all(&call, selection).await
 }
 
 /// The handle of the undo is in the list of operations that can be undone, because the answer has no body.
 pub(super) async fn bulk_remove(
     call: Call,
-    (query, body): (IdsInQuery, ChannelsToDelete),
+    (query, selection): (IdsInQuery, Selection),
 ) -> Result<NoContent, Refusal> {
-    let ids = if body.filter.is_some() { body.ids } else { body.ids.or(query.ids) };
-    delete_all(&call, ChannelsToDelete { ids, ..body }).await.map(|_| NoContent)
+    let ids = if selection.filter.is_some() { selection.ids } else { selection.ids.or(query.ids) };
+    delete_all(&call, Selection { ids, ..selection }).await.map(|_| NoContent)
 }
 
-async fn delete_all(call: &Call, body: ChannelsToDelete) -> Result<ChannelDeletionView, Refusal> {
-    let ChannelsToDelete { ids, filter, except } = body;
-    let ids = Selection { ids, filter, except }.resolve(call, "ids")?.ids;
+async fn delete_all(call: &Call, selection: Selection) -> Result<ChannelDeletionView, Refusal> {
+    // Unknown ids are ignored.
+    let ids = selection.resolve(call)?.ids;
     let author = Author::of(call)?;
     call.write(move |write| {
         let (mut log, mut channel_ids) = (UndoLog::default(), Vec::new());
@@ -164,15 +150,6 @@ pub(super) fn item(n: usize, message: &str) -> String {
 /// The same values for many channels.
 #[derive(Clone, Debug, Body)]
 pub(crate) struct ValuesForChannels {
-    /// Ids of the channels, each once.
-    #[field(aliases = &["channel_ids"], items_max = MANY, example = "[1, 2]")]
-    ids: Option<Vec<ChannelId>>,
-    /// Instead of ids: filters of the list of channels.
-    #[field(example = "{\"channel_group\": \"News\"}")]
-    filter: Option<Map<String, Value>>,
-    /// Ids of channels to leave out.
-    #[field(items_max = MANY, example = "[7]")]
-    except: Option<Vec<ChannelId>>,
     /// Fields and values, as in PATCH of one channel.
     #[field(example = "{\"enabled\": false}")]
     values: Map<String, Value>,
@@ -195,8 +172,10 @@ pub(crate) struct BulkResultView {
 }
 
 /// Updates many channels with the same values.
-pub(super) async fn edit_all(call: Call, body: ValuesForChannels) -> Result<BulkResultView, Refusal> {
-    let ValuesForChannels { ids, filter, except, values } = body;
+pub(super) async fn edit_all(
+    call: Call,
+    (selection, ValuesForChannels { values }): (Selection, ValuesForChannels),
+) -> Result<BulkResultView, Refusal> {
     let known = |name: &str| {
         let fields = <ChannelEdit as Element>::RECORD.fields.iter();
         fields.filter(|it| it.name != "id").any(|it| it.name == name || it.aliases.contains(&name))
@@ -206,12 +185,12 @@ pub(super) async fn edit_all(call: Call, body: ValuesForChannels) -> Result<Bulk
         return Err(Refusal::field("values", format!("A channel has no field \"{name}\".")));
     }
     let edit = ChannelEdit::read_element(&Value::Object(values), true).map_err(|it| it.inside("values"))?;
-    let selected = Selection { ids, filter, except }.resolve(&call, "ids")?;
+    let selected = selection.resolve(&call)?;
     let author = Author::of(&call)?;
     call.write(move |write| {
         let mut log = UndoLog::default();
         let mut changes = Changes::new();
-        for before in selected.load(write, "ids")? {
+        for before in selected.load(write)? {
             let channel = edit.clone().apply(write, &before, &mut log)?;
             changes.push((before, channel.map_err(|it| it.inside("values"))?));
         }

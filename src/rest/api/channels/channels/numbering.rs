@@ -6,7 +6,6 @@ use domain::channel::{Channel, ChannelNumber};
 use domain::ids::{ChannelId, GroupId};
 use resource_derive::{Body, Query, View};
 use serde::Serialize;
-use serde_json::{Map, Value};
 use storage::Write;
 
 use super::numbers::{Changes, holder, put_all};
@@ -21,15 +20,6 @@ use crate::rest::frame::record::find;
 /// Assigns consecutive numbers.
 #[derive(Clone, Debug, Body)]
 pub(crate) struct NumbersToAssign {
-    /// Ids of the channels in the order of their numbers, each once.
-    #[field(aliases = &["ids"], items_max = MANY, example = "[1, 2]")]
-    channel_ids: Option<Vec<ChannelId>>,
-    /// Instead of ids: filters of the list of channels. Its `ordering` is the order of the numbers.
-    #[field(example = "{\"channel_group\": \"News\", \"ordering\": \"name\"}")]
-    filter: Option<Map<String, Value>>,
-    /// Ids of channels to leave out.
-    #[field(items_max = MANY, example = "[7]")]
-    except: Option<Vec<ChannelId>>,
     /// Number of the first channel; 1 by default.
     #[field(example = "100")]
     starting_number: Option<ChannelNumberValue>,
@@ -74,13 +64,15 @@ fn number_all(
 }
 
 /// Assigns consecutive numbers to channels, and skips numbers of other channels.
-pub(super) async fn assign(call: Call, body: NumbersToAssign) -> Result<NumbersAssignedView, Refusal> {
-    let NumbersToAssign { channel_ids, filter, except, starting_number } = body;
-    let selected = Selection { ids: channel_ids, filter, except }.resolve(&call, "channel_ids")?;
+pub(super) async fn assign(
+    call: Call,
+    (selection, body): (Selection, NumbersToAssign),
+) -> Result<NumbersAssignedView, Refusal> {
+    let selected = selection.resolve(&call)?;
     let author = Author::of(&call)?;
-    let start = starting_number.map_or(ChannelNumber::ONE, |it| it.0);
+    let start = body.starting_number.map_or(ChannelNumber::ONE, |it| it.0);
     call.write(move |write| {
-        let before = selected.load(write, "channel_ids")?;
+        let before = selected.load(write)?;
         let own: HashSet<ChannelId> = before.iter().map(|it| it.id).collect();
         let mut number = Some(start);
         let mut changes = Changes::new();
@@ -241,15 +233,6 @@ fn moved_behind(
 /// New order of channels.
 #[derive(Clone, Debug, Body)]
 pub(crate) struct ChannelOrder {
-    /// Ids of the channels in their new order, each once.
-    #[field(aliases = &["channel_ids"], items_max = MANY, example = "[2, 1]")]
-    ids: Option<Vec<ChannelId>>,
-    /// Instead of ids: filters of the list of channels. Its `ordering` is the new order.
-    #[field(example = "{\"channel_group\": \"News\", \"ordering\": \"name\"}")]
-    filter: Option<Map<String, Value>>,
-    /// Ids of channels to leave out.
-    #[field(items_max = MANY, example = "[7]")]
-    except: Option<Vec<ChannelId>>,
     /// Id of the channel behind which the channels move as one block; `null` for the first position. By default the
     /// channels exchange the numbers that they have.
     #[field(example = "9")]
@@ -257,13 +240,15 @@ pub(crate) struct ChannelOrder {
 }
 
 /// Changes the order of many channels.
-pub(super) async fn reorder_all(call: Call, body: ChannelOrder) -> Result<NumbersAssignedView, Refusal> {
-    let ChannelOrder { ids, filter, except, insert_after_id } = body;
-    let selected = Selection { ids, filter, except }.resolve(&call, "ids")?;
+pub(super) async fn reorder_all(
+    call: Call,
+    (selection, body): (Selection, ChannelOrder),
+) -> Result<NumbersAssignedView, Refusal> {
+    let selected = selection.resolve(&call)?;
     let author = Author::of(&call)?;
     call.write(move |write| {
-        let channels = selected.load(write, "ids")?;
-        let changes = match insert_after_id {
+        let channels = selected.load(write)?;
+        let changes = match body.insert_after_id {
             Some(after) if !channels.is_empty() => moved_behind(write, channels, after)?,
             _ => exchanged(channels)?,
         };

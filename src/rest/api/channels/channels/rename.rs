@@ -5,10 +5,9 @@ use domain::ids::ChannelId;
 use domain::pattern::{PATTERN_BYTES_MAX, Pattern, PatternError};
 use resource_derive::{Body, View};
 use serde::Serialize;
-use serde_json::{Map, Value};
 
 use super::numbers::{Changes, put_all};
-use super::selection::{MANY, Selection};
+use super::selection::Selection;
 use crate::http::reply::Refusal;
 use crate::rest::api::channels::undo::{Author, UndoHandleView, UndoLog};
 use crate::rest::api::channels::values::Untrimmed;
@@ -21,15 +20,6 @@ const EXAMPLES_MAX: usize = 100;
 /// Renames channels.
 #[derive(Clone, Debug, Body)]
 pub(crate) struct RegexRename {
-    /// Ids of the channels, each once.
-    #[field(aliases = &["channel_ids"], items_max = MANY, example = "[1, 2]")]
-    ids: Option<Vec<ChannelId>>,
-    /// Instead of ids: filters of the list of channels.
-    #[field(example = "{\"channel_group\": \"News\"}")]
-    filter: Option<Map<String, Value>>,
-    /// Ids of channels to leave out.
-    #[field(items_max = MANY, example = "[7]")]
-    except: Option<Vec<ChannelId>>,
     /// Regular expression, without look-around and back-references.
     #[field(chars_max = PATTERN_BYTES_MAX, example = "^UK: ")]
     find: Untrimmed,
@@ -109,15 +99,18 @@ pub(in crate::rest::api::channels) fn compile(
     })
 }
 
-pub(super) async fn rename(call: Call, body: RegexRename) -> Result<RegexRenameView, Refusal> {
-    let RegexRename { ids, filter, except, find, replace, flags, preview } = body;
+pub(super) async fn rename(
+    call: Call,
+    (selection, body): (Selection, RegexRename),
+) -> Result<RegexRenameView, Refusal> {
+    let RegexRename { find, replace, flags, preview } = body;
     let replace = replace.map(|it| it.0).unwrap_or_default();
     let pattern = compile(&find.0, &replace, &flags.unwrap_or_default())?;
-    let selected = Selection { ids, filter, except }.resolve(&call, "ids")?;
+    let selected = selection.resolve(&call)?;
     let is_preview = preview == Some(true);
     let author = Author::of(&call)?;
     call.write(move |write| {
-        let channels = selected.load(write, "ids")?;
+        let channels = selected.load(write)?;
         let total_count = channels.len();
         let changes = renamed(channels, &pattern)?;
         let examples = changes.iter().take(EXAMPLES_MAX).map(|(before, after)| RenamedView {

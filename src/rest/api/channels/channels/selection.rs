@@ -4,6 +4,7 @@ use std::collections::HashSet;
 
 use domain::channel::Channel;
 use domain::ids::ChannelId;
+use resource_derive::Body;
 use serde_json::{Map, Value};
 use storage::Write;
 
@@ -17,34 +18,42 @@ use crate::rest::frame::input::FieldErrors;
 /// Maximum number of channels of one operation.
 pub(super) const MANY: usize = 10_000;
 
-/// The three fields of a body that select channels.
-pub(super) struct Selection {
+/// Selects channels.
+#[derive(Clone, Debug, Body)]
+#[resource(name = "ChannelSelection")]
+pub(crate) struct Selection {
+    /// Ids of the channels, each once and in order where the order counts.
+    #[field(aliases = &["channel_ids"], items_max = MANY, example = "[1, 2]")]
     pub(super) ids: Option<Vec<ChannelId>>,
+    /// Instead of ids: filters of the list of channels. Its `ordering` is the order of the channels.
+    #[field(example = "{\"channel_group\": \"News\", \"ordering\": \"name\"}")]
     pub(super) filter: Option<Map<String, Value>>,
-    pub(super) except: Option<Vec<ChannelId>>,
+    /// Ids of channels to leave out.
+    #[field(items_max = MANY, example = "[7]")]
+    except: Option<Vec<ChannelId>>,
 }
 
 /// Selected channels, in order.
-pub(super) struct Selected {
+pub(in crate::rest::api::channels) struct Selected {
     pub(super) ids: Vec<ChannelId>,
     /// Whether the client named the ids, so that each of them has to exist.
     is_named: bool,
 }
 
 impl Selection {
-    /// Selects the channels. `field` is the name of the field with the ids, for errors.
-    pub(super) fn resolve(self, call: &Call, field: &str) -> Result<Selected, Refusal> {
+    /// Selects the channels.
+    pub(in crate::rest::api::channels) fn resolve(self, call: &Call) -> Result<Selected, Refusal> {
         let except: HashSet<ChannelId> = self.except.into_iter().flatten().collect();
         let (mut ids, is_named) = match (self.ids, self.filter) {
             (Some(_), Some(_)) => {
-                return Err(Refusal::field("filter", format!("Send either {field} or filter.")));
+                return Err(Refusal::field("filter", "Send either ids or filter."));
             }
             (Some(ids), None) => (ids, true),
             (None, Some(filter)) => {
                 let channels = read_filter::<ChannelFilters>(&filter)?.find(call)?;
                 (channels.iter().map(|it| it.id).collect(), false)
             }
-            (None, None) => return Err(FieldErrors::required(field).into()),
+            (None, None) => return Err(FieldErrors::required("ids").into()),
         };
         ids.retain(|it| !except.contains(it));
         match ids.len() > MANY {
@@ -60,17 +69,17 @@ pub(super) fn too_many(what: &str, n: usize, max: usize) -> Refusal {
 }
 
 impl Selected {
-    /// Returns the channels as they are now. Named ids that do not exist or are repeated are errors of `field`; channels
-    /// that a filter selected and that were deleted meanwhile are left out.
-    pub(super) fn load(&self, write: &Write<'_>, field: &str) -> Result<Vec<Channel>, Refusal> {
+    /// Returns the channels as they are now. Named ids that do not exist or are repeated are errors; channels that a
+    /// filter selected and that were deleted meanwhile are left out.
+    pub(in crate::rest::api::channels) fn load(&self, write: &Write<'_>) -> Result<Vec<Channel>, Refusal> {
         let mut errors = FieldErrors::default();
         let (mut channels, mut seen) = (Vec::with_capacity(self.ids.len()), HashSet::new());
         for id in &self.ids {
             match write.get::<Channel>(id.0)? {
                 _ if !seen.insert(*id) => {
-                    errors.add(field, format!("Channel {id} is listed more than once."));
+                    errors.add("ids", format!("Channel {id} is listed more than once."));
                 }
-                None if self.is_named => errors.add(field, no_such(id)),
+                None if self.is_named => errors.add("ids", no_such(id)),
                 None => {}
                 Some(channel) => channels.push(channel),
             }

@@ -19,10 +19,9 @@ pub(super) use self::memberships::{NewMemberships, check_lineups, set_lineups};
 use crate::http::reply::Refusal;
 use crate::rest::frame::access::{ADMIN, STANDARD};
 use crate::rest::frame::call::Call;
-use crate::rest::frame::list::{Ordering, Page, Search, WholeOrPages, matches};
+use crate::rest::frame::list::{ByName, Ordering, Page, Search, WholeOrPages, matches};
 use crate::rest::frame::record::{Lookup, Render, find, set};
 use crate::rest::frame::route::{Created, NoContent, Route};
-use crate::rest::frame::value::choice;
 
 /// Maximum length of a description, in characters.
 const DESCRIPTION_CHARS_MAX: usize = 1_000;
@@ -57,15 +56,8 @@ struct Filters {
     /// Part of the name, regardless of case.
     name: Option<Search>,
     /// Order of the list; by id by default.
-    ordering: Option<Ordering<By>>,
+    ordering: Option<Ordering<ByName>>,
 }
-
-choice!(
-    enum By {
-        Id = "id",
-        Name = "name",
-    }
-);
 
 /// The copy of a channel profile.
 #[derive(Clone, Debug, Body)]
@@ -105,11 +97,8 @@ async fn list(call: Call, (filters, paging): (Filters, WholeOrPages)) -> Result<
             && matches(filters.search.as_ref(), [&it.name, &it.description])
     };
     let mut lineups: Vec<_> = lineups.iter().filter(|it| is_wanted(it)).collect();
-    let ordering = filters.ordering.unwrap_or(Ordering::ascending(By::Id));
-    match ordering.by {
-        By::Id => ordering.sort_by(&mut lineups, |it| it.id),
-        By::Name => ordering.sort_by(&mut lineups, |it| it.name.to_lowercase()),
-    }
+    let ordering = filters.ordering.unwrap_or(Ordering::ascending(ByName::Id));
+    ordering.sort(&mut lineups, |it| it.id, |it| &it.name);
     paging.render(&call, &lineups)
 }
 

@@ -26,10 +26,9 @@ use crate::http::reply::Refusal;
 use crate::logo_cache::{LOGO_BYTES_MAX, logo_copy_address};
 use crate::rest::frame::access::{ADMIN, Access, STANDARD};
 use crate::rest::frame::call::Call;
-use crate::rest::frame::list::{Ordering, Page, Search, WholeOrPages, matches};
+use crate::rest::frame::list::{ByName, Ordering, Page, Search, WholeOrPages, matches};
 use crate::rest::frame::record::{Lookup, Noun, Render};
 use crate::rest::frame::route::{Created, NoContent, Route};
-use crate::rest::frame::value::choice;
 
 /// A logo of channels.
 #[derive(Clone, Debug, Serialize, View)]
@@ -75,15 +74,8 @@ struct Filters {
     /// Part of the name or the URL, regardless of case.
     search: Option<Search>,
     /// Order of the list; by name by default.
-    ordering: Option<Ordering<By>>,
+    ordering: Option<Ordering<ByName>>,
 }
-
-choice!(
-    enum By {
-        Id = "id",
-        Name = "name",
-    }
-);
 
 const LIST: &str = "/api/channels/logos/";
 const ONE: &str = "/api/channels/logos/{id}/";
@@ -191,11 +183,8 @@ async fn list(call: Call, (filters, paging): (Filters, WholeOrPages)) -> Result<
             && filters.used.is_none_or(|it| it == is_used(logo))
     };
     let mut logos: Vec<_> = logos.iter().filter(|it| is_wanted(it)).collect();
-    let ordering = filters.ordering.unwrap_or(Ordering::ascending(By::Name));
-    match ordering.by {
-        By::Id => ordering.sort_by(&mut logos, |it| it.id),
-        By::Name => ordering.sort_by(&mut logos, |it| it.name.to_lowercase()),
-    }
+    let ordering = filters.ordering.unwrap_or(Ordering::ascending(ByName::Name));
+    ordering.sort(&mut logos, |it| it.id, |it| &it.name);
     paging.render(&call, &logos)
 }
 
