@@ -10,6 +10,7 @@ use crate::egress::{AllowedNetworks, Distance};
 use crate::ids::{AccountId, ProfileId, ServerGroupId};
 use crate::panel::PanelLogin;
 use crate::pattern::Pattern;
+use crate::playlist::content::StreamContent;
 use crate::playlist::filters::StreamFilter;
 use crate::settings::seconds;
 use crate::source_url::SourceUrl;
@@ -54,9 +55,16 @@ pub struct Account {
     /// The largest id that a filter of the account ever had.
     #[serde(default)]
     pub last_filter_id: u32,
-    /// Whether entries of a group that the playlist names for the first time are imported.
+    /// Whether entries of a group that the playlist names for the first time are imported. The first entry of the group
+    /// decides whether this is a group of channels, of films or of series.
     #[serde(default = "yes")]
     pub auto_enable_new_groups_live: bool,
+    /// The same for a group of films.
+    #[serde(default = "yes")]
+    pub auto_enable_new_groups_vod: bool,
+    /// The same for a group of series.
+    #[serde(default = "yes")]
+    pub auto_enable_new_groups_series: bool,
     /// The accounts with which it shares a limit.
     #[serde(default)]
     pub server_group: Option<ServerGroupId>,
@@ -258,6 +266,8 @@ impl Account {
             filters: Vec::new(),
             last_filter_id: 0,
             auto_enable_new_groups_live: true,
+            auto_enable_new_groups_vod: true,
+            auto_enable_new_groups_series: true,
             server_group: None,
             schedule: RefreshSchedule::default(),
             stale_stream_days: STALE_STREAM_DAYS,
@@ -266,6 +276,15 @@ impl Account {
             custom_properties: Map::new(),
             created_at: at,
             updated_at: at,
+        }
+    }
+
+    /// Returns whether entries of a new group are imported whose first entry has this content.
+    pub fn enables_new_group(&self, content: StreamContent) -> bool {
+        match content {
+            StreamContent::Live | StreamContent::Separator => self.auto_enable_new_groups_live,
+            StreamContent::Movie => self.auto_enable_new_groups_vod,
+            StreamContent::Series => self.auto_enable_new_groups_series,
         }
     }
 

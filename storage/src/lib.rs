@@ -29,7 +29,7 @@ mod write;
 pub use self::changes::{Change, ChangeMessage, ChangedIds, Changes, CollectionChange};
 pub use self::error::{Error, Fault, Result, StopReason};
 pub use self::models::stream_index::{NotReady, StreamIndex};
-pub use self::models::{Models, link_logos, seed, store_catalogue};
+pub use self::models::{Models, link_logo, link_logos, seed, store_catalogue};
 pub use self::read::collection::Collection;
 pub use self::read::table::Table;
 pub use self::read::view::{Reader, View};

@@ -51,7 +51,20 @@ impl GroupFixture {
             self.provider.path(&path).plays(picture);
             list += &format!("#EXTINF:-1 group-title=\"{group}\",{name}\n{}\n", self.provider.url(&path));
         }
+        self.serve_text(login, list);
+    }
+
+    fn serve_text(&self, login: &str, list: String) {
         self.provider.path(&list_path(login)).answers(MockResponse::text("audio/x-mpegurl", list));
+    }
+
+    /// Sets the list of a login, with further attributes for each entry: number of the stream, attributes and name.
+    fn serve_with(&self, login: &str, entries: &[(usize, &str, &str)]) {
+        let entry = |(number, attributes, name): &(usize, &str, &str)| {
+            let url = self.provider.url(&stream_path(login, *number));
+            format!("#EXTINF:-1 {attributes},{name}\n{url}\n")
+        };
+        self.serve_text(login, format!("#EXTM3U\n{}", entries.iter().map(entry).collect::<String>()));
     }
 
     /// Creates an account and waits for the end of its first refresh; returns its path.
@@ -437,4 +450,109 @@ async fn automatic_channels_are_in_the_channel_profiles_of_their_group() {
     let in_profile = async |id: &Value| fixture.get(&format!("{PROFILES}{id}/")).await["channels"].clone();
     assert_eq!(in_profile(&profiles[0]).await, json!([of_name("Film")]));
     assert_eq!(in_profile(&profiles[1]).await, json!([of_name("One")]));
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn automatic_channels_are_in_the_order_of_the_latest_list() {
+    let fixture = GroupFixture::new().await;
+    fixture.serve("anna", &[(1, "News", "One"), (2, "News", "Two")]);
+    let account = fixture.account("anna", json!({})).await;
+    fixture.group(&account, "News", json!({ "auto_channel_sync": true })).await;
+    fixture.refresh(&account).await;
+    assert_eq!(fixture.channels().await, ["1 One", "2 Two"]);
+
+    // Without packed numbers, the channels that exist keep theirs.
+    fixture.serve("anna", &[(4, "News", "Four"), (3, "News", "Three"), (1, "News", "One"), (2, "News", "Two")]);
+    fixture.refresh(&account).await;
+    assert_eq!(fixture.channels().await, ["1 One", "2 Two", "3 Four", "4 Three"]);
+
+    // With them, the list decides, whatever was seen first.
+    fixture.group(&account, "News", json!({ "custom_properties": { "compact_numbering": true } })).await;
+    fixture.refresh(&account).await;
+    assert_eq!(fixture.channels().await, ["1 Four", "2 Three", "3 One", "4 Two"]);
+    fixture.serve("anna", &[(2, "News", "Two"), (1, "News", "One"), (3, "News", "Three"), (4, "News", "Four")]);
+    fixture.refresh(&account).await;
+    assert_eq!(fixture.channels().await, ["1 Two", "2 One", "3 Three", "4 Four"]);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn automatic_channels_have_logo_records_at_once_and_a_group_can_choose_one_logo_for_all() {
+    const LOGOS: &str = "/api/channels/logos/";
+    let fixture = GroupFixture::new().await;
+    let logo = |name: &str| format!("group-title=\"News\" tvg-logo=\"http://logos.example/{name}.png\"");
+    fixture.serve_with("anna", &[(1, &logo("one"), "One"), (2, &logo("two"), "Two")]);
+    let account = fixture.account("anna", json!({})).await;
+    fixture.group(&account, "News", json!({ "auto_channel_sync": true })).await;
+    fixture.refresh(&account).await;
+    let shown = async || {
+        let channels = fixture.get(&format!("{CHANNELS}?ordering=name")).await["results"].clone();
+        let mut logos = Vec::new();
+        for channel in channels.as_array().unwrap() {
+            let logo = fixture.get(&format!("{LOGOS}{}/", channel["logo_id"])).await;
+            assert_eq!(logo["url"], channel["logo_url"], "the channel and its record have one address");
+            logos.push(logo["url"].as_str().unwrap_or_default().to_owned());
+        }
+        logos
+    };
+    assert_eq!(shown().await, ["http://logos.example/one.png", "http://logos.example/two.png"]);
+
+    // A refresh that changes an address leads to another record, without a restart.
+    fixture.serve_with("anna", &[(1, &logo("new"), "One"), (2, &logo("two"), "Two")]);
+    fixture.refresh(&account).await;
+    assert_eq!(shown().await, ["http://logos.example/new.png", "http://logos.example/two.png"]);
+
+    let ours = json!({ "name": "Ours", "url": "http://logos.example/ours.png" });
+    let ours = fixture.admin.post(LOGOS, ours).await.body["id"].clone();
+    let custom = json!({ "custom_properties": { "custom_logo_id": ours } });
+    fixture.group(&account, "News", custom).await;
+    fixture.refresh(&account).await;
+    assert_eq!(shown().await, ["http://logos.example/ours.png"; 2]);
+    fixture.group(&account, "News", json!({ "custom_properties": {} })).await;
+    fixture.refresh(&account).await;
+    assert_eq!(shown().await, ["http://logos.example/new.png", "http://logos.example/two.png"]);
+
+    let group = fixture.get(&account).await["channel_groups"][0]["channel_group"].clone();
+    let unknown = json!({ "channel_group": group, "custom_properties": { "custom_logo_id": 999 } });
+    let settings = json!({ "group_settings": [unknown] });
+    let refused = fixture.admin.patch(&format!("{account}group-settings/"), settings).await;
+    let message = refused.body["group_settings"][0].as_str().unwrap_or_default();
+    assert!(refused.status == 400 && message.contains("logo 999 does not exist"), "{}", refused.body);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn new_groups_of_films_and_series_are_imported_as_the_account_says() {
+    let fixture = GroupFixture::new().await;
+    let of = |group: &str, content: &str| format!("group-title=\"{group}\" tvg-type=\"{content}\"");
+    fixture.serve_with(
+        "anna",
+        &[
+            (1, &of("News", "live"), "One"),
+            (2, &of("Cinema", "movie"), "Film"),
+            // The first entry of a group decides.
+            (3, &of("Cinema", "live"), "Trailer"),
+            (4, &of("Shows", "series"), "Show S01E01"),
+        ],
+    );
+    let account = fixture.account("anna", json!({ "auto_enable_new_groups_vod": false })).await;
+    assert_eq!(fixture.stream_names().await, ["One", "Show S01E01"]);
+    let groups = fixture.get(&account).await["channel_groups"].clone();
+    let states: Vec<_> = groups
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|it| (it["channel_group_name"].as_str().unwrap(), it["enabled"] == true))
+        .collect();
+    assert_eq!(states, [("Cinema", false), ("News", true), ("Shows", true)]);
+
+    fixture.change(&account, json!({ "auto_enable_new_groups_series": false })).await;
+    fixture.serve_with(
+        "anna",
+        &[
+            (1, &of("News", "live"), "One"),
+            (4, &of("Shows", "series"), "Show S01E01"),
+            (5, &of("Other shows", "series"), "Other S01E01"),
+        ],
+    );
+    assert_eq!(fixture.refresh(&account).await.0, "success");
+    assert_eq!(fixture.stream_names().await, ["One", "Show S01E01"]);
 }

@@ -126,7 +126,7 @@ pub(super) fn import_list(job: &Job, list: &ReadList) -> Result<ImportSummary, I
         });
         match landing::land(job, list, compared, &imported, bulk)? {
             Landing::Done(selection) => {
-                sync::sync(job, &selection, vanishing, &mut imported)?;
+                sync::sync(job, list, &selection, vanishing, &mut imported)?;
                 return Ok(imported);
             }
             // At most once: from here on the bulk write knows of concurrent changes.

@@ -1,12 +1,13 @@
 //! Decides which entries of a playlist are imported, and notes the groups that it names.
 
-use std::collections::{BTreeSet, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
 
 use domain::account::Account;
 use domain::account_group::AccountGroup;
 use domain::group::{GROUP_NAME_CHARS_MAX, Group};
 use domain::ids::{AccountGroupId, GroupId};
+use domain::playlist::content::StreamContent;
 use domain::playlist::delta::{MatchedEntry, StalePolicy};
 use domain::playlist::filters::StreamFilters;
 use domain::stream::{StreamOverrides, StreamProperties};
@@ -25,7 +26,7 @@ pub(super) struct Selection {
     filters: StreamFilters,
     /// The groups by all their names.
     names: HashMap<String, GroupState>,
-    enables_new: bool,
+    account: Arc<Account>,
     seen: SeenGroups,
 }
 
@@ -39,8 +40,8 @@ struct GroupState {
 /// The groups that a playlist names.
 #[derive(Default)]
 struct SeenGroups {
-    /// At most [`GROUPS_MAX`].
-    names: BTreeSet<String>,
+    /// At most [`GROUPS_MAX`], each with the content of its first entry.
+    names: BTreeMap<String, StreamContent>,
     /// The playlist names more groups than could be noted.
     is_incomplete: bool,
 }
@@ -48,8 +49,9 @@ struct SeenGroups {
 /// The changes of the groups of an account.
 #[derive(Default)]
 pub(super) struct GroupChanges {
-    /// Names of groups that are linked with the account, and created if they do not exist.
-    new: Vec<String>,
+    /// Names of groups that are linked with the account, and created if they do not exist, with the content of their
+    /// first entry.
+    new: Vec<(String, StreamContent)>,
     /// Links of groups that the playlist no longer names.
     missing: Vec<AccountGroupId>,
     /// Links of groups that it names again.
@@ -69,8 +71,7 @@ impl Selection {
         let state = |it: &Group| GroupState { is_enabled: links.get(&it.id).map(|it| it.enabled) };
         let names =
             groups.iter().flat_map(|it| it.names().map(|name| (name.to_owned(), state(it)))).collect();
-        let enables_new = job.account.auto_enable_new_groups_live;
-        Ok(Self { filters, names, enables_new, seen: SeenGroups::default() })
+        Ok(Self { filters, names, account: Arc::clone(&job.account), seen: SeenGroups::default() })
     }
 
     /// Notes the group of an entry and returns whether the entry is imported. Entries without a group are in no group
@@ -78,19 +79,23 @@ impl Selection {
     pub(super) fn keep(&mut self, entry: &MatchedEntry) -> bool {
         let group = group_of(&entry.properties, &entry.rule);
         if let Some(name) = group {
-            self.seen.add(name);
+            self.seen.add(name, entry.properties.content);
         }
-        let is_enabled = group.is_none_or(|name| self.is_enabled(name));
+        let is_enabled = group.is_none_or(|name| self.is_enabled(name, entry.properties.content));
         is_enabled && self.filters.keep(&entry.properties)
     }
 
     /// Returns whether an entry with these values is imported.
     pub(super) fn would_keep(&self, properties: &StreamProperties, rule: &StreamOverrides) -> bool {
-        group_of(properties, rule).is_none_or(|name| self.is_enabled(name)) && self.filters.keep(properties)
+        let is_enabled = group_of(properties, rule).is_none_or(|it| self.is_enabled(it, properties.content));
+        is_enabled && self.filters.keep(properties)
     }
 
-    fn is_enabled(&self, name: &str) -> bool {
-        self.names.get(name).and_then(|it| it.is_enabled).unwrap_or(self.enables_new)
+    /// Returns whether a group is imported, to which an entry with this content belongs.
+    fn is_enabled(&self, name: &str, content: StreamContent) -> bool {
+        let of_first = || self.seen.names.get(name).copied().unwrap_or(content);
+        let known = self.names.get(name).and_then(|it| it.is_enabled);
+        known.unwrap_or_else(|| self.account.enables_new_group(of_first()))
     }
 
     /// Forgets the groups seen so far.
@@ -105,13 +110,13 @@ impl Selection {
         let mut room = GROUPS_MAX.saturating_sub(groups.len());
         let mut changes = GroupChanges::default();
         let mut seen = BTreeSet::new();
-        for name in &self.seen.names {
+        for (name, content) in &self.seen.names {
             match groups.one_by("name", name) {
                 Some(group) if links.contains_key(&group.id) => drop(seen.insert(group.id)),
-                Some(_) => changes.new.push(name.clone()),
+                Some(_) => changes.new.push((name.clone(), *content)),
                 None if room > 0 => {
                     room -= 1;
-                    changes.new.push(name.clone());
+                    changes.new.push((name.clone(), *content));
                 }
                 None => {}
             }
@@ -132,12 +137,12 @@ impl Selection {
 }
 
 impl SeenGroups {
-    fn add(&mut self, name: &str) {
-        if self.names.contains(name) {
+    fn add(&mut self, name: &str, content: StreamContent) {
+        if self.names.contains_key(name) {
             return;
         }
         if self.names.len() < GROUPS_MAX {
-            self.names.insert(name.to_owned());
+            self.names.insert(name.to_owned(), content);
         } else {
             self.is_incomplete = true;
         }
@@ -152,7 +157,7 @@ impl GroupChanges {
         account: &Account,
         at: StalePolicy,
     ) -> Result<(), ImportError> {
-        for name in self.new {
+        for (name, content) in self.new {
             let group = match write.by::<Group>("name", &name)?.into_iter().next() {
                 Some(group) => group.id,
                 None => {
@@ -163,7 +168,7 @@ impl GroupChanges {
             };
             if write.by::<AccountGroup>("link", link_key(account.id, group))?.is_empty() {
                 let id = AccountGroupId(write.next_id::<AccountGroup>()?);
-                let is_enabled = account.auto_enable_new_groups_live;
+                let is_enabled = account.enables_new_group(content);
                 write.put(&AccountGroup::new(id, account.id, group, is_enabled))?;
             }
         }

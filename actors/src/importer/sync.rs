@@ -3,27 +3,29 @@
 //! The plan is made from the tables in memory, and written in bounded commits. Each commit reads the channels that it
 //! changes again, and skips what does not fit any more; another round then plans the rest.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::HashMap;
+use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::Arc;
 
 use domain::account::{Account, RefreshRecord};
 use domain::account_group::AccountGroup;
 use domain::auto_sync::{
-    OrphanCleanup, SyncInput, SyncPlan, SyncSettings, SyncSettingsError, SyncStream, auto_channel_uuid,
-    plan_sync,
+    OrphanCleanup, SyncInput, SyncOrder, SyncPlan, SyncSettings, SyncSettingsError, SyncStream,
+    auto_channel_uuid, plan_sync,
 };
-use domain::channel::{AutoChannel, Channel};
+use domain::channel::{AutoChannel, Channel, ChannelNumber};
 use domain::group::Group;
-use domain::ids::{AccountId, ChannelId, GroupId};
+use domain::ids::{AccountId, ChannelId, GroupId, StreamId};
 use domain::lineup::Lineup;
 use domain::playlist::delta::StalePolicy;
-use domain::stream::Stream;
-use storage::{Models, Write};
+use domain::stream::{Stream, StreamProperties};
+use storage::{Models, Write, link_logo};
 use tracing::warn;
 use uuid::Uuid;
 
 use super::error::ImportError;
 use super::job::{ImportSummary, Job, SyncSummary};
+use super::reading::ReadList;
 use super::selection::Selection;
 use crate::clock::now_ms;
 
@@ -48,6 +50,7 @@ pub enum RepackError {
 /// Synchronises the channels of an account after an import, and adds the result to its refresh record.
 pub(super) fn sync(
     job: &Job,
+    list: &ReadList,
     selection: &Selection,
     at: StalePolicy,
     imported: &mut ImportSummary,
@@ -66,17 +69,27 @@ pub(super) fn sync(
     if groups.is_empty() && !has_channels {
         return Ok(());
     }
+    let positions = match groups.iter().any(|it| it.1.order == SyncOrder::Provider) {
+        true => positions(job, list)?,
+        false => HashMap::new(),
+    };
     for round in 0..ROUNDS_MAX {
         job.check_stop()?;
         let input = SyncInput {
             account,
             cleanup: OrphanCleanup::of(&job.account),
             groups: &groups,
-            streams: streams(&job.models, account, &groups, |stream| {
-                let is_wanted =
-                    stream.content().is_live() && selection.would_keep(&stream.provider, &stream.rule);
-                is_wanted && stream.last_seen.is_none_or(|then| !at.is_over(then))
-            })?,
+            streams: streams(
+                &job.models,
+                account,
+                &groups,
+                |stream| {
+                    let is_wanted =
+                        stream.content().is_live() && selection.would_keep(&stream.provider, &stream.rule);
+                    is_wanted && stream.last_seen.is_none_or(|then| !at.is_over(then))
+                },
+                |stream| positions.get(&key(&stream.provider)).copied(),
+            )?,
             packed: None,
         };
         let channels = job.models.channels.load();
@@ -121,14 +134,26 @@ pub fn repack_group(models: &Models, account: AccountId, group: GroupId) -> Resu
         let is_of_group = |it: &&Arc<Channel>| {
             it.auto.as_ref().is_some_and(|auto| (auto.account, auto.group) == (account, group))
         };
-        let of_group: HashSet<_> =
-            channels.iter().filter(is_of_group).filter_map(|it| Some(it.auto.as_ref()?.stream)).collect();
+        // The order of the latest playlist is not stored: the numbers show it as it was when they were given.
+        let mut of_group: Vec<(Option<ChannelNumber>, StreamId)> = channels
+            .iter()
+            .filter(is_of_group)
+            .filter_map(|it| Some((it.number, it.auto.as_ref()?.stream)))
+            .collect();
+        of_group.sort_unstable();
+        let positions: HashMap<StreamId, u32> = of_group.iter().map(|it| it.1).zip(0..).collect();
         let input = SyncInput {
             account,
             // Nothing is removed or created: only streams with a channel take part.
             cleanup: OrphanCleanup::Never,
             groups: &groups,
-            streams: streams(models, account, &groups, |it| of_group.contains(&it.id))?,
+            streams: streams(
+                models,
+                account,
+                &groups,
+                |it| positions.contains_key(&it.id),
+                |it| positions.get(&it.id).copied(),
+            )?,
             packed: Some(group),
         };
         let plan = plan_sync(input, channels.iter().map(|it| &**it));
@@ -154,15 +179,39 @@ fn synced_groups(
     account: AccountId,
 ) -> Result<Vec<(GroupId, SyncSettings)>, SyncSettingsError> {
     let (of_channels, profiles) = (models.groups.load(), models.stream_profiles.load());
+    let logos = models.logos.load();
     let mut groups = Vec::new();
     for link in links(models, account).into_iter().filter(|it| it.auto_channel_sync && it.enabled) {
         let mut settings = SyncSettings::read(&link)?;
         // What was deleted meanwhile no longer counts.
         settings.group_override.take_if(|it| of_channels.get(it.0).is_none());
         settings.stream_profile.take_if(|it| profiles.get(it.0).is_none());
+        settings.custom_logo_url = settings.custom_logo.and_then(|it| Some(logos.get(it.0)?.url.clone()));
         groups.push((link.group, settings));
     }
     Ok(groups)
+}
+
+/// Returns the place of each channel in the playlist.
+fn positions(job: &Job, list: &ReadList) -> Result<HashMap<u64, u32>, ImportError> {
+    let (mut positions, mut next) = (HashMap::new(), 0);
+    list.entries.for_each(|properties| {
+        job.check_stop()?;
+        if properties.content.is_live() {
+            positions.entry(key(&properties)).or_insert(next);
+            next += 1;
+        }
+        Ok::<_, ImportError>(())
+    })?;
+    Ok(positions)
+}
+
+/// Returns a number by which a stream is found in the playlist that was just imported. Entries that are the same in all
+/// of these properties have one place.
+fn key(properties: &StreamProperties) -> u64 {
+    let mut hasher = DefaultHasher::new();
+    (properties.url.expose(), &properties.name, &properties.tvg_id, &properties.group).hash(&mut hasher);
+    hasher.finish()
 }
 
 /// Returns the selected streams of these groups, by id. A stale stream is missing.
@@ -171,6 +220,7 @@ fn streams(
     account: AccountId,
     groups: &[(GroupId, SyncSettings)],
     is_selected: impl Fn(&Stream) -> bool,
+    position: impl Fn(&Stream) -> Option<u32>,
 ) -> Result<Vec<SyncStream>, storage::Error> {
     let table = models.groups.load();
     let names: HashMap<&str, GroupId> = groups
@@ -190,6 +240,7 @@ fn streams(
                 logo: stream.logo().map(str::to_owned),
                 number: stream.provider.number.filter(|it| !it.is_zero()),
                 updated_at: stream.updated_at,
+                position: position(&stream),
                 is_missing: stream.is_stale(),
             });
         }
@@ -267,6 +318,7 @@ fn update(
             let mut channel = before.clone();
             channel.follow(with_group(write, auto)?);
             channel.updated_at = at;
+            link_logo(write, &mut channel)?;
             changed.push((before, channel));
         }
     }
@@ -322,7 +374,9 @@ fn create(
             }
         }
         let auto = with_group(write, auto)?;
-        write.put(&Channel::automatic(id, uuid, auto, at))?;
+        let mut channel = Channel::automatic(id, uuid, auto, at);
+        link_logo(write, &mut channel)?;
+        write.put(&channel)?;
         n += 1;
     }
     lineups.iter().try_for_each(|it| write.put(it))?;

@@ -77,6 +77,8 @@ pub struct SyncStream {
     /// The number of the provider.
     pub number: Option<ChannelNumber>,
     pub updated_at: i64,
+    /// Its place in the order of the provider, if that is known.
+    pub position: Option<u32>,
     /// The playlist no longer contains it, but it may return: its channel stays as it is, and it gets no new one.
     pub is_missing: bool,
 }
@@ -199,7 +201,7 @@ fn wanted(
     for (group, settings) in groups {
         let mut streams = by_group.remove(group).unwrap_or_default();
         match settings.order {
-            SyncOrder::Provider => streams.sort_by_key(|it| it.id),
+            SyncOrder::Provider => streams.sort_by_key(|it| (it.position.is_none(), it.position, it.id)),
             SyncOrder::Name => streams.sort_by_cached_key(|it| (natural(&it.name), it.id)),
             SyncOrder::TvgId => streams.sort_by_cached_key(|it| {
                 (it.tvg_id.is_none(), it.tvg_id.as_deref().map(str::to_lowercase), it.id)
@@ -248,7 +250,7 @@ fn automatic(
         name,
         number,
         group: Some(settings.group_override.unwrap_or(stream.group)),
-        logo: stream.logo,
+        logo: settings.custom_logo_url.clone().or(stream.logo),
         tvg_id: stream.tvg_id,
         stream_profile: settings.stream_profile,
     };

@@ -5,7 +5,7 @@ use serde_json::{Map, Value};
 
 use crate::account_group::AccountGroup;
 use crate::channel::ChannelNumber;
-use crate::ids::{GroupId, StreamProfileId};
+use crate::ids::{GroupId, LogoId, StreamProfileId};
 use crate::pattern::{self, Pattern, PatternError};
 
 /// How the channels of a group get their numbers.
@@ -23,7 +23,7 @@ pub enum NumberingMode {
 /// The order in which new channels get their numbers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum SyncOrder {
-    /// The order in which the streams were first seen.
+    /// The order of the latest playlist.
     #[default]
     Provider,
     Name,
@@ -45,6 +45,10 @@ pub struct SyncSettings {
     pub order: SyncOrder,
     pub is_reversed: bool,
     pub stream_profile: Option<StreamProfileId>,
+    /// The logo of the channels, if it is not that of the streams.
+    pub custom_logo: Option<LogoId>,
+    /// The address of that logo, which is not in the link.
+    pub custom_logo_url: Option<String>,
     /// The channel profiles in which new channels are enabled; `None` is all.
     pub channel_profiles: Option<Vec<u32>>,
     pub mode: NumberingMode,
@@ -98,6 +102,8 @@ impl SyncSettings {
             )?,
             is_reversed: of.flag("channel_sort_reverse")?,
             stream_profile: of.id("stream_profile_id")?.map(StreamProfileId),
+            custom_logo: of.id("custom_logo_id")?.map(LogoId),
+            custom_logo_url: None,
             channel_profiles: of.ids("channel_profile_ids")?,
             mode: of.choice(
                 "channel_numbering_mode",

@@ -33,6 +33,7 @@ fn stream(id: u32, name: &str) -> SyncStream {
         logo: None,
         number: None,
         updated_at: 0,
+        position: None,
         is_missing: false,
     }
 }

@@ -28,8 +28,6 @@ use crate::source_url::SourceUrl;
 const NAME_CHARS_MAX: usize = 255;
 /// Maximum number of hours between two refreshes: a year.
 const INTERVAL_HOURS_MAX: u32 = 366 * 24;
-/// The property that decides whether new groups are imported.
-const NEW_GROUPS: &str = "auto_enable_new_groups_live";
 /// The pattern of a profile that leaves addresses unchanged.
 const UNCHANGED: [&str; 2] = ["^(.*)$", "(.*)"];
 
@@ -163,7 +161,10 @@ fn fill(
     account.stale_stream_days = number(row, "stale_stream_days").unwrap_or(STALE_STREAM_DAYS);
     account.priority = row.integer("priority").and_then(|it| i32::try_from(it).ok()).unwrap_or_default();
     let mut properties = row.object("custom_properties");
-    account.auto_enable_new_groups_live = properties.get(NEW_GROUPS) != Some(&Value::Bool(false));
+    let is_on = |name: &str| properties.get(name) != Some(&Value::Bool(false));
+    account.auto_enable_new_groups_live = is_on("auto_enable_new_groups_live");
+    account.auto_enable_new_groups_vod = is_on("auto_enable_new_groups_vod");
+    account.auto_enable_new_groups_series = is_on("auto_enable_new_groups_series");
     if let Some(cleanup) = properties.remove(ORPHAN_CLEANUP).filter(Value::is_string) {
         account.custom_properties.insert(ORPHAN_CLEANUP.to_owned(), cleanup);
     }

@@ -27,18 +27,27 @@ pub fn link_logos(store: &Store) -> Result<()> {
 
 /// Other addresses are no web addresses, and stay as they are.
 fn is_unlinked(channel: &Channel) -> bool {
-    let is_web = |url: &String| {
-        let scheme = url.split_once("://").map(|it| it.0.to_ascii_lowercase());
-        matches!(scheme.as_deref(), Some("http" | "https")) && url.chars().count() <= LOGO_URL_CHARS_MAX
-    };
-    channel.logo_id.is_none() && channel.logo.as_ref().is_some_and(is_web)
+    channel.logo_id.is_none() && channel.logo.as_deref().is_some_and(is_web)
+}
+
+fn is_web(url: &str) -> bool {
+    let scheme = url.split_once("://").map(|it| it.0.to_ascii_lowercase());
+    matches!(scheme.as_deref(), Some("http" | "https")) && url.chars().count() <= LOGO_URL_CHARS_MAX
 }
 
 fn link(write: &mut Write<'_>, id: u32) -> Result<()> {
-    let Some(channel) = write.get::<Channel>(id)?.filter(is_unlinked) else { return Ok(()) };
-    let Some(url) = channel.logo.clone() else { return Ok(()) };
+    let Some(mut channel) = write.get::<Channel>(id)?.filter(is_unlinked) else { return Ok(()) };
+    link_logo(write, &mut channel)?;
+    write.put(&channel)
+}
+
+/// Links a channel that has the address of a logo and no logo record to the record with this address, and creates the
+/// record if there is none and the address is one of the web. The caller stores the channel.
+pub fn link_logo(write: &mut Write<'_>, channel: &mut Channel) -> Result<()> {
+    let Some(url) = channel.logo.clone().filter(|_| channel.logo_id.is_none()) else { return Ok(()) };
     let logo = match write.by::<Logo>("url", &url)?.into_iter().next() {
         Some(logo) => logo,
+        None if !is_web(&url) => return Ok(()),
         None => {
             // The address came from the playlist of the stream, or from an admin; the first is the safer assumption.
             let account = channel.streams.first().and_then(|it| write.owner_of::<Stream>(it.0));
@@ -55,7 +64,8 @@ fn link(write: &mut Write<'_>, id: u32) -> Result<()> {
             logo
         }
     };
-    write.put(&Channel { logo_id: Some(logo.id), ..channel })
+    channel.logo_id = Some(logo.id);
+    Ok(())
 }
 
 #[cfg(test)]

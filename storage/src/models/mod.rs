@@ -20,7 +20,7 @@ use domain::user::User;
 use domain::user_agent::UserAgent;
 use domain::user_group::UserGroup;
 
-pub use self::link_logos::link_logos;
+pub use self::link_logos::{link_logo, link_logos};
 pub use self::seed::{seed, store_catalogue};
 use crate::error::Result;
 use crate::models::stream_index::StreamIndex;

@@ -8,6 +8,7 @@ use domain::channel::Channel;
 use domain::group::Group;
 use domain::ids::{AccountGroupId, GroupId};
 use domain::lineup::Lineup;
+use domain::logo::Logo;
 use domain::stream_profile::StreamProfile;
 use http::StatusCode;
 use resource_derive::{Body, Query, View};
@@ -92,7 +93,9 @@ pub(crate) struct GroupSetting {
     /// `compact_numbering` (every refresh closes gaps), `channel_sort_order` (`provider`, `name`, `tvg_id`, `updated_at`),
     /// `channel_sort_reverse`, `name_regex_pattern` and `name_replace_pattern` (change names), `name_match_regex` and
     /// `name_match_exclude_regex` (select streams by name), `group_override` (id of the group of the channels),
-    /// `stream_profile_id`, `channel_profile_ids` (those of new channels; `[0]` is all). Other properties are data of clients.
+    /// `stream_profile_id`, `channel_profile_ids` (those of new channels; `[0]` is all), `custom_logo_id` (id of the logo of
+    /// the channels). `custom_epg_id` and `force_dummy_epg` are kept and have no effect as long as there is no guide. Other
+    /// properties are data of clients.
     custom_properties: Option<Option<Map<String, Value>>>,
 }
 
@@ -239,6 +242,11 @@ fn change_one(
         && write.get::<StreamProfile>(profile.0)?.is_none()
     {
         return Ok(Err(format!("stream_profile_id: stream profile {profile} does not exist")));
+    }
+    if let Some(logo) = settings.custom_logo
+        && write.get::<Logo>(logo.0)?.is_none()
+    {
+        return Ok(Err(format!("custom_logo_id: logo {logo} does not exist")));
     }
     for id in settings.channel_profiles.into_iter().flatten().filter(|it| *it != 0) {
         if write.get::<Lineup>(id)?.is_none() {

@@ -96,6 +96,8 @@ impl Change {
         set(&mut account.name, edit.name);
         set(&mut account.server_group, edit.server_group);
         set(&mut account.auto_enable_new_groups_live, edit.auto_enable_new_groups_live);
+        set(&mut account.auto_enable_new_groups_vod, edit.auto_enable_new_groups_vod);
+        set(&mut account.auto_enable_new_groups_series, edit.auto_enable_new_groups_series);
         set(&mut account.is_active, edit.is_active);
         if let Some(max_streams) = edit.max_streams
             && let Some(profile) = account.profiles.iter_mut().find(|it| it.is_default)

@@ -142,9 +142,16 @@ pub(crate) struct M3UAccountView {
     /// `never`.
     #[field(edit)]
     custom_properties: Option<Map<String, Value>>,
-    /// Whether streams of a group that the playlist names for the first time are imported.
+    /// Whether streams of a group that the playlist names for the first time are imported. The first stream of the group
+    /// decides whether it is a group of channels, of films or of series.
     #[field(edit)]
     auto_enable_new_groups_live: bool,
+    /// The same for groups of films.
+    #[field(edit)]
+    auto_enable_new_groups_vod: bool,
+    /// The same for groups of series.
+    #[field(edit)]
+    auto_enable_new_groups_series: bool,
     /// Identity of a stream across refreshes: its URL, or the stream id in a panel URL, which survives a change of
     /// password or host. Streams of a panel always have the latter.
     #[field(edit, example = "url")]
@@ -359,6 +366,8 @@ impl Render for Account {
             all_expirations: expiry::all(self),
             custom_properties: Some(lookup.if_admin(|| self.custom_properties.clone())),
             auto_enable_new_groups_live: self.auto_enable_new_groups_live,
+            auto_enable_new_groups_vod: self.auto_enable_new_groups_vod,
+            auto_enable_new_groups_series: self.auto_enable_new_groups_series,
             stream_identity: Named(self.identity_in_force()),
             rules: lookup.if_admin(|| self.rules.iter().map(|it| it.view(&())).collect()),
             release_delay: self.release_delay.as_secs_f64(),
