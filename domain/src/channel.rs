@@ -30,6 +30,9 @@ pub struct Channel {
     /// Its id in a programme guide.
     #[serde(default)]
     pub tvg_id: Option<String>,
+    /// Its station in a guide that some players bring themselves. Kept for them.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub guide_station: Option<String>,
     /// The failover order; the first stream is tried first.
     pub streams: Vec<StreamId>,
     /// Whether a start tries the streams by their health first; equally healthy ones are in the failover order.
@@ -100,6 +103,7 @@ impl Channel {
             logo: None,
             logo_id: None,
             tvg_id: None,
+            guide_station: None,
             streams: Vec::new(),
             healthiest_first: false,
             stream_profile: None,

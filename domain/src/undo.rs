@@ -9,6 +9,7 @@ use crate::channel::Channel;
 use crate::group::Group;
 use crate::ids::UserId;
 use crate::logo::Logo;
+use crate::stream::Stream;
 
 /// Time for which an operation can be undone, in milliseconds.
 pub const UNDO_AGE_MS_MAX: i64 = 24 * 60 * 60 * 1000;
@@ -66,6 +67,8 @@ pub enum UndoChange {
     /// A logo that was created because a channel needed it.
     LogoCreated(Logo),
     LogoDeleted(Logo),
+    StreamCreated(Box<Stream>),
+    StreamDeleted(Box<Stream>),
 }
 
 /// The values of the changed fields before and after the operation, by the name in the record.

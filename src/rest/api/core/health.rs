@@ -6,6 +6,7 @@ use serde::Serialize;
 
 use crate::conditions::{Condition, ConditionKind, DiskSpace, Severity, conditions};
 use crate::http::reply::Refusal;
+use crate::rest::api::proxy::visible_targets;
 use crate::rest::frame::access::STANDARD;
 use crate::rest::frame::call::Call;
 use crate::rest::frame::route::Route;
@@ -30,7 +31,7 @@ pub(crate) struct HealthView {
     disk: Option<DiskView>,
 }
 
-/// Counts of problems, sources and viewers.
+/// Counts of problems, sources and viewers. Users who are not admins get the counts of the channels that they may see.
 #[derive(Clone, Debug, Serialize, View)]
 pub(crate) struct HealthCountsView {
     /// Number of problems of all kinds.
@@ -121,12 +122,37 @@ pub(super) fn routes() -> Vec<Route> {
 
 async fn retrieve(call: Call) -> Result<HealthView, Refusal> {
     let is_admin = call.user()?.may(UserLevel::Admin);
+    let seen = SeenCounts::of(&call, is_admin).await;
     // Reads the file system.
-    let viewing = tokio::task::spawn_blocking(move || view(&call, is_admin));
+    let viewing = tokio::task::spawn_blocking(move || view(&call, is_admin, seen));
     viewing.await.map_err(|_| Refusal::fault("read the state of the gateway"))
 }
 
-fn view(call: &Call, is_admin: bool) -> HealthView {
+/// The channels that the caller may see, and those of them that play.
+struct SeenCounts {
+    channels: usize,
+    live_channels: usize,
+    viewers: usize,
+}
+
+impl SeenCounts {
+    async fn of(call: &Call, is_admin: bool) -> Self {
+        let channels = call.app.models.channels.load();
+        if is_admin {
+            let live = call.app.counts();
+            return Self { channels: channels.len(), live_channels: live.channels, viewers: live.clients };
+        }
+        let (is_listed, is_visible) = (call.listed(), visible_targets(call));
+        let channels = channels.iter().filter(|it| is_listed(it)).count();
+        // Without an answer in time, none of them counts: the state of the gateway is answered in any case.
+        let all = call.app.switchboard.overview().await.unwrap_or_default();
+        let live: Vec<_> = all.iter().filter(|it| is_visible(it.target)).collect();
+        let clients = live.iter().filter_map(|it| it.status.as_ref()).map(|it| it.clients.len());
+        Self { channels, live_channels: live.len(), viewers: clients.sum() }
+    }
+}
+
+fn view(call: &Call, is_admin: bool, seen: SeenCounts) -> HealthView {
     let (app, models) = (&call.app, &call.app.models);
     let found = conditions(models, &app.config.data_dir, app.backups.schedule_failure());
     let status = match found.iter().map(|it| it.severity).max() {
@@ -135,15 +161,14 @@ fn view(call: &Call, is_admin: bool) -> HealthView {
         Some(Severity::Error) => HealthStatus::Error,
     };
     let count = |kinds: &[ConditionKind]| found.iter().filter(|it| kinds.contains(&it.kind)).count();
-    let live = app.counts();
     let counts = HealthCountsView {
         problems: found.len(),
         accounts: models.accounts.load().iter().filter(|it| it.is_active).count(),
         failing_accounts: count(&[ConditionKind::SourceFailing]),
         expiring_accounts: count(&[ConditionKind::AccountExpiring, ConditionKind::AccountExpired]),
-        channels: models.channels.load().len(),
-        live_channels: live.channels,
-        viewers: live.clients,
+        channels: seen.channels,
+        live_channels: seen.live_channels,
+        viewers: seen.viewers,
     };
     let store = is_admin.then(|| {
         let sizes = models.store.statistics();
@@ -179,8 +204,11 @@ fn problem(condition: Condition) -> HealthProblemView {
 #[cfg(test)]
 mod tests {
     use domain::account::{Account, AccountProfile, PlaylistLocation, RefreshOutcome, RefreshRecord};
-    use domain::ids::{AccountId, ProfileId};
+    use domain::channel::Channel;
+    use domain::ids::{AccountId, ChannelId, ProfileId};
+    use domain::user::UserLevel;
     use serde_json::{Value, json};
+    use uuid::Uuid;
 
     use crate::rest::frame::testing::Rest;
 
@@ -216,5 +244,20 @@ mod tests {
         assert_eq!(reduced.body["counts"]["expiring_accounts"], 1);
         assert!(!reduced.text.contains("Secret TV") && !reduced.text.contains("tv.example"));
         assert_eq!(rest.streamer("GET", PATH, Value::Null).await.status, 403);
+    }
+
+    #[tokio::test]
+    async fn other_users_get_the_counts_of_the_channels_that_they_may_see() {
+        let rest = Rest::start().await;
+        let channel = |id: u32| {
+            let uuid = Uuid::from_u128(id.into());
+            Channel::new(ChannelId(id), uuid, format!("channel {id}"), 0)
+        };
+        let hidden = Channel { user_level: UserLevel::Admin, ..channel(3) };
+        rest.put([channel(1), channel(2), hidden, Channel { enabled: false, ..channel(4) }]).await;
+        let all = rest.admin("GET", PATH, Value::Null).await.body;
+        let seen = rest.standard("GET", PATH, Value::Null).await.body;
+        assert_eq!((&all["counts"]["channels"], &seen["counts"]["channels"]), (&json!(4), &json!(2)));
+        assert_eq!((&seen["counts"]["live_channels"], &seen["counts"]["viewers"]), (&json!(0), &json!(0)));
     }
 }

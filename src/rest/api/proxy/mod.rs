@@ -8,6 +8,7 @@ use actors::{AskError, ChannelStatus, Target};
 use http::StatusCode;
 use uuid::Uuid;
 
+pub(super) use self::status::visible_targets;
 use crate::http::reply::Refusal;
 use crate::rest::frame::call::Call;
 use crate::rest::frame::route::Route;

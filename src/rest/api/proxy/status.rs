@@ -159,7 +159,7 @@ async fn retrieve(call: Call) -> Result<LiveChannelView, Refusal> {
 }
 
 /// Returns the test whether a target is a channel that the caller may see.
-fn visible_targets(call: &Call) -> impl Fn(Target) -> bool + use<> {
+pub(in crate::rest::api) fn visible_targets(call: &Call) -> impl Fn(Target) -> bool + use<> {
     let (channels, limits) = (call.app.models.channels.load(), call.view_limits());
     move |target| match target {
         Target::Channel(uuid) => {

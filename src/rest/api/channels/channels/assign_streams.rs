@@ -80,7 +80,7 @@ pub(super) async fn assign_streams(
         }
         (None, None) => return Err(FieldErrors::required("stream_ids").into()),
         (Some(assignments), None) => {
-            if selection.ids.is_some() || selection.filter.is_some() {
+            if !selection.is_empty() {
                 let message = "Send either assignments, or stream_ids and the channels for them.";
                 return Err(Refusal::field("assignments", message));
             }

@@ -14,6 +14,7 @@ use serde_json::{Map, Value};
 use storage::Write;
 use uuid::Uuid;
 
+use super::changed_fields::ChannelOverride;
 use super::numbers::{Changes, Taken, conflicts, put_all};
 use crate::http::reply::Refusal;
 use crate::rest::api::channels::lineups::{NewMemberships, check_lineups, set_lineups};
@@ -49,12 +50,17 @@ pub(crate) struct NewChannel {
     channel_number: Option<Option<ChannelNumberValue>>,
     /// Disabled channels are neither listed for viewers nor played.
     enabled: Option<bool>,
+    /// The opposite of `enabled`, which has priority.
+    hidden_from_output: Option<bool>,
     /// Channel group, by id or name.
     #[field(aliases = &["channel_group"], example = "3")]
     channel_group_id: Option<Option<GroupRef>>,
     /// Id of the channel in the guide.
     #[field(blank, chars_max = TVG_ID_CHARS_MAX, example = "news.example")]
     tvg_id: Option<Option<Text>>,
+    /// Station of the channel in a guide that some players bring themselves.
+    #[field(blank, chars_max = TVG_ID_CHARS_MAX, example = "20453")]
+    tvc_guide_stationid: Option<Option<Text>>,
     /// Ids of the streams in the order of failover, each once.
     #[field(items_max = STREAMS_MAX, example = "[1]")]
     streams: Option<Vec<StreamId>>,
@@ -69,6 +75,9 @@ pub(crate) struct NewChannel {
     healthiest_first: Option<bool>,
     /// Reserved for guides; must be `null`.
     epg_data_id: Option<Option<u32>>,
+    /// Changes of an automatically created channel, with priority over the same fields outside. A field that is `null`
+    /// gets the value of the provider back and follows it again; `null` instead of the object does so for all fields.
+    r#override: Option<Option<ChannelOverride>>,
     /// Hides the channel from users of a lower level.
     user_level: Option<UserLevel>,
     /// Hides the channel from users who hide adult content.
@@ -118,13 +127,14 @@ impl ChannelEdit {
     /// Returns the channel after the edit, or the errors. Does not check whether the number is free. Creates the logo if
     /// its address is new, and notes it.
     pub(super) fn apply(
-        self,
+        mut self,
         write: &mut Write<'_>,
         before: &Channel,
         log: &mut UndoLog,
     ) -> Result<Result<Channel, FieldErrors>, Refusal> {
         let mut errors = FieldErrors::default();
         let mut channel = before.clone();
+        self.apply_override(before, &mut errors);
         if let Some(group) = self.channel_group_id {
             channel.group = None;
             if let Some(wanted) = group {
@@ -163,7 +173,8 @@ impl ChannelEdit {
         set(&mut channel.name, self.name.map(|it| it.0));
         set(&mut channel.number, self.channel_number.map(|it| it.map(|it| it.0)));
         set_text(&mut channel.tvg_id, self.tvg_id.map(|it| it.map(|it| it.0)));
-        set(&mut channel.enabled, self.enabled);
+        set_text(&mut channel.guide_station, self.tvc_guide_stationid.map(|it| it.map(|it| it.0)));
+        set(&mut channel.enabled, self.enabled.or(self.hidden_from_output.map(|it| !it)));
         set(&mut channel.healthiest_first, self.healthiest_first);
         set(&mut channel.user_level, self.user_level);
         set(&mut channel.is_adult, self.is_adult);

@@ -43,6 +43,12 @@ pub(crate) struct ChannelFilters {
     only_streamless: Option<bool>,
     /// If true, selects channels with a stream that is missing from its latest playlist.
     only_stale: Option<bool>,
+    /// `true` selects channels with the id of a channel in a guide, `false` and `null` those without one.
+    epg: Option<Named<WithGuide>>,
+    /// If true, selects automatically created channels with fields that an admin changed.
+    only_has_overrides: Option<bool>,
+    /// If true, selects channels whose past programmes can be watched. There are none.
+    only_catchup: Option<bool>,
     /// Id of a stream of the channel.
     stream_id: Option<StreamId>,
     /// Id of the stream profile of the channel.
@@ -62,6 +68,14 @@ choice!(
         Active = "active",
         Hidden = "hidden",
         All = "all",
+    }
+);
+
+choice!(
+    enum WithGuide {
+        With = "true",
+        Without = "false",
+        Null = "null",
     }
 );
 
@@ -118,6 +132,9 @@ impl ChannelFilters {
                 && ids.as_ref().is_none_or(|it| it.contains(&channel.id))
                 && (self.only_streamless != Some(true) || channel.streams.is_empty())
                 && stale.as_ref().is_none_or(|it| channel.streams.iter().any(|id| it.contains(id)))
+                && self.epg.is_none_or(|it| matches!(it.0, WithGuide::With) != guide.is_empty())
+                && (self.only_has_overrides != Some(true) || !channel.edited_values().is_empty())
+                && self.only_catchup != Some(true)
                 && self.stream_id.is_none_or(|it| channel.streams.contains(&it))
                 && self.stream_profile_id.is_none_or(|it| channel.stream_profile == Some(it))
                 && self.logo_id.is_none_or(|it| channel.logo_id == Some(it))

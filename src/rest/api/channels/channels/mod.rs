@@ -2,6 +2,7 @@
 
 mod assign_streams;
 mod bulk;
+mod changed_fields;
 mod edit;
 mod filters;
 mod from_stream;
@@ -30,6 +31,7 @@ use self::edit::{ChannelEdit, NewChannel, change_channel, create_channel};
 use self::filters::{ChannelFilters, find_visible};
 use self::numbers::Taken;
 pub(super) use self::rename::compile;
+pub(super) use self::selection::{Selection, too_many};
 use self::view::{ChannelLookup, ChannelSummaryView, ChannelView};
 use super::streams::{StreamLookup, StreamView, blocking, read};
 use crate::http::reply::Refusal;

@@ -3,7 +3,7 @@
 use std::collections::{HashSet, VecDeque};
 
 use domain::channel::{Channel, ChannelNumber};
-use domain::ids::{ChannelId, GroupId};
+use domain::ids::{AccountId, ChannelId, GroupId};
 use resource_derive::{Body, Query, View};
 use serde::Serialize;
 use storage::Write;
@@ -125,6 +125,12 @@ pub(crate) struct OccupantView {
     channel_group: Option<String>,
     /// Id of the channel group.
     channel_group_id: Option<GroupId>,
+    /// Whether a refresh created the channel for a stream of a group with automatic channels.
+    auto_created: bool,
+    /// Id of the account whose refresh created the channel.
+    auto_created_by_account_id: Option<AccountId>,
+    /// Whether an admin changed the number of such a channel.
+    has_channel_number_override: bool,
 }
 
 pub(super) async fn numbers_in_range(call: Call, range: NumberRange) -> Result<NumbersInRangeView, Refusal> {
@@ -142,6 +148,9 @@ pub(super) async fn numbers_in_range(call: Call, range: NumberRange) -> Result<N
                 channel_number: ChannelNumberValue(number),
                 channel_group: group.map(|it| it.name.clone()),
                 channel_group_id: it.group,
+                auto_created: it.auto.is_some(),
+                auto_created_by_account_id: it.auto.as_ref().map(|it| it.account),
+                has_channel_number_override: it.edited_values().contains(&"channel_number"),
             })
         })
         .collect();

@@ -27,7 +27,7 @@ pub(crate) struct Selection {
     pub(super) ids: Option<Vec<ChannelId>>,
     /// Instead of ids: filters of the list of channels. Its `ordering` is the order of the channels.
     #[field(example = "{\"channel_group\": \"News\", \"ordering\": \"name\"}")]
-    pub(super) filter: Option<Map<String, Value>>,
+    pub(in crate::rest::api::channels) filter: Option<Map<String, Value>>,
     /// Ids of channels to leave out.
     #[field(items_max = MANY, example = "[7]")]
     except: Option<Vec<ChannelId>>,
@@ -35,14 +35,23 @@ pub(crate) struct Selection {
 
 /// Selected channels, in order.
 pub(in crate::rest::api::channels) struct Selected {
-    pub(super) ids: Vec<ChannelId>,
+    pub(in crate::rest::api::channels) ids: Vec<ChannelId>,
     /// Whether the client named the ids, so that each of them has to exist.
     is_named: bool,
 }
 
 impl Selection {
     /// Selects the channels.
-    pub(in crate::rest::api::channels) fn resolve(self, call: &Call) -> Result<Selected, Refusal> {
+    pub(super) fn resolve(self, call: &Call) -> Result<Selected, Refusal> {
+        self.resolve_up_to(call, MANY)
+    }
+
+    /// Selects at most this many channels.
+    pub(in crate::rest::api::channels) fn resolve_up_to(
+        self,
+        call: &Call,
+        max: usize,
+    ) -> Result<Selected, Refusal> {
         let except: HashSet<ChannelId> = self.except.into_iter().flatten().collect();
         let (mut ids, is_named) = match (self.ids, self.filter) {
             (Some(_), Some(_)) => {
@@ -56,22 +65,27 @@ impl Selection {
             (None, None) => return Err(FieldErrors::required("ids").into()),
         };
         ids.retain(|it| !except.contains(it));
-        match ids.len() > MANY {
-            true => Err(too_many("channels", ids.len(), MANY)),
+        match ids.len() > max {
+            true => Err(too_many("channels", ids.len(), max)),
             false => Ok(Selected { ids, is_named }),
         }
+    }
+
+    /// Returns whether nothing selects channels.
+    pub(in crate::rest::api::channels) fn is_empty(&self) -> bool {
+        self.ids.is_none() && self.filter.is_none()
     }
 }
 
 /// Returns the refusal of a filter that selects too many records.
-pub(super) fn too_many(what: &str, n: usize, max: usize) -> Refusal {
+pub(in crate::rest::api::channels) fn too_many(what: &str, n: usize, max: usize) -> Refusal {
     Refusal::field("filter", format!("The filter selects {n} {what}; at most {max} can be changed at once."))
 }
 
 impl Selected {
     /// Returns the channels as they are now. Named ids that do not exist or are repeated are errors; channels that a
     /// filter selected and that were deleted meanwhile are left out.
-    pub(in crate::rest::api::channels) fn load(&self, write: &Write<'_>) -> Result<Vec<Channel>, Refusal> {
+    pub(super) fn load(&self, write: &Write<'_>) -> Result<Vec<Channel>, Refusal> {
         let mut errors = FieldErrors::default();
         let (mut channels, mut seen) = (Vec::with_capacity(self.ids.len()), HashSet::new());
         for id in &self.ids {

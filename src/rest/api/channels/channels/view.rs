@@ -3,6 +3,7 @@
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
+use domain::account::Account;
 use domain::channel::Channel;
 use domain::group::Group;
 use domain::ids::{AccountId, ChannelId, GroupId, LogoId, StreamId, StreamProfileId};
@@ -41,6 +42,8 @@ pub(crate) struct ChannelView {
     number: Option<ChannelNumberValue>,
     /// Disabled channels are neither listed for viewers nor played.
     enabled: bool,
+    /// The opposite of `enabled`.
+    hidden_from_output: bool,
     /// Id of the channel group.
     #[field(example = "3")]
     channel_group_id: Option<GroupId>,
@@ -50,6 +53,9 @@ pub(crate) struct ChannelView {
     /// Id of the channel in the guide.
     #[field(example = "news.example")]
     tvg_id: Option<String>,
+    /// Station of the channel in a guide that some players bring themselves.
+    #[field(example = "20453")]
+    tvc_guide_stationid: Option<String>,
     /// Reserved for guides; always `null`.
     epg_data_id: Option<u32>,
     /// Whether a start tries the healthiest streams first; otherwise the order of `streams` counts.
@@ -79,11 +85,17 @@ pub(crate) struct ChannelView {
     /// Id of the account whose refresh created the channel.
     #[field(example = "2")]
     auto_created_by: Option<AccountId>,
+    /// Name of that account.
+    #[field(example = "Provider")]
+    auto_created_by_name: Option<String>,
     /// Fields of an automatically created channel that an admin changed. Refreshes keep them; a field that is set back to
     /// the value of the provider follows it again.
     #[field(example = "[\"name\"]")]
     edited_fields: Vec<&'static str>,
-    /// Same as `name`. The `effective_…` fields exist for clients that read them; nothing overrides the other fields.
+    /// The values of these fields, and `null` for all others; `null` if there are none.
+    r#override: Option<ChannelOverrideView>,
+    /// Same as `name`. The `effective_…` fields exist for clients that read them: the other fields contain what an admin
+    /// changed, too.
     effective_name: String,
     /// Same as `channel_number`.
     effective_channel_number: Option<ChannelNumberValue>,
@@ -91,6 +103,8 @@ pub(crate) struct ChannelView {
     effective_channel_group_id: Option<GroupId>,
     /// Same as `tvg_id`.
     effective_tvg_id: Option<String>,
+    /// Same as `tvc_guide_stationid`.
+    effective_tvc_guide_stationid: Option<String>,
     /// Same as `epg_data_id`.
     effective_epg_data_id: Option<u32>,
     /// Same as `logo_id`.
@@ -111,10 +125,55 @@ impl ChannelView {
             stream_profile_id: None,
             effective_stream_profile_id: None,
             auto_created_by: None,
+            auto_created_by_name: None,
+            r#override: None,
             logo_url: None,
             custom_properties: Map::new(),
             ..self
         }
+    }
+}
+
+/// The fields of an automatically created channel that an admin changed.
+#[derive(Clone, Debug, Default, Serialize, View)]
+pub(crate) struct ChannelOverrideView {
+    /// Name of the channel.
+    #[field(example = "News")]
+    name: Option<String>,
+    /// Number of the channel.
+    #[field(example = "4.1")]
+    channel_number: Option<ChannelNumberValue>,
+    /// Id of the channel group.
+    #[field(example = "3")]
+    channel_group_id: Option<GroupId>,
+    /// Id of the logo.
+    #[field(example = "5")]
+    logo_id: Option<LogoId>,
+    /// Id of the channel in the guide.
+    #[field(example = "news.example")]
+    tvg_id: Option<String>,
+    /// Always `null`: no refresh sets `tvc_guide_stationid`.
+    tvc_guide_stationid: Option<String>,
+    /// Reserved for guides; always `null`.
+    epg_data_id: Option<u32>,
+    /// Id of the stream profile.
+    stream_profile_id: Option<StreamProfileId>,
+}
+
+impl ChannelOverrideView {
+    /// Returns the changed values of a channel, if there are any. A value that was removed is `null`, too.
+    fn of(channel: &Channel) -> Option<Self> {
+        let edited = channel.edited_values();
+        let is_edited = |name: &str| edited.contains(&name);
+        (!edited.is_empty()).then(|| Self {
+            name: is_edited("name").then(|| channel.name.clone()),
+            channel_number: channel.number.filter(|_| is_edited("channel_number")).map(ChannelNumberValue),
+            channel_group_id: channel.group.filter(|_| is_edited("channel_group_id")),
+            logo_id: channel.logo_id.filter(|_| is_edited("logo_url")),
+            tvg_id: channel.tvg_id.clone().filter(|_| is_edited("tvg_id")),
+            stream_profile_id: channel.stream_profile.filter(|_| is_edited("stream_profile_id")),
+            ..Self::default()
+        })
     }
 }
 
@@ -169,13 +228,15 @@ const STREAMS_MAX: usize = 20_000;
 /// Data that views of channels depend on.
 pub(crate) struct ChannelLookup {
     groups: Arc<Table<Group>>,
+    accounts: Arc<Table<Account>>,
     /// Present if the client asked for whole streams.
     streams: Option<HashMap<StreamId, StreamView>>,
 }
 
 impl Lookup for ChannelLookup {
     fn load(call: &Call) -> Result<Self, Refusal> {
-        Ok(Self { groups: call.app.models.groups.load(), streams: None })
+        let models = &call.app.models;
+        Ok(Self { groups: models.groups.load(), accounts: models.accounts.load(), streams: None })
     }
 }
 
@@ -219,6 +280,7 @@ impl Render for Channel {
         };
         let number = self.number.map(ChannelNumberValue);
         let group = self.group.and_then(|it| lookup.groups.get(it.0));
+        let account = self.auto.as_ref().map(|it| it.account);
         ChannelView {
             id: self.id,
             uuid: self.uuid,
@@ -226,9 +288,11 @@ impl Render for Channel {
             channel_number: number,
             number,
             enabled: self.enabled,
+            hidden_from_output: !self.enabled,
             channel_group_id: self.group,
             channel_group_name: group.map(|it| it.name.clone()),
             tvg_id: self.tvg_id.clone(),
+            tvc_guide_stationid: self.guide_station.clone(),
             epg_data_id: None,
             healthiest_first: self.healthiest_first,
             streams,
@@ -241,12 +305,15 @@ impl Render for Channel {
             catchup_days: 0,
             custom_properties: self.custom_properties.clone(),
             auto_created: self.auto.is_some(),
-            auto_created_by: self.auto.as_ref().map(|it| it.account),
+            auto_created_by: account,
+            auto_created_by_name: account.and_then(|it| Some(lookup.accounts.get(it.0)?.name.clone())),
             edited_fields: self.edited_values(),
+            r#override: ChannelOverrideView::of(self),
             effective_name: self.name.clone(),
             effective_channel_number: number,
             effective_channel_group_id: self.group,
             effective_tvg_id: self.tvg_id.clone(),
+            effective_tvc_guide_stationid: self.guide_station.clone(),
             effective_epg_data_id: None,
             effective_logo_id: self.logo_id,
             effective_stream_profile_id: self.stream_profile,

@@ -12,6 +12,7 @@ use serde_json::Value;
 use storage::Write;
 
 use crate::http::reply::Refusal;
+use crate::rest::api::channels::channels::Selection;
 use crate::rest::api::channels::values::no_such;
 use crate::rest::frame::access::ADMIN;
 use crate::rest::frame::call::Call;
@@ -66,7 +67,10 @@ impl Readable for ChannelMembershipView {
 pub(crate) struct Memberships {
     /// The channels; the last entry for a channel counts.
     #[field(aliases = &["channels"], items_max = MEMBERSHIPS_MAX, example = "[{\"channel_id\": 1, \"enabled\": true}]")]
-    memberships: Vec<ChannelMembershipView>,
+    memberships: Option<Vec<ChannelMembershipView>>,
+    /// Instead of `memberships`: whether the channels that `ids` or `filter` selects are enabled in the profile.
+    #[field(example = "true")]
+    enabled: Option<bool>,
 }
 
 /// Result of changing many channels in a profile.
@@ -115,24 +119,43 @@ async fn set_one(call: Call, body: Membership) -> Result<MembershipView, Refusal
     .await
 }
 
-async fn set_many(call: Call, body: Memberships) -> Result<MembershipsChangedView, Refusal> {
+async fn set_many(
+    call: Call,
+    (selection, body): (Selection, Memberships),
+) -> Result<MembershipsChangedView, Refusal> {
     let id = call.id()?;
+    let (is_selected, is_filtered) = (!selection.is_empty(), selection.filter.is_some());
+    let changes = match (body.memberships, body.enabled) {
+        (Some(_), _) if !selection.is_empty() => {
+            let message = "Send either memberships, or the channels and enabled.";
+            return Err(Refusal::field("memberships", message));
+        }
+        (Some(changes), _) => changes,
+        (None, _) if selection.is_empty() => return Err(FieldErrors::required("memberships").into()),
+        (None, None) => return Err(FieldErrors::required("enabled").into()),
+        (None, Some(enabled)) => {
+            let selected = selection.resolve_up_to(&call, MEMBERSHIPS_MAX)?.ids.into_iter();
+            selected.map(|channel_id| ChannelMembershipView { channel_id, enabled }).collect()
+        }
+    };
     // A channel that is deleted meanwhile is in no lineup, whatever is stored. One that is created meanwhile has a higher
     // id than all others.
     let channels = call.app.models.channels.load();
     let newest = channels.iter().last().map(|it| it.id);
-    let changes = body.memberships;
     let updated = changes.len();
     call.write(move |write| {
         let mut lineup = find::<Lineup>(write, id)?;
-        if changes.is_empty() {
+        if changes.is_empty() && !is_selected {
             return Err(Refusal::field("memberships", "This list may not be empty."));
         }
         let mut errors = FieldErrors::default();
+        let field = if is_selected { "ids" } else { "memberships" };
         for (n, change) in changes.iter().enumerate() {
             match channels.get(change.channel_id.0) {
                 Some(channel) => drop(lineup.set(channel.id, change.enabled)),
-                None => errors.add("memberships", format!("Item {}: {}", n + 1, no_such(change.channel_id))),
+                // Deleted since the filter selected it.
+                None if is_filtered => {}
+                None => errors.add(field, format!("Item {}: {}", n + 1, no_such(change.channel_id))),
             }
         }
         errors.or(())?;

@@ -229,3 +229,34 @@ async fn a_profile_keeps_one_of_twenty_thousand_channels() {
     let listed = rest.admin("GET", &format!("{CHANNELS}ids/?channel_profile_id={id}"), Value::Null).await;
     assert_eq!(listed.body, json!([7]));
 }
+
+#[tokio::test]
+async fn memberships_of_the_channels_of_a_filter_are_set_together() {
+    let rest = stage().await;
+    let id = &make(&rest, json!({ "name": "Kids" })).await["id"];
+    let bulk = format!("{}channels/bulk-update/", one(id));
+    let adult = json!({ "filter": { "is_adult": true }, "enabled": false });
+    let done = rest.admin("POST", &bulk, adult).await;
+    assert_eq!((done.status, &done.body["updated"]), (200, &json!(1)), "{}", done.text);
+    assert_eq!(channels(&rest, id).await, json!([1, 2, 3]));
+    let rest_of_them = json!({ "filter": { "search": "channel" }, "except": [2], "enabled": false });
+    assert_eq!(rest.admin("PATCH", &bulk, rest_of_them).await.body["updated"], 3);
+    assert_eq!(channels(&rest, id).await, json!([2]));
+    let named = json!({ "ids": [1, 4], "enabled": true });
+    assert_eq!(rest.admin("POST", &bulk, named).await.status, 200);
+    assert_eq!(channels(&rest, id).await, json!([1, 2, 4]));
+
+    let membership = json!([{ "channel_id": 1, "enabled": false }]);
+    for (body, field) in [
+        (json!({}), "memberships"),
+        (json!({ "ids": [1] }), "enabled"),
+        (json!({ "ids": [1, 99], "enabled": true }), "ids"),
+        (json!({ "ids": [1], "filter": {}, "enabled": true }), "filter"),
+        (json!({ "filter": { "is_adlt": true }, "enabled": true }), "filter"),
+        (json!({ "filter": {}, "memberships": membership }), "memberships"),
+    ] {
+        let refused = rest.admin("POST", &bulk, body.clone()).await;
+        assert!(refused.status == 400 && refused.body.get(field).is_some(), "{body}: {}", refused.text);
+    }
+    assert_eq!(channels(&rest, id).await, json!([1, 2, 4]), "a refusal changes nothing");
+}

@@ -1,10 +1,7 @@
 //! Creates, changes and deletes streams.
 
-use std::collections::BTreeSet;
-
 use actors::now_ms;
-use domain::account::{CUSTOM_ACCOUNT, RefreshRecord};
-use domain::channel::Channel;
+use domain::account::CUSTOM_ACCOUNT;
 use domain::group::Group;
 use domain::ids::{StreamId, StreamProfileId};
 use domain::source_url::SourceUrl;
@@ -217,32 +214,4 @@ fn override_text(
         let text = text.filter(|it| Some(it.as_str()) != in_force(stream).or(Some("")));
         *place(stream) = text;
     }
-}
-
-/// Deletes streams and removes them from their channels. Returns the number of deleted streams.
-///
-/// The next refresh of an affected account compares its whole list, so that streams that the provider still offers
-/// return.
-pub(super) fn remove(write: &mut Write<'_>, ids: &[StreamId]) -> Result<usize, Refusal> {
-    let mut n_removed = 0;
-    let (mut channels, mut accounts) = (BTreeSet::new(), BTreeSet::new());
-    for id in ids {
-        let Some(stream) = write.get::<Stream>(id.0)? else { continue };
-        write.remove::<Stream>(id.0)?;
-        n_removed += 1;
-        accounts.insert(stream.account);
-        channels.extend(write.by::<Channel>("stream", id.0.to_be_bytes())?.iter().map(|it| it.id));
-    }
-    for id in channels {
-        let Some(mut channel) = write.get::<Channel>(id.0)? else { continue };
-        channel.streams.retain(|it| !ids.contains(it));
-        channel.updated_at = now_ms();
-        write.put(&channel)?;
-    }
-    for account in accounts {
-        if let Some(refresh) = write.get::<RefreshRecord>(account.0)?.filter(|it| it.digest.is_some()) {
-            write.put(&RefreshRecord { digest: None, ..refresh })?;
-        }
-    }
-    Ok(n_removed)
 }

@@ -2,6 +2,7 @@
 //!
 //! Lists come from the index in memory; only the streams of the page are read from the store.
 
+mod delete;
 mod edit;
 mod filters;
 mod health;
@@ -22,8 +23,9 @@ use resource_derive::{Body, Query, View};
 use serde::Serialize;
 use serde_json::{Map, Value};
 
+pub(super) use self::delete::compare_whole_lists;
 pub(super) use self::edit::TVG_ID_CHARS_MAX;
-use self::edit::{NewStream, StreamEdit, remove};
+use self::edit::{NewStream, StreamEdit};
 use self::filters::{StreamFilters, index};
 pub(super) use self::health::{StreamStatsView, health_of};
 pub(in crate::rest::api) use self::view::blocking;
@@ -32,10 +34,9 @@ use crate::http::reply::Refusal;
 use crate::rest::frame::access::{ADMIN, STANDARD};
 use crate::rest::frame::call::Call;
 use crate::rest::frame::filter::read_filter;
-use crate::rest::frame::input::FieldErrors;
 use crate::rest::frame::list::{Page, Paging};
 use crate::rest::frame::record::{Render, find};
-use crate::rest::frame::route::{Created, NoContent, Route};
+use crate::rest::frame::route::{Created, Route};
 
 /// Ids of streams.
 #[derive(Clone, Debug, Serialize, View)]
@@ -72,17 +73,6 @@ pub(crate) struct AccountOptionView {
     name: String,
 }
 
-/// Result of a deletion.
-#[derive(Clone, Debug, Serialize, View)]
-pub(crate) struct DeletionView {
-    /// Message for people.
-    #[field(example = "Deleted 2 streams")]
-    message: String,
-    /// Number of deleted streams.
-    #[field(example = "2")]
-    deleted_count: usize,
-}
-
 /// Selects streams.
 #[derive(Clone, Debug, Body)]
 pub(crate) struct StreamsById {
@@ -91,27 +81,8 @@ pub(crate) struct StreamsById {
     ids: Vec<StreamId>,
 }
 
-/// Selects the streams to delete.
-#[derive(Clone, Debug, Body)]
-pub(crate) struct StreamsToDelete {
-    /// Ids of the streams. Unknown ids are ignored.
-    #[field(aliases = &["stream_ids"], items_max = IDS_MAX, example = "[1, 2]")]
-    ids: Option<Vec<StreamId>>,
-}
-
-/// Selects the streams to delete, for clients that send no body with DELETE.
-#[derive(Debug, Query)]
-pub(crate) struct IdsInQuery {
-    /// Ids of the streams, separated by commas.
-    #[field(items_max = IDS_MAX)]
-    ids: Option<Vec<StreamId>>,
-}
-
 /// Maximum number of streams of one request.
 const IDS_MAX: usize = 10_000;
-/// Number of streams that one write deletes. Each may be in a block of its own, and a write can hold a few thousand
-/// blocks.
-const DELETED_AT_ONCE: usize = 1_000;
 
 /// 50 streams per page by default, at most 10,000.
 type Pages = Paging<50, 10_000>;
@@ -149,19 +120,19 @@ pub(super) fn routes() -> Vec<Route> {
         Route::post(BY_IDS, STANDARD, "Lists the streams with the given ids.", by_ids)
             .that_reads()
             .with_bulk_body(),
-        Route::post(BULK_DELETE, ADMIN, "Deletes streams and removes them from their channels.", bulk_delete)
+        Route::post(BULK_DELETE, ADMIN, "Deletes streams and removes them from their channels.", delete::bulk_delete)
             .with_bulk_body(),
         Route::delete(
             BULK_DELETE,
             ADMIN,
             "Deletes streams and removes them from their channels.",
-            bulk_remove,
+            delete::bulk_remove,
         )
         .with_bulk_body(),
         Route::get(ONE, STANDARD, "Returns a stream.", retrieve),
         Route::put(ONE, ADMIN, "Updates a stream.", update),
         Route::patch(ONE, ADMIN, "Partially updates a stream.", update),
-        Route::delete(ONE, ADMIN, "Deletes a stream and removes it from its channels.", delete),
+        Route::delete(ONE, ADMIN, "Deletes a stream and removes it from its channels.", delete::delete),
     ]
 }
 
@@ -248,36 +219,4 @@ async fn update(call: Call, edit: StreamEdit) -> Result<StreamView, Refusal> {
         })
         .await?;
     call.render(&stream)
-}
-
-async fn delete(call: Call) -> Result<NoContent, Refusal> {
-    let id = call.id()?;
-    call.write(move |write| match remove(write, &[StreamId(id)])? {
-        0 => Err(Refusal::unknown::<Stream>()),
-        _ => Ok(NoContent),
-    })
-    .await
-}
-
-async fn bulk_delete(call: Call, body: StreamsToDelete) -> Result<DeletionView, Refusal> {
-    let ids = body.ids.ok_or_else(|| FieldErrors::required("ids"))?;
-    let deleted_count = remove_all(&call, ids).await?;
-    Ok(DeletionView { message: format!("Deleted {deleted_count} streams"), deleted_count })
-}
-
-async fn bulk_remove(call: Call, (query, body): (IdsInQuery, StreamsToDelete)) -> Result<NoContent, Refusal> {
-    remove_all(&call, body.ids.or(query.ids).ok_or_else(|| FieldErrors::required("ids"))?).await?;
-    Ok(NoContent)
-}
-
-/// Uses several commits for many streams. Missing streams are ignored, so repeating the request completes an
-/// interrupted one.
-async fn remove_all(call: &Call, ids: Vec<StreamId>) -> Result<usize, Refusal> {
-    let ids: Vec<StreamId> = ids.into_iter().collect::<BTreeSet<_>>().into_iter().collect();
-    let mut n_removed = 0;
-    for some in ids.chunks(DELETED_AT_ONCE) {
-        let some = some.to_vec();
-        n_removed += call.write(move |write| remove(write, &some)).await?;
-    }
-    Ok(n_removed)
 }

@@ -350,8 +350,8 @@ async fn a_deleted_stream_is_removed_from_its_channels_and_its_account_compares_
 async fn many_streams_are_deleted_at_once_and_unknown_ones_are_ignored() {
     let rest = stage().await;
     let deleted = rest.admin("POST", BULK_DELETE, json!({ "ids": [1, 1, 999] })).await;
-    let said = json!({ "message": "Deleted 1 streams", "deleted_count": 1 });
-    assert_eq!((deleted.status, deleted.body), (200, said));
+    let said = (&json!("Deleted 1 streams"), &json!(1));
+    assert_eq!((deleted.status, (&deleted.body["message"], &deleted.body["deleted_count"])), (200, said));
     assert_eq!(rest.admin("DELETE", BULK_DELETE, json!({ "stream_ids": [2] })).await.status, 204);
     assert_eq!(rest.admin("DELETE", &format!("{BULK_DELETE}?ids=3,4"), Value::Null).await.status, 204);
     assert_eq!(found(&rest, "").await, [5, 7]);
@@ -468,4 +468,76 @@ async fn a_preview_shows_the_effect_of_patterns_on_the_names_of_a_group() {
     assert_eq!((&shown["filter_matches"], &shown["exclude_matches"]), (&json!(["News One"]), &json!(null)));
     assert!(shown["exclude_error"].is_string() && shown["scan_limit_hit"] == false, "{shown}");
     assert_eq!(rest.standard("GET", path, Value::Null).await.status, 400);
+}
+
+#[tokio::test]
+async fn a_deletion_of_many_streams_is_undone_with_the_order_of_their_channels() {
+    let rest = stage().await;
+    let streams = async || {
+        rest.models.streams.at(rest.models.store.version()).await.unwrap();
+        found(&rest, "").await
+    };
+    let of_channels = || {
+        let channels = rest.models.channels.load();
+        channels.iter().map(|it| it.streams.clone()).collect::<Vec<_>>()
+    };
+    let (before, before_of_channels) = (streams().await, of_channels());
+    let stored = rest.models.store.collection::<Stream>().get(1).unwrap();
+    let filter = json!({ "filter": { "channel_group_name": "News" }, "except": [2] });
+    let deleted = rest.admin("POST", BULK_DELETE, filter).await;
+    assert_eq!((deleted.status, &deleted.body["deleted_count"]), (200, &json!(1)), "{}", deleted.text);
+    assert!(!streams().await.contains(&1) && of_channels()[0] == [StreamId(3)]);
+
+    // The next refresh of the account compares its whole list in both cases.
+    rest.put([RefreshRecord { digest: Some([7; 32]), ..RefreshRecord::new(AccountId(2)) }]).await;
+    let undone = rest.admin("POST", deleted.body["undo"]["url"].as_str().unwrap(), Value::Null).await;
+    assert_eq!((undone.status, &undone.body["message"]), (200, &json!("Undone: Deleted 1 streams")));
+    assert_eq!((streams().await, of_channels()), (before.clone(), before_of_channels.clone()));
+    assert_eq!(rest.models.store.collection::<Stream>().get(1).unwrap(), stored);
+    assert_eq!(rest.models.refreshes.load().get(2).unwrap().digest, None);
+
+    // The undo is such an operation too.
+    let again = rest.admin("POST", undone.body["undo"]["url"].as_str().unwrap(), Value::Null).await;
+    assert_eq!(again.status, 200, "{}", again.text);
+    assert!(!streams().await.contains(&1) && of_channels()[0] == [StreamId(3)]);
+    let back = rest.admin("POST", again.body["undo"]["url"].as_str().unwrap(), Value::Null).await;
+    assert_eq!((back.status, streams().await), (200, before));
+}
+
+#[tokio::test]
+async fn an_undo_of_deleted_streams_is_refused_after_changes_that_it_would_lose() {
+    let rest = stage().await;
+    let deleted = rest.admin("POST", BULK_DELETE, json!({ "ids": [1, 5] })).await.body;
+    let undo = deleted["undo"]["url"].as_str().unwrap();
+    rest.admin("PATCH", "/api/channels/channels/1/", json!({ "streams": [] })).await;
+    let gone = rest.models.store.write(|write| write.remove::<Account>(3)).await;
+    assert!(gone.is_ok(), "{gone:?}");
+    let refused = rest.admin("POST", undo, Value::Null).await;
+    assert_eq!(refused.status, 409, "{}", refused.text);
+    let conflicts = refused.body["conflicts"].as_array().unwrap();
+    let messages: Vec<_> = conflicts.iter().map(|it| (&it["record"], &it["id"], &it["message"])).collect();
+    let changed = (&json!("channel"), &json!(1), &json!("The channel was changed."));
+    let account = (&json!("stream"), &json!(5), &json!("The account of the stream was deleted."));
+    assert_eq!(messages, [changed, account]);
+    let unknown = rest.models.store.collection::<Stream>().get(1).unwrap();
+    assert!(unknown.is_none(), "nothing was restored");
+}
+
+#[tokio::test]
+async fn a_deletion_in_several_commits_has_one_handle() {
+    let rest = Rest::start().await;
+    rest.put([account(2, "Zeta", true)]).await;
+    rest.put((1..=2_500).map(|id| stream(id, 2, "many", None, None))).await;
+    rest.put([channel(1, &[1, 2_000, 2_400])]).await;
+    let ids: Vec<u32> = (1..=2_500).collect();
+    let deleted = rest.admin("POST", BULK_DELETE, json!({ "ids": ids })).await;
+    assert_eq!((deleted.status, &deleted.body["deleted_count"]), (200, &json!(2_500)), "{}", deleted.text);
+    let list = rest.admin("GET", "/api/channels/undo/", Value::Null).await.body;
+    assert_eq!((&list["count"], &list["results"][0]["changed_count"]), (&json!(1), &json!(2_501)));
+    assert_eq!(list["results"][0]["message"], "Deleted 2500 streams");
+    let undone = rest.admin("POST", deleted.body["undo"]["url"].as_str().unwrap(), Value::Null).await;
+    assert_eq!(undone.status, 200, "{}", undone.text);
+    assert_eq!(rest.models.store.collection::<Stream>().len(), 2_500);
+    let channel = rest.models.channels.load().get(1).cloned().unwrap();
+    assert_eq!(channel.streams, [1, 2_000, 2_400].map(StreamId));
 }

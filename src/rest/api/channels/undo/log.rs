@@ -5,6 +5,7 @@ use domain::channel::Channel;
 use domain::group::Group;
 use domain::ids::UserId;
 use domain::logo::Logo;
+use domain::stream::Stream;
 use domain::undo::{
     UNDO_AGE_MS_MAX, UNDO_BYTES_MAX, UNDO_ENTRIES_MAX, UNDO_ENTRY_BYTES_MAX, UNDO_PART_BYTES, UndoChange,
     UndoEntry, UndoPart,
@@ -16,6 +17,7 @@ use crate::http::reply::Refusal;
 use crate::rest::frame::call::Call;
 
 /// The user who does an operation.
+#[derive(Clone)]
 pub(in crate::rest::api::channels) struct Author {
     user: UserId,
     username: String,
@@ -67,6 +69,14 @@ impl UndoLog {
         self.changes.push(UndoChange::LogoDeleted(logo));
     }
 
+    pub(in crate::rest::api::channels) fn stream_created(&mut self, stream: &Stream) {
+        self.changes.push(UndoChange::StreamCreated(Box::new(stream.clone())));
+    }
+
+    pub(in crate::rest::api::channels) fn stream_deleted(&mut self, stream: Stream) {
+        self.changes.push(UndoChange::StreamDeleted(Box::new(stream)));
+    }
+
     /// Adds the changes of another log.
     pub(in crate::rest::api::channels) fn append(&mut self, other: Self) {
         self.changes.extend(other.changes);
@@ -81,24 +91,45 @@ impl UndoLog {
         author: &Author,
         message: &str,
     ) -> Result<Option<UndoHandleView>, Refusal> {
+        self.keep_with(write, author, message, None)
+    }
+
+    /// Does the same for a further commit of an operation that began with an entry of this id. If the entry is gone, or
+    /// would become too large, these changes get an entry of their own.
+    pub(in crate::rest::api::channels) fn keep_with(
+        self,
+        write: &mut Write<'_>,
+        author: &Author,
+        message: &str,
+        begun: Option<u32>,
+    ) -> Result<Option<UndoHandleView>, Refusal> {
         if self.changes.is_empty() {
             return Ok(None);
         }
         let n_changes = u32::try_from(self.changes.len()).unwrap_or(u32::MAX);
         let (parts, bytes) = put_parts(write, self.changes)?;
         let now = now_ms();
-        make_room(write, now, bytes)?;
-        let entry = UndoEntry {
-            id: write.next_id::<UndoEntry>()?,
-            at: now,
-            user: author.user,
-            username: author.username.clone(),
-            message: message.to_owned(),
-            n_changes,
-            bytes,
-            parts,
-            files: self.files,
+        let begun = begun.map(|id| write.get::<UndoEntry>(id)).transpose()?.flatten();
+        let mut entry = match begun.filter(|it| it.bytes + bytes <= UNDO_ENTRY_BYTES_MAX) {
+            Some(entry) => entry,
+            None => UndoEntry {
+                id: write.next_id::<UndoEntry>()?,
+                at: now,
+                user: author.user,
+                username: author.username.clone(),
+                message: String::new(),
+                n_changes: 0,
+                bytes: 0,
+                parts: Vec::new(),
+                files: Vec::new(),
+            },
         };
+        message.clone_into(&mut entry.message);
+        entry.n_changes = entry.n_changes.saturating_add(n_changes);
+        entry.bytes += bytes;
+        entry.parts.extend(parts);
+        entry.files.extend(self.files);
+        make_room(write, now, &entry)?;
         write.put(&entry)?;
         Ok(Some(UndoHandleView::of(&entry)))
     }
@@ -116,7 +147,7 @@ fn put_parts(write: &mut Write<'_>, changes: Vec<UndoChange>) -> Result<(Vec<u32
         if bytes > UNDO_ENTRY_BYTES_MAX {
             let max = UNDO_ENTRY_BYTES_MAX >> 20;
             return Err(Refusal::bad_request(format!(
-                "This changes more than {max} MiB of values, which cannot be undone. Select fewer channels."
+                "This changes more than {max} MiB of values, which cannot be undone. Select fewer records."
             )));
         }
         part.push(change);
@@ -130,12 +161,12 @@ fn put_parts(write: &mut Write<'_>, changes: Vec<UndoChange>) -> Result<(Vec<u32
     Ok((parts, bytes))
 }
 
-/// Drops the operations that are too old, and the oldest ones until another one of this size fits.
-fn make_room(write: &mut Write<'_>, now: i64, bytes: u64) -> Result<(), Refusal> {
+/// Drops the operations that are too old, and the oldest ones until this one fits.
+fn make_room(write: &mut Write<'_>, now: i64, newest: &UndoEntry) -> Result<(), Refusal> {
     let mut entries = write.all::<UndoEntry>()?;
     entries.reverse();
-    let (mut n_kept, mut bytes_kept) = (1, bytes);
-    for entry in entries {
+    let (mut n_kept, mut bytes_kept) = (1, newest.bytes);
+    for entry in entries.into_iter().filter(|it| it.id != newest.id) {
         let is_current = now.saturating_sub(entry.at) < UNDO_AGE_MS_MAX;
         if is_current && n_kept < UNDO_ENTRIES_MAX && bytes_kept + entry.bytes <= UNDO_BYTES_MAX {
             n_kept += 1;

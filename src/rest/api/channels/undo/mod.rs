@@ -33,7 +33,7 @@ use crate::rest::frame::value::Time;
 pub(crate) struct UndoHandleView {
     /// Id of the operation, for `/api/channels/undo/{id}/`.
     #[field(example = "7")]
-    id: u32,
+    pub(super) id: u32,
     /// Path to send a POST to.
     #[field(example = "/api/channels/undo/7/")]
     url: String,

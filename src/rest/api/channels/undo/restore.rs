@@ -1,5 +1,8 @@
 //! Restores the values before an operation, or reports why it cannot.
 
+use std::collections::BTreeSet;
+
+use domain::account::Account;
 use domain::channel::Channel;
 use domain::group::Group;
 use domain::logo::Logo;
@@ -13,6 +16,7 @@ use storage::Write;
 use super::UndoLog;
 use crate::http::reply::Refusal;
 use crate::rest::api::channels::channels::numbers::{Changes, conflicts, put_all};
+use crate::rest::api::channels::streams::compare_whole_lists;
 
 /// Maximum number of conflicts that a refusal lists.
 const CONFLICTS_LISTED_MAX: usize = 100;
@@ -84,6 +88,10 @@ struct Restoration {
     groups_deleted: Vec<Group>,
     logos_created: Vec<Logo>,
     logos_deleted: Vec<Logo>,
+    /// Streams to delete.
+    streams_created: Vec<Stream>,
+    /// Streams to create.
+    streams_deleted: Vec<Stream>,
 }
 
 impl Restoration {
@@ -112,6 +120,8 @@ impl Restoration {
             UndoChange::GroupDeleted(group) => self.groups_deleted.push(group),
             UndoChange::LogoCreated(logo) => self.logos_created.push(logo),
             UndoChange::LogoDeleted(logo) => self.logos_deleted.push(logo),
+            UndoChange::StreamCreated(stream) => self.streams_created.push(*stream),
+            UndoChange::StreamDeleted(stream) => self.streams_deleted.push(*stream),
         }
         Ok(())
     }
@@ -145,6 +155,7 @@ impl Restoration {
             log.deleted(channel);
         }
         self.restore_groups_and_logos(write, &mut log)?;
+        self.restore_streams(write, &mut log)?;
         for n in conflicts(write, &self.edited)? {
             let (_, channel) = &self.edited[n];
             let fields = ["number".to_owned()];
@@ -160,6 +171,7 @@ impl Restoration {
         for channel in std::mem::take(&mut self.deleted) {
             self.create(write, channel, &mut log)?;
         }
+        self.delete_streams(write, &mut log)?;
         self.conflicts.refuse()?;
         self.delete_unused(write, &mut log)?;
         Ok(log)
@@ -187,6 +199,49 @@ impl Restoration {
             }
         }
         Ok(())
+    }
+
+    /// Creates deleted streams again. Where a refresh has created one for the same entry since, the next refresh keeps
+    /// the older one.
+    fn restore_streams(&mut self, write: &mut Write<'_>, log: &mut UndoLog) -> Result<(), Refusal> {
+        let mut accounts = BTreeSet::new();
+        for stream in std::mem::take(&mut self.streams_deleted) {
+            let message = match write.get::<Account>(stream.account.0)? {
+                None => "The account of the stream was deleted.",
+                Some(_) if write.owner_of::<Stream>(stream.id.0).is_some() => "The stream exists again.",
+                Some(_) => {
+                    write.put(&stream)?;
+                    log.stream_created(&stream);
+                    accounts.insert(stream.account);
+                    continue;
+                }
+            };
+            self.conflicts.add("stream", stream.id.0, stream.name(), &[], message);
+        }
+        compare_whole_lists(write, accounts)
+    }
+
+    /// Deletes streams that an undo created, unless they changed or a channel uses them by now.
+    fn delete_streams(&mut self, write: &mut Write<'_>, log: &mut UndoLog) -> Result<(), Refusal> {
+        let mut accounts = BTreeSet::new();
+        for stream in std::mem::take(&mut self.streams_created) {
+            let now = write.get::<Stream>(stream.id.0)?;
+            let message = match &now {
+                None => "The stream was deleted.",
+                Some(now) if *now != stream => "The stream was changed.",
+                Some(_) if !write.by::<Channel>("stream", stream.id.0.to_be_bytes())?.is_empty() => {
+                    "A channel uses the stream."
+                }
+                Some(_) => {
+                    write.remove::<Stream>(stream.id.0)?;
+                    accounts.insert(stream.account);
+                    log.stream_deleted(stream);
+                    continue;
+                }
+            };
+            self.conflicts.add("stream", stream.id.0, stream.name(), &[], message);
+        }
+        compare_whole_lists(write, accounts)
     }
 
     /// Creates a deleted channel again. Streams that were deleted since are left out.

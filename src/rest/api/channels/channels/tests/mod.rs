@@ -1,6 +1,7 @@
-use domain::account::CUSTOM_ACCOUNT;
+use domain::account::{Account, AccountProfile, CUSTOM_ACCOUNT, PlaylistLocation};
+use domain::channel::{AutoChannel, SyncedValues};
 use domain::group::Group;
-use domain::ids::{GroupId, StreamId};
+use domain::ids::{AccountId, GroupId, ProfileId, StreamId};
 use domain::source_url::SourceUrl;
 use domain::stream::{RequestHeaders, Stream, StreamProperties};
 use domain::user::User;
@@ -355,4 +356,87 @@ async fn users_who_only_watch_read_summaries_without_streams() {
     for path in ["", "ids/", "numbers-in-range/?start=1", "1/streams/", "1/streams/stats/"] {
         assert_eq!(rest.streamer("GET", &format!("{LIST}{path}"), Value::Null).await.status, 403, "{path}");
     }
+}
+
+/// Stores a channel that a refresh created.
+async fn automatic(rest: &Rest, id: u32) {
+    let profile = AccountProfile::default_of(ProfileId(2), "login", 1);
+    rest.put([Account::new(AccountId(2), "Provider", PlaylistLocation::None, profile, 0)]).await;
+    let synced = SyncedValues {
+        name: "News".to_owned(),
+        number: "100".parse().ok(),
+        group: Some(GroupId(7)),
+        logo: Some("http://tv.example/news.png".to_owned()),
+        tvg_id: Some("news".to_owned()),
+        stream_profile: None,
+    };
+    let auto = AutoChannel { account: AccountId(2), group: GroupId(7), stream: StreamId(1), synced };
+    rest.put([Channel::automatic(ChannelId(id), Uuid::from_u128(id.into()), auto, 0)]).await;
+}
+
+#[tokio::test]
+async fn overrides_of_an_automatic_channel_are_shown_set_and_taken_back() {
+    let rest = stage().await;
+    automatic(&rest, 9).await;
+    let path = format!("{LIST}9/");
+    let shown = rest.admin("GET", &path, Value::Null).await.body;
+    assert_eq!((&shown["override"], &shown["auto_created_by_name"]), (&Value::Null, &json!("Provider")));
+    assert_eq!(names(&rest, "only_has_overrides=true").await, Vec::<String>::new());
+
+    let sent = json!({ "override": { "name": "Ours", "channel_number": 5, "channel_group_id": 8 } });
+    let changed = rest.admin("PATCH", &path, sent).await;
+    assert_eq!(changed.status, 200, "{}", changed.text);
+    let expected = json!({
+        "name": "Ours", "channel_number": 5, "channel_group_id": 8, "logo_id": null, "tvg_id": null,
+        "tvc_guide_stationid": null, "epg_data_id": null, "stream_profile_id": null,
+    });
+    assert_eq!(changed.body["override"], expected);
+    assert_eq!((&changed.body["effective_name"], &changed.body["tvg_id"]), (&json!("Ours"), &json!("news")));
+    assert_eq!(names(&rest, "only_has_overrides=true").await, ["Ours"]);
+    let range = rest.admin("GET", &format!("{LIST}numbers-in-range/?start=1"), Value::Null).await.body;
+    assert_eq!(range["occupants"][0]["has_channel_number_override"], true);
+
+    // One value goes back to that of the provider, the others stay.
+    let changed = rest.admin("PATCH", &path, json!({ "override": { "channel_number": null } })).await.body;
+    assert_eq!((&changed["channel_number"], &changed["name"]), (&json!(100), &json!("Ours")));
+    // A client that sends the whole object back changes nothing.
+    let same = rest.admin("PUT", &path, changed.clone()).await;
+    assert_eq!((same.status, &same.body["override"]), (200, &changed["override"]), "{}", same.text);
+    let reset = rest.admin("PATCH", &path, json!({ "override": null })).await.body;
+    assert_eq!((&reset["override"], &reset["name"]), (&Value::Null, &json!("News")));
+    assert_eq!((&reset["channel_group_id"], &reset["edited_fields"]), (&json!(7), &json!([])));
+
+    let manual = make(&rest, json!({ "name": "Manual" })).await;
+    let refused = rest.admin("PATCH", &one(&manual), json!({ "override": { "name": "X" } })).await;
+    let message = "Cannot set override on a manual channel; overrides only apply to auto-created channels.";
+    assert_eq!((refused.status, refused.body), (400, json!({ "override": [message] })));
+    for nothing in [json!(null), json!({}), json!({ "name": null })] {
+        let kept = rest.admin("PATCH", &one(&manual), json!({ "override": nothing })).await;
+        assert_eq!((kept.status, &kept.body["name"]), (200, &json!("Manual")), "{}", kept.text);
+    }
+    let wrong = rest.admin("PATCH", &path, json!({ "override": { "name": 7 } })).await;
+    assert_eq!((wrong.status, wrong.body), (400, json!({ "override": ["name: Not a valid string."] })));
+    let wrong = rest.admin("PATCH", &path, json!({ "override": { "epg_data_id": 7 } })).await;
+    assert_eq!(wrong.status, 400, "{}", wrong.text);
+}
+
+#[tokio::test]
+async fn channels_are_selected_by_their_guide_and_catchup() {
+    let rest = stage().await;
+    make(&rest, json!({ "name": "with", "tvg_id": "a", "tvc_guide_stationid": "20453" })).await;
+    let without = make(&rest, json!({ "name": "without", "hidden_from_output": true })).await;
+    assert_eq!((&without["enabled"], &without["hidden_from_output"]), (&json!(false), &json!(true)));
+    let list = async |query: &str| {
+        let listed = rest.admin("GET", &format!("{LIST}?{query}"), Value::Null).await.body;
+        let listed = listed["results"].as_array().unwrap().iter();
+        listed.map(|it| it["name"].as_str().unwrap().to_owned()).collect::<Vec<_>>()
+    };
+    assert_eq!(list("epg=true").await, ["with"]);
+    assert_eq!(list("epg=false").await, ["without"]);
+    assert_eq!(list("epg=null").await, ["without"]);
+    assert_eq!(list("only_catchup=true").await, Vec::<String>::new());
+    assert_eq!(list("only_catchup=false").await, ["with", "without"]);
+    assert_eq!(rest.admin("GET", &format!("{LIST}?epg=x"), Value::Null).await.status, 400);
+    let with = rest.admin("GET", &format!("{LIST}?search=with&epg=true"), Value::Null).await.body;
+    assert_eq!(with["results"][0]["effective_tvc_guide_stationid"], "20453");
 }
