@@ -26,7 +26,7 @@ use warp::Filter;
 
 use crate::app::App;
 use crate::backups::follow_schedule;
-use crate::config::{Config, Listen};
+use crate::config::{Config, Listen, may_stream_from};
 use crate::control::ControlSocket;
 use crate::data::DataFolder;
 use crate::files::{Files, Folder};
@@ -285,7 +285,9 @@ async fn start_system(
     let uploads = Files::new(&config.data_dir).folder(Folder::Playlists);
     let system = runtimes.work.spawn(async move {
         let system = System::start(effective_settings(&models, &base), plans, parts).await?;
-        system.follow(models.clone(), base);
+        let of_users = models.clone();
+        let may_connect = move |user, address| may_stream_from(&of_users, user, address);
+        system.follow(models.clone(), base, Arc::new(may_connect));
         system.keep_health(models.clone());
         system.import_into(models, fetch, uploads);
         Ok(system)

@@ -57,7 +57,7 @@ pub use self::playlist::{
     PROBLEMS_REPORTED_MAX, PlaylistFindings, PlaylistReadError, PlaylistSource, read_playlist,
 };
 pub use self::registry::{MetricsSnapshot, StartTimes};
-pub use self::reload::{effective_settings, may_watch, view_limits};
+pub use self::reload::{AddressRule, effective_settings, may_watch, view_limits};
 pub use self::schedule::{check_cron, check_time_zone, next_cron_time};
 pub use self::seats::{SeatInfo, SeatRequest};
 pub use self::slots::{CoolingSlot, FullPool, LeaseInfo, LeasePurpose, SlotsSnapshot, WaitingRequest};

@@ -190,7 +190,7 @@ impl Scenario {
             provider.set(&format!("/{name}"), Behaviour::play(&name));
         }
         let scenario = Self::with_provider(settings.clone(), plans, dial, provider).await;
-        scenario.system.follow(models, settings);
+        scenario.system.follow(models, settings, Arc::new(|_, _| true));
         scenario
     }
 

@@ -27,7 +27,11 @@ impl KeepAlive {
     pub fn connect(address: SocketAddr, token: &str) -> KeepAlive {
         let socket = TcpStream::connect(address).expect("the program accepts connections");
         socket.set_nodelay(true).and_then(|()| socket.set_read_timeout(Some(WAIT_MAX))).expect("a socket");
-        KeepAlive { socket: BufReader::with_capacity(1 << 16, socket), token: token.to_owned(), body: Vec::new() }
+        KeepAlive {
+            socket: BufReader::with_capacity(1 << 16, socket),
+            token: token.to_owned(),
+            body: Vec::new(),
+        }
     }
 
     /// Sends a request and reads the answer. The time is that until its last byte.

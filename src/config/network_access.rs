@@ -1,10 +1,13 @@
 //! Which networks may use which part of the gateway, and which of them need no credentials.
 
 use std::fmt;
+use std::net::IpAddr;
 
+use domain::ids::UserId;
 use domain::user::User;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
+use storage::Models;
 
 use super::Config;
 use crate::http::network::Networks;
@@ -157,6 +160,13 @@ impl UserNetworks {
     }
 }
 
+/// Returns whether the networks of a user allow streams from an address. Callers without a user have none.
+pub(crate) fn may_stream_from(models: &Models, user: UserId, address: IpAddr) -> bool {
+    let users = models.users.load();
+    let Some(user) = users.get(user.0) else { return true };
+    UserNetworks::of(user).limit(NetworkClass::Streams).is_none_or(|it| it.contains(address))
+}
+
 /// Returns the networks of a list or of a text with commas; `None` if it has none.
 fn networks_of(value: &Value) -> Result<Option<Networks>, String> {
     let read = |text: &str| match text.trim() {
@@ -220,7 +230,6 @@ impl Config {
 
 #[cfg(test)]
 mod tests {
-    use domain::ids::UserId;
     use domain::user::UserLevel;
     use serde_json::json;
 

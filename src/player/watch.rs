@@ -20,6 +20,7 @@ use tracing::info;
 
 use crate::app::App;
 use crate::auth::Denied;
+use crate::config::may_stream_from;
 use crate::http::reply::{Refusal, TunerError};
 use crate::http::stream::StreamTail;
 use crate::rest::frame::access::Access;
@@ -78,7 +79,9 @@ pub(super) async fn watch(call: Call, target: Target) -> Result<StreamAnswer, Re
         Ok(WatchReply::Tail { client, tail }) => {
             // A viewer who lost the permission in the meantime had no session yet that could be ended.
             let viewer = user.as_ref().map_or(user::ANONYMOUS, |it| it.id);
-            if !may_watch(&app.models, viewer, target) {
+            let is_allowed = may_watch(&app.models, viewer, target)
+                && may_stream_from(&app.models, viewer, client_address);
+            if !is_allowed {
                 return Err(match user {
                     Some(user) if !is_active(&app, user.id) => Denied::Inactive.into(),
                     _ => unknown_channel(),

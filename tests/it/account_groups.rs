@@ -462,7 +462,8 @@ async fn automatic_channels_are_in_the_order_of_the_latest_list() {
     assert_eq!(fixture.channels().await, ["1 One", "2 Two"]);
 
     // Without packed numbers, the channels that exist keep theirs.
-    fixture.serve("anna", &[(4, "News", "Four"), (3, "News", "Three"), (1, "News", "One"), (2, "News", "Two")]);
+    fixture
+        .serve("anna", &[(4, "News", "Four"), (3, "News", "Three"), (1, "News", "One"), (2, "News", "Two")]);
     fixture.refresh(&account).await;
     assert_eq!(fixture.channels().await, ["1 One", "2 Two", "3 Four", "4 Three"]);
 
@@ -470,7 +471,8 @@ async fn automatic_channels_are_in_the_order_of_the_latest_list() {
     fixture.group(&account, "News", json!({ "custom_properties": { "compact_numbering": true } })).await;
     fixture.refresh(&account).await;
     assert_eq!(fixture.channels().await, ["1 Four", "2 Three", "3 One", "4 Two"]);
-    fixture.serve("anna", &[(2, "News", "Two"), (1, "News", "One"), (3, "News", "Three"), (4, "News", "Four")]);
+    fixture
+        .serve("anna", &[(2, "News", "Two"), (1, "News", "One"), (3, "News", "Three"), (4, "News", "Four")]);
     fixture.refresh(&account).await;
     assert_eq!(fixture.channels().await, ["1 Two", "2 One", "3 Three", "4 Four"]);
 }
@@ -503,8 +505,10 @@ async fn automatic_channels_have_logo_records_at_once_and_a_group_can_choose_one
 
     let ours = json!({ "name": "Ours", "url": "http://logos.example/ours.png" });
     let ours = fixture.admin.post(LOGOS, ours).await.body["id"].clone();
-    let custom = json!({ "custom_properties": { "custom_logo_id": ours } });
-    fixture.group(&account, "News", custom).await;
+    // What needs a guide is kept until there is one.
+    let custom = json!({ "custom_logo_id": ours, "custom_epg_id": 5, "force_dummy_epg": true });
+    fixture.group(&account, "News", json!({ "custom_properties": custom })).await;
+    assert_eq!(fixture.get(&account).await["channel_groups"][0]["custom_properties"], custom);
     fixture.refresh(&account).await;
     assert_eq!(shown().await, ["http://logos.example/ours.png"; 2]);
     fixture.group(&account, "News", json!({ "custom_properties": {} })).await;

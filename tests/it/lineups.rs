@@ -108,3 +108,27 @@ async fn a_channel_that_leaves_the_profile_of_its_viewer_ends_for_that_viewer_on
     assert_eq!(fetch(gateway.address, child.asks(&gateway, "News", "tv")).await.status(), 404);
     assert_eq!(seen(&gateway, &child).await, [(); 5].map(|()| vec!["Film".to_owned()]));
 }
+
+/// Holds T-acc.6 for streams that play.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_stream_ends_when_its_user_may_no_longer_watch_from_that_network() {
+    let (_provider, gateway, admin, _) = set_up().await;
+    let child = create_user(&gateway, "child", |_| {}).await;
+    let other = create_user(&gateway, "other", |_| {}).await;
+    let goes = Player::ask(gateway.address, child.asks(&gateway, "News", "tv")).await;
+    let stays = Player::ask(gateway.address, other.asks(&gateway, "News", "tv")).await;
+    for player in [&goes, &stays] {
+        player.sees("picture").await;
+    }
+    let allow = async |networks: Value| {
+        let path = format!("/api/accounts/users/{}/", child.id);
+        let body = json!({ "custom_properties": { "allowed_networks": networks } });
+        assert_eq!(admin.patch(&path, body).await.status, 200);
+    };
+    allow(json!({ "STREAMS": ["127.0.0.0/8"], "UI": ["10.0.0.0/8"] })).await;
+    goes.more_bytes(20_000).await;
+    allow(json!({ "STREAMS": ["10.0.0.0/8"] })).await;
+    goes.ended().await;
+    stays.more_bytes(20_000).await;
+    assert_eq!(fetch(gateway.address, child.asks(&gateway, "News", "tv")).await.status(), 403);
+}

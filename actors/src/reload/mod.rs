@@ -1,5 +1,7 @@
 //! Applies commits to the live state: new plans, new settings, and users who may no longer watch.
 
+use std::net::IpAddr;
+use std::sync::Arc;
 use std::time::Duration;
 
 use domain::account::Account;
@@ -82,8 +84,17 @@ pub fn may_watch(models: &Models, user: UserId, target: Target) -> bool {
     }
 }
 
+/// Returns whether a user may watch from an address. The networks of users are not known here.
+pub type AddressRule = Arc<dyn Fn(UserId, IpAddr) -> bool + Send + Sync>;
+
 /// Follows the store until it closes. It starts by applying everything, so it can be restarted at any time.
-pub(crate) async fn follow(models: Models, base: Settings, live: LiveSettings, switchboard: Switchboard) {
+pub(crate) async fn follow(
+    models: Models,
+    base: Settings,
+    may_connect: AddressRule,
+    live: LiveSettings,
+    switchboard: Switchboard,
+) {
     let mut changes = models.store.changes();
     // Covers commits before the subscription.
     let mut next = Some(Round::ALL);
@@ -97,7 +108,9 @@ pub(crate) async fn follow(models: Models, base: Settings, live: LiveSettings, s
             }
         }
         if round.permissions {
-            switchboard.keep_permitted(|user, target| may_watch(&models, user, target));
+            switchboard.keep_permitted(|user, address, target| {
+                may_watch(&models, user, target) && may_connect(user, address)
+            });
         }
         if round.plans {
             // No other code notifies live channels, so the notification is repeated; a switchboard that dies meanwhile

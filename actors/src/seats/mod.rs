@@ -209,13 +209,14 @@ impl SeatTable {
         }
     }
 
-    /// Ends every session whose user may no longer watch its target.
-    pub(crate) fn keep_permitted(&self, may_watch: impl Fn(UserId, Target) -> bool) {
+    /// Ends every session whose user may no longer watch its target, or not from the address of the session.
+    pub(crate) fn keep_permitted(&self, may_watch: impl Fn(UserId, IpAddr, Target) -> bool) {
         let mut ended = Vec::new();
         {
             let mut inner = self.inner.lock();
             let sessions = inner.sessions.iter_mut().filter(|it| it.1.ended.is_none());
-            for (_, session) in sessions.filter(|((user, _), it)| !may_watch(*user, it.target)) {
+            let is_over = |user: UserId, it: &Session| !may_watch(user, it.address, it.target);
+            for (_, session) in sessions.filter(|((user, _), it)| is_over(*user, it)) {
                 ended.extend(session.end(NOT_ALLOWED));
             }
         }

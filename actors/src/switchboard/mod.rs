@@ -13,6 +13,7 @@ mod message;
 #[cfg(test)]
 mod tests;
 
+use std::net::IpAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -138,9 +139,9 @@ impl Switchboard {
         WatchReply::Refused(WatchRefusal::Seats { limit: request.limit })
     }
 
-    /// Ends every session whose user may no longer watch its target, and disconnects its clients. A request that is in
+    /// Ends every session whose user may no longer watch its target, or not from its address, and disconnects its clients. A request that is in
     /// progress at the same moment has to be checked again after its reply.
-    pub fn keep_permitted(&self, may_watch: impl Fn(UserId, Target) -> bool) {
+    pub fn keep_permitted(&self, may_watch: impl Fn(UserId, IpAddr, Target) -> bool) {
         self.seats.keep_permitted(may_watch);
     }
 

@@ -63,7 +63,7 @@ use crate::switchboard::{self, Switchboard};
 use crate::tasks::{self, RespawnedTask};
 use crate::timeline::Timelines;
 use crate::trials::Trials;
-use crate::{bandwidth, memory, reload};
+use crate::{AddressRule, bandwidth, memory, reload};
 
 /// Maximum wait for live channels to finish with their clients when the system stops.
 const CHANNELS_DEADLINE: Duration = Duration::from_secs(5);
@@ -281,11 +281,12 @@ impl System {
 
     /// Applies commits from now on: live channels load their plans again, and core settings override `base`, the
     /// settings of file, environment and arguments. Runs on the current runtime until the system ends; a second call
-    /// replaces the first.
-    pub fn follow(&self, models: Models, base: Settings) {
+    /// replaces the first. Sessions end whose address `may_connect` no longer allows.
+    pub fn follow(&self, models: Models, base: Settings, may_connect: AddressRule) {
         let (live, switchboard) = (self.live_settings(), self.switchboard());
         let following = tasks::respawn("the follower of the store", move || {
-            reload::follow(models.clone(), base.clone(), live.clone(), switchboard.clone())
+            let (models, may_connect) = (models.clone(), Arc::clone(&may_connect));
+            reload::follow(models, base.clone(), may_connect, live.clone(), switchboard.clone())
         });
         *self.follower.lock() = Some(following);
     }

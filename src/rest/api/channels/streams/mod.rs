@@ -120,8 +120,13 @@ pub(super) fn routes() -> Vec<Route> {
         Route::post(BY_IDS, STANDARD, "Lists the streams with the given ids.", by_ids)
             .that_reads()
             .with_bulk_body(),
-        Route::post(BULK_DELETE, ADMIN, "Deletes streams and removes them from their channels.", delete::bulk_delete)
-            .with_bulk_body(),
+        Route::post(
+            BULK_DELETE,
+            ADMIN,
+            "Deletes streams and removes them from their channels.",
+            delete::bulk_delete,
+        )
+        .with_bulk_body(),
         Route::delete(
             BULK_DELETE,
             ADMIN,
