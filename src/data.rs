@@ -5,11 +5,13 @@ use std::io;
 use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 
+use domain::account::{Account, PlaylistLocation};
 use storage::Store;
 use storage::records::schema;
-use tracing::{error, info};
+use tracing::{error, info, warn};
 
 use crate::backups::PendingRestore;
+use crate::files::{Files, Folder};
 
 /// Folder of all persistent data. The key file is beside the store and not in it, so that a copy of the store alone
 /// reveals no password.
@@ -74,7 +76,28 @@ impl DataFolder {
         pending.discard().map_err(unusable)?;
         storage::seed(&store)?;
         storage::link_logos(&store)?;
+        self.remove_leftovers(&store)?;
         Ok(store)
+    }
+
+    /// Removes what a crash can leave: uploaded playlists that no account uses, and uploads that were not finished. Nobody
+    /// else may use the folder.
+    fn remove_leftovers(&self, store: &Store) -> Result<(), DataError> {
+        let accounts = store.collection::<Account>().all()?;
+        let is_used = |name: &str| {
+            accounts.iter().any(|it| matches!(&it.list, PlaylistLocation::Upload(used) if used == name))
+        };
+        let files = Files::new(&self.root);
+        let removed = Folder::UPLOADS.into_iter().try_for_each(|it| files.remove_unfinished(it));
+        let removed = removed.and_then(|()| {
+            let names = files.names(Folder::Playlists)?.into_iter();
+            names.filter(|it| !is_used(it)).try_for_each(|it| files.remove(Folder::Playlists, &it))
+        });
+        // They only take room.
+        if let Err(error) = removed {
+            warn!("failed to remove uploads that nothing uses: {error}");
+        }
+        Ok(())
     }
 
     /// Creates the data folder itself, if it does not exist.
@@ -95,7 +118,33 @@ impl DataFolder {
 mod tests {
     use std::os::unix::fs::PermissionsExt;
 
+    use domain::account::AccountProfile;
+    use domain::ids::{AccountId, ProfileId};
+
     use super::*;
+
+    #[test]
+    fn uploads_that_nothing_uses_are_removed_at_the_next_start() {
+        let parent = tempfile::tempdir().unwrap();
+        let folder = DataFolder::new(parent.path());
+        let store = folder.open().unwrap();
+        let profile = AccountProfile::default_of(ProfileId(2), "default", 1);
+        let list = PlaylistLocation::Upload("used.m3u".to_owned());
+        let account = Account::new(AccountId(2), "uploaded", list, profile, 0);
+        store.write_blocking(move |write| write.put(&account)).unwrap();
+        drop(store);
+        let files = Files::new(parent.path());
+        for name in ["used.m3u", "left.m3u"] {
+            files.save(Folder::Playlists, name, &b"#EXTM3U"[..]).unwrap();
+        }
+        files.save(Folder::Avatars, "a.png", &b"x"[..]).unwrap();
+        let unfinished = files.folder(Folder::Avatars).join("b.part~");
+        fs::write(&unfinished, "x").unwrap();
+        drop(folder.open().unwrap());
+        assert_eq!(files.names(Folder::Playlists).unwrap(), ["used.m3u"]);
+        assert_eq!(files.names(Folder::Avatars).unwrap(), ["a.png"]);
+        assert!(!unfinished.exists());
+    }
 
     #[test]
     fn only_the_owner_can_access_a_new_data_folder_and_its_key() {

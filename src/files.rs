@@ -131,6 +131,21 @@ impl Files {
         }
     }
 
+    /// Deletes the files of a folder that were not written to their end. Nothing may be written to it at the same time.
+    pub(crate) fn remove_unfinished(&self, folder: Folder) -> io::Result<()> {
+        let entries = match fs::read_dir(self.folder(folder)) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
+            entries => entries?,
+        };
+        for entry in entries {
+            let path = entry?.path();
+            if path.extension().is_some_and(|it| it == UNFINISHED) {
+                fs::remove_file(path)?;
+            }
+        }
+        Ok(())
+    }
+
     /// Returns the names of all files of a folder, sorted, without unfinished ones.
     pub(crate) fn names(&self, folder: Folder) -> io::Result<Vec<String>> {
         let entries = match fs::read_dir(self.root.join(folder.path())) {

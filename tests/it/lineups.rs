@@ -109,7 +109,7 @@ async fn a_channel_that_leaves_the_profile_of_its_viewer_ends_for_that_viewer_on
     assert_eq!(seen(&gateway, &child).await, [(); 5].map(|()| vec!["Film".to_owned()]));
 }
 
-/// Holds T-acc.6 for streams that play.
+/// Holds T-acc.8 for networks.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_stream_ends_when_its_user_may_no_longer_watch_from_that_network() {
     let (_provider, gateway, admin, _) = set_up().await;

@@ -3,13 +3,18 @@
 use std::io::{self, Chain, Cursor, Read};
 
 use flate2::read::{DeflateDecoder, MultiGzDecoder};
+use lzma_rust2::XzReader;
 
 /// Maximum number of nested compressions: a compressed file, sent by a server that compresses.
 const LAYERS_MAX: usize = 2;
 
-/// The first bytes of every gzip file, and of every zip archive that is not empty.
+/// The first bytes of every gzip file, of every zip archive that is not empty, and of every xz file.
 const GZIP: [u8; 2] = [0x1f, 0x8b];
 const ZIP: [u8; 4] = *b"PK\x03\x04";
+const XZ: [u8; 6] = *b"\xfd7zXZ\0";
+
+/// Maximum memory of the xz decoder, in KiB: what the highest preset of xz needs. A file can ask for 4 GiB.
+const XZ_KIB_MAX: u32 = 66 << 10;
 
 /// Maximum number of folders in front of the file of a zip archive.
 const ZIP_FOLDERS_MAX: usize = 100;
@@ -39,8 +44,10 @@ impl Unpacked {
             let (start, whole) = look(reader)?;
             if start.starts_with(&GZIP) {
                 reader = Box::new(MultiGzDecoder::new(whole));
-            } else if start == ZIP {
+            } else if start.starts_with(&ZIP) {
                 reader = first_file(whole)?;
+            } else if start == XZ {
+                reader = Box::new(XzReader::new_mem_limit(whole, true, XZ_KIB_MAX));
             } else {
                 reader = Box::new(whole);
                 break;
@@ -64,8 +71,8 @@ type Whole<R> = Chain<Cursor<Vec<u8>>, R>;
 
 /// Returns the first bytes of the data, and a reader that starts with them.
 fn look<R: Read>(mut reader: R) -> io::Result<(Vec<u8>, Whole<R>)> {
-    let mut start = Vec::with_capacity(ZIP.len());
-    reader.by_ref().take(ZIP.len() as u64).read_to_end(&mut start)?;
+    let mut start = Vec::with_capacity(XZ.len());
+    reader.by_ref().take(XZ.len() as u64).read_to_end(&mut start)?;
     Ok((start.clone(), Cursor::new(start).chain(reader)))
 }
 
@@ -204,6 +211,47 @@ mod tests {
             assert_eq!(unpack(zip(name, method, flags, 5, b"plain"), 100), Err(reason.to_owned()));
         }
         assert_eq!(unpack(zip("b/", 0, 0, 0, b""), 100), Err("the zip archive has no file".to_owned()));
+    }
+
+    /// `packed`, as xz writes it.
+    const XZ_FILE: &str = "fd377a585a000004e6d6b4460200210116000000742fe5a3010005706163\
+        6b656400000053d0ed84fe0f622500011e06c12fa41d1fb6f37d010000000004595a";
+    /// The same for `x`, with a dictionary of 1 GiB.
+    const XZ_WITH_LARGE_DICTIONARY: &str = "fd377a585a000004e6d6b44602002101240000005e1fc7f901000078\
+        0000000045aeef83f8ee160a00011901a52c81cc1fb6f37d010000000004595a";
+    /// 1 MiB of `a`.
+    const XZ_BOMB: &str = "fd377a585a000004e6d6b4460200210116000000742fe5a3efffff00d95d0030effbbffea3b15ee5\
+        f83fb2aa2655f868704170150f8dfd1e4c1b8a42b719f4691871ae66238a8a4d2fa30dd97fa6e38c\
+        231153e05918c5758ae277f8b6947f0c6ac0de744964e2e95c53b204d8f7440cab5f0d6d46e9e5c3\
+        7688b79657acb64de1691d6ffb4b88106c42cb883f5c008fd04eaf262894711f3d8f24e1709ea723\
+        5fec28cb85d195988a7e2a91f22775f719c006984d98fdd8afd5900fc42553f8f591363105a5b0ee\
+        6fc1704d470cd19111aaad601dbaceb127185c5986e9665258bee976ac59e4e55b0508f9c7daadfc\
+        fb522af7e495250000000000cf88d2a7a711ff5c0001f5018080400079977f47b1c467fb02000000\
+        0004595a";
+
+    fn bytes(hex: &str) -> Vec<u8> {
+        let digits: Vec<u8> =
+            hex.chars().filter_map(|it| it.to_digit(16)).map(|it| u8::try_from(it).unwrap()).collect();
+        digits.chunks(2).map(|it| it[0] << 4 | it[1]).collect()
+    }
+
+    #[test]
+    fn an_xz_file_is_read_with_limited_memory() {
+        let file = bytes(XZ_FILE);
+        assert_eq!(unpack(file.clone(), 100).as_deref(), Ok("packed"));
+        assert_eq!(unpack([file.clone(), file.clone()].concat(), 100).as_deref(), Ok("packedpacked"));
+        assert_eq!(unpack(gzip(&file), 100).as_deref(), Ok("packed"));
+        for end in XZ.len()..file.len() {
+            assert!(unpack(file[..end].to_vec(), 100).is_err(), "cut at {end}");
+        }
+        for at in XZ.len()..file.len() {
+            let mut wrong = file.clone();
+            wrong[at] ^= 1;
+            assert!(unpack(wrong, 100).is_err(), "changed at {at}");
+        }
+        assert!(unpack(bytes(XZ_WITH_LARGE_DICTIONARY), 100).is_err());
+        assert_eq!(unpack(bytes(XZ_BOMB), 1000), Err("it is longer than 1000 bytes".to_owned()));
+        assert_eq!(unpack(bytes(XZ_BOMB), 1 << 20).map(|it| it.len()), Ok(1 << 20));
     }
 
     #[test]
