@@ -18,6 +18,7 @@ mod plan;
 mod report;
 mod row;
 mod settings;
+pub mod sql;
 mod stream;
 mod stream_profiles;
 mod table;

@@ -9,12 +9,12 @@ use std::io::{BufRead, BufReader, Read};
 use std::path::Path;
 
 use anyhow::{Context, bail, ensure};
+use domain::import_from::sql::{self, Insert};
 use domain::import_from::{SourceRow, SourceTable, unused_table};
 use flate2::bufread::MultiGzDecoder;
 use serde_json::Value;
 
 use super::gathered::Gathered;
-use super::statement::{self, Insert};
 
 /// Maximum length of a line or statement, in bytes.
 const STATEMENT_BYTES_MAX: usize = 16 << 20;
@@ -188,7 +188,7 @@ impl<'a> Reading<'a> {
                 "this COPY statement does not read from the export; only plain exports of pg_dump can be read"
             );
         };
-        let (name, mut names) = statement::table_and_columns(header)?;
+        let (name, mut names) = sql::table_and_columns(header)?;
         if names.is_empty() {
             names = self.created.get(&name).cloned().unwrap_or_default();
         }
@@ -220,12 +220,12 @@ impl<'a> Reading<'a> {
     /// Reads a statement with rows, which may have several lines.
     fn insert(&mut self) -> anyhow::Result<()> {
         let mut whole = std::mem::take(&mut self.line);
-        let mut is_in_text = statement::ends_in_text(&whole, false);
+        let mut is_in_text = sql::ends_in_text(&whole, false);
         while is_in_text || !whole.trim_ascii_end().ends_with(b";") {
             if !self.next()? {
                 bail!("the export is truncated in a statement; export the database again");
             }
-            is_in_text = statement::ends_in_text(&self.line, is_in_text);
+            is_in_text = sql::ends_in_text(&self.line, is_in_text);
             whole.push(b'\n');
             whole.extend_from_slice(&self.line);
             ensure!(
@@ -265,11 +265,11 @@ impl<'a> Reading<'a> {
         else {
             return Ok(());
         };
-        let (name, _) = statement::table_and_columns(header)?;
+        let (name, _) = sql::table_and_columns(header)?;
         let mut columns = Vec::new();
         while self.next()? && !self.line.starts_with(b")") {
             let line = String::from_utf8_lossy(&self.line);
-            columns.extend(statement::column_definition(&line));
+            columns.extend(sql::column_definition(&line));
             ensure!(columns.len() <= COLUMNS_MAX, "the table {name} has more than {COLUMNS_MAX} columns");
         }
         if let Some(table) = SourceTable::named(&name) {
@@ -295,7 +295,7 @@ fn copied_row(line: &[u8], table: SourceTable, columns: &Columns) -> anyhow::Res
     for (name, field) in columns.known.iter().zip(line.split(|it| *it == b'\t')) {
         let value = match name {
             Some(_) if field != b"\\N" => {
-                Value::String(String::from_utf8(statement::unescape_copied(field)).ok().context(NOT_UTF8)?)
+                Value::String(String::from_utf8(sql::unescape_copied(field)).ok().context(NOT_UTF8)?)
             }
             _ => Value::Null,
         };

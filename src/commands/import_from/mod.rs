@@ -9,7 +9,6 @@ mod gathered;
 mod interface;
 mod resolve;
 mod spool;
-mod statement;
 mod write;
 
 use std::path::Path;

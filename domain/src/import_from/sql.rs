@@ -1,17 +1,25 @@
-//! Parses the few statements of an export that matter.
+//! Parses the few statements of a database export that matter.
 
-use anyhow::{Context, bail};
 use serde_json::Value;
 
+/// The reason why a statement cannot be read.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum SqlError {
+    #[error("expected {0}; only plain exports of pg_dump can be read")]
+    Expected(&'static str),
+    #[error("{0} does not end")]
+    Unfinished(&'static str),
+}
+
 /// Splits `public."table" (a, "order") …` into the name of the table without its schema, and the columns, if any.
-pub(super) fn table_and_columns(text: &str) -> anyhow::Result<(String, Vec<String>)> {
+pub fn table_and_columns(text: &str) -> Result<(String, Vec<String>), SqlError> {
     let mut parser = Parser { rest: text };
     let table = parser.table()?;
     Ok((table, parser.columns()?))
 }
 
 /// Returns the name of the column that a line of `CREATE TABLE` defines.
-pub(super) fn column_definition(line: &str) -> Option<String> {
+pub fn column_definition(line: &str) -> Option<String> {
     const NO_COLUMNS: [&str; 6] = ["CONSTRAINT", "PRIMARY", "UNIQUE", "CHECK", "FOREIGN", "EXCLUDE"];
     let is_quoted = line.trim_start().starts_with('"');
     let name = Parser { rest: line }.identifier().ok()?;
@@ -20,12 +28,12 @@ pub(super) fn column_definition(line: &str) -> Option<String> {
 
 /// Returns whether a text begins before the end of these bytes and does not end in them. A doubled quote ends one text
 /// and begins another, which comes to the same.
-pub(super) fn ends_in_text(bytes: &[u8], was_in_text: bool) -> bool {
+pub fn ends_in_text(bytes: &[u8], was_in_text: bool) -> bool {
     was_in_text != (bytes.iter().filter(|it| **it == b'\'').count() % 2 == 1)
 }
 
 /// Decodes the escapes of a value in a `COPY` block.
-pub(super) fn unescape_copied(field: &[u8]) -> Vec<u8> {
+pub fn unescape_copied(field: &[u8]) -> Vec<u8> {
     let mut decoded = Vec::with_capacity(field.len());
     let mut bytes = field.iter().copied();
     while let Some(byte) = bytes.next() {
@@ -49,16 +57,16 @@ pub(super) fn unescape_copied(field: &[u8]) -> Vec<u8> {
 }
 
 /// An `INSERT` statement, whose rows are read one by one.
-pub(super) struct Insert<'a> {
-    pub(super) table: String,
+pub struct Insert<'a> {
+    pub table: String,
     /// Empty if the statement does not name them.
-    pub(super) columns: Vec<String>,
+    pub columns: Vec<String>,
     parser: Parser<'a>,
     has_rows: bool,
 }
 
 impl<'a> Insert<'a> {
-    pub(super) fn new(text: &'a str) -> anyhow::Result<Self> {
+    pub fn new(text: &'a str) -> Result<Self, SqlError> {
         let mut parser = Parser { rest: text };
         parser.expect("INSERT INTO")?;
         let table = parser.table()?;
@@ -72,7 +80,7 @@ impl<'a> Insert<'a> {
     }
 
     /// Returns the values of the next row.
-    pub(super) fn next_row(&mut self) -> anyhow::Result<Option<Vec<Value>>> {
+    pub fn next_row(&mut self) -> Result<Option<Vec<Value>>, SqlError> {
         if !self.has_rows {
             return Ok(None);
         }
@@ -109,15 +117,15 @@ impl<'a> Parser<'a> {
         }
     }
 
-    fn expect(&mut self, token: &str) -> anyhow::Result<()> {
+    fn expect(&mut self, token: &'static str) -> Result<(), SqlError> {
         if self.accept(token) {
             return Ok(());
         }
-        bail!("expected {token}; only plain exports of pg_dump can be read")
+        Err(SqlError::Expected(token))
     }
 
     /// Reads `schema.table` and returns the table.
-    fn table(&mut self) -> anyhow::Result<String> {
+    fn table(&mut self) -> Result<String, SqlError> {
         let mut name = self.identifier()?;
         while self.accept(".") {
             name = self.identifier()?;
@@ -125,7 +133,7 @@ impl<'a> Parser<'a> {
         Ok(name)
     }
 
-    fn columns(&mut self) -> anyhow::Result<Vec<String>> {
+    fn columns(&mut self) -> Result<Vec<String>, SqlError> {
         if !self.accept("(") {
             return Ok(Vec::new());
         }
@@ -137,9 +145,9 @@ impl<'a> Parser<'a> {
         Ok(columns)
     }
 
-    fn identifier(&mut self) -> anyhow::Result<String> {
+    fn identifier(&mut self) -> Result<String, SqlError> {
         if self.accept("\"") {
-            let (name, rest) = self.rest.split_once('"').context("a quoted name does not end")?;
+            let (name, rest) = self.rest.split_once('"').ok_or(SqlError::Unfinished("a quoted name"))?;
             self.rest = rest;
             return Ok(name.to_owned());
         }
@@ -147,13 +155,13 @@ impl<'a> Parser<'a> {
         let end = self.rest.find(|it| !is_of_name(it)).unwrap_or(self.rest.len());
         let (name, rest) = self.rest.split_at(end);
         if name.is_empty() {
-            bail!("expected a name; only plain exports of pg_dump can be read");
+            return Err(SqlError::Expected("a name"));
         }
         self.rest = rest;
         Ok(name.to_owned())
     }
 
-    fn value(&mut self) -> anyhow::Result<Value> {
+    fn value(&mut self) -> Result<Value, SqlError> {
         self.rest = self.rest.trim_start();
         if self.accept("E'") {
             return self.text(true);
@@ -161,7 +169,7 @@ impl<'a> Parser<'a> {
         if self.accept("'") {
             return self.text(false);
         }
-        let end = self.rest.find([',', ')']).context("a row does not end")?;
+        let end = self.rest.find([',', ')']).ok_or(SqlError::Unfinished("a row"))?;
         let (word, rest) = self.rest.split_at(end);
         self.rest = rest;
         Ok(match word.trim() {
@@ -171,7 +179,7 @@ impl<'a> Parser<'a> {
     }
 
     /// Reads a text after its first quote. In one with escapes, a backslash stands before the next character.
-    fn text(&mut self, has_escapes: bool) -> anyhow::Result<Value> {
+    fn text(&mut self, has_escapes: bool) -> Result<Value, SqlError> {
         let mut text = String::new();
         let mut characters = self.rest.char_indices();
         while let Some((at, character)) = characters.next() {
@@ -194,7 +202,7 @@ impl<'a> Parser<'a> {
                 other => text.push(other),
             }
         }
-        bail!("a text does not end")
+        Err(SqlError::Unfinished("a text"))
     }
 }
 
