@@ -26,7 +26,6 @@ mod list;
 #[expect(dead_code, reason = "this bench measures no CPU time")]
 mod process;
 #[path = "support/program.rs"]
-#[expect(dead_code, reason = "this bench computes no programme")]
 mod program;
 mod support;
 #[path = "../tests/it/support/mod.rs"]

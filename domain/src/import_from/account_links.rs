@@ -24,8 +24,9 @@ const LINKS_PER_ACCOUNT_MAX: usize = 5_000;
 const GROUP_OVERRIDE: &str = "group_override";
 const STREAM_PROFILE: &str = "stream_profile_id";
 const CHANNEL_PROFILES: &str = "channel_profile_ids";
-/// Properties that refer to records that have no place.
-const DROPPED: [&str; 2] = ["custom_logo_id", "custom_epg_id"];
+const CUSTOM_LOGO: &str = "custom_logo_id";
+/// The property that refers to a record that has no place.
+const CUSTOM_GUIDE: &str = "custom_epg_id";
 
 impl Foundation {
     /// Merges server groups by their names.
@@ -117,9 +118,10 @@ impl Foundation {
         if serde_json::to_string(&properties).map_or(usize::MAX, |it| it.len()) > JSON_BYTES_MAX {
             return Map::new();
         }
-        properties.retain(|name, value| !DROPPED.contains(&name.as_str()) && !value.is_null());
+        properties.retain(|name, value| name != CUSTOM_GUIDE && !value.is_null());
         replace(&mut properties, GROUP_OVERRIDE, |it| self.group_ids.get(&it).map(|it| it.0));
         replace(&mut properties, STREAM_PROFILE, |it| self.profile_ids.get(&it).map(|it| it.0));
+        replace(&mut properties, CUSTOM_LOGO, |it| self.logo_ids.get(&it).map(|it| it.0));
         if let Some(Value::Array(profiles)) = properties.get_mut(CHANNEL_PROFILES) {
             let found = profiles.iter().filter_map(|it| lineups.ids.get(&id(it)?));
             *profiles = found.map(|it| it.0.into()).collect();

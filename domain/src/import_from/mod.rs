@@ -24,6 +24,7 @@ mod stream_profiles;
 mod table;
 #[cfg(test)]
 mod tests;
+mod user_agents;
 mod users;
 
 pub use self::dependents::Dependents;

@@ -21,6 +21,7 @@ use crate::server_group::ServerGroup;
 use crate::setting::CoreSetting;
 use crate::stream_profile::StreamProfile;
 use crate::user::User;
+use crate::user_agent::UserAgent;
 
 /// The records that the store already has, and the first id of each collection that no record ever had.
 #[derive(Debug, Default)]
@@ -34,6 +35,7 @@ pub struct Existing {
     pub lineups: Vec<Lineup>,
     pub users: Vec<User>,
     pub settings: Vec<CoreSetting>,
+    pub user_agents: Vec<UserAgent>,
     pub unused: UnusedIds,
 }
 
@@ -52,6 +54,7 @@ pub struct UnusedIds {
     pub lineup: u32,
     pub user: u32,
     pub setting: u32,
+    pub user_agent: u32,
 }
 
 impl Default for UnusedIds {
@@ -68,6 +71,7 @@ impl Default for UnusedIds {
             lineup: 1,
             user: 1,
             setting: 1,
+            user_agent: 1,
         }
     }
 }
@@ -93,12 +97,14 @@ pub struct PlannedAccount {
 #[derive(Debug, Clone, Default)]
 pub struct Foundation {
     pub groups: Vec<Group>,
+    pub user_agents: Vec<UserAgent>,
     pub stream_profiles: Vec<StreamProfile>,
     pub server_groups: Vec<ServerGroup>,
     pub logos: Vec<Logo>,
     /// By the id of the source. Contains the account of manually created streams under the id that it has there.
     pub accounts: BTreeMap<u32, PlannedAccount>,
     pub(super) group_ids: HashMap<u32, GroupId>,
+    pub(super) user_agent_ids: HashMap<u32, u32>,
     pub(super) logo_ids: HashMap<u32, LogoId>,
     pub(super) server_group_ids: HashMap<u32, ServerGroupId>,
     pub(super) group_names: HashMap<u32, String>,
@@ -110,6 +116,7 @@ impl Foundation {
     pub fn new(household: &Household, existing: &Existing, rules: &Rules<'_>, report: &mut Report) -> Self {
         let mut foundation = Self::default();
         foundation.add_groups(household, existing, report);
+        foundation.add_user_agents(household, existing, rules, report);
         foundation.add_stream_profiles(household, existing, report);
         foundation.add_server_groups(household, existing, report);
         foundation.add_accounts(household, existing, rules, report);

@@ -23,6 +23,9 @@ const MEMBERS: [(&str, &str, f64); 3] = [
 const TAKEN_KEYS: [&str; 3] = [PROXY_SETTINGS, STREAM_SETTINGS, SYSTEM_SETTINGS];
 const TIME_ZONE: &str = "time_zone";
 const DEFAULT_STREAM_PROFILE: &str = "default_stream_profile";
+const DEFAULT_USER_AGENT: &str = "default_user_agent";
+/// The id of the first user agent there, which nobody has to choose.
+const FIRST_USER_AGENT: u32 = 1;
 
 impl Foundation {
     /// Takes settings over that are no defaults, and that nobody has set in the store.
@@ -82,15 +85,22 @@ impl Foundation {
             members.push((TIME_ZONE, zone.into()));
         }
         if key == STREAM_SETTINGS {
-            let id = value.get(DEFAULT_STREAM_PROFILE);
-            let id = id.and_then(|it| it.as_u64().or_else(|| it.as_str()?.parse().ok()));
-            let id = id.and_then(|it| self.stream_profile(u32::try_from(it).ok()?));
+            let chosen = |member: &str| {
+                let id = value.get(member);
+                let id = id.and_then(|it| it.as_u64().or_else(|| it.as_str()?.parse().ok()));
+                id.and_then(|it| u32::try_from(it).ok())
+            };
+            let id = chosen(DEFAULT_STREAM_PROFILE).and_then(|it| self.stream_profile(it));
             // The gateway reads streams itself and starts ffmpeg only where that is necessary.
             let is_default = |it: &StreamProfileId| {
                 *it == StreamProfile::of(Delivery::Proxy).id || *it == StreamProfile::FFMPEG_COPY
             };
             if let Some(id) = id.filter(|it| !is_default(it)) {
                 members.push((DEFAULT_STREAM_PROFILE, id.0.into()));
+            }
+            let agent = chosen(DEFAULT_USER_AGENT).filter(|it| *it != FIRST_USER_AGENT);
+            if let Some(agent) = agent.and_then(|it| self.user_agent_ids.get(&it)) {
+                members.push((DEFAULT_USER_AGENT, (*agent).into()));
             }
         }
         members
@@ -113,8 +123,8 @@ impl Foundation {
         let mut changed = members.clone();
         changed.insert(member.to_owned(), value);
         match check(key, &Value::Object(changed.clone()), &rules.settings) {
-            // A new stream profile is not in the store yet, so that the check does not know it.
-            Err(errors) if member != DEFAULT_STREAM_PROFILE => {
+            // A new stream profile or user agent is not in the store yet, so that the check does not know it.
+            Err(errors) if member != DEFAULT_STREAM_PROFILE && member != DEFAULT_USER_AGENT => {
                 let reason = errors.first().map_or("", |it| it.1.as_str());
                 kind.skip(format!("{key}.{member}"), reason);
             }

@@ -101,7 +101,7 @@ fn small() -> Vec<(SourceTable, Value)> {
         (
             SourceTable::AccountGroups,
             json!({ "id": "8", "m3u_account_id": "2", "channel_group_id": "4", "enabled": "t", "auto_channel_sync": "t",
-                "auto_sync_channel_start": "300", "custom_properties": "{\"stream_profile_id\": 1, \"custom_logo_id\": 4, \"channel_profile_ids\": [2, 404]}" }),
+                "auto_sync_channel_start": "300", "custom_properties": "{\"stream_profile_id\": 1, \"custom_logo_id\": 5, \"custom_epg_id\": 7, \"channel_profile_ids\": [2, 404]}" }),
         ),
         (SourceTable::Logos, json!({ "id": "5", "name": "News", "url": "http://tv.example/news.png" })),
         (SourceTable::EpgSources, json!({ "id": "1", "name": "Guide One", "source_type": "xmltv" })),
@@ -140,6 +140,8 @@ fn an_empty_store_gets_everything_under_its_old_ids() {
     let profile = &foundation.stream_profiles[0];
     assert_eq!((profile.id, profile.user_agent.as_deref()), (StreamProfileId(9), Some("TiviMate/5")));
     assert_eq!(foundation.stream_profile(1), Some(StreamProfile::FFMPEG_COPY));
+    let agent = &foundation.user_agents[0];
+    assert_eq!((agent.id, agent.name.as_str(), agent.user_agent.as_str()), (1, "TiviMate", "TiviMate/5"));
     assert_eq!(foundation.account(Some(1)), Some(CUSTOM_ACCOUNT));
     let account = &foundation.accounts[&2].account;
     assert_eq!((account.id, account.name.as_str()), (AccountId(2), "Std One"));
@@ -160,7 +162,7 @@ fn an_empty_store_gets_everything_under_its_old_ids() {
     assert_eq!((link.account, link.group, link.sync_start), (AccountId(2), GroupId(4), "300".parse().ok()));
     assert_eq!(
         Value::from(link.custom_properties.clone()),
-        json!({ "stream_profile_id": 3, "channel_profile_ids": [2] }),
+        json!({ "stream_profile_id": 3, "custom_logo_id": 5, "channel_profile_ids": [2] }),
         "with the ids of the store"
     );
 
@@ -220,6 +222,7 @@ fn a_store_with_data_keeps_its_records_and_gets_only_what_it_lacks() {
     existing.lineups = dependents.lineups.clone();
     existing.users = dependents.users.iter().map(|it| it.user.clone()).collect();
     existing.settings = dependents.settings.clone();
+    existing.user_agents = foundation.user_agents.clone();
     existing.unused = UnusedIds {
         group: 5,
         stream_profile: 10,
@@ -232,6 +235,7 @@ fn a_store_with_data_keeps_its_records_and_gets_only_what_it_lacks() {
         lineup: 3,
         user: 4,
         setting: 3,
+        user_agent: 2,
     };
     let (again, nothing, report) = convert(&source, &existing, &[21, 22]);
     assert!(again.groups.is_empty() && again.stream_profiles.is_empty());
@@ -330,4 +334,33 @@ fn a_broken_source_is_taken_as_far_as_it_makes_sense() {
     ] {
         assert!(text.contains(part), "{part} is missing in:\n{text}");
     }
+}
+
+#[test]
+fn user_agents_are_taken_once_and_the_default_one_stays_the_default() {
+    let agent = |id: &str, name: &str, value: &str| {
+        (SourceTable::UserAgents, json!({ "id": id, "name": name, "user_agent": value, "is_active": "t" }))
+    };
+    let chosen = json!({ "id": "1", "key": "stream_settings", "value": "{\"default_user_agent\": \"3\"}" });
+    let rows = [
+        agent("1", "TiviMate", "TiviMate/5"),
+        agent("3", "VLC", "VLC/3"),
+        agent("4", "VLC", "VLC/4"),
+        agent("4", "twice", "Twice/1"),
+        agent("5", "broken", "a\nb"),
+        (SourceTable::Settings, chosen),
+    ];
+    let (foundation, dependents, _) = convert(&household(&rows), &empty(), &[]);
+    let taken: Vec<_> = foundation.user_agents.iter().map(|it| (it.id, it.name.as_str())).collect();
+    assert_eq!(taken, [(1, "TiviMate"), (3, "VLC"), (4, "VLC (2)")]);
+    assert_eq!(dependents.settings[0].value, json!({ "default_user_agent": 3 }));
+
+    // A second import finds them by their values.
+    let existing = Existing {
+        user_agents: foundation.user_agents,
+        unused: UnusedIds { user_agent: 5, ..empty().unused },
+        ..empty()
+    };
+    let (again, _, _) = convert(&household(&rows), &existing, &[]);
+    assert_eq!(again.user_agents, []);
 }

@@ -30,6 +30,7 @@ use domain::source_url::SourceUrl;
 use domain::stream::Stream;
 use domain::stream_profile::StreamProfile;
 use domain::user::User;
+use domain::user_agent::UserAgent;
 use storage::records::{next_profile_id, schema};
 use storage::{Error, Store};
 
@@ -77,7 +78,7 @@ fn open(folder: &DataFolder, is_dry_run: bool) -> anyhow::Result<Store> {
 fn import(config: &Config, store: &Store, gathered: Gathered, is_dry_run: bool) -> anyhow::Result<Report> {
     let Gathered { household, streams, mut report, .. } = gathered;
     let existing = existing(store)?;
-    let profiles = &existing.stream_profiles;
+    let (profiles, agents) = (&existing.stream_profiles, &existing.user_agents);
     let rules = Rules {
         settings: SettingChecks {
             base: &config.engine,
@@ -86,8 +87,7 @@ fn import(config: &Config, store: &Store, gathered: Gathered, is_dry_run: bool) 
             log_level_error: &|_| None,
             // Not imported: the address of the other service.
             public_url_error: &|_| None,
-            // User agents are not imported, so none of them can be the default.
-            has_user_agent: &|_| false,
+            has_user_agent: &|id| agents.iter().any(|it| it.id == id),
             cron_error: &|expression| check_cron(expression).err(),
             network_errors: &|value| {
                 let (_, wrong) = NetworkRules::new(config, Some(value));
@@ -126,6 +126,7 @@ fn existing(store: &Store) -> anyhow::Result<Existing> {
         lineups: store.collection::<Lineup>().all()?,
         users: store.collection::<User>().all()?,
         settings: store.collection::<CoreSetting>().all()?,
+        user_agents: store.collection::<UserAgent>().all()?,
         unused: unused_ids(store)?,
     })
 }
@@ -157,6 +158,7 @@ fn unused_ids(store: &Store) -> anyhow::Result<UnusedIds> {
             lineup: write.next_id::<Lineup>()?,
             user: write.next_id::<User>()?,
             setting: write.next_id::<CoreSetting>()?,
+            user_agent: write.next_id::<UserAgent>()?,
         }))
     });
     match looked {

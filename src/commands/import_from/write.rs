@@ -22,6 +22,7 @@ use domain::setting::CoreSetting;
 use domain::stream::Stream;
 use domain::stream_profile::StreamProfile;
 use domain::user::User;
+use domain::user_agent::UserAgent;
 use storage::{Record, Store, Write};
 
 use super::resolve::ResolvedStreams;
@@ -45,6 +46,7 @@ impl NewRecords {
     fn len(&self) -> usize {
         let foundation = &self.foundation;
         let n_foundation = foundation.groups.len()
+            + foundation.user_agents.len()
             + foundation.stream_profiles.len()
             + foundation.accounts.len()
             + foundation.logos.len();
@@ -58,6 +60,7 @@ impl NewRecords {
 
     fn put_foundation(&self, write: &mut Write<'_>) -> storage::Result<()> {
         put(write, &self.foundation.groups)?;
+        put(write, &self.foundation.user_agents)?;
         put(write, &self.foundation.stream_profiles)?;
         put::<ServerGroup>(write, &self.foundation.server_groups)?;
         put::<Logo>(write, &self.foundation.logos)
@@ -98,6 +101,7 @@ pub(super) fn write(
         return Ok(());
     }
     write_in_chunks::<Group>(store, &records.foundation.groups)?;
+    write_in_chunks::<UserAgent>(store, &records.foundation.user_agents)?;
     write_in_chunks::<StreamProfile>(store, &records.foundation.stream_profiles)?;
     write_in_chunks::<ServerGroup>(store, &records.foundation.server_groups)?;
     write_in_chunks::<Logo>(store, &records.foundation.logos)?;

@@ -103,7 +103,8 @@ fn request_body(route: &Route, schemas: &mut Schemas) -> Option<Value> {
             let has_required = shape.fields().any(|it| it.is_required);
             let schema = match shape {
                 BodyShape::Both(record, other) => {
-                    json!({ "allOf": [record, other].map(|it| schemas.request(it, is_partial)) })
+                    let parts = [record, other].map(|it| schemas.request(it, is_partial));
+                    json!({ "allOf": parts })
                 }
                 BodyShape::One(record) | BodyShape::Many(record, _) => schemas.request(record, is_partial),
             };

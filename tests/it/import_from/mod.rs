@@ -285,3 +285,19 @@ async fn a_large_household_is_imported_in_several_commits_and_can_be_repeated() 
     let gateway = data.gateway().await;
     watch_news(&gateway, "backup").await;
 }
+
+/// These take minutes.
+mod slow {
+    use super::*;
+
+    #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+    async fn a_household_with_a_million_streams_moves() {
+        const N_STREAMS: usize = 1_000_000;
+        let (provider, data) = (provider(), Data::new());
+        let source = data.source("million.sql", export::large(&provider, N_STREAMS));
+        data.imported(&source).await;
+        assert_eq!(data.read(counts).await[2], N_STREAMS + 3);
+        let gateway = data.gateway().await;
+        watch_news(&gateway, "backup").await;
+    }
+}

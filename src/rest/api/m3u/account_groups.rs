@@ -347,6 +347,7 @@ mod tests {
             logo: None,
             number: None,
             updated_at: 0,
+            position: None,
             is_missing: false,
         };
         let input = SyncInput {

@@ -30,7 +30,7 @@ pub(crate) struct Selection {
     pub(in crate::rest::api::channels) filter: Option<Map<String, Value>>,
     /// Ids of channels to leave out.
     #[field(items_max = MANY, example = "[7]")]
-    except: Option<Vec<ChannelId>>,
+    pub(super) except: Option<Vec<ChannelId>>,
 }
 
 /// Selected channels, in order.

@@ -19,7 +19,7 @@ use domain::account::{Account, CUSTOM_ACCOUNT};
 use domain::ids::{AccountId, StreamId};
 use domain::stream::Stream;
 use http::StatusCode;
-use resource_derive::{Body, Query, View};
+use resource_derive::{Body, View};
 use serde::Serialize;
 use serde_json::{Map, Value};
 
