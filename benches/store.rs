@@ -1,11 +1,14 @@
 //! What does it cost to store 500,000 streams, and what does a small write cost next to an import?
 //!
 //! The streams are written by a bulk write, as an import does; then they are read, and the store is opened again by a
-//! separate process, whose memory is the part of the store in an idle gateway. A small durable write (one channel) is
-//! timed next to one plain write and flush on the same disk, alone and during an import. redb does the same work for
+//! separate process, whose memory is the part of the store in an idle gateway: once after it was closed, and once after
+//! the process that wrote to it was killed. A small durable write (one channel) is timed next to one plain write and flush on the same disk, alone and during an import. redb does the same work for
 //! comparison, without compression, encryption, or checks of its contents at open.
 //!
-//! `cargo bench -p storage --bench store -- [--streams 500000]`
+//! With `--writes`, a process of its own writes that many records instead, each one of 5,000 channels, a hundred in a
+//! commit. Its memory and the files of its store have to stay bounded.
+//!
+//! `cargo bench -p storage --bench store -- [--streams 500000]`, or `-- --writes 10000000`
 
 #![expect(clippy::print_stdout, reason = "a bench prints its results")]
 #![expect(clippy::disallowed_methods, reason = "this bench does not pause time")]
@@ -15,9 +18,9 @@ mod plain;
 mod support;
 
 use std::fs;
-use std::io::Write as _;
+use std::io::{BufRead as _, BufReader, Write as _};
 use std::path::Path;
-use std::process::Command;
+use std::process::{Command, Stdio};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Instant;
@@ -37,13 +40,18 @@ use self::support::percentile;
 const MIB: f64 = 1024.0 * 1024.0;
 const SMALL_WRITES: usize = 500;
 const CHANNELS: u32 = 5_000;
+/// As many as fit one slice.
+const RECORDS_PER_COMMIT: usize = 100;
 
 fn main() {
     let arguments: Vec<String> = std::env::args().skip(1).filter(|argument| argument != "--bench").collect();
-    if let [command, folder] = &*arguments
-        && (command == "open" || command == "open-plain")
-    {
-        return open_only(Path::new(folder), command == "open-plain");
+    match &*arguments {
+        [command, folder] if command == "open" || command == "open-plain" => {
+            return open_only(Path::new(folder), command == "open-plain");
+        }
+        [command, folder] if command == "write" => return write_until_killed(Path::new(folder)),
+        [option, n] if option == "--writes" => return many_writes(n.parse().expect("--writes N")),
+        _ => {}
     }
     let at = arguments.iter().position(|argument| argument == "--streams");
     let n: u32 = at.map_or(500_000, |at| arguments[at + 1].parse().expect("--streams N"));
@@ -118,6 +126,9 @@ fn main() {
     println!("opened by a process of its own: {opened}");
     let plain_opened = open_elsewhere("open-plain", folder.path());
     println!("{:>24}: {plain_opened}", "redb");
+    kill_writer(folder.path());
+    let opened_after_kill = open_elsewhere("open", folder.path());
+    println!("opened after a kill: {opened_after_kill}");
     support::record(
         "store",
         json!({
@@ -132,6 +143,7 @@ fn main() {
             "import_beside_small_writes_seconds": import_beside,
             "heaviest_slice": heaviest,
             "open": opened,
+            "open_after_kill": opened_after_kill,
             "redb": {
                 "load_seconds": plain_load,
                 "memory_after_load_mib": plain_memory / MIB,
@@ -183,6 +195,63 @@ fn open_only(folder: &Path, is_plain: bool) {
         "streams": store.collection::<Stream>().len(),
     });
     println!("{row}");
+}
+
+/// Runs a process that writes, and kills it in the middle of its writes.
+fn kill_writer(folder: &Path) {
+    let program = std::env::current_exe().expect("the path of this program");
+    let mut command = Command::new(program);
+    let mut writer =
+        command.arg("write").arg(folder).stdout(Stdio::piped()).spawn().expect("the process starts");
+    let lines = BufReader::new(writer.stdout.take().expect("piped")).lines();
+    let n_answered = lines.map_while(Result::ok).take(SMALL_WRITES).count();
+    assert_eq!(n_answered, SMALL_WRITES, "the process writes");
+    writer.kill().and_then(|()| writer.wait()).expect("the process ends");
+}
+
+/// Writes channels, one after the other, and prints a line for each.
+fn write_until_killed(folder: &Path) {
+    let store = open(folder);
+    for round in 0.. {
+        let channel = channel(round as u32 % CHANNELS + 1, round);
+        store.write_blocking(move |write| write.put(&channel)).expect("the write is committed");
+        println!("{round}");
+    }
+}
+
+/// Writes this many records, and prints and records memory and disk after each tenth of them.
+fn many_writes(n: usize) {
+    let folder = tempfile::tempdir().expect("a folder");
+    let store = open(folder.path());
+    let n_commits = n.div_ceil(RECORDS_PER_COMMIT).max(10);
+    let mut rows = Vec::new();
+    let (mut memory_max, mut disk_max) = (0.0_f64, 0.0_f64);
+    let started = Instant::now();
+    for commit in 1..=n_commits {
+        let first = commit * RECORDS_PER_COMMIT;
+        let channels: Vec<_> =
+            (first..first + RECORDS_PER_COMMIT).map(|at| channel(at as u32 % CHANNELS + 1, at)).collect();
+        store
+            .write_blocking(move |write| channels.iter().try_for_each(|it| write.put(it)))
+            .expect("the write is committed");
+        if commit % 100 == 0 || commit == n_commits {
+            memory_max = memory_max.max(resident_bytes() / MIB);
+            disk_max = disk_max.max(store.statistics().disk_bytes as f64 / MIB);
+        }
+        if commit % (n_commits / 10) == 0 {
+            let row = json!({
+                "writes": commit * RECORDS_PER_COMMIT,
+                "seconds": started.elapsed().as_secs_f64(),
+                "memory_max_mib": std::mem::take(&mut memory_max),
+                "disk_max_mib": std::mem::take(&mut disk_max),
+                "compactions": store.statistics().n_compactions,
+            });
+            println!("{row}");
+            rows.push(row);
+        }
+    }
+    let live_mib = store.statistics().live_bytes as f64 / MIB;
+    support::record("store-writes", json!({ "live_mib": live_mib, "rows": rows }));
 }
 
 /// Stores channels in both databases.

@@ -76,6 +76,7 @@ impl DataFolder {
         pending.discard().map_err(unusable)?;
         storage::seed(&store)?;
         storage::link_logos(&store)?;
+        storage::drop_unused_stream_ids(&store)?;
         self.remove_leftovers(&store)?;
         Ok(store)
     }

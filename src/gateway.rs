@@ -108,6 +108,7 @@ impl Gateway {
             (config.api_listen.with_port(api_addr), config.player_listen.with_port(player_addr));
         let config = Config { api_listen, player_listen, ..config };
 
+        store.set_disk_timeout(config.limits.disk_timeout);
         let models = runtimes.work.spawn_blocking(move || Models::of(store));
         let models = models.await.map_err(|_| StartError::Runtime)?.map_err(StartError::Store)?;
         let system = start_system(&config, &models, &runtimes, [api_addr, player_addr].into()).await?;

@@ -133,6 +133,21 @@ impl Reading {
             statistics.n_set_aside as u64,
         )?;
         page.gauge(
+            "store_hanging_seconds",
+            "Time for which the present operation of the disk has not returned, if it hangs",
+            statistics.hanging_for.as_secs(),
+        )?;
+        page.gauge(
+            "store_compacting",
+            "1 while the database is copied to a new one without overwritten records",
+            statistics.is_compacting.into(),
+        )?;
+        page.counter(
+            "store_compactions",
+            "Times the database was replaced by such a copy since the start",
+            statistics.n_compactions,
+        )?;
+        page.gauge(
             "store_last_commit_age_seconds",
             "Time since the last change was stored, or since the start",
             statistics.last_commit_age.as_secs(),

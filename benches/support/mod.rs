@@ -12,13 +12,15 @@ pub(crate) fn percentile(values: &mut [f64], p: f64) -> f64 {
     values.get(at).copied().unwrap_or(f64::NAN)
 }
 
-/// Writes a baseline with the information that is needed to repeat it.
+/// Writes a baseline with the information that is needed to repeat it. The name is that of the bench; what follows a `-`
+/// tells several baselines of one bench apart.
 pub(crate) fn record(name: &str, results: Value) {
     let text_of = |program: &str, arguments: &[&str]| {
         let output = Command::new(program).args(arguments).output().ok()?;
         Some(String::from_utf8_lossy(&output.stdout).trim().to_owned())
     };
     let arguments: Vec<String> = std::env::args().skip(1).filter(|argument| argument != "--bench").collect();
+    let bench = name.split('-').next().unwrap_or(name);
     let kernel = text_of("uname", &["-r"]).unwrap_or_default();
     let date = text_of("date", &["+%F"]).unwrap_or_default();
     let cpu_info = std::fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
@@ -30,7 +32,7 @@ pub(crate) fn record(name: &str, results: Value) {
     let root = room.ancestors().find(|it| it.join("benches/baselines").is_dir()).unwrap_or(&room);
     let folder = root.join(format!("benches/baselines/{date}-{cores}-cores"));
     let report = json!({
-        "command": format!("cargo bench --bench {name} -- {}", arguments.join(" ")),
+        "command": format!("cargo bench --bench {bench} -- {}", arguments.join(" ")),
         "commit": text_of("git", &["rev-parse", "--short", "HEAD"]),
         "cpu": cpu,
         "cores": cores,

@@ -353,6 +353,10 @@ pub struct RefreshRecord {
     /// imported before this was recorded.
     #[serde(default)]
     pub origin: Option<Distance>,
+    /// What identified the streams when their ids were last recorded in [`stream_ids`](crate::stream_ids). `None` before
+    /// the first time.
+    #[serde(default)]
+    pub ids_recorded_by: Option<StreamIdentity>,
     /// Hash of the last accepted playlist and of the account settings that were applied to it.
     #[serde(default)]
     pub digest: Option<[u8; 32]>,
@@ -383,6 +387,7 @@ impl RefreshRecord {
             baseline_at: None,
             sizes: Vec::new(),
             origin: None,
+            ids_recorded_by: None,
             digest: None,
         }
     }

@@ -7,7 +7,7 @@
 //! The records know no file format; [`playlist`] converts between both. In reading order:
 //!
 //! 1. Records: a [`channel`] has [`stream`]s; a stream is an address ([`source_url`]) of an [`account`]; a
-//!    [`stream_profile`] determines its delivery; a [`user_agent`] names a program to providers; a [`group`] sorts
+//!    [`stream_ids`] records to which stream an id belongs; a [`stream_profile`] determines its delivery; a [`user_agent`] names a program to providers; a [`group`] sorts
 //!    channels, and a [`logo`] is their picture; a [`lineup`] selects those that a [`user`] may watch, and a [`user_group`] sorts users; a [`secret`]
 //!    prints without its value. [`ids`] has their ids, [`settings`] those of the operator, [`setting`] the record of a
 //!    setting that admins change, [`core_settings`] its meaning, and [`backup_schedule`] and [`tuner`]
@@ -18,7 +18,7 @@
 //! 4. Notifications: an [`event`], with its [`time`]. Changes by admins are recorded as entries of the [`audit`], and
 //!    those of many records at once can be taken back: [`undo`].
 //! 5. Playlists: [`playlist`], and the same from a [`panel`]. Search and replace for admins: a [`pattern`].
-//! 6. Records of another service: [`import_from`].
+//! 6. Records of another service: [`import_from`]. The client behind proxies: [`forwarded`].
 
 pub mod account;
 pub mod account_group;
@@ -31,6 +31,7 @@ pub mod core_settings;
 pub mod egress;
 pub mod event;
 pub mod ffmpeg;
+pub mod forwarded;
 pub mod group;
 pub mod health;
 pub mod ids;
@@ -50,6 +51,7 @@ pub mod setting;
 pub mod settings;
 pub mod source_url;
 pub mod stream;
+pub mod stream_ids;
 pub mod stream_profile;
 pub mod streams;
 pub mod time;

@@ -34,7 +34,7 @@ Configuration:
   Table [log]:             level format
   Table [limits]:          connections_max connections_per_address_max anonymous_viewers_max
                            header_timeout drain_timeout body_bytes_max body_timeout
-                           playlist_bytes_max playlist_timeout
+                           playlist_bytes_max playlist_timeout disk_timeout
   Table [network_access.CLASS] for ui, streams, xc_api, m3u_epg, tuner and metrics:
                            connect anonymous
   Table [auth]:            failure_delay_max remember_login

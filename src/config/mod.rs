@@ -75,7 +75,7 @@ pub struct Log {
     pub format: LogFormat,
 }
 
-/// Limits of the HTTP server and of playlist downloads. For numbers of connections, `0` means no limit.
+/// Limits of the HTTP server, of playlist downloads and of the disk. For numbers of connections, `0` means no limit.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Limits {
@@ -101,6 +101,9 @@ pub struct Limits {
     /// Time limit for downloading a whole playlist.
     #[serde(with = "seconds")]
     pub playlist_timeout: Duration,
+    /// Time after which an operation of the disk of the store counts as hanging, and writes are refused until it returns.
+    #[serde(with = "seconds")]
+    pub disk_timeout: Duration,
 }
 
 /// Limits of logins.
@@ -167,6 +170,7 @@ impl Default for Limits {
             body_timeout: Duration::from_secs(30),
             playlist_bytes_max: 512 << 20,
             playlist_timeout: Duration::from_secs(120),
+            disk_timeout: Duration::from_secs(10),
         }
     }
 }
@@ -189,6 +193,7 @@ impl Config {
             ("limits.header_timeout", limits.header_timeout),
             ("limits.body_timeout", limits.body_timeout),
             ("limits.playlist_timeout", limits.playlist_timeout),
+            ("limits.disk_timeout", limits.disk_timeout),
         ] {
             if time.is_zero() {
                 return Err(wrong(key, "must be more than 0 seconds"));

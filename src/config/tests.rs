@@ -91,6 +91,7 @@ fn invalid_values_are_rejected_before_a_port_is_bound() {
         ("limits.body_timeout", "0"),
         ("limits.body_bytes_max", "0"),
         ("limits.playlist_timeout", "0"),
+        ("limits.disk_timeout", "0"),
         ("limits.playlist_bytes_max", "0"),
         ("log.level", "loud=very"),
         ("log.level", "nonsense"),

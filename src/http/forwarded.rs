@@ -1,13 +1,10 @@
-//! The headers in which proxies name the client that they forward for.
-//!
-//! Every proxy appends the address that it accepted the request from. A client can send such headers itself, so only
-//! what trusted proxies appended counts: the list is read from the right, up to the first address that is not one of
-//! a trusted proxy.
+//! The headers in which proxies name the client that they forward for; [`domain::forwarded`] reads them.
 
 use std::net::IpAddr;
 
-use http::HeaderMap;
+use domain::forwarded::ForwardedHeader;
 use http::header::{FORWARDED, HeaderName, VIA};
+use http::{HeaderMap, HeaderValue};
 
 const X_FORWARDED_FOR: HeaderName = HeaderName::from_static("x-forwarded-for");
 /// Start of the names of many such headers: `-For`, `-Host`, `-Proto`, `-Port`, `-Server` and others.
@@ -39,62 +36,19 @@ pub(super) fn is_forwarded(headers: &HeaderMap) -> bool {
 /// Returns `None` if an address that counts is missing or malformed. If both headers are present they must agree,
 /// because a proxy that writes one of them passes on the other as the client sent it.
 pub(super) fn client(headers: &HeaderMap, is_trusted: impl Fn(IpAddr) -> bool) -> Option<IpAddr> {
-    let of = |name: HeaderName, address: fn(&str) -> Option<IpAddr>| {
-        headers.contains_key(&name).then(|| rightmost(headers, &name, address, &is_trusted))
+    let of = |name: HeaderName, header: ForwardedHeader| {
+        let lines = || headers.get_all(&name).iter().map(HeaderValue::as_bytes);
+        headers.contains_key(&name).then(|| header.client(lines(), &is_trusted))
     };
-    match (of(X_FORWARDED_FOR, address), of(FORWARDED, address_of_element)) {
+    match (of(X_FORWARDED_FOR, ForwardedHeader::XForwardedFor), of(FORWARDED, ForwardedHeader::Forwarded)) {
         (Some(one), None) | (None, Some(one)) => one,
         (Some(one), Some(other)) => one.filter(|it| other == Some(*it)),
         (None, None) => None,
     }
 }
 
-fn rightmost(
-    headers: &HeaderMap,
-    name: &HeaderName,
-    address: fn(&str) -> Option<IpAddr>,
-    is_trusted: impl Fn(IpAddr) -> bool,
-) -> Option<IpAddr> {
-    let mut found = None;
-    for line in headers.get_all(name).iter().rev() {
-        // A quoted comma would be split too. What is left of the first untrusted element cannot shift the elements of
-        // trusted proxies in this way, whatever quotes a client sends.
-        for element in line.to_str().ok()?.rsplit(',') {
-            let address = address(element.trim())?;
-            found = Some(address);
-            if !is_trusted(address) {
-                return found;
-            }
-        }
-    }
-    found
-}
-
-/// Parses an element of `Forwarded`, such as `for="[2001:db8::1]:4711";proto=https`.
-fn address_of_element(element: &str) -> Option<IpAddr> {
-    let mut clients = element.split(';').filter_map(|pair| {
-        let (name, value) = pair.split_once('=')?;
-        name.trim().eq_ignore_ascii_case("for").then(|| value.trim())
-    });
-    let client = clients.next()?;
-    clients.next().is_none().then(|| address(client))?
-}
-
-/// Parses an address with an optional port, in the forms that proxies write.
-fn address(text: &str) -> Option<IpAddr> {
-    let text = text.strip_prefix('"').and_then(|it| it.strip_suffix('"')).unwrap_or(text);
-    let host = match text.strip_prefix('[') {
-        Some(rest) => rest.split_once(']')?.0,
-        // A single colon separates the port of an IPv4 address.
-        None => text.split_once(':').filter(|it| !it.1.contains(':')).map_or(text, |it| it.0),
-    };
-    host.parse().ok().map(|it: IpAddr| it.to_canonical())
-}
-
 #[cfg(test)]
 mod tests {
-    use http::HeaderValue;
-
     use super::*;
 
     fn headers(lines: &[(&'static str, &'static str)]) -> HeaderMap {

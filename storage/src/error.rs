@@ -101,6 +101,8 @@ pub enum Fault {
     ReadOnly,
     /// Input/output error.
     Device,
+    /// An operation did not return within a limit.
+    Hanging,
     /// Anything else, such as a defect of sled.
     Other,
 }
@@ -133,6 +135,7 @@ impl Fault {
             Self::Denied => Some("the rights to the data folder are missing"),
             Self::ReadOnly => Some("the file system is read-only"),
             Self::Device => Some("the disk reported an input/output error"),
+            Self::Hanging => Some("the disk hangs"),
             Self::Other => None,
         }
     }
@@ -163,6 +166,7 @@ impl StopReason {
             Fault::Denied => "give the gateway's user write access to the data folder",
             Fault::ReadOnly => "mount the file system with write access",
             Fault::Device => "check the disk and its cable",
+            Fault::Hanging => "check the disk and its cable, or the connection of a network storage",
             Fault::Other => "see the log",
         }
     }

@@ -1,5 +1,6 @@
 //! Functions for the fuzz targets; exist in fuzzing builds only.
 
+pub use crate::backup::write_members;
 use crate::engine::block::Block;
 use crate::engine::value::{DiskKey, Value};
 use crate::record::{Record, encode};

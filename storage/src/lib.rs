@@ -24,12 +24,17 @@ mod record;
 pub mod records;
 mod recovery;
 mod store;
+#[cfg(feature = "testing")]
+pub mod testing;
 mod write;
 
 pub use self::changes::{Change, ChangeMessage, ChangedIds, Changes, CollectionChange};
 pub use self::error::{Error, Fault, Result, StopReason};
 pub use self::models::stream_index::{NotReady, StreamIndex};
-pub use self::models::{Models, link_logo, link_logos, seed, store_catalogue};
+pub use self::models::{
+    LostStreamIds, Models, StreamIdChanges, drop_unused_stream_ids, link_logo, link_logos, seed,
+    store_catalogue,
+};
 pub use self::read::collection::Collection;
 pub use self::read::table::Table;
 pub use self::read::view::{Reader, View};

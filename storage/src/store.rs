@@ -4,6 +4,7 @@ use std::fs::{self, File};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use parking_lot::{Mutex, RwLock};
@@ -14,6 +15,7 @@ use crate::changes::{BACKLOG, Change, Changes};
 use crate::engine::block_cache::BlockCache;
 use crate::engine::commit_file::{CommitFile, CommitMark};
 use crate::engine::disk::{Disk, SLICE_WEIGHT_MAX};
+use crate::engine::disk_watch::DiskWatch;
 use crate::engine::folder::{database_folder, database_folders, lock, remove_folder};
 use crate::engine::shared::Shared;
 use crate::engine::state::{Directory, State};
@@ -55,8 +57,14 @@ pub struct StoreStatistics {
     pub cache_bytes: usize,
     /// Number of damaged records and blocks that were set aside; see [`Store::set_aside`].
     pub n_set_aside: usize,
+    /// Whether the database is being copied to a new one that contains the current records only.
+    pub is_compacting: bool,
+    /// Number of such copies since the store was opened.
+    pub n_compactions: u64,
     /// Time since the last commit became durable, or since the store was opened.
     pub last_commit_age: Duration,
+    /// Time for which the present operation of the disk has taken, if it hangs; zero otherwise.
+    pub hanging_for: Duration,
 }
 
 impl StoreStatistics {
@@ -123,19 +131,25 @@ impl Store {
             mark = opened.1;
             opened.0
         };
+        let stop = watch::channel(None).0;
+        let disk_watch = DiskWatch::new(stop.clone());
         let directories = schema.record_types.iter().map(|it| Directory::new(it.kind)).collect();
         let shared = Arc::new(Shared {
             folder: folder.to_owned(),
             schema,
             format: formats.now,
             state: RwLock::new(State { directories, commit: 0, set_aside: Vec::new() }),
-            disk: RwLock::new(Arc::new(disk)),
+            disk: RwLock::new(Arc::new(disk.watched_by(&disk_watch))),
             vault,
             cache: Mutex::new(BlockCache::default()),
             changes: broadcast::channel(BACKLOG).0,
             n_scans: 0.into(),
+            is_compacting: false.into(),
+            n_compactions: 0.into(),
             kept: Mutex::default(),
-            stop: watch::channel(None).0,
+            disk_watch,
+            last_statistics: Mutex::default(),
+            stop,
             committed_at: Mutex::new(Instant::now()),
             _lock: lock,
         });
@@ -145,7 +159,16 @@ impl Store {
         } else {
             writer.load(&mark)?;
         }
-        Ok(Self { shared, writer: WriterHandle::start(writer, temporary)? })
+        let store = Self { shared, writer: WriterHandle::start(writer, temporary)? };
+        store.statistics();
+        Ok(store)
+    }
+
+    /// Sets the time after which an operation of the disk counts as hanging; 10 s before that. Then
+    /// [`Store::stop_reason`] says so, and those who wait for a write get an error, until the operation returns. A write
+    /// that had not begun by then is not made.
+    pub fn set_disk_timeout(&self, limit: Duration) {
+        self.shared.disk_watch.set_limit(limit);
     }
 
     /// Returns typed access to the records of one type.
@@ -248,7 +271,18 @@ impl Store {
         self.writer.request(Job::Compact)
     }
 
+    /// Returns the present figures. While the disk hangs, those are the last ones from before, because the locks may be
+    /// held and the folder may not be readable.
     pub fn statistics(&self) -> StoreStatistics {
+        let hanging_for = self.shared.disk_watch.hanging_for();
+        let mut last = self.shared.last_statistics.lock();
+        if let (Some(hanging_for), Some(last)) = (hanging_for, *last) {
+            return StoreStatistics { hanging_for, ..last };
+        }
+        *last.insert(self.present_statistics())
+    }
+
+    fn present_statistics(&self) -> StoreStatistics {
         let disk = self.shared.disk();
         let (n_slices, slice_weight_max) = disk.slices();
         let (version, live_bytes, n_set_aside) = {
@@ -263,7 +297,10 @@ impl Store {
             disk_bytes: disk.bytes(),
             cache_bytes: self.shared.cache.lock().bytes(),
             n_set_aside,
+            is_compacting: self.shared.is_compacting.load(Ordering::Relaxed),
+            n_compactions: self.shared.n_compactions.load(Ordering::Relaxed),
             last_commit_age: self.shared.committed_at.lock().elapsed(),
+            hanging_for: Duration::ZERO,
         }
     }
 

@@ -1,39 +1,17 @@
 //! A full disk: everybody who has to know learns it, playback goes on, and so do writes once there is room.
 
-use std::path::PathBuf;
-use std::process::Command;
-
 use serde_json::json;
 
 use crate::support::api::{ADMIN, Api, PASSWORD};
 use crate::support::client::{Request, fetch};
 use crate::support::gateway::{Setup, TestGateway};
 use crate::support::signal::Picture;
+use crate::support::small_disk::SmallDisk;
 use crate::support::until_async;
 use crate::support::upstream::Provider;
 use crate::support::websocket::WebSocketClient;
 
 const NEWS: &str = "/live/anna/news.ts";
-
-/// A small file system of its own.
-struct SmallDisk(PathBuf);
-
-impl SmallDisk {
-    fn new(mib: u32) -> Self {
-        let folder = tempfile::tempdir().unwrap().keep();
-        let size = format!("size={mib}m");
-        let mount = Command::new("mount").args(["-t", "tmpfs", "-o", &size, "tmpfs"]).arg(&folder).status();
-        assert!(mount.unwrap().success(), "mounting a tmpfs needs root");
-        Self(folder)
-    }
-}
-
-impl Drop for SmallDisk {
-    fn drop(&mut self) {
-        drop(Command::new("umount").args(["-l"]).arg(&self.0).status());
-        drop(std::fs::remove_dir(&self.0));
-    }
-}
 
 async fn health(gateway: &TestGateway) -> (u16, String) {
     let answer = fetch(gateway.api, Request::get("/healthz")).await;
@@ -47,7 +25,7 @@ async fn a_full_disk_is_reported_everywhere_and_writes_go_on_once_there_is_room(
     let provider = Provider::start();
     provider.path(NEWS).plays(Picture::new("news"));
     let list = provider.playlist(&[("news", "News", NEWS)]);
-    let gateway = Setup::new().list(&list).folder(&disk.0).start().await;
+    let gateway = Setup::new().list(&list).folder(disk.path()).start().await;
     let admin = Api::first_admin(&gateway).await;
     let player = gateway.watch("News").await;
     player.sees("news").await;
@@ -58,8 +36,7 @@ async fn a_full_disk_is_reported_everywhere_and_writes_go_on_once_there_is_room(
     assert_eq!(gateway.metrics().await["headwater_store_writable"], 1.0);
     assert_eq!(health(&gateway).await, (200, "ok\n".to_owned()));
 
-    let other_data = disk.0.join("other data");
-    std::fs::write(&other_data, vec![7; 36 << 20]).unwrap();
+    let other_data = disk.fill(36);
     let group = |name: &str| json!({ "name": name });
     let refused = admin.post("/api/channels/groups/", group("one")).await;
     assert_eq!(refused.status, 503, "{}", refused.body);

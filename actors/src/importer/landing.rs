@@ -5,15 +5,16 @@
 
 use std::sync::Arc;
 
-use domain::account::{Account, RefreshRecord};
+use domain::account::{Account, RefreshRecord, StreamIdentity};
 use domain::channel::Channel;
 use domain::egress::Distance;
 use domain::ids::{AccountId, StreamId};
 use domain::playlist::delta::{
     EntryChange, KnownStreams, MatchedEntry, MissingAction, MissingStream, StalePolicy,
 };
-use domain::stream::Stream;
-use storage::{BulkWrite, Store, Table, View, Write};
+use domain::stream::{Stream, StreamProperties};
+use domain::stream_ids::StreamKey;
+use storage::{BulkWrite, LostStreamIds, Store, StreamIdChanges, Table, View, Write};
 
 use super::compare::{Compared, is_used};
 use super::error::ImportError;
@@ -27,12 +28,60 @@ const REPORT_PERIOD: usize = 1_000;
 /// The records that are written together with the streams.
 struct AccountRecords {
     account: Arc<Account>,
+    ids: LastingIds,
     groups: GroupChanges,
     imported: ImportSummary,
     is_confirmed: bool,
     origin: Option<Distance>,
     now: i64,
     vanishing: StalePolicy,
+}
+
+/// Records which stream has which id, and gives damaged streams their ids back.
+struct LastingIds {
+    account: AccountId,
+    identity: StreamIdentity,
+    lost: LostStreamIds,
+    changes: StreamIdChanges,
+}
+
+impl LastingIds {
+    /// Notes all stored streams if they are not recorded under their present identity.
+    fn of(job: &Job) -> Result<Self, ImportError> {
+        let (store, account) = (&job.models.store, job.account.id);
+        let mut ids = Self {
+            account,
+            identity: job.account.identity_in_force(),
+            lost: LostStreamIds::of(store, account)?,
+            changes: StreamIdChanges::default(),
+        };
+        let recorded_by = job.models.refreshes.load().get(account.0).and_then(|it| it.ids_recorded_by);
+        if recorded_by != Some(ids.identity) {
+            let note = |stream: Stream| ids.changes.set(stream.id, Some(ids.key(&stream.provider)));
+            store.collection::<Stream>().for_each_of(u64::from(account.0), note)?;
+        }
+        Ok(ids)
+    }
+
+    fn key(&self, properties: &StreamProperties) -> StreamKey {
+        StreamKey::of(self.account, self.identity, properties)
+    }
+
+    /// Returns the id of a stream that is not stored: the one that it had, or a new one.
+    fn assign<E>(
+        &mut self,
+        properties: &StreamProperties,
+        new_id: impl FnOnce() -> Result<u32, E>,
+    ) -> Result<StreamId, E> {
+        let key = self.key(properties);
+        let id = self.lost.take(key).map_or_else(|| new_id().map(StreamId), Ok)?;
+        self.changes.set(id, Some(key));
+        Ok(id)
+    }
+
+    fn removed(&mut self, id: StreamId) {
+        self.changes.set(id, None);
+    }
 }
 
 /// The outcome of a write.
@@ -54,8 +103,9 @@ pub(super) fn land(
     job.check_stop()?;
     let is_same = compared.is_same();
     let Compared { known, mut selection, few, gone, groups, vanishing, channels, fingerprint, .. } = compared;
-    let records = AccountRecords {
+    let mut records = AccountRecords {
         account: job.account.clone(),
+        ids: LastingIds::of(job)?,
         groups,
         imported: imported.clone(),
         is_confirmed: job.options.confirm,
@@ -71,7 +121,7 @@ pub(super) fn land(
     if let Some(taken) = few {
         let channels = job.models.channels.clone();
         store.write_blocking(move |write| {
-            put_few(write, &records.account, taken, &gone, vanishing, &channels)?;
+            put_few(write, &mut records.ids, taken, &gone, vanishing, &channels)?;
             records.put(write)
         })?;
         return Ok(Landing::Done(Box::new(selection)));
@@ -90,15 +140,16 @@ pub(super) fn land(
     let mut known = known;
     known.rewind();
     selection.rewind();
-    put_all(job, list, (&mut known, &mut selection), &gone, vanishing, &mut bulk)?;
+    put_all(job, list, (&mut known, &mut selection, &mut records.ids), &gone, vanishing, &mut bulk)?;
     let removed: Vec<MissingStream> =
         gone.into_iter().filter(|it| it.action == MissingAction::Remove).collect();
+    removed.iter().for_each(|it| records.ids.removed(it.id));
     let (before, view, channels_then) = (store.clone(), job.models.channels.clone(), channels);
     bulk.commit(move |write, touched| {
-        merge(write, &before, records.account.id, touched, records.now, vanishing)?;
+        merge(write, &before, &mut records.ids, touched, vanishing)?;
         let channels = view.load();
         if !Arc::ptr_eq(&channels, &channels_then) {
-            keep_used(write, &before, &channels, &removed, vanishing)?;
+            keep_used(write, &before, &mut records.ids, &channels, &removed, vanishing)?;
         }
         records.put(write)
     })?;
@@ -123,6 +174,8 @@ impl AccountRecords {
         write.mark_complete::<Stream>(u64::from(id.0));
         let mut refresh = write.get::<RefreshRecord>(id.0)?.unwrap_or_else(|| RefreshRecord::new(id));
         refresh.accept(self.imported.n_entries, self.is_confirmed, self.now);
+        refresh.ids_recorded_by = Some(self.ids.identity);
+        self.ids.changes.put(write)?;
         (refresh.message, refresh.origin) = (self.imported.sentence(), self.origin);
         write.put(&refresh)?;
         Ok(())
@@ -132,7 +185,7 @@ impl AccountRecords {
 /// Writes a few changed streams, each based on its current record.
 fn put_few(
     write: &mut Write<'_>,
-    account: &Account,
+    ids: &mut LastingIds,
     taken: Vec<MatchedEntry>,
     gone: &[MissingStream],
     vanishing: StalePolicy,
@@ -141,13 +194,13 @@ fn put_few(
     for taken in taken {
         match taken.change {
             EntryChange::New => {
-                let id = StreamId(write.next_id::<Stream>()?);
+                let id = ids.assign(&taken.properties, || write.next_id::<Stream>())?;
                 let new = taken.into_stream(vanishing.now, || Ok::<_, ImportError>(id), |_| Ok(None))?;
                 write.put(&new)?;
             }
             EntryChange::Changed(id) | EntryChange::Unchanged(id) => {
                 // A stream that an admin deleted meanwhile is not created again by the older playlist.
-                if let Some(mut stream) = of_account(write.get(id.0)?, account.id)
+                if let Some(mut stream) = of_account(write.get(id.0)?, ids.account)
                     && stream.refreshed(taken.properties, taken.rule, taken.nth, vanishing.now)
                 {
                     write.put(&stream)?;
@@ -157,9 +210,10 @@ fn put_few(
     }
     let channels = channels.load();
     for it in gone.iter().filter(|it| it.action != MissingAction::KeepStale) {
-        match of_account(write.get::<Stream>(it.id.0)?, account.id) {
+        match of_account(write.get::<Stream>(it.id.0)?, ids.account) {
             None => {}
             Some(_) if it.action == MissingAction::Remove && !is_used(&channels, it.id) => {
+                ids.removed(it.id);
                 write.remove::<Stream>(it.id.0)?;
             }
             Some(mut stream) => {
@@ -179,7 +233,7 @@ fn of_account(stream: Option<Stream>, account: AccountId) -> Option<Stream> {
 fn put_all(
     job: &Job,
     list: &ReadList,
-    (known, selection): (&mut KnownStreams, &mut Selection),
+    (known, selection, ids): (&mut KnownStreams, &mut Selection, &mut LastingIds),
     gone: &[MissingStream],
     vanishing: StalePolicy,
     bulk: &mut BulkWrite<Stream>,
@@ -195,8 +249,11 @@ fn put_all(
             known.leave_out(&taken);
             return Ok(());
         }
-        let stream =
-            taken.into_stream(vanishing.now, || bulk.next_id().map(StreamId), |id| streams.get(id.0))?;
+        let id = match taken.change {
+            EntryChange::New => ids.assign(&taken.properties, || bulk.next_id())?,
+            EntryChange::Changed(id) | EntryChange::Unchanged(id) => id,
+        };
+        let stream = taken.into_stream(vanishing.now, || Ok(id), |id| streams.get(id.0))?;
         bulk.put(&stream)?;
         Ok::<_, ImportError>(())
     })?;
@@ -215,25 +272,30 @@ fn put_all(
 fn merge(
     write: &mut Write<'_>,
     before: &Store,
-    account: AccountId,
+    ids: &mut LastingIds,
     touched: &[u32],
-    now: i64,
     vanishing: StalePolicy,
 ) -> Result<(), ImportError> {
     // The bulk write is not visible yet: this reads the concurrent changes.
     let theirs = before.collection::<Stream>();
     for id in touched {
-        match (of_account(theirs.get(*id)?, account), write.get::<Stream>(*id)?) {
-            (None, Some(_)) => drop(write.remove::<Stream>(*id)?),
+        match (of_account(theirs.get(*id)?, ids.account), write.get::<Stream>(*id)?) {
+            (None, Some(_)) => {
+                ids.removed(StreamId(*id));
+                write.remove::<Stream>(*id)?;
+            }
             (Some(mut theirs), Some(ours)) => {
                 match ours.last_seen {
-                    None => drop(theirs.refreshed(ours.provider, ours.rule, ours.nth, now)),
+                    None => drop(theirs.refreshed(ours.provider, ours.rule, ours.nth, vanishing.now)),
                     Some(_) => theirs.mark_stale(ours.nth, vanishing),
                 }
                 write.put(&theirs)?;
             }
             // Created meanwhile, or changed by someone who therefore still needs it.
-            (Some(theirs), None) => write.put(&theirs)?,
+            (Some(theirs), None) => {
+                ids.changes.set(theirs.id, Some(ids.key(&theirs.provider)));
+                write.put(&theirs)?;
+            }
             (None, None) => {}
         }
     }
@@ -244,6 +306,7 @@ fn merge(
 fn keep_used(
     write: &mut Write<'_>,
     before: &Store,
+    ids: &mut LastingIds,
     channels: &Table<Channel>,
     removed: &[MissingStream],
     vanishing: StalePolicy,
@@ -252,6 +315,7 @@ fn keep_used(
     for it in removed.iter().filter(|it| is_used(channels, it.id)) {
         if let Some(mut stream) = streams.get(it.id.0)? {
             stream.mark_stale(it.nth, vanishing);
+            ids.changes.set(stream.id, Some(ids.key(&stream.provider)));
             write.put(&stream)?;
         }
     }

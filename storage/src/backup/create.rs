@@ -93,6 +93,27 @@ pub fn create_backup(
     Ok(manifest)
 }
 
+/// Writes an archive with these members and a valid authentication code, which a fuzzer cannot guess.
+#[cfg(fuzzing)]
+pub fn write_members(
+    manifest: Manifest,
+    members: &[(String, Vec<u8>)],
+    secret: &BackupSecret,
+    into: &mut File,
+) -> Result<(), BackupError> {
+    let (key, keys) = ArchiveKeys::new(secret)?;
+    let mut writer = ArchiveWriter::new(into, &keys, 0)?;
+    let text = serde_json::to_vec(&Manifest { key, ..manifest }).expect("a manifest can be encoded");
+    writer.add(MANIFEST, &text)?;
+    for (name, content) in members {
+        match name.ends_with(".sealed") {
+            true => writer.add_sealed(name, content)?,
+            false => writer.add(name, content)?,
+        }
+    }
+    writer.finish()
+}
+
 /// Writes the members of an archive.
 struct ArchiveWriter<'a> {
     tar: tar::Builder<GzEncoder<AuthenticatedWriter<'a>>>,

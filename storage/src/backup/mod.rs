@@ -28,6 +28,8 @@ mod trailer;
 use std::io;
 
 pub use self::archive::{Archive, UnlockedArchive};
+#[cfg(fuzzing)]
+pub use self::create::write_members;
 pub use self::create::{BackupFile, create_backup};
 pub use self::keys::BackupSecret;
 pub use self::manifest::{CollectionManifest, KeyKind, Manifest};

@@ -12,11 +12,13 @@ use std::fs::{self, File};
 use std::ops::Deref;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::time::Duration;
 
 use parking_lot::Mutex;
 
+use crate::engine::disk_watch::DiskWatch;
 use crate::engine::pieces::{is_head, join, number_of_pieces, parse_piece_key, piece_key, split};
 use crate::engine::value::{PIECE_LETTER, Value};
 use crate::error::{Error, Result};
@@ -91,6 +93,8 @@ pub(crate) struct Disk {
     unsynced_bytes: AtomicU64,
     /// Number of pieces by the key of the value they belong to.
     pieces: Mutex<HashMap<Vec<u8>, u16>>,
+    /// Is told when a write begins and ends.
+    watch: Option<Arc<DiskWatch>>,
     /// Keys that were put or removed since a compaction began.
     journal: Mutex<Option<BTreeSet<Vec<u8>>>>,
     /// The last field, because sled has to close its files first.
@@ -192,12 +196,19 @@ impl Disk {
             written_bytes: AtomicU64::new(0),
             unsynced_bytes: AtomicU64::new(0),
             pieces: Mutex::new(HashMap::new()),
+            watch: None,
             journal: Mutex::new(None),
             cleanup: Cleanup { folder: folder.to_owned(), is_replaced: AtomicBool::new(false) },
         };
         disk.count_pieces()
             .map_err(|error| if error.is_of_system() { error } else { damaged(error.to_string()) })?;
         Ok(disk)
+    }
+
+    /// Lets the writes of this database be watched.
+    pub(crate) fn watched_by(mut self, watch: &Arc<DiskWatch>) -> Self {
+        self.watch = Some(Arc::clone(watch));
+        self
     }
 
     /// Counts the pieces of all long values, so that those of a replaced value can be removed.
@@ -277,12 +288,12 @@ impl Disk {
             }
         }
         drop(pieces);
-        self.noted(self.guarded("write the database", || self.db.apply_batch(batch)))
+        self.write("write the database", || self.db.apply_batch(batch))
     }
 
     /// Hands the applied slices to the operating system: they survive a crash of this process, not a power failure.
     pub(crate) fn flush(&self) -> Result<()> {
-        self.noted(self.guarded("flush the database", || self.db.flush().map(drop)))?;
+        self.write("flush the database", || self.db.flush().map(drop))?;
         match self.unsynced_bytes.load(Ordering::Relaxed) {
             ..UNSYNCED_MAX => Ok(()),
             _ => self.sync_file(),
@@ -291,13 +302,13 @@ impl Disk {
 
     /// Returns once all applied slices are durable.
     pub(crate) fn sync(&self) -> Result<()> {
-        self.noted(self.guarded("flush the database", || self.db.flush().map(drop)))?;
+        self.write("flush the database", || self.db.flush().map(drop))?;
         self.sync_file()
     }
 
     fn sync_file(&self) -> Result<()> {
         self.unsynced_bytes.store(0, Ordering::Relaxed);
-        self.noted(self.file.sync_data().map_err(|error| Error::disk("sync the database", error)))
+        self.write("sync the database", || Ok(self.file.sync_data()?))
     }
 
     /// Lists all keys with this prefix and their values, in the order of keys and without pieces. Ends after the first
@@ -376,8 +387,10 @@ impl Disk {
         (self.n_slices.load(Ordering::Relaxed), self.weight_max.load(Ordering::Relaxed))
     }
 
-    /// Notes that a write failed.
-    fn noted(&self, done: Result<()>) -> Result<()> {
+    /// Runs a write, and notes whether it failed.
+    fn write(&self, what: &'static str, work: impl FnOnce() -> sled::Result<()>) -> Result<()> {
+        let _operation = self.watch.as_ref().map(|it| it.begin());
+        let done = self.guarded(what, work);
         if done.is_err() {
             self.db.has_failed.store(true, Ordering::SeqCst);
         }

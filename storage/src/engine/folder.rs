@@ -67,6 +67,15 @@ pub(crate) fn copy_database(from: &Path, to: &Path) -> Result<()> {
     })
 }
 
+/// Copies a database to this folder and opens the copy, which is removed when it is dropped unless it is
+/// [kept](Disk::keep).
+pub(crate) fn open_copy(from: &Path, to: &Path) -> Result<Disk> {
+    copy_database(from, to)?;
+    let copy = Disk::open(to).inspect_err(|_| drop(remove_folder(to)))?;
+    copy.remove_with_last_reader();
+    Ok(copy)
+}
+
 /// Copies a folder with everything in it, for its owner only.
 fn copy_folder(from: &Path, to: &Path) -> std::io::Result<()> {
     fs::DirBuilder::new().mode(0o700).create(to)?;

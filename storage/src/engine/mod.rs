@@ -5,6 +5,7 @@ pub(crate) mod block;
 pub(crate) mod block_cache;
 pub(crate) mod commit_file;
 pub(crate) mod disk;
+pub(crate) mod disk_watch;
 pub(crate) mod folder;
 pub(crate) mod kept_values;
 pub(crate) mod pieces;

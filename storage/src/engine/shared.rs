@@ -3,7 +3,7 @@
 use std::fs::File;
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 
 use parking_lot::{Mutex, RwLock};
 use tokio::sync::{broadcast, watch};
@@ -14,12 +14,14 @@ use crate::engine::block::Block;
 use crate::engine::block_cache::BlockCache;
 use crate::engine::commit_file::CommitMark;
 use crate::engine::disk::Disk;
+use crate::engine::disk_watch::DiskWatch;
 use crate::engine::kept_values::KeptValues;
 use crate::engine::state::{State, record_counts, value_sums};
 use crate::engine::value::{DiskKey, Location, Value};
 use crate::engine::vault::Vault;
 use crate::error::{Error, Result, StopReason};
 use crate::record::{RecordType, Schema};
+use crate::store::StoreStatistics;
 
 pub(crate) struct Shared {
     pub(crate) folder: PathBuf,
@@ -35,8 +37,16 @@ pub(crate) struct Shared {
     pub(crate) changes: broadcast::Sender<Arc<Change>>,
     /// Number of readers that scan a whole partition. Replaced values are not swept while there are any.
     pub(crate) n_scans: AtomicUsize,
+    /// Whether the database is being copied to a new one.
+    pub(crate) is_compacting: AtomicBool,
+    /// Number of databases that replaced a larger one since the store was opened.
+    pub(crate) n_compactions: AtomicU64,
     /// Values that commits have replaced since the snapshot, while there is one.
     pub(crate) kept: Mutex<Option<KeptValues>>,
+    /// Notices a disk that hangs.
+    pub(crate) disk_watch: Arc<DiskWatch>,
+    /// What [`Store::statistics`](crate::Store::statistics) returned last.
+    pub(crate) last_statistics: Mutex<Option<StoreStatistics>>,
     /// Reason why writes are refused.
     pub(crate) stop: watch::Sender<Option<StopReason>>,
     /// When the last commit became durable, or the store was opened.
@@ -138,6 +148,10 @@ impl Shared {
 
     pub(crate) fn missing(&self, type_number: usize, id: u32) -> Error {
         Error::DamagedRecord(format!("{} {id} is missing", self.record_type(type_number).name))
+    }
+
+    pub(crate) fn missing_block(&self, type_number: usize, block: u32) -> Error {
+        Error::DamagedRecord(format!("block {block} of {} is missing", self.record_type(type_number).name))
     }
 
     /// Keeps replaced values on the disk until the guard is dropped.

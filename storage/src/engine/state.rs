@@ -4,6 +4,7 @@
 //! index therefore never disagrees with its records, and takes no disk space.
 
 use std::collections::{BTreeMap, HashSet};
+use std::ops::RangeInclusive;
 
 use crate::engine::value::{DiskKey, Location};
 use crate::record::{CollectionKind, Key, Schema, fingerprint, hash};
@@ -34,6 +35,12 @@ impl Pairs {
 
     pub(crate) fn len(&self) -> usize {
         self.sorted.len()
+    }
+
+    /// Returns whether a pair has a first number in this range.
+    pub(crate) fn has_in(&self, firsts: &RangeInclusive<u32>) -> bool {
+        let start = self.sorted.partition_point(|it| it.0 < *firsts.start());
+        self.sorted.get(start).is_some_and(|it| firsts.contains(&it.0))
     }
 
     /// Returns the smallest and the largest first number.
@@ -170,6 +177,13 @@ pub(crate) struct State {
 }
 
 impl State {
+    /// Returns whether a damaged block of a collection was set aside, of an owner for which this returns true.
+    pub(crate) fn misses(&self, name: &str, is_owner: impl Fn(u64) -> bool) -> bool {
+        self.set_aside.iter().any(|it| {
+            matches!(it, DiskKey::Block { collection, owner, .. } if collection == name && is_owner(*owner))
+        })
+    }
+
     /// Size of all records on the disk, in bytes.
     pub(crate) fn live_bytes(&self) -> u64 {
         self.directories.iter().map(|it| it.live_bytes).sum()

@@ -1,6 +1,7 @@
 //! The gateway's own collections: its read models in memory, and the records that a new store starts with.
 
 mod follower;
+mod lasting_ids;
 mod link_logos;
 mod seed;
 pub(crate) mod stream_index;
@@ -20,6 +21,7 @@ use domain::user::User;
 use domain::user_agent::UserAgent;
 use domain::user_group::UserGroup;
 
+pub use self::lasting_ids::{LostStreamIds, StreamIdChanges, drop_unused_stream_ids};
 pub use self::link_logos::{link_logo, link_logos};
 pub use self::seed::{seed, store_catalogue};
 use crate::error::Result;

@@ -4,6 +4,7 @@
 //! records belong on a thread that may block.
 
 use std::marker::PhantomData;
+use std::ops::RangeInclusive;
 
 use crate::engine::shared::Shared;
 use crate::engine::state::pair_of;
@@ -118,6 +119,23 @@ impl<'a, T: Record> Collection<'a, T> {
         ids.extend(directory.partitions.values().flat_map(|it| it.ids.iter().map(|it| it.0)));
         ids.sort_unstable();
         ids
+    }
+
+    /// Returns whether damaged blocks of this owner were set aside, and nothing has replaced them yet.
+    pub fn is_incomplete(&self, owner: u64) -> bool {
+        self.shared.state.read().misses(T::COLLECTION, |it| it == owner)
+    }
+
+    /// Returns whether damaged blocks of any owner were set aside, and nothing has replaced them yet.
+    pub(crate) fn is_any_incomplete(&self) -> bool {
+        self.shared.state.read().misses(T::COLLECTION, |_| true)
+    }
+
+    /// Returns whether a record of a paged collection has an id in this range. Does not read the disk.
+    pub(crate) fn has_id_in(&self, ids: RangeInclusive<u32>) -> bool {
+        let state = self.shared.state.read();
+        let mut partitions = state.directories[self.type_number].partitions.values();
+        partitions.any(|it| it.ids.has_in(&ids))
     }
 
     /// Lists the owners of a paged collection that have records.

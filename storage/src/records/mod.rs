@@ -14,6 +14,7 @@ mod refresh;
 mod server_group;
 mod setting;
 mod stream;
+mod stream_ids;
 mod stream_profile;
 mod undo;
 mod user;
@@ -44,6 +45,7 @@ pub fn schema() -> Schema {
         .with::<domain::server_group::ServerGroup>()
         .with::<domain::setting::CoreSetting>()
         .with::<domain::stream::Stream>()
+        .with::<domain::stream_ids::StreamIdPage>()
         .with::<domain::stream_profile::StreamProfile>()
         .with::<domain::undo::UndoEntry>()
         .with::<domain::undo::UndoPart>()

@@ -9,7 +9,7 @@ use std::path::Path;
 
 use crate::engine::commit_file::{CommitFile, CommitMark};
 use crate::engine::disk::Disk;
-use crate::engine::folder::{checksum, copy_database, database_folder, remove_folder};
+use crate::engine::folder::{checksum, database_folder, open_copy};
 use crate::engine::vault::Vault;
 use crate::error::{Error, Result};
 use crate::recovery::migration::{Formats, migrate};
@@ -40,9 +40,6 @@ pub(crate) fn open_database(
         "checking the store on a copy, because it was not stopped properly, or was changed or updated"
     );
     let mark = CommitMark { generation: mark.generation + 1, closed: None, ..mark };
-    let copy = database_folder(folder, mark.generation);
-    copy_database(&database, &copy)?;
-    let disk = Disk::open(&copy).inspect_err(|_| drop(remove_folder(&copy)))?;
-    disk.remove_with_last_reader();
-    migrate(folder, disk, mark, vault, formats)
+    let copy = open_copy(&database, &database_folder(folder, mark.generation))?;
+    migrate(folder, copy, mark, vault, formats)
 }

@@ -6,8 +6,6 @@
 use std::marker::PhantomData;
 use std::sync::Arc;
 
-use tokio::sync::oneshot;
-
 use crate::engine::block::Block;
 use crate::engine::disk::{BLOCK_WEIGHT, SLICE_WEIGHT_MAX, Slice};
 use crate::engine::shared::Shared;
@@ -16,8 +14,8 @@ use crate::engine::value::Location;
 use crate::error::{Error, Result};
 use crate::record::{CollectionKind, Keys, Record, encode};
 use crate::write::Write;
-use crate::write::handle::{WriterHandle, answer_when_durable};
-use crate::write::writer::Job;
+use crate::write::handle::{Reply, WriterHandle};
+use crate::write::writer::{Job, StageFill};
 
 /// Number of ids reserved at a time.
 const RESERVED_IDS: u32 = 1000;
@@ -116,24 +114,16 @@ impl<T: Record> BulkWrite<T> {
         }
         self.partition.ids = Pairs::of(std::mem::take(&mut self.ids));
         self.partition.index = Pairs::of(std::mem::take(&mut self.index));
-        let (reply, answer) = oneshot::channel();
         let partition = Box::new(self.partition.clone());
         let stage = self.stage;
-        let job = Job::CommitStage {
-            stage,
-            partition,
-            fill: Box::new(move |write| match write {
-                Ok((write, changed)) => answer_when_durable(fill(write, changed), reply),
-                Err(error) => {
-                    drop(reply.send(Err(error.into())));
-                    None
-                }
-            }),
+        let job = |reply: Reply<R, E>| {
+            let fill: StageFill = Box::new(move |write| match write {
+                Ok((write, changed)) => reply.answer(|| fill(write, changed)),
+                Err(error) => reply.answer(|| Err(error.into())),
+            });
+            Job::CommitStage { stage, partition, fill }
         };
-        if !self.writer.submit(job) {
-            return Err(Error::Closed.into());
-        }
-        let done = answer.blocking_recv().unwrap_or_else(|_| Err(self.writer.unanswered().into()));
+        let done = self.writer.write_job_blocking(job);
         self.is_committed = done.is_ok();
         done
     }

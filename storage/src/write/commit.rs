@@ -9,7 +9,7 @@ use crate::changes::{Change, ChangedIds, CollectionChange, IDS_MAX};
 use crate::engine::disk::{SLICE_WEIGHT_MAX, Slice};
 use crate::engine::shared::Shared;
 use crate::engine::slice_writer::SliceWriter;
-use crate::engine::value::{DiskKey, Value};
+use crate::engine::value::{DiskKey, Location, Value};
 use crate::error::Result;
 use crate::write::memory_update::MemoryUpdate;
 use crate::write::overlay::Overlay;
@@ -33,7 +33,7 @@ impl Writer {
         Ok(())
     }
 
-    fn commit_now(&mut self, overlay: Overlay, stage: Option<u64>) -> Result<Change> {
+    fn commit_now(&mut self, mut overlay: Overlay, stage: Option<u64>) -> Result<Change> {
         let shared = Arc::clone(&self.shared);
         let disk = shared.disk();
         let collections = self.changed_collections(&overlay);
@@ -47,11 +47,9 @@ impl Writer {
         };
         let mut version = None;
         if stage.is_some() || overlay.weight() + n_replaced > SLICE_WEIGHT_MAX || is_heavy(&overlay) {
-            let number = match stage {
-                Some(number) => number,
-                None => self.stage_mark()?,
-            };
-            version = Some(number);
+            // Also beside the stage of a bulk write: large writes since that stage began have later versions, which must
+            // not become current again after a crash.
+            version = Some(self.stage_mark()?);
         }
         let mut writer = match version {
             Some(_) => SliceWriter::staged(&disk),
@@ -61,16 +59,20 @@ impl Writer {
         let commit = self.last;
         let mut update = MemoryUpdate::default();
         let mut last_slice = Slice::default();
+        if let Some(version) = version {
+            self.outdo_later_versions(&mut overlay, commit, version, &mut writer, &mut update)?;
+        }
         self.put_singles(&overlay, commit, version, &mut writer, &mut update)?;
-        self.replace_partitions(&overlay, commit, version, &mut writer, &mut last_slice, &mut update)?;
+        self.replace_partitions(&overlay, commit, version, &mut writer, &mut update)?;
         self.put_blocks(&overlay, commit, version, &mut writer, &mut update)?;
         if let Some(version) = version {
             writer.send()?;
             // A tombstone instead of a removal, so that salvage from the bare file can tell a complete stage from an
             // incomplete one.
-            let stage_key = DiskKey::Stage(version);
-            last_slice.put(stage_key.encode(), tombstone(&stage_key, commit));
-            update.leftovers.push(stage_key.encode());
+            for stage_key in stage.into_iter().chain([version]).map(DiskKey::Stage) {
+                last_slice.put(stage_key.encode(), tombstone(&stage_key, commit));
+                update.leftovers.push(stage_key.encode());
+            }
         } else {
             last_slice = writer.slice;
         }
@@ -108,7 +110,7 @@ impl Writer {
         };
         self.leftovers.extend(update.leftovers);
         disk.sync()?;
-        self.commit_file.write(&mark)?;
+        self.write_mark(&mark)?;
         Ok(Change { version: commit, collections })
     }
 
@@ -136,6 +138,48 @@ impl Writer {
         } else {
             slice.remove(disk_key.encode());
         }
+    }
+
+    /// Writes blocks of a bulk write again, under the version of this commit, if a later version than that of their stage
+    /// is on the disk: small writes since the stage began leave such values and tombstones.
+    fn outdo_later_versions(
+        &self,
+        overlay: &mut Overlay,
+        commit: u64,
+        version: u64,
+        writer: &mut SliceWriter<'_>,
+        update: &mut MemoryUpdate,
+    ) -> Result<()> {
+        let shared = &self.shared;
+        for ((type_number, owner), partition) in &mut overlay.partitions {
+            let present: BTreeMap<u32, u64> = {
+                let state = shared.state.read();
+                let present = state.directories[*type_number].partitions.get(owner);
+                present.map_or_else(BTreeMap::new, |it| {
+                    it.blocks.iter().map(|it| (*it.0, it.1.version)).collect()
+                })
+            };
+            let disk_key = |number, version| shared.block_key(*type_number, *owner, number, version);
+            let is_outdone = |it: &(u32, Location)| {
+                let later = disk_key(it.0, it.1.version + 1).encode()..=disk_key(it.0, u64::MAX).encode();
+                present.get(&it.0).is_some_and(|present| *present > it.1.version)
+                    || self.leftovers.range(later).next().is_some()
+            };
+            let outdone: Vec<_> =
+                partition.blocks.iter().map(|it| (*it.0, *it.1)).filter(is_outdone).collect();
+            for (number, at) in outdone {
+                let staged = disk_key(number, at.version);
+                let missing = || shared.missing_block(*type_number, number);
+                let bytes = shared.disk().get(&staged.encode())?.ok_or_else(missing)?;
+                let payload = Value::of_key(&staged.encode(), &bytes)?.payload;
+                let now = disk_key(number, version);
+                let value = Value::new(now.encode(), commit, payload).encode();
+                let at = writer.put(&now, commit, value)?;
+                Arc::make_mut(partition).blocks.insert(number, at);
+                update.leftovers.push(staged.encode());
+            }
+        }
+        Ok(())
     }
 
     fn put_singles(
@@ -187,7 +231,6 @@ impl Writer {
         commit: u64,
         staged: Option<u64>,
         writer: &mut SliceWriter<'_>,
-        last_slice: &mut Slice,
         update: &mut MemoryUpdate,
     ) -> Result<()> {
         for ((type_number, owner), new) in &overlay.partitions {
@@ -211,18 +254,12 @@ impl Writer {
                 match staged {
                     None if is_refilled => update.present.push(((*type_number, *owner, number), at.version)),
                     None => self.remove(&present, commit, &mut writer.slice, update),
-                    Some(staged) if at.version < staged => {
+                    Some(staged) => {
                         update.leftovers.push(present.encode());
                         if !is_new {
                             writer.put(&disk_key(staged), commit, tombstone(&disk_key(staged), commit))?;
                             update.leftovers.push(disk_key(staged).encode());
                         }
-                    }
-                    // Written by a small commit after the stage began: its higher version must not win.
-                    Some(_) if is_new => last_slice.remove(present.encode()),
-                    Some(_) => {
-                        last_slice.put(present.encode(), tombstone(&present, commit));
-                        update.leftovers.push(present.encode());
                     }
                 }
             }

@@ -77,8 +77,10 @@ impl Writer {
         let nothing = BTreeSet::new();
         let skipped = if is_swept { &self.leftovers } else { &nothing };
         let folder = database_folder(&shared.folder, self.generation + 1);
-        let new = create_database(&folder, |new| copy(&old, new, skipped))?;
-        self.switch_to(new, is_swept)
+        shared.is_compacting.store(true, Ordering::Relaxed);
+        let created = create_database(&folder, |new| copy(&old, new, skipped));
+        shared.is_compacting.store(false, Ordering::Relaxed);
+        self.switch_to(created?, is_swept)
     }
 
     fn ensure_room_to_compact(&self) -> Result<()> {
@@ -92,7 +94,7 @@ impl Writer {
         let generation = self.generation + 1;
         let mark = shared.mark(generation, &shared.state.read());
         // This write switches from the old database to the new one.
-        let done = self.commit_file.write(&mark);
+        let done = self.write_mark(&mark);
         self.stop_after(&done);
         done?;
         if is_swept {
@@ -101,7 +103,8 @@ impl Writer {
         self.generation = generation;
         self.space_monitor = SpaceMonitor::default();
         self.worth = Worth::No;
-        let old = std::mem::replace(&mut *shared.disk.write(), Arc::new(new));
+        shared.n_compactions.fetch_add(1, Ordering::Relaxed);
+        let old = std::mem::replace(&mut *shared.disk.write(), Arc::new(new.watched_by(&shared.disk_watch)));
         // Readers may still use it.
         old.remove_with_last_reader();
         Ok(())
@@ -145,6 +148,7 @@ impl Writer {
             None => self.begin_compaction(),
             Some(compaction) => self.advance(compaction),
         };
+        self.shared.is_compacting.store(self.compaction.is_some(), Ordering::Relaxed);
         if let Err(error) = done {
             tracing::warn!("failed to compact the store: {error}");
             self.abandon_compaction();
@@ -206,6 +210,7 @@ impl Writer {
                 slice.put(key, value);
             }
         }
+        let _operation = self.shared.disk_watch.begin();
         compaction.new.apply(slice)?;
         compaction.new.flush()?;
         Ok(compaction.keys.is_empty())
@@ -230,6 +235,7 @@ impl Writer {
     /// Removes what a compaction in slices has written so far.
     pub(crate) fn abandon_compaction(&mut self) {
         self.shared.disk().end_journal();
+        self.shared.is_compacting.store(false, Ordering::Relaxed);
         if let Some(Compaction { new, folder, .. }) = self.compaction.take() {
             drop(new);
             drop(remove_folder(&folder));

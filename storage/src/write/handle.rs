@@ -3,13 +3,16 @@
 use std::fs;
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
 use parking_lot::Mutex;
+use tokio::runtime::Builder;
 use tokio::sync::{mpsc, oneshot};
 use tokio::time::Instant;
 
+use crate::engine::disk_watch::DiskWatch;
 use crate::error::{Error, Result};
 use crate::write::Write;
 use crate::write::writer::{Answer, Job, Writer};
@@ -26,6 +29,7 @@ const CLOSE_PAUSE: Duration = Duration::from_millis(2);
 #[derive(Clone)]
 pub(crate) struct WriterHandle {
     queue: mpsc::Sender<Job>,
+    disk_watch: Arc<DiskWatch>,
     /// Dropped after the queue, so that it waits for a writer without further jobs.
     thread: Arc<WriterThread>,
 }
@@ -78,12 +82,16 @@ impl WriterHandle {
     /// Starts the thread of a writer. A temporary folder is removed with the last handle.
     pub(crate) fn start(writer: Writer, temporary: Option<PathBuf>) -> Result<Self> {
         let (queue, jobs) = mpsc::channel(QUEUE);
+        let disk_watch = Arc::clone(&writer.shared.disk_watch);
+        let watch = disk_watch.start()?;
+        let failed = |error| Error::disk("start the writer's thread", error);
+        let timer = Builder::new_current_thread().enable_time().build().map_err(failed)?;
         let thread = std::thread::Builder::new()
             .name("store".to_owned())
-            .spawn(move || writer.run(jobs))
-            .map_err(|error| Error::disk("start the writer's thread", error))?;
+            .spawn(move || writer.run(jobs, &timer, watch))
+            .map_err(failed)?;
         let thread = WriterThread { queue: queue.downgrade(), thread: Mutex::new(Some(thread)), temporary };
-        Ok(Self { queue, thread: Arc::new(thread) })
+        Ok(Self { queue, disk_watch, thread: Arc::new(thread) })
     }
 
     /// Runs a function on the writer thread and waits until its changes are durable.
@@ -93,11 +101,7 @@ impl WriterHandle {
         R: Send + 'static,
         E: From<Error> + Send + 'static,
     {
-        let (job, answer) = write_job(fill);
-        if self.queue.send(job).await.is_err() {
-            return Err(Error::Closed.into());
-        }
-        answer.await.unwrap_or_else(|_| Err(self.unanswered().into()))
+        self.write_job(|reply| Job::Write(Box::new(move |write| reply.answer(|| fill(write))))).await
     }
 
     /// Does the same as [`WriterHandle::write`], on a thread that may block.
@@ -107,25 +111,60 @@ impl WriterHandle {
         R: Send + 'static,
         E: From<Error> + Send + 'static,
     {
-        let (job, answer) = write_job(fill);
-        if !self.submit(job) {
-            return Err(Error::Closed.into());
-        }
-        answer.blocking_recv().unwrap_or_else(|_| Err(self.unanswered().into()))
+        block_on(self.write(fill))
+    }
+
+    /// Submits a job and waits until its changes are durable. It is not carried out if the disk hangs before it begins.
+    async fn write_job<R, E>(&self, job: impl FnOnce(Reply<R, E>) -> Job) -> Result<R, E>
+    where
+        R: Send + 'static,
+        E: From<Error> + Send + 'static,
+    {
+        let (sender, answer) = oneshot::channel();
+        let is_given_up = Arc::new(AtomicBool::new(false));
+        let job = job(Reply { sender, is_given_up: Arc::clone(&is_given_up) });
+        self.answer_of(job, answer, || is_given_up.store(true, Ordering::SeqCst)).await
+    }
+
+    /// Does the same as [`WriterHandle::write_job`], on a thread that may block.
+    pub(crate) fn write_job_blocking<R, E>(&self, job: impl FnOnce(Reply<R, E>) -> Job) -> Result<R, E>
+    where
+        R: Send + 'static,
+        E: From<Error> + Send + 'static,
+    {
+        block_on(self.write_job(job))
     }
 
     /// Submits a job and waits for its reply.
     pub(crate) fn request<R>(&self, job: impl FnOnce(oneshot::Sender<Result<R>>) -> Job) -> Result<R> {
         let (reply, answer) = oneshot::channel();
-        if !self.submit(job(reply)) {
-            return Err(Error::Closed);
-        }
-        answer.blocking_recv().unwrap_or_else(|_| Err(self.unanswered()))
+        block_on(self.answer_of(job(reply), answer, || ()))
     }
 
-    /// Submits a job; waits while the queue is full. Returns false if the store is closed.
-    pub(crate) fn submit(&self, job: Job) -> bool {
-        self.queue.blocking_send(job).is_ok()
+    /// Submits a job, also if the queue is full, and waits for its answer. Gives up when the disk hangs.
+    async fn answer_of<R, E: From<Error>>(
+        &self,
+        job: Job,
+        answer: oneshot::Receiver<Result<R, E>>,
+        give_up: impl FnOnce(),
+    ) -> Result<R, E> {
+        if let Some(why) = self.disk_watch.present_hang() {
+            return Err(Error::Stopped(why).into());
+        }
+        let answered = async {
+            if self.queue.send(job).await.is_err() {
+                return Err(Error::Closed.into());
+            }
+            answer.await.unwrap_or_else(|_| Err(self.unanswered().into()))
+        };
+        tokio::select! {
+            biased;
+            answered = answered => answered,
+            why = self.disk_watch.hang() => {
+                give_up();
+                Err(Error::Stopped(why).into())
+            }
+        }
     }
 
     /// Submits a job from a context that must not block.
@@ -147,34 +186,39 @@ impl WriterHandle {
     }
 }
 
-/// Receives the result of a write.
-type PendingAnswer<R, E> = oneshot::Receiver<Result<R, E>>;
-
-fn write_job<R, E, F>(fill: F) -> (Job, PendingAnswer<R, E>)
-where
-    F: FnOnce(&mut Write<'_>) -> Result<R, E> + Send + 'static,
-    R: Send + 'static,
-    E: From<Error> + Send + 'static,
-{
-    let (reply, answer) = oneshot::channel();
-    (Job::Write(Box::new(move |write| answer_when_durable(fill(write), reply))), answer)
+/// Waits on a thread that may block. The future needs neither a timer nor input and output.
+fn block_on<R, E: From<Error>>(future: impl Future<Output = Result<R, E>>) -> Result<R, E> {
+    let runtime = Builder::new_current_thread().build();
+    runtime.map_err(|error| Error::disk("wait for the store", error))?.block_on(future)
 }
 
-/// Replies with a failure immediately, and with a success once it is durable.
-pub(crate) fn answer_when_durable<R, E>(
-    filled: Result<R, E>,
-    reply: oneshot::Sender<Result<R, E>>,
-) -> Option<Answer>
+/// Replies to the caller of a write.
+pub(crate) struct Reply<R, E> {
+    sender: oneshot::Sender<Result<R, E>>,
+    /// The caller was told that the write is not made.
+    is_given_up: Arc<AtomicBool>,
+}
+
+impl<R, E> Reply<R, E>
 where
     R: Send + 'static,
     E: From<Error> + Send + 'static,
 {
-    match filled {
-        // The caller may be gone; the write is committed anyway.
-        Ok(value) => Some(Box::new(move |done| drop(reply.send(done.map(|()| value).map_err(E::from))))),
-        Err(error) => {
-            drop(reply.send(Err(error)));
-            None
+    /// Runs the function of a write, unless its caller has given up. Replies with a failure immediately, and with a
+    /// success once it is durable.
+    pub(crate) fn answer(self, fill: impl FnOnce() -> Result<R, E>) -> Option<Answer> {
+        if self.is_given_up.load(Ordering::SeqCst) {
+            return None;
+        }
+        match fill() {
+            // The caller may be gone; the write is committed anyway.
+            Ok(value) => {
+                Some(Box::new(move |done| drop(self.sender.send(done.map(|()| value).map_err(E::from)))))
+            }
+            Err(error) => {
+                drop(self.sender.send(Err(error)));
+                None
+            }
         }
     }
 }

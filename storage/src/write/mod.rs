@@ -18,7 +18,6 @@ use std::sync::Arc;
 use crate::engine::block::Block;
 use crate::engine::shared::Shared;
 use crate::engine::state::{Pairs, Partition, pair_of};
-use crate::engine::value::DiskKey;
 use crate::error::{Error, Result};
 use crate::record::{CollectionKind, Key, Keys, Record, decode, encode, has_key};
 use crate::write::overlay::Overlay;
@@ -164,8 +163,7 @@ impl Write<'_> {
     /// [set aside](crate::Store::set_aside) is no longer missed. Replacing all records of the owner implies this.
     pub fn mark_complete<T: Record>(&mut self, owner: u64) {
         let type_number = self.shared.schema.number::<T>();
-        let is_missed = |it: &DiskKey| matches!(it, DiskKey::Block { collection, owner: of, .. } if collection == T::COLLECTION && *of == owner);
-        if self.shared.state.read().set_aside.iter().any(is_missed) {
+        if self.shared.state.read().misses(T::COLLECTION, |it| it == owner) {
             self.overlay.healed.insert((type_number, owner));
         }
     }
@@ -238,12 +236,7 @@ impl Write<'_> {
             .with_partition(type_number, owner, |partition| partition.blocks.get(&block).copied())
             .flatten();
         let found = at.map(|at| self.shared.block(type_number, owner, block, at)).transpose()?.flatten();
-        found.ok_or_else(|| {
-            Error::DamagedRecord(format!(
-                "block {block} of {} is missing",
-                self.shared.record_type(type_number).name
-            ))
-        })
+        found.ok_or_else(|| self.shared.missing_block(type_number, block))
     }
 
     fn put_single(&mut self, type_number: usize, id: u32, bytes: Vec<u8>, keys: &[Key]) -> Result<()> {

@@ -17,21 +17,19 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-use tokio::runtime::Builder;
+use tokio::runtime::Runtime;
 use tokio::sync::mpsc;
 use tokio::time::Instant;
 
 use crate::changes::Change;
-use crate::engine::commit_file::{CommitFile, CommitMark};
+use crate::engine::commit_file::CommitFile;
 use crate::engine::disk::Disk;
-use crate::engine::folder::{copy_database, database_folder, remove_folder, sync_whole};
+use crate::engine::folder::{database_folder, open_copy, remove_folder, sync_whole};
 use crate::engine::space::{SpaceMonitor, ensure_room};
 use crate::engine::state::State;
 use crate::error::{Error, Result, StopReason};
-use crate::recovery::load;
 use crate::write::compact::Worth;
-use crate::write::start::set_aside;
-use crate::write::sweep::sweep;
+use crate::write::start::{LoadedDatabase, load_and_clean};
 use crate::write::writer::{Job, Writer};
 
 /// Pause before the next try to write again. It doubles with each copy that failed although there was room: the memory
@@ -65,7 +63,11 @@ impl Writer {
         if self.is_disk_unknown() {
             return self.ensure_not_stopped();
         }
-        match ensure_room(&self.shared.folder, "write", 0) {
+        let room = {
+            let _operation = self.shared.disk_watch.begin();
+            ensure_room(&self.shared.folder, "write", 0)
+        };
+        match room {
             Ok(()) => {
                 self.go_on();
                 Ok(())
@@ -121,13 +123,10 @@ impl Writer {
     }
 
     /// Waits for a job, or until it is time to try again what failed.
-    pub(crate) fn wait_for_job(&self, jobs: &mut mpsc::Receiver<Job>) -> Next {
+    pub(crate) fn wait_for_job(&self, timer: &Runtime, jobs: &mut mpsc::Receiver<Job>) -> Next {
         let resume_at = self.refusing.as_ref().map(|it| it.try_at);
         let others = [self.follow_again_at, self.compaction_at()];
-        let retry_at = resume_at.into_iter().chain(others.into_iter().flatten()).min();
-        let timer =
-            retry_at.and_then(|at| Some((at, Builder::new_current_thread().enable_time().build().ok()?)));
-        let Some((retry_at, timer)) = timer else {
+        let Some(retry_at) = resume_at.into_iter().chain(others.into_iter().flatten()).min() else {
             return jobs.blocking_recv().map_or(Next::End, Next::Job);
         };
         timer.block_on(async {
@@ -142,7 +141,13 @@ impl Writer {
     pub(crate) fn try_to_resume(&mut self) {
         let Some(refusing) = self.refusing.as_mut().filter(|it| Instant::now() >= it.try_at) else { return };
         if refusing.is_unknown {
-            match self.reload() {
+            let shared = Arc::clone(&self.shared);
+            let reloaded = {
+                // Those who wait for the writer need not wait for a copy that takes long.
+                let _operation = shared.disk_watch.begin();
+                self.reload()
+            };
+            match reloaded {
                 Ok(change) => {
                     self.go_on();
                     self.notify(change);
@@ -177,10 +182,8 @@ impl Writer {
         let current = database_folder(&shared.folder, mark.generation);
         let generation = mark.generation.max(self.generation) + 1;
         let folder = database_folder(&shared.folder, generation);
-        copy_database(&current, &folder)?;
-        let new = Disk::open(&folder).inspect_err(|_| drop(remove_folder(&folder)))?;
-        new.remove_with_last_reader();
-        let (state, last) = self.load_copy(&new, &mark)?;
+        let new = open_copy(&current, &folder)?.watched_by(&shared.disk_watch);
+        let LoadedDatabase { state, last, .. } = load_and_clean(&shared, &new, &mark)?;
         sync_whole(&folder)?;
         // If this write fails, it is unknown which of the two databases the commit file names.
         new.keep();
@@ -199,17 +202,6 @@ impl Writer {
             drop(remove_folder(&current));
         }
         Ok(Change::of_all(version, shared.schema.record_types.iter().map(|it| it.name)))
-    }
-
-    /// Reads the copy like an opening store. Returns its state, and the largest number in it.
-    fn load_copy(&self, new: &Disk, mark: &CommitMark) -> Result<(State, u64)> {
-        let mut loaded = load::load(&self.shared, new, mark)?;
-        while !loaded.leftovers.is_empty() {
-            sweep(new, &mut loaded.leftovers)?;
-        }
-        new.sync()?;
-        set_aside(new, loaded.damaged, &mut loaded.state)?;
-        Ok((loaded.state, loaded.last))
     }
 
     /// Replaces state and database while no reader scans, because a scan reads blocks that the copy may not have.
@@ -409,6 +401,26 @@ mod tests {
     }
 
     #[test]
+    fn an_import_is_refused_without_room_for_it_and_writes_go_on() {
+        let disk = SmallDisk::new(48);
+        let store = disk.open();
+        let import = || {
+            let mut bulk = store.bulk_write::<Item>(0)?;
+            (1..=400).try_for_each(|id| bulk.put(&Item { id, text: note(id).text }))?;
+            bulk.commit(|_, _| Ok(()))
+        };
+        import().unwrap();
+        let other_data = disk.fill(disk.available_mib() - 3);
+        let refused: Result<()> = import();
+        assert!(matches!(refused, Err(Error::NoRoom { what: "begin the import", .. })), "{refused:?}");
+        assert_eq!(*store.stop_reason().borrow(), None);
+        put(&store, 1).unwrap();
+        assert_eq!(store.collection::<Item>().len(), 400);
+        fs::remove_file(other_data).unwrap();
+        import().unwrap();
+    }
+
+    #[test]
     fn check_needs_no_room_in_the_data_folder() {
         let disk = SmallDisk::new(8);
         let store = disk.open();
@@ -429,6 +441,59 @@ mod tests {
         let error = Store::open(&disk.0.join("store"), &disk.0.join("key"), schema()).err().unwrap();
         assert!(matches!(error, Error::Disk { fault: Fault::ReadOnly, .. }), "{error}");
         assert!(error.to_string().ends_with("the file system is read-only"), "{error}");
+    }
+
+    #[test]
+    fn nobody_waits_for_a_disk_that_hangs_and_everything_goes_on_when_it_answers() {
+        let store = Store::temporary(schema()).unwrap();
+        store.set_disk_timeout(Duration::from_millis(20));
+        put(&store, 1).unwrap();
+        let mut stop_reason = store.stop_reason();
+        let mut wait_for = |is_hanging: bool| {
+            let is_as_expected = |it: &Option<StopReason>| {
+                it.as_ref().is_some_and(|it| it.fault == Fault::Hanging) == is_hanging
+            };
+            let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
+            drop(runtime.block_on(stop_reason.wait_for(is_as_expected)).unwrap());
+        };
+        let is_refused = |done: &Result<()>| {
+            assert!(matches!(done, Err(Error::Stopped(why)) if why.fault == Fault::Hanging), "{done:?}");
+        };
+        // The writer waits in the middle of a write, with others behind it.
+        let (go_on, waiting) = std::sync::mpsc::channel::<()>();
+        let (began, begun) = std::sync::mpsc::channel::<()>();
+        let in_thread = |work: Box<dyn FnOnce(&Store) -> Result<()> + Send>| {
+            let store = store.clone();
+            std::thread::spawn(move || work(&store))
+        };
+        let writing = in_thread(Box::new(move |store| {
+            store.write_blocking(move |write| {
+                began.send(()).unwrap();
+                waiting.recv().unwrap();
+                write.put(&note(2))
+            })
+        }));
+        begun.recv().unwrap();
+        let queued = [
+            in_thread(Box::new(|store| put(store, 3))),
+            in_thread(Box::new(|store| store.bulk_write::<Item>(7).map(drop))),
+        ];
+        let operation = store.shared().disk_watch.begin();
+        wait_for(true);
+        is_refused(&writing.join().unwrap());
+        queued.into_iter().for_each(|it| is_refused(&it.join().unwrap()));
+        is_refused(&put(&store, 4));
+        assert!(store.statistics().hanging_for > Duration::ZERO);
+        assert_eq!(store.collection::<Note>().get(1).unwrap(), Some(note(1)));
+
+        drop(operation);
+        go_on.send(()).unwrap();
+        wait_for(false);
+        put(&store, 5).unwrap();
+        assert_eq!(store.statistics().hanging_for, Duration::ZERO);
+        // The write that had begun was made, and the others were not.
+        assert_eq!(store.collection::<Note>().ids(), [1, 2, 5]);
+        assert!(store.bulk_write::<Item>(7).is_ok(), "the import that nobody waits for is in progress");
     }
 
     #[test]

@@ -50,12 +50,14 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::time::Duration;
 
+use tokio::runtime::Runtime;
 use tokio::sync::{mpsc, oneshot};
 use tokio::time::Instant;
 
 use crate::changes::Change;
 use crate::engine::commit_file::CommitFile;
 use crate::engine::disk::{SLICE_WEIGHT_MAX, Slice};
+use crate::engine::disk_watch::WatchThread;
 use crate::engine::shared::Shared;
 use crate::engine::space::SpaceMonitor;
 use crate::engine::state::Partition;
@@ -170,7 +172,8 @@ impl Writer {
         }
     }
 
-    pub(crate) fn run(mut self, mut jobs: mpsc::Receiver<Job>) {
+    /// Runs until all handles are gone, or it is told to stop. `timer` is for its pauses; `_watch` watches its operations.
+    pub(crate) fn run(mut self, mut jobs: mpsc::Receiver<Job>, timer: &Runtime, _watch: WatchThread) {
         let mut next = None;
         loop {
             let job = match next.take() {
@@ -180,7 +183,7 @@ impl Writer {
                     Ok(job) => job,
                     Err(mpsc::error::TryRecvError::Disconnected) => break,
                     Err(mpsc::error::TryRecvError::Empty) if self.sweep_one_slice() => continue,
-                    Err(mpsc::error::TryRecvError::Empty) => match self.wait_for_job(&mut jobs) {
+                    Err(mpsc::error::TryRecvError::Empty) => match self.wait_for_job(timer, &mut jobs) {
                         Next::Job(job) => job,
                         Next::Retry => {
                             self.try_to_resume();
@@ -198,7 +201,10 @@ impl Writer {
             match job {
                 Job::Write(fill) => next = self.write_group(fill, &mut jobs),
                 Job::BeginStage { type_number, owner, reply } => {
-                    drop(reply.send(self.begin_stage(type_number, owner)));
+                    if let Err(Ok(stage)) = reply.send(self.begin_stage(type_number, owner)) {
+                        // The caller has given up.
+                        self.abandon_stage(stage, Vec::new());
+                    }
                 }
                 Job::ReserveIds { type_number, n, reply } => {
                     drop(reply.send(self.reserve_ids(type_number, n)));

@@ -249,6 +249,74 @@ fn a_bulk_write_wins_over_small_writes_made_while_it_was_staged() {
     }
 }
 
+#[test]
+fn a_bulk_write_and_what_it_writes_beside_win_over_large_writes_made_while_it_was_staged() {
+    let place = Place::new();
+    let store = place.open();
+    let names = |name: &str| (1..=300).map(|id| note(id, &format!("{name} {id}"))).collect::<Vec<_>>();
+    let remove = |ids: std::ops::Range<u32>| {
+        store.write_blocking(move |write| ids.clone().try_for_each(|id| write.remove::<Note>(id).map(drop)))
+    };
+    replace(&store, 1, &items(1, 1..501, "first")).unwrap();
+    replace(&store, 2, &items(2, 1_001..1_301, "first")).unwrap();
+    put(&store, names("first")).unwrap();
+    let image = Place::new();
+    let mut is_done = false;
+    // Nothing is swept while a reader scans an owner.
+    store
+        .collection::<Item>()
+        .for_each_of(1, |_| {
+            if std::mem::replace(&mut is_done, true) {
+                return;
+            }
+            let mut bulk = store.bulk_write::<Item>(1).unwrap();
+            for item in items(1, 1..301, "bulk") {
+                bulk.put(&item).unwrap();
+            }
+            // These get later versions than the stage, and leave values and tombstones under them.
+            put(&store, names("meanwhile")).unwrap();
+            remove(20..30).unwrap();
+            replace(&store, 2, &items(2, 1_001..1_301, "meanwhile")).unwrap();
+            let remove_owner = || {
+                store.write_blocking(|write| {
+                    write.remove_owner::<Item>(1);
+                    Ok::<_, Error>(())
+                })
+            };
+            remove_owner().unwrap();
+            store
+                .write_blocking(|write| (1..301).try_for_each(|id| write.put(&item(id, 1, "meanwhile"))))
+                .unwrap();
+            remove_owner().unwrap();
+            bulk.commit(|write, _| {
+                (1..11).try_for_each(|id| write.put(&note(id, &format!("bulk {id}"))))?;
+                (11..20).try_for_each(|id| write.remove::<Note>(id).map(drop))?;
+                (20..25).try_for_each(|id| write.put(&note(id, &format!("bulk {id}"))))?;
+                write.put(&item(1_001, 2, "bulk"))?;
+                write.put(&item(5, 1, "changed"))?;
+                write.remove::<Item>(1_002).map(drop)
+            })
+            .unwrap();
+            copy(place.folder.path(), image.folder.path());
+        })
+        .unwrap();
+    // The copy is the state after a power failure at that moment.
+    for found in [store, image.open()] {
+        let notes: Vec<_> = found.collection::<Note>().all().unwrap();
+        let named = |ids: std::ops::Range<u32>, name: &'static str| {
+            ids.map(move |id| note(id, &format!("{name} {id}")))
+        };
+        let expected: Vec<_> =
+            named(1..11, "bulk").chain(named(20..25, "bulk")).chain(named(30..301, "meanwhile")).collect();
+        assert_eq!(notes, expected);
+        let mut expected = items(1, 1..301, "bulk");
+        expected[4].name = "changed".to_owned();
+        expected.push(item(1_001, 2, "bulk"));
+        expected.extend(items(2, 1_003..1_301, "meanwhile"));
+        assert_eq!(found.collection::<Item>().all().unwrap(), expected);
+    }
+}
+
 fn copy(from: &std::path::Path, to: &std::path::Path) {
     for entry in std::fs::read_dir(from).unwrap().flatten() {
         let target = to.join(entry.file_name());

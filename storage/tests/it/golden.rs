@@ -33,6 +33,7 @@ use domain::server_group::ServerGroup;
 use domain::setting::CoreSetting;
 use domain::source_url::SourceUrl;
 use domain::stream::{RequestHeaders, Stream, StreamOverrides, StreamProperties};
+use domain::stream_ids::{StreamIdPage, StreamKey};
 use domain::stream_profile::StreamProfile;
 use domain::undo::{UndoChange, UndoEntry, UndoPart};
 use domain::user::{ApiKey, User, UserLevel};
@@ -192,6 +193,15 @@ fn stream(id: u32) -> Stream {
     }
 }
 
+fn stream_ids() -> StreamIdPage {
+    let mut page = StreamIdPage::new(0);
+    for stream in [stream(1), stream(7)] {
+        let key = StreamKey::of(stream.account, StreamIdentity::Url, &stream.provider);
+        page.set(stream.id, Some(key));
+    }
+    page
+}
+
 fn health() -> StreamHealth {
     let mut health = StreamHealth::new(StreamId(2));
     health.opened(120, 1_700_000_000_000);
@@ -299,6 +309,7 @@ fn now() -> Vec<Value> {
         written(&profile_info()),
         written(&setting()),
         written(&stream(1)),
+        written(&stream_ids()),
         written(&stream_profile()),
         written(&user()),
         written(&user_group()),
@@ -377,6 +388,7 @@ fn records_of_every_released_version_still_decode() {
             StreamHealth::COLLECTION => reads::<StreamHealth>(line),
             Logo::COLLECTION => reads::<Logo>(line),
             UndoEntry::COLLECTION => reads::<UndoEntry>(line),
+            StreamIdPage::COLLECTION => reads::<StreamIdPage>(line),
             UndoPart::COLLECTION => reads::<UndoPart>(line),
             UserAgent::COLLECTION => reads::<UserAgent>(line),
             other => panic!("unknown collection {other}"),

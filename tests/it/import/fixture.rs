@@ -14,6 +14,7 @@ use flate2::Compression;
 use flate2::write::GzEncoder;
 use parking_lot::Mutex;
 use storage::{Error, Models, Store, Write};
+use tempfile::TempDir;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpListener;
 use uuid::Uuid;
@@ -88,6 +89,8 @@ pub struct ImportFixture {
     pub models: Models,
     pub fetch: Fetch,
     pub server: ListServer,
+    /// The folder of the store.
+    folder: TempDir,
 }
 
 /// The account of most tests, and another one.
@@ -96,19 +99,35 @@ pub const B: AccountId = AccountId(3);
 
 impl ImportFixture {
     pub async fn new() -> Self {
-        let models = blocking(|| {
-            let store = Store::temporary(storage::records::schema()).unwrap();
+        Self::open(tempfile::tempdir().unwrap()).await
+    }
+
+    /// Opens the store in a folder, and sets the addresses of the playlists.
+    pub async fn open(folder: TempDir) -> Self {
+        let at = folder.path().to_owned();
+        let models = blocking(move || {
+            let schema = storage::records::schema();
+            let store = Store::open(&at.join("store"), &at.join("key"), schema).unwrap();
             storage::seed(&store).unwrap();
+            storage::drop_unused_stream_ids(&store).unwrap();
             Models::of(store).unwrap()
         })
         .await;
         headwater::install_tls();
         let fetch = Fetch::new(FetchLimits::default()).unwrap();
-        let fixture = Self { models, fetch, server: ListServer::start().await };
+        let fixture = Self { models, fetch, server: ListServer::start().await, folder };
+        let list = PlaylistLocation::Url(SourceUrl::new(fixture.server.url.clone()));
         for id in [A, B] {
-            fixture.account(id, |_| {}).await;
+            fixture.account(id, |it| it.list = list.clone()).await;
         }
         fixture
+    }
+
+    /// Closes the store, and returns its folder.
+    pub async fn close(self) -> TempDir {
+        let Self { models, folder, .. } = self;
+        blocking(move || models.store.close()).await;
+        folder
     }
 
     /// Shortens the read timeout, for tests with a silent server.

@@ -1,5 +1,6 @@
 //! Imports of playlists: new, changed, missing and removed streams, and invalid playlists.
 
+mod damage;
 mod edits;
 mod fixture;
 mod identity;

@@ -10,6 +10,7 @@ pub mod hostile;
 pub mod panel;
 pub mod random;
 pub mod signal;
+pub mod small_disk;
 pub mod tools;
 pub mod ts_check;
 pub mod upstream;

@@ -23,6 +23,7 @@ use crate::playlist::catalogue::is_id;
 use crate::playlist::content;
 use crate::playlist::m3u::PlaylistEntry;
 use crate::playlist::rules::Rules;
+use crate::source_url::SourceUrl;
 use crate::stream::{Stream, StreamOverrides, StreamProperties};
 
 /// The result of a size check, before anything of a playlist is written.
@@ -443,6 +444,14 @@ pub fn stream_properties(entry: PlaylistEntry) -> StreamProperties {
         logo: entry.tvg_logo,
         number: entry.tvg_chno,
         content,
+    }
+}
+
+/// Returns the kind and the number by which a panel knows a stream, if they identify it within its account.
+pub(crate) fn panel_id_of(identity: StreamIdentity, url: &SourceUrl) -> Option<String> {
+    match identity {
+        StreamIdentity::Url => None,
+        StreamIdentity::StreamId => identity::panel_id(url).map(|(content, id)| format!("{content:?} {id}")),
     }
 }
 

@@ -10,7 +10,7 @@ use domain::stream::Stream;
 use resource_derive::{Body, Query, View};
 use serde::Serialize;
 use serde_json::{Map, Value};
-use storage::Write;
+use storage::{StreamIdChanges, Write};
 
 use super::{IDS_MAX, select};
 use crate::http::reply::Refusal;
@@ -135,13 +135,16 @@ fn deleted(n: usize) -> String {
 fn remove(write: &mut Write<'_>, ids: &[StreamId], log: &mut UndoLog) -> Result<usize, Refusal> {
     remove_from_channels(write, ids, log)?;
     let (mut n_removed, mut accounts) = (0, BTreeSet::new());
+    let mut id_changes = StreamIdChanges::default();
     for id in ids {
         let Some(stream) = write.get::<Stream>(id.0)? else { continue };
         write.remove::<Stream>(id.0)?;
+        id_changes.set(*id, None);
         n_removed += 1;
         accounts.insert(stream.account);
         log.stream_deleted(stream);
     }
+    id_changes.put(write)?;
     compare_whole_lists(write, accounts)?;
     Ok(n_removed)
 }
@@ -163,14 +166,16 @@ fn remove_from_channels(write: &mut Write<'_>, ids: &[StreamId], log: &mut UndoL
     Ok(())
 }
 
-/// Makes the next refresh of these accounts compare the whole list, even if it is the same as the last one.
+/// Makes the next refresh of these accounts compare the whole list, even if it is the same as the last one, and record the
+/// ids of all streams.
 pub(in crate::rest::api::channels) fn compare_whole_lists(
     write: &mut Write<'_>,
     accounts: impl IntoIterator<Item = AccountId>,
 ) -> Result<(), Refusal> {
+    let is_unchanged = |it: &RefreshRecord| it.digest.is_some() || it.ids_recorded_by.is_some();
     for account in accounts {
-        if let Some(refresh) = write.get::<RefreshRecord>(account.0)?.filter(|it| it.digest.is_some()) {
-            write.put(&RefreshRecord { digest: None, ..refresh })?;
+        if let Some(refresh) = write.get::<RefreshRecord>(account.0)?.filter(is_unchanged) {
+            write.put(&RefreshRecord { digest: None, ids_recorded_by: None, ..refresh })?;
         }
     }
     Ok(())

@@ -1,0 +1,47 @@
+//! A small file system of its own, as a disk that is full or read-only.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+/// A temporary file system of limited size, removed when it is dropped. Mounting it needs root.
+#[derive(Debug)]
+pub struct SmallDisk {
+    folder: PathBuf,
+}
+
+impl SmallDisk {
+    pub fn new(mib: u32) -> Self {
+        let folder = tempfile::tempdir().expect("a temporary folder").keep();
+        let size = format!("size={mib}m");
+        run(Command::new("mount").args(["-t", "tmpfs", "-o", &size, "tmpfs"]).arg(&folder));
+        Self { folder }
+    }
+
+    pub fn path(&self) -> &Path {
+        &self.folder
+    }
+
+    /// Writes a file of this size, and returns its path.
+    pub fn fill(&self, mib: usize) -> PathBuf {
+        let file = self.folder.join("other data");
+        fs::write(&file, vec![7; mib << 20]).expect("the disk has room");
+        file
+    }
+
+    /// Makes the file system read-only.
+    pub fn make_read_only(&self) {
+        run(Command::new("mount").args(["-o", "remount,ro"]).arg(&self.folder));
+    }
+}
+
+fn run(mount: &mut Command) {
+    assert!(mount.status().is_ok_and(|it| it.success()), "mounting a tmpfs needs root");
+}
+
+impl Drop for SmallDisk {
+    fn drop(&mut self) {
+        drop(Command::new("umount").args(["-l"]).arg(&self.folder).status());
+        drop(fs::remove_dir(&self.folder));
+    }
+}
