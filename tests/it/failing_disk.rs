@@ -123,6 +123,7 @@ impl Running {
     }
 }
 
+// Holds T-run.3.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_disk_that_hangs_is_reported_everywhere_and_everything_goes_on_when_it_answers() {
     let running = Running::start().await;
@@ -139,6 +140,7 @@ async fn a_disk_that_hangs_is_reported_everywhere_and_everything_goes_on_when_it
     assert!(running.program.output().contains("the disk answers again"), "{}", running.program.output());
 }
 
+// Holds T-disk.1.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn an_error_of_the_disk_is_reported_everywhere_and_writes_go_on_when_it_works_again() {
     let running = Running::start().await;

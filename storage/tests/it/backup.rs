@@ -138,6 +138,7 @@ fn a_back_up_is_of_one_commit_although_writes_go_on() {
     assert!(place.check().unwrap().is_ok());
 }
 
+// Holds T-bak.2.
 #[test]
 fn every_truncation_and_every_changed_byte_is_refused_and_creates_nothing() {
     let place = Place::new();

@@ -24,6 +24,7 @@ fn channel_streams(fixture: &ImportFixture) -> Vec<StreamId> {
     fixture.models.channels.load().get(1).map(|it: &std::sync::Arc<Channel>| it.streams.clone()).unwrap()
 }
 
+// Holds T-store.5.
 #[tokio::test]
 async fn damaged_streams_come_back_with_their_ids_and_channels_keep_them() {
     let fixture = ImportFixture::new().await;
