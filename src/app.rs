@@ -35,6 +35,7 @@ use crate::http::network_refusals::{NetworkDenial, NetworkRefusals};
 use crate::http::reply::Refusal;
 use crate::logo_cache::LogoCache;
 use crate::player::PreparedAnswers;
+use crate::player::CompiledOutputRules;
 use crate::recent_log::RecentLog;
 use crate::rest::frame::pace::WritePace;
 
@@ -43,6 +44,7 @@ pub(crate) struct App {
     pub(crate) config: Config,
     pub(crate) models: Models,
     pub(crate) files: Files,
+    pub(crate) output_rules: CompiledOutputRules,
     /// Held while files of logos are saved or deleted.
     pub(crate) logo_files: tokio::sync::Mutex<()>,
     pub(crate) logo_cache: Arc<LogoCache>,
@@ -90,6 +92,7 @@ impl App {
         let events = system.events();
         let files = Files::new(&config.data_dir);
         Ok(App {
+            output_rules: CompiledOutputRules::default(),
             auth: Auth::new(&models, events.clone(), &config.auth)?,
             setup_code: SetupCode::generate(),
             switchboard: system.switchboard(),

@@ -9,6 +9,7 @@ use domain::time::iso_millis;
 use rustix::fs::statvfs;
 use storage::Models;
 
+use crate::app::App;
 use crate::rest::frame::refuse::refused_writes;
 
 const DAY_MS: i64 = 24 * 60 * 60 * 1000;
@@ -32,8 +33,16 @@ pub(crate) enum ConditionKind {
     DiskLow,
     SourceFailing,
     BackupFailed,
+    RestorePending,
     AccountExpiring,
     AccountExpired,
+}
+
+impl ConditionKind {
+    /// Returns whether every user is told, and not only admins.
+    pub(crate) fn is_for_all_users(self) -> bool {
+        self == Self::RestorePending
+    }
 }
 
 /// Something that an admin should know or do.
@@ -66,14 +75,15 @@ impl DiskSpace {
     }
 }
 
-/// Returns the present conditions, the most urgent first. `folder` is the data folder, and `backup_failure` the reason why
-/// the last scheduled back-up failed. Blocks.
-pub(crate) fn conditions(models: &Models, folder: &Path, backup_failure: Option<String>) -> Vec<Condition> {
+/// Returns the present conditions, the most urgent first. Blocks.
+pub(crate) fn conditions(app: &App) -> Vec<Condition> {
+    let App { models, backups, config, .. } = app;
     let now = now_ms();
     let mut found = Vec::new();
     found.extend(store_conditions(models));
-    found.extend(backup_failure.map(backup_condition));
-    found.extend(DiskSpace::of(folder).and_then(disk_condition));
+    found.extend(backups.schedule_failure().map(backup_condition));
+    found.extend(backups.is_restore_pending().then(restore_condition));
+    found.extend(DiskSpace::of(&config.data_dir).and_then(disk_condition));
     let refreshes = models.refreshes.load();
     for account in models.accounts.load().iter().filter(|it| it.is_active) {
         if let Some(refresh) = refreshes.get(account.id.0) {
@@ -117,6 +127,19 @@ fn backup_condition(reason: String) -> Condition {
         message: reason,
         advice: "Remove the cause and make a back-up. The next one of the schedule is tried as well."
             .to_owned(),
+    }
+}
+
+/// The name of the back-up is left out, because every user is told.
+fn restore_condition() -> Condition {
+    Condition {
+        key: "restore_pending".to_owned(),
+        kind: ConditionKind::RestorePending,
+        severity: Severity::Warning,
+        title: "A back-up is about to be restored".to_owned(),
+        message: "At the next start of the gateway a back-up replaces all channels, accounts and users."
+            .to_owned(),
+        advice: "Streams stop for a moment then, and changes that are made until then are lost.".to_owned(),
     }
 }
 

@@ -61,6 +61,8 @@ impl Collector for Reading {
         page.gauge("live_channels", "Channels being watched", counts.channels as u64)?;
         page.gauge("clients", "Clients watching a channel", counts.clients as u64)?;
         page.gauge("seats", "Sessions of users; each holds one seat", counts.seats as u64)?;
+        let transcoders = u64::from(counts.transcoders);
+        page.gauge("transcoders", "Programs that convert streams for output profiles", transcoders)?;
         page.bytes("received", "Bytes received from providers", counts.bytes_in)?;
         page.bytes("sent", "Bytes handed to clients", counts.bytes_out)?;
         page.counter("client_misses", "Times a client fell behind the ring buffer", counts.misses)?;

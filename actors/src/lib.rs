@@ -38,6 +38,7 @@ mod tasks;
 #[cfg(test)]
 mod testing;
 mod timeline;
+mod transcoders;
 mod trials;
 mod viewer;
 

@@ -71,6 +71,8 @@ pub struct MetricsSnapshot {
     pub sockets_open: usize,
     /// Sessions of users; each holds a seat.
     pub seats: usize,
+    /// Programs that convert streams for output profiles.
+    pub transcoders: u32,
     /// Live channels.
     pub channels: usize,
     /// Connected clients.
@@ -109,6 +111,9 @@ pub struct MetricsSnapshot {
 struct Inner {
     channels: HashMap<u64, Arc<WatchedChannel>>,
     clients: HashMap<u64, Arc<WatchedClient>>,
+    /// The rings of renditions, whose viewers are clients of channels.
+    renditions: HashMap<u64, Ring>,
+    last_rendition: u64,
     /// Totals of ended channels.
     bytes_in: u64,
     bytes_out: u64,
@@ -117,6 +122,16 @@ struct Inner {
     start_buckets: [u64; START_BUCKETS.len()],
     start_sum_seconds: f64,
     start_count: u64,
+}
+
+impl Inner {
+    /// Adds what the viewers of a ring got to the totals.
+    fn add_viewers(&mut self, ring: &Ring) {
+        let meter = ring.meter();
+        self.bytes_out += meter.bytes_out();
+        self.misses += meter.overruns();
+        self.missed_bytes += meter.overrun_bytes();
+    }
 }
 
 /// All measurements.
@@ -158,6 +173,16 @@ impl Registry {
     pub(crate) fn client(self: &Arc<Self>, id: u64, watched: WatchedClient) -> Registered {
         self.inner.lock().clients.insert(id, Arc::new(watched));
         Registered { registry: self.clone(), what: RegisteredKind::Client(id) }
+    }
+
+    /// Registers the ring of a rendition until the guard is dropped.
+    pub(crate) fn rendition(self: &Arc<Self>, ring: Ring) -> Registered {
+        let mut inner = self.inner.lock();
+        inner.last_rendition += 1;
+        let number = inner.last_rendition;
+        inner.renditions.insert(number, ring);
+        drop(inner);
+        Registered { registry: self.clone(), what: RegisteredKind::Rendition(number) }
     }
 
     pub(crate) fn channels(&self) -> Vec<Arc<WatchedChannel>> {
@@ -215,13 +240,13 @@ impl Registry {
             },
             ..MetricsSnapshot::default()
         };
-        for channel in inner.channels.values() {
-            let meter = channel.ring.meter();
-            counts.bytes_in += meter.bytes_in();
+        counts.bytes_in += inner.channels.values().map(|it| it.ring.meter().bytes_in()).sum::<u64>();
+        for ring in inner.channels.values().map(|it| &it.ring).chain(inner.renditions.values()) {
+            let meter = ring.meter();
             counts.bytes_out += meter.bytes_out();
             counts.misses += meter.overruns();
             counts.missed_bytes += meter.overrun_bytes();
-            counts.ring_bytes += channel.ring.usage().bytes;
+            counts.ring_bytes += ring.usage().bytes;
         }
         counts
     }
@@ -230,6 +255,7 @@ impl Registry {
 enum RegisteredKind {
     Channel(u64),
     Client(u64),
+    Rendition(u64),
 }
 
 /// A registration; its drop adds the final values to the totals.
@@ -244,11 +270,13 @@ impl Drop for Registered {
         match self.what {
             RegisteredKind::Channel(serial) => {
                 if let Some(channel) = inner.channels.remove(&serial) {
-                    let meter = channel.ring.meter();
-                    inner.bytes_in += meter.bytes_in();
-                    inner.bytes_out += meter.bytes_out();
-                    inner.misses += meter.overruns();
-                    inner.missed_bytes += meter.overrun_bytes();
+                    inner.bytes_in += channel.ring.meter().bytes_in();
+                    inner.add_viewers(&channel.ring);
+                }
+            }
+            RegisteredKind::Rendition(number) => {
+                if let Some(ring) = inner.renditions.remove(&number) {
+                    inner.add_viewers(&ring);
                 }
             }
             RegisteredKind::Client(id) => drop(inner.clients.remove(&id)),

@@ -229,7 +229,7 @@ impl Scenario {
         let address = "10.0.0.1:4711".parse().expect("an address");
         let connection = Arc::new(Connection::new(1, address));
         let viewer = Viewer { user: user.map(str::to_owned), address: address.ip(), agent: agent.to_owned() };
-        let request = WatchRequest { target, viewer, connection: connection.clone(), seat };
+        let request = WatchRequest { target, viewer, connection: connection.clone(), seat, rendition: None };
         (self.system.switchboard().watch(request).await.expect("the switchboard answers"), connection)
     }
 

@@ -7,13 +7,15 @@
 use serde_json::{Map, Value};
 
 use crate::backup_schedule::BackupSchedule;
-use crate::ids::StreamProfileId;
+use crate::ids::{OutputProfileId, StreamProfileId};
 use crate::settings::Settings;
 use crate::tuner::TunerSettings;
+use crate::user_limits::UserLimits;
 
 /// Members of the engine's [`Settings`] under their own names. The default stream profile is not among them.
 pub const PROXY_SETTINGS: &str = "proxy_settings";
 /// `default_stream_profile`: the id of a stream profile. `default_user_agent`: the id of a user agent.
+/// `default_output_profile`: the id of an output profile.
 pub const STREAM_SETTINGS: &str = "stream_settings";
 /// `time_zone`: an IANA name, such as `Europe/Berlin`. `log_level`: the amount of logging.
 /// `login_password_for_players`: whether players may use the login password besides the player password.
@@ -30,19 +32,26 @@ pub const BACKUP_SETTINGS: &str = "backup_settings";
 /// Members of the [`TunerSettings`].
 pub const TUNER_SETTINGS: &str = "tuner_settings";
 
+/// Members of the [`UserLimits`].
+pub const USER_LIMIT_SETTINGS: &str = "user_limit_settings";
+/// Settings of recordings, which do not exist yet. Checked and stored, without effect.
+pub const DVR_SETTINGS: &str = "dvr_settings";
+
 /// Every key with its display name.
-pub const SETTING_KEYS: [(&str, &str); 6] = [
+pub const SETTING_KEYS: [(&str, &str); 8] = [
     (PROXY_SETTINGS, "Proxy settings"),
     (STREAM_SETTINGS, "Stream settings"),
     (SYSTEM_SETTINGS, "System settings"),
     (NETWORK_ACCESS, "Network access"),
     (BACKUP_SETTINGS, "Backup settings"),
     (TUNER_SETTINGS, "Tuner settings"),
+    (USER_LIMIT_SETTINGS, "User limit settings"),
+    (DVR_SETTINGS, "DVR settings"),
 ];
 
 /// Members that clients of similar services send together with the others. They are checked and stored, so that these
 /// clients work, and have no effect here: the engine has no such limits, or sets them by itself.
-const WITHOUT_EFFECT: [(&str, &str, Expected); 8] = [
+const WITHOUT_EFFECT: [(&str, &str, Expected); 18] = [
     (PROXY_SETTINGS, "buffering_speed", Expected::Number(0.1, 10.0)),
     (PROXY_SETTINGS, "redis_chunk_ttl", Expected::Number(10.0, 3600.0)),
     (PROXY_SETTINGS, "channel_init_grace_period", Expected::Number(0.0, 300.0)),
@@ -51,6 +60,16 @@ const WITHOUT_EFFECT: [(&str, &str, Expected); 8] = [
     (SYSTEM_SETTINGS, "preferred_region", Expected::Text),
     (SYSTEM_SETTINGS, "max_system_events", Expected::Number(1.0, 1000.0)),
     (SYSTEM_SETTINGS, "auto_import_mapped_files", Expected::Flag),
+    (DVR_SETTINGS, "tv_template", Expected::Text),
+    (DVR_SETTINGS, "tv_fallback_template", Expected::Text),
+    (DVR_SETTINGS, "tv_fallback_dir", Expected::Text),
+    (DVR_SETTINGS, "movie_template", Expected::Text),
+    (DVR_SETTINGS, "movie_fallback_template", Expected::Text),
+    (DVR_SETTINGS, "pre_offset_minutes", Expected::Number(0.0, 1440.0)),
+    (DVR_SETTINGS, "post_offset_minutes", Expected::Number(0.0, 1440.0)),
+    (DVR_SETTINGS, "comskip_enabled", Expected::Flag),
+    (DVR_SETTINGS, "comskip_custom_path", Expected::Text),
+    (DVR_SETTINGS, "series_rules", Expected::Objects),
 ];
 
 /// The values of a member without effect.
@@ -61,9 +80,13 @@ enum Expected {
     /// A text of up to [`TEXT_CHARS_MAX`] characters, or `null`.
     Text,
     Flag,
+    /// A list of up to [`OBJECTS_MAX`] objects, which has up to [`OBJECTS_BYTES_MAX`] bytes as JSON.
+    Objects,
 }
 
 const TEXT_CHARS_MAX: usize = 255;
+const OBJECTS_MAX: usize = 1_000;
+const OBJECTS_BYTES_MAX: usize = 256 * 1024;
 
 impl Expected {
     fn check(self, value: &Value) -> Result<(), String> {
@@ -80,6 +103,16 @@ impl Expected {
                 )
             }
             Self::Flag => (value.is_boolean(), "must be true or false".to_owned()),
+            Self::Objects => {
+                let items =
+                    value.as_array().filter(|it| it.len() <= OBJECTS_MAX && it.iter().all(Value::is_object));
+                (
+                    items.is_some() && value.to_string().len() <= OBJECTS_BYTES_MAX,
+                    format!(
+                        "must be a list of up to {OBJECTS_MAX} objects, in at most {OBJECTS_BYTES_MAX} bytes"
+                    ),
+                )
+            }
         };
         if is_valid { Ok(()) } else { Err(rule) }
     }
@@ -94,6 +127,7 @@ pub const DEFAULT_TIME_ZONE: &str = "UTC";
 
 const DEFAULT_STREAM_PROFILE: &str = "default_stream_profile";
 const DEFAULT_USER_AGENT: &str = "default_user_agent";
+const DEFAULT_OUTPUT_PROFILE: &str = "default_output_profile";
 const TIME_ZONE_MEMBER: &str = "time_zone";
 const LOG_LEVEL: &str = "log_level";
 const LOGIN_PASSWORD_FOR_PLAYERS: &str = "login_password_for_players";
@@ -108,6 +142,7 @@ pub struct SettingChecks<'a> {
     pub base: &'a Settings,
     pub has_stream_profile: &'a dyn Fn(StreamProfileId) -> bool,
     pub has_user_agent: &'a dyn Fn(u32) -> bool,
+    pub has_output_profile: &'a dyn Fn(OutputProfileId) -> bool,
     /// Returns whether the gateway knows a time zone of this name.
     pub has_time_zone: &'a dyn Fn(&str) -> bool,
     /// Returns the reason why a log level is invalid, if it is.
@@ -156,7 +191,12 @@ pub fn default_stream_profile(stream_settings: Option<&Value>) -> Option<StreamP
 
 /// Returns the user agent of `stream_settings`.
 pub fn default_user_agent(stream_settings: Option<&Value>) -> Option<u32> {
-    stream_settings?.get(DEFAULT_USER_AGENT)?.as_u64().and_then(|it| u32::try_from(it).ok())
+    id(stream_settings?.get(DEFAULT_USER_AGENT)?)
+}
+
+/// Returns the output profile of `stream_settings` for clients without another one.
+pub fn default_output_profile(stream_settings: Option<&Value>) -> Option<OutputProfileId> {
+    id(stream_settings?.get(DEFAULT_OUTPUT_PROFILE)?).map(OutputProfileId)
 }
 
 /// Returns whether `network_access` lets callers without a user see channels marked as adult.
@@ -194,10 +234,16 @@ fn wrong_member(key: &str, name: &str, value: &Value, checks: &SettingChecks<'_>
             None => "must be the id of a stream profile",
         },
         (STREAM_SETTINGS, DEFAULT_USER_AGENT) if value.is_null() => return None,
-        (STREAM_SETTINGS, DEFAULT_USER_AGENT) => match value.as_u64().and_then(|it| u32::try_from(it).ok()) {
+        (STREAM_SETTINGS, DEFAULT_USER_AGENT) => match id(value) {
             Some(id) if (checks.has_user_agent)(id) => return None,
             Some(_) => "is not the id of a user agent",
             None => "must be the id of a user agent",
+        },
+        (STREAM_SETTINGS, DEFAULT_OUTPUT_PROFILE) if value.is_null() => return None,
+        (STREAM_SETTINGS, DEFAULT_OUTPUT_PROFILE) => match id(value).map(OutputProfileId) {
+            Some(id) if (checks.has_output_profile)(id) => return None,
+            Some(_) => "is not the id of an output profile",
+            None => "must be the id of an output profile",
         },
         (BACKUP_SETTINGS, _) => match BackupSchedule::default().set(name, value) {
             Ok(()) => {
@@ -208,6 +254,10 @@ fn wrong_member(key: &str, name: &str, value: &Value, checks: &SettingChecks<'_>
             Err(reason) => reason,
         },
         (TUNER_SETTINGS, _) => match TunerSettings::default().set(name, value) {
+            Ok(()) => return None,
+            Err(reason) => reason,
+        },
+        (USER_LIMIT_SETTINGS, _) => match UserLimits::default().set(name, value) {
             Ok(()) => return None,
             Err(reason) => reason,
         },
@@ -284,7 +334,11 @@ fn with(base: &Settings, members: &[(&String, &Value)]) -> Result<Settings, Stri
 }
 
 fn profile_id(value: &Value) -> Option<StreamProfileId> {
-    value.as_u64().and_then(|it| u32::try_from(it).ok()).map(StreamProfileId)
+    id(value).map(StreamProfileId)
+}
+
+fn id(value: &Value) -> Option<u32> {
+    value.as_u64().and_then(|it| u32::try_from(it).ok())
 }
 
 fn error(name: &str, reason: impl Into<String>) -> FieldError {
@@ -309,6 +363,7 @@ mod tests {
             log_level_error: &|it| (it != "debug").then(|| "is not a level".to_owned()),
             has_user_agent: &|it| it == 1,
             public_url_error: &|it| (it != "https://tv.example").then(|| "is not an address".to_owned()),
+            has_output_profile: &|it| it == OutputProfileId(3),
             cron_error: &|it| (it != "5 * * * *").then(|| "is no cron expression".to_owned()),
             network_errors: &|_| Vec::new(),
         };
@@ -372,6 +427,17 @@ mod tests {
             json!({"schedule_cron_expression": "x", "schedule_time": "25:00"}),
             &[("schedule_cron_expression", "cron"), ("schedule_time", "time of day")],
         );
+        refused(STREAM_SETTINGS, json!({"default_output_profile": 3}), &[]);
+        refused(
+            STREAM_SETTINGS,
+            json!({"default_output_profile": 4}),
+            &[("default_output_profile", "id of")],
+        );
+        refused(
+            USER_LIMIT_SETTINGS,
+            json!({"terminate_oldest": 1}),
+            &[("terminate_oldest", "true or false")],
+        );
         refused("other", json!({}), &[("key", "core setting")]);
     }
 
@@ -391,6 +457,22 @@ mod tests {
         );
         refused(SYSTEM_SETTINGS, json!({"max_system_events": 100, "auto_import_mapped_files": true}), &[]);
         refused(SYSTEM_SETTINGS, json!({"preferred_region": 7}), &[("preferred_region", "text")]);
+        let dvr = json!({
+            "tv_template": "TV_Shows/{show}.mkv", "series_rules": [{ "tvg_id": "a" }], "movie_template": "",
+            "comskip_enabled": false, "tv_fallback_dir": "TV_Shows", "pre_offset_minutes": 0,
+            "comskip_custom_path": "", "post_offset_minutes": 5, "tv_fallback_template": "x",
+            "movie_fallback_template": "x",
+        });
+        refused(DVR_SETTINGS, dvr, &[]);
+        refused(
+            DVR_SETTINGS,
+            json!({"post_offset_minutes": -1, "series_rules": [1], "other": 1}),
+            &[
+                ("other", "not a setting"),
+                ("post_offset_minutes", "0 to 1440"),
+                ("series_rules", "list of up to"),
+            ],
+        );
     }
 
     #[test]

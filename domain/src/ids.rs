@@ -67,6 +67,11 @@ id! {
 }
 
 id! {
+    /// An output profile: what is changed in a stream for some clients.
+    OutputProfileId
+}
+
+id! {
     /// A login of a user on a device.
     DeviceLoginId
 }

@@ -11,11 +11,11 @@
 //!    channels, and a [`logo`] is their picture; a [`lineup`] selects those that a [`user`] may watch, and a [`user_group`] sorts users; a [`secret`]
 //!    prints without its value. [`ids`] has their ids, [`settings`] those of the operator, [`setting`] the record of a
 //!    setting that admins change, [`core_settings`] its meaning, and [`backup_schedule`] and [`tuner`]
-//!    that of two of them.
+//!    that of two of them; an [`output_profile`] changes a stream for some clients.
 //! 2. Decisions: the [`plan`] of a live channel, the assignment of slots and seats ([`limits`]), and the stream to play
 //!    next ([`playout`]).
 //! 3. Search: [`streams`], all of them in columns. Their [`health`], as plays show it.
-//! 4. Notifications: an [`event`], with its [`time`]. Changes by admins are recorded as entries of the [`audit`], and
+//! 4. Notifications: an [`event`], with its [`time`], and a [`notice`] for users. Changes by admins are recorded as entries of the [`audit`], and
 //!    those of many records at once can be taken back: [`undo`].
 //! 5. Playlists: [`playlist`], and the same from a [`panel`]. Search and replace for admins: a [`pattern`].
 //! 6. Records of another service: [`import_from`]. The client behind proxies: [`forwarded`].
@@ -40,6 +40,8 @@ pub mod limits;
 pub mod lineup;
 pub mod login;
 pub mod logo;
+pub mod notice;
+pub mod output_profile;
 pub mod panel;
 pub mod pattern;
 pub mod plan;
@@ -60,3 +62,4 @@ pub mod undo;
 pub mod user;
 pub mod user_agent;
 pub mod user_group;
+pub mod user_limits;

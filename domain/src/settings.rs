@@ -5,6 +5,7 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 
 use crate::stream_profile::Delivery;
+use crate::user_limits::UserLimits;
 
 /// Longest time for which a request for a slot waits when none is free.
 pub const LEASE_WAIT: Duration = Duration::from_secs(3);
@@ -85,6 +86,12 @@ pub struct Settings {
     pub at_limit: AtLimit,
     /// Delivery of streams and channels without a stream profile.
     pub default_stream_profile: Delivery,
+    /// Maximum number of programs that run at the same time for output profiles; one for all viewers of a channel with
+    /// the same output profile. 0 runs none.
+    pub transcoders_max: u32,
+    /// What happens when a user reaches the limit of streams. Set in the core settings only.
+    #[serde(skip)]
+    pub user_limits: UserLimits,
 }
 
 /// Behaviour when a viewer changes channels and the account is full.
@@ -121,6 +128,8 @@ impl Default for Settings {
             return_to_preferred_after: None,
             at_limit: AtLimit::default(),
             default_stream_profile: Delivery::default(),
+            transcoders_max: 4,
+            user_limits: UserLimits::default(),
         }
     }
 }
@@ -137,6 +146,8 @@ pub struct SettingsError {
 
 /// The size of two chunks, the least amount of past data that makes sense.
 const RING_BYTES_MIN: usize = 128 * 1024;
+/// The largest number of transcoders that makes sense on one machine.
+const TRANSCODERS_MOST: u32 = 1_000;
 /// Longest time until a program that reads a stream writes its first packet: it has to start, connect and analyse its
 /// input.
 pub const PROGRAM_START_TIMEOUT: Duration = Duration::from_secs(10);
@@ -170,6 +181,9 @@ impl Settings {
         }
         if self.slow_client_limit == 0 {
             return Err(wrong("slow_client_limit", "must be 1 or more"));
+        }
+        if self.transcoders_max > TRANSCODERS_MOST {
+            return Err(wrong("transcoders_max", format!("must be at most {TRANSCODERS_MOST}")));
         }
         if self.default_stream_profile == Delivery::Command {
             return Err(wrong(
@@ -304,6 +318,7 @@ mod tests {
         check("recording_lead_seconds", 0, "must be more than 0 seconds");
         check("ring_budget_bytes", 1000, "must be at least 131072 bytes");
         check("slow_client_limit", 0, "must be 1 or more");
+        check("transcoders_max", 1001, "must be at most 1000");
         assert_eq!(with("channel_shutdown_delay", 0.into()).unwrap().check(), Ok(()), "at once is possible");
     }
 }

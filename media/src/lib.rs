@@ -5,7 +5,7 @@
 //! accounts, it spawns no tasks on its own, and no packet waits for a disk or a mailbox.
 //!
 //! Reading order: [`ts`] (packets), [`chunk`] and [`chunker`] (runs of packets), [`ring`] and [`join_point`] (reading),
-//! [`source`], [`splice`] and [`pump`] (writing). [`sample`] measures a source that nobody watches.
+//! [`source`], [`splice`] and [`pump`] (writing), [`rendition`] (other streams from a ring). [`sample`] measures a source that nobody watches.
 //! The HTTP crate uses only the items that are re-exported here.
 
 pub mod chunk;
@@ -19,6 +19,7 @@ pub mod launcher;
 pub mod meter;
 mod permit;
 pub mod pump;
+pub mod rendition;
 pub mod ring;
 pub mod sample;
 pub mod source;

@@ -95,6 +95,11 @@ impl RingMeter {
         meter
     }
 
+    /// Creates the meter of a tail that is no part of the sums.
+    pub(crate) fn uncounted_tail(self: &Arc<Self>) -> Arc<TailMeter> {
+        Arc::new(TailMeter::new(Arc::clone(self)))
+    }
+
     /// Keeps the counters of the tail in this slot as a part of the sums.
     pub(crate) fn remove_tail(&self, slot: usize) {
         let mut tails = self.tails.lock();

@@ -166,6 +166,11 @@ impl Backups {
         self.0.schedule_failure.lock().clone()
     }
 
+    /// Returns whether a back-up replaces the store at the next start. Blocks.
+    pub(crate) fn is_restore_pending(&self) -> bool {
+        PendingRestore::of(&self.0.folder).name().is_some()
+    }
+
     /// Begins a back-up, encrypted under the passphrase or else under the key file.
     pub(crate) fn create(&self, passphrase: Option<Secret>) -> Result<Arc<Task>, TaskRefusal> {
         self.begin(move |inner| inner.make(REQUESTED, passphrase))

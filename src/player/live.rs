@@ -6,6 +6,7 @@
 
 use actors::Target;
 
+use super::output::StreamQuery;
 use super::watch::{StreamAnswer, stream_route, unknown_channel, watch};
 use crate::http::reply::Refusal;
 use crate::rest::frame::access::Access;
@@ -21,12 +22,12 @@ pub(super) fn routes() -> Vec<Route> {
     ]
 }
 
-async fn play(call: Call) -> Result<StreamAnswer, Refusal> {
+async fn play(call: Call, query: StreamQuery) -> Result<StreamAnswer, Refusal> {
     let uuid = {
         let id = call.id_of("file")?;
         let channels = call.app.models.channels.load();
         channels.get(id).filter(|it| call.can_see(it)).map(|it| it.uuid)
     };
     let target = Target::Channel(uuid.ok_or_else(unknown_channel)?);
-    watch(call, target).await
+    watch(call, target, query).await
 }

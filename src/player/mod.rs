@@ -3,6 +3,7 @@
 mod addresses;
 mod live;
 mod panel;
+mod output;
 mod playlist;
 mod prepared;
 mod stream;
@@ -12,6 +13,7 @@ mod watch;
 
 pub(crate) use self::addresses::stream_address;
 pub(crate) use self::prepared::PreparedAnswers;
+pub(crate) use self::output::CompiledOutputRules;
 use crate::rest::frame::route::Route;
 
 /// Returns the routes of the table that only the player port serves.

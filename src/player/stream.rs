@@ -12,13 +12,14 @@ use domain::ids::StreamId;
 use domain::user::UserLevel;
 use uuid::Uuid;
 
+use super::output::StreamQuery;
 use super::watch::{StreamAnswer, stream_route, unknown_channel, watch};
 use crate::http::reply::Refusal;
 use crate::rest::frame::access::Access;
 use crate::rest::frame::call::{Call, Parameters};
 use crate::rest::frame::route::Route;
 
-/// Returns the route of this module. It ignores a suffix `.ts`, query parameters and `Range`.
+/// Returns the route of this module. It ignores a suffix `.ts`, other query parameters and `Range`.
 pub(super) fn routes() -> Vec<Route> {
     let access = Access::Depends {
         on: access,
@@ -36,14 +37,14 @@ fn access(parameters: &Parameters) -> Access {
     }
 }
 
-async fn play(call: Call) -> Result<StreamAnswer, Refusal> {
+async fn play(call: Call, query: StreamQuery) -> Result<StreamAnswer, Refusal> {
     let target = target(call.text("target")?).ok_or_else(unknown_channel)?;
     if let Target::Channel(uuid) = target {
         let channels = call.app.models.channels.load();
         let channel = channels.one_by("uuid", uuid.as_bytes());
         channel.filter(|it| call.can_see(it)).ok_or_else(unknown_channel)?;
     }
-    watch(call, target).await
+    watch(call, target, query).await
 }
 
 /// Parses a target: a uuid is a channel, and a number is a stream.

@@ -8,8 +8,11 @@
 //!                                              └─ none in time ─────► 503
 //! ```
 
+use std::time::Duration;
+
 use actors::{AskError, SeatRequest, Target, Viewer, WatchRefusal, WatchReply, WatchRequest, may_watch};
 use domain::ids::UserId;
+use domain::settings::PROGRAM_START_TIMEOUT;
 use domain::source_url::SourceUrl;
 use domain::user;
 use http::header::{CONNECTION, HeaderName, HeaderValue};
@@ -23,6 +26,7 @@ use crate::auth::Denied;
 use crate::config::may_stream_from;
 use crate::http::reply::{Refusal, TunerError};
 use crate::http::stream::StreamTail;
+use crate::player::output::{StreamQuery, rendition};
 use crate::rest::frame::access::Access;
 use crate::rest::frame::call::Call;
 use crate::rest::frame::route::{Content, Handler, MediaType, Route, StreamOrRedirect};
@@ -54,12 +58,13 @@ pub(super) fn stream_route<Args>(
     )
 }
 
-/// Serves `target` to the user of this call, or to a caller without one. All permissions have been checked except the
-/// stream limit of the user.
-pub(super) async fn watch(call: Call, target: Target) -> Result<StreamAnswer, Refusal> {
+/// Serves `target` to the user of this call, or to a caller without one, with the output profile that the query selects,
+/// or that follows from user and user agent. All permissions have been checked except the stream limit of the user.
+pub(super) async fn watch(call: Call, target: Target, query: StreamQuery) -> Result<StreamAnswer, Refusal> {
     if !call.app.plans.exists(&target) {
         return Err(unknown_channel());
     }
+    let rendition = rendition(&call.app, call.user().ok().map(|it| &**it), &call.caller, target, &query)?;
     if call.method == Method::HEAD {
         let nothing = futures_util::stream::empty::<Result<Vec<u8>, std::io::Error>>();
         return Ok(streaming(warp::reply::stream(nothing)));
@@ -74,7 +79,8 @@ pub(super) async fn watch(call: Call, target: Target) -> Result<StreamAnswer, Re
         Some(user) => Some(SeatRequest { user: user.id, limit: user.stream_limit }),
         None => anonymous_seat(&app),
     };
-    let request = WatchRequest { target, viewer, connection: caller.connection, seat };
+    let has_program = rendition.as_ref().is_some_and(|it| it.command.is_some());
+    let request = WatchRequest { target, viewer, connection: caller.connection, seat, rendition };
     match app.switchboard.watch(request).await {
         Ok(WatchReply::Tail { client, tail }) => {
             // A viewer who lost the permission in the meantime had no session yet that could be ended.
@@ -87,7 +93,7 @@ pub(super) async fn watch(call: Call, target: Target) -> Result<StreamAnswer, Re
                     _ => unknown_channel(),
                 });
             }
-            let tail = first_packets(&app, target, tail).await.inspect_err(|refusal| {
+            let tail = first_packets(&app, target, tail, has_program).await.inspect_err(|refusal| {
                 info!(channel.target = %target, client.id = client, client.address = %client_address, "client received no packets: {refusal}");
             })?;
             let mut reply = warp::reply::Response::default();
@@ -121,9 +127,16 @@ fn is_active(app: &App, user: UserId) -> bool {
     app.models.users.load().get(user.0).is_some_and(|it| it.is_active)
 }
 
-/// Waits for the first real packets, because the status can no longer change after the response has begun.
-async fn first_packets(app: &App, target: Target, mut tail: Tail) -> Result<Tail, Refusal> {
-    let start_timeout = app.settings.load().start_timeout;
+/// Waits for the first real packets, because the status can no longer change after the response has begun. A program
+/// that converts the stream starts after it.
+async fn first_packets(
+    app: &App,
+    target: Target,
+    mut tail: Tail,
+    has_program: bool,
+) -> Result<Tail, Refusal> {
+    let program_start = if has_program { PROGRAM_START_TIMEOUT } else { Duration::ZERO };
+    let start_timeout = app.settings.load().start_timeout + program_start;
     match timeout(start_timeout, tail.ready()).await {
         Ok(Ok(())) => Ok(tail),
         Ok(Err(end)) => Err(no_packets(&end)),
@@ -164,6 +177,9 @@ fn no_watch(reason: &WatchRefusal) -> Refusal {
         }
         // Not 403, which players report as a wrong password.
         WatchRefusal::Seats { .. } => {
+            Refusal::unavailable(detail).with_tuner_error(TunerError::AllTunersInUse).retry_soon()
+        }
+        WatchRefusal::Transcoders { .. } => {
             Refusal::unavailable(detail).with_tuner_error(TunerError::AllTunersInUse).retry_soon()
         }
         WatchRefusal::NothingPlays(_) => {
@@ -211,8 +227,6 @@ fn redirect(url: &SourceUrl) -> Result<StreamAnswer, Refusal> {
 
 #[cfg(test)]
 mod tests {
-    use std::time::Duration;
-
     use actors::FullPool;
 
     use super::*;
@@ -239,6 +253,7 @@ mod tests {
         };
         check(no_watch(&WatchRefusal::Full(full)), 503, "805 All Tuners In Use", Some("3"));
         check(no_watch(&WatchRefusal::Seats { limit: 1 }), 503, "805 All Tuners In Use", Some("3"));
+        check(no_watch(&WatchRefusal::Transcoders { limit: 1 }), 503, "805 All Tuners In Use", Some("3"));
         check(no_watch(&WatchRefusal::Stopping), 503, "803 System Busy", Some("3"));
         check(no_watch(&WatchRefusal::NoStreams), 503, "806 Tune Failed", None);
         check(no_watch(&WatchRefusal::Unplayable("no".to_owned())), 503, "806 Tune Failed", None);

@@ -15,19 +15,36 @@ use crate::rest::frame::refuse::refused_writes;
 
 /// Collections whose changes are not reported: internal ones, those that change by themselves, and the audit trail, which
 /// grows with every change.
-const NOT_REPORTED: [&str; 4] = ["server_keys", "audit", "undo_parts", "stream_health"];
+const NOT_REPORTED: [&str; 5] = ["server_keys", "audit", "undo_parts", "stream_health", "dismissed_notices"];
+/// The collection of the notices for users.
+const NOTICES: &str = "notices";
 
 /// A notification, with the frame for each audience.
 #[derive(Debug)]
 pub(super) struct Notification {
     pub(super) admin: String,
-    /// Frame for other users who may see this channel; `None` if only admins get the notification.
-    pub(super) standard: Option<(Uuid, String)>,
+    pub(super) others: ForOthers,
+}
+
+/// The frame of a notification for users who are not admins.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum ForOthers {
+    /// Only admins get the notification.
+    Nothing,
+    /// For users from level 1 on who may see this channel.
+    OfChannel(Uuid, String),
+    /// For every user.
+    ForAll(String),
 }
 
 impl Notification {
     fn for_admins(data: Value) -> Arc<Self> {
-        Arc::new(Self { admin: update(&data), standard: None })
+        Arc::new(Self { admin: update(&data), others: ForOthers::Nothing })
+    }
+
+    fn for_all(data: &Value) -> Arc<Self> {
+        let frame = update(data);
+        Arc::new(Self { admin: frame.clone(), others: ForOthers::ForAll(frame) })
     }
 }
 
@@ -66,7 +83,7 @@ pub(super) fn reply(text: Option<&str>) -> String {
 }
 
 /// Builds the notification of an event. Users who are not admins get only events of channels, without viewers and
-/// sources.
+/// sources, and that a back-up is about to be restored.
 pub(super) fn event(event: &Event) -> Option<Arc<Notification>> {
     let kind = match &event.body {
         // The type `m3u_refresh` is already used for the progress frames of `refresh`.
@@ -87,14 +104,37 @@ pub(super) fn event(event: &Event) -> Option<Arc<Notification>> {
             | EventBody::ChannelFailover { .. }
             | EventBody::StreamSwitch { .. }
     );
-    let standard = event.body.channel().filter(|_| is_for_all).map(|channel| {
-        let keys =
-            ["type", "success", "event_type", "timestamp", "channel_id", "channel_name", "channel_number"];
+    let only = |keys: &[&str]| {
         let fields: Map<String, Value> =
-            keys.map(|key| (key.to_owned(), data[key].clone())).into_iter().collect();
-        (channel.uuid, update(&Value::Object(fields)))
-    });
-    Some(Arc::new(Notification { admin: update(&data), standard }))
+            keys.iter().map(|key| ((*key).to_owned(), data[*key].clone())).collect();
+        update(&Value::Object(fields))
+    };
+    let others = match (&event.body, event.body.channel()) {
+        // Not the name of the back-up.
+        (EventBody::RestorePending { .. }, _) => {
+            ForOthers::ForAll(only(&["type", "success", "event_type", "timestamp", "restarts_now"]))
+        }
+        (_, Some(channel)) if is_for_all => ForOthers::OfChannel(
+            channel.uuid,
+            only(&[
+                "type",
+                "success",
+                "event_type",
+                "timestamp",
+                "channel_id",
+                "channel_name",
+                "channel_number",
+            ]),
+        ),
+        _ => ForOthers::Nothing,
+    };
+    Some(Arc::new(Notification { admin: update(&data), others }))
+}
+
+/// Builds the notification that notices were written, changed or deleted. Each user reads those that are for them.
+pub(super) fn notices_changed(change: &Change) -> Option<Arc<Notification>> {
+    let has_notices = change.collections.iter().any(|it| it.collection == NOTICES);
+    has_notices.then(|| Notification::for_all(&json!({ "type": "notifications_changed", "success": true })))
 }
 
 /// Builds the notification of a commit. `ids` is `null` if so many records changed that clients should reload the list.
@@ -125,7 +165,7 @@ pub(super) fn changed_unknown() -> Arc<Notification> {
 
 /// Builds the notification that the hub itself missed events.
 pub(super) fn lost(count: u64) -> Arc<Notification> {
-    Arc::new(Notification { admin: missed(count), standard: None })
+    Arc::new(Notification { admin: missed(count), others: ForOthers::Nothing })
 }
 
 /// Builds the notification of the progress of a playlist refresh.
@@ -229,8 +269,8 @@ mod tests {
             let frame: Value = serde_json::from_str(&notification.admin).unwrap();
             assert_eq!((&frame["type"], &frame["data"]["type"]), (&json!("update"), &json!(kind)));
             assert_eq!(frame["data"]["success"], true);
-            assert_eq!(notification.standard.is_some(), is_for_all, "{kind}");
-            if let Some((channel, text)) = &notification.standard {
+            assert_eq!(notification.others != ForOthers::Nothing, is_for_all, "{kind}");
+            if let ForOthers::OfChannel(channel, text) = &notification.others {
                 assert_eq!(*channel, Uuid::from_u128(7));
                 let data: Value = serde_json::from_str(text).unwrap();
                 assert_eq!(
@@ -240,6 +280,17 @@ mod tests {
                 assert!(!text.contains("panel") && !text.contains("idle"), "{text}");
             }
         }
+    }
+
+    #[test]
+    fn every_user_is_told_about_a_restoration_without_the_name_of_the_back_up() {
+        let body = EventBody::RestorePending { backup: "nightly.zip".into(), restarts_now: true };
+        let notification = event(&Event { at: 0, body }).unwrap();
+        assert!(notification.admin.contains("nightly.zip"));
+        let ForOthers::ForAll(text) = &notification.others else { panic!("{notification:?}") };
+        let data = &serde_json::from_str::<Value>(text).unwrap()["data"];
+        assert_eq!((&data["type"], &data["restarts_now"]), (&json!("restore_pending"), &json!(true)));
+        assert!(!text.contains("nightly"), "{text}");
     }
 
     #[test]
@@ -272,7 +323,7 @@ mod tests {
             let data = &serde_json::from_str::<Value>(&notification.admin).unwrap()["data"];
             assert_eq!((&data["action"], &data["status"]), (&json!(action), &json!(status)));
             assert_eq!((&data["account"], &data["elapsed_time"]), (&json!(2), &json!(2.5)));
-            assert!(notification.standard.is_none());
+            assert_eq!(notification.others, ForOthers::Nothing);
         }
     }
 

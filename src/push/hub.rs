@@ -175,7 +175,10 @@ async fn forward(
                 Err(RecvError::Closed) => return,
             },
             message = changes.next(), if is_open => match message {
-                ChangeMessage::Changed(change) => frames::changed(&change).into_iter().for_each(send),
+                ChangeMessage::Changed(change) => {
+                    frames::changed(&change).into_iter().for_each(send);
+                    frames::notices_changed(&change).into_iter().for_each(send);
+                }
                 ChangeMessage::Lagged => send(frames::changed_unknown()),
                 ChangeMessage::Closed => is_open = false,
             },

@@ -21,9 +21,9 @@ use tracing::debug;
 use warp::ws::{Message, WebSocket};
 
 use super::access::{Access, AccessLoss};
-use super::frames;
+use super::frames::{self, ForOthers};
 use super::heartbeat::{Action, Heartbeat};
-use super::hub::{Hub, HubMessage, Listener};
+use super::hub::{Hub, HubMessage};
 use super::socket_limit::SocketPermit;
 use super::statistics::may_see;
 use crate::app::App;
@@ -94,7 +94,7 @@ impl Session {
 
     async fn serve(&mut self, socket: &mut WebSocket, guard: &ConnectionGuard) -> End {
         // Subscribe before the first frame is sent, so that nothing in between is missed.
-        let mut listener = self.access.user().may(UserLevel::Standard).then(|| self.hub.listen());
+        let mut listener = self.hub.listen();
         let mut heartbeat = Heartbeat::new(Instant::now());
         let stop_reason = self.app.models.store.stop_reason().borrow().clone();
         let mut next = Some(Message::text(frames::established(self.access.user(), stop_reason.as_ref())));
@@ -143,7 +143,7 @@ impl Session {
                     }
                     Some(Err(_)) | None => return End::Gone,
                 },
-                message = next_message(&mut listener) => match message {
+                message = listener.next() => match message {
                     HubMessage::Closed => return End::HubClosed,
                     message => self.frame(message).map(Message::text),
                 },
@@ -160,24 +160,22 @@ impl Session {
             HubMessage::Missed(count) => Some(frames::missed(count)),
             HubMessage::Notification(it) if is_admin => Some(it.admin.clone()),
             HubMessage::Notification(it) => {
-                let (channel, text) = it.standard.as_ref()?;
+                let (channel, text) = match &it.others {
+                    ForOthers::ForAll(text) => return Some(text.clone()),
+                    ForOthers::OfChannel(channel, text) if user.may(UserLevel::Standard) => (channel, text),
+                    ForOthers::OfChannel(..) | ForOthers::Nothing => return None,
+                };
                 let limits = view_limits(&self.app.models, Some(user));
                 may_see(&limits, &self.app.models.channels.load(), *channel).then(|| text.clone())
             }
             HubMessage::Statistics(it) if is_admin => Some(it.for_admins()),
+            HubMessage::Statistics(_) if !user.may(UserLevel::Standard) => None,
             HubMessage::Statistics(it) => {
                 let limits = view_limits(&self.app.models, Some(user));
                 Some(it.for_viewer(&limits, &self.app.models.channels.load()))
             }
             HubMessage::Closed => None,
         }
-    }
-}
-
-async fn next_message(listener: &mut Option<Listener>) -> HubMessage {
-    match listener {
-        Some(listener) => listener.next().await,
-        None => std::future::pending().await,
     }
 }
 

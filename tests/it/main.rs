@@ -38,6 +38,7 @@ mod live;
 mod load_test;
 mod logging;
 mod openapi;
+mod output_profiles;
 mod pacing;
 mod panels;
 mod player_panel;

@@ -130,8 +130,10 @@ async fn a_preview_and_a_channel_with_the_same_number_are_two_leases() {
         meter: ConnectionMeter::default(),
     });
     let viewer = Viewer { user: None, address: connection.peer.ip(), agent: "test".into() };
-    let watch =
-        switchboard.watch(WatchRequest { target: preview, viewer, connection, seat: None }).await.unwrap();
+    let watch = switchboard
+        .watch(WatchRequest { target: preview, viewer, connection, seat: None, rendition: None })
+        .await
+        .unwrap();
     let WatchReply::Tail { mut tail, .. } = watch else { panic!("no tail: {watch:?}") };
     tokio::time::timeout(WAIT_MAX, tail.ready()).await.expect("it plays").unwrap();
     eventually("two leases", || gateway.gateway.counts().leases == 2).await;

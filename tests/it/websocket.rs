@@ -4,6 +4,7 @@ use domain::account::{Account, AccountProfile, PlaylistLocation};
 use domain::channel::Channel;
 use domain::event::{CallerRef, Event, EventBody};
 use domain::ids::{AccountId, ProfileId};
+use domain::notice::{Notice, NoticeKind, NoticePriority};
 use domain::source_url::SourceUrl;
 use domain::user::UserLevel;
 use headwater::Stopped;
@@ -277,6 +278,40 @@ async fn level_1_receives_channel_states_and_counts_and_level_0_nothing() {
             assert!(!text.contains(secret), "{secret} in {text}");
         }
     }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn every_user_is_told_about_notifications_and_restorations() {
+    let gateway = Setup::new().start().await;
+    let root = of_level(&gateway, "root", UserLevel::Admin).await;
+    let zoe = of_level(&gateway, "zoe", UserLevel::Streamer).await;
+    let mut admin = connect(&gateway, &root).await;
+    let mut streamer = connect(&gateway, &zoe).await;
+    admin.kind("channel_stats").await;
+
+    let notice = Notice {
+        id: 1,
+        key: "tonight".to_owned(),
+        kind: NoticeKind::Announcement,
+        priority: NoticePriority::Normal,
+        title: "Maintenance".to_owned(),
+        message: "Tonight.".to_owned(),
+        action_data: "null".to_owned(),
+        is_active: true,
+        for_admins: false,
+        expires_at: None,
+        created_at: 0,
+    };
+    gateway.change(move |write| write.put(&notice)).await;
+    for socket in [&mut admin, &mut streamer] {
+        assert_documented(&socket.kind("notifications_changed").await);
+    }
+    let body = EventBody::RestorePending { backup: "nightly.zip".to_owned(), restarts_now: true };
+    gateway.gateway.events().emit(Event { at: 1, body });
+    assert_eq!(admin.kind("restore_pending").await["backup"], "nightly.zip");
+    let told = streamer.kind("restore_pending").await;
+    assert_eq!((&told["restarts_now"], told.get("backup")), (&json!(true), None));
+    assert_documented(&told);
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use domain::event::{ChannelRef, ClientRef, EventBody};
-use domain::ids::UserId;
+use domain::ids::{OutputProfileId, UserId};
 use media::meter::TailMeter;
 use media::ring::{JoinPoint, Ring, Tail};
 use ractor::{ActorCell, ActorId, ActorRef, ActorRuntime, SpawnErr};
@@ -24,6 +24,7 @@ struct Client {
     since: Instant,
     joined_at: i64,
     user_id: Option<UserId>,
+    output_profile: Option<OutputProfileId>,
     _registered: Registered,
 }
 
@@ -77,6 +78,7 @@ impl Clients {
             since: Instant::now(),
             joined_at: now_ms(),
             user_id,
+            output_profile: request.rendition.as_ref().map(|it| it.profile),
             _registered: self.registry.client(id, watched),
             actor: actor.clone(),
         };
@@ -146,6 +148,7 @@ impl Clients {
                 agent: client.viewer.agent.clone(),
                 user: client.viewer.user.clone(),
                 user_id: client.user_id,
+                output_profile: client.output_profile,
                 joined_at: client.joined_at,
                 watching: client.since.elapsed(),
                 bytes: client.tail.bytes(),

@@ -15,6 +15,7 @@ use crate::plans::Plans;
 use crate::registry::Registry;
 use crate::slots::Slots;
 use crate::timeline::Timelines;
+use crate::transcoders::Transcoders;
 
 /// The values and handles that every live channel uses.
 pub(crate) struct LiveEnv {
@@ -30,6 +31,7 @@ pub(crate) struct LiveEnv {
     pub(crate) registry: Arc<Registry>,
     pub(crate) next_client: AtomicU64,
     pub(crate) timelines: Arc<Timelines>,
+    pub(crate) transcoders: Transcoders,
     pub(crate) health: HealthTable,
 }
 

@@ -47,6 +47,8 @@ pub(crate) enum Message {
     Tick,
     /// Nobody has watched for the linger time. The number is that of the last join.
     Lingered(u64),
+    /// Nobody has watched a rendition for the linger time. The number is that of its timer.
+    RenditionLingered(u64),
     /// Ends the channel unless a join with a later number arrived.
     Retire(u64),
     /// Ends the channel now; clients read their last chunks and then this reason.

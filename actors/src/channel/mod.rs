@@ -17,6 +17,7 @@ mod actor;
 mod clients;
 mod env;
 mod message;
+mod renditions;
 mod status;
 #[cfg(test)]
 mod tests;
@@ -28,6 +29,7 @@ pub(crate) use self::actor::{Actor, Arguments, open_request};
 pub(crate) use self::env::LiveEnv;
 pub(crate) use self::message::{Join, Message};
 pub use self::status::{ChannelStatus, ClientStatus};
+use domain::output_profile::Rendition;
 use domain::source_url::SourceUrl;
 use media::meter::Connection;
 use media::ring::Tail;
@@ -71,6 +73,12 @@ pub enum WatchRefusal {
     #[error("this user is at the limit of {limit} streams at one time")]
     Seats {
         /// Maximum number of simultaneous streams of this user.
+        limit: u32,
+    },
+    /// The output profile of the client needs a program, and no more may run.
+    #[error("the limit of {limit} conversions for output profiles at one time is reached")]
+    Transcoders {
+        /// Maximum number of programs.
         limit: u32,
     },
     /// Every stream was tried, and none plays.
@@ -124,6 +132,8 @@ pub(crate) struct JoinRequest {
     pub(crate) connection: Arc<Connection>,
     /// Seat of a logged-in viewer. The waiting caller holds the seat until a client does.
     pub(crate) seat: Option<Weak<Seat>>,
+    /// What the output profile of the viewer makes of the stream; `None` changes nothing.
+    pub(crate) rendition: Option<Arc<Rendition>>,
 }
 
 /// The caller of a join no longer waits for it.

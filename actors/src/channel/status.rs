@@ -4,7 +4,7 @@ use std::net::IpAddr;
 use std::time::Duration;
 
 use domain::event::StreamRef;
-use domain::ids::{ProfileId, StreamId, UserId};
+use domain::ids::{OutputProfileId, ProfileId, StreamId, UserId};
 use uuid::Uuid;
 
 use crate::plans::Target;
@@ -63,6 +63,8 @@ pub struct ClientStatus {
     pub user: Option<String>,
     /// User id, if the client holds a seat.
     pub user_id: Option<UserId>,
+    /// Output profile that changes the stream for the client.
+    pub output_profile: Option<OutputProfileId>,
     /// Time of the join, in milliseconds since 1970.
     pub joined_at: i64,
     /// Time since the join.

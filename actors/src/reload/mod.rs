@@ -6,7 +6,9 @@ use std::time::Duration;
 
 use domain::account::Account;
 use domain::channel::Channel;
-use domain::core_settings::{self, NETWORK_ACCESS, PROXY_SETTINGS, allows_adult_without_user};
+use domain::core_settings::{
+    self, NETWORK_ACCESS, PROXY_SETTINGS, USER_LIMIT_SETTINGS, allows_adult_without_user,
+};
 use domain::ids::UserId;
 use domain::lineup::{Lineup, ViewLimits, visible};
 use domain::server_group::ServerGroup;
@@ -16,6 +18,7 @@ use domain::stream::Stream;
 use domain::stream_profile::StreamProfile;
 use domain::user::{self, User, UserLevel};
 use domain::user_agent::UserAgent;
+use domain::user_limits::UserLimits;
 use storage::{Change, ChangeMessage, Changes, Models, Record};
 use tracing::warn;
 
@@ -41,8 +44,9 @@ const OF_PLANS: [&str; 7] = [
 /// admin. A core setting that conflicts with the others is ignored and logged.
 pub fn effective_settings(models: &Models, base: &Settings) -> Settings {
     let settings = models.settings.load();
-    let value = settings.one_by("key", PROXY_SETTINGS).map(|it| &it.value);
-    let (effective, left_out) = core_settings::effective(base, value);
+    let value = |key: &str| settings.one_by("key", key).map(|it| &it.value);
+    let (mut effective, left_out) = core_settings::effective(base, value(PROXY_SETTINGS));
+    effective.user_limits = UserLimits::of_setting(value(USER_LIMIT_SETTINGS));
     for (field, reason) in left_out {
         warn!(field, "core setting ignored: {field} {reason}");
     }

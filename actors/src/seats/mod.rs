@@ -17,8 +17,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use domain::ids::UserId;
-use domain::limits::{self, SeatDecision, SeatHolder};
-use domain::settings::AtLimit;
+use domain::limits::{self, HeldSeat, SeatDecision, SeatHolder, SeatRules};
 use media::meter::Connection;
 use parking_lot::Mutex;
 use tokio::sync::Notify;
@@ -33,6 +32,9 @@ pub(crate) const SEAT_WAIT: Duration = Duration::from_secs(1);
 
 /// End reason of a session whose device started to watch something else.
 const REPLACED: &str = "replaced by the same device";
+
+/// End reason of a session that ends because the user started another one at the limit of streams.
+const OVER_LIMIT: &str = "ended for another stream of the user, who is at the limit";
 
 /// End reason of the sessions of a user who may no longer watch their target, or nothing at all.
 const NOT_ALLOWED: &str = "the user may no longer watch";
@@ -98,6 +100,32 @@ impl Inner {
         let all = self.sessions.range_mut((user, 0)..=(user, u64::MAX));
         all.map(|(key, session)| (key.1, session)).filter(|it| it.1.ended.is_none())
     }
+
+    /// Returns the ids of the sessions of a user, oldest first, and the seats as the decision about another one needs
+    /// them, each with its target. `is_alone` is known only if `counts_all`.
+    fn held_by(
+        &mut self,
+        user: UserId,
+        viewer: &Viewer,
+        target: Target,
+        counts_all: bool,
+    ) -> (Vec<u64>, Vec<(HeldSeat, Target)>) {
+        let mut n_sessions: BTreeMap<Target, usize> = BTreeMap::new();
+        for session in self.sessions.values().filter(|it| counts_all && it.ended.is_none()) {
+            *n_sessions.entry(session.target).or_default() += 1;
+        }
+        let (mut ids, mut held): (Vec<u64>, Vec<(HeldSeat, Target)>) = Default::default();
+        for (id, session) in self.of_user(user) {
+            let channel = held.iter().position(|it| it.1 == session.target).unwrap_or(held.len());
+            let is_alone = n_sessions.get(&session.target) == Some(&1);
+            ids.push(id);
+            held.push((
+                HeldSeat { holder: holder(session, viewer, target), channel, is_alone },
+                session.target,
+            ));
+        }
+        (ids, held)
+    }
 }
 
 /// All sessions: a plain value owned by the system. Seats are guards on it.
@@ -130,8 +158,8 @@ impl SeatTable {
         Arc::new(Self::default())
     }
 
-    /// Takes a seat for a connection in one step: the seat of the same session, a free one, or with
-    /// [`AtLimit::ReplaceOwn`] that of another session of the same device, which ends.
+    /// Takes a seat for a connection in one step: the seat of the same session, a free one, or if the rules allow it
+    /// that of another session of the user, which ends.
     ///
     /// # Errors
     /// All seats are taken; the error contains their sessions. No session was ended.
@@ -141,26 +169,31 @@ impl SeatTable {
         viewer: &Viewer,
         target: Target,
         connection: &Arc<Connection>,
-        at_limit: AtLimit,
+        rules: SeatRules,
     ) -> Result<Seat, SeatsTaken> {
         let SeatRequest { user, limit } = request;
         let mut replaced = Vec::new();
         let mut inner = self.inner.lock();
         inner.last_id += 1;
         let guard = inner.last_id;
-        let held: Vec<_> = inner.of_user(user).map(|(id, it)| (id, seated(it, viewer, target))).collect();
-        let seated: Vec<_> = held.iter().map(|it| it.1).collect();
-        let session = match limits::decide_seat(limit, &seated, at_limit) {
-            SeatDecision::Share(index) => held[index].0,
+        // All sessions are counted only if the decision depends on it.
+        let ends_others = rules.user_limits.terminate_on_limit_exceeded && limit > 0;
+        let (ids, held) = inner.held_by(user, viewer, target, ends_others);
+        // The number of a channel is the index of its first session.
+        let channel = held.iter().position(|it| it.1 == target).unwrap_or(held.len());
+        let held: Vec<_> = held.into_iter().map(|it| it.0).collect();
+        let session = match limits::decide_seat(limit, channel, &held, rules) {
+            SeatDecision::Share(index) => ids[index],
             SeatDecision::Full => {
                 let by = inner.of_user(user).map(|(_, it)| info(user, it)).collect();
                 return Err(SeatsTaken { by });
             }
             SeatDecision::Take => guard,
-            SeatDecision::Replace(own) => {
-                for index in own {
-                    if let Some(session) = inner.sessions.get_mut(&(user, held[index].0)) {
-                        replaced.extend(session.end(REPLACED));
+            SeatDecision::Replace(ended) => {
+                for index in ended {
+                    let why = if held[index].holder == SeatHolder::Own { REPLACED } else { OVER_LIMIT };
+                    if let Some(session) = inner.sessions.get_mut(&(user, ids[index])) {
+                        replaced.extend(session.end(why));
                     }
                 }
                 guard
@@ -191,7 +224,7 @@ impl SeatTable {
         viewer: &Viewer,
         target: Target,
         connection: &Arc<Connection>,
-        at_limit: AtLimit,
+        rules: SeatRules,
     ) -> Result<Seat, SeatsTaken> {
         let deadline = Instant::now() + SEAT_WAIT;
         loop {
@@ -199,7 +232,7 @@ impl SeatTable {
             let returned = self.returned.notified();
             tokio::pin!(returned);
             returned.as_mut().enable();
-            match self.take(request, viewer, target, connection, at_limit) {
+            match self.take(request, viewer, target, connection, rules) {
                 Err(taken) if tokio::time::timeout_at(deadline, returned).await.is_err() => {
                     return Err(taken);
                 }
@@ -237,7 +270,7 @@ impl SeatTable {
 }
 
 /// Returns the relation of a session to a viewer of the same user.
-fn seated(session: &Session, viewer: &Viewer, target: Target) -> SeatHolder {
+fn holder(session: &Session, viewer: &Viewer, target: Target) -> SeatHolder {
     match (session.is_of(viewer), session.target == target) {
         (true, true) => SeatHolder::Same,
         (true, false) => SeatHolder::Own,

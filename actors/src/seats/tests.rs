@@ -5,7 +5,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use domain::event::EventBody;
-use domain::settings::Settings;
+use domain::settings::{AtLimit, Settings};
+use domain::user_limits::UserLimits;
 use media::ring::Tail;
 use proptest::prelude::*;
 use tokio::time::{Instant, sleep};
@@ -126,6 +127,36 @@ async fn with_refuse_a_device_keeps_its_session() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn the_user_limits_can_end_the_oldest_session_of_another_device() {
+    let user_limits = UserLimits { terminate_on_limit_exceeded: true, ..UserLimits::default() };
+    let scenario = three_channels(Settings { user_limits, ..settings() }).await;
+    let tv = scenario.seated(channel(1), user(1, 2), "tv").await.unwrap();
+    let phone = scenario.seated(channel(2), user(1, 2), "phone").await.unwrap();
+    let tablet = scenario.seated(channel(3), user(1, 2), "tablet").await.unwrap();
+    assert!(tv.is_cut() && !phone.is_cut() && !tablet.is_cut());
+    assert_eq!(scenario.n_seats(), 2);
+    // Another viewer of channel 2 keeps its connection to the provider in use, so ending that session frees nothing.
+    let other = scenario.seated(channel(2), user(2, 1), "tv").await.unwrap();
+    drop(tv);
+    let again = scenario.seated(channel(1), user(1, 2), "tv").await.unwrap();
+    assert!(tablet.is_cut() && !phone.is_cut() && !other.is_cut());
+    drop((phone, tablet, again, other));
+    scenario.is_quiet().await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn devices_on_one_channel_count_once_if_the_user_limits_say_so() {
+    let user_limits = UserLimits { ignore_same_channel_connections: true, ..UserLimits::default() };
+    let scenario = three_channels(Settings { user_limits, ..settings() }).await;
+    let tv = scenario.seated(channel(1), user(1, 1), "tv").await.unwrap();
+    let phone = scenario.seated(channel(1), user(1, 1), "phone").await.unwrap();
+    assert!(scenario.seated(channel(2), user(1, 1), "tablet").await.is_err());
+    assert!(!tv.is_cut() && !phone.is_cut());
+    drop((tv, phone));
+    scenario.is_quiet().await;
+}
+
+#[tokio::test(start_paused = true)]
 async fn connections_of_one_session_share_a_seat_until_the_last_one_leaves() {
     let scenario = three_channels(settings()).await;
     let probe = scenario.seated(channel(1), user(1, 1), "tv").await.unwrap();
@@ -168,7 +199,7 @@ fn a_thousand_devices_get_exactly_the_available_seats() {
     for device in 0..1000 {
         let viewer = Viewer { user: None, address: "10.0.0.1".parse().unwrap(), agent: device.to_string() };
         let connection = Arc::new(Connection::new(device, "10.0.0.1:1".parse().unwrap()));
-        match table.take(user(1, 7), &viewer, channel(1), &connection, AtLimit::ReplaceOwn) {
+        match table.take(user(1, 7), &viewer, channel(1), &connection, SeatRules::default()) {
             Ok(seat) => seats.push(seat),
             Err(taken) => {
                 assert_eq!(taken.by.len(), 7);

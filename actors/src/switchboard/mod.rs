@@ -20,6 +20,8 @@ use std::time::Duration;
 pub(crate) use self::actor::{Actor, Arguments};
 pub(crate) use self::message::Message;
 use domain::ids::UserId;
+use domain::limits::SeatRules;
+use domain::output_profile::Rendition;
 use media::meter::Connection;
 use media::ring::EndReason;
 use tracing::info;
@@ -61,6 +63,8 @@ pub struct WatchRequest {
     pub connection: Arc<Connection>,
     /// The seat to take; `None` without a login.
     pub seat: Option<SeatRequest>,
+    /// What the output profile of the viewer makes of the stream; `None` changes nothing.
+    pub rendition: Option<Arc<Rendition>>,
 }
 
 /// Outcome of stopping a channel.
@@ -103,19 +107,18 @@ impl Switchboard {
     /// # Errors
     /// The switchboard does not reply in time, or the gateway is stopping.
     pub async fn watch(&self, request: WatchRequest) -> Result<WatchReply, AskError> {
-        let WatchRequest { target, viewer, connection, seat } = request;
-        let at_limit = self.env.settings().at_limit;
+        let WatchRequest { target, viewer, connection, seat, rendition } = request;
+        let settings = self.env.settings();
+        let rules = SeatRules { at_limit: settings.at_limit, user_limits: settings.user_limits };
         let seat = match seat {
             None => None,
-            Some(request) => {
-                match self.seats.take_soon(request, &viewer, target, &connection, at_limit).await {
-                    Ok(seat) => Some(Arc::new(seat)),
-                    Err(taken) => return Ok(self.no_seat(request, &viewer, target, &taken)),
-                }
-            }
+            Some(request) => match self.seats.take_soon(request, &viewer, target, &connection, rules).await {
+                Ok(seat) => Some(Arc::new(seat)),
+                Err(taken) => return Ok(self.no_seat(request, &viewer, target, &taken)),
+            },
         };
         // Held here until a client holds it: if the caller goes away while it waits, the seat is released at once.
-        let request = JoinRequest { viewer, connection, seat: seat.as_ref().map(Arc::downgrade) };
+        let request = JoinRequest { viewer, connection, seat: seat.as_ref().map(Arc::downgrade), rendition };
         self.address
             .ask(WATCH_TIMEOUT, |reply| Message::Watch { target, request: request.clone(), reply })
             .await

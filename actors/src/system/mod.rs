@@ -62,6 +62,7 @@ use crate::slots::{self, LeaseInfo, SlotTable, Slots, SlotsSnapshot};
 use crate::switchboard::{self, Switchboard};
 use crate::tasks::{self, RespawnedTask};
 use crate::timeline::Timelines;
+use crate::transcoders::Transcoders;
 use crate::trials::Trials;
 use crate::{AddressRule, bandwidth, memory, reload};
 
@@ -200,6 +201,7 @@ impl System {
             registry: Arc::new(Registry::default()),
             next_client: AtomicU64::new(1),
             timelines: Arc::new(Timelines::default()),
+            transcoders: Transcoders::default(),
             health,
             settings: LiveSettings::new(settings),
         });
@@ -319,7 +321,9 @@ impl System {
         let (leases, leases_closing) = self.state.slot_table.counts();
         let sockets_open = self.closer.n_sockets();
         let seats = self.state.seat_table.len();
-        MetricsSnapshot { leases, leases_closing, sockets_open, seats, ..self.state.env.registry.counts() }
+        let transcoders = self.state.env.transcoders.n_taken();
+        let counts = self.state.env.registry.counts();
+        MetricsSnapshot { leases, leases_closing, sockets_open, seats, transcoders, ..counts }
     }
 
     /// Returns all leases.

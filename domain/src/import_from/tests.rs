@@ -44,6 +44,7 @@ fn convert(household: &Household, existing: &Existing, streams: &[u32]) -> (Foun
             log_level_error: &|_| None,
             public_url_error: &|_| None,
             has_user_agent: &|_| false,
+            has_output_profile: &|_| false,
             cron_error: &|_| None,
             network_errors: &|_| Vec::new(),
         },

@@ -1,10 +1,11 @@
 //! Decides about slots for upstream connections and about seats for sessions. The caller keeps track of the holders.
 
 mod observed;
+mod seats;
 
 pub use self::observed::{ObservedLimit, may_open_beside};
+pub use self::seats::{HeldSeat, SeatDecision, SeatHolder, SeatRules, decide_seat};
 use crate::ids::{AccountId, ProfileId};
-use crate::settings::AtLimit;
 
 /// A slot that is in use.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -77,132 +78,11 @@ impl SlotDemand<'_> {
     }
 }
 
-/// A session that holds a seat of a user, relative to the device that requests a seat.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum SeatHolder {
-    /// The requesting device watches the same channel: the same session, possibly over another connection.
-    Same,
-    /// The requesting device watches another channel.
-    Own,
-    /// Another device.
-    Other,
-}
-
-/// The decision about a request for a seat. Numbers are indices into the sessions held.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum SeatDecision {
-    /// The session has a seat already; this is another connection of it.
-    Share(usize),
-    /// One more session is allowed.
-    Take,
-    /// One more session is allowed after these sessions of the requesting device are ended.
-    Replace(Vec<usize>),
-    /// No seat is free.
-    Full,
-}
-
-/// Decides whether a user with these sessions, oldest first, may have one more. `limit` 0 is unlimited.
-///
-/// - A session never competes with itself.
-/// - At the limit a device may give up its oldest sessions for the new one, and only as many as needed. If they are not
-///   enough, none is ended.
-/// - Other devices are never affected: a lowered limit disconnects nobody.
-pub fn decide_seat(limit: u32, held: &[SeatHolder], at_limit: AtLimit) -> SeatDecision {
-    if let Some(same) = held.iter().position(|it| *it == SeatHolder::Same) {
-        return SeatDecision::Share(same);
-    }
-    let limit = limit as usize;
-    if limit == 0 || held.len() < limit {
-        return SeatDecision::Take;
-    }
-    let surplus = held.len() - limit + 1;
-    let own = held.iter().enumerate().filter(|it| *it.1 == SeatHolder::Own).map(|it| it.0);
-    let replaced: Vec<_> = own.take(surplus).collect();
-    if at_limit == AtLimit::ReplaceOwn && replaced.len() == surplus {
-        SeatDecision::Replace(replaced)
-    } else {
-        SeatDecision::Full
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use proptest::prelude::*;
 
     use super::*;
-
-    /// Parses sessions, oldest first: `s`ame, `o`wn and other (`x`).
-    fn sessions(held: &str) -> Vec<SeatHolder> {
-        let one = |it| match it {
-            's' => SeatHolder::Same,
-            'o' => SeatHolder::Own,
-            _ => SeatHolder::Other,
-        };
-        held.chars().map(one).collect()
-    }
-
-    #[track_caller]
-    fn check_seat(limit: u32, held: &str, expected: SeatDecision) {
-        assert_eq!(decide_seat(limit, &sessions(held), AtLimit::ReplaceOwn), expected);
-    }
-
-    #[test]
-    fn a_request_for_a_seat_is_shared_granted_replaces_or_is_refused() {
-        use SeatDecision::{Full, Replace, Share, Take};
-        check_seat(1, "", Take);
-        check_seat(0, "xxoo", Take); // 0 is unlimited
-        check_seat(3, "xo", Take); // one more is allowed: the session of the device continues
-        check_seat(1, "x", Full);
-        check_seat(1, "o", Replace(vec![0]));
-        check_seat(2, "xo", Replace(vec![1]));
-        check_seat(2, "oo", Replace(vec![0])); // its oldest session
-        check_seat(1, "s", Share(0));
-        check_seat(2, "xs", Share(1));
-        check_seat(1, "xxos", Share(3)); // a session never competes with itself
-        // The limit was lowered below the current use.
-        check_seat(1, "xxx", Full);
-        check_seat(1, "xo", Full); // ending its own session would not be enough, so it continues
-        check_seat(2, "oxo", Replace(vec![0, 2]));
-        check_seat(1, "oo", Replace(vec![0, 1]));
-    }
-
-    #[test]
-    fn with_refuse_a_device_at_the_limit_keeps_its_session() {
-        let verdict = |limit, held| decide_seat(limit, &sessions(held), AtLimit::Refuse);
-        assert_eq!(verdict(1, "o"), SeatDecision::Full);
-        assert_eq!(verdict(1, "s"), SeatDecision::Share(0));
-        assert_eq!(verdict(2, "o"), SeatDecision::Take);
-    }
-
-    fn any_seated() -> impl Strategy<Value = SeatHolder> {
-        prop_oneof![1 => Just(SeatHolder::Same), 3 => Just(SeatHolder::Own), 3 => Just(SeatHolder::Other)]
-    }
-
-    proptest! {
-        #[test]
-        fn no_seat_decision_exceeds_the_limit_or_ends_more_sessions_than_needed(
-            limit in 0..5_u32,
-            held in prop::collection::vec(any_seated(), 0..8),
-            replaces: bool,
-        ) {
-            let at_limit = if replaces { AtLimit::ReplaceOwn } else { AtLimit::Refuse };
-            let n_own = held.iter().filter(|it| **it == SeatHolder::Own).count();
-            match decide_seat(limit, &held, at_limit) {
-                SeatDecision::Share(index) => prop_assert_eq!(held[index], SeatHolder::Same),
-                SeatDecision::Take => prop_assert!(limit == 0 || held.len() < limit as usize),
-                SeatDecision::Replace(own) => {
-                    prop_assert!(replaces && own.iter().all(|it| held[*it] == SeatHolder::Own));
-                    prop_assert!(own.is_sorted_by(|a, b| a < b));
-                    prop_assert_eq!(held.len() - own.len() + 1, limit as usize, "just enough");
-                }
-                SeatDecision::Full => {
-                    prop_assert!(limit > 0 && !held.contains(&SeatHolder::Same));
-                    prop_assert!(held.len() >= limit as usize);
-                    prop_assert!(!replaces || held.len() - n_own >= limit as usize, "ending its own sessions would have sufficed");
-                }
-            }
-        }
-    }
 
     /// Parses `order` and `held`: `"a:1 b:0"` is two candidates with their limits; `"a1 a2! a~"` is a slot of pool a
     /// held by 1, a closing one held by 2, and a cooling one. Requester is 1.

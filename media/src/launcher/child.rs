@@ -9,7 +9,7 @@ use std::process::{Command, ExitCode};
 use rustix::process::getpid;
 use rustix::stdio::{dup2_stdin, stdin};
 
-use super::{Confinement, LAUNCH, WATCH, confine, watchdog};
+use super::{Confinement, LAUNCH, LAUNCH_FED, WATCH, confine, watchdog};
 
 /// Exit code of a launcher that could not start its program, as of `env` and of shells.
 const CANNOT_RUN: u8 = 126;
@@ -22,8 +22,8 @@ const OOM_SCORE: &str = "500";
 pub fn run_mode(arguments: impl IntoIterator<Item = OsString>) -> Option<ExitCode> {
     let mut arguments = arguments.into_iter().skip(1);
     match arguments.next()?.to_str()? {
-        LAUNCH => {
-            let error = launch(arguments);
+        mode @ (LAUNCH | LAUNCH_FED) => {
+            let error = launch(arguments, mode == LAUNCH_FED);
             // The gateway reads this as the log of the program.
             let _ = writeln!(io::stderr(), "{error}");
             Some(ExitCode::from(CANNOT_RUN))
@@ -36,17 +36,19 @@ pub fn run_mode(arguments: impl IntoIterator<Item = OsString>) -> Option<ExitCod
     }
 }
 
-/// Becomes the program, or returns why not.
-fn launch(mut arguments: impl Iterator<Item = OsString>) -> String {
+/// Becomes the program, or returns why not. Standard input is a pipe to the watchdog, or that of the program.
+fn launch(mut arguments: impl Iterator<Item = OsString>, keeps_input: bool) -> String {
     let Some(confinement) = Confinement::from_arguments(&mut arguments) else {
         return "the arguments of the launcher are wrong".to_owned();
     };
     let Some(program) = arguments.next() else { return "the command is empty".to_owned() };
-    // Registers before the program runs. If the watchdog has ended, the gateway starts another one and registers the
-    // group there.
-    let _ = rustix::io::write(stdin(), watchdog::added(getpid()).as_bytes());
-    if let Err(error) = File::open("/dev/null").and_then(|null| Ok(dup2_stdin(null)?)) {
-        return format!("cannot open /dev/null: {error}");
+    if !keeps_input {
+        // Registers before the program runs. If the watchdog has ended, the gateway starts another one and registers the
+        // group there.
+        let _ = rustix::io::write(stdin(), watchdog::added(getpid()).as_bytes());
+        if let Err(error) = File::open("/dev/null").and_then(|null| Ok(dup2_stdin(null)?)) {
+            return format!("cannot open /dev/null: {error}");
+        }
     }
     // Fails only where the kernel or a container hides the file.
     let _ = fs::write("/proc/self/oom_score_adj", OOM_SCORE);

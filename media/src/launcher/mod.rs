@@ -14,6 +14,7 @@ mod watchdog;
 
 use std::ffi::OsString;
 use std::io;
+use std::os::fd::OwnedFd;
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -29,6 +30,8 @@ use self::watchdog::Watchdog;
 
 /// First argument of the binary as a launcher.
 const LAUNCH: &str = "launch-program";
+/// First argument of the binary as a launcher whose program reads its standard input.
+const LAUNCH_FED: &str = "launch-fed-program";
 /// First argument of the binary as a watchdog.
 const WATCH: &str = "watch-programs";
 /// Name of both in process lists.
@@ -88,13 +91,21 @@ impl Launcher {
         Self { settings: Arc::new(settings), watchdog }
     }
 
-    /// Returns how to start a program: its name or path, and its arguments. Standard input is set, the other pipes and
-    /// the environment are up to the caller. Starts the watchdog if it does not run, which blocks.
+    /// Returns how to start a program: its name or path, and its arguments. Standard input is `input` or nothing; the
+    /// other pipes and the environment are up to the caller. Starts the watchdog if it does not run, which blocks.
+    ///
+    /// A program with input cannot register itself with the watchdog; the caller has to register it. If the gateway is
+    /// killed before, the input ends, and with it usually the program.
     ///
     /// # Errors
     /// The program is not allowed, not found or not executable, or the watchdog cannot be started. The message names
     /// the program without its folder.
-    pub(crate) fn command(&self, program: &str, arguments: &[String]) -> Result<Command, String> {
+    pub(crate) fn command(
+        &self,
+        program: &str,
+        arguments: &[String],
+        input: Option<OwnedFd>,
+    ) -> Result<Command, String> {
         let name = Path::new(program).file_name().unwrap_or_default().to_string_lossy();
         let LauncherSettings { binary, allowed, confinement } = &*self.settings;
         if !allowed.is_empty() && !allowed.iter().any(|it| it == program) {
@@ -108,13 +119,17 @@ impl Launcher {
             (Some(binary), Some(watchdog)) => {
                 let pipe = watchdog.pipe().map_err(|error| format!("no watchdog for {name}: {error}"))?;
                 let mut command = Command::new(binary);
-                command.arg0(NAME).arg(LAUNCH).args(confinement.to_arguments()).arg("--").arg(program);
-                command.stdin(pipe);
+                let mode = if input.is_some() { LAUNCH_FED } else { LAUNCH };
+                command.arg0(NAME).arg(mode).args(confinement.to_arguments()).arg("--").arg(program);
+                match input {
+                    Some(input) => command.stdin(input),
+                    None => command.stdin(pipe),
+                };
                 command
             }
             _ => {
                 let mut command = Command::new(program);
-                command.stdin(Stdio::null());
+                command.stdin(input.map_or_else(Stdio::null, Stdio::from));
                 command
             }
         };
@@ -234,7 +249,7 @@ mod tests {
     fn only_allowed_programs_are_started() {
         let allowed = ["sh".to_owned(), "/bin/cat".to_owned()].to_vec();
         let launcher = Launcher::new(LauncherSettings { allowed, ..LauncherSettings::default() });
-        let start = |program: &str| launcher.command(program, &[]).map(drop);
+        let start = |program: &str| launcher.command(program, &[], None).map(drop);
         assert_eq!((start("sh"), start("/bin/cat")), (Ok(()), Ok(())));
         for (program, name) in [("cat", "cat"), ("/bin/sh", "sh"), ("./sh", "sh"), ("", "")] {
             assert_eq!(

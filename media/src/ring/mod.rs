@@ -126,6 +126,12 @@ impl Writer {
         self.commit(now);
     }
 
+    /// Makes the collected packets readable, and ends the ring with this reason.
+    pub fn end(mut self, end: EndReason) {
+        self.flush(Instant::now());
+        self.shared.end(end);
+    }
+
     /// Returns the time by which the collected packets must be flushed; `None` if there are none.
     pub fn deadline(&self) -> Option<Instant> {
         self.chunker.deadline()
@@ -239,7 +245,12 @@ impl Ring {
     /// Creates a tail. It selects its first chunk by `join_point` when it is first polled. `guard` is dropped with
     /// the tail.
     pub fn tail(&self, join_point: JoinPoint, guard: Option<Box<dyn Any + Send + Sync>>) -> Tail {
-        Tail::new(self.shared.clone(), join_point, guard)
+        Tail::new(self.shared.clone(), join_point, guard, true)
+    }
+
+    /// Creates a tail of no viewer: the counters of the ring do not include what it reads.
+    pub fn uncounted_tail(&self, join_point: JoinPoint) -> Tail {
+        Tail::new(self.shared.clone(), join_point, None, false)
     }
 
     /// Ends the ring for all its tails. The first reason is kept. Stored chunks are still delivered, except

@@ -39,6 +39,13 @@ pub struct Tail {
     _guard: Option<Box<dyn Any + Send + Sync>>,
 }
 
+/// The next bytes of a tail, whole packets.
+pub(crate) struct TailPart {
+    pub(crate) bytes: Bytes,
+    /// Whether they are null packets that fill a gap.
+    pub(crate) is_filler: bool,
+}
+
 /// The position of a tail and what to send next.
 struct Cursor {
     join_point: JoinPoint,
@@ -84,10 +91,11 @@ impl Tail {
         shared: Arc<RingShared>,
         join_point: JoinPoint,
         guard: Option<Box<dyn Any + Send + Sync>>,
+        is_counted: bool,
     ) -> Self {
         shared.n_tails.fetch_add(1, Ordering::Relaxed);
         let slot = shared.state.lock().take_slot();
-        let meter = shared.meter.add_tail(slot);
+        let meter = if is_counted { shared.meter.add_tail(slot) } else { shared.meter.uncounted_tail() };
         let cursor = Cursor {
             join_point,
             next: None,
@@ -137,6 +145,20 @@ impl Tail {
     /// Waits for the next bytes. Cancel-safe.
     pub async fn chunk(&mut self) -> Result<Bytes, EndReason> {
         poll_fn(|cx| self.poll_chunk(cx)).await
+    }
+
+    /// Waits for the next bytes, like [`Tail::chunk`]. Cancel-safe.
+    pub(crate) async fn part(&mut self) -> Result<TailPart, EndReason> {
+        poll_fn(|cx| {
+            let mut pieces = Pieces::new();
+            ready!(self.poll_pieces_up_to(1, cx, &mut pieces))?;
+            let Some(piece) = pieces.iter().next() else { return Poll::Pending };
+            let is_filler = matches!(piece.kind, PieceKind::Chunk(SentChunk { is_filler: true, .. }));
+            let part = TailPart { bytes: piece.bytes.clone(), is_filler };
+            self.sent(&pieces, part.bytes.len());
+            Poll::Ready(Ok(part))
+        })
+        .await
     }
 
     /// Waits until bytes are available; a tail that has not started waits for a chunk other than filler.

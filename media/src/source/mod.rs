@@ -17,6 +17,7 @@ mod tests;
 
 use std::collections::VecDeque;
 use std::fmt;
+use std::os::fd::OwnedFd;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -171,6 +172,22 @@ pub async fn open(
     open_with_output(request, permit, upstream, &mut ProgramOutput::default()).await
 }
 
+/// Starts a program that converts a stream from its standard input, and waits for its first payload packet. Somebody has
+/// to write that input meanwhile. The permit is that to run the program; it is returned when the program is gone.
+///
+/// # Errors
+/// Same as [`open`].
+pub async fn open_fed(
+    command: &[String],
+    input: OwnedFd,
+    permit: Box<dyn Permit>,
+    upstream: Upstream,
+) -> Result<Source, UpstreamError> {
+    let started = Instant::now();
+    let program = ProgramCommand { command, url: "", input: Some(input) };
+    open_program(program, permit, upstream, &mut ProgramOutput::default(), started).await
+}
+
 /// Like [`open`]. A program that fails leaves its log in `output`.
 ///
 /// # Errors
@@ -184,7 +201,8 @@ pub async fn open_with_output(
     let started = Instant::now();
     if let Some(command) = &request.command {
         check_for_program(&request, &upstream).await?;
-        return open_program(command, &request.url, permit, upstream, output, started).await;
+        let program = ProgramCommand { command, url: &request.url, input: None };
+        return open_program(program, permit, upstream, output, started).await;
     }
     if let Some(path) = file_path(&request.url) {
         let mut file = FileSource::open(path, permit).await?;
@@ -216,7 +234,8 @@ pub async fn open_with_output(
             let command = request.playlist_reader.ok_or_else(needs_program)?(&found);
             // The provider must never see the program's connection beside this one.
             let permit = http.into_permit().await.ok_or(Cause::Panicked)?;
-            let mut source = open_program(&command, &found.url, permit, upstream, output, started).await?;
+            let program = ProgramCommand { command: &command, url: &found.url, input: None };
+            let mut source = open_program(program, permit, upstream, output, started).await?;
             (source.info.n_redirects, source.info.playlist) = (n_redirects, Some(format));
             Ok(source)
         }
@@ -233,17 +252,25 @@ async fn check_for_program(request: &OpenRequest, upstream: &Upstream) -> Result
     Ok(addresses.into_iter().try_for_each(check)?)
 }
 
+/// A program to run: its name or path, then its arguments.
+struct ProgramCommand<'a> {
+    command: &'a [String],
+    /// An address that the arguments contain, or nothing.
+    url: &'a str,
+    input: Option<OwnedFd>,
+}
+
 /// Runs a program and waits for its first payload packet, for at most the start time of programs since `started`.
 async fn open_program(
-    command: &[String],
-    url: &str,
+    program: ProgramCommand<'_>,
     permit: Box<dyn Permit>,
     upstream: Upstream,
     output: &mut ProgramOutput,
     started: Instant,
 ) -> Result<Source, UpstreamError> {
+    let ProgramCommand { command, url, input } = program;
     let Upstream { closer, launcher, settings, .. } = upstream;
-    let mut program = Box::new(ProcessSource::start(command, url, permit, closer, launcher).await?);
+    let mut program = Box::new(ProcessSource::start(command, url, input, permit, closer, launcher).await?);
     let deadline = started + settings.program_start_timeout;
     let mut probe = Probe::new(None);
     let first_payload = async {

@@ -88,6 +88,7 @@ fn import(config: &Config, store: &Store, gathered: Gathered, is_dry_run: bool) 
             // Not imported: the address of the other service.
             public_url_error: &|_| None,
             has_user_agent: &|id| agents.iter().any(|it| it.id == id),
+            has_output_profile: &|_| false,
             cron_error: &|expression| check_cron(expression).err(),
             network_errors: &|value| {
                 let (_, wrong) = NetworkRules::new(config, Some(value));

@@ -7,6 +7,8 @@ use domain::channel::Channel;
 use domain::group::Group;
 use domain::lineup::Lineup;
 use domain::login::DeviceLogin;
+use domain::notice::Notice;
+use domain::output_profile::OutputProfile;
 use domain::server_group::ServerGroup;
 use domain::setting::CoreSetting;
 use domain::stream::Stream;
@@ -152,6 +154,8 @@ nouns! {
     Lineup = "ChannelProfile",
     CoreSetting = "CoreSettings",
     DeviceLogin = "DeviceLogin",
+    Notice = "Notification",
+    OutputProfile = "OutputProfile",
     ServerGroup = "ServerGroup",
     Stream = "Stream",
     StreamProfile = "StreamProfile",

@@ -1,8 +1,8 @@
 //! The types of fields: their form on the wire, and how each is read.
 
 use domain::ids::{
-    AccountId, ChannelId, DeviceLoginId, GroupId, LineupId, LogoId, PermissionId, ProfileId, ServerGroupId,
-    StreamId, StreamProfileId, UserGroupId, UserId,
+    AccountId, ChannelId, DeviceLoginId, GroupId, LineupId, LogoId, OutputProfileId, PermissionId, ProfileId,
+    ServerGroupId, StreamId, StreamProfileId, UserGroupId, UserId,
 };
 use domain::secret::Secret;
 use domain::user::UserLevel;
@@ -270,6 +270,7 @@ ids!(
     GroupId,
     LineupId,
     LogoId,
+    OutputProfileId,
     PermissionId,
     ProfileId,
     ServerGroupId,

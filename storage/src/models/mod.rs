@@ -12,6 +12,8 @@ use domain::channel::Channel;
 use domain::group::Group;
 use domain::lineup::Lineup;
 use domain::logo::Logo;
+use domain::notice::{DismissedNotices, Notice};
+use domain::output_profile::OutputProfile;
 use domain::panel::ProfileInfo;
 use domain::server_group::{ServerGroup, ServerGroupMembers};
 use domain::setting::CoreSetting;
@@ -43,6 +45,9 @@ pub struct Models {
     pub lineups: View<Table<Lineup>>,
     pub server_groups: View<Table<ServerGroup>>,
     pub logos: View<Table<Logo>>,
+    pub notices: View<Table<Notice>>,
+    pub dismissed_notices: View<Table<DismissedNotices>>,
+    pub output_profiles: View<Table<OutputProfile>>,
     pub settings: View<Table<CoreSetting>>,
     pub stream_profiles: View<Table<StreamProfile>>,
     pub undo: View<Table<UndoEntry>>,
@@ -65,6 +70,9 @@ impl Models {
             lineups: store.table()?,
             server_groups: store.table()?,
             logos: store.table()?,
+            notices: store.table()?,
+            dismissed_notices: store.table()?,
+            output_profiles: store.table()?,
             settings: store.table()?,
             stream_profiles: store.table()?,
             undo: store.table()?,

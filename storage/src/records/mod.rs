@@ -9,6 +9,8 @@ mod health;
 mod lineup;
 mod login;
 mod logo;
+mod notice;
+mod output_profile;
 mod profile_info;
 mod refresh;
 mod server_group;
@@ -40,6 +42,9 @@ pub fn schema() -> Schema {
         .with::<domain::health::StreamHealth>()
         .with::<domain::login::DeviceLogin>()
         .with::<domain::logo::Logo>()
+        .with::<domain::notice::Notice>()
+        .with::<domain::notice::DismissedNotices>()
+        .with::<domain::output_profile::OutputProfile>()
         .with::<domain::panel::ProfileInfo>()
         .with::<domain::secret::ServerKeys>()
         .with::<domain::server_group::ServerGroup>()

@@ -21,12 +21,14 @@ use domain::channel::Channel;
 use domain::group::Group;
 use domain::health::{FailureSide, Measurement, StreamHealth};
 use domain::ids::{
-    AccountGroupId, AccountId, ChannelId, DeviceLoginId, GroupId, LineupId, LogoId, PermissionId, ProfileId,
-    ServerGroupId, StreamId, StreamProfileId, UserGroupId, UserId,
+    AccountGroupId, AccountId, ChannelId, DeviceLoginId, GroupId, LineupId, LogoId, OutputProfileId,
+    PermissionId, ProfileId, ServerGroupId, StreamId, StreamProfileId, UserGroupId, UserId,
 };
 use domain::lineup::Lineup;
 use domain::login::DeviceLogin;
 use domain::logo::Logo;
+use domain::notice::{DismissedNotices, Notice, NoticeKind, NoticePriority};
+use domain::output_profile::{LeftOutKind, OutputProfile};
 use domain::panel::{ExpiryNotice, LoginState, ProfileInfo};
 use domain::secret::{Secret, ServerKeys};
 use domain::server_group::ServerGroup;
@@ -227,6 +229,37 @@ fn logo() -> Logo {
     }
 }
 
+fn notice() -> Notice {
+    Notice {
+        id: 3,
+        key: "maintenance".to_owned(),
+        kind: NoticeKind::Announcement,
+        priority: NoticePriority::High,
+        title: "Maintenance".to_owned(),
+        message: "The gateway restarts tonight.".to_owned(),
+        action_data: "{\"link\":\"/status\"}".to_owned(),
+        is_active: true,
+        for_admins: false,
+        expires_at: Some(1_800_000_000_000),
+        created_at: 1_700_000_000_000,
+    }
+}
+
+fn dismissed_notices() -> DismissedNotices {
+    DismissedNotices { user: UserId(5), keys: ["disk_low".to_owned(), "maintenance".to_owned()].into() }
+}
+
+fn output_profile() -> OutputProfile {
+    OutputProfile {
+        left_out_pids: [0x1234].into(),
+        left_out_kinds: [LeftOutKind::Teletext, LeftOutKind::Data].into(),
+        stream_profile: Some(StreamProfileId(7)),
+        user_agent_pattern: "^Kodi".to_owned(),
+        position: 2,
+        ..OutputProfile::new(OutputProfileId(4), "Small")
+    }
+}
+
 fn undo() -> UndoEntry {
     UndoEntry {
         id: 8,
@@ -307,6 +340,9 @@ fn now() -> Vec<Value> {
         written(&server_keys()),
         written(&login()),
         written(&profile_info()),
+        written(&notice()),
+        written(&dismissed_notices()),
+        written(&output_profile()),
         written(&setting()),
         written(&stream(1)),
         written(&stream_ids()),
@@ -381,6 +417,9 @@ fn records_of_every_released_version_still_decode() {
             DeviceLogin::COLLECTION => reads::<DeviceLogin>(line),
             CoreSetting::COLLECTION => reads::<CoreSetting>(line),
             ProfileInfo::COLLECTION => reads::<ProfileInfo>(line),
+            Notice::COLLECTION => reads::<Notice>(line),
+            DismissedNotices::COLLECTION => reads::<DismissedNotices>(line),
+            OutputProfile::COLLECTION => reads::<OutputProfile>(line),
             Stream::COLLECTION => reads::<Stream>(line),
             StreamProfile::COLLECTION => reads::<StreamProfile>(line),
             User::COLLECTION => reads::<User>(line),

@@ -1,7 +1,7 @@
 //! The viewers' side of a live channel: clients, waiting joins, and the linger timer.
 
 use domain::event::ChannelRef;
-use media::ring::{JoinPoint, Ring, Tail};
+use media::ring::{EndReason, JoinPoint, Ring, Tail};
 use ractor::{ActorId, RpcReplyPort};
 use tokio_util::task::AbortOnDropHandle;
 use tracing::error;
@@ -9,7 +9,8 @@ use tracing::error;
 use super::context::Context;
 use crate::ask::answer;
 use crate::channel::clients::{Clients, DepartedClient};
-use crate::channel::{ClientStatus, Join, KICKING_MAX, WAITING_MAX, WatchRefusal, WatchReply};
+use crate::channel::renditions::Renditions;
+use crate::channel::{ClientStatus, Join, KICKING_MAX, Message, WAITING_MAX, WatchRefusal, WatchReply};
 use crate::viewer::Viewer;
 
 /// A client that was admitted and has not got its reply yet.
@@ -39,6 +40,7 @@ pub(super) struct Audience {
     linger: Option<AbortOnDropHandle<()>>,
     /// Callers that wait until a client is gone; at most [`KICKING_MAX`].
     kicking: Vec<(u64, RpcReplyPort<bool>)>,
+    renditions: Renditions,
 }
 
 impl Audience {
@@ -50,6 +52,7 @@ impl Audience {
             last_join: 0,
             linger: None,
             kicking: Vec::new(),
+            renditions: Renditions::default(),
         }
     }
 
@@ -92,10 +95,21 @@ impl Audience {
     /// Gives a join its tail.
     pub(super) fn admit(&mut self, join: Join, context: &Context, ring: &Ring) -> Option<Admitted> {
         let seat = join.request.seat().ok()?;
+        let ring = match &join.request.rendition {
+            None => Ok(ring.clone()),
+            Some(rendition) => self.renditions.ring_of(rendition, ring, &context.env),
+        };
+        let ring = match ring {
+            Ok(ring) => ring,
+            Err(refusal) => {
+                answer(join.reply, WatchReply::Refused(refusal));
+                return None;
+            }
+        };
         let id = context.env.next_client_id();
         let entry = JoinPoint::Live { behind: context.env.settings().new_client_behind_seconds };
         let parent = context.myself.get_cell();
-        let tail = match self.clients.admit(id, &join.request, ring, entry, parent, seat) {
+        let tail = match self.clients.admit(id, &join.request, &ring, entry, parent, seat) {
             Ok(tail) => tail,
             Err(cause) => {
                 error!(channel.target = %context.target, "failed to start a client: {cause}");
@@ -189,6 +203,22 @@ impl Audience {
     /// Returns whether no join arrived after the one with this number.
     pub(super) fn is_last_join(&self, number: u64) -> bool {
         number == self.last_join
+    }
+
+    /// Called after every message: renditions without viewers end after the linger time of the channel.
+    pub(super) fn update_renditions(&mut self, context: &Context) {
+        let delay = || context.env.settings().channel_shutdown_delay;
+        self.renditions.update_linger(|number| context.after(delay(), Message::RenditionLingered(number)));
+    }
+
+    /// Ends the rendition whose timer has this number, unless a viewer has joined since.
+    pub(super) fn rendition_lingered(&mut self, number: u64) {
+        self.renditions.lingered(number);
+    }
+
+    /// Ends the streams of all renditions.
+    pub(super) fn end_renditions(&self, end: &EndReason) {
+        self.renditions.end(end);
     }
 
     pub(super) fn n_waiting(&self) -> usize {

@@ -53,6 +53,7 @@ impl State {
 
     /// Called after every message: the linger timer runs exactly while nobody watches, from the latest departure on.
     pub(super) fn update_linger(&mut self) {
+        self.audience.update_renditions(&self.context);
         if self.ending.is_some() || !self.audience.is_deserted() {
             self.audience.stop_linger();
         } else if let Some(number) = self.audience.needs_linger() {

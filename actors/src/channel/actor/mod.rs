@@ -93,6 +93,7 @@ impl ractor::Actor for Actor {
                 state.push(Input::Tick);
             }
             Message::Lingered(number) => state.lingered(number),
+            Message::RenditionLingered(number) => state.audience.rendition_lingered(number),
             Message::Retire(number) => state.retire(number),
             Message::Stop(end) => state.end(end),
             Message::Farewell => {
@@ -191,6 +192,7 @@ impl State {
         }
         self.history.ends(end.to_string());
         self.upstream.end_ring(end.clone());
+        self.audience.end_renditions(&end);
         self.audience.answer_waiting(|| WatchReply::Refused(WatchRefusal::Stopping));
         self.answer_switch(SwitchOutcome::Failed { playing: None, reason: "the channel ended".to_owned() });
         self.ending = Some(self.context.after(FAREWELL_TIMEOUT, Message::Farewell));

@@ -90,12 +90,13 @@ struct HeldGroup {
 
 impl ProcessSource {
     /// Starts a program: its name or path, then its arguments. `secret` is an address that the arguments
-    /// contain.
+    /// contain, and `input` its standard input, if it has one.
     ///
     /// May be cancelled: a program that was started nevertheless is ended, and then its permit is returned.
     pub(super) async fn start(
         command: &[String],
         secret: &str,
+        input: Option<OwnedFd>,
         permit: Box<dyn Permit>,
         closer: Closer,
         launcher: Launcher,
@@ -104,7 +105,7 @@ impl ProcessSource {
         let command = command.to_vec();
         // Starting a program takes milliseconds, in which this thread could not handle packets.
         let started =
-            tokio::task::spawn_blocking(move || spawn(&command, redactor, permit, closer, &launcher));
+            tokio::task::spawn_blocking(move || spawn(&command, redactor, input, permit, closer, &launcher));
         started.await.map_err(|_| Cause::Panicked)?.map_err(|why| Cause::Program(why).into())
     }
 
@@ -203,6 +204,7 @@ async fn drain_timeout(exited_at: Option<Instant>) {
 fn spawn(
     command: &[String],
     redactor: Redactor,
+    input: Option<OwnedFd>,
     permit: Box<dyn Permit>,
     closer: Closer,
     launcher: &Launcher,
@@ -216,7 +218,7 @@ fn spawn(
         ENVIRONMENT.into_iter().filter_map(|it| Some((it, std::env::var_os(it)?))).collect();
     let count = closer.count_socket();
     let mut child = launcher
-        .command(program, arguments)?
+        .command(program, arguments, input)?
         .env_clear()
         .envs(environment)
         .current_dir("/")

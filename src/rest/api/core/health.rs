@@ -112,6 +112,7 @@ choice!(ConditionKind {
     DiskLow = "disk_low",
     SourceFailing = "source_failing",
     BackupFailed = "backup_failed",
+    RestorePending = "restore_pending",
     AccountExpiring = "account_expiring",
     AccountExpired = "account_expired",
 });
@@ -154,7 +155,7 @@ impl SeenCounts {
 
 fn view(call: &Call, is_admin: bool, seen: SeenCounts) -> HealthView {
     let (app, models) = (&call.app, &call.app.models);
-    let found = conditions(models, &app.config.data_dir, app.backups.schedule_failure());
+    let found = conditions(app);
     let status = match found.iter().map(|it| it.severity).max() {
         None => HealthStatus::Ok,
         Some(Severity::Warning) => HealthStatus::Warning,

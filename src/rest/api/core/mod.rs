@@ -4,6 +4,8 @@ mod audit;
 mod environment;
 mod health;
 mod logs;
+mod notifications;
+mod output_profiles;
 mod rehash;
 mod settings;
 mod settings_check;
@@ -23,6 +25,8 @@ pub(super) fn routes() -> Vec<Route> {
         environment::routes(),
         health::routes(),
         logs::routes(),
+        notifications::routes(),
+        output_profiles::routes(),
         rehash::routes(),
         settings::routes(),
         settings_check::routes(),

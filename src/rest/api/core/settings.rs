@@ -7,13 +7,15 @@ use std::sync::Arc;
 use actors::{check_cron, check_time_zone};
 use domain::backup_schedule::BackupSchedule;
 use domain::core_settings::{
-    self, BACKUP_SETTINGS, DEFAULT_TIME_ZONE, NETWORK_ACCESS, PROXY_SETTINGS, SETTING_KEYS, STREAM_SETTINGS,
-    SettingChecks, TUNER_SETTINGS,
+    self, BACKUP_SETTINGS, DEFAULT_TIME_ZONE, DVR_SETTINGS, NETWORK_ACCESS, PROXY_SETTINGS, SETTING_KEYS,
+    STREAM_SETTINGS, SYSTEM_SETTINGS, SettingChecks, TUNER_SETTINGS, USER_LIMIT_SETTINGS,
 };
+use domain::output_profile::OutputProfile;
 use domain::setting::CoreSetting;
 use domain::stream_profile::StreamProfile;
 use domain::tuner::TunerSettings;
 use domain::user_agent::UserAgent;
+use domain::user_limits::UserLimits;
 use http::Method;
 use resource_derive::View;
 use serde::Serialize;
@@ -44,6 +46,9 @@ pub(crate) struct CoreSettingsView {
     /// Name for people.
     #[field(example = "Proxy settings")]
     name: &'static str,
+    /// What the settings are for.
+    #[field(example = "The engine: time limits, buffers and limits of programs.")]
+    description: &'static str,
     /// Values that apply where `value` sets none.
     defaults: Map<String, Value>,
     /// The settings. PUT replaces all of them, PATCH merges the sent ones.
@@ -130,10 +135,12 @@ pub(in crate::rest::api) fn change_setting(
 fn check(write: &Write<'_>, app: &App, key: &str, value: &Value) -> Result<(), Refusal> {
     let profiles: Vec<StreamProfile> = write.all()?;
     let agents: Vec<UserAgent> = write.all()?;
+    let outputs: Vec<OutputProfile> = write.all()?;
     let known = SettingChecks {
         base: &app.config.engine,
         has_stream_profile: &|id| profiles.iter().any(|it| it.id == id),
         has_user_agent: &|id| agents.iter().any(|it| it.id == id),
+        has_output_profile: &|id| outputs.iter().any(|it| it.id == id),
         has_time_zone: &|name| check_time_zone(name).is_ok(),
         log_level_error: &wrong_level,
         public_url_error: &|url| url.parse::<PublicUrl>().err().map(|it| it.to_string()),
@@ -164,7 +171,8 @@ fn key_of(id: u32) -> Option<(&'static str, &'static str)> {
 
 fn view(app: &App, id: u32) -> Option<CoreSettingsView> {
     let (key, name) = key_of(id)?;
-    Some(CoreSettingsView { id, key, name, defaults: defaults(key, app), value: value_of(&app.models, key) })
+    let (defaults, value) = (defaults(key, app), value_of(&app.models, key));
+    Some(CoreSettingsView { id, key, name, description: description(key), defaults, value })
 }
 
 fn value_of(models: &Models, key: &str) -> Map<String, Value> {
@@ -175,6 +183,21 @@ fn members(value: &Value) -> Map<String, Value> {
     value.as_object().cloned().unwrap_or_default()
 }
 
+/// Returns what the settings of a key are for.
+fn description(key: &str) -> &'static str {
+    match key {
+        PROXY_SETTINGS => "The engine: time limits, buffers and limits of programs.",
+        STREAM_SETTINGS => "What streams and clients use that name nothing else.",
+        SYSTEM_SETTINGS => "Time zone, log level and passwords of players.",
+        NETWORK_ACCESS => "The networks that may use each part of the gateway.",
+        BACKUP_SETTINGS => "When back-ups are made, and how many are kept.",
+        TUNER_SETTINGS => "The tuner that media servers see.",
+        USER_LIMIT_SETTINGS => "What happens when a user reaches the limit of streams.",
+        DVR_SETTINGS => "Stored for clients, without effect: this version makes no recordings.",
+        _ => "",
+    }
+}
+
 /// Returns the default values of a key.
 fn defaults(key: &str, app: &App) -> Map<String, Value> {
     let base = &app.config.engine;
@@ -182,6 +205,8 @@ fn defaults(key: &str, app: &App) -> Map<String, Value> {
         NETWORK_ACCESS => return app.config.network_setting(),
         BACKUP_SETTINGS => return BackupSchedule::default().to_setting(),
         TUNER_SETTINGS => return TunerSettings::default().to_setting(),
+        USER_LIMIT_SETTINGS => return UserLimits::default().to_setting(),
+        DVR_SETTINGS => return Map::new(),
         PROXY_SETTINGS => {
             let mut settings = serde_json::to_value(base).unwrap_or_default();
             if let Some(members) = settings.as_object_mut() {
@@ -193,7 +218,11 @@ fn defaults(key: &str, app: &App) -> Map<String, Value> {
         STREAM_SETTINGS => {
             let built_in = StreamProfile::built_in();
             let profile = built_in.iter().find(|it| it.delivery == base.default_stream_profile);
-            json!({ "default_stream_profile": profile.map(|it| it.id), "default_user_agent": null })
+            json!({
+                "default_stream_profile": profile.map(|it| it.id),
+                "default_user_agent": null,
+                "default_output_profile": null,
+            })
         }
         _ => json!({
             "time_zone": DEFAULT_TIME_ZONE,
@@ -224,6 +253,8 @@ mod tests {
                 "network_access",
                 "backup_settings",
                 "tuner_settings",
+                "user_limit_settings",
+                "dvr_settings",
             ]
         );
         assert_eq!(rows["results"][0]["defaults"]["stall_timeout"], json!(5.0));
@@ -231,10 +262,10 @@ mod tests {
         assert_eq!(rows["results"][2]["defaults"], of_system);
         assert_eq!(
             rows["results"][1]["defaults"],
-            json!({ "default_stream_profile": 1, "default_user_agent": null })
+            json!({ "default_stream_profile": 1, "default_user_agent": null, "default_output_profile": null })
         );
         assert_eq!(rows["results"][2]["value"], json!({}));
-        assert_eq!(rest.standard("GET", "/api/core/settings/7/", Value::Null).await.status, 404);
+        assert_eq!(rest.standard("GET", "/api/core/settings/9/", Value::Null).await.status, 404);
         assert_eq!(rest.standard("GET", "/api/core/settings/0/", Value::Null).await.status, 404);
     }
 

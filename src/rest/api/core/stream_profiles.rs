@@ -3,23 +3,27 @@
 use domain::channel::Channel;
 use domain::core_settings::{STREAM_SETTINGS, default_stream_profile};
 use domain::ids::StreamProfileId;
+use domain::output_profile::OutputProfile;
 use domain::setting::CoreSetting;
 use domain::stream::Stream;
 use domain::stream_profile::{Delivery, StreamProfile};
 use domain::user::UserLevel;
+use domain::user_agent::UserAgent;
 use http::{HeaderValue, StatusCode};
 use resource_derive::View;
-use serde::Serialize;
+use serde::{Serialize, Serializer};
+use serde_json::Value;
 use storage::Write;
 
 use crate::http::reply::Refusal;
 use crate::rest::frame::access::{ADMIN, STANDARD};
 use crate::rest::frame::call::Call;
+use crate::rest::frame::field::{Field, Kind};
 use crate::rest::frame::input::FieldErrors;
 use crate::rest::frame::list::{Page, WholeOrPages};
 use crate::rest::frame::record::{Lookup, Render, refuse_if, set, set_text};
 use crate::rest::frame::route::{Created, NoContent, Route};
-use crate::rest::frame::value::{Named, choice};
+use crate::rest::frame::value::{Named, Readable, Shape, choice};
 
 /// A stream profile: a named way to deliver streams, which streams and channels refer to.
 #[derive(Clone, Debug, Serialize, View)]
@@ -50,9 +54,51 @@ pub(crate) struct StreamProfileView {
     /// Streams and channels ignore an inactive profile.
     #[field(edit)]
     is_active: bool,
-    /// User agent for the provider; overrides those of account and stream. Visible to admins only.
+    /// User agent for the provider; overrides those of account and stream. Visible to admins only. Bodies may also have
+    /// the id of a user agent, whose present text is stored.
     #[field(edit, blank, chars_max = 512, example = "VLC/3.0.20")]
-    user_agent: Option<String>,
+    user_agent: Option<AgentText>,
+}
+
+/// The text of a user agent or, in bodies, the id of one.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum AgentText {
+    Text(String),
+    Id(u32),
+}
+
+impl Shape for AgentText {
+    const KIND: Kind = Kind::Either(&[Kind::Text, Kind::Integer]);
+}
+
+impl Readable for AgentText {
+    fn read(value: &Value, field: &Field) -> Result<Self, String> {
+        match value {
+            Value::Number(_) => u32::read(value, field).map(Self::Id),
+            _ => String::read(value, field).map(Self::Text),
+        }
+    }
+}
+
+impl Serialize for AgentText {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        match self {
+            Self::Text(text) => serializer.serialize_str(text),
+            Self::Id(id) => serializer.serialize_u32(*id),
+        }
+    }
+}
+
+impl AgentText {
+    fn resolve(self, write: &Write<'_>) -> Result<String, Refusal> {
+        match self {
+            Self::Text(text) => Ok(text),
+            Self::Id(id) => {
+                let agent = write.get::<UserAgent>(id)?;
+                agent.map(|it| it.user_agent).ok_or_else(|| Refusal::no_such("user_agent", id))
+            }
+        }
+    }
 }
 
 choice!(Delivery { Proxy = "proxy", Redirect = "redirect", Command = "command" });
@@ -74,7 +120,7 @@ pub(super) fn routes() -> Vec<Route> {
             .refuses(StatusCode::BAD_REQUEST, IS_LOCKED)
             .refuses(
                 StatusCode::BAD_REQUEST,
-                "A channel, a stream or a setting refers to the stream profile.",
+                "A channel, a stream, an output profile or a setting refers to the stream profile.",
             ),
     ]
 }
@@ -89,7 +135,7 @@ async fn retrieve(call: Call) -> Result<StreamProfileView, Refusal> {
 }
 
 async fn create(call: Call, new: NewStreamProfile) -> Result<Created<StreamProfileView>, Refusal> {
-    call.create(|_, id| {
+    call.create(|write, id| {
         let mut profile = StreamProfile {
             id: StreamProfileId(id),
             name: String::new(),
@@ -100,16 +146,16 @@ async fn create(call: Call, new: NewStreamProfile) -> Result<Created<StreamProfi
             is_active: true,
             locked: false,
         };
-        StreamProfileEdit::from(new).apply(&mut profile)?;
+        StreamProfileEdit::from(new).apply(write, &mut profile)?;
         Ok(profile)
     })
     .await
 }
 
 async fn update(call: Call, edit: StreamProfileEdit) -> Result<StreamProfileView, Refusal> {
-    call.update(|_, profile: &mut StreamProfile| {
+    call.update(|write, profile: &mut StreamProfile| {
         refuse_if(profile.locked, LOCKED)?;
-        Ok(edit.apply(profile)?)
+        edit.apply(write, profile)
     })
     .await
 }
@@ -135,6 +181,8 @@ fn user_of(write: &Write<'_>, id: StreamProfileId) -> Result<Option<&'static str
         Some("channels refer to it")
     } else if !write.by::<Stream>("stream_profile", value)?.is_empty() {
         Some("streams refer to it")
+    } else if !write.by::<OutputProfile>("stream_profile", value)?.is_empty() {
+        Some("output profiles refer to it")
     } else if setting.iter().any(|it| default_stream_profile(Some(&it.value)) == Some(id)) {
         Some("it is the default")
     } else {
@@ -144,7 +192,12 @@ fn user_of(write: &Write<'_>, id: StreamProfileId) -> Result<Option<&'static str
 
 impl StreamProfileEdit {
     /// Applies the edit and checks the result.
-    fn apply(self, profile: &mut StreamProfile) -> Result<(), FieldErrors> {
+    fn apply(self, write: &Write<'_>, profile: &mut StreamProfile) -> Result<(), Refusal> {
+        let user_agent = match self.user_agent {
+            Some(Some(agent)) => Some(Some(agent.resolve(write)?)),
+            Some(None) => Some(None),
+            None => None,
+        };
         let mut errors = FieldErrors::default();
         let meant = match (&self.delivery, self.command.as_deref(), profile.delivery) {
             (Some(delivery), ..) => delivery.0,
@@ -168,13 +221,13 @@ impl StreamProfileEdit {
                 errors.add(field, "Leave this field empty unless delivery is command.");
             }
         }
-        set_text(&mut profile.user_agent, self.user_agent);
+        set_text(&mut profile.user_agent, user_agent);
         if profile.user_agent.as_deref().is_some_and(|it| HeaderValue::from_str(it).is_err()) {
             errors.add("user_agent", "This is not a valid header value.");
         }
         set(&mut profile.name, self.name);
         set(&mut profile.is_active, self.is_active);
-        errors.or(())
+        Ok(errors.or(())?)
     }
 }
 
@@ -202,7 +255,7 @@ impl Render for StreamProfile {
             command: self.command.clone(),
             parameters: if lookup.is_admin { self.parameters.clone() } else { String::new() },
             is_active: self.is_active,
-            user_agent: self.user_agent.clone().filter(|_| lookup.is_admin),
+            user_agent: self.user_agent.clone().filter(|_| lookup.is_admin).map(AgentText::Text),
         }
     }
 }
@@ -210,7 +263,7 @@ impl Render for StreamProfile {
 #[cfg(test)]
 mod tests {
     use domain::ids::ChannelId;
-    use serde_json::{Value, json};
+    use serde_json::json;
     use uuid::Uuid;
 
     use super::*;
@@ -237,6 +290,22 @@ mod tests {
         assert_eq!(rest.standard("GET", LIST, Value::Null).await.body["count"], 6);
         assert_eq!(rest.admin("DELETE", &one, Value::Null).await.status, 204);
         assert_eq!(rest.standard("GET", &one, Value::Null).await.status, 404);
+    }
+
+    #[tokio::test]
+    async fn a_user_agent_can_be_named_by_its_id() {
+        let rest = Rest::start().await;
+        let agent = json!({ "name": "TV", "user_agent": "TV/1.0" });
+        let id = rest.admin("POST", "/api/core/useragents/", agent).await.body["id"].clone();
+        let made = rest.admin("POST", LIST, json!({ "name": "x", "user_agent": id })).await;
+        assert_eq!((made.status, &made.body["user_agent"]), (201, &json!("TV/1.0")), "{}", made.text);
+        let unknown = rest.admin("POST", LIST, json!({ "name": "y", "user_agent": 99 })).await;
+        assert_eq!(
+            (unknown.status, unknown.body.get("user_agent").is_some()),
+            (400, true),
+            "{}",
+            unknown.text
+        );
     }
 
     #[tokio::test]

@@ -1,7 +1,7 @@
 //! `/proxy/ts/status`: live channels, their clients and their health.
 
 use actors::{ChannelOverview, ChannelStatus, ClientStatus, Target};
-use domain::ids::{ProfileId, StreamId};
+use domain::ids::{OutputProfileId, ProfileId, StreamId};
 use domain::lineup::visible;
 use resource_derive::View;
 use serde::Serialize;
@@ -110,6 +110,9 @@ pub(crate) struct LiveClientView {
     /// Format of the output.
     #[field(example = "mpegts")]
     output_format: &'static str,
+    /// Id of the output profile that changes the stream for the client; `null` without one.
+    #[field(example = "1")]
+    output_profile: Option<OutputProfileId>,
     /// Number of bytes handed to the connection.
     #[field(example = "7500000")]
     bytes_sent: u64,
@@ -229,6 +232,7 @@ fn client(client: ClientStatus) -> LiveClientView {
         username: client.user,
         connected_at: Time(client.joined_at),
         output_format: "mpegts",
+        output_profile: client.output_profile,
         bytes_sent: client.bytes,
         misses: client.misses,
         missed_bytes: client.missed_bytes,
@@ -311,6 +315,7 @@ mod tests {
                 agent: "VLC".to_owned(),
                 user: Some("anna".to_owned()),
                 user_id: Some(UserId(3)),
+                output_profile: Some(OutputProfileId(5)),
                 joined_at: 1_000,
                 watching: Duration::from_secs(1),
                 bytes: 99,
@@ -352,6 +357,7 @@ mod tests {
                 "username": "anna",
                 "connected_at": "1970-01-01T00:00:01.000Z",
                 "output_format": "mpegts",
+                "output_profile": 5,
                 "bytes_sent": 99,
                 "misses": 1,
                 "missed_bytes": 5,

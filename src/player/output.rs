@@ -1,0 +1,129 @@
+//! The output profile of a client: which one it gets, and what that makes of the stream.
+//!
+//! ```text
+//! ?output_profile=ID ─► profile of the user ─► first pattern that matches the user agent ─► default ─► none
+//! ```
+
+use std::sync::Arc;
+
+use actors::Target;
+use domain::core_settings::{STREAM_SETTINGS, default_output_profile};
+use domain::ids::OutputProfileId;
+use domain::output_profile::{OutputProfile, OutputRules, OutputWish, Rendition};
+use domain::user::User;
+use parking_lot::RwLock;
+use resource_derive::Query;
+use storage::{Models, Table};
+
+use crate::app::App;
+use crate::http::caller::Caller;
+use crate::http::reply::{Refusal, TunerError};
+use crate::rest::frame::value::{Named, choice};
+
+/// Selects the form of the stream. Other parameters are ignored, because players add their own.
+#[derive(Debug, Default, Query)]
+pub(super) struct StreamQuery {
+    /// Id of an output profile; 0 is none. Without it, the user, the user agent and the settings decide.
+    #[field(example = "1")]
+    output_profile: Option<u32>,
+    /// Container of the stream. Only `mpegts`, also called `ts`, exists in this version.
+    #[field(example = "mpegts")]
+    #[expect(dead_code, reason = "checked when it is read; there is only one container")]
+    output_format: Option<Named<OutputFormat>>,
+}
+
+choice!(
+    /// The containers that players may ask for.
+    enum OutputFormat {
+        MpegTs = "mpegts",
+        Ts = "ts",
+    }
+);
+
+/// The key of the custom properties of a user with the id of the preferred profile.
+const OF_USER: &str = "output_profile";
+
+/// The rules of all output profiles, compiled once for each version of them.
+#[derive(Default)]
+pub(crate) struct CompiledOutputRules(RwLock<Option<CompiledRules>>);
+
+/// Rules, and the profiles that they were compiled from.
+type CompiledRules = (Arc<Table<OutputProfile>>, Arc<OutputRules>);
+
+impl CompiledOutputRules {
+    fn load(&self, models: &Models) -> CompiledRules {
+        let profiles = models.output_profiles.load();
+        if let Some(known) = self.0.read().as_ref().filter(|it| Arc::ptr_eq(&it.0, &profiles)) {
+            return known.clone();
+        }
+        let rules = Arc::new(OutputRules::new(profiles.iter().map(|it| &**it)));
+        let compiled = (profiles, rules);
+        *self.0.write() = Some(compiled.clone());
+        compiled
+    }
+}
+
+/// Returns what the output profile of a client makes of a target; `None` if the client gets the stream as it is.
+///
+/// # Errors
+/// The profile in the query does not exist or is inactive, or the chosen one needs a program that cannot be started.
+pub(super) fn rendition(
+    app: &App,
+    user: Option<&User>,
+    caller: &Caller,
+    target: Target,
+    query: &StreamQuery,
+) -> Result<Option<Arc<Rendition>>, Refusal> {
+    let (profiles, rules) = app.output_rules.load(&app.models);
+    let chosen = match query.output_profile {
+        Some(0) => None,
+        Some(id) if rules.is_active(OutputProfileId(id)) => Some(OutputProfileId(id)),
+        Some(id) => {
+            let message = format!("No active output profile has the id {id}.");
+            return Err(Refusal::field("output_profile", message).with_tuner_error(TunerError::TuneFailed));
+        }
+        None => {
+            let settings = app.models.settings.load();
+            let default = default_output_profile(settings.one_by("key", STREAM_SETTINGS).map(|it| &it.value));
+            rules.choose(OutputWish { of_user: user.and_then(of_user), user_agent: &caller.agent, default })
+        }
+    };
+    let Some(profile) = chosen.and_then(|it| profiles.get(it.0)) else { return Ok(None) };
+    let stream_profiles = app.models.stream_profiles.load();
+    let active = |id: domain::ids::StreamProfileId| stream_profiles.get(id.0).filter(|it| it.is_active);
+    let made = profile.rendition(target.uuid(), active);
+    made.map(|it| it.map(Arc::new)).map_err(|error| {
+        Refusal::unavailable(format!("output profile \"{}\" {error}", profile.name))
+            .with_tuner_error(TunerError::TuneFailed)
+    })
+}
+
+/// Returns the profile that a user prefers. Clients of similar services send it as a number or as a text.
+fn of_user(user: &User) -> Option<OutputProfileId> {
+    let value = user.custom_properties.get(OF_USER)?;
+    let number = value.as_u64().and_then(|it| u32::try_from(it).ok());
+    number.or_else(|| value.as_str()?.trim().parse().ok()).map(OutputProfileId)
+}
+
+#[cfg(test)]
+mod tests {
+    use domain::ids::UserId;
+    use domain::user::UserLevel;
+    use serde_json::{Value, json};
+
+    use super::*;
+
+    #[test]
+    fn the_profile_of_a_user_is_a_number_or_a_text() {
+        let check = |value: Value, expected: Option<u32>| {
+            let mut user = User::new(UserId(1), "anna", UserLevel::Streamer, 0);
+            user.custom_properties.insert(OF_USER.to_owned(), value.clone());
+            assert_eq!(of_user(&user), expected.map(OutputProfileId), "{value}");
+        };
+        check(json!(7), Some(7));
+        check(json!(" 7 "), Some(7));
+        for other in [json!("small"), json!(-1), json!(5_000_000_000_u64), json!(null)] {
+            check(other, None);
+        }
+    }
+}
