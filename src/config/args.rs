@@ -44,7 +44,8 @@ Configuration:
                            give_up_after channel_shutdown_delay new_client_behind_seconds
                            ring_seconds ring_bytes ring_gop_bytes recording_lead_seconds
                            ring_budget_bytes slow_client_limit
-                           return_to_preferred_after at_limit default_stream_profile
+                           return_to_preferred_after at_limit transcoders_max
+                           default_stream_profile
 
 Signals:
   SIGTERM or SIGINT ends every stream after its last packets, then exits with 0. A second signal

@@ -5,8 +5,11 @@ use std::collections::BTreeSet;
 use domain::account::{Account, AccountProfile, PlaylistLocation};
 use domain::channel::Channel;
 use domain::group::Group;
-use domain::ids::{AccountId, ChannelId, GroupId, LineupId, ProfileId, StreamId, UserGroupId};
+use domain::ids::{
+    AccountId, ChannelId, GroupId, LineupId, OutputProfileId, ProfileId, StreamId, UserGroupId,
+};
 use domain::lineup::Lineup;
+use domain::output_profile::OutputProfile;
 use domain::source_url::SourceUrl;
 use domain::stream::{RequestHeaders, Stream, StreamProperties};
 use domain::user::UserLevel;
@@ -437,5 +440,7 @@ async fn furnished() -> Rest {
     lineup.description = SECRET.to_owned();
     rest.put([lineup]).await;
     rest.put([UserGroup { id: UserGroupId(1), name: SECRET.to_owned(), permissions: BTreeSet::new() }]).await;
+    let output = OutputProfile::new(OutputProfileId(1), "small");
+    rest.put([OutputProfile { command: "ffmpeg".to_owned(), parameters: SECRET.to_owned(), ..output }]).await;
     rest
 }

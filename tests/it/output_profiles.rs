@@ -5,6 +5,7 @@ use std::path::Path;
 
 use domain::ids::OutputProfileId;
 use domain::output_profile::{LeftOutKind, OutputProfile};
+use domain::stream_profile::Delivery;
 use domain::user::UserLevel;
 use serde_json::{Value, json};
 
@@ -232,6 +233,30 @@ async fn a_program_that_never_delivers_is_refused_with_its_reason() {
     }
     gateway.until_idle().await;
     assert_eq!(gateway.gateway.counts().transcoders, 0);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_changed_profile_applies_to_new_viewers() {
+    let (_provider, gateway) = set_up(Setup::new()).await;
+    store(&gateway, [radio(1)]).await;
+    let before = with_profile(&gateway, "News", 1).await;
+    gets(&before, &[AUDIO_PID]).await;
+    store(&gateway, [OutputProfile { left_out_pids: [AUDIO_PID].into(), ..profile(1) }]).await;
+    let after = with_profile(&gateway, "News", 1).await;
+    gets(&after, &[VIDEO_PID]).await;
+    before.more_bytes(10_000).await;
+    gets(&before, &[AUDIO_PID]).await;
+    drop((before, after));
+    gateway.until_idle().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn no_profile_applies_to_a_channel_that_redirects() {
+    let setup = Setup::new().engine(|it| it.default_stream_profile = Delivery::Redirect);
+    let (_provider, gateway) = set_up(setup).await;
+    store(&gateway, [radio(1)]).await;
+    let path = format!("{}?output_profile=1", gateway.path("News"));
+    assert_eq!(fetch(gateway.address, Request::get(path)).await.status(), 302);
 }
 
 mod slow {

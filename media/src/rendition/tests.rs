@@ -1,3 +1,5 @@
+use std::io::Read;
+
 use bytes::BytesMut;
 
 use super::*;
@@ -28,7 +30,9 @@ fn pids(stream: &[PacketBytes]) -> Vec<u16> {
 /// Returns the streams that the tables of a stream announce.
 fn announced(stream: &[PacketBytes]) -> Vec<u16> {
     let mut reader = TableReader::new();
-    stream.iter().for_each(|it| drop(reader.packet(Packet::new(it))));
+    for packet in stream {
+        reader.packet(Packet::new(packet));
+    }
     reader.tables().unwrap().pmt.streams.iter().map(|it| it.pid).collect()
 }
 
@@ -183,7 +187,7 @@ async fn a_program_gets_the_remaining_packets_without_filler_until_it_closes_its
     let read = tokio::task::spawn_blocking(move || {
         let mut file = std::fs::File::from(output);
         let mut bytes = vec![0; 20 * PACKET];
-        std::io::Read::read_exact(&mut file, &mut bytes).unwrap();
+        file.read_exact(&mut bytes).unwrap();
         bytes
     });
     let got: Vec<PacketBytes> = packets(&read.await.unwrap()).copied().collect();

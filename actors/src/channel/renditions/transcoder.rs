@@ -37,6 +37,7 @@ pub(super) struct Transcoder {
     pub(super) left_out: LeftOutStreams,
     /// The ring of the channel.
     pub(super) source: Ring,
+    /// Where the input of the first run begins.
     pub(super) join_point: JoinPoint,
     pub(super) slot: TranscoderSlot,
     pub(super) upstream: Upstream,
@@ -121,7 +122,9 @@ impl Transcoder {
         messages: &mut mpsc::Receiver<PumpMessage>,
     ) -> RunEnd {
         let failed = |cause| RunEnd::Failed { cause, delivered: None };
-        let mut tail = self.source.uncounted_tail(self.join_point);
+        // A later run begins with the newest picture, because viewers have seen what came before.
+        let newest = JoinPoint::Live { behind: Duration::ZERO };
+        let mut tail = self.source.uncounted_tail(if number == 1 { self.join_point } else { newest });
         if let Err(end) = tail.ready().await {
             return RunEnd::Ring(end);
         }

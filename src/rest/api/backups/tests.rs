@@ -109,6 +109,9 @@ async fn a_back_up_restores_at_the_next_start_and_says_so() {
     assert!(status["result"]["message"].as_str().unwrap().contains("next start"), "{status}");
     assert_eq!(events.recv().await.unwrap().body.name(), "restore_pending");
     assert_eq!(fs::read_to_string(rest.data_dir().join("restore/ready")).unwrap(), name);
+    let told = rest.streamer("GET", "/api/core/notifications/", Value::Null).await;
+    assert_eq!(told.body["notifications"][0]["notification_key"], "restore_pending", "{}", told.text);
+    assert!(!told.text.contains(&name), "{}", told.text);
     let groups = rest.standard("GET", GROUPS, Value::Null).await;
     assert_eq!(groups.body["count"], 1, "the present store goes on");
 }
