@@ -34,8 +34,8 @@ use crate::http::caller::Caller;
 use crate::http::network_refusals::{NetworkDenial, NetworkRefusals};
 use crate::http::reply::Refusal;
 use crate::logo_cache::LogoCache;
-use crate::player::PreparedAnswers;
 use crate::player::CompiledOutputRules;
+use crate::player::PreparedAnswers;
 use crate::recent_log::RecentLog;
 use crate::rest::frame::pace::WritePace;
 

@@ -6,7 +6,7 @@
 
 use actors::Target;
 
-use super::output::StreamQuery;
+use super::output_profile::StreamQuery;
 use super::watch::{StreamAnswer, stream_route, unknown_channel, watch};
 use crate::http::reply::Refusal;
 use crate::rest::frame::access::Access;

@@ -2,8 +2,8 @@
 
 mod addresses;
 mod live;
+mod output_profile;
 mod panel;
-mod output;
 mod playlist;
 mod prepared;
 mod stream;
@@ -12,8 +12,8 @@ mod tests;
 mod watch;
 
 pub(crate) use self::addresses::stream_address;
+pub(crate) use self::output_profile::CompiledOutputRules;
 pub(crate) use self::prepared::PreparedAnswers;
-pub(crate) use self::output::CompiledOutputRules;
 use crate::rest::frame::route::Route;
 
 /// Returns the routes of the table that only the player port serves.

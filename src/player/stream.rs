@@ -12,7 +12,7 @@ use domain::ids::StreamId;
 use domain::user::UserLevel;
 use uuid::Uuid;
 
-use super::output::StreamQuery;
+use super::output_profile::StreamQuery;
 use super::watch::{StreamAnswer, stream_route, unknown_channel, watch};
 use crate::http::reply::Refusal;
 use crate::rest::frame::access::Access;

@@ -26,7 +26,7 @@ use crate::auth::Denied;
 use crate::config::may_stream_from;
 use crate::http::reply::{Refusal, TunerError};
 use crate::http::stream::StreamTail;
-use crate::player::output::{StreamQuery, rendition};
+use crate::player::output_profile::{StreamQuery, rendition};
 use crate::rest::frame::access::Access;
 use crate::rest::frame::call::Call;
 use crate::rest::frame::route::{Content, Handler, MediaType, Route, StreamOrRedirect};
