@@ -41,6 +41,7 @@ mod openapi;
 mod output_profiles;
 mod pacing;
 mod panels;
+mod player_clients;
 mod player_panel;
 mod playlist;
 mod programs;

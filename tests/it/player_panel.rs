@@ -10,7 +10,7 @@ use url::form_urlencoded::Serializer;
 
 use crate::support::api::Api;
 use crate::support::client::{Player, Request, fetch};
-use crate::support::eventually;
+use crate::support::{WAIT_MAX, eventually};
 use crate::support::gateway::{Setup, TestGateway};
 use crate::support::signal::Picture;
 use crate::support::upstream::Provider;
@@ -209,5 +209,69 @@ async fn many_apps_that_open_at_the_same_moment_are_all_answered() {
     }
     while let Some(done) = asking.join_next().await {
         done.unwrap();
+    }
+}
+
+/// The sequence of a player app on an account with one connection: login, lists, guide, probe, playback, the next channel.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_app_probes_plays_and_zaps_on_an_account_with_one_connection() {
+    let provider = Provider::start();
+    provider.path(NEWS).plays(Picture::new("news"));
+    provider.path(FILM).plays(Picture::new("film"));
+    provider.limit("anna", 1, 403, Duration::ZERO);
+    let list = provider.playlist(&[("news", "News", NEWS), ("film", "Film", FILM)]);
+    // The channel of the probe stays until the playback begins, however slow the machine is.
+    let setup = Setup::new().limited_list(&list, 1).engine(|it| it.channel_shutdown_delay = WAIT_MAX);
+    let gateway = setup.start().await;
+    let anna = create_user(&gateway, "anna", |it| it.stream_limit = 1).await;
+    let account = panel(&gateway, &anna, "").await;
+    let streams = panel(&gateway, &anna, "get_live_streams").await;
+    for _ in 0..200 {
+        let guide = panel(&gateway, &anna, "get_short_epg").await;
+        assert_eq!(guide, json!({ "epg_listings": [] }));
+    }
+    assert_eq!(provider.accepted(), 0, "lists and guides are answered without the provider");
+
+    let request = |name: &str| {
+        let stream = streams.as_array().unwrap().iter().find(|it| it["name"] == name).unwrap();
+        // VLC asks for a range of a live stream, too.
+        Request::get(path_of(&account, stream)).header("User-Agent", "VLC/3.0.20").header("Range", "bytes=0-")
+    };
+    let head = fetch(gateway.address, request("News").method("HEAD")).await;
+    assert_eq!((head.status(), head.header("content-type")), (200, Some("video/mp2t")));
+    assert_eq!(provider.accepted(), 0);
+    let probe = Player::ask(gateway.address, request("News")).await;
+    probe.sees("news").await;
+    probe.reset().await;
+    let news = Player::ask(gateway.address, request("News")).await;
+    news.sees("news").await;
+    assert_eq!(provider.accepted(), 1, "the probe and the playback share a connection");
+    let film = Player::ask(gateway.address, request("Film")).await;
+    film.sees("film").await;
+    news.ended().await;
+    assert_eq!((provider.peak_of("anna"), provider.refusals()), (1, 0));
+    assert_eq!(panel(&gateway, &anna, "").await["user_info"]["active_cons"], "1");
+}
+
+/// These wait for fixed timeouts.
+mod slow {
+    use super::*;
+    use crate::support::client::Reading;
+
+    #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+    async fn a_phone_that_changes_its_network_plays_again_once_the_silent_connection_is_closed() {
+        let (provider, gateway) = set_up(|_| {}).await;
+        let anna = create_user(&gateway, "anna", |it| it.stream_limit = 1).await;
+        let at_home = anna.asks(&gateway, "News", "phone at home").receive_buffer(16 << 10);
+        let at_home = Player::ask(gateway.address, at_home).await;
+        at_home.sees("news").await;
+        // The phone is gone, and its connection does not say so.
+        at_home.read(Reading::Nothing);
+        let underway = async || Player::ask(gateway.address, anna.asks(&gateway, "News", "phone underway")).await;
+        let refused = underway().await.answer().await;
+        assert_eq!((refused.status(), refused.header("retry-after")), (503, Some("3")));
+        eventually("the silent connection to end", || gateway.gateway.counts().seats == 0).await;
+        underway().await.sees("news").await;
+        assert_eq!(provider.peak(), 1);
     }
 }

@@ -1,0 +1,115 @@
+//! Client libraries of player apps, run against the gateway.
+
+mod slow {
+    use std::path::{Path, PathBuf};
+
+    use domain::channel::Channel;
+    use domain::group::Group;
+    use domain::ids::GroupId;
+    use serde_json::{Value, json};
+
+    use crate::support::gateway::{Setup, TestGateway};
+    use crate::support::tools::text_of;
+    use crate::support::users::{TestUser, create_user};
+
+    /// Returns a program that `just tools` installed.
+    fn tool(name: &str) -> PathBuf {
+        Path::new(env!("CARGO_MANIFEST_DIR")).join("target/tools").join(name)
+    }
+
+    /// Returns the path of a script of this folder.
+    fn script(name: &str) -> String {
+        format!("{}/tests/it/player_clients/{name}", env!("CARGO_MANIFEST_DIR"))
+    }
+
+    async fn last_line(program: &str, arguments: &[&str]) -> Value {
+        let program = tool(program);
+        assert!(program.exists(), "this test needs {}: just tools", program.display());
+        let text = text_of(program.to_str().unwrap(), arguments).await;
+        let last = text.lines().last().unwrap_or_default();
+        serde_json::from_str(last).unwrap_or_else(|error| panic!("{error}: {text}"))
+    }
+
+    /// Starts a gateway with three channels, one of them without a number and a group, and a user.
+    async fn set_up() -> (TestGateway, TestUser) {
+        let list = "#EXTM3U\n#EXTINF:-1,One\nhttp://127.0.0.1:1/1.ts\n#EXTINF:-1,Two\nhttp://127.0.0.1:1/2.ts\n\
+                    #EXTINF:-1,Three\nhttp://127.0.0.1:1/3.ts\n";
+        let gateway = Setup::new().list(list).start().await;
+        let [one, two, three] = ["One", "Two", "Three"].map(|it| gateway.channel(it).clone());
+        let changed = [
+            Channel { number: Some("7".parse().unwrap()), group: Some(GroupId(500)), ..one },
+            Channel { number: Some("4.1".parse().unwrap()), group: Some(GroupId(500)), is_adult: true, ..two },
+            Channel { number: None, group: None, ..three },
+        ];
+        gateway
+            .change(move |write| {
+                write.put(&Group::new(GroupId(500), "News & more"))?;
+                changed.iter().try_for_each(|it| write.put(it))
+            })
+            .await;
+        // The libraries do not escape passwords.
+        let anna = create_user(&gateway, "anna", |it| {
+            it.player_password = Some(domain::secret::Secret::new("remote"));
+            it.stream_limit = 2;
+        })
+        .await;
+        (gateway, TestUser { password: "remote".to_owned(), ..anna })
+    }
+
+    #[tokio::test(flavor = "multi_thread")]
+    async fn pyxtream_loads_the_channels_of_a_user() {
+        let (gateway, anna) = set_up().await;
+        let address = format!("http://{}", gateway.address);
+        let folder = tempfile::tempdir().unwrap();
+        let load = async |password: &str| {
+            let arguments = [&*script("xtream.py"), &address, &anna.name, password, folder.path().to_str().unwrap()];
+            last_line("bin/python", &arguments).await
+        };
+        let found = load(&anna.password).await;
+        assert_eq!((&found["authenticated"], &found["loaded"]), (&json!(true), &json!(true)));
+        assert_eq!(found["groups"], json!([["News & more", 500], ["Other", i32::MAX]]));
+        let url = |name: &str| format!("{address}/live/anna/remote/{}.ts", gateway.channel(name).id);
+        let three = format!("id-{}", gateway.channel("Three").id);
+        let expected = json!([
+            ["Two", "News & more", "4.1", 1, url("Two"), null],
+            ["One", "News & more", "7", 0, url("One"), null],
+            ["Three", "Other", three, 0, url("Three"), null],
+        ]);
+        assert_eq!(found["channels"], expected);
+        assert_eq!((&found["movies"], &found["series"]), (&json!(0), &json!(0)));
+        let guide = json!({ "epg_listings": [] });
+        assert_eq!([&found["short_guide"], &found["guide"]], [&guide, &guide]);
+        let refused = load("wrong").await;
+        assert_eq!((&refused["authenticated"], &refused["loaded"]), (&json!(false), &json!(false)));
+    }
+
+    #[tokio::test(flavor = "multi_thread")]
+    async fn a_javascript_library_reads_the_account_and_the_channels_of_a_user() {
+        let (gateway, anna) = set_up().await;
+        let address = format!("http://{}", gateway.address);
+        let packages = tool("npm");
+        let arguments =
+            [&*script("xtream.mjs"), packages.to_str().unwrap(), &address, &anna.name, &anna.password];
+        let found = last_line("bin/node", &arguments).await;
+        assert_eq!(found["refused"], "Unauthorized");
+        let profile = &found["profile"];
+        assert_eq!((&profile["username"], &profile["maxConnections"]), (&json!("anna"), &json!(2)));
+        assert_eq!(profile["expiresAt"], "2038-01-19T03:14:07.000Z");
+        assert_eq!(profile["createdAt"], "1970-01-01T00:00:00.000Z");
+        assert_eq!(found["server"]["port"], gateway.address.port().to_string());
+        let names = |key: &str, list: &Value| -> Vec<Value> {
+            list.as_array().unwrap().iter().map(|it| it[key].clone()).collect()
+        };
+        assert_eq!(names("id", &found["categories"]), [json!("500"), json!("2147483647")]);
+        let channels = &found["channels"];
+        assert_eq!(names("name", channels), [json!("Two"), json!("One"), json!("Three")]);
+        assert_eq!(names("epgId", channels)[..2], [json!("4.1"), json!("7")]);
+        assert_eq!(names("categoryIds", channels)[0], json!(["500"]));
+        let one = format!("{address}/live/anna/remote/{}.ts", gateway.channel("One").id);
+        assert_eq!(names("url", channels)[1], json!(one));
+        for nothing in ["movies", "shows", "guide"] {
+            assert_eq!(found[nothing], json!([[], []]), "{nothing}");
+        }
+        assert_eq!(found["unknown"], json!(["Movie Not Found", "Show Not Found"]));
+    }
+}
