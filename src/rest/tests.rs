@@ -41,7 +41,7 @@ fn routes_that_share_a_path_use_the_same_parameter_names() {
 async fn api_without_a_slash_redirects_to_api_with_one() {
     let rest = Rest::start().await;
     let answer = rest.send("GET", "/api?x=1", &[], "").await;
-    assert_eq!((answer.status, &answer.headers["location"]), (301, &"/api/?x=1".parse().unwrap()));
+    assert_eq!((answer.status, &answer.headers["location"]), (301, &"api/?x=1".parse().unwrap()));
     let answer = rest.send("GET", "/api/", &[], "").await;
     assert_eq!((answer.status, &answer.body["name"]), (200, &json!("headwater")));
 }

@@ -38,7 +38,12 @@ mod slow {
         let [one, two, three] = ["One", "Two", "Three"].map(|it| gateway.channel(it).clone());
         let changed = [
             Channel { number: Some("7".parse().unwrap()), group: Some(GroupId(500)), ..one },
-            Channel { number: Some("4.1".parse().unwrap()), group: Some(GroupId(500)), is_adult: true, ..two },
+            Channel {
+                number: Some("4.1".parse().unwrap()),
+                group: Some(GroupId(500)),
+                is_adult: true,
+                ..two
+            },
             Channel { number: None, group: None, ..three },
         ];
         gateway
@@ -62,7 +67,8 @@ mod slow {
         let address = format!("http://{}", gateway.address);
         let folder = tempfile::tempdir().unwrap();
         let load = async |password: &str| {
-            let arguments = [&*script("xtream.py"), &address, &anna.name, password, folder.path().to_str().unwrap()];
+            let arguments =
+                [&*script("xtream.py"), &address, &anna.name, password, folder.path().to_str().unwrap()];
             last_line("bin/python", &arguments).await
         };
         let found = load(&anna.password).await;
