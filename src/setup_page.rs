@@ -14,7 +14,7 @@ const PAGE: &str = include_str!("setup_page.html");
 const POLICY: &str = "default-src 'none'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'; \
                       connect-src 'self'; \
                       style-src 'sha256-zTYxEA42PFQA1jTR72x5AtCq6Ve4B/qooXCnlyatcp8='; \
-                      script-src 'sha256-iyAw3BFXhUFuexeuhWJ1+WHeyeOSCke+8RE63bzTlRA='";
+                      script-src 'sha256-GqDhXJGghx6avjejUMrvVANMIkELnqpAY893oprQ0O8='";
 
 pub(crate) fn routes() -> Vec<Route> {
     vec![Route::get("/setup", Access::Anyone, "Returns a page on which the first admin is created.", page)]

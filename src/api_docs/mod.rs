@@ -37,6 +37,9 @@ const SCRIPTS: [Asset; 4] = [
 const STYLES: [Asset; 1] =
     [Asset { path: "/api/docs/swagger-ui.css", text: include_str!("vendor/swagger-ui.css") }];
 
+/// Files below this size are ours, and name paths of the gateway; the others are those of the npm packages.
+const SMALL_BYTES: usize = 4096;
+
 struct JavaScript;
 
 impl MediaTypes for JavaScript {
@@ -50,9 +53,12 @@ impl MediaTypes for Css {
 }
 
 pub(crate) fn routes() -> Vec<Route> {
-    let page = |path, text: &'static str, summary| {
-        Route::get(path, Access::Anyone, summary, move |_: Call| async move { Ok(answer(text)) })
-    };
+    let page =
+        |path, text: &'static str, summary| {
+            Route::get(path, Access::Anyone, summary, move |call: Call| async move {
+                Ok(answer(placed(text, &call)))
+            })
+        };
     let mut routes = vec![
         page("/api/swagger/", include_str!("swagger.html"), "Returns a page on which the API can be tried."),
         page("/api/redoc/", include_str!("redoc.html"), "Returns a page that describes the API."),
@@ -62,7 +68,15 @@ pub(crate) fn routes() -> Vec<Route> {
     routes
 }
 
-fn answer(text: &'static str) -> Content<PageText> {
+/// Writes the path below which the caller reaches the gateway before the paths of a small text.
+fn placed(text: &'static str, call: &Call) -> String {
+    let base = call.base_path();
+    ['"', '\''].iter().fold(text.to_owned(), |text, quote| {
+        text.replace(&format!("{quote}/api/"), &format!("{quote}{base}/api/"))
+    })
+}
+
+fn answer(text: String) -> Content<PageText> {
     Content::new(text)
         .with_header(CONTENT_SECURITY_POLICY, POLICY)
         .with_header(REFERRER_POLICY, "no-referrer")
@@ -76,8 +90,15 @@ fn asset<M: MediaTypes>(asset: Asset) -> Route {
     let tag = LazyLock::new(move || entity_tag(asset.text.as_bytes()));
     let tag: &'static LazyLock<HeaderValue, _> = Box::leak(Box::new(tag));
     let file = move |call: Call| async move {
-        let text = Bytes::from_static(asset.text.as_bytes());
-        Ok::<_, Refusal>(Document::<M>::new(text, (**tag).clone(), M::NAMES[0], &call.headers))
+        let (text, tag) = match asset.text.len() {
+            ..SMALL_BYTES => {
+                let text = placed(asset.text, &call);
+                let tag = entity_tag(text.as_bytes());
+                (Bytes::from(text), tag)
+            }
+            _ => (Bytes::from_static(asset.text.as_bytes()), (**tag).clone()),
+        };
+        Ok::<_, Refusal>(Document::<M>::new(text, tag, M::NAMES[0], &call.headers))
     };
     Route::get(asset.path, Access::Anyone, "Returns a file of the pages that describe the API.", file)
         .refuses(StatusCode::NOT_MODIFIED, "The client has the current file.")
@@ -85,9 +106,29 @@ fn asset<M: MediaTypes>(asset: Asset) -> Route {
 
 #[cfg(test)]
 mod tests {
+    use serde_json::json;
     use sha2::{Digest, Sha256};
 
     use super::*;
+    use crate::rest::frame::testing::Rest;
+
+    #[tokio::test]
+    async fn below_a_path_the_pages_and_the_description_name_paths_with_it() {
+        let rest = Rest::start().await;
+        let text = async |path: &str| rest.send("GET", path, &[], "").await.text;
+        assert!(text("/api/swagger/").await.contains("\"/api/docs/swagger.js\""));
+        let setting = json!({ "value": { "public_url": "https://example.com/tv" } });
+        assert_eq!(rest.admin("PATCH", "/api/core/settings/3/", setting).await.status, 200);
+        for (path, part) in [
+            ("/api/swagger/", "\"/tv/api/docs/swagger.js\""),
+            ("/api/redoc", "\"/tv/api/docs/redoc.js\""),
+            ("/api/docs/swagger.js", "'/tv/api/schema/?format=json'"),
+            ("/api/schema/", "\"servers\":[{\"url\":\"/tv\"}]"),
+            ("/api/schema/?format=yaml", "servers:\n- url: /tv\n"),
+        ] {
+            assert!(text(path).await.contains(part), "{path}");
+        }
+    }
 
     #[test]
     fn the_vendored_files_have_their_checksums() {

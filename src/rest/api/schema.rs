@@ -63,6 +63,7 @@ pub(super) fn routes() -> Vec<Route> {
 }
 
 /// The document as it is sent, with its entity tag.
+#[derive(Clone)]
 struct Published {
     text: Bytes,
     tag: HeaderValue,
@@ -71,6 +72,18 @@ struct Published {
 impl Published {
     fn new(text: String) -> Self {
         Published { tag: entity_tag(text.as_bytes()), text: text.into() }
+    }
+
+    /// Returns the document for clients that reach the gateway below a path. `before` and `after` enclose its address in
+    /// the text, which is `/`.
+    fn below(&self, path: &str, before: &str, after: &str) -> Self {
+        if path.is_empty() {
+            return self.clone();
+        }
+        let text = String::from_utf8_lossy(&self.text);
+        // Without the slash, which the path replaces.
+        let end = after.strip_prefix('/').unwrap_or(after);
+        Self::new(text.replacen(&format!("{before}{after}"), &format!("{before}{path}{end}"), 1))
     }
 }
 
@@ -88,13 +101,22 @@ async fn schema(call: Call, form: Form) -> Result<Document<JsonOrYaml>, Refusal>
         Some(Named(format)) => format == Format::Yaml,
         None => prefers_yaml(&call.headers),
     };
-    let (published, media_type) = if is_yaml { (&*PUBLISHED_YAML, YAML) } else { (&*PUBLISHED_JSON, JSON) };
-    Ok(Document::new(published.text.clone(), published.tag.clone(), media_type, &call.headers))
+    let media_type = if is_yaml { YAML } else { JSON };
+    let Published { text, tag } = if is_yaml {
+        PUBLISHED_YAML.below(&call.base_path(), "servers:\n- url: ", "/\n")
+    } else {
+        published_json(&call)
+    };
+    Ok(Document::new(text, tag, media_type, &call.headers))
 }
 
 async fn schema_json(call: Call) -> Result<Document<Json>, Refusal> {
-    let published = &*PUBLISHED_JSON;
-    Ok(Document::new(published.text.clone(), published.tag.clone(), JSON, &call.headers))
+    let Published { text, tag } = published_json(&call);
+    Ok(Document::new(text, tag, JSON, &call.headers))
+}
+
+fn published_json(call: &Call) -> Published {
+    PUBLISHED_JSON.below(&call.base_path(), r#""servers":[{"url":""#, r#"/"}]"#)
 }
 
 /// Returns whether the caller prefers YAML to JSON. Without a preference it gets JSON.

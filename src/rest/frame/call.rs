@@ -273,6 +273,13 @@ impl Call {
         self.app.public_url().unwrap_or_else(|| self.caller.base_url.to_string())
     }
 
+    /// Returns the path with which all paths begin in the address that the caller uses: empty, or the path of a proxy, which
+    /// removes it from requests. For pages, whose addresses have no host.
+    pub(crate) fn base_path(&self) -> String {
+        let origin = self.origin();
+        origin.splitn(4, '/').nth(3).map(|it| format!("/{it}")).unwrap_or_default()
+    }
+
     /// Returns the same on the player port, for addresses that only that port serves. It differs from [`Call::origin`] if
     /// the request came to the port of the admin API.
     pub(crate) fn player_origin(&self) -> String {
