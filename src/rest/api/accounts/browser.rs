@@ -12,6 +12,7 @@ use http::header::{CONTENT_TYPE, COOKIE, HOST, HeaderMap, HeaderValue, ORIGIN, S
 use resource_derive::{Body, View};
 use serde::Serialize;
 use tracing::warn;
+use url::Url;
 
 use super::users::PASSWORD_CHARS_MAX;
 use super::{logins, tokens};
@@ -187,7 +188,8 @@ fn set_cookie(call: &Call, value: &str, seconds: i64) -> Option<HeaderValue> {
     let is_https = origin(&call.headers).is_some_and(|it| it.starts_with("https://"));
     let secure = if is_https { "; Secure" } else { "" };
     let name = cookie_name(call);
-    let text = format!("{name}={value}; Path={PATH}; Max-Age={seconds}; HttpOnly; SameSite=Strict{secure}");
+    let path = format!("{}{PATH}", page_base(call)?);
+    let text = format!("{name}={value}; Path={path}; Max-Age={seconds}; HttpOnly; SameSite=Strict{secure}");
     let mut header = HeaderValue::from_str(&text).ok()?;
     header.set_sensitive(true);
     Some(header)
@@ -202,25 +204,31 @@ fn check_page(call: &Call) -> Result<(), Refusal> {
     let is_json = call.headers.get(CONTENT_TYPE).and_then(|it| it.to_str().ok()).is_some_and(|it| {
         it.split(';').next().unwrap_or_default().trim().eq_ignore_ascii_case("application/json")
     });
-    if is_json && is_same_host(&call.headers) {
+    if is_json && page_base(call).is_some() {
         return Ok(());
     }
     Err(Refusal::status(StatusCode::FORBIDDEN).with_detail(
-        "Send JSON from a page of this host: the header Origin must name the host and port of the header Host. A reverse \
-         proxy must pass the header Host on.",
+        "Send JSON from a page of this host: the header Origin must name the host and port of the public address, or of the \
+         header Host. A reverse proxy must pass the header Host on, or public_url must name its address.",
     ))
 }
 
-/// Returns whether `Origin` names host and port of `Host`. The scheme is not compared, because TLS ends at proxies.
-fn is_same_host(headers: &HeaderMap) -> bool {
-    let host = headers.get(HOST).and_then(|it| it.to_str().ok());
-    let of_origin = origin(headers).and_then(|it| it.split_once("://")).map(|it| it.1);
-    matches!((host, of_origin), (Some(host), Some(origin)) if host.eq_ignore_ascii_case(origin))
+/// Returns the path below which the page reaches the gateway, without a slash at the end; `None` if `Origin` names neither
+/// host and port of the public address, nor those of `Host`. The scheme is not compared, because TLS ends at proxies.
+fn page_base(call: &Call) -> Option<String> {
+    let page = origin(&call.headers)?.split_once("://")?.1;
+    let public = Url::parse(&call.origin()).ok()?;
+    let port = public.port().map(|it| format!(":{it}")).unwrap_or_default();
+    if page.eq_ignore_ascii_case(&format!("{}{port}", public.host_str()?)) {
+        return Some(public.path().trim_end_matches('/').to_owned());
+    }
+    let host = call.headers.get(HOST)?.to_str().ok()?;
+    host.eq_ignore_ascii_case(page).then(String::new)
 }
 
 #[cfg(test)]
 mod tests {
-    use serde_json::json;
+    use serde_json::{Value, json};
 
     use super::*;
     use crate::rest::frame::testing::{Answer as TestAnswer, Rest};
@@ -337,5 +345,40 @@ mod tests {
         assert_eq!(rest.send("POST", RENEW, &headers, "").await.status, 403, "without a content type");
         // No other route takes the cookie for credentials.
         assert_eq!(rest.send("GET", "/api/accounts/users/me/", &headers, "").await.status, 401);
+    }
+
+    #[tokio::test]
+    async fn a_page_behind_a_proxy_under_another_name_stays_signed_in() {
+        let rest = Rest::start().await;
+        signed_in(&rest, HERE).await;
+        let body = json!({ "username": "anna", "password": "right" }).to_string();
+        let sign_in = async |origin: &str| {
+            let answer = post(&rest, PATH, "", origin, &body).await;
+            let cookie = answer.headers.get(SET_COOKIE).map(|it| it.to_str().unwrap().to_owned());
+            (answer.status, cookie.unwrap_or_default())
+        };
+        // The header Host names the gateway behind the proxy.
+        assert_eq!(sign_in("https://watch.example").await.0, 403);
+        let settings = rest.admin("GET", "/api/core/settings/", Value::Null).await.body;
+        let of_system = settings["results"].as_array().unwrap_or_else(|| settings.as_array().unwrap());
+        let of_system = of_system.iter().find(|it| it["key"] == "system_settings").unwrap();
+        let path = format!("/api/core/settings/{}/", of_system["id"]);
+        let public = json!({ "value": { "public_url": "https://watch.example/tv" } });
+        let set = rest.admin("PATCH", &path, public).await;
+        assert_eq!(set.status, 200, "{}", set.text);
+
+        let (status, cookie) = sign_in("https://watch.example").await;
+        assert!(status == 200 && cookie.contains(&format!("; Path=/tv{PATH};")), "{status} {cookie}");
+        let cookie = cookie.split(';').next().unwrap();
+        let renewed = post(&rest, RENEW, cookie, "https://watch.example", "").await;
+        assert_eq!(self::status(&rest, &renewed.body["access"]).await, 200);
+        // At home, the gateway is reached directly.
+        let (status, cookie) = sign_in(HERE).await;
+        assert!(status == 200 && cookie.contains(&format!("; Path={PATH};")), "{status} {cookie}");
+        for foreign in
+            ["https://watch.example.evil.example", "https://evil.example", "https://watch.example:8443"]
+        {
+            assert_eq!(sign_in(foreign).await, (403, String::new()), "{foreign}");
+        }
     }
 }
