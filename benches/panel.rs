@@ -8,6 +8,8 @@
 #![expect(clippy::print_stdout, reason = "a bench prints its results")]
 #![expect(clippy::disallowed_methods, reason = "this bench does not pause time")]
 
+#[path = "support/importing.rs"]
+mod importing;
 #[path = "support/memory.rs"]
 mod memory;
 #[expect(dead_code, reason = "this bench computes no percentiles")]
@@ -16,58 +18,29 @@ mod support;
 use std::fmt::Write as _;
 use std::io::{BufRead, BufReader, BufWriter, Write};
 use std::net::{TcpListener, TcpStream};
-use std::time::Instant;
 
-use actors::{Fetch, FetchLimits, ImportOptions, import};
-use domain::account::{Account, AccountProfile, PlaylistLocation};
-use domain::ids::{AccountId, ProfileId};
+use domain::account::PlaylistLocation;
 use domain::panel::PanelLogin;
 use domain::secret::Secret;
 use domain::source_url::SourceUrl;
 use serde_json::{Value, json};
-use storage::{Models, Store};
 
-use self::memory::peak_resident_bytes;
+use self::importing::{Importing, option};
 
-const MIB: f64 = 1024.0 * 1024.0;
-const ACCOUNT: AccountId = AccountId(2);
 const CATEGORIES: u64 = 400;
 
 fn main() {
-    let arguments: Vec<String> = std::env::args().collect();
-    let streams =
-        arguments.iter().position(|it| it == "--streams").and_then(|at| arguments.get(at + 1)?.parse().ok());
-    let streams: u64 = streams.unwrap_or(100_000);
-
+    let streams = option("--streams", 100_000);
     let login = PanelLogin {
         server: SourceUrl::new(serve(streams)),
         username: "user".to_owned(),
         password: Secret::new("password"),
     };
-    headwater::install_tls();
-    let store = Store::temporary(storage::records::schema()).expect("a store");
-    storage::seed(&store).expect("a store");
-    let profile = AccountProfile::default_of(ProfileId(2), "default", 0);
-    let account = Account::new(ACCOUNT, "bench", PlaylistLocation::Panel(login), profile, 0);
-    store.write_blocking(move |write| write.put(&account)).expect("an account");
-    let models = Models::of(store).expect("models");
-    let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build();
-    let runtime = runtime.expect("a runtime");
-    let fetch = Fetch::new(FetchLimits::default()).expect("a client");
-    println!("before: peak memory {:.0} MiB", peak_resident_bytes() as f64 / MIB);
-
-    let measure = |what: &str, expected: (u64, u64)| -> Value {
-        let started = Instant::now();
-        let done = runtime.block_on(import(&models, &fetch, ACCOUNT, ImportOptions::default(), |_| {}));
-        let seconds = started.elapsed().as_secs_f64();
-        let imported = done.expect("the list is valid");
-        assert_eq!((imported.n_new, imported.n_changed, imported.n_problems), (expected.0, expected.1, 0));
-        let peak = peak_resident_bytes() as f64 / MIB;
-        println!("{what:>20}: {seconds:.2} s, {} streams, peak memory {peak:.0} MiB", imported.n_entries);
-        json!({ "seconds": seconds, "peak_resident_mib": peak })
-    };
-    let new = measure("new", (streams, 0));
-    let same = measure("without a change", (0, 0));
+    let importing = Importing::new(PlaylistLocation::Panel(login));
+    let (first, new) = importing.run("new");
+    assert_eq!((first.n_new, first.n_changed), (streams, 0));
+    let (second, same) = importing.run("without a change");
+    assert_eq!((second.n_new, second.n_changed), (0, 0));
     support::record("panel", json!({ "streams": streams, "new": new, "without_a_change": same }));
 }
 

@@ -14,8 +14,7 @@ use std::time::{Duration, SystemTime};
 use actors::{Fetch, FetchError, FetchLimits};
 use bytes::Bytes;
 use domain::egress::Reach;
-use domain::ids::LogoId;
-use domain::logo::Logo;
+use domain::logo::{Logo, logo_copy_path};
 use domain::stream::RequestHeaders;
 use parking_lot::Mutex;
 use sha2::{Digest, Sha256};
@@ -49,11 +48,6 @@ pub(crate) enum NoLogo {
     NotAvailable,
     /// Too many logos are being fetched.
     Busy,
-}
-
-/// Returns the path under which the gateway serves a logo.
-pub(crate) fn logo_copy_path(id: LogoId) -> String {
-    format!("/api/channels/logos/{id}/cache/")
 }
 
 /// Returns the address of the same, which anybody may read. Its parameter changes with the logo, so that clients do not show

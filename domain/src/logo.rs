@@ -9,6 +9,11 @@ pub const LOGO_NAME_CHARS_MAX: usize = 255;
 /// Maximum length of a logo's address, in characters.
 pub const LOGO_URL_CHARS_MAX: usize = 4096;
 
+/// Returns the path under which the gateway serves a logo. It is the address of an uploaded one.
+pub fn logo_copy_path(id: LogoId) -> String {
+    format!("/api/channels/logos/{id}/cache/")
+}
+
 /// A logo.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Logo {

@@ -11,7 +11,7 @@ use super::ids::IdPicker;
 use super::plan::{Existing, Foundation, Rules};
 use super::report::Report;
 use super::row::{SourceRow, plain};
-use super::stream::{TVG_ID_CHARS_MAX, web_address};
+use super::stream::TVG_ID_CHARS_MAX;
 use super::table::SourceTable;
 use crate::channel::{AutoChannel, CHANNEL_NAME_CHARS_MAX, Channel, ChannelNumber, SyncedValues};
 use crate::ids::{ChannelId, StreamId};
@@ -167,7 +167,7 @@ impl Foundation {
         let logo = value("logo_id").id("logo_id");
         channel.logo_id = logo.and_then(|it| self.logo_ids.get(&it).copied());
         let logo = channel.logo_id.and(logo).and_then(|it| sources.logos.get(&it));
-        channel.logo = logo.and_then(|it| web_address(it.text("url")?));
+        channel.logo = channel.logo_id.zip(logo).and_then(|(id, row)| self.logo_address(id, row));
         let profile = value("stream_profile_id").id("stream_profile_id");
         channel.stream_profile = profile.and_then(|it| self.stream_profile(it));
         if profile.is_some() && channel.stream_profile.is_none() {
@@ -228,7 +228,7 @@ impl Foundation {
             name: plain(row.text("name").unwrap_or_default(), CHANNEL_NAME_CHARS_MAX),
             number: row.number("channel_number").and_then(|it| it.parse().ok()),
             group: self.group_ids.get(&own_group).copied(),
-            logo: logo.and_then(|it| web_address(it.text("url")?)),
+            logo: logo.and_then(|it| self.logo_address(*self.logo_ids.get(&it.id("id")?)?, it)),
             tvg_id: tvg_id.filter(|it| !it.is_empty()),
             stream_profile: row.id("stream_profile_id").and_then(|it| self.stream_profile(it)),
         };

@@ -5,12 +5,12 @@ use std::collections::HashMap;
 use super::household::Household;
 use super::ids::IdPicker;
 use super::plan::{Existing, Foundation, Rules};
-use super::report::Report;
-use super::row::plain;
+use super::report::{KindReport, Report};
+use super::row::{SourceRow, plain};
 use super::stream::web_address;
-use super::table::SourceTable;
+use super::table::{LOGO_FILE, SourceTable};
 use crate::ids::LogoId;
-use crate::logo::{LOGO_NAME_CHARS_MAX, LOGO_URL_CHARS_MAX, Logo};
+use crate::logo::{LOGO_NAME_CHARS_MAX, LOGO_URL_CHARS_MAX, Logo, logo_copy_path};
 
 impl Foundation {
     /// Takes logos with an address over. One whose address the store has already is used.
@@ -37,6 +37,10 @@ impl Foundation {
                 kind.skip(format!("logo {name}"), "its id is missing, too large, or occurs twice");
                 continue;
             };
+            if let Some(file) = row.text(LOGO_FILE) {
+                self.add_logo_file(source, name, file, (&mut ids, existing), rules, kind);
+                continue;
+            }
             let url = row.text("url").and_then(web_address);
             let Some(url) = url.filter(|it| it.chars().count() <= LOGO_URL_CHARS_MAX) else {
                 kind.skip(
@@ -55,6 +59,36 @@ impl Foundation {
             self.logo_ids.insert(source, id);
             by_url.insert(url.clone(), id);
             self.logos.push(Logo { id, name, url, file: None, named_by, updated_at: rules.now });
+        }
+    }
+
+    /// Takes over a logo whose file was fetched. An uploaded one with its name is used.
+    fn add_logo_file(
+        &mut self,
+        source: u32,
+        name: String,
+        file: &str,
+        (ids, existing): (&mut IdPicker, &Existing),
+        rules: &Rules<'_>,
+        kind: &mut KindReport,
+    ) {
+        if let Some(known) = existing.logos.iter().find(|it| it.file.is_some() && it.name == name) {
+            kind.merged += 1;
+            self.logo_ids.insert(source, known.id);
+            return;
+        }
+        let id = LogoId(ids.pick(source));
+        kind.taken += 1;
+        self.logo_ids.insert(source, id);
+        let (url, file) = (logo_copy_path(id), Some(file.to_owned()));
+        self.logos.push(Logo { id, name, url, file, named_by: None, updated_at: rules.now });
+    }
+
+    /// Returns the address of a logo of the source: of its file, or that in its row.
+    pub(super) fn logo_address(&self, id: LogoId, row: &SourceRow) -> Option<String> {
+        match row.text(LOGO_FILE) {
+            Some(_) => Some(logo_copy_path(id)),
+            None => row.text("url").and_then(web_address),
         }
     }
 }

@@ -34,5 +34,5 @@ pub use self::plan::{Existing, Foundation, PlannedAccount, Rules, UnusedIds};
 pub use self::report::{KindReport, Report};
 pub use self::row::{SourceRow, plain};
 pub use self::stream::SourceStream;
-pub use self::table::{CHANNELS_MAX, STREAMS_MAX, SourceTable, UNUSED_TABLES, unused_table};
+pub use self::table::{CHANNELS_MAX, LOGO_FILE, STREAMS_MAX, SourceTable, UNUSED_TABLES, unused_table};
 pub use self::users::{DjangoHash, PlannedUser};

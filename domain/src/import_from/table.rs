@@ -42,6 +42,8 @@ struct TableProperties {
 
 /// Maximum number of streams. Their index takes 16 bytes each in memory, their texts are in a temporary file.
 pub const STREAMS_MAX: usize = 2_000_000;
+/// The member of a logo that names its file, which was fetched from the other service.
+pub const LOGO_FILE: &str = "fetched_file";
 /// Maximum number of channels.
 pub const CHANNELS_MAX: usize = 100_000;
 
@@ -80,7 +82,7 @@ const TABLES: [TableProperties; 22] = [
         table: SourceTable::Logos,
         suffix: "channels_logo",
         label: "logos",
-        columns: &["id", "name", "url"],
+        columns: &["id", "name", "url", LOGO_FILE],
         rows_max: 500_000,
     },
     TableProperties {

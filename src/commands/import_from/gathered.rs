@@ -2,11 +2,14 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use anyhow::bail;
+use anyhow::{Context, bail};
 use domain::import_from::{Household, Report, STREAMS_MAX, SourceRow, SourceStream, SourceTable};
 use serde_json::{Map, Value};
+use tempfile::TempDir;
+use uuid::Uuid;
 
 use super::spool::Spool;
+use crate::images::ImageType;
 
 /// The records that were read so far. Streams are in a temporary file.
 pub(super) struct Gathered {
@@ -17,7 +20,13 @@ pub(super) struct Gathered {
     /// Numbers of rows in tables without a place in the gateway.
     unused: BTreeMap<&'static str, u64>,
     n_streams: usize,
+    /// Files of logos that were fetched, under their new names.
+    pub(super) logo_files: TempDir,
+    logo_bytes: u64,
 }
+
+/// Maximum size of all fetched logos, in bytes.
+const LOGO_FILES_BYTES_MAX: u64 = 512 << 20;
 
 impl Gathered {
     pub(super) fn new() -> anyhow::Result<Self> {
@@ -28,6 +37,8 @@ impl Gathered {
             found: BTreeSet::new(),
             unused: BTreeMap::new(),
             n_streams: 0,
+            logo_files: tempfile::tempdir().context("failed to create a temporary folder")?,
+            logo_bytes: 0,
         })
     }
 
@@ -59,6 +70,19 @@ impl Gathered {
     /// Counts rows of a table that has no place.
     pub(super) fn count_unused(&mut self, label: &'static str) {
         *self.unused.entry(label).or_default() += 1;
+    }
+
+    /// Keeps the file of a logo. Returns its new name, or `None` if it is no image or there are too many.
+    pub(super) fn add_logo_file(&mut self, bytes: &[u8]) -> anyhow::Result<Option<String>> {
+        let Some(image) = ImageType::of(bytes) else { return Ok(None) };
+        self.logo_bytes += bytes.len() as u64;
+        if self.logo_bytes > LOGO_FILES_BYTES_MAX {
+            return Ok(None);
+        }
+        let name = format!("{}.{}", Uuid::new_v4().simple(), image.extension());
+        std::fs::write(self.logo_files.path().join(&name), bytes)
+            .context("failed to write a temporary file")?;
+        Ok(Some(name))
     }
 
     fn add_stream(&mut self, row: &SourceRow) -> anyhow::Result<()> {

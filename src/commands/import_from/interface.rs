@@ -3,13 +3,14 @@
 use actors::{Fetch, FetchLimits};
 use anyhow::{Context, bail, ensure};
 use domain::egress::Reach;
-use domain::import_from::SourceTable;
+use domain::import_from::{LOGO_FILE, SourceTable};
 use domain::secret::Secret;
 use domain::source_url::SourceUrl;
 use domain::stream::RequestHeaders;
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 
 use super::gathered::Gathered;
+use crate::logo_cache::LOGO_BYTES_MAX;
 
 /// Maximum length of an answer, in bytes. Its values take several times as much memory.
 const ANSWER_BYTES_MAX: u64 = 64 << 20;
@@ -169,12 +170,40 @@ impl Client {
                 _ => bail!("the list of {} has another form than expected", list.table.label()),
             };
             for record in records.iter().filter_map(Value::as_object) {
-                into.add_object(list.table, record)?;
+                match list.table {
+                    SourceTable::Logos => {
+                        let record = self.with_file(record.clone(), into).await?;
+                        into.add_object(list.table, &record)?;
+                    }
+                    table => into.add_object(table, record)?,
+                }
             }
             if !has_more {
                 return Ok(());
             }
         }
         bail!("the list of {} has more than {PAGES_MAX} pages", list.table.label())
+    }
+
+    /// Fetches the file of an uploaded logo, and notes its name in the record. Without an image, the record stays as it
+    /// is, and is reported later.
+    async fn with_file(
+        &self,
+        mut record: Map<String, Value>,
+        into: &mut Gathered,
+    ) -> anyhow::Result<Map<String, Value>> {
+        // Not one that the record brings itself.
+        record.remove(LOGO_FILE);
+        let is_file = record.get("url").and_then(Value::as_str).is_some_and(|it| it.starts_with('/'));
+        let id = record.get("id").and_then(Value::as_u64);
+        let Some(id) = id.filter(|_| is_file) else { return Ok(record) };
+        let url = format!("{}/api/channels/logos/{id}/cache/", self.base);
+        let Ok(body) = self.fetch.get(&url, &self.headers, Reach::default()).await else { return Ok(record) };
+        let Ok(bytes) = body.whole().await else { return Ok(record) };
+        let is_small = bytes.len() as u64 <= LOGO_BYTES_MAX;
+        if let Some(name) = is_small.then(|| into.add_logo_file(&bytes)).transpose()?.flatten() {
+            record.insert(LOGO_FILE.to_owned(), name.into());
+        }
+        Ok(record)
     }
 }

@@ -11,6 +11,7 @@ mod resolve;
 mod spool;
 mod write;
 
+use std::fs::File;
 use std::path::Path;
 use std::process::ExitCode;
 
@@ -39,6 +40,7 @@ use self::write::NewRecords;
 use crate::auth::{SERVER_KEYS, stored_api_key};
 use crate::config::{Config, NetworkRules, NewImportFrom};
 use crate::data::DataFolder;
+use crate::files::{Files, Folder};
 use crate::play::{printable, say};
 
 /// Reads the source, and writes what it contains unless this is a dry run. Prints a report.
@@ -76,7 +78,7 @@ fn open(folder: &DataFolder, is_dry_run: bool) -> anyhow::Result<Store> {
 }
 
 fn import(config: &Config, store: &Store, gathered: Gathered, is_dry_run: bool) -> anyhow::Result<Report> {
-    let Gathered { household, streams, mut report, .. } = gathered;
+    let Gathered { household, streams, mut report, logo_files, .. } = gathered;
     let existing = existing(store)?;
     let (profiles, agents) = (&existing.stream_profiles, &existing.user_agents);
     let rules = Rules {
@@ -111,8 +113,19 @@ fn import(config: &Config, store: &Store, gathered: Gathered, is_dry_run: bool) 
         let api_key = planned.api_key.as_ref().and_then(|it| stored_api_key(&keys, it));
         users.push(User { api_key, ..planned.user.clone() });
     }
+    save_logos(config, &foundation, logo_files.path())?;
     write::write(store, NewRecords { foundation, dependents, users }, &mut streams, &resolved)?;
     Ok(report)
+}
+
+/// Saves the fetched files of new logos. What is left after a failure is removed with the next unused files.
+fn save_logos(config: &Config, foundation: &Foundation, fetched: &Path) -> anyhow::Result<()> {
+    let files = Files::new(&config.data_dir);
+    for name in foundation.logos.iter().filter_map(|it| it.file.as_deref()) {
+        let file = File::open(fetched.join(name)).context("failed to read a temporary file")?;
+        files.save(Folder::Logos, name, file).context("failed to save a logo")?;
+    }
+    Ok(())
 }
 
 /// Reads the records with which those of the source may conflict.

@@ -4,12 +4,14 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use domain::channel::Channel;
+use domain::logo::Logo;
 use domain::stream::Stream;
 use serde_json::{Value, json};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 
 use super::{BACKUP, Data, NEWS, NEWS_UUID, PASSWORD, counts, provider, watch_news};
+use crate::support::client::{Request, fetch};
 use crate::support::upstream::Provider;
 
 const KEY: &str = "secret-key-of-the-old-service";
@@ -67,7 +69,8 @@ async fn answer(mut socket: TcpStream, answers: Arc<HashMap<&'static str, Value>
         Some(value) => (200, value.clone()),
         None => (404, json!({ "detail": "Not found." })),
     };
-    let body = value.to_string();
+    // A text is the body itself.
+    let body = value.as_str().map_or_else(|| value.to_string(), str::to_owned);
     let reply = format!(
         "HTTP/1.1 {status} x\r\nContent-Type: application/json\r\nContent-Length: {}\r\nConnection: close\r\n\r\n{body}",
         body.len()
@@ -163,4 +166,38 @@ async fn a_login_with_a_password_is_sent_in_the_body_and_a_wrong_one_changes_not
     let with_password = service.address.replace("://", "://anna:x@");
     let (code, output) = data.import_with(&[&variable], &[&with_password]).await;
     assert!(code == Some(1) && output.contains("leave the credentials out"), "{output}");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn uploaded_logos_move_with_their_files() {
+    const SVG: &str = "<svg xmlns=\"http://www.w3.org/2000/svg\"></svg>";
+    let (provider, data) = (provider(), Data::new());
+    let mut answers = answers(&provider);
+    let logos = json!([
+        { "id": 3, "name": "Uploaded", "url": "/data/logos/uploaded.svg" },
+        { "id": 4, "name": "Lost", "url": "/data/logos/lost.svg" },
+        { "id": 5, "name": "Forged", "url": "http://tv.example/a.png", "fetched_file": "../../key" },
+    ]);
+    answers.insert("/api/channels/logos/", logos);
+    answers.insert("/api/channels/logos/3/cache/", json!(SVG));
+    answers.insert("/api/channels/logos/4/cache/", json!("no image"));
+    answers.get_mut("/api/channels/channels/").unwrap()[0]["logo_id"] = json!(3);
+    let service = OldService::start(answers).await;
+    let variable = format!("HEADWATER_SOURCE_API_KEY={KEY}");
+    for _ in 0..2 {
+        let (code, report) = data.import_with(&[&variable], &[&service.address]).await;
+        assert_eq!(code, Some(0), "{report}");
+        assert!(report.contains("logo Lost"), "{report}");
+    }
+    let (logos, channels) = data
+        .read(|store| {
+            (store.collection::<Logo>().all().unwrap(), store.collection::<Channel>().all().unwrap())
+        })
+        .await;
+    let names: Vec<_> = logos.iter().map(|it| (it.id.0, it.name.as_str(), it.file.is_some())).collect();
+    assert_eq!(names, [(3, "Uploaded", true), (5, "Forged", false)]);
+    assert_eq!((channels[0].logo_id, channels[0].logo.as_ref()), (Some(logos[0].id), Some(&logos[0].url)));
+    let gateway = data.gateway().await;
+    let image = fetch(gateway.address, Request::get(&*logos[0].url)).await;
+    assert_eq!((image.status(), image.text()), (200, SVG.into()));
 }

@@ -4,6 +4,7 @@ mod export;
 mod interface;
 
 use std::path::PathBuf;
+use std::time::Duration;
 
 use domain::account::Account;
 use domain::channel::Channel;
@@ -30,6 +31,9 @@ const PASSWORD: &str = "a longer one for anna";
 /// Its hash: `hashlib.pbkdf2_hmac("sha256", password, b"NaCl5alt", 1000)`.
 const HASH: &str = "pbkdf2_sha256$1000$NaCl5alt$4u7Nd4SozGhPeOrV0hkZpNOG+iDso/n+VnD25JWHr1w=";
 const API_KEY: &str = "r1ZcaT8fq_7NNhcWET0BjNZhqETF26XZBTDwuLSPnyAXJ1AVoIKTFg";
+
+/// Longest time of an import, for one with a million streams on a busy machine.
+const IMPORT_TIME_MAX: Duration = Duration::from_secs(300);
 
 /// A data folder, and a folder for sources.
 struct Data {
@@ -62,7 +66,7 @@ impl Data {
         let root = self.root();
         let command = [&["/usr/bin/env"][..], variables].concat();
         let arguments = [&["import-from"][..], arguments, &["--data-dir", root.to_str().unwrap()]].concat();
-        Binary::start_with(&command, &arguments).outcome().await
+        Binary::start_with(&command, &arguments).outcome_within(IMPORT_TIME_MAX).await
     }
 
     /// Imports, and fails unless that works.

@@ -93,15 +93,24 @@ impl Binary {
     }
 
     pub async fn ended(&mut self) -> ExitStatus {
-        let ended = tokio::time::timeout(WAIT_MAX, self.child.wait()).await;
+        self.ended_within(WAIT_MAX).await
+    }
+
+    async fn ended_within(&mut self, wait_max: Duration) -> ExitStatus {
+        let ended = tokio::time::timeout(wait_max, self.child.wait()).await;
         ended
             .unwrap_or_else(|_| panic!("the program did not exit:\n{}", self.output()))
             .expect("a child can be waited for")
     }
 
     /// Waits until it exits; returns the exit code and everything it printed.
-    pub async fn outcome(mut self) -> (Option<i32>, String) {
-        let code = self.ended().await.code();
+    pub async fn outcome(self) -> (Option<i32>, String) {
+        self.outcome_within(WAIT_MAX).await
+    }
+
+    /// Does the same for a program that takes longer than others.
+    pub async fn outcome_within(mut self, wait_max: Duration) -> (Option<i32>, String) {
+        let code = self.ended_within(wait_max).await.code();
         for pipe in self.pipes.drain(..) {
             pipe.await.expect("the pipes are read completely");
         }

@@ -4,7 +4,7 @@ use std::collections::HashSet;
 
 use actors::now_ms;
 use domain::ids::LogoId;
-use domain::logo::{LOGO_NAME_CHARS_MAX, Logo};
+use domain::logo::{LOGO_NAME_CHARS_MAX, Logo, logo_copy_path};
 use domain::undo::UNDO_AGE_MS_MAX;
 use resource_derive::Body;
 use tracing::warn;
@@ -14,7 +14,6 @@ use super::LogoView;
 use crate::files::Folder;
 use crate::http::reply::Refusal;
 use crate::images::ImageType;
-use crate::logo_cache::logo_copy_path;
 use crate::rest::frame::call::Call;
 use crate::rest::frame::route::Created;
 use crate::rest::frame::upload::Upload;
