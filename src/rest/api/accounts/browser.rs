@@ -275,7 +275,7 @@ mod tests {
         .await;
     }
 
-    async fn status(rest: &Rest, access: &serde_json::Value) -> u16 {
+    async fn status(rest: &Rest, access: &Value) -> u16 {
         let bearer = format!("Bearer {}", access.as_str().unwrap_or("none"));
         rest.send("GET", "/api/accounts/users/me/", &[("authorization", &bearer)], "").await.status
     }
