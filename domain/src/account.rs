@@ -353,8 +353,8 @@ pub struct RefreshRecord {
     /// imported before this was recorded.
     #[serde(default)]
     pub origin: Option<Distance>,
-    /// What identified the streams when their ids were last recorded in [`stream_ids`](crate::stream_ids). `None` before
-    /// the first time.
+    /// The identity of the streams under which their ids were last recorded in [`stream_ids`](crate::stream_ids). `None`
+    /// before the first time.
     #[serde(default)]
     pub ids_recorded_by: Option<StreamIdentity>,
     /// Hash of the last accepted playlist and of the account settings that were applied to it.

@@ -118,7 +118,8 @@ impl Running {
         until_async("the event", async || self.n_events("store_resumed").await == 1).await;
         assert!(self.player.is_watching());
         let groups = self.admin.get("/api/channels/groups/").await.body;
-        let named = |name: &str| groups.as_array().unwrap().iter().filter(|it| it["name"] == name).count();
+        let named =
+            |name: &str| groups["results"].as_array().unwrap().iter().filter(|it| it["name"] == name).count();
         assert_eq!((named("refused"), named("accepted")), (0, 1), "{groups}");
     }
 }

@@ -45,7 +45,7 @@ pub(crate) struct Shared {
     pub(crate) kept: Mutex<Option<KeptValues>>,
     /// Notices a disk that hangs.
     pub(crate) disk_watch: Arc<DiskWatch>,
-    /// What [`Store::statistics`](crate::Store::statistics) returned last.
+    /// The last result of [`Store::statistics`](crate::Store::statistics).
     pub(crate) last_statistics: Mutex<Option<StoreStatistics>>,
     /// Reason why writes are refused.
     pub(crate) stop: watch::Sender<Option<StopReason>>,
