@@ -81,7 +81,7 @@ impl LeftOut {
     }
 }
 
-/// What an output profile makes of the stream of one channel. All clients of the channel with equal renditions share it.
+/// The stream of one channel as an output profile changes it. All clients of the channel with equal renditions share it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Rendition {
     pub profile: OutputProfileId,
@@ -165,7 +165,7 @@ pub struct OutputRules {
     patterns: Vec<(Pattern, OutputProfileId)>,
 }
 
-/// What decides about the output profile of a client.
+/// The facts that decide about the output profile of a client.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct OutputWish<'a> {
     /// The profile that the user prefers.

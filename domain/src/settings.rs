@@ -89,7 +89,7 @@ pub struct Settings {
     /// Maximum number of programs that run at the same time for output profiles; one for all viewers of a channel with
     /// the same output profile. 0 runs none.
     pub transcoders_max: u32,
-    /// What happens when a user reaches the limit of streams. Set in the core settings only.
+    /// The rules for a user who reaches the limit of streams. Set in the core settings only.
     #[serde(skip)]
     pub user_limits: UserLimits,
 }

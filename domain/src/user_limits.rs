@@ -1,4 +1,4 @@
-//! What happens when a user reaches the limit of streams, as the core settings say.
+//! The rules for a user who reaches the limit of streams, from the core settings.
 
 use serde_json::{Map, Value, json};
 

@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use actors::Target;
 use domain::core_settings::{STREAM_SETTINGS, default_output_profile};
-use domain::ids::OutputProfileId;
+use domain::ids::{OutputProfileId, StreamProfileId};
 use domain::output_profile::{OutputProfile, OutputRules, OutputWish, Rendition};
 use domain::user::User;
 use parking_lot::RwLock;
@@ -90,7 +90,7 @@ pub(super) fn rendition(
     };
     let Some(profile) = chosen.and_then(|it| profiles.get(it.0)) else { return Ok(None) };
     let stream_profiles = app.models.stream_profiles.load();
-    let active = |id: domain::ids::StreamProfileId| stream_profiles.get(id.0).filter(|it| it.is_active);
+    let active = |id: StreamProfileId| stream_profiles.get(id.0).filter(|it| it.is_active);
     let made = profile.rendition(target.uuid(), active);
     made.map(|it| it.map(Arc::new)).map_err(|error| {
         Refusal::unavailable(format!("output profile \"{}\" {error}", profile.name))

@@ -132,7 +132,7 @@ pub(crate) struct JoinRequest {
     pub(crate) connection: Arc<Connection>,
     /// Seat of a logged-in viewer. The waiting caller holds the seat until a client does.
     pub(crate) seat: Option<Weak<Seat>>,
-    /// What the output profile of the viewer makes of the stream; `None` changes nothing.
+    /// The rendition that the viewer gets; `None` is the stream as it is.
     pub(crate) rendition: Option<Arc<Rendition>>,
 }
 

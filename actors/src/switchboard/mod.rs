@@ -63,7 +63,7 @@ pub struct WatchRequest {
     pub connection: Arc<Connection>,
     /// The seat to take; `None` without a login.
     pub seat: Option<SeatRequest>,
-    /// What the output profile of the viewer makes of the stream; `None` changes nothing.
+    /// The rendition that the viewer gets; `None` is the stream as it is.
     pub rendition: Option<Arc<Rendition>>,
 }
 

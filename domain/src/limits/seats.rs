@@ -26,7 +26,7 @@ pub struct HeldSeat {
     pub is_alone: bool,
 }
 
-/// What happens at the limit.
+/// The rules that apply at the limit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct SeatRules {
     pub at_limit: AtLimit,

@@ -46,7 +46,7 @@ pub(crate) struct CoreSettingsView {
     /// Name for people.
     #[field(example = "Proxy settings")]
     name: &'static str,
-    /// What the settings are for.
+    /// Purpose of the settings.
     #[field(example = "The engine: time limits, buffers and limits of programs.")]
     description: &'static str,
     /// Values that apply where `value` sets none.

@@ -39,12 +39,12 @@ pub(super) fn routes() -> Vec<Route> {
         Route::get(LIST, STREAMER, "Lists the notifications of the caller.", list),
         Route::post(LIST, ADMIN, "Creates a notification.", create).refuses(StatusCode::BAD_REQUEST, FULL),
         Route::get(COUNT, STREAMER, "Counts the notifications that the caller has not dismissed.", count),
-        Route::post(DISMISS_ALL, STREAMER, "Dismisses all notifications of the caller.", dismiss_all),
+        Route::post(DISMISS_ALL, STREAMER, "Removes all notifications from the list of the caller.", dismiss_all),
         Route::get(ONE, STREAMER, "Returns a notification of the caller.", retrieve),
         Route::put(ONE, ADMIN, "Updates a notification of an admin.", update),
         Route::patch(ONE, ADMIN, "Partially updates a notification of an admin.", update),
         Route::delete(ONE, ADMIN, "Deletes a notification of an admin.", delete),
-        Route::post(DISMISS, STREAMER, "Dismisses a notification for the caller.", dismiss),
+        Route::post(DISMISS, STREAMER, "Removes a notification from the list of the caller.", dismiss),
     ]
 }
 
