@@ -39,7 +39,12 @@ pub(super) fn routes() -> Vec<Route> {
         Route::get(LIST, STREAMER, "Lists the notifications of the caller.", list),
         Route::post(LIST, ADMIN, "Creates a notification.", create).refuses(StatusCode::BAD_REQUEST, FULL),
         Route::get(COUNT, STREAMER, "Counts the notifications that the caller has not dismissed.", count),
-        Route::post(DISMISS_ALL, STREAMER, "Removes all notifications from the list of the caller.", dismiss_all),
+        Route::post(
+            DISMISS_ALL,
+            STREAMER,
+            "Removes all notifications from the list of the caller.",
+            dismiss_all,
+        ),
         Route::get(ONE, STREAMER, "Returns a notification of the caller.", retrieve),
         Route::put(ONE, ADMIN, "Updates a notification of an admin.", update),
         Route::patch(ONE, ADMIN, "Partially updates a notification of an admin.", update),
