@@ -34,8 +34,7 @@ use crate::http::caller::Caller;
 use crate::http::network_refusals::{NetworkDenial, NetworkRefusals};
 use crate::http::reply::Refusal;
 use crate::logo_cache::LogoCache;
-use crate::player::CompiledOutputRules;
-use crate::player::PreparedAnswers;
+use crate::player::{CompiledOutputRules, PreparedAnswers, ScreenClips, Screens, TunerSeats};
 use crate::recent_log::RecentLog;
 use crate::rest::frame::pace::WritePace;
 
@@ -61,6 +60,10 @@ pub(crate) struct App {
     pub(crate) settings: LiveSettings,
     pub(crate) admission: Arc<Admission>,
     pub(crate) network_refusals: NetworkRefusals,
+    /// Tuners of emulated devices that are in use.
+    pub(crate) tuner_seats: TunerSeats,
+    /// Clips with the reason why a stream does not start.
+    pub(crate) screens: Screens,
     pub(crate) write_pace: WritePace,
     /// Held while the uploaded picture of a user changes.
     pub(crate) picture_changes: tokio::sync::Mutex<()>,
@@ -104,6 +107,8 @@ impl App {
                 let events = events.clone();
                 NetworkRefusals::new(move |event| events.emit(event))
             },
+            tuner_seats: TunerSeats::default(),
+            screens: Screens::new(ScreenClips::new(config.data_dir.join("cache/screens"), system.programs())),
             write_pace: WritePace::default(),
             picture_changes: tokio::sync::Mutex::default(),
             prepared_answers: PreparedAnswers::new(),

@@ -29,6 +29,8 @@ use crate::backups::follow_schedule;
 use crate::config::{Config, Listen, may_stream_from};
 use crate::control::ControlSocket;
 use crate::data::DataFolder;
+use crate::discovery::Discovery;
+pub use crate::discovery::DiscoveryAddresses;
 use crate::files::{Files, Folder};
 use crate::http::accept::Server;
 use crate::http::admission::Admission;
@@ -92,6 +94,7 @@ pub struct Gateway {
     player_addr: SocketAddr,
     control: Option<ControlSocket>,
     _store_watch: AbortOnDropHandle<()>,
+    discovery: Option<Discovery>,
     backup_schedule: Option<AbortOnDropHandle<()>>,
 }
 
@@ -138,6 +141,7 @@ impl Gateway {
         info!(api.address = %api_addr, player.address = %player_addr, "gateway started");
         let store_watch = store_watch::follow(app.models.store.stop_reason(), app.events.clone());
         let _store_watch = AbortOnDropHandle::new(runtimes.work.spawn(store_watch));
+        let discovery = Discovery::start(&app, player_addr, &runtimes.work);
         Ok(Gateway {
             system,
             app,
@@ -147,6 +151,7 @@ impl Gateway {
             player_addr,
             control: None,
             _store_watch,
+            discovery,
             backup_schedule: None,
         })
     }
@@ -200,6 +205,11 @@ impl Gateway {
         self.app.public_url()
     }
 
+    /// Returns the bound addresses of the discovery of tuners, if it is on.
+    pub fn discovery_addresses(&self) -> Option<DiscoveryAddresses> {
+        self.discovery.as_ref().map(Discovery::addresses)
+    }
+
     /// Returns the actors and the values that outlive them.
     pub fn system(&self) -> &System {
         &self.system
@@ -247,6 +257,9 @@ impl Gateway {
     pub async fn stop(self) -> Stopped {
         info!("gateway stopping");
         drop(self.control);
+        if let Some(discovery) = self.discovery {
+            discovery.stop(&self.app.models).await;
+        }
         drop(self.backup_schedule);
         self.app.is_draining.store(true, Ordering::Relaxed);
         let deadline = Instant::now() + self.app.config.limits.drain_timeout;

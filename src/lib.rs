@@ -16,6 +16,7 @@ pub mod config;
 mod control;
 mod data;
 pub mod demo;
+mod discovery;
 mod files;
 mod gateway;
 mod http;
@@ -33,6 +34,8 @@ mod store_watch;
 pub mod telemetry;
 
 pub use self::auth::hash_password;
-pub use self::gateway::{Gateway, Runtimes, StartError, Stopped, install_tls, raise_file_limit};
+pub use self::gateway::{
+    DiscoveryAddresses, Gateway, Runtimes, StartError, Stopped, install_tls, raise_file_limit,
+};
 pub use self::recent_log::RecentLog;
 pub use media::run_mode;

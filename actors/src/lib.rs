@@ -27,6 +27,7 @@ mod live_settings;
 mod memory;
 mod plans;
 mod playlist;
+mod programs;
 mod registry;
 mod reload;
 mod schedule;
@@ -57,6 +58,7 @@ pub use self::plans::{Plans, StorePlans, Target};
 pub use self::playlist::{
     PROBLEMS_REPORTED_MAX, PlaylistFindings, PlaylistReadError, PlaylistSource, read_playlist,
 };
+pub use self::programs::Programs;
 pub use self::registry::{MetricsSnapshot, StartTimes};
 pub use self::reload::{AddressRule, effective_settings, may_watch, view_limits};
 pub use self::schedule::{check_cron, check_time_zone, next_cron_time};

@@ -16,6 +16,7 @@ use crate::user_limits::UserLimits;
 pub const PROXY_SETTINGS: &str = "proxy_settings";
 /// `default_stream_profile`: the id of a stream profile. `default_user_agent`: the id of a user agent.
 /// `default_output_profile`: the id of an output profile.
+/// `reason_on_screen`: a name of [`ReasonOnScreen`].
 pub const STREAM_SETTINGS: &str = "stream_settings";
 /// `time_zone`: an IANA name, such as `Europe/Berlin`. `log_level`: the amount of logging.
 /// `login_password_for_players`: whether players may use the login password besides the player password.
@@ -128,6 +129,7 @@ pub const DEFAULT_TIME_ZONE: &str = "UTC";
 const DEFAULT_STREAM_PROFILE: &str = "default_stream_profile";
 const DEFAULT_USER_AGENT: &str = "default_user_agent";
 const DEFAULT_OUTPUT_PROFILE: &str = "default_output_profile";
+const REASON_ON_SCREEN: &str = "reason_on_screen";
 const TIME_ZONE_MEMBER: &str = "time_zone";
 const LOG_LEVEL: &str = "log_level";
 const LOGIN_PASSWORD_FOR_PLAYERS: &str = "login_password_for_players";
@@ -199,6 +201,32 @@ pub fn default_output_profile(stream_settings: Option<&Value>) -> Option<OutputP
     id(stream_settings?.get(DEFAULT_OUTPUT_PROFILE)?).map(OutputProfileId)
 }
 
+/// The refused streams for which a player gets a clip with the reason instead of the error.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum ReasonOnScreen {
+    #[default]
+    Off,
+    /// Those that cannot start at the moment (503).
+    Unavailable,
+    /// Also those that the caller may not watch, and unknown channels (401, 403, 404).
+    All,
+}
+
+impl ReasonOnScreen {
+    const NAMES: [(&str, Self); 3] =
+        [("off", Self::Off), ("unavailable", Self::Unavailable), ("all", Self::All)];
+
+    fn of(name: &str) -> Option<Self> {
+        Self::NAMES.iter().find(|it| it.0 == name).map(|it| it.1)
+    }
+}
+
+/// Returns which refusals `stream_settings` wants on the screen.
+pub fn reason_on_screen(stream_settings: Option<&Value>) -> ReasonOnScreen {
+    let name = stream_settings.and_then(|it| it.get(REASON_ON_SCREEN)?.as_str());
+    name.and_then(ReasonOnScreen::of).unwrap_or_default()
+}
+
 /// Returns whether `network_access` lets callers without a user see channels marked as adult.
 pub fn allows_adult_without_user(network_access: Option<&Value>) -> bool {
     network_access.and_then(|it| it.get(ADULT_WITHOUT_USER)?.as_bool()).unwrap_or(false)
@@ -244,6 +272,11 @@ fn wrong_member(key: &str, name: &str, value: &Value, checks: &SettingChecks<'_>
             Some(id) if (checks.has_output_profile)(id) => return None,
             Some(_) => "is not the id of an output profile",
             None => "must be the id of an output profile",
+        },
+        (STREAM_SETTINGS, REASON_ON_SCREEN) => match value.as_str() {
+            Some(name) if ReasonOnScreen::of(name).is_some() => return None,
+            None if value.is_null() => return None,
+            _ => "must be off, unavailable or all",
         },
         (BACKUP_SETTINGS, _) => match BackupSchedule::default().set(name, value) {
             Ok(()) => {
@@ -419,6 +452,13 @@ mod tests {
         }
         let wrong = [("login_password_for_players", "true or false")];
         refused(SYSTEM_SETTINGS, json!({"login_password_for_players": "no"}), &wrong);
+        for value in [json!("off"), json!("unavailable"), json!("all"), json!(null)] {
+            refused(STREAM_SETTINGS, json!({"reason_on_screen": value}), &[]);
+        }
+        for value in [json!("some"), json!(""), json!(true)] {
+            let wrong = [("reason_on_screen", "off, unavailable or all")];
+            refused(STREAM_SETTINGS, json!({"reason_on_screen": value}), &wrong);
+        }
         refused(STREAM_SETTINGS, json!({"default_user_agent": 2}), &[("default_user_agent", "user agent")]);
         refused(STREAM_SETTINGS, json!({"default_user_agent": 1, "m3u_hash_key": "url"}), &[]);
         refused(BACKUP_SETTINGS, json!({"schedule_cron_expression": "5 * * * *", "retention_count": 3}), &[]);

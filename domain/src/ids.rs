@@ -90,3 +90,8 @@ id! {
     /// A user of the gateway, as opposed to a user at a provider.
     UserId
 }
+
+id! {
+    /// An additional emulated tuner.
+    TunerDeviceId
+}

@@ -11,7 +11,8 @@
 //!    channels, and a [`logo`] is their picture; a [`lineup`] selects those that a [`user`] may watch, and a [`user_group`] sorts users; a [`secret`]
 //!    prints without its value. [`ids`] has their ids, [`settings`] those of the operator, [`setting`] the record of a
 //!    setting that admins change, [`core_settings`] its meaning, and [`backup_schedule`] and [`tuner`]
-//!    that of two of them; an [`output_profile`] changes a stream for some clients.
+//!    that of two of them; an [`output_profile`] changes a stream for some clients. [`discovery`] announces tuners, and
+//!    [`clients`] lists programs with needs of their own.
 //! 2. Decisions: the [`plan`] of a live channel, the assignment of slots and seats ([`limits`]), and the stream to play
 //!    next ([`playout`]).
 //! 3. Search: [`streams`], all of them in columns. Their [`health`], as plays show it.
@@ -26,8 +27,10 @@ pub mod audit;
 pub mod auto_sync;
 pub mod backup_schedule;
 pub mod channel;
+pub mod clients;
 pub mod command;
 pub mod core_settings;
+pub mod discovery;
 pub mod egress;
 pub mod event;
 pub mod ffmpeg;

@@ -224,12 +224,20 @@ pub const ANONYMOUS: UserId = UserId(0);
 
 /// First path segments of the gateway's own addresses. A user of such a name could not use the short address
 /// `/{user}/…`.
-const RESERVED: [&str; 22] = [
+const RESERVED: [&str; 30] = [
     "accounts",
     "api",
+    "auto",
+    "device.xml",
+    "discover.json",
     "epg.xml",
     "get.php",
     "healthz",
+    "lineup.json",
+    "lineup.m3u",
+    "lineup.post",
+    "lineup.xml",
+    "lineup_status.json",
     "live",
     "metrics",
     "movie",

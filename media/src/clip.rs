@@ -50,9 +50,9 @@ pub enum ClipError {
 
 impl Clip {
     /// Parses a clip.
-    pub fn parse(bytes: &'static [u8]) -> Result<Self, ClipError> {
+    pub fn parse(bytes: impl Into<Bytes>) -> Result<Self, ClipError> {
         let mut aligner = Aligner::new();
-        aligner.push(Bytes::from_static(bytes));
+        aligner.push(bytes.into());
         let mut all: Vec<PacketBytes> = Vec::new();
         while let Some(run) = aligner.next() {
             all.extend(packets(&run).filter(|it| Packet::new(it).pid() != NULL_PID));

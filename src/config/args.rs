@@ -37,6 +37,7 @@ Configuration:
                            playlist_bytes_max playlist_timeout disk_timeout
   Table [network_access.CLASS] for ui, streams, xc_api, m3u_epg, tuner and metrics:
                            connect anonymous
+  Table [discovery]:       enabled interface hdhomerun_port ssdp_port
   Table [auth]:            failure_delay_max remember_login
   Table [play]:            lists max_streams
   Table [engine]:          connect_timeout first_packet_timeout stall_timeout

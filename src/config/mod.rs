@@ -16,9 +16,11 @@ mod network_rules;
 mod programs;
 mod values;
 
+use std::net::Ipv4Addr;
 use std::path::PathBuf;
 use std::time::Duration;
 
+use domain::discovery::{hdhomerun, ssdp};
 use domain::settings::{Settings, seconds};
 use serde::{Deserialize, Serialize};
 
@@ -58,12 +60,38 @@ pub struct Config {
     pub trusted_proxies: Networks,
     pub container_proxy: ContainerProxy,
     pub network_access: NetworkAccess,
+    pub discovery: Discovery,
     pub log: Log,
     pub limits: Limits,
     pub auth: AuthLimits,
     pub engine: Settings,
     pub play: Play,
     pub programs: Programs,
+}
+
+/// How media servers find the emulated tuners by themselves.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct Discovery {
+    pub enabled: bool,
+    /// Address of the network interface for multicast; `0.0.0.0` leaves the choice to the system. With a loopback
+    /// address, only programs of the same machine are answered.
+    pub interface: Ipv4Addr,
+    /// UDP port for the discovery of HDHomeRun devices.
+    pub hdhomerun_port: u16,
+    /// UDP port for the discovery of UPnP devices.
+    pub ssdp_port: u16,
+}
+
+impl Default for Discovery {
+    fn default() -> Self {
+        Discovery {
+            enabled: false,
+            interface: Ipv4Addr::UNSPECIFIED,
+            hdhomerun_port: hdhomerun::PORT,
+            ssdp_port: ssdp::PORT,
+        }
+    }
 }
 
 /// Level and format of the log.
@@ -142,6 +170,7 @@ impl Default for Config {
             trusted_proxies: Networks::none(),
             container_proxy: ContainerProxy::Detect,
             network_access: NetworkAccess::default(),
+            discovery: Discovery::default(),
             log: Log::default(),
             limits: Limits::default(),
             auth: AuthLimits::default(),

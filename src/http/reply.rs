@@ -106,6 +106,19 @@ impl Refusal {
         Refusal { tuner_error: Some(error), ..self }
     }
 
+    /// Replaces the status if the reason is that all tuners or connections are in use.
+    pub(crate) fn all_in_use_as(self, status: StatusCode) -> Self {
+        match self.tuner_error {
+            Some(TunerError::AllTunersInUse) => Refusal { status, ..self },
+            _ => self,
+        }
+    }
+
+    /// Returns the status, and the code of a tuner if there is one.
+    pub(crate) fn reason(&self) -> (StatusCode, Option<TunerError>) {
+        (self.status, self.tuner_error)
+    }
+
     /// Replaces the detail text.
     pub(crate) fn with_detail(self, detail: impl Into<String>) -> Self {
         Refusal { detail: detail.into(), ..self }

@@ -6,6 +6,7 @@
 //!
 //! A wake-up for a new chunk takes the lock of its ring once, and touches nothing that connections share.
 
+use std::any::Any;
 use std::future::poll_fn;
 use std::io::{self, IoSlice};
 use std::pin::pin;
@@ -29,13 +30,17 @@ const SURPLUS_BYTES_MAX: usize = 64 << 10;
 /// Maximum number of writes before other tasks get their turn.
 const WRITES_MAX: usize = 16;
 
+/// A value that exists as long as a stream, such as a seat.
+pub(crate) type Guard = Option<Box<dyn Any + Send>>;
+
 /// The tail of a stream, in the extensions of a response whose body is empty.
 #[derive(Clone)]
-pub(crate) struct StreamTail(Arc<Mutex<Option<Tail>>>);
+pub(crate) struct StreamTail(Arc<Mutex<Option<(Tail, Guard)>>>);
 
 impl StreamTail {
-    pub(crate) fn new(tail: Tail) -> Self {
-        StreamTail(Arc::new(Mutex::new(Some(tail))))
+    /// `guard` is dropped after the stream.
+    pub(crate) fn new(tail: Tail, guard: Guard) -> Self {
+        StreamTail(Arc::new(Mutex::new(Some((tail, guard)))))
     }
 }
 
@@ -43,13 +48,14 @@ impl StreamTail {
 pub(super) struct Stream {
     head: Bytes,
     tail: Tail,
+    guard: Guard,
 }
 
 impl Stream {
     /// Takes the stream out of the response to a request of this version, if it has one.
     pub(super) fn take<B>(response: &Response<B>, version: Version) -> Option<Stream> {
-        let tail = response.extensions().get::<StreamTail>()?.0.lock().take()?;
-        Some(Stream { head: head(response, version), tail })
+        let (tail, guard) = response.extensions().get::<StreamTail>()?.0.lock().take()?;
+        Some(Stream { head: head(response, version), tail, guard })
     }
 }
 
@@ -91,7 +97,9 @@ pub(super) struct StreamSender {
     connection: Arc<Connection>,
     /// Bytes of the head that were not sent yet.
     head: Bytes,
+    /// Fields are dropped in this order: the guard after the tail.
     tail: Tail,
+    _guard: Guard,
     /// Bytes that the client sent after its request.
     n_surplus: usize,
     /// The socket did not accept all bytes.
@@ -113,8 +121,17 @@ enum Outcome {
 
 impl StreamSender {
     pub(super) fn new(socket: Arc<AcceptedSocket>, connection: Arc<Connection>, stream: Stream) -> Self {
-        let Stream { head, tail } = stream;
-        StreamSender { socket, connection, head, tail, n_surplus: 0, is_blocked: false, sends_files: true }
+        let Stream { head, tail, guard } = stream;
+        StreamSender {
+            socket,
+            connection,
+            head,
+            tail,
+            _guard: guard,
+            n_surplus: 0,
+            is_blocked: false,
+            sends_files: true,
+        }
     }
 
     /// Sends the stream until it ends, the client leaves, or the connection is cancelled. A draining server waits for

@@ -18,7 +18,7 @@ use crate::rest::frame::call::Call;
 use crate::rest::frame::route::{Content, MediaType, Route};
 
 /// An M3U playlist.
-struct M3u;
+pub(super) struct M3u;
 
 impl MediaType for M3u {
     const NAME: &'static str = "audio/x-mpegurl";

@@ -8,9 +8,11 @@
 //!                                              └─ none in time ─────► 503
 //! ```
 
+use std::any::Any;
 use std::time::Duration;
 
 use actors::{AskError, SeatRequest, Target, Viewer, WatchRefusal, WatchReply, WatchRequest, may_watch};
+use domain::clients::{ALL_IN_USE, all_tuners_in_use};
 use domain::ids::UserId;
 use domain::settings::PROGRAM_START_TIMEOUT;
 use domain::source_url::SourceUrl;
@@ -21,9 +23,12 @@ use media::{EndReason, Tail};
 use tokio::time::timeout;
 use tracing::info;
 
+use super::screen::show;
+use super::tuner::{TunerSeat, TunersTaken, tuner_count};
 use crate::app::App;
 use crate::auth::Denied;
 use crate::config::may_stream_from;
+use crate::http::caller::Caller;
 use crate::http::reply::{Refusal, TunerError};
 use crate::http::stream::StreamTail;
 use crate::player::output_profile::{StreamQuery, rendition};
@@ -43,7 +48,7 @@ impl MediaType for TransportStream {
 
 pub(super) type StreamAnswer = StreamOrRedirect<TransportStream>;
 
-/// Returns a route whose handler calls [`watch`]. Pages of any origin may read the answers, so that browser players work
+/// Returns a route whose handler calls [`watch`], and whose refusals can be shown on the screen. Pages of any origin may read the answers, so that browser players work
 /// on other pages.
 pub(super) fn stream_route<Args>(
     path: &'static str,
@@ -51,16 +56,26 @@ pub(super) fn stream_route<Args>(
     summary: &'static str,
     handler: impl Handler<Args, Answer = StreamAnswer>,
 ) -> Route {
-    Route::get(path, access, summary, handler).for_any_origin().refuses(
+    let route = Route::get(path, access, summary, handler).for_any_origin().refuses(
         StatusCode::SERVICE_UNAVAILABLE,
         "No stream of the channel plays, or no connection is free. The header `X-HDHomeRun-Error` has the reason, and \
             `Retry-After` is sent if another try may help.",
-    )
+    );
+    route.on_refusal(|call, refusal| Box::pin(show(call, refusal)))
 }
 
 /// Serves `target` to the user of this call, or to a caller without one, with the output profile that the query selects,
 /// or that follows from user and user agent. All permissions have been checked except the stream limit of the user.
 pub(super) async fn watch(call: Call, target: Target, query: StreamQuery) -> Result<StreamAnswer, Refusal> {
+    let all_in_use = match call.app.tuner_seats.is_client(&call.caller) {
+        true => all_tuners_in_use(&call.caller.agent),
+        false => ALL_IN_USE,
+    };
+    let all_in_use = StatusCode::from_u16(all_in_use).unwrap_or(StatusCode::SERVICE_UNAVAILABLE);
+    serve(call, target, query).await.map_err(|it| it.all_in_use_as(all_in_use))
+}
+
+async fn serve(call: Call, target: Target, query: StreamQuery) -> Result<StreamAnswer, Refusal> {
     if !call.app.plans.exists(&target) {
         return Err(unknown_channel());
     }
@@ -71,6 +86,11 @@ pub(super) async fn watch(call: Call, target: Target, query: StreamQuery) -> Res
     }
     let user = call.user().ok().cloned();
     let (app, caller) = (call.app, call.caller);
+    let tuner = match user {
+        // Users have limits of their own.
+        Some(_) => None,
+        None => take_tuner(&app, &caller, target).await?,
+    };
     let client_address = caller.address();
     let username = user.as_ref().map(|it| it.username.clone());
     let viewer = Viewer { user: username, address: client_address, agent: caller.agent };
@@ -97,7 +117,8 @@ pub(super) async fn watch(call: Call, target: Target, query: StreamQuery) -> Res
                 info!(channel.target = %target, client.id = client, client.address = %client_address, "client received no packets: {refusal}");
             })?;
             let mut reply = warp::reply::Response::default();
-            reply.extensions_mut().insert(StreamTail::new(tail));
+            let tuner = tuner.map(|it| Box::new(it) as Box<dyn Any + Send>);
+            reply.extensions_mut().insert(StreamTail::new(tail, tuner));
             Ok(streaming(reply))
         }
         // The address may contain the credentials of the account.
@@ -113,6 +134,16 @@ pub(super) async fn watch(call: Call, target: Target, query: StreamQuery) -> Res
         Err(AskError::Timeout) => Err(busy("the gateway did not respond in time")),
         Err(AskError::Gone) => Err(busy("the gateway is stopping")),
     }
+}
+
+/// Takes a tuner of the emulated device that the caller uses, if it uses one.
+async fn take_tuner(app: &App, caller: &Caller, target: Target) -> Result<Option<TunerSeat>, Refusal> {
+    let taken = app.tuner_seats.take(caller, target, |it| tuner_count(&app.models, it)).await;
+    taken.map_err(|TunersTaken { count }| {
+        info!(channel.target = %target, client.address = %caller.address(), count, "client refused: all tuners are in use");
+        let detail = format!("all {count} tuners of the emulated device are in use");
+        Refusal::unavailable(detail).with_tuner_error(TunerError::AllTunersInUse).retry_soon()
+    })
 }
 
 /// Returns the seat of a viewer without credentials, if their number is limited, or if they do not see every channel: a
@@ -212,7 +243,7 @@ fn busy(detail: &str) -> Refusal {
 
 /// Creates the response of a stream with this body. The connection closes with the stream, because media servers keep
 /// idle connections to tuners open.
-fn streaming(body: impl warp::Reply) -> StreamAnswer {
+pub(super) fn streaming(body: impl warp::Reply) -> StreamAnswer {
     let content = Content::from_reply(body.into_response());
     StreamOrRedirect::Stream(content.with_header(ACCEL_BUFFERING, "no").with_header(CONNECTION, "close"))
 }

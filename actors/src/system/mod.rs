@@ -56,6 +56,7 @@ use crate::health::{self, HealthTable};
 use crate::importer::{self, Importer, Imports, RefreshProgress};
 use crate::live_settings::LiveSettings;
 use crate::plans::Plans;
+use crate::programs::Programs;
 use crate::registry::{MetricsSnapshot, Registry};
 use crate::seats::SeatTable;
 use crate::slots::{self, LeaseInfo, SlotTable, Slots, SlotsSnapshot};
@@ -116,6 +117,7 @@ struct SystemState {
     /// Cancelled when the system stops: imports and trials end immediately, and no actor is restarted.
     stop: CancellationToken,
     trials: Trials,
+    programs: Programs,
     addresses: Addresses,
 }
 
@@ -208,6 +210,7 @@ impl System {
         let (counter, stop) = (Arc::new(AtomicU64::new(0)), CancellationToken::new());
         let state = SystemState {
             trials: Trials::new(env.clone(), counter.clone(), stop.child_token()),
+            programs: Programs::new(env.clone(), stop.child_token()),
             env,
             slot_table,
             seat_table: SeatTable::new(),
@@ -259,6 +262,11 @@ impl System {
     /// Returns the handle for trials of stream profiles.
     pub fn trials(&self) -> Trials {
         self.state.trials.clone()
+    }
+
+    /// Returns the handle for programs that make a short transport stream.
+    pub fn programs(&self) -> Programs {
+        self.state.programs.clone()
     }
 
     /// Returns the event bus.

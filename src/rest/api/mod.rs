@@ -4,6 +4,7 @@ mod accounts;
 mod backups;
 mod channels;
 mod core;
+mod hdhr;
 mod m3u;
 mod proxy;
 mod root;
@@ -20,6 +21,7 @@ pub(super) fn routes() -> Vec<Route> {
         backups::routes(),
         channels::routes(),
         core::routes(),
+        hdhr::routes(),
         m3u::routes(),
         schema::routes(),
         proxy::routes(),

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use domain::core_settings::TUNER_SETTINGS;
-use domain::tuner::{TUNER_NAME_CHARS_MAX, TUNERS_MAX, TunerSettings};
+use domain::tuner::{DEVICE_ID_CHARS_MAX, TUNER_NAME_CHARS_MAX, TUNERS_MAX, TunerSettings, device_id_of};
 use http::StatusCode;
 use resource_derive::View;
 use serde::Serialize;
@@ -25,8 +25,8 @@ pub(crate) struct TunerView {
     /// Name of the device.
     #[field(edit, aliases = &["name"], chars_max = TUNER_NAME_CHARS_MAX, example = "Headwater")]
     friendly_name: String,
-    /// Identity of the device: letters, digits and hyphens.
-    #[field(edit, chars_max = 32, example = "12345678")]
+    /// Identity of the device with all channels: letters, digits and hyphens.
+    #[field(edit, chars_max = DEVICE_ID_CHARS_MAX, example = "12345678")]
     device_id: String,
     /// The lineups: one with all channels, and one for each channel profile that the caller may use.
     lineups: Vec<TunerLineupView>,
@@ -42,7 +42,7 @@ pub(crate) struct TunerLineupView {
     #[field(example = "Kids")]
     name: Option<String>,
     /// Identity of the device for this lineup.
-    #[field(example = "12345678-Kids")]
+    #[field(example = "service-tuner-Kids")]
     device_id: String,
 }
 
@@ -69,7 +69,7 @@ async fn retrieve(call: Call) -> Result<TunerView, Refusal> {
     let of_profiles = profiles.iter().filter(|it| is_usable(it.id)).map(|it| TunerLineupView {
         channel_profile_id: Some(it.id.0),
         name: Some(it.name.clone()),
-        device_id: tuner.device_id_of(&it.name),
+        device_id: device_id_of(&it.name),
     });
     let lineups = std::iter::once(all).chain(of_profiles).collect();
     let TunerSettings { tuner_count, friendly_name, device_id } = tuner.clone();
@@ -118,7 +118,7 @@ mod tests {
             (&changed.body["friendly_name"], &changed.body["tuner_count"]),
             (&json!("Living room"), &json!(4))
         );
-        assert_eq!(changed.body["lineups"][1]["device_id"], "A1-Kids");
+        assert_eq!(changed.body["lineups"][1]["device_id"], "service-tuner-Kids");
         for (sent, field) in [
             (json!({ "tuner_count": 0 }), "tuner_count"),
             (json!({ "device_id": "a b" }), "device_id"),

@@ -95,7 +95,13 @@ async fn answer(
         query: Arc::new(Query::parse(&request.query)),
         fields: Vec::new(),
     };
-    let answer = run(&route, call, body).await;
+    let on_refusal = route.on_refusal.filter(|_| call.method == Method::GET).map(|it| (it, call.clone()));
+    let mut answer = run(&route, call, body).await;
+    if let Some((on_refusal, call)) = on_refusal
+        && let Err(refusal) = answer
+    {
+        answer = on_refusal(call, refusal).await;
+    }
     if !route.is_for_any_origin {
         return answer;
     }

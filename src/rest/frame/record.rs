@@ -13,6 +13,7 @@ use domain::server_group::ServerGroup;
 use domain::setting::CoreSetting;
 use domain::stream::Stream;
 use domain::stream_profile::StreamProfile;
+use domain::tuner::TunerDevice;
 use domain::user::User;
 use domain::user_agent::UserAgent;
 use domain::user_group::UserGroup;
@@ -159,6 +160,7 @@ nouns! {
     ServerGroup = "ServerGroup",
     Stream = "Stream",
     StreamProfile = "StreamProfile",
+    TunerDevice = "HDHRDevice",
     User = "User",
     UserGroup = "Group",
     UserAgent = "UserAgent",

@@ -51,6 +51,8 @@ pub(crate) struct Route {
     pub(crate) body_bytes_max: usize,
     /// Maximum size of an uploaded file, in bytes.
     pub(crate) upload_bytes_max: u64,
+    /// Answers instead of a refusal, for GET.
+    pub(crate) on_refusal: Option<OnRefusal>,
     pub(crate) handler: BoxedHandler,
 }
 
@@ -80,6 +82,8 @@ const PROPERTIES_BODY_BYTES_MAX: usize = 256 << 10;
 /// A handler without its types: reads the input, runs, and returns the reply. It takes the input by value, so that the
 /// parsed body is gone before the handler waits for anything.
 pub(crate) type BoxedHandler = Arc<dyn Fn(Call, RequestInput) -> HandlerFuture + Send + Sync>;
+/// Answers a request that was refused, or returns the refusal.
+pub(crate) type OnRefusal = fn(Call, Refusal) -> HandlerFuture;
 pub(crate) type HandlerFuture = Pin<Box<dyn Future<Output = Result<Reply, Refusal>> + Send>>;
 
 impl Route {
@@ -171,6 +175,7 @@ impl Route {
             only_reads: false,
             body_bytes_max: BODY_BYTES_MAX,
             upload_bytes_max: 0,
+            on_refusal: None,
             handler,
         }
     }
@@ -201,6 +206,12 @@ impl Route {
     /// Returns whether the parameters of the query may also be sent as a form in the body.
     pub(super) fn takes_form(&self) -> bool {
         matches!(self.access, Access::QueryLogin) && self.method == Method::POST
+    }
+
+    /// Lets this function answer every GET that is refused, also if the caller has no access. The answers are those of a
+    /// success.
+    pub(crate) fn on_refusal(self, answer: OnRefusal) -> Self {
+        Route { on_refusal: Some(answer), ..self }
     }
 
     pub(super) fn is_write(&self) -> bool {

@@ -2,7 +2,7 @@
 
 use domain::ids::{
     AccountId, ChannelId, DeviceLoginId, GroupId, LineupId, LogoId, OutputProfileId, PermissionId, ProfileId,
-    ServerGroupId, StreamId, StreamProfileId, UserGroupId, UserId,
+    ServerGroupId, StreamId, StreamProfileId, TunerDeviceId, UserGroupId, UserId,
 };
 use domain::secret::Secret;
 use domain::user::UserLevel;
@@ -276,6 +276,7 @@ ids!(
     ServerGroupId,
     StreamId,
     StreamProfileId,
+    TunerDeviceId,
     UserGroupId,
     UserId
 );

@@ -18,6 +18,7 @@ use domain::panel::ProfileInfo;
 use domain::server_group::{ServerGroup, ServerGroupMembers};
 use domain::setting::CoreSetting;
 use domain::stream_profile::StreamProfile;
+use domain::tuner::TunerDevice;
 use domain::undo::UndoEntry;
 use domain::user::User;
 use domain::user_agent::UserAgent;
@@ -50,6 +51,7 @@ pub struct Models {
     pub output_profiles: View<Table<OutputProfile>>,
     pub settings: View<Table<CoreSetting>>,
     pub stream_profiles: View<Table<StreamProfile>>,
+    pub tuner_devices: View<Table<TunerDevice>>,
     pub undo: View<Table<UndoEntry>>,
     pub users: View<Table<User>>,
     pub user_groups: View<Table<UserGroup>>,
@@ -75,6 +77,7 @@ impl Models {
             output_profiles: store.table()?,
             settings: store.table()?,
             stream_profiles: store.table()?,
+            tuner_devices: store.table()?,
             undo: store.table()?,
             users: store.table()?,
             user_groups: store.table()?,

@@ -18,6 +18,7 @@ mod setting;
 mod stream;
 mod stream_ids;
 mod stream_profile;
+mod tuner_device;
 mod undo;
 mod user;
 mod user_agent;
@@ -52,6 +53,7 @@ pub fn schema() -> Schema {
         .with::<domain::stream::Stream>()
         .with::<domain::stream_ids::StreamIdPage>()
         .with::<domain::stream_profile::StreamProfile>()
+        .with::<domain::tuner::TunerDevice>()
         .with::<domain::undo::UndoEntry>()
         .with::<domain::undo::UndoPart>()
         .with::<domain::user::User>()

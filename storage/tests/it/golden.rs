@@ -22,7 +22,7 @@ use domain::group::Group;
 use domain::health::{FailureSide, Measurement, StreamHealth};
 use domain::ids::{
     AccountGroupId, AccountId, ChannelId, DeviceLoginId, GroupId, LineupId, LogoId, OutputProfileId,
-    PermissionId, ProfileId, ServerGroupId, StreamId, StreamProfileId, UserGroupId, UserId,
+    PermissionId, ProfileId, ServerGroupId, StreamId, StreamProfileId, TunerDeviceId, UserGroupId, UserId,
 };
 use domain::lineup::Lineup;
 use domain::login::DeviceLogin;
@@ -37,6 +37,7 @@ use domain::source_url::SourceUrl;
 use domain::stream::{RequestHeaders, Stream, StreamOverrides, StreamProperties};
 use domain::stream_ids::{StreamIdPage, StreamKey};
 use domain::stream_profile::StreamProfile;
+use domain::tuner::TunerDevice;
 use domain::undo::{UndoChange, UndoEntry, UndoPart};
 use domain::user::{ApiKey, User, UserLevel};
 use domain::user_agent::UserAgent;
@@ -83,6 +84,16 @@ fn account_group() -> AccountGroup {
 
 fn server_group() -> ServerGroup {
     ServerGroup { id: ServerGroupId(1), name: "Provider".to_owned(), max_streams: 2 }
+}
+
+fn tuner_device() -> TunerDevice {
+    TunerDevice {
+        id: TunerDeviceId(1),
+        friendly_name: "Bedroom".to_owned(),
+        device_id: "bedroom".to_owned(),
+        tuner_count: 2,
+        lineup: Some(LineupId(3)),
+    }
 }
 
 fn audit_entry() -> AuditEntry {
@@ -351,6 +362,7 @@ fn now() -> Vec<Value> {
         written(&user_group()),
         written(&health()),
         written(&logo()),
+        written(&tuner_device()),
         written(&undo()),
         written(&undo_part()),
         written(&user_agent()),
@@ -426,6 +438,7 @@ fn records_of_every_released_version_still_decode() {
             UserGroup::COLLECTION => reads::<UserGroup>(line),
             StreamHealth::COLLECTION => reads::<StreamHealth>(line),
             Logo::COLLECTION => reads::<Logo>(line),
+            TunerDevice::COLLECTION => reads::<TunerDevice>(line),
             UndoEntry::COLLECTION => reads::<UndoEntry>(line),
             StreamIdPage::COLLECTION => reads::<StreamIdPage>(line),
             UndoPart::COLLECTION => reads::<UndoPart>(line),

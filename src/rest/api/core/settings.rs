@@ -222,6 +222,7 @@ fn defaults(key: &str, app: &App) -> Map<String, Value> {
                 "default_stream_profile": profile.map(|it| it.id),
                 "default_user_agent": null,
                 "default_output_profile": null,
+                "reason_on_screen": "off",
             })
         }
         _ => json!({
@@ -262,7 +263,12 @@ mod tests {
         assert_eq!(rows["results"][2]["defaults"], of_system);
         assert_eq!(
             rows["results"][1]["defaults"],
-            json!({ "default_stream_profile": 1, "default_user_agent": null, "default_output_profile": null })
+            json!({
+                "default_stream_profile": 1,
+                "default_user_agent": null,
+                "default_output_profile": null,
+                "reason_on_screen": "off",
+            })
         );
         assert_eq!(rows["results"][2]["value"], json!({}));
         assert_eq!(rest.standard("GET", "/api/core/settings/9/", Value::Null).await.status, 404);

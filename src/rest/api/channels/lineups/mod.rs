@@ -17,6 +17,7 @@ use storage::Table;
 
 pub(super) use self::memberships::{NewMemberships, check_lineups, set_lineups};
 use crate::http::reply::Refusal;
+use crate::rest::api::hdhr::remove_devices;
 use crate::rest::frame::access::{ADMIN, STANDARD};
 use crate::rest::frame::call::Call;
 use crate::rest::frame::list::{ByName, Ordering, Page, Search, WholeOrPages, matches};
@@ -128,7 +129,7 @@ async fn update(call: Call, edit: LineupEdit) -> Result<LineupView, Refusal> {
     .await
 }
 
-/// Also removes the lineup from its users. Not if a user has no other: without a lineup, that user would see everything.
+/// Also removes the lineup from its users, and its tuner devices. Not if a user has no other: without a lineup, that user would see everything.
 async fn delete(call: Call) -> Result<NoContent, Refusal> {
     let id = LineupId(call.id()?);
     call.write(move |write| {
@@ -150,6 +151,7 @@ async fn delete(call: Call) -> Result<NoContent, Refusal> {
             user.lineups.retain(|it| *it != id);
             write.put(&user)?;
         }
+        remove_devices(write, id)?;
         write.remove::<Lineup>(id.0)?;
         Ok(NoContent)
     })

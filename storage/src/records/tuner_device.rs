@@ -1,0 +1,17 @@
+//! Additional emulated tuners.
+
+use domain::tuner::TunerDevice;
+
+use crate::record::{Keys, Record};
+
+impl Record for TunerDevice {
+    const COLLECTION: &'static str = "tuner_devices";
+
+    fn id(&self) -> u32 {
+        self.id.0
+    }
+
+    fn keys(&self, keys: &mut Keys) {
+        keys.unique("device_id", &self.device_id);
+    }
+}
