@@ -117,7 +117,7 @@ async fn a_media_server_discovers_the_tuner_reads_its_lineup_and_plays_with_a_tr
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn the_other_forms_of_the_lineup_and_the_description_of_the_device_are_valid() {
     let (_provider, gateway) = set_up(|it| it).await;
-    let news = Channel { name: "Tom & <Jerry>".to_owned(), ..gateway.channel("News").clone() };
+    let news = Channel { name: "Tom & <Jerry>".to_owned(), number: None, ..gateway.channel("News").clone() };
     let unnumbered = news.id.0;
     gateway.change(move |write| write.put(&news)).await;
     for base in ["", "/tuner", "/hdhr"] {
