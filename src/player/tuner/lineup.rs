@@ -32,14 +32,15 @@ pub(crate) struct TunerChannelView {
     #[field(example = "News")]
     GuideName: String,
     /// 1 if the picture has a high resolution, and 0 if not.
+    #[field(may_be_absent)]
     #[serde(skip_serializing_if = "Option::is_none")]
     HD: Option<u32>,
     /// Format of the picture.
-    #[field(example = "H264")]
+    #[field(may_be_absent, example = "H264")]
     #[serde(skip_serializing_if = "Option::is_none")]
     VideoCodec: Option<&'static str>,
     /// Format of the sound.
-    #[field(example = "AAC")]
+    #[field(may_be_absent, example = "AAC")]
     #[serde(skip_serializing_if = "Option::is_none")]
     AudioCodec: Option<&'static str>,
     /// Address of the stream.

@@ -17,6 +17,8 @@ pub(crate) struct Field {
     pub(crate) is_nullable: bool,
     pub(crate) place: Place,
     pub(crate) is_required: bool,
+    /// Whether answers may leave the field out.
+    pub(crate) may_be_absent: bool,
     /// Whether an empty text is accepted.
     pub(crate) may_be_blank: bool,
     pub(crate) chars_max: usize,
@@ -94,6 +96,7 @@ impl Field {
             is_nullable: T::IS_NULLABLE,
             place,
             is_required: false,
+            may_be_absent: false,
             may_be_blank: false,
             chars_max: CHARS_MAX,
             least: None,
@@ -106,6 +109,11 @@ impl Field {
     /// Requires the field in a body that creates or replaces. Other fields keep their value when they are left out.
     pub(crate) const fn required(self) -> Self {
         Field { is_required: true, ..self }
+    }
+
+    /// Lets answers leave the field out. For interfaces whose clients take `null` for an error.
+    pub(crate) const fn may_be_absent(self) -> Self {
+        Field { may_be_absent: true, ..self }
     }
 
     /// Accepts an empty text.

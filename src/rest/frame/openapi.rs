@@ -439,7 +439,7 @@ impl Schemas {
     /// Returns the schema of an object in answers.
     fn answer(&mut self, record: &'static Record) -> Value {
         let fields = record.fields.iter().filter(|it| it.is_in_answers());
-        let all = fields.clone().map(|it| it.name).collect();
+        let all = fields.clone().filter(|it| !it.may_be_absent).map(|it| it.name).collect();
         self.object(record.name.to_owned(), record, fields, all, false)
     }
 
