@@ -79,18 +79,6 @@ const PENDING: [(&str, &str); 6] = [
         GET /xmltv.php
         ",
     ),
-    (
-        "players and tuners",
-        "
-        GET /player_api.php
-        GET /tuner/discover.json
-        GET /tuner/{}/discover.json
-        GET /tuner/lineup.json
-        GET /tuner/{}/lineup.json
-        GET /tuner/lineup_status.json
-        GET /tuner/device.xml
-        ",
-    ),
 ];
 
 /// Returns each operation as a method and a path.
