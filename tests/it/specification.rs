@@ -33,7 +33,7 @@ const OPERATIONS: &str = "
 ";
 
 /// The operations that wait: the feature that brings them, and then lines as above.
-const PENDING: [(&str, &str); 6] = [
+const PENDING: [(&str, &str); 5] = [
     (
         "recordings",
         "
