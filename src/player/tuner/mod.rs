@@ -29,6 +29,7 @@ pub(super) use self::device::tuner_count;
 pub(crate) use self::device::{Device, announced_devices};
 pub(crate) use self::seats::TunerSeats;
 pub(super) use self::seats::{TunerSeat, TunersTaken};
+use super::output_profile::StreamQuery;
 use super::watch::{StreamAnswer, stream_route, unknown_channel, watch};
 use crate::http::reply::Refusal;
 use crate::rest::frame::access::Access;
@@ -180,7 +181,7 @@ async fn post_lineup(call: Call, at: DevicePath) -> Result<LineupStatusView, Ref
 }
 
 /// Plays a channel by its number. It takes a tuner of the device with all channels.
-async fn play(call: Call) -> Result<StreamAnswer, Refusal> {
+async fn play(call: Call, query: StreamQuery) -> Result<StreamAnswer, Refusal> {
     let uuid = {
         let number = call.text("channel")?.strip_prefix('v');
         let channel = number.and_then(|it| lineup::by_number(&call.app.models, it));
@@ -188,7 +189,7 @@ async fn play(call: Call) -> Result<StreamAnswer, Refusal> {
     };
     let target = Target::Channel(uuid.ok_or_else(unknown_channel)?);
     call.app.tuner_seats.note_client(&call, DeviceKey::Main);
-    watch(call, target).await
+    watch(call, target, query).await
 }
 
 /// Returns a document in XML that caches do not keep.
